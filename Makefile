@@ -10,7 +10,7 @@ export PATH := $(BIN):$(PATH)
 SNAKEMAKE := snakemake --profile profiles/local --cores $(CORES)
 
 .DEFAULT_GOAL := help
-.PHONY: help env small-env writable named demo study status cancel pack migrate replay answers compare studies published audit test test-light test-slurm test-faults test-browser lint format docs example bench bench-plain lock clean
+.PHONY: help env small-env writable named demo study status cancel pack migrate replay answers compare studies site replays published audit test test-light test-slurm test-faults test-browser lint format docs example bench bench-plain lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
@@ -28,13 +28,13 @@ env: ## make the environment in .venv; one that matches the lock file is reused
 
 # What reads stored studies needs no PyTorch: a small environment of its own, unless .venv is there.
 SMALL := $(if $(wildcard $(VENV)/requirements.lock),$(VENV),.venv-replay)
-status migrate replay answers compare studies published audit: export PATH := $(abspath $(SMALL))/bin:$(PATH)
+status migrate replay answers compare studies site published audit: export PATH := $(abspath $(SMALL))/bin:$(PATH)
 small-env:
 	@$(MAKE) --no-print-directory env VENV=$(SMALL) \
 	  LOCK=$(if $(filter $(VENV),$(SMALL)),$(LOCK),requirements-replay.lock)
 
 # Before an environment is made.
-demo study replay answers studies published: writable
+demo study replay answers studies site published: writable
 writable:
 	@for folder in "$$PWD" "$${XDG_CACHE_HOME:-$$HOME/.cache}"; do \
 	  { mkdir -p "$$folder" && [ -w "$$folder" ]; } 2> /dev/null || { echo "error: $$folder cannot be written:" \
@@ -48,8 +48,8 @@ named:
 demo: env ## the whole study in small, on the CPU: results/report.html in minutes
 	$(SNAKEMAKE) --configfile config/demo.yaml
 
-study: env ## the study of config/config.yaml on this machine
-	$(SNAKEMAKE)
+study: env ## a study on this machine: of config/config.yaml, or of yours by CONFIG=mine.yaml
+	$(SNAKEMAKE) $(if $(CONFIG),--configfile "$${BASE:-config/scaling.yaml}" "$$CONFIG")
 
 status: small-env ## the state of each cell of the study in results/, while it runs or after
 	@python workflow/scripts/study_status.py $${CONFIG:+--config "$$CONFIG"}
@@ -80,11 +80,22 @@ compare: small-env ## two studies cell by cell: make compare A=name B=name (OPTI
 	@python workflow/scripts/compare_studies.py --a "$$A" --b "$$B" $(OPTIONS)
 
 studies: small-env ## an index of all stored studies: results/studies.html
+	@$(MAKE) --no-print-directory replays OF=claims
+	@echo "The page is results/studies.html"
+
+site: small-env ## a folder of all stored studies' reports, for any web host: site/index.html
+	@$(MAKE) --no-print-directory replays OF=all
+	@rm -rf site
+	@for report in results/replay/*/report.html; do name=$$(basename "$$(dirname "$$report")"); \
+	  [ ! -d "studies/$$name" ] || install -D -m 644 "$$report" "site/replay/$$name/report.html"; done
+	@cp results/studies.html site/index.html
+	@echo "The site is site/index.html"
+
+replays:
 	@for stored in studies/*/config.yaml; do name=$$(basename "$$(dirname "$$stored")"); \
-	  echo "Tables and claims of $$name"; $(SNAKEMAKE) --quiet --config replay="$$name" -- claims; done; true
+	  echo "Replaying $$name"; $(SNAKEMAKE) --quiet --config replay="$$name" -- $(OF); done; true
 	@python workflow/scripts/studies_render.py --folder studies --results results \
 	  --template report/studies.html.j2
-	@echo "The page is results/studies.html"
 
 published: small-env ## published studies, derived again and audited: results/published.html
 	$(SNAKEMAKE) results/published.html
@@ -128,11 +139,11 @@ docs: env ## write what is generated: keys in config/README.md, conda pins, the 
 	sed -i '/^ *- pip:/q' workflow/envs/study.yaml
 	sed -n 's/^\([a-z0-9_.-]*==.*\) \\$$/      - \1/p' requirements.lock >> workflow/envs/study.yaml
 
-example: ## write docs/h200x2.html and its picture anew (needs Chromium)
-	$(MAKE) replay STUDY=h200x2
-	cp results/replay/h200x2/report.html docs/h200x2.html
+example: ## write docs/h100x2.html and its picture anew (needs Chromium)
+	$(MAKE) replay STUDY=h100x2
+	cp results/replay/h100x2/report.html docs/h100x2.html
 	chromium --headless --no-sandbox --hide-scrollbars --window-size=1280,800 \
-	  --screenshot=docs/report.png "file://$(CURDIR)/docs/h200x2.html"
+	  --screenshot=docs/report.png "file://$(CURDIR)/docs/h100x2.html"
 
 bench: env ## how fast the pipeline itself is: planning, no-op runs, Slurm, the demo (PARTS=…)
 	python tests/bench/bench.py $(PARTS)

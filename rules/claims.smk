@@ -4,7 +4,6 @@
 rule claims_evaluate:
     input:
         tables=MADE.tables_by("tables_scaling", "tables_experiments"),
-        texts=sorted(map(str, Path(f"{OURS}report/claims").glob("*.yaml"))),
     output:
         "<results>/tables/claims.json",
     log:

@@ -82,7 +82,7 @@ timed_threads = JOBS.threads
 TIMED = JOBS.timed()
 MADE = Made(config, RECORDS, is_stored=bool(REPLAY))
 options = command_line.options
-TRAINING, MODEL, LIMITS = told.lab(config), told.model_options(config), told.LIMITS
+TRAINING, MODEL = told.lab(config), told.model_options(config)
 # The training images; once prepared they are not checked again.
 IMAGES = {
     "images": ancient(f"{DATASET}/images.npz"),

@@ -1,7 +1,7 @@
 TEMPLATE = expand(
     "{ours}report/{name}",
     ours=OURS,
-    name="report.html.j2 answers.md.j2 macros.html.j2 style.css tables.yaml".split(),
+    name="report.html.j2 answers.md.j2 macros.html.j2 style.css".split(),
 )
 
 

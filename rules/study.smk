@@ -9,7 +9,8 @@ rule study_config:
         "../workflow/envs/study.yaml"
     params:
         code=digest("study_config"),
-        config=json.dumps(config),
+        # A function, as a command in it has braces.
+        config=lambda wildcards: json.dumps(config),
     shell:
         'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/study_config.py --config {params.config:q}'
         " --output {output:q} > {log:q} 2>&1"

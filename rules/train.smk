@@ -36,6 +36,41 @@ rule train_run:
         " {params.training} {params.recipe} --output {output:q} > {log:q} 2>&1"
 
 
+# Cells of recipes that are the user's own command. An edit of a file that it names repeats them.
+if OWN := [name for name, own in config["recipes"].items() if "command" in own]:
+
+    ruleorder: train_command > train_run
+
+    rule train_command:
+        input:
+            **CHECKED,
+        output:
+            f"<records>/runs/{grid.RUN_PATTERN}/run.json",
+        log:
+            f"logs/train_command/{grid.RUN_PATTERN}.log",
+        benchmark:
+            f"benchmarks/train_command/{grid.RUN_PATTERN}.tsv"
+        wildcard_constraints:
+            recipe="|".join(OWN),
+        priority: JOBS.place
+        conda:
+            "../workflow/envs/study.yaml"
+        threads: timed_threads
+        resources:
+            **TIMED,
+        params:
+            code=digest("train_command"),
+            files=lambda wildcards: told.files(config, wildcards.recipe),
+            nodes=TIMED["nodes"],
+            repeat=lambda wildcards: wildcards.repeat.rpartition("~")[2] or 0,
+            own=lambda wildcards: told.own(config, wildcards.recipe),
+        shell:
+            'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/train_command.py'
+            " --recipe {wildcards.recipe:q} --strategy {wildcards.strategy:q} --gpus {wildcards.gpus:q}"
+            " --nodes {params.nodes} --batch-size {wildcards.batch_size:q} --seed {wildcards.seed:q}"
+            " --repeat {params.repeat} {params.own} --output {output:q} > {log:q} 2>&1"
+
+
 # Trainings to an accuracy.
 FULL = config["time_to_accuracy"]
 if FULL["gpus"]:

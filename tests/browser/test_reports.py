@@ -25,13 +25,15 @@ TEXTS = """() => {
   while (walker.nextNode()) {
     const node = walker.currentNode, own = node.parentElement, range = document.createRange()
     if (own.closest('svg, pre') || !node.data.trim()) continue
-    const blocks = 'a,dd,details,div,dt,figcaption,h1,h2,label,li,nav,p,small,span,td,th'
-    const block = own.closest(blocks)
+    const inside = '.card span[data-cell]'
+    const blocks = 'a,dd,details,div,dt,figcaption,h1,h2,label,li,nav,p,small,td,th'
+    const block = own.closest(`${blocks},span:not(${inside})`)
     range.selectNodeContents(node)
     const one = texts.get(block) || {text: '', visible: own.checkVisibility()}
     one.first = one.visible && range.getBoundingClientRect().top < innerHeight
     one.result = Boolean(own.closest('td, dd'))
-    one.text += ' ' + node.data
+    const within = own.matches(inside) || node.previousSibling?.matches?.(inside)
+    one.text += (within ? '' : ' ') + node.data
     texts.set(block, one)
   }
   return [...texts.values()]

@@ -1,7 +1,6 @@
 """A study that the audit finds nothing in, and studies made like it."""
 
 from examples.records import GRADIENT_BYTES, sweep, timing_row, timing_table
-from scaling.audit.finding import Study
 from scaling.audit.limits import audit
 from scaling.tables import schema
 from scaling.tables.bandwidth import bandwidth
@@ -18,7 +17,13 @@ def study_of(*rows):
     timing = timing_table(*rows)
     parts = communication(timing)
     rates = bandwidth(timing, parts, SWEEP, GRADIENT_BYTES, schema.frame("costs"))
-    return Study(timing, speedup(timing, schema.frame("costs")), parts, rates)
+    ratios = speedup(timing, schema.frame("costs"))
+    return but(None, timing=timing, speedup=ratios, communication=parts, bandwidth=rates)
+
+
+def but(study, **tables):
+    """The study with other tables."""
+    return schema.StudyTables("demo", (study.found if study else {}) | tables, "", {})
 
 
 # An iteration communicates for 4 ms: T(2,128) = 18/2 + 196 · 4 ms, T(2,512) = 17/2 + 49 · 4 ms.

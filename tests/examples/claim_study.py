@@ -7,12 +7,12 @@ from functools import cache
 import pandas as pd
 
 from examples import report_cells
-from scaling.claims.claim import Claim
-from scaling.claims.claim_tables import ClaimTables
+from scaling.claims.claim import Answer, Claim
 from scaling.core.grid import CELL_KEYS
 from scaling.tables import schema
 from scaling.tables.communication import communication
 from scaling.tables.epoch_parts import epoch_parts
+from scaling.tables.schema import StudyTables
 from scaling.tables.speedup import speedup
 
 Tables = dict[str, pd.DataFrame]
@@ -42,9 +42,10 @@ def _of(timing: pd.DataFrame) -> Tables:
     }
 
 
-def claims(function: Callable[[ClaimTables], list[Claim]], made: Tables) -> dict[str, Claim]:
-    """What a module claims of these tables, by the ids of the claims."""
-    return {claim.id: claim for claim in function(ClaimTables(report_cells.STUDY, made))}
+def claims(answer: Callable[[StudyTables], Answer], made: Tables) -> dict[str, Claim]:
+    """The claims of an answer to these tables, by their ids."""
+    found = answer(StudyTables(report_cells.STUDY, made, "", {}))
+    return {claim.id: claim for claim in found.claims}
 
 
 def told(claim: Claim) -> str:

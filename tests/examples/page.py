@@ -63,6 +63,32 @@ class Page(HTMLParser):
         elif self._inside("tr"):
             self._rows[-1][-1] += data
 
+    def contradictions(self) -> list[str]:
+        """Figures of one cell and quantity that differ, and a cell of the first card without mark.
+
+        The mark is in the map: of what is recommended, or the fastest where no accuracy is known.
+        """
+        figures: dict[tuple[str | None, ...], list[float]] = {}
+        for _, named in self.elements:
+            if "data-quantity" in named:
+                key = named["data-cell"], named["data-quantity"]
+                figures.setdefault(key, []).append(float(named["data-value"] or "nan"))
+        wrong = [
+            f"{key}: {sorted(set(values))}"
+            for key, values in figures.items()
+            if max(values) - min(values) > 1e-6 * max(map(abs, values))
+        ]
+        places = [
+            (named["data-cell"], named.get("class") or "")
+            for _, named in self.elements
+            if "data-cell" in named and "data-quantity" not in named
+        ]
+        for cell, _ in places[:1]:
+            marks = " ".join(mark for other, mark in places[1:] if other == cell)
+            if "recommended" not in marks and "fastest" not in marks:
+                wrong.append(f"{cell} of the first card is not marked in the map")
+        return wrong
+
     @property
     def _rows(self) -> list[list[str]]:
         return self.tables[self._title]

@@ -11,7 +11,6 @@ from examples import manifests, quantization_example
 from examples.records import sweep
 from examples.report_cells import STUDY, TRAIN_IMAGES, accuracy, cells, costs, in_memory, provenance
 from scaling.audit.derive import tables_of_times
-from scaling.audit.finding import Study
 from scaling.audit.limits import audit
 from scaling.tables import limits, schema
 
@@ -53,7 +52,6 @@ def make(
         "costs": costs(timing).assign(peak_memory_bytes=2_000_000_000),
     }
     derived = tables_of_times(timing, GRADIENT_BYTES, measured)
-    speedup, parts, rates = (derived[name] for name in ("speedup", "communication", "bandwidth"))
     empty = {
         name: schema.frame(name)
         for name, table in schema.TABLES.items()
@@ -64,7 +62,7 @@ def make(
         **measured,
         **derived,
         "timing": timing,
-        "audit": audit(Study(timing, speedup, parts, rates)),
+        "audit": audit(schema.StudyTables(STUDY, {**derived, "timing": timing}, "", {})),
         "accuracy": accuracy(timing),
         "provenance": provenance(timing, device, host),
         "quantization": quantization_example.variants(),

@@ -1,37 +1,44 @@
-"""Trainings of a small network at one global batch by the emulation of several GPUs."""
+"""Trainings of a small network at one global batch: by the emulation of two ranks, and by two."""
 
 from dataclasses import replace
 
+import numpy as np
 import torch
+import torch.distributed as dist
+from torch.nn import functional
+from torch.nn.parallel import DistributedDataParallel
 
-from examples import ddp_training as real
 from scaling.config.technique import Technique
 from scaling.convergence.engine import Engine
 from scaling.convergence.plan import Run, Study
+from scaling.data.dataset import ImageDataset
+from scaling.data.resident import ResidentImages
+from scaling.models.resnet import ResNet18
 from scaling.training.trainer import TrainingData
 
+GPUS, GLOBAL_BATCH, SIZES = 2, 16, [8, 8, 6]
+"""Sizes are the images of each rank in each update of an epoch of 43 images."""
+RATES = (0.002, 0.004, 0.008, 0.008, 0.006, 0.004)
 STUDY = Study(
-    reference_batch=8,
-    gpus=real.GPUS,
-    epochs=real.EPOCHS,
-    max_epochs=real.EPOCHS,
-    seeds=(real.SEED,),
-    momentum=real.MOMENTUM,
-    weight_decay=real.WEIGHT_DECAY,
-    crop_padding=real.PADDING,
-    model_width=real.WIDTH,
+    reference_batch=8, gpus=GPUS, epochs=2, max_epochs=2, seeds=(3,), crop_padding=2, model_width=2
 )
-RATES = tuple(real.RATES)
-RUN = Run(real.SEED, real.EPOCHS, RATES, RATES, real.MOMENTUM, Technique())
+RUN = Run(3, 2, RATES, RATES, STUDY.momentum, Technique())
+MEAN, STD = np.array([0.4, 0.5, 0.6]), np.array([0.2, 0.25, 0.3])
+
+
+def images():
+    """43 images: over two ranks with batches of 8 each, the last update of an epoch is smaller."""
+    pixels = np.random.default_rng(1).integers(0, 256, (43, 32, 32, 3), dtype=np.uint8)
+    labels = np.arange(43, dtype=np.int64) % 5
+    return ImageDataset(pixels, labels, pixels, labels, list("abcde"))
 
 
 def with_options(**options):
     return replace(RUN, technique=Technique(**options))
 
 
-def engine(study=STUDY, device="cpu", global_batch=real.GLOBAL_BATCH):
-    dataset = TrainingData(real.images(), real.MEAN, real.STD)
-    return Engine(study, dataset, global_batch, torch.device(device))
+def engine(study=STUDY, device="cpu", global_batch=GLOBAL_BATCH):
+    return Engine(study, TrainingData(images(), MEAN, STD), global_batch, torch.device(device))
 
 
 def trained(run, made):
@@ -43,3 +50,27 @@ def trained(run, made):
 
 def distance(first, second):
     return max(float((first[name].float() - second[name].float()).abs().max()) for name in first)
+
+
+def train_by_torch(rank, rendezvous, target):
+    """Train `RUN` as rank number `rank` by torch's own parts; rank 0 saves the model's state."""
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", f"file://{rendezvous}", rank=rank, world_size=GPUS)
+    torch.manual_seed(RUN.seed)
+    model = ResNet18(STUDY.model_width, classes=5)
+    wrapped = DistributedDataParallel(model)
+    optimizer = torch.optim.SGD(model.parameters(), **{**STUDY.sgd, "lr": 1.0})
+    device, padding = torch.device("cpu"), STUDY.crop_padding
+    shard = ResidentImages(images(), MEAN, STD, padding, True, device, rank, GPUS, RUN.seed)
+    rates = iter(RATES)
+    for epoch in range(1, RUN.epochs + 1):
+        shard.draw(epoch)
+        for size in SIZES:
+            optimizer.param_groups[0]["lr"] = next(rates)
+            inputs, labels = shard.next_batch(size)
+            optimizer.zero_grad()
+            functional.cross_entropy(wrapped(inputs), labels).backward()
+            optimizer.step()
+    if rank == 0:
+        torch.save(model.state_dict(), target)
+    dist.destroy_process_group()

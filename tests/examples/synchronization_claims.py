@@ -1,22 +1,20 @@
-"""The claims on questions 5 to 7, made of a record of experiments."""
+"""The answers to questions 5 to 7, made of a record of experiments."""
 
 from typing import Any
 
-from scaling.claims import buffers, messages, set_epoch
-from scaling.claims.claim import Claim
-from scaling.claims.claim_tables import ClaimTables
+from scaling.claims import q5, q6, q7
+from scaling.claims.claim import Answer
 from scaling.tables.experiments import synchronization
+from scaling.tables.schema import StudyTables
 
 
-def make(document: dict[str, Any]) -> dict[str, Claim]:
-    """The claims of a document, by id."""
-    tables = {
+def answers(document: dict[str, Any]) -> tuple[Answer, Answer, Answer]:
+    """The answers to question 5, 6 and 7."""
+    found = {
         "sampler": synchronization.orders([document]),
         "sampler_accuracy": synchronization.accuracy([document]),
         "collectives": synchronization.collectives([document]),
         "buffers": synchronization.buffers([document]),
-        "agreement": synchronization.agreement([document]),
     }
-    whole = ClaimTables("demo", tables)
-    functions = (set_epoch.claims, messages.claims, messages.sharding, buffers.claims)
-    return {claim.id: claim for function in functions for claim in function(whole)}
+    tables = StudyTables("demo", found, "", {})
+    return q5.answer(tables), q6.answer(tables), q7.answer(tables)

@@ -9,7 +9,7 @@ import torch
 from examples import small_convergence
 from examples.small_convergence import RUN, STUDY, distance, trained, with_options
 from scaling.convergence import engine as engine_module
-from scaling.convergence.engine import Engine
+from scaling.training import step as step_module
 
 pytestmark = pytest.mark.skipif(torch.cuda.device_count() == 0, reason="needs a GPU")
 
@@ -20,7 +20,8 @@ def engine(monkeypatch):
 
     def make(gpus):
         made = small_convergence.engine(replace(STUDY, gpus=gpus), "cuda:0")
-        monkeypatch.setattr(engine_module, "algorithm_search", lambda on: nullcontext())
+        for module in (engine_module, step_module):
+            monkeypatch.setattr(module, "algorithm_search", lambda on: nullcontext())
         monkeypatch.setattr(torch.backends.cudnn, "deterministic", True)
         return made
 
@@ -35,11 +36,12 @@ def engine(monkeypatch):
         *({"decay_batch_norm": False}, {"muon": 1.0}),
     ],
 )
-def test_a_captured_update_is_what_its_launches_give(gpus, option, engine, monkeypatch):
+def test_a_captured_update_is_what_its_launches_give(gpus, option, engine):
     run = with_options(**option)
     captured, epochs = trained(run, engine(gpus))
-    monkeypatch.setattr(Engine, "_capture", lambda self, size, update: None)
-    launched, expected = trained(run, engine(gpus))
+    eager = engine(gpus)
+    eager.captures = False
+    launched, expected = trained(run, eager)
     assert distance(captured, launched) < 1e-3
     losses = [loss for epoch in epochs for loss in epoch.losses]
     assert losses == pytest.approx([loss for epoch in expected for loss in epoch.losses], rel=1e-3)
@@ -58,7 +60,9 @@ def test_the_noise_scale_and_precise_statistics_change_no_training_of_captured_u
     plain, _ = trained(RUN, made)
     measured, epochs = trained(with_options(noise_scale=True), made)
     assert distance(plain, measured) < 1e-3
-    assert all(epoch.precise != epoch.running and epoch.noise for epoch in epochs)
+    for figures in (epoch.figures for epoch in epochs):
+        assert figures["precise_test_loss"] != figures["running_test_loss"]
+        assert len(figures["noise_scale"]) == 3
 
 
 def test_cudnn_searches_for_the_main_size_alone(monkeypatch):
@@ -69,7 +73,10 @@ def test_cudnn_searches_for_the_main_size_alone(monkeypatch):
         asked.append(on)
         return nullcontext()
 
-    monkeypatch.setattr(engine_module, "algorithm_search", noted)
-    trained(RUN, small_convergence.engine(device="cuda:0"))
-    assert asked == [True, False]
+    made = small_convergence.engine(device="cuda:0")
+    for module in (engine_module, step_module):
+        monkeypatch.setattr(module, "algorithm_search", noted)
+    made.start(RUN)
+    # On as a rule, and off in the tail's three warm-up steps and its capture.
+    assert asked == [True, *4 * [False]]
     assert not torch.backends.cudnn.benchmark

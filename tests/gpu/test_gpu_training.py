@@ -146,7 +146,7 @@ def test_steps_without_communication_exchange_nothing(tmp_path, captured):
         train = tuned.in_memory(1)
         train(1)
         sent.append(exchanged())
-        with tuned.without_communication():
+        with tuned.replica.without_communication():
             train(1)
         sent.append(exchanged())
     notes = tuned.applied["notes"]

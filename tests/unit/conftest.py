@@ -38,8 +38,7 @@ def forked_processes():
     Not where PyTorch sees a GPU: it cannot be used after a fork.
     """
     if DEVICE == "cpu":
-        parts = {"Popen": ForkedPopen, "TimeoutExpired": subprocess.TimeoutExpired}
-        launcher.subprocess = SimpleNamespace(**parts)
+        launcher.subprocess = SimpleNamespace(**{**vars(subprocess), "Popen": ForkedPopen})
     yield
     launcher.subprocess = subprocess
 

@@ -102,7 +102,7 @@ def test_editing_a_figure_draws_the_figures_and_makes_the_report_again(study):
 
 
 def test_editing_a_claim_makes_the_claims_and_the_report_again(study):
-    study.edit("workflow/scripts/scaling/claims/communication.py", "\nEDITED = True\n")
+    study.edit("workflow/scripts/scaling/claims/q3_1.py", "\nEDITED = True\n")
     assert study.planned() == {"claims_evaluate": 1, "report_render": 1}
     study.edit("workflow/scripts/scaling/figures/style.py", "\nEDITED = True\n")
     assert study.planned("claims") == {"claims_evaluate": 1, "claims": 1}

@@ -128,7 +128,7 @@ def test_a_stored_study_that_lacks_a_run_is_replayed_only_as_a_partial_report(cl
 
 CODE = """
 from dataclasses import replace
-from scaling.registry.strategies.ddp import ENTRY as DDP
+from scaling.registry.strategy import DDP
 ENTRY = replace(DDP, name="theirs")
 open("ran", "w")
 """

@@ -1,11 +1,11 @@
-"""Evaluate the claims of a study on the lab's questions: sentences, evidence, verdicts."""
+"""Evaluate the claims of a study on the lab's questions: answers, evidence, verdicts."""
 
+from dataclasses import asdict
 from pathlib import Path
 
-from scaling.claims import claim, registry
-from scaling.claims.claim_tables import ClaimTables
-from scaling.core import command_line
-from scaling.registry.datasets.synthetic import ENTRY as SYNTHETIC
+from scaling.claims import questions
+from scaling.core import command_line, files
+from scaling.registry.dataset import SYNTHETIC
 from scaling.tables import schema
 
 
@@ -15,6 +15,6 @@ def main(study: str, output: Path, source: str = "", tables: tuple[Path, ...] = 
 
     From random images, the dataset's `source` synthetic, nothing is learned that could be judged.
     """
-    found = ClaimTables(study, schema.read_files(study, tables))
-    claims = registry.evaluate(found, learned=source != SYNTHETIC.name)
-    claim.write(output, study, claims)
+    found = schema.StudyTables(study, schema.read_files(study, tables), "", {})
+    findings = questions.evaluate(found, learned=source != SYNTHETIC.name)
+    files.write_json(output, asdict(findings))

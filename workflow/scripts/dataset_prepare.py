@@ -3,10 +3,10 @@
 The only step of the study that needs a network, and only for cifar10 without --path.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from scaling.core import command_line
+from scaling.core import command_line, files
 from scaling.core.errors import UserError, program
 from scaling.core.records.dataset import DATASET
 from scaling.data import dataset
@@ -30,10 +30,15 @@ def main(argv: list[str] | None = None) -> None:
     source, path = DATASETS.find(command.request.source), command.request.path
     if path and "path" not in source.options:
         raise UserError(f"the source {source.name} takes no --path ({path}): leave it out")
-    read, origin = source.read.load()(command.request)
+    if source.name == "own":
+        files.write_text(command.output, "")
+        DATASET.write(command.manifest, {"source": "own", "origin": "data of the command's own"})
+        return
+    data, origin = source.read.load()(command.request)
     side = command.request.image_size
-    data = dataset.resized(read, side)
-    if data is not read:
+    if data.train_images.shape[1] != side:
+        train, test = (dataset.resize(own, side) for own in (data.train_images, data.test_images))
+        data = replace(data, train_images=train, test_images=test)
         origin += f"; resized to {side}x{side}"
     dataset.save(data, command.output)
     DATASET.write(command.manifest, dataset.manifest(data, source.name, origin))

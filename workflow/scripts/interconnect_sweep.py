@@ -4,7 +4,7 @@ The requested sizes are extended by the gradients of the study's model as one me
 of the buckets of DistributedDataParallel and recipe tuned. Every sum is checked.
 """
 
-from scaling.core import command_line, environment
+from scaling.core import command_line
 from scaling.core.errors import program
 from scaling.core.records.machine import SWEEP
 from scaling.instruments.options import Sweep
@@ -15,25 +15,15 @@ from scaling.launch import launcher, measure
 def main(argv: list[str] | None = None) -> None:
     """Write sweep.json: `rows` of `instruments.allreduce`, and the environment."""
     sweep = command_line.parse(Sweep, argv, __doc__)
-    device = environment.resolve_device(sweep.device)
-    log_folder = launcher.worker_folder()
-    if log_folder is not None:
+    if log_folder := launcher.worker_folder():
         from scaling.instruments import allreduce
         from scaling.launch import ranks
 
-        ranks.start(sweep.gpus, allreduce.run, sweep, device, log_folder)
+        ranks.start(sweep.gpus, allreduce.run, sweep, log_folder)
         return
-    found = measure.run(
-        __file__,
-        argv,
-        sweep.output,
-        name=f"the all-reduce sweep over {sweep.gpus} GPUs",
-        device=device,
-        gpus=sweep.gpus,
-        processes=sweep.gpus,
-        nodes=sweep.nodes,
-        time_limit=sweep.time_limit_seconds,
-    )
+    name, count = f"the all-reduce sweep over {sweep.gpus} GPUs", sweep.gpus
+    found = measure.run(__file__, argv, sweep, name=name, processes=count, nodes=sweep.nodes)
+    device = found.environment["device"]
     document = {
         "gpus": sweep.gpus,
         "backend": "nccl" if device == "cuda" else "gloo",

@@ -16,28 +16,22 @@ from scaling.launch import launcher, measure
 def main(argv: list[str] | None = None) -> None:
     """Write check.json: `hosts`, `gpus` and `findings` of `instruments.machine`."""
     check = command_line.parse(MachineCheck, argv, __doc__)
-    device = environment.resolve_device(check.device)
-    log_folder = launcher.worker_folder()
-    if log_folder is not None:
+    if log_folder := launcher.worker_folder():
         from scaling.launch import ranks
 
         ranks.start(check.gpus, machine.run, check, log_folder)
         return
-    hosts, gpus, surroundings = [], [], environment.describe(device)
-    if device == "cpu":
-        hosts = [machine.host()]
+    if (device := environment.resolve_device(check.device)) == "cpu":
+        surroundings = environment.describe(device)
+        hosts, gpus = [machine.host()], []
     else:
+        name, advice = "looking at the machine", "; machine.check: off does without it"
         found = measure.run(
-            __file__,
-            argv,
-            check.output,
-            name="looking at the machine",
-            advice="; machine.check: off does without it",
-            device=device,
-            gpus=check.gpus,
+            *(__file__, argv, check),
+            name=name,
+            advice=advice,
             processes=check.gpus,
             nodes=check.nodes,
-            time_limit=check.time_limit_seconds,
         )
         hosts = [line["host"] for line in found.of("host")]
         gpus = [line["gpu"] for line in found.of("gpu")]

@@ -5,7 +5,7 @@ bf16, copies within the first GPU and between every two. On a CPU: float32, bf16
 the host's memory, by one process.
 """
 
-from scaling.core import command_line, environment
+from scaling.core import command_line
 from scaling.core.errors import program
 from scaling.core.records.machine import PEAKS
 from scaling.instruments.options import Probe
@@ -16,28 +16,17 @@ from scaling.launch import launcher, measure
 def main(argv: list[str] | None = None) -> None:
     """Write peaks.json: `rows` of `instruments.peaks`; `gpus` is 0 on a CPU."""
     probe = command_line.parse(Probe, argv, __doc__)
-    device = environment.resolve_device(probe.device)
-    log_folder = launcher.worker_folder()
-    if log_folder is not None:
+    if log_folder := launcher.worker_folder():
         from scaling.instruments import peaks
 
-        peaks.run(probe, device, log_folder)
+        peaks.run(probe, log_folder)
         return
-    found = measure.run(
-        __file__,
-        argv,
-        probe.output,
-        name="measuring the machine's limits",
-        advice="; where memory is short, ask for smaller matrices or copies",
-        device=device,
-        gpus=probe.gpus,
-        processes=1,
-        cpu_threads=probe.cpu_threads,
-        time_limit=probe.time_limit_seconds,
-    )
+    advice = "; where memory is short, ask for smaller matrices or copies"
+    name = "measuring the machine's limits"
+    found = measure.run(__file__, argv, probe, name=name, advice=advice, processes=1)
     document = {
-        "device": device,
-        "gpus": found.gpus,
+        "device": found.environment["device"],
+        "gpus": len(found.environment["device_ids"]),
         "cpu_threads": probe.cpu_threads,
         "rows": [line["row"] for line in found.of("row")],
         "environment": found.environment,

@@ -4,7 +4,7 @@ Repeating it changes nothing. Files keep their times, so that Snakemake makes no
 """
 
 import copy
-import re
+import os
 from collections.abc import Callable
 from itertools import product
 from pathlib import Path
@@ -23,15 +23,10 @@ from scaling.core.records.kinds import KINDS
 from scaling.core.settling import settling
 
 STUDIES = Path("studies")
-Rows = list[dict[str, Any]]
 LATER: dict[str, Any] = {
     stored.CONFIG: {
-        "quantization": {
-            **{"variants": [], "peers": [], "resnet18": False},
-            "bit_widths": {"weights": [], "activations": [], "both": []},
-        },
+        "quantization": {"variants": [], "peers": [], "resnet18": False},
         "convergence": {"remedies": [], "accuracies": []},
-        "time_to_accuracy": {"gpus": []},
         "synchronization": {"seeds": []},
         "machine": {"check": "off"},
     },
@@ -43,8 +38,10 @@ LATER: dict[str, Any] = {
             **dict.fromkeys(["recipe_applied", "compiled_batch_sizes", "compiled_graphs"]),
             **{"micro_batches": 1, "measured_seconds": 0.0},
         },
+        "memory": {"capacity_bytes": None},
         "epochs": [{"power_capped_seconds": None, "gpu_readings": []}],
         "communication": {"readings": [], "sent_share": 1.0},
+        "in_memory": [],
         "device_time": [],
         **dict.fromkeys(["startup", "run_seconds", "shutdown_seconds"]),
     },
@@ -61,8 +58,6 @@ What a list has here came later in each entry of it.
 """
 ENGINES = {"plain": "eager", "tuned": "resident"}
 """The engines of recipes that named none; a plug-in's is called as its recipe."""
-CAPACITY = r"total capacity of ([\d.]+) GiB"
-"""What a GPU's memory holds, as PyTorch says where that was too little."""
 
 
 def complete(found: Any, later: Any) -> None:
@@ -76,45 +71,11 @@ def complete(found: Any, later: Any) -> None:
 
 
 def run(record: Any) -> None:
-    """Add a run's missing fields, derived from the others."""
+    """Give a run's recipe today's name, and its engine."""
     cell = record["cell"]
     recipe = cell["recipe"] = RENAMED.get(cell["recipe"], cell["recipe"])
     record["training"].setdefault("engine", ENGINES.get(recipe, recipe))
-    told = re.search(CAPACITY, record["message"] or "")
-    record["memory"].setdefault("capacity_bytes", float(told[1]) * 2**30 if told else None)
     record.setdefault("settling", settling(record["epochs"]))
-    gpus, readings = cell["gpus"], record["communication"]["readings"]
-    record["device_time"] = [_device_time(rank, gpus) for rank in record["device_time"]]
-    record.setdefault("in_memory", _in_memory(record["device_time"], readings))
-    record["communication"]["readings"] = [one for one in readings if "seconds" not in one]
-
-
-def _device_time(rank: dict[str, Any], gpus: int) -> dict[str, Any]:
-    """Complete one GPU's busy time: it computed whenever it did not communicate."""
-    if "busy_seconds" not in rank or "compute_seconds" in rank:
-        return rank
-    if gpus == 1:
-        return {**rank, "compute_seconds": rank["busy_seconds"]}
-    note = "computing was not told from communicating"
-    return {"rank": rank["rank"], "iterations": 0, "note": note}
-
-
-def _in_memory(device_time: Rows, readings: Rows) -> Rows:
-    """Return the steps in memory, from traced ones or ones timed with and without exchange."""
-    traced = [
-        {**rank, "seconds": [rank["seconds"]], "seconds_without": None}
-        for rank in device_time
-        if rank["iterations"]
-    ]
-    timed = [rank for rank in readings if "seconds_without" in rank]
-    return [
-        {
-            **{key: rank[key] for key in ("rank", "iterations", "seconds")},
-            "samples": None,
-            "seconds_without_exchange": rank["seconds_without"],
-        }
-        for rank in {rank["rank"]: rank for rank in [*traced, *timed]}.values()
-    ]
 
 
 def peaks(record: Any) -> None:
@@ -122,21 +83,6 @@ def peaks(record: Any) -> None:
     for row in record["rows"]:
         if row["quantity"] == "matrix_product":
             row.setdefault("state", "sprint")
-
-
-def synchronization(record: Any) -> None:
-    """Add the width of the widest batch norm: eight times ResNet-18's first."""
-    record["model"].setdefault("widest_norm", 8 * record["parameters"]["model_width"])
-
-
-def technique(record: Any) -> None:
-    """Add all missing options of a technique."""
-    record["options"] = Technique().model_dump() | record["options"]
-
-
-def variant(record: Any) -> None:
-    """Add all missing options of a variant, with a list of its mistakes."""
-    record["scheme"] = Scheme.of(record["scheme"], "the scheme").model_dump()
 
 
 def configuration(config: Any) -> None:
@@ -158,10 +104,15 @@ def configuration(config: Any) -> None:
 UPGRADES: dict[str, Callable[[Any], None]] = {
     stored.CONFIG: configuration,
     "run.json": run,
-    "runs.json": technique,
+    "runs.json": lambda record: record.update(options=Technique().model_dump() | record["options"]),
     "peaks.json": peaks,
-    "synchronization.json": synchronization,
-    "quantization.json": variant,
+    # Eight times ResNet-18's first width.
+    "synchronization.json": lambda record: record["model"].setdefault(
+        "widest_norm", 8 * record["parameters"]["model_width"]
+    ),
+    "quantization.json": lambda record: record.update(
+        scheme=Scheme.of(record["scheme"], "the scheme").model_dump()
+    ),
 }
 """How a record is changed in place beside, by the name of its file."""
 
@@ -182,19 +133,25 @@ def rename_folders(study: Path) -> None:
                 folder.rename(target)
 
 
-def records(paths: list[Path], is_stored: bool) -> dict[Path, Any]:
-    """Return those of the records at `paths` that older code wrote, converted, by their paths.
+def changes(folder: Path) -> dict[Path, Any]:
+    """Return those of the study's documents that older code wrote, converted, by their paths.
 
-    In a stored study, which was packed when all were signed, one that is not is a UserError.
+    In a stored study, which was packed when all records were signed, one that is not is a
+    UserError.
     """
-    opens = {path: opened(path) for path in paths}
+    paths = sorted(folder / path for path in stored.own_files(folder))
+    opens = {path: opened(path) for path in paths if path.name in KINDS}
     unsigned = [path for path, (_, signed) in opens.items() if not signed]
-    if is_stored and 0 < len(unsigned) < len(paths):
+    if (folder / stored.MANIFEST).exists() and 0 < len(unsigned) < len(opens):
         raise UserError(
             f"{unsigned[0]} has no version and sha256, and other records of its study have: {TO_DO}"
         )
     made = {path: _converted(path, *found) for path, found in opens.items()}
-    return {path: record for path, record in made.items() if record}
+    if (folder / stored.CONFIG).exists():
+        config = stored.read(folder)
+        completed = upgraded(stored.CONFIG, config)
+        made[folder / stored.CONFIG] = completed if completed != config else None
+    return {path: document for path, document in made.items() if document}
 
 
 def _converted(path: Path, record: Any, signed: bool) -> Any:
@@ -212,28 +169,18 @@ def _converted(path: Path, record: Any, signed: bool) -> Any:
     return kind.signed(path, made)
 
 
-def rewrite_config(path: Path) -> bool:
-    """Add missing keys to a configuration; return whether it changed."""
-    config = stored.read(path.parent)
-    completed = upgraded(stored.CONFIG, config)
-    if completed == config:
-        return False
-    with files.same_times(path):
-        files.write_text(path, yaml.safe_dump(completed, sort_keys=False))
-    return True
-
-
 @command_line.script
 def main(study: str) -> None:
     """Convert `study`, the name of a stored one or a folder laid out like results/."""
     there = [path for path in (STUDIES / study, Path(study)) if study and path.is_dir()]
     folder = there[0] if there else stored.find(STUDIES, study)
     rename_folders(folder)
-    paths = sorted(folder / path for path in stored.own_files(folder))
-    is_stored = (folder / stored.MANIFEST).exists()
-    rewritten = records([path for path in paths if path.name in KINDS], is_stored)
-    for path, record in rewritten.items():
-        with files.same_times(path):
-            files.write_json(path, record)
-    others = [path for path in paths if path.name == stored.CONFIG and rewrite_config(path)]
-    print(f"{folder}: {len(rewritten) + len(others)} of {len(paths)} files are rewritten")
+    changed = changes(folder)
+    for path, document in changed.items():
+        before = path.stat()
+        if path.name == stored.CONFIG:
+            files.write_text(path, yaml.safe_dump(document, sort_keys=False))
+        else:
+            files.write_json(path, document)
+        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    print(f"{folder}: {len(changed)} of {len(stored.own_files(folder))} files are rewritten")

@@ -2,15 +2,113 @@
 
 import argparse
 import re
+import shutil
+import tempfile
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
-from scaling.config import packing
+from scaling.config import stored
+from scaling.config.config import model_options
 from scaling.config.config_file import read_config
 from scaling.config.keys import NAME
-from scaling.config.stored import CONFIG
+from scaling.config.stored import CONFIG, MANIFEST
+from scaling.config.technique import Technique, by_name
+from scaling.core import files
 from scaling.core.errors import UserError, program
+from scaling.core.grid import recipe_options
+from scaling.core.records.dataset import DATASET
+from scaling.core.records.kinds import KINDS
 
 RESULTS, DATASETS, STUDIES = Path("results"), Path("resources/dataset"), Path("studies")
+
+
+def sources(config: dict[str, Any]) -> dict[Path, Path]:
+    """Return the path of each file of the study, by its path in the packed folder.
+
+    Missing logs are skipped, and with `partial` in the configuration missing records of trainings.
+    Any other missing file, or a record made with another configuration, is a UserError.
+    """
+    records = stored.records(config)
+    if config["partial"]:
+        for kind in stored.TRAININGS:
+            records[kind] = [path for path in records[kind] if (RESULTS / path).exists()]
+    paths = [*chain.from_iterable(records.values()), Path(CONFIG)]
+    found = {path: RESULTS / path for path in paths}
+    found[Path(MANIFEST)] = DATASETS / stored.dataset_folder(config) / MANIFEST
+    missing = [source for source in found.values() if not source.exists()]
+    if missing:
+        raise UserError(
+            f"study {config['study']} is not finished: it lacks {len(missing)} of its "
+            f"{len(found)} files, the first is {missing[0]}; run it to its end, or "
+            "to its partial report (--config partial=true) where only runs are missing"
+        )
+    found |= {log: log for log in stored.run_logs(config) if log.exists()}
+    checksum = DATASET.read(found[Path(MANIFEST)])["checksum"]
+    for path in records["runs"] + records["convergence"]:
+        _check(found[path], config, checksum)
+    return found
+
+
+def _check(path: Path, config: dict[str, Any], checksum: str) -> None:
+    """Raise UserError if a record was made with another value than the study asks for."""
+    record = KINDS[path.name].read(path)
+    asked, used = dict(config["training"]), dict(record["training"])
+    if "remedy" in record:
+        options = by_name(config["convergence"]["remedies"])[record["remedy"]]
+        asked |= config["convergence"] | {"options": Technique.of(options).model_dump()}
+        used["options"] = record["options"]
+    else:
+        wanted = recipe_options(config, record["cell"]["recipe"])
+        asked |= config["machine"] | {"recipe_options": wanted}
+    asked |= {**model_options(config), "dataset checksum": checksum}
+    used["dataset checksum"] = record["dataset"]["checksum"]
+    for key, value in asked.items():
+        # Not every key is in a record: machine.share is no parameter of a run.
+        if used.get(key, value) != value:
+            raise UserError(
+                f"{path} was made with {key} {used[key]}, but the study asks for {value}: run the "
+                "study again, then pack it"
+            )
+
+
+def pack(found: dict[Path, Path], folder: Path, force: bool) -> bool:
+    """Copy the files of `sources` into `folder`, of logs the end; return False if already there.
+
+    The folder is written atomically. A different study in it is a UserError, or replaced with
+    `force`; the user's other files there are kept.
+    """
+    there = stored.own_files(folder)
+    if there == set(found) and all(
+        (folder / path).read_bytes() == _content(source) for path, source in found.items()
+    ):
+        return False
+    if there and not force:
+        raise UserError(
+            f"{folder} holds a study with other content: pack under another name, or replace it "
+            "with --force (make pack FORCE=1)"
+        )
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as name:
+            fresh = Path(name, "fresh")
+            if folder.exists():
+                shutil.copytree(folder, fresh)
+            for path in there:
+                (fresh / path).unlink()
+            for path, source in found.items():
+                (fresh / path).parent.mkdir(parents=True, exist_ok=True)
+                (fresh / path).write_bytes(_content(source))
+            if folder.exists():
+                folder.rename(Path(name, "old"))
+            fresh.rename(folder)
+    except OSError as error:
+        raise UserError(f"cannot write {folder}: {error.strerror or error}") from error
+    return True
+
+
+def _content(source: Path) -> bytes:
+    return files.log_end(source).encode() if source.suffix == ".log" else source.read_bytes()
 
 
 @program
@@ -27,9 +125,8 @@ def main(argv: list[str] | None = None) -> None:
         raise UserError(
             f"{RESULTS} holds the study {config['study']}, not {args.study!r}: pack it by that name"
         )
-    found = packing.sources(config, RESULTS, DATASETS)
-    folder = STUDIES / args.study
-    if not packing.pack(found, folder, args.force):
+    found, folder = sources(config), STUDIES / args.study
+    if not pack(found, folder, args.force):
         print(f"{folder} holds this study already")
         return
     kilobytes = sum(source.stat().st_size for source in found.values()) / 1e3

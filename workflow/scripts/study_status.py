@@ -74,8 +74,9 @@ def main(config: Path = Path("config/config.yaml")) -> None:
         "state", ["recipe", "strategy", "GPUs"], "batch_size", _counted, sort=False
     )
     print(table.reset_index().rename_axis(columns=None).to_string(index=False))
-    others = [*stored.other_records(study), *stored.convergence_records(study)]
-    others += stored.full_training_records(study)
+    records = stored.records(study)
+    kinds = [kind for kind in records if kind not in ("runs", *stored.BACKENDS)]
+    others = [path for kind in kinds for path in records[kind]]
     there = sum((RESULTS / path).exists() for path in others)
     print(f"\nOther measurements: {there} of {len(others)} done")
     print("\n".join(errors).encode("ascii", "replace").decode())

@@ -16,7 +16,7 @@ from scaling.synchronization.plan import Plan
 def main(argv: list[str] | None = None) -> None:
     """Write synchronization.json: the results of `synchronization.worker`, and the environment."""
     plan = command_line.parse(Plan, argv, __doc__)
-    spec = plan.spec_of("plain", "ddp", plan.seeds[0])
+    spec = plan.spec_of(plan.training())
     log_folder = launcher.worker_folder()
     if log_folder is not None:
         from scaling.launch import ranks
@@ -32,14 +32,10 @@ def main(argv: list[str] | None = None) -> None:
     found = measure.run(
         __file__,
         argv,
-        plan.output,
+        plan,
         name=f"the synchronization experiments on {plan.gpus} GPUs",
         advice="; where memory is short, set synchronization.batch_size to a smaller value",
-        device=spec.device,
-        gpus=plan.gpus,
         processes=plan.gpus,
-        cpu_threads=plan.cpu_threads,
-        time_limit=plan.time_limit_seconds,
     )
     document = {
         "gpus": plan.gpus,

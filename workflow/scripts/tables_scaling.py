@@ -6,7 +6,6 @@ from typing import Any
 import pandas as pd
 
 from scaling.audit.derive import MEASURED, tables_of_times
-from scaling.audit.finding import Study
 from scaling.audit.limits import audit
 from scaling.core import command_line, files
 from scaling.core.grid import expand
@@ -20,7 +19,6 @@ from scaling.tables.runs import Run, paired, provenance, read_runs
 from scaling.tables.timing import startup, timing
 
 OF_TIMES = (timing, startup, in_memory, ranks, readings, device_time, costs)
-JUDGED = ("speedup", "communication", "bandwidth", "utilization")
 
 
 def _of_runs(records: list[Run], study: str, per_gpu_hour: float | None) -> dict[str, pd.DataFrame]:
@@ -76,5 +74,5 @@ def main(
     found = schema.read_all(["timing", *MEASURED], tables, study)
     times = found.pop("timing")
     derived = tables_of_times(times, swept_gradient_bytes(found["interconnect"]), found)
-    judged = {name: derived[name] for name in JUDGED} | {"ranks": found["ranks"]}
-    schema.write_all(derived | {"audit": audit(Study(times, **judged))}, tables, study)
+    judged = schema.StudyTables(study, {"timing": times, **found, **derived}, "", {})
+    schema.write_all(derived | {"audit": audit(judged)}, tables, study)

@@ -1,6 +1,6 @@
 r"""Train one run of the grid and write its record, run.json.
 
-Checks that the cell can run, leases the GPUs, starts the processes (by torchrun on several nodes),
+Checks that the cell can run, leases the GPUs, starts the processes (by srun on several nodes),
 limits their time and writes the record.
 
     python workflow/scripts/train_run.py --gpus 2 --batch-size 512 \
@@ -8,6 +8,7 @@ limits their time and writes the record.
         --manifest resources/dataset/digits/manifest.json --output run.json
 """
 
+import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,6 @@ from scaling.core.errors import UserError, program
 from scaling.core.training_options import DataOptions
 from scaling.launch import launcher, supervisor
 from scaling.launch.run_spec import RunSpec
-from scaling.launch.startup_clock import StartupClock
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,20 +33,18 @@ class Command(DataOptions):
 def main(argv: list[str] | None = None) -> None:
     command = command_line.parse(Command, argv)
     spec = command.run.resolved()
-    ranks_folder = launcher.worker_folder()
-    if ranks_folder is not None:
-        clock = StartupClock(launcher.started())
-        clock.end("launch")
+    if ranks_folder := launcher.worker_folder():
+        phases = {"launch": launcher.elapsed()}
         from scaling.instruments import communication
         from scaling.launch import ranks
         from scaling.training import worker
 
         worker.load(spec)
-        clock.end("imports")
-        job = (spec, command.dataset, command.manifest, ranks_folder, clock)
+        phases["imports"] = launcher.elapsed()
+        job = (spec, command.dataset, command.manifest, ranks_folder, phases)
         ranks.start(spec.processes, worker.run, *job, communication.measure_all)
         return
-    if launcher.under_torchrun():
+    if "TORCHELASTIC_RUN_ID" in os.environ:
         raise UserError("start train_run.py with python: it starts its processes itself")
     arguments = sys.argv[1:] if argv is None else argv
     line = launcher.command(Path(__file__), arguments, spec.processes, spec.nodes)

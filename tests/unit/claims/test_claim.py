@@ -1,94 +1,88 @@
-"""Claims: their document, their tables, their texts, and what a study without evidence claims."""
+"""Claims: their document, their sentences, and what a study without evidence claims."""
 
-import json
-import math
 import re
-from dataclasses import replace
+from dataclasses import asdict
 from pathlib import Path
+from types import SimpleNamespace
 
+import pandas as pd
 import pytest
 
 import claims_evaluate
-from scaling.claims import claim, registry, texts
-from scaling.claims.claim import Claim, Evidence, Part
-from scaling.claims.claim_tables import ClaimTables
+from scaling.claims import claim, phrases, q1, q3_1, questions
+from scaling.claims.claim import Answer, Findings
+from scaling.core import files
 from scaling.core.errors import UserError
+from scaling.tables.schema import StudyTables
 
-EMPTY = ClaimTables("demo", {})
+EMPTY = StudyTables("demo", {}, "", {})
 SNAPSHOTS = sorted((Path(__file__).parents[2] / "snapshots").glob("expected/*/tables/claims.json"))
 
 
-def made(figures):
-    evidence = [Evidence("tables/x.csv", figures, "more than none: supported")]
-    return Claim("Q1-a-b", "Q1", "Q1-a", "It is so.", "b, 1 GPU", "supported", "3 of 3.", evidence)
-
-
-def test_the_document_gives_back_the_claims_and_has_finite_numbers_alone(tmp_path):
-    path = tmp_path / "claims.json"
-    other = replace(EMPTY.missing("Q5"), parts=[Part(2, 32, "supported"), Part(2, 128, "unclear")])
-    claim.write(path, "demo", [made({"count": 3, "share": 0.5}), other])
-    assert claim.read(path) == [made({"count": 3, "share": 0.5}), other]
-    assert json.loads(path.read_text())["study"] == "demo"
-    with pytest.raises(ValueError, match="not JSON compliant"):
-        claim.write(path, "demo", [made({"seconds": math.inf})])
+def test_cells_that_differ_are_named_and_the_document_gives_the_claims_back(tmp_path):
+    cells = [SimpleNamespace(gpus=2, batch_size=size) for size in (32, 128, 512)]
+    judged = list(zip(cells, (True, False, False), (False, True, False), strict=True))
+    made = q1.GAPS.claim("b/ddp, 2 GPUs", "It is 3.", parts=judged, unclear="; it is not told")
+    assert (made.id, made.question, made.evidence) == ("Q1-gaps-b-ddp", "Q1", "device_time")
+    assert made.verdict == "in part"
+    assert made.sentence == "It is 3. Held for b\u00a0=\u00a032; not for 128; unclear for 512."
+    alone = q1.GAPS.claim("", "It is 3.", unclear="; it is not told")
+    assert (alone.verdict, alone.sentence) == ("unclear", "It is 3; it is not told.")
+    found = Findings("demo", {"Q1": "Yes."}, [made, alone])
+    files.write_json(tmp_path / "claims.json", asdict(found))
+    assert claim.read(tmp_path / "claims.json") == found
 
 
 def test_a_file_that_is_no_claims_is_named(tmp_path):
     path = tmp_path / "claims.json"
-    path.write_text('{"claims": [{"id": "a"}]}')
-    with pytest.raises(UserError, match=r"claims\.json is no document of claims"):
-        claim.read(path)
+    for text in ('{"claims": [{"id": "a"}]}', "[]"):
+        path.write_text(text)
+        with pytest.raises(UserError, match=r"claims\.json is no document of claims"):
+            claim.read(path)
 
 
-def test_without_any_table_each_question_has_one_claim_that_says_what_to_add(tmp_path):
+@pytest.mark.parametrize(
+    ("source", "without"), [("cifar10", set()), ("synthetic", {"Q4.1", "Q4.2-gap"})]
+)
+def test_without_tables_each_question_says_what_to_add_and_nothing_is_learned_of_random_images(
+    tmp_path, source, without
+):
     path = tmp_path / "claims.json"
-    claims_evaluate.main(["--study", "demo", "--output", str(path)])
+    claims_evaluate.main(["--study", "demo", "--source", source, "--output", str(path)])
     found = claim.read(path)
-    assert [one.id for one in found] == list(registry.CLAIMS)
-    for one in found:
+    first = ["Q1-faster", "Q2-faster", "Q3.1-computing", "Q3.2-travelling", "Q4.1", "Q4.2-gap"]
+    first += ["Q5-repeats", "Q6-gradients", "Q7-parameters", "B-cost"]
+    assert [one.id for one in found.claims] == [name for name in first if name not in without]
+    assert found.answers == {}
+    for one in found.claims:
         assert one.verdict == "not measured" and re.search(r"`\w+\.\w+`", one.sentence)
-        assert one.hypothesis and one.evidence[0].test and not one.evidence[0].figures
-
-
-def test_of_random_images_nothing_is_claimed_to_be_learned(tmp_path):
-    path = tmp_path / "claims.json"
-    claims_evaluate.main(["--study", "demo", "--source", "synthetic", "--output", str(path)])
-    without = [name for name in registry.CLAIMS if not name.startswith("Q4")]
-    assert [one.id for one in claim.read(path)] == without
 
 
 def test_claims_of_a_kind_stand_side_by_side_and_what_none_has_is_said_once(monkeypatch):
-    def claims(tables):
-        missing = [tables.missing("Q3.1-falls", name) for name in ("a/ddp", "b/ddp")]
-        known = [tables.claim("Q1-gaps", name, case="missing", notes=[]) for name in ("a", "b")]
-        return [known[0], missing[0], known[1], missing[1]]
-
-    monkeypatch.setattr(registry, "CLAIMS", {"Q1": [claims]})
-    assert [one.id for one in registry.evaluate(EMPTY)] == ["Q1-gaps-a", "Q1-gaps-b", "Q3.1-falls"]
+    made = [q3_1.FALLS.missing(name, "Add it.") for name in ("a/ddp", "b/ddp")]
+    made[:0] = [q1.GAPS.claim(name, "It is so.", holds=True) for name in ("a", "b")]
+    answer = Answer("So.", [made[0], made[2], made[1], made[3]])
+    monkeypatch.setattr(questions, "ANSWERS", {"Q1": lambda tables: answer})
+    found = questions.evaluate(EMPTY)
+    assert [one.id for one in found.claims] == ["Q1-gaps-a", "Q1-gaps-b", "Q3.1-falls"]
+    assert found.answers == {"Q1": "So."}
 
 
 @pytest.mark.parametrize("path", SNAPSHOTS, ids=lambda path: path.parts[-3])
-def test_claims_of_stored_studies_are_short_and_have_ids_of_their_own(path):
+def test_what_stored_studies_say_is_short_and_each_claim_has_an_id_of_its_own(path):
     found = claim.read(path)
-    assert len({one.id for one in found}) == len(found)
-    order = list(registry.CLAIMS)
-    positions = [order.index(one.question) for one in found]
+    assert len({one.id for one in found.claims}) == len(found.claims)
     # The models were timed on random images, of which nothing is learned.
     made_up = path.parts[-3].startswith("h200x2-models")
-    asked = [place for place, name in enumerate(order) if not (made_up and name[:2] == "Q4")]
-    assert positions == sorted(positions) and sorted(set(positions)) == asked
-    for one in found:
+    order = ["Q1", "Q2", "Q3.1", "Q3.2", "Q4.1", "Q4.2", "Q5", "Q6", "Q7", "B"]
+    asked = [name for name in order if not (made_up and name[:2] == "Q4")]
+    assert list(dict.fromkeys(one.question for one in found.claims)) == asked
+    for one in found.claims:
         # A batch size has spaces that do not break a line.
         words = [len(text.split(" ")) for text in (one.hypothesis, one.sentence)]
         assert words[0] <= 25 and words[1] <= (20 if one.verdict == "not measured" else 40), one
         assert one.sentence.endswith(".") and not re.search(r"[{}]|  | [.,;]", one.sentence), one
-
-
-def test_every_kind_and_case_is_one_that_the_code_names():
-    code = "".join(path.read_text() for path in Path(texts.__file__).parent.glob("*.py"))
-    for kind, text in texts.texts().items():
-        assert f'"{kind}"' in code, kind
-        assert all(f'"{case}"' in code for case in text.sentences), kind
+    assert all(len(text.split()) <= 40 for text in found.answers.values()), found.answers
 
 
 @pytest.mark.parametrize(
@@ -102,4 +96,9 @@ def test_every_kind_and_case_is_one_that_the_code_names():
     ],
 )
 def test_a_range_of_shares_is_one_figure_where_both_ends_are(ends, said):
-    assert texts.shares(*ends) == said
+    assert phrases.shares(*ends) == said
+
+
+def test_the_span_of_some_shares_is_not_below_zero():
+    spans = [phrases.span_of_shares(pd.Series(each)) for each in ([-0.2, -0.1], [0.1, 0.1, 0.2])]
+    assert spans == ["0 %", "10–20 %"]

@@ -1,15 +1,7 @@
-import json
-
 import pytest
 
 from scaling.config.scheme import Scheme
 from scaling.core.errors import UserError
-
-
-def test_a_scheme_is_json_and_back():
-    scheme = Scheme.of({"weight_bits": 4, "rounding": "gptq", "activation_bits": None})
-    assert scheme == Scheme(weight_bits=4, rounding="gptq", activation_bits=None)
-    assert Scheme.of(json.loads(json.dumps(scheme.model_dump()))) == scheme
 
 
 def test_one_mistake_may_be_spelt_as_records_and_configurations_before_lists_do():

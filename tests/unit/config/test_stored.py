@@ -52,10 +52,6 @@ def test_what_is_no_file_of_the_study_is_neither_waited_for_nor_shown(study, kin
         stored.check(study, config())
 
 
-def test_a_study_is_fine_beside_a_page_written_by_hand(study):
-    stored.check(study, config())
-
-
 @pytest.mark.parametrize(
     ("grid", "machine", "found"),
     [
@@ -66,8 +62,9 @@ def test_a_study_is_fine_beside_a_page_written_by_hand(study):
     ],
 )
 def test_the_experiments_are_on_the_most_gpus_of_one_machine(grid, machine, found):
-    document = {"grid": {"gpus": grid}, "machine": machine, "synchronization": {"seeds": [0]}}
-    assert [str(path) for path in stored.synchronization_records(document)] == found
+    own = finished_study.CONFIG["grid"] | {"gpus": grid}
+    document = config(grid=own, machine=machine | {"check": "off"})
+    assert [str(path) for path in stored.records(document)["synchronization"]] == found
 
 
 @pytest.mark.parametrize("path", ["manifest.json", "peaks/peaks.json", finished_study.FILES[-1]])
@@ -101,57 +98,50 @@ def test_records_of_backends_may_be_there_and_need_not(study, name, asked, not_a
 
 def test_the_record_of_onnx_files_is_of_the_first_seed_and_of_resnet_where_that_is_asked_for():
     for asked, names in ((False, ["export"]), (True, ["export", "resnet18_export"])):
-        made = config(quantization={"seeds": [3, 1], "peers": [], "resnet18": asked})
-        found = [str(path) for path in stored.backend_records(made) if "export" in path.stem]
+        section = finished_study.CONFIG["quantization"] | {"seeds": [3, 1], "resnet18": asked}
+        found = [str(path) for path in stored.records(config(quantization=section))["export"]]
         assert found == [f"quantization/seed~3/{name}.json" for name in names]
 
 
-REMEDIES = {
-    "remedies": [{"name": "none"}, {"name": "lars", "lars": 0.001}],
-    "global_batches": [128],
-}
+REMEDIES = {"remedies": [{"name": "none"}, {"name": "lars"}], "global_batches": [128]}
+RECORDS = [f"convergence/remedy~{name}/global_batch~128/runs.json" for name in ("none", "lars")]
 
 
-def keep_remedies(study, *names):
-    for name in names:
-        record = study / f"convergence/remedy~{name}/global_batch~128/runs.json"
-        record.parent.mkdir(parents=True)
-        record.write_text("{}")
+def keep(study, *paths):
+    for path in paths:
+        (study / path).parent.mkdir(parents=True, exist_ok=True)
+        (study / path).write_text("{}")
 
 
 def test_remedies_are_all_there(study):
     asked = config(convergence=REMEDIES)
-    keep_remedies(study, "none")
-    missing = "convergence/remedy~lars/global_batch~128/runs.json"
-    with pytest.raises(UserError, match=f"lacks 1 of the 10 .* the first is {missing}"):
+    keep(study, RECORDS[0])
+    with pytest.raises(UserError, match=f"lacks 1 of the 10 .* the first is {RECORDS[1]}"):
         stored.check(study, asked)
-    stored.check(study, config(convergence=REMEDIES, partial=True))
-    keep_remedies(study, "lars")
+    stored.check(study, asked | {"partial": True})
+    keep(study, RECORDS[1])
     stored.check(study, asked)
 
 
-@pytest.mark.parametrize(
-    "path", ["runs/old.json", "convergence/remedy~luck/global_batch~128/runs.json"]
-)
+@pytest.mark.parametrize("path", ["runs/old.json", RECORDS[0].replace("none", "luck")])
 def test_a_record_that_the_study_does_not_ask_for_is_named(study, path):
-    keep_remedies(study, "none", "lars")
-    (study / path).parent.mkdir(parents=True, exist_ok=True)
-    (study / path).write_text("{}")
+    keep(study, *RECORDS, path)
     with pytest.raises(UserError, match=rf"mine/{path} is no part of the study"):
         stored.check(study, config(convergence=REMEDIES))
 
 
-def test_a_variant_of_some_seeds_has_no_record_of_the_others():
-    variants = [{"name": "a"}, {"name": "b", "seeds": [1]}]
-    section = {"seeds": [0, 1], "variants": variants}
-    found = stored.quantization_records({"quantization": section})
-    assert [path.parent.as_posix() for path in found] == [
-        "quantization/seed~0/variant~a",
-        "quantization/seed~1/variant~a",
-        "quantization/seed~1/variant~b",
-    ]
-
-
-def test_a_study_without_variants_has_one_record_of_stages_a_seed():
-    found = stored.quantization_records({"quantization": {"seeds": [0, 2], "variants": []}})
-    assert [str(path) for path in found] == [f"quantization/seed~{n}/stages.json" for n in (0, 2)]
+@pytest.mark.parametrize(
+    ("variants", "places"),
+    [
+        (
+            [{"name": "a"}, {"name": "b", "seeds": [1]}],
+            ["0/variant~a", "1/variant~a", "1/variant~b"],
+        ),
+        ([], ["0", "1"]),
+    ],
+)
+def test_a_variant_has_records_of_its_seeds_and_a_study_without_any_has_stages(variants, places):
+    section = finished_study.CONFIG["quantization"] | {"seeds": [0, 1], "variants": variants}
+    found = stored.records(config(quantization=section))["quantization"]
+    assert [path.parent.as_posix() for path in found] == [f"quantization/seed~{p}" for p in places]
+    assert {path.name for path in found} == {"quantization.json" if variants else "stages.json"}

@@ -5,7 +5,7 @@ import json
 import pytest
 
 import convergence_train
-from examples import ddp_training
+from examples.small_convergence import images
 from scaling.convergence.experiment import losses
 from scaling.convergence.plan import choose
 from scaling.core import files
@@ -23,7 +23,7 @@ OPTIONS = [
 @pytest.fixture
 def train(tmp_path):
     """A function that trains remedies on 43 images and gives the folder of the records."""
-    data = ddp_training.images()
+    data = images()
     dataset.save(data, tmp_path / "images.npz")
     DATASET.write(
         tmp_path / "manifest.json", dataset.manifest(data, source="synthetic", origin="noise")
@@ -94,9 +94,8 @@ def test_held_out_images_choose_the_rate_and_all_are_trained_on_afterwards(train
     judged = losses({run["factor"]: run for run in sweep})
     assert result["chosen_factor"] == choose(judged)
     last = {"validation_loss": 0.5, "train_loss": 0.1}
-    run = {"held_out": True, "epochs": [last]}
     ends = enumerate(("", "at chance", "not finite"))
-    found = losses({factor: {**run, "diverged": end} for factor, end in ends})
+    found = losses({at: {"held_out": True, "epochs": [last], "diverged": end} for at, end in ends})
     assert found == {0: 0.5, 1: 0.5, 2: None}
     assert all(run["epochs"][-1]["test_accuracy"] is None for run in sweep)
     assert not any(

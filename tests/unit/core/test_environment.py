@@ -12,6 +12,7 @@ from scaling.core import environment
 from scaling.core.errors import UserError
 from scaling.launch import measure
 from scaling.launch.launcher import ProcessResult
+from scaling.launch.rank_log import by_kind
 
 MACHINE = [("A40", "GPU-aaaa"), ("A40", "GPU-bbbb"), ("V100", "GPU-cccc")]
 
@@ -117,14 +118,12 @@ def test_a_process_names_the_gpu_it_computes_on_however_cuda_numbers_it(
 
 def test_a_measurement_names_the_gpus_it_had_and_not_the_others(machine):
     versions = {"host": "n1", "slurm_gpus": [], "cuda": "13.0", "nccl": "2.28.9"}
-    starts = [{"kind": "start", "rank": 0, **versions}]
-    ends = [{"kind": "end", "rank": rank} for rank in (0, 1)]
+    lines = by_kind([{"kind": "start", "rank": 0, **versions}])
     surroundings = {"device": "cuda", "device_names": ["A40", "A40", "V100"]}
-    ending = ProcessResult(0, timed_out=False, gpus=("0", "2"))
-    found = measure.collect(surroundings, [*starts, *ends], ending, 2, "the sweep")
-    assert found.environment["device_names"] == ["A40", "V100"]
-    assert found.environment["device_ids"] == ["GPU-aaaa", "GPU-cccc"]
-    assert found.gpus == 2
+    ending = ProcessResult(0, timed_out=False, gpus=("0", "2"), lines=lines)
+    found = measure.completed(surroundings, ending)
+    assert found["device_names"] == ["A40", "V100"]
+    assert found["device_ids"] == ["GPU-aaaa", "GPU-cccc"]
 
 
 @pytest.mark.parametrize(

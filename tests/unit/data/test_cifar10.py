@@ -51,35 +51,23 @@ def test_the_archive_is_downloaded_once_and_prepared(
     assert manifest["origin"] == f"CIFAR-10 (Krizhevsky 2009), {ARCHIVE}, md5 {CIFAR10.tgz_md5}"
 
 
-def test_a_half_archive_of_before_is_replaced(archive, raw, httpserver, url):
-    raw.mkdir()
-    (raw / ARCHIVE).write_bytes(archive.read_bytes()[:100])
-    httpserver.expect_request("/a").respond_with_data(archive.read_bytes())
-    assert_is_the_small_cifar10(read(None, raw, url))
-
-
-def broken(content):
-    return Response("broken", status=500)
-
-
-def cut_short(content):
-    return Response(content[: len(content) // 2], headers={"Content-Length": len(content)})
-
-
-def another_file(content):
-    return Response("hello")
-
-
 @pytest.mark.parametrize(
     ("failure", "complaint"),
     [
         (
-            broken,
+            lambda content: Response("broken", status=500),
             r"in 2 attempts: 500 Server Error.*; give another --mirror-url, or .* with --path",
         ),
-        (cut_short, "in 2 attempts: "),
-        (another_file, r"expected md5:\w+ but got 5d41402abc4b2a76b9719d911017c592"),
+        (
+            lambda content: Response(content[:99], headers={"Content-Length": len(content)}),
+            "in 2 attempts: ",
+        ),
+        (
+            lambda content: Response("hello"),
+            r"expected md5:\w+ but got 5d41402abc4b2a76b9719d911017c592",
+        ),
     ],
+    ids=["broken", "cut short", "another file"],
 )
 def test_a_failed_download_is_tried_again_as_often_as_asked_for(
     archive, raw, httpserver, url, failure, complaint
@@ -149,9 +137,7 @@ def test_a_missing_or_changed_file_is_named(archive, raw, name):
     file = archive.parent / name
     given = archive if name == ARCHIVE else file.parent
     file.write_bytes(file.read_bytes()[:-1])
-    with pytest.raises(UserError, match=rf"{file.name} is missing, truncated or damaged"):
-        read(given, raw)
-    if given != archive:
-        file.unlink()
+    for _ in range(1 if given == archive else 2):
         with pytest.raises(UserError, match=rf"{file.name} is missing, truncated or damaged"):
             read(given, raw)
+        file.unlink(missing_ok=True)

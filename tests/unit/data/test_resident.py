@@ -1,3 +1,5 @@
+"""Images on the device: shuffled, cropped and flipped; those that are streamed are the same."""
+
 import numpy as np
 import pytest
 import torch
@@ -5,19 +7,19 @@ from torchvision import transforms
 
 from scaling.data.dataset import ImageDataset
 from scaling.data.resident import ResidentImages
+from scaling.data.streamed import StreamedImages
 
 MEAN, STD = np.array([0.4, 0.5, 0.6]), np.array([0.2, 0.25, 0.3])
 
 
-def images_of(count):
-    pixels = np.random.default_rng(1).integers(0, 256, (count, 32, 32, 3), dtype=np.uint8)
+def images_of(count, side=32):
+    pixels = np.random.default_rng(1).integers(0, 256, (count, side, side, 3), dtype=np.uint8)
     labels = np.arange(count, dtype=np.int64)
     return ImageDataset(pixels, labels, pixels, labels, [str(label) for label in labels])
 
 
-def resident(data, padding=4, flip=True, rank=0, ranks=1, seed=0):
-    device = torch.device("cpu")
-    return ResidentImages(data, MEAN, STD, padding, flip, device, rank, ranks, seed)
+def resident(data, padding=4, flip=True, rank=0, ranks=1, kind=ResidentImages):
+    return kind(data, MEAN, STD, padding, flip, torch.device("cpu"), rank, ranks, seed=0)
 
 
 def places(count, **rank):
@@ -68,22 +70,16 @@ def test_each_rank_draws_crops_and_flips_of_its_own():
 
 
 @pytest.mark.parametrize(("count", "ranks"), [(12, 3), (13, 3)])
-def test_the_ranks_share_out_every_image_of_an_epoch(count, ranks):
+def test_the_batches_of_all_ranks_share_out_every_image_of_an_epoch(count, ranks):
     data = images_of(count)
     seen = []
     for rank in range(ranks):
         images = resident(data, rank=rank, ranks=ranks)
         images.draw(2)
-        seen += images.next_batch(images.samples)[1].tolist()
+        for size in (2, images.samples - 2):
+            seen += images.next_batch(size)[1].tolist()
     assert set(seen) == set(range(count))
     assert len(seen) == -(-count // ranks) * ranks
-
-
-def test_batches_follow_one_another_through_the_epoch():
-    images = resident(images_of(10))
-    images.draw(1)
-    labels = [label for size in (4, 4, 2) for label in images.next_batch(size)[1].tolist()]
-    assert sorted(labels) == list(range(10))
 
 
 def test_without_padding_and_flip_images_stay_as_they_are():
@@ -93,3 +89,18 @@ def test_without_padding_and_flip_images_stay_as_they_are():
     batch, labels = images.next_batch(5)
     expected = (data.train_images[labels] / 255 - MEAN) / STD
     assert np.allclose(batch.permute(0, 2, 3, 1).numpy(), expected, atol=1e-5)
+
+
+def test_streamed_batches_are_the_resident_ones():
+    resident_images, streamed = (
+        resident(images_of(26, side=12), padding=2, rank=1, ranks=2, kind=kind)
+        for kind in (ResidentImages, StreamedImages)
+    )
+    # Whole batches, a smaller last one; then an epoch that is left before its end.
+    for epoch, sizes in ((1, (5, 5, 3)), (2, (5,)), (3, (5, 5))):
+        for images in (resident_images, streamed):
+            images.draw(epoch)
+        for size in sizes:
+            streamed.stage(size)
+            pairs = zip(resident_images.next_batch(size), streamed.next_batch(size), strict=True)
+            assert all(torch.equal(one, other) for one, other in pairs)

@@ -28,42 +28,28 @@ def messages(monkeypatch):
     return found
 
 
-def parts(messages):
-    return [(row["phase"], row["kind"], row["dtype"], row["bytes"]) for row in messages.rows]
-
-
-def test_parameters_go_out_and_their_gradients_come_back(messages):
+def test_parameters_and_a_batch_go_out_gradients_come_back_and_buffers_are_one_message(messages):
     weights = [torch.ones(size, device="meta", requires_grad=True) for size in (3, 5)]
-    with copies(messages):
-        replicas = functions.Broadcast.apply(GPUS, *weights)
-        messages.phase = "backward"
-        sum(replica.sum() for replica in replicas).backward()
-    assert parts(messages) == [
-        ("forward", "broadcast", "float32", 32),
-        ("backward", "reduce", "float32", 32),
-    ]
-
-
-def test_a_batch_goes_out_and_outputs_come_back_and_their_gradients_go_out(messages):
     images = torch.ones(4, 3, device="meta")
-    scale = torch.ones((), device="meta", requires_grad=True)
-    with copies(messages):
-        shares = functions.Scatter.apply(GPUS, None, 0, images)
-        outputs = functions.Gather.apply(0, 0, *(share[:, :1] * scale for share in shares))
-        messages.phase = "backward"
-        outputs.sum().backward()
-    assert parts(messages) == [
-        ("forward", "scatter", "float32", 48),
-        ("forward", "gather", "float32", 16),
-        ("backward", "scatter", "float32", 16),
-    ]
-
-
-def test_buffers_of_two_types_are_one_message_and_none_is_none(messages):
     buffers = [torch.ones(2, device="meta"), torch.ones((), dtype=torch.long, device="meta")]
     before = comm.scatter
     with copies(messages):
+        replicas = functions.Broadcast.apply(GPUS, *weights)
+        shares = functions.Scatter.apply(GPUS, None, 0, images)
+        scale = torch.ones((), device="meta", requires_grad=True)
+        outputs = functions.Gather.apply(0, 0, *(share[:, :1] * scale for share in shares))
         comm.broadcast_coalesced(buffers, GPUS)
         comm.broadcast_coalesced([], GPUS)
+        messages.phase = "backward"
+        sum(replica.sum() for replica in replicas).backward()
+        outputs.sum().backward()
     assert comm.scatter is before
-    assert parts(messages) == [("forward", "broadcast", "float32+int64", 16)]
+    rows = [(row["phase"], row["kind"], row["dtype"], row["bytes"]) for row in messages.rows]
+    assert rows == [
+        ("forward", "broadcast", "float32", 32),
+        ("forward", "scatter", "float32", 48),
+        ("forward", "gather", "float32", 16),
+        ("forward", "broadcast", "float32+int64", 16),
+        ("backward", "reduce", "float32", 32),
+        ("backward", "scatter", "float32", 16),
+    ]

@@ -36,10 +36,12 @@ def holder_of(leased, then="print('held', flush=True); time.sleep(600)", **varia
         holder.kill()
 
 
-def test_two_jobs_on_one_machine_never_get_the_same_gpu(gpus):
+def test_two_jobs_get_other_gpus_and_more_than_there_are_is_one_clear_sentence(gpus):
     with lease.gpus(2, gpus) as first, lease.gpus(1, gpus) as second:
-        assert first == gpus[:2]
-        assert second == gpus[2:]
+        assert (first, second) == (gpus[:2], gpus[2:])
+    told = re.escape("4 GPUs are asked for but this job may use 1 (GPU-a)")
+    with pytest.raises(UserError, match=told), lease.gpus(4, ["GPU-a"]):
+        pass
 
 
 def test_a_job_waits_for_a_while_for_a_gpu_that_another_holds_even_if_that_is_killed(
@@ -96,33 +98,18 @@ def own_machine(monkeypatch):
     monkeypatch.setenv("SLURMD_NODENAME", f"node-{uuid.uuid4()}")
 
 
-def test_timed_jobs_on_a_cpu_wait_for_one_another_and_say_for_whom_and_how_long(own_machine, capfd):
-    with holder_of("cpu()") as (holder, said):
-        assert said == "held\n"
-        told = (
-            rf"waited 0\.1 s for 1 of 1 CPUs: the CPU of node-.* is held by process {holder.pid} of"
-        )
-        with pytest.raises(UserError, match=told), lease.cpu(0.1):
-            pass
-        assert "waits for 1 of 1 CPUs, for at most 0.1 s: the CPU of" in capfd.readouterr().err
-    with lease.cpu(10):
-        pass
-
-
-def test_a_lease_lasts_until_all_that_a_killed_job_has_started_has_ended(own_machine):
+def test_timed_jobs_on_a_cpu_wait_for_one_another_and_all_that_a_killed_one_started(
+    own_machine, capfd
+):
     start = "subprocess.Popen(['sh', '-c', 'echo $$; exec sleep 600'], close_fds=False)"
     with holder_of("cpu()", f"{start}; time.sleep(600)") as (holder, started):
-        holder.kill()
-        holder.wait()
-        told = "it has ended, and what it started has not"
-        with pytest.raises(UserError, match=told), lease.cpu(0.1):
-            pass
+        held = "waited 0.1 s for 1 of 1 CPUs: the CPU of node-.* is held by process"
+        for told in (f"{held} {holder.pid} of", "it has ended, and what it started has not"):
+            with pytest.raises(UserError, match=told), lease.cpu(0.1):
+                pass
+            holder.kill()
+            holder.wait()
+        assert "waits for 1 of 1 CPUs, for at most 0.1 s: the CPU of" in capfd.readouterr().err
         os.kill(int(started), signal.SIGKILL)
         with lease.cpu(10):
             pass
-
-
-def test_more_gpus_than_there_are_is_one_clear_sentence():
-    told = re.escape("4 GPUs are asked for but this job may use 1 (GPU-a)")
-    with pytest.raises(UserError, match=told), lease.gpus(4, ["GPU-a"]):
-        pass

@@ -1,46 +1,59 @@
 """The harness of measurements: what it makes of the processes' ends and reports."""
 
-import os
 import subprocess
 import sys
 from contextlib import nullcontext
+from dataclasses import replace
+from importlib.util import spec_from_file_location
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
 from scaling.core.errors import UserError
+from scaling.instruments.options import Probe
 from scaling.launch import measure
 from scaling.launch.launcher import ProcessResult
+from scaling.launch.rank_log import by_kind
 
 START = {"kind": "start", "host": "node01", "slurm_gpus": [], "cuda": None, "nccl": None}
 WELL = ProcessResult(0, timed_out=False, seconds=2.5)
+OPTIONS = Probe(output=Path("out.json"), matrix_sizes=(), copy_bytes=0, device="cpu")
 
 
-def lines(*ranks):
-    return [{**START, "rank": 0}, *({"kind": "end", "rank": rank} for rank in ranks)]
+@pytest.fixture
+def ended(monkeypatch):
+    """A function that measures with processes that ended so, and said these lines."""
+
+    def measured(ending, *lines, ends=1):
+        said = [START | {"rank": 0}, *lines, *({"kind": "end", "rank": n} for n in range(ends))]
+        result = replace(ending, lines=by_kind(said))
+        monkeypatch.setattr(measure, "launch_ranks", lambda *_: result)
+        about = {"name": "the sweep over 2 GPUs", "advice": "; ask for less", "processes": 2}
+        return measure.run("sweep.py", [], OPTIONS, **about)
+
+    return measured
 
 
 @pytest.mark.parametrize(
-    ("ranks", "ending", "cause"),
+    ("ends", "ending", "cause"),
     [
-        ((0, 1), ProcessResult(1, timed_out=False), "exit status 1"),
-        ((0, 1), ProcessResult(-9, timed_out=True), "its time limit"),
-        ((0,), WELL, "exit status 0"),
+        (2, ProcessResult(1, timed_out=False), "exit status 1"),
+        (2, ProcessResult(-9, timed_out=True), "its time limit"),
+        (1, WELL, "exit status 0"),
     ],
 )
-def test_a_measurement_that_lost_a_process_is_one_clear_sentence(ranks, ending, cause):
+def test_a_measurement_that_lost_a_process_is_one_clear_sentence(ended, ends, ending, cause):
     sentence = f"the sweep over 2 GPUs ended early with {cause}: see the log above; ask for less"
     with pytest.raises(UserError, match=sentence):
-        measure.collect(
-            {"device": "cpu"}, lines(*ranks), ending, 2, "the sweep over 2 GPUs", "; ask for less"
-        )
+        ended(ending, ends=ends)
 
 
-def test_reports_are_told_by_their_kind_and_the_environment_by_who_saw_it():
+def test_reports_are_told_by_their_kind_and_the_environment_by_who_saw_it(ended):
     rows = [{"kind": "row", "rank": 0, "seconds": second} for second in (3, 1)]
-    found = measure.collect({"device": "cpu", "cuda": "?"}, [*rows, *lines(0)], WELL, 1, "it")
+    found = ended(WELL, *rows, ends=2)
     assert found.of("row") == [{"seconds": 3}, {"seconds": 1}]
-    assert (found.seconds, found.gpus) == (2.5, 0)
+    assert found.seconds == 2.5
     assert found.environment["hosts"] == ["node01"] and found.environment["cuda"] is None
     assert found.environment["ended"] and found.environment["device"] == "cpu"
 
@@ -49,39 +62,23 @@ def test_what_a_killed_measurement_left_beside_its_output_goes_at_the_next_start
     (tmp_path / ".run.ranks.killed").mkdir()
     (tmp_path / ".other.ranks.killed").mkdir()
     command = [sys.executable, "-c", "raise SystemExit(3)"]
-    ending, lines = measure.launch_ranks(command, tmp_path / "run.json", "cpu", 1, 1, 60)
-    assert (ending.returncode, lines) == (3, [])
+    ending = measure.launch_ranks(command, tmp_path / "run.json", "cpu", 1, 1, 60)
+    assert (ending.returncode, any(ending.lines.values())) == (3, False)
     assert [path.name for path in tmp_path.iterdir()] == [".other.ranks.killed"]
 
 
-@pytest.mark.parametrize("device", ["cpu", "cuda"])
-def test_a_lease_is_waited_for_as_long_as_the_run_may_take(tmp_path, monkeypatch, device):
-    waited = []
-
-    def leased(*arguments):
-        waited.append(arguments[-1])
-        return nullcontext(["GPU-a"])
-
-    monkeypatch.setattr(measure.lease, "cpu", leased)
-    monkeypatch.setattr(measure.lease, "gpus", leased)
-    monkeypatch.setattr(measure.environment, "visible_gpus", lambda: ["GPU-a"])
+@pytest.mark.parametrize(("device", "kind"), [("cpu", "cpu"), ("cuda", "gpus")])
+def test_a_lease_is_waited_for_as_long_as_the_run_may_take(tmp_path, monkeypatch, device, kind):
+    leased = Mock(return_value=nullcontext(["GPU-a"]))
+    monkeypatch.setattr(measure.lease, kind, leased)
     measure.launch_ranks([sys.executable, "-c", ""], tmp_path / "run.json", device, 1, 1, 59.5)
-    assert waited == [59.5]
+    assert leased.call_args.args[-1] == 59.5
 
 
-LAUNCHES = """
-import os, subprocess, sys
-from pathlib import Path
-from scaling.launch.measure import bytecode_kept
-environment = os.environ | bytecode_kept(Path("kept"))
-subprocess.run([sys.executable, "-c", "import torch"], env=environment, check=True)
-"""
-
-
-def test_modules_are_kept_compiled_where_pytorch_came_without(tmp_path):
+def test_modules_are_kept_compiled_where_pytorch_came_without(tmp_path, monkeypatch):
     (tmp_path / "torch.py").touch()
-    scripts = Path("workflow/scripts").absolute()
-    variables = {"PYTHONPATH": f"{tmp_path}:{scripts}", "PYTHONDONTWRITEBYTECODE": "1"}
-    environment = os.environ | variables
-    subprocess.run([sys.executable, "-c", LAUNCHES], env=environment, cwd=tmp_path, check=True)
+    found = spec_from_file_location("torch", tmp_path / "torch.py")
+    monkeypatch.setattr(measure, "find_spec", lambda name: found)
+    kept = {"PYTHONPATH": str(tmp_path), **measure.bytecode_kept(tmp_path / "kept")}
+    subprocess.run([sys.executable, "-c", "import torch"], env=kept, check=True)
     assert list((tmp_path / "kept").rglob("torch.*.pyc"))

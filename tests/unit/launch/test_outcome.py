@@ -1,6 +1,7 @@
 """What errors and the end of processes mean: a result of the study, or a failure and its cause."""
 
 import signal
+from dataclasses import replace
 
 import pytest
 import torch
@@ -45,8 +46,8 @@ def failed(message, time=1.0):
 
 
 def of(gpus, ending, *ranks, strategy="ddp"):
-    lines = rank_log.by_kind([line for lines in ranks for line in lines])
-    return verdict(spec(gpus, strategy), lines, ending)
+    lines = rank_log.by_kind(line for lines in ranks for line in lines)
+    return verdict(spec(gpus, strategy), replace(ending, lines=lines))
 
 
 def causes(gpus, ending, *ranks):
@@ -130,6 +131,9 @@ def test_who_said_nothing_or_else_got_least_far_is_likely_stuck(one, stuck):
 
 END = rank(0, 3, end=TRAINED)
 FULL = {"status": "oom", "time": 2.6, "message": "CUDA out of memory."}
+BEHIND = "rank 1 did not finish epoch 2"
+LATE = ProcessResult(-signal.SIGKILL, timed_out=True)
+RUINED = [line | {"train_loss": None} if line.get("epoch", 0) > 1 else line for line in END]
 
 
 @pytest.mark.parametrize(
@@ -148,24 +152,15 @@ FULL = {"status": "oom", "time": 2.6, "message": "CUDA out of memory."}
             *(2, FAILED, [rank(0, 1, outcome=RESET), rank(1, 1, outcome=FULL)]),
             ("oom", "rank 1: CUDA out of memory."),
         ),
+        (1, SOUND, [RUINED], ("diverged", "the loss was not finite in epoch 2")),
+        (
+            *(2, LATE, [rank(0, 2, stacks=ALIVE), rank(1, 1, stacks=ALIVE)]),
+            ("timeout", "stopped at the time limit of 60 s after 1 of 3 epochs; " + BEHIND),
+        ),
     ],
 )
 def test_an_end_that_is_a_result(gpus, ending, ranks, expected):
     assert of(gpus, ending, *ranks) == expected
-
-
-def test_the_time_limit_names_the_ranks_that_were_behind():
-    ranks = [rank(0, 2, stacks={"text": ENDED}), rank(1, 1, stacks={"text": ENDED})]
-    assert of(2, ProcessResult(-signal.SIGKILL, timed_out=True), *ranks) == (
-        "timeout",
-        "stopped at the time limit of 60 s after 1 of 3 epochs; rank 1 did not finish epoch 2",
-    )
-
-
-def test_a_loss_that_is_not_finite_is_diverged_from_the_first_such_epoch():
-    lines = rank(0, 3, end=TRAINED)
-    lines[2]["train_loss"] = lines[3]["train_loss"] = None
-    assert of(1, SOUND, lines) == ("diverged", "the loss was not finite in epoch 2")
 
 
 def test_ranks_that_end_with_different_parameters_are_a_failure():
@@ -177,7 +172,7 @@ def test_ranks_that_end_with_different_parameters_are_a_failure():
     ("ending", "last", "why"),
     [
         (FAILED, {"outcome": failed("no CUPTI")}, "rank 1: no CUPTI"),
-        (ProcessResult(-9, timed_out=True), {}, "the time limit of 60 s was reached"),
+        (LATE, {}, "the time limit of 60 s was reached"),
         (FAILED, {}, "exit status 1"),
     ],
 )

@@ -13,19 +13,11 @@ from scaling.core import environment
 from scaling.core.errors import UserError
 
 
-class NoLimit(nullcontext):
-    async def __aenter__(self):
-        return self
-
-    async def __aexit__(self, *_):
-        pass
-
-
 class Executor(plugin.Executor):
     """The executor without a workflow; it notes what it reports."""
 
     def __init__(self):
-        self.logger, self.status_rate_limiter = logging.getLogger("slurm"), NoLimit()
+        self.logger, self.status_rate_limiter = logging.getLogger("slurm"), nullcontext()
         self.reported, self.submitted = {}, []
         self._begun, self._wait, self._again, self._waits = 0.0, 10, [], set()
         settings = SimpleNamespace(keep_successful_logs=False, init_seconds_before_status_checks=5)
@@ -78,11 +70,6 @@ def executor(monkeypatch):
     return Executor()
 
 
-def test_the_first_look_can_come_before_snakemake_has_made_the_executor_whole(executor):
-    del executor.status_rate_limiter
-    assert executor.look() == []
-
-
 def test_a_job_is_done_where_its_record_is_and_failed_where_it_is_not(program, tmp_path, executor):
     record, none = tmp_path / "run.json", tmp_path / "none.json"
     record.touch()
@@ -100,6 +87,10 @@ def test_a_job_is_done_where_its_record_is_and_failed_where_it_is_not(program, t
 def test_the_next_look_is_soon_after_an_end_and_later_each_time_without_one(
     program, tmp_path, executor
 ):
+    limiter = executor.status_rate_limiter
+    del executor.status_rate_limiter
+    assert executor.look() == []  # Before Snakemake has made the executor whole.
+    executor.status_rate_limiter, executor._wait = limiter, 10
     program("squeue", "echo '1|RUNNING|None'")
     waits = []
     for _ in range(4):
@@ -111,18 +102,16 @@ def test_the_next_look_is_soon_after_an_end_and_later_each_time_without_one(
     assert executor.next_seconds_between_status_checks == 5
 
 
-def test_without_an_answer_all_jobs_stay_active(program, tmp_path, executor, caplog):
-    program("squeue", "echo no controller >&2; exit 1")
-    assert executor.look(j1=tmp_path / "a", j2=tmp_path / "b") == ["1", "2"]
-    assert executor.reported == {}
-    assert "Slurm does not answer (no controller)" in caplog.text
-
-
-def test_a_reason_to_wait_is_said_once(program, tmp_path, executor, caplog):
+def test_without_an_answer_all_jobs_stay_active_and_a_reason_to_wait_is_said_once(
+    program, tmp_path, executor, caplog
+):
     caplog.set_level(logging.INFO)
-    program("squeue", "echo '1|PENDING|Resources'; echo '2|PENDING|None'")
-    for _ in range(2):
+    pending = "echo '1|PENDING|Resources'; echo '2|PENDING|None'"
+    for answer in ("echo no controller >&2; exit 1", pending, pending):
+        program("squeue", answer)
         assert executor.look(j1=tmp_path / "a", j2=tmp_path / "b") == ["1", "2"]
+    assert executor.reported == {}
+    assert caplog.text.count("Slurm does not answer (no controller)") == 1
     assert caplog.text.count("Slurm lets jobs wait") == 1 and "Resources (job 1)" in caplog.text
 
 

@@ -13,38 +13,27 @@ def at(finished, training=1, launched=20, epoch=2):
     return Progress(training, epoch, launched, finished, awaited=finished + 2)
 
 
-def stalled(timeout, *positions):
-    """What is said of these positions, seen every 4 s from second 100 on; None for nothing."""
+@pytest.mark.parametrize(
+    ("timeout", "positions", "said"),
+    [
+        (10, [at(0), at(0), at(0), at(2), at(2), at(2), at(4)], None),
+        (8, [at(0), at(0), at(0, training=2), None, at(0, training=3)], None),
+        (8, [None] * 4, None),
+        (10, [at(0), at(4), at(4), at(4)], None),
+        (10, [at(0), *[at(4)] * 4], "waited 12 s for step 6 of epoch 2"),
+        (8, [at(4, launched=n) for n in (8, 12, 16)], "waited 8 s for step 6 of epoch 2"),
+        (
+            *(4, [at(4, launched=4)] * 2),
+            "waited 4 s for step 6 of epoch 2, only 4 launched",
+        ),
+        (4, [at(0, epoch=0)] * 2, "waited 4 s for step 2 of the steps after the last epoch"),
+    ],
+)
+def test_a_stall_is_no_finished_step_for_the_timeout_and_names_the_step(timeout, positions, said):
     looks = ((100 + 4 * number, position) for number, position in enumerate(positions))
-    try:
-        return stall.first_stall(looks, timeout)
-    except ValueError:
-        return None
-
-
-def test_steps_that_end_in_time_another_training_or_none_are_no_stall():
-    assert stalled(10, at(0), at(0), at(0), at(2), at(2), at(2), at(4)) is None
-    assert stalled(8, at(0), at(0), at(0, training=2), None, at(0, training=3)) is None
-    assert stalled(8, *[None] * 4) is None
-
-
-def test_no_step_for_the_timeout_is_a_stall_that_names_the_step():
-    assert stalled(10, at(0), at(4), at(4), at(4)) is None
-    error = stalled(10, at(0), at(4), at(4), at(4), at(4))
-    assert str(error) == "timed out: waited 12 s for step 6 of epoch 2"
-    assert error.position == at(4)
-
-
-def test_launching_more_steps_is_no_progress_and_one_never_launched_is_told():
-    error = stalled(8, *(at(4, launched=launched) for launched in (4, 8, 16)))
-    assert error.position.launched == 16
-    error = stalled(4, at(4, launched=4), at(4, launched=4))
-    assert str(error) == "timed out: waited 4 s for step 6 of epoch 2, only 4 launched"
-
-
-def test_the_instruments_steps_belong_to_no_epoch():
-    error = stalled(4, at(0, epoch=0), at(0, epoch=0))
-    assert str(error).endswith("for step 2 of the steps after the last epoch")
+    error = next(stall.stalls(looks, timeout), None)
+    assert error is None if said is None else str(error) == f"timed out: {said}"
+    assert error is None or error.position == positions[-1]
 
 
 def test_the_watch_gives_up_once_from_a_thread_of_its_own(monkeypatch):
@@ -68,8 +57,7 @@ def test_progress_is_known_at_some_steps_and_not_between_trainings(steps):
         assert where.launched == step
         assert where.finished <= step and where.finished < where.awaited <= steps
         reports.add(where.finished)
-    assert len(reports) <= REPORTS + 1
-    assert len(reports) >= min(steps - 1, REPORTS // 2)  # the last step is the end
+    assert min(steps - 1, REPORTS // 2) <= len(reports) <= REPORTS + 1  # the last step is the end
     progress.end()
     assert progress.position() is None
     progress.start(4, 1)

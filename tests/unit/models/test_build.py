@@ -112,8 +112,8 @@ def test_what_can_train_is_let_pass(own, tmp_path):
 
 def test_blocks_are_the_repeated_parts_of_a_network():
     assert [type(block) for block in blocks(ResNet18(1, 2))] == 8 * [BasicBlock]
-    names = {type(b).__name__ for b in blocks(build(ModelOptions(model="vit_b_16"), 2))}
-    assert names == {"EncoderBlock"}
+    transformer = build(ModelOptions(model="vit_b_16"), 2)
+    assert {type(block).__name__ for block in blocks(transformer)} == {"EncoderBlock"}
     assert blocks(nn.Linear(2, 2)) == []
 
 

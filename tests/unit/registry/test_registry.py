@@ -25,18 +25,12 @@ def test_every_entry_is_found_by_its_name_and_its_code_can_be_loaded(registry, t
 def test_an_unknown_name_is_told_with_those_there_are(name):
     with pytest.raises(UserError) as caught:
         STRATEGIES.find(name)
-    assert str(caught.value) == f"{name!r} is no strategy; choose one of ddp, dp, fsdp, zero1"
+    assert str(caught.value) == f"{name!r} is no strategy; choose one of ddp, dp, fsdp, own, zero1"
 
 
-def test_an_entry_adds_its_own_module_and_those_it_refers_to():
-    assert STRATEGIES.modules("dp") == [
-        "scaling.registry.strategies.dp",
-        "scaling.training.data_parallel",
-    ]
-    assert MODELS.modules("resnet18-cifar") == [
-        "scaling.registry.models.resnet18_cifar",
-        "scaling.models.resnet",
-    ]
+def test_an_entry_adds_the_modules_that_it_refers_to():
+    assert STRATEGIES.modules("dp") == ["scaling.training.data_parallel"]
+    assert ENGINES.modules("resident") == ["scaling.training.resident", "extras.kernels.fused"]
 
 
 def test_descriptions_need_no_torch():

@@ -1,38 +1,46 @@
-"""Tables made of a frame as a specification says, and of a whole study by report/tables.yaml."""
+"""Tables made of a frame as a view says."""
 
-import jinja2
+import math
+
 import pandas as pd
 import pytest
 
-from scaling.report.table import TableSpec, evaluate, specs
+from scaling.report.quantities import QUANTITIES
+from scaling.report.table import Column, View
+
+
+def cells(**row):
+    """The cells of one row, with a column on `a` in thousandths."""
+    column = Column("a", "{:.0f}".format, name="a", value=lambda row: 1e3 * row.a)
+    view = View("t", "T", lambda frame: frame, [Column("key", name="key")], [column])
+    table = view.make(pd.DataFrame([{"key": "k", **row}]))
+    return [cell for line in table.rows for cell in line]
 
 
 def test_a_table_without_rows_is_none():
-    spec = TableSpec("t", "T", "frame", {}, {}, where="gpus > 9")
-    assert spec.make(pd.DataFrame({"gpus": [1]})) is None
+    view = View("t", "T", lambda frame: frame[frame["gpus"] > 9], [], [])
+    assert view.make(pd.DataFrame({"gpus": [1]})) is None
 
 
-def test_an_expression_on_an_empty_value_is_empty_and_a_wrong_one_an_error():
-    row = {"a": None, "b": 2.0, "c": "text"}
-    assert evaluate("(1e3 * a) | significant", row) is None
-    assert evaluate("(1e3 * b) | significant", row) == "2,000"
+def test_an_empty_value_is_a_dash_or_its_status():
+    assert [cell.text for cell in cells(a=2.0)] == ["k", "2000"]
+    assert [cell.text for cell in cells(a=math.nan, status="oom")] == ["k", "out of memory"]
     with pytest.raises(TypeError):
-        evaluate("b * b * c", row)
-    with pytest.raises(jinja2.UndefinedError):
-        evaluate("absent | significant", row)
+        cells(a="text")
 
 
-def in_the_report(part, name, column, **row):
-    """The text and the detail of a column of report/tables.yaml, over one row."""
-    (spec,) = (spec.columns[column] for spec in specs()[part] if spec.name == name)
-    expressions = [spec] if isinstance(spec, str) else [spec["value"], spec["detail"]]
-    return [evaluate(each, row) for each in expressions]
+def test_a_figure_says_what_it_is_of():
+    place = {"recipe": "tuned", "strategy": "ddp", "gpus": 2, "batch_size": 512.0}
+    _, cell = cells(a=2.0, **place)
+    said = ' data-cell="tuned/ddp/2/512" data-quantity="a (k)" data-value="2000"'
+    assert cell.attributes == said and cell.__html__() == f"<span{said}>2000</span>"
 
 
 @pytest.mark.parametrize(
     ("bias", "shown"),
-    [(0.5, "round(0.50000 × 100.00) = 50"), (0.0, "no bias"), (None, "")],
+    [(0.5, "round(0.50000 × 100.00) = 50"), (0.0, "no bias"), (math.nan, "–")],
 )
 def test_a_layer_without_a_bias_says_so_and_one_that_was_not_recorded_says_nothing(bias, shown):
     row = {"largest_bias": bias, "accumulator_scale": 100.0, "bias_steps": 50.0}
-    assert in_the_report("B", "biases", "of the largest b", **row) == [shown]
+    (of,) = pd.DataFrame([row]).itertuples()
+    assert QUANTITIES["largest_bias"].cell(of).text == shown

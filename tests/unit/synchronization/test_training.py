@@ -7,56 +7,45 @@ import pytest
 import torch
 
 from scaling.synchronization import training
+from scaling.synchronization.plan import Plan
 from scaling.synchronization.training import drift
 
-
-def statistics(mean, variance):
-    return {"mean": np.array(mean), "variance": np.array(variance)}
-
-
-def test_variances_are_compared_with_their_mean_and_means_with_the_deviation():
-    # Channel 0: variances 3 and 5, range 2 over mean 4; means 0 and 1, over sqrt(4).
-    # Channel 1: equal variances 9; means -3 and 3: 6 over 3.
-    found = drift([statistics([0, -3], [3, 9]), statistics([1, 3], [5, 9])])
-    assert found == {
-        "mean_max": pytest.approx(2.0),
-        "mean_mean": pytest.approx((0.5 + 2.0) / 2),
-        "variance_max": pytest.approx(0.5),
-        "variance_mean": pytest.approx(0.25),
-    }
-
-
-def test_the_range_is_over_all_ranks():
-    ranks = [statistics([value], [1.0]) for value in (0.0, 0.5, 0.2, -0.5)]
-    assert drift(ranks)["mean_max"] == pytest.approx(1.0)
-    assert set(drift(ranks[:1] * 3).values()) == {0.0}
+NAN = float("nan")
+# Mean and variance of each channel, of each rank.
+OF_RANKS = [
+    # Variances 3 and 5, range 2 over mean 4; means 0 and 1, over sqrt(4). The other channel: equal
+    # variances 9; means -3 and 3, 6 over 3.
+    ([([0, -3], [3, 9]), ([1, 3], [5, 9])], [2.0, (0.5 + 2.0) / 2, 0.5, 0.25]),
+    # The range is over all ranks.
+    ([([value], [1.0]) for value in (0.0, 0.5, 0.2, -0.5)], [1.0, 1.0, 0.0, 0.0]),
+    # A training that diverged has none.
+    ([([0, NAN], [1, NAN])] * 2, 4 * [NAN]),
+    # A channel that never varies is left out.
+    ([([0, 5], [1, 0]), ([1, 6], [1, 0])], [1.0, 1.0, 0.0, 0.0]),
+    ([([1.0], [0.0])] * 2, 4 * [0.0]),
+]
 
 
-def test_a_training_that_diverged_has_no_drift_to_tell():
-    nan = float("nan")
-    found = drift([statistics([0, nan], [1, nan]), statistics([0, nan], [1, nan])])
-    assert all(np.isnan(value) for value in found.values())
-
-
-def test_a_channel_that_never_varies_is_left_out():
-    found = drift([statistics([0, 5], [1, 0]), statistics([1, 6], [1, 0])])
-    assert found["mean_max"] == found["mean_mean"] == pytest.approx(1.0)
-    silent = statistics([1.0], [0.0])
-    assert set(drift([silent, silent]).values()) == {0.0}
+@pytest.mark.parametrize(("ranks", "expected"), OF_RANKS)
+def test_a_drift_is_a_range_relative_to_the_deviation_or_to_the_variance(ranks, expected):
+    found = drift([{"mean": np.array(m), "variance": np.array(v)} for m, v in ranks])
+    assert list(found) == ["mean_max", "mean_mean", "variance_max", "variance_mean"]
+    assert list(found.values()) == pytest.approx(expected, nan_ok=True)
 
 
 def test_weights_are_apart_by_a_share_of_the_way_that_the_first_strategys_went(monkeypatch):
     ways = {"ddp": (0.0, 2.0), "fsdp": (1.0, 2.0)}
 
-    def plain(strategy, rank, model, dataset):
+    def trainer_of(plan, chosen, rank, dataset):
+        model = torch.nn.PReLU(2)
+
         def train(count):
-            model.weight.data += torch.tensor(ways[strategy])
+            model.weight.data += torch.tensor(ways[chosen.strategy])
             return SimpleNamespace(iterations=count)
 
-        return SimpleNamespace(in_memory=lambda limit: train)
+        return model, SimpleNamespace(in_memory=lambda limit: train)
 
     monkeypatch.setattr(training, "STRATEGIES", [*ways])
-    monkeypatch.setattr(training, "fresh", lambda *_: torch.nn.PReLU(2))
-    monkeypatch.setattr(training, "Eager", plain)
-    plan = SimpleNamespace(seeds=[0], spec_of=lambda recipe, strategy, seed: strategy)
+    monkeypatch.setattr(training, "trainer_of", trainer_of)
+    plan = Plan(dataset=None, manifest=None, output=None)
     assert [row["distance"] for row in training.distances(plan, None, None)] == [0.5]

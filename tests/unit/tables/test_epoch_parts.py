@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from examples.delayed import DELAY
-from scaling.audit.finding import Study
 from scaling.audit.limits import slow_rank
 from scaling.core import plugins
 from scaling.core.grid import Cell
@@ -39,8 +38,8 @@ def delayed(tmp_path, monkeypatch, torch):
 
 def warned(runs):
     """What the audit says of ranks."""
-    empty = {name: schema.frame(name) for name in ("speedup", "communication", "bandwidth")}
-    return slow_rank(Study(timing(runs), ranks=ranks(runs), **empty))["message"]
+    tables = {"timing": timing(runs), "ranks": ranks(runs)}
+    return slow_rank(schema.StudyTables("demo", tables, "", {}))["message"]
 
 
 # They time this machine, so what else runs on it may disturb one try, hardly three.

@@ -18,7 +18,7 @@ def config():
 
 def test_a_study_that_is_measured_has_all_records_it_asks_for(config):
     made = Made(config, "nowhere", is_stored=False)
-    assert made.runs({}) == [f"nowhere/{path}" for path in stored.run_records(config)]
+    assert made.runs({}) == [f"nowhere/{path}" for path in stored.records(config)["runs"]]
     assert "<results>/tables/remedies.csv" in made.tables_by("tables_experiments")
     config["convergence"]["remedies"] = []
     without = Made(config, "nowhere", is_stored=False).tables_by("tables_experiments")
@@ -27,7 +27,7 @@ def test_a_study_that_is_measured_has_all_records_it_asks_for(config):
 
 def test_one_that_is_told_in_part_has_those_that_are_there(config, tmp_path):
     config["partial"] = True
-    first, second, *_ = stored.run_records(config)
+    first, second, *_ = stored.records(config)["runs"]
     (tmp_path / second).parent.mkdir(parents=True)
     (tmp_path / second).touch()
     made = Made(config, str(tmp_path), is_stored=False)

@@ -10,8 +10,7 @@ from scipy import stats
 from examples.claim_study import claims
 from examples.records import epoch, record, timing_row, timing_table
 from scaling.audit import limits
-from scaling.audit.finding import Study
-from scaling.claims import speedup as claims_of_speedup
+from scaling.claims import q2
 from scaling.core.grid import Cell
 from scaling.tables import comparison, noise, schema
 from scaling.tables.communication import communication
@@ -61,7 +60,7 @@ def test_equal_epochs_in_unequal_processes_are_within_noise_wherever_it_is_judge
     basis = "between 2 runs" if within else "within one run"
     assert (row["within_spread"], row["basis"], row["runs"]) == (within, basis, runs)
     tables = {"timing": table, "speedup": found}
-    claim = claims(claims_of_speedup.claims, tables)["Q2-faster-plain-ddp"]
+    claim = claims(q2.answer, tables)["Q2-faster-plain-ddp"]
     assert claim.verdict == ("unclear" if within else "supported")
     assert (f"Noise {basis}: " in claim.sentence) == within
     one, other = (table[table["gpus"] == gpus].assign(gpus=1) for gpus in (1, 2))
@@ -69,12 +68,9 @@ def test_equal_epochs_in_unequal_processes_are_within_noise_wherever_it_is_judge
     assert match["verdict"] == ("within noise" if within else "faster") and match["basis"] == basis
     # More than twice as fast on two GPUs: an implausible time, or noise.
     table = measured(ONE[:runs], TOO_FAST[:runs])
-    study = Study(
-        table,
-        speedup(table, schema.frame("costs")),
-        communication(table),
-        schema.frame("bandwidth"),
-    )
+    costs = schema.frame("costs")
+    judged = {"speedup": speedup(table, costs), "communication": communication(table)}
+    study = schema.StudyTables("demo", {"timing": table, **judged}, "", {})
     for check in (limits.speedup_above_gpus, limits.negative_communication):
         assert set(check(study)["severity"]) == {"info" if within else "warning"}, check
     assert set(noise.with_uncertainty(study.communication, table)["basis"]) == {basis}

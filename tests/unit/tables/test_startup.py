@@ -2,7 +2,7 @@
 
 from examples.records import epoch, record
 from scaling.core.grid import Cell
-from scaling.launch import startup_clock
+from scaling.launch import supervisor
 from scaling.tables.timing import startup
 
 PHASES = {"launch": 3.0, "imports": 4.0, "join": 1.0, "dataset": 0.5, "recipe": 1.5, "total": 10.0}
@@ -43,4 +43,4 @@ def test_a_phase_ends_when_the_last_rank_has_ended_it():
         {"launch": 2.0, "imports": 7.0, "join": 7.5, "dataset": 8.5, "recipe": 8.75},
     ]
     merged = {"launch": 2.0, "imports": 5.0, "join": 0.5, "dataset": 1.0, "recipe": 0.5}
-    assert startup_clock.merge(ends) == merged | {"total": 9.0}
+    assert supervisor.merged_phases(ends) == merged | {"total": 9.0}

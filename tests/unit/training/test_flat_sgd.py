@@ -1,58 +1,66 @@
-"""One flat array of weights: the same steps as torch.optim.SGD, alone and over two processes."""
+"""One flat array of weights: SGD, LARS and Muon by their definitions, on one and two processes."""
 
 import copy
 
 import pytest
 import torch
 import torch.distributed as dist
+from torch import nn
 
 from scaling.models.resnet import ResNet18
+from scaling.registry.update_rule import UpdateRule
+from scaling.training import update
 from scaling.training.flat_sgd import FlatSGD, bucket_bytes
+from scaling.training.update import orthogonalized
 from training_runs import in_ranks
 
 RANKS = 2
 RATES = {"lr": 0.1, "momentum": 0.9, "weight_decay": 0.01}
 
 
-def make_model():
+def resnet(layout=torch.channels_last):
     torch.manual_seed(0)
-    return ResNet18(width=2).to(memory_format=torch.channels_last)
+    return ResNet18(width=2).to(memory_format=layout)
 
 
-def flat_sgd(model, ranks=1, working_dtype=None):
-    return FlatSGD(model, *RATES.values(), ranks, working_dtype, compiled=False)
+def network():
+    torch.manual_seed(1)
+    return nn.Sequential(nn.Conv2d(2, 3, 2), nn.BatchNorm2d(3), nn.Flatten(), nn.Linear(12, 2))
 
 
-def batch(rank, step):
+def flat_sgd(model, *options, sgd=RATES, **rule):
+    made = FlatSGD(model, *options)
+    made.start(sgd, UpdateRule(**rule))
+    return made
+
+
+def loss_of(model, rank, step):
     torch.manual_seed(10 * step + rank + 1)
-    return torch.randn(4, 3, 32, 32)
+    return model(torch.randn(4, 3, 32, 32)).float().square().mean()
 
 
-def loss(model, images):
-    return model(images).float().square().mean()
+def gradients(model, step):
+    torch.manual_seed(10 + step)
+    return [torch.randn_like(parameter) for parameter in model.parameters()]
+
+
+def take(flat, model, step):
+    """A step of the optimizer whose gradients are these."""
+    pairs = zip(model.parameters(), gradients(model, step), strict=True)
+    flat.backward(sum((parameter * gradient).sum() for parameter, gradient in pairs), 1)
+    flat.step()
 
 
 def steps_of_torch(ranks, steps):
-    """The weights after `steps` of torch.optim.SGD on the mean over `ranks` losses."""
-    model = make_model()
+    """The weights after so many steps of torch.optim.SGD on the mean over `ranks` losses."""
+    model = resnet()
     optimizer = torch.optim.SGD(model.parameters(), **RATES)
     for step in range(steps):
         optimizer.zero_grad()
         for rank in range(ranks):
-            (loss(model, batch(rank, step)) / ranks).backward()
+            (loss_of(model, rank, step) / ranks).backward()
         optimizer.step()
-    return list(model.parameters())
-
-
-def test_three_steps_are_those_of_torch_sgd():
-    model = make_model()
-    optimizer = flat_sgd(model)
-    for step in range(3):
-        loss(optimizer.trained, batch(0, step)).backward()
-        optimizer.step()
-    for found, expected in zip(model.parameters(), steps_of_torch(1, 3), strict=True):
-        assert torch.allclose(found, expected, atol=1e-6)
-        assert found.stride() == expected.stride()
+    return [parameter.detach() for parameter in model.parameters()]
 
 
 def train_on(rank, folder):
@@ -60,10 +68,10 @@ def train_on(rank, folder):
     dist.init_process_group(
         "gloo", init_method=f"file://{folder}/store", rank=rank, world_size=RANKS
     )
-    model = make_model()
+    model = resnet()
     optimizer = flat_sgd(model, RANKS)
     for step in range(2):
-        (loss(optimizer.trained, batch(rank, step)) / RANKS).backward()
+        optimizer.backward(loss_of(optimizer.model, rank, step), 1)
         optimizer.step()
     torch.save([parameter.detach().clone() for parameter in model.parameters()], folder / f"{rank}")
     dist.destroy_process_group()
@@ -73,19 +81,8 @@ def test_two_processes_take_the_steps_of_one_on_all_their_images(tmp_path):
     torch.set_num_threads(1)  # As the ranks: sums depend on it.
     in_ranks(train_on, tmp_path, count=RANKS)
     first, second = (torch.load(tmp_path / f"{rank}", weights_only=True) for rank in range(RANKS))
-    for one, other, expected in zip(first, second, steps_of_torch(RANKS, 2), strict=True):
-        assert torch.equal(one, other)
-        assert torch.allclose(one, expected, atol=1e-6)
-
-
-def test_nothing_is_sent_while_disabled():
-    model = make_model()
-    optimizer = flat_sgd(model, RANKS)
-    optimizer.enabled = False
-    loss(optimizer.trained, batch(0, 0)).backward()
-    optimizer.step()
-    for found, expected in zip(model.parameters(), steps_of_torch(1, 1), strict=True):
-        assert torch.allclose(found, expected, atol=1e-6)
+    torch.testing.assert_close(first, second, atol=0, rtol=0)
+    torch.testing.assert_close(first, steps_of_torch(RANKS, 2), atol=1e-6, rtol=1e-5)
 
 
 def test_the_messages_hold_every_gradient_and_less_than_a_thousandth_of_padding():
@@ -95,14 +92,14 @@ def test_the_messages_hold_every_gradient_and_less_than_a_thousandth_of_padding(
 
 
 def test_three_steps_on_a_working_copy_are_those_of_torch_sgd_with_autocast():
-    model, expected = make_model(), make_model()
-    optimizer = FlatSGD(model, 0.1, 0.9, 0.0, 1, torch.bfloat16, compiled=False)
+    model, expected = resnet(), resnet()
+    optimizer = flat_sgd(model, 1, torch.bfloat16, sgd={**RATES, "weight_decay": 0.0})
     reference = torch.optim.SGD(expected.parameters(), lr=0.1, momentum=0.9)
     before = [parameter.detach().clone() for parameter in model.parameters()]
     for step in range(3):
         with torch.autocast("cpu", torch.bfloat16):
-            ours, theirs = (loss(net, batch(0, step)) for net in (optimizer.trained, expected))
-        ours.backward()
+            ours, theirs = (loss_of(net, 0, step) for net in (optimizer.model, expected))
+        optimizer.backward(ours, 1)
         optimizer.step()
         reference.zero_grad()
         theirs.backward()
@@ -111,27 +108,125 @@ def test_three_steps_on_a_working_copy_are_those_of_torch_sgd_with_autocast():
         moved = (wanted - start).norm()
         assert moved > 0
         assert (found - wanted).norm() < 0.02 * moved
+    weight, working = model.stages[0][0].conv1.weight, optimizer.model.stages[0][0].conv1.weight
+    assert working.dtype == torch.bfloat16 and torch.equal(working, weight.bfloat16())
+    assert optimizer.model.stem[1] is model.stem[1]
+    assert optimizer.model.stem[1].weight.dtype == torch.float32
 
 
 @pytest.mark.parametrize("layout", [torch.channels_last, torch.contiguous_format])
 def test_every_parameter_keeps_its_memory_order(layout):
-    model = make_model().to(memory_format=layout)
+    model = resnet(layout)
     strides = [parameter.stride() for parameter in model.parameters()]
     flat_sgd(model)
     assert [parameter.stride() for parameter in model.parameters()] == strides
 
 
-def test_a_working_copy_follows_the_weights_in_its_own_type_and_shares_the_batch_norms():
-    model = make_model()
-    optimizer = flat_sgd(model, working_dtype=torch.bfloat16)
+@pytest.mark.parametrize("nesterov", [False, True])
+@pytest.mark.parametrize("decay_batch_norm", [False, True])
+def test_it_is_torchs_sgd_with_a_rate_for_each_step(nesterov, decay_batch_norm):
+    ours, theirs = network(), network()
+    flat = flat_sgd(ours)
+    flat.set_rates(0.0, 0.0)
+    take(flat, ours, 7)  # Momenta alone, which a start forgets.
+    rule = UpdateRule(nesterov=nesterov, decay_batch_norm=decay_batch_norm)
+    flat.start({**RATES, "weight_decay": 0.1}, rule)
+    vectors = [parameter for parameter in theirs.parameters() if parameter.dim() == 1]
+    others = [parameter for parameter in theirs.parameters() if parameter.dim() > 1]
+    groups = [
+        {"params": others, "weight_decay": 0.1},
+        {"params": vectors, "weight_decay": 0.1 * decay_batch_norm},
+    ]
+    sgd = torch.optim.SGD(groups, lr=1.0, momentum=0.9, nesterov=nesterov)
+    for step, rate in enumerate([0.1, 0.3, 0.2]):
+        if step:  # The first is that of the options.
+            flat.set_rates(rate, 0.0)
+        for group in sgd.param_groups:
+            group["lr"] = rate
+        take(flat, ours, step)
+        for other, gradient in zip(theirs.parameters(), gradients(theirs, step), strict=True):
+            other.grad = gradient
+        sgd.step()
+    torch.testing.assert_close([*ours.parameters()], [*theirs.parameters()])
+
+
+def test_lars_is_the_algorithm_of_the_paper():
+    """You et al. 2017, algorithm 1; vectors and a layer of zeros keep the global rate."""
+    model = network()
+    nn.init.zeros_(model[3].weight)
+    expected = [parameter.detach().clone() for parameter in model.parameters()]
+    momenta = [torch.zeros_like(parameter) for parameter in expected]
+    flat = flat_sgd(model, lars=0.02)
+    for step, rate in enumerate([0.5, 2.0]):
+        flat.set_rates(rate, 0.0)
+        take(flat, model, step)
+        for weights, velocity, gradient in zip(
+            expected, momenta, gradients(model, step), strict=True
+        ):
+            local = 0.02 * weights.norm() / (gradient.norm() + 0.01 * weights.norm())
+            if weights.dim() == 1 or weights.norm() == 0:
+                local = torch.tensor(1.0)
+            velocity.mul_(0.9).add_(rate * local * (gradient + 0.01 * weights))
+            weights.sub_(velocity)
+    torch.testing.assert_close([one.detach() for one in model.parameters()], expected)
+
+
+@pytest.mark.parametrize("shape", [(4, 3, 7), (2, 9, 5)])
+def test_orthogonalizing_keeps_singular_vectors_and_brings_values_near_1(shape):
+    torch.manual_seed(3)
+    matrices = torch.randn(shape, dtype=torch.float64)
+    u, values, v = torch.linalg.svd(matrices, full_matrices=False)
+    expected = values / values.square().sum(1, keepdim=True).sqrt()
+    a, b, c = update.NEWTON_SCHULZ
+    for _ in range(3):
+        expected = a * expected + b * expected**3 + c * expected**5
+    torch.testing.assert_close(
+        orthogonalized(matrices, 3), u @ torch.diag_embed(expected) @ v, atol=1e-5, rtol=1e-5
+    )
+    near = torch.linalg.svdvals(orthogonalized(matrices, 5))
+    assert near.min() > 0.6 and near.max() < 1.3
+    try:
+        from torch.optim._muon import _zeropower_via_newtonschulz as of_torch
+    except ImportError:
+        return
+    theirs = of_torch(matrices[0], update.NEWTON_SCHULZ, 5, 1e-7)
+    # That one computes in bf16.
+    torch.testing.assert_close(orthogonalized(matrices, 5)[0], theirs.double(), atol=0.05, rtol=0)
+
+
+@pytest.mark.parametrize("layout", [torch.channels_last, torch.contiguous_format])
+def test_muon_moves_hidden_convolutions_by_orthogonal_momentum_and_the_rest_by_sgd(layout):
+    torch.manual_seed(1)
+    layers = [nn.Conv2d(2, 6, 3), nn.Conv2d(6, 4, 3, bias=False), nn.Conv2d(4, 4, 1)]
+    model = nn.Sequential(*layers, nn.Flatten(), nn.Linear(4, 2)).to(memory_format=layout)
+    plain = copy.deepcopy(model)
+    weight = model[1].weight.detach().clone()
+    velocity = torch.zeros_like(weight)
+    muon, sgd = flat_sgd(model, muon=1.0, muon_momentum=0.6), flat_sgd(plain)
+    for step, (rate, rest) in enumerate([(0.2, 0.1), (0.05, 0.3)]):
+        muon.set_rates(rate, rest)
+        sgd.set_rates(rest, 0.0)
+        take(muon, model, step)
+        take(sgd, plain, step)
+        gradient = gradients(plain, step)[2]
+        velocity = 0.6 * velocity + gradient
+        direction = orthogonalized((gradient + 0.6 * velocity).reshape(1, 4, -1)).view_as(weight)
+        weight = weight * 2 / weight.norm() - rate * direction
+    for name, parameter in model.named_parameters():
+        expected = weight if name == "1.weight" else plain.get_parameter(name)
+        torch.testing.assert_close(parameter, expected)
+    muon.start(RATES, UpdateRule(muon=1.0))
+    assert len(muon.momenta) == 2 and not any(one.any() for one in muon.momenta)
+
+
+@pytest.mark.parametrize("hidden", [0, 1])
+def test_with_muon_the_working_copy_follows_whether_or_not_it_moves_any_convolution(hidden):
+    convolutions = [nn.Conv2d(2, 2, 1, bias=False) for _ in range(hidden)]
+    model = nn.Sequential(nn.Conv2d(2, 2, 1), *convolutions, nn.Flatten(), nn.Linear(8, 2))
     before = copy.deepcopy(model)
-    images = batch(0, 0).bfloat16()
-    with torch.autocast("cpu", torch.bfloat16):
-        loss(optimizer.trained, images).backward()
-    optimizer.step()
-    weight, working = model.stages[0][0].conv1.weight, optimizer.trained.stages[0][0].conv1.weight
-    assert working.dtype == torch.bfloat16
-    assert torch.equal(working, weight.bfloat16())
-    assert not torch.equal(weight, before.stages[0][0].conv1.weight)
-    assert optimizer.trained.stem[1] is model.stem[1]
-    assert optimizer.trained.stem[1].weight.dtype == torch.float32
+    muon = flat_sgd(model, 1, torch.bfloat16, muon=1.0)
+    take(muon, muon.model, 0)
+    for parameter, copied, old in zip(
+        model.parameters(), muon.model.parameters(), before.parameters(), strict=True
+    ):
+        assert torch.equal(parameter.bfloat16(), copied) and not torch.equal(parameter, old)

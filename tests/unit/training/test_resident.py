@@ -6,20 +6,15 @@ import numpy as np
 import pytest
 import torch
 import torch.distributed as dist
-from torch.nn.utils import parameters_to_vector
 
 from scaling.data import dataset
-from scaling.data.resident import ResidentImages
 from scaling.instruments.messages import Messages, collectives
 from scaling.launch.ranks import Rank
 from scaling.models.resnet import ResNet18
-from scaling.registry.engines.resident import Options
 from scaling.training import resident
 from scaling.training.flat_sgd import FlatSGD
-from scaling.training.step import Step
 from scaling.training.trainer import TrainingData
-from scaling.training.update import Update
-from training_runs import SWITCHES, arguments, spec_of
+from training_runs import arguments, spec_of
 from training_runs import tuned as asked_for
 
 
@@ -56,9 +51,9 @@ def test_a_schedule_spans_the_epochs_and_muon_keeps_the_norm_of_hidden_convoluti
     trainer, model = made(images, tmp_path, **options)
     assert trainer.applied["muon"] == 0.2 and "lars" not in trainer.applied
     seen = []
-    set_rates = Update.set_rates
+    set_rates = FlatSGD.set_rates
     monkeypatch.setattr(
-        Update, "set_rates", lambda self, *rates: seen.append(rates) or set_rates(self, *rates)
+        FlatSGD, "set_rates", lambda self, *rates: seen.append(rates) or set_rates(self, *rates)
     )
     for number in range(1, 6):
         trainer.run_epoch(number)
@@ -80,7 +75,7 @@ def test_steps_without_communication_exchange_nothing(images, tmp_path):
     dist.init_process_group("gloo", f"file://{tmp_path}/store", rank=0, world_size=1)
     trainer, model = made(images, tmp_path, gpus=2)
     train, sent = trainer.in_memory(1), []
-    for context in (nullcontext(), trainer.without_communication(), nullcontext()):
+    for context in (nullcontext(), trainer.replica.without_communication(), nullcontext()):
         messages = Messages()
         messages.phase = "step"
         with collectives(messages), context:
@@ -90,19 +85,3 @@ def test_steps_without_communication_exchange_nothing(images, tmp_path):
     size = sum(parameter.numel() for parameter in model.parameters())
     # Tensors are filled up to aligned sizes.
     assert sent == [sent[0], 0, sent[0]] and sent[0] >= size
-
-
-def test_a_rank_of_two_gives_half_of_its_gradient(images):
-    data, device, moved = dataset.load(images / "images.npz"), torch.device("cpu"), []
-    for ranks in (1, 2):
-        torch.manual_seed(0)
-        model = ResNet18(1, 2)
-        before = parameters_to_vector(model.parameters()).detach()
-        own = ResidentImages(data, np.zeros(3), np.ones(3), 0, False, device, 0, 1, seed=0)
-        own.draw(1)
-        optimizer = FlatSGD(model, 1.0, 0.0, 0.0, 1, None, compiled=False)
-        options = Options(precision="float32", **SWITCHES)
-        Step(model, model, own, optimizer, options, ranks, device, [8], 1).run(8)
-        moved.append(before - parameters_to_vector(model.parameters()).detach())
-    assert moved[0].norm() > 0
-    torch.testing.assert_close(moved[1], moved[0] / 2)

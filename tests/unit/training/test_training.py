@@ -21,6 +21,7 @@ def test_one_process_sees_every_image_once_an_epoch(single):
     assert single["status"] == "ok"
     assert [row["role"] for row in single["epochs"]] == ["warmup"] + 3 * ["measured"]
     assert {(row["iterations"], row["samples"]) for row in single["epochs"]} == {(4, 40)}
+    assert single["memory"]["kind"] == "host" and single["memory"]["peak_bytes"][0] > 1e7
     assert {row["power_capped_seconds"] for row in single["epochs"]} == {None}
     assert all(row["gpu_readings"] == [] for row in single["epochs"])
 
@@ -39,7 +40,9 @@ def test_two_processes_share_the_images_and_both_are_recorded(double):
     assert ranks == [(epoch, rank) for epoch in (1, 2, 3, 4) for rank in (0, 1)]
     assert {(row["iterations"], row["samples"]) for row in double["epochs"]} == {(2, 20)}
     assert all(0 < row["loader_seconds"] < row["seconds"] for row in double["epochs"])
-    assert sum(double["communication"]["bucket_bytes"]) == double["model"]["gradient_bytes"]
+    model = double["model"]
+    assert sum(double["communication"]["bucket_bytes"]) == model["gradient_bytes"]
+    assert model["flops_per_image"] == evaluation.count_step(ResNet18(1, 2)).flops
 
 
 def test_instruments_read_the_communication_of_each_rank(single, double):
@@ -60,14 +63,6 @@ def test_instruments_read_the_communication_of_each_rank(single, double):
     assert single["device_time"] == [{"rank": 0, "iterations": 0, "note": "a CPU runs no kernels"}]
 
 
-def test_the_record_names_its_parameters_and_its_environment(single):
-    assert single["training"]["learning_rate"] == 0.1
-    assert single["environment"]["device"] == "cpu"
-    assert single["environment"]["torch"]
-    assert len(single["environment"]["config_digest"]) == 64
-    assert single["memory"]["kind"] == "host" and single["memory"]["peak_bytes"][0] > 1e7
-
-
 def test_the_record_says_where_the_time_outside_the_epochs_went(single, double):
     for record in (single, double):
         startup = record["startup"]
@@ -78,11 +73,6 @@ def test_the_record_says_where_the_time_outside_the_epochs_went(single, double):
         known = startup["total"] + sum(first_rank) + record["shutdown_seconds"]
         assert record["shutdown_seconds"] > 0
         assert known < record["run_seconds"]
-
-
-def test_the_record_counts_the_operations_of_an_image(single, double):
-    expected = evaluation.count_step(ResNet18(1, 2)).flops
-    assert single["model"]["flops_per_image"] == double["model"]["flops_per_image"] == expected
 
 
 def test_the_same_seed_gives_the_same_training(images, single, tmp_path):
@@ -117,14 +107,6 @@ def test_a_cell_that_goes_on_drifting_ends_at_the_maximum_and_says_so(
     roles = [row["role"] for row in record["epochs"] if row["rank"] == 1]
     assert roles == 2 * ["warmup"] + 6 * ["measured"]
     assert record["settling"] == {"drift": pytest.approx(1.75 / 1.35 - 1), "settled": False}
-
-
-def test_the_tuned_recipe_learns_the_same_however_long_it_is_measured(images, tmp_path):
-    short = run(images, tmp_path / "run.json", **tuned(), **{"measured-seconds": 0})
-    measured = sum(epoch["seconds"] for epoch in short["epochs"])
-    long = run(images, tmp_path / "run.json", **tuned(), **{"measured-seconds": 3 * measured})
-    assert len(long["epochs"]) > len(short["epochs"]) == 4
-    assert long["evaluation"] == short["evaluation"]
 
 
 def test_the_last_lines_tell_a_person_how_it_went(single):

@@ -116,27 +116,25 @@ class Executor(slurm.Executor):
             state, reason = found[job.external_jobid] if found is not None else ("UNKNOWN", "")
             if state not in ENDED:
                 yield job
-            elif state == "COMPLETED" or self._has_written_all(job):
-                ended = True
+                continue
+            ended, log = True, job.aux["slurm_logfile"]
+            if state == "COMPLETED" or self._has_written_all(job):
                 if not self.workflow.executor_settings.keep_successful_logs:
-                    job.aux["slurm_logfile"].unlink(missing_ok=True)
+                    log.unlink(missing_ok=True)
                 self.report_job_success(job)
+                continue
+            said = [f"Slurm's job {job.external_jobid} failed: {state} ({reason})"]
+            said += words_of_slurm(log)
+            # Its step had not begun, as srun could not reach the controller.
+            unheard = "srun: error: Unable" in said[-1] and PASSES.search(said[-1])
+            if unheard and job.job not in self._begun_again:
+                self._begun_again.add(job.job)
+                self._submit_again(job.job, said[-1])
             else:
-                ended = True
-                log = job.aux["slurm_logfile"]
-                said = [f"Slurm's job {job.external_jobid} failed: {state} ({reason})"]
-                said += words_of_slurm(log)
-                # Its step had not begun, as srun could not reach the controller.
-                unheard = "srun: error: Unable" in said[-1] and PASSES.search(said[-1])
-                if unheard and job.job not in self._begun_again:
-                    self._begun_again.add(job.job)
-                    self._submit_again(job.job, said[-1])
-                    continue
                 self.report_job_error(job, msg="\n".join(said), aux_logs=[str(log)])
+        self._wait = min(self._wait + 10, LONGEST_WAIT_SECONDS)
         if ended or not active_jobs:
             self._wait = self.workflow.executor_settings.init_seconds_before_status_checks
-        else:
-            self._wait = min(self._wait + 10, LONGEST_WAIT_SECONDS)
         self.next_seconds_between_status_checks = self._wait
 
     def _look(self, jobs: list[Any]) -> dict[str, list[str]] | None:
@@ -185,10 +183,8 @@ def look_before(folder: Path) -> str | None:
 def queue(column: str) -> dict[str, list[str]]:
     """Return the state and other columns of each of this user's jobs, ended ones too, by ids."""
     asked = ["--states=all", "--array", f"--user={os.getuid()}", f"--format=%i|%T|{column}"]
-    rows = (
-        line.split("|", 2 + column.count("|"))
-        for line in answer("squeue", "--noheader", *asked).splitlines()
-    )
+    lines = answer("squeue", "--noheader", *asked).splitlines()
+    rows = (line.split("|", 2 + column.count("|")) for line in lines)
     return {number: told for number, *told in rows}
 
 

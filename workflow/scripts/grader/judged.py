@@ -11,6 +11,7 @@ import pandas as pd
 
 from grader.mistakes import MISTAKES
 from grader.study import CIFAR10_TRAIN_IMAGES, PRINTED, TIMINGS, PublishedStudy, by_name
+from grader.views import OF_A_STUDY, OF_ALL
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
 from scaling.report import compare
@@ -18,7 +19,6 @@ from scaling.report.frames import SEVERITIES, audit_counts
 from scaling.report.table import Table, tables
 from scaling.tables.schema import rows_of
 
-SPECS = Path(__file__).with_name("tables.yaml")
 SHOWN_ROWS = 200
 """Of a study: of one with more only the cells with an error or a warning are shown."""
 SHOWN_CELLS = 12
@@ -86,7 +86,7 @@ class Judged:
             "printed_quantization": beside(self.study.quantization, self.ours),
             "printed_accuracy": self.study.accuracy,
         }
-        made = tables("published", frames.__getitem__, SPECS)
+        made = tables(OF_A_STUDY, frames)
         return [replace(table, name=f"{self.id}-{table.name}") for table in made]
 
     @property
@@ -136,7 +136,7 @@ def index(rows: Iterable[dict[str, Any]], studies: Sequence[Judged]) -> list[Tab
         for name, same in found.groupby("cause")
     ]
     frames = {"overview": pd.DataFrame(rows, columns=OVERVIEW), "mistakes": pd.DataFrame(occurring)}
-    return tables("published-all", frames.__getitem__, SPECS)
+    return tables(OF_ALL, frames)
 
 
 def shared(submissions: Sequence[Sequence[Judged]]) -> list[str]:

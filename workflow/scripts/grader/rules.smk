@@ -10,7 +10,7 @@ rule published:
             str(path) for times in PRINTED for path in sorted(times.parent.glob("*.*"))
         ],
         networks=f"{OURS}studies/published/lab_networks.csv",
-        texts=expand(f"{GRADER}/{{name}}.yaml", name=["mistakes", "formulas", "tables"]),
+        texts=expand(f"{GRADER}/{{name}}.yaml", name=["mistakes", "formulas"]),
         template=f"{GRADER}/published.html.j2",
         shared=TEMPLATE,
         style=f"{OURS}report/figures.mplstyle",

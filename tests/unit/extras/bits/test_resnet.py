@@ -24,7 +24,7 @@ from scaling.core.records.quantization import STAGED
 from scaling.models.resnet import ResNet18
 from scaling.quantization.calibration import calibrate
 from scaling.quantization.network import QuantizedLayer, in_integers
-from scaling.report.frames_quantization import resnet_gpu
+from scaling.report.views.int8 import resnet_gpu
 
 STORED = Path(__file__).parents[4] / "studies/quantization-resnet18"
 
@@ -95,7 +95,7 @@ def test_each_product_and_the_network_are_timed_in_both_precisions(
     assert table.loc["stem", shape].tolist() == [16 * 32 * 32, 27, 4]
     assert table.loc["fc", shape].tolist() == [16, 32, 10]
 
-    shown = resnet_gpu(SimpleNamespace(quantization_gpu=table.reset_index()))
+    shown = resnet_gpu.rows(SimpleNamespace(quantization_gpu=table.reset_index()), None)
     for column in ("int8_seconds", "bfloat16_seconds"):
         products, network = shown[column]
         assert products == pytest.approx(table[column].sum() - network)

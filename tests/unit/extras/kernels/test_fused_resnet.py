@@ -9,6 +9,7 @@ from torch.nn import functional
 from extras.kernels.fused import FusedResNet, stem_convolution
 from fused_kernels import DEVICE
 from scaling.models.resnet import ResNet18
+from scaling.registry.update_rule import UpdateRule
 from scaling.training.flat_sgd import FlatSGD
 
 pytestmark = pytest.mark.usefixtures("interpreter")
@@ -61,8 +62,9 @@ def test_two_steps_have_the_losses_gradients_and_statistics_of_the_plain_model()
 def test_micro_batches_add_up_to_the_gradients_of_the_plain_model():
     """The kernels' gradients lie where the next forward pass writes."""
     plain, own = models()
-    optimizer = FlatSGD(own, 1.0, 0.0, 0.0, ranks=1, working_dtype=None, compiled=False)
-    fused = FusedResNet(optimizer.trained, compiled=False)
+    optimizer = FlatSGD(own)
+    optimizer.start({"lr": 1.0, "momentum": 0.0, "weight_decay": 0.0}, UpdateRule())
+    fused = FusedResNet(optimizer.model, compiled=False)
     before = [parameter.detach().clone() for parameter in own.parameters()]
     for more in (True, False):
         images, labels = batch(4)

@@ -12,37 +12,30 @@ from scaling.tables.speedup import speedup
 from scaling.tables.utilization import utilization
 
 MEASURED = [
-    "readings",
-    "in_memory",
-    "ranks",
-    "costs",
-    "device_time",
+    *("readings", "in_memory", "ranks", "costs", "device_time"),
     *("interconnect", "interconnect_fit", "peaks", "machine"),
 ]
 """What only a measured study has beside its times."""
 
 
 def tables_of_times(
-    timing: pd.DataFrame,
-    gradient_bytes: float,
-    measured: Mapping[str, pd.DataFrame],
+    timing: pd.DataFrame, gradient_bytes: float, measured: Mapping[str, pd.DataFrame]
 ) -> dict[str, pd.DataFrame]:
-    """The tables that follow from `timing`, by their names.
+    """Return the tables that follow from `timing`, by their names.
 
-    `gradient_bytes` is K, NaN where it is not known; `measured` has the tables `MEASURED`, or none
-    of a published study, which then has no utilization.
+    `gradient_bytes` is K, NaN if unknown; `measured` has the tables `MEASURED`, or none of a
+    published study, which then has no utilization.
     """
     found = {name: schema.frame(name) for name in MEASURED} | dict(measured)
     parts = communication(timing, measured.get("readings"), measured.get("in_memory"))
-    epochs = epoch_parts(timing, found["in_memory"], parts)
+    costs = found["costs"]
     derived = {
-        "speedup": speedup(timing, found["costs"]),
+        "speedup": speedup(timing, costs),
         "communication": parts,
-        "bandwidth": bandwidth(
-            timing, parts, found["interconnect"], gradient_bytes, found["costs"]
-        ),
+        "bandwidth": bandwidth(timing, parts, found["interconnect"], gradient_bytes, costs),
     }
-    if measured:
-        limits = utilization(timing, epochs, found["peaks"], found["costs"], found["device_time"])
-        derived |= {"epoch_parts": epochs, "utilization": limits}
-    return derived
+    if not measured:
+        return derived
+    epochs = epoch_parts(timing, found["in_memory"], parts)
+    limits = utilization(timing, epochs, found["peaks"], costs, found["device_time"])
+    return derived | {"epoch_parts": epochs, "utilization": limits}

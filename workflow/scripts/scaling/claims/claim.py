@@ -1,34 +1,32 @@
-"""A claim on a study: hypothesis, verdict, measured values, and evidence."""
+"""A claim on a study: what was expected, the rule that decides it, and what was measured."""
 
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import TypeAdapter, ValidationError
 
 from scaling.core import files
 from scaling.core.errors import UserError
+from scaling.core.statistics import judge
+from scaling.tables import noise
 
 Verdict = Literal["supported", "refuted", "in part", "unclear", "not measured"]
-"""Supported: the values pass the test; refuted: they contradict the hypothesis; unclear: they are
-too noisy to decide; in part: cells differ, and the claim names them; not measured: there are
-none."""
-Figure = float | int | str
-
-
-@dataclass(frozen=True)
-class Evidence:
-    """The values in one file that a claim is based on, and the test applied to them.
-
-    `file` is relative to results/; `figures` are named as in the table and finite, as JSON has no
-    other numbers (an infinite time is the word "infinite"); `test` states when they support the
-    hypothesis, and when they refute it.
-    """
-
-    file: str
-    figures: dict[str, Figure]
-    test: str
+"""Supported: the values pass the test; refuted: they contradict the hypothesis; in part: cells
+differ, and the claim names them; unclear: too noisy to decide; not measured: there are none."""
+SYMBOLS: dict[Verdict, str] = {
+    "supported": "✓",
+    "refuted": "✗",
+    "in part": "◐",
+    "unclear": "?",
+    "not measured": "–",
+}
+"""Each verdict with its symbol, in the order of the counts."""
+BATCH = "b\u00a0=\u00a0"
+HELD = {"supported": "held for", "refuted": "not for", "unclear": "unclear for"}
+Judged = tuple[Any, object, object]
+"""A cell, whether the claim's test holds in it, and whether it clearly fails."""
 
 
 @dataclass(frozen=True)
@@ -44,36 +42,121 @@ class Part:
 class Claim:
     """A claim made from a study's tables; other values give another sentence or verdict.
 
-    `id` is unique in the study (and an anchor of the report), `question` a key of
-    `registry.CLAIMS`. All claims of a `kind` have the same `hypothesis`; `configuration` is the
-    part of the study it is about, such as `tuned/ddp, 2 GPUs`, or "". The `sentence` says what was
-    measured or, if nothing was, what to add to the study's configuration. `parts` are the verdicts
-    on single cells, if the claim has them.
+    `id` is unique in the study (and an anchor of the report), `question` begins with the name of
+    one of `questions.ANSWERS`. `kind`, `hypothesis` and `test` are those of its `Hypothesis`;
+    `evidence` is the table with the values. `configuration` is the part of the study it is about,
+    such as `tuned/ddp, 2 GPUs`, or "". The `sentence` says what was measured or, if nothing was,
+    what to add to the configuration. `parts` are the verdicts on single cells, if it has them.
     """
 
     id: str
     question: str
     kind: str
     hypothesis: str
+    test: str
+    evidence: str
     configuration: str
     verdict: Verdict
     sentence: str
-    evidence: list[Evidence]
     parts: list[Part] = field(default_factory=list)
 
 
-def write(path: Path, study: str, claims: Iterable[Claim]) -> None:
-    """Write a study's claims in order.
+@dataclass(frozen=True)
+class Hypothesis:
+    """What is expected of every study, as an affirmative sentence, and the `test` that decides it.
 
-    Raises ValueError for a non-finite value.
+    `kind` begins with the question, as in `Q1-faster`; `table` has the evidence.
     """
-    files.write_json(path, {"study": study, "claims": [asdict(claim) for claim in claims]})
+
+    kind: str
+    sentence: str
+    table: str
+    test: str
+
+    def claim(
+        self,
+        about: str,
+        sentence: str,
+        *,
+        holds: object = False,
+        fails: object = False,
+        parts: Iterable[Judged] = (),
+        ratios: Iterable[noise.Ratio] = (),
+        unclear: str = "",
+    ) -> Claim:
+        """Return the claim on a configuration such as `tuned/ddp, 2 GPUs`.
+
+        It is supported if its test `holds`, refuted if it clearly `fails`, else unclear; the same
+        for each of `parts`, of which the verdict is then the one they share, or else "in part". An
+        `unclear` sentence ends with these words, and says how many runs would decide the `ratios`.
+        """
+        own = [
+            Part(int(cell.gpus), int(cell.batch_size), judge(yes, no, "unclear"))
+            for cell, yes, no in parts
+        ]
+        found: set[Verdict] = {part.verdict for part in own} or {judge(holds, fails, "unclear")}
+        verdict = next(iter(found)) if len(found) == 1 else "in part"
+        if verdict == "unclear":
+            sentence = f"{sentence.removesuffix('.')}{unclear}."
+        if verdict == "in part":
+            sentence += _where(own)
+        if "unclear" in found:
+            sentence += noise.repeats_needed_note(*ratios)
+        of = about.partition(",")[0].split(" ")[-1].replace("/", "-")
+        return Claim(
+            id=f"{self.kind}-{of}" if of else self.kind,
+            question=self.kind.partition("-")[0],
+            kind=self.kind,
+            hypothesis=self.sentence,
+            test=self.test,
+            evidence=self.table,
+            configuration=about,
+            verdict=verdict,
+            sentence=sentence,
+            parts=own,
+        )
+
+    def missing(self, about: str, what_to_add: str) -> Claim:
+        """Return the claim that was not measured."""
+        return replace(self.claim(about, what_to_add), verdict="not measured")
 
 
-def read(path: Path) -> list[Claim]:
-    """Return the claims of the document at `path`; UserError if it is invalid."""
-    document = files.read_json(path)
+def above_one(cells: Iterable[Any], ratios: Iterable[noise.Ratio]) -> list[Judged]:
+    """Return for each cell whether its ratio is above 1 by more than noise, or below by more."""
+    return [
+        (cell, ratio.low > 1, ratio.high < 1) for cell, ratio in zip(cells, ratios, strict=True)
+    ]
+
+
+def _where(parts: Sequence[Part]) -> str:
+    """Describe in which cells a claim held: ` Held for b = 32, 128; not for 8192.`"""
+    said: list[str] = []
+    for verdict, words in HELD.items():
+        if sizes := [str(part.batch_size) for part in parts if part.verdict == verdict]:
+            said.append(f"{words} {'' if said else BATCH}{', '.join(sizes)}")
+    return f" {'; '.join(said).capitalize()}."
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The answer to a question in one sentence, None if it was not measured, and its claims."""
+
+    text: str | None
+    claims: list[Claim]
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What a study says on the lab's questions: the answers that it has by question, and claims."""
+
+    study: str
+    answers: dict[str, str]
+    claims: list[Claim]
+
+
+def read(path: Path) -> Findings:
+    """Return the findings in the document at `path`; UserError if it is invalid."""
     try:
-        return TypeAdapter(list[Claim]).validate_python(document["claims"])
-    except (KeyError, TypeError, ValidationError) as error:
+        return TypeAdapter(Findings).validate_python(files.read_json(path))
+    except ValidationError as error:
         raise UserError(f"{path} is no document of claims ({error!r}); make it again") from error

@@ -3,19 +3,19 @@
 import json
 import math
 import os
-from collections.abc import Iterator, Sized
+from collections.abc import Iterable, Iterator, Sized
 from itertools import product
 from pathlib import Path
 from typing import Any
 
-from scaling.config import devices, extras, parts, recipes, technique
-from scaling.config.bit_widths import BitWidths
+from scaling.config import devices, recipes, technique
 from scaling.config.experiment_keys import Convergence, Quantization
-from scaling.config.keys import Configuration, Dataset, Model
+from scaling.config.keys import EMPTY, PARTS, Configuration, Dataset, Model
 from scaling.config.recipes import wrong
 from scaling.config.scheme import STAGES
 from scaling.core import plugins
 from scaling.core.grid import repeats_of
+from scaling.registry import command
 from scaling.registry.dataset import DATASETS
 
 LAB_MODEL, LAB_SIDE, MOST_RUNS = "resnet18-cifar", 32, 100_000
@@ -56,13 +56,46 @@ def asked(config: dict[str, Any]) -> dict[str, Any]:
     if "recipes" in config:
         config = config | {"recipes": recipes.resolved(config["recipes"])}
     known = Configuration.of(config)
-    config = known.completed(config)
-    section = config["quantization"]
-    variants = [*section["variants"], *known.quantization.bit_widths.variants()]
-    # Each list empty, as a file that is laid over another replaces lists alone.
-    none = BitWidths().model_dump()
-    written = {"quantization": section | {"variants": variants, "bit_widths": none}}
-    return parts.without_those_off(config | written, known.parts)
+    return _with_own_data(_without_parts_off(known.model_dump(), known.parts))
+
+
+def _without_parts_off(config: dict[str, Any], on: Iterable[str]) -> dict[str, Any]:
+    """Return the configuration with the sections of all parts that are not `on` emptied.
+
+    The synchronization experiments need the most GPUs of the grid; without them and the grid only
+    the GPUs of trainings to an accuracy remain.
+    """
+    for part in PARTS:
+        if part not in on:
+            emptied = {name: config[name] | keys for name, keys in EMPTY[part].items()}
+            config = config | emptied
+    if not {"scaling", "proofs"} & set(on):
+        gpus = config["time_to_accuracy"]["gpus"] or [1]
+        config = config | {"grid": config["grid"] | {"gpus": gpus}}
+    return config
+
+
+def _with_own_data(config: dict[str, Any]) -> dict[str, Any]:
+    """Return `config` without images where every training is a command of the user's own."""
+    if _needs_images(config) or not config["grid"]["seeds"]:
+        return config
+    return config | {"dataset": config["dataset"] | {"source": recipes.OWN, "path": None}}
+
+
+def _needs_images(config: dict[str, Any]) -> str | None:
+    """Return what of a configuration trains on its images, by a key; None for nothing."""
+    uses = {
+        f"grid.recipes has {name}": config["recipes"].get(name, {}).get("engine") != "command"
+        for name in config["grid"]["recipes"]
+        if config["grid"]["seeds"]
+    }
+    uses |= {
+        "convergence.remedies": config["convergence"]["remedies"],
+        "time_to_accuracy.gpus": config["time_to_accuracy"]["gpus"],
+        "synchronization.seeds": config["synchronization"]["seeds"],
+        "quantization.seeds": config["quantization"]["seeds"],
+    }
+    return next((key for key, asked in uses.items() if asked), None)
 
 
 def _across_keys(  # noqa: C901  (one sentence after the other)
@@ -71,6 +104,10 @@ def _across_keys(  # noqa: C901  (one sentence after the other)
     """What is wrong although each key is right: paths exist, and one key fits another."""
     if reads_images:
         yield from _path(config.dataset)
+    if recipes.OWN in config.grid.strategies:
+        yield "grid.strategies has own (allowed: leave it out, recipes that are commands have it)"
+    if config.dataset.source == recipes.OWN and (key := _needs_images(values)):
+        yield f"dataset.source is own, and {key} needs images (allowed: recipes of commands alone)"
     if config.study in ("published", "replay") or Path(config.study).suffix in (".csv", ".json"):
         yield f"study is {config.study} (allowed: no name of a file or folder in results/)"
     for path in config.plugins:
@@ -110,7 +147,7 @@ def _across_keys(  # noqa: C901  (one sentence after the other)
             f"global_batch is {full.global_batch} (allowed: numbers that divide it)"
         )
     if reads_images:
-        yield from extras.missing(config, recipes_used)
+        yield from _missing_extras(config, recipes_used)
     if config.quantization.seeds and (config.quantization.variants or reads_images):
         yield from _variants(config.quantization)
     for name in ("peers", "resnet18"):
@@ -174,12 +211,18 @@ def _cells(config: Configuration) -> Iterator[str]:
         return
     for name in grid.recipes:
         limits = getattr(config.recipes, name).strategies or grid.strategies
-        if not set(limits) & set(grid.strategies):
+        if limits == [recipes.OWN]:
+            named = command.places(getattr(config.recipes, name).command)
+            if len(grid.batch_sizes) > 1 and named.isdisjoint(("batch_size", "global_batch_size")):
+                yield f"recipes.{name}.command takes no {{batch_size}} (allowed: one in the grid)"
+        elif not set(limits) & set(grid.strategies):
             yield (
                 f"recipes.{name}.strategies is {', '.join(limits)} and grid.strategies has none of "
                 f"them (it has {', '.join(grid.strategies)}): the recipe would have no cell"
             )
-    cells = list(product(grid.recipes, grid.strategies, grid.gpus, grid.batch_sizes))
+    cells = list(
+        product(grid.recipes, [*grid.strategies, recipes.OWN], grid.gpus, grid.batch_sizes)
+    )
     for place, wanted in enumerate(grid.repeats):
         if not any(repeats_of(wanted.model_dump(), *cell) for cell in cells):
             yield f"grid.repeats[{place}] is of no cell (allowed: values of the grid's own lists)"
@@ -215,4 +258,26 @@ def _variants(section: Quantization) -> Iterator[str]:
         yield (
             f"quantization.histograms is {section.histograms!r} (allowed: a variant with int8 "
             f"logits and one scale for each tensor, here {', '.join(drawable) or 'none'})"
+        )
+
+
+def _missing_extras(config: Configuration, recipes: dict[str, dict[str, Any]]) -> Iterator[str]:
+    """Say which keys, of the `recipes` used too, need an extra whose folder is not here."""
+    fused = [name for name, options in recipes.items() if options.get("fused_norms")]
+    if fused and not plugins.has_extra("kernels"):
+        yield (
+            f"recipes.{fused[0]}.fused_norms needs workflow/scripts/extras/kernels, which is not "
+            "here: restore that folder, or set the key to false"
+        )
+    section = config.quantization
+    asked = [name for name in ("peers", "resnet18") if getattr(section, name)]
+    asked += [
+        f"variants[{place}]"
+        for place, variant in enumerate(section.variants)
+        if variant.needs_moments
+    ]
+    if section.seeds and asked and not plugins.has_extra("bits"):
+        yield (
+            f"quantization.{asked[0]} needs workflow/scripts/extras/bits, which is not here: "
+            "restore that folder, or leave the key as in config/config.yaml"
         )

@@ -15,13 +15,10 @@ PLAIN = {"null", "bool", "int", "float", "str", "seq", "map", "merge"}
 """The tags of YAML whose values are JSON's too."""
 
 
-def read_config(path: Path, *, linked: bool = True) -> dict[str, Any]:
-    """Return the configuration in `path`; UserError for ambiguous YAML.
-
-    One of others should not be `linked`, see `files.read_text`.
-    """
+def read_config(path: Path) -> dict[str, Any]:
+    """Return the configuration in `path`; UserError for ambiguous YAML."""
     try:
-        config = parsed(files.read_text(path, MOST_BYTES, linked=linked))
+        config = parsed(files.read_text(path, MOST_BYTES))
     except ValueError as error:
         raise UserError(f"{path} is no configuration ({error})") from error
     if not isinstance(config, dict):

@@ -1,27 +1,27 @@
 """The keys of the experiments apart from the grid: large batches, synchronization, quantization."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, Self
 
 from annotated_types import Ge, Gt, Le
-from pydantic import AfterValidator, Field, StringConstraints
+from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
-from scaling.config.bit_widths import BitWidths
-from scaling.config.key_types import (
+from scaling.config.scheme import Bits, Scheme
+from scaling.config.technique import Technique
+from scaling.core.section import (
     AboveZero,
     Count,
     Distinct,
+    Entry,
     Fraction,
     Positive,
     Precision,
+    Section,
     Some,
 )
-from scaling.config.scheme import Scheme
-from scaling.config.technique import Technique
-from scaling.core.section import Section
 from scaling.registry.update_rule import UpdateRule
 
 
-class Remedy(Technique):
+class Remedy(Technique, Entry):
     name: Annotated[str, StringConstraints(pattern="^[A-Za-z][A-Za-z0-9_]*$", max_length=100)]
     """Name of the remedy in tables, figures and paths."""
 
@@ -113,11 +113,53 @@ class Synchronization(Section):
     """DataLoader processes of each of their training processes."""
 
 
-class Variant(Scheme):
+class Variant(Scheme, Entry):
     name: Annotated[str, StringConstraints(pattern=r"^\w[\w.+-]*$", max_length=100)]
     """Name of the variant in tables, figures and paths."""
     seeds: Some[Count] = Field(default_factory=list)
     """The report shows the variant for these seeds only. It is measured for every seed."""
+
+
+Method = Literal["max_abs", "mse", "gptq"]
+METHODS: dict[Method, dict[str, Any]] = {
+    "max_abs": {},
+    "mse": {"weight_range": "mse", "activation_range": "mse"},
+    "gptq": {
+        "weight_scales": "channel",
+        "weight_range": "output",
+        "activation_range": "mse",
+        "rounding": "gptq",
+        "bias_correction": True,
+    },
+}
+
+
+class BitWidths(Section):
+    """Bit widths for each method: each is a variant such as `w4a8-gptq`."""
+
+    weights: Distinct[Bits] = Field(default_factory=list)
+    """Bits of weights, with 8-bit activations: `w4a8-…`. May be left out, like the next three."""
+    activations: Distinct[Bits] = Field(default_factory=list)
+    """Bits of activations, with 8-bit weights: `w8a4-…`."""
+    both: Distinct[Bits] = Field(default_factory=list)
+    """Bits of weights and of activations: `w4a4-…`."""
+    methods: Distinct[Method] = Field(default_factory=lambda: list(METHODS))
+    """`max_abs` is plain, `mse` sets all ranges by the least mean squared error, `gptq` combines
+    all improvements."""
+
+    def variants(self) -> list[Variant]:
+        """Return the corresponding entries of `quantization.variants`."""
+        pairs = [(bits, 8) for bits in self.weights]
+        pairs += [(8, bits) for bits in self.activations]
+        pairs += [(bits, bits) for bits in self.both]
+        return [self._variant(*pair, method) for pair in pairs for method in self.methods]
+
+    def _variant(self, weights: int, activations: int, method: Method) -> Variant:
+        bits = {"weight_bits": weights, "activation_bits": activations}
+        changed = {key: value for key, value in bits.items() if value != 8} | METHODS[method]
+        if method == "gptq" and activations < 8:
+            changed["unsigned"] = True
+        return Variant(name=f"w{weights}a{activations}-{method}", **changed)
 
 
 class Quantization(Section):
@@ -155,3 +197,10 @@ class Quantization(Section):
     it, else its first; one GPU, the epochs of `training`, the smallest of `grid.batch_sizes`) and
     quantizes it in the same stages. Without a GPU that uses all cores, on Slurm one:
     `--set-threads quantize_evaluate_resnet=16`."""
+
+    @model_validator(mode="after")
+    def _bits_are_variants(self) -> Self:
+        self.variants = [*self.variants, *self.bit_widths.variants()]
+        # Each list empty, as a file that is laid over another replaces lists alone.
+        self.bit_widths = BitWidths()
+        return self

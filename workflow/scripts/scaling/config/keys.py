@@ -1,6 +1,6 @@
 """The keys of a configuration: their types, what they allow, and what config/README.md says."""
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, get_args
 
 from annotated_types import Ge, Le, MinLen, MultipleOf
 from pydantic import BeforeValidator, Field, JsonValue, StringConstraints, create_model
@@ -12,22 +12,31 @@ from scaling.config.experiment_keys import (
     Synchronization,
     TimeToAccuracy,
 )
-from scaling.config.key_types import (
+from scaling.config.recipes import one_of
+from scaling.core.section import (
     AboveZero,
     Count,
     Distinct,
+    Entry,
     Few,
     Fraction,
     NotNegative,
     Positive,
+    Section,
     Some,
-    one_of,
 )
-from scaling.config.parts import PARTS, Part
-from scaling.core.section import Section
 from scaling.registry.strategy import STRATEGIES
 
 NAME = "^[A-Za-z0-9][A-Za-z0-9_.-]*$"
+Part = Literal["scaling", "accuracy", "proofs", "int8"]
+PARTS: tuple[Part, ...] = get_args(Part)
+EMPTY: dict[Part, dict[str, dict[str, Any]]] = {
+    "scaling": {"grid": {"seeds": []}},
+    "accuracy": {"convergence": {"remedies": []}, "time_to_accuracy": {"gpus": []}},
+    "proofs": {"synchronization": {"seeds": []}},
+    "int8": {"quantization": {"seeds": [], "peers": [], "resnet18": False}},
+}
+"""What switches each part of a study off, by section."""
 
 
 class Dataset(Section):
@@ -64,7 +73,7 @@ class Model(Section):
     """For the others: arguments of the function, as `{width_per_group: 128}`."""
 
 
-class Repeats(Section):
+class Repeats(Entry):
     """Of some cells; of all that are not named by a key that is left out."""
 
     repeats: Few
@@ -82,7 +91,7 @@ def _for_all(repeats: Any) -> Any:
 class Grid(Section):
     recipes: Some[str]
     """How to train: names of sections of `recipes`."""
-    strategies: Some[Annotated[str, one_of(STRATEGIES)]]
+    strategies: Some[Annotated[str, one_of(STRATEGIES)]] = Field(default_factory=lambda: ["ddp"])
     """`dp` is torch.nn.DataParallel (GPUs only), `ddp` is one process a GPU and an all-reduce: by
     DistributedDataParallel in recipe `plain`, by its own in `tuned`; `fsdp` one a GPU that keeps
     its part of the model (fully_shard, each block for itself), `zero1` one that keeps its part of

@@ -5,16 +5,29 @@ import textwrap
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import create_model
+from pydantic import AfterValidator, create_model
 
-from scaling.config.key_types import Some, one_of
 from scaling.core.errors import UserError
-from scaling.core.section import Section
+from scaling.core.section import Section, Some
 from scaling.registry.engine import ENGINES
+from scaling.registry.registry import Registry
 from scaling.registry.strategy import STRATEGIES
 
+OWN = "own"
+"""The strategy of recipes that are a command."""
 RENAMED = {"course": "plain"}
 """Today's names of recipes, by those of older configurations."""
+
+
+def one_of(registry: Registry[Any]) -> AfterValidator:
+    """Return a type that allows the names of a registry's entries."""
+
+    def check(name: str) -> str:
+        if name not in (known := registry.names()):
+            raise ValueError(f"it should be one of {', '.join(known)}")
+        return name
+
+    return AfterValidator(check)
 
 
 class Recipe(Section):
@@ -49,11 +62,13 @@ def _with_base(
     name: str, recipes: Mapping[str, dict[str, Any]], above: tuple[str, ...]
 ) -> dict[str, Any]:
     own = dict(recipes[name])
+    if "command" in own and own.keys().isdisjoint(("engine", "base")):
+        own |= {"engine": "command", "strategies": [OWN]}
     if "base" not in own:
         if "engine" not in own:
             raise wrong(
                 f"recipes.{name} has neither engine nor base (allowed: engine: "
-                f"{' or '.join(ENGINES.names())}, or base: another recipe)"
+                f"{' or '.join(ENGINES.names())}, base: another recipe, or command: your own)"
             )
         return own
     if "engine" in own:

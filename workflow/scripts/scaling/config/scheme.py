@@ -112,8 +112,3 @@ class Scheme(Section):
         """Whether weights and activations have one scale each, and all is int8 up to the logits."""
         is_int8 = self.activation_bits is not None and self.logits == "int8"
         return is_int8 and self.weight_scales == "tensor"
-
-
-def scheme_options(variant: dict[str, Any]) -> dict[str, Any]:
-    """Return the options of a configured variant, without its name and seeds."""
-    return {key: value for key, value in variant.items() if key not in ("name", "seeds")}

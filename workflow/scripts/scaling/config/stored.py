@@ -4,6 +4,10 @@ Users may add other files (README.md): only `config.yaml`, `manifest.json` and t
 records belong to the study.
 """
 
+import math
+import os
+import re
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +26,8 @@ RECORDS = [
 """Folders of records, laid out as below results/."""
 MACHINE = Path("machine/check.json")
 """The record of the machine check."""
+TRAININGS, BACKENDS = ("runs", "convergence", "full_trainings"), ("peers", "resnet18", "export")
+"""The kinds of `records` that a partial study may lack, and those that any stored study may."""
 
 
 def find(studies: Path, name: str) -> Path:
@@ -35,7 +41,7 @@ def find(studies: Path, name: str) -> Path:
 
 def read(folder: Path) -> dict[str, Any]:
     """Return the configuration of the study in `folder`; UserError for a link to elsewhere."""
-    return read_config(folder / CONFIG, linked=False)
+    return read_config(files.regular(folder / CONFIG, linked=False))
 
 
 def dataset_folder(config: dict[str, Any]) -> Path:
@@ -57,98 +63,50 @@ def missing_inputs(results: Path, config: dict[str, Any], needed: list[str]) -> 
     return [path for path in (needed if same else needed[:-1]) if not Path(path).exists()]
 
 
-def run_records(config: dict[str, Any]) -> list[Path]:
-    """Return the record of each run of the grid, relative to the study's folder."""
-    return [run.record_path(Path("runs")) for run in grid.of(config)]
-
-
 def run_logs(config: dict[str, Any]) -> list[Path]:
     """Return the log of each run of the grid; a stored study may have its end."""
     return [run.log_path(Path("logs")) for run in grid.of(config)]
 
 
-def other_records(config: dict[str, Any]) -> list[Path]:
-    """Return all other records, relative to the study's folder; every report needs them."""
-    looked = config["grid"]["seeds"] and config["machine"]["check"] != "off"
-    return [
-        *limits_records(config),
-        *([MACHINE] if looked else []),
-        *quantization_records(config),
-        *synchronization_records(config),
+def records(config: dict[str, Any]) -> dict[str, list[Path]]:
+    """Return the records that a study asks for, by what is measured, relative to its folder."""
+    asked, machine, remedies = config["grid"], config["machine"], config["convergence"]
+    full, section = config["time_to_accuracy"], config["quantization"]
+    trainings = [
+        grid.Cell("tuned", "ddp", gpus, full["global_batch"] // gpus, seed)
+        for gpus in full["gpus"]
+        for seed in full["seeds"]
     ]
-
-
-def limits_records(config: dict[str, Any]) -> list[Path]:
-    """Return the records of the interconnect and the peaks, none without a grid."""
-    if not config["grid"]["seeds"]:
-        return []
-    sweeps = [f"interconnect/gpus~{gpus}/sweep.json" for gpus in config["grid"]["gpus"] if gpus > 1]
-    return [Path(path) for path in [*sweeps, "peaks/peaks.json"]]
-
-
-def quantization_records(config: dict[str, Any]) -> list[Path]:
-    """Return the record of each seed and variant; without variants, of each seed's stages."""
-    section = config["quantization"]
-    seeds, folder = section["seeds"], Path("quantization")
-    if not section["variants"]:
-        return [folder / f"seed~{seed}/stages.json" for seed in seeds]
-    return [
-        folder / f"seed~{seed}" / VARIANT_PATTERN.format(variant=variant["name"])
-        for seed in seeds
+    sweeps = [f"interconnect/gpus~{gpus}/sweep.json" for gpus in asked["gpus"] if gpus > 1]
+    checked = [MACHINE] if machine["check"] != "off" else []
+    # The synchronization experiments use the most GPUs of one machine.
+    gpus = min(max(asked["gpus"]), machine["gpus_per_node"] or max(asked["gpus"]))
+    shared = gpus > 1 and config["synchronization"]["seeds"]
+    seeds = {seed: Path(f"quantization/seed~{seed}") for seed in section["seeds"]}
+    stages = [folder / "stages.json" for folder in seeds.values()]
+    variants = [
+        folder / VARIANT_PATTERN.format(variant=variant["name"])
+        for seed, folder in seeds.items()
         for variant in section["variants"]
         if seed in variant.get("seeds", seeds)
     ]
-
-
-def synchronization_records(config: dict[str, Any]) -> list[Path]:
-    """Return the record of the synchronization experiments, relative to the study's folder.
-
-    They use the most GPUs of one machine. None for single GPUs, or without seeds.
-    """
-    most = max(config["grid"]["gpus"])
-    gpus = min(most, config["machine"]["gpus_per_node"] or most)
-    wanted = gpus > 1 and config["synchronization"]["seeds"]
-    return [Path(f"experiments/gpus~{gpus}/synchronization.json")] if wanted else []
-
-
-def convergence_records(config: dict[str, Any]) -> list[Path]:
-    """Return the record of each technique at each global batch, relative to the study's folder."""
-    section = config["convergence"]
-    return [
-        convergence_path(Path("convergence"), remedy["name"], global_batch)
-        for remedy in section["remedies"]
-        for global_batch in section["global_batches"]
-    ]
-
-
-def full_trainings(config: dict[str, Any]) -> list[grid.Cell]:
-    """Return the trainings that run to their end for an accuracy."""
-    section = config["time_to_accuracy"]
-    return [
-        grid.Cell("tuned", "ddp", gpus, section["global_batch"] // gpus, seed)
-        for gpus in section["gpus"]
-        for seed in section["seeds"]
-    ]
-
-
-def full_training_records(config: dict[str, Any]) -> list[Path]:
-    """Return the record of each of these trainings, relative to the study's folder."""
-    return [cell.record_path(Path("to_accuracy")) for cell in full_trainings(config)]
-
-
-def backend_records(config: dict[str, Any]) -> list[Path]:
-    """Return the records of other quantization backends, of ResNet-18, and of ONNX exports.
-
-    ONNX exports are of the first seed only. A stored study may have some seeds, or none.
-    """
-    section, folder = config["quantization"], Path("quantization")
-    seeds = section["seeds"]
-    names = [name for name in ("peers", "resnet18") if section[name]]
     exports = ["export.json", "resnet18_export.json"][: 1 + bool(section["resnet18"])]
-    return [
-        *(folder / f"seed~{seed}/{name}.json" for seed in seeds for name in names),
-        *(folder / f"seed~{seed}/{name}" for seed in seeds[:1] for name in exports),
-    ]
+    return {
+        "runs": [run.record_path(Path("runs")) for run in grid.of(config)],
+        "convergence": [
+            convergence_path(Path("convergence"), remedy["name"], global_batch)
+            for remedy in remedies["remedies"]
+            for global_batch in remedies["global_batches"]
+        ],
+        "full_trainings": [cell.record_path(Path("to_accuracy")) for cell in trainings],
+        "limits": [*map(Path, [*sweeps, "peaks/peaks.json"]), *checked] if asked["seeds"] else [],
+        "quantization": variants if section["variants"] else stages,
+        "synchronization": [Path(f"experiments/gpus~{gpus}/synchronization.json")] * bool(shared),
+        "peers": [folder / "peers.json" for folder in seeds.values() if section["peers"]],
+        "resnet18": [folder / "resnet18.json" for folder in seeds.values() if section["resnet18"]],
+        # Of the first seed only.
+        "export": [folder / name for folder in [*seeds.values()][:1] for name in exports],
+    }
 
 
 def own_files(folder: Path) -> set[Path]:
@@ -166,8 +124,10 @@ def check(folder: Path, config: dict[str, Any]) -> None:
 
     With `partial` in the configuration, runs may lack a record.
     """
-    runs, others = run_records(config), [Path(CONFIG), Path(MANIFEST), *other_records(config)]
-    runs += [*convergence_records(config), *full_training_records(config)]
+    asked = records(config)
+    runs = [path for kind in TRAININGS for path in asked[kind]]
+    others = [Path(CONFIG), Path(MANIFEST)]
+    others += [path for kind in asked if kind not in TRAININGS + BACKENDS for path in asked[kind]]
     there = own_files(folder)
     needed = others if config["partial"] else [*runs, *others]
     missing = [path for path in needed if path not in there]
@@ -180,10 +140,54 @@ def check(folder: Path, config: dict[str, Any]) -> None:
     for log in run_logs(config):
         if (folder / log).is_symlink() or (folder / log).exists():
             files.regular(folder / log, linked=False)
-    asked = {*runs, *others, *backend_records(config), *run_logs(config)}
-    unknown = sorted(there - asked)
+    unknown = sorted(there.difference(others, run_logs(config), *asked.values()))
     if unknown:
         raise UserError(
             f"{folder / unknown[0]} is no part of the study that its {CONFIG} describes: remove "
             "it, or add it to the grid there"
         )
+
+
+def keep_dates(records: Path, manifest: Path) -> None:
+    """Make the manifest older than every record that names its images, and newer than all others.
+
+    Snakemake decides by dates what is measured again, but a record is valid for the images that it
+    names. A record that names none stays older or newer than the manifest as it was, unless all
+    others name these images. Trained weights become older than the records made from them.
+    """
+    there = [records / path for path in own_files(records) if path.suffix == ".json"]
+    made = [path for path in there if not path.name.endswith("training.json")]
+    dates = {path: path.stat().st_mtime for path in made}
+    named, own = {path: _value(path, "checksum") for path in dates}, _value(manifest, "checksum")
+    if own not in named.values():
+        return
+    dated, others = manifest.stat().st_mtime, bool(set(named.values()) - {own, ""})
+    stale = [
+        path
+        for path, images in named.items()
+        if images != own and (images or (others and dates[path] < dated))
+    ]
+    _date(manifest, *(date for path, date in dates.items() if path not in stale))
+    for path in stale:
+        _date(path, manifest.stat().st_mtime - 1)
+    for name, prefix in (("float32.pt", ""), ("resnet18.pt", "resnet18_")):
+        for weights in records.glob(f"quantization/seed~*/{name}"):
+            trained = _value(weights.with_name(f"{prefix}training.json"), "ended")
+            of_them = [path for path in dates if weights.parent in path.parents]
+            of_them = [path for path in of_them if path.name.startswith("resnet18") == bool(prefix)]
+            if trained and all(_value(path, "started") >= trained for path in of_them):
+                _date(weights, *(dates[path] for path in of_them))
+
+
+def _date(path: Path, *latest: float) -> None:
+    """Set a file's date to the earliest of `latest` if it is newer."""
+    if min(latest, default=math.inf) < path.stat().st_mtime:
+        os.utime(path, (min(latest), min(latest)))
+
+
+def _value(path: Path, key: str) -> str:
+    """Return the first text value of `key` in a JSON file, or ""."""
+    with suppress(UserError):
+        found = re.search(rf'"{key}": *"([^"]+)"', files.read_text(path))
+        return found[1] if found else ""
+    return ""

@@ -9,7 +9,7 @@ from typing import Any, Literal, Self
 
 from pydantic import model_validator
 
-from scaling.config.key_types import AboveZero, Count, Fraction, NotNegative, Positive, Some
+from scaling.core.section import AboveZero, Count, Fraction, NotNegative, Positive, Some
 from scaling.registry.update_rule import UpdateRule
 
 
@@ -72,9 +72,9 @@ class Technique(UpdateRule):
 
 
 def by_name(configured: Sequence[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Return the options of each entry of the configuration's list, by name."""
+    """Return the options of each technique, or variant, of the configuration's list, by name."""
     return {
-        entry["name"]: {key: value for key, value in entry.items() if key != "name"}
+        entry["name"]: {key: entry[key] for key in entry if key not in ("name", "seeds")}
         for entry in configured
     }
 

@@ -1,23 +1,25 @@
 """Run each technique at each global batch: a learning rate sweep, then all seeds at its best rate.
 
-All runs of a process use the same device, one after another.
+All runs of a process use the same device, one after another. Equal runs are trained once.
 """
 
 import gc
+import hashlib
+import json
 import math
 import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Any
 
 import torch
 
 from scaling.config.devices import refuse_bf16
 from scaling.config.technique import Technique
-from scaling.convergence.cache import Cache
-from scaling.convergence.engine import Engine, Epoch
+from scaling.convergence.engine import Engine
 from scaling.convergence.plan import (
     Run,
     Session,
@@ -27,23 +29,26 @@ from scaling.convergence.plan import (
     reference_updates,
     run_of,
 )
-from scaling.core import environment
+from scaling.core import code_digest, environment
 from scaling.core.environment import Device
-from scaling.core.records.convergence import CONVERGENCE, convergence_path
+from scaling.core.records.convergence import CONVERGENCE, TRAINING, convergence_path
 from scaling.core.records.dataset import DATASET
 from scaling.launch import lease, outcome
-from scaling.training.trainer import TrainingData, finite
+from scaling.training.trainer import TrainingData
 
 CURVE_POINTS = 200
 """Maximum number of points of a loss curve in a record."""
 NOT_FINITE, AT_CHANCE = "not finite", "at chance"
+SCRIPT = Path(__file__).parents[2] / "convergence_train.py"
+Result = dict[str, Any]
+Sweep = dict[float, Result]
+"""Runs by their factor, a multiple of the rule's rate."""
+OF_A_RUN = ("epochs", "max_epochs", "seeds", "factors", "more_factors", "precise_batch_norm")
+"""Options of a study that decide which runs there are, and not what one gives."""
 
 
 def run(session: Session) -> None:
-    """Train all techniques and write each record as soon as it is complete.
-
-    Reads the images before it leases a GPU, so that a queued job can start at once.
-    """
+    """Train all techniques and write each record as soon as it is complete."""
     torch.set_num_threads(session.cpu_threads)
     techniques, described = session.techniques, DATASET.read(session.manifest)
     dataset = TrainingData.read(session.dataset, session.manifest, session.study.train_images)
@@ -52,10 +57,16 @@ def run(session: Session) -> None:
     refuse_bf16(kind, {"convergence": asdict(session.study)})
     precision: Any = environment.applied_precision(session.study.precision, kind)
     study = replace(session.study, precision=precision)
+    # The images are there before a GPU is leased, which the next job can have at once.
     with _device(kind) as (device, host_info):
+        name = torch.cuda.get_device_name(device) if kind == "cuda" else kind
+        shared = {key: value for key, value in asdict(study).items() if key not in OF_A_RUN}
+        code = code_digest.measuring_digest(SCRIPT)
         for global_batch in session.global_batches:
-            cache = Cache(session.cache, study, global_batch, facts, device)
-            for name, found in _results(study, techniques, global_batch, dataset, device, cache):
+            # With a run's own options all that decides what it gives.
+            identity = [code, shared, global_batch, facts, name, torch.__version__]
+            experiment = Experiment(study, global_batch, device, session.cache, identity)
+            for name, found in experiment.results(techniques, dataset):
                 document: Any = {
                     "remedy": name,
                     "global_batch": global_batch,
@@ -84,151 +95,157 @@ def _device(kind: Device) -> Iterator[tuple[torch.device, dict[str, Any]]]:
         yield torch.device("cuda", 0), host_info | environment.leased_gpus(names) | versions
 
 
-def _results(
-    study: Study,
-    techniques: dict[str, Technique],
-    global_batch: int,
-    dataset: TrainingData,
-    device: torch.device,
-    cache: Cache,
-) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield each technique's name and the results of its runs, for the record.
-
-    Sweeps with held-out images come first: memory has room for one engine at a time. After an
-    out-of-memory error the remaining techniques are recorded as out of memory too.
-    """
-    status, message, done = "ok", None, set[str]()
-    there = len(dataset.data.train_labels) - study.held_out_images
-    if global_batch > there:
-        status = "infeasible"
-        message = f"the global batch is larger than the {there} training images"
-    parts = [dataset]
-    if study.held_out_images:
-        parts.insert(0, dataset.judged_by(study.held_out_images))
-    sweeps: dict[str, dict[float, dict[str, Any]]] = {}
-    try:
-        for data in parts if status == "ok" else []:
-            experiment = Experiment(Engine(study, data, global_batch, device), cache)
-            for name, technique in techniques.items():
-                label = f"{name}, global batch {global_batch}"
-                if data is parts[0]:
-                    sweeps[name] = experiment.sweep(technique, label, data is not dataset)
-                if data is dataset:
-                    result = experiment.result(technique, sweeps[name], label)
-                    yield name, {"status": status, "message": message, "result": result}
-                    done.add(name)
-            del experiment
-            gc.collect()
-    except Exception as error:
-        lack = outcome.classify(error)
-        if lack is None:
-            raise
-        status, message = lack, outcome.first_sentence(error)
-    for name in techniques.keys() - done:
-        yield name, {"status": status, "message": message, "result": None}
-
-
 class Experiment:
-    """Trains all runs at one global batch, with one engine's images."""
+    """Trains all runs at one global batch; finished ones are kept in `folder`, by `identity`."""
 
-    def __init__(self, engine: Engine, cache: Cache) -> None:
-        self._engine, self._study, self._cache = engine, engine.study, cache
-        sizes = engine.study.batch_sizes(engine.train_images, engine.global_batch)
-        self._updates_per_epoch = len(sizes)
+    _engine: Engine
 
-    def sweep(
-        self, technique: Technique, label: str, held_out: bool
-    ) -> dict[float, dict[str, Any]]:
+    def __init__(
+        self,
+        study: Study,
+        global_batch: int,
+        device: torch.device,
+        folder: Path | None,
+        identity: list[Any],
+    ) -> None:
+        self._study, self._global_batch, self._device = study, global_batch, device
+        self._folder, self._identity = folder, identity
+        self._done = dict[Run, Result]()
+
+    def results(
+        self, techniques: dict[str, Technique], dataset: TrainingData
+    ) -> Iterator[tuple[str, Result]]:
+        """Yield each technique's name and the results of its runs, for the record.
+
+        After an out-of-memory error the remaining techniques are recorded as out of memory too.
+        Prints a line for each run.
+        """
+        study, left = self._study, dict(techniques)
+        images = len(dataset.data.train_labels) - study.held_out_images
+        sweeps: dict[str, Sweep] = {}
+        status = "infeasible"
+        message = f"the global batch is larger than the {images} training images"
+        try:
+            if study.held_out_images and self._global_batch <= images:
+                self._load(dataset.judged_by(study.held_out_images))
+                sweeps = {name: self._sweep(name, left[name]) for name in left}
+            if self._global_batch <= images:
+                self._load(dataset)
+                for name, technique in techniques.items():
+                    sweep = sweeps.get(name) or self._sweep(name, technique)
+                    result = self._result(name, technique, sweep)
+                    yield name, {"status": "ok", "message": None, "result": result}
+                    del left[name]
+        except Exception as error:
+            lack = outcome.classify(error)
+            if lack is None:
+                raise
+            status, message = lack, outcome.first_sentence(error)
+        for name in left:
+            yield name, {"status": status, "message": message, "result": None}
+
+    def _load(self, dataset: TrainingData) -> None:
+        """Hold these images; memory has room for one engine at a time."""
+        if hasattr(self, "_engine"):
+            del self._engine
+        gc.collect()
+        self._engine = Engine(self._study, dataset, self._global_batch, self._device)
+
+    def _sweep(self, name: str, technique: Technique) -> Sweep:
         """Train the first seed at each factor, and at more until the best is no end of the sweep.
 
-        Factors are judged by the `held_out` images if there are any (the engine's test images),
-        else by training loss. Prints a line for each run, as `result` does.
+        Factors are judged by held-out images if there are any (the engine's test images), else by
+        training loss.
         """
-        study = self._study
-        runs: dict[float, dict[str, Any]] = {}
+        study, runs = self._study, Sweep()
         wanted = list(technique.factors or study.factors)
         more = study.more_factors if len(wanted) > 1 else 0
         while wanted:
-            factor = wanted.pop(0)
-            runs[factor] = self._run(technique, factor, study.seeds[0], label, held_out=held_out)
+            factor, held_out = wanted.pop(0), study.held_out_images > 0
+            runs[factor] = self._run(name, technique, factor, study.seeds[0], held_out=held_out)
             if not wanted and more and (following := next_factor(losses(runs))):
                 wanted, more = [following], more - 1
         return dict(sorted(runs.items()))
 
-    def result(
-        self, technique: Technique, sweep: dict[float, dict[str, Any]], label: str
-    ) -> dict[str, Any]:
-        """Train all runs of `technique` that follow from its sweep.
+    def _result(self, name: str, technique: Technique, sweep: Sweep) -> Result:
+        """Train all runs of `technique` that follow from its sweep, and return the record's part.
 
-        Returns the record's `result`: `runs`, each as in `_train`, with `epochs`, `factor`,
-        `learning_rate`, `held_out` and `chosen`; `longer`, the same for other lengths; `at_edge`,
-        whether the chosen factor is the smallest or largest of several.
+        `at_edge` is whether the chosen factor is the smallest or largest of several.
         """
-        study, factors = self._study, list(sweep)
-        chosen = choose(losses(sweep))
-        swept = [{**run, "chosen": False} for run in sweep.values()]
-        if not study.held_out_images:
-            swept = [{**run, "chosen": run["factor"] == chosen} for run in swept]
-        left = study.seeds if study.held_out_images else study.seeds[1:]
-        seeds = [self._run(technique, chosen, seed, label) for seed in left]
-        longer = [
-            self._run(technique, chosen, seed, label, epochs=epochs)
-            for epochs in technique.lengths or []
-            for seed in study.seeds
-        ]
-        scale = self._engine.global_batch / study.reference_batch
+        study, factors, chosen = self._study, list(sweep), choose(losses(sweep))
+
+        def trained(seed: int, epochs: int | None = None) -> Result:
+            return {**self._run(name, technique, chosen, seed, epochs=epochs), "chosen": True}
+
+        runs = [{**run, "chosen": run["factor"] == chosen} for run in sweep.values()]
+        left = study.seeds[1:]
+        if study.held_out_images:
+            runs, left = [{**run, "chosen": False} for run in runs], study.seeds
+        runs += [trained(seed) for seed in left]
+        lengths = technique.lengths or []
+        images, scale = self._engine.train_images, self._global_batch / study.reference_batch
         return {
-            "gpus": study.gpus_of(self._engine.global_batch),
+            "gpus": study.gpus_of(self._global_batch),
             "rule_rate": technique.rate(study.learning_rate, scale),
             "chosen_factor": chosen,
             "at_edge": len(factors) > 1 and chosen in (factors[0], factors[-1]),
-            "updates_per_epoch": self._updates_per_epoch,
-            "reference_updates": reference_updates(study, self._engine.train_images),
-            "runs": [*swept, *({**run, "chosen": True} for run in seeds)],
-            "longer": [{**run, "chosen": True} for run in longer],
+            "updates_per_epoch": len(study.batch_sizes(images, self._global_batch)),
+            "reference_updates": reference_updates(study, images),
+            "runs": runs,
+            "longer": [trained(seed, epochs) for epochs in lengths for seed in study.seeds],
         }
 
     def _run(
         self,
+        name: str,
         technique: Technique,
         factor: float,
         seed: int,
-        label: str,
         *,
         epochs: int | None = None,
         held_out: bool = False,
-    ) -> dict[str, Any]:
+    ) -> Result:
+        """Return the record's part of a run, trained now or before."""
         run = run_of(
-            *(self._study, technique, self._engine.global_batch, self._engine.train_images),
-            *(factor, seed),
-            epochs=epochs,
-            held_out=held_out,
+            *(self._study, technique, self._global_batch, self._engine.train_images),
+            *(factor, seed, epochs, held_out),
         )
-        found, there = self._cache.result(run, self._train)
+        found, there = self._kept(run)
         precise = technique.precise_batch_norm or self._study.precise_batch_norm
         rows = [
             _recorded(row, "precise" if precise else "running", held_out) for row in found["epochs"]
         ]
-        last, spent = rows[-1], "shared" if there else f"{found['seconds']:.2f} s"
-        figures = ", ".join(f"{key} {value}" for key, value in last.items() if "_" in key)
+        figures = ", ".join(f"{key} {value}" for key, value in rows[-1].items() if "_" in key)
         print(
-            f"{label}, factor {factor:g} rate {max(run.rates):g} seed {seed} epochs {run.epochs}: "
-            f"{figures} {found['diverged']} {spent}",
+            f"{name}, global batch {self._global_batch}, factor {factor:g} rate "
+            f"{max(run.rates):g} seed {seed} epochs {run.epochs}: {figures} {found['diverged']} "
+            + ("shared" if there else f"{found['seconds']:.2f} s"),
             flush=True,
         )
         of_run = {"factor": factor, "learning_rate": max(run.rates), "held_out": held_out}
         return {**of_run, **found, "epochs": rows}
 
-    def _train(self, run: Run) -> dict[str, Any]:
+    def _kept(self, run: Run) -> tuple[Result, bool]:
+        """Return what a run gives, and whether it had been trained before."""
+        own = asdict(run) | {"technique": run.technique.model_dump()}
+        text = json.dumps([*self._identity, own], sort_keys=True)
+        digest = hashlib.sha256(text.encode()).hexdigest()
+        path = self._folder and self._folder / f"{digest}.json"
+        there = run in self._done or (path is not None and path.exists())
+        if run not in self._done:
+            self._done[run] = TRAINING.read(path) if there and path else self._train(run)
+            if path and not there:
+                TRAINING.write(path, self._done[run])
+        return self._done[run], there
+
+    def _train(self, run: Run) -> Result:
         """Train one run to its end, or to the end of the epoch in which it diverges.
 
-        Returns its `epochs`, with metrics for both statistics of the batch norms; `updates`;
-        `planned_epochs` and `planned_updates`, which a diverged run may not have reached; `losses`
-        (means over `updates_per_point` updates, six digits, null if not finite); and `diverged`, ""
-        or the reason. "not finite" is a loss in an update, or on the test set after the last one;
-        the run ends after that epoch, and `diverged_update` is the update's number from 1. "at
-        chance" is a training loss in the last epoch no better than that of a constant prediction,
-        ln(classes).
+        Returns its `epochs`, with metrics for both statistics of the batch norms; what was planned,
+        which a diverged run may not have reached; `losses`, means over `updates_per_point` updates,
+        null if not finite; and `diverged`, "" or the reason. "not finite" is a loss in an update
+        (number `diverged_update`, from 1) or on the test set. "at chance" is a training loss in the
+        last epoch no better than that of a constant prediction, ln(classes).
         """
         started = time.perf_counter()
         self._engine.start(run)
@@ -236,14 +253,14 @@ class Experiment:
         losses: list[float] = []
         diverged, diverged_update = "", None
         for number in range(1, run.epochs + 1):
-            epoch = self._engine.train_epoch(run, number)
-            rows.append(_figures(number, number * self._updates_per_epoch, epoch))
-            losses += epoch.losses
+            found, figures = self._engine.train_epoch(run, number)
+            losses += found
+            rows.append({"epoch": number, "updates": len(losses), **figures})
             bad = [index for index, loss in enumerate(losses, start=1) if not math.isfinite(loss)]
-            if bad or not math.isfinite(epoch.running.loss):
+            if bad or figures["running_test_loss"] is None:
                 diverged, diverged_update = NOT_FINITE, (bad or [len(losses)])[0]
                 break
-        if not diverged and epoch.train_loss >= math.log(self._engine.classes):
+        if not diverged and figures["train_loss"] >= math.log(self._engine.classes):
             diverged = AT_CHANCE
         stretch = math.ceil(len(losses) / CURVE_POINTS)
         parts = [losses[start : start + stretch] for start in range(0, len(losses), stretch)]
@@ -252,7 +269,7 @@ class Experiment:
             "seed": run.seed,
             "updates": len(losses),
             "planned_epochs": run.epochs,
-            "planned_updates": run.epochs * self._updates_per_epoch,
+            "planned_updates": len(run.rates),
             "diverged": diverged,
             "diverged_update": diverged_update,
             "updates_per_point": stretch,
@@ -262,7 +279,7 @@ class Experiment:
         }
 
 
-def losses(runs: dict[float, dict[str, Any]]) -> dict[float, float | None]:
+def losses(runs: Sweep) -> dict[float, float | None]:
     """Return the loss that judges each factor's run: None if it was not finite."""
     return {
         factor: None
@@ -270,19 +287,6 @@ def losses(runs: dict[float, dict[str, Any]]) -> dict[float, float | None]:
         else run["epochs"][-1]["validation_loss" if run["held_out"] else "train_loss"]
         for factor, run in runs.items()
     }
-
-
-def _figures(number: int, updates: int, epoch: Epoch) -> dict[str, Any]:
-    """Return the metrics of an epoch; those of non-finite weights are null."""
-    row: dict[str, Any] = {"epoch": number, "updates": updates}
-    sound = math.isfinite(epoch.train_loss) and math.isfinite(epoch.running.loss)
-    row["train_loss"] = finite(epoch.train_loss)
-    row["train_accuracy"] = epoch.train_accuracy if sound else None
-    for kind, test in (("running", epoch.running), ("precise", epoch.precise)):
-        row[f"{kind}_test_loss"] = finite(test.loss)
-        row[f"{kind}_test_accuracy"] = test.accuracy if sound else None
-    noise = epoch.noise
-    return row | ({"noise_scale": [finite(value) for value in noise]} if noise else {})
 
 
 def _recorded(row: dict[str, Any], kind: str, held_out: bool) -> dict[str, Any]:

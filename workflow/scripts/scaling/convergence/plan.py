@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from scaling.config.technique import Technique, gpus_of
 from scaling.core.environment import Device
-from scaling.core.training_options import TrainingOptions
+from scaling.core.training_options import DataOptions, TrainingOptions
 
 
 @dataclass(frozen=True)
@@ -58,8 +58,8 @@ class Study(TrainingOptions):
         return [global_batch // gpus] * full + ([rest] if rest else [])
 
 
-@dataclass(frozen=True)
-class Session:
+@dataclass(frozen=True, kw_only=True)
+class Session(DataOptions):
     """Options of one process, which trains techniques at several global batches."""
 
     study: Study
@@ -67,10 +67,6 @@ class Session:
     """Options of each technique, by name."""
     global_batches: tuple[int, ...]
     """Global batch sizes."""
-    dataset: Path
-    """images.npz, made by dataset_prepare.py."""
-    manifest: Path
-    """The dataset's manifest.json."""
     records: Path
     """Folder of the records."""
     device: Device = "auto"
@@ -104,17 +100,12 @@ class Run:
     technique: Technique
     held_out: bool = False
 
-    @property
-    def update(self) -> Technique:
-        """Return the parts of the technique that a captured update depends on."""
-        plain = {"zero_gamma": False, "noise_scale": False}
-        return self.technique.model_copy(update=plain)
-
 
 RESOLVED = [
     *("scaling", "warmup_epochs", "warmup_share", "decay", "equal_updates", "momentum"),
     *("rest_rate", "scaled_momentum", "lengths", "precise_batch_norm", "factors"),
 ]
+"""Options of a technique that a run's other fields contain."""
 
 
 def run_of(
@@ -124,7 +115,6 @@ def run_of(
     train_images: int,
     factor: float,
     seed: int,
-    *,
     epochs: int | None = None,
     held_out: bool = False,
 ) -> Run:
@@ -136,11 +126,9 @@ def run_of(
     found = tuple(rates(technique, technique.rate(base, 1.0), peak, updates, epochs))
     rest_peak = technique.rest_rate or base
     rest = tuple(rest_peak * rate / peak for rate in found) if technique.muon else found
-    plain = {name: getattr(Technique(), name) for name in RESOLVED}
-    plain |= {"muon": float(technique.muon > 0)}
+    kept = technique.model_dump(exclude={*RESOLVED}) | {"muon": float(technique.muon > 0)}
     momentum = technique.momentum_of(study.momentum, scale)
-    resolved = technique.model_copy(update=plain)
-    return Run(seed, epochs, found, rest, momentum, resolved, held_out)
+    return Run(seed, epochs, found, rest, momentum, Technique(**kept), held_out)
 
 
 def epochs_of(study: Study, technique: Technique, global_batch: int, train_images: int) -> int:

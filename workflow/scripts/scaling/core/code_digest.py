@@ -12,23 +12,16 @@ from scaling.core.errors import UserError
 
 KEPT = Path(".snakemake/code_digests")
 """Cache of parsed modules, in Snakemake's folder: parsing all of them takes a second."""
-
-
-MEASURES = (
-    "extras/",
-    *(
-        f"scaling/{place}"
-        for place in (
-            *("data/", "models/", "training/", "instruments/"),
-            *("convergence/", "synchronization/", "quantization/"),
-            # Data of ranks, meanings of options, counters.
-            *("launch/measure", "launch/ranks", "launch/run_spec", "launch/supervisor"),
-            *("registry/datasets/", "registry/engines/", "registry/update_rule"),
-            *("config/scheme", "config/technique"),
-            *("core/gpu_counters", "core/paired_accuracy", "core/training_options"),
-        )
-    ),
+MEASURING = (
+    *("data/", "models/", "training/", "instruments/"),
+    *("convergence/", "synchronization/", "quantization/"),
+    # Data of ranks, meanings of options, counters.
+    *("launch/measure", "launch/ranks", "launch/run_spec", "launch/supervisor"),
+    *("registry/eager", "registry/resident", "registry/update_rule"),
+    *("config/scheme", "config/technique"),
+    *("core/gpu_counters", "core/paired_accuracy", "core/training_options"),
 )
+MEASURES = ("extras/", *(f"scaling/{place}" for place in MEASURING))
 """The modules that decide what is measured. Other imports of a measuring script launch it, check
 its input, word its messages or write its record."""
 
@@ -36,15 +29,15 @@ its input, word its messages or write its record."""
 @cache
 def measuring_digest(script: Path, *modules: str | Path) -> str:
     """Hash the script and those of its imports that `MEASURES` lists or that are user plugins."""
-    found = files_of(script, *modules)
-    return _digest(_root(script), [path for path in found if _measures(path, script)])
-
-
-def _measures(path: Path, script: Path) -> bool:
     root = _root(script)
-    if root not in path.parents or path == script:
-        return True
-    return path.relative_to(root).as_posix().startswith(MEASURES)
+    found = [
+        path
+        for path in files_of(script, *modules)
+        if path == script
+        or root not in path.parents
+        or path.relative_to(root).as_posix().startswith(MEASURES)
+    ]
+    return _digest(root, found)
 
 
 @cache

@@ -7,6 +7,7 @@ import runpy
 import subprocess
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
@@ -29,11 +30,7 @@ TERMINAL_CODES = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def now() -> str:
-    """Return the current time in UTC, ISO 8601, to the millisecond.
-
-    Within a process it never goes back, as its clock may: it is when the process began and the
-    seconds since.
-    """
+    """Return the time in UTC, ISO 8601; within a process it never goes back, as a clock may."""
     passed = timedelta(seconds=time.monotonic() - _BEGAN[1])
     return (_BEGAN[0] + passed).isoformat(timespec="milliseconds")
 
@@ -41,13 +38,12 @@ def now() -> str:
 def describe(device: Device) -> dict[str, Any]:
     """Return the environment of a run, as far as it is known without initializing a device.
 
-    `device_names` lists all GPUs of this machine; `leased_gpus` later replaces it by the leased
-    ones. The worker processes add the rest (`seen_by`). `boot_id` is the kernel's: virtual machines
-    often share a host name.
+    `device_names` are all GPUs of this machine, until `leased_gpus` replaces them. `boot_id` is the
+    kernel's: virtual machines often share a host name.
     """
     return {
         "hosts": [host()],
-        "boot_id": _text(Path("/proc/sys/kernel/random/boot_id")),
+        "boot_id": _kernel("sys/kernel/random/boot_id") or None,
         "slurm_job_id": os.environ.get("SLURM_JOB_ID"),
         "slurm_gpus": slurm_gpus(),
         "device": device,
@@ -68,9 +64,9 @@ def describe(device: Device) -> dict[str, Any]:
 
 
 def describe_process(device: Any) -> dict[str, Any]:
-    """Return the host and the `device` (a torch.device) of this process.
+    """Return the environment of this process with the GPU of its `device` (a torch.device).
 
-    GPUs are identified by UUID: CUDA may number GPUs in another order than the driver.
+    The GPU is found by its UUID, as CUDA may number GPUs in another order than the driver.
     """
     import torch
 
@@ -105,7 +101,7 @@ def host() -> str:
 
 
 def slurm_gpus() -> list[str]:
-    """Return this node and the GPU ids that Slurm assigned to this job step, as `node:0,1`."""
+    """Return the GPUs that Slurm gave this job step, as `node:0,1`."""
     ids = os.environ.get("SLURM_STEP_GPUS")
     return [f"{host()}:{ids}"] if ids else []
 
@@ -166,8 +162,7 @@ def visible_gpus() -> list[str]:
 def resolve_device(requested: Device) -> Device:
     """Replace `auto` by `cuda` if a GPU is visible, else by `cpu`.
 
-    Raises UserError for `cuda` without a GPU, and for a PyTorch that is too old or cannot use the
-    GPUs.
+    Raises UserError for `cuda` without a GPU, and a PyTorch that is too old or of no use to them.
     """
     built = torch_build()
     version = built.get("__version__", "")
@@ -227,17 +222,16 @@ def applied_precision(asked: str, device: str) -> str:
     return "float32" if asked == "tf32" and lacks else asked
 
 
-def _text(file: Path) -> str | None:
-    return file.read_text().strip() if file.exists() else None
+def _kernel(name: str) -> str:
+    """Return the text of a file in /proc, empty where there is none."""
+    with suppress(OSError):
+        return Path("/proc", name).read_text().strip()
+    return ""
 
 
 def _cpu_name() -> str:
-    information = Path("/proc/cpuinfo")
-    if information.exists():
-        for line in information.read_text().splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()
+    found = re.search(r"^model name\s*:\s*(.+)$", _kernel("cpuinfo"), re.MULTILINE)
+    return found[1].strip() if found else platform.processor() or platform.machine()
 
 
 def installed(package: str) -> str | None:

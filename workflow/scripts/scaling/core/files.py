@@ -36,14 +36,6 @@ def atomic_path(target: Path) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
-@contextmanager
-def same_times(target: Path) -> Iterator[None]:
-    """Restore the access and modification times of `target` after the block."""
-    before = target.stat()
-    yield
-    os.utime(target, ns=(before.st_atime_ns, before.st_mtime_ns))
-
-
 def write_text(target: Path, text: str) -> None:
     """Write `text` to `target` atomically, as UTF-8."""
     with atomic_path(target) as temporary:
@@ -79,10 +71,10 @@ def regular(source: Path, most_bytes: int = 50_000_000, *, linked: bool = True) 
     return source
 
 
-def read_text(source: Path, most_bytes: int = 50_000_000, *, linked: bool = True) -> str:
+def read_text(source: Path, most_bytes: int = 50_000_000) -> str:
     """Return the text of a file; UserError as `regular`, and if it is not UTF-8."""
     try:
-        return regular(source, most_bytes, linked=linked).read_text(encoding="utf-8")
+        return regular(source, most_bytes).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{source} cannot be read as UTF-8 text ({error})") from error
 

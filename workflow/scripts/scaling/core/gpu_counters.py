@@ -24,14 +24,14 @@ class GpuCounters:
     def __init__(self, gpus: Sequence[str]) -> None:
         handles = [gpu_handle(gpu) for gpu in gpus]
         self._handles = [] if None in handles else handles
-        self._counts = [_counts(handle) for handle in self._handles]
+        self._counts = [counts(handle) for handle in self._handles]
 
     def read(self) -> list[GpuReading]:
         """Return each GPU's counts since the last reading; empty if the driver lacks one of them.
 
         Takes milliseconds on the host: call it outside of timed sections.
         """
-        before, self._counts = self._counts, [_counts(handle) for handle in self._handles]
+        before, self._counts = self._counts, [counts(handle) for handle in self._handles]
         found = []
         for handle, early, late in zip(self._handles, before, self._counts, strict=True):
             grown = {name: late[name] - early[name] for name in late if name in early}
@@ -52,7 +52,7 @@ def power_capped_seconds(readings: list[GpuReading]) -> float | None:
     return None if None in held else max(filter(None, held), default=0.0 if held else None)
 
 
-def _counts(handle: Any) -> dict[str, float]:
+def counts(handle: Any) -> dict[str, float]:
     """Return the joules and seconds counted so far, by name, where available."""
     fields = ask_nvml(pynvml.nvmlDeviceGetFieldValues, handle, [*REASONS.values()]) or []
     counted = {

@@ -46,7 +46,8 @@ class Cell:
 
     def log_path(self, logs: Path) -> Path:
         """Return the path of this run's log below the folder `logs`."""
-        return self.record_path(logs / "train_run").parent.with_suffix(".log")
+        rule = "train_command" if self.strategy == "own" else "train_run"
+        return self.record_path(logs / rule).parent.with_suffix(".log")
 
     def __str__(self) -> str:
         return (
@@ -90,12 +91,20 @@ def expand(
     """
     limits = limits or {}
     wanted = [{"repeats": repeats}] if isinstance(repeats, int) else repeats
+    others = (gpus, batch_sizes, seeds)
     return [
         Cell(*values, repeat)
-        for values in product(recipes, strategies, gpus, batch_sizes, seeds)
-        if values[1] in limits.get(values[0], strategies)
+        for recipe in recipes
+        for values in product([recipe], _strategies(strategies, limits.get(recipe)), *others)
         for repeat in range(max([1, *(repeats_of(each, *values) for each in wanted)]))
     ]
+
+
+def _strategies(strategies: Sequence[str], limits: Sequence[str] | None) -> Sequence[str]:
+    """Return those of a recipe with `limits`: the grid's among them, or a command's `own`."""
+    if limits is None or list(limits) == ["own"]:
+        return limits or strategies
+    return [name for name in strategies if name in limits]
 
 
 def repeats_of(wanted: dict[str, Any], *values: Any) -> int:

@@ -25,11 +25,8 @@ def has_extra(name: str) -> bool:
 
 def files() -> list[Path]:
     """Return the entries of extras, and the files that the environment variable lists."""
-    return [*sorted(EXTRAS.glob("*/entry.py")), *_named()]
-
-
-def _named() -> list[Path]:
-    return [Path(name) for name in os.environ.get(VARIABLE, "").split(os.pathsep) if name]
+    named = os.environ.get(VARIABLE, "").split(os.pathsep)
+    return [*sorted(EXTRAS.glob("*/entry.py")), *(Path(name) for name in named if name)]
 
 
 @cache
@@ -59,20 +56,15 @@ def find(target: str) -> Any:
     """
     place, _, name = target.partition(":")
     try:
-        return getattr(load(Path(place)), name) if is_file(target) else resolve_name(target)
+        return getattr(load(Path(place)), name) if place.endswith(".py") else resolve_name(target)
     except (ImportError, AttributeError, ValueError) as error:
         raise UserError(f"there is no {target}: {error}") from error
-
-
-def is_file(target: str) -> bool:
-    """Return whether `target` names a file rather than a module."""
-    return target.partition(":")[0].endswith(".py")
 
 
 def source(target: str) -> Path | None:
     """Return the file behind a `target` of `find`; None if there is no readable one."""
     place = target.partition(":")[0]
-    if is_file(target):
+    if place.endswith(".py"):
         return Path(place)
     found = importlib.util.find_spec(place)
     return Path(found.origin) if found and found.origin else None

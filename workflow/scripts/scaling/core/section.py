@@ -1,13 +1,34 @@
-"""Sections of the configuration, and the messages about errors in them."""
+"""Sections of the configuration, the types of their keys, and the messages about errors in them."""
 
+from collections import Counter
 from difflib import get_close_matches
-from typing import Any, Self
+from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from annotated_types import Ge, Interval, Len, Lt
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError, model_serializer
 
 from scaling.core.errors import UserError
 
 LONGEST_SHOWN, MOST_SAID = 60, 10
+T = TypeVar("T")
+
+
+def _each_once(values: list[T]) -> list[T]:
+    twice = sorted(text for text, times in Counter(map(str, values)).items() if times > 1)
+    if twice:
+        raise ValueError(f"{', '.join(twice)} is there more than once")
+    return values
+
+
+NotNegative = Annotated[float, Ge(0)]
+Fraction = Annotated[float, Ge(0), Lt(1)]
+AboveZero = Annotated[float, Interval(gt=0, le=1e9)]
+Count = Annotated[int, Interval(ge=0, lt=2**32)]
+Positive = Annotated[int, Interval(ge=1, lt=2**40)]
+Few = Annotated[int, Interval(ge=1, le=2**16)]
+Distinct = Annotated[list[T], Len(0, 1000), AfterValidator(_each_once)]
+Some = Annotated[Distinct[T], Len(1)]
+Precision = Literal["float32", "tf32", "bf16"]
 
 
 class Section(BaseModel):
@@ -25,18 +46,6 @@ class Section(BaseModel):
         except ValidationError as invalid:
             sentences = [cls._sentence(error, name) for error in invalid.errors()[:MOST_SAID]]
         raise UserError(f"{name} is wrong: {'; '.join(sorted(sentences))}")
-
-    def completed(self, values: dict[str, Any]) -> dict[str, Any]:
-        """Return `values`, of which this section was made, with defaults for missing keys.
-
-        Entries of lists are returned unchanged.
-        """
-        dumped, made = self.model_dump(), dict[str, Any]()
-        for key in type(self).model_fields:
-            own, value = getattr(self, key), values.get(key, dumped[key])
-            inner = isinstance(own, Section) and isinstance(value, dict)
-            made[key] = own.completed(value) if inner else value
-        return made
 
     @classmethod
     def _sentence(cls, error: Any, name: str) -> str:
@@ -60,6 +69,14 @@ class Section(BaseModel):
         shown = repr(error["input"])
         shown = shown[:LONGEST_SHOWN] + "…" if len(shown) > LONGEST_SHOWN else shown
         return f"{key_name(error['loc'])} is {shown}: {said}"
+
+
+class Entry(Section):
+    """An entry of a list: what is dumped of it is what was given, without defaults."""
+
+    @model_serializer(mode="wrap")
+    def _given(self, dumped: Any) -> dict[str, Any]:
+        return {key: value for key, value in dumped(self).items() if key in self.model_fields_set}
 
 
 def key_name(path: Any) -> str:

@@ -31,13 +31,13 @@ def read(request: Request) -> tuple[ImageDataset, str]:
     it. Raises UserError if the files are unusable, or after the last attempt.
     """
     place = _located(request.path.expanduser() if request.path else _downloaded(request))
-    said = f"{CIFAR10.base_folder}, md5 of each file checked"
+    origin = "CIFAR-10 (Krizhevsky 2009), "
     if place.is_dir():
-        return _read_batches(place), f"CIFAR-10 (Krizhevsky 2009), {said}"
+        return _read_batches(place), f"{origin}{CIFAR10.base_folder}, md5 of each file checked"
     with tempfile.TemporaryDirectory(prefix="cifar10-") as folder, tarfile.open(place) as archive:
         archive.extractall(folder, filter="data")
         data = _read_batches(Path(folder, CIFAR10.base_folder))
-    return data, f"CIFAR-10 (Krizhevsky 2009), {CIFAR10.filename}, md5 {CIFAR10.tgz_md5}"
+    return data, f"{origin}{CIFAR10.filename}, md5 {CIFAR10.tgz_md5}"
 
 
 def _located(path: Path) -> Path:
@@ -45,11 +45,10 @@ def _located(path: Path) -> Path:
     batches = [*CIFAR10.train_list, *CIFAR10.test_list]
     batches.append((CIFAR10.meta["filename"], CIFAR10.meta["md5"]))
     for place in (path, path / CIFAR10.base_folder, path / CIFAR10.filename):
-        checked = [(place / name, md5) for name, md5 in batches]
-        if place.is_file():
-            checked = [(place, CIFAR10.tgz_md5)]
-        if any(file.exists() for file, _ in checked):
-            for file, md5 in checked:
+        archive = {place: CIFAR10.tgz_md5} if place.is_file() else {}
+        checked = archive or {place / name: md5 for name, md5 in batches}
+        if any(file.exists() for file in checked):
+            for file, md5 in checked.items():
                 if not check_integrity(file, md5):
                     raise UserError(
                         f"{file} is missing, truncated or damaged (its md5 must be {md5}); fetch "

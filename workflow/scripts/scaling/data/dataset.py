@@ -3,7 +3,7 @@
 import hashlib
 import json
 import zipfile
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -69,14 +69,6 @@ class ImageDataset:
                     f"class {self.classes[missing[0]]!r} has no {split} image: give every class at "
                     "least one image in both splits, or leave the class out"
                 )
-
-
-def resized(dataset: ImageDataset, side: int) -> ImageDataset:
-    """Return the dataset with all images resized bilinearly to side × side pixels."""
-    if dataset.train_images.shape[1] == side:
-        return dataset
-    train, test = (resize(images, side) for images in (dataset.train_images, dataset.test_images))
-    return replace(dataset, train_images=train, test_images=test)
 
 
 def resize(images: NDArray[np.uint8], side: int) -> NDArray[np.uint8]:

@@ -50,31 +50,25 @@ def read(request: Request) -> tuple[ImageDataset, str]:
 
 
 def _unpack(path: Path, folder: str) -> None:
+    """Unpack the images of an archive; UserError if it is cut off, damaged, or unpacks to much."""
+    total, most = 0, max(MOST_BYTES, MOST_TIMES * path.stat().st_size)
     try:
         with tarfile.open(path) as archive:
-            _extract(archive, folder, max(MOST_BYTES, MOST_TIMES * path.stat().st_size))
+            for member in archive:
+                archive.extract(member, folder, filter=_image)
+                total += member.size + tarfile.BLOCKSIZE
+                if total > most:
+                    raise tarfile.ReadError(f"it unpacks to more than {most:,} bytes")
+            # At what is no header tarfile ends as at the block of zeros that ends an archive.
+            stream: Any = archive.fileobj
+            stream.seek(archive.offset)
+            if stream.read(tarfile.BLOCKSIZE) != bytes(tarfile.BLOCKSIZE):
+                raise tarfile.ReadError("it is cut off or damaged")
     except (tarfile.TarError, OSError, EOFError, zlib.error, LZMAError) as error:
         raise UserError(
             f"{path} is not a tar archive that can be unpacked ({error}); fetch it again, or make "
             "it of the files themselves (tar --dereference --hard-dereference)"
         ) from error
-
-
-def _extract(archive: tarfile.TarFile, folder: str, most: int) -> None:
-    """Unpack the images; ReadError if the archive is cut off, or its members exceed `most` bytes.
-
-    At what is no header tarfile itself ends as at the block of zeros that ends an archive.
-    """
-    total = 0
-    for member in archive:
-        archive.extract(member, folder, filter=_image)
-        total += member.size + tarfile.BLOCKSIZE
-        if total > most:
-            raise tarfile.ReadError(f"it unpacks to more than {most:,} bytes")
-    stream: Any = archive.fileobj
-    stream.seek(archive.offset)
-    if stream.read(tarfile.BLOCKSIZE) != bytes(tarfile.BLOCKSIZE):
-        raise tarfile.ReadError("it is cut off or damaged")
 
 
 def _image(member: tarfile.TarInfo, folder: str) -> tarfile.TarInfo | None:
@@ -89,31 +83,28 @@ def _image(member: tarfile.TarInfo, folder: str) -> tarfile.TarInfo | None:
 
 def _read(folder: Path, path: Path, side: int) -> tuple[ImageDataset, int]:
     """Return the images in `folder`, shown to the user as `path`, and how many were resized."""
-    files = {}
-    for split in SPLITS:
-        # By the file's name, then its class.
-        found = [file for place in _visible(folder / split) for file in _visible(place)]
-        files[split] = sorted(found, key=lambda file: (file.name, file.parent.name))
-    classes = {place.name for split in SPLITS for place in _visible(folder / split)}
-    strays = [file for each in files.values() for file in each if file.is_dir()]
-    strays += [file for s in SPLITS for file in _visible(folder / s) if not file.is_dir()]
+    places = [place for split in SPLITS for place in _visible(folder / split)]
+    classes = sorted({place.name for place in places})
+    files = [file for place in places for file in _visible(place)]
+    strays = [place for place in places if not place.is_dir()]
+    strays += [file for file in files if file.is_dir()]
     if strays:
         raise UserError(f"{path} holds {strays[0].relative_to(folder)}; they must lie as {LAYOUT}")
-    arrays: dict[str, Any] = {}
+    arrays: list[Any] = []
     resized = 0
     for split in SPLITS:
-        if not files[split]:
+        own = [file for file in files if file.parent.parent.name == split]
+        if not own:
             raise UserError(f"{path} has no images in {split}/; they must lie as {LAYOUT}")
-        images = np.empty((len(files[split]), side, side, 3), dtype=np.uint8)
-        for place, file in zip(images, files[split], strict=True):
-            place[:], was_resized = _decode(file, f"{path}: {file.relative_to(folder)}", side)
+        own.sort(key=lambda file: (file.name, file.parent.name))
+        images = np.empty((len(own), side, side, 3), dtype=np.uint8)
+        for image, file in zip(images, own, strict=True):
+            image[:], was_resized = _decode(file, f"{path}: {file.relative_to(folder)}", side)
             resized += was_resized
-        labels = [sorted(classes).index(file.parent.name) for file in files[split]]
-        arrays[f"{split}_images"] = images
-        arrays[f"{split}_labels"] = np.array(labels, dtype=np.int64)
-    if len(classes) < 2 or not np.ptp(arrays["train_images"], axis=(0, 1, 2)).all():
+        arrays += [images, np.array([classes.index(file.parent.name) for file in own], np.int64)]
+    if len(classes) < 2 or not np.ptp(arrays[0], axis=(0, 1, 2)).all():
         raise UserError(f"{path} has one class, or one value of a colour everywhere; give others")
-    return ImageDataset(**arrays, classes=sorted(classes)), resized
+    return ImageDataset(*[*arrays, classes]), resized
 
 
 def _visible(folder: Path) -> list[Path]:

@@ -17,8 +17,7 @@ class ResidentImages:
     image of S×S pixels gets one of (2·padding + 1)² crops with equal probability and is flipped
     with probability 1/2. `draw` starts an epoch; each `stage` and `next_batch` return the next
     images. They only launch work on the device, and a CUDA graph can capture `next_batch`. A new
-    `seed` applies from the next `draw`. `waited` is the total host seconds spent waiting for
-    images.
+    `seed` applies from the next `draw`.
     """
 
     def __init__(
@@ -33,6 +32,7 @@ class ResidentImages:
         ranks: int,
         seed: int,
     ) -> None:
+        self._device = device
         self._labels = torch.from_numpy(data.train_labels).to(device)
         self._scale = torch.tensor(1 / (255 * std), dtype=torch.float32, device=device)
         self._shift = torch.tensor(-mean / std, dtype=torch.float32, device=device)
@@ -40,7 +40,6 @@ class ResidentImages:
         self._rank, self._ranks, self.seed = rank, ranks, seed
         self.samples = math.ceil(len(self._labels) / ranks)
         self._side = torch.arange(data.train_images.shape[1], device=device)
-        self.waited = 0.0
         self._hold(data.train_images)
         self._order = torch.zeros(self.samples, dtype=torch.long, device=device)
         self._top = torch.zeros_like(self._order)
@@ -49,7 +48,7 @@ class ResidentImages:
         self._position = torch.zeros((), dtype=torch.long, device=device)
 
     def _hold(self, images: np.ndarray) -> None:
-        self._images = self._padded(torch.from_numpy(images).to(self._labels.device))
+        self._images = self._padded(torch.from_numpy(images).to(self._device))
 
     def _padded(self, images: Tensor) -> Tensor:
         return functional.pad(images, (0, 0, *4 * [self._padding]))
@@ -59,14 +58,12 @@ class ResidentImages:
 
     def draw(self, epoch: int) -> None:
         """Draw this epoch's order (the same on all ranks, sharded) and this rank's crops."""
-        device = self._order.device
-        shared = torch.Generator(device).manual_seed(self.seed * 1_000_003 + epoch)
+        device, seed = self._device, self.seed * 1_000_003 + epoch
+        shared = torch.Generator(device).manual_seed(seed)
         order = torch.randperm(len(self._labels), generator=shared, device=device)
         wrapped = torch.cat([order, order[: self.samples * self._ranks - len(order)]])
         self._order.copy_(wrapped[self._rank :: self._ranks])
-        own = torch.Generator(device).manual_seed(
-            (self.seed * 1_000_003 + epoch) * 4099 + self._rank + 1
-        )
+        own = torch.Generator(device).manual_seed(seed * 4099 + self._rank + 1)
         self._top.random_(0, 2 * self._padding + 1, generator=own)
         self._left.random_(0, 2 * self._padding + 1, generator=own)
         if self._flip:
@@ -75,13 +72,11 @@ class ResidentImages:
 
     def next_batch(self, size: int) -> tuple[Tensor, Tensor]:
         """Return the next `size` images, float32 [size, 3, S, S] in channels-last, and labels."""
-        picks = self._position + torch.arange(size, device=self._order.device)
+        picks = self._position + torch.arange(size, device=self._device)
         self._position += size
         source, index = self._source(picks)
         rows = self._top[picks, None] + self._side
-        last = len(self._side) - 1
-        straight = self._side.expand(size, last + 1)
-        columns = torch.where(self._flipped[picks, None], last - straight, straight)
+        columns = torch.where(self._flipped[picks, None], self._side.flip(0), self._side)
         columns = columns + self._left[picks, None]
         pixels = source[index[:, None, None], rows[:, :, None], columns[:, None, :]]
         images = pixels * self._scale + self._shift

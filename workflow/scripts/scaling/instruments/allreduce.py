@@ -1,15 +1,15 @@
 """The all-reduce sweep: one process of it."""
 
+import math
 from pathlib import Path
 from time import perf_counter
 
 import torch
 import torch.distributed as dist
 
-from scaling.core.environment import Device
 from scaling.core.records.dataset import DATASET
 from scaling.instruments.options import Sweep
-from scaling.launch import measure
+from scaling.launch import ranks
 from scaling.launch.ranks import Rank
 from scaling.models.build import LEAST_BATCH, build
 from scaling.training import distributed_data_parallel, flat_sgd
@@ -17,23 +17,22 @@ from scaling.training.captured_steps import CapturedSteps
 
 BYTES_PER_ELEMENT = 4
 SETTLING_STEPS = 3
+MOST_BYTES_ON_CPU = 2**24
 
 
-def run(sweep: Sweep, device: Device, log_folder: Path) -> None:
+def run(sweep: Sweep, log_folder: Path) -> None:
     """Measure every size together with the other ranks; rank 0 reports to `log_folder`.
 
     A reported `row` has kind, message_bytes, seconds per all-reduce (the slowest rank's, one value
     per repeat), launch and correct; `model` has gradient_bytes.
     """
-    with measure.joined(log_folder, device, 1, sweep.time_limit_seconds) as (rank, log):
-        gradient_bytes, buckets, tuned_buckets = _messages(sweep, rank)
-        log.append("model", {"gradient_bytes": gradient_bytes})
-        messages = [
-            *(("sweep", size) for size in sweep.message_bytes),
-            *(("bucket", size) for size in buckets),
-            *(("tuned_bucket", size) for size in tuned_buckets),
-            ("gradients", gradient_bytes),
-        ]
+    joined = ranks.joined(log_folder, sweep.device, 1, sweep.time_limit_seconds)
+    with joined as (rank, log):
+        # Larger messages take a CPU minutes.
+        most = math.inf if rank.device.type == "cuda" else MOST_BYTES_ON_CPU
+        messages = [("sweep", size) for size in sweep.message_bytes if size <= most]
+        messages += _of_model(sweep, rank)
+        log.append("model", {"gradient_bytes": dict(messages)["gradients"]})
         # Warm-up: otherwise the first size, whichever it is, takes twice as long.
         _measure(sweep, rank, max(size for _, size in messages))
         for kind, size in messages:
@@ -45,17 +44,21 @@ def run(sweep: Sweep, device: Device, log_folder: Path) -> None:
                 print(f"{kind} {size} B: {min(seconds):.3e} to {max(seconds):.3e} s", flush=True)
 
 
-def _messages(sweep: Sweep, rank: Rank) -> tuple[int, list[int], list[int]]:
-    """Return the bytes of all gradients, of DDP's final buckets, and of recipe tuned's messages."""
+def _of_model(sweep: Sweep, rank: Rank) -> list[tuple[str, int]]:
+    """Return the bytes of DDP's final buckets, recipe tuned's messages, and all gradients."""
     described = DATASET.read(sweep.manifest)
-    side = described["image_shape"][0]
-    model = build(sweep, len(described["classes"])).to(rank.device)
+    side, *_ = described.get("image_shape", [32])
+    model = build(sweep, len(described.get("classes", range(10)))).to(rank.device)
     replica = distributed_data_parallel.wrap(model, rank, rank.processes)
     for _ in range(SETTLING_STEPS):
         images = torch.randn(LEAST_BATCH, 3, side, side, device=rank.device)
         replica.model(images).sum().backward()
     parameters = sum(parameter.numel() for parameter in model.parameters())
-    return parameters * BYTES_PER_ELEMENT, replica.bucket_bytes, flat_sgd.bucket_bytes(model)
+    return [
+        *(("bucket", size) for size in replica.bucket_bytes),
+        *(("tuned_bucket", size) for size in flat_sgd.bucket_bytes(model)),
+        ("gradients", parameters * BYTES_PER_ELEMENT),
+    ]
 
 
 def _measure(sweep: Sweep, rank: Rank, message_bytes: int) -> tuple[list[float], bool]:
@@ -68,8 +71,7 @@ def _measure(sweep: Sweep, rank: Rank, message_bytes: int) -> tuple[list[float],
     pattern = (torch.arange(elements, device=rank.device, dtype=torch.float32) % 1021) + 1
     first_sum = rank.processes * (rank.processes + 1) / 2
     expected = pattern * first_sum * rank.processes ** (sweep.iterations - 1)
-    own_seconds = []
-    correct = True
+    own_seconds, correct = [], True
     message, captured = torch.empty_like(pattern), CapturedSteps()
 
     def begin() -> None:

@@ -62,13 +62,13 @@ def measure_all(trainer: Trainer, rank: Rank, gpus: int, limit: int) -> dict[str
 
 def _in_memory(trainer: Trainer, train: TrainIterations, limit: int) -> Measurement:
     """Time the same iterations with and, where possible, without gradient exchange, in turn."""
-    leaves_out = trainer.without_communication() is not None
+    leaves_out = trainer.replica.without_communication() is not None
     with_it, without = [], []
     for _ in range(REPEATS):
         train(SETTLING_ITERATIONS)
         with_it.append(train(limit))
         if leaves_out:
-            with trainer.without_communication() or nullcontext():
+            with trainer.replica.without_communication() or nullcontext():
                 train(SETTLING_ITERATIONS)
                 without.append(train(limit))
     return {

@@ -50,8 +50,8 @@ class Trace:
         for device in sorted(self.communication.keys() | self.compute.keys()):
             own = self.compute.get(device, [])
             spans = [*self.communication.get(device, []), *own]
-            busy, computing = length(_seconds(spans)), length(_seconds(own))
-            times = {"busy_seconds": busy, "compute_seconds": computing}
+            times = {"busy_seconds": length(_seconds(spans))}
+            times["compute_seconds"] = length(_seconds(own))
             found.append({"gpu": device, **times, "kernels": len(spans)})
         return found
 

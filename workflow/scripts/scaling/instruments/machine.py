@@ -20,7 +20,6 @@ from scaling.core import environment
 from scaling.core.environment import ask_nvml
 from scaling.core.gpu_counters import GpuCounters
 from scaling.instruments.options import MachineCheck
-from scaling.launch import measure
 
 FREE_MEMORY = 0.9
 """The minimum share of free memory on an unused GPU."""
@@ -59,6 +58,7 @@ def gpu(entry: str) -> dict[str, Any]:
     `cores_near` are those of this process's cores that are local to the GPU (NUMA).
     """
     nvml, handle = pynvml, environment.gpu_handle(entry)
+    ecc = (nvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED, nvml.NVML_VOLATILE_ECC)
     memory = ask_nvml(nvml.nvmlDeviceGetMemoryInfo, handle)
     others = ask_nvml(nvml.nvmlDeviceGetComputeRunningProcesses, handle) or []
     rows = ask_nvml(nvml.nvmlDeviceGetRemappedRows, handle)
@@ -74,10 +74,7 @@ def gpu(entry: str) -> dict[str, Any]:
         "processes": [process.pid for process in others],
         "memory_bytes": memory and memory.total,
         "free_bytes": memory and memory.free,
-        "uncorrected_errors": ask_nvml(
-            nvml.nvmlDeviceGetTotalEccErrors,
-            *(handle, nvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED, nvml.NVML_VOLATILE_ECC),
-        ),
+        "uncorrected_errors": ask_nvml(nvml.nvmlDeviceGetTotalEccErrors, handle, *ecc),
         "rows_to_remap": rows and rows[2] + rows[3],
         "nvlinks": links.count(1),
         "nvlink_version": ask_nvml(nvml.nvmlDeviceGetNvLinkVersion, handle, 0),
@@ -88,10 +85,12 @@ def gpu(entry: str) -> dict[str, Any]:
 
 def run(check: MachineCheck, log_folder: Path) -> None:
     """Check one GPU as its process, then run matrix products while all others do."""
+    from scaling.launch import ranks
+
     local = int(os.environ.get("LOCAL_RANK", "0"))
     entry = environment.visible_gpus()[local]
     seen, own_host = gpu(entry), host() if local == 0 else None
-    with measure.joined(log_folder, "cuda", 1, check.time_limit_seconds) as (rank, log):
+    with ranks.joined(log_folder, "cuda", 1, check.time_limit_seconds) as (rank, log):
         counters = GpuCounters([entry])
         rank.barrier()
         counters.read()

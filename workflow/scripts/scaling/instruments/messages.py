@@ -37,18 +37,11 @@ class Messages:
         """Add one message, which contains `tensors`."""
         if self.phase is None or not tensors:
             return
-        self.rows.append(
-            {
-                "step": self.step,
-                "phase": self.phase,
-                "kind": kind,
-                "dtype": "+".join(
-                    dict.fromkeys(str(t.dtype).removeprefix("torch.") for t in tensors)
-                ),
-                "elements": sum(tensor.numel() for tensor in tensors),
-                "bytes": sum(tensor.numel() * tensor.itemsize for tensor in tensors),
-            }
-        )
+        dtypes = dict.fromkeys(str(tensor.dtype).removeprefix("torch.") for tensor in tensors)
+        row = {"step": self.step, "phase": self.phase, "kind": kind, "dtype": "+".join(dtypes)}
+        row["elements"] = sum(tensor.numel() for tensor in tensors)
+        row["bytes"] = sum(tensor.numel() * tensor.itemsize for tensor in tensors)
+        self.rows.append(row)
 
     @contextmanager
     def phases_of(self, model: nn.Module) -> Iterator[None]:
@@ -85,12 +78,10 @@ class _Collectives(TorchDispatchMode):
     ) -> Any:
         if func.namespace == "c10d":
             names = [argument.name for argument in func._schema.arguments]
-            sent = [value for name, value in zip(names, args, strict=False) if name in SENT]
-            tensors = [
-                tensor
-                for value in sent
-                for tensor in (value if isinstance(value, list | tuple) else [value])
-            ]
+            tensors: list[Tensor] = []
+            for name, value in zip(names, args, strict=False):
+                if name in SENT:
+                    tensors += value if isinstance(value, list | tuple) else [value]
             name = func._schema.name.removeprefix("c10d::")
             self._messages.add(KINDS.get(name, name.strip("_")), tensors)
         return func(*args, **(kwargs or {}))
@@ -123,23 +114,18 @@ def copies(messages: Messages) -> Iterator[None]:
     All use four functions of torch.nn.parallel.comm. `bytes` are for one copy: the whole batch for
     scatter and gather, one GPU's tensors for broadcast and reduce.
     """
-    moved: dict[str, tuple[str, Callable[..., list[Tensor]]]] = {
-        "broadcast_coalesced": ("broadcast", lambda tensors, *_: list(tensors)),
-        "reduce_add_coalesced": ("reduce", lambda inputs, *_: list(inputs[0])),
-        "scatter": ("scatter", lambda tensor, *_: [tensor]),
-        "gather": ("gather", lambda tensors, *_: list(tensors)),
-    }
 
-    def recorded(original: Callable[..., Any], kind: str, sent: Callable[..., Any]) -> Any:
-        def function(*args: Any, **kwargs: Any) -> Any:
-            messages.add(kind, sent(*args))
-            return original(*args, **kwargs)
+    def recorded(original: Callable[..., Any], kind: str) -> Any:
+        def function(sent: Any, *args: Any, **kwargs: Any) -> Any:
+            tensors = [sent] if kind == "scatter" else sent[0] if kind == "reduce" else sent
+            messages.add(kind, tensors)
+            return original(sent, *args, **kwargs)
 
         return function
 
     with ExitStack() as restored:
-        for name, (kind, sent) in moved.items():
+        for name in ("broadcast_coalesced", "reduce_add_coalesced", "scatter", "gather"):
             original = getattr(comm, name)
             restored.callback(setattr, comm, name, original)
-            setattr(comm, name, recorded(original, kind, sent))
+            setattr(comm, name, recorded(original, name.partition("_")[0]))
         yield

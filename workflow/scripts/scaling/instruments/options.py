@@ -19,6 +19,8 @@ class Measurement:
     nodes: int = 1
     """Nodes of a Slurm job that share the GPUs."""
     device: Device = "auto"
+    cpu_threads: int = 1
+    """Threads of each process."""
     time_limit_seconds: float = 600
     """Time limit of the whole measurement."""
 
@@ -53,8 +55,6 @@ class Probe(Measurement):
     """Timed repeats of each figure."""
     sustained_seconds: float = 0
     """Minimum duration of sustained matrix products; 0 measures none."""
-    cpu_threads: int = 1
-    """Threads of the process."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,29 +12,30 @@ from typing import Any
 import torch
 
 from scaling.core import environment
-from scaling.core.environment import Device
 from scaling.core.settling import drift
 from scaling.instruments.options import Probe
-from scaling.launch import measure
+from scaling.launch import ranks
 
 PRECISIONS = {"cuda": ["float32", "tf32", "bf16"], "cpu": ["float32", "bf16"]}
 BLOCK_SECONDS = 0.02
 """The minimum duration of a repeat, which makes timer overhead negligible."""
+LARGEST_ON_CPU, MOST_BYTES_ON_CPU = 1024, 2**27
+"""What a CPU measures of sizes that are a GPU's: the largest of them take it minutes."""
 REST_SECONDS = 1.0
 """How long a GPU idles before a sprint."""
 
 
-def run(probe: Probe, device: Device, log_folder: Path) -> None:
+def run(probe: Probe, log_folder: Path) -> None:
     """Measure on the visible GPUs (or the CPU) and report each `row` to `log_folder`."""
-    joined = measure.joined(log_folder, device, probe.cpu_threads, probe.time_limit_seconds)
-    with joined as (_, log):
-        for row in rows(probe, device):
+    limit = probe.time_limit_seconds
+    with ranks.joined(log_folder, probe.device, probe.cpu_threads, limit) as (rank, log):
+        for row in rows(probe, rank.device.type):
             log.append("row", {"row": row})
             what = ", ".join(f"{key} {value}" for key, value in row.items() if key != "seconds")
             print(f"{what}: {min(row['seconds']):.3e} to {max(row['seconds']):.3e} s", flush=True)
 
 
-def rows(probe: Probe, device: Device) -> Iterator[dict[str, Any]]:
+def rows(probe: Probe, device: str) -> Iterator[dict[str, Any]]:
     """Yield a row for each matrix size and precision, and for each copy.
 
     A row has `quantity` (matrix_product, device_copy, gpu_to_gpu_copy), `seconds` per operation
@@ -45,13 +46,16 @@ def rows(probe: Probe, device: Device) -> Iterator[dict[str, Any]]:
     Matrix products and device copies run on the first GPU, copies between GPUs on every ordered
     pair.
     """
-    devices = [torch.device("cpu")]
-    if device == "cuda":
-        devices = [torch.device("cuda", index) for index in range(torch.cuda.device_count())]
+    sizes, copy_bytes = probe.matrix_sizes, probe.copy_bytes
+    if device == "cpu":
+        sizes = tuple(size for size in sizes if size <= LARGEST_ON_CPU) or (LARGEST_ON_CPU,)
+        copy_bytes = min(copy_bytes, MOST_BYTES_ON_CPU)
+    count = torch.cuda.device_count() if device == "cuda" else 1
+    devices = [torch.device(device, index) for index in range(count)]
     old = device == "cuda" and environment.older_gpu(environment.AMPERE)
     for precision in ["float32"] if old else PRECISIONS[device]:
         rates = {}
-        for size in probe.matrix_sizes:
+        for size in sizes:
             time.sleep(REST_SECONDS if device == "cuda" else 0)
             seconds = _matrix_product(precision, size, devices[0], probe.repeats)
             rates[size] = size**3 / median(seconds)
@@ -61,12 +65,12 @@ def rows(probe: Probe, device: Device) -> Iterator[dict[str, Any]]:
             size = max(rates, key=rates.__getitem__)
             seconds = _matrix_product(precision, size, devices[0], probe.repeats, least)
             yield {**kind, "matrix_size": size, "state": "sustained", "seconds": seconds}
-    seconds = _copy(devices[0], devices[0], probe.copy_bytes, probe.repeats)
-    yield {"quantity": "device_copy", "copy_bytes": probe.copy_bytes, "seconds": seconds}
+    seconds = _copy(devices[0], devices[0], copy_bytes, probe.repeats)
+    yield {"quantity": "device_copy", "copy_bytes": copy_bytes, "seconds": seconds}
     for source, target in permutations(range(len(devices)), 2):
-        seconds = _copy(devices[source], devices[target], probe.copy_bytes, probe.repeats)
+        seconds = _copy(devices[source], devices[target], copy_bytes, probe.repeats)
         kind = {"quantity": "gpu_to_gpu_copy", "source_gpu": source, "target_gpu": target}
-        yield {**kind, "copy_bytes": probe.copy_bytes, "seconds": seconds}
+        yield {**kind, "copy_bytes": copy_bytes, "seconds": seconds}
 
 
 def _matrix_product(
@@ -97,13 +101,17 @@ def _repeated(
     given, repeats continue as described in `rows`.
     """
 
+    def now() -> float:
+        for device in devices:
+            if device.type == "cuda":
+                torch.cuda.synchronize(device)
+        return perf_counter()
+
     def block(operations: int) -> float:
-        _synchronize(devices)
-        started = perf_counter()
+        started = now()
         for _ in range(operations):
             operation()
-        _synchronize(devices)
-        return perf_counter() - started
+        return now() - started
 
     block(1)
     operations = math.ceil(BLOCK_SECONDS / block(1))
@@ -114,9 +122,3 @@ def _repeated(
             break
         seconds.append(block(operations) / operations)
     return seconds[-repeats:]
-
-
-def _synchronize(devices: list[torch.device]) -> None:
-    for device in devices:
-        if device.type == "cuda":
-            torch.cuda.synchronize(device)

@@ -13,7 +13,6 @@ from snakemake.logging import logger
 from scaling.config import config as configuration
 from scaling.config import stored
 from scaling.config.config_file import read_config
-from scaling.config.record_dates import keep_dates
 from scaling.core.errors import SNAKEMAKE_VARIABLE, UserError
 from scaling.launch.lease import SHARE_VARIABLE
 
@@ -59,13 +58,18 @@ def begin(
 
     Jobs that Slurm starts parse the rules too. `manifest` is the dataset's, None if nothing is
     trained; `needed` are the inputs of finished runs: if one is gone, Snakemake would make it again
-    and then repeat every measurement that depends on it.
+    and then repeat every measurement that depends on it. Raises UserError for that, and for a model
+    that cannot be trained on the images.
     """
     if not workflow.is_main_process:
         _end_at_sigterm()
         return False
     if manifest:
-        _look_at_model(config, manifest)
+        lab = configuration.model_options(config)["model"] == configuration.LAB_MODEL
+        if not lab or config["dataset"]["image_size"] != configuration.LAB_SIDE:
+            from scaling.models.check import check  # Imports PyTorch, which takes seconds.
+
+            check(config, manifest)
         missing = stored.missing_inputs(Path(records), config, needed)
         if missing and not set(missing) & set(sys.argv):
             raise UserError(
@@ -73,7 +77,7 @@ def begin(
                 f"alone first (snakemake {' '.join(missing)}), then nothing is"
             )
         if manifest.exists():
-            keep_dates(Path(records), manifest)
+            stored.keep_dates(Path(records), manifest)
     for sentence in sentences:
         logger.info(sentence)
     return True
@@ -109,13 +113,3 @@ def _end_at_sigterm() -> None:
         os._exit(128 + signal.SIGTERM)
 
     Thread(target=wait, daemon=True).start()
-
-
-def _look_at_model(config: dict[str, Any], manifest: Path) -> None:
-    """Raise UserError for a model that cannot be trained on the images."""
-    lab = configuration.model_options(config)["model"] == configuration.LAB_MODEL
-    if lab and config["dataset"]["image_size"] == configuration.LAB_SIDE:
-        return
-    from scaling.models.check import check  # Imports PyTorch, which takes seconds.
-
-    check(config, manifest)

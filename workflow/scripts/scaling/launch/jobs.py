@@ -1,7 +1,8 @@
 """The resources that jobs request: CPU cores of this machine, or nodes of a cluster."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -43,8 +44,7 @@ class Jobs:
 
     def cores(self, wildcards: Wildcards) -> int:
         """Return all cores of this machine; on a cluster one."""
-        here = self._workflow.local_exec
-        if not here:
+        if not self._workflow.local_exec:
             return 1
         given: int = self._workflow.resource_settings.cores or 1
         return max(psutil.cpu_count() or 1, given)
@@ -62,23 +62,20 @@ class Jobs:
         Resources that are the same for all jobs are constants: Snakemake calls functions for each
         job.
         """
-        on_one_node = self.asked(0) | self.on_gpus(gpus)
+        of_each = self.on_gpus(gpus)
         if self.nodes(self.most) == 1:
-            return on_one_node
-        names = [*on_one_node, "mpi", "tasks", "tasks_per_gpu"]
-        return {name: self._each(name, gpus) for name in names}
+            return self.asked(0) | of_each
+        names = [*self.asked(0), "mpi", "tasks", "tasks_per_gpu"]
+        return of_each | {name: partial(self._value, name, gpus) for name in names}
 
     def on_gpus(self, gpus: int | None = None) -> dict[str, Any]:
         """Return the resources of a rule whose jobs use GPUs and are not timed."""
-        return {name: self._each(name, gpus) for name in ["gpu", "gres"][: 1 + self._by_gres]}
+        names = ["gpu", "gres"] if self._by_gres else ["gpu"]
+        return {name: partial(self._value, name, gpus) for name in names}
 
-    def _each(self, name: str, gpus: int | None) -> Callable[[Wildcards], Any]:
-        """Return one of the resources as a function of a job's wildcards."""
-
-        def value(wildcards: Wildcards) -> Any:
-            return self.asked(self.gpus(wildcards) if gpus is None else gpus).get(name)
-
-        return value
+    def _value(self, name: str, gpus: int | None, wildcards: Wildcards) -> Any:
+        """Return one of the resources of the job with these wildcards; None if it has none such."""
+        return self.asked(self.gpus(wildcards) if gpus is None else gpus).get(name)
 
     def asked(self, gpus: int) -> dict[str, Any]:
         """Return the resource request of a timed job on that many GPUs; locally only `gpu` counts.

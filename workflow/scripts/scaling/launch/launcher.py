@@ -1,6 +1,7 @@
-"""Launch a run's processes with a time limit, and end all of them."""
+"""Launch a run's processes with a time limit, and end all of them. Linux only."""
 
 import ctypes
+import io
 import os
 import platform
 import shlex
@@ -8,10 +9,12 @@ import signal
 import socket
 import subprocess
 import sys
+import textwrap
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from types import FrameType
@@ -21,13 +24,16 @@ import psutil
 
 from scaling.core import environment
 from scaling.core.errors import UserError
+from scaling.launch.rank_log import LinesByKind, by_kind
 
 KILL_GRACE_SECONDS = 3.0
+END_GRACE_SECONDS = 1.0
+"""How long processes may take to end after the first one has."""
 WORKER_VARIABLE = "SCALING_STUDY_RANKS_FOLDER"
 STARTED_VARIABLE = "SCALING_STUDY_STARTED"
+NODES_VARIABLE = "SCALING_STUDY_NODES"
 MEMBERSHIP = Path("/proc/self/cgroup")
 MOUNT = Path("/sys/fs/cgroup")
-LOOPBACK = "lo" if sys.platform == "linux" else "lo0"
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 
@@ -37,8 +43,9 @@ class ProcessResult:
     """How the processes ended.
 
     The exit status (negative for a signal), whether the time limit was reached, the seconds they
-    took, how many processes of our cgroup were killed for lack of memory meanwhile, and the GPUs
-    they had, as CUDA_VISIBLE_DEVICES entries.
+    took, how many processes of our cgroup were killed for lack of memory meanwhile, and which
+    processes outlived the first and were ended; and, from `measure.launch_ranks`, the GPUs they had
+    (CUDA_VISIBLE_DEVICES entries) and their reports.
     """
 
     returncode: int
@@ -46,6 +53,8 @@ class ProcessResult:
     seconds: float = 0.0
     oom_kills: int = 0
     gpus: tuple[str, ...] = ()
+    left_behind: tuple[str, ...] = ()
+    lines: LinesByKind = field(default_factory=lambda: by_kind([]))
 
 
 def worker_folder() -> Path | None:
@@ -54,31 +63,24 @@ def worker_folder() -> Path | None:
     return Path(folder) if folder else None
 
 
-def started() -> float:
-    """Return when the supervisor started this process, on the clock of time.monotonic()."""
+def elapsed() -> float:
+    """Return the seconds since the supervisor launched this process, on whichever machine."""
     host, monotonic, day = os.environ[STARTED_VARIABLE].split()
     if host == environment.host():
-        return float(monotonic)
-    return time.monotonic() - (time.time() - float(day))
+        return time.monotonic() - float(monotonic)
+    return time.time() - float(day)
 
 
 def die_with(parent: int) -> None:
     """Have the kernel kill this process when its parent dies, or now if it is already dead."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
 def adopt_orphans() -> None:
     """Make this process the parent of orphaned descendants (subreaper), so it can end them."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
-
-
-def under_torchrun() -> bool:
-    """Return whether torchrun started this process."""
-    return "TORCHELASTIC_RUN_ID" in os.environ
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
 
 
 def reserve_port() -> int:
@@ -98,35 +100,36 @@ def reserve_port() -> int:
 def command(script: Path, arguments: list[str], processes: int, nodes: int = 1) -> list[str]:
     """Return the command line that runs `script` in `processes` processes on `nodes` nodes.
 
-    On one node it starts one process, which forks the others (`ranks.start`). On several nodes of a
-    Slurm job srun starts one torchrun per node, with the rendezvous on this node, the job's first.
-    Raises UserError outside of a Slurm job.
+    It starts one process, on several nodes of a Slurm job one each by srun, which forks the node's
+    others (`ranks.start`). They meet on this node, the job's first. Raises UserError for several
+    nodes outside of a Slurm job.
     """
-    own = [str(script), *arguments]
+    own = [sys.executable, str(script), *arguments]
     if nodes == 1:
-        return [sys.executable, *own]
-    of_a_node = processes // nodes
-    torchrun = [sys.executable, "-m", "torch.distributed.run", f"--nproc-per-node={of_a_node}"]
+        return own
     if "SLURM_JOB_ID" not in os.environ or processes % nodes:
         raise UserError(
             f"{processes} processes are to be spread over {nodes} nodes: that takes a Slurm job "
             "with so many nodes, and the same number of processes on each"
         )
-    torchrun += [f"--nnodes={nodes}", f"--master-addr={platform.node()}"]
-    torchrun += [f"--master-port={reserve_port()}"]
-    # Only the shell that srun starts on a node knows its number. Rank 0 must be on the first node,
-    # while c10d's rendezvous would assign ranks in the order of arrival.
-    agent = f'exec {shlex.join(torchrun)} --node-rank="$SLURM_NODEID" {shlex.join(own)}'
     srun = ["srun", f"--nodes={nodes}", f"--ntasks={nodes}", "--ntasks-per-node=1"]
     # Otherwise a task is bound to one core, and sees all GPUs of an exclusive job.
-    srun += ["--cpu-bind=none", f"--gpus-per-node={of_a_node}", "--kill-on-bad-exit=1"]
-    return [*srun, "sh", "-c", agent]
+    srun += ["--cpu-bind=none", f"--gpus-per-node={processes // nodes}", "--kill-on-bad-exit=1"]
+    meeting = [f"MASTER_ADDR={platform.node()}", f"MASTER_PORT={reserve_port()}"]
+    return [*srun, "env", f"{NODES_VARIABLE}={nodes}", *meeting, *own]
 
 
-def launch(command_line: list[str], variables: dict[str, str], time_limit: float) -> ProcessResult:
+def launch(
+    command_line: list[str],
+    variables: dict[str, str],
+    time_limit: float,
+    each_line: Callable[[str], None] | None = None,
+) -> ProcessResult:
     """Run a command with inherited output; kill its process tree after `time_limit` seconds.
 
-    The tree is also killed if the wait ends otherwise, as by SIGTERM within `terminable`.
+    The tree is also killed if the wait ends otherwise, as by SIGTERM within `terminable`. With
+    `each_line` its output is passed to that instead, line by line; a UserError ends the command,
+    and is raised when it has ended.
     """
     adopt_orphans()
     before = psutil.Process().children(recursive=True)
@@ -134,25 +137,58 @@ def launch(command_line: list[str], variables: dict[str, str], time_limit: float
     start = time.monotonic()
     since = f"{environment.host()} {start!r} {time.time()!r}"
     # On one node gloo listens there, not on the address of the host's name.
-    loopback = {} if command_line[0] == "srun" else {"GLOO_SOCKET_IFNAME": LOOPBACK}
+    loopback = {} if command_line[0] == "srun" else {"GLOO_SOCKET_IFNAME": "lo"}
+    reader: _Reader | None = None
+    behind: tuple[str, ...] = ()
     try:
         process = subprocess.Popen(
             command_line,
             env={**loopback, **variables, STARTED_VARIABLE: since},
             preexec_fn=partial(die_with, os.getpid()),
             close_fds=False,  # Inherits the lease.
+            stdout=subprocess.PIPE if each_line else None,
+            stderr=subprocess.STDOUT if each_line else None,
         )
+        if each_line:
+            reader = _Reader(process, each_line)
+            reader.start()
         returncode, timed_out = process.wait(timeout=time_limit), False
     except subprocess.TimeoutExpired:
         returncode, timed_out = -signal.SIGKILL, True
     finally:
-        _end_all_but(before)
+        behind = _end_all_but(before)
+    if reader:
+        reader.join()
+        if reader.error:
+            raise reader.error
     return ProcessResult(
         returncode,
         timed_out,
         seconds=time.monotonic() - start,
         oom_kills=oom_kills_so_far() - kills_before,
+        left_behind=() if timed_out else behind,
     )
+
+
+class _Reader(threading.Thread):
+    """Passes each line of a process's output to a function; a UserError ends the process."""
+
+    def __init__(
+        self, process: "subprocess.Popen[bytes]", each_line: Callable[[str], None]
+    ) -> None:
+        super().__init__(daemon=True)
+        self._process, self._each_line = process, each_line
+        self.error: UserError | None = None
+
+    def run(self) -> None:
+        assert self._process.stdout is not None
+        for line in io.TextIOWrapper(self._process.stdout, errors="replace"):
+            try:
+                self._each_line(line)
+            except UserError as error:
+                if self.error is None:
+                    self.error = error
+                    self._process.terminate()
 
 
 def oom_kills_so_far(membership: Path = MEMBERSHIP, mount: Path = MOUNT) -> int:
@@ -170,14 +206,28 @@ def oom_kills_so_far(membership: Path = MEMBERSHIP, mount: Path = MOUNT) -> int:
         return 0
 
 
-def _end_all_but(before: list[psutil.Process]) -> None:
-    """Send SIGTERM to our descendants that are not among `before`, later SIGKILL."""
+def _end_all_but(before: list[psutil.Process]) -> tuple[str, ...]:
+    """Send SIGTERM to our descendants that are not among `before`, later SIGKILL.
+
+    Returns the commands of those that ran on.
+    """
     family = [p for p in psutil.Process().children(recursive=True) if p not in before]
+    _, family = psutil.wait_procs(family, timeout=END_GRACE_SECONDS)
+    names = tuple(_command(member) for member in family)
     for send in (psutil.Process.terminate, psutil.Process.kill):
         for member in family:
             with suppress(psutil.NoSuchProcess):
                 send(member)
         _, family = psutil.wait_procs(family, timeout=KILL_GRACE_SECONDS)
+    return names
+
+
+def _command(process: psutil.Process) -> str:
+    """Return a process's id and command, shortened."""
+    command = ""
+    with suppress(psutil.Error):
+        command = shlex.join(process.cmdline())
+    return f"process {process.pid} ({textwrap.shorten(command, 100) or 'it has ended'})"
 
 
 @contextmanager

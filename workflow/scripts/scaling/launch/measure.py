@@ -4,35 +4,29 @@ import os
 import shutil
 import sys
 import tempfile
-import traceback
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from scaling.core import environment
 from scaling.core.environment import Device
 from scaling.core.errors import SNAKEMAKE_VARIABLE, UserError
 from scaling.launch import launcher, lease, rank_log
 from scaling.launch.launcher import ProcessResult
-from scaling.launch.rank_log import RankLog
-
-if TYPE_CHECKING:
-    from scaling.launch.ranks import Rank
+from scaling.launch.rank_log import LinesByKind
 
 
 @dataclass(frozen=True)
 class Reports:
     """Reports of all processes of a finished measurement, and their environment.
 
-    `gpus` were leased on this machine; `seconds` passed from the start of the command to the end of
-    the last process; `environment` is as `core.environment` describes it.
+    `seconds` passed from the start of the command to the end of the last process; `environment` is
+    as `core.environment` describes it, with the leased GPUs.
     """
 
-    lines: list[dict[str, Any]]
-    gpus: int
+    lines: LinesByKind
     seconds: float
     environment: dict[str, Any]
 
@@ -40,57 +34,52 @@ class Reports:
         """Return the contents of the reported lines of this kind, in order."""
         return [
             {key: value for key, value in line.items() if key not in ("kind", "rank")}
-            for line in self.lines
-            if line["kind"] == kind
+            for line in self.lines[kind]
         ]
 
 
 def run(
     script: str,
     argv: list[str] | None,
-    output: Path,
+    options: Any,
     *,
     name: str,
     advice: str = "",
-    device: Device,
-    gpus: int,
     processes: int,
     nodes: int = 1,
-    cpu_threads: int = 1,
-    time_limit: float,
 ) -> Reports:
     """Run `script` again with its arguments in measuring processes, and return their reports.
 
-    `gpus` and `processes` are totals over all nodes. Raises UserError when a process fails; the
-    message calls the measurement `name` and adds `advice`.
+    `options` have `output`, `device`, `gpus`, `cpu_threads` and `time_limit_seconds`; `gpus` and
+    `processes` are totals over all nodes. Raises UserError when a process fails; the message calls
+    the measurement `name` and adds `advice`.
     """
+    device = environment.resolve_device(options.device)
     host_info = environment.describe(device)
     arguments = sys.argv[1:] if argv is None else argv
     command = launcher.command(Path(script), arguments, processes, nodes)
-    result, lines = launch_ranks(command, output, device, gpus // nodes, cpu_threads, time_limit)
-    return collect(host_info, lines, result, processes, name, advice)
-
-
-def collect(
-    host_info: dict[str, Any],
-    lines: list[dict[str, Any]],
-    result: ProcessResult,
-    processes: int,
-    name: str,
-    advice: str = "",
-) -> Reports:
-    """Check that all processes succeeded, and complete the environment with their `start` lines."""
-    ends = [line for line in lines if line["kind"] == "end"]
-    if result.returncode != 0 or len(ends) < processes:
+    result = launch_ranks(
+        command,
+        options.output,
+        device,
+        options.gpus // nodes,
+        options.cpu_threads,
+        options.time_limit_seconds,
+    )
+    if result.returncode != 0 or len(result.lines["end"]) < processes:
         cause = "its time limit" if result.timed_out else f"exit status {result.returncode}"
         raise UserError(f"{name} ended early with {cause}: see the log above{advice}")
-    whole = {
+    return Reports(result.lines, result.seconds, completed(host_info, result))
+
+
+def completed(host_info: dict[str, Any], result: ProcessResult) -> dict[str, Any]:
+    """Return the environment with what is known only after the processes have ended."""
+    return {
         **host_info,
         **environment.leased_gpus(result.gpus),
-        **environment.seen_by([line for line in lines if line["kind"] == "start"]),
+        **environment.seen_by(result.lines["start"]),
         "ended": environment.now(),
     }
-    return Reports(lines, len(result.gpus), result.seconds, whole)
 
 
 def launch_ranks(
@@ -100,7 +89,7 @@ def launch_ranks(
     gpus: int,
     cpu_threads: int,
     time_limit: float,
-) -> tuple[ProcessResult, list[dict[str, Any]]]:
+) -> ProcessResult:
     """Run the processes of `command_line` on leased GPUs; return their result and their lines.
 
     `gpus` are this machine's; on other nodes Slurm assigns them. Both the wait for GPUs and the run
@@ -133,10 +122,10 @@ def launch_ranks(
         else:
             held.enter_context(lease.cpu(time_limit))
         result = launcher.launch(command_line, variables, time_limit)
-        lines = rank_log.read_lines(ranks_folder)
-    for stacks in rank_log.by_kind(lines)["stacks"]:
+        lines = rank_log.read(ranks_folder)
+    for stacks in lines["stacks"]:
         print(f"Rank {stacks['rank']}, when a signal ended it:\n{stacks['text']}", file=sys.stderr)
-    return replace(result, gpus=tuple(names)), lines
+    return replace(result, gpus=tuple(names), lines=lines)
 
 
 def bytecode_kept(folder: Path = Path(".snakemake/bytecode")) -> dict[str, str]:
@@ -148,43 +137,3 @@ def bytecode_kept(folder: Path = Path(".snakemake/bytecode")) -> dict[str, str]:
     if torch is None or torch.cached is None or Path(torch.cached).exists():
         return {}
     return {"PYTHONPYCACHEPREFIX": str(folder.absolute()), "PYTHONDONTWRITEBYTECODE": ""}
-
-
-@contextmanager
-def rank_process(
-    log_folder: Path, report: Callable[[RankLog, Exception], None] | None = None
-) -> Iterator[RankLog]:
-    """Set up this process as a rank of a measurement, and yield its log.
-
-    An exception in the block is passed to `report` and ends the process with status 1; the launcher
-    then ends the others. It exits at once, as an orderly shutdown would wait for ever for a rank
-    that is in a collective.
-    """
-    launcher.die_with(os.getppid())
-    log = RankLog(log_folder, int(os.environ.get("RANK", "0")))
-    with log.stacks_kept():
-        try:
-            yield log
-        except Exception as error:
-            traceback.print_exc()
-            try:
-                if report:
-                    report(log, error)
-            finally:
-                os._exit(1)
-
-
-@contextmanager
-def joined(
-    log_folder: Path, device: Device, cpu_threads: int, timeout_seconds: float
-) -> Iterator[tuple["Rank", RankLog]]:
-    """Set up this process as a rank that has joined the others; log its start and its end."""
-    from scaling.launch import ranks  # imports PyTorch, which the launching process does without
-
-    with rank_process(log_folder) as log:
-        rank = ranks.join(device, cpu_threads, timeout_seconds)
-        log.append("start", ranks.versions(device))
-        yield rank, log
-        rank.barrier()
-        log.append("end", {})
-        rank.leave()

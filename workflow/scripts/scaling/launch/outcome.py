@@ -43,8 +43,7 @@ def classify(error: BaseException) -> Status | None:
     The causes of an error count too: an out-of-memory during CUDA graph capture raises another
     error. A loader worker killed by SIGKILL is None here: only the supervisor can tell why.
     """
-    statuses = (_status(origin) for origin in _origins(error))
-    return next((status for status in statuses if status is not None), None)
+    return next(filter(None, map(_status, _origins(error))), None)
 
 
 def first_sentence(error: BaseException) -> str:
@@ -54,50 +53,55 @@ def first_sentence(error: BaseException) -> str:
             "/dev/shm is full, by which loaders hand over images: free it, enlarge it (docker run "
             "--shm-size=8g), or use a recipe with loader_workers: 0"
         )
-    cause = next((origin for origin in _origins(error) if _status(origin) is not None), error)
+    cause = next(filter(_status, _origins(error)), error)
     lines = [line.strip() for line in str(cause).splitlines() if line.strip()]
     telling = [line for line in lines if "allocate" in line or "memory" in line]
     return textwrap.shorten((telling or lines or [type(cause).__name__])[0], 300, placeholder=" …")
 
 
-def _origins(error: BaseException) -> Iterator[BaseException]:
+def _origins(error: BaseException | None) -> Iterator[BaseException]:
     """Yield the error and its chain of causes."""
-    origin: BaseException | None = error
-    while origin is not None:
-        yield origin
-        origin = origin.__cause__ or origin.__context__
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
 
 
 def _status(error: BaseException) -> Status | None:
-    text = str(error)
-    if type(error).__name__ == "OutOfMemoryError" or any(words in text for words in DEVICE_FULL):
+    if type(error).__name__ == "OutOfMemoryError":
         return "oom"
-    if isinstance(error, MemoryError) or any(words in text for words in HOST_FULL):
-        return "oom_host"
-    return None
+    return "oom_host" if isinstance(error, MemoryError) else status_of(str(error))
 
 
-def verdict(spec: RunSpec, lines: LinesByKind, result: ProcessResult) -> tuple[Status, str | None]:
+def status_of(text: str) -> Status | None:
+    """Return the status that a message of PyTorch about memory means, None for other texts."""
+    if any(words in text for words in DEVICE_FULL):
+        return "oom"
+    return "oom_host" if any(words in text for words in HOST_FULL) else None
+
+
+def verdict(spec: RunSpec, result: ProcessResult) -> tuple[Status, str | None]:
     """Return the status of a run that was started, and one sentence when it is not ok.
 
     Raises UserError for a failure: an error other than out-of-memory, a rank that was killed or
     hung, or a rank that ended without a report.
     """
+    lines = result.lines
     outcomes = sorted(lines["outcome"], key=lambda line: line["time"])
     if len(lines["end"]) == spec.processes:
-        return _measured(spec, lines, result, outcomes)
+        return _measured(spec, result, outcomes)
     for line in outcomes:
         if line["status"] != "failed":
             return line["status"], f"rank {line['rank']}: {line['message']}"
-    done = _epochs_done(spec, lines)
+    done = dict.fromkeys(range(spec.processes), 0)
+    for row in lines["epoch"]:
+        done[row["rank"]] = max(done[row["rank"]], row["epoch"])
     if result.timed_out and not outcomes:
         more = " or more" if spec.measured_seconds or spec.max_measured_seconds else ""
         message = f"stopped at the time limit of {spec.time_limit_seconds:g} s "
         message += f"after {min(done.values())} of {spec.epochs}{more} epochs"
-        behind = [rank for rank, epochs in done.items() if epochs < max(done.values())]
-        message += "".join(
-            f"; rank {rank} did not finish epoch {done[rank] + 1}" for rank in behind
-        )
+        for rank, epochs in done.items():
+            if epochs < max(done.values()):
+                message += f"; rank {rank} did not finish epoch {epochs + 1}"
         return "timeout", message
     # Only SIGKILL leaves neither a report nor stacks.
     reported = {line["rank"] for kind in ("end", "outcome", "stacks") for line in lines[kind]}
@@ -108,15 +112,16 @@ def verdict(spec: RunSpec, lines: LinesByKind, result: ProcessResult) -> tuple[S
         return "oom_host", f"the kernel ended {' and '.join(victims)} because memory had run out"
     raise UserError(
         f"training of {spec.cell} failed with exit status {result.returncode} "
-        f"({'; '.join(_causes(spec, lines, outcomes))}): "
+        f"({'; '.join(_causes(done, lines, outcomes))}): "
         "no record is written, the log above has the details"
     )
 
 
 def _measured(
-    spec: RunSpec, lines: LinesByKind, result: ProcessResult, outcomes: list[dict[str, Any]]
+    spec: RunSpec, result: ProcessResult, outcomes: list[dict[str, Any]]
 ) -> tuple[Status, str | None]:
     """Return the status of a run with all its epochs, even if its instruments failed afterwards."""
+    lines = result.lines
     unfinite = [row["epoch"] for row in lines["epoch"] if row["train_loss"] is None]
     if unfinite:
         return "diverged", f"the loss was not finite in epoch {min(unfinite)}"
@@ -139,36 +144,28 @@ def _measured(
     return "ok", f"communication was not read, all epochs were measured ({why})"
 
 
-def _causes(spec: RunSpec, lines: LinesByKind, outcomes: list[dict[str, Any]]) -> list[str]:
+def _causes(done: dict[int, int], lines: LinesByKind, outcomes: list[dict[str, Any]]) -> list[str]:
     """Describe each rank's end, the first failure first, and name the rank that likely hung.
 
-    That is the rank without a report; if all reported, the one with the least progress.
+    That is the rank without a report; if all reported, the one with the least progress. `done` has
+    the last epoch that each rank reported, 0 for none.
     """
-    said = {line["rank"]: line["message"] for line in outcomes}
     fatal = [line for line in lines["stacks"] if line["text"].startswith(FATAL)]
-    said = {line["rank"]: line["text"].splitlines()[0] for line in fatal} | said
+    said = {line["rank"]: line["text"].splitlines()[0] for line in fatal}
+    said |= {line["rank"]: line["message"] for line in outcomes}
     causes = [f"rank {rank}: {message}" for rank, message in said.items()]
-    done, ended = _epochs_done(spec, lines), {line["rank"] for line in lines["end"]}
-    trained = {line["rank"] for line in lines["trained"]}
-    quiet = [rank for rank in done if rank not in said.keys() | ended]
-    started, alive = ({line["rank"] for line in lines[kind]} for kind in ("startup", "stacks"))
+    kinds = ("startup", "trained", "stacks", "end")
+    of = {kind: {line["rank"] for line in lines[kind]} for kind in kinds}
+    quiet = [rank for rank in done if rank not in said.keys() | of["end"]]
     for rank in quiet:
-        place = f"epoch {done[rank] + 1}" if rank in started else "its start-up"
-        if rank in trained:
+        place = f"epoch {done[rank] + 1}" if rank in of["startup"] else "its start-up"
+        if rank in of["trained"]:
             place = "the steps after its last epoch"
-        verb = "was still running" if rank in alive else "ended without a word"
+        verb = "was still running" if rank in of["stacks"] else "ended without a word"
         causes.append(f"rank {rank} {verb} in {place}")
     steps = {o["rank"]: (o["launched"], o["finished"]) for o in outcomes if "launched" in o}
     stuck = quiet or [rank for rank, step in steps.items() if step == min(steps.values())]
     waited = fatal or any(GAVE_UP_WAITING.search(line["message"]) for line in outcomes)
-    if waited and 0 < len(stuck) < spec.processes:
+    if waited and 0 < len(stuck) < len(done):
         causes.append(f"likely stuck: {' and '.join(f'rank {rank}' for rank in sorted(stuck))}")
     return causes
-
-
-def _epochs_done(spec: RunSpec, lines: LinesByKind) -> dict[int, int]:
-    """Return the last epoch that each rank reported, 0 for none."""
-    done = dict.fromkeys(range(spec.processes), 0)
-    for row in lines["epoch"]:
-        done[row["rank"]] = max(done[row["rank"]], row["epoch"])
-    return done

@@ -14,7 +14,7 @@ import faulthandler
 import json
 import signal
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,6 @@ class RankLog:
     """Append one rank's reports to `folder/rank{rank}.jsonl`."""
 
     def __init__(self, folder: Path, rank: int) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
         self._path = folder / f"rank{rank}.jsonl"
         self.rank = rank
 
@@ -52,27 +51,22 @@ class RankLog:
                 faulthandler.disable()
 
 
-def read_lines(folder: Path) -> list[dict[str, Any]]:
-    """Return all ranks' lines, by rank, without a last line that a kill cut short."""
-    lines = []
-    for path in sorted(folder.glob("rank*.jsonl"), key=_rank):
-        for line in path.read_text(encoding="utf-8").splitlines(keepends=True):
-            if line.endswith("\n"):
-                lines.append(json.loads(line))
-    for path in sorted(folder.glob("rank*.stacks"), key=_rank):
+def read(folder: Path) -> LinesByKind:
+    """Return all lines by kind and rank, without a last line that a kill cut short."""
+    found = []
+    for path in folder.glob("rank*"):
         text = path.read_text(encoding="utf-8", errors="replace")
-        if text:
-            lines.append({"kind": "stacks", "rank": _rank(path), "text": text})
-    return lines
+        if path.suffix == ".jsonl":
+            found += [json.loads(line) for line in text.splitlines(True) if line.endswith("\n")]
+        elif text:
+            rank = int(path.stem.removeprefix("rank"))
+            found.append({"kind": "stacks", "rank": rank, "text": text})
+    return by_kind(sorted(found, key=lambda line: line["rank"]))
 
 
-def by_kind(lines: list[dict[str, Any]]) -> LinesByKind:
+def by_kind(lines: Iterable[dict[str, Any]]) -> LinesByKind:
     """Group the lines by kind, in order; a missing kind has an empty list."""
     found: LinesByKind = defaultdict(list)
     for line in lines:
         found[line["kind"]].append(line)
     return found
-
-
-def _rank(path: Path) -> int:
-    return int(path.stem.removeprefix("rank"))

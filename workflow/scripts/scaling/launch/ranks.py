@@ -1,12 +1,17 @@
-"""Start and join the processes of a run, and assign their devices."""
+"""The processes of a run: how they start, join one another, report and end."""
 
 import os
 import signal
 import socket
 import sys
-from collections.abc import Callable
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
+from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
@@ -19,9 +24,22 @@ from torch.multiprocessing import (
 
 from scaling.core import environment
 from scaling.core.environment import Device
-from scaling.launch import launcher, safe_fork
+from scaling.launch import launcher
+from scaling.launch.rank_log import RankLog
 
 T = TypeVar("T")
+GRACE_SECONDS = 5.0
+"""How long the other ranks may take to fail by themselves after the first one; later they count as
+hung."""
+STORE_VARIABLE = "SCALING_STUDY_STORE"
+"""Environment variable with the file descriptor of the socket for the ranks' store."""
+QUICK_DUMPS = ("TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC", "500")
+"""After a collective's timeout, PyTorch waits four times this before it ends the rank. Its default
+of 15 s, for dumps that nobody reads here, would add a minute to the configured timeout."""
+FIRST_SAFE_FORK = (3, 11, 10)
+FORK_PATIENCE_SECONDS = 5.0
+"""A process forks anyway after this time: a thread that is busy for so long drops no objects."""
+THREADS = Path("/proc/self/task")
 
 
 @dataclass(frozen=True)
@@ -62,35 +80,26 @@ class Rank:
                 torch.cuda.synchronize(index)
 
 
-GRACE_SECONDS = 5.0
-"""How long the other ranks may take to fail by themselves after the first one; later they count as
-hung."""
-
-
-STORE_VARIABLE = "SCALING_STUDY_STORE"
-"""Environment variable with the file descriptor of the socket for the ranks' store."""
-QUICK_DUMPS = ("TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC", "500")
-"""After a collective's timeout, PyTorch waits four times this before it ends the rank. Its default
-of 15 s, for dumps that nobody reads here, would add a minute to the configured timeout."""
-
-
 def start(processes: int, run: Callable[..., None], *arguments: object) -> None:
     """Call `run(*arguments)` in `processes` processes; exit with status 1 when one of them fails.
 
-    The processes are forks, so PyTorch is imported once; this process must not have initialized
-    CUDA. Under torchrun, and for one process, `run` is called here.
+    The processes are forks, so PyTorch is imported once on each node, whose share of them is
+    started here; this process must not have initialized CUDA. For one process `run` is called here.
     """
-    if processes == 1 or launcher.under_torchrun():
+    if processes == 1:
         run(*arguments)
         return
     # Ignored here: ranks are killed with their parent, and have to report first.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    nodes = int(os.environ.get(launcher.NODES_VARIABLE, "1"))
+    here = processes // nodes
+    first = here * int(os.environ["SLURM_NODEID"]) if nodes > 1 else 0
     # Rank 0 inherits it: the port is reserved, and only reachable from this machine.
     with socket.create_server(("127.0.0.1", 0), backlog=processes) as store:
         context = start_processes(
             _run_as_rank,
-            (processes, store, os.getpid(), run, arguments),
-            nprocs=processes,
+            (first, processes, store if nodes == 1 else None, os.getpid(), run, arguments),
+            nprocs=here,
             join=False,
             start_method="fork",
         )
@@ -102,18 +111,25 @@ def start(processes: int, run: Callable[..., None], *arguments: object) -> None:
 
 
 def _run_as_rank(
-    index: int,
+    local: int,
+    first: int,
     processes: int,
-    store: socket.socket,
+    store: socket.socket | None,
     parent: int,
     run: Callable[..., None],
     arguments: tuple[object, ...],
 ) -> None:
     launcher.die_with(parent)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    names = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", STORE_VARIABLE)
-    values = (index, index, processes, *store.getsockname(), store.detach())
-    os.environ.update(zip(names, map(str, values), strict=True))
+    variables: dict[str, Any] = {
+        "RANK": first + local,
+        "LOCAL_RANK": local,
+        "WORLD_SIZE": processes,
+    }
+    if store:
+        host, port = store.getsockname()
+        variables |= {"MASTER_ADDR": host, "MASTER_PORT": port, STORE_VARIABLE: store.detach()}
+    os.environ |= {name: str(value) for name, value in variables.items()}
     run(*arguments)
 
 
@@ -146,20 +162,45 @@ def join(device: Device, cpu_threads: int, timeout_seconds: float) -> Rank:
             world_size=processes,
             device_id=own if own.type == "cuda" else None,
         )
-        safe_fork.beside_sleeping_threads()
+        if sys.version_info < FIRST_SAFE_FORK:
+            os.register_at_fork(before=wait_for_threads)
     return Rank(index, local_index, processes, own)
 
 
 def _store(index: int, processes: int, timeout: timedelta) -> dist.TCPStore | None:
-    """Return the store of the ranks of `start`, which rank 0 serves; None under torchrun."""
+    """Return the store of the ranks of `start`, which rank 0 serves; None over several nodes."""
     fd = os.environ.get(STORE_VARIABLE)
     if fd is None:
         return None
     host, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
-    if index == 0:
-        return dist.TCPStore(host, port, processes, True, timeout, master_listen_fd=int(fd))
-    os.close(int(fd))
-    return dist.TCPStore(host, port, processes, False, timeout)
+    if index:
+        os.close(int(fd))
+        return dist.TCPStore(host, port, processes, False, timeout)
+    return dist.TCPStore(host, port, processes, True, timeout, master_listen_fd=int(fd))
+
+
+def wait_for_threads() -> None:
+    """Wait, before a fork, until no other PyTorch thread runs, in two consecutive checks.
+
+    When a gloo thread ends a collective it drops Python objects, and for that registers as a Python
+    thread, without the GIL, under the lock of the list of threads. A child forked just then waits
+    for the lock for ever, inside os.fork(); Python 3.11.10 and 3.12 reset it (gh-112275). A
+    sleeping thread does not hold the lock. Each check releases the GIL, so that a thread that
+    sleeps because it waits for the GIL runs before the next one.
+    """
+    asleep, end = 0, time.monotonic() + FORK_PATIENCE_SECONDS
+    while asleep < 2 and time.monotonic() < end:
+        asleep = 0 if any(map(_runs, THREADS.iterdir())) else asleep + 1
+
+
+def _runs(thread: Path) -> bool:
+    """Return whether this is another PyTorch thread that runs or waits for a core."""
+    if int(thread.name) == threading.get_native_id():
+        return False
+    with suppress(FileNotFoundError, ProcessLookupError):
+        name, _, rest = (thread / "stat").read_bytes().partition(b"(")[2].rpartition(b") ")
+        return name.startswith(b"pt_") and not rest.startswith(b"S")
+    return False
 
 
 def backend(device: Device) -> str:
@@ -169,11 +210,50 @@ def backend(device: Device) -> str:
 
 def versions(device: Device) -> dict[str, Any]:
     """Return this process's `host` and GPUs, and PyTorch's `cuda` and `nccl` versions."""
-    nccl = ".".join(map(str, torch.cuda.nccl.version())) if device == "cuda" else None
+    on_gpu = device == "cuda"
     return {
-        **environment.leased_gpus(environment.visible_gpus() if device == "cuda" else []),
+        **environment.leased_gpus(environment.visible_gpus() if on_gpu else []),
         "host": environment.host(),
         "slurm_gpus": environment.slurm_gpus(),
-        "cuda": torch.version.cuda if device == "cuda" else None,
-        "nccl": nccl,
+        "cuda": torch.version.cuda if on_gpu else None,
+        "nccl": ".".join(map(str, torch.cuda.nccl.version())) if on_gpu else None,
     }
+
+
+@contextmanager
+def process(
+    log_folder: Path, report: Callable[[RankLog, Exception], None] | None = None
+) -> Iterator[RankLog]:
+    """Set up this process as a rank of a measurement, and yield its log.
+
+    An exception in the block is passed to `report` and ends the process with status 1; the launcher
+    then ends the others. It exits at once, as an orderly shutdown would wait for ever for a rank
+    that is in a collective.
+    """
+    launcher.die_with(os.getppid())
+    log = RankLog(log_folder, int(os.environ.get("RANK", "0")))
+    with log.stacks_kept():
+        try:
+            yield log
+        except Exception as error:
+            traceback.print_exc()
+            try:
+                if report:
+                    report(log, error)
+            finally:
+                os._exit(1)
+
+
+@contextmanager
+def joined(
+    log_folder: Path, requested: Device, cpu_threads: int, timeout_seconds: float
+) -> Iterator[tuple[Rank, RankLog]]:
+    """Set up this process as a rank that has joined the others; log its start and its end."""
+    device = environment.resolve_device(requested)
+    with process(log_folder) as log:
+        rank = join(device, cpu_threads, timeout_seconds)
+        log.append("start", versions(device))
+        yield rank, log
+        rank.barrier()
+        log.append("end", {})
+        rank.leave()

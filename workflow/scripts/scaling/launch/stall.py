@@ -49,9 +49,8 @@ class StepProgress:
         self._numbers = torch.arange(steps + 1, device=device)
         self._finished = torch.zeros((), dtype=torch.long, pin_memory=on_gpu)
         self._side = torch.cuda.Stream(device) if on_gpu else None
-        self._training = self._launched = self._steps = self._epoch = 0
-        self._every = 1
-        self._under_way = False
+        self._training = self._launched = self._epoch = 0
+        self._steps = 0  # None are under way.
 
     def start(self, epoch: int, steps: int) -> None:
         """Begin `steps` steps of epoch `epoch`, on an idle device."""
@@ -59,7 +58,6 @@ class StepProgress:
         self._training += 1
         self._launched, self._epoch, self._steps = 0, epoch, steps
         self._every = math.ceil(steps / REPORTS)
-        self._under_way = True
 
     def launch(self, step: int) -> None:
         """Note that step number `step` (from 1) was launched on the current stream."""
@@ -73,14 +71,14 @@ class StepProgress:
 
     def end(self) -> None:
         """Note that the device has finished all steps."""
-        self._under_way = False
+        self._steps = 0
 
     def position(self) -> Progress | None:
         """Return the current progress; None between trainings."""
-        if not self._under_way:
+        if not (steps := self._steps):
             return None
         finished = int(self._finished)
-        awaited = min(finished + self._every, self._steps)
+        awaited = min(finished + self._every, steps)
         return Progress(self._training, self._epoch, self._launched, finished, awaited)
 
 
@@ -97,18 +95,17 @@ class StallError(Exception):
         self.position = position
 
 
-def first_stall(
+def stalls(
     looks: Iterable[tuple[float, Progress | None]], timeout_seconds: float
-) -> StallError:
-    """Return an error once no step finishes for the timeout, given polls (seconds, position)."""
+) -> Iterator[StallError]:
+    """Yield an error for each look (seconds, position) at which none finished for the timeout."""
     last, since = None, 0.0
     for now, position in looks:
         seen = (position.training, position.finished) if position else None
         if seen != last:
             last, since = seen, now
         elif position and now - since >= timeout_seconds:
-            return StallError(position, now - since)
-    raise ValueError("no step stalled")
+            yield StallError(position, now - since)
 
 
 def watch(
@@ -127,6 +124,6 @@ def watch(
             yield time.monotonic(), position()
 
     def look() -> None:
-        give_up(first_stall(looks(), timeout_seconds))
+        give_up(next(stalls(looks(), timeout_seconds)))
 
     threading.Thread(target=look, name="stall watch", daemon=True).start()

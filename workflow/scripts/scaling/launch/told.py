@@ -1,16 +1,16 @@
-"""Command-line options of each script that measures, from the configuration."""
+"""Command-line options of each script that measures, from the complete configuration."""
 
 from typing import Any
 
 from scaling.config.config import model_options
-from scaling.config.scheme import scheme_options
+from scaling.config.technique import by_name
 from scaling.core import grid
 from scaling.core.command_line import options
+from scaling.registry import command
 from scaling.registry.dataset import DATASETS
 
 Config = dict[str, Any]
 OF_ALL = ["learning_rate", "momentum", "weight_decay", "crop_padding", "horizontal_flip"]
-LIMITS = ["cpu_threads", "time_limit_seconds", "collective_timeout_seconds"]
 NOT_OF_A_TRAINING = ["global_batches", "remedies", "accuracy_margin", "accuracies"]
 """Keys of the section `convergence` that no training depends on."""
 
@@ -21,74 +21,80 @@ def lab(config: Config) -> dict[str, Any]:
     return {"device": config["device"], "model_width": config["model"]["width"], **shared}
 
 
-def study(config: Config) -> dict[str, Any]:
-    """Return the options of every training of the study's model, by name."""
-    return lab(config) | model_options(config)
-
-
-def limits(config: Config) -> str:
-    """The cores and seconds that a training may take."""
-    return options(config["machine"], *LIMITS)
+def _study(config: Config) -> dict[str, Any]:
+    """Return the options of every training of the study's model on this machine, by name."""
+    limits = ("cpu_threads", "time_limit_seconds", "collective_timeout_seconds")
+    machine = {key: config["machine"][key] for key in limits}
+    return lab(config) | model_options(config) | machine
 
 
 def dataset(config: Config) -> str:
     """What is made of which images."""
-    section = {"image_size": 32} | config["dataset"]
+    section = config["dataset"]
     return options(section, "source", "image_size", *DATASETS.find(section["source"]).options)
 
 
 def look(config: Config, nodes: int) -> str:
     """What is looked at before the first job: the most GPUs of the grid, which are on `nodes`."""
-    machine = {"check": "refuse", "device": config["device"]} | config["machine"]
-    most = {"gpus": max(config["grid"]["gpus"]), "nodes": nodes}
-    return options(machine | most, *("check", "gpus", "nodes", "device", "time_limit_seconds"))
+    most = {"device": config["device"], "gpus": max(config["grid"]["gpus"]), "nodes": nodes}
+    return options(config["machine"] | most, "time_limit_seconds", "check", *most)
 
 
 def sweep(config: Config) -> str:
     """What is sent over the interconnect, and for how long."""
-    section = options(config["interconnect"], "message_bytes", "warmup", "repeats", "iterations")
-    limit = options(config["machine"], "time_limit_seconds")
-    return f"--device {config['device']} {options(model_options(config))} {section} {limit}"
+    asked = config["machine"] | config["interconnect"] | model_options(config)
+    asked["device"] = config["device"]
+    chosen = ("device", "message_bytes", "warmup", "repeats", "iterations", "time_limit_seconds")
+    return options(asked, *chosen, *model_options(config))
 
 
 def peaks(config: Config) -> str:
     """What the GPUs compute and copy, and for how long."""
-    limit = options(config["machine"], "cpu_threads", "time_limit_seconds")
-    return f"--device {config['device']} {options(config['peaks'])} {limit}"
+    asked = config["machine"] | config["peaks"] | {"device": config["device"]}
+    return options(asked, "device", "cpu_threads", "time_limit_seconds", *config["peaks"])
 
 
 def recipe(config: Config, name: str, **others: Any) -> str:
     """The engine of a recipe and its options, with `others` in the place of some."""
-    return options(_recipe(config, name, **others))
-
-
-def _recipe(config: Config, name: str, **others: Any) -> dict[str, Any]:
     own = grid.recipe_options(config, name) | others
-    return {"engine": config["recipes"][name]["engine"], "recipe_options": own}
+    return options({"engine": config["recipes"][name]["engine"], "recipe_options": own})
+
+
+def own(config: Config, name: str) -> str:
+    """The command of a recipe, and how many epochs it trains."""
+    chosen = {key: config["training"][key] for key in ("warmup_epochs", "measured_epochs")}
+    chosen |= {"device": config["device"], "command": config["recipes"][name]["command"]}
+    return f"{options(chosen)} {options(config['machine'], 'cpu_threads', 'time_limit_seconds')}"
+
+
+def files(config: Config, name: str) -> dict[str, str]:
+    """The checksums of the files that the command of a recipe names."""
+    return command.files(config["recipes"][name]["command"])
 
 
 def cells(config: Config) -> str:
     """How the cells of the grid are trained and timed, besides their recipes."""
-    return f"{options(config['training'] | study(config))} {limits(config)}"
+    return options(config["training"] | _study(config))
 
 
 def to_accuracy(config: Config) -> str:
     """How the trainings to their end are: as many epochs as were chosen, none to settle."""
     full = config["time_to_accuracy"]
-    training = study(config) | {
+    own = {
         "warmup_epochs": 1,
         "measured_epochs": full["epochs"] - 1,
         "instrumented_iterations": 0,
         "learning_rate": full["learning_rate"],
     }
-    return f"{options(training)} {limits(config)}"
+    return options(_study(config) | own)
 
 
 def remedies(config: Config) -> str:
     """How networks are trained with remedies for large batches, besides these."""
     section = config["convergence"]
     training = {key: section[key] for key in section if key not in NOT_OF_A_TRAINING}
-    return f"{options(training | lab(config))} {options(config['machine'], 'cpu_threads')}"
+    threads = {"cpu_threads": config["machine"]["cpu_threads"]}
+    return options(training | lab(config) | threads)
 
 
 def synchronization(config: Config) -> str:
@@ -96,13 +102,12 @@ def synchronization(config: Config) -> str:
     own: dict[str, Any] = {"world_sizes": config["grid"]["gpus"]}
     if config["recipes"].get("tuned", {}).get("engine") == "resident":
         own["tuned_options"] = grid.recipe_options(config, "tuned")
-    section = options(config["synchronization"])
-    return f"{section} {options(study(config) | own)} {limits(config)}"
+    return options(config["synchronization"] | _study(config) | own)
 
 
 def quantized_network(config: Config) -> str:
     """How the lab's network is trained that is quantized."""
-    section = {"biases": None} | config["quantization"] | {"device": config["device"]}
+    section = config["quantization"] | {"device": config["device"]}
     chosen = ("device", "epochs", "batch_size", "learning_rate", "momentum", "biases")
     return options(section, *chosen)
 
@@ -120,19 +125,18 @@ def _quantized_recipe(config: Config) -> str:
 
 def quantized_resnet(config: Config) -> str:
     """How the ResNet-18 is trained that is quantized: as a cell on one GPU."""
-    training, recipe = config["training"], _quantized_recipe(config)
+    training, name = config["training"], _quantized_recipe(config)
     own = {
-        "recipe": recipe,
+        "recipe": name,
         "epochs": training["warmup_epochs"] + training["measured_epochs"],
         "batch_size": min(config["grid"]["batch_sizes"]),
-        **_recipe(config, recipe),
     }
-    return options(lab(config) | own)
+    return f"{options(lab(config) | own)} {recipe(config, name)}"
 
 
 def variants(config: Config) -> dict[str, dict[str, Any]]:
     """The options of each variant of a quantized network, by its name."""
-    return {one["name"]: scheme_options(one) for one in config["quantization"]["variants"]}
+    return by_name(config["quantization"]["variants"])
 
 
 def calibration(config: Config) -> str:

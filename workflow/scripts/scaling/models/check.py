@@ -25,32 +25,26 @@ def check(config: dict[str, Any], manifest: Path) -> None:
     options = ModelOptions(**configuration.model_options(config))
     classes = len(DATASET.read(manifest)["classes"]) if manifest.exists() else CLASSES
     side = config["dataset"]["image_size"]
-    parts = config["training"]["micro_batches"]
-    smallest = max(1, min(config["grid"]["batch_sizes"]) // parts)
-    batch = min(smallest, LEAST_BATCH)  # An error for two images occurs for more, too.
-    images = torch.zeros(batch, 3, side, side)
-    try:
-        logits = _logits(options, classes, images.to("meta"))
-    except UserError:
-        raise
-    except Exception:
+    smallest = min(config["grid"]["batch_sizes"]) // config["training"]["micro_batches"]
+    batch = min(max(1, smallest), LEAST_BATCH)  # An error for two images occurs for more, too.
+    logits: object = None
+    for device in ("meta", "cpu"):
         try:
-            logits = _logits(options, classes, images)
+            with torch.device(device):
+                logits = build(options, classes).train()(torch.zeros(batch, 3, side, side))
+            break
+        except UserError:
+            raise
         except Exception as error:
-            raise UserError(
-                f"model {options.model} cannot train on {fmt.plural(batch, 'image')} of {side} × "
-                f"{side} pixels ({' '.join(str(error).split())}): set dataset.image_size, or the "
-                "smallest of grid.batch_sizes, higher"
-            ) from error
+            if device == "cpu":
+                raise UserError(
+                    f"model {options.model} cannot train on {fmt.plural(batch, 'image')} of {side} "
+                    f"× {side} pixels ({' '.join(str(error).split())}): set dataset.image_size, or "
+                    "the smallest of grid.batch_sizes, higher"
+                ) from error
     shape = tuple(logits.shape) if isinstance(logits, torch.Tensor) else type(logits).__name__
     if shape != (batch, classes):
         raise UserError(
             f"model {options.model} returns {shape} for {batch} images of {classes} classes, where "
             f"({batch}, {classes}) is needed: see model.options"
         )
-
-
-def _logits(options: ModelOptions, classes: int, images: torch.Tensor) -> object:
-    with images.device:
-        model = build(options, classes).train()
-    return model(images)

@@ -20,4 +20,27 @@ class Dataset:
     needs_path: bool = False
 
 
-DATASETS = Registry[Dataset]("dataset", "scaling.registry.datasets", Dataset)
+SYNTHETIC = Dataset(
+    name="synthetic",
+    read=Reference("scaling.data.synthetic:read"),
+    options=("train_images", "test_images", "seed"),
+)
+DATASETS = Registry[Dataset](
+    "dataset",
+    Dataset,
+    Dataset(
+        name="cifar10",
+        read=Reference("scaling.data.cifar10:read"),
+        options=("path", "mirror_url", "download_attempts"),
+    ),
+    Dataset(name="digits", read=Reference("scaling.data.digits:read")),
+    Dataset(
+        name="images",
+        read=Reference("scaling.data.images:read"),
+        options=("path",),
+        needs_path=True,
+    ),
+    SYNTHETIC,
+    # Of a user's own command: nothing is prepared.
+    Dataset(name="own", read=Reference("scaling.launch.own_trainer:run")),
+)

@@ -27,4 +27,11 @@ class Engine:
     kernels: Reference | None = None
 
 
-ENGINES = Registry[Engine]("engine", "scaling.registry.engines", Engine)
+# By reference, so that a cell's digest has the options of its own engine alone.
+ENGINES = Registry[Engine](
+    "engine",
+    Engine,
+    Reference("scaling.registry.eager:ENTRY"),
+    Reference("scaling.registry.resident:ENTRY"),
+    Reference("scaling.registry.command:ENTRY"),
+)

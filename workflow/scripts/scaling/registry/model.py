@@ -20,7 +20,11 @@ class Model:
     factory: Reference
 
 
-MODELS = Registry[Model]("model", "scaling.registry.models", Model)
+MODELS = Registry[Model](
+    "model",
+    Model,
+    Model("resnet18-cifar", "ResNet-18", factory=Reference("scaling.models.resnet:ResNet18")),
+)
 
 
 def code(name: str) -> list[str | Path]:

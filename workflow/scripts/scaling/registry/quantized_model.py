@@ -20,7 +20,13 @@ class QuantizedModel:
 
 
 QUANTIZED_MODELS = Registry[QuantizedModel](
-    "quantized model", "scaling.registry.quantized_models", QuantizedModel
+    "quantized model",
+    QuantizedModel,
+    QuantizedModel(
+        name="tutorial-cnn",
+        training=Reference("scaling.quantization.training:TutorialTraining"),
+        evaluation=Reference("scaling.quantization.variant:VariantEvaluation"),
+    ),
 )
 BY_MOMENTS = Reference("extras.bits.moments:ByMoments")
 """What rounds the layers of a variant by their inputs: an extra, like quantize_export.py."""

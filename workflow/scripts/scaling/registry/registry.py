@@ -1,14 +1,12 @@
-"""A registry finds its entries by their files, so that adding one edits no existing file.
+"""A registry finds its entries, and those of the user's plug-ins, by their names.
 
-An entry is the constant `ENTRY` of a module in the registry's folder, or of a plugin file
-(`core/plugins.py`). The code behind an entry is named as text and imported on demand, so a cell
-depends only on the code of its own entries.
+An entry names the code behind it as text, which is imported on demand: a cell depends only on the
+code of its own entries, and no description needs PyTorch.
 """
 
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
-from pkgutil import iter_modules, resolve_name
+from pkgutil import resolve_name
 from typing import Any, Generic, TypeVar
 
 from scaling.core import plugins
@@ -33,41 +31,35 @@ Entry = TypeVar("Entry")
 
 
 class Registry(Generic[Entry]):
-    """The entries of type `entry`, one for each module of `folder`; messages call them `kind`.
+    """The project's `own` entries, or references to them; messages call an entry `kind`.
 
-    Each has a `name`, which is its module's with hyphens for underscores.
+    A plug-in (`core.plugins`) adds its constant `ENTRY`, if that is of the same type.
     """
 
-    def __init__(self, kind: str, folder: str, entry: type[Entry]) -> None:
-        self.kind, self._folder = kind, folder
+    def __init__(self, kind: str, entry: type[Entry], *own: Entry | Reference) -> None:
+        self.kind, self._own = kind, own
         self._type: Any = entry
 
     def names(self) -> list[str]:
-        return sorted([*(self._load(module).name for module in self._modules()), *self._plugins()])
+        return sorted(self._known())
 
     def find(self, name: str) -> Entry:
         """Return the entry called `name`; UserError lists the names if there is none."""
-        module, plugged = name.replace("-", "_"), self._plugins()
-        found = self._load(module) if module in self._modules() else None
-        if found and found.name == name:
-            return found
-        if name in plugged:
-            return plugged[name][1]
-        raise UserError(f"{name!r} is no {self.kind}; choose one of {', '.join(self.names())}")
+        known = self._known()
+        if name not in known:
+            raise UserError(f"{name!r} is no {self.kind}; choose one of {', '.join(sorted(known))}")
+        return known[name][0]
 
     def modules(self, name: str) -> list[str | Path]:
-        """Return an entry's module (dotted name or file) and the modules that it names."""
-        named = [v.module for v in vars(self.find(name)).values() if isinstance(v, Reference)]
-        own = self._plugins().get(name, (f"{self._folder}.{name.replace('-', '_')}",))[0]
-        return [own, *named]
+        """Return the modules that an entry refers to, after its plug-in's file if it has one."""
+        self.find(name)
+        entry, place = self._known()[name]
+        named = [value.module for value in vars(entry).values() if isinstance(value, Reference)]
+        return [*place, *named]
 
-    def _plugins(self) -> dict[str, tuple[Path, Any]]:
-        """Return the entries of plugin files by name, with the file."""
-        found = {path: getattr(plugins.load(path), "ENTRY", None) for path in plugins.files()}
-        return {e.name: (path, e) for path, e in found.items() if isinstance(e, self._type)}
-
-    def _modules(self) -> list[str]:
-        return [found.name for found in iter_modules(import_module(self._folder).__path__)]
-
-    def _load(self, module: str) -> Any:
-        return import_module(f"{self._folder}.{module}").ENTRY
+    def _known(self) -> dict[str, tuple[Entry, list[Path]]]:
+        """Return each entry by its name, with the file of the plug-in that it is from."""
+        files = {path: getattr(plugins.load(path), "ENTRY", None) for path in plugins.files()}
+        found = [(one, [path]) for path, one in files.items() if isinstance(one, self._type)]
+        own = [one.load() if isinstance(one, Reference) else one for one in self._own]
+        return {one.name: (one, place) for one, place in [*found, *((one, []) for one in own)]}

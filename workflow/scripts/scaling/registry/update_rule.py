@@ -2,15 +2,11 @@
 
 import math
 from collections.abc import Callable
-from typing import Annotated, Literal
+from typing import Literal
 
-from annotated_types import Ge, Lt
 from pydantic import ConfigDict
 
-from scaling.core.section import Section
-
-NotNegative = Annotated[float, Ge(0)]
-Fraction = Annotated[float, Ge(0), Lt(1)]
+from scaling.core.section import Fraction, NotNegative, Section
 
 
 class UpdateRule(Section):

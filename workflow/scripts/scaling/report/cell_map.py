@@ -7,25 +7,22 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from scaling.claims.phrases import label
+from scaling.claims.q3_1 import PARTS
 from scaling.core import numbers as fmt
-from scaling.report import frames
-from scaling.report.frames import fastest
+from scaling.core.grid import CELL_KEYS
+from scaling.report.frames import fastest, shown_once
+from scaling.report.quantities import printed
+from scaling.report.table import figure, of_cell, place
 from scaling.tables.schema import rows_of
 
-PARTS = {
-    "utilization": "arithmetic at peak",
-    "slower_share": "slower kernels",
-    "idle_share": "GPU idle",
-    "communication_share": "exposed communication",
-    "loading_share": "waiting for data",
-    "unknown_share": "not known",
-}
-"""The parts of a bar in order, by the columns of their shares."""
+APART = "trained apart"
+"""The status of a cell that is recommended for its trainings, and is none of the grid."""
 
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric of the map; `colour` maps its value, or its logarithm, to a colour."""
+    """A metric of the map, the column that has it, and how its colour follows from it."""
 
     name: str
     label: str
@@ -48,47 +45,49 @@ METRICS = [
 
 def cell_id(row: Any) -> str:
     """Return the anchor of a cell: `cell-tuned-ddp-2-512`."""
-    return f"cell-{row.recipe}-{row.strategy}-{int(row.gpus)}-{int(row.batch_size)}"
+    return f"cell-{'-'.join(place(row).values())}"
 
 
 def map_rows(
     cells: pd.DataFrame, chosen: Any | None = None
-) -> list[tuple[str, list[dict[str, Any] | None]]]:
-    """Return the rows of the map: a configuration, with its cell at each batch size or None.
+) -> list[tuple[str, dict[int, dict[str, Any]]]]:
+    """Return the rows of the map: a configuration, with its cells by batch size.
 
-    A cell has its position, its marks, and for each metric a text and a rating. The `chosen` one
-    is marked as recommended.
+    A cell has its link, its marks, and for each metric a figure and a rating. The `chosen` one is
+    marked as recommended, and added if it is none of `cells`.
     """
-    marks = [("recommended", chosen), ("fastest", fastest(cells))]
-    shown = {
-        metric: _goodness(cells[metric.column], metric)
-        for metric in METRICS
-        if metric.column in cells
-    }
-    rows = []
-    alone = frames.shown_once(cells)
+    alone = shown_once(cells)
     shared = len(alone) < len(cells)
-    sizes = sorted(cells["batch_size"].unique())
+    marks = {"recommended": chosen, "fastest": fastest(alone)}
+    marked = {name: place(row) for name, row in marks.items() if row}
+    if chosen and place(chosen) not in map(place, rows_of(alone)):
+        added = {key: getattr(chosen, key) for key in CELL_KEYS} | {"status": APART}
+        alone = pd.concat([alone, pd.DataFrame([added])], ignore_index=True)
+    metrics = [metric for metric in METRICS if metric.column in alone]
+    ratings = {metric: _goodness(alone[metric.column], metric) for metric in metrics}
+    rows = []
     configurations: Any = alone.groupby(["recipe", "gpus", "strategy"], sort=True)
     for (recipe, gpus, strategy), own in configurations:
         found = {
-            row.batch_size: {
-                "id": cell_id(row),
-                "name": frames.label(row),
+            int(row.batch_size): {
+                "id": "trained-to-accuracy" if row.status == APART else cell_id(row),
+                "cell": of_cell(row),
+                "name": label(row),
                 "status": fmt.words(row.status),
                 "detail": _detail(row),
                 "values": {
-                    metric.name: (metric.write(value), goodness[row.Index])
-                    for metric, goodness in shown.items()
+                    metric.name: (figure(metric.write(value), row, metric.column, value), rating)
+                    for metric in metrics
                     if pd.notna(value := getattr(row, metric.column))
+                    for rating in [ratings[metric][row.Index]]
                 },
-                "marks": [name for name, cell in marks if cell and cell.Index == row.Index],
+                "marks": [name for name, of in marked.items() if of == place(row)],
             }
             for row in rows_of(own)
         }
         single = gpus == 1 and shared
         name = f"{recipe} · one GPU" if single else f"{recipe} · {strategy} · {fmt.gpus(gpus)}"
-        rows.append((name, [found.get(size) for size in sizes]))
+        rows.append((name, found))
     return rows
 
 
@@ -112,23 +111,26 @@ def _goodness(values: pd.Series, metric: Metric) -> pd.Series:
 
 
 def bars(cells: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return the parts of each timed cell's epoch in percent, in order.
+    """Return the parts of each timed cell's epoch, as figures of their widths in percent.
 
     `detail` has the epoch's range and the parts in words.
     """
     made = []
-    for row in rows_of(frames.shown_once(cells[cells["status"] == "ok"])):
-        parts = [round(100 * max(0.0, np.nan_to_num(getattr(row, part))), 2) for part in PARTS]
-        if pd.notna(row.utilization):
-            named = zip(parts, PARTS.values(), strict=True)
-            texts = [f"{fmt.percent(share / 100)} {name}" for share, name in named]
-            made.append(
-                {
-                    "id": cell_id(row),
-                    "name": frames.label(row),
-                    "parts": parts,
-                    "seconds": fmt.seconds(row.epoch_seconds),
-                    "detail": f"{_detail(row)}: {', '.join(texts)}",
-                }
-            )
+    timed = shown_once(cells[(cells["status"] == "ok") & cells["utilization"].notna()])
+    for row in rows_of(timed):
+        shares = {part: getattr(row, part) for part in PARTS}
+        widths = {part: round(max(0.0, np.nan_to_num(share)), 9) for part, share in shares.items()}
+        texts = [f"{fmt.percent(width)} {PARTS[part]}" for part, width in widths.items()]
+        made.append(
+            {
+                "id": cell_id(row),
+                "name": label(row),
+                "parts": [
+                    figure(f"{100 * widths[part]:.2f}", row, part, share)
+                    for part, share in shares.items()
+                ],
+                "seconds": printed(row, "epoch_seconds", fmt.seconds),
+                "detail": f"{_detail(row)}: {', '.join(texts)}",
+            }
+        )
     return made

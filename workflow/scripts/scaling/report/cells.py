@@ -8,11 +8,14 @@ from typing import Any
 
 import pandas as pd
 
+from scaling.claims.phrases import label
 from scaling.core import files
 from scaling.core import numbers as fmt
 from scaling.core.grid import Cell
 from scaling.report.cell_map import bars, cell_id
-from scaling.report.frames import label, shown_once
+from scaling.report.frames import shown_once
+from scaling.report.table import Figure
+from scaling.report.views import printed
 from scaling.tables.schema import StudyTables, rows_of
 
 COMPRESSED_FROM = {"text/csv": 50_000, "application/json": 10_000}
@@ -55,26 +58,33 @@ def pages(tables: StudyTables, cells: pd.DataFrame, runs: Path, logs: Path) -> l
     return made
 
 
-def _facts(row: Any, epochs: list[dict[str, Any]]) -> list[tuple[str, str]]:
+def _facts(row: Any, epochs: list[dict[str, Any]]) -> list[tuple[str, str | Figure]]:
     """Return facts on a cell; `warm-up` lists the epochs' seconds (slowest rank's)."""
     before: dict[int, float] = {}
     for epoch in epochs:
         if epoch["role"] == "warmup":
             before[epoch["epoch"]] = max(before.get(epoch["epoch"], 0.0), epoch["seconds"])
-    warmup = f"{', '.join(map(fmt.significant, before.values()))} s" if before else None
+    warmup = f"{', '.join(map(fmt.significant, before.values()))} s" if before else ""
     share = row.peak_memory_bytes / row.memory_capacity_bytes
     of_capacity = f" ({fmt.percent(share)})" if pd.notna(share) else ""
     known: dict[str, tuple[Any, Callable[[Any], str]]] = {
-        "epoch": (row.epoch_seconds, fmt.seconds),
-        "speedup": (row.speedup if row.gpus > 1 else None, fmt.times),
-        "test accuracy": (getattr(row, "test_accuracy", None), fmt.percent),
-        "memory": (row.peak_memory_bytes, lambda peak: f"{fmt.data(peak)}{of_capacity}"),
-        "Slurm job": (row.slurm_job_id or None, str),
-        "Slurm GPUs": (row.slurm_gpus or None, str),
-        "message": (row.message or None, str),
-        "warm-up": (warmup, str),
+        "epoch": ("epoch_seconds", fmt.seconds),
+        "speedup": ("speedup", fmt.times),
+        "test accuracy": ("test_accuracy", fmt.percent),
+        "memory": ("peak_memory_bytes", lambda peak: f"{fmt.data(peak)}{of_capacity}"),
     }
-    return [(name, write(value)) for name, (value, write) in known.items() if pd.notna(value)]
+    found: list[tuple[str, str | Figure]] = [
+        (name, printed(row, quantity, write))
+        for name, (quantity, write) in known.items()
+        if pd.notna(getattr(row, quantity, None)) and (name != "speedup" or row.gpus > 1)
+    ]
+    texts = {
+        "Slurm job": row.slurm_job_id,
+        "Slurm GPUs": row.slurm_gpus,
+        "message": row.message,
+        "warm-up": warmup,
+    }
+    return found + [(name, text) for name, text in texts.items() if text and pd.notna(text)]
 
 
 def _dots(epochs: list[dict[str, Any]]) -> dict[str, Any]:

@@ -8,15 +8,17 @@ from typing import Any
 
 import pandas as pd
 
+from scaling.claims.phrases import label
 from scaling.config import stored
-from scaling.config.parts import EMPTY, PARTS
+from scaling.config.keys import EMPTY
 from scaling.core import grid
 from scaling.core import numbers as fmt
 from scaling.core.errors import UserError
 from scaling.core.grid import CELL_KEYS
-from scaling.report.frames import label
+from scaling.core.numbers import significant, times
 from scaling.report.provenance import machine, run_facts
-from scaling.report.table import tables
+from scaling.report.quantities import PARTS, define, span, view
+from scaling.report.table import Column, tables
 from scaling.tables import comparison, schema
 from scaling.tables.runs import provenance, read_runs
 from scaling.tables.timing import TIMED, timing
@@ -24,6 +26,22 @@ from scaling.tables.timing import TIMED, timing
 STUDIES = Path("studies")
 FACTS_NOT_ON_CARDS = ["Training", "Recipe options", "Units"]
 """Facts that are shown only where they differ, and not on the cards."""
+
+
+def _configuration(row: Any) -> str:
+    return " · ".join(filter(None, [row.recipe, row.strategy]))
+
+
+define(
+    compared=Column("configuration", name="recipe", text=_configuration),
+    a_epoch_seconds=Column("A, s", significant, span("a_epoch_seconds")),
+    b_epoch_seconds=Column("B, s", significant, span("b_epoch_seconds")),
+    ratio=Column("A / B", times, span("ratio")),
+    judged=Column("B is", name="verdict"),
+    a=Column("A"),
+    b=Column("B"),
+)
+CELL = "compared gpus batch_size"
 
 
 @dataclass(frozen=True)
@@ -120,13 +138,33 @@ def cells(a: Side, b: Side) -> pd.DataFrame:
     return found
 
 
-def differences(a: Side, b: Side) -> pd.DataFrame:
+@view(
+    "compare", "Seconds per epoch of A and B", CELL, "a_epoch_seconds b_epoch_seconds ratio judged"
+)
+def matched(found: pd.DataFrame, *_: Side) -> pd.DataFrame:
+    return found[found["ratio"].notna()]
+
+
+@view("compare", "Cells with a time in one only", CELL, "a b")
+def alone_cells(found: pd.DataFrame, *_: Side) -> pd.DataFrame:
+    """Return the cells without a ratio, with the seconds of a side as text, or its status."""
+    alone = found[found["ratio"].isna()]
+    for side in ("a", "b"):
+        seconds, status = alone[f"{side}_epoch_seconds"], alone[f"{side}_status"]
+        alone = alone.assign(**{side: seconds.map(significant).where(seconds.notna(), status)})
+    return alone
+
+
+@view("compare", "Machine, versions and keys of the configuration", "what", "a b")
+def configuration(_: pd.DataFrame, a: Side, b: Side) -> pd.DataFrame:
     """Return what differs: facts that both have, then configuration keys of either.
 
     Keys of other parts than scaling, which no time of a cell depends on, are last.
     """
     both = {what: (a.facts[what], b.facts[what]) for what in a.facts if what in b.facts}
-    apart = {section for part in PARTS if part != "scaling" for section in EMPTY[part]}
+    apart = {
+        section for part in keys_of.PARTS if part != "scaling" for section in keys_of.EMPTY[part]
+    }
     keys = [*a.settings, *b.settings] if a.settings and b.settings else []
     for key in sorted(keys, key=lambda key: key.partition(".")[0] in apart):
         both[key] = (a.settings.get(key, "not set"), b.settings.get(key, "not set"))
@@ -136,18 +174,17 @@ def differences(a: Side, b: Side) -> pd.DataFrame:
 
 def values(a: Side, b: Side, found: pd.DataFrame) -> dict[str, Any]:
     """Return the values that the page's template uses. Bars range over ratios from 0 to 2."""
-    matched, alone = found[found["ratio"].notna()], found[found["ratio"].isna()]
-    frames = {"matched": matched, "alone": alone, "differences": differences(a, b)}
-    ends = (matched[end].fillna(matched["ratio"]) for end in ("ratio_min", "ratio_max"))
+    alike, alone = matched.rows(found), alone_cells.rows(found)
+    ends = (alike[end].fillna(alike["ratio"]) for end in ("ratio_min", "ratio_max"))
     low, high = (50 * end.clip(upper=1.98) for end in ends)
     sizes = [re.findall(r"[\d,]+(?= parameters)", side.facts.get("Model", "")) for side in (a, b)]
-    images = (matched["a_samples"] != matched["b_samples"]).any()
+    images = (alike["a_samples"] != alike["b_samples"]).any()
     return {
         "sides": [("A, baseline", a), ("B, contender", b)],
         "summary": summary(found),
         "alone": alone["verdict"].value_counts(sort=False).to_dict(),
-        "tables": {table.name: table for table in tables("compare", frames.__getitem__)},
-        "bars": list(zip(low, high - low, matched["verdict"], strict=True)),
+        "tables": {table.name: table for table in tables(PARTS["compare"], found, a, b)},
+        "bars": list(zip(low, high - low, alike["verdict"], strict=True)),
         "unlike": bool(images) or (all(sizes) and sizes[0] != sizes[1]),
     }
 

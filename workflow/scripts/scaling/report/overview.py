@@ -5,11 +5,15 @@ from typing import Any
 
 import pandas as pd
 
+from scaling.claims.phrases import label
+from scaling.claims.q2 import by_efficiency
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
 from scaling.report import frames
-from scaling.report.frames import fastest, learned
-from scaling.tables.schema import StudyTables, by_configuration, rows_of
+from scaling.report.frames import fastest, learned, shown_once
+from scaling.report.table import Figure, Text, figure, of_cell, place
+from scaling.report.views import printed
+from scaling.tables.schema import StudyTables, rows_of
 
 LIMITS = {
     "loading_share": (
@@ -27,6 +31,7 @@ LARGER_HELP = {"communication_share", "slower_share", "idle_share"}
 """Those that larger batches reduce."""
 CAPPED = 0.9
 """The share of the time at its power limit from which a GPU is limited by power."""
+RECOMMENDED = "Run this"
 
 
 @dataclass(frozen=True)
@@ -34,52 +39,58 @@ class Card:
     """A card at the top of the page."""
 
     title: str
-    headline: str
+    headline: str | Text | Figure
     unit: str
-    text: str
+    text: str | Text
 
 
 def recommended(tables: StudyTables, cells: pd.DataFrame) -> Any | None:
-    """Return the cell that the first card recommends; None if it recommends none of the map.
+    """Return the row of the cell that the first card recommends, or None.
 
-    It is the cell of the shortest trainings to an accuracy that all seeds reached, or else the
-    fastest whose mean accuracy over several seeds is within `frames.LEARNS` of its reference.
+    It is the cell of the shortest trainings to an accuracy that all seeds reached, which may be
+    none of `cells`, or else the fastest whose mean accuracy over several seeds is within
+    `frames.LEARNS` of its reference, or else that of one seed.
     """
-    trained = _trained_soonest(tables)
-    if trained is None:
-        return _fastest_that_learned(cells, seeds=2)
-    there = (cells[list(CELL_KEYS)] == [getattr(trained, key) for key in CELL_KEYS]).all(axis=1)
-    return next(cells[there].itertuples(), None)
+    trained = tables.trained_to_accuracy
+    there = trained[(trained["reached"] == trained["seeds"]) & (trained["seeds"] > 1)]
+    soonest = next(there.sort_values("training_seconds").itertuples(), None)
+    return soonest or _fastest_that_learned(cells)
 
 
-def _fastest_that_learned(cells: pd.DataFrame, seeds: int) -> Any | None:
+def _fastest_that_learned(cells: pd.DataFrame) -> Any | None:
     if "reference" not in cells:
         return None
-    return fastest(cells[learned(cells) & (cells["test_accuracy_count"] >= seeds)])
+    good = shown_once(cells[learned(cells)])
+    return fastest(good[good["test_accuracy_count"] > 1]) or fastest(
+        good[good["test_accuracy_count"] > 0]
+    )
 
 
 def cards(tables: StudyTables, cells: pd.DataFrame) -> list[Card]:
     """Return the four cards; none for a study without a timed cell."""
-    if fastest(cells) is None:
+    quickest = fastest(shown_once(cells))
+    if quickest is None:
         return []
-    trained = _trained_soonest(tables)
-    chosen = recommended(tables, cells) or _fastest_that_learned(cells, seeds=1)
-    first = _run_this(chosen, cells) if trained is None else _soonest(trained, tables, cells)
+    chosen = recommended(tables, cells)
+    known = [row for row in rows_of(cells) if chosen and place(row) == place(chosen)]
+    limited = known[0] if known else _fastest_that_learned(cells) or quickest
     return [
-        first,
+        _soonest(chosen, tables, apart=not known)
+        if hasattr(chosen, "training_seconds")
+        else _run_this(chosen, quickest, cells),
         _scaling(cells),
-        _the_limit(chosen or fastest(cells), cells),
+        _the_limit(limited, cells),
         _trust(tables, cells),
     ]
 
 
 def headline(tables: StudyTables, cells: pd.DataFrame) -> str:
     """Return the cards and what could not be measured, one per line, in ASCII for terminals."""
-    lines = [
-        f"{card.title}: {card.headline} {card.unit}".rstrip()
-        + f", {card.text[0].lower()}{card.text[1:].partition('. ')[0]}"
-        for card in cards(tables, cells)
-    ]
+    lines = []
+    for card in cards(tables, cells):
+        first = str(card.text).partition(". ")[0]
+        lines.append(f"{card.title}: {card.headline} {card.unit}".rstrip())
+        lines[-1] += f", {first[0].lower()}{first[1:]}"
     failed = cells["status"][cells["status"] != "ok"].value_counts()
     counts = ", ".join(f"{count} {fmt.words(status)}" for status, count in failed.items())
     lines.append(f"Not measured: {counts or 'none'} of {fmt.plural(len(cells), 'cell')}")
@@ -103,73 +114,78 @@ def seeds(count: float) -> str:
     return "one seed" if count == 1 else fmt.plural(count, "seed")
 
 
-def _trained_soonest(tables: StudyTables) -> Any | None:
-    """Return the row with the shortest trainings to an accuracy that all seeds reached."""
-    trained = tables.trained_to_accuracy
-    there = trained[(trained["reached"] == trained["seeds"]) & (trained["seeds"] > 1)]
-    return next(there.sort_values("training_seconds").itertuples(), None)
+def _named(row: Any) -> Figure:
+    return Figure(label(row), of_cell(row))
 
 
-def _soonest(best: Any, tables: StudyTables, cells: pd.DataFrame) -> Card:
-    text = f"{fmt.percent(best.target_accuracy)} test accuracy soonest: "
-    text += f"{fmt.span(best.training_seconds_min, best.training_seconds_max)} s of training "
-    text += f"in {fmt.plural(best.epochs, 'epoch')}, {seeds(best.seeds)}"
+def _soonest(best: Any, tables: StudyTables, apart: bool) -> Card:
+    low, high = (
+        printed(best, f"training_seconds_{end}", fmt.significant) for end in ("min", "max")
+    )
+    epochs = printed(best, "trained_epochs", lambda count: fmt.plural(count, "epoch"))
+    said: list[str | Figure] = [printed(best, "target_accuracy", fmt.percent)]
+    said += [" test accuracy soonest: ", low, "–", high, " s of training in ", epochs]
+    said += [f", {seeds(best.seeds)}"]
     if pd.notna(best.speedup):
         fewest = tables.trained_to_accuracy["gpus"].min()
-        text += f"; {fmt.times(best.speedup)} as fast as {fmt.gpus(fewest)}"
-        text += f" (95 %: {fmt.span(best.speedup_low, best.speedup_high)})"
-    apart = (
-        "" if recommended(tables, cells) else " A training of its own: the map has no such cell."
-    )
-    return Card("Run this", frames.label(best), "", f"{text}.{apart}")
+        said += ["; ", printed(best, "training_speedup"), f" as fast as {fmt.gpus(fewest)}"]
+        said += [f" (95 %: {fmt.span(best.speedup_low, best.speedup_high)})"]
+    said += [". A training of its own: no cell of the grid." if apart else "."]
+    return Card(RECOMMENDED, _named(best), "", Text(said))
 
 
-def _run_this(chosen: Any | None, cells: pd.DataFrame) -> Card:
-    quickest: Any = fastest(cells)
+def _run_this(chosen: Any | None, quickest: Any, cells: pd.DataFrame) -> Card:
+    an_epoch = printed(quickest, "epoch_seconds", fmt.seconds)
     if chosen is None:
         known = "reference" in cells and cells["test_accuracy"].notna().any()
-        text = f"{fmt.seconds(quickest.epoch_seconds)} an epoch. "
-        text += "No cell learned as its reference." if known else "No accuracy is known."
-        return Card("Fastest", frames.label(quickest), "", text)
+        why = "No cell learned as its reference." if known else "No accuracy is known."
+        return Card("Fastest", _named(quickest), "", Text([an_epoch, f" an epoch. {why}"]))
     several = chosen.test_accuracy_count > 1
-    title = "Run this" if several else "Fastest that learned, one seed"
-    text = f"{fmt.seconds(chosen.epoch_seconds)} an epoch: "
-    text += f"the fastest that learns ({fmt.percent(chosen.test_accuracy)}, "
-    text += f"{seeds(chosen.test_accuracy_count)})."
+    said: list[str | Figure] = [printed(chosen, "epoch_seconds", fmt.seconds)]
+    said += [" an epoch: the fastest that learns (", printed(chosen, "test_accuracy")]
+    said += [f", {seeds(chosen.test_accuracy_count)})." if several else ")."]
     if chosen.Index != quickest.Index:
-        text += f" Fastest of all: {frames.label(quickest)}, {fmt.seconds(quickest.epoch_seconds)}"
-        reached = quickest.test_accuracy
-        text += ", accuracy unknown." if pd.isna(reached) else f", but {fmt.percent(reached)}."
-    return Card(title, frames.label(chosen), "", text)
+        said += [" Fastest of all: ", _named(quickest), ", ", an_epoch]
+        if pd.isna(quickest.test_accuracy):
+            said += [", accuracy unknown."]
+        else:
+            said += [", but ", printed(quickest, "test_accuracy"), "."]
+    title = RECOMMENDED if several else "Fastest that learned, one seed"
+    return Card(title, _named(chosen), "", Text(said))
 
 
-def speedups(cells: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
-    """Return the cells on the most GPUs by configuration, the most efficient first."""
-    known = cells[(cells["gpus"] > 1) & cells["speedup"].notna()]
-    known = known[known["gpus"] == known["gpus"].max()]
-    named = [(f"{recipe}/{strategy}", rows) for recipe, strategy, rows in by_configuration(known)]
-    return sorted(named, key=lambda one: -one[1]["efficiency"].median())
+def _ends(cells: pd.DataFrame, quantity: str) -> tuple[Any, Any]:
+    """Return the cells with the least and the most of a quantity."""
+    ordered = list(rows_of(cells.sort_values(quantity)))
+    return ordered[0], ordered[-1]
 
 
-def times_span(values: pd.Series) -> str:
-    """Return `1.83–1.98×`."""
-    low, high = fmt.significant(values.min()), fmt.times(values.max())
-    return high if len(values) == 1 else f"{low}–{high}"
+def _speedup_span(cells: pd.DataFrame) -> Text:
+    """Return `1.83–1.98×`, figures of the two cells at the ends."""
+    low, high = _ends(cells, "speedup")
+    most = printed(high, "speedup", fmt.times)
+    if len(cells) == 1:
+        return Text([most])
+    return Text([printed(low, "speedup", fmt.significant), "–", most])
 
 
 def _scaling(cells: pd.DataFrame) -> Card:
-    found = speedups(cells)
+    found = by_efficiency(cells)
     if not found:
         return Card("Scaling", "not measured", "", "No cell on several GPUs has a speedup.")
     (name, best), *others = found
     gpus, speedup = int(best["gpus"].iloc[0]), best["speedup"]
     said = "Faster" if speedup.min() > 1 else "Slower" if speedup.max() < 1 else "Not always faster"
-    ends = map(fmt.percent, (best["efficiency"].min(), best["efficiency"].max()))
-    text = f"{name}: {' to '.join(dict.fromkeys(ends))} efficient."
+    low, high = (printed(row, "efficiency") for row in _ends(best, "efficiency"))
+    text: list[str | Figure] = [f"{name}: ", low]
+    if str(low) != str(high):
+        text += [" to ", high]
+    text += [" efficient."]
     if speedup.max() > gpus:
-        text += f" Above {gpus}× the GPUs alone cannot be the cause."
-    text += "".join(f" {other}: {times_span(rows['speedup'])}." for other, rows in others[:3])
-    return Card(f"{said} on {fmt.gpus(gpus)}", times_span(speedup), "", text)
+        text += [f" Above {gpus}× the GPUs alone cannot be the cause."]
+    for other, rows in others[:3]:
+        text += [f" {other}: ", *_speedup_span(rows), "."]
+    return Card(f"{said} on {fmt.gpus(gpus)}", _speedup_span(best), "", Text(text))
 
 
 def _the_limit(chosen: Any, cells: pd.DataFrame) -> Card:
@@ -179,21 +195,25 @@ def _the_limit(chosen: Any, cells: pd.DataFrame) -> Card:
         return Card("The limit is", "not measured", "", "No peak was measured.")
     name = max(known, key=lambda one: known[one])
     words, advice = LIMITS[name]
-    text = f"{fmt.percent(known[name])} of an epoch of {frames.label(chosen)}. {advice}"
+    text: list[str | Figure] = [
+        printed(chosen, name, fmt.percent),
+        " of an epoch of ",
+        _named(chosen),
+        f". {advice}",
+    ]
     if name in LARGER_HELP:
-        text += _larger_batches(chosen, cells)
-    if (capped := chosen.power_capped_share) >= CAPPED:
-        text = (
-            f"At its limit {fmt.percent(capped)} of the time. {words[0].upper()}{words[1:]}: {text}"
-        )
+        text += [_larger_batches(chosen, cells)]
+    capped = printed(chosen, "power_capped_share", fmt.percent)
+    if chosen.power_capped_share >= CAPPED:
+        text = ["At its limit ", capped, f" of the time. {words[0].upper()}{words[1:]}: ", *text]
         words = "power"
-    elif capped > 0.05:
-        text += f" At the power limit {fmt.percent(capped)} of the time."
-    for recipe, rows in cells[cells["status"] == "ok"].groupby("recipe", sort=False):
-        worst = rows["loading_share"].max()
-        if recipe != chosen.recipe and worst > 0.3:
-            text += f" {recipe}: waiting for data, up to {fmt.percent(worst)}."
-    return Card("The limit is", words, "", text)
+    elif chosen.power_capped_share > 0.05:
+        text += [" At the power limit ", capped, " of the time."]
+    waits = cells[(cells["recipe"] != chosen.recipe) & (cells["loading_share"] > 0.3)]
+    for recipe, rows in waits[waits["status"] == "ok"].groupby("recipe", sort=False):
+        _, worst = _ends(rows, "loading_share")
+        text += [f" {recipe}: waiting for data, up to ", printed(worst, "loading_share"), "."]
+    return Card("The limit is", words, "", Text(text))
 
 
 def _larger_batches(chosen: Any, cells: pd.DataFrame) -> str:
@@ -213,19 +233,22 @@ def _trust(tables: StudyTables, cells: pd.DataFrame) -> Card:
     if repeated.empty:
         return Card("Trust", "measured once", "", "No epoch was repeated, so noise is unknown.")
     width = repeated["epoch_seconds_max"] - repeated["epoch_seconds_min"]
-    spread = width / repeated["epoch_seconds"]
-    seeds, rerun = tables.provenance["seed"].nunique(), cells[cells["runs"] > 1]
+    repeated = repeated.assign(spread=width / repeated["epoch_seconds"])
+    count, rerun = tables.provenance["seed"].nunique(), cells[cells["runs"] > 1]
     apart = rerun["epoch_seconds_run_max"] / rerun["epoch_seconds_run_min"] - 1
-    between = f"Between runs {fmt.percent(apart.median())}. " if len(rerun) else ""
-    drifting = frames.shown_once(repeated[repeated["drift"].notna() & ~repeated["settled"]])
+    _, worst = _ends(repeated, "spread")
+    at_worst = figure(fmt.percent(worst.spread), worst, "epoch_spread", worst.spread)
+    text: list[str | Figure] = ["Worst cell ", at_worst]
+    text += [f". Between runs {fmt.percent(apart.median())}. " if len(rerun) else ". "]
+    text += ["Accuracies in the map: one seed." if count == 1 else f"{fmt.plural(count, 'seed')}."]
+    text += [f" Audit: {frames.audit_counts(tables.audit)}."]
+    drifting = shown_once(repeated[repeated["drift"].notna() & ~repeated["settled"]])
     drifting = drifting.sort_values("drift", key=abs, ascending=False)
     more = f" and {len(drifting) - 1} more" if len(drifting) > 1 else ""
-    text = (
-        f"Worst cell {fmt.percent(spread.max())}. {between}"
-        f"{'Accuracies in the map: one seed.' if seeds == 1 else fmt.plural(seeds, 'seed') + '.'} "
-        f"Audit: {frames.audit_counts(tables.audit)}."
-    )
     for row in rows_of(drifting.head(1)):
-        change = f"{100 * abs(row.drift):.0f} % {'slower' if row.drift > 0 else 'faster'}"
-        text += f" Still changing: {fmt.cell_name(row)} ended {change}{more}."
-    return Card("Trust", fmt.percent(spread.median()), "median spread of an epoch", text)
+        change = figure(f"{100 * abs(row.drift):.0f} %", row, "drift", row.drift)
+        text += [f" Still changing: {fmt.cell_name(row)} ended ", change]
+        text += [f" {'slower' if row.drift > 0 else 'faster'}{more}."]
+    spread = repeated["spread"].median()
+    median = figure(fmt.percent(spread), None, "median_epoch_spread", spread)
+    return Card("Trust", median, "median spread of an epoch", Text(text))

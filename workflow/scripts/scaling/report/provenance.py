@@ -79,6 +79,8 @@ def unfit(findings: pd.DataFrame) -> str:
 def dataset(study: StudyTables) -> str:
     """Return `CIFAR-10`, also for other files of its images, or the source's name."""
     source, origin = study.manifest["source"], study.manifest["origin"].lower()
+    if source == "own":
+        return "own data"
     name = "CIFAR-10" if "cifar10" in f"{source} {origin}" else str(source)
     side = study.manifest["image_shape"][0]
     return name if side == 32 else f"{name} at {side} × {side}"
@@ -109,6 +111,8 @@ def summary(study: StudyTables, replayed_from: str | None) -> str:
 def facts(study: StudyTables) -> list[tuple[str, str]]:
     """Return (name, value) pairs on dataset, model, training, machine and software."""
     manifest = study.manifest
+    if manifest["source"] == "own":
+        return run_facts(_recorded(study))
     data = (
         f"{manifest['source']} ({manifest['origin']}): {manifest['train_images']:,} training "
         f"and {manifest['test_images']:,} test images, {len(manifest['classes'])} classes"

@@ -7,15 +7,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from scaling.claims.claim import Claim
+import pandas as pd
+
+from scaling.claims.claim import SYMBOLS, Claim, Findings
 from scaling.core import numbers as fmt
 from scaling.core.errors import UserError
 from scaling.figures.registry import FIGURES
 from scaling.report import cell_map, frames, overview, page, provenance
 from scaling.report import cells as cell_pages
-from scaling.report.answers import ANSWERS
-from scaling.report.claims import VERDICTS, claim_table
 from scaling.report.table import tables
+from scaling.report.views import PARTS
 from scaling.tables import schema
 from scaling.tables.schema import StudyTables
 
@@ -64,33 +65,39 @@ APPENDIX = {
 """Parts below the questions, by the name of their tables: title and figure."""
 
 
-def answered(study: StudyTables, claims: Sequence[Claim]) -> list[dict[str, Any]]:
+def answered(study: StudyTables, cells: pd.DataFrame, findings: Findings) -> list[dict[str, Any]]:
     """Return every question with its answer, verdict counts, claims and tables.
 
     The answer is None if it was not measured.
     """
-    cells = frames.cells(study)
-    frame = partial(frames.frame, study)
     made = []
     for question in QUESTIONS:
-        own = [claim for claim in claims if claim.question.startswith(question.name)]
+        own = [claim for claim in findings.claims if claim.question.startswith(question.name)]
         counts = Counter(claim.verdict for claim in own)
-        answer = ANSWERS[question.name](study, cells)
+        answer = findings.answers.get(question.name)
         made.append(
             {
                 "question": question,
                 "answer": answer,
-                "counts": [(verdict, counts[verdict]) for verdict in VERDICTS if counts[verdict]],
-                "claims": claim_table(own) if own and answer else None,
-                "tables": tables(question.name, frame) if answer else [],
+                "counts": [(verdict, counts[verdict]) for verdict in SYMBOLS if counts[verdict]],
+                "claims": claim_table(own if answer else []),
+                "tables": tables(PARTS[question.name], study, cells) if answer else [],
             }
         )
     return made
 
 
+def claim_table(claims: Sequence[Claim]) -> tuple[list[str], list[list[Claim | None]]]:
+    """Return the configurations, and for each kind of claims its claim in each, or None."""
+    configurations = list(dict.fromkeys(claim.configuration for claim in claims))
+    found = {(claim.kind, claim.configuration): claim for claim in claims}
+    kinds = dict.fromkeys(claim.kind for claim in claims)
+    return configurations, [[found.get((kind, name)) for name in configurations] for kind in kinds]
+
+
 def renderer(
     study: StudyTables,
-    claims: list[Claim],
+    findings: Findings,
     figures: Mapping[str, Any],
     *,
     runs: Path,
@@ -101,7 +108,7 @@ def renderer(
 ) -> Callable[[Path], str]:
     """Return the function that fills a template with the study.
 
-    `claims` are the study's, `figures` SVG by name, `runs` the folder of run records, `data` the
+    `findings` are the study's, `figures` SVG by name, `runs` the folder of run records, `data` the
     CSV files to embed. A study with missing cells is refused unless `partial_report`; the page then
     names them, unless nothing was measured. The page also says if runs were `side_by_side`, and
     which stored study it was `replayed_from`. If only Part B is answered, the rest is left out.
@@ -116,8 +123,8 @@ def renderer(
             f"{missing[0]}; run them, or ask for a partial report with --partial"
         )
     cells = frames.cells(study)
-    frame = partial(frames.frame, study)
-    questions = answered(study, claims)
+    questions = answered(study, cells, findings)
+    mapped = cell_map.map_rows(cells, overview.recommended(study, cells)) if measured else []
     alone = [each["question"].name for each in questions if each["answer"]] == ["B"]
     return partial(
         page.render,
@@ -132,18 +139,19 @@ def renderer(
         replayed_from=replayed_from,
         cards=overview.cards(study, cells),
         metrics=cell_map.METRICS,
-        batch_sizes=sorted(cells["batch_size"].unique()),
-        map=cell_map.map_rows(cells, overview.recommended(study, cells)) if measured else [],
+        recommended=overview.RECOMMENDED,
+        batch_sizes=sorted({size for _, row in mapped for size in row}),
+        map=mapped,
         recipes=provenance.recipes(study),
         questions=questions,
         of_the_lab=provenance.of_the_lab(study),
-        verdicts=VERDICTS,
+        verdicts=SYMBOLS,
         bars=cell_map.bars(cells),
         parts=cell_map.PARTS.values(),
         appendix=[
-            (name, title, figure, found, ANSWERS[name](study, cells) if name in ANSWERS else "")
+            (name, title, figure, found)
             for name, (title, figure) in APPENDIX.items()
-            if not (alone and name == "limits") and (found := tables(name, frame))
+            if not (alone and name == "limits") and (found := tables(PARTS[name], study, cells))
         ],
         topology=study.topology,
         cells=cell_pages.pages(study, cells, runs, Path(replayed_from or "", "logs"))

@@ -1,36 +1,129 @@
-"""Tables of the report, built from a study's tables as report/tables.yaml describes."""
+"""Tables of a page, made by views of frames, and how every figure of a page is printed."""
 
-import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, cached_property
-from itertools import chain, groupby
+from functools import cached_property
+from itertools import chain, groupby, takewhile
+from numbers import Real
 from operator import itemgetter
-from pathlib import Path
 from typing import Any
 
-import jinja2
 import pandas as pd
-import yaml
-from jinja2 import meta
+from markupsafe import Markup
 
 from scaling.core import numbers as fmt
+from scaling.core.errors import printable
+from scaling.core.grid import CELL_KEYS
+from scaling.tables.schema import rows_of
 
-SPECS = Path(__file__).parents[4] / "report/tables.yaml"
 EMPTY = "–"
 LONG_TEXT_CHARS = 24
 """Number of characters above which a cell counts as text."""
+OfRow = Callable[[Any], Any]
 
 
 @dataclass(frozen=True)
-class TableCell:
-    """A cell: its text, a smaller second line, qualifying labels, and a link."""
+class Figure:
+    """A printed value: its text, and the attributes that say what it is of.
+
+    A template prints it as an element with these attributes; as a string it is its text.
+    """
 
     text: str
+    attributes: Markup = field(default_factory=Markup)
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __html__(self) -> Markup:
+        return Markup("<span{}>{}</span>").format(self.attributes, printable(self.text))
+
+
+class Text(tuple[str | Figure, ...]):
+    """Words and figures, which a template prints one after another; as a string plain."""
+
+    def __str__(self) -> str:
+        return "".join(map(str, self))
+
+    def __html__(self) -> Markup:
+        return Markup().join(printable(one) if isinstance(one, str) else one for one in self)
+
+
+@dataclass(frozen=True)
+class TableCell(Figure):
+    """A cell of a table: a figure or a text, with a smaller second line, labels, and a link."""
+
     detail: str = ""
     flags: tuple[str, ...] = ()
     link: str = ""
+
+
+def figure(text: str, row: Any, quantity: str, value: Any) -> Figure:
+    """Return `value` of a row, printed as `text`, with attributes that say what it is of.
+
+    They are `data-cell`, such as tuned/ddp/2/512 and empty for the whole study, `data-quantity` and
+    `data-value`; a value that is not a number has none.
+    """
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return Figure(text)
+    said = Markup('{} data-quantity="{}" data-value="{:.9g}"')
+    return Figure(text, said.format(of_cell(row), quantity, float(value)))
+
+
+def of_cell(row: Any) -> Markup:
+    """Return the attribute `data-cell`."""
+    return Markup(' data-cell="{}"').format(printable("/".join(place(row).values())))
+
+
+def place(row: Any) -> dict[str, str]:
+    """Return the recipe, strategy, GPUs and batch size of a row, up to the first it lacks."""
+    known = takewhile(lambda key: hasattr(row, key), CELL_KEYS)
+    values = {key: getattr(row, key) for key in known}
+    return {key: value if key in CELL_KEYS[:2] else f"{value:g}" for key, value in values.items()}
+
+
+@dataclass(frozen=True)
+class Column:
+    """How a row becomes a cell: its column `name` as `write` says or, from all of the row, `text`.
+
+    `value` returns what is no column of the row. `quantity` is the figure's name on the page, where
+    that is not `name`.
+    `detail` returns the second line; a flag is shown if its function holds. With `apart` the text
+    tells rows apart, as keys do.
+    """
+
+    head: str
+    write: Callable[[Any], str] = str
+    detail: OfRow | None = None
+    name: str = ""
+    quantity: str = ""
+    value: OfRow | None = None
+    text: OfRow | None = None
+    flags: Mapping[str, OfRow] = field(default_factory=dict)
+    apart: bool = False
+    link: OfRow | None = None
+
+    def figure(self, row: Any, qualifier: str = "") -> Figure | None:
+        """Return the figure of `row`, None for an empty one.
+
+        `qualifier` tells figures of one quantity and cell apart, as techniques.
+        """
+        value = self.value(row) if self.value else getattr(row, self.name)
+        if value is None or value == "" or pd.isna(value):
+            return None
+        text = self.text(row) if self.text else self.write(value)
+        return figure(text, row, (self.quantity or self.name) + qualifier, value) if text else None
+
+    def cell(self, row: Any, qualifier: str = "") -> TableCell:
+        """Return the cell of `row`: without a value, its status or a dash."""
+        shown = self.figure(row, qualifier)
+        if not shown:
+            state = getattr(row, "status", "ok") or "ok"
+            return TableCell(EMPTY if state == "ok" else fmt.words(state))
+        flags = tuple(label for label, holds in self.flags.items() if holds(row))
+        detail, link = (of(row) if of else "" for of in (self.detail, self.link))
+        return TableCell(shown.text, shown.attributes, detail, flags, link)
 
 
 @dataclass(frozen=True)
@@ -50,12 +143,8 @@ class Table:
     @cached_property
     def texts(self) -> set[int]:
         """The indexes of columns that contain words."""
-        return {
-            index
-            for row in self.rows
-            for index, cell in enumerate(row)
-            if len(cell.text) > LONG_TEXT_CHARS
-        }
+        cells = (pair for row in self.rows for pair in enumerate(row))
+        return {index for index, cell in cells if len(cell.text) > LONG_TEXT_CHARS}
 
     @property
     def groups(self) -> list[tuple[str, int]]:
@@ -65,147 +154,74 @@ class Table:
 
 
 @dataclass(frozen=True)
-class ColumnSpec:
-    """How a row becomes a cell: Jinja expressions over the row's columns.
+class View:
+    """A table of a page: the frame that `rows` returns, shown by its `keys` and other columns.
 
-    `value` is the text, `detail` the second line, `link` the column of an address; a flag is shown
-    if its expression is true.
-    """
-
-    value: str
-    detail: str = ""
-    flags: Mapping[str, str] = field(default_factory=dict)
-    link: str = ""
-
-    def cell(self, row: Mapping[str, Any]) -> TableCell:
-        """Return the cell of `row`: without a value, its status or a dash."""
-        value = evaluate(self.value, row)
-        if value in (None, ""):
-            state = row.get("status", "ok")
-            return TableCell(EMPTY if state in ("ok", None) else fmt.words(state))
-        detail = evaluate(self.detail, row) if self.detail else None
-        flags = tuple(label for label, holds in self.flags.items() if evaluate(holds, row))
-        return TableCell(str(value), str(detail or ""), flags, row.get(self.link, ""))
-
-
-@dataclass(frozen=True)
-class TableSpec:
-    """A table of the report.
-
-    `rows` names a table of the study or a frame of `scaling.report.frames`; `where` (a pandas
-    query) filters it. `keys` head a row. With `across`, a column of the data, each of its values
-    has a group of `columns`, headed by the expression `heading`, and rows with equal `keys` are
-    merged. `note` is an expression whose texts are shown below the table, with their cells.
+    Missing texts of the frame count as "". With `across`, a column of the frame, each of its values
+    has a group of `columns` below `heading`, and rows with equal keys are merged. `note` returns
+    texts for below the table, joined by "; ".
     """
 
     name: str
     title: str
-    rows: str
-    keys: dict[str, Any]
-    columns: dict[str, Any]
-    where: str = ""
+    rows: Callable[..., pd.DataFrame]
+    keys: Sequence[Column]
+    columns: Sequence[Column]
     across: str = ""
-    heading: str = ""
-    note: str = ""
+    heading: Callable[[Any], str] = str
+    note: OfRow | None = None
 
-    def make(self, frame: pd.DataFrame) -> Table | None:
-        """Return the table of `frame`; None if it has no rows to show."""
-        frame = frame.query(self.where) if self.where and len(frame) else frame
+    def make(self, *given: Any) -> Table | None:
+        """Return the table of what `rows` returns for `given`; None if it has no rows."""
+        frame = self.rows(*given)
         if frame.empty:
             return None
-        rows = list(_plain(frame))
-        keys, columns = _columns(self.keys), _columns(self.columns)
-        labels = [(head, "") for head in self.keys]
-        if self.across:
-            values = _distinct(row[self.across] for row in rows)
-            lines: dict[tuple[str, ...], list[list[TableCell]]] = {}
-            for row in rows:
-                head = [spec.cell(row) for spec in keys]
-                groups = lines.setdefault(
-                    tuple(cell.text for cell in head),
-                    [head, *([[TableCell(EMPTY)] * len(columns)] * len(values))],
-                )
-                groups[1 + values.index(row[self.across])] = _cells(columns, row)
-            body = [list(chain(*groups)) for groups in lines.values()]
-            for value in values:
-                heading = str(evaluate(self.heading or self.across, {self.across: value}))
-                labels += [(column or heading, heading * bool(column)) for column in self.columns]
-        else:
-            body = [[*(spec.cell(row) for spec in keys), *_cells(columns, row)] for row in rows]
-            labels += [(column, "") for column in self.columns]
+        texts = frame.select_dtypes(["object", "string"]).astype(object)
+        rows = list(rows_of(frame.assign(**texts.where(texts.notna(), ""))))
+        values = _distinct(getattr(row, self.across, "") for row in rows)
+        lines: dict[Any, list[list[TableCell]]] = {}
+        for row in rows:
+            head = [column.cell(row) for column in self.keys]
+            key = tuple(cell.text for cell in head) if self.across else len(lines)
+            gaps = [[TableCell(EMPTY)] * len(self.columns)] * len(values)
+            groups = lines.setdefault(key, [head, *gaps])
+            groups[1 + values.index(getattr(row, self.across, ""))] = self._cells(row, head)
+        body = [list(chain(*groups)) for groups in lines.values()]
+        labels = [(column.head, "") for column in self.keys]
+        for heading in map(self.heading, values):
+            labels += [(one.head or heading, heading * bool(one.head)) for one in self.columns]
         shown = [
             index
             for index in range(len(labels))
-            if index < len(keys) or any(line[index].text not in (EMPTY, "") for line in body)
+            if index < len(self.keys) or any(line[index].text not in (EMPTY, "") for line in body)
         ]
         return Table(
             self.name,
             self.title,
             [labels[index] for index in shown],
             [[line[index] for index in shown] for line in body],
-            len(keys),
+            len(self.keys),
             _notes(rows, self.note) if self.note else [],
         )
 
-
-@cache
-def specs(source: Path = SPECS) -> dict[str, list[TableSpec]]:
-    """Return the tables of each part of a page, in order, as `source` describes them."""
-    document = yaml.safe_load(source.read_text(encoding="utf-8"))
-    return {
-        part: [TableSpec(name, **spec) for name, spec in tables.items()]
-        for part, tables in document.items()
-    }
-
-
-def tables(part: str, frame: Callable[[str], pd.DataFrame], source: Path = SPECS) -> list[Table]:
-    """Return the non-empty tables of a part; `frame` returns a table of the study by name."""
-    made = (spec.make(frame(spec.rows)) for spec in specs(source)[part])
-    return [table for table in made if table is not None]
+    def _cells(self, row: Any, head: Sequence[TableCell]) -> list[TableCell]:
+        """Return the cells of a row; without values its status is shown once."""
+        known = place(row)
+        named = [*zip(self.keys, head, strict=True)]
+        named += [(column, column.cell(row)) for column in self.columns if column.apart]
+        apart = [f"{one.text} {one.detail}".strip() for of, one in named if of.name not in known]
+        if self.across and self.across not in known:
+            apart.append(str(getattr(row, self.across)))
+        qualifier = f" ({', '.join(apart)})" if apart else ""
+        cells = [column.cell(row, qualifier) for column in self.columns]
+        state = TableCell(fmt.words(getattr(row, "status", "")))
+        alone = cells[:1] == [state] and set(cells) <= {state}
+        return [state, *([TableCell("")] * (len(cells) - 1))] if alone else cells
 
 
-def evaluate(expression: str, row: Mapping[str, Any]) -> Any:
-    """Return the value of an expression over a row; None if it uses an empty column.
-
-    Raises jinja2.UndefinedError for an unknown column.
-    """
-
-    def span(name: str, factor: float = 1, write: str = "significant") -> str:
-        """Return `0.341–0.352`, from the columns `…_min` and `…_max`; "" if they are equal.
-
-        For times of several runs the range of their medians follows: `; 2 runs: 0.343–0.351`.
-        """
-        low, high = row[f"{name}_min"], row[f"{name}_max"]
-        if low is None or high is None or low == high:
-            return ""
-        said = "–".join(_ENVIRONMENT.filters[write](factor * end) for end in (low, high))
-        if f"{name}_run_min" in row and (row["runs"] or 0) > 1:
-            return f"{said}; {row['runs']:.0f} runs: {span(f'{name}_run', factor, write)}"
-        return said
-
-    def interval(low: str, high: str, factor: float = 1) -> str:
-        """Return `−1.2 to 0.3`, from two columns; "" if one is empty."""
-        ends = [row[low], row[high]]
-        return "" if None in ends else " to ".join(fmt.significant(factor * end) for end in ends)
-
-    names, compiled = _compiled(expression)
-    try:
-        value = compiled(**row, span=span, interval=interval, inf=math.inf)
-    except TypeError:
-        if all(row.get(name, "") is not None for name in names):
-            raise
-        return None
-    if isinstance(value, jinja2.Undefined):
-        str(value)
-    return value
-
-
-def _cells(columns: Sequence[ColumnSpec], row: Mapping[str, Any]) -> list[TableCell]:
-    """Return the cells of a row; without values its status is shown once."""
-    cells = [spec.cell(row) for spec in columns]
-    state = TableCell(fmt.words(row.get("status")))
-    alone = cells[:1] == [state] and set(cells) <= {state}
-    return [state, *([TableCell("")] * (len(cells) - 1))] if alone else cells
+def tables(views: Iterable[View], *given: Any) -> list[Table]:
+    """Return the tables of these views, without those that have no rows."""
+    return [table for view in views if (table := view.make(*given))]
 
 
 def _distinct(values: Iterable[Any]) -> list[Any]:
@@ -214,51 +230,12 @@ def _distinct(values: Iterable[Any]) -> list[Any]:
     return found if any(isinstance(value, str | bool) for value in found) else sorted(found)
 
 
-def _columns(specs: Mapping[str, Any]) -> list[ColumnSpec]:
-    return [
-        ColumnSpec(spec) if isinstance(spec, str) else ColumnSpec(**spec) for spec in specs.values()
-    ]
-
-
-def _plain(frame: pd.DataFrame) -> Iterable[dict[Any, Any]]:
-    """Return the rows as dictionaries, None for missing values."""
-    return frame.astype(object).where(frame.notna(), None).to_dict("records")
-
-
-def _notes(rows: Iterable[Mapping[str, Any]], note: str) -> list[str]:
+def _notes(rows: Iterable[Any], note: OfRow) -> list[str]:
     """Return the distinct texts of a note, each with its number of cells."""
     counts = Counter(
-        (part, "batch_size" in row)
-        for row in rows
-        for part in (evaluate(note, row) or "").split("; ")
-        if part
+        (part, hasattr(row, "batch_size")) for row in rows for part in note(row).split("; ") if part
     )
     return [
         f"{text} ({fmt.plural(count, 'cell')})" if of_cells else text
         for (text, of_cells), count in counts.items()
     ]
-
-
-def _unless_empty(write: Callable[..., str]) -> Callable[..., str | None]:
-    return lambda value, *options: None if value is None else write(value, *options)
-
-
-FILTERS: dict[str, Callable[..., str]] = fmt.FILTERS | {
-    "count": lambda value: f"{int(value):,}",
-    "fixed": lambda value, digits=2: f"{value:.{digits}f}".replace("-", "−"),
-    "gpus": fmt.gpus,
-    "int": lambda value: str(int(value)),
-    "plural": fmt.plural,
-    "points": lambda share: fmt.points(100 * share),
-    "rate": fmt.rate,
-    "share": lambda value: "< 0.001 %" if 0 < value < 1e-5 else f"{100 * value:.3g} %",
-}
-_ENVIRONMENT = jinja2.Environment(undefined=jinja2.StrictUndefined)
-_ENVIRONMENT.filters |= {name: _unless_empty(write) for name, write in FILTERS.items()}
-
-
-@cache
-def _compiled(expression: str) -> tuple[set[str], Callable[..., Any]]:
-    """Return the names in an expression, and the expression as a function of their values."""
-    names = meta.find_undeclared_variables(_ENVIRONMENT.parse(f"{{{{ {expression} }}}}"))
-    return names, _ENVIRONMENT.compile_expression(expression, undefined_to_none=False)

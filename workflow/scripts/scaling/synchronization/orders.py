@@ -1,7 +1,7 @@
 """The order in which ranks see the images, as PyTorch's samplers draw it."""
 
 import hashlib
-from collections.abc import Iterable, Sequence, Sized
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,27 +14,26 @@ Order = NDArray[np.int64]
 
 
 def distributed(
-    images: Sized, ranks: int, seed: int, epochs: int, set_epoch: bool
+    images: int, ranks: int, seed: int, epochs: int, set_epoch: bool
 ) -> list[dict[str, Any]]:
     """Describe each epoch of DistributedSamplers, constructed as in recipe plain."""
     samplers: list[DistributedSampler] = [
-        DistributedSampler(images, ranks, rank, shuffle=True, seed=seed)  # type: ignore[arg-type]
+        DistributedSampler(range(images), ranks, rank, shuffle=True, seed=seed)  # type: ignore[arg-type]
         for rank in range(ranks)
     ]
     rows = []
     for epoch in range(epochs):
         for sampler in samplers:
             sampler.set_epoch(epoch if set_epoch else 0)
-        rows += describe([drawn(sampler) for sampler in samplers], len(images), epoch)
+        rows += describe([drawn(sampler) for sampler in samplers], images, epoch)
     return rows
 
 
-def random(images: Sized, seed: int, epochs: int) -> list[dict[str, Any]]:
+def random(images: int, seed: int, epochs: int) -> list[dict[str, Any]]:
     """Describe each epoch of a RandomSampler, which DataParallel uses, without set_epoch."""
     torch.manual_seed(seed)
-    sampler = RandomSampler(images)
-    epoch_rows = [describe([drawn(sampler)], len(images), epoch) for epoch in range(epochs)]
-    return [row for rows in epoch_rows for row in rows]
+    sampler = RandomSampler(range(images))
+    return [row for epoch in range(epochs) for row in describe([drawn(sampler)], images, epoch)]
 
 
 def drawn(sampler: Iterable[int]) -> Order:
@@ -52,19 +51,18 @@ def describe(orders: Sequence[Order], images: int, epoch: int) -> list[dict[str,
     """
     sets = [set(order.tolist()) for order in orders]
     seen = set().union(*sets)
-    rows = []
-    for rank, order in enumerate(orders):
-        shared = [len(sets[rank] & other) for index, other in enumerate(sets) if index != rank]
-        positions = np.ascontiguousarray(order, dtype="<i8").tobytes()
-        rows.append(
-            {
-                "epoch": epoch,
-                "rank": rank,
-                "samples": len(order),
-                "order_sha256": hashlib.sha256(positions).hexdigest(),
-                "overlap": max(shared, default=None),
-                "unseen": images - len(seen),
-                "repeated": sum(map(len, orders)) - len(seen),
-            }
-        )
-    return rows
+    return [
+        {
+            "epoch": epoch,
+            "rank": rank,
+            "samples": len(order),
+            "order_sha256": hashlib.sha256(order.astype("<i8").tobytes()).hexdigest(),
+            "overlap": max(
+                (len(sets[rank] & other) for index, other in enumerate(sets) if index != rank),
+                default=None,
+            ),
+            "unseen": images - len(seen),
+            "repeated": sum(map(len, orders)) - len(seen),
+        }
+        for rank, order in enumerate(orders)
+    ]

@@ -15,14 +15,21 @@ Buffers = Literal["broadcast", "local", "sync_batch_norm"]
 """How batch norm's running statistics are kept: broadcast from rank 0 before each forward pass
 (DistributedDataParallel's default), separate on each rank, or computed over the batches of all
 ranks (torch.nn.SyncBatchNorm)."""
+WITHOUT_MESSAGES = ("compile", "cuda_graph", "fused_norms")
+"""Switches of recipe tuned that change no message, and are off here."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Training:
-    """A training with recipe `plain`; without `set_epoch` the sampler stays at epoch 0."""
+    """What is trained: with recipe `plain` and DDP, unless said otherwise.
 
-    buffers: Buffers
-    set_epoch: bool
+    Without `set_epoch` the sampler stays at epoch 0.
+    """
+
+    recipe: Literal["plain", "tuned"] = "plain"
+    strategy: str = "ddp"
+    buffers: Buffers = "broadcast"
+    set_epoch: bool = True
     seed: int
 
 
@@ -70,27 +77,52 @@ class Plan(DataOptions, TrainingOptions):
         kinds: list[Buffers] = ["broadcast", "local", "sync_batch_norm"]
         return kinds if on_gpu else kinds[:2]
 
+    def training(self, **chosen: Any) -> Training:
+        """Return a training from the first seed."""
+        return Training(seed=self.seeds[0], **chosen)
+
     @property
     def trainings(self) -> list[Training]:
         """Return trainings with and without `set_epoch` per seed, and one per buffer mode."""
         orders = [
-            Training("broadcast", set_epoch, seed)
+            Training(set_epoch=set_epoch, seed=seed)
             for seed in self.seeds
             for set_epoch in (True, False)
         ]
-        return [*orders, *(Training(kind, True, self.seeds[0]) for kind in self.kinds[1:])]
+        return [*orders, *(self.training(buffers=kind) for kind in self.kinds[1:])]
 
-    def spec_of(self, recipe: str, strategy: str, seed: int) -> RunSpec:
+    @property
+    def modes(self) -> dict[str, Training]:
+        """Return the modes of parallel training, by name, whose messages ranks record here."""
+        modes: dict[str, dict[str, Any]] = {
+            "ddp": {},
+            "ddp, buffers local": {"buffers": "local"},
+            "ddp, SyncBatchNorm": {"buffers": "sync_batch_norm"},
+            "fsdp": {"strategy": "fsdp"},
+            "zero1": {"strategy": "zero1"},
+            # Last, as recipe tuned sets precision and algorithms for the whole process.
+            "tuned": {"recipe": "tuned"},
+        }
+        if not self.tuned_options:
+            del modes["tuned"]
+        found = {name: self.training(**chosen) for name, chosen in modes.items()}
+        return {name: mode for name, mode in found.items() if mode.buffers in self.kinds}
+
+    def spec_of(self, training: Training) -> RunSpec:
         """Return the parameters of a training, or of one step, on the plan's number of GPUs."""
-        own = {"loader_workers": self.loader_workers}
+        tuned = training.recipe == "tuned"
+        options = {**(self.tuned_options or {}), **dict.fromkeys(WITHOUT_MESSAGES, False)}
         return RunSpec(
-            cell=Cell(recipe, strategy, self.gpus, self.batch_size, seed),
+            cell=Cell(
+                *(training.recipe, training.strategy, self.gpus),
+                *(self.batch_size, training.seed),
+            ),
             device=environment.resolve_device(self.device),
             warmup_epochs=1,
             measured_epochs=self.epochs - 1,
             instrumented_iterations=0,
-            engine="resident" if recipe == "tuned" else "eager",
-            recipe_options=self.tuned_options or {} if recipe == "tuned" else own,
+            engine="resident" if tuned else "eager",
+            recipe_options=options if tuned else {"loader_workers": self.loader_workers},
             cpu_threads=self.cpu_threads,
             time_limit_seconds=self.time_limit_seconds,
             collective_timeout_seconds=self.collective_timeout_seconds,

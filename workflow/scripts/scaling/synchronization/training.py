@@ -1,4 +1,4 @@
-"""Train with recipe `plain`, and compare the results of ranks and of strategies."""
+"""Train on several ranks, and compare the results of ranks and of strategies."""
 
 import sys
 from collections.abc import Sequence
@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from scaling.launch.ranks import Rank
-from scaling.launch.run_spec import RunSpec
 from scaling.models.build import build
 from scaling.synchronization import orders
-from scaling.synchronization.plan import Buffers, Plan, Training
+from scaling.synchronization.plan import Plan, Training
 from scaling.training import evaluation
 from scaling.training.eager import Eager
+from scaling.training.resident import Resident
 from scaling.training.trainer import TrainingData, finite
 
 ROUNDS = 5
@@ -31,40 +31,52 @@ Statistics = dict[str, NDArray[np.float64]]
 """`mean` and `variance` of all channels of one rank's batch norms."""
 
 
-def run(spec: RunSpec, training: Training, rank: Rank, dataset: TrainingData) -> dict[str, Any]:
-    """Train the epochs of `spec` and return a comparison of the ranks, equal on every rank.
+def trainer_of(
+    plan: Plan, training: Training, rank: Rank, dataset: TrainingData
+) -> tuple[nn.Module, Eager | Resident]:
+    """Return the study's model with its seed's initial weights, and its trainer."""
+    spec = plan.spec_of(training)
+    torch.manual_seed(training.seed)
+    model = build(spec, len(dataset.data.classes)).to(rank.device)
+    if training.buffers == "sync_batch_norm":
+        model = nn.SyncBatchNorm.convert_sync_batchnorm(model)
+    trainer = (Resident if training.recipe == "tuned" else Eager)(spec, rank, model, dataset)
+    if training.buffers == "local":
+        # DistributedDataParallel reads this before each forward pass. The argument's name,
+        # broadcast_buffers or forward_sync_buffers, depends on PyTorch's version.
+        trainer.model.broadcast_buffers = False  # type: ignore[assignment]
+    return model, trainer
 
-    Returns the training's options; `epochs`, a row per epoch and rank (an EpochResult); `orders`,
-    the rows of `orders.describe` for what its samplers drew; `ranks`, for each rank `test_loss` and
-    `test_accuracy` of its model, and the SHA-256 of its parameters and of its buffers; and the
-    `drift` of their running statistics. Without `set_epoch` the sampler is set to epoch 0 in each
-    epoch, which is its initial state.
+
+def run(plan: Plan, training: Training, rank: Rank, dataset: TrainingData) -> dict[str, Any]:
+    """Train with recipe `plain` and return a comparison of the ranks, equal on every rank.
+
+    `epochs` has a row per epoch and rank (an EpochResult), `orders` the rows of `orders.describe`
+    for what its samplers drew, `ranks` the quality of each rank's model and the SHA-256 of its
+    parameters and of its buffers, and `drift` is that of their running statistics.
     """
-    model, trainer = plain(spec, rank, dataset, training.buffers)
-    epochs, drawn = [], []
-    for epoch in range(spec.epochs):
+    model, trainer = trainer_of(plan, training, rank, dataset)
+    assert isinstance(trainer, Eager)
+    images, epochs, drawn = len(dataset.data.train_labels), [], []
+    for epoch in range(plan.epochs):
         result = trainer.run_epoch(epoch if training.set_epoch else 0)
-        epochs.append({"epoch": epoch, "rank": rank.index, **asdict(result)})
-        drawn.append(orders.drawn(trainer.sampler))
+        epochs += rank.gather({"epoch": epoch, "rank": rank.index, **asdict(result)})
+        drawn += orders.describe(rank.gather(orders.drawn(trainer.sampler)), images, epoch)
     own = {
         "rank": rank.index,
         **evaluation.evaluate(model, dataset, rank.device),
         "parameters_sha256": evaluation.sha256(model.parameters()),
         "buffers_sha256": evaluation.sha256(model.buffers()),
     }
-    found = rank.gather((epochs, drawn, own, running_statistics(model)))
-    epoch_rows, drawn_by_all, ranks, statistics = zip(*found, strict=True)
-    images = len(dataset.data.train_labels)
+    apart = drift(rank.gather(running_statistics(model)))
     return {
-        **asdict(training),
-        "epochs": [row for rows in zip(*epoch_rows, strict=True) for row in rows],
-        "orders": [
-            row
-            for epoch, of_ranks in enumerate(zip(*drawn_by_all, strict=True))
-            for row in orders.describe(of_ranks, images, epoch)
-        ],
-        "ranks": list(ranks),
-        "drift": {name: finite(value) for name, value in drift(statistics).items()},
+        "buffers": training.buffers,
+        "set_epoch": training.set_epoch,
+        "seed": training.seed,
+        "epochs": epochs,
+        "orders": drawn,
+        "ranks": rank.gather(own),
+        "drift": {name: finite(value) for name, value in apart.items()},
     }
 
 
@@ -75,10 +87,10 @@ def epoch_seconds(plan: Plan, rank: Rank, dataset: TrainingData) -> list[dict[st
     `plain` and its `iterations`, on in-memory batches. Each mode trains a separate model. Modes
     alternate, in reverse order every other round, after a warm-up round that has no rows.
     """
-    spec = plan.spec_of("plain", "ddp", plan.seeds[0])
-    epochs = {
-        kind: plain(spec, rank, dataset, kind)[1].in_memory(sys.maxsize) for kind in plan.kinds
-    }
+    epochs = {}
+    for kind in plan.kinds:
+        _, trainer = trainer_of(plan, plan.training(buffers=kind), rank, dataset)
+        epochs[kind] = trainer.in_memory(sys.maxsize)
     own = []
     for turn in range(1 + ROUNDS):
         for kind in plan.kinds if turn % 2 else reversed(plan.kinds):
@@ -88,25 +100,28 @@ def epoch_seconds(plan: Plan, rank: Rank, dataset: TrainingData) -> list[dict[st
     return [row for rows in zip(*rank.gather(own), strict=True) for row in rows if row["round"]]
 
 
-def plain(
-    spec: RunSpec, rank: Rank, dataset: TrainingData, buffers: Buffers
-) -> tuple[nn.Module, Eager]:
-    """Return the study's model with its seed's initial weights, and its trainer."""
-    model = fresh(spec, rank, dataset)
-    if buffers == "sync_batch_norm":
-        model = nn.SyncBatchNorm.convert_sync_batchnorm(model)
-    trainer = Eager(spec, rank, model, dataset)
-    if buffers == "local":
-        # DistributedDataParallel reads this before each forward pass. The argument's name,
-        # broadcast_buffers or forward_sync_buffers, depends on PyTorch's version.
-        trainer.model.broadcast_buffers = False  # type: ignore[assignment]
-    return model, trainer
+def distances(plan: Plan, rank: Rank, dataset: TrainingData) -> list[dict[str, Any]]:
+    """Train with each strategy; return a row for each but the first, equal on every rank.
+
+    `distance` is between its parameters and the first strategy's after `steps` steps of recipe
+    plain, relative to how far the first one's moved (2-norms over all parameters).
+    """
+    rows: list[dict[str, Any]] = []
+    for strategy in STRATEGIES:
+        model, trainer = trainer_of(plan, plan.training(strategy=strategy), rank, dataset)
+        start = _flat(model)
+        iterations = trainer.in_memory(STEPS)(STEPS).iterations
+        end = _flat(model)
+        if not rows:
+            first, way = end, torch.linalg.vector_norm(end - start)
+        distance = torch.linalg.vector_norm(end - first) / way
+        rows.append({"strategy": strategy, "steps": iterations, "distance": distance.item()})
+    return rows[1:]
 
 
-def fresh(spec: RunSpec, rank: Rank, dataset: TrainingData) -> nn.Module:
-    """Return the study's model with its seed's initial weights, on the rank's device."""
-    torch.manual_seed(spec.cell.seed)
-    return build(spec, len(dataset.data.classes)).to(rank.device)
+def _flat(model: nn.Module) -> Tensor:
+    parameters = evaluation.whole(model.parameters())
+    return torch.cat([parameter.detach().double().cpu().flatten() for parameter in parameters])
 
 
 def running_statistics(model: nn.Module) -> Statistics:
@@ -138,28 +153,3 @@ def drift(ranks: Sequence[Statistics]) -> dict[str, float]:
         for name, values in relative.items()
         for of, reduce in (("max", np.max), ("mean", np.mean))
     }
-
-
-def distances(plan: Plan, rank: Rank, dataset: TrainingData) -> list[dict[str, Any]]:
-    """Train with each strategy; return a row for each but the first, equal on every rank.
-
-    `distance` is between its parameters and the first strategy's after `steps` steps of recipe
-    plain, relative to how far the first one's moved (2-norms over all parameters).
-    """
-    rows: list[dict[str, Any]] = []
-    for strategy in STRATEGIES:
-        spec = plan.spec_of("plain", strategy, plan.seeds[0])
-        model = fresh(spec, rank, dataset)
-        start = _flat(evaluation.whole(model.parameters()))
-        train = Eager(spec, rank, model, dataset).in_memory(STEPS)
-        iterations = train(STEPS).iterations
-        end = _flat(evaluation.whole(model.parameters()))
-        if not rows:
-            first, way = end, torch.linalg.vector_norm(end - start)
-        distance = torch.linalg.vector_norm(end - first) / way
-        rows.append({"strategy": strategy, "steps": iterations, "distance": distance.item()})
-    return rows[1:]
-
-
-def _flat(parameters: list[Tensor]) -> Tensor:
-    return torch.cat([parameter.detach().double().cpu().flatten() for parameter in parameters])

@@ -19,18 +19,15 @@ class Made:
     def __init__(self, config: dict[str, Any], folder: str, *, is_stored: bool) -> None:
         self._folder, self._study = Path(folder), config["study"]
         self._partial = is_stored or config["partial"]
-        self._runs, backends = stored.run_records(config), stored.backend_records(config)
+        asked = stored.records(config)
+        self._runs = asked["runs"]
         if is_stored or not plugins.has_extra("bits"):
-            backends = [path for path in backends if (self._folder / path).exists()]
+            for kind in stored.BACKENDS:
+                asked[kind] = [path for path in asked[kind] if (self._folder / path).exists()]
+        partial = ("convergence", "full_trainings", "synchronization")
         self.records = {
-            "runs": self._placed(self._runs),
-            "convergence": self.there(stored.convergence_records(config)),
-            "full_trainings": self.there(stored.full_training_records(config)),
-            "synchronization": self.there(stored.synchronization_records(config)),
-            "quantization": self._placed(stored.quantization_records(config)),
-            "peers": self._placed(path for path in backends if path.stem == "peers"),
-            "resnet18": self._placed(path for path in backends if path.stem == "resnet18"),
-            "export": self._placed(path for path in backends if "export" in path.stem),
+            kind: self.there(paths) if kind in partial else self._placed(paths)
+            for kind, paths in asked.items()
         }
         """The records of each kind that a study may lack; without any it has none of its tables."""
 

@@ -97,7 +97,8 @@ def _device_time(records: Seeds) -> dict[str, Any]:
     read = [record["device_time"] for record in records if record is not None]
     # One step of a run: medians over its GPUs.
     steps = [
-        pd.DataFrame(ranks)[STEP]
+        pd.DataFrame(ranks)
+        .reindex(columns=STEP)
         .div([rank["iterations"] for rank in ranks], axis=0)
         .median(skipna=False)
         for ranks in read

@@ -126,6 +126,13 @@ def _model(model: dict[str, Any]) -> str:
 
 def _training(training: dict[str, Any]) -> dict[str, Any]:
     """Describe the training options in words."""
+    if training["engine"] == "command":
+        files = [f"{name} {checksum[:12]}" for name, checksum in training["recipe_options"].items()]
+        return {
+            "training": training["command"],
+            "recipe_options": ", ".join(files),
+            "cpu_threads": str(training["cpu_threads"]),
+        }
     flip = "random" if training["horizontal_flip"] else "no"
     options = training["recipe_applied"] or training["recipe_options"]
     notes = {"notes": "; ".join(options.get("notes", []))}

@@ -34,7 +34,7 @@ def epochs(records: Iterable[RunRecord], *roles: Role) -> pd.DataFrame:
         if row["role"] in roles
     ]
     table = pd.DataFrame(rows, columns=["run", "epoch", *_OVER_RANKS])
-    counted = table.astype({"power_capped_seconds": float})
+    counted = table.astype({"power_capped_seconds": float, "loader_seconds": float})
     return counted.groupby(["run", "epoch"]).agg(_OVER_RANKS)
 
 
@@ -133,7 +133,7 @@ def _parts(record: RunRecord) -> dict[str, float] | None:
         return None
     warmup, measured = (epochs([record], role)["seconds"].sum() for role in ("warmup", "measured"))
     return {
-        **{f"{phase}_seconds": phases[phase] for phase in PHASES},
+        **{f"{phase}_seconds": phases.get(phase, math.nan) for phase in PHASES},
         "startup_seconds": phases["total"],
         "warmup_seconds": warmup,
         "measured_seconds": measured,

@@ -4,7 +4,7 @@ from torch import nn
 from torch.nn.parallel import DataParallel
 
 from scaling.launch.ranks import Rank
-from scaling.training.trainer import Wrapped
+from scaling.training.wrapped import Wrapped
 
 
 def wrap(model: nn.Module, rank: Rank, gpus: int) -> Wrapped:

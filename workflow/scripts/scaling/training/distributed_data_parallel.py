@@ -1,7 +1,6 @@
 """Strategy `ddp`: one process per GPU, which averages gradients by all-reduce."""
 
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from typing import Any
 
 from torch import nn
@@ -9,7 +8,7 @@ from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_
 from torch.nn.parallel import DistributedDataParallel
 
 from scaling.launch.ranks import Rank
-from scaling.training.trainer import Wrapped
+from scaling.training.wrapped import Wrapped
 
 
 class Replica(Wrapped):
@@ -18,7 +17,6 @@ class Replica(Wrapped):
     model: DistributedDataParallel
     low_rank: powerSGD_hook.PowerSGDState | None = None
     """What PowerSGD keeps, where it compresses gradients."""
-    _sends = True
 
     def __init__(self, model: DistributedDataParallel, bytes_share: float = 1.0) -> None:
         super().__init__(model)
@@ -39,20 +37,11 @@ class Replica(Wrapped):
         sizes = logged.get("rebuilt_bucket_sizes") or logged.get("bucket_sizes") or ""
         return [int(size) for size in str(sizes).split(",") if size.strip()]
 
-    @contextmanager
-    def _local(self) -> Iterator[None]:
-        self._sends = False
-        try:
-            with self.model.no_sync():
-                yield
-        finally:
-            self._sends = True
-
     def without_communication(self) -> AbstractContextManager[None] | None:
         return self._local()
 
     def accumulate(self, more: bool) -> None:
-        self.model.require_backward_grad_sync = self._sends and not more
+        self.model.require_backward_grad_sync = self.sends and not more
 
 
 SETTLED = 2

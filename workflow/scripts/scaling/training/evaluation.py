@@ -1,9 +1,8 @@
 """Evaluate a trained model: loss, accuracy, checksum of weights, and cost of a training step."""
 
 import hashlib
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterable
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -12,6 +11,7 @@ from torch.func import functional_call
 from torch.nn import functional
 from torch.utils.flop_counter import FlopCounterMode
 
+from scaling.training.step import algorithm_search
 from scaling.training.trainer import TrainingData, finite
 
 COUNTED_IMAGES = 2
@@ -25,20 +25,6 @@ def normalized(
     own_mean, own_std = (torch.from_numpy(part).to(device) for part in (mean, std))
     scaled = torch.from_numpy(images).to(device).float() / 255
     return ((scaled - own_mean) / own_std).float().permute(0, 3, 1, 2).contiguous()
-
-
-@contextmanager
-def algorithm_search(on: bool) -> Iterator[None]:
-    """Turn cuDNN's search for the fastest algorithms on or off (torch.backends.cudnn.benchmark).
-
-    A search takes seconds for each input size, so it is only for the size of nearly all updates.
-    """
-    before = torch.backends.cudnn.benchmark
-    torch.backends.cudnn.benchmark = on
-    try:
-        yield
-    finally:
-        torch.backends.cudnn.benchmark = before
 
 
 @torch.no_grad()
@@ -57,7 +43,7 @@ def evaluate(
     correct = 0
     for start in range(0, len(labels), batch_size):
         batch = slice(start, start + batch_size)
-        logits = model(normalized(images[batch], dataset.mean, dataset.std, device))
+        logits = model(normalized(images[batch], dataset.mean, dataset.std, device)).float()
         target = torch.from_numpy(labels[batch]).to(device)
         loss += functional.cross_entropy(logits, target, reduction="sum").item()
         correct += int((logits.argmax(1) == target).sum().item())
@@ -88,14 +74,7 @@ def own_parts(model: nn.Module) -> list[Tensor]:
     return [one.to_local() if hasattr(one, "to_local") else one for one in held]
 
 
-def image_shape(dataset: TrainingData) -> tuple[int, int, int]:
-    """Return the shape of an image as a model's input, (3, S, S)."""
-    side = dataset.data.train_images.shape[1]
-    return 3, side, side
-
-
-@dataclass(frozen=True)
-class StepCosts:
+class StepCosts(NamedTuple):
     """The cost of one image in a training step."""
 
     flops: int

@@ -7,8 +7,12 @@ the first while the backward pass is still in the other half.
 """
 
 import copy
-from collections.abc import Callable
+import math
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -18,12 +22,13 @@ from torch.utils.hooks import RemovableHandle
 
 from scaling.models.parts import backward_groups
 from scaling.registry.update_rule import UpdateRule
-from scaling.training.flat_weights import FlatWeights, room_of, views_of
-from scaling.training.update import Update
+from scaling.training import update
+from scaling.training.wrapped import Wrapped
 
 NORMS = (_BatchNorm, nn.LayerNorm, nn.GroupNorm)
 """Modules whose parameters stay float32 in every working precision."""
-PLAIN = UpdateRule()
+ALIGNED_ELEMENTS = 64
+"""Every tensor starts at a multiple of this, as cuDNN's fast kernels need aligned weights."""
 
 
 @dataclass
@@ -36,52 +41,65 @@ class Bucket:
     missing: int
 
 
-class FlatSGD:
-    """Optimizer of `model` by `rule`; the default is SGD with momentum as in torch.optim.SGD.
+class FlatSGD(Wrapped):
+    """A model and its update by SGD, LARS or Muon in few kernels, which a CUDA graph can capture.
 
-    The parameters of `model` become float32 views of one array. Run forward and backward on
-    `trained`: `model` itself, or with `working_dtype` a copy that shares its norms and has all
-    other parameters in that type; `step` updates it. With several `ranks` gradients are summed:
-    divide the loss by their number for the mean. With `enabled` False nothing is sent. CUDA graphs
-    can capture everything.
+    The parameters of the model become float32 views of one array. `model`, on which forward and
+    backward run, is the given one, or with `working_dtype` a copy that shares its norms and has all
+    other parameters in that type. `start` begins a training; rates are tensors on the device, so a
+    captured step follows a schedule. With several `ranks` gradients are averaged over them.
+
+    SGD is as in torch.optim.SGD; LARS as in You et al. 2017 (arXiv:1708.03888, algorithm 1), with a
+    parameter tensor as a layer. Vectors (batch norms and biases) have the trust ratio 1, as in
+    MLPerf's reference, and so have zero weights or gradients, which would never learn.
+
+    Muon is as Jordan et al. 2024 train CIFAR-10: the weights of `update.hidden_convolutions` are
+    scaled to the norm √(output channels), then moved by rate · `update.orthogonalized` Nesterov
+    momentum. Other parameters use SGD at the rate `rest`.
     """
 
     def __init__(
         self,
         model: nn.Module,
-        learning_rate: float,
-        momentum: float,
-        weight_decay: float,
-        ranks: int,
-        working_dtype: torch.dtype | None,
-        compiled: bool,
-        rule: UpdateRule = PLAIN,
+        ranks: int = 1,
+        working_dtype: torch.dtype | None = None,
+        compiled: bool = False,
     ) -> None:
-        self.enabled = ranks > 1
+        super().__init__(model)
+        self._ranks, self.sends, self._more = ranks, ranks > 1, False
         self._sent: list[dist.Work] = []
         self._hooks: list[RemovableHandle] = []
-        self._more = False
         groups = backward_groups(model)
-        order = [parameter for group in groups for parameter in group]
-        self._flat = FlatWeights(order)
-        self.trained = model
+        self._parameters = [parameter for group in groups for parameter in group]
+        size, device = sum(map(room_of, self._parameters)), self._parameters[0].device
+        self._weights = torch.zeros(size, device=device)
+        self.gradients, self._momenta = (torch.zeros_like(self._weights) for _ in range(2))
+        views = views_of(self._weights, self._parameters)
+        for parameter, view in zip(self._parameters, views, strict=True):
+            parameter.data = view.copy_(parameter.detach())
+        self._buffers = list(model.buffers())
+        hidden = {id(weight) for weight in update.hidden_convolutions(model)}
+        self._hidden = [place for place, one in enumerate(self._parameters) if id(one) in hidden]
+        self._groups: list[tuple[list[int], Tensor]] = []
+        adapted = torch.tensor([one.dim() > 1 for one in self._parameters])
+        of_each = adapted.repeat_interleave(torch.tensor(list(map(room_of, self._parameters))))
+        self._adapted, self._in_adapted = adapted.to(device), of_each.to(device)
+        self._rate, self._rest, self._momentum = (self._weights.new_zeros(()) for _ in range(3))
+        self._one, self._rates = self._weights.new_ones(()), (0.0, 0.0)
         self._working: Tensor | None = None
         if working_dtype is not None:
-            self._working = self._flat.values.to(working_dtype)
+            self._working = self._weights.to(working_dtype)
             shared = {id(m): m for m in model.modules() if isinstance(m, NORMS)}
-            self.trained = copy.deepcopy(model, shared)
-            groups = backward_groups(self.trained)
+            self.model = copy.deepcopy(model, shared)
+            groups = backward_groups(self.model)
             own = [parameter for group in groups for parameter in group]
-            views = views_of(self._working, order)
-            for parameter, mine, view in zip(order, own, views, strict=True):
+            views = views_of(self._working, self._parameters)
+            for parameter, mine, view in zip(self._parameters, own, views, strict=True):
                 if mine is not parameter:
                     mine.data = view
         self._collect = torch.compile(_collect, dynamic=False) if compiled else _collect
-        self._update = Update(model, self._flat, order, self._working, compiled)
-        self._update.reset(rule, momentum, weight_decay)
-        self._peaks = (rule.muon or learning_rate), learning_rate
-        self.follow(1.0)
-        parts = self._flat.gradients.split([sum(map(room_of, group)) for group in groups])
+        self._sgd = torch.compile(update.sgd, dynamic=False) if compiled else update.sgd
+        parts = self.gradients.split([sum(map(room_of, group)) for group in groups])
         self._buckets = [
             Bucket(group, views_of(flat, group), flat, len(group))
             for group, flat in zip(groups, parts, strict=True)
@@ -91,26 +109,57 @@ class FlatSGD:
                 hook = parameter.register_post_accumulate_grad_hook(self._arrival(bucket))
                 self._hooks.append(hook)
 
+    def start(self, options: dict[str, Any], rule: UpdateRule) -> None:
+        """Begin a training by `rule` with SGD's options: zero momenta, and the rates' peaks."""
+        self._rule, self._weight_decay = rule, options["weight_decay"]
+        self._momentum.fill_(options["momentum"])
+        if rule.muon and not self._groups:
+            # Matrices of one shape as a batch: their places, and momenta [n, out, rest].
+            matrices, groups = self._matrices(self._weights), defaultdict(list)
+            for place in self._hidden:
+                groups[matrices[place].shape].append(place)
+            zeros = self._weights.new_zeros
+            self._groups = [(own, zeros(len(own), *shape)) for shape, own in groups.items()]
+        for momenta in self.momenta:
+            momenta.zero_()
+        self.set_rates(rule.muon or options["lr"], options["lr"])
+
+    @property
+    def momenta(self) -> list[Tensor]:
+        """Return all state of earlier updates except the weights."""
+        return [self._momenta, *(momenta for _, momenta in self._groups)]
+
     @property
     def state(self) -> list[Tensor]:
-        """Return weights and momenta; call `refresh` after changing them."""
-        return [self._flat.values, *self._update.momenta]
+        return [self._weights, *self._buffers, *self.momenta]
 
     def refresh(self) -> None:
-        """Copy the weights to `trained`."""
+        """Copy the weights to the working copy."""
         if self._working is not None:
-            self._working.copy_(self._flat.values)
+            self._working.copy_(self._weights)
 
-    def follow(self, share: float) -> None:
-        """Set the learning rate of the next updates to this share of its peak."""
-        self._update.set_rates(*(share * peak for peak in self._peaks))
+    def set_rates(self, rate: float, rest: float) -> None:
+        """Set the rate of the next updates, and with Muon the rate of all other parameters."""
+        if (rate, rest) != self._rates:
+            self._rate.fill_(rate)
+            self._rest.fill_(rest)
+            self._rates = rate, rest
+
+    @property
+    def bucket_bytes(self) -> list[int]:
+        return [bucket.flat.nbytes for bucket in self._buckets] if self._ranks > 1 else []
+
+    def without_communication(self) -> AbstractContextManager[None] | None:
+        return self._local() if self._ranks > 1 else None
 
     def accumulate(self, more: bool) -> None:
-        """Set whether `more` backward passes of the same update follow the next one."""
         self._more = more
 
+    def backward(self, loss: Tensor, share: float) -> None:
+        """Add the gradients of `loss`, which ranks sum, to this rank's: their mean."""
+        (loss * (share / self._ranks)).backward()
+
     def release(self) -> None:
-        """Detach from the model, so that another optimizer can take it."""
         for hook in self._hooks:
             hook.remove()
 
@@ -119,7 +168,55 @@ class FlatSGD:
         for work in self._sent:
             work.wait()
         self._sent.clear()
-        self._update.step()
+        rule, gradients = self._rule, self.gradients
+        moved = self._muon() if rule.muon else {}
+        rate = self._rest if rule.muon else self._rate
+        decay: Tensor | float = self._weight_decay
+        if not rule.decay_batch_norm:
+            decay = decay * self._in_adapted
+        if rule.lars:
+            gradients = gradients + decay * self._weights
+            local = self._local_rates(rule.lars) * rate
+            torch._foreach_mul_(views_of(gradients, self._parameters), list(local.unbind()))
+            rate, decay = self._one, 0.0
+        self._sgd(
+            *(self._weights, self._momenta, gradients, None if moved else self._working),
+            *(rate, self._momentum, decay, rule.nesterov),
+        )
+        if moved:
+            matrices = self._matrices(self._weights)
+            torch._foreach_copy_([matrices[place] for place in moved], list(moved.values()))
+            self.refresh()
+
+    def _muon(self) -> dict[int, Tensor]:
+        """Return the weights of all groups after the step, by their places."""
+        weights, gradients = map(self._matrices, (self._weights, self.gradients))
+        found: dict[int, Tensor] = {}
+        for places, momenta in self._groups:
+            gradient = torch.stack([gradients[place] for place in places])
+            momenta.mul_(self._rule.muon_momentum).add_(gradient)
+            step = update.orthogonalized(gradient.add_(momenta, alpha=self._rule.muon_momentum))
+            old = torch.stack([weights[place] for place in places])
+            scale = old.size(1) ** 0.5 / torch.linalg.matrix_norm(old, keepdim=True)
+            found |= zip(places, (old * scale - self._rate * step).unbind(), strict=True)
+        return found
+
+    def _matrices(self, flat: Tensor) -> list[Tensor]:
+        """Return the tensors of `flat` as matrices whose first dimension is outermost in memory."""
+        parts = flat.split([room_of(one) for one in self._parameters])
+        return [
+            part[: one.numel()].view(len(one), -1)
+            for part, one in zip(parts, self._parameters, strict=True)
+        ]
+
+    def _local_rates(self, trust: float) -> Tensor:
+        """Return LARS's rate of each parameter tensor: η · |w| / (|g| + decay · |w|), or 1."""
+        weights, gradients = (
+            torch.stack(torch._foreach_norm(views_of(flat, self._parameters)))
+            for flat in (self._weights, self.gradients)
+        )
+        local = trust * weights / (gradients + self._weight_decay * weights)
+        return torch.where(self._adapted & (weights > 0) & (gradients > 0), local, 1.0)
 
     def _arrival(self, bucket: Bucket) -> Callable[[Tensor], None]:
         def arrived(parameter: Tensor) -> None:
@@ -143,7 +240,7 @@ class FlatSGD:
         self._collect(bucket.views, gradients)
         for parameter in bucket.parameters:
             parameter.grad = None
-        if self.enabled:
+        if self.sends:
             work = dist.all_reduce(bucket.flat, async_op=True)
             assert work is not None
             self._sent.append(work)
@@ -151,6 +248,20 @@ class FlatSGD:
 
 def _collect(views: list[Tensor], gradients: list[Tensor]) -> None:
     torch._foreach_copy_(views, gradients)
+
+
+def room_of(tensor: Tensor) -> int:
+    """Return the elements that a tensor takes up in the flat array, with padding."""
+    return math.ceil(tensor.numel() / ALIGNED_ELEMENTS) * ALIGNED_ELEMENTS
+
+
+def views_of(flat: Tensor, like: Sequence[Tensor]) -> list[Tensor]:
+    """Split `flat` into consecutive views with the shapes and memory formats of `like`."""
+    parts = flat.split([room_of(tensor) for tensor in like])
+    return [
+        part.as_strided(tensor.shape, tensor.stride())
+        for part, tensor in zip(parts, like, strict=True)
+    ]
 
 
 def bucket_bytes(model: nn.Module) -> list[int]:

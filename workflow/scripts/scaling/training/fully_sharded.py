@@ -10,7 +10,7 @@ from torch.distributed.tensor import DTensor
 
 from scaling.launch.ranks import Rank
 from scaling.models.parts import blocks
-from scaling.training.trainer import Wrapped
+from scaling.training.wrapped import Wrapped
 
 
 class ShardSGD(torch.optim.SGD):

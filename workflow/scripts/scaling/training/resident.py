@@ -4,23 +4,17 @@ Training images stay on the GPU and are augmented there, activations are channel
 products run in bf16 or TF32, batch norms and the operations after them have fused kernels, the rest
 is compiled, and one CUDA graph contains a whole step: batch, forward, backward, gradient
 all-reduce, update. The host only replays it and synchronizes once an epoch. Every switch is an
-option; the record says which were applied, and why others were not. DataParallel on several GPUs
-replicates the model in each step from host threads, which rules out fused kernels, a compiled model
-and CUDA graphs. The fused kernels are for the lab's ResNet-18; other models are compiled as a
-whole. Other strategies than `ddp` send messages that are not captured in a CUDA graph here, and are
-compiled block by block.
+option; the record says which were applied, and why others were not.
 """
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
-from time import perf_counter
+from contextlib import ExitStack
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from scaling.core import environment
-from scaling.core.grid import Cell
 from scaling.data import streamed
 from scaling.data.resident import ResidentImages
 from scaling.data.streamed import StreamedImages
@@ -29,15 +23,15 @@ from scaling.launch.ranks import Rank
 from scaling.launch.run_spec import RunSpec
 from scaling.launch.stall import StepProgress
 from scaling.models import compiled
+from scaling.models.parts import blocks
 from scaling.models.resnet import ResNet18
 from scaling.registry.engine import ENGINES
-from scaling.registry.engines.resident import KERNELS, Options
+from scaling.registry.resident import KERNELS, Options
 from scaling.registry.strategy import STRATEGIES
-from scaling.registry.update_rule import UpdateRule
-from scaling.training.flat_sgd import FlatSGD, bucket_bytes
-from scaling.training.step import InPrecision, Step
-from scaling.training.trainer import EpochResult, TrainingData, TrainIterations, finite
-from scaling.training.wrapped_sgd import WrappedSGD
+from scaling.training.flat_sgd import FlatSGD
+from scaling.training.step import DeviceStep, InPrecision, allow_tf32
+from scaling.training.trainer import EpochResult, Trainer, TrainingData, TrainIterations
+from scaling.training.wrapped import Wrapped
 
 CUDNN_ALGORITHMS = 10
 """The number of algorithms that cuDNN tries for a convolution (PyTorch's default)."""
@@ -49,8 +43,8 @@ PREPARED_SHARE = 0.05
 """The share of an epoch's images above which a smaller last batch is compiled too."""
 
 
-class Resident:
-    """Trainer of engine `resident`; see `trainer.Trainer`.
+class Resident(Trainer):
+    """Trainer of engine `resident`.
 
     Model and augmentation are distributed as in `plain`, as is the learning rate schedule by
     default. Another schedule spans the planned epochs, and later ones keep its last rate. The
@@ -58,26 +52,21 @@ class Resident:
     the epoch's order and for waiting for images that do not fit into GPU memory.
     """
 
+    _step: DeviceStep
+
     def __init__(self, spec: RunSpec, rank: Rank, model: nn.Module, dataset: TrainingData) -> None:
+        super().__init__(spec, rank)
         options, cell = Options(**spec.recipe_options), spec.cell
-        self._spec, self._rank, self._model = spec, rank, model
-        self._rule: UpdateRule = options
-        replicated = rank.processes == 1 and cell.gpus > 1
+        self._model, self._rule = model, options
+        self._replicated = rank.processes == 1 and cell.gpus > 1
         streams = streamed.must_stream(dataset.data, spec.crop_padding, rank.device)
         self._images = (StreamedImages if streams else ResidentImages)(
-            dataset.data,
-            dataset.mean,
-            dataset.std,
-            spec.crop_padding,
-            spec.horizontal_flip,
-            rank.device,
-            rank.index,
-            rank.processes,
-            cell.seed,
+            *(dataset.data, dataset.mean, dataset.std, spec.crop_padding, spec.horizontal_flip),
+            *(rank.device, rank.index, rank.processes, cell.seed),
         )
-        _set_precision(options.precision)
+        allow_tf32(options.precision != "float32")
         # DataParallel uses new threads in each step, and cuDNN would search again in each.
-        torch.backends.cudnn.benchmark = not replicated
+        torch.backends.cudnn.benchmark = not self._replicated
         exhaustive = isinstance(model, ResNet18) and cell.batch_size <= EXHAUSTIVE_SEARCH_UP_TO
         torch.backends.cudnn.benchmark_limit = 0 if exhaustive else CUDNN_ALGORITHMS
         # fully_shard supports only contiguous parameters.
@@ -85,26 +74,35 @@ class Resident:
         if options.channels_last and not sharded:
             model.to(memory_format=torch.channels_last)
         model.train()
-        batch_size = cell.global_batch_size if replicated else cell.batch_size
+        batch_size = cell.global_batch_size if self._replicated else cell.batch_size
         self._sizes = _batch_sizes(self._images.samples, batch_size)
-        own_messages = cell.strategy in ENGINES.find(spec.engine).sweep_kinds
-        self._wrapped: WrappedSGD | None = None
-        if rank.processes > 1 and not own_messages:
-            self._wrapped = WrappedSGD(spec, rank, model)
+        self._blocks = blocks(model) or [model]
+        self._wrapped: Wrapped | None = None
+        if rank.processes > 1 and cell.strategy not in ENGINES.find(spec.engine).sweep_kinds:
+            self._wrapped = STRATEGIES.find(cell.strategy).wrap.load()(model, rank, cell.gpus)
         self._fresh: ExitStack | None = None
-        options, notes = self._prepared(_possible(options, model, rank, cell, own_messages))
+        # DataParallel replicates the model in each step from host threads. The messages of other
+        # strategies than `ddp` are not captured here. The fused kernels are for one model.
+        capturable = not self._replicated and self._wrapped is None
+        possible = {
+            "compile": not self._replicated,
+            "cuda_graph": capturable,
+            "fused_norms": capturable and isinstance(model, ResNet18),
+        }
+        off = {switch: False for switch, can in possible.items() if not can}
+        options, notes = self._prepared(options.model_copy(update=off))
         self.applied = {
             **options.model_dump(exclude_defaults=True),
             "precision": environment.applied_precision(options.precision, rank.device.type),
             "images": "streamed" if streams else "resident",
             "notes": notes,
         }
-        self._shares = options.shares(spec.epochs * len(self._sizes))
+        rate = spec.learning_rate
+        shares = options.shares(spec.epochs * len(self._sizes))
+        self._rates = [(share * (options.muon or rate), share * rate) for share in shares]
         self.compiled_batch_sizes = _sizes_to_compile(self._sizes) if options.compile else []
-        self._captured, self._captured_local = options.cuda_graph, False
-        self.sent_share = 1.0
-        self.progress: StepProgress | None = None
-        if self._captured and rank.processes > 1:
+        self._captures = options.cuda_graph
+        if self._captures and rank.processes > 1:
             self.progress = StepProgress(len(self._sizes), rank.device)
 
     def _prepared(self, options: Options) -> tuple[Options, list[str]]:
@@ -125,7 +123,7 @@ class Resident:
             except Exception as error:
                 if outcome.classify(error) or not (options.cuda_graph or options.compile):
                     raise
-                self._optimizer.release()
+                self.replica.release()
                 self._model.zero_grad()
                 if options.compile and self._fresh is None:
                     self._fresh = compiled.anew()
@@ -136,120 +134,68 @@ class Resident:
 
     def _build(self, options: Options) -> None:
         """Build the optimizer, forward pass and step for these options."""
-        spec, rank, cell = self._spec, self._rank, self._spec.cell
-        replicated = rank.processes == 1 and cell.gpus > 1
-        self._optimizer: FlatSGD | WrappedSGD
+        spec, rank, bf16 = self._spec, self._rank, options.precision == "bf16"
         if self._wrapped:
-            self._optimizer = self._wrapped
-            self._wrapped.compile(options.compile)
-            trained = self._wrapped.trained
+            self.replica, trained = self._wrapped, self._wrapped.model
+            _compile_blocks(self._blocks, options.compile)
         else:
-            in_bf16 = options.precision == "bf16" and not replicated
-            self._optimizer = FlatSGD(
-                self._model,
-                spec.learning_rate,
-                spec.momentum,
-                spec.weight_decay,
-                rank.processes,
-                torch.bfloat16 if in_bf16 else None,
-                options.compile,
-                self._rule,
-            )
-            trained = _forward_pass(self._optimizer.trained, options)
-        self.model: nn.Module = InPrecision(trained, options.precision == "bf16")
-        if replicated:
-            wrap = STRATEGIES.find(cell.strategy).wrap.load()
-            self.model = wrap(self.model, rank, cell.gpus).model
-        self._step = Step(
-            self._model,
-            self.model,
-            self._images,
-            self._optimizer,
-            options,
-            1 if self._wrapped else rank.processes,
-            rank.device,
+            working = torch.bfloat16 if bf16 and not self._replicated else None
+            self.replica = FlatSGD(self._model, rank.processes, working, options.compile)
+            trained = _forward_pass(self.replica.model, options)
+        self.replica.start(spec.sgd, self._rule)
+        self.model = InPrecision(trained, bf16)
+        if self._replicated:
+            wrap = STRATEGIES.find(spec.cell.strategy).wrap.load()
+            self.model = wrap(self.model, rank, spec.cell.gpus).model
+        self._step = DeviceStep(
+            *(self.model, self.replica, self._images, rank.device, spec.micro_batches, self._rule),
             _sizes_to_compile(self._sizes),
-            spec.micro_batches,
+            compiled=options.compile,
+            channels_last=options.channels_last,
         )
 
-    @property
-    def bucket_bytes(self) -> list[int]:
-        if self._wrapped:
-            return self._wrapped.wrapped.bucket_bytes
-        return bucket_bytes(self._model) if self._rank.processes > 1 else []
-
-    def without_communication(self) -> AbstractContextManager[None] | None:
-        if self._wrapped:
-            return self._wrapped.wrapped.without_communication()
-        return self._local_gradients() if self._rank.processes > 1 else None
-
-    @contextmanager
-    def _local_gradients(self) -> Iterator[None]:
-        self._optimizer.enabled = False
-        if self._captured and not self._captured_local:
-            self._step.capture(self._sizes)
-            self._captured_local = True
-        try:
-            yield
-        finally:
-            self._optimizer.enabled = True
-
     def run_epoch(self, epoch: int) -> EpochResult:
-        return self._train(epoch, self._sizes)
+        return self._run(epoch, self._sizes)
 
     def in_memory(self, limit: int) -> TrainIterations:
-        return lambda count: self._train(0, self._sizes[: min(count, limit)])
+        return lambda count: self._run(0, self._sizes[: min(count, limit)])
 
     def close(self) -> None:
         self._step.release()
         if self._fresh:
             self._fresh.close()
 
-    def _train(self, epoch: int, sizes: list[int]) -> EpochResult:
+    def _run(self, epoch: int, sizes: list[int]) -> EpochResult:
         self.model.train()
-        self._step.reset()
-        self._rank.barrier()
-        self._rank.synchronize(self._spec.cell.gpus)
-        progress = self.progress
-        if progress:
-            progress.start(epoch, len(sizes))
-        waited, started = self._images.waited, perf_counter()
+        if self._captures:
+            self._step.capture(self._sizes)  # Without communication the steps are others.
+        return self._train(self._batches(epoch, sizes), epoch, len(sizes))
+
+    def _batches(self, epoch: int, sizes: list[int]) -> Iterator[tuple[int, int]]:
+        """Yield each update's place in the training, negative after it, and its batch size."""
         self._images.draw(epoch)
-        drawn = perf_counter()
-        before = (epoch - 1) * len(self._sizes)
-        for step, size in enumerate(sizes, start=1):
-            if 0 <= before < len(self._shares):
-                self._optimizer.follow(self._shares[before + step - 1])
-            self._step.run(size)
-            if progress:
-                progress.launch(step)
-        self._rank.synchronize(self._spec.cell.gpus)
-        seconds = perf_counter() - started
-        if progress:
-            progress.end()
+        for place, size in enumerate(sizes, start=(epoch - 1) * len(self._sizes)):
+            self._images.stage(size)
+            yield place, size
 
-        return EpochResult(
-            seconds=seconds,
-            loader_seconds=drawn - started + self._images.waited - waited,
-            iterations=len(sizes),
-            samples=sum(sizes),
-            train_loss=finite(self._step.loss_sum.item() / sum(sizes)),
-            train_accuracy=self._step.correct.item() / sum(sizes),
-        )
+    def _update(self, batch: tuple[int, int]) -> int:
+        place, size = batch
+        if 0 <= place < len(self._rates):
+            self.replica.set_rates(*self._rates[place])
+        self._step.run(size)
+        return size
 
 
-def _possible(
-    options: Options, model: nn.Module, rank: Rank, cell: Cell, own_messages: bool
-) -> Options:
-    """Return the switches that can be applied to this model and cell."""
-    off: list[str] = []
-    if rank.processes == 1 and cell.gpus > 1:
-        off = ["compile", "cuda_graph", "fused_norms"]
-    elif rank.processes > 1 and not own_messages:
-        off = ["cuda_graph", "fused_norms"]
-    elif not isinstance(model, ResNet18):
-        off = ["fused_norms"]
-    return options.model_copy(update=dict.fromkeys(off, False))
+def _compile_blocks(blocks: list[nn.Module], compiled: bool) -> None:
+    """Compile each block separately, or undo it.
+
+    Blocks share their code: the compiler's default limit is eight versions of it.
+    """
+    torch._dynamo.config.recompile_limit = 8 + 2 * len(blocks)
+    for block in blocks:
+        block._compiled_call_impl = None
+        if compiled:
+            block.compile(dynamic=False)
 
 
 def _forward_pass(model: nn.Module, options: Options) -> nn.Module:
@@ -280,12 +226,6 @@ class CompiledHalves(nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         logits: Tensor = self._late(self._early(images))
         return logits
-
-
-def _set_precision(precision: str) -> None:
-    allowed = precision in ("tf32", "bf16")
-    torch.backends.cuda.matmul.allow_tf32 = allowed
-    torch.backends.cudnn.allow_tf32 = allowed
 
 
 def _batch_sizes(samples: int, batch_size: int) -> list[int]:

@@ -1,20 +1,159 @@
-"""One training step on the device, launched kernel by kernel or captured as a CUDA graph."""
+"""One training step: the loss and gradients of a batch; on the device also as a CUDA graph."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from functools import partial
+from typing import Protocol
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from scaling.data.resident import ResidentImages
-from scaling.registry.engines.resident import Options
+from scaling.registry.update_rule import UpdateRule
 from scaling.training.captured_steps import CapturedSteps
-from scaling.training.evaluation import algorithm_search
-from scaling.training.flat_sgd import FlatSGD
-from scaling.training.wrapped_sgd import WrappedSGD
+from scaling.training.wrapped import Wrapped
+
+Batch = tuple[Tensor, Tensor]
+"""Images [n, 3, S, S] and labels [n]."""
+
+
+class Step:
+    """Computes the gradients of a batch, which is run through `model` in `micro_batches` parts.
+
+    `replica` exchanges the gradients; of `rule` only the labels' smoothing counts. `loss_sum` and
+    `correct` are over all images since `reset`.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        replica: Wrapped,
+        device: torch.device,
+        micro_batches: int,
+        rule: UpdateRule,
+    ) -> None:
+        self._model, self._replica, self._micro_batches = model, replica, micro_batches
+        self.rule, self._losses = rule, losses
+        self.loss_sum = torch.zeros((), device=device)
+        self.correct = torch.zeros((), device=device, dtype=torch.long)
+
+    def reset(self) -> None:
+        """Reset the sums of loss and correct predictions."""
+        self.loss_sum.zero_()
+        self.correct.zero_()
+
+    def backward(self, size: int, next_part: Callable[[int], Batch]) -> None:
+        """Compute the gradients of the mean loss of `size` images, which `next_part` returns."""
+        left = size
+        while left:
+            part = min(left, math.ceil(size / self._micro_batches))
+            left -= part
+            images, labels = next_part(part)
+            self._replica.accumulate(left > 0)
+            logits = self._model(images)
+            objective, loss, correct = self._losses(logits, labels, self.rule.label_smoothing)
+            self._replica.backward(objective, part / size)
+            self.loss_sum += loss.detach() * part
+            self.correct += correct
+
+
+class Images(Protocol):
+    """Training images on the device, as `data.resident.ResidentImages` holds them."""
+
+    def draw(self, epoch: int) -> None: ...
+    def stage(self, size: int) -> None: ...
+    def next_batch(self, size: int) -> Batch: ...
+
+
+class DeviceStep(Step):
+    """A step and its update on images that are on the device, eager or as a CUDA graph.
+
+    Batches of the `prepared` sizes are compiled if `compiled`, and cuDNN searches for algorithms;
+    others run eagerly. There is a graph for each batch size and each `rule` of the update.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        replica: Wrapped,
+        images: Images,
+        device: torch.device,
+        micro_batches: int,
+        rule: UpdateRule,
+        prepared: list[int],
+        *,
+        compiled: bool = False,
+        channels_last: bool = True,
+    ) -> None:
+        super().__init__(model, replica, device, micro_batches, rule)
+        self._images, self._prepared = images, prepared
+        self._channels_last, self._compiled = channels_last, compiled
+        self._next_batch = images.next_batch
+        if compiled:
+            self._next_batch = torch.compile(images.next_batch, dynamic=False)
+            self._losses = torch.compile(losses, dynamic=False)
+        self._captured = CapturedSteps()
+
+    def run(self, size: int) -> None:
+        """Launch training on the next `size` images, without waiting."""
+        self._captured.run(self._key(size), partial(self._launch, size))
+
+    def capture(self, sizes: list[int]) -> None:
+        """Capture the graphs that the rule, with or without communication, lacks for `sizes`.
+
+        The model and its optimizer are restored afterwards.
+        """
+        missing = [size for size in set(sizes) if self._key(size) not in self._captured]
+        with self._kept() if missing else nullcontext():
+            for size in sorted(missing, reverse=True):
+                begin, launch = partial(self._begin, size), partial(self._launch, size)
+                self._captured.capture(self._key(size), begin, launch)
+
+    def compile(self) -> None:
+        """Compile the steps of the prepared sizes, and restore model and optimizer."""
+        with self._kept():
+            for size in self._prepared:
+                self._begin(size)
+                self._launch(size)
+
+    def release(self) -> None:
+        """Delete the graphs."""
+        self._captured.clear()
+
+    def _key(self, size: int) -> tuple[UpdateRule, bool, int]:
+        return self.rule, self._replica.sends, size
+
+    def _begin(self, size: int) -> None:
+        self._images.draw(0)
+        self._images.stage(size)
+
+    @contextmanager
+    def _kept(self) -> Iterator[None]:
+        held = self._replica.state
+        saved = [tensor.clone() for tensor in held]
+        yield
+        with torch.no_grad():
+            for tensor, value in zip(held, saved, strict=True):
+                tensor.copy_(value)
+        self._replica.refresh()
+        self.reset()
+
+    def _launch(self, size: int) -> None:
+        with nullcontext() if size in self._prepared else self._as_it_comes():
+            self.backward(size, self._next_part)
+            self._replica.step()
+
+    def _next_part(self, size: int) -> Batch:
+        images, labels = self._next_batch(size)
+        return images if self._channels_last else images.contiguous(), labels
+
+    @contextmanager
+    def _as_it_comes(self) -> Iterator[None]:
+        """Within the block nothing is compiled and cuDNN does not search for algorithms."""
+        uncompiled = torch.compiler.set_stance("force_eager") if self._compiled else nullcontext()
+        with algorithm_search(False), uncompiled:
+            yield
 
 
 class InPrecision(nn.Module):
@@ -33,110 +172,24 @@ class InPrecision(nn.Module):
         return logits
 
 
-class Step:
-    """One training step on static buffers, eager or as a CUDA graph.
-
-    Batches of the `prepared` sizes are compiled if the options say so, with cuDNN's algorithm
-    search; others run eagerly. Each is trained in `micro_batches` parts.
-    """
-
-    def __init__(
-        self,
-        model: nn.Module,
-        trained: nn.Module,
-        images: ResidentImages,
-        optimizer: FlatSGD | WrappedSGD,
-        options: Options,
-        ranks: int,
-        device: torch.device,
-        prepared: list[int],
-        micro_batches: int,
-    ) -> None:
-        self._model, self._trained, self._images = model, trained, images
-        self._optimizer, self._options, self._ranks = optimizer, options, ranks
-        self._prepared, self._micro_batches = prepared, micro_batches
-        self._next_batch, self._losses = images.next_batch, losses
-        if options.compile:
-            self._next_batch = torch.compile(images.next_batch, dynamic=False)
-            self._losses = torch.compile(losses, dynamic=False)
-        self.loss_sum = torch.zeros((), device=device)
-        self.correct = torch.zeros((), device=device, dtype=torch.long)
-        self._captured = CapturedSteps()
-
-    def run(self, size: int) -> None:
-        """Launch training on the next `size` images, without waiting."""
-        self._images.stage(size)
-        self._captured.run((self._optimizer.enabled, size), lambda: self._launch(size))
-
-    def capture(self, sizes: list[int]) -> None:
-        """Capture a graph for each batch size, in the optimizer's current mode of communication.
-
-        The model and its optimizer are restored afterwards.
-        """
-        with self._kept():
-            for size in sorted(set(sizes), reverse=True):
-                self._captured.capture(
-                    (self._optimizer.enabled, size),
-                    partial(self._begin, size),
-                    partial(self._launch, size),
-                )
-
-    def compile(self) -> None:
-        """Compile the steps of the prepared sizes, and restore model and optimizer."""
-        with self._kept():
-            for size in self._prepared:
-                self._begin(size)
-                self._launch(size)
-
-    def _begin(self, size: int) -> None:
-        self._images.draw(0)
-        self._images.stage(size)
-
-    @contextmanager
-    def _kept(self) -> Iterator[None]:
-        held = [*self._model.state_dict().values(), *self._optimizer.state]
-        saved = [tensor.clone() for tensor in held]
-        yield
-        with torch.no_grad():
-            for tensor, value in zip(held, saved, strict=True):
-                tensor.copy_(value)
-        self._optimizer.refresh()
-        self.reset()
-
-    def release(self) -> None:
-        """Delete the graphs."""
-        self._captured.clear()
-
-    def reset(self) -> None:
-        """Reset the sums of loss and correct predictions."""
-        self.loss_sum.zero_()
-        self.correct.zero_()
-
-    def _launch(self, size: int) -> None:
-        with nullcontext() if size in self._prepared else _as_it_comes():
-            left = size
-            while left:
-                part = min(left, math.ceil(size / self._micro_batches))
-                left -= part
-                images, labels = self._next_batch(part)
-                if not self._options.channels_last:
-                    images = images.contiguous()
-                self._optimizer.accumulate(left > 0)
-                logits = self._trained(images)
-                objective, loss, correct = self._losses(
-                    logits, labels, self._options.label_smoothing
-                )
-                (objective * (part / size / self._ranks)).backward()
-                self.loss_sum += loss.detach() * part
-                self.correct += correct
-            self._optimizer.step()
+def allow_tf32(allowed: bool) -> None:
+    """Let convolutions and matrix products of float32 use TF32, or not."""
+    torch.backends.cuda.matmul.allow_tf32 = allowed
+    torch.backends.cudnn.allow_tf32 = allowed
 
 
 @contextmanager
-def _as_it_comes() -> Iterator[None]:
-    """Within the block nothing is compiled and cuDNN does not search for algorithms."""
-    with algorithm_search(False), torch.compiler.set_stance("force_eager"):
+def algorithm_search(on: bool) -> Iterator[None]:
+    """Turn cuDNN's search for the fastest algorithms on or off (torch.backends.cudnn.benchmark).
+
+    A search takes seconds for each input size, so it is only for the size of nearly all updates.
+    """
+    before = torch.backends.cudnn.benchmark
+    torch.backends.cudnn.benchmark = on
+    try:
         yield
+    finally:
+        torch.backends.cudnn.benchmark = before
 
 
 def losses(logits: Tensor, labels: Tensor, smoothing: float) -> tuple[Tensor, Tensor, Tensor]:

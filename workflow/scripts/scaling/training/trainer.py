@@ -1,19 +1,22 @@
-"""The interface of an engine: a trainer that trains one epoch at a time."""
+"""The base of engines: a trainer that trains one epoch at a time, and times it."""
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from time import perf_counter
+from typing import Any
 
 import numpy as np
-import torch
 from torch import nn
 
 from scaling.core.records.dataset import DATASET
 from scaling.data import dataset
 from scaling.data.dataset import ImageDataset
+from scaling.launch.ranks import Rank
+from scaling.launch.run_spec import RunSpec
 from scaling.launch.stall import StepProgress
+from scaling.training.step import Step
+from scaling.training.wrapped import Wrapped
 
 
 @dataclass(frozen=True)
@@ -68,69 +71,79 @@ TrainIterations = Callable[[int], EpochResult]
 """Trains on a number of in-memory batches, so that loading has no effect on times."""
 
 
-class Wrapped:
-    """A `model` as a strategy wraps it for its GPUs."""
+class Trainer:
+    """A model in training on one rank: the base of an engine's class.
 
-    def __init__(self, model: nn.Module) -> None:
-        self.model = model
-
-    @property
-    def bucket_bytes(self) -> list[int]:
-        """Return the bytes of each gradient message of a step; empty without messages."""
-        return []
-
-    @property
-    def sent_share(self) -> float:
-        """Bytes that are sent for the gradients, as a share of the gradients' own."""
-        return 1.0
-
-    def without_communication(self) -> AbstractContextManager[None] | None:
-        """Return a context that keeps gradients local (no_sync), or None if there is none."""
-        return None
-
-    def accumulate(self, more: bool) -> None:
-        """Set whether `more` backward passes of the same update follow the next one."""
-
-    def optimizer(self, options: dict[str, Any]) -> torch.optim.Optimizer:
-        """Return SGD with its options."""
-        return torch.optim.SGD(self.model.parameters(), **options)
-
-
-class Trainer(Protocol):
-    """A model in training on one rank. Constructed with (spec, rank, model, dataset)."""
+    That is constructed with (spec, rank, model, dataset), sets the attributes and defines
+    `run_epoch` and `in_memory`, which pass batches of its own kind to `_train`.
+    """
 
     model: nn.Module
     """The model, wrapped for several GPUs."""
-
+    replica: Wrapped
+    """The same with its exchange of gradients."""
+    _step: Step
+    """The step that sums losses and correct predictions."""
     applied: dict[str, Any]
     """The recipe's options as applied to this cell."""
-
     compiled_batch_sizes: list[int]
     """Batch sizes whose steps are compiled, if the options compile any; others run eagerly."""
+    progress: StepProgress | None = None
+    """The progress of captured steps, whose waits NCCL's watchdog does not see."""
 
-    @property
-    def progress(self) -> StepProgress | None:
-        """Return the progress of captured steps, whose waits NCCL's watchdog does not see."""
-
-    @property
-    def bucket_bytes(self) -> list[int]:
-        """Return the sizes of the gradient buckets of each step; empty on one process."""
-
-    @property
-    def sent_share(self) -> float:
-        """Bytes that are sent for the gradients, as a share of the gradients' own."""
+    def __init__(self, spec: RunSpec, rank: Rank) -> None:
+        self._spec, self._rank = spec, rank
 
     def run_epoch(self, epoch: int) -> EpochResult:
         """Train epoch number `epoch` (from 1)."""
+        raise NotImplementedError
 
     def in_memory(self, limit: int) -> TrainIterations:
         """Load at most `limit` batches; return a function that trains on some of them."""
+        raise NotImplementedError
 
     def close(self) -> None:
         """Release what would keep the process group from being destroyed."""
 
-    def without_communication(self) -> AbstractContextManager[None] | None:
-        """Return a context that keeps gradients local (no_sync), or None if there is none."""
+    def _update(self, batch: Any) -> int:
+        """Launch one update on a batch; return its number of images."""
+        raise NotImplementedError
+
+    def _train(self, batches: Iterable[Any], epoch: int = 0, steps: int = 0) -> EpochResult:
+        """Train on batches, waiting for which counts as loading.
+
+        `progress` is of so many `steps` of an epoch, or of none.
+        """
+        self.model.train()
+        self._step.reset()
+        self._rank.barrier()
+        self._rank.synchronize(self._spec.cell.gpus)
+        if self.progress:
+            self.progress.start(epoch, steps)
+        iterations = samples = 0
+        waited, started = 0.0, perf_counter()
+        asked = started
+        for batch in batches:
+            waited += perf_counter() - asked
+            samples += self._update(batch)
+            iterations += 1
+            if self.progress:
+                self.progress.launch(iterations)
+            asked = perf_counter()
+        waited += perf_counter() - asked
+        self._rank.synchronize(self._spec.cell.gpus)
+        seconds = perf_counter() - started
+        if self.progress:
+            self.progress.end()
+
+        return EpochResult(
+            seconds=seconds,
+            loader_seconds=waited,
+            iterations=iterations,
+            samples=samples,
+            train_loss=finite(self._step.loss_sum.item() / samples),
+            train_accuracy=self._step.correct.item() / samples,
+        )
 
 
 def finite(value: float) -> float | None:

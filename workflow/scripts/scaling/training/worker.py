@@ -18,12 +18,11 @@ import torch
 from scaling.core import environment
 from scaling.core.gpu_counters import GpuCounters, power_capped_seconds
 from scaling.core.records.fields import Role
-from scaling.launch import measure, outcome, ranks, stall
+from scaling.launch import launcher, outcome, ranks, stall
 from scaling.launch.rank_log import RankLog
 from scaling.launch.ranks import Rank
 from scaling.launch.run_spec import RunSpec
 from scaling.launch.stall import StallError
-from scaling.launch.startup_clock import StartupClock
 from scaling.models import compiled
 from scaling.models.build import build
 from scaling.registry.engine import ENGINES
@@ -48,19 +47,19 @@ def run(
     images: Path,
     manifest: Path,
     log_folder: Path,
-    clock: StartupClock,
+    phases: dict[str, float],
     instruments: Instruments,
 ) -> None:
     """Train this rank's part of `spec` and report to `log_folder`.
 
-    `clock` holds the start-up phases so far; `instruments` run after the last epoch. An
+    `phases` are the ends of the start-up phases so far; `instruments` run after the last epoch. An
     out-of-memory error is reported as an outcome and ends the process with status 1, so that the
     launcher ends the other ranks; any other error is a failure: traceback and status 1, as is a
     wait in captured steps for more than `spec.collective_timeout_seconds`. Never returns: all
     reports are on disk, and PyTorch's clean-up takes seconds.
     """
-    with measure.rank_process(log_folder, partial(_report, spec)) as log:
-        _train(spec, images, manifest, log, clock, instruments)
+    with ranks.process(log_folder, partial(_report, spec)) as log:
+        _train(spec, images, manifest, log, phases, instruments)
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)
@@ -104,13 +103,13 @@ def _train(
     images: Path,
     manifest: Path,
     log: RankLog,
-    clock: StartupClock,
+    phases: dict[str, float],
     instruments: Instruments,
 ) -> None:
     rank = ranks.join(spec.device, spec.cpu_threads, spec.collective_timeout_seconds)
-    clock.end("join")
+    phases["join"] = launcher.elapsed()
     dataset = TrainingData.read(images, manifest)
-    clock.end("dataset")
+    phases["dataset"] = launcher.elapsed()
     torch.manual_seed(spec.cell.seed)
     classes = len(dataset.data.classes)
     model = build(spec, classes).to(rank.device)
@@ -118,8 +117,8 @@ def _train(
     log.append("start", {**ranks.versions(spec.device), "parameters": parameters})
 
     trainer: Trainer = ENGINES.find(spec.engine).trainer.load()(spec, rank, model, dataset)
-    clock.end("recipe")
-    log.append("startup", clock.ends)
+    phases["recipe"] = launcher.elapsed()
+    log.append("startup", phases)
     if trainer.progress:
         give_up = partial(_stalled, log, spec)
         stall.watch(trainer.progress.position, spec.collective_timeout_seconds, give_up)
@@ -152,8 +151,8 @@ def _train(
         test = evaluation.evaluate(model, dataset, rank.device)
     digest = evaluation.sha256(model.parameters())
     # On a new model: a sharded or compiled one cannot run on the meta device.
-    shape = evaluation.image_shape(dataset)
-    counted = evaluation.count_step(build(spec, classes), shape)
+    side = dataset.data.train_images.shape[1]
+    counted = evaluation.count_step(build(spec, classes), (3, side, side))
     rank.barrier()
     log.append(
         "end",
@@ -163,8 +162,8 @@ def _train(
             "parameters_sha256": digest,
             "communication": {
                 "backend": ranks.backend(spec.device) if spec.cell.gpus > 1 else None,
-                "bucket_bytes": trainer.bucket_bytes,
-                "sent_share": trainer.sent_share,
+                "bucket_bytes": trainer.replica.bucket_bytes,
+                "sent_share": trainer.replica.sent_share,
             },
             "applied": trainer.applied,
             "compiled_batch_sizes": trainer.compiled_batch_sizes,
@@ -177,7 +176,7 @@ def _train(
     if spec.instrumented_iterations:
         limit = spec.instrumented_iterations
         found = instruments(trainer, rank, spec.cell.gpus, limit)
-    log.append("readings", {**found, "seconds": clock.elapsed()})
+    log.append("readings", {**found, "seconds": launcher.elapsed()})
     rank.barrier()
     trainer.close()
     rank.leave()

@@ -153,7 +153,7 @@ def _contradictions(record: ConvergenceRecord) -> Iterator[str]:
 
 
 TRAINING = Kind[Row]("a training that was kept", KeptTraining)
-"""The record that `convergence.cache` keeps of a training."""
+"""The record that `convergence.experiment` keeps of a training."""
 CONVERGENCE = Kind[ConvergenceRecord](
     "a technique for large batches", ConvergenceRecord, _contradictions
 )

@@ -1,7 +1,7 @@
 """Fields that describe images: the dataset of a measurement, and a prepared dataset."""
 
 from collections.abc import Iterator
-from typing import Annotated
+from typing import Annotated, Literal
 
 from annotated_types import Len
 from typing_extensions import TypedDict
@@ -49,8 +49,18 @@ class Manifest(ShapedDataset):
     std: Channels
 
 
+@closed
+class OwnManifest(TypedDict):
+    """The record of the data of a user's own command, of which nothing is known."""
+
+    source: Literal["own"]
+    origin: str
+
+
 def _contradictions(manifest: Row) -> Iterator[str]:
     """Yield each statement of the manifest that contradicts another one."""
+    if manifest["source"] == "own":
+        return
     classes = manifest["classes"]
     if len(set(classes)) < len(classes):
         yield "classes: two have the same name"
@@ -63,4 +73,4 @@ def _contradictions(manifest: Row) -> Iterator[str]:
             yield f"{part}_counts: not a number for each class that add up to {part}_images"
 
 
-DATASET = Kind[Row]("a dataset", Manifest, _contradictions)
+DATASET = Kind[Row]("a dataset", Manifest | OwnManifest, _contradictions)

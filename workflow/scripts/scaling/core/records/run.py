@@ -30,9 +30,9 @@ from scaling.core.settling import settling
 
 Phase = Literal["launch", "imports", "join", "dataset", "recipe"]
 PHASES: tuple[Phase, ...] = get_args(Phase)
-"""The phases of a run's start-up; see `scaling.launch.startup_clock`."""
-Startup = Annotated[dict[Literal[Phase, "total"], Amount], Len(6, 6)]
-"""Seconds of `PHASES` and their total."""
+"""The phases of a run's start-up; see `scaling.launch.supervisor`."""
+Startup = Annotated[dict[Literal[Phase, "total"], Amount], Len(1, 6)]
+"""Seconds of `PHASES` and their total; of a user's own command the total alone."""
 PARTS = ("communication_seconds", "exposed_seconds", "overlapped_seconds")
 """Of a reading: all communication, and the parts that add up to it."""
 Graphs = Annotated[dict[Literal["kept", "made"], Whole], Len(2, 2)]
@@ -64,7 +64,7 @@ class EpochOfRank(OfRank):
     """An epoch as one rank saw it; seconds are host seconds between device synchronizations."""
 
     seconds: Seconds
-    loader_seconds: Amount
+    loader_seconds: Amount | None
     samples: Whole
     train_loss: Amount | None
     train_accuracy: Fraction | None
@@ -93,6 +93,12 @@ class Run(TypedDict):
     batch_size: Positive
     seed: Whole
     repeat: Whole
+
+
+class OwnDataset(TypedDict):
+    """The images of a user's own command: nothing is known of them."""
+
+    source: Literal["own"]
 
 
 class Model(TypedDict):
@@ -127,6 +133,20 @@ class Parameters(TypedDict):
     cpu_threads: Positive
     micro_batches: Positive
     measured_seconds: Amount
+
+
+@opened
+class OwnTraining(TypedDict):
+    """A user's own command; `recipe_options` has the checksums of the files that it names."""
+
+    engine: Literal["command"]
+    command: str
+    recipe_options: Options
+    recipe_applied: None
+    compiled_batch_sizes: None
+    warmup_epochs: Whole
+    measured_epochs: Positive
+    cpu_threads: Positive
 
 
 class Evaluation(TypedDict):
@@ -206,11 +226,11 @@ class RunRecord(Record):
     cell: Annotated[Row, As(Run)]
     status: Status
     message: str | None
-    dataset: Annotated[Row, As(ShapedDataset)]
+    dataset: Annotated[Row, As(ShapedDataset | OwnDataset)]
     model: Annotated[Row, As(Model)]
-    training: Annotated[Row, As(Parameters)]
+    training: Annotated[Row, As(Parameters | OwnTraining)]
     epochs: list[EpochRow]
-    evaluation: Annotated[dict[str, float] | None, As(Evaluation | None)]
+    evaluation: Annotated[Row | None, As(Evaluation | None)]
     settling: Annotated[Row, As(Settling)]
     memory: Annotated[Row, As(Memory)]
     communication: Annotated[Row, As(Communication)]
@@ -222,7 +242,7 @@ class RunRecord(Record):
     measured_as: NotRequired[str]
 
 
-def _contradictions(record: RunRecord) -> Iterator[str]:
+def _of_a_run(record: RunRecord) -> Iterator[str]:
     """Yield what is impossible in a run, each in a few words."""
     cell, status, rows = record["cell"], record["status"], record["epochs"]
     complete, processes = status in ("ok", "diverged"), len({row["rank"] for row in rows})
@@ -240,7 +260,7 @@ def _contradictions(record: RunRecord) -> Iterator[str]:
     for row in rows:
         share = cell["batch_size"] * cell["gpus"] // processes
         whole = row["role"] != "instrumented"
-        if row["loader_seconds"] > row["seconds"]:
+        if (row["loader_seconds"] or 0) > row["seconds"]:
             yield f"epoch {row['epoch']} waits for longer than it takes"
         if status == "ok" and row["train_loss"] is None:
             yield f"the loss of epoch {row['epoch']} is not finite, and the status ok"
@@ -290,6 +310,12 @@ def _parts(record: RunRecord, processes: int) -> Iterator[str]:
         ),
     }
     yield from (what for what, found in wrong.items() if found)
+
+
+def _contradictions(record: RunRecord) -> Iterator[str]:
+    """Yield what is impossible; what a user's own command prints is checked as it comes."""
+    if record["training"]["engine"] != "command":
+        yield from _of_a_run(record)
 
 
 RUN = Kind[RunRecord]("a run", RunRecord, _contradictions)

@@ -1,0 +1,46 @@
+"""Question 2: the claims on scaling follow the ratios of the times."""
+
+import pytest
+
+from examples.claim_study import claims, set_time, study, told
+from scaling.claims import q2
+
+LARGER = "Q2-batch-fast-ddp"
+
+
+def changed(change=None):
+    return claims(q2.answer, study(change))
+
+
+@pytest.mark.parametrize(
+    ("id", "seconds", "verdict", "parts"),
+    [
+        # On 4 GPUs 2.93 at least; plain/dp takes 19.6 s with batch 32, one GPU 9.8 s.
+        ("Q2-faster-fast-ddp", {}, "supported", "ssss"),
+        ("Q2-faster-plain-dp", {}, "in part", "rrur"),
+        # 1.24 / 1.25, each ± 2 %.
+        ("Q2-faster-fast-ddp", {(4, 2048): 1.25}, "in part", "sssu"),
+        # 1.76 / 0.6 = 2.93 at 128, 1.24 / 0.33 = 3.76 at 2048, 3.27 at 32; plain/ddp has 3.33 ±
+        # 4 % at 512, 3.16 at 32.
+        (LARGER, {}, "in part", "rss"),
+        (LARGER, {(4, 2048): 0.62}, "in part", "rsr"),
+        ("Q2-batch-plain-ddp", {}, "unclear", "uu"),
+    ],
+)
+def test_scaling_is_judged_by_the_ranges_of_speedups(id, seconds, verdict, parts):
+    def change(timing):
+        for cell, time in seconds.items():
+            set_time(timing, ("fast", "ddp", *cell), time)
+
+    claim = changed(change)[id]
+    assert claim.verdict == verdict and claim.configuration.endswith("4 GPUs")
+    assert told(claim) == parts
+
+
+def test_what_is_missing_is_named():
+    tables = study()
+    cells = tables["speedup"][tables["speedup"]["batch_size"] == 32].copy()
+    cells.loc[cells["recipe"] == "fast", "speedup"] = None
+    found = claims(q2.answer, tables | {"speedup": cells})
+    missing = {id for id, claim in found.items() if claim.verdict == "not measured"}
+    assert missing == {"Q2-faster-fast-ddp", "Q2-batch-plain-dp", "Q2-batch-plain-ddp"}

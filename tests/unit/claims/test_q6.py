@@ -1,0 +1,61 @@
+"""Questions 6 and 7: what a step of DDP sends, and what that keeps equal."""
+
+import pytest
+
+from examples import synchronization_records as made
+from examples.synchronization_claims import answers
+
+
+def sent(*extra, **changes):
+    """The answer where a step of DDP has further messages, or another entry."""
+    document = made.document()
+    entry = next(one for one in document["steps"] if one["way"] == "ddp")
+    entry["messages"] = [*entry["messages"], *extra]
+    entry |= changes
+    return answers(document)[1]
+
+
+def test_a_step_sends_gradients_and_buffers():
+    said = sent()
+    assert said.text == "No: buffers too, 40 B beside 1.00 kB of gradients."
+    (claim,) = said.claims
+    assert claim.verdict == "supported"
+    assert claim.sentence.startswith("2 messages with 1,000 of 1,000 B of gradients; a step sends")
+    alone = sent(messages=made.ddp_messages([600, 400], broadcast=False))
+    assert (
+        alone.text.startswith("Yes: DDP sends 1.00 kB") and alone.claims[0].verdict == "supported"
+    )
+
+
+@pytest.mark.parametrize(
+    ("messages", "changes"),
+    [
+        ([made.message(3, "backward", "all_reduce", 4)], {}),
+        ([made.message(3, "update", "all_gather", 1000)], {}),
+        ([], {"ranks_agree": False}),
+        ([], {"messages": made.ddp_messages([600])}),
+    ],
+)
+def test_a_message_too_many_or_too_few_and_ranks_that_differ_refute(messages, changes):
+    assert sent(*messages, **changes).claims[0].verdict == "refuted"
+
+
+def test_parameters_that_differ_between_ranks_refute():
+    document = made.document()
+    said = answers(document)[2]
+    assert said.claims[0].verdict == "supported"
+    assert said.text == (
+        "For parameters yes, bit for bit. Not for running statistics: variances end 1.0 % apart, "
+        "2.0 % if not sent."
+    )
+    document["trainings"][-1] = made.training("local", parameters=("p", "q"), drift=None)
+    said = answers(document)[2]
+    assert said.text == "No: parameters differ between ranks."
+    assert said.claims[0].verdict == "refuted"
+    assert "differ with buffers local" in said.claims[0].sentence
+
+
+def test_a_study_without_the_experiment_says_what_to_add():
+    said = answers(made.document(steps=[], trainings=[], permutations=[]))
+    assert [one.text for one in said] == [None] * 3
+    assert [one.claims[0].verdict for one in said] == ["not measured"] * 3

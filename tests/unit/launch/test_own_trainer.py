@@ -1,0 +1,111 @@
+import shlex
+import sys
+from dataclasses import replace
+
+import psutil
+import pytest
+
+from scaling.core.errors import UserError
+from scaling.core.grid import Cell
+from scaling.core.records.run import RUN
+from scaling.launch import own_trainer
+from scaling.launch.own_trainer import OwnRun
+
+EPOCHS = """
+import time
+from scaling_client import epoch
+for number in range({count}):
+    time.sleep(0.3)
+    epoch(number, samples=64, loss=1 / (1 + number), test_accuracy=0.5)
+"""
+
+
+def of(source, **options):
+    """Run a Python program as the command of a cell on two devices."""
+    command = shlex.join([sys.executable, "-c", source.replace("{", "{{").replace("}", "}}")])
+    cell = Cell("mine", "own", 2, 16, 0)
+    spec = OwnRun(command=f"{command} {{gpus}} {{batch_size}}", cell=cell, device="cpu")
+    return own_trainer.run(replace(spec, **options))
+
+
+def test_epochs_are_recorded(tmp_path):
+    record = of(EPOCHS.replace("{count}", "4"))
+    RUN.write(tmp_path / "run.json", record)
+    assert record["status"] == "ok" and record["message"] is None
+    assert [row["role"] for row in record["epochs"]] == ["warmup"] + 3 * ["measured"]
+    assert all(row["seconds"] >= 0.3 for row in record["epochs"])
+    assert [row["iterations"] for row in record["epochs"]] == [2] * 4
+    assert record["evaluation"]["test_accuracy"] == 0.5
+    assert record["memory"]["peak_bytes"][0] > 1e6
+    assert 0 <= record["startup"]["total"] < record["run_seconds"]
+
+
+def test_values_of_the_cell_are_in_the_command(capsys):
+    record = of("import sys; print('given', *sys.argv[1:])")
+    assert "given 2 16" in capsys.readouterr().out
+    assert "the whole run counts as one" in record["message"]
+    (only,) = record["epochs"]
+    assert (only["role"], only["seconds"]) == ("measured", record["run_seconds"])
+
+
+def test_output_that_is_too_long_keeps_its_end(capsys):
+    record = of("print('x' * 60 * 2**20 + '\\n' + 40 * 'y\\n'); print('the end')")
+    said = capsys.readouterr().out
+    assert record["status"] == "ok"
+    assert len(said) < 1e6 and "more characters of output, not kept" in said
+    assert said.rstrip().endswith("the end")
+
+
+def test_a_process_that_stays_behind_is_ended_and_named():
+    record = of("import subprocess; subprocess.Popen(['sleep', '600'])")
+    assert "sleep 600) ran on after the command and was ended" in record["message"]
+    running = [child.cmdline() for child in psutil.Process().children(recursive=True)]
+    assert ["sleep", "600"] not in running
+
+
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [
+        ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB", "oom"),
+        ("RuntimeError: DefaultCPUAllocator: can't allocate memory", "oom_host"),
+    ],
+)
+def test_out_of_memory_is_a_result(words, status):
+    record = of(f"import sys; print({words!r}, file=sys.stderr); sys.exit(1)")
+    assert record["status"] == status
+    assert record["epochs"] == []
+
+
+def test_a_time_limit_is_a_result():
+    record = of("import time; time.sleep(60)", time_limit_seconds=0.5)
+    assert record["status"] == "timeout"
+    assert "time limit of 0.5 s" in record["message"]
+
+
+def test_a_loss_that_is_not_finite_is_divergence():
+    lines = "\\n".join(f'{{"epoch": {n}, "seconds": 0.001, "loss": NaN}}' for n in range(4))
+    record = of(f"print('{lines}')")
+    assert record["status"] == "diverged"
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        (
+            "import sys; print('no such file'); sys.exit(3)",
+            "exit status 3, its last line being 'no",
+        ),
+        (EPOCHS.replace("{count}", "1"), "printed 1 epochs, of which the first 1 warm up"),
+        ('print(\'{"epoch": 2}\\n{"epoch": 1}\')', "it comes after 2"),
+        ('[print(f\'{{"epoch": {n}, "seconds": 9}}\') for n in range(4)]', "an epoch's own"),
+    ],
+)
+def test_what_cannot_be_recorded_is_one_sentence(source, said):
+    with pytest.raises(UserError, match=said):
+        of(source)
+
+
+def test_a_program_that_is_missing_is_named():
+    spec = OwnRun(command="no-such-program {gpus}", device="cpu")
+    with pytest.raises(UserError, match="starts no-such-program, which is not found"):
+        own_trainer.run(spec)

@@ -1,0 +1,71 @@
+"""docs/own_trainer.md, run as it stands there."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from small_study import Study, forked
+
+PAGE = (Path(__file__).parents[2] / "docs/own_trainer.md").read_text(encoding="utf-8")
+FILES = dict(re.findall(r"```\w+\n# (train\.py|mine\.yaml)\n(.*?)```", PAGE, re.DOTALL))
+COMMAND = ["--profile", "profiles/local", "--cores", "2", "--configfile", "config/scaling.yaml"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    made = Study(tmp_path_factory.mktemp("own") / "copy", {}).folder
+    for name, text in FILES.items():
+        (made / name).write_text(text)
+    return made
+
+
+def test_a_script_of_ones_own_has_its_report(folder):
+    said = forked([*COMMAND, "mine.yaml"], folder)
+    assert said.returncode == 0, said.stdout
+    paths = sorted((folder / "results/runs").rglob("run.json"))
+    records = [json.loads(path.read_text()) for path in paths]
+    assert [record["status"] for record in records] == ["ok"] * 4
+    assert all(record["cell"]["strategy"] == "own" for record in records)
+    speedups = (folder / "results/tables/mine/speedup.csv").read_text()
+    assert speedups.count("\nmine,own,") == 4
+    page = (folder / "results/report.html").read_text()
+    assert "nan" not in re.sub(r"<svg.*?</svg>", "", page, flags=re.DOTALL)
+    assert not (folder / "resources/dataset/cifar10").exists()
+
+
+def test_an_edit_of_the_script_measures_it_again(folder):
+    again = forked([*COMMAND, "mine.yaml", "-n"], folder)
+    assert "Nothing to be done" in again.stdout
+    with (folder / "train.py").open("a") as script:
+        script.write("print('the end')\n")
+    again = forked([*COMMAND, "mine.yaml", "-n"], folder)
+    assert re.search(r"train[ _]command\s+4", again.stdout), again.stdout
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("python train.py --batch-size {batch_size}", "it should have {gpus}"),
+        ("python train.py {gpus} {gpu}", "it should have no {gpu}"),
+        ("python 'train.py {gpus}", "No closing quotation"),
+        ("python train.py {gpus}", "takes no {batch_size}"),
+    ],
+)
+def test_a_command_that_cannot_be_is_refused(folder, command, said):
+    config = yaml.safe_load(FILES["mine.yaml"])
+    config["recipes"]["mine"]["command"] = command
+    (folder / "wrong.yaml").write_text(yaml.safe_dump(config))
+    refused = forked([*COMMAND, "wrong.yaml", "-n"], folder)
+    assert refused.returncode == 1
+    assert said in refused.stdout
+
+
+def test_images_and_own_data_are_not_mixed(folder):
+    config = yaml.safe_load(FILES["mine.yaml"]) | {"dataset": {"source": "own"}}
+    config["grid"]["recipes"] = ["mine", "plain"]
+    (folder / "wrong.yaml").write_text(yaml.safe_dump(config))
+    refused = forked([*COMMAND, "wrong.yaml", "-n"], folder)
+    assert "dataset.source is own, and grid.recipes has plain needs images" in refused.stdout

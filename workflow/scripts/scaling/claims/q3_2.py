@@ -1,0 +1,78 @@
+"""Question 3.2: how much of the link gradients use while they travel."""
+
+import pandas as pd
+
+from scaling.claims.claim import Answer, Claim, Hypothesis
+from scaling.claims.phrases import batch, extremes, label, measured
+from scaling.core import numbers as fmt
+from scaling.tables import noise
+from scaling.tables.communication import BY_SUBTRACTION, drop_overlapped_loading
+from scaling.tables.schema import StudyTables, by_configuration, rows_of
+
+HALF = 0.5
+TRACE = "profiler"
+
+TRAVELLING = Hypothesis(
+    "Q3.2-travelling",
+    "On their way, gradients use at least half of the measured link.",
+    table="bandwidth",
+    test="Bytes of an epoch over the seconds of its communication kernels, those behind "
+    "computation included, and over the peak measured in the same study, in each cell on the most "
+    "GPUs. Without a trace, by subtraction without loading beyond its noise, which counts all that "
+    "does not shrink with N, so that the link may be used better. More than the peak is no "
+    "communication time and left out. Supported: half or more; refuted: less, by a trace.",
+)
+
+
+def answer(tables: StudyTables) -> Answer:
+    """Answer by the best use of the link; a claim for each recipe and strategy on the most GPUs."""
+    claims, best = [], []
+    for recipe, strategy, rows in by_configuration(tables.bandwidth):
+        gpus = rows["gpus"].max()
+        cells = _believed(rows[rows["gpus"] == gpus], tables)
+        about = f"{recipe}/{strategy}, {fmt.gpus(gpus)}"
+        claims.append(_travelling(about, cells))
+        best += [extremes(cells, "utilization")[1]] if len(cells) else []
+    if not claims:
+        return Answer(None, [TRAVELLING.missing("", "Add 2 or more to `grid.gpus`.")])
+    if not best:
+        return Answer(None, claims)
+    most = max(best, key=lambda cell: cell.utilization)
+    share, peak = fmt.percent(most.utilization), fmt.significant(most.peak_gb_per_s)
+    by = f"{label(most)}, by {fmt.words(most.estimate)}"
+    return Answer(f"At most {share} of the link’s {peak} GB/s ({by}).", claims)
+
+
+def _believed(rows: pd.DataFrame, tables: StudyTables) -> pd.DataFrame:
+    """Return the cells by the trace or, without one, by subtraction beyond its noise.
+
+    A bandwidth above the peak has a wrong communication time.
+    """
+    cells = measured(rows, "utilization")
+    cells = drop_overlapped_loading(cells, tables.timing, tables.in_memory)
+    cells = noise.with_uncertainty(cells, tables.timing)
+    real = cells[~cells["within_noise"] & (cells["utilization"] <= 1)]
+    traced = real[real["estimate"] == TRACE]
+    return traced if len(traced) else real[real["estimate"] == BY_SUBTRACTION]
+
+
+def _travelling(about: str, cells: pd.DataFrame) -> Claim:
+    if cells.empty:
+        add = "Set `training.instrumented_iterations` above 0 to trace communication."
+        return TRAVELLING.missing(about, add)
+    worst, best = extremes(cells, "utilization")
+    traced = best.estimate == TRACE
+    sentence = f"{fmt.significant(best.bandwidth_gb_per_s)} of "
+    sentence += f"{fmt.significant(best.peak_gb_per_s)} GB/s ({fmt.percent(best.utilization)}) "
+    sentence += f"with {batch(best)}"
+    if worst.Index != best.Index:
+        sentence += f", {fmt.percent(worst.utilization)} with {batch(worst)}"
+    by = "by the trace" if traced else "by subtraction, which overstates the time"
+    return TRAVELLING.claim(
+        about,
+        f"{sentence}, {by}.",
+        parts=[
+            (cell, cell.utilization >= HALF, traced and cell.utilization < HALF)
+            for cell in rows_of(cells)
+        ],
+    )

@@ -1,1 +1,0 @@
-"""Sources of images to train on."""

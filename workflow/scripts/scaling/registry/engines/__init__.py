@@ -1,1 +1,0 @@
-"""Engines that train a model."""

@@ -1,1 +1,0 @@
-"""Strategies: how to spread the training of one model over several GPUs."""

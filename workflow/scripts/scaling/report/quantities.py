@@ -1,0 +1,248 @@
+"""Every quantity of a study's page: how it is headed and written, wherever it stands."""
+
+import math
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import replace
+from operator import attrgetter
+from typing import Any
+
+import pandas as pd
+
+from scaling.core import numbers as fmt
+from scaling.core.numbers import data, part, percent, rate, significant, times, words
+from scaling.report.table import Column, Figure, OfRow, View, figure
+
+
+def span(name: str, write: Callable[[float], str] = significant) -> OfRow:
+    """Return a detail: `0.341–0.352`, from the columns `…_min` and `…_max`; "" if they are equal.
+
+    For times of several runs the range of their medians follows: `; 2 runs: 0.343–0.351`.
+    """
+
+    def said(row: Any) -> str:
+        low, high = (getattr(row, f"{name}_{end}", math.nan) for end in ("min", "max"))
+        if pd.isna(low) or pd.isna(high) or low == high:
+            return ""
+        runs = getattr(row, "runs", 1) if hasattr(row, f"{name}_run_min") else 1
+        between = f"; {runs:.0f} runs: {span(f'{name}_run', write)(row)}" if runs > 1 else ""
+        return f"{write(low)}–{write(high)}{between}"
+
+    return said
+
+
+def interval(low: str, high: str, factor: float = 1) -> OfRow:
+    """Return a detail: `−1.2 to 0.3`, from two columns; "" if one is empty."""
+
+    def said(row: Any) -> str:
+        ends = [factor * getattr(row, end) for end in (low, high)]
+        return "" if any(map(pd.isna, ends)) else " to ".join(map(fmt.significant, ends))
+
+    return said
+
+
+def scaled(factor: float) -> Callable[[float], str]:
+    """Return a format of `factor` times a value, with three significant digits."""
+    return lambda value: significant(factor * value)
+
+
+def whole(value: float) -> str:
+    return str(int(value))
+
+
+def count(value: float) -> str:
+    return f"{int(value):,}"
+
+
+def fixed(value: float, digits: int = 2) -> str:
+    return f"{value:.{digits}f}".replace("-", "−")
+
+
+def points(share: float) -> str:
+    """Format a difference of fractions of 1 in points."""
+    return fmt.points(100 * share)
+
+
+def share(value: float) -> str:
+    """Format a fraction of 1 in percent, also a tiny one."""
+    return "< 0.001 %" if 0 < value < 1e-5 else f"{100 * value:.3g} %"
+
+
+def speedup(row: Any) -> str:
+    return "1" if row.gpus == 1 else times(row.speedup)
+
+
+def capped(row: Any) -> str:
+    """Return the share of time at the power limit, unless the peak is that of a limited GPU."""
+    return percent(row.power_capped_share) if math.isnan(row.sustained_utilization) else ""
+
+
+def size(row: Any) -> str:
+    return whole(row.matrix_size) if row.matrix_size > 0 else data(row.copy_bytes)
+
+
+def estimate(row: Any) -> str:
+    return f"by {words(row.communication_estimate)}"
+
+
+NOISE = {"within noise": attrgetter("within_noise")}
+QUANTITIES: dict[str, Column] = {}
+"""Columns by their quantities, which are their names in a frame unless they say another."""
+
+PARTS: dict[str, list[View]] = defaultdict(list)
+"""The tables of each part of the page, in order."""
+
+
+def define(**columns: Column) -> None:
+    """Add columns to `QUANTITIES`, each under a name of its own."""
+    assert QUANTITIES.keys().isdisjoint(columns), columns
+    for name, column in columns.items():
+        QUANTITIES[name] = replace(
+            column, name=column.name or name, quantity=column.quantity or name
+        )
+
+
+def named(names: str) -> list[Column]:
+    """Return the columns of these quantities, separated by spaces.
+
+    One that is not defined is a text, headed by its name.
+    """
+    return [QUANTITIES.get(name, Column(words(name), name=name)) for name in names.split()]
+
+
+def printed(row: Any, quantity: str, write: Callable[[Any], str] | None = None) -> Figure:
+    """Return a quantity of a row for a sentence, as its tables write it or as `write` does."""
+    (column,) = named(quantity)
+    value = getattr(row, column.name)
+    return figure((write or column.write)(value), row, quantity, value)
+
+
+def view(
+    part: str,
+    title: str,
+    keys: str,
+    columns: str,
+    across: str = "",
+    heading: Callable[[Any], str] = str,
+    note: OfRow | None = None,
+) -> Callable[[Callable[..., pd.DataFrame]], View]:
+    """Return a decorator of the function of a table's rows, which adds it to a part of the page.
+
+    Its name is the table's anchor; `keys` and `columns` are quantities, separated by spaces. For
+    the rest see `View`.
+    """
+
+    def made(rows: Callable[..., pd.DataFrame]) -> View:
+        name = rows.__name__.replace("_", "-")
+        found = View(name, title, rows, named(keys), named(columns), across, heading, note)
+        PARTS[part].append(found)
+        return found
+
+    return made
+
+
+define(
+    # What rows are of.
+    configuration=Column("configuration", text="{0.recipe} · {0.strategy}".format, name="recipe"),
+    gpus=Column("GPUs", whole),
+    batch_size=Column("b", whole),
+    seed=Column("seed", whole),
+    # Times of an epoch.
+    epoch_seconds=Column("epoch, s", significant, span("epoch_seconds")),
+    epoch_seconds_without_loading=Column("without loading, s", significant),
+    step_seconds=Column("step, ms", scaled(1e3)),
+    step_compute_seconds=Column("computing, ms", scaled(1e3), name="compute_seconds"),
+    gap_seconds=Column("gaps, ms", scaled(1e3), span("gap_seconds", scaled(1e3))),
+    kernels=Column("kernels", count),
+    speedup=Column("speedup", text=speedup),
+    efficiency=Column("efficiency", percent),
+    fixed_global_batch_speedup=Column("speedup", times),
+    fixed_global_batch_efficiency=Column("efficiency", percent),
+    gpu_seconds=Column("GPU-seconds", significant),
+    epoch_joules=Column("kJ", scaled(1e-3)),
+    money_per_epoch=Column("money", significant),
+    startup_of_a_run_seconds=Column("start-up of a run, s", significant, name="startup_seconds"),
+    same_global_seconds=Column("same global batch, s", significant),
+    peak_memory_bytes=Column("GB a GPU", scaled(1e-9)),
+    bytes_per_iteration=Column("MB sent a step", scaled(1e-6)),
+    # Its parts, and what travels.
+    compute_seconds=Column("compute and idle", significant),
+    communication_seconds=Column(
+        "communication", significant, flags={"below 0": lambda row: row.communication_seconds < 0}
+    ),
+    estimated_communication_seconds=Column(
+        "", significant, name="communication_seconds", flags=NOISE
+    ),
+    flops_per_second_per_gpu=Column("TFLOP/s a GPU", scaled(1e-12)),
+    utilization=Column("arithmetic at peak", percent),
+    slower_share=Column("slower kernels", percent),
+    idle_share=Column("GPU idle", percent),
+    unknown_share=Column("not known", percent),
+    communication_share=Column("exposed communication", part, estimate),
+    loading_share=Column("waiting for data", percent),
+    power_capped_share=Column("at the power limit", text=capped),
+    joules_per_image=Column("J an image", significant),
+    bandwidth_gb_per_s=Column("GB/s", significant),
+    link_utilization=Column(
+        "of the link",
+        percent,
+        name="utilization",
+        flags={"above 100 %": lambda row: row.utilization > 1},
+    ),
+    iterations=Column("steps", count),
+    messages_seconds=Column("messages, s", significant, name="communication_seconds"),
+    estimate=Column("measured by", words),
+    peak_gb_per_s=Column("link, GB/s", significant),
+    latency_seconds=Column("α, µs", scaled(1e6)),
+    seconds_per_byte=Column("β, ps per byte", scaled(1e12)),
+    asymptotic_busbw_gb_per_s=Column("large messages, GB/s", significant),
+    message_bytes=Column("message", data),
+    message_kind=Column("what", words, name="kind"),
+    message_seconds=Column("µs", scaled(1e6), span("seconds", scaled(1e6)), name="seconds"),
+    busbw_gb_per_s=Column(
+        "bus bandwidth, GB/s", significant, flags={"wrong result": lambda row: not row.correct}
+    ),
+    # Accuracies.
+    epoch=Column("epochs", whole),
+    train_loss=Column("training loss", significant),
+    train_accuracy=Column("training accuracy", percent, span("train_accuracy", percent)),
+    test_accuracy=Column("test accuracy", percent, span("test_accuracy", percent)),
+    # The machine and a run.
+    quantity=Column("what", words),
+    state=Column("state", text=lambda row: row.state * (row.state == "sustained"), apart=True),
+    size=Column("size", value=size, apart=True),
+    rate=Column(
+        "rate",
+        detail=lambda row: span("value", scaled(1e-12 if row.value >= 1e12 else 1e-9))(row),
+        name="value",
+        text=lambda row: rate(row.value, row.unit),
+    ),
+    source_gpu=Column("from GPU", whole),
+    copied_bytes_per_second=Column("", scaled(1e-9), name="value"),
+    run_seconds=Column("whole run", significant),
+    startup_seconds=Column("start-up", significant),
+    imports_seconds=Column("imports", significant),
+    join_seconds=Column("join", significant),
+    dataset_seconds=Column("dataset", significant),
+    recipe_seconds=Column("recipe", significant),
+    warmup_seconds=Column("warm-up", significant),
+    measured_seconds=Column("measured", significant),
+    shutdown_seconds=Column("end", significant),
+)
+define(
+    time=replace(QUANTITIES["epoch_seconds"], head="time, s"),
+    foreseen_seconds=replace(
+        QUANTITIES["epoch_seconds"], detail=None, flags={"extrapolated": attrgetter("extrapolated")}
+    ),
+    judged_speedup=replace(
+        QUANTITIES["speedup"],
+        detail=lambda row: "" if row.gpus == 1 else span("speedup")(row),
+        flags={
+            "within noise": lambda row: row.gpus > 1 and row.within_spread,
+            "above N": lambda row: row.speedup > row.gpus,
+        },
+    ),
+    waiting=replace(QUANTITIES["loading_share"], head="waiting"),
+    money_an_epoch=replace(QUANTITIES["money_per_epoch"], head="money an epoch"),
+    step_bytes=replace(QUANTITIES["bytes_per_iteration"], head="bytes a step", write=data),
+)

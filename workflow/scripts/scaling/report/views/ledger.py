@@ -1,0 +1,158 @@
+"""Tables on the int8 network of one seed, layer by layer, for a pocket calculator."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pandas as pd
+
+from scaling.config.scheme import STAGES
+from scaling.core.numbers import data, significant, times
+from scaling.report.quantities import count, define, fixed, share, view
+from scaling.report.table import Column
+from scaling.tables.schema import StudyTables
+
+INT32 = 2**31 - 1
+
+
+def equation(pattern: str, names: str, digits: int = 5) -> Callable[[Any], str]:
+    """Return a text: `pattern` filled with columns, for a pocket calculator; "" if one is empty."""
+
+    def said(row: Any) -> str:
+        values = [getattr(row, name) for name in names.split()]
+        known = not any(map(pd.isna, values))
+        return pattern.format(*(significant(value, digits) for value in values)) if known else ""
+
+    return said
+
+
+def bias(row: Any) -> str:
+    """Return the largest bias in steps; a layer may have none, and an old record does not say."""
+    if row.largest_bias == 0:
+        return "no bias"
+    result = f"round({{}} × {{}}) = {fixed(row.bias_steps, 0)}"
+    return equation(result, "largest_bias accumulator_scale")(row)
+
+
+def formula(head: str, pattern: str, names: str, name: str = "", digits: int = 5) -> Column:
+    """Return a column of an `equation`; the value is the column called `name`."""
+    return Column(head, name=name, text=equation(pattern, names, digits))
+
+
+REACH = "{} ± {}"
+N_W = "127 / {} = {}", "weight_amax weight_scale"
+
+define(
+    weight_range=formula("range", "{} to {}", "weight_minimum weight_maximum", "weight_amax", 3),
+    weight_mean=formula("mean ± 3σ", REACH, "weight_mean weight_reach", digits=3),
+    weight_amax_in_reaches=Column(
+        "largest over 3σ", times, value=lambda row: row.weight_amax / row.weight_reach
+    ),
+    levels=formula("n_W, levels per unit", *N_W, "weight_scale"),
+    weight_clipped_share=Column("clipped", share),
+    weight_sqnr_db=Column("SQNR, dB", significant),
+    float32_bytes=Column("float32", data),
+    packed_bytes=Column("packed", data),
+    output_range=formula("range", "{} to {}", "output_minimum output_maximum", "amax", 3),
+    output_mean=formula("mean ± 3σ", REACH, "output_mean output_reach", digits=3),
+    weight_scale=formula("n_W", *N_W),
+    pixel_scale=formula("n_in", "127 / {} = {}", "amax pixel_scale"),
+    accumulator_scale=formula("S", "{} × {} = {}", "weight_scale input_scale accumulator_scale"),
+    output_scale=formula("o", "127 / ({} × {}) = {}", "accumulator_scale amax output_scale"),
+    passed_scale=formula("next A", "{} × {} = {}", "accumulator_scale output_scale passed_scale"),
+    clipped_share_test=Column("clipped, test", share),
+    sqnr_after_relu_db=Column("SQNR, dB", significant),
+    largest_bias=Column("of the largest b", text=bias),
+    bias_error_steps=Column("all off b · S by at most", significant),
+    accumulator_bound=Column("largest accumulator", count),
+    share_of_int32=Column("of int32", share, value=lambda row: row.accumulator_bound / INT32),
+    float32_exact=Column("exact in float32", lambda exact: "yes" if exact else "no"),
+)
+
+
+def _ledger(study: StudyTables, shown: bool) -> pd.DataFrame:
+    """Return scales and ranges by layer of the last stage, in float units.
+
+    They are of the seed with histograms, else the first, or if not `shown` of the others.
+    `weight_amax` and `amax` are the largest magnitudes; `…_mean` and `…_reach`, three standard
+    deviations, are of the values in the histograms; `passed_scale` is S · o, n_in for images.
+    """
+    rows, counted = study.quantization_layers, study.quantization_histograms
+    rows = rows[rows["stage"].isin([stage for stage in STAGES if stage in set(rows["stage"])][-1:])]
+    seeds = [*counted["seed"][counted["seed"].isin(rows["seed"])], *rows["seed"]]
+    rows = rows[rows["seed"].isin(seeds[:1]) == shown].copy()
+    for of, amax in (("weight", "weight_amax"), ("output", "amax")):
+        rows[amax] = rows[[f"{of}_minimum", f"{of}_maximum"]].abs().max(axis=1)
+        own = counted["quantity"].eq("weights") == (of == "weight")
+        floats = counted[counted["values"].eq("float") & own]
+        # After ReLU, if any.
+        floats = floats[floats["quantity"] == floats.groupby("layer")["quantity"].transform("min")]
+        middles = (floats["bin_low"] + floats["bin_high"]) / 2
+        sums = {"first": floats["count"] * middles, "second": floats["count"] * middles**2}
+        total = floats.assign(**sums).groupby("layer")[["count", *sums]].sum()
+        mean = total["first"] / total["count"]
+        rows[f"{of}_mean"] = rows["layer"].map(mean)
+        sigma = (total["second"] / total["count"] - mean**2) ** 0.5
+        rows[f"{of}_reach"] = rows["layer"].map(3 * sigma)
+    passed = rows["top_step"] / rows["amax"]
+    return rows.assign(passed_scale=passed, pixel_scale=passed.where(rows["layer"] == "images"))
+
+
+@view(
+    "B",
+    "1. Visualize weights: the range and 3σ of each layer",
+    "layer",
+    "weight_range weight_mean weight_amax_in_reaches",
+)
+def weights(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
+    return _ledger(study, shown=True).dropna(subset="weight_amax")
+
+
+@view(
+    "B",
+    "2. Quantize weights: n_W = 127 / max|W|, round(n_W · W)",
+    "layer",
+    "levels weight_clipped_share weight_sqnr_db float32_bytes packed_bytes",
+)
+def weight_scales(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
+    return _ledger(study, shown=True).dropna(subset="weight_amax")
+
+
+@view(
+    "B",
+    "3. Visualize activations: the range and 3σ of what each layer passes on",
+    "layer",
+    "output_range output_mean",
+)
+def activations(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
+    return _ledger(study, shown=True).dropna(subset="amax")
+
+
+@view(
+    "B",
+    "4. Quantize activations: n_in = 127 / max|pixel|, S = n_W · A, o = 127 / (S · max), "
+    "next A = S · o",
+    "layer",
+    "pixel_scale accumulator_scale output_scale passed_scale clipped_share_test sqnr_after_relu_db",
+)
+def activation_scales(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
+    return _ledger(study, shown=True).dropna(subset="amax")
+
+
+@view(
+    "B",
+    "5. Quantize biases: round(b · S)",
+    "layer",
+    "largest_bias bias_error_steps accumulator_bound share_of_int32 float32_exact",
+)
+def biases(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
+    return _ledger(study, shown=True).dropna(subset="accumulator_bound")
+
+
+@view(
+    "B",
+    "The same of the other seeds",
+    "seed layer",
+    "weight_scale pixel_scale accumulator_scale output_scale passed_scale",
+)
+def ledgers(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
+    return _ledger(study, shown=False)

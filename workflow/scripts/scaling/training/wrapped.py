@@ -1,0 +1,85 @@
+"""A rank's model as a strategy wraps it, with its exchange of gradients and its update."""
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from scaling.registry.update_rule import UpdateRule
+
+
+class Wrapped:
+    """One rank's `model` as a strategy wraps it, which averages gradients in the backward pass.
+
+    For each part of a batch call `accumulate`, run `model`, and call `backward`; then `step`, or
+    that of an `optimizer` of one's own.
+    """
+
+    sends = True
+    """Whether gradients are exchanged."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self.model = model
+
+    @property
+    def bucket_bytes(self) -> list[int]:
+        """Return the bytes of each gradient message of a step; empty without messages."""
+        return []
+
+    @property
+    def sent_share(self) -> float:
+        """Bytes that are sent for the gradients, as a share of the gradients' own."""
+        return 1.0
+
+    def without_communication(self) -> AbstractContextManager[None] | None:
+        """Return a context that keeps gradients local, or None if there is none."""
+        return None
+
+    @contextmanager
+    def _local(self) -> Iterator[None]:
+        self.sends = False
+        try:
+            yield
+        finally:
+            self.sends = True
+
+    def accumulate(self, more: bool) -> None:
+        """Set whether `more` backward passes of the same update follow the next one."""
+
+    def backward(self, loss: Tensor, share: float) -> None:
+        """Add the gradients of `loss`, the mean over this `share` of the rank's batch."""
+        (loss if share == 1 else loss * share).backward()
+
+    def optimizer(self, options: dict[str, Any]) -> torch.optim.Optimizer:
+        """Return SGD with its options."""
+        return torch.optim.SGD(self.model.parameters(), **options)
+
+    def start(self, options: dict[str, Any], rule: UpdateRule) -> None:
+        """Let `step` train by SGD with these options, from momenta of 0.
+
+        The configuration refuses every `rule` but SGD's (`devices.need_other_strategies`).
+        """
+        self._options, self._optimizer = options, self.optimizer(options)
+
+    def step(self) -> None:
+        """Update the weights by the gradients, and delete these."""
+        self._optimizer.step()
+        self._optimizer.zero_grad()
+
+    def set_rates(self, rate: float, rest: float) -> None:
+        """Set the rates of the next updates, which `start`'s rule keeps the same here."""
+
+    @property
+    def state(self) -> list[Tensor]:
+        """Return what trial steps change; call `refresh` after changing it back."""
+        weights = [parameter.data for parameter in self.model.parameters()]
+        return [*weights, *self.model.buffers()]
+
+    def refresh(self) -> None:
+        """Forget the momenta of trial steps."""
+        self._optimizer = self.optimizer(self._options)
+
+    def release(self) -> None:
+        """Detach from the model, so that another optimizer can take it."""
