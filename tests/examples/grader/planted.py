@@ -1,5 +1,6 @@
 """Submissions with one mistake each, of all kinds that an audit has to name."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -7,8 +8,8 @@ import numpy as np
 from numpy.random import Generator
 
 from examples.grader.published_study import TRAIN_IMAGES
-from examples.grader.ratios import RATIOS, SAME
 from examples.grader.submissions import FIGURES, Key, Submission, honest
+from grader.study import TIMES
 
 
 @dataclass
@@ -20,30 +21,109 @@ class Planted:
     names: set[str]
 
 
+Found = tuple[list[Key], list[str]]
+"""The cells that an audit has to find, and the causes that name what is wrong there."""
+Plant = Callable[[Submission, Generator, list[Key]], Found]
+
+
 def planted(number: int, seed: int) -> Planted:
     """The error of a number: each kind in turn, where and how much by the seed."""
     rng = np.random.default_rng([seed, number])
     made = honest(int(rng.integers(2**31)), plain=True)
-    several = [key for key in made.rows if key[0] > 1]
-    kind, ratio = KINDS[number % len(KINDS)]
-    if ratio is not None:
-        quantity, name, factor = ratio
-        change = {key: abs(factor(*key, made.values[key]) - 1) for key in several}
-        bent = [key for key in several if change[key] > 0]
-        if kind == "cell":
-            bent = [_pick(rng, [key for key in bent if change[key] > 0.005] or bent)]
-        for key in bent if kind == "cell" else several:
-            value = made.values[key][quantity]
-            made.put(key, quantity, value * factor(*key, made.values[key]))
-        return Planted(made, set(bent), {name} | SAME.get(name, set()))
-    cells, names = OTHER[kind](made, rng, several)
+    plant = KINDS[number % len(KINDS)]
+    cells, names = plant(made, rng, [key for key in made.rows if key[0] > 1])
     return Planted(made, set(cells), set(names))
 
 
-Found = tuple[list[Key], list[str]]
-"""The cells that an audit has to find, and the causes that name what is wrong there."""
-Plant = Callable[[Submission, Generator, list[Key]], Found]
-TIMES = ["epoch_seconds", "epoch_seconds_without_loading", "epoch_seconds_min", "epoch_seconds_max"]
+def _steps(n: int, b: int, images: float = TRAIN_IMAGES) -> int:
+    return math.ceil(images / (n * b))
+
+
+def _peers(n: int) -> float:
+    return 2 * (n - 1) / n
+
+
+def _rest(v: dict[str, float], m: int) -> float:
+    return (v["own"] - v["own single"] / m) / v["communication"]
+
+
+def _waited(n: int, v: dict[str, float]) -> float:
+    return v["seconds"] - v["single"] / n
+
+
+Factor = Callable[[int, int, dict[str, float]], float]
+RATIOS: list[tuple[str, str, Factor]] = [
+    ("speedup", "times_gpus", lambda n, b, v: n),
+    ("speedup", "efficiency", lambda n, b, v: 1 / n),
+    ("speedup", "inverted", lambda n, b, v: 1 / v["speedup"] ** 2),
+    ("speedup", "ideal", lambda n, b, v: n / v["speedup"]),
+    ("speedup", "hundred_times", lambda n, b, v: 100),
+    ("compute", "not_divided", lambda n, b, v: n),
+    ("compute", "divided_twice", lambda n, b, v: 1 / n),
+    ("compute", "thousand_times", lambda n, b, v: 1000),
+    ("compute", "total_as_compute", lambda n, b, v: v["seconds"] / v["compute"]),
+    ("communication", "thousand_times", lambda n, b, v: 1000),
+    ("communication", "per_step", lambda n, b, v: 1 / _steps(n, b)),
+    ("communication", "wrong_column", lambda n, b, v: v["compute"] / v["communication"]),
+    ("communication", "sign", lambda n, b, v: -1),
+    ("bandwidth", "one_iteration", lambda n, b, v: 1 / _steps(n, b)),
+    ("bandwidth", "gib", lambda n, b, v: 1e9 / 2**30),
+    ("bandwidth", "mib", lambda n, b, v: 1e9 / 2**20),
+    ("bandwidth", "thousand_times", lambda n, b, v: 1000),
+    ("bandwidth", "bits", lambda n, b, v: 8),
+    ("bandwidth", "eighth", lambda n, b, v: 1 / 8),
+    ("bandwidth", "eight_bytes", lambda n, b, v: 2),
+    ("bandwidth", "numbers", lambda n, b, v: 1 / 4),
+    ("bandwidth", "ring_factor_twice", lambda n, b, v: _peers(n)),
+    ("bandwidth", "no_ring_factor", lambda n, b, v: 1 / _peers(n)),
+    ("bandwidth", "floor", lambda n, b, v: (TRAIN_IMAGES // (n * b)) / _steps(n, b)),
+    ("bandwidth", "other_images", lambda n, b, v: _steps(n, b, 60_000) / _steps(n, b)),
+    ("bandwidth", "over_epoch", lambda n, b, v: v["communication"] / v["seconds"]),
+    ("bandwidth", "over_total", lambda n, b, v: v["communication"] / v["compute"]),
+    ("bandwidth", "batch_as_bandwidth", lambda n, b, v: b / v["bandwidth"]),
+    ("utilization", "fraction", lambda n, b, v: 1 / 100),
+    ("speedup", "gained", lambda n, b, v: 100 - 100 / v["speedup"]),
+    ("speedup", "gained", lambda n, b, v: 1 - 1 / v["speedup"]),
+    ("speedup", "saved", lambda n, b, v: (1 - 1 / v["speedup"]) / v["speedup"]),
+    ("speedup", "saved", lambda n, b, v: (100 - 100 / v["speedup"]) / v["speedup"]),
+    ("speedup", "efficiency", lambda n, b, v: 100 / n),
+    ("compute", "minutes", lambda n, b, v: 1 / 60),
+    ("compute", "epochs", lambda n, b, v: 5),
+    ("compute", "share", lambda n, b, v: 100 / v["own"]),
+    ("compute", "other_gpus", lambda n, b, v: n / 2),
+    ("communication", "minutes", lambda n, b, v: 1 / 60),
+    ("communication", "epochs", lambda n, b, v: 5),
+    ("communication", "share", lambda n, b, v: 100 / v["seconds"]),
+    ("communication", "share", lambda n, b, v: 1 / v["own"]),
+    ("communication", "not_divided", lambda n, b, v: _rest(v, 1)),
+    ("communication", "other_share", lambda n, b, v: _rest(v, 2)),
+    ("bandwidth", "over_loading", lambda n, b, v: v["communication"] / _waited(n, v)),
+    ("bandwidth", "over_undivided", lambda n, b, v: 1 / _rest(v, 1)),
+    ("bandwidth", "over_epoch", lambda n, b, v: v["communication"] / v["without"]),
+    ("bandwidth", "undivided_iterations", lambda n, b, v: _steps(1, b) / _steps(n, b)),
+    ("bandwidth", "gpus_times", lambda n, b, v: n),
+    ("bandwidth", "epochs", lambda n, b, v: 1 / 5),
+    ("utilization", "above_all", lambda n, b, v: 130 / v["utilization"]),
+]
+"""Mistakes that multiply a printed figure: the quantity, the cause, the factor of a cell."""
+SAME = {
+    "numbers": {"over_gpus"},
+    "eight_bytes": {"times_gpus"},
+    "ring_factor_twice": {"broadcast_for_ring"},
+    "no_ring_factor": {"ring_for_dp", "one_way"},
+    "batch_as_bandwidth": {"copied"},
+    "wrong_column": {"copied"},
+    "total_as_compute": {"copied", "mixed_times"},
+    "not_divided": {"copied", "times_gpus"},
+    "divided_twice": {"over_gpus"},
+    "other_gpus": {"divided_twice", "not_divided", "same_for_all"},
+    "other_share": {"not_divided"},
+    "gpus_times": {"eight_bytes", "broadcast_for_ring", "ring_factor_twice"},
+    "undivided_iterations": {"gpus_times", "eight_bytes"},
+    "over_epoch": {"over_total"},
+    "fraction": {"hundredth", "all_below_one", "above_any_link"},
+}
+"""Other names for the same: one factor of 4 is as good as another on 4 GPUs."""
 
 
 def _pick(rng: Generator, keys: list[Key]) -> Key:
@@ -55,10 +135,20 @@ def _pair(rng: Generator, keys: list[Key]) -> tuple[Key, Key]:
     return one, _pick(rng, [key for key in keys if key[0] == one[0] and key != one])
 
 
-def _swap(made: Submission, one: Key, other: Key, columns: list[str]) -> None:
-    for column in columns:
-        rows = made.rows
-        rows[one][column], rows[other][column] = rows[other][column], rows[one][column]
+def _ratio(quantity: str, name: str, factor: Factor, cell: bool) -> Plant:
+    """Figures of a column, or one of them, times a factor."""
+
+    def plant(made: Submission, rng: Generator, several: list[Key]) -> Found:
+        change = {key: abs(factor(*key, made.values[key]) - 1) for key in several}
+        bent = [key for key in several if change[key] > 0]
+        if cell:
+            bent = [_pick(rng, [key for key in bent if change[key] > 0.005] or bent)]
+        for key in bent if cell else several:
+            value = made.values[key][quantity]
+            made.put(key, quantity, value * factor(*key, made.values[key]))
+        return bent, [name, *SAME.get(name, ())]
+
+    return plant
 
 
 def _scale(made: Submission, keys: list[Key], columns: list[str], factor: float) -> None:
@@ -70,9 +160,11 @@ def _scale(made: Submission, keys: list[Key], columns: list[str], factor: float)
 
 def _rows_swapped(columns: list[str], name: str) -> Plant:
     def plant(made: Submission, rng: Generator, several: list[Key]) -> Found:
-        pair = _pair(rng, several)
-        _swap(made, *pair, columns)
-        return list(pair), [name, "another_row", "other_gpus"]
+        one, other = _pair(rng, several)
+        first, second = made.rows[one], made.rows[other]
+        for column in columns:
+            first[column], second[column] = second[column], first[column]
+        return [one, other], [name, "another_row", "other_gpus"]
 
     return plant
 
@@ -180,50 +272,44 @@ def _never_divided(made: Submission, rng: Generator, several: list[Key]) -> Foun
 
 
 _ALL = list(FIGURES.values())
-OTHER: dict[str, Plant] = {
-    "figures of two rows": _rows_swapped(_ALL, "figures_swapped"),
-    "times of two rows": _rows_swapped(TIMES, "times_swapped"),
-    "two rows": _rows_swapped([*TIMES, *_ALL], "rows_swapped"),
-    "two speedups": _rows_swapped(_ALL[:1], "another_row"),
-    "two bandwidths": _rows_swapped(_ALL[3:4], "another_row"),
-    "compute and communication": _columns(_ALL[1], _ALL[2], False, ["wrong_column", "copied"]),
-    "times of both columns": _columns(TIMES[0], TIMES[1], False, ["times_exchanged"]),
-    "speedup copied": _columns(_ALL[0], _ALL[1], True, ["copied", "wrong_column"]),
-    "bandwidth copied": _columns(_ALL[3], _ALL[4], True, ["copied"]),
-    "time of one GPU in ms": _scaled(TIMES, 1000, ["time_in_ms"]),
-    "time of one GPU": _scaled(TIMES[:2], 1.21, ["time_contradicted", "time_of_another"]),
-    "time of several GPUs in ms": _scaled(TIMES, 1000, ["time_in_ms", "thousand_times"], False),
-    "time of several GPUs": _scaled(TIMES[:2], 1.21, [], False),
-    "speedup typed wrong": _scaled(_ALL[:1], 1.37, [], False),
-    "compute typed wrong": _scaled(_ALL[1:2], 0.83, [], False),
-    "communication typed wrong": _scaled(_ALL[2:3], 1.37, [], False),
-    "bandwidth typed wrong": _scaled(_ALL[3:4], 1.37, [], False),
-    "bandwidth above any link": _scaled(_ALL[3:4], 1e5, [], False),
-    "utilization typed wrong": _scaled(_ALL[4:], 1.37, [], False),
-    "minimum above": _edit(TIMES[2], 1.1, ["range"]),
-    "maximum below": _edit(TIMES[3], 0.9, ["range"]),
-    "one with a range": _edit(TIMES[2], 0.9, ["range_of_one"], count="1"),
-    "blank figure": _edit(_ALL[2], 0, ["blank_figure"]),
-    "missing cell": _missing,
-    "time copied": _copied_time,
-    "speedup of one GPU": _first_speedup,
-    "all in ms": _all_in_ms,
-    "baseline of N times the batch": _of_one(lambda made, n, b: (1, n * b)),
-    "baseline of the largest batch": _of_one(
-        lambda made, n, b: max(k for k in made.rows if k[0] == 1)
-    ),
-    "the quickest baseline": _of_one(_quickest),
-    "times of five epochs": _of_epochs,
-    "throughput for time": _throughput,
-    "throughput of ranks twice": _ranks_twice,
-    "compute that nobody divided": _never_divided,
-    "both times of several GPUs": _scaled(
-        TIMES, 1.4, ["time_contradicted", "time_of_another"], False
-    ),
-    "time of one GPU in minutes": _scaled(TIMES, 1 / 60, ["time_in_minutes"]),
-    "time of five epochs": _scaled(TIMES, 5, ["time_of_epochs"]),
-}
-"""Kinds that are no factor of a figure; a kind without names cannot be named."""
-KINDS = [(kind, ratio) for kind in ("column", "cell") for ratio in RATIOS]
-KINDS += [(kind, None) for kind in OTHER]
-"""A column or a cell that is off by a ratio, or a kind of its own."""
+OTHER: list[Plant] = [
+    _rows_swapped(_ALL, "figures_swapped"),
+    _rows_swapped(TIMES, "times_swapped"),
+    _rows_swapped([*TIMES, *_ALL], "rows_swapped"),
+    _rows_swapped(_ALL[:1], "another_row"),
+    _rows_swapped(_ALL[3:4], "another_row"),
+    _columns(_ALL[1], _ALL[2], False, ["wrong_column", "copied"]),
+    _columns(TIMES[0], TIMES[1], False, ["times_exchanged"]),
+    _columns(_ALL[0], _ALL[1], True, ["copied", "wrong_column"]),
+    _columns(_ALL[3], _ALL[4], True, ["copied"]),
+    _scaled(TIMES, 1000, ["time_in_ms"]),
+    _scaled(TIMES[:2], 1.21, ["time_contradicted", "time_of_another"]),
+    _scaled(TIMES, 1000, ["time_in_ms", "thousand_times"], False),
+    _scaled(TIMES[:2], 1.21, [], False),
+    _scaled(_ALL[:1], 1.37, [], False),
+    _scaled(_ALL[1:2], 0.83, [], False),
+    _scaled(_ALL[2:3], 1.37, [], False),
+    _scaled(_ALL[3:4], 1.37, [], False),
+    _scaled(_ALL[3:4], 1e5, [], False),
+    _scaled(_ALL[4:], 1.37, [], False),
+    _edit(TIMES[2], 1.1, ["range"]),
+    _edit(TIMES[3], 0.9, ["range"]),
+    _edit(TIMES[2], 0.9, ["range_of_one"], count="1"),
+    _edit(_ALL[2], 0, ["blank_figure"]),
+    _missing,
+    _copied_time,
+    _first_speedup,
+    _all_in_ms,
+    _of_one(lambda made, n, b: (1, n * b)),
+    _of_one(lambda made, n, b: max(k for k in made.rows if k[0] == 1)),
+    _of_one(_quickest),
+    _of_epochs,
+    _throughput,
+    _ranks_twice,
+    _never_divided,
+    _scaled(TIMES, 1.4, ["time_contradicted", "time_of_another"], False),
+    _scaled(TIMES, 1 / 60, ["time_in_minutes"]),
+    _scaled(TIMES, 5, ["time_of_epochs"]),
+]
+KINDS = [_ratio(*ratio, cell) for cell in (False, True) for ratio in RATIOS] + OTHER
+"""A column or a cell that is off by a ratio, or a kind of its own; some have no name."""

@@ -33,6 +33,16 @@ RANGE = ["epoch_seconds", "count", "epoch_seconds_min", "epoch_seconds_max"]
 NO_512 = [(2, 512), (4, 512)]
 WHOLE = edited({cell: {WITHOUT: "", BANDWIDTH: "", SHARE: ""} for cell in CELLS})
 """Times without loading on one GPU alone."""
+SWAPPED = {
+    cell: {COMPUTE: compute, COMMUNICATION: communication}
+    for cell, compute, communication in zip(
+        CELLS,
+        ("0.784", "0.196", "0.392", "0.100"),
+        ("8.900", "8.400", "4.450", "4.200"),
+        strict=True,
+    )
+}
+"""Compute and communication in each other's column."""
 SLOWER = {"epoch_seconds": "11.000", WITHOUT: "10.900", BANDWIDTH: "", SHARE: ""}
 
 
@@ -47,7 +57,7 @@ def test_a_clean_study_agrees_in_every_figure(tmp_path):
     assert said(judged) == {} == said(judged, "info")
     found = held(tmp_path)
     assert [int(one.agrees.sum()) for one in found.values()] == [6, 4, 4, 4, 4]
-    assert found["utilization_percent"].formula == "bandwidth / a peak for each N"
+    assert found["utilization_percent"].note == "", "a peak for each N"
 
 
 @pytest.mark.parametrize(
@@ -56,7 +66,7 @@ def test_a_clean_study_agrees_in_every_figure(tmp_path):
         # 18/9.784, 18/8.696, 18/4.892, 18/4.35: right only where b is the smallest batch
         (CLEAN, column(SPEEDUP, "1.840", "2.070", "3.679", "4.138"), {"one_baseline": NO_512}),
         # T(2,128) = 11.0 and 10.9 without loading, where 18/1.840 = 9.78 and 8.9 + 0.784 = 9.68
-        (CLEAN, {(2, 128): SLOWER}, {"time_contradicted": [(2, 128), (2, 128)]}),
+        (CLEAN, {(2, 128): SLOWER}, {"time_contradicted": [(2, 128)]}),
         # T(N,b) - 17.8/N, T(N,b) - 16.8/N: no other time without loading is there
         (
             WHOLE,
@@ -94,12 +104,15 @@ def test_a_clean_study_agrees_in_every_figure(tmp_path):
         # 1.840/2 = 0.9200, 0.9775, 0.9199, 0.9770
         (CLEAN, column(SPEEDUP, "0.920", "0.978", "0.920", "0.977"), {"efficiency": CELLS}),
         (CLEAN, column(SPEEDUP, "2.000", "2.000", "4.000", "4.000"), {"ideal": CELLS}),
-        # The speedups of two rows in each other's place, 1.840 and 1.955
-        (
-            CLEAN,
-            column(SPEEDUP, "1.955", "1.840", "3.679", "3.908"),
-            {"another_row": [(2, 128), (2, 512)]},
-        ),
+        # 1.840 and 1.955 in each other's place
+        (CLEAN, column(SPEEDUP, "1.955", "1.840", "3.679", "3.908"), {"another_row": CELLS[:2]}),
+        (CLEAN, column(COMPUTE, "9.684", "8.596", "4.842", "4.300"), {"total_as_compute": CELLS}),
+        # 17.8, 16.8: not divided by N
+        (CLEAN, column(COMPUTE, "17.800", "16.800", "17.800", "16.800"), {"not_divided": CELLS}),
+        # 11.173962e9 / 2^30 = 10.4066, 16.760943e9 / 2^30 = 15.6098
+        (CLEAN, column(BANDWIDTH, "10.407", "10.407", "15.610", "15.610"), {"gib": CELLS}),
+        (CLEAN, {(2, 128): {"epoch_seconds_min": "9.800"}}, {"range": [(2, 128)]}),
+        (CLEAN, {(4, 128): {"count": "1"}}, {"range_of_one": [(4, 128)]}),
         # No T(1,512): 17/8.696 = 1.95 and 18/8.696 = 2.07 are both 2.0 to its last digit: chance.
         (WITHOUT_512, {(2, 512): {SPEEDUP: "2.0"}}, {}),
         # 2 · 12.0 = 24 where T(1,128) = 18.0: any figure follows from some T(1,b)
@@ -112,9 +125,6 @@ def test_a_clean_study_agrees_in_every_figure(tmp_path):
             {(2, 128): {COMPUTE: "12.000", COMMUNICATION: "-2.216"}},
             {"below_zero": [(2, 128)], "unexplained": [(2, 128)]},
         ),
-        (CLEAN, column(COMPUTE, "9.684", "8.596", "4.842", "4.300"), {"total_as_compute": CELLS}),
-        # 17.8, 16.8: not divided by N
-        (CLEAN, column(COMPUTE, "17.800", "16.800", "17.800", "16.800"), {"not_divided": CELLS}),
         # 10.784 - 17.8/2 = 1.884, 9.696 - 16.8/2 = 1.296, 4.892 - 17.8/4, 4.35 - 16.8/4
         (
             SLOW_LOADER,
@@ -127,8 +137,6 @@ def test_a_clean_study_agrees_in_every_figure(tmp_path):
             {(1, 128): dict(zip(RANGE, ["18000", "", "", ""], strict=True))},
             {"time_in_ms": [(1, 128)]},
         ),
-        (CLEAN, {(2, 128): {"epoch_seconds_min": "9.800"}}, {"range": [(2, 128)]}),
-        (CLEAN, {(4, 128): {"count": "1"}}, {"range_of_one": [(4, 128)]}),
         (CLEAN, {(1, 128): {SPEEDUP: "1.10"}}, {"unexplained": [(1, 128)]}),
         (CLEAN, {(4, 512): {BANDWIDTH: "99"}}, {"unexplained": [(4, 512)]}),
         # The only row on several GPUs: there is no other one that it may be of.
@@ -139,11 +147,8 @@ def test_a_clean_study_agrees_in_every_figure(tmp_path):
         ),
         # 1.6 % less than 16.76, where the rounding of 0.100 s leaves 1 %
         (CLEAN, {(4, 512): {BANDWIDTH: "16.50"}}, {"nearly": [(4, 512)]}),
-        # 11.173962e9 / 2^30 = 10.4066, 16.760943e9 / 2^30 = 15.6098
-        (CLEAN, column(BANDWIDTH, "10.407", "10.407", "15.610", "15.610"), {"gib": CELLS}),
         # 2(N-1)/N · b; b alone
         (CLEAN, column(BANDWIDTH, "128", "512", "192", "768"), {"batch_as_bandwidth": CELLS}),
-        (CLEAN, column(BANDWIDTH, "128", "512", "128", "512"), {"batch_as_bandwidth": CELLS}),
         # Nothing is known of the bytes, and yet it is no bandwidth.
         (
             NO_PARAMETERS,
@@ -154,6 +159,8 @@ def test_a_clean_study_agrees_in_every_figure(tmp_path):
         (CLEAN, {(2, 128): {BANDWIDTH: "27935"}}, {"unexplained;above_any_link": [(2, 128)]}),
         # Fractions of 0.5 and 0.6 GB/s give the same, but no study has such a peak: a warning.
         (CLEAN, column(SHARE, "0.2235", "0.2235", "0.2793", "0.2793"), {"all_below_one": CELLS}),
+        (CLEAN, SWAPPED, {"wrong_column": [*CELLS, *CELLS]}),
+        (CLEAN, {(2, 128): SWAPPED[2, 128]}, {"wrong_column": [(2, 128)] * 2}),
         # T(4,512) = 3.6 without loading is 17 % less than 16.8/4 = 4.2.
         (
             CLEAN,
@@ -166,22 +173,6 @@ def test_a_mistake_is_named_once_in_the_cells_that_have_it(tmp_path, text, value
     assert said(study(tmp_path, edited(values, text))) == found
 
 
-@pytest.mark.parametrize("cells", [CELLS, CELLS[:1]])
-def test_compute_and_communication_in_each_others_column(tmp_path, cells):
-    values = {
-        cell: {COMPUTE: communication, COMMUNICATION: compute}
-        for cell, compute, communication in (
-            ((2, 128), "8.900", "0.784"),
-            ((2, 512), "8.400", "0.196"),
-            ((4, 128), "4.450", "0.392"),
-            ((4, 512), "4.200", "0.100"),
-        )
-        if cell in cells
-    }
-    found = said(study(tmp_path, edited(values)))
-    assert found == {"wrong_column": [*cells, *cells]}
-
-
 @pytest.mark.parametrize(
     ("text", "values", "remarks"),
     [
@@ -190,12 +181,6 @@ def test_compute_and_communication_in_each_others_column(tmp_path, cells):
         (CLEAN, column(SHARE, "22.35", "22.35", "33.52", "33.52"), {"one_peak": CELLS}),
         (DP, {}, {"ring_for_dp": CELLS}),
         (NO_PARAMETERS, column(BANDWIDTH, "1", "200", "30", "4000"), {"no_parameters": CELLS}),
-        (CLEAN, {(4, 512): {COMPUTE: ""}}, {"blank_figure": [(4, 512)]}),
-        (
-            "\n".join(line for line in CLEAN.splitlines() if ",4,512," not in line),
-            {},
-            {"missing_cell": [(4, 512)]},
-        ),
         (CLEAN.replace(",5,", ",1,"), {}, {"measured_once": [(1, 128), (1, 512), *CELLS]}),
     ],
 )
@@ -228,15 +213,9 @@ def test_a_stated_definition_is_tested_first(tmp_path):
 
 def test_seconds_added_to_parts_that_explain_each_other_are_seen(tmp_path):
     # Compute is the whole epoch and communication that less T(1,b)/N: both 5 s too long.
-    values = {
-        cell: {COMPUTE: compute, COMMUNICATION: communication}
-        for cell, compute, communication in (
-            ((2, 128), "14.684", "5.784"),
-            ((2, 512), "13.596", "5.196"),
-            ((4, 128), "9.842", "5.392"),
-            ((4, 512), "9.300", "5.100"),
-        )
-    }
+    compute = column(COMPUTE, "14.684", "13.596", "9.842", "9.300")
+    rest = column(COMMUNICATION, "5.784", "5.196", "5.392", "5.100")
+    values = {cell: compute[cell] | rest[cell] for cell in CELLS}
     found = held(tmp_path, edited(values))
     assert not found["compute_seconds"].agrees.any()
     assert not found["communication_seconds"].agrees.any()

@@ -1,12 +1,10 @@
 """Reading a published study: what is accepted, and how each mistake in the file is named."""
 
 import csv
-from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,11 +14,10 @@ from examples.grader.published_study import (
     HEADER,
     TRAIN_IMAGES,
     edited,
-    of_repository,
     write,
 )
 from grader import study as published
-from grader.tables_published import tables_of_published
+from grader.findings import judge
 from scaling.core.errors import UserError
 
 SWEEP = "study,gpus,batch_size,epoch_seconds\n"
@@ -99,9 +96,7 @@ def test_a_name_belongs_to_one_study(tmp_path):
     folders = [write(tmp_path / name) for name in ("a", "b")]
     with pytest.raises(UserError, match=r"/b and .*/a both have a study clean"):
         published.by_name(folders)
-    with pytest.raises(UserError, match="and the configuration both have a study clean"):
-        published.by_name(folders[:1], reserved="clean")
-    assert set(published.by_name(folders[:1], reserved="mine")) == {"clean"}
+    assert set(published.by_name(folders[:1])) == {"clean"}
 
 
 @given(
@@ -124,13 +119,5 @@ def test_whatever_stands_in_a_field_it_is_read_or_refused_in_one_sentence(line, 
             refusal = str(error)
         assert bool(studies) != ("timings.csv" in refusal)
         for found in studies:
-            tables_of_published(found, TRAIN_IMAGES)
-
-
-def test_nothing_is_derived_from_what_was_printed():
-    source = of_repository("lab5-a40-ddp")
-    none = source.rows.assign(**dict.fromkeys(published.PRINTED.values()))
-    found = tables_of_published(source, TRAIN_IMAGES)
-    without = tables_of_published(replace(source, rows=none), TRAIN_IMAGES)
-    for table in ("timing", "speedup", "communication", "bandwidth"):
-        pd.testing.assert_frame_equal(without[table], found[table])
+            judge(found, TRAIN_IMAGES)
+            found.timing(TRAIN_IMAGES)

@@ -1,6 +1,7 @@
 """What a document prints of one strategy: times and figures as intervals, a place for each cell."""
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, reduce
 from pathlib import Path
@@ -10,22 +11,25 @@ from typing import Any
 import numpy as np
 import yaml
 
-from grader.intervals import Interval, of, printed
+from grader.intervals import NEARLY, Interval, of, printed
 from grader.study import PRINTED, TIMES, PublishedStudy
 from scaling.registry.strategy import STRATEGIES
 
 FORMULAS = yaml.safe_load(Path(__file__).with_name("formulas.yaml").read_text(encoding="utf-8"))
 PARAMETERS: dict[str, int] = FORMULAS["parameters"]
+UNKNOWN = of(np.nan)
 
 
 @dataclass(frozen=True)
 class Cells:
     """Hold one strategy's cells: N, b, the times and figures that are printed, by their columns.
 
-    `images` are those of an epoch, `gradient_bytes` is K, NaN where nobody states it. Times on one
-    GPU that stand elsewhere in the study, in another strategy or a sweep, are cells too; the first
-    `own` cells are the rows of the strategy. An epoch's `arithmetic` takes one GPU at its peak,
-    `gpu` says which, so many seconds, NaN for an unknown model.
+    Times on one GPU that stand elsewhere in the study, in another strategy or a sweep, are cells
+    too; the first `own` cells are the rows of the strategy. `constants` are K, the bytes of all
+    gradients, and `share`, the percent that a GB/s is of the peak, where the study states them or
+    its figures give them. An epoch's
+    `arithmetic` takes one GPU at its peak, `gpu` says which, so many seconds, NaN for an unknown
+    model.
     """
 
     strategy: str
@@ -35,7 +39,7 @@ class Cells:
     columns: dict[str, Interval]
     count: np.ndarray
     images: int
-    gradient_bytes: float
+    constants: dict[str, Interval]
     gpu: str
     arithmetic: float
 
@@ -52,6 +56,18 @@ class Cells:
         at = np.minimum(np.searchsorted(batches, wanted), len(batches) - 1)
         return np.where(batches[at] == wanted, there[first[at]], -1)
 
+    def of_single(self, batch: int) -> np.ndarray:
+        """For each cell the index of that on 1 GPU of a batch size, -1 for none."""
+        return self.of_batch(1, np.full_like(self.batch, batch))
+
+    def of_other(self, figure: Interval) -> Interval:
+        """The figure on the first of the other numbers of GPUs that have one."""
+        numbers = np.unique(self.gpus[figure.known])
+        if len(numbers) < 2:
+            return figure * np.nan
+        first, second = (figure.take(self.of_batch(n)) for n in numbers[:2])
+        return first.where(self.gpus != numbers[0], second)
+
     @cached_property
     def groups(self) -> list[np.ndarray]:
         """The indices of the cells of each number of GPUs, in its order."""
@@ -62,40 +78,30 @@ class Cells:
     def names(self) -> dict[str, Any]:
         """What the names in formulas.yaml stand for."""
         n, b = self.gpus.astype(float), self.batch.astype(float)
-        first, size = self.of_batch(1), self.gradient_bytes
         # Of a strategy that nobody states either may be meant.
         known = "ddp" if self.strategy == "ddp" else "dp"
-        own, ring = (STRATEGIES.find(name).busiest_bytes for name in (known, "ddp"))
+        own, ring = _sent(known), _sent("ddp")
         arrays = {
-            **{"N": n, "b": b, "K": 1.0 if np.isnan(size) else size, "count": self.count},
-            **{"images": np.full_like(n, self.images), "one": np.ones_like(n)},
+            **{"N": n, "b": b, "count": self.count, "one": np.ones_like(n)},
+            **{"images": np.full_like(n, self.images), "floor": self.arithmetic / n},
             **{"steps": np.ceil(self.images / (n * b)), "full_steps": self.images // (n * b)},
             **{f"steps_of_{d}": np.ceil(d / (n * b)) for d in (10_000, 60_000)},
-            **{"floor": self.arithmetic / n},
             **{"single_steps": np.ceil(self.images / b), "full_single": self.images // b},
             "own": np.array([own(gpus, 1.0) for gpus in self.gpus.tolist()]),
             "ring": np.array([ring(gpus, 1.0) for gpus in self.gpus.tolist()]),
         }
+        found: dict[str, Any] = {name: of(array) for name, array in arrays.items()} | self.columns
         whole, without, lowest, highest = (self.columns[name] for name in TIMES)
-        found = {name: of(array) for name, array in arrays.items()} | self.columns
         compute, moving = (self.columns[f"{name}_seconds"] for name in ("compute", "communication"))
+        first, together = self.of_batch(1), self.of_batch(1, self.gpus * self.batch)
+        least = self.of_single(min(self.batch[self.gpus == 1], default=0))
         # One GPU computes all the time that it does not load.
         single = without.where(without.known, compute).take(first)
-        found |= {"T": whole, "W": without, "T1": whole.take(first), "W1": single}
-        together = self.of_batch(1, self.gpus * self.batch)
+        found |= {"T": whole, "T1": whole.take(first), "T0": whole.take(least)}
+        found |= {"W": without, "W1": single}
         found |= {"TNb": whole.take(together), "WNb": without.take(together)}
-        least = min(self.batch[self.gpus == 1], default=0)
-        found |= {"T0": whole.take(self.of_batch(1, np.full_like(self.batch, least)))}
-        found |= {
-            "lowest1": lowest.take(first),
-            "lowest": lowest,
-            "highest": highest,
-            "range": Interval(lowest.low, highest.high),
-        }
-        fits, unknown = compute.low <= whole.high, whole * np.nan
-        sound = compute.meets(found["T1"] / n) | compute.meets(found["W1"] / n)
-        found["fitting"] = compute.where(fits & ~sound, unknown)
-        found["exceeding"] = compute.where(~fits, unknown)
+        found |= {"lowest": lowest, "highest": highest, "lowest1": lowest.take(first)}
+        found["range"] = Interval(lowest.low, highest.high)
         votes = []
         for time in ("T", "W"):
             # The share as printed, where that is the same to its last digit or all there is.
@@ -109,23 +115,33 @@ class Cells:
         # Where both explain as much it may be either.
         most = max(count for count, _ in votes)
         rest = found["rest"] = reduce(Interval.hull, [r for count, r in votes if count == most])
-        return found | {"moving": moving.or_derived(rest), "every": _every}
+        return found | {
+            **self.constants,
+            **{"moving": moving.or_derived(rest), "every": _every, "unknown": whole * np.nan},
+            **{"own_row": np.arange(len(n)) < self.own, "several": n > 1},
+            "around": Interval(np.array(1 - NEARLY), np.array(1 + NEARLY)),
+            "at": lambda figure, gpus: figure.take(self.of_batch(gpus)),
+            "single": lambda figure, batch: figure.take(self.of_single(batch)),
+            "other": self.of_other,
+        }
 
     def evaluate(self, formula: str, **more: Any) -> Any:
-        """The value of a formula of formulas.yaml, with `more` names."""
+        """The value of a formula of formulas.yaml or mistakes.yaml, with `more` names."""
         return eval(_compiled(formula), {"__builtins__": {}}, self.names | more)
 
-    def changed(self, columns: list[str], index: list[int], to: list[int]) -> "Cells":
-        """These cells where those of `index` have in `columns` what those `to` have."""
-        order = np.arange(len(self.gpus))
-        order[index] = to
-        moved = {name: self.columns[name].take(order) for name in columns}
-        return replace(self, columns=self.columns | moved)
+    def with_constant(self, name: str, value: Interval) -> "Cells":
+        """These cells with another K or share."""
+        return replace(self, constants=self.constants | {name: value})
 
-    def with_time(self, column: str, index: int, time: Interval) -> "Cells":
-        """These cells with another interval for one time."""
-        times = time.where(np.arange(len(self.gpus)) == index, self.columns[column])
-        return replace(self, columns=self.columns | {column: times})
+    def with_columns(self, columns: dict[str, Interval]) -> "Cells":
+        """These cells with other times or figures."""
+        return replace(self, columns=self.columns | columns)
+
+
+@cache
+def _sent(strategy: str) -> Callable[[int, float], float]:
+    """How many bytes of so many the busiest of so many GPUs sends."""
+    return STRATEGIES.find(strategy).busiest_bytes
 
 
 @cache
@@ -167,8 +183,7 @@ def of_strategy(study: PublishedStudy, strategy: str, train_images: int) -> Cell
         columns[name].low[len(own) :] = columns[name].high[len(own) :] = np.nan
     gpu, peak = _peak(study)
     # A network that nobody describes is the lab's.
-    parameters = study.parameters or PARAMETERS["resnet18-cifar"]
-    gflop = FORMULAS["gflop_of_image"].get(parameters, np.nan)
+    gflop = FORMULAS["gflop_of_image"].get(study.parameters or PARAMETERS["resnet18-cifar"], np.nan)
     return Cells(
         strategy,
         np.array([row["gpus"] for row in every]),
@@ -177,7 +192,7 @@ def of_strategy(study: PublishedStudy, strategy: str, train_images: int) -> Cell
         columns=columns,
         count=np.array([row.get("count") or np.nan for row in every], dtype=float),
         images=train_images,
-        gradient_bytes=study.gradient_bytes,
+        constants={"K": of(study.gradient_bytes), "share": UNKNOWN},
         gpu=f"{gpu}, {peak:g} TFLOP/s; {gflop:g} GFLOP an image",
         arithmetic=train_images * gflop / peak / 1e3,
     )

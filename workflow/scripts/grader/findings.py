@@ -1,45 +1,19 @@
 """What is to be said of a study: a finding for each cause, with its cells and what to do."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import yaml
 
-from grader import plausibility
+from grader import checks
 from grader.causes import Cause, causes
-from grader.cells import FORMULAS, PARAMETERS, Cells, of_strategy
+from grader.cells import FORMULAS, PARAMETERS, UNKNOWN, Cells, of_strategy
 from grader.definitions import verdicts
-from grader.intervals import of
-from grader.study import TIMES, PublishedStudy
+from grader.mistakes import MISTAKES, SEVERITIES
+from grader.study import PublishedStudy
 
-MISTAKES_FILE = Path(__file__).with_name("mistakes.yaml")
-SEVERITIES = ["error", "warning", "info"]
 WORDS: dict[str, str] = FORMULAS["words"]
-
-
-@dataclass(frozen=True)
-class Mistake:
-    """How grave a cause is, what happened, and what to do about it, for mistakes.yaml.
-
-    A sentence on a figure follows "the printed speedup …".
-    """
-
-    severity: str
-    sentence: str
-    advice: str = ""
-
-
-MISTAKES = {
-    name: Mistake(severity, *text.split(". ", maxsplit=1))
-    for severity, found in yaml.safe_load(MISTAKES_FILE.read_text(encoding="utf-8")).items()
-    for name, text in found.items()
-}
-
-
 COLUMNS = ["number", "severity", "cause", "strategy", "gpus", "batch_size", "quantity", "found"]
 COLUMNS += ["expected_low", "expected_high", "explains", "suspects", "cells", "sentence", "advice"]
 LISTED = 200
@@ -57,25 +31,27 @@ def judge(study: PublishedStudy, train_images: int, ring: bool = False) -> pd.Da
     rows: list[dict[str, Any]] = []
     with np.errstate(all="ignore"):
         for strategy in study.strategies:
-            cells, named = plausibility.as_seconds(of_strategy(study, strategy, train_images))
-            verdict = verdicts(cells, stated, ring)
-            for cause in (explained := causes(cells, verdict)):
+            cells, named = checks.as_seconds(of_strategy(study, strategy, train_images))
+            found = verdicts(cells, stated, ring)
+            explained, left = causes(found)
+            cells = found["speedup"].cells
+            for cause in explained:
                 # What a wrong time implies is no finding of its own.
-                for index in np.flatnonzero(cause.cells) if cause.quantity in TIMES else ():
-                    cells = cells.with_time(cause.quantity, int(index), of(np.nan))
-            named += explained
-            named += [c for check in plausibility.CHECKS for c in check(cells, verdict)]
+                known = {x: UNKNOWN.where(cause.cells, cells.columns[x]) for x in cause.times}
+                cells = cells.with_columns(known)
+            named += [*explained, *checks.by_formula(cells, found, left)]
+            named += [*checks.identical(cells), *checks.fixed_part(cells)]
             rows += [row for one in named for row in _rows(cells, one, id(one))]
-            gaps = plausibility.missing(cells)
+            gaps = checks.missing(cells)
             said = _said("missing_cell") | {"strategy": strategy, "cells": len(gaps)}
             rows += [said | {"gpus": n, "batch_size": b} for n, b in gaps[:LISTED]]
     expected = PARAMETERS.get(study.model, study.parameters)
     if study.parameters != expected and study.parameters in PARAMETERS.values():
         rows.append(_said("parameters_of_other_model") | {"found": study.parameters})
     rows.sort(key=lambda row: SEVERITIES.index(row["severity"]))
-    found = pd.DataFrame(rows, columns=COLUMNS)
-    numbers = found.groupby(["number", "cause", "strategy"], sort=False).ngroup() + 1
-    return found.assign(number=numbers)
+    table = pd.DataFrame(rows, columns=COLUMNS)
+    numbers = table.groupby(["number", "cause", "strategy"], sort=False).ngroup() + 1
+    return table.assign(number=numbers)
 
 
 def _rows(cells: Cells, cause: Cause, number: int) -> Iterator[dict[str, Any]]:

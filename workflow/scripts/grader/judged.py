@@ -9,8 +9,8 @@ from urllib.parse import quote
 
 import pandas as pd
 
-from grader.findings import MISTAKES
-from grader.study import CIFAR10_TRAIN_IMAGES, PRINTED, PublishedStudy, by_name, folders
+from grader.mistakes import MISTAKES
+from grader.study import CIFAR10_TRAIN_IMAGES, PRINTED, TIMINGS, PublishedStudy, by_name
 from grader.views import OF_A_STUDY, OF_ALL
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
@@ -92,30 +92,21 @@ class Judged:
     @property
     def figures(self) -> pd.DataFrame:
         """A row for each cell: times and figures as printed, and the findings each is one of."""
-        columns = ["epoch_seconds", "epoch_seconds_without_loading", *PRINTED]
-        marks: dict[tuple[Any, ...], list[str]] = {}
-        rights: dict[tuple[Any, ...], str] = {}
-        for one in rows_of(self.rows[self.rows["severity"] != "info"]):
-            column = one.quantity if one.quantity in columns else "cell"
-            key = (one.strategy, one.gpus, one.batch_size)
-            if not pd.isna(one.expected_low):
-                rights.setdefault((*key, column, round(one.found, 9)), _figures(one)[1])
-            marks.setdefault((*key, column), []).append(f"finding {one.number}")
-        marked, rows, table = {key[:3] for key in marks}, list[dict[Any, Any]](), self.study.rows
-        if len(table) > SHOWN_ROWS:
-            cells = table[CELL_KEYS[1:]].itertuples(index=False, name=None)
-            table = table[[cell in marked for cell in cells]][:SHOWN_ROWS]
-        for row in table.to_dict("records"):
-            key = (row["strategy"], row["gpus"], row["batch_size"])
+        columns, cell = ["epoch_seconds", "epoch_seconds_without_loading", *PRINTED], CELL_KEYS[1:]
+        grave = self.rows[self.rows["severity"] != "info"]
+        found = {key: list(rows_of(same)) for key, same in grave.groupby(cell)}
+        rows = list[dict[Any, Any]]()
+        for row in self.study.rows.to_dict("records"):
+            here = found.get(tuple(row[key] for key in cell), [])
+            if len(self.study.rows) > SHOWN_ROWS and (not here or len(rows) == SHOWN_ROWS):
+                continue
             for column in columns:
                 value = row[PRINTED.get(column, column)]
                 row[column] = "" if value is None or pd.isna(value) else f"{value:f}"
             for column in (*columns, "cell"):
-                # What a finding found may be another figure than the one it is marked at.
-                found = round(float(row.get(column) or "nan"), 9)
-                right = rights.get((*key, column, found))
-                expected = [f"expected {right}"] if right else []
-                row[f"{column}_marks"] = ", ".join(expected + marks.get((*key, column), []))
+                its = [one for one in here if column in (one.quantity, "cell")]
+                its = [one for one in its if column != "cell" or one.quantity not in columns]
+                row[f"{column}_marks"] = ", ".join(_mark(one, row.get(column, "")) for one in its)
             rows.append(row)
         return pd.DataFrame(rows)
 
@@ -139,7 +130,7 @@ def index(rows: Iterable[dict[str, Any]], studies: Sequence[Judged]) -> list[Tab
     occurring = [
         {
             **{"cause": name, "severity": SEVERITIES[MISTAKES[name].severity]},
-            **{"sentence": MISTAKES[name].sentence.replace("{rule}", "another")},
+            **{"sentence": MISTAKES[name].sentence.replace("{rule}", "…")},
             **{"where": ", ".join(same["study"][:SHOWN_CELLS]), "studies": len(same)},
         }
         for name, same in found.groupby("cause")
@@ -159,6 +150,13 @@ def shared(submissions: Sequence[Sequence[Judged]]) -> list[str]:
         for same in groups
         if len(same) > 1
     ]
+
+
+def _mark(finding: Any, printed: str) -> str:
+    """The number of a finding, and what is expected if it is the printed figure that it found."""
+    same = printed and abs(float(printed) - finding.found) < 1e-9
+    right = f"expected {_figures(finding)[1]}, " if same and pd.notna(finding.expected_low) else ""
+    return f"{right}finding {finding.number}"
 
 
 def _told(found: str, expected: str) -> str:
@@ -193,7 +191,9 @@ def sides(studies: Path) -> dict[str, compare.Side]:
         name: compare.Side(
             name, one.timing(CIFAR10_TRAIN_IMAGES), dict(source_facts(one)) | data, settings={}
         )
-        for name, (_, one) in by_name(folders(studies)).items()
+        for name, (_, one) in by_name(
+            sorted(p.parent for p in studies.glob(f"*/{TIMINGS}"))
+        ).items()
     }
 
 

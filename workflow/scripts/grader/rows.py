@@ -25,6 +25,7 @@ MOST_BYTES = 10 * 10**6
 MOST_ROWS = 100_000
 """Of a file that is read: a study has a few dozen rows."""
 Empty = BeforeValidator(lambda field: field or None)
+Lower = BeforeValidator(str.lower)
 Name = Annotated[str, Field(pattern=r"^[\w-][\w.-]*$")]
 """Letters, digits, ".", "_" and "-": a part of a path."""
 Gpus = Annotated[int, Field(ge=1, le=10**6)]
@@ -53,10 +54,10 @@ class Timing(Row):
 
     gpus: Gpus
     batch_size: Count
-    strategy: Literal["dp", "ddp", "not stated"] = NOT_STATED
+    strategy: Annotated[Literal["dp", "ddp", "not stated"], Lower] = NOT_STATED
     model: Name = NOT_STATED
     parameters: MaybeCount = None
-    status: Status | None = None
+    status: Annotated[Status | None, Lower] = None
     epoch_seconds: Seconds = None
     epoch_seconds_without_loading: Seconds = None
     printed_speedup: Figure = None

@@ -5,16 +5,15 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from grader.reading.timings import read_rows, read_timings
-from grader.rows import NOT_STATED, Accuracy, Quantization, Row, Sweep, read_text
+from grader.rows import NOT_STATED, Accuracy, Quantization, Row, Sweep, Timing, read_text
 from scaling.config.config_file import MOST_BYTES, parsed
 from scaling.core.errors import UserError
-from scaling.core.grid import CELL_KEYS
 from scaling.tables import schema
 from scaling.tables.timing import TIMED
 
@@ -25,17 +24,11 @@ BYTES_PER_PARAMETER = 4
 TIMINGS = "timings.csv"
 KINDS = [".csv", ".tsv", ".txt", ".md", ".markdown", ".xlsx"]
 """Endings of files that may hold a table."""
-TABLES = ["timing", "speedup", "communication", "bandwidth", "audit"]
-"""Of a published study, of those that a measured one has."""
 MOST_STUDIES = 100
 """Of a folder: each is judged for itself."""
 
 PRINTED = {
-    "speedup": "printed_speedup",
-    "compute_seconds": "printed_compute_seconds",
-    "communication_seconds": "printed_communication_seconds",
-    "bandwidth_gb_per_s": "printed_bandwidth_gb_per_s",
-    "utilization_percent": "printed_utilization_percent",
+    name.removeprefix("printed_"): name for name in Timing.model_fields if "printed_" in name
 }
 """Every derived figure a document may print, and its column."""
 TIMES = ["epoch_seconds", "epoch_seconds_without_loading", "epoch_seconds_min", "epoch_seconds_max"]
@@ -53,7 +46,7 @@ Peak = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class Definitions(BaseModel):
-    """The definitions that a document states, by the names of `published.definitions`."""
+    """The definitions that a document states, by their names in formulas.yaml."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     speedup: Times | None = None
@@ -115,44 +108,19 @@ class PublishedStudy:
     def timing(self, train_images: int) -> pd.DataFrame:
         """The table of seconds per epoch, of a training set's D images.
 
-        `recipe` is the model's name. A time without `count` was measured once. Iterations are
-        ceil(D / (N·b)), as no study says that it drops the last partial batch. A batch size that
-        only the study's sweep has becomes a cell of each strategy; where both have it, the time is
-        that of the rows, which the document derives from (see the audit for the other).
+        `recipe` is the model's name. A time without `count` was measured once. A batch size that
+        only the study's sweep has becomes a cell of one GPU.
         """
-        cells = list(self.rows.itertuples())
-        for strategy in self.strategies:
-            known = {row.batch_size for row in cells if (row.strategy, row.gpus) == (strategy, 1)}
-            more = self.sweep[~self.sweep["batch_size"].isin(known)].dropna(subset="epoch_seconds")
-            columns = pd.DataFrame(more, columns=self.rows.columns)
-            cells += columns.assign(strategy=strategy, status="ok").itertuples()
-        return schema.arrange(
-            "timing", [{"recipe": self.model, **_timing(cell, train_images)} for cell in cells]
-        )
-
-
-def _timing(cell: Any, train_images: int) -> dict[str, Any]:
-    row = {key: getattr(cell, key) for key in [*CELL_KEYS[1:], "status"]} | {"message": ""}
-    if cell.status not in TIMED:
-        return row
-    count = 1 if pd.isna(cell.count) else cell.count
-    seconds, without, low, high = (
-        math.nan if pd.isna(cell_time) else float(cell_time)
-        for cell_time in (getattr(cell, name) for name in TIMES)
-    )
-    low, high = (low, high) if count > 1 else (seconds, seconds)
-    return row | {
-        "epoch_seconds": seconds,
-        "epoch_seconds_without_loading": without,
-        "loader_seconds": seconds - without,
-        "epoch_seconds_min": low,
-        "epoch_seconds_max": high,
-        "epoch_seconds_without_loading_min": without if count == 1 else math.nan,
-        "epoch_seconds_without_loading_max": without if count == 1 else math.nan,
-        "count": count,
-        "iterations": math.ceil(train_images / (cell.gpus * cell.batch_size)),
-        "samples": train_images,
-    }
+        known = self.rows.loc[self.rows["gpus"] == 1, "batch_size"]
+        more = self.sweep[~self.sweep["batch_size"].isin(known)].dropna(subset="epoch_seconds")
+        more = more.assign(strategy=self.strategies[0], status="ok")
+        table = pd.concat([self.rows, more], ignore_index=True).assign(recipe=self.model)
+        times = table[TIMES].astype(float).where(table["status"].isin(TIMED))
+        count = table["count"].astype(float).fillna(1).where(times["epoch_seconds"].notna())
+        for end in ("min", "max"):
+            column = f"epoch_seconds_{end}"
+            times[column] = times[column].where(count > 1, times["epoch_seconds"])
+        return schema.arrange("timing", table.assign(count=count, samples=train_images, **times))
 
 
 def read_folder(path: Path, train_images: int = CIFAR10_TRAIN_IMAGES) -> list[PublishedStudy]:
@@ -201,23 +169,16 @@ def wanted(path: Path) -> bool:
     return not path.name.startswith((".", "~$", "__MACOSX"))
 
 
-def folders(studies: Path) -> list[Path]:
-    """The folders of published studies below `studies`."""
-    return sorted(path.parent for path in studies.glob(f"*/{TIMINGS}"))
-
-
-def by_name(
-    paths: Iterable[Path], reserved: str | None = None
-) -> dict[str, tuple[Path, PublishedStudy]]:
+def by_name(paths: Iterable[Path]) -> dict[str, tuple[Path, PublishedStudy]]:
     """The studies of all folders `paths` by name, each with its folder.
 
-    Raises UserError for two of one name, and for one that is called `reserved`.
+    Raises UserError for two of one name.
     """
     found: dict[str, tuple[Path, PublishedStudy]] = {}
     for folder in paths:
         for study in read_folder(folder):
-            if study.name == reserved or study.name in found:
-                other = found[study.name][0] if study.name in found else "the configuration"
+            if study.name in found:
+                other = found[study.name][0]
                 raise UserError(f"{folder} and {other} both have a study {study.name}; rename one")
             found[study.name] = (folder, study)
     return found

@@ -20,8 +20,6 @@ FIGURES = [name for name in Timing.model_fields if name not in IDENTITY]
 WHOLE, WITHOUT = "epoch_seconds", "epoch_seconds_without_loading"
 TIMES = [WHOLE, "time", "throughput"]
 QUANTITIES = [*FIGURES, *TIMES]
-EXACT = {*Timing.model_fields} - {"count", "epoch_seconds_min", "epoch_seconds_max"}
-"""The columns of timings.csv: a table that has all of them is read without interpretation."""
 Row = dict[str, str]
 """The fields of a cell as texts, and the `line` of the file it stands in."""
 
@@ -36,17 +34,21 @@ class Table:
     def __init__(self, path: Path, grid: Grid, images: int) -> None:
         self.where, self.grid, self.images = f"{path}, line {grid.line}", grid, images
         self.heads = _heads(grid.header)
-        self.bare = [next(filter(str.isdecimal, parts), "") for parts in self.heads]
+        bare = [next(filter(str.isdecimal, parts), "") for parts in self.heads]
         words = [" ".join(p for p in dict.fromkeys(h) if not p.isdecimal()) for h in self.heads]
-        corner = re.split(r"[\\/|]", words[0])[0] if any(self.bare) else words[0]
+        corner = re.split(r"[\\/|]", words[0])[0] if any(bare) else words[0]
         self.labels = [label(text.strip()) for text in [corner, *words[1:]]]
         columns = zip(*(fields for _, fields in grid.rows), strict=True)
         self.cells = [[text for text in column if text] for column in columns]
-        self.exact = {one.field for one in self.labels} >= EXACT
-        self.ours = grid.separator == "," and {parts[0] for parts in self.heads} >= EXACT
         self.comma = self._decimal_comma()
         self.told = [j for j, cells in enumerate(self.cells) if self._tells(j, cells)]
         self.keys = self._keys()
+        self.of_all = "batch_size" in self.keys and self.labels[self.keys["batch_size"]].whole
+        across = self._across
+        for j, number_only in enumerate(bare):
+            if number_only:
+                values = {**self.labels[j].values, across: number_only}
+                self.labels[j] = self.labels[j]._replace(values=values)
         self.fields = self._fields()
         read = {*self.told, *self.keys.values(), *self.fields}
         left = [j for j, cells in enumerate(self.cells) if cells and j not in read]
@@ -54,8 +56,6 @@ class Table:
 
     def _decimal_comma(self) -> bool:
         cells = [text for column in self.cells for text in column]
-        if self.exact and self.grid.separator == ",":
-            return False
         if (comma := decimal_comma(cells)) is None and self.grid.separator != ";":
             one = next(text for text in cells if re.search(r"\d,\d", text))
             raise UserError(
@@ -83,27 +83,27 @@ class Table:
     def _counts(self, j: int) -> bool:
         """Return whether a column named GPUs or batch size contains only whole numbers."""
         axis = self.labels[j].field
-        return self.exact or axis not in AXES or all(self._count(f, axis) for f in self.cells[j])
+        return axis not in AXES or all(self._count(text, axis) for text in self.cells[j])
 
     def _fields(self) -> dict[int, tuple[str, Label]]:
         """Return the field and the label of each column of measured figures."""
         alike = dict[tuple[str, str], list[int]]()
         for j, one in enumerate(self.labels):
-            if j in {*self.told, *self.keys.values()} or not (self.cells[j] or self.exact):
+            if j in {*self.told, *self.keys.values()} or not self.cells[j]:
                 continue
             if one.field.startswith("?"):
                 raise UserError(f"{self.where}: `{one.text}` may be {one.field[1:]}; say which")
-            if one.field in QUANTITIES or self.bare[j] or one.values:
+            if one.field in QUANTITIES or one.values:
                 quantity = self._quantity(j)
                 field = WHOLE if quantity.field in TIMES else quantity.field
-                alike.setdefault((field, f"{one.values} {self.bare[j]}"), []).append(j)
+                alike.setdefault((field, str(one.values)), []).append(j)
         found = dict[int, str]()
         for (field, where), same in alike.items():
             if field == WHOLE:
                 same = [j for j in same if self.labels[j].field != "throughput"] or same
-                if len(same) == 2 and (WITHOUT, where) not in alike:
-                    shorter, same = self._shorter(*same)
-                    found |= dict.fromkeys(shorter, WITHOUT)
+                two = len(same) == 2 and (WITHOUT, where) not in alike
+                if two and (pair := self._shorter(*same)):
+                    found[pair[0]], same = WITHOUT, pair[1:]
             if len(same) > 1:
                 names = " and ".join(f"`{self.labels[j].text}`" for j in same[:4])
                 raise UserError(
@@ -126,11 +126,10 @@ class Table:
         unit = next((one.factor for one in known if one.field == field), None)
         return own._replace(field=field, factor=own.factor or unit)
 
-    def _shorter(self, a: int, b: int) -> tuple[list[int], list[int]]:
-        """Return which of two time columns excludes loading, and which is the epoch.
+    def _shorter(self, a: int, b: int) -> list[int]:
+        """Return which of two time columns excludes loading, then which is the epoch.
 
-        The first is the one that is not called total, or else is never longer. If neither is, the
-        first list is empty and the second has both.
+        The first is the one that is not called total, or else is never longer. Empty if neither is.
         """
         one, other = self.labels[a], self.labels[b]
         pairs = [[number(fields[j], self.comma) for j in (a, b)] for _, fields in self.grid.rows]
@@ -138,31 +137,30 @@ class Table:
         if one.whole != other.whole:
             less = {other.whole}
         if len(less) != 1 or one.text == other.text:
-            return [], [a, b]
-        return ([a], [b]) if less.pop() else ([b], [a])
+            return []
+        return [a, b] if less.pop() else [b, a]
 
     def rows(self) -> list[Row]:
         """Return one row of fields for each combination of GPUs, batch size and so on."""
         found, above = list[Row](), Row()
         for line, fields in self.grid.rows:
             for field, j in self.keys.items():
-                if fields[j] or self.exact or field not in REPEATED:
+                if fields[j] or field not in REPEATED:
                     above[field] = self._plain(field, fields[j])
             about = {"line": str(line), **label(self.grid.caption).values}
-            about |= {field: text for field, text in above.items() if text or self.exact}
+            about |= {field: text for field, text in above.items() if text}
             for j in self.told:
                 about |= label(fields[j]).values
             by = dict[str, Row]()
             for j, (field, one) in self.fields.items():
-                bare = {self._across: self.bare[j]} if self.bare[j] else {}
-                where = {**about, **one.values, **bare}
+                where = {**about, **one.values}
                 row = by.setdefault(str([where.get(name) for name in REPEATED]), where)
                 text = fields[j]
                 if text.lower() in get_args(Status) or OOM.fullmatch(text):
                     row.setdefault("status", self._plain("status", text))
-                elif self.exact or (text and text.lower() not in MISSING):
+                elif text and text.lower() not in MISSING:
                     row[field] = self._figure(text, one, row)
-            found += [r for r in by.values() if self.exact or r.keys() & {*FIGURES, "status"}]
+            found += [row for row in by.values() if row.keys() & {*FIGURES, "status"}]
         return [self._of_each_gpu(row) for row in found]
 
     @property
@@ -173,30 +171,22 @@ class Table:
 
     def sources(self) -> Iterator[tuple[str, str, str]]:
         """Return each field that was found, its header, and its unit or reference in words."""
-        caption = label(self.grid.caption)
-        found = [(axis, caption.text) for axis in caption.values]
+        told = [self.grid.caption, *(text for j in self.told for text in self.cells[j])]
+        found = [(axis, text) for text in told for axis in label(text).values]
+        columns = [(field, j) for field, j in self.keys.items()]
+        for j, (field, one) in self.fields.items():
+            found += [(axis, self.heads[j][0]) for axis in one.values]
+            columns.append((field, j))
         found += [
-            (field, self.heads[j][-1] or self.labels[j].text or field)
-            for field, j in self.keys.items()
+            (field, self.heads[j][-1] or self.labels[j].text or field) for field, j in columns
         ]
-        found += [
-            (x, text) for j in self.told for text in self.cells[j] for x in label(text).values
-        ]
-        for j, (field, _) in self.fields.items():
-            found += [(axis, self.heads[j][0]) for axis in self.labels[j].values]
-            found += [(self._across, self.bare[j])] if self.bare[j] else []
-            found += [(field, self.heads[j][-1] or self.labels[j].text)]
         notes = {field: _note(field, one) for field, one in self.fields.values()}
-        notes["batch_size"] = ", of all GPUs" if self._of_all else ", per GPU"
+        notes["batch_size"] = ", of all GPUs" if self.of_all else ", per GPU"
         yield from ((field, words, notes.get(field, "")) for field, words in found)
-
-    @property
-    def _of_all(self) -> bool:
-        return "batch_size" in self.keys and self.labels[self.keys["batch_size"]].whole
 
     def _of_each_gpu(self, row: Row) -> Row:
         batch, gpus = _small(row.get("batch_size", "")), _small(row.get("gpus", ""))
-        if self._of_all and batch and gpus:
+        if self.of_all and batch and gpus:
             row["batch_size"] = f"{batch} / {gpus}" if batch % gpus else str(batch // gpus)
         return row
 

@@ -1,8 +1,7 @@
 """Read the studies in a file of times, whatever its columns are called."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import pandas as pd
@@ -11,10 +10,13 @@ from pydantic import ValidationError
 from grader import rows as models
 from grader.reading.grids import check_width, grids, records
 from grader.reading.tables import FIGURES, IDENTITY, Row, Table, said
+from grader.rows import Timing
 from scaling.core.errors import UserError
 
 NEEDED = {"GPUs": {"gpus"}, "batch size": {"batch_size"}, "time or speedup": {*FIGURES}}
 KEY = ["strategy", "gpus", "batch_size"]
+OURS = {*Timing.model_fields} - {"count", "epoch_seconds_min", "epoch_seconds_max"}
+"""The columns of timings.csv: a table that begins with all of them is not interpreted."""
 
 
 def read_rows(path: Path, model: type[models.Row]) -> Iterator[dict[str, Any]]:
@@ -23,7 +25,8 @@ def read_rows(path: Path, model: type[models.Row]) -> Iterator[dict[str, Any]]:
     Raises UserError, which names file, line and column, when the file is no table, columns are
     missing, a row has too few or too many fields, or a field is not what it should be.
     """
-    (_, header), *lines = records(path)[1] or [(1, list[str]())]
+    separator, lines = records(path)
+    (_, header), *lines = lines or [(1, list[str]())]
     names = list(map(str.lower, header))
     required = [name for name, field in model.model_fields.items() if field.is_required()]
     if lacks := [name for name in required if name not in names]:
@@ -31,7 +34,8 @@ def read_rows(path: Path, model: type[models.Row]) -> Iterator[dict[str, Any]]:
     for line, fields in lines:
         if any(fields):
             check_width(path, line, fields, names)
-            yield _checked(path, model, dict(zip(names, fields, strict=True)) | {"line": str(line)})
+            texts = [field.replace(",", ".") for field in fields] if separator == ";" else fields
+            yield _checked(path, model, dict(zip(names, texts, strict=False)) | {"line": str(line)})
 
 
 def read_timings(path: Path, name: str, images: int) -> dict[str, tuple[pd.DataFrame, str]]:
@@ -41,29 +45,40 @@ def read_timings(path: Path, name: str, images: int) -> dict[str, tuple[pd.DataF
     a study that states none; a rate of `images` becomes the time of an epoch. The words are empty
     for a file of exactly our columns.
     """
-    found, passed, ours = dict[str, list[Row]](), list[str](), True
-    sources = dict[str, dict[str, str]]()
-    tables = [Table(path, grid, images) for grid in grids(path)]
+    tables = grids(path)
     if not tables:
         raise UserError(f"{path} has no row of a table; write one for each cell of the study")
-    for table in tables:
-        rows = table.rows()
-        known = {field for row in rows for field in row} | {*table.keys}
+    if {text.lower() for text in tables[0].header[0]} >= OURS and tables[0].separator != "sheet":
+        rows = pd.DataFrame(read_rows(path, Timing))
+        return {str(study): (same, "") for study, same in rows.groupby("study", sort=False)}
+    found, passed = dict[str, list[Row]](), list[str]()
+    sources = dict[str, dict[str, str]]()
+    for table in (Table(path, grid, images) for grid in tables):
+        texts = table.rows()
+        known = {field for row in texts for field in row} | {*table.keys}
         if lacks := [words for words, fields in NEEDED.items() if not fields & known]:
             there = ", ".join(f"`{one.text[:40]}`" for one in table.labels[:12] if one.text)
             passed.append(f"{table.where}: there is no column of {', '.join(lacks)} among {there}")
             continue
-        ours = ours and table.ours
         passed += [f"`{text}`" for text in table.passed]
         for field, words, note in table.sources():
             sources.setdefault(field, {}).setdefault(words, note)
-        for study in dict.fromkeys(row.setdefault("study", name) for row in rows):
-            _add(found, study, [row for row in rows if row["study"] == study])
+        for study in dict.fromkeys(row.setdefault("study", name) for row in texts):
+            _add(found, study, [row for row in texts if row["study"] == study])
     if not found:
         raise UserError(f"{passed[0]}; add what is missing")
-    reading = "" if ours else _words(sources, passed)
     heads = {field: next(iter(words)) for field, words in sources.items()}
-    return {study: (_frame(path, study, rows, heads), reading) for study, rows in found.items()}
+    columns = ["line", *Timing.model_fields]
+    return {
+        study: (
+            pd.DataFrame(
+                [_checked(path, Timing, row, heads) | {"study": study} for row in rows],
+                columns=columns,
+            ),
+            _words(sources, passed),
+        )
+        for study, rows in found.items()
+    }
 
 
 def _add(found: dict[str, list[Row]], study: str, rows: list[Row]) -> None:
@@ -85,7 +100,7 @@ def _key(row: Row) -> tuple[str, ...]:
 
 
 def _checked(
-    path: Path, model: type[models.Row], row: Row, heads: Mapping[str, str] = MappingProxyType({})
+    path: Path, model: type[models.Row], row: Row, heads: dict[str, str] | None = None
 ) -> dict[str, Any]:
     try:
         return {"line": int(row["line"]), **model.model_validate(row).model_dump()}
@@ -95,14 +110,8 @@ def _checked(
         where = f"{path}, line {row['line']}"
         if column not in row:
             raise UserError(f"{where}: there is no {said(column)}; write it") from error
-        raise UserError(
-            f"{where}, column {heads.get(column, column)}: {row[column]!r}: {wrong['msg']}"
-        ) from error
-
-
-def _frame(path: Path, study: str, rows: list[Row], heads: dict[str, str]) -> pd.DataFrame:
-    found = [_checked(path, models.Timing, row, heads) | {"study": study} for row in rows]
-    return pd.DataFrame(found, columns=["line", *models.Timing.model_fields])
+        head = (heads or {}).get(column, column)
+        raise UserError(f"{where}, column {head}: {row[column]!r}: {wrong['msg']}") from error
 
 
 def _words(sources: dict[str, dict[str, str]], passed: list[str]) -> str:

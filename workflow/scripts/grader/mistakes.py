@@ -1,0 +1,120 @@
+"""The mistakes of mistakes.yaml, and what they make of the figures of a study."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import cache
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+from grader.cells import PARAMETERS, Cells
+from grader.definitions import BANDWIDTH, DEFINITIONS, UTILIZATION, Verdict
+from grader.intervals import Interval, of
+from grader.study import BYTES_PER_PARAMETER
+
+SEVERITIES = ["error", "warning", "info"]
+SUSPECTS = 40
+"""Cells or numbers of GPUs beyond these are not tried as causes: a study has a few dozen."""
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """How grave it is, what happened, what to do about it, and the formulas that tell it.
+
+    A sentence on a figure follows "the printed speedup …". `formulas` has (rule, formula) for each
+    way in which it makes a figure of a quantity; `when` has the columns in which a formula sees it.
+    """
+
+    severity: str
+    sentence: str
+    advice: str
+    formulas: dict[str, list[tuple[str, str]]]
+    when: dict[str, str] = field(default_factory=dict)
+    found: str = ""
+    expected: str = ""
+
+    @classmethod
+    def of(cls, entry: dict[str, Any]) -> "Mistake":
+        """The mistake of an entry of mistakes.yaml."""
+        severity = next(name for name in SEVERITIES if name in entry)
+        sentence, _, advice = entry.pop(severity).partition(". ")
+        others = {name: entry.pop(name) for name in ("when", "found", "expected") if name in entry}
+        formulas = {
+            key: [
+                (str(rule or formula), formula)
+                for rule, each in (ways if isinstance(ways, dict) else {"": ways}).items()
+                for formula in ([each] if isinstance(each, str) else each)
+            ]
+            for key, ways in entry.items()
+        }
+        return cls(severity, sentence, advice, formulas, **others)
+
+
+MISTAKES = {
+    name: Mistake.of(entry)
+    for name, entry in yaml.safe_load(
+        Path(__file__).with_name("mistakes.yaml").read_text(encoding="utf-8")
+    ).items()
+}
+
+
+def slips(one: Verdict) -> Iterator[tuple[str, Interval, str]]:
+    """What every mistake makes of a quantity, by its definition and then by others.
+
+    Yields its name, what it makes of each figure, and its rule.
+    """
+    cells, keys = one.cells, [one.quantity, "any"]
+    if one.quantity == BANDWIDTH and not cells.names["K"].known.any():
+        # Slips that no other number explains are tried with that of the lab's network.
+        cells = cells.with_constant(
+            "K", of(float(BYTES_PER_PARAMETER * PARAMETERS["resnet18-cifar"]))
+        )
+    if one.quantity == UTILIZATION:
+        keys.append(BANDWIDTH)
+    choices = [x for x in DEFINITIONS.get(one.quantity, {}).values() if x != one.formula]
+    bases = [replace(one, cells=cells).values[0], *map(cells.evaluate, choices)]
+    ways = [
+        (name, rule, formula)
+        for name, mistake in MISTAKES.items()
+        for key in keys
+        for rule, formula in mistake.formulas.get(key, [])
+        if formula not in (one.quantity, one.formula)
+    ]
+    for name, rule, formula in ways:
+        for base in bases if "value" in formula else bases[:1]:
+            for words, number in _numbers(cells, formula) or [(rule, {})]:
+                values = cells.evaluate(formula, value=base, figure=one.said, **number)
+                yield name, values, words
+    if one.quantity == BANDWIDTH:
+        own = [
+            (name, cells.evaluate(formula, value=cells.names["one"]))
+            for name, mistake in MISTAKES.items()
+            for _, formula in mistake.formulas.get(BANDWIDTH, [])
+            if "value" in formula and not _numbers(cells, formula)
+        ]
+        for (x, first), (y, second) in combinations(own, 2):
+            for base in bases if x != y else ():
+                yield f"{x};{y}", base * first * second, ""
+
+
+def _numbers(cells: Cells, formula: str) -> list[tuple[str, dict[str, int]]]:
+    """What `M` or `B` in a formula may be, in words and as a name."""
+    found: dict[str, np.ndarray] = {
+        "M": cells.gpus[cells.gpus > 1],
+        "B": cells.batch[cells.gpus == 1],
+    }
+    return [
+        (str(number), {letter: number})
+        for letter, numbers in found.items()
+        if letter in _names(formula)
+        for number in np.unique(numbers)[:SUSPECTS].tolist()
+    ]
+
+
+@cache
+def _names(formula: str) -> frozenset[str]:
+    return frozenset(re.findall(r"\w+", formula))
