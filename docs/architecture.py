@@ -12,7 +12,7 @@ COLUMNS = [
         "what measures",
         [
             *("data", "models", "launch", "training", "instruments"),
-            *("convergence", "synchronization", "quantization"),
+            *("command", "convergence", "synchronization", "quantization"),
         ],
     ),
     ("what both need", ["core", "registry", "config"]),
