@@ -8,10 +8,12 @@ from scaling.claims.claim import Answer, Claim, Hypothesis, above_one
 from scaling.claims.phrases import NO_TRACE, batch, extremes, label, measured, shares
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
+from scaling.registry.strategy import OWN
 from scaling.tables import noise
 from scaling.tables.schema import StudyTables, rows_of
 
 HALF = 0.5
+OF_A_COMMAND = "A command of one's own does not tell how long it waits for data, nor its kernels."
 NOT_IN_MEMORY = (
     "These cells wait for data, and their records have no steps in memory: measure them again, "
     "with `training.instrumented_iterations` above 0."
@@ -25,7 +27,9 @@ def answer(tables: StudyTables) -> Answer:
     work = measured(tables.epoch_parts, "work_seconds")
     claims = []
     for recipe, cells in _alone(times).groupby("recipe", sort=False):
-        if len(cells) > 1:
+        if set(cells["strategy"]) == {OWN.name}:
+            claims.append(FASTER.missing(f"{recipe}, 1 GPU", OF_A_COMMAND))
+        elif len(cells) > 1:
             about, own = f"{recipe}, 1 GPU", _alone(work[work["recipe"] == recipe])
             claims += [_faster(about, own), _gaps(about, str(recipe), tables)]
             claims += _slower(about, cells)
@@ -50,13 +54,14 @@ def _text(tables: StudyTables) -> str | None:
             small, larger, *_ = steps.index
             parts.append(f"{fmt.times(steps[larger] / steps[small])} with {recipe}")
     waits = measured(tables.utilization, "loading_share")
-    if not parts or waits.empty:
+    if not parts:
         return None
+    said = f"A step of {larger} images is longer than one of {small}: {', '.join(parts[:3])}."
+    if waits.empty:
+        return said
     _, worst = extremes(waits, "loading_share")
-    return (
-        f"A step of {larger} images is longer than one of {small}: {', '.join(parts[:3])}. Waiting "
-        f"for data takes up to {fmt.percent(worst.loading_share)} ({label(worst)})."
-    )
+    most = f"{fmt.percent(worst.loading_share)} ({label(worst)})"
+    return f"{said} Waiting for data takes up to {most}."
 
 
 FASTER = Hypothesis(
