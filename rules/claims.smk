@@ -3,7 +3,7 @@
 
 rule claims_evaluate:
     input:
-        tables=MADE.tables_by("tables_scaling", "tables_experiments"),
+        tables=MADE.tables(),
         texts=sorted(map(str, Path(f"{OURS}report/claims").glob("*.yaml"))),
     output:
         "<results>/tables/claims.json",

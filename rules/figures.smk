@@ -4,7 +4,7 @@ from scaling.figures.registry import FIGURES
 DRAWN = {
     name: made
     for name in FIGURES
-    if (made := MADE.tables(map(schema.TABLES.get, FIGURES[name].tables)))
+    if (made := MADE.tables(FIGURES[name].tables))
 }
 
 

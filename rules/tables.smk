@@ -1,5 +1,5 @@
 # All tables: runs, machine limits, experiments, and tables derived from them.
-# scaling/tables/columns.py lists each rule's tables, their records and columns.
+# scaling/tables/columns.py lists the tables of each kind of records, and their columns.
 MULTI_GPU = [gpus for gpus in config["grid"]["gpus"] if gpus > 1]
 
 
@@ -12,7 +12,7 @@ rule tables_scaling:
             [stored.MACHINE] if CHECKED or Path(MACHINE).exists() else []
         ),
     output:
-        tables=MADE.tables_by("tables_scaling"),
+        tables=MADE.tables_of(runs=True),
         topology="<results>/tables/topology.txt",
         cells="<results>/cells.csv",
     log:
@@ -44,9 +44,9 @@ rule tables_experiments:
         peers=MADE.records["peers"],
         stages=MADE.records["resnet18"],
         exports=MADE.records["export"],
-        timed=MADE.tables_by("tables_scaling") if MADE.records["convergence"] else [],
+        timed=MADE.tables_of(runs=True) if MADE.records["convergence"] else [],
     output:
-        MADE.tables_by("tables_experiments"),
+        MADE.tables_of(runs=False),
     log:
         "<logs>/tables_experiments.log",
     localrule: True

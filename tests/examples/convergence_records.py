@@ -172,7 +172,6 @@ def tables(
     runs, epochs = convergence.runs(found), convergence.epochs(found)
     return {
         "convergence": runs,
-        "loss_curves": convergence.curves(found),
         "remedies": remedies.remedies(runs, MARGIN),
         "time_to_accuracy": time_to_accuracy(runs, epochs, timing, time_margin),
         "images_to_accuracy": images_to_accuracy.images_to_accuracy(found, [0.4, 0.6, 0.9]),

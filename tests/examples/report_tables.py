@@ -36,7 +36,6 @@ def peaks() -> pd.DataFrame:
     return limits.peaks({"rows": rows})
 
 
-QUANTIZATION = [f"quantization_{name}" for name in ("layers", "histograms", "paired")]
 
 
 def make(
@@ -54,11 +53,7 @@ def make(
     }
     derived = tables_of_times(timing, GRADIENT_BYTES, measured)
     speedup, parts, rates = (derived[name] for name in ("speedup", "communication", "bandwidth"))
-    empty = {
-        name: schema.frame(name)
-        for name, table in schema.TABLES.items()
-        if table.scope != "experiment" or name in QUANTIZATION
-    }
+    empty = {name: schema.frame(name) for name in schema.TABLES}
     return {
         **empty,
         **measured,

@@ -71,7 +71,6 @@ def _of_techniques(
     return {
         "convergence": runs,
         "convergence_epochs": epochs,
-        "loss_curves": convergence.curves(documents),
         "remedies": remedies(runs, margin),
         "time_to_accuracy": time_to_accuracy(runs, epochs, sgd, margin),
         "images_to_accuracy": images_to_accuracy(documents, accuracies),

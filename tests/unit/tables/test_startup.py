@@ -6,8 +6,8 @@ from scaling.launch import startup_clock
 from scaling.tables.timing import startup
 
 PHASES = {"launch": 3.0, "imports": 4.0, "join": 1.0, "dataset": 0.5, "recipe": 1.5, "total": 10.0}
-PHASE_COLUMNS = [f"{phase}_seconds" for phase in PHASES if phase != "total"]
-PARTS = [f"{part}_seconds" for part in ("startup", "warmup", "measured", "other", "shutdown")]
+PHASE_COLUMNS = [f"{phase}_seconds" for phase in ("imports", "join", "dataset", "recipe")]
+PARTS = [f"{part}_seconds" for part in ("startup", "warmup", "measured", "shutdown")]
 
 
 def timed(seed=0, gpus=2, *, run_seconds=30.0, shutdown_seconds=2.0, status="ok"):

@@ -14,16 +14,12 @@ from scaling.figures import style
 from scaling.tables import schema
 from scaling.tables.communication import SUBTRACTIONS
 
-COMPARISON = schema.Table(
+COMPARISON = schema.table(
     "comparison",
-    "tables_comparison",
-    "study",
     None,
-    schema.types(
-        """study:text model:text hardware:text recipe:text strategy:text gpus:whole batch_size:whole
-        status:text samples:whole epoch_seconds epoch_seconds_min epoch_seconds_max count:whole
-        speedup efficiency estimate:text communication_seconds bandwidth_gb_per_s utilization"""
-    ),
+    """study:text model:text hardware:text recipe:text strategy:text gpus:whole batch_size:whole
+    status:text samples:whole epoch_seconds epoch_seconds_min epoch_seconds_max count:whole
+    speedup efficiency estimate:text communication_seconds bandwidth_gb_per_s utilization""",
 )
 LINE = ["recipe", "strategy"]
 METRICS = {

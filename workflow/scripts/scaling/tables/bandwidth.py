@@ -51,31 +51,31 @@ def bandwidth(
     overlapped communication moves bytes too, else its communication_seconds. utilization =
     bandwidth / peak, as a fraction. Without communication time above 0, without a sweep
     (`interconnect` may be empty) and without K (`gradient_bytes` NaN), values are empty and `note`
-    says why. Bytes are rounded to integers.
+    says why.
     """
-    table = communication.rename(columns={"note": "communication_note"}).merge(
-        timing[[*CELL_KEYS, "iterations"]], how="left", on=CELL_KEYS
-    )
-    table = table.merge(costs[[*CELL_KEYS, "sent_share"]], how="left", on=CELL_KEYS)
-    table["communication_seconds"] = table["moving_seconds"].fillna(table["communication_seconds"])
-    moved = [
-        STRATEGIES.find(row.strategy).busiest_bytes(row.gpus, gradient_bytes * row.sent_share)
-        for row in schema.rows_of(table.fillna({"sent_share": 1.0}))
-    ]
-    table["bytes_per_iteration"] = pd.Series(moved, table.index, float).round()
-    table["bytes_per_epoch"] = table["bytes_per_iteration"] * table["iterations"]
-    positive = table["communication_seconds"].where(table["communication_seconds"] > 0)
-    table["bandwidth_gb_per_s"] = table["bytes_per_epoch"] / positive / GB
-    # That of a recipe's other cells where one was not measured.
+    table = communication.rename(columns={"note": "communication_note"})
+    for known in (timing[[*CELL_KEYS, "iterations"]], costs[[*CELL_KEYS, "sent_share"]]):
+        table = table.merge(known, how="left", on=CELL_KEYS)
+    seconds = table["moving_seconds"].fillna(table["communication_seconds"])
+    # The engine of a recipe's other cells where one was not measured.
     known = costs[costs["engine"].notna() & (costs["engine"] != "")]
     engines = dict(zip(known["recipe"], known["engine"], strict=True))
-    table["peak_gb_per_s"] = [
-        peak_gb_per_s(interconnect, engines.get(row.recipe, ""), row.strategy, row.gpus)
-        for row in schema.rows_of(table)
-    ]
+    moved, peaks = [], []
+    for row in schema.rows_of(table.fillna({"sent_share": 1.0})):
+        busiest = STRATEGIES.find(row.strategy).busiest_bytes
+        moved.append(busiest(row.gpus, gradient_bytes * row.sent_share))
+        engine = engines.get(row.recipe, "")
+        peaks.append(peak_gb_per_s(interconnect, engine, row.strategy, row.gpus))
+    bytes_per_iteration = pd.Series(moved, table.index, float).round()
+    per_second = bytes_per_iteration * table["iterations"] / seconds.where(seconds > 0)
+    table = table.assign(
+        communication_seconds=seconds,
+        bytes_per_iteration=bytes_per_iteration,
+        bandwidth_gb_per_s=per_second / GB,
+        peak_gb_per_s=pd.Series(peaks, table.index, float),
+    )
     table["utilization"] = table["bandwidth_gb_per_s"] / table["peak_gb_per_s"]
-    table["note"] = [_note(row) for row in table.itertuples()]
-    return schema.arrange("bandwidth", table)
+    return schema.arrange("bandwidth", table.assign(note=[_note(row) for row in table.itertuples()]))
 
 
 def _note(row: Any) -> str:
@@ -83,9 +83,8 @@ def _note(row: Any) -> str:
     if math.isnan(row.bytes_per_iteration):
         notes.append("size of the gradients unknown")
     if math.isnan(row.communication_seconds):
-        status = f"status {row.status}"
-        why = row.communication_note if row.status == "ok" else status
-        notes.append(f"no communication time ({why or status})")
+        why = row.communication_note if row.status == "ok" else ""
+        notes.append(f"no communication time ({why or f'status {row.status}'})")
     elif row.communication_seconds <= 0:
         notes.append("communication not above 0: no bandwidth")
     elif math.isnan(row.iterations):

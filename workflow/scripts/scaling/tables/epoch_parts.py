@@ -66,32 +66,33 @@ def ranks(runs: list[Run]) -> pd.DataFrame:
     `sm_mhz` the medians of its data waits and of its GPU's clock in the measured epochs.
     """
     rows = []
-    for cell, seeds in by_cell(runs).items():
-        own = [_repeats(record) for record in seeds if record]
+    for cell, seeds in by_cell(runs):
+        records = [record for record in seeds if record]
+        own = map(_repeats, records)
         times = [each["seconds_without_exchange"] for each in own if len(each) == len(SECONDS)]
-        if not times or len({len(each) for each in times}) > 1:
+        if not times or len(set(map(len, times))) > 1:
             continue
         seconds = np.concatenate(times, axis=1)
         middle = np.median(seconds, axis=1)
-        recorded = pd.DataFrame([row for record in seeds if record for row in record["epochs"]])
-        measured = dict(list(recorded[recorded["role"] == "measured"].groupby("rank")))
-        for rank, own_seconds in enumerate(middle):
-            others = np.median(np.delete(middle, rank))
-            waits = measured[rank]["loader_seconds"]
-            read = [gpu["sm_mhz"] for gpus in measured[rank]["gpu_readings"] for gpu in gpus]
+        recorded = pd.DataFrame([row for record in records for row in record["epochs"]])
+        measured = recorded[recorded["role"] == "measured"].groupby("rank")
+        for rank in range(len(middle)):
+            waits = measured["loader_seconds"].get_group(rank)
+            read = measured["gpu_readings"].get_group(rank)
+            clocks = [gpu["sm_mhz"] for gpus in read for gpu in gpus]
             figures = {
                 "rank": rank,
-                "own_epoch_seconds": own_seconds,
+                "own_epoch_seconds": middle[rank],
                 "own_epoch_seconds_min": seconds[rank].min(),
                 "own_epoch_seconds_max": seconds[rank].max(),
-                "slower": own_seconds / others - 1,
+                "slower": middle[rank] / np.median(np.delete(middle, rank)) - 1,
                 "loader_seconds": waits.median(),
                 "loader_seconds_min": waits.min(),
                 "loader_seconds_max": waits.max(),
-                "sm_mhz": pd.Series(read, dtype=float).median(),
+                "sm_mhz": pd.Series(clocks, dtype=float).median(),
                 "count": seconds.shape[1],
             }
-            rows.append(dict(zip(CELL_KEYS, cell, strict=True)) | figures)
+            rows.append(cell | figures)
     return schema.arrange("ranks", rows)
 
 
@@ -109,9 +110,8 @@ def epoch_parts(
     """
     first = preferred_estimates(drop_overlapped_loading(communication, timing, in_memory))
     first = noise.with_uncertainty(first, timing)
+    first = first[[*CELL_KEYS, "communication_seconds", "estimate", "within_noise"]]
     first = first.rename(columns={"estimate": "communication_estimate"})
-    parts = ["communication_seconds", "communication_estimate", "within_noise"]
-    first = first[[*CELL_KEYS, *parts]]
     memory = in_memory.rename(columns={"count": "memory_count", "runs": "memory_runs"})
     table = timing.merge(memory, how="left", on=CELL_KEYS).merge(first, how="left", on=CELL_KEYS)
     table.loc[table["gpus"] == 1, "communication_seconds"] = 0.0
@@ -124,8 +124,7 @@ def epoch_parts(
         table[number] = table[number].mask(chosen, table[f"memory_{number}"])
     wait = (table["epoch_seconds"] - table["work_seconds"]).clip(lower=0)
     table["data_wait_seconds"] = wait.fillna(table["loader_seconds"])
-    work = table["epoch_seconds"] - wait
-    table["compute_seconds"] = work - table["communication_seconds"]
+    table["compute_seconds"] = table["epoch_seconds"] - wait - table["communication_seconds"]
     table["note"] = [_note(row) for row in table.itertuples()]
     return schema.arrange("epoch_parts", table)
 

@@ -28,9 +28,10 @@ class Made:
             "full_trainings": self.there(stored.full_training_records(config)),
             "synchronization": self.there(stored.synchronization_records(config)),
             "quantization": self._placed(stored.quantization_records(config)),
-            "peers": self._placed(path for path in backends if path.stem == "peers"),
-            "resnet18": self._placed(path for path in backends if path.stem == "resnet18"),
-            "export": self._placed(path for path in backends if "export" in path.stem),
+        } | {
+            # Of ResNet-18 there are resnet18.json and resnet18_export.json.
+            kind: self._placed(path for path in backends if path.stem.split("_")[-1] == kind)
+            for kind in ("peers", "resnet18", "export")
         }
         """The records of each kind that a study may lack; without any it has none of its tables."""
 
@@ -46,14 +47,16 @@ class Made:
     def _placed(self, paths: Iterable[Path]) -> list[str]:
         return [str(self._folder / path) for path in paths]
 
-    def tables(self, kinds: Iterable[schema.Table]) -> list[str]:
+    def tables(self, names: Iterable[str] = schema.TABLES) -> list[str]:
         """Return the paths of those of these tables that the study has."""
+        kinds = (schema.TABLES[name] for name in names)
         return [
             str(kind.path(Path("<results>/tables"), self._study))
             for kind in kinds
             if kind.records is None or self.records[kind.records]
         ]
 
-    def tables_by(self, *rules: str) -> list[str]:
-        """Return the paths of the study's tables that these rules make."""
-        return self.tables(schema.made_by(*rules))
+    def tables_of(self, runs: bool) -> list[str]:
+        """Return the paths of the study's tables that are made of `runs`, or of all others."""
+        tables = schema.TABLES.items()
+        return self.tables(name for name, kind in tables if (kind.records == "runs") == runs)

@@ -7,13 +7,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from scaling.core.grid import CELL_KEYS
 from scaling.core.records.run import RunRecord
 from scaling.tables import schema
 from scaling.tables.runs import Run, Seeds, by_cell, table_of_cells
 from scaling.tables.timing import TIMED, epochs, joules
 
-ESTIMATES = ["without_communication", "profiler", "ddp_log"]
+INSTRUMENTS = ["without_communication", "profiler", "ddp_log"]
 COMMUNICATION = ["communication_seconds", "exposed_seconds", "overlapped_seconds"]
 STEP = ["seconds", "busy_seconds", "compute_seconds", "kernels"]
 
@@ -29,9 +28,9 @@ def readings(runs: list[Run]) -> pd.DataFrame:
     cell without a reading has empty seconds and a `note` why.
     """
     rows = [
-        {**dict(zip(CELL_KEYS, cell, strict=True)), **_reading(estimate, seeds)}
-        for cell, seeds in by_cell([run for run in runs if run[0].gpus > 1]).items()
-        for estimate in ESTIMATES
+        cell | _reading(estimate, seeds)
+        for cell, seeds in by_cell([run for run in runs if run[0].gpus > 1])
+        for estimate in INSTRUMENTS
     ]
     return schema.arrange("readings", rows)
 
@@ -94,17 +93,15 @@ def device_time(runs: list[Run]) -> pd.DataFrame:
 
 
 def _device_time(records: Seeds) -> dict[str, Any]:
-    read = [record["device_time"] for record in records if record is not None]
+    read = [pd.DataFrame(record["device_time"]) for record in records if record is not None]
     # One step of a run: medians over its GPUs.
     steps = [
-        pd.DataFrame(ranks)[STEP]
-        .div([rank["iterations"] for rank in ranks], axis=0)
-        .median(skipna=False)
+        ranks[STEP].div(ranks["iterations"], axis=0).median(skipna=False)
         for ranks in read
-        if ranks and all(rank["iterations"] for rank in ranks)
+        if len(ranks) and ranks["iterations"].all()
     ]
     if not steps:
-        notes = [rank["note"] for ranks in read for rank in ranks if "note" in rank]
+        notes = [note for ranks in read if "note" in ranks for note in ranks["note"].dropna()]
         return {"count": 0, "note": notes[0] if notes else "the device's time was not read"}
     table = pd.DataFrame(steps).rename(columns={"seconds": "step_seconds"})
     found, gaps = table.median(skipna=False), table["step_seconds"] - table["busy_seconds"]
@@ -121,13 +118,12 @@ def costs(runs: list[Run]) -> pd.DataFrame:
     `cost_note`. `power_capped_share` is the part of all measured epochs that the most limited GPU
     spent at its power limit, at most 1; empty if not counted. An H200's counter has steps of 0.1 s,
     so this is rough for epochs below a second. `drift` is the largest of the runs
-    (`settling.drift`), `settled` whether all runs were steady. `joules_per_image`,
-    `watt_hours_per_epoch` and `mean_watts` are of all GPUs (not of hosts) over all measured epochs,
-    empty if a GPU's energy was not counted; `mean_sm_mhz` averages clocks at the ends of epochs.
-    `peak_memory_bytes` is the highest of all ranks and seeds, out of `memory_capacity_bytes` of a
-    GPU (or the host); `activation_bytes_per_image` is for an uncompiled float32 step. `switches`
-    are the options that were on, empty if unknown; `sent_share` is the bytes sent for the gradients
-    as a share of the gradients' own, less than 1 if they are compressed.
+    (`settling.drift`), `settled` whether all runs were steady. `joules_per_image` and
+    `watt_hours_per_epoch` are of all GPUs (not of hosts) over all measured epochs, empty if a GPU's
+    energy was not counted. `peak_memory_bytes` is the highest of all ranks and seeds, out of
+    `memory_capacity_bytes` of a GPU (or the host). `switches` are the options that were on, empty
+    if unknown; `sent_share` is the bytes sent for the gradients as a share of the gradients' own,
+    less than 1 if they are compressed.
     """
     return table_of_cells("costs", runs, _cost)
 
@@ -143,14 +139,9 @@ def _cost(seeds: Seeds) -> dict[str, Any]:
         if len(found) != 1
     ]
     measured, total = epochs(records, "measured"), joules(records, "measured")
-    read = [row for record in records for row in record["epochs"] if row["role"] == "measured"]
-    mhz = [gpu["sm_mhz"] for row in read for gpu in row["gpu_readings"]]
-    seconds = measured["seconds"].sum() or math.nan
     capped = measured["power_capped_seconds"].sum(skipna=False)
     memory = [size for record in records for size in record["memory"]["peak_bytes"]]
-    activations = [record["model"]["activation_bytes_per_image"] for record in records]
-    known = [record["memory"]["capacity_bytes"] for record in records]
-    capacities = [round(size) for size in known if size]
+    capacities = [record["memory"]["capacity_bytes"] for record in records]
     settlings = [record["settling"] for record in records if record["status"] in TIMED]
     drifts = [each["drift"] for each in settlings if each["drift"] is not None]
     shares = [record["communication"]["sent_share"] for record in records]
@@ -161,15 +152,12 @@ def _cost(seeds: Seeds) -> dict[str, Any]:
         "sent_share": min(filter(None, shares), default=None),
         "flops_per_image": flops.pop() if len(flops) == 1 else math.nan,
         "precision": precisions.pop() if len(precisions) == 1 else "",
-        "power_capped_share": np.minimum(1.0, capped / seconds),
+        "power_capped_share": np.minimum(1.0, capped / (measured["seconds"].sum() or math.nan)),
         "cost_note": "; ".join(notes),
         "peak_memory_bytes": max(memory, default=None),
-        "memory_capacity_bytes": max(capacities, default=None),
-        "activation_bytes_per_image": max(filter(None, activations), default=None),
+        "memory_capacity_bytes": max(map(round, filter(None, capacities)), default=None),
         "drift": max(drifts, key=abs, default=math.nan),
-        "mean_sm_mhz": pd.Series(mhz, dtype=float).mean(),
         "joules_per_image": total / (measured["samples"].sum() or math.nan),
         "watt_hours_per_epoch": total / (len(measured) or math.nan) / 3600,
-        "mean_watts": total / seconds,
         "settled": len(drifts) > 0 and all(each["settled"] for each in settlings),
     }

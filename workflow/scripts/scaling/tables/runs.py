@@ -32,11 +32,9 @@ def read_runs(cells: list[Cell], folder: Path, partial: bool) -> list[Run]:
     With `partial` a run may have no record (None); otherwise that is a UserError, as is always a
     damaged record or one of another run.
     """
-    found: list[Run] = []
-    for cell in cells:
-        path = cell.record_path(folder)
-        record = RUN.read(path) if path.exists() else None
-        found.append((cell, record))
+    paths = [cell.record_path(folder) for cell in cells]
+    records = [RUN.read(path) if path.exists() else None for path in paths]
+    found = list(zip(cells, records, strict=True))
     absent = [cell for cell, record in found if record is None]
     if absent and not partial:
         raise UserError(
@@ -55,33 +53,31 @@ def paired(runs: list[Run]) -> list[Run]:
     """
     recorded: dict[tuple[str, str, int], dict[int, set[int]]] = {}
     for cell, record in runs:
+        line = recorded.setdefault((cell.recipe, cell.strategy, cell.batch_size), {})
         if record:
-            line = recorded.setdefault((cell.recipe, cell.strategy, cell.batch_size), {})
             line.setdefault(cell.gpus, set()).add(cell.seed)
     found = []
     for cell, record in runs:
-        line = recorded.get((cell.recipe, cell.strategy, cell.batch_size), {})
+        line = recorded[cell.recipe, cell.strategy, cell.batch_size]
         common = set.intersection(*line.values()) if line else set()
         if cell.gpus not in line or not common or cell.seed in common:
             found.append((cell, record))
     return found
 
 
-def by_cell(runs: list[Run]) -> dict[tuple[Any, ...], Seeds]:
-    """Return the records of each cell, by its values of `CELL_KEYS`."""
+def by_cell(runs: list[Run]) -> list[tuple[dict[str, Any], Seeds]]:
+    """Return each cell's values of `CELL_KEYS`, and the records of its runs."""
     cells: dict[tuple[Any, ...], Seeds] = {}
     for cell, record in runs:
         cells.setdefault(tuple(getattr(cell, key) for key in CELL_KEYS), []).append(record)
-    return cells
+    return [(dict(zip(CELL_KEYS, cell, strict=True)), seeds) for cell, seeds in cells.items()]
 
 
 def table_of_cells(
     name: str, runs: list[Run], row: Callable[[Seeds], dict[str, Any]]
 ) -> pd.DataFrame:
     """Return the table called `name` with one row per cell, which `row` makes from its records."""
-    cells = by_cell(runs).items()
-    rows = [dict(zip(CELL_KEYS, key, strict=True)) | row(seeds) for key, seeds in cells]
-    return schema.arrange(name, rows)
+    return schema.arrange(name, [cell | row(seeds) for cell, seeds in by_cell(runs)])
 
 
 def worst_status(seeds: Seeds) -> str:
@@ -94,10 +90,9 @@ def provenance(runs: list[Run]) -> pd.DataFrame:
     """Return each run's environment, one row per run, with empty fields for missing values.
 
     Hosts, device names, device ids (UUIDs) and Slurm's GPUs (node:ids) are listed without
-    duplicates, separated by "; ". `cpu_threads` is per process. `recipe_options` are the applied
-    ones, or the requested ones of a run that ended before. `compiled_batch_sizes` are empty without
-    compilation and if not recorded. `measured_as` is the strategy whose single-GPU run this one
-    shares.
+    duplicates. `cpu_threads` is per process. `recipe_options` are the applied ones, or the
+    requested ones of a run that ended before. `measured_as` is the strategy whose single-GPU run
+    this one shares.
     """
     rows = []
     for cell, record in runs:
@@ -114,7 +109,6 @@ def provenance(runs: list[Run]) -> pd.DataFrame:
 
 
 def _model(model: dict[str, Any]) -> str:
-    """Return the model's name and size and, if it was built, its number of parameters."""
     parts = [model["name"]]
     if model["name"] in MODELS.names():
         parts.append(f"width {model['width']}")
@@ -125,7 +119,6 @@ def _model(model: dict[str, Any]) -> str:
 
 
 def _training(training: dict[str, Any]) -> dict[str, Any]:
-    """Describe the training options in words."""
     flip = "random" if training["horizontal_flip"] else "no"
     options = training["recipe_applied"] or training["recipe_options"]
     notes = {"notes": "; ".join(options.get("notes", []))}

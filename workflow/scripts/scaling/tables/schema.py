@@ -1,4 +1,4 @@
-"""Registry of all tables: columns and types, the rule that makes them, reading and writing."""
+"""Registry of all tables: columns and types, the records they need, reading and writing."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ import pandas as pd
 from scaling.core import files
 from scaling.core.errors import UserError
 from scaling.core.records.dataset import DATASET
-from scaling.tables.columns import MADE_BY, Records, Scope
+from scaling.tables.columns import COLUMNS, Records
 
 FORMULA = r"^'*[=+\-@\t\r]"
 QUOTED = r"^'(?='*[=+\-@\t\r])"
@@ -21,32 +21,31 @@ missing values are floats."""
 
 @dataclass(frozen=True)
 class Table:
-    """A table: its rule, its scope, the optional records it needs, and its columns in order."""
+    """A table: its file below `tables` without ending, its records, its columns' types in order."""
 
-    name: str
-    rule: str
-    scope: Scope
+    file: str
     records: Records | None
     types: dict[str, Type]
 
-    def of_type(self, wanted: Type) -> list[str]:
-        return [column for column, own in self.types.items() if own == wanted]
+    def of_type(self, *wanted: Type) -> list[str]:
+        """Return the columns of these types."""
+        return [column for column, own in self.types.items() if own in wanted]
 
     def path(self, tables: Path, study: str) -> Path:
-        """Return the table's path below the folder `tables`."""
-        return tables / (study if self.scope == "study" else "") / f"{self.name}.csv"
+        """Return the table's path below the folder `tables`; some are in the study's own folder."""
+        return tables / f"{self.file.format(study=study)}.csv"
 
 
-def types(columns: str) -> dict[str, Type]:
-    """Return each column's type, from text such as `gpus:whole seconds`; the default is number."""
+def table(file: str, records: Records | None, columns: str) -> Table:
+    """Return a table with columns such as `gpus:whole seconds`; the default type is number."""
     parts = (column.partition(":") for column in columns.split())
-    return {name: cast(Type, kind or "number") for name, _, kind in parts}
+    return Table(file, records, {name: cast(Type, kind or "number") for name, _, kind in parts})
 
 
 TABLES = {
-    name: Table(name, rule, scope, records, types(text))
-    for (rule, scope, records), tables in MADE_BY.items()
-    for name, text in tables.items()
+    Path(file).name: table(file, records, text)
+    for records, tables in COLUMNS.items()
+    for file, text in tables.items()
 }
 """Every table by its name."""
 
@@ -54,11 +53,6 @@ TABLES = {
 def columns(name: str) -> list[str]:
     """Return the columns of the table called `name`, in order."""
     return list(TABLES[name].types)
-
-
-def made_by(*rules: str) -> list[Table]:
-    """Return the tables that these rules make, in the order of the registry."""
-    return [table for table in TABLES.values() if table.rule in rules]
 
 
 def frame(name: str, rows: Any = ()) -> pd.DataFrame:
@@ -69,9 +63,18 @@ def frame(name: str, rows: Any = ()) -> pd.DataFrame:
 def empty(name: str) -> pd.DataFrame:
     """Return the table called `name` without rows, as `read` would return it."""
     kind = TABLES[name]
-    numbers = kind.of_type("whole") + kind.of_type("number")
-    types = dict.fromkeys(numbers, float) | dict.fromkeys(kind.of_type("truth"), bool)
-    return frame(name).astype(types)
+    types = dict.fromkeys(kind.of_type("whole", "number"), float)
+    return frame(name).astype(types | dict.fromkeys(kind.of_type("truth"), bool))
+
+
+_ORDER = ["recipe", "strategy", "gpus", "batch_size", "seed", "repeat", "epoch"]
+
+
+def arrange(name: str, rows: Any) -> pd.DataFrame:
+    """Return `frame` sorted by recipe, strategy, gpus, batch_size (seed, repeat, epoch)."""
+    table = frame(name, rows)
+    order = [key for key in _ORDER if key in table]
+    return table.sort_values(order, kind="stable", ignore_index=True)
 
 
 def read(name: str, path: Path) -> pd.DataFrame:
@@ -97,16 +100,6 @@ def read(name: str, path: Path) -> pd.DataFrame:
         column: table[column].fillna("").str.replace(QUOTED, "", regex=True) for column in text
     }
     return table.assign(**texts, **truths)
-
-
-_ORDER = ["recipe", "strategy", "gpus", "batch_size", "seed", "repeat", "epoch"]
-
-
-def arrange(name: str, rows: Any) -> pd.DataFrame:
-    """Return `frame` sorted by recipe, strategy, gpus, batch_size (seed, repeat, epoch)."""
-    table = frame(name, rows)
-    order = [key for key in _ORDER if key in table]
-    return table.sort_values(order, kind="stable", ignore_index=True)
 
 
 def write(name: str, table: pd.DataFrame, path: Path) -> None:
@@ -138,6 +131,12 @@ def read_all(names: Iterable[str], tables: Path, study: str = "") -> dict[str, p
     return {name: read(name, TABLES[name].path(tables, study)) for name in names}
 
 
+def write_all(found: Mapping[str, pd.DataFrame], tables: Path, study: str = "") -> None:
+    """Write tables, keyed by name, below the folder `tables`; see `write`."""
+    for name, table in found.items():
+        write(name, table, TABLES[name].path(tables, study))
+
+
 def read_files(study: str, paths: Iterable[Path]) -> dict[str, pd.DataFrame]:
     """Return the tables of `study` at `paths`, keyed by file name; see `read`.
 
@@ -147,16 +146,11 @@ def read_files(study: str, paths: Iterable[Path]) -> dict[str, pd.DataFrame]:
     for path in paths:
         if path.stem not in TABLES:
             raise UserError(f"{path} is no table of a study; those are {', '.join(TABLES)}")
-        found[path.stem] = read(path.stem, path)
-    if "accuracy" in found:
-        found["accuracy"] = of_study(found["accuracy"], study)
+        table = read(path.stem, path)
+        if "study" in table:
+            table = table[table["study"] == study].reset_index(drop=True)
+        found[path.stem] = table
     return found
-
-
-def write_all(found: Mapping[str, pd.DataFrame], tables: Path, study: str = "") -> None:
-    """Write tables, keyed by name, below the folder `tables`; see `write`."""
-    for name, table in found.items():
-        write(name, table, TABLES[name].path(tables, study))
 
 
 @dataclass(frozen=True)
@@ -178,29 +172,23 @@ class StudyTables:
         return self.found[name] if name in self.found else empty(name)
 
 
+def read_study(
+    study: str, paths: Iterable[Path], topology: Path | None, manifest: Path
+) -> StudyTables:
+    """Return the tables of `study` at `paths`; see `read_files`."""
+    connected = topology.read_text(encoding="utf-8") if topology else ""
+    return StudyTables(study, read_files(study, paths), connected, DATASET.read(manifest))
+
+
 def on_cpu(provenance: pd.DataFrame) -> bool:
     """Return whether all runs used a CPU, so that "GPU" means a process."""
     recorded = provenance[provenance["status"] != "missing"]
     return len(recorded) > 0 and bool((recorded["device"] == "cpu").all())
 
 
-def read_study(
-    study: str, paths: Iterable[Path], topology: Path | None, manifest: Path
-) -> StudyTables:
-    """Return the tables of `study` at `paths`; see `read_files`."""
-    found = read_files(study, paths)
-    connected = topology.read_text(encoding="utf-8") if topology else ""
-    return StudyTables(study, found, connected, DATASET.read(manifest))
-
-
 def rows_of(table: pd.DataFrame) -> Iterator[Any]:
     """Yield the rows of `table`, with its columns as attributes."""
     return table.itertuples()
-
-
-def of_study(table: pd.DataFrame, study: str) -> pd.DataFrame:
-    """Return the rows of one study."""
-    return table[table["study"] == study].reset_index(drop=True)
 
 
 def by_configuration(table: pd.DataFrame) -> list[tuple[str, str, pd.DataFrame]]:

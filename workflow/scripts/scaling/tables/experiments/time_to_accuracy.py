@@ -1,16 +1,18 @@
 """Time to a fixed test accuracy: epochs times the seconds per epoch of timed cells."""
 
 import math
-from typing import Any
 
 import pandas as pd
 
 from scaling.core.grid import CELL_KEYS
 from scaling.tables import schema
 from scaling.tables.experiments import best_remedy
-from scaling.tables.experiments.best_remedy import OTHER_STEPS, OTHER_UPDATES
+from scaling.tables.experiments.best_remedy import OTHER_UPDATES
+from scaling.tables.experiments.images_to_accuracy import epochs_to_target
 from scaling.tables.experiments.remedies import remedies
 
+OTHER_STEPS = f"{OTHER_UPDATES}|ghost_batch "
+"""Options that make a step slower than a cell's."""
 _PLACE = ["remedy", "global_batch"]
 
 
@@ -42,7 +44,8 @@ def time_to_accuracy(
     target = reference["test_accuracy"].mean() - margin
     rows = []
     for place, group in epochs[epochs["chosen"].eq(True)].groupby(_PLACE, sort=False):
-        own = epochs_to_target(group, "test_accuracy", target, "_to_accuracy")
+        found = epochs_to_target(group, "test_accuracy", target)
+        own = {name.replace("epochs", "epochs_to_accuracy"): value for name, value in found.items()}
         rows.append({**dict(zip(_PLACE, place, strict=True)), "target_accuracy": target, **own})
     known = pd.DataFrame(rows).merge(remedies(runs, margin), on=_PLACE, suffixes=("", "_table"))
     known["as_timed"] = ~known["options"].str.contains(OTHER_STEPS)
@@ -81,23 +84,3 @@ def timed_with_sgd(timing: pd.DataFrame, provenance: pd.DataFrame) -> pd.DataFra
     other = provenance["recipe_options"].str.contains(OTHER_UPDATES).eq(True)
     cells = provenance.loc[~other, CELL_KEYS].drop_duplicates()
     return timing.merge(cells, on=CELL_KEYS)
-
-
-def epochs_to_target(
-    epochs: pd.DataFrame, quantity: str, target: float, of: str = ""
-) -> dict[str, Any]:
-    """Return the epochs and updates until the seeds reach the target: the median, or infinity.
-
-    Of two middle values it is the higher: there is nothing between 3 and infinity.
-    """
-    reached = epochs[epochs[quantity] >= target].groupby("seed")[["epoch", "updates"]].min()
-    first = reached.astype(float).reindex(epochs["seed"].unique(), fill_value=math.inf)
-    middle = first.apply(lambda values: sorted(values)[len(values) // 2])
-    return {
-        "seeds": len(first),
-        "reached": len(reached),
-        f"epochs{of}": middle["epoch"],
-        f"epochs{of}_min": first["epoch"].min(),
-        f"epochs{of}_max": first["epoch"].max(),
-        f"updates{of}": middle["updates"],
-    }
