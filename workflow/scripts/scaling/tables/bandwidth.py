@@ -49,13 +49,11 @@ def bandwidth(
     share of it that is sent; `costs`, empty for a published study, has that share and the engine).
     The seconds are the `moving_seconds` of `communication` where an estimate has them, as
     overlapped communication moves bytes too, else its communication_seconds. utilization =
-    bandwidth / peak, as a fraction. Without communication time above 0, without a sweep
-    (`interconnect` may be empty) and without K (`gradient_bytes` NaN), values are empty and `note`
-    says why.
+    bandwidth / peak, as a fraction. Values are empty without communication time above 0, without a
+    sweep (`interconnect` may be empty) and without K (`gradient_bytes` NaN).
     """
-    table = communication.rename(columns={"note": "communication_note"})
-    for known in (timing[[*CELL_KEYS, "iterations"]], costs[[*CELL_KEYS, "sent_share"]]):
-        table = table.merge(known, how="left", on=CELL_KEYS)
+    table = communication.merge(timing[[*CELL_KEYS, "iterations"]], how="left", on=CELL_KEYS)
+    table = table.merge(costs[[*CELL_KEYS, "sent_share"]], how="left", on=CELL_KEYS)
     seconds = table["moving_seconds"].fillna(table["communication_seconds"])
     # The engine of a recipe's other cells where one was not measured.
     known = costs[costs["engine"].notna() & (costs["engine"] != "")]
@@ -75,26 +73,7 @@ def bandwidth(
         peak_gb_per_s=pd.Series(peaks, table.index, float),
     )
     table["utilization"] = table["bandwidth_gb_per_s"] / table["peak_gb_per_s"]
-    return schema.arrange("bandwidth", table.assign(note=[_note(row) for row in table.itertuples()]))
-
-
-def _note(row: Any) -> str:
-    notes = []
-    if math.isnan(row.bytes_per_iteration):
-        notes.append("size of the gradients unknown")
-    if math.isnan(row.communication_seconds):
-        why = row.communication_note if row.status == "ok" else ""
-        notes.append(f"no communication time ({why or f'status {row.status}'})")
-    elif row.communication_seconds <= 0:
-        notes.append("communication not above 0: no bandwidth")
-    elif math.isnan(row.iterations):
-        notes.append("number of iterations unknown")
-    if math.isnan(row.peak_gb_per_s):
-        notes.append(f"no correct interconnect sweep for {row.gpus} GPUs")
-    elif row.utilization > 1:
-        why = f" ({BLIND})" if blind(row) else ""
-        notes.append(f"utilization above 100 %{why}")
-    return "; ".join(notes)
+    return schema.arrange("bandwidth", table)
 
 
 def blind(row: Any) -> bool:

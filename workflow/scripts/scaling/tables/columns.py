@@ -48,7 +48,7 @@ COLUMNS: dict[Records, dict[str, str]] = {
         "{study}/device_time": f"""{_CELL} step_seconds busy_seconds compute_seconds gap_seconds
             kernels gap_seconds_min gap_seconds_max count:whole note:text""",
         "{study}/costs": f"""{_CELL} flops_per_image:whole precision:text power_capped_share
-            cost_note:text peak_memory_bytes:whole memory_capacity_bytes:whole drift settled:truth
+            peak_memory_bytes:whole memory_capacity_bytes:whole drift settled:truth
             joules_per_image watt_hours_per_epoch money_per_epoch engine:text switches:text
             sent_share""",
         "{study}/provenance": f"""{_CELL} seed:whole status:text measured_as:text model:text
@@ -62,18 +62,18 @@ COLUMNS: dict[Records, dict[str, str]] = {
             runs:whole speedup_low speedup_high basis:text fixed_global_batch_speedup_low
             fixed_global_batch_speedup_high""",
         "{study}/communication": f"""{_KEYS} estimate:text total_seconds compute_seconds
-            communication_seconds moving_seconds spread_seconds note:text runs:whole
+            communication_seconds moving_seconds spread_seconds runs:whole
             run_std_seconds""",
         "{study}/epoch_parts": f"""{_KEYS} epoch_seconds compute_seconds communication_seconds
             data_wait_seconds communication_estimate:text work_seconds work_seconds_min
             work_seconds_max work_seconds_run_std count:whole runs:whole note:text""",
         "{study}/bandwidth": f"""{_KEYS} bytes_per_iteration:whole iterations:whole estimate:text
-            communication_seconds bandwidth_gb_per_s peak_gb_per_s utilization note:text""",
+            communication_seconds bandwidth_gb_per_s peak_gb_per_s utilization""",
         "{study}/utilization": f"""{_KEYS} images_per_second images_per_second_min
             images_per_second_max count:whole flops_per_image:whole precision:text
             flops_per_second_per_gpu peak_flops_per_second utilization utilization_without_loading
             loading_share communication_share communication_estimate:text idle_share slower_share
-            unknown_share power_capped_share note:text sustained_utilization""",
+            unknown_share power_capped_share sustained_utilization""",
         "{study}/audit": f"check:text {_CELL} severity:text message:text found expected",
         "accuracy": f"study:text {_CELL} seed:whole epoch:whole {_LEARNING} status:text",
         "interconnect": """gpus:whole backend:text kind:text message_bytes:whole seconds seconds_min

@@ -1,13 +1,12 @@
 """Communication time of every multi-GPU cell, one row per cell and estimate."""
 
 import math
-from typing import Any
 
 import pandas as pd
 
 from scaling.core.grid import CELL_KEYS
 from scaling.tables import schema
-from scaling.tables.timing import no_single_gpu_time, with_single_gpu
+from scaling.tables.timing import with_single_gpu
 
 SUBTRACTIONS = {
     "subtraction": "epoch_seconds",
@@ -21,7 +20,7 @@ subtraction, which mistakes data waits that the GPU worked through for communica
 EXPOSED = PREFERRED[:-1]
 """Estimates of exposed communication: whole epochs have all data waits in them."""
 MOVING = PREFERRED[1:]
-"""Estimates of all communication, for bandwidths: steps without exchange miss what is overlapped."""
+"""Estimates of all communication, for bandwidths: steps without exchange miss what overlaps."""
 
 
 def communication(
@@ -35,14 +34,13 @@ def communication(
     = total: the exposed part, if the estimate distinguishes it from the overlapped one. Only then
     `moving_seconds` is the time of all communication, which bandwidths divide by.
 
-    By subtraction: compute = T(1,b) / N, communication = T(N,b) - T(1,b) / N. A negative value is
-    kept, with a `note`.
+    By subtraction: compute = T(1,b) / N, communication = T(N,b) - T(1,b) / N, also below 0.
 
     The instruments' `readings` (`measurements.readings`; a published study has none) are per
     iteration, times the epoch's iterations; their total is the epoch in memory
     (`epoch_parts.in_memory`), or the time without loading if that was not measured.
     `spread_seconds` is the range of repeated readings, `run_std_seconds` the standard deviation
-    between runs. A cell without time or baseline keeps its rows; `note` says what is missing.
+    between runs. A cell without time or baseline keeps its rows.
     """
     several = timing[timing["gpus"] > 1]
     paired = with_single_gpu(several, timing, "batch_size")
@@ -78,27 +76,11 @@ def drop_overlapped_loading(
 def _subtraction(paired: pd.DataFrame, estimate: str, seconds: str) -> pd.DataFrame:
     total, compute = paired[seconds], paired[f"single_{seconds}"] / paired["gpus"]
     parts = {"compute_seconds": compute, "communication_seconds": total - compute}
-    table = paired.assign(estimate=estimate, total_seconds=total, **parts)
-    unknown = ["moving_seconds", "spread_seconds", "run_std_seconds"]
-    table[unknown] = math.nan
-    return table.assign(note=[_note(row) for row in table.itertuples()])
+    unknown = dict.fromkeys(["moving_seconds", "spread_seconds", "run_std_seconds"], math.nan)
+    return paired.assign(estimate=estimate, total_seconds=total, **parts, **unknown)
 
 
-def _note(row: Any) -> str:
-    if math.isnan(row.epoch_seconds):
-        return f"no time (status {row.status})"
-    if math.isnan(row.single_epoch_seconds):
-        return no_single_gpu_time(row.batch_size, row.single_status)
-    if math.isnan(row.communication_seconds):
-        return "no time without loading, of the cell or of its single-GPU baseline"
-    if row.communication_seconds < 0:
-        return "communication below 0: the cell took less than T(1,b) / N"
-    return ""
-
-
-def _measured(
-    times: pd.DataFrame, readings: pd.DataFrame, in_memory: pd.DataFrame
-) -> pd.DataFrame:
+def _measured(times: pd.DataFrame, readings: pd.DataFrame, in_memory: pd.DataFrame) -> pd.DataFrame:
     read = readings.rename(columns={"communication_seconds": "moving_seconds"})
     table = times.drop(columns=["count", "runs"]).merge(read, on=CELL_KEYS)
     memory = in_memory[[*CELL_KEYS, "in_memory_epoch_seconds"]]
@@ -111,8 +93,4 @@ def _measured(
         table["epoch_seconds_without_loading"]
     )
     table["compute_seconds"] = table["total_seconds"] - table["communication_seconds"]
-    negative = table["communication_seconds"] < 0
-    table.loc[negative, "note"] = "communication below 0: the epoch was no slower with it"
-    untimed = table["epoch_seconds"].isna()
-    table.loc[untimed, "note"] = "no time (status " + table["status"] + ")"
     return table

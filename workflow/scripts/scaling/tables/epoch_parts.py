@@ -1,6 +1,5 @@
 """The parts of an epoch, from steps on in-memory batches; and each rank's own speed."""
 
-import math
 from typing import Any
 
 import numpy as np
@@ -17,8 +16,7 @@ from scaling.tables.timing import epochs, spread
 SECONDS = ("seconds", "seconds_without_exchange")
 """Quantities measured in memory."""
 NEGLIGIBLE = 0.02
-"""A data wait below this share of an epoch is negligible, and so is an epoch in memory longer by
-less."""
+"""A data wait below this share of an epoch is negligible."""
 
 
 def in_memory(runs: list[Run]) -> pd.DataFrame:
@@ -125,19 +123,7 @@ def epoch_parts(
     wait = (table["epoch_seconds"] - table["work_seconds"]).clip(lower=0)
     table["data_wait_seconds"] = wait.fillna(table["loader_seconds"])
     table["compute_seconds"] = table["epoch_seconds"] - wait - table["communication_seconds"]
-    table["note"] = [_note(row) for row in table.itertuples()]
+    noisy = table["within_noise"].map({True: "within"}).fillna("beyond")
+    said = "communication below 0, " + noisy + " its noise: steps without it were no faster"
+    table["note"] = said.where(table["communication_seconds"] < 0, "")
     return schema.arrange("epoch_parts", table)
-
-
-def _note(row: Any) -> str:
-    if math.isnan(row.epoch_seconds):
-        return f"no time (status {row.status})"
-    if math.isnan(row.work_seconds):
-        return "not measured in memory: data wait is the host's, so at most this"
-    notes, longer = [], row.in_memory_epoch_seconds / row.epoch_seconds - 1
-    if row.communication_seconds < 0:
-        noisy = "within" if row.within_noise else "beyond"
-        notes.append(f"communication below 0, {noisy} its noise: steps without it were no faster")
-    if longer > NEGLIGIBLE:
-        notes.append(f"in memory the epoch took {100 * longer:.1f} % longer")
-    return "; ".join(notes)

@@ -114,16 +114,15 @@ def _device_time(records: Seeds) -> dict[str, Any]:
 def costs(runs: list[Run]) -> pd.DataFrame:
     """Return the cost of one image in each cell, and its precision, from the records.
 
-    A value that is missing in a cell's records, or differs between its seeds, is empty, with a
-    `cost_note`. `power_capped_share` is the part of all measured epochs that the most limited GPU
-    spent at its power limit, at most 1; empty if not counted. An H200's counter has steps of 0.1 s,
-    so this is rough for epochs below a second. `drift` is the largest of the runs
-    (`settling.drift`), `settled` whether all runs were steady. `joules_per_image` and
-    `watt_hours_per_epoch` are of all GPUs (not of hosts) over all measured epochs, empty if a GPU's
-    energy was not counted. `peak_memory_bytes` is the highest of all ranks and seeds, out of
-    `memory_capacity_bytes` of a GPU (or the host). `switches` are the options that were on, empty
-    if unknown; `sent_share` is the bytes sent for the gradients as a share of the gradients' own,
-    less than 1 if they are compressed.
+    A value that is missing in a cell's records, or differs between its seeds, is empty.
+    `power_capped_share` is the part of all measured epochs that the most limited GPU spent at its
+    power limit, at most 1; empty if not counted. An H200's counter has steps of 0.1 s, so this is
+    rough for epochs below a second. `drift` is the largest of the runs (`settling.drift`),
+    `settled` whether all runs were steady. `joules_per_image` and `watt_hours_per_epoch` are of all
+    GPUs (not of hosts) over all measured epochs, empty if a GPU's energy was not counted.
+    `peak_memory_bytes` is the highest of all ranks and seeds, out of `memory_capacity_bytes` of a
+    GPU (or the host). `switches` are the options that were on, empty if unknown; `sent_share` is
+    the bytes sent for the gradients as a share of the gradients' own.
     """
     return table_of_cells("costs", runs, _cost)
 
@@ -133,11 +132,6 @@ def _cost(seeds: Seeds) -> dict[str, Any]:
     flops = {record["model"]["flops_per_image"] for record in records} - {None}
     applied = [record["training"]["recipe_applied"] or {} for record in records]
     precisions = {options.get("precision") for options in applied} - {None}
-    notes = [
-        f"the runs {'differ in their' if found else 'did not record the'} {what}"
-        for what, found in (("operations per image", flops), ("precision", precisions))
-        if len(found) != 1
-    ]
     measured, total = epochs(records, "measured"), joules(records, "measured")
     capped = measured["power_capped_seconds"].sum(skipna=False)
     memory = [size for record in records for size in record["memory"]["peak_bytes"]]
@@ -153,7 +147,6 @@ def _cost(seeds: Seeds) -> dict[str, Any]:
         "flops_per_image": flops.pop() if len(flops) == 1 else math.nan,
         "precision": precisions.pop() if len(precisions) == 1 else "",
         "power_capped_share": np.minimum(1.0, capped / (measured["seconds"].sum() or math.nan)),
-        "cost_note": "; ".join(notes),
         "peak_memory_bytes": max(memory, default=None),
         "memory_capacity_bytes": max(map(round, filter(None, capacities)), default=None),
         "drift": max(drifts, key=abs, default=math.nan),

@@ -9,14 +9,13 @@ DataParallel without compiled steps. In the weak view a partial last batch count
 so with few steps per epoch the weak speedup can exceed N by that rounding alone.
 """
 
-import math
 from typing import Any
 
 import pandas as pd
 
 from scaling.core.grid import CELL_KEYS
 from scaling.tables import noise, schema
-from scaling.tables.timing import no_single_gpu_time, with_single_gpu
+from scaling.tables.timing import with_single_gpu
 
 VIEWS = {
     "speedup": "speedup",
@@ -39,7 +38,7 @@ def speedup(timing: pd.DataFrame, costs: pd.DataFrame) -> pd.DataFrame:
     `speedup_max` combine the extremes of both times. `…_low` and `…_high` are the noise interval,
     by the `basis` of `noise.ratio`; `within_spread` is True if it contains 1. Empty without a
     comparison: on 1 GPU, or if either time was measured once. `runs` are the cell's. A cell without
-    time or baseline keeps its row; `note` says what is missing.
+    time or baseline keeps its row; `note` says which switches its baseline had alone.
     """
     table = with_single_gpu(timing, timing, "batch_size")
     gpus, seconds = table["gpus"], table["epoch_seconds"]
@@ -59,20 +58,20 @@ def speedup(timing: pd.DataFrame, costs: pd.DataFrame) -> pd.DataFrame:
     table["weak_speedup"] = gpus * table["weak_efficiency"]
     around = (ends["low"] <= 1) & (ends["high"] >= 1)
     table["within_spread"] = around.astype(object).where(ends["low"].notna(), None)
-    table["lacking"] = _lacking(table, costs)
+    lacking = pd.Series(_lacking(table, costs), table.index, str)
     ratios = [name for name in map(str, table) if name.startswith(RATIOS)]
-    table.loc[table["lacking"] != "", ratios] = None
-    return schema.arrange("speedup", table.assign(note=[_note(row) for row in table.itertuples()]))
+    table.loc[lacking != "", ratios] = None
+    said = UNLIKE + " " + lacking + ", which this cell cannot have"
+    return schema.arrange("speedup", table.assign(note=said.where(lacking != "", "")))
 
 
 def _lacking(cells: pd.DataFrame, costs: pd.DataFrame) -> list[str]:
     """Name the switches of each cell's baseline on one GPU that the cell itself ran without."""
-    known = {tuple(row[:-1]): row[-1] for row in costs[[*CELL_KEYS, "switches"]].itertuples(False)}
+    switches = costs.set_index(CELL_KEYS)["switches"].dropna()
     found = []
     for recipe, strategy, gpus, batch in cells[CELL_KEYS].itertuples(index=False):
-        own, single = (known.get((recipe, strategy, n, batch)) for n in (gpus, 1))
-        recorded = isinstance(own, str) and isinstance(single, str)
-        there = single.split(", ") if recorded else []
+        own, single = (switches.get((recipe, strategy, n, batch)) for n in (gpus, 1))
+        there = single.split(", ") if own is not None and single is not None else []
         found.append(", ".join(name for name in there if name not in own.split(", ")))
     return found
 
@@ -96,24 +95,3 @@ def why_above_gpus(row: Any, view: str) -> list[str]:
     if ratio <= row.gpus:
         return reasons
     return [*reasons, noise.within(row.basis)] if low <= row.gpus else []
-
-
-def _note(row: Any) -> str:
-    if math.isnan(row.epoch_seconds):
-        return f"no time (status {row.status})"
-    if row.lacking:
-        return f"{UNLIKE} {row.lacking}, which this cell cannot have"
-    notes = []
-    if math.isnan(row.speedup):
-        notes.append(no_single_gpu_time(row.batch_size, row.single_status))
-    elif math.isnan(row.weak_speedup):
-        notes.append("number of iterations unknown")
-    if math.isnan(row.fixed_global_batch_speedup):
-        reason = no_single_gpu_time(row.global_batch_size, row.fixed_single_status)
-        notes.append(f"fixed global batch: {reason}")
-    notes += [
-        ", ".join([f"{name} above N", *why_above_gpus(row, view)])
-        for view, name in VIEWS.items()
-        if getattr(row, view) > row.gpus
-    ]
-    return "; ".join(notes)

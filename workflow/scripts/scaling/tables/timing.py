@@ -143,9 +143,3 @@ def with_single_gpu(table: pd.DataFrame, timing: pd.DataFrame, batch_size: str) 
     own = ["recipe", "strategy", batch_size]
     other = ["single_recipe", "single_strategy", "single_batch_size"]
     return table.merge(single, how="left", left_on=own, right_on=other, validate="many_to_one")
-
-
-def no_single_gpu_time(batch_size: int, status: str | float) -> str:
-    """Return why there is no T(1, batch_size): the cell's status (NaN: not in the grid)."""
-    reason = f"status {status}" if isinstance(status, str) else "not in the grid"
-    return f"no single-GPU time for b={batch_size} ({reason})"

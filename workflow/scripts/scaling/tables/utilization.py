@@ -1,8 +1,5 @@
 """Utilization of the measured peak rate by each cell, and where the rest of the time goes."""
 
-import math
-from typing import Any
-
 import numpy as np
 import pandas as pd
 
@@ -28,8 +25,7 @@ def utilization(
     peak, `loading_share` the data wait and `communication_share` the communication of
     `epoch_parts`. The traced step of `device_time` divides the work: in `idle_share` no kernel ran,
     in `slower_share` kernels computed below the peak. `unknown_share` is the remainder, not below
-    0: without a trace, all of it. For `power_capped_share` see `measurements.costs`. `note` says
-    what is missing.
+    0: without a trace, all of it. For `power_capped_share` see `measurements.costs`.
     """
     parts = ["data_wait_seconds", "communication_seconds", "communication_estimate", "work_seconds"]
     steps = ["step_seconds", "compute_seconds", "gap_seconds"]
@@ -63,17 +59,4 @@ def utilization(
     known = table[["loading_share", "communication_share", "idle_share"]].clip(lower=0).sum(axis=1)
     known += np.maximum(computing.fillna(0), used.fillna(0))
     table["unknown_share"] = (1 - known).clip(lower=0).where(epoch.notna())
-    return schema.arrange(
-        "utilization", table.assign(note=[_note(row) for row in table.itertuples()])
-    )
-
-
-def _note(row: Any) -> str:
-    if math.isnan(row.epoch_seconds):
-        return f"no time (status {row.status})"
-    notes = [row.cost_note] if row.cost_note else []
-    if row.precision and math.isnan(row.peak_flops_per_second):
-        notes.append(f"no matrix product was measured in {row.precision}")
-    if row.utilization > 1:
-        notes.append("utilization above 100 %")
-    return "; ".join(notes)
+    return schema.arrange("utilization", table)
