@@ -30,10 +30,9 @@ def accuracy(runs: list[Run], study: str) -> pd.DataFrame:
     """Return one row per run and training epoch (from 1, warm-up included).
 
     Training metrics are means over ranks, weighted by samples. Test metrics are in the last epoch's
-    row only: the last epoch that all runs have, so that equal epochs are compared. Further epochs,
-    run until times were steady, are left out, and so are instrumented epochs, some of which run
-    without gradient synchronization. Accuracies are fractions (1.0 = all correct), empty when the
-    run diverged. A run without epochs (out of memory, missing, …) has one row, without epoch.
+    row only: the last epoch that was asked for, so that equal epochs are compared. Later ones, run
+    until times were steady or with instruments, are left out. Accuracies are fractions, empty when
+    the run diverged. A run without epochs has one row, without epoch.
     """
     rows = []
     for cell, record in runs:
@@ -63,14 +62,11 @@ def compare_batches(timing: pd.DataFrame, accuracy: pd.DataFrame) -> pd.DataFram
 
     Training metrics are from epoch 5, or the last one of a shorter training; test metrics are from
     the end. For each of `LEARNING` there is the mean over the seeds, and `…_min`, `…_max`,
-    `…_count`, `…_std`. Other columns: `epoch`, `seeds` (with metrics), `global_batch_size`,
-    `reference` (whether this cell is it). `difference` is the difference in mean accuracy, as a
-    fraction: test accuracy where both cells have it, else training accuracy (see `difference_of`).
-    `within_spread` tells whether it is within the seeds' `statistics.margin`; where one has fewer
-    than `SEEDS`, within the noise of `equal_trainings`, None without any. Empty without metrics.
-
-    The reference of a recipe and strategy is batch 128 on 1 GPU if the grid has it, else the
-    smallest batch on 1 GPU.
+    `…_count`, `…_std`. The `reference` of a recipe and strategy is batch 128 on 1 GPU if the grid
+    has it, else the smallest. `difference` is the difference in mean accuracy, as a fraction: test
+    accuracy where both cells have it, else training accuracy (see `difference_of`). `within_spread`
+    tells whether it is within the seeds' `statistics.margin`; where one has fewer than `SEEDS`,
+    within the noise of `equal_trainings`, None without any.
     """
     last = accuracy.groupby(_CONFIGURATION)["epoch"].transform("max").clip(upper=EPOCH)
     shown = accuracy.assign(last=last)

@@ -22,9 +22,8 @@ NEGLIGIBLE = 0.02
 def in_memory(runs: list[Run]) -> pd.DataFrame:
     """Return the seconds of an epoch on in-memory batches, one row per cell.
 
-    For each repeat it is the slowest rank's time, scaled to the epoch's number of images; the value
-    is the median over repeats and seeds, `count` of them, with minimum and maximum; `runs` and
-    `…_run_std` are as in the timing table.
+    It is the slowest rank's time, scaled to the epoch's number of images: the median over repeats
+    and seeds, `count` of them, with its `spread`.
     """
     return table_of_cells("in_memory", runs, _in_memory)
 
@@ -100,11 +99,11 @@ def epoch_parts(
     """Return the parts of each epoch: compute + communication + data wait = epoch.
 
     `work_seconds` is the epoch without data waits: the epoch in memory, or the epoch itself if that
-    was measured at most once and data waits are `NEGLIGIBLE`; with minimum, maximum, `count` and
-    `runs`. Data wait = epoch - work, not below 0. Communication is the exposed part, by
-    `communication_estimate`, the first one of `EXPOSED` that `drop_overlapped_loading` keeps.
-    Compute is the rest. A cell with data waits and no in-memory measurement has no work and no
-    compute; its data wait is the host's, which is an upper bound, as the GPU works meanwhile.
+    was measured at most once and data waits are `NEGLIGIBLE`. Data wait = epoch - work, not below
+    0. Communication is the exposed part, by `communication_estimate`, the first one of `EXPOSED`
+    that `drop_overlapped_loading` keeps. Compute is the rest. A cell with data waits and no
+    in-memory measurement has no work and no compute; its data wait is the host's, an upper bound,
+    as the GPU works meanwhile.
     """
     first = preferred_estimates(drop_overlapped_loading(communication, timing, in_memory))
     first = noise.with_uncertainty(first, timing)

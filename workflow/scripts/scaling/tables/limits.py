@@ -54,12 +54,10 @@ def fit(table: pd.DataFrame) -> pd.DataFrame:
     """Fit latency and time per byte for each (gpus, backend) in `table`.
 
     Least squares of seconds = latency + seconds_per_byte · message_bytes over the correct rows of
-    kind `sweep`, in relative error (weights 1/seconds, as sizes span orders of magnitude); errors
-    are standard errors from the covariance scaled by the residuals. The latency is limited to the
-    smallest message's time; the slope is then fitted to it. `note` says whether it includes
-    launches (`LAUNCHED`). With fewer than 3 sizes there is no residual, and the values are empty.
-    The asymptotic bus bandwidth is 2(N-1)/N / seconds_per_byte, empty when the slope is not above
-    0.
+    kind `sweep`, in relative error (weights 1/seconds, as sizes span orders of magnitude), with
+    standard errors. The latency is limited to the smallest message's time; the slope is then fitted
+    to it. Empty with fewer than 3 sizes. The asymptotic bus bandwidth is 2(N-1)/N /
+    seconds_per_byte, empty when the slope is not above 0.
     """
     rows = []
     for (gpus, backend), group in table.groupby(["gpus", "backend"]):

@@ -23,9 +23,8 @@ def readings(runs: list[Run]) -> pd.DataFrame:
     The value is the median over runs and their repeats, `count` of them. A trace or DDP's log gives
     the median over ranks, separately for the total and each part. Skipping gradient exchange gives
     the difference of the slowest rank's times with and without it, which is exposed communication
-    and may be negative. `spread_seconds` is the range (maximum - minimum) of the exposed seconds,
-    empty for a single value, `run_std_seconds` the standard deviation of the `runs`' medians. A
-    cell without a reading has empty seconds and a `note` why.
+    and may be negative. `spread_seconds` is the range of the exposed seconds, `run_std_seconds` the
+    standard deviation of the `runs`' medians. A cell without a reading has a `note` why.
     """
     rows = [
         cell | _reading(estimate, seeds)
@@ -83,18 +82,16 @@ def device_time(runs: list[Run]) -> pd.DataFrame:
     """Return busy and idle time of one step on in-memory batches, one row per cell.
 
     step = busy + gap: the host's seconds; the part in which the device runs a kernel, a copy or a
-    fill; the rest. `kernels` counts all three. Busy is compute, in which anything but communication
-    runs, plus exposed communication, which includes waiting for other devices: a small gap on
-    several GPUs does not mean that they work. Values are medians over the GPUs of a run (also of
-    DataParallel's one process), then over the seeds, `count` of them. A negative gap is kept: the
-    traced steps took longer than the untraced ones. A cell without values has a `note` why.
+    fill (`kernels` counts all three); the rest, below 0 if the traced steps took longer than the
+    untraced ones. Busy is compute, in which anything but communication runs, plus exposed
+    communication, which includes waiting for other devices. Values are medians over the GPUs of a
+    run, then over the seeds, `count` of them. A cell without values has a `note` why.
     """
     return table_of_cells("device_time", runs, _device_time)
 
 
 def _device_time(records: Seeds) -> dict[str, Any]:
     read = [pd.DataFrame(record["device_time"]) for record in records if record is not None]
-    # One step of a run: medians over its GPUs.
     steps = [
         ranks[STEP].div(ranks["iterations"], axis=0).median(skipna=False)
         for ranks in read
@@ -112,17 +109,15 @@ def _device_time(records: Seeds) -> dict[str, Any]:
 
 
 def costs(runs: list[Run]) -> pd.DataFrame:
-    """Return the cost of one image in each cell, and its precision, from the records.
+    """Return what an image costs in each cell, and with which options, from the records.
 
     A value that is missing in a cell's records, or differs between its seeds, is empty.
     `power_capped_share` is the part of all measured epochs that the most limited GPU spent at its
-    power limit, at most 1; empty if not counted. An H200's counter has steps of 0.1 s, so this is
-    rough for epochs below a second. `drift` is the largest of the runs (`settling.drift`),
-    `settled` whether all runs were steady. `joules_per_image` and `watt_hours_per_epoch` are of all
-    GPUs (not of hosts) over all measured epochs, empty if a GPU's energy was not counted.
-    `peak_memory_bytes` is the highest of all ranks and seeds, out of `memory_capacity_bytes` of a
-    GPU (or the host). `switches` are the options that were on, empty if unknown; `sent_share` is
-    the bytes sent for the gradients as a share of the gradients' own.
+    power limit, rough for epochs below a second, as an H200's counter has steps of 0.1 s. `drift`
+    is the largest of the runs (`settling.drift`), `settled` whether all runs were steady. Energy is
+    of all GPUs, not of hosts. `peak_memory_bytes` is the highest of all ranks and seeds, out of
+    `memory_capacity_bytes` of a GPU (or the host). `switches` are the options that were on;
+    `sent_share` is the bytes sent for the gradients as a share of the gradients' own.
     """
     return table_of_cells("costs", runs, _cost)
 

@@ -47,9 +47,9 @@ def read_runs(cells: list[Cell], folder: Path, partial: bool) -> list[Run]:
 def paired(runs: list[Run]) -> list[Run]:
     """Return the runs whose times can be compared over numbers of GPUs.
 
-    Without a seed's record on one number of GPUs, that seed's runs of the same recipe, strategy and
-    batch size on all others are left out, unless no seed would remain: machines differ by more than
-    GPUs gain, and seeds of a study may come from several. Numbers of GPUs without any record stay.
+    These are the seeds with a record on each number of GPUs that has one, by recipe, strategy and
+    batch size: machines differ by more than GPUs gain, and seeds may come from several. All runs
+    stay where there is no such seed.
     """
     recorded: dict[tuple[str, str, int], dict[int, set[int]]] = {}
     for cell, record in runs:
@@ -89,10 +89,9 @@ def worst_status(seeds: Seeds) -> str:
 def provenance(runs: list[Run]) -> pd.DataFrame:
     """Return each run's environment, one row per run, with empty fields for missing values.
 
-    Hosts, device names, device ids (UUIDs) and Slurm's GPUs (node:ids) are listed without
-    duplicates. `cpu_threads` is per process. `recipe_options` are the applied ones, or the
-    requested ones of a run that ended before. `measured_as` is the strategy whose single-GPU run
-    this one shares.
+    Values of several processes are listed without duplicates. `recipe_options` are the applied
+    ones, or the requested ones of a run that ended before. `measured_as` is the strategy whose
+    single-GPU run this one shares.
     """
     rows = []
     for cell, record in runs:

@@ -22,10 +22,9 @@ _OVER_RANKS = {
 def epochs(records: Iterable[RunRecord], *roles: Role) -> pd.DataFrame:
     """Return the epochs of these runs with these roles, indexed by run number and epoch.
 
-    `seconds` and `power_capped_seconds` (NaN if not counted) are the longest of all ranks,
-    `iterations` are equal, `samples` are summed. `loader_seconds` is the rank's that waited
-    longest, because the others wait for it in the all-reduce: such a stall is loading, not
-    communication.
+    Seconds are the longest of all ranks, `power_capped_seconds` NaN if not counted; samples are
+    summed. While one rank waits for data, the others wait for it in the all-reduce: such a stall is
+    loading, not communication.
     """
     rows = [
         {**row, "run": number}
@@ -55,9 +54,9 @@ def _middle(table: pd.DataFrame, *order: str) -> pd.Series:
 def timing(runs: list[Run]) -> pd.DataFrame:
     """Return the seconds per epoch, one row per cell, the epochs of its runs pooled.
 
-    The status is `worst_status`. A cell without a timed epoch keeps its row, without values. Others
-    have their median epoch (the mean of the two middle ones for an even count), so that
-    epoch_seconds = epoch_seconds_without_loading + loader_seconds, and `spread`.
+    Values are of the median epoch (the mean of the two middle ones for an even count), so that
+    epoch_seconds = epoch_seconds_without_loading + loader_seconds, and `spread`. A cell without a
+    timed epoch has none.
     """
     return table_of_cells("timing", runs, _figures)
 
@@ -105,12 +104,10 @@ def spread(name: str, seconds: pd.Series) -> dict[str, float]:
 def startup(runs: list[Run]) -> pd.DataFrame:
     """Return the fixed costs of each cell, one row per cell, in seconds.
 
-    The phases (`PHASES`) add up to startup_seconds. Run_seconds are from the start of the run's
-    command to the end of its last process; start-up, warm-up epochs (with compilation at first
-    use), measured epochs and shutdown leave evaluation and instruments.
-
-    The values are the seed's with the median run_seconds (the mean of the two middle ones for an
-    even count), out of `count` seeds; NaN if no seed ran to its end or this was not recorded.
+    The phases (`PHASES`) add up to startup_seconds; run_seconds are from the start of the run's
+    command to the end of its last process. Values are the seed's with the median run_seconds (the
+    mean of the two middle ones for an even count), out of `count` seeds; NaN if none ran to its end
+    or this was not recorded.
     """
     return table_of_cells("startup", runs, _fixed_cost)
 

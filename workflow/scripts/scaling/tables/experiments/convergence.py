@@ -20,9 +20,7 @@ def runs(records: Sequence[ConvergenceRecord]) -> pd.DataFrame:
     widest learning rate sweep. `options` are those that differ from plain SGD's, such as "scaling
     linear", "" for none. `factor` 1 is the rate of the technique's rule; `at_edge` tells whether
     the sweep's best rate is at an end. Runs with `held_out` images have metrics of these,
-    `validation_…`, and none of the test set. Test metrics use the batch-norm statistics that the
-    technique or study asks for. A diverged run may have fewer `epochs` and `updates` than
-    `planned_…`.
+    `validation_…`, and none of the test set. A diverged run may have fewer epochs than planned.
     """
     reference = _reference(records)
     rows = []
