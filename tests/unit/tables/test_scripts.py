@@ -68,9 +68,9 @@ def test_a_cell_without_figures_has_its_row_and_whole_numbers_stay_whole_beside_
     assert (study / "cells.csv").read_text().splitlines()[1] == "plain,ddp,1,128,0,0"
     lines = (study / "tables/mine/timing.csv").read_text().splitlines()
     assert lines[1] == (
-        "plain,ddp,1,128,ok,18.311,18.311,0.0,"
+        "plain,ddp,1,128,ok,18.311,18.311,0,"
         f"{18.311 - 0.1!r},{18.311 + 0.1!r},{18.311 - 0.1!r},{18.311 + 0.1!r},6,391,50000,,"
-        "2,18.311,18.311,0.0,0.0"
+        "2,18.311,18.311,0,0"
     )
     assert lines[2] == "plain,ddp,1,8192,oom,,,,,,,,,,,no room" + "," * 5
 

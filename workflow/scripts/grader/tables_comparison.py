@@ -16,9 +16,9 @@ from scaling.tables.communication import SUBTRACTIONS
 
 COMPARISON = schema.table(
     "comparison",
-    None,
-    """study:text model:text hardware:text recipe:text strategy:text gpus:whole batch_size:whole
-    status:text samples:whole epoch_seconds epoch_seconds_min epoch_seconds_max count:whole
+    "published",
+    """study:text model:text hardware:text recipe:text strategy:text gpus batch_size
+    status:text samples epoch_seconds epoch_seconds_min epoch_seconds_max count
     speedup efficiency estimate:text communication_seconds bandwidth_gb_per_s utilization""",
 )
 LINE = ["recipe", "strategy"]
@@ -110,6 +110,6 @@ def main(tables: Path, output: Path, figure: Path, folders: tuple[Path, ...] = (
         found.append(of_study(name, own, printed.model, printed.description.hardware))
     empty = pd.DataFrame(columns=list(COMPARISON.types))
     table = pd.concat(found, ignore_index=True) if found else empty
-    schema.write_as(COMPARISON, table, output)
+    schema.write(COMPARISON, table, output)
     with style.style("comparison"):
         style.save(draw_comparison(table), figure)

@@ -53,7 +53,7 @@ class Made:
         return [
             str(kind.path(Path("<results>/tables"), self._study))
             for kind in kinds
-            if kind.records is None or self.records[kind.records]
+            if self.records[kind.records]
         ]
 
     def tables_of(self, runs: bool) -> list[str]:

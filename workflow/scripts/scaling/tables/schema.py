@@ -10,13 +10,12 @@ import pandas as pd
 from scaling.core import files
 from scaling.core.errors import UserError
 from scaling.core.records.dataset import DATASET
-from scaling.tables.columns import COLUMNS, Records
+from scaling.tables.columns import COLUMNS
 
 FORMULA = r"^'*[=+\-@\t\r]"
 QUOTED = r"^'(?='*[=+\-@\t\r])"
-Type = Literal["text", "whole", "number", "truth"]
-"""Type of a column's values. When read, a missing text is "", bool False, number NaN; integers with
-missing values are floats."""
+Type = Literal["text", "number", "truth"]
+"""Type of a column's values. When read, a missing text is "", bool False, number NaN."""
 
 
 @dataclass(frozen=True)
@@ -24,20 +23,20 @@ class Table:
     """A table: its file below `tables` without ending, its records, its columns' types in order."""
 
     file: str
-    records: Records | None
+    records: str
     types: dict[str, Type]
 
-    def of_type(self, *wanted: Type) -> list[str]:
-        """Return the columns of these types."""
-        return [column for column, own in self.types.items() if own in wanted]
+    def of_type(self, wanted: Type) -> list[str]:
+        """Return the columns of this type."""
+        return [column for column, own in self.types.items() if own == wanted]
 
     def path(self, tables: Path, study: str) -> Path:
         """Return the table's path below the folder `tables`; some are in the study's own folder."""
         return tables / f"{self.file.format(study=study)}.csv"
 
 
-def table(file: str, records: Records | None, columns: str) -> Table:
-    """Return a table with columns such as `gpus:whole seconds`; the default type is number."""
+def table(file: str, records: str, columns: str) -> Table:
+    """Return a table with columns such as `recipe:text seconds`; the default type is number."""
     parts = (column.partition(":") for column in columns.split())
     return Table(file, records, {name: cast(Type, kind or "number") for name, _, kind in parts})
 
@@ -63,7 +62,7 @@ def frame(name: str, rows: Any = ()) -> pd.DataFrame:
 def empty(name: str) -> pd.DataFrame:
     """Return the table called `name` without rows, as `read` would return it."""
     kind = TABLES[name]
-    types = dict.fromkeys(kind.of_type("whole", "number"), float)
+    types = dict.fromkeys(kind.of_type("number"), float)
     return frame(name).astype(types | dict.fromkeys(kind.of_type("truth"), bool))
 
 
@@ -102,21 +101,16 @@ def read(name: str, path: Path) -> pd.DataFrame:
     return table.assign(**texts, **truths)
 
 
-def write(name: str, table: pd.DataFrame, path: Path) -> None:
+def write(name: str | Table, table: pd.DataFrame, path: Path) -> None:
     """Write the table called `name` as CSV, with its columns in the order of the registry.
 
     Floats are written with full precision, integers without a decimal point, and missing values as
     empty. A text that a spreadsheet would evaluate gets an apostrophe in front, which `read`
     removes.
     """
-    write_as(TABLES[name], table, path)
-
-
-def write_as(kind: Table, table: pd.DataFrame, path: Path) -> None:
-    """Write a table as `write` does, with the columns of `kind`."""
-    # Missing values turn integers into floats; Int64 allows them.
-    whole = dict.fromkeys(kind.of_type("whole"), "Int64")
-    files.write_text(path, as_csv(table[list(kind.types)].astype(whole)))
+    kind = TABLES[name] if isinstance(name, str) else name
+    # Missing values turn integers into floats; nullable types allow them.
+    files.write_text(path, as_csv(table[list(kind.types)].convert_dtypes()))
 
 
 def as_csv(table: pd.DataFrame) -> str:
