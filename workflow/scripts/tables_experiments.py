@@ -33,26 +33,16 @@ OF_RANKS: Makers = {
     "buffers": synchronization.buffers,
     "agreement": synchronization.agreement,
 }
-OF_INT8: list[tuple[Kind[Any], Makers]] = [
-    (
-        VARIANT,
-        {
-            "quantization": quantization.variants,
-            "quantization_layers": quantization.layers,
-            "quantization_histograms": quantization.histograms,
-            "quantization_paired": quantization.paired,
-        },
-    ),
-    (BACKENDS, {"quantization_peers": quantization_backends.backends}),
-    (
-        STAGED,
-        {
-            "quantization_resnet": quantization_backends.resnet,
-            "quantization_gpu": quantization_backends.gpu,
-        },
-    ),
-    (EXPORT, {"quantization_export": quantization_backends.exports}),
-]
+OF_VARIANTS: Makers = {
+    "quantization": quantization.variants,
+    "quantization_layers": quantization.layers,
+    "quantization_histograms": quantization.histograms,
+    "quantization_paired": quantization.paired,
+}
+OF_STAGES: Makers = {
+    "quantization_resnet": quantization_backends.resnet,
+    "quantization_gpu": quantization_backends.gpu,
+}
 
 
 def _of_techniques(
@@ -109,7 +99,13 @@ def main(
     if ranks:
         documents = [SYNCHRONIZATION.read(path) for path in ranks]
         found |= {name: make(documents) for name, make in OF_RANKS.items()}
-    for (kind, makers), paths in zip(OF_INT8, (variants, peers, stages, exports), strict=True):
+    made: list[tuple[Kind[Any], Sequence[Path], Makers]] = [
+        (VARIANT, variants, OF_VARIANTS),
+        (BACKENDS, peers, {"quantization_peers": quantization_backends.backends}),
+        (STAGED, stages, OF_STAGES),
+        (EXPORT, exports, {"quantization_export": quantization_backends.exports}),
+    ]
+    for kind, paths, makers in made:
         if paths:
             measured = read(kind, paths)
             found |= {name: make(measured) for name, make in makers.items()}

@@ -49,12 +49,9 @@ class Made:
 
     def tables(self, names: Iterable[str] = schema.TABLES) -> list[str]:
         """Return the paths of those of these tables that the study has."""
-        kinds = (schema.TABLES[name] for name in names)
-        return [
-            str(kind.path(Path("<results>/tables"), self._study))
-            for kind in kinds
-            if self.records[kind.records]
-        ]
+        kinds = [schema.TABLES[name] for name in names]
+        there = [kind for kind in kinds if self.records[kind.records]]
+        return [str(kind.path(Path("<results>/tables"), self._study)) for kind in there]
 
     def tables_of(self, runs: bool) -> list[str]:
         """Return the paths of the study's tables that are made of `runs`, or of all others."""

@@ -19,12 +19,6 @@ Seeds = list[RunRecord | None]
 """The records of one cell's runs, one for each seed and repeat."""
 WORST_FIRST = ["missing", "timeout", "oom", "oom_host", "infeasible", "diverged", "ok"]
 
-_LISTS = ["hosts", "device_names", "device_ids", "slurm_gpus"]
-_FIELDS = [
-    *("device", "cpu", "cpu_count", "python", "torch", "cuda", "nccl", "driver"),
-    *("slurm_job_id", "commit", "config_digest", "started", "ended"),
-]
-
 
 def read_runs(cells: list[Cell], folder: Path, partial: bool) -> list[Run]:
     """Return every run of `cells` with its record below `folder`.
@@ -93,17 +87,18 @@ def provenance(runs: list[Run]) -> pd.DataFrame:
     ones, or the requested ones of a run that ended before. `measured_as` is the strategy whose
     single-GPU run this one shares.
     """
-    rows = []
+    rows, known = [], schema.columns("provenance")
     for cell, record in runs:
         row: dict[str, Any] = {**asdict(cell), "status": "missing"}
         if record:
             row |= {key: record.get(key) for key in ("status", "measured_as")}
             row |= {"model": _model(record["model"]), **_training(record["training"])}
-        environment: dict[str, Any] = record["environment"] if record else {}
-        row |= {key: "; ".join(dict.fromkeys(environment.get(key, []))) for key in _LISTS}
-        # As text: with missing values pandas would turn 64 into 64.0.
-        known = {key: environment[key] for key in _FIELDS if environment.get(key) is not None}
-        rows.append(row | {key: str(value) for key, value in known.items()})
+            row |= {
+                key: "; ".join(dict.fromkeys(value)) if isinstance(value, list) else str(value)
+                for key, value in record["environment"].items()
+                if key in known and value is not None
+            }
+        rows.append(row)
     return schema.arrange("provenance", rows)
 
 
