@@ -24,7 +24,7 @@ COLUMNS: dict[str, dict[str, str]] = {
         "{study}/startup": f"""{_KEYS} imports_seconds join_seconds dataset_seconds recipe_seconds
             startup_seconds warmup_seconds measured_seconds shutdown_seconds run_seconds count""",
         "{study}/readings": f"""{_CELL} estimate:text communication_seconds exposed_seconds
-            overlapped_seconds spread_seconds count note:text runs run_std_seconds""",
+            overlapped_seconds spread_seconds count runs run_std_seconds""",
         "{study}/in_memory": f"""{_CELL} in_memory_epoch_seconds in_memory_epoch_seconds_min
             in_memory_epoch_seconds_max count runs in_memory_epoch_seconds_run_std""",
         "{study}/ranks": f"""{_CELL} rank own_epoch_seconds own_epoch_seconds_min

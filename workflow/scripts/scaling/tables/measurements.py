@@ -24,7 +24,7 @@ def readings(runs: list[Run]) -> pd.DataFrame:
     the median over ranks, separately for the total and each part. Skipping gradient exchange gives
     the difference of the slowest rank's times with and without it, which is exposed communication
     and may be negative. `spread_seconds` is the range of the exposed seconds, `run_std_seconds` the
-    standard deviation of the `runs`' medians. A cell without a reading has a `note` why.
+    standard deviation of the `runs`' medians. Some strategies cannot leave communication out.
     """
     rows = [
         cell | _reading(estimate, seeds)
@@ -35,11 +35,10 @@ def readings(runs: list[Run]) -> pd.DataFrame:
 
 
 def _reading(estimate: str, seeds: Seeds) -> dict[str, Any]:
-    own = [_reads(record, estimate) for record in seeds if record]
-    runs = [found for ranks in own if len(found := _figures(ranks))]
+    read = [_figures(_reads(record, estimate)) for record in seeds if record]
+    runs = [found for found in read if len(found)]
     if not runs:
-        notes = [read["note"] for ranks in own for read in ranks] or ["not instrumented"]
-        return {"estimate": estimate, "count": 0, "note": notes[0]}
+        return {"estimate": estimate, "count": 0}
     figures = pd.concat(runs)
     exposed, of_runs = figures["exposed_seconds"], [run["exposed_seconds"].median() for run in runs]
     return {
@@ -47,7 +46,6 @@ def _reading(estimate: str, seeds: Seeds) -> dict[str, Any]:
         **figures.median(skipna=False),
         "spread_seconds": np.ptp(exposed) if len(exposed) > 1 else math.nan,
         "count": len(figures),
-        "note": "",
         "runs": len(runs),
         "run_std_seconds": stdev(of_runs) if len(runs) > 1 else math.nan,
     }
@@ -55,11 +53,7 @@ def _reading(estimate: str, seeds: Seeds) -> dict[str, Any]:
 
 def _reads(record: RunRecord, estimate: str) -> list[dict[str, Any]]:
     if estimate == "without_communication" and record["in_memory"]:
-        note = {"note": "the strategy cannot leave communication out"}
-        return [
-            rank if rank["seconds_without_exchange"] else rank | note | {"iterations": 0}
-            for rank in record["in_memory"]
-        ]
+        return [rank for rank in record["in_memory"] if rank["seconds_without_exchange"]]
     return [read for read in record["communication"]["readings"] if read["estimate"] == estimate]
 
 
