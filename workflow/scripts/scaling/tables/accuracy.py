@@ -75,7 +75,7 @@ def compare_batches(timing: pd.DataFrame, accuracy: pd.DataFrame) -> pd.DataFram
     cells = shown.groupby(CELL_KEYS)
     figures = cells[LEARNING].agg(["mean", "min", "max", "count", "std"])
     names = {f"{quantity}_mean": quantity for quantity in LEARNING}
-    figures = figures.set_axis(["_".join(pair) for pair in figures], axis=1).rename(columns=names)
+    figures = figures.set_axis(figures.columns.map("_".join), axis=1).rename(columns=names)
     figures["epoch"] = cells["last"].first()
     table = timing[[*CELL_KEYS, "status"]].merge(figures, how="left", on=CELL_KEYS)
     counts = [f"{quantity}_count" for quantity in LEARNING]

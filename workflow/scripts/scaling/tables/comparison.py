@@ -34,8 +34,7 @@ def match(a: pd.DataFrame, b: pd.DataFrame) -> pd.DataFrame:
         "only in B": table["a_epoch_seconds"].isna(),
     }.items():
         table["verdict"] = table["verdict"].mask(holds, verdict)
-    whole = {f"{side}_{name}": "Int64" for side in "ab" for name in ("count", "samples", "runs")}
-    return table.astype(whole).sort_values("ratio", kind="stable", ignore_index=True)
+    return table.sort_values("ratio", kind="stable", ignore_index=True)
 
 
 def too_slow(cells: pd.DataFrame, mark: float) -> pd.DataFrame:

@@ -74,22 +74,16 @@ def ranks(runs: list[Run]) -> pd.DataFrame:
         recorded = pd.DataFrame([row for record in records for row in record["epochs"]])
         measured = recorded[recorded["role"] == "measured"].groupby("rank")
         for rank in range(len(middle)):
-            waits = measured["loader_seconds"].get_group(rank)
+            waits = schema.of_repeats("loader_seconds", measured["loader_seconds"].get_group(rank))
             read = measured["gpu_readings"].get_group(rank)
             clocks = [gpu["sm_mhz"] for gpus in read for gpu in gpus]
             figures = {
                 "rank": rank,
-                "own_epoch_seconds": middle[rank],
-                "own_epoch_seconds_min": seconds[rank].min(),
-                "own_epoch_seconds_max": seconds[rank].max(),
                 "slower": middle[rank] / np.median(np.delete(middle, rank)) - 1,
-                "loader_seconds": waits.median(),
-                "loader_seconds_min": waits.min(),
-                "loader_seconds_max": waits.max(),
                 "sm_mhz": pd.Series(clocks, dtype=float).median(),
-                "count": seconds.shape[1],
             }
-            rows.append(cell | figures)
+            own_seconds = schema.of_repeats("own_epoch_seconds", seconds[rank])
+            rows.append({**cell, **figures, **waits, **own_seconds})
     return schema.arrange("ranks", rows)
 
 

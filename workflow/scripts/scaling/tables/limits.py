@@ -33,14 +33,7 @@ def interconnect(sweeps: list[dict[str, Any]]) -> pd.DataFrame:
     with 1 GB = 1e9 bytes.
     """
     rows = [
-        {
-            **sweep,
-            **row,
-            "seconds": median(row["seconds"]),
-            "seconds_min": min(row["seconds"]),
-            "seconds_max": max(row["seconds"]),
-            "count": len(row["seconds"]),
-        }
+        {**sweep, **row, **schema.of_repeats("seconds", row["seconds"])}
         for sweep in sweeps
         for row in sweep["rows"]
     ]

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from typing import Any, Literal, cast
 
 import pandas as pd
@@ -109,12 +110,13 @@ def write(name: str | Table, table: pd.DataFrame, path: Path) -> None:
     removes.
     """
     kind = TABLES[name] if isinstance(name, str) else name
-    # Missing values turn integers into floats; nullable types allow them.
-    files.write_text(path, as_csv(table[list(kind.types)].convert_dtypes()))
+    files.write_text(path, as_csv(table[list(kind.types)]))
 
 
 def as_csv(table: pd.DataFrame) -> str:
     """Return a table as CSV, with an apostrophe before texts that a spreadsheet would evaluate."""
+    # Missing values turn integers into floats; nullable types allow them.
+    table = table.convert_dtypes()
     texts = table.select_dtypes(["object", "string"])
     safe = texts.apply(lambda column: column.replace(FORMULA, r"'\g<0>", regex=True))
     return table.assign(**safe).to_csv(index=False, lineterminator="\n")
@@ -178,6 +180,12 @@ def on_cpu(provenance: pd.DataFrame) -> bool:
     """Return whether all runs used a CPU, so that "GPU" means a process."""
     recorded = provenance[provenance["status"] != "missing"]
     return len(recorded) > 0 and bool((recorded["device"] == "cpu").all())
+
+
+def of_repeats(name: str, values: Any) -> dict[str, float]:
+    """Return the columns of a repeated measurement: median, minimum, maximum and `count`."""
+    found = {name: median(values), f"{name}_min": min(values), f"{name}_max": max(values)}
+    return found | {"count": len(values)}
 
 
 def rows_of(table: pd.DataFrame) -> Iterator[Any]:

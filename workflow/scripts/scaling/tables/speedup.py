@@ -70,9 +70,9 @@ def _lacking(cells: pd.DataFrame, costs: pd.DataFrame) -> list[str]:
     switches = costs.set_index(CELL_KEYS)["switches"].dropna()
     found = []
     for recipe, strategy, gpus, batch in cells[CELL_KEYS].itertuples(index=False):
-        own, single = (switches.get((recipe, strategy, n, batch)) for n in (gpus, 1))
-        there = single.split(", ") if own is not None and single is not None else []
-        found.append(", ".join(name for name in there if name not in own.split(", ")))
+        single = str(switches.get((recipe, strategy, 1, batch), ""))
+        own = str(switches.get((recipe, strategy, gpus, batch), single)).split(", ")
+        found.append(", ".join(name for name in single.split(", ") if name not in own))
     return found
 
 

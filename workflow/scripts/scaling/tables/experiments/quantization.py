@@ -143,9 +143,9 @@ def paired(documents: list[Document]) -> pd.DataFrame:
             pairs.setdefault((wrong["variant"], sound["variant"]), []).append((wrong, sound))
     rows = []
     for names, found in pairs.items():
-        wrong, sound = zip(*found, strict=True)
-        images = wrong[0]["test_images"]
-        rows.append([*names, len(found), images, *_mean_difference([*wrong], [*sound])])
+        ours, theirs = map(list, zip(*found, strict=True))
+        figures = _mean_difference(ours, theirs)
+        rows.append([*names, len(found), ours[0]["test_images"], *figures])
     return schema.frame("quantization_paired", rows)
 
 

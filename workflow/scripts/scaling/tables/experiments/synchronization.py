@@ -148,10 +148,9 @@ def buffers(documents: list[dict[str, Any]]) -> pd.DataFrame:
                 rows.append({**place, "note": NO_SYNC_BATCH_NORM})
                 continue
             one, seconds = first[kind], slowest["seconds"][slowest.index == kind]
-            shared = {**place, "seed": one["seed"], "note": "", "count": len(seconds)}
-            for end, value in (("", "median"), ("_min", "min"), ("_max", "max")):
-                shared[f"epoch_seconds{end}"] = seconds.agg(value)
+            shared = {**place, "seed": one["seed"], "note": "", "count": 0}
             shared["epochs"] = 1 + max(row["epoch"] for row in one["epochs"])
+            shared |= schema.of_repeats("epoch_seconds", list(seconds)) if len(seconds) else {}
             shared |= {name.replace("_", "_drift_"): drift for name, drift in one["drift"].items()}
             rows += [{**shared, **rank} for rank in one["ranks"]]
     return schema.frame("buffers", rows)
