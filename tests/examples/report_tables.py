@@ -36,8 +36,6 @@ def peaks() -> pd.DataFrame:
     return limits.peaks({"rows": rows})
 
 
-
-
 def make(
     device: str = "cuda", missing: bool = False, host: str = "node01"
 ) -> dict[str, pd.DataFrame]:
