@@ -44,7 +44,6 @@ rule tables_experiments:
         peers=MADE.records["peers"],
         stages=MADE.records["resnet18"],
         exports=MADE.records["export"],
-        timed=MADE.tables_of(runs=True) if MADE.records["convergence"] else [],
     output:
         MADE.tables_of(runs=False),
     log:
@@ -54,15 +53,13 @@ rule tables_experiments:
         "../workflow/envs/study.yaml"
     params:
         code=digest("tables_experiments"),
-        study=STUDY,
         tables=subpath(output[0], parent=True),
         margin=config["convergence"]["accuracy_margin"],
         accuracies=config["convergence"]["accuracies"],
         target=config["time_to_accuracy"]["accuracy"],
     shell:
         'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/tables_experiments.py --tables {params.tables:q}'
-        " --study {params.study:q} --margin {params.margin} --techniques {input.techniques:q}"
-        " --timed {input.timed:q}"
+        " --margin {params.margin} --techniques {input.techniques:q}"
         " --accuracies {params.accuracies} --trainings {input.trainings:q}"
         " --target {params.target} --ranks {input.ranks:q} --variants {input.variants:q}"
         " --peers {input.peers:q} --stages {input.stages:q} --exports {input.exports:q}"

@@ -2,30 +2,19 @@
 
 from collections.abc import Callable
 
-from examples.convergence_records import MARGIN, study, tables, timed
+from examples.convergence_records import MARGIN, study
 from scaling.claims.claim import Claim
 from scaling.claims.claim_tables import ClaimTables
 from scaling.core.records.convergence import ConvergenceRecord
 from scaling.tables.experiments import convergence, remedies
 
-Cell = tuple[int, int, float]
-
 
 def claims(
-    function: Callable[[ClaimTables], list[Claim]],
-    records: list[ConvergenceRecord],
-    cells: list[Cell] | None = None,
-    time_margin: float = 0.22,
+    function: Callable[[ClaimTables], list[Claim]], records: list[ConvergenceRecord]
 ) -> dict[str, Claim]:
-    """What a module claims of these records beside timed (gpus, batch_size, epoch_seconds) cells.
-
-    Without cells there is no table of times to an accuracy.
-    """
-    if cells is None:
-        runs = convergence.runs(records)
-        found = {"convergence": runs, "remedies": remedies.remedies(runs, MARGIN)}
-    else:
-        found = tables(timed(*cells), records, time_margin)
+    """What a module claims of these records."""
+    runs = convergence.runs(records)
+    found = {"convergence": runs, "remedies": remedies.remedies(runs, MARGIN)}
     return {claim.id: claim for claim in function(ClaimTables("demo", found))}
 
 

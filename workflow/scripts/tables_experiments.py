@@ -7,7 +7,6 @@ from typing import Any
 import pandas as pd
 
 from scaling.core import command_line
-from scaling.core.grid import CELL_KEYS
 from scaling.core.records.convergence import CONVERGENCE
 from scaling.core.records.kind import Kind
 from scaling.core.records.machine import SYNCHRONIZATION
@@ -23,7 +22,6 @@ from scaling.tables.experiments import (
 from scaling.tables.experiments.full_trainings import full_trainings, trained_to_accuracy
 from scaling.tables.experiments.images_to_accuracy import images_to_accuracy, noise_scale
 from scaling.tables.experiments.remedies import remedies
-from scaling.tables.experiments.time_to_accuracy import time_to_accuracy, timed_with_sgd
 
 Makers = Mapping[str, Callable[[Any], pd.DataFrame]]
 OF_RANKS: Makers = {
@@ -46,23 +44,14 @@ OF_STAGES: Makers = {
 
 
 def _of_techniques(
-    paths: Sequence[Path],
-    accuracies: Sequence[float],
-    margin: float,
-    timed: Sequence[Path],
-    study: str,
+    paths: Sequence[Path], accuracies: Sequence[float], margin: float
 ) -> dict[str, pd.DataFrame]:
     documents = [CONVERGENCE.read(path) for path in paths]
-    runs, epochs = convergence.runs(documents), convergence.epochs(documents)
-    measured = schema.StudyTables(study, schema.read_files(study, timed), "", {})
-    costs = measured.costs[[*CELL_KEYS, "watt_hours_per_epoch"]]
-    timing = measured.timing.merge(costs, on=CELL_KEYS)
-    sgd = timed_with_sgd(timing, measured.provenance)
+    runs = convergence.runs(documents)
     return {
         "convergence": runs,
-        "convergence_epochs": epochs,
+        "convergence_epochs": convergence.epochs(documents),
         "remedies": remedies(runs, margin),
-        "time_to_accuracy": time_to_accuracy(runs, epochs, sgd, margin),
         "images_to_accuracy": images_to_accuracy(documents, accuracies),
         "noise_scale": noise_scale(documents),
     }
@@ -71,10 +60,8 @@ def _of_techniques(
 @command_line.script
 def main(
     tables: Path,
-    study: str = "",
     margin: float = 0.0,
     techniques: tuple[Path, ...] = (),
-    timed: tuple[Path, ...] = (),
     accuracies: tuple[float, ...] = (),
     trainings: tuple[Path, ...] = (),
     target: float = 1.0,
@@ -86,13 +73,12 @@ def main(
 ) -> None:
     """Write the tables of each kind of record that exists.
 
-    With `techniques` a loss of less than `margin` counts as closed, images are counted up to
-    `accuracies`, and epochs take as long as in the tables `timed`; `trainings` are full trainings
-    towards a test accuracy of `target`.
+    With `techniques` a loss of less than `margin` counts as closed, and images are counted up to
+    `accuracies`; `trainings` are full trainings towards a test accuracy of `target`.
     """
     found: dict[str, pd.DataFrame] = {}
     if techniques:
-        found |= _of_techniques(techniques, accuracies, margin, timed, study)
+        found |= _of_techniques(techniques, accuracies, margin)
     if trainings:
         full = full_trainings([RUN.read(path) for path in trainings], target)
         found |= {"full_trainings": full, "trained_to_accuracy": trained_to_accuracy(full)}

@@ -59,14 +59,6 @@ def test_every_figure_of_the_headline_is_that_of_the_records(study, count):
             assert shown == cell["status"], key
 
 
-def test_the_time_to_an_accuracy_is_that_of_the_records():
-    times = table("h200x4", "time_to_accuracy")
-    of_decay = times[times["remedy"] == "decay"].set_index(["gpus", "batch_size"])
-    one, four = (of_decay["seconds"][place] for place in ((1, 128), (4, 128)))
-    said = f"is {one:.3g} s on one GPU with batch 128 and {four:.3g} s on four with 4 × 128"
-    assert said in " ".join(section("h200x4").split())
-
-
 @pytest.mark.parametrize(("study", "count"), [("h200x4", 8), ("h200-large-batches", 8)])
 def test_every_accuracy_of_the_remedies_is_that_of_the_records(study, count):
     section_of_config = config_of(study)["convergence"]

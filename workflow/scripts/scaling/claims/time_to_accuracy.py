@@ -9,8 +9,7 @@ from scaling.claims.claim import Claim
 from scaling.claims.claim_tables import ClaimTables, row_at
 from scaling.claims.techniques import reference
 from scaling.core import numbers as fmt
-from scaling.tables.experiments.images_to_accuracy import along_small_batches
-from scaling.tables.experiments.time_to_accuracy import epochs_to_target
+from scaling.tables.experiments.images_to_accuracy import along_small_batches, epochs_to_target
 from scaling.tables.schema import by_configuration, rows_of
 
 COLUMNS = [
@@ -23,7 +22,7 @@ TWICE = 2
 
 def claims(tables: ClaimTables) -> list[Claim]:
     """Return claims on lost speedup, on the gradient noise scale, and on full trainings."""
-    return [*_speedup_left(tables), *_knee(tables), *_run_to_their_end(tables)]
+    return [*_knee(tables), *_run_to_their_end(tables)]
 
 
 def _knee(tables: ClaimTables) -> list[Claim]:

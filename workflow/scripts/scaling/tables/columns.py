@@ -79,10 +79,6 @@ COLUMNS: dict[str, dict[str, str]] = {
             test_accuracy test_accuracy_min test_accuracy_max test_difference accuracy_margin
             compared_with:text compared_at_edge:truth same_as_compared:truth gain gain_low
             gain_high validation_accuracy""",
-        "time_to_accuracy": f"""remedy:text global_batch best:truth target_accuracy seeds reached
-            epochs_to_accuracy epochs_to_accuracy_min epochs_to_accuracy_max {_CELL}
-            same_split:truth epoch_seconds epoch_speedup seconds reference_seconds speedup
-            plain_reference_seconds plain_speedup watt_hours""",
         "images_to_accuracy": """accuracy global_batch remedy:text planned_epochs seeds reached
             epochs epochs_min epochs_max updates images""",
         "noise_scale": f"{_RUN} epoch updates noise_scale noise_scale_low noise_scale_high",
