@@ -3,7 +3,7 @@
 
 rule claims_evaluate:
     input:
-        tables=MADE.tables_by("tables_scaling", "tables_experiments"),
+        tables=MADE.tables(),
     output:
         "<results>/tables/claims.json",
     log:

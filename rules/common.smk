@@ -41,7 +41,6 @@ with refused():
     from scaling.registry.dataset import DATASETS
     from scaling.registry.engine import ENGINES
     from scaling.registry.strategy import STRATEGIES
-    from scaling.tables import schema
     from scaling.tables.made import Made
     from scaling.terminal.progress import Progress
 

@@ -1,11 +1,7 @@
 # The figures whose tables the study has, drawn in one job.
 from scaling.figures.registry import FIGURES
 
-DRAWN = {
-    name: made
-    for name in FIGURES
-    if (made := MADE.tables(map(schema.TABLES.get, FIGURES[name].tables)))
-}
+DRAWN = {name: made for name in FIGURES if (made := MADE.tables(FIGURES[name].tables))}
 
 
 rule figures_draw:

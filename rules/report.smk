@@ -7,7 +7,7 @@ TEMPLATE = expand(
 
 rule report_render:
     input:
-        tables=MADE.tables_by("tables_scaling", "tables_experiments"),
+        tables=MADE.tables(),
         topology="<results>/tables/topology.txt" if MADE.records["runs"] else [],
         records=MADE.runs,
         claims="<results>/tables/claims.json",

@@ -1,5 +1,5 @@
 # All tables: runs, machine limits, experiments, and tables derived from them.
-# scaling/tables/columns.py lists each rule's tables, their records and columns.
+# scaling/tables/columns.py lists the tables of each kind of records, and their columns.
 MULTI_GPU = [gpus for gpus in config["grid"]["gpus"] if gpus > 1]
 
 
@@ -12,7 +12,7 @@ rule tables_scaling:
             [stored.MACHINE] if CHECKED or Path(MACHINE).exists() else []
         ),
     output:
-        tables=MADE.tables_by("tables_scaling"),
+        tables=MADE.tables_of(runs=True),
         topology="<results>/tables/topology.txt",
         cells="<results>/cells.csv",
     log:
@@ -44,9 +44,8 @@ rule tables_experiments:
         peers=MADE.records["peers"],
         stages=MADE.records["resnet18"],
         exports=MADE.records["export"],
-        timed=MADE.tables_by("tables_scaling") if MADE.records["convergence"] else [],
     output:
-        MADE.tables_by("tables_experiments"),
+        MADE.tables_of(runs=False),
     log:
         "<logs>/tables_experiments.log",
     localrule: True
@@ -54,15 +53,13 @@ rule tables_experiments:
         "../workflow/envs/study.yaml"
     params:
         code=digest("tables_experiments"),
-        study=STUDY,
         tables=subpath(output[0], parent=True),
         margin=config["convergence"]["accuracy_margin"],
         accuracies=config["convergence"]["accuracies"],
         target=config["time_to_accuracy"]["accuracy"],
     shell:
         'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/tables_experiments.py --tables {params.tables:q}'
-        " --study {params.study:q} --margin {params.margin} --techniques {input.techniques:q}"
-        " --timed {input.timed:q}"
+        " --margin {params.margin} --techniques {input.techniques:q}"
         " --accuracies {params.accuracies} --trainings {input.trainings:q}"
         " --target {params.target} --ranks {input.ranks:q} --variants {input.variants:q}"
         " --peers {input.peers:q} --stages {input.stages:q} --exports {input.exports:q}"

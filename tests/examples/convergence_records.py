@@ -10,7 +10,6 @@ from scaling.convergence.plan import Study
 from scaling.core.records.convergence import ConvergenceRecord
 from scaling.tables import schema
 from scaling.tables.experiments import convergence, images_to_accuracy, remedies
-from scaling.tables.experiments.time_to_accuracy import time_to_accuracy
 
 STUDY = Study(
     reference_batch=128,
@@ -152,29 +151,12 @@ def study() -> list[ConvergenceRecord]:
     ]
 
 
-def timed(*cells: tuple[int, int, float]) -> pd.DataFrame:
-    """timing.csv of (gpus, batch_size, epoch_seconds) cells."""
-    rows = [
-        {"recipe": "tuned", "strategy": "ddp", "gpus": g, "batch_size": b, "epoch_seconds": s}
-        for g, b, s in cells
-    ]
-    return pd.DataFrame(rows, columns=schema.columns("timing"))
-
-
-def tables(
-    timing: pd.DataFrame, records: list[ConvergenceRecord] | None = None, time_margin: float = 0.22
-) -> dict[str, pd.DataFrame]:
-    """The tables of `records`, else of `study`, as the report reads them, beside this timing.csv.
-
-    Time to accuracy has a margin of its own here: the accuracies made by hand are far apart.
-    """
-    found = study() if records is None else records
-    runs, epochs = convergence.runs(found), convergence.epochs(found)
+def tables() -> dict[str, pd.DataFrame]:
+    """The tables of `study` as the report reads them."""
+    found, runs = study(), convergence.runs(study())
     return {
         "convergence": runs,
-        "loss_curves": convergence.curves(found),
         "remedies": remedies.remedies(runs, MARGIN),
-        "time_to_accuracy": time_to_accuracy(runs, epochs, timing, time_margin),
         "images_to_accuracy": images_to_accuracy.images_to_accuracy(found, [0.4, 0.6, 0.9]),
         "noise_scale": images_to_accuracy.noise_scale(found),
         "full_trainings": schema.frame("full_trainings"),

@@ -35,9 +35,6 @@ def peaks() -> pd.DataFrame:
     return limits.peaks({"rows": rows})
 
 
-QUANTIZATION = [f"quantization_{name}" for name in ("layers", "histograms", "paired")]
-
-
 def make(
     device: str = "cuda", missing: bool = False, host: str = "node01"
 ) -> dict[str, pd.DataFrame]:
@@ -52,11 +49,7 @@ def make(
         "costs": costs(timing).assign(peak_memory_bytes=2_000_000_000),
     }
     derived = tables_of_times(timing, GRADIENT_BYTES, measured)
-    empty = {
-        name: schema.frame(name)
-        for name, table in schema.TABLES.items()
-        if table.scope != "experiment" or name in QUANTIZATION
-    }
+    empty = {name: schema.frame(name) for name in schema.TABLES}
     return {
         **empty,
         **measured,

@@ -7,7 +7,6 @@ from typing import Any
 import pandas as pd
 
 from scaling.core import command_line
-from scaling.core.grid import CELL_KEYS
 from scaling.core.records.convergence import CONVERGENCE
 from scaling.core.records.kind import Kind
 from scaling.core.records.machine import SYNCHRONIZATION
@@ -23,7 +22,6 @@ from scaling.tables.experiments import (
 from scaling.tables.experiments.full_trainings import full_trainings, trained_to_accuracy
 from scaling.tables.experiments.images_to_accuracy import images_to_accuracy, noise_scale
 from scaling.tables.experiments.remedies import remedies
-from scaling.tables.experiments.time_to_accuracy import time_to_accuracy, timed_with_sgd
 
 Makers = Mapping[str, Callable[[Any], pd.DataFrame]]
 OF_RANKS: Makers = {
@@ -33,47 +31,27 @@ OF_RANKS: Makers = {
     "buffers": synchronization.buffers,
     "agreement": synchronization.agreement,
 }
-OF_INT8: list[tuple[Kind[Any], Makers]] = [
-    (
-        VARIANT,
-        {
-            "quantization": quantization.variants,
-            "quantization_layers": quantization.layers,
-            "quantization_histograms": quantization.histograms,
-            "quantization_paired": quantization.paired,
-        },
-    ),
-    (BACKENDS, {"quantization_peers": quantization_backends.backends}),
-    (
-        STAGED,
-        {
-            "quantization_resnet": quantization_backends.resnet,
-            "quantization_gpu": quantization_backends.gpu,
-        },
-    ),
-    (EXPORT, {"quantization_export": quantization_backends.exports}),
-]
+OF_VARIANTS: Makers = {
+    "quantization": quantization.variants,
+    "quantization_layers": quantization.layers,
+    "quantization_histograms": quantization.histograms,
+    "quantization_paired": quantization.paired,
+}
+OF_STAGES: Makers = {
+    "quantization_resnet": quantization_backends.resnet,
+    "quantization_gpu": quantization_backends.gpu,
+}
 
 
 def _of_techniques(
-    paths: Sequence[Path],
-    accuracies: Sequence[float],
-    margin: float,
-    timed: Sequence[Path],
-    study: str,
+    paths: Sequence[Path], accuracies: Sequence[float], margin: float
 ) -> dict[str, pd.DataFrame]:
     documents = [CONVERGENCE.read(path) for path in paths]
-    runs, epochs = convergence.runs(documents), convergence.epochs(documents)
-    measured = schema.StudyTables(study, schema.read_files(study, timed), "", {})
-    costs = measured.costs[[*CELL_KEYS, "watt_hours_per_epoch"]]
-    timing = measured.timing.merge(costs, on=CELL_KEYS)
-    sgd = timed_with_sgd(timing, measured.provenance)
+    runs = convergence.runs(documents)
     return {
         "convergence": runs,
-        "convergence_epochs": epochs,
-        "loss_curves": convergence.curves(documents),
+        "convergence_epochs": convergence.epochs(documents),
         "remedies": remedies(runs, margin),
-        "time_to_accuracy": time_to_accuracy(runs, epochs, sgd, margin),
         "images_to_accuracy": images_to_accuracy(documents, accuracies),
         "noise_scale": noise_scale(documents),
     }
@@ -82,10 +60,8 @@ def _of_techniques(
 @command_line.script
 def main(
     tables: Path,
-    study: str = "",
     margin: float = 0.0,
     techniques: tuple[Path, ...] = (),
-    timed: tuple[Path, ...] = (),
     accuracies: tuple[float, ...] = (),
     trainings: tuple[Path, ...] = (),
     target: float = 1.0,
@@ -97,20 +73,25 @@ def main(
 ) -> None:
     """Write the tables of each kind of record that exists.
 
-    With `techniques` a loss of less than `margin` counts as closed, images are counted up to
-    `accuracies`, and epochs take as long as in the tables `timed`; `trainings` are full trainings
-    towards a test accuracy of `target`.
+    With `techniques` a loss of less than `margin` counts as closed, and images are counted up to
+    `accuracies`; `trainings` are full trainings towards a test accuracy of `target`.
     """
     found: dict[str, pd.DataFrame] = {}
     if techniques:
-        found |= _of_techniques(techniques, accuracies, margin, timed, study)
+        found |= _of_techniques(techniques, accuracies, margin)
     if trainings:
         full = full_trainings([RUN.read(path) for path in trainings], target)
         found |= {"full_trainings": full, "trained_to_accuracy": trained_to_accuracy(full)}
     if ranks:
         documents = [SYNCHRONIZATION.read(path) for path in ranks]
         found |= {name: make(documents) for name, make in OF_RANKS.items()}
-    for (kind, makers), paths in zip(OF_INT8, (variants, peers, stages, exports), strict=True):
+    made: list[tuple[Kind[Any], Sequence[Path], Makers]] = [
+        (VARIANT, variants, OF_VARIANTS),
+        (BACKENDS, peers, {"quantization_peers": quantization_backends.backends}),
+        (STAGED, stages, OF_STAGES),
+        (EXPORT, exports, {"quantization_export": quantization_backends.exports}),
+    ]
+    for kind, paths, makers in made:
         if paths:
             measured = read(kind, paths)
             found |= {name: make(measured) for name, make in makers.items()}

@@ -26,7 +26,7 @@ def tables(tmp_path_factory):
     # Few cells, as drawing takes long.
     for name in ("timing", "speedup", "communication", "accuracy"):
         made[name] = made[name][made[name]["batch_size"] == 32]
-    report_tables.write(folder, made | convergence_records.tables(made["timing"]))
+    report_tables.write(folder, made | convergence_records.tables())
     schema.write(
         "collectives", collectives([synchronization.document()]), folder / "tables/collectives.csv"
     )

@@ -4,7 +4,6 @@ import pandas as pd
 
 from examples.drawn import error_bars, panel, points
 from scaling.figures.learning import draw_learning, draw_pareto
-from scaling.tables import schema
 
 
 def test_a_point_is_the_mean_over_the_seeds_after_the_last_epoch():
@@ -32,7 +31,6 @@ def test_an_accuracy_stands_over_the_seconds_and_the_joules_of_its_epochs():
     accuracy = pd.DataFrame([{**cell, "seed": 0, "epoch": 2, "test_accuracy": 0.5}])
     run = {**cell, "seed": 0, "test_accuracy": 0.9, "training_seconds": 30.0, "joules": 5000.0}
     costs = pd.DataFrame([{**cell, "watt_hours_per_epoch": 1 / 3.6}])
-    none = [schema.frame(name) for name in ("remedies", "time_to_accuracy")]
-    figure = draw_pareto(accuracy, timing, *none, pd.DataFrame([run]), costs)
+    figure = draw_pareto(accuracy, timing, pd.DataFrame([run]), costs)
     assert points(panel(figure, "Test accuracy over seconds")) == {(4.0, 50.0), (30.0, 90.0)}
     assert points(panel(figure, "Test accuracy over joules")) == {(2000.0, 50.0), (5000.0, 90.0)}

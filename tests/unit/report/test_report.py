@@ -22,7 +22,7 @@ def folder(tmp_path_factory):
     """The results of a study with the tables of its grid and techniques, and one run's record."""
     made = report_tables.make()
     place = tmp_path_factory.mktemp("study")
-    lay_out(place, made | convergence_records.tables(made["timing"]))
+    lay_out(place, made | convergence_records.tables())
     record = CELL.record_path(place / "runs")
     record.parent.mkdir(parents=True)
     epochs = [

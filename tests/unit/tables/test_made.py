@@ -19,9 +19,9 @@ def config():
 def test_a_study_that_is_measured_has_all_records_it_asks_for(config):
     made = Made(config, "nowhere", is_stored=False)
     assert made.runs({}) == [f"nowhere/{path}" for path in stored.records(config)["runs"]]
-    assert "<results>/tables/remedies.csv" in made.tables_by("tables_experiments")
+    assert "<results>/tables/remedies.csv" in made.tables_of(runs=False)
     config["convergence"]["remedies"] = []
-    without = Made(config, "nowhere", is_stored=False).tables_by("tables_experiments")
+    without = Made(config, "nowhere", is_stored=False).tables_of(runs=False)
     assert "<results>/tables/remedies.csv" not in without
 
 
@@ -33,7 +33,7 @@ def test_one_that_is_told_in_part_has_those_that_are_there(config, tmp_path):
     made = Made(config, str(tmp_path), is_stored=False)
     assert made.runs({}) == [str(tmp_path / second)] == made.there([first, second])
     assert made.records["convergence"] == []
-    assert "<results>/tables/demo/timing.csv" in made.tables_by("tables_scaling")
+    assert "<results>/tables/demo/timing.csv" in made.tables_of(runs=True)
 
 
 def test_a_stored_study_need_not_have_other_quantizers(config, tmp_path):

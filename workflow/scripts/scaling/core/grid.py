@@ -110,7 +110,7 @@ def _strategies(strategies: Sequence[str], limits: Sequence[str] | None) -> Sequ
 def repeats_of(wanted: dict[str, Any], *values: Any) -> int:
     """Return the runs per cell that an entry of `grid.repeats` asks for; 0 for other cells.
 
-    An entry selects cells by its keys (`recipes`, …); a key that is left out selects all.
+    An entry selects cells by its keys (`recipes`, …), without a key all.
     """
     chosen = (wanted.get(key) for key in ("recipes", "strategies", "gpus", "batch_sizes"))
     named = all(some is None or value in some for some, value in zip(chosen, values, strict=False))

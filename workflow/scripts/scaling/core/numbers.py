@@ -6,8 +6,6 @@ from typing import Any
 
 import pandas as pd
 
-MILLION = 1e6
-
 
 def significant(value: float, digits: int = 3) -> str:
     """Format with `digits` significant digits, and all integer digits: 0.345, 12.4, 1,234.
@@ -18,7 +16,7 @@ def significant(value: float, digits: int = 3) -> str:
         return "–"
     if value == 0 or math.isinf(value):
         return f"{value:g}"
-    if abs(value) >= MILLION:
+    if abs(value) >= 1e6:
         mantissa, _, exponent = f"{value:.{digits - 1}e}".partition("e")
         return f"{mantissa}e{int(exponent)}".replace("-", "−")
     # The exponent after rounding: 0.00999… is 0.0100, not 0.01000.
@@ -84,9 +82,8 @@ def data(count: float) -> str:
 
 def rate(value: float, unit: str) -> str:
     """Format a rate with an SI prefix: `797 TFLOP/s`, `4.27 TB/s`."""
-    prefix, size = next(
-        (pair for pair in (("T", 1e12), ("G", 1e9)) if value >= pair[1]), ("M", MILLION)
-    )
+    sizes = (("T", 1e12), ("G", 1e9), ("M", 1e6))
+    prefix, size = next((pair for pair in sizes if value >= pair[1]), sizes[-1])
     return f"{significant(value / size)} {prefix}{unit}"
 
 

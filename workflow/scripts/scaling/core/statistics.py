@@ -19,7 +19,7 @@ def judge(holds: object, fails: object, between: str = "undecided") -> Any:
 
 @dataclass(frozen=True)
 class Difference:
-    """A difference of means and its confidence interval at level `confidence`; NaN for none.
+    """A difference of means and its 95 % confidence interval; NaN for none.
 
     `samples` are the two compared samples, or the one sample of paired differences.
     """
@@ -27,7 +27,6 @@ class Difference:
     mean: float
     low: float
     high: float
-    confidence: float = CONFIDENCE
     samples: Sequence[Sequence[float]] = ()
 
     @property
@@ -41,16 +40,7 @@ class Difference:
         return self.low > 0
 
 
-def bonferroni(tests: int) -> float:
-    """Return the confidence level for each of several intervals of which any one can decide.
-
-    Together they then miss the truth in at most one of twenty cases (Dunn, Journal of the American
-    Statistical Association 56, 1961, pp. 52–64).
-    """
-    return 1 - (1 - CONFIDENCE) / tests
-
-
-def difference(*samples: Sequence[float], confidence: float = CONFIDENCE) -> Difference:
+def difference(*samples: Sequence[float]) -> Difference:
     """Return the mean of the second sample minus the first's, or the mean of paired differences.
 
     Pairs are trainings with the same seed, whose common effect cancels (Student, Biometrika 6,
@@ -62,12 +52,12 @@ def difference(*samples: Sequence[float], confidence: float = CONFIDENCE) -> Dif
     sizes, off = list(map(len, samples)), math.nan
     if min(sizes) > 1:
         equal = len(samples) == 1 and np.ptp(samples[0]) == 0
-        off = 0.0 if equal else margin(list(map(stdev, samples)), sizes, confidence)
-    return Difference(mean, mean - off, mean + off, confidence, samples)
+        off = 0.0 if equal else margin(list(map(stdev, samples)), sizes)
+    return Difference(mean, mean - off, mean + off, samples)
 
 
-def margin(spreads: Any, sizes: Any, confidence: float = CONFIDENCE) -> Any:
-    """Return half the width of the confidence interval of a sum or difference of means.
+def margin(spreads: Any, sizes: Any) -> Any:
+    """Return half the width of the 95 % interval of a sum or difference of means.
 
     Welch's t (Biometrika 34, 1947, pp. 28–35), which does not assume equal variances, with
     Satterthwaite's degrees of freedom (Biometrics Bulletin 2, 1946, pp. 110–114). `spreads` are the
@@ -78,4 +68,4 @@ def margin(spreads: Any, sizes: Any, confidence: float = CONFIDENCE) -> Any:
     parts = np.square(np.asarray(spreads, float)) / sizes
     with np.errstate(invalid="ignore", divide="ignore"):
         freedom = parts.sum(axis=0) ** 2 / (parts**2 / (sizes - 1)).sum(axis=0)
-    return stdtrit(freedom, (1 + confidence) / 2) * np.sqrt(parts.sum(axis=0))
+    return stdtrit(freedom, (1 + CONFIDENCE) / 2) * np.sqrt(parts.sum(axis=0))

@@ -45,33 +45,23 @@ def _last_epochs(accuracy: pd.DataFrame) -> pd.DataFrame:
 
 COSTS = {"seconds": ("seconds of training", "s"), "joules": ("joules of the GPUs", "J")}
 """Costs of a training: the label of an axis, and the unit."""
-GROUPS = ("the lab’s rate", "techniques", "run to the end")
+GROUPS = ("the lab’s rate", "run to the end")
 """What trained, each in its own colour in every study."""
 
 
 def draw_pareto(
-    accuracy: pd.DataFrame,
-    timing: pd.DataFrame,
-    remedies: pd.DataFrame,
-    times: pd.DataFrame,
-    full: pd.DataFrame,
-    costs: pd.DataFrame,
+    accuracy: pd.DataFrame, timing: pd.DataFrame, full: pd.DataFrame, costs: pd.DataFrame
 ) -> Figure | None:
     """Draw test accuracy over the cost of training in seconds and, if known, joules.
 
-    Points are cells, techniques and trainings to an accuracy. Costs are those of an epoch times the
-    epochs; a technique uses the fastest cell of its batch. `full` trainings were measured as a
-    whole. The line is the Pareto front.
+    Points are cells, whose costs are those of an epoch times the epochs, and `full` trainings to an
+    accuracy, measured as a whole. The line is the Pareto front.
     """
     energy = costs[CELL_KEYS].assign(epoch_joules=3600 * costs["watt_hours_per_epoch"])
     spent = timing[[*CELL_KEYS, "epoch_seconds"]].merge(energy, on=CELL_KEYS, how="left")
     runs = _last_epochs(accuracy).rename(columns={"epoch": "epochs"})
     cells = runs.groupby(CELL_KEYS, as_index=False)[["epochs", "test_accuracy"]].mean()
-    keys = ["remedy", "global_batch"]
-    quickest = times.sort_values("epoch_seconds").drop_duplicates(keys)[[*keys, *CELL_KEYS]]
-    trained = remedies[[*keys, "epochs", "test_accuracy"]].merge(quickest, on=keys)
-    groups = zip(GROUPS, (cells.merge(spent), trained.merge(spent)), strict=False)
-    inferred = pd.concat([rows.assign(group=name) for name, rows in groups])
+    inferred = cells.merge(spent).assign(group=GROUPS[0])
     for cost in COSTS:
         inferred[cost] = inferred["epochs"] * inferred[f"epoch_{cost}"]
     run = full.rename(columns={"training_seconds": "seconds"}).assign(group=GROUPS[-1])

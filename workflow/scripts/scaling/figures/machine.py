@@ -74,7 +74,7 @@ def draw_step(device_time: pd.DataFrame, readings: pd.DataFrame) -> Figure | Non
 
     Overlapped communication is drawn under the end of compute.
     """
-    traced = readings[readings["estimate"] == "profiler"].drop(columns=["count", "note"])
+    traced = readings[readings["estimate"] == "profiler"].drop(columns="count")
     rows = device_time.merge(traced, on=CELL_KEYS)
     rows = rows.dropna(subset=["compute_seconds", "exposed_seconds"])
     rows = rows[rows["gpus"] == rows["gpus"].max()]

@@ -24,7 +24,6 @@ _SCALING, _MACHINE = "scaling.figures.scaling", "scaling.figures.machine"
 _LEARNING, _PART_B = "scaling.figures.learning", "scaling.figures.quantization"
 _LARGE = "scaling.figures.convergence"
 _INT8 = "Int8 quantization"
-_LEARNED = ("accuracy", "timing", "remedies", "time_to_accuracy")
 FIGURES = {
     "epoch_time": FigureSpec(_SCALING, "Timing", ("timing",)),
     "memory": FigureSpec(_SCALING, "Timing", ("costs", "timing")),
@@ -35,7 +34,7 @@ FIGURES = {
     "bandwidth": FigureSpec(_MACHINE, "Communication", ("interconnect", "bandwidth")),
     "collectives": FigureSpec("scaling.figures.synchronization", "Communication", ("collectives",)),
     "learning": FigureSpec(_LEARNING, "Accuracy", ("accuracy",)),
-    "pareto": FigureSpec(_LEARNING, "Accuracy", (*_LEARNED, "full_trainings", "costs")),
+    "pareto": FigureSpec(_LEARNING, "Accuracy", ("accuracy", "timing", "full_trainings", "costs")),
     "remedies": FigureSpec(_LARGE, "Accuracy", ("remedies",)),
     "images_to_accuracy": FigureSpec(_LARGE, "Accuracy", ("images_to_accuracy", "noise_scale")),
     "quantization_histograms": FigureSpec(_PART_B, _INT8, ("quantization_histograms",)),

@@ -23,7 +23,7 @@ def cells(tables: StudyTables) -> pd.DataFrame:
     """
     ratios = ["speedup", "speedup_min", "speedup_max", "efficiency", "within_spread", "note"]
     found = tables.timing.merge(tables.speedup[[*CELL_KEYS, *ratios]], how="left", on=CELL_KEYS)
-    used = tables.utilization.drop(columns=["count", "note"])
+    used = tables.utilization.drop(columns="count")
     found = found.merge(used, how="left", on=[*CELL_KEYS, "status"])
     odd = tables.epoch_parts[tables.epoch_parts["communication_seconds"] < 0]
     odd = odd.assign(communication_note=odd["note"].str.split("; ").str[0])

@@ -49,53 +49,31 @@ def bandwidth(
     share of it that is sent; `costs`, empty for a published study, has that share and the engine).
     The seconds are the `moving_seconds` of `communication` where an estimate has them, as
     overlapped communication moves bytes too, else its communication_seconds. utilization =
-    bandwidth / peak, as a fraction. Without communication time above 0, without a sweep
-    (`interconnect` may be empty) and without K (`gradient_bytes` NaN), values are empty and `note`
-    says why. Bytes are rounded to integers.
+    bandwidth / peak, as a fraction. Values are empty without communication time above 0, without a
+    sweep (`interconnect` may be empty) and without K (`gradient_bytes` NaN).
     """
-    table = communication.rename(columns={"note": "communication_note"}).merge(
-        timing[[*CELL_KEYS, "iterations"]], how="left", on=CELL_KEYS
-    )
+    table = communication.merge(timing[[*CELL_KEYS, "iterations"]], how="left", on=CELL_KEYS)
     table = table.merge(costs[[*CELL_KEYS, "sent_share"]], how="left", on=CELL_KEYS)
-    table["communication_seconds"] = table["moving_seconds"].fillna(table["communication_seconds"])
-    moved = [
-        STRATEGIES.find(row.strategy).busiest_bytes(row.gpus, gradient_bytes * row.sent_share)
-        for row in schema.rows_of(table.fillna({"sent_share": 1.0}))
-    ]
-    table["bytes_per_iteration"] = pd.Series(moved, table.index, float).round()
-    table["bytes_per_epoch"] = table["bytes_per_iteration"] * table["iterations"]
-    positive = table["communication_seconds"].where(table["communication_seconds"] > 0)
-    table["bandwidth_gb_per_s"] = table["bytes_per_epoch"] / positive / GB
-    # That of a recipe's other cells where one was not measured.
+    seconds = table["moving_seconds"].fillna(table["communication_seconds"])
+    # The engine of a recipe's other cells where one was not measured.
     known = costs[costs["engine"].notna() & (costs["engine"] != "")]
     engines = dict(zip(known["recipe"], known["engine"], strict=True))
-    table["peak_gb_per_s"] = [
-        peak_gb_per_s(interconnect, engines.get(row.recipe, ""), row.strategy, row.gpus)
-        for row in schema.rows_of(table)
-    ]
+    moved, peaks = [], []
+    for row in schema.rows_of(table.fillna({"sent_share": 1.0})):
+        busiest = STRATEGIES.find(row.strategy).busiest_bytes
+        moved.append(busiest(row.gpus, gradient_bytes * row.sent_share))
+        engine = engines.get(row.recipe, "")
+        peaks.append(peak_gb_per_s(interconnect, engine, row.strategy, row.gpus))
+    bytes_per_iteration = pd.Series(moved, table.index, float).round()
+    per_second = bytes_per_iteration * table["iterations"] / seconds.where(seconds > 0)
+    table = table.assign(
+        communication_seconds=seconds,
+        bytes_per_iteration=bytes_per_iteration,
+        bandwidth_gb_per_s=per_second / GB,
+        peak_gb_per_s=pd.Series(peaks, table.index, float),
+    )
     table["utilization"] = table["bandwidth_gb_per_s"] / table["peak_gb_per_s"]
-    table["note"] = [_note(row) for row in table.itertuples()]
     return schema.arrange("bandwidth", table)
-
-
-def _note(row: Any) -> str:
-    notes = []
-    if math.isnan(row.bytes_per_iteration):
-        notes.append("size of the gradients unknown")
-    if math.isnan(row.communication_seconds):
-        status = f"status {row.status}"
-        why = row.communication_note if row.status == "ok" else status
-        notes.append(f"no communication time ({why or status})")
-    elif row.communication_seconds <= 0:
-        notes.append("communication not above 0: no bandwidth")
-    elif math.isnan(row.iterations):
-        notes.append("number of iterations unknown")
-    if math.isnan(row.peak_gb_per_s):
-        notes.append(f"no correct interconnect sweep for {row.gpus} GPUs")
-    elif row.utilization > 1:
-        why = f" ({BLIND})" if blind(row) else ""
-        notes.append(f"utilization above 100 %{why}")
-    return "; ".join(notes)
 
 
 def blind(row: Any) -> bool:

@@ -16,9 +16,7 @@ def match(a: pd.DataFrame, b: pd.DataFrame) -> pd.DataFrame:
 
     One GPU has no strategy: the first one with a time counts. `ratio` is a's seconds / b's, above 1
     where b is faster; `ratio_min` and `ratio_max` are its noise interval, by the `basis` of
-    `noise.ratio`. The `verdict` on b is `faster` or `slower` if the interval excludes 1, else
-    `within noise`; `not repeated` if either has one time; `only in A` or `only in B` if the other
-    has none. Cells without times are left out.
+    `noise.ratio`, which decides the `verdict` on b. Cells without times are left out.
     """
     table = _sided(a, "a").merge(_sided(b, "b"), how="outer", on=CELL_KEYS)
     absent = {"a_status": "not in the grid", "b_status": "not in the grid"}
@@ -36,15 +34,13 @@ def match(a: pd.DataFrame, b: pd.DataFrame) -> pd.DataFrame:
         "only in B": table["a_epoch_seconds"].isna(),
     }.items():
         table["verdict"] = table["verdict"].mask(holds, verdict)
-    whole = {f"{side}_{name}": "Int64" for side in "ab" for name in ("count", "samples", "runs")}
-    return table.astype(whole).sort_values("ratio", kind="stable", ignore_index=True)
+    return table.sort_values("ratio", kind="stable", ignore_index=True)
 
 
 def too_slow(cells: pd.DataFrame, mark: float) -> pd.DataFrame:
-    """Return the cells in which b is clearly slower than `mark` allows, and those b failed in.
+    """Return the cells with the whole noise interval below `mark`, and those that only b failed in.
 
-    Clearly means that the upper end of the noise interval is below `mark`, so an unrepeated cell
-    never counts. Failed means that a has a time, and b ran out of memory or time.
+    An unrepeated cell has no interval. Failed means that b ran out of memory or time.
     """
     failed = (cells["verdict"] == "only in A") & cells["b_status"].isin(FAILED)
     return cells[failed | (cells["ratio_max"] < mark)]

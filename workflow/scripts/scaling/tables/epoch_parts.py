@@ -1,6 +1,5 @@
 """The parts of an epoch, from steps on in-memory batches; and each rank's own speed."""
 
-import math
 from typing import Any
 
 import numpy as np
@@ -17,16 +16,14 @@ from scaling.tables.timing import epochs, spread
 SECONDS = ("seconds", "seconds_without_exchange")
 """Quantities measured in memory."""
 NEGLIGIBLE = 0.02
-"""A data wait below this share of an epoch is negligible, and so is an epoch in memory longer by
-less."""
+"""A data wait below this share of an epoch is negligible."""
 
 
 def in_memory(runs: list[Run]) -> pd.DataFrame:
     """Return the seconds of an epoch on in-memory batches, one row per cell.
 
-    For each repeat it is the slowest rank's time, scaled to the epoch's number of images; the value
-    is the median over repeats and seeds, `count` of them, with minimum and maximum; `runs` and
-    `…_run_std` are as in the timing table.
+    It is the slowest rank's time, scaled to the epoch's number of images: the median over repeats
+    and seeds, `count` of them, with its `spread`.
     """
     return table_of_cells("in_memory", runs, _in_memory)
 
@@ -66,32 +63,27 @@ def ranks(runs: list[Run]) -> pd.DataFrame:
     `sm_mhz` the medians of its data waits and of its GPU's clock in the measured epochs.
     """
     rows = []
-    for cell, seeds in by_cell(runs).items():
-        own = [_repeats(record) for record in seeds if record]
+    for cell, seeds in by_cell(runs):
+        records = [record for record in seeds if record]
+        own = map(_repeats, records)
         times = [each["seconds_without_exchange"] for each in own if len(each) == len(SECONDS)]
-        if not times or len({len(each) for each in times}) > 1:
+        if not times or len(set(map(len, times))) > 1:
             continue
         seconds = np.concatenate(times, axis=1)
         middle = np.median(seconds, axis=1)
-        recorded = pd.DataFrame([row for record in seeds if record for row in record["epochs"]])
-        measured = dict(list(recorded[recorded["role"] == "measured"].groupby("rank")))
-        for rank, own_seconds in enumerate(middle):
-            others = np.median(np.delete(middle, rank))
-            waits = measured[rank]["loader_seconds"]
-            read = [gpu["sm_mhz"] for gpus in measured[rank]["gpu_readings"] for gpu in gpus]
+        recorded = pd.DataFrame([row for record in records for row in record["epochs"]])
+        measured = recorded[recorded["role"] == "measured"].groupby("rank")
+        for rank in range(len(middle)):
+            waits = schema.of_repeats("loader_seconds", measured["loader_seconds"].get_group(rank))
+            read = measured["gpu_readings"].get_group(rank)
+            clocks = [gpu["sm_mhz"] for gpus in read for gpu in gpus]
             figures = {
                 "rank": rank,
-                "own_epoch_seconds": own_seconds,
-                "own_epoch_seconds_min": seconds[rank].min(),
-                "own_epoch_seconds_max": seconds[rank].max(),
-                "slower": own_seconds / others - 1,
-                "loader_seconds": waits.median(),
-                "loader_seconds_min": waits.min(),
-                "loader_seconds_max": waits.max(),
-                "sm_mhz": pd.Series(read, dtype=float).median(),
-                "count": seconds.shape[1],
+                "slower": middle[rank] / np.median(np.delete(middle, rank)) - 1,
+                "sm_mhz": pd.Series(clocks, dtype=float).median(),
             }
-            rows.append(dict(zip(CELL_KEYS, cell, strict=True)) | figures)
+            own_seconds = schema.of_repeats("own_epoch_seconds", seconds[rank])
+            rows.append({**cell, **figures, **waits, **own_seconds})
     return schema.arrange("ranks", rows)
 
 
@@ -101,17 +93,16 @@ def epoch_parts(
     """Return the parts of each epoch: compute + communication + data wait = epoch.
 
     `work_seconds` is the epoch without data waits: the epoch in memory, or the epoch itself if that
-    was measured at most once and data waits are `NEGLIGIBLE`; with minimum, maximum, `count` and
-    `runs`. Data wait = epoch - work, not below 0. Communication is the exposed part, by
-    `communication_estimate`, the first one of `EXPOSED` that `drop_overlapped_loading` keeps.
-    Compute is the rest. A cell with data waits and no in-memory measurement has no work and no
-    compute; its data wait is the host's, which is an upper bound, as the GPU works meanwhile.
+    was measured at most once and data waits are `NEGLIGIBLE`. Data wait = epoch - work, not below
+    0. Communication is the exposed part, by `communication_estimate`, the first one of `EXPOSED`
+    that `drop_overlapped_loading` keeps. Compute is the rest. A cell with data waits and no
+    in-memory measurement has no work and no compute; its data wait is the host's, an upper bound,
+    as the GPU works meanwhile.
     """
     first = preferred_estimates(drop_overlapped_loading(communication, timing, in_memory))
     first = noise.with_uncertainty(first, timing)
+    first = first[[*CELL_KEYS, "communication_seconds", "estimate", "within_noise"]]
     first = first.rename(columns={"estimate": "communication_estimate"})
-    parts = ["communication_seconds", "communication_estimate", "within_noise"]
-    first = first[[*CELL_KEYS, *parts]]
     memory = in_memory.rename(columns={"count": "memory_count", "runs": "memory_runs"})
     table = timing.merge(memory, how="left", on=CELL_KEYS).merge(first, how="left", on=CELL_KEYS)
     table.loc[table["gpus"] == 1, "communication_seconds"] = 0.0
@@ -125,21 +116,8 @@ def epoch_parts(
         table[number] = table[number].mask(chosen, table[f"memory_{number}"])
     wait = (table["epoch_seconds"] - table["work_seconds"]).clip(lower=0)
     table["data_wait_seconds"] = wait.fillna(table["loader_seconds"])
-    work = table["epoch_seconds"] - wait
-    table["compute_seconds"] = work - table["communication_seconds"]
-    table["note"] = [_note(row) for row in table.itertuples()]
+    table["compute_seconds"] = table["epoch_seconds"] - wait - table["communication_seconds"]
+    noisy = table["within_noise"].map({True: "within"}).fillna("beyond")
+    said = "communication below 0, " + noisy + " its noise: steps without it were no faster"
+    table["note"] = said.where(table["communication_seconds"] < 0, "")
     return schema.arrange("epoch_parts", table)
-
-
-def _note(row: Any) -> str:
-    if math.isnan(row.epoch_seconds):
-        return f"no time (status {row.status})"
-    if math.isnan(row.work_seconds):
-        return "not measured in memory: data wait is the host's, so at most this"
-    notes, longer = [], row.in_memory_epoch_seconds / row.epoch_seconds - 1
-    if row.communication_seconds < 0:
-        noisy = "within" if row.within_noise else "beyond"
-        notes.append(f"communication below 0, {noisy} its noise: steps without it were no faster")
-    if longer > NEGLIGIBLE:
-        notes.append(f"in memory the epoch took {100 * longer:.1f} % longer")
-    return "; ".join(notes)

@@ -1,7 +1,6 @@
 """Tables of a machine's measured limits: all-reduces by message size, matrix products, copies."""
 
 import math
-from collections.abc import Callable
 from statistics import median
 from typing import Any
 
@@ -12,14 +11,6 @@ from scaling.tables import schema
 
 GB = 1e9
 """Bytes of one GB (decimal, as in nccl-tests)."""
-WORK: dict[str, tuple[str, Callable[[dict[str, Any]], int]]] = {
-    "matrix_product": ("FLOP/s", lambda row: 2 * int(row["matrix_size"]) ** 3),
-    "device_copy": ("B/s", lambda row: 2 * int(row["copy_bytes"])),
-    "gpu_to_gpu_copy": ("B/s", lambda row: int(row["copy_bytes"])),
-}
-"""Each quantity of the table of peaks, its unit, and the work of a row: 2·n³ FLOP for a product of
-two n×n matrices; bytes of a copy, counted twice within a memory (read and write) and once
-between GPUs."""
 LAUNCHED = {
     "graph": "α is of all-reduces in a CUDA graph, with no launch by Python",
     "eager": "α has each all-reduce's launch by Python in it",
@@ -38,39 +29,28 @@ def ring_factor(gpus: Any) -> Any:
 def interconnect(sweeps: list[dict[str, Any]]) -> pd.DataFrame:
     """Return the all-reduce times, one row per message of each sweep.
 
-    `seconds` is the median over the repeats; algbw = message bytes / seconds and busbw = algbw ·
-    2(N-1)/N, in GB/s with 1 GB = 1e9 bytes.
+    `seconds` is the median over the repeats; busbw = message bytes / seconds · 2(N-1)/N, in GB/s
+    with 1 GB = 1e9 bytes.
     """
     rows = [
-        {
-            **row,
-            "gpus": sweep["gpus"],
-            "backend": sweep["backend"],
-            "seconds": median(row["seconds"]),
-            "seconds_min": min(row["seconds"]),
-            "seconds_max": max(row["seconds"]),
-            "count": len(row["seconds"]),
-        }
+        {**sweep, **row, **schema.of_repeats("seconds", row["seconds"])}
         for sweep in sweeps
         for row in sweep["rows"]
     ]
     order = ["gpus", "backend", "kind", "message_bytes"]
     table = schema.frame("interconnect", rows).sort_values(order, kind="stable", ignore_index=True)
-    rates = table["message_bytes"] / table["seconds"] / GB
-    busbw = rates * ring_factor(table["gpus"])
-    return table.assign(algbw_gb_per_s=rates, busbw_gb_per_s=busbw)
+    busbw = ring_factor(table["gpus"]) * table["message_bytes"] / table["seconds"] / GB
+    return table.assign(busbw_gb_per_s=busbw)
 
 
 def fit(table: pd.DataFrame) -> pd.DataFrame:
     """Fit latency and time per byte for each (gpus, backend) in `table`.
 
     Least squares of seconds = latency + seconds_per_byte · message_bytes over the correct rows of
-    kind `sweep`, in relative error (weights 1/seconds, as sizes span orders of magnitude); errors
-    are standard errors from the covariance scaled by the residuals. The latency is limited to the
-    smallest message's time; the slope is then fitted to it. `note` says whether it includes
-    launches (`LAUNCHED`). With fewer than 3 sizes there is no residual, and the values are empty.
-    The asymptotic bus bandwidth is 2(N-1)/N / seconds_per_byte, empty when the slope is not above
-    0.
+    kind `sweep`, in relative error (weights 1/seconds, as sizes span orders of magnitude), with
+    standard errors. The latency is limited to the smallest message's time; the slope is then fitted
+    to it. Empty with fewer than 3 sizes. The asymptotic bus bandwidth is 2(N-1)/N /
+    seconds_per_byte, empty when the slope is not above 0.
     """
     rows = []
     for (gpus, backend), group in table.groupby(["gpus", "backend"]):
@@ -98,15 +78,20 @@ def peaks(document: dict[str, Any]) -> pd.DataFrame:
     """Return the measured rates, one row per row of the document (see `instruments.peaks`).
 
     The value is the median repeat's rate, in FLOP/s or B/s; minimum and maximum are the slowest and
-    the fastest repeat's. `peak` marks the largest value of each quantity, precision and `state`:
-    after a rest (`sprint`) or after seconds of work (`sustained`).
+    the fastest repeat's. The work is 2·n³ FLOP for a product of two n×n matrices, and the bytes of
+    a copy, counted twice within a memory (read and write) and once between GPUs. `peak` marks the
+    largest value of each quantity, precision and `state`: after a rest (`sprint`) or after seconds
+    of work (`sustained`).
     """
     rows = []
     for row in document["rows"]:
-        unit, work_of = WORK[row["quantity"]]
-        work, seconds = work_of(row), row["seconds"]
+        seconds, product = row["seconds"], row["quantity"] == "matrix_product"
+        if product:
+            work = 2 * row["matrix_size"] ** 3
+        else:
+            work = row["copy_bytes"] * (2 if row["quantity"] == "device_copy" else 1)
         figures = {
-            "unit": unit,
+            "unit": "FLOP/s" if product else "B/s",
             "value": work / median(seconds),
             "value_min": work / max(seconds),
             "value_max": work / min(seconds),

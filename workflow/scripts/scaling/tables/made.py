@@ -43,14 +43,13 @@ class Made:
     def _placed(self, paths: Iterable[Path]) -> list[str]:
         return [str(self._folder / path) for path in paths]
 
-    def tables(self, kinds: Iterable[schema.Table]) -> list[str]:
+    def tables(self, names: Iterable[str] = schema.TABLES) -> list[str]:
         """Return the paths of those of these tables that the study has."""
-        return [
-            str(kind.path(Path("<results>/tables"), self._study))
-            for kind in kinds
-            if kind.records is None or self.records[kind.records]
-        ]
+        kinds = [schema.TABLES[name] for name in names]
+        there = [kind for kind in kinds if self.records[kind.records]]
+        return [str(kind.path(Path("<results>/tables"), self._study)) for kind in there]
 
-    def tables_by(self, *rules: str) -> list[str]:
-        """Return the paths of the study's tables that these rules make."""
-        return self.tables(schema.made_by(*rules))
+    def tables_of(self, runs: bool) -> list[str]:
+        """Return the paths of the study's tables that are made of `runs`, or of all others."""
+        tables = schema.TABLES.items()
+        return self.tables(name for name, kind in tables if (kind.records == "runs") == runs)

@@ -7,13 +7,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from scaling.core.grid import CELL_KEYS
 from scaling.core.records.run import RunRecord
 from scaling.tables import schema
 from scaling.tables.runs import Run, Seeds, by_cell, table_of_cells
 from scaling.tables.timing import TIMED, epochs, joules
 
-ESTIMATES = ["without_communication", "profiler", "ddp_log"]
+INSTRUMENTS = ["without_communication", "profiler", "ddp_log"]
 COMMUNICATION = ["communication_seconds", "exposed_seconds", "overlapped_seconds"]
 STEP = ["seconds", "busy_seconds", "compute_seconds", "kernels"]
 
@@ -24,24 +23,22 @@ def readings(runs: list[Run]) -> pd.DataFrame:
     The value is the median over runs and their repeats, `count` of them. A trace or DDP's log gives
     the median over ranks, separately for the total and each part. Skipping gradient exchange gives
     the difference of the slowest rank's times with and without it, which is exposed communication
-    and may be negative. `spread_seconds` is the range (maximum - minimum) of the exposed seconds,
-    empty for a single value, `run_std_seconds` the standard deviation of the `runs`' medians. A
-    cell without a reading has empty seconds and a `note` why.
+    and may be negative. `spread_seconds` is the range of the exposed seconds, `run_std_seconds` the
+    standard deviation of the `runs`' medians. Some strategies cannot leave communication out.
     """
     rows = [
-        {**dict(zip(CELL_KEYS, cell, strict=True)), **_reading(estimate, seeds)}
-        for cell, seeds in by_cell([run for run in runs if run[0].gpus > 1]).items()
-        for estimate in ESTIMATES
+        cell | _reading(estimate, seeds)
+        for cell, seeds in by_cell([run for run in runs if run[0].gpus > 1])
+        for estimate in INSTRUMENTS
     ]
     return schema.arrange("readings", rows)
 
 
 def _reading(estimate: str, seeds: Seeds) -> dict[str, Any]:
-    own = [_reads(record, estimate) for record in seeds if record]
-    runs = [found for ranks in own if len(found := _figures(ranks))]
+    read = [_figures(_reads(record, estimate)) for record in seeds if record]
+    runs = [found for found in read if len(found)]
     if not runs:
-        notes = [read["note"] for ranks in own for read in ranks] or ["not instrumented"]
-        return {"estimate": estimate, "count": 0, "note": notes[0]}
+        return {"estimate": estimate, "count": 0}
     figures = pd.concat(runs)
     exposed, of_runs = figures["exposed_seconds"], [run["exposed_seconds"].median() for run in runs]
     return {
@@ -49,7 +46,6 @@ def _reading(estimate: str, seeds: Seeds) -> dict[str, Any]:
         **figures.median(skipna=False),
         "spread_seconds": np.ptp(exposed) if len(exposed) > 1 else math.nan,
         "count": len(figures),
-        "note": "",
         "runs": len(runs),
         "run_std_seconds": stdev(of_runs) if len(runs) > 1 else math.nan,
     }
@@ -57,11 +53,7 @@ def _reading(estimate: str, seeds: Seeds) -> dict[str, Any]:
 
 def _reads(record: RunRecord, estimate: str) -> list[dict[str, Any]]:
     if estimate == "without_communication" and record["in_memory"]:
-        note = {"note": "the strategy cannot leave communication out"}
-        return [
-            rank if rank["seconds_without_exchange"] else rank | note | {"iterations": 0}
-            for rank in record["in_memory"]
-        ]
+        return [rank for rank in record["in_memory"] if rank["seconds_without_exchange"]]
     return [read for read in record["communication"]["readings"] if read["estimate"] == estimate]
 
 
@@ -84,28 +76,23 @@ def device_time(runs: list[Run]) -> pd.DataFrame:
     """Return busy and idle time of one step on in-memory batches, one row per cell.
 
     step = busy + gap: the host's seconds; the part in which the device runs a kernel, a copy or a
-    fill; the rest. `kernels` counts all three. Busy is compute, in which anything but communication
-    runs, plus exposed communication, which includes waiting for other devices: a small gap on
-    several GPUs does not mean that they work. Values are medians over the GPUs of a run (also of
-    DataParallel's one process), then over the seeds, `count` of them. A negative gap is kept: the
-    traced steps took longer than the untraced ones. A cell without values has a `note` why.
+    fill (`kernels` counts all three); the rest, below 0 if the traced steps took longer than the
+    untraced ones. Busy is compute, in which anything but communication runs, plus exposed
+    communication, which includes waiting for other devices. Values are medians over the GPUs of a
+    run, then over the seeds, `count` of them. A cell without values has a `note` why.
     """
     return table_of_cells("device_time", runs, _device_time)
 
 
 def _device_time(records: Seeds) -> dict[str, Any]:
-    read = [record["device_time"] for record in records if record is not None]
-    # One step of a run: medians over its GPUs.
+    read = [pd.DataFrame(record["device_time"]) for record in records if record is not None]
     steps = [
-        pd.DataFrame(ranks)
-        .reindex(columns=STEP)
-        .div([rank["iterations"] for rank in ranks], axis=0)
-        .median(skipna=False)
+        ranks.reindex(columns=STEP).div(ranks["iterations"], axis=0).median(skipna=False)
         for ranks in read
-        if ranks and all(rank["iterations"] for rank in ranks)
+        if len(ranks) and ranks["iterations"].all()
     ]
     if not steps:
-        notes = [rank["note"] for ranks in read for rank in ranks if "note" in rank]
+        notes = [note for ranks in read if "note" in ranks for note in ranks["note"].dropna()]
         return {"count": 0, "note": notes[0] if notes else "the device's time was not read"}
     table = pd.DataFrame(steps).rename(columns={"seconds": "step_seconds"})
     found, gaps = table.median(skipna=False), table["step_seconds"] - table["busy_seconds"]
@@ -116,19 +103,15 @@ def _device_time(records: Seeds) -> dict[str, Any]:
 
 
 def costs(runs: list[Run]) -> pd.DataFrame:
-    """Return the cost of one image in each cell, and its precision, from the records.
+    """Return what an image costs in each cell, and with which options, from the records.
 
-    A value that is missing in a cell's records, or differs between its seeds, is empty, with a
-    `cost_note`. `power_capped_share` is the part of all measured epochs that the most limited GPU
-    spent at its power limit, at most 1; empty if not counted. An H200's counter has steps of 0.1 s,
-    so this is rough for epochs below a second. `drift` is the largest of the runs
-    (`settling.drift`), `settled` whether all runs were steady. `joules_per_image`,
-    `watt_hours_per_epoch` and `mean_watts` are of all GPUs (not of hosts) over all measured epochs,
-    empty if a GPU's energy was not counted; `mean_sm_mhz` averages clocks at the ends of epochs.
-    `peak_memory_bytes` is the highest of all ranks and seeds, out of `memory_capacity_bytes` of a
-    GPU (or the host); `activation_bytes_per_image` is for an uncompiled float32 step. `switches`
-    are the options that were on, empty if unknown; `sent_share` is the bytes sent for the gradients
-    as a share of the gradients' own, less than 1 if they are compressed.
+    A value that is missing in a cell's records, or differs between its seeds, is empty.
+    `power_capped_share` is the part of all measured epochs that the most limited GPU spent at its
+    power limit, rough for epochs below a second, as an H200's counter has steps of 0.1 s. `drift`
+    is the largest of the runs (`settling.drift`), `settled` whether all runs were steady. Energy is
+    of all GPUs, not of hosts. `peak_memory_bytes` is the highest of all ranks and seeds, out of
+    `memory_capacity_bytes` of a GPU (or the host). `switches` are the options that were on;
+    `sent_share` is the bytes sent for the gradients as a share of the gradients' own.
     """
     return table_of_cells("costs", runs, _cost)
 
@@ -138,20 +121,10 @@ def _cost(seeds: Seeds) -> dict[str, Any]:
     flops = {record["model"]["flops_per_image"] for record in records} - {None}
     applied = [record["training"]["recipe_applied"] or {} for record in records]
     precisions = {options.get("precision") for options in applied} - {None}
-    notes = [
-        f"the runs {'differ in their' if found else 'did not record the'} {what}"
-        for what, found in (("operations per image", flops), ("precision", precisions))
-        if len(found) != 1
-    ]
     measured, total = epochs(records, "measured"), joules(records, "measured")
-    read = [row for record in records for row in record["epochs"] if row["role"] == "measured"]
-    mhz = [gpu["sm_mhz"] for row in read for gpu in row["gpu_readings"]]
-    seconds = measured["seconds"].sum() or math.nan
     capped = measured["power_capped_seconds"].sum(skipna=False)
     memory = [size for record in records for size in record["memory"]["peak_bytes"]]
-    activations = [record["model"]["activation_bytes_per_image"] for record in records]
-    known = [record["memory"]["capacity_bytes"] for record in records]
-    capacities = [round(size) for size in known if size]
+    capacities = [record["memory"]["capacity_bytes"] for record in records]
     settlings = [record["settling"] for record in records if record["status"] in TIMED]
     drifts = [each["drift"] for each in settlings if each["drift"] is not None]
     shares = [record["communication"]["sent_share"] for record in records]
@@ -162,15 +135,11 @@ def _cost(seeds: Seeds) -> dict[str, Any]:
         "sent_share": min(filter(None, shares), default=None),
         "flops_per_image": flops.pop() if len(flops) == 1 else math.nan,
         "precision": precisions.pop() if len(precisions) == 1 else "",
-        "power_capped_share": np.minimum(1.0, capped / seconds),
-        "cost_note": "; ".join(notes),
+        "power_capped_share": np.minimum(1.0, capped / (measured["seconds"].sum() or math.nan)),
         "peak_memory_bytes": max(memory, default=None),
-        "memory_capacity_bytes": max(capacities, default=None),
-        "activation_bytes_per_image": max(filter(None, activations), default=None),
+        "memory_capacity_bytes": max(map(round, filter(None, capacities)), default=None),
         "drift": max(drifts, key=abs, default=math.nan),
-        "mean_sm_mhz": pd.Series(mhz, dtype=float).mean(),
         "joules_per_image": total / (measured["samples"].sum() or math.nan),
         "watt_hours_per_epoch": total / (len(measured) or math.nan) / 3600,
-        "mean_watts": total / seconds,
         "settled": len(drifts) > 0 and all(each["settled"] for each in settlings),
     }

@@ -2,8 +2,8 @@
 
 If everything compared has two runs or more (processes, of one seed or several), noise is the
 variation between runs: the 95 % interval of `statistics.margin`. Else it is the variation between
-epochs: the ratios of the extremes of both times. That underestimates noise, as a whole process can
-be slower; so a judgement's `basis` says which of the two it is.
+epochs: the ratios of the extremes of both times, too little, as a whole process can be slower. A
+judgement's `basis` says which of the two it is.
 """
 
 import math
@@ -71,8 +71,8 @@ def repeats_for_margin(distance: float, off: float, runs: float) -> Ratio:
     if not runs > 1:
         return Ratio(math.nan, math.nan, WITHIN)
     spread = off * math.sqrt(runs) / stdtrit(runs - 1, (1 + CONFIDENCE) / 2)
-    said = f"between {runs:g} runs"
-    return Ratio(math.nan, math.nan, said, more_runs(max(0.0, distance), [spread], [runs]))
+    more = more_runs(max(0.0, distance), [spread], [runs])
+    return Ratio(math.nan, math.nan, f"between {runs:g} runs", more)
 
 
 def repeats_for_difference(found: Difference, distance: float | None = None) -> list[Ratio]:
@@ -155,31 +155,28 @@ def with_uncertainty(communication: pd.DataFrame, timing: pd.DataFrame) -> pd.Da
     each they combine the extremes of both times. The resolution is the width of that interval, NaN
     for a time measured once. `within_noise` means that the interval contains 0.
 
-    An instrument's resolution is its uncertainty: between runs the `margin` of `run_std_seconds`,
-    within one run the range of its repeats, `spread_seconds`, if `communication` has these columns.
-    For a single reading it is unknown: NaN, and never `within_noise`.
+    An instrument's resolution is its uncertainty, if the table has these columns: between runs the
+    `margin` of `run_std_seconds`, else `spread_seconds`, the range of its repeats. For a single
+    reading it is unknown: NaN, and never `within_noise`.
     """
     several = with_single_gpu(timing[timing["gpus"] > 1], timing, "batch_size")
     gpus, found = several["gpus"], []
     for estimate, seconds in SUBTRACTIONS.items():
         ends = ratios(several, "single_", "", seconds)
         own = several[CELL_KEYS].assign(estimate=estimate, basis=ends["basis"])
-        for name, end, extreme, single in (
-            ("lowest_seconds", "high", "min", "max"),
-            ("highest_seconds", "low", "max", "min"),
-        ):
-            paired = several[f"{seconds}_{extreme}"] - several[f"single_{seconds}_{single}"] / gpus
+        for name, end, most in (("lowest", "high", "max"), ("highest", "low", "min")):
+            single = several[f"single_{seconds}_{most}"] / gpus
+            paired = several[f"{seconds}_{'min' if most == 'max' else 'max'}"] - single
             between = several[seconds] * (1 - ends[end] / gpus)
-            own[name] = paired.where(ends["basis"] == WITHIN, between).astype(float)
+            own[f"{name}_seconds"] = paired.where(ends["basis"] == WITHIN, between).astype(float)
         found.append(own)
     table = communication.merge(pd.concat(found), how="left", on=[*CELL_KEYS, "estimate"])
-    table["resolution_seconds"] = table["highest_seconds"] - table["lowest_seconds"]
+    resolution = table["highest_seconds"] - table["lowest_seconds"]
     if "spread_seconds" in table:
         off = margin([table["run_std_seconds"]], [table["runs"]])
         off = table["spread_seconds"].where(np.isnan(off), off)
-        measured = table["communication_seconds"]
-        table["resolution_seconds"] = table["resolution_seconds"].fillna(off)
+        resolution, measured = resolution.fillna(off), table["communication_seconds"]
         table["lowest_seconds"] = table["lowest_seconds"].fillna(measured - off)
         table["highest_seconds"] = table["highest_seconds"].fillna(measured + off)
     around = (table["lowest_seconds"] <= 0) & (table["highest_seconds"] >= 0)
-    return table.assign(within_noise=around)
+    return table.assign(resolution_seconds=resolution, within_noise=around)

@@ -19,12 +19,6 @@ Seeds = list[RunRecord | None]
 """The records of one cell's runs, one for each seed and repeat."""
 WORST_FIRST = ["missing", "timeout", "oom", "oom_host", "infeasible", "diverged", "ok"]
 
-_LISTS = ["hosts", "device_names", "device_ids", "slurm_gpus"]
-_FIELDS = [
-    *("device", "cpu", "cpu_count", "python", "torch", "cuda", "nccl", "driver"),
-    *("slurm_job_id", "commit", "config_digest", "started", "ended"),
-]
-
 
 def read_runs(cells: list[Cell], folder: Path, partial: bool) -> list[Run]:
     """Return every run of `cells` with its record below `folder`.
@@ -32,11 +26,9 @@ def read_runs(cells: list[Cell], folder: Path, partial: bool) -> list[Run]:
     With `partial` a run may have no record (None); otherwise that is a UserError, as is always a
     damaged record or one of another run.
     """
-    found: list[Run] = []
-    for cell in cells:
-        path = cell.record_path(folder)
-        record = RUN.read(path) if path.exists() else None
-        found.append((cell, record))
+    paths = [cell.record_path(folder) for cell in cells]
+    records = [RUN.read(path) if path.exists() else None for path in paths]
+    found = list(zip(cells, records, strict=True))
     absent = [cell for cell, record in found if record is None]
     if absent and not partial:
         raise UserError(
@@ -49,39 +41,37 @@ def read_runs(cells: list[Cell], folder: Path, partial: bool) -> list[Run]:
 def paired(runs: list[Run]) -> list[Run]:
     """Return the runs whose times can be compared over numbers of GPUs.
 
-    Without a seed's record on one number of GPUs, that seed's runs of the same recipe, strategy and
-    batch size on all others are left out, unless no seed would remain: machines differ by more than
-    GPUs gain, and seeds of a study may come from several. Numbers of GPUs without any record stay.
+    These are the seeds with a record on each number of GPUs that has one, by recipe, strategy and
+    batch size: machines differ by more than GPUs gain, and seeds may come from several. All runs
+    stay where there is no such seed.
     """
     recorded: dict[tuple[str, str, int], dict[int, set[int]]] = {}
     for cell, record in runs:
+        line = recorded.setdefault((cell.recipe, cell.strategy, cell.batch_size), {})
         if record:
-            line = recorded.setdefault((cell.recipe, cell.strategy, cell.batch_size), {})
             line.setdefault(cell.gpus, set()).add(cell.seed)
     found = []
     for cell, record in runs:
-        line = recorded.get((cell.recipe, cell.strategy, cell.batch_size), {})
+        line = recorded[cell.recipe, cell.strategy, cell.batch_size]
         common = set.intersection(*line.values()) if line else set()
         if cell.gpus not in line or not common or cell.seed in common:
             found.append((cell, record))
     return found
 
 
-def by_cell(runs: list[Run]) -> dict[tuple[Any, ...], Seeds]:
-    """Return the records of each cell, by its values of `CELL_KEYS`."""
+def by_cell(runs: list[Run]) -> list[tuple[dict[str, Any], Seeds]]:
+    """Return each cell's values of `CELL_KEYS`, and the records of its runs."""
     cells: dict[tuple[Any, ...], Seeds] = {}
     for cell, record in runs:
         cells.setdefault(tuple(getattr(cell, key) for key in CELL_KEYS), []).append(record)
-    return cells
+    return [(dict(zip(CELL_KEYS, cell, strict=True)), seeds) for cell, seeds in cells.items()]
 
 
 def table_of_cells(
     name: str, runs: list[Run], row: Callable[[Seeds], dict[str, Any]]
 ) -> pd.DataFrame:
     """Return the table called `name` with one row per cell, which `row` makes from its records."""
-    cells = by_cell(runs).items()
-    rows = [dict(zip(CELL_KEYS, key, strict=True)) | row(seeds) for key, seeds in cells]
-    return schema.arrange(name, rows)
+    return schema.arrange(name, [cell | row(seeds) for cell, seeds in by_cell(runs)])
 
 
 def worst_status(seeds: Seeds) -> str:
@@ -93,28 +83,26 @@ def worst_status(seeds: Seeds) -> str:
 def provenance(runs: list[Run]) -> pd.DataFrame:
     """Return each run's environment, one row per run, with empty fields for missing values.
 
-    Hosts, device names, device ids (UUIDs) and Slurm's GPUs (node:ids) are listed without
-    duplicates, separated by "; ". `cpu_threads` is per process. `recipe_options` are the applied
-    ones, or the requested ones of a run that ended before. `compiled_batch_sizes` are empty without
-    compilation and if not recorded. `measured_as` is the strategy whose single-GPU run this one
-    shares.
+    Values of several processes are listed without duplicates. `recipe_options` are the applied
+    ones, or the requested ones of a run that ended before. `measured_as` is the strategy whose
+    single-GPU run this one shares.
     """
-    rows = []
+    rows, known = [], schema.columns("provenance")
     for cell, record in runs:
         row: dict[str, Any] = {**asdict(cell), "status": "missing"}
         if record:
             row |= {key: record.get(key) for key in ("status", "measured_as")}
             row |= {"model": _model(record["model"]), **_training(record["training"])}
-        environment: dict[str, Any] = record["environment"] if record else {}
-        row |= {key: "; ".join(dict.fromkeys(environment.get(key, []))) for key in _LISTS}
-        # As text: with missing values pandas would turn 64 into 64.0.
-        known = {key: environment[key] for key in _FIELDS if environment.get(key) is not None}
-        rows.append(row | {key: str(value) for key, value in known.items()})
+            row |= {
+                key: "; ".join(dict.fromkeys(value)) if isinstance(value, list) else str(value)
+                for key, value in record["environment"].items()
+                if key in known and value is not None
+            }
+        rows.append(row)
     return schema.arrange("provenance", rows)
 
 
 def _model(model: dict[str, Any]) -> str:
-    """Return the model's name and size and, if it was built, its number of parameters."""
     parts = [model["name"]]
     if model["name"] in MODELS.names():
         parts.append(f"width {model['width']}")
@@ -125,7 +113,6 @@ def _model(model: dict[str, Any]) -> str:
 
 
 def _training(training: dict[str, Any]) -> dict[str, Any]:
-    """Describe the training options in words."""
     if training["engine"] == "command":
         files = [f"{name} {checksum[:12]}" for name, checksum in training["recipe_options"].items()]
         return {

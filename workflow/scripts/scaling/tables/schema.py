@@ -1,8 +1,9 @@
-"""Registry of all tables: columns and types, the rule that makes them, reading and writing."""
+"""Registry of all tables: columns and types, the records they need, reading and writing."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from typing import Any, Literal, cast
 
 import pandas as pd
@@ -10,43 +11,41 @@ import pandas as pd
 from scaling.core import files
 from scaling.core.errors import UserError
 from scaling.core.records.dataset import DATASET
-from scaling.tables.columns import MADE_BY, Records, Scope
+from scaling.tables.columns import COLUMNS
 
 FORMULA = r"^'*[=+\-@\t\r]"
 QUOTED = r"^'(?='*[=+\-@\t\r])"
-Type = Literal["text", "whole", "number", "truth"]
-"""Type of a column's values. When read, a missing text is "", bool False, number NaN; integers with
-missing values are floats."""
+Type = Literal["text", "number", "truth"]
+"""Type of a column's values. When read, a missing text is "", bool False, number NaN."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table: its rule, its scope, the optional records it needs, and its columns in order."""
+    """A table: its file below `tables` without ending, its records, its columns' types in order."""
 
-    name: str
-    rule: str
-    scope: Scope
-    records: Records | None
+    file: str
+    records: str
     types: dict[str, Type]
 
     def of_type(self, wanted: Type) -> list[str]:
+        """Return the columns of this type."""
         return [column for column, own in self.types.items() if own == wanted]
 
     def path(self, tables: Path, study: str) -> Path:
-        """Return the table's path below the folder `tables`."""
-        return tables / (study if self.scope == "study" else "") / f"{self.name}.csv"
+        """Return the table's path below the folder `tables`; some are in the study's own folder."""
+        return tables / f"{self.file.format(study=study)}.csv"
 
 
-def types(columns: str) -> dict[str, Type]:
-    """Return each column's type, from text such as `gpus:whole seconds`; the default is number."""
+def table(file: str, records: str, columns: str) -> Table:
+    """Return a table with columns such as `recipe:text seconds`; the default type is number."""
     parts = (column.partition(":") for column in columns.split())
-    return {name: cast(Type, kind or "number") for name, _, kind in parts}
+    return Table(file, records, {name: cast(Type, kind or "number") for name, _, kind in parts})
 
 
 TABLES = {
-    name: Table(name, rule, scope, records, types(text))
-    for (rule, scope, records), tables in MADE_BY.items()
-    for name, text in tables.items()
+    Path(file).name: table(file, records, text)
+    for records, tables in COLUMNS.items()
+    for file, text in tables.items()
 }
 """Every table by its name."""
 
@@ -54,11 +53,6 @@ TABLES = {
 def columns(name: str) -> list[str]:
     """Return the columns of the table called `name`, in order."""
     return list(TABLES[name].types)
-
-
-def made_by(*rules: str) -> list[Table]:
-    """Return the tables that these rules make, in the order of the registry."""
-    return [table for table in TABLES.values() if table.rule in rules]
 
 
 def frame(name: str, rows: Any = ()) -> pd.DataFrame:
@@ -69,9 +63,18 @@ def frame(name: str, rows: Any = ()) -> pd.DataFrame:
 def empty(name: str) -> pd.DataFrame:
     """Return the table called `name` without rows, as `read` would return it."""
     kind = TABLES[name]
-    numbers = kind.of_type("whole") + kind.of_type("number")
-    types = dict.fromkeys(numbers, float) | dict.fromkeys(kind.of_type("truth"), bool)
-    return frame(name).astype(types)
+    types = dict.fromkeys(kind.of_type("number"), float)
+    return frame(name).astype(types | dict.fromkeys(kind.of_type("truth"), bool))
+
+
+_ORDER = ["recipe", "strategy", "gpus", "batch_size", "seed", "repeat", "epoch"]
+
+
+def arrange(name: str, rows: Any) -> pd.DataFrame:
+    """Return `frame` sorted by recipe, strategy, gpus, batch_size (seed, repeat, epoch)."""
+    table = frame(name, rows)
+    order = [key for key in _ORDER if key in table]
+    return table.sort_values(order, kind="stable", ignore_index=True)
 
 
 def read(name: str, path: Path) -> pd.DataFrame:
@@ -99,35 +102,21 @@ def read(name: str, path: Path) -> pd.DataFrame:
     return table.assign(**texts, **truths)
 
 
-_ORDER = ["recipe", "strategy", "gpus", "batch_size", "seed", "repeat", "epoch"]
-
-
-def arrange(name: str, rows: Any) -> pd.DataFrame:
-    """Return `frame` sorted by recipe, strategy, gpus, batch_size (seed, repeat, epoch)."""
-    table = frame(name, rows)
-    order = [key for key in _ORDER if key in table]
-    return table.sort_values(order, kind="stable", ignore_index=True)
-
-
-def write(name: str, table: pd.DataFrame, path: Path) -> None:
+def write(name: str | Table, table: pd.DataFrame, path: Path) -> None:
     """Write the table called `name` as CSV, with its columns in the order of the registry.
 
     Floats are written with full precision, integers without a decimal point, and missing values as
     empty. A text that a spreadsheet would evaluate gets an apostrophe in front, which `read`
     removes.
     """
-    write_as(TABLES[name], table, path)
-
-
-def write_as(kind: Table, table: pd.DataFrame, path: Path) -> None:
-    """Write a table as `write` does, with the columns of `kind`."""
-    # Missing values turn integers into floats; Int64 allows them.
-    whole = dict.fromkeys(kind.of_type("whole"), "Int64")
-    files.write_text(path, as_csv(table[list(kind.types)].astype(whole)))
+    kind = TABLES[name] if isinstance(name, str) else name
+    files.write_text(path, as_csv(table[list(kind.types)]))
 
 
 def as_csv(table: pd.DataFrame) -> str:
     """Return a table as CSV, with an apostrophe before texts that a spreadsheet would evaluate."""
+    # Missing values turn integers into floats; nullable types allow them.
+    table = table.convert_dtypes()
     texts = table.select_dtypes(["object", "string"])
     safe = texts.apply(lambda column: column.replace(FORMULA, r"'\g<0>", regex=True))
     return table.assign(**safe).to_csv(index=False, lineterminator="\n")
@@ -136,6 +125,12 @@ def as_csv(table: pd.DataFrame) -> str:
 def read_all(names: Iterable[str], tables: Path, study: str = "") -> dict[str, pd.DataFrame]:
     """Return these tables by name, read from below the folder `tables`; see `read`."""
     return {name: read(name, TABLES[name].path(tables, study)) for name in names}
+
+
+def write_all(found: Mapping[str, pd.DataFrame], tables: Path, study: str = "") -> None:
+    """Write tables, keyed by name, below the folder `tables`; see `write`."""
+    for name, table in found.items():
+        write(name, table, TABLES[name].path(tables, study))
 
 
 def read_files(study: str, paths: Iterable[Path]) -> dict[str, pd.DataFrame]:
@@ -147,16 +142,11 @@ def read_files(study: str, paths: Iterable[Path]) -> dict[str, pd.DataFrame]:
     for path in paths:
         if path.stem not in TABLES:
             raise UserError(f"{path} is no table of a study; those are {', '.join(TABLES)}")
-        found[path.stem] = read(path.stem, path)
-    if "accuracy" in found:
-        found["accuracy"] = of_study(found["accuracy"], study)
+        table = read(path.stem, path)
+        if "study" in table:
+            table = table[table["study"] == study].reset_index(drop=True)
+        found[path.stem] = table
     return found
-
-
-def write_all(found: Mapping[str, pd.DataFrame], tables: Path, study: str = "") -> None:
-    """Write tables, keyed by name, below the folder `tables`; see `write`."""
-    for name, table in found.items():
-        write(name, table, TABLES[name].path(tables, study))
 
 
 @dataclass(frozen=True)
@@ -178,29 +168,29 @@ class StudyTables:
         return self.found[name] if name in self.found else empty(name)
 
 
+def read_study(
+    study: str, paths: Iterable[Path], topology: Path | None, manifest: Path
+) -> StudyTables:
+    """Return the tables of `study` at `paths`; see `read_files`."""
+    connected = topology.read_text(encoding="utf-8") if topology else ""
+    return StudyTables(study, read_files(study, paths), connected, DATASET.read(manifest))
+
+
 def on_cpu(provenance: pd.DataFrame) -> bool:
     """Return whether all runs used a CPU, so that "GPU" means a process."""
     recorded = provenance[provenance["status"] != "missing"]
     return len(recorded) > 0 and bool((recorded["device"] == "cpu").all())
 
 
-def read_study(
-    study: str, paths: Iterable[Path], topology: Path | None, manifest: Path
-) -> StudyTables:
-    """Return the tables of `study` at `paths`; see `read_files`."""
-    found = read_files(study, paths)
-    connected = topology.read_text(encoding="utf-8") if topology else ""
-    return StudyTables(study, found, connected, DATASET.read(manifest))
+def of_repeats(name: str, values: Any) -> dict[str, float]:
+    """Return the columns of a repeated measurement: median, minimum, maximum and `count`."""
+    found = {name: median(values), f"{name}_min": min(values), f"{name}_max": max(values)}
+    return found | {"count": len(values)}
 
 
 def rows_of(table: pd.DataFrame) -> Iterator[Any]:
     """Yield the rows of `table`, with its columns as attributes."""
     return table.itertuples()
-
-
-def of_study(table: pd.DataFrame, study: str) -> pd.DataFrame:
-    """Return the rows of one study."""
-    return table[table["study"] == study].reset_index(drop=True)
 
 
 def by_configuration(table: pd.DataFrame) -> list[tuple[str, str, pd.DataFrame]]:

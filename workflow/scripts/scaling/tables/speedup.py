@@ -9,14 +9,13 @@ DataParallel without compiled steps. In the weak view a partial last batch count
 so with few steps per epoch the weak speedup can exceed N by that rounding alone.
 """
 
-import math
 from typing import Any
 
 import pandas as pd
 
 from scaling.core.grid import CELL_KEYS
 from scaling.tables import noise, schema
-from scaling.tables.timing import no_single_gpu_time, with_single_gpu
+from scaling.tables.timing import with_single_gpu
 
 VIEWS = {
     "speedup": "speedup",
@@ -24,7 +23,7 @@ VIEWS = {
     "fixed_global_batch_speedup": "fixed global batch speedup",
 }
 """The column of each view's speedup, and its name in a sentence."""
-RATIOS = ("speedup", "efficiency", "weak_", "fixed_global_batch_")
+RATIOS = ("speedup", "efficiency", "weak_", "fixed_global_batch_", "within_")
 """How the columns of ratios begin."""
 UNLIKE = "no ratio: one GPU ran with"
 """How the note of a cell begins whose baseline is another program."""
@@ -36,49 +35,44 @@ def speedup(timing: pd.DataFrame, costs: pd.DataFrame) -> pd.DataFrame:
     """Return the speedups, one row per row of `timing`.
 
     `costs` has each cell's switches; it is empty for a published study. `speedup_min` and
-    `speedup_max` combine the extremes of both times, also in the fixed-global-batch view. `…_low`
-    and `…_high` are the noise interval, by the `basis` of `noise.ratio`; `within_spread` is True if
-    it contains 1. Empty without a comparison: on 1 GPU, or if either time was measured once. `runs`
-    are the cell's. A cell without time or baseline keeps its row; `note` says what is missing.
+    `speedup_max` combine the extremes of both times. `…_low` and `…_high` are the noise interval,
+    by the `basis` of `noise.ratio`; `within_spread` is True if it contains 1. Empty without a
+    comparison: on 1 GPU, or if either time was measured once. `runs` are the cell's. A cell without
+    time or baseline keeps its row; `note` says which switches its baseline had alone.
     """
     table = with_single_gpu(timing, timing, "batch_size")
-    gpus, baseline = table["gpus"], table["single_epoch_seconds"]
-    table["baseline_epoch_seconds"] = baseline
+    gpus, seconds = table["gpus"], table["epoch_seconds"]
     table["global_batch_size"] = gpus * table["batch_size"]
     keys = ["recipe", "strategy", "global_batch_size"]
     fixed = with_single_gpu(table[keys], timing, "global_batch_size")
     table = table.join(fixed.filter(like="single_").add_prefix("fixed_"))
     for view, side in (("fixed_global_batch_speedup", "fixed_single_"), ("speedup", "single_")):
-        for end, other in (("", ""), ("_min", "_max"), ("_max", "_min")):
-            single = table[f"{side}epoch_seconds{end}"]
-            table[f"{view}{end}"] = single / table[f"epoch_seconds{other}"]
+        table[view] = table[f"{side}epoch_seconds"] / seconds
         table[view.replace("speedup", "efficiency")] = table[view] / gpus
         ends = noise.ratios(table, side, "").where(gpus > 1)
         table[[f"{view}_low", f"{view}_high", "basis"]] = ends
-
-    single_step_seconds = baseline / table["single_iterations"]
-    table["weak_efficiency"] = single_step_seconds / (table["epoch_seconds"] / table["iterations"])
+    table["speedup_min"] = table["single_epoch_seconds_min"] / table["epoch_seconds_max"]
+    table["speedup_max"] = table["single_epoch_seconds_max"] / table["epoch_seconds_min"]
+    single_step_seconds = table["single_epoch_seconds"] / table["single_iterations"]
+    table["weak_efficiency"] = single_step_seconds / (seconds / table["iterations"])
     table["weak_speedup"] = gpus * table["weak_efficiency"]
     around = (ends["low"] <= 1) & (ends["high"] >= 1)
     table["within_spread"] = around.astype(object).where(ends["low"].notna(), None)
-    table["lacking"] = _lacking(table, costs)
+    lacking = pd.Series(_lacking(table, costs), table.index, str)
     ratios = [name for name in map(str, table) if name.startswith(RATIOS)]
-    table.loc[table["lacking"] != "", [*ratios, "within_spread"]] = None
-    table["note"] = [_note(row) for row in table.itertuples()]
-    return schema.arrange("speedup", table)
+    table.loc[lacking != "", ratios] = None
+    said = UNLIKE + " " + lacking + ", which this cell cannot have"
+    return schema.arrange("speedup", table.assign(note=said.where(lacking != "", "")))
 
 
 def _lacking(cells: pd.DataFrame, costs: pd.DataFrame) -> list[str]:
     """Name the switches of each cell's baseline on one GPU that the cell itself ran without."""
-    known = {tuple(row[:-1]): row[-1] for row in costs[[*CELL_KEYS, "switches"]].itertuples(False)}
+    switches = costs.set_index(CELL_KEYS)["switches"].dropna()
     found = []
     for recipe, strategy, gpus, batch in cells[CELL_KEYS].itertuples(index=False):
-        own, single = (known.get((recipe, strategy, n, batch)) for n in (gpus, 1))
-        if not isinstance(own, str) or not isinstance(single, str):
-            found.append("")
-            continue
-        there = own.split(", ")
-        found.append(", ".join(name for name in single.split(", ") if name not in there))
+        single = str(switches.get((recipe, strategy, 1, batch), ""))
+        own = str(switches.get((recipe, strategy, gpus, batch), single)).split(", ")
+        found.append(", ".join(name for name in single.split(", ") if name not in own))
     return found
 
 
@@ -89,37 +83,15 @@ def why_above_gpus(row: Any, view: str) -> list[str]:
     larger, the last batch is partial, and the strong one remains to be explained. Noise explains a
     speedup whose lower end (`noise.ratio`) is at most N.
     """
-    ratio, weak = getattr(row, view), view == "weak_speedup"
-    low = row.speedup_low if weak else getattr(row, f"{view}_low")
-    reasons = []
-    if weak:
+    ratio, reasons = getattr(row, view), []
+    if view == "weak_speedup":
         steps = row.weak_speedup / row.speedup
+        low = row.speedup_low * steps
         if steps > 1 + ROUNDING:
             reasons = ["a partial last batch counts as a whole step"]
-            ratio = row.speedup
-        else:
-            low *= steps
+            ratio, low = row.speedup, row.speedup_low
+    else:
+        low = getattr(row, f"{view}_low")
     if ratio <= row.gpus:
         return reasons
     return [*reasons, noise.within(row.basis)] if low <= row.gpus else []
-
-
-def _note(row: Any) -> str:
-    if math.isnan(row.epoch_seconds):
-        return f"no time (status {row.status})"
-    if row.lacking:
-        return f"{UNLIKE} {row.lacking}, which this cell cannot have"
-    notes = []
-    if math.isnan(row.speedup):
-        notes.append(no_single_gpu_time(row.batch_size, row.single_status))
-    elif math.isnan(row.weak_speedup):
-        notes.append("number of iterations unknown")
-    if math.isnan(row.fixed_global_batch_speedup):
-        reason = no_single_gpu_time(row.global_batch_size, row.fixed_single_status)
-        notes.append(f"fixed global batch: {reason}")
-    notes += [
-        ", ".join([f"{name} above N", *why_above_gpus(row, view)])
-        for view, name in VIEWS.items()
-        if getattr(row, view) > row.gpus
-    ]
-    return "; ".join(notes)

@@ -22,10 +22,9 @@ _OVER_RANKS = {
 def epochs(records: Iterable[RunRecord], *roles: Role) -> pd.DataFrame:
     """Return the epochs of these runs with these roles, indexed by run number and epoch.
 
-    `seconds` and `power_capped_seconds` (NaN if not counted) are the longest of all ranks,
-    `iterations` are equal, `samples` are summed. `loader_seconds` is the rank's that waited
-    longest, because the others wait for it in the all-reduce: such a stall is loading, not
-    communication.
+    Seconds are the longest of all ranks, `power_capped_seconds` NaN if not counted; samples are
+    summed. While one rank waits for data, the others wait for it in the all-reduce: such a stall is
+    loading, not communication.
     """
     rows = [
         {**row, "run": number}
@@ -55,19 +54,14 @@ def _middle(table: pd.DataFrame, *order: str) -> pd.Series:
 def timing(runs: list[Run]) -> pd.DataFrame:
     """Return the seconds per epoch, one row per cell, the epochs of its runs pooled.
 
-    The status is `worst_status`. A cell without a timed epoch keeps its row, without values.
+    Values are of the median epoch (the mean of the two middle ones for an even count), so that
+    epoch_seconds = epoch_seconds_without_loading + loader_seconds, and `spread`. A cell without a
+    timed epoch has none.
     """
     return table_of_cells("timing", runs, _figures)
 
 
 def _figures(seeds: Seeds) -> dict[str, Any]:
-    """Return the median epoch, with minimum, maximum and count; empty without epochs.
-
-    All values are from the same epoch (the mean of the two middle ones for an even count), so that
-    epoch_seconds = epoch_seconds_without_loading + loader_seconds. Minimum and maximum are over all
-    epochs, separately with and without loading; `…_run_min` and `…_run_max` are over the medians of
-    the `runs`, and `…_run_std` is their sample standard deviation.
-    """
     records = [record for record in seeds if record is not None]
     messages = [record["message"] for record in records if record["message"]]
     if len(records) < len(seeds):
@@ -94,7 +88,8 @@ def _figures(seeds: Seeds) -> dict[str, Any]:
 def spread(name: str, seconds: pd.Series) -> dict[str, float]:
     """Return minimum and maximum of a time over all epochs, and over the medians of its runs.
 
-    The first level of the index of `seconds` is the number of the run.
+    `…_run_std` is the sample standard deviation of these. The first level of the index of `seconds`
+    is the number of the run.
     """
     medians = seconds.groupby(level=0).median()
     return {
@@ -109,38 +104,30 @@ def spread(name: str, seconds: pd.Series) -> dict[str, float]:
 def startup(runs: list[Run]) -> pd.DataFrame:
     """Return the fixed costs of each cell, one row per cell, in seconds.
 
-    The phases (`PHASES`) add up to startup_seconds, and startup, warm-up, measured, other and
-    shutdown to run_seconds: from the start of the run's command to the end of its last process.
-    Warm-up epochs are separate because they include compilation at first use; other_seconds are
-    evaluation, instruments and the rest.
-
-    The values are the seed's with the median run_seconds (the mean of the two middle ones for an
-    even count), out of `count` seeds; NaN if no seed ran to its end or this was not recorded.
+    The phases (`PHASES`) add up to startup_seconds; run_seconds are from the start of the run's
+    command to the end of its last process. Values are the seed's with the median run_seconds (the
+    mean of the two middle ones for an even count), out of `count` seeds; NaN if none ran to its end
+    or this was not recorded.
     """
     return table_of_cells("startup", runs, _fixed_cost)
 
 
 def _fixed_cost(seeds: Seeds) -> dict[str, Any]:
-    whole = [parts for record in seeds if record and (parts := _parts(record))]
+    whole = [
+        {
+            **{f"{phase}_seconds": record["startup"].get(phase, math.nan) for phase in PHASES},
+            "startup_seconds": record["startup"]["total"],
+            "warmup_seconds": epochs([record], "warmup")["seconds"].sum(),
+            "measured_seconds": epochs([record], "measured")["seconds"].sum(),
+            "shutdown_seconds": record["shutdown_seconds"],
+            "run_seconds": record["run_seconds"],
+        }
+        for record in seeds
+        if record and record["status"] in TIMED
+        if record["startup"] and record["run_seconds"] and record["shutdown_seconds"] is not None
+    ]
     means: Any = _middle(pd.DataFrame(whole), "run_seconds") if whole else {}
     return {"status": worst_status(seeds), **means, "count": len(whole)}
-
-
-def _parts(record: RunRecord) -> dict[str, float] | None:
-    """Return the row of one run, None if it did not run to its end or did not record this."""
-    phases, run, shutdown = record["startup"], record["run_seconds"], record["shutdown_seconds"]
-    if record["status"] not in TIMED or phases is None or run is None or shutdown is None:
-        return None
-    warmup, measured = (epochs([record], role)["seconds"].sum() for role in ("warmup", "measured"))
-    return {
-        **{f"{phase}_seconds": phases.get(phase, math.nan) for phase in PHASES},
-        "startup_seconds": phases["total"],
-        "warmup_seconds": warmup,
-        "measured_seconds": measured,
-        "other_seconds": run - (phases["total"] + warmup + measured + shutdown),
-        "shutdown_seconds": shutdown,
-        "run_seconds": run,
-    }
 
 
 def with_single_gpu(table: pd.DataFrame, timing: pd.DataFrame, batch_size: str) -> pd.DataFrame:
@@ -153,9 +140,3 @@ def with_single_gpu(table: pd.DataFrame, timing: pd.DataFrame, batch_size: str) 
     own = ["recipe", "strategy", batch_size]
     other = ["single_recipe", "single_strategy", "single_batch_size"]
     return table.merge(single, how="left", left_on=own, right_on=other, validate="many_to_one")
-
-
-def no_single_gpu_time(batch_size: int, status: str | float) -> str:
-    """Return why there is no T(1, batch_size): the cell's status (NaN: not in the grid)."""
-    reason = f"status {status}" if isinstance(status, str) else "not in the grid"
-    return f"no single-GPU time for b={batch_size} ({reason})"

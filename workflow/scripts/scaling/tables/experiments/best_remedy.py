@@ -1,4 +1,7 @@
-"""Select the runs to compare: plain SGD with and without a sweep, and the best technique."""
+"""Select the runs to compare: plain SGD with and without a sweep, and the best technique.
+
+Options are those of the tables, in words: text with ", " between them.
+"""
 
 from typing import Any
 
@@ -6,18 +9,17 @@ import pandas as pd
 
 OTHER_UPDATES = "muon |lars "
 """Options that replace SGD's update."""
-OTHER_STEPS = f"{OTHER_UPDATES}|ghost_batch "
-"""Options that make a step slower than a cell's."""
 
 
 def is_plain(options: str) -> bool:
-    """Return whether these options (text in tables) are plain SGD's, whatever the rate."""
+    """Return whether these options are plain SGD's, whatever the rate."""
     return not non_learning_rate_options(options)
 
 
 def non_learning_rate_options(options: str) -> list[str]:
-    """Return those of these options (text in tables) that do not only set the learning rate."""
-    return [option for option in _parts(options) if not option.startswith("scaling ")]
+    """Return those of these options that do not only set the learning rate."""
+    parts = filter(None, options.split(", "))
+    return [option for option in parts if not option.startswith("scaling ")]
 
 
 def base_rate(runs: pd.DataFrame, chosen: bool = True) -> pd.DataFrame:
@@ -57,7 +59,3 @@ def best(remedies: pd.DataFrame, global_batch: int, sgd: bool = False) -> Any | 
     if sgd:
         rows = rows[~rows["options"].str.contains(OTHER_UPDATES)]
     return next(rows.nlargest(1, "validation_accuracy").itertuples(), None)
-
-
-def _parts(options: str) -> list[str]:
-    return [option for option in options.split(", ") if option]

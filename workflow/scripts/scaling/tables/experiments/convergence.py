@@ -1,6 +1,6 @@
-"""Tables of the large-batch records: runs, epochs and loss curves."""
+"""Tables of the large-batch records: runs and epochs."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
@@ -20,9 +20,7 @@ def runs(records: Sequence[ConvergenceRecord]) -> pd.DataFrame:
     widest learning rate sweep. `options` are those that differ from plain SGD's, such as "scaling
     linear", "" for none. `factor` 1 is the rate of the technique's rule; `at_edge` tells whether
     the sweep's best rate is at an end. Runs with `held_out` images have metrics of these,
-    `validation_…`, and none of the test set. Test metrics use the batch-norm statistics that the
-    technique or study asks for; both kinds have columns too. A diverged run may have fewer `epochs`
-    and `updates` than `planned_…`.
+    `validation_…`, and none of the test set. A diverged run may have fewer epochs than planned.
     """
     reference = _reference(records)
     rows = []
@@ -43,29 +41,18 @@ def runs(records: Sequence[ConvergenceRecord]) -> pd.DataFrame:
 
 def epochs(records: Sequence[ConvergenceRecord]) -> pd.DataFrame:
     """Return one row per run and epoch, with the number of `updates` so far."""
-    rows = [{**own, **epoch} for own, run in _runs(records) for epoch in run["epochs"]]
-    return schema.frame("convergence_epochs", rows)
+    return schema.frame("convergence_epochs", each_epoch(records, "runs"))
 
 
-def curves(records: Sequence[ConvergenceRecord]) -> pd.DataFrame:
-    """Return the training loss over the updates of each record's first seed.
-
-    A point is the mean over the updates since the previous point; `update` is the last of them.
-    """
-    rows = [
-        {**own, "update": min(run["updates_per_point"] * index, run["updates"]), "train_loss": loss}
-        for own, run in _runs(records)
-        if run["seed"] == own["training"]["seeds"][0]
-        for index, loss in enumerate(run["losses"], start=1)
+def each_epoch(records: Sequence[ConvergenceRecord], *kinds: str) -> list[dict[str, Any]]:
+    """Return the epochs of these kinds of runs, each with all of its run and record."""
+    return [
+        {**record, **run, **epoch}
+        for record in records
+        for kind in kinds
+        for run in (record["result"][kind] if record["result"] else [])
+        for epoch in run["epochs"]
     ]
-    return schema.frame("loss_curves", rows)
-
-
-def _runs(records: Sequence[ConvergenceRecord]) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    """Yield each run with its identifying columns."""
-    for record in records:
-        for run in record["result"]["runs"] if record["result"] else []:
-            yield {**record, **run}, run
 
 
 def _reference(records: Sequence[ConvergenceRecord]) -> ConvergenceRecord | None:

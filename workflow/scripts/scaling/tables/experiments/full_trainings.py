@@ -24,22 +24,18 @@ def full_trainings(records: Sequence[RunRecord], accuracy: float) -> pd.DataFram
     """
     rows = []
     for record in records:
-        trained = epochs([record], "warmup", "measured")
+        cell, trained = record["cell"], epochs([record], "warmup", "measured")
         test = (record["evaluation"] or {}).get("test_accuracy", math.nan)
-        rows.append(
-            {
-                **record["cell"],
-                "global_batch": record["cell"]["gpus"] * record["cell"]["batch_size"],
-                "status": record["status"],
-                "target_accuracy": accuracy,
-                "epochs": len(trained),
-                "test_accuracy": test,
-                "reached": record["status"] == "ok" and test >= accuracy,
-                "training_seconds": trained["seconds"].sum(),
-                "run_seconds": record["run_seconds"],
-                "joules": joules([record], "warmup", "measured"),
-            }
-        )
+        figures = {
+            "global_batch": cell["gpus"] * cell["batch_size"],
+            "target_accuracy": accuracy,
+            "epochs": len(trained),
+            "test_accuracy": test,
+            "reached": record["status"] == "ok" and test >= accuracy,
+            "training_seconds": trained["seconds"].sum(),
+            "joules": joules([record], "warmup", "measured"),
+        }
+        rows.append({**record, **cell, **figures})
     return schema.arrange("full_trainings", rows)
 
 
@@ -52,10 +48,9 @@ def trained_to_accuracy(trainings: pd.DataFrame) -> pd.DataFrame:
     """
     rows, base = [], None
     for _, runs in trainings.groupby(CELL_KEYS):
-        spread = runs[SPREAD].agg(["median", "min", "max"])
         row = dict(runs.iloc[0]) | {"seeds": len(runs), "reached": int(runs["reached"].sum())}
-        for end, values in zip(("", "_min", "_max"), spread.itertuples(index=False), strict=True):
-            row |= {name + end: value for name, value in zip(SPREAD, values, strict=True)}
+        for end, how in (("", "median"), ("_min", "min"), ("_max", "max")):
+            row |= dict(runs[SPREAD].agg(how).add_suffix(end))
         logs = np.log(runs["training_seconds"])
         if base is not None:
             found = difference(logs.tolist(), base.tolist())

@@ -8,9 +8,7 @@ import pandas as pd
 
 from scaling.core.records.convergence import ConvergenceRecord
 from scaling.tables import schema
-from scaling.tables.experiments.time_to_accuracy import epochs_to_target
-
-_OF_AN_EPOCH = ["seed", "epoch", "updates", "test_accuracy", "train_images"]
+from scaling.tables.experiments.convergence import each_epoch
 
 
 def images_to_accuracy(
@@ -23,32 +21,37 @@ def images_to_accuracy(
     `…_min` and `…_max`; infinite if never. `images` and `updates` are the median's. As in MLPerf's
     reference points, the best is chosen by these values themselves.
     """
+    rows = []
+    trained = [one for one in each_epoch(records, "runs", "longer") if one["chosen"]]
     keys = ["global_batch", "remedy", "planned_epochs"]
-    trained = pd.DataFrame(_epochs(records, "runs", "longer"), columns=[*keys, *_OF_AN_EPOCH])
-    rows = [
-        dict(zip(keys, names, strict=True))
-        | epochs_to_target(epochs, "test_accuracy", accuracy)
-        | {"accuracy": accuracy, "images": epochs["train_images"].iloc[0]}
-        for names, epochs in trained.groupby(keys, sort=False)
-        for accuracy in accuracies
-    ]
-    found = schema.frame("images_to_accuracy", rows)
-    found["images"] *= found["epochs"]
+    for names, epochs in pd.DataFrame(trained).groupby(keys, sort=False) if trained else ():
+        first = epochs.iloc[0]
+        images = first["training"]["train_images"] or first["dataset"]["train_images"]
+        for accuracy in accuracies:
+            found = epochs_to_target(epochs, "test_accuracy", accuracy)
+            found |= {"accuracy": accuracy, "images": found["epochs"] * images}
+            rows.append(dict(zip(keys, names, strict=True)) | found)
     order = ["global_batch", "accuracy", "epochs", "epochs_max", "epochs_min"]
-    return found.sort_values(order, kind="stable").drop_duplicates(order[:2], ignore_index=True)
+    table = schema.frame("images_to_accuracy", rows).sort_values(order, kind="stable")
+    return table.drop_duplicates(order[:2], ignore_index=True)
 
 
-def _epochs(records: Sequence[ConvergenceRecord], *kinds: str) -> list[dict[str, Any]]:
-    """Return the epochs of these kinds of runs at a chosen rate, each with its run and record."""
-    return [
-        {**record, **run, **epoch}
-        | {"train_images": record["training"]["train_images"] or record["dataset"]["train_images"]}
-        for record in records
-        for kind in kinds
-        for run in (record["result"][kind] if record["result"] else [])
-        for epoch in run["epochs"]
-        if run["chosen"]
-    ]
+def epochs_to_target(epochs: pd.DataFrame, quantity: str, target: float) -> dict[str, Any]:
+    """Return the epochs and updates until the seeds reach the target: the median, or infinity.
+
+    Of two middle values it is the higher: there is nothing between 3 and infinity.
+    """
+    reached = epochs[epochs[quantity] >= target].groupby("seed")[["epoch", "updates"]].min()
+    first = reached.astype(float).reindex(epochs["seed"].unique(), fill_value=math.inf)
+    middle = first.apply(lambda values: sorted(values)[len(values) // 2])
+    return {
+        "seeds": len(first),
+        "reached": len(reached),
+        "epochs": middle["epoch"],
+        "epochs_min": first["epoch"].min(),
+        "epochs_max": first["epoch"].max(),
+        "updates": middle["updates"],
+    }
 
 
 def along_small_batches(noise: pd.DataFrame) -> pd.DataFrame:
@@ -66,7 +69,7 @@ def noise_scale(records: Sequence[ConvergenceRecord]) -> pd.DataFrame:
     names = ("noise_scale", "noise_scale_low", "noise_scale_high")
     rows = [
         epoch | dict(zip(names, epoch["noise_scale"], strict=True))
-        for epoch in _epochs(records, "runs")
-        if epoch.get("noise_scale")
+        for epoch in each_epoch(records, "runs")
+        if epoch["chosen"] and epoch.get("noise_scale")
     ]
     return schema.frame("noise_scale", rows).fillna(dict.fromkeys(names, math.inf))

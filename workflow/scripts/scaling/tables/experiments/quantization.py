@@ -1,24 +1,17 @@
-"""Tables of quantization: variants, pairs of variants, and layers."""
+"""Tables of quantization: variants, their layers, and mistaken variants beside correct ones."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 import pandas as pd
 
 from scaling.config.scheme import STAGES, Scheme
-from scaling.core.paired_accuracy import Classes, decode, mean_difference
+from scaling.core.paired_accuracy import MeanDifference, decode, mean_difference
 from scaling.core.records.quantization import Document
 from scaling.tables import schema
 from scaling.tables.experiments.quantization_diagnostics import revealed_by
 
-WORST = {
-    "weight_sqnr_db": min,
-    "sqnr_after_relu_db": min,
-    "propagated_sqnr_db": min,
-    "clipped_share_calibration": max,
-    "clipped_share_test": max,
-    "accumulator_bound": max,
-}
+WORST = {"sqnr_after_relu_db": min, "clipped_share_calibration": max}
 """How to reduce a quantity over layers; the table of layers has each one."""
 
 
@@ -28,18 +21,17 @@ def variants(documents: list[Document]) -> pd.DataFrame:
     `mean_standard_error_points` is of the variant's mean difference over `mean_seeds`. A record
     without variants gives the rows of its stages.
     """
-    by_name = _by_variant(documents)
     rows: list[dict[str, Any]] = []
     for seed in sorted({document["seed"] for document in documents}):
         own = [document for document in documents if document["seed"] == seed]
-        older = [{"seed": seed, **row} for entry in own for row in entry.get("stages", [])]
-        newer = [document for document in own if "variant" in document]
-        rows += [*map(_float32, newer[:1]), *older]
+        newer = _with_variants(own)
+        rows += [_float32(document) for document in newer[:1]]
+        rows += [{"seed": seed, **row} for entry in own for row in entry.get("stages", [])]
         for document in newer:
-            same = list(by_name[document["variant"]].values())
-            found = mean_difference(_labels(same), _picked(same, "float32"), _picked(same))
-            row = _variant(document, newer) | {"mean_seeds": len(same)}
-            rows.append(row | {"mean_standard_error_points": found.standard_error_points})
+            same = [one for one in documents if one.get("variant") == document["variant"]]
+            error = _mean_difference(same, same, "float32").standard_error_points
+            means = {"mean_seeds": len(same), "mean_standard_error_points": error}
+            rows.append(_variant(document, newer) | means)
     return schema.frame("quantization", rows)
 
 
@@ -55,25 +47,18 @@ def refused(documents: Iterable[Document]) -> pd.DataFrame:
     return schema.frame("quantization_refused", rows)
 
 
-def _by_variant(documents: list[Document]) -> dict[str, dict[int, Document]]:
-    """Map each variant to its documents by seed; those without variants are left out."""
-    found: dict[str, dict[int, Document]] = {}
-    for document in documents:
-        if "variant" in document:
-            found.setdefault(document["variant"], {})[document["seed"]] = document
-    return found
+def _with_variants(documents: list[Document]) -> list[Document]:
+    return [document for document in documents if "variant" in document]
 
 
 def _float32(document: Document) -> dict[str, Any]:
     return {
-        "seed": document["seed"],
-        "stage": STAGES[0],
+        **{key: document[key] for key in ("seed", "test_images", "float32_bytes")},
         **document["float32"],
+        "stage": STAGES[0],
         "difference_points": 0.0,
         "agreement_percent": 100.0,
-        "test_images": document["test_images"],
         "packed_bytes": document["float32_bytes"],
-        "float32_bytes": document["float32_bytes"],
         "compression": 1.0,
     }
 
@@ -88,23 +73,31 @@ def _variant(document: Document, others: list[Document]) -> dict[str, Any]:
     row["compression"] = document["float32_bytes"] / document["packed_bytes"]
     if exactness := document["exactness"]:
         row |= {"logits_compared": exactness["logits"], "logits_differing": exactness["differing"]}
-    if scheme.mistakes:
-        for sound in [other for other in others if _scheme(other) == scheme.sound][:1]:
-            row["revealed_by"] = "; ".join(revealed_by(document, sound))
+    for sound in _sound(document, others)[:1]:
+        row["revealed_by"] = "; ".join(revealed_by(document, sound))
     return row
 
 
 def layers(documents: list[Document]) -> pd.DataFrame:
     """Return a row per seed, variant and layer, the input images first; in the given order.
 
-    Records without variants have no such rows.
+    The images are a layer whose output is the first layer's input. Records without variants have
+    no such rows.
     """
     rows = []
-    for document in sorted(documents, key=lambda document: document["seed"]):
-        if "variant" in document:
-            own = {"seed": document["seed"], "stage": document["variant"]}
-            images = [_images(document["input"])] if document["input"] else []
-            rows += [own | _spread(row) for row in [*images, *document["layers"]]]
+    for document in sorted(_with_variants(documents), key=lambda document: document["seed"]):
+        found = list(document["layers"])
+        if images := document["input"]:
+            top = images["scale"] * max(map(abs, images["range"]))
+            output = {"output_scale": images["scale"], "output_range": images["range"]}
+            noise = {"sqnr_after_relu_db": images["sqnr_db"]}
+            found.insert(0, {"layer": "images", "top_step": top, **output, **noise, **images})
+        for layer in found:
+            row = {"seed": document["seed"], "stage": document["variant"], **layer}
+            for name in ("weight", "output"):
+                ends = layer.get(f"{name}_range") or (None, None)
+                row[f"{name}_minimum"], row[f"{name}_maximum"] = ends
+            rows.append(row)
     return schema.frame("quantization_layers", rows)
 
 
@@ -121,9 +114,12 @@ def histograms(documents: list[Document]) -> pd.DataFrame:
         # Records without variants are int8.
         own = {"seed": document["seed"], "stage": document.get("variant", STAGES[-1])}
         for entry in document["histograms"]:
-            lowest, highest = _levels(layers[entry["layer"]], entry["quantity"])
-            place = {key: entry[key] for key in ("layer", "quantity", "scale")}
-            place |= own | {"lowest": lowest, "highest": highest}
+            layer = layers[entry["layer"]]
+            lowest, highest = layer.get("output_steps") or (-128, 127)
+            if entry["quantity"] == "weights":
+                highest = 2 ** (layer.get("weight_bits", 8) - 1) - 1
+                lowest = -highest
+            place = {**own, **entry, "lowest": lowest, "highest": highest}
             for values in ("float", "int8"):
                 edges, counts = entry[values]["bin_edges"], entry[values]["counts"]
                 rows += [
@@ -134,71 +130,39 @@ def histograms(documents: list[Document]) -> pd.DataFrame:
     return schema.frame("quantization_histograms", rows)
 
 
-def _levels(layer: dict[str, Any], quantity: str) -> tuple[int, int]:
-    """Return the lowest and the highest integer that a layer's values can have."""
-    if quantity == "weights":
-        highest = 2 ** (layer.get("weight_bits", 8) - 1) - 1
-        return -highest, highest
-    lowest, highest = layer.get("output_steps") or (-128, 127)
-    return lowest, highest
-
-
-def _images(images: dict[str, Any]) -> dict[str, Any]:
-    """Return the network's input as a layer whose output is the first layer's input."""
-    return {
-        "layer": "images",
-        "output_scale": images["scale"],
-        "output_range": images["range"],
-        "output_steps": images["steps"],
-        "top_step": images["scale"] * max(map(abs, images["range"])),
-        "clipped_share_calibration": images["clipped_share_calibration"],
-        "clipped_share_test": images["clipped_share_test"],
-        "sqnr_after_relu_db": images["sqnr_db"],
-    }
-
-
-def _spread(row: dict[str, Any]) -> dict[str, Any]:
-    """Split each [minimum, maximum] of `row` into two columns."""
-    flat = dict(row)
-    names = {"weight_range": "weight", "output_range": "output", "output_steps": "step"}
-    for pair, name in names.items():
-        flat[f"{name}_minimum"], flat[f"{name}_maximum"] = flat.pop(pair, None) or (None, None)
-    return flat
-
-
 def paired(documents: list[Document]) -> pd.DataFrame:
-    """Compare variants of the same networks image by image, over all seeds that both have.
+    """Compare each mistaken variant with the correct one of the same options, image by image.
 
-    Each stage is compared with the one before, each mistaken variant with the correct one of the
-    same options. Records without variants give no row.
+    Over all seeds that both have.
     """
-    by_stage = _by_variant(documents)
+    by_seed = {(one["variant"], one["seed"]): one for one in _with_variants(documents)}
+    pairs: dict[tuple[str, str], list[tuple[Document, Document]]] = {}
+    for (_, seed), wrong in by_seed.items():
+        same_seed = [one for (_, other), one in by_seed.items() if other == seed]
+        for sound in _sound(wrong, same_seed):
+            pairs.setdefault((wrong["variant"], sound["variant"]), []).append((wrong, sound))
     rows = []
-    for stage, reference in _pairs(by_stage):
-        seeds = sorted(by_stage[stage].keys() & by_stage[reference].keys())
-        if seeds:
-            ours, theirs = ([by_stage[name][seed] for seed in seeds] for name in (stage, reference))
-            found = mean_difference(_labels(ours), _picked(theirs), _picked(ours))
-            rows.append([stage, reference, len(seeds), ours[0]["test_images"], *found])
+    for names, found in pairs.items():
+        ours, theirs = map(list, zip(*found, strict=True))
+        figures = _mean_difference(ours, theirs)
+        rows.append([*names, len(found), ours[0]["test_images"], *figures])
     return schema.frame("quantization_paired", rows)
 
 
-def _pairs(by_stage: dict[str, dict[int, Document]]) -> Iterator[tuple[str, str]]:
-    stages = [name for name in STAGES if name in by_stage]
-    yield from zip(stages[1:], stages, strict=False)
-    schemes = {name: _scheme(next(iter(found.values()))) for name, found in by_stage.items()}
-    for name, scheme in schemes.items():
-        if scheme.mistakes:
-            yield from ((name, other) for other, found in schemes.items() if found == scheme.sound)
+def _sound(document: Document, others: list[Document]) -> list[Document]:
+    """Return the correct ones among other documents with the options of a mistaken one."""
+    scheme = _scheme(document)
+    return [one for one in others if _scheme(one) == scheme.sound] if scheme.mistakes else []
 
 
 def _scheme(document: Document) -> Scheme:
     return Scheme.of(document["scheme"], "the scheme")
 
 
-def _labels(documents: list[Document]) -> Classes:
-    return decode(documents[0]["classes"]["labels"])
-
-
-def _picked(documents: list[Document], by: str = "variant") -> list[Classes]:
-    return [decode(document["classes"][by]) for document in documents]
+def _mean_difference(
+    ours: list[Document], theirs: list[Document], by: str = "variant"
+) -> MeanDifference:
+    """Return the mean difference of variants, seed by seed, to others or to their float32."""
+    labels = decode(ours[0]["classes"]["labels"])
+    reference = [decode(one["classes"][by]) for one in theirs]
+    return mean_difference(labels, reference, [decode(one["classes"]["variant"]) for one in ours])

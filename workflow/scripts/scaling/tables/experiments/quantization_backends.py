@@ -15,18 +15,26 @@ def backends(documents: list[Document]) -> pd.DataFrame:
     """Return a row per seed, backend and precision, or one without values if not measured.
 
     Difference and agreement are to PyTorch's float32; `agreement_ours_percent` is with our int8.
-    `times_smaller` compares the backend's float32 file with this one. Seconds are medians per call.
-    A ratio is the time over the same backend's float32 in the same round, as median, minimum and
-    maximum of the rounds: below 1 is faster.
+    `times_smaller` compares the backend's float32 file with this one. A ratio is the time over the
+    same backend's float32 in the same round, as median, minimum and maximum of the rounds: below 1
+    is faster.
     """
     rows = []
     for document in documents:
-        about = {
-            **document["environment"],
-            "seed": document["seed"],
-            "threads": document["threads"],
+        ours = {
+            "peer": OURS,
+            "versions": {OURS: document["environment"].get("torch")},
+            "status": "measured",
+            "networks": document["ours"],
         }
-        rows += [about | row for row in _backend_rows(document)]
+        about = {**document["environment"], **document}
+        for backend in [ours, *document["peers"]]:
+            name, networks = backend["peer"], backend["networks"]
+            own = {**about, **backend, "engine": name, "version": backend["versions"][name]}
+            rows += [
+                {**own, "precision": precision, **_figures(network, networks["float32"])}
+                for precision, network in networks.items()
+            ] or [own]
     return schema.frame("quantization_peers", rows)
 
 
@@ -55,14 +63,11 @@ def resnet(documents: list[Document]) -> pd.DataFrame:
     rows = []
     for document in documents:
         made = document["environment"]
-        about = {
-            **{"seed": document["seed"], "commit": made["commit"]},
-            "device": "; ".join(made["device_names"]) or made["cpu"],
-        }
+        device = "; ".join(made["device_names"]) or made["cpu"]
         for row in document["stages"]:
             exact = row.get("exactness", {})
             logits = {"logits": exact.get("logits"), "differing_logits": exact.get("differing")}
-            rows.append(about | row | logits)
+            rows.append({**made, "seed": document["seed"], "device": device, **row, **logits})
     return schema.frame("quantization_resnet", rows)
 
 
@@ -79,29 +84,9 @@ def gpu(documents: list[Document]) -> pd.DataFrame:
     return schema.frame("quantization_gpu", rows)
 
 
-def _backend_rows(document: Document) -> list[dict[str, Any]]:
-    ours = {
-        "peer": OURS,
-        "versions": {OURS: document["environment"].get("torch")},
-        "status": "measured",
-        "networks": document["ours"],
-    }
-    rows = []
-    for backend in [ours, *document["peers"]]:
-        about = {"engine": backend["peer"], "version": backend["versions"][backend["peer"]]}
-        about |= {key: backend.get(key) for key in ("status", "note", "options")}
-        networks = backend["networks"]
-        rows += [
-            {**about, "precision": precision, **_figures(network, networks["float32"])}
-            for precision, network in networks.items()
-        ] or [about]
-    return rows
-
-
 def _figures(network: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
     """Return derived values of `network`, whose backend's float32 is `own`."""
-    figures = {key: value for key, value in network.items() if key != "seconds"}
-    figures["times_smaller"] = own["file_bytes"] / network["file_bytes"]
+    figures = network | {"times_smaller": own["file_bytes"] / network["file_bytes"]}
     for batch, seconds in network.get("seconds", {}).items():
         ratios, name = np.divide(seconds, own["seconds"][batch]), f"batch_{batch}"
         figures |= {f"{name}_seconds": np.median(seconds), f"{name}_ratio": np.median(ratios)}

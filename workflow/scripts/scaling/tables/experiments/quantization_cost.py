@@ -57,14 +57,14 @@ class Cost:
 
     @property
     def difference(self) -> str:
-        """Format the difference and its 95 % interval, `−0.20 ± 0.10`, if that is known."""
+        """The difference and its 95 % interval if that is known, `−0.20 ± 0.10`."""
         return difference(self.difference_points, self.standard_error_points)
 
     @property
     def reach(self) -> str:
-        """Format the range over seeds, `−0.30 to −0.10`, or `one seed`."""
-        low, high = self.difference_range
-        return "one seed" if self.seeds == 1 else f"{fmt.points(low)} to {fmt.points(high)}"
+        """The range over seeds, `−0.30 to −0.10`, or `one seed`."""
+        ends = map(fmt.points, self.difference_range)
+        return "one seed" if self.seeds == 1 else " to ".join(ends)
 
 
 def cost(rows: pd.DataFrame) -> Cost:
@@ -129,13 +129,11 @@ def low_bits(table: pd.DataFrame) -> pd.DataFrame:
     the same bits.
     """
     sound = table[table["activation_bits"].notna() & (table["mistake"] == "")]
-    sound = sound.assign(
-        method=[method(row) for row in rows_of(sound)],
-        signed=[method(row._replace(unsigned=False)) for row in rows_of(sound)],
-    )
-    for signed, rows in sound.groupby("signed"):
+    sound = sound.assign(method=[method(row) for row in rows_of(sound)])
+    signed = [method(row._replace(unsigned=False)) for row in rows_of(sound)]
+    for name, rows in sound.groupby(pd.Series(signed, sound.index, str)):
         of_bits = rows.groupby(["weight_bits", "activation_bits"])["unsigned"].nunique()
         if rows["unsigned"].any() and of_bits.max() == 1:
-            sound.loc[rows.index, "method"] = f"{signed}, {UNSIGNED} below 8 bits"
+            sound.loc[rows.index, "method"] = f"{name}, {UNSIGNED} below 8 bits"
     fewer = sound[(sound["weight_bits"] < 8) | (sound["activation_bits"] < 8)]
-    return sound[sound["method"].isin(fewer["method"])].drop(columns="signed")
+    return sound[sound["method"].isin(fewer["method"])]

@@ -31,11 +31,8 @@ def _any_layer(tells: Callable[[float, float], bool], *columns: str) -> Diagnost
     """
 
     def diagnostic(mistaken: Document, sound: Document) -> bool:
-        pairs = zip(
-            [mistaken["input"], *mistaken["layers"]],
-            [sound["input"], *sound["layers"]],
-            strict=True,
-        )
+        layers = ([one["input"], *one["layers"]] for one in (mistaken, sound))
+        pairs = zip(*layers, strict=True)
         figures = [(wrong.get(key), right.get(key)) for wrong, right in pairs for key in columns]
         return any(tells(*pair) for pair in figures if None not in pair)
 

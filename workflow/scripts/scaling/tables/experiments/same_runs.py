@@ -7,13 +7,11 @@ import numpy as np
 import pandas as pd
 
 from scaling.core import statistics
-from scaling.core.statistics import CONFIDENCE, Difference
+from scaling.core.statistics import Difference
 
 TRAINED = ["global_batch", "seed", "updates", "train_loss", "train_accuracy"]
 ALL = [*TRAINED, "test_loss", "test_accuracy"]
 CLOSED, BEHIND, UNDECIDED = "within the margin", "behind", "undecided"
-SAME = "the same runs"
-"""The verdict if the compared runs are the reference's own under another name."""
 
 
 def same_runs(own: pd.DataFrame, other: pd.DataFrame, columns: Sequence[str] = ALL) -> bool:
@@ -26,9 +24,7 @@ def same_runs(own: pd.DataFrame, other: pd.DataFrame, columns: Sequence[str] = A
     return bool(len(own)) and np.array_equal(ours, theirs)
 
 
-def difference(
-    own: pd.DataFrame, other: pd.DataFrame, quantity: str, confidence: float = CONFIDENCE
-) -> Difference:
+def difference(own: pd.DataFrame, other: pd.DataFrame, quantity: str) -> Difference:
     """Return the mean `quantity` of `own` minus that of `other`, with Welch's interval.
 
     If both are the same trainings, evaluated in two ways, it is the interval of paired differences,
@@ -39,13 +35,12 @@ def difference(
     first, second = other[quantity].dropna().tolist(), own[quantity].dropna().tolist()
     if not first or not second:
         return Difference(math.nan, math.nan, math.nan)
-    mean = sum(second) / len(second) - sum(first) / len(first)
     failed = pd.concat([own["diverged"], other["diverged"]]).eq("not finite").any()
     if failed or same_runs(own, other):
-        return Difference(mean, math.nan, math.nan)
+        return Difference(float(np.mean(second) - np.mean(first)), math.nan, math.nan)
     paired = min(len(first), len(second)) > 1 and same_runs(own, other, TRAINED)
     samples = [np.subtract(second, first).tolist()] if paired else [first, second]
-    return statistics.difference(*samples, confidence=confidence)
+    return statistics.difference(*samples)
 
 
 def non_inferiority(low: float, high: float, margin: float) -> str:

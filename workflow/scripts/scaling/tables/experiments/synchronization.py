@@ -10,14 +10,18 @@ import pandas as pd
 
 from scaling.tables import schema
 
-KINDS = ["broadcast", "local", "sync_batch_norm"]
-WAYS = ["ddp", "ddp, buffers local", "ddp, SyncBatchNorm", "tuned", "dp", "fsdp", "zero1"]
-"""Parallel modes in table order; one that a machine does not support has one row with a note."""
 NO_SYNC_BATCH_NORM = "not measured: SyncBatchNorm runs on GPUs only"
-ON_GPUS_ONLY = {
+KINDS = ["broadcast", "local", "sync_batch_norm"]
+WAYS = {
+    "ddp": "",
+    "ddp, buffers local": "",
     "ddp, SyncBatchNorm": NO_SYNC_BATCH_NORM,
+    "tuned": "",
     "dp": "not measured: DataParallel on several devices runs on GPUs only",
+    "fsdp": "",
+    "zero1": "",
 }
+"""Parallel modes in table order; one that a machine does not support has one row with this note."""
 CONTENTS = {
     ("forward", "all_gather"): "batch statistics",
     ("forward", "scatter"): "images",
@@ -46,8 +50,7 @@ def orders(documents: list[dict[str, Any]]) -> pd.DataFrame:
     for document in documents:
         own = {"sampler": "DistributedSampler", "gpus": document["gpus"], "trained": True}
         drawn = [one | {"trained": False} for one in document["permutations"]]
-        drawn += [own | one for one in _broadcast(document)]
-        for one in drawn:
+        for one in [*drawn, *(own | one for one in _broadcast(document))]:
             first: dict[tuple[int, str], int] = {}
             for row in one["orders"]:
                 seen = first.setdefault((row["rank"], row["order_sha256"]), row["epoch"])
@@ -87,42 +90,38 @@ def collectives(documents: list[dict[str, Any]]) -> pd.DataFrame:
     rows = []
     for document in documents:
         found = {one["way"]: one for one in document["steps"]}
-        shared = {
-            "gpus": document["gpus"],
-            "backend": document["backend"],
-            "gradient_bytes": document["model"]["parameter_bytes"],
-            "buffer_bytes": document["model"]["buffer_bytes"],
-        }
-        for way in WAYS:
-            if way not in found and way in ON_GPUS_ONLY:
-                rows.append({"way": way, **shared, "note": ON_GPUS_ONLY[way]})
-            one = found.get(way, {"messages": []})
+        model = document["model"]
+        sizes = {"gradient_bytes": model["parameter_bytes"], "buffer_bytes": model["buffer_bytes"]}
+        for way, absent in WAYS.items():
+            shared = {**document, **sizes, "way": way, "note": ""}
+            if way not in found:
+                rows += [shared | {"note": absent}] if absent else []
+                continue
+            one = found[way]
             for index, message in enumerate(one["messages"], start=1):
-                own = {"way": way, "position": index, "ranks_agree": one["ranks_agree"], "note": ""}
-                carried = content(message, one, document)
-                rows.append({**shared, **message, **own, "content": carried})
+                own = {"position": index, "ranks_agree": one["ranks_agree"]}
+                rows.append({**shared, **message, **own, "content": _content(message, one, model)})
     return schema.frame("collectives", rows)
 
 
-def content(message: dict[str, Any], way: dict[str, Any], document: dict[str, Any]) -> str:
+def _content(message: dict[str, Any], way: dict[str, Any], model: dict[str, Any]) -> str:
     """Return what a message carries, by its phase, kind, type and size; else "other"."""
     phase, kind, size = (message[key] for key in ("phase", "kind", "bytes"))
-    model, buffers = (document["model"][f"{part}_bytes"] for part in ("parameter", "buffer"))
     if phase == "start":
         # The last messages of the start that add up to the model's size are the model.
         start = [row for row in way["messages"] if row["phase"] == "start"]
         position = next(index for index, row in enumerate(start) if row is message)
         rest = sum(row["bytes"] for row in start[position:])
-        return "parameters and buffers" if rest <= model + buffers else "shapes"
+        whole = model["parameter_bytes"] + model["buffer_bytes"]
+        return "parameters and buffers" if rest <= whole else "shapes"
     if (phase, kind) == ("forward", "broadcast"):
         if message["dtype"] == "int32":
             return "order of buckets"
-        return "parameters" if size == model else "buffers"
+        return "parameters" if size == model["parameter_bytes"] else "buffers"
     if (way["way"], phase, kind) == ("fsdp", "forward", "all_gather"):
         return "parameters"
-    widest = document["model"]["widest_norm"]
-    synchronized = way["way"] == "ddp, SyncBatchNorm"
-    if synchronized and phase == "backward" and size <= widest * BYTES_PER_CHANNEL:
+    synchronized = way["way"] == "ddp, SyncBatchNorm" and phase == "backward"
+    if synchronized and size <= model["widest_norm"] * BYTES_PER_CHANNEL:
         return "batch statistics"
     return CONTENTS.get((phase, kind), "other")
 
@@ -140,6 +139,7 @@ def buffers(documents: list[dict[str, Any]]) -> pd.DataFrame:
     for document in documents:
         columns = ["buffers", "round", "rank", "seconds"]
         timed = pd.DataFrame(document["buffer_seconds"], columns=columns)
+        slowest = timed.groupby(["buffers", "round"])["seconds"].max().reset_index("round")
         with_set_epoch = [one for one in document["trainings"] if one["set_epoch"]]
         first = {one["buffers"]: one for one in reversed(with_set_epoch)}
         for kind in KINDS:
@@ -147,13 +147,10 @@ def buffers(documents: list[dict[str, Any]]) -> pd.DataFrame:
             if kind not in first:
                 rows.append({**place, "note": NO_SYNC_BATCH_NORM})
                 continue
-            one = first[kind]
-            shared = place | {"seed": one["seed"], "note": ""}
-            slowest = timed[timed["buffers"] == kind].groupby("round")["seconds"].max()
-            ends = {"": slowest.median(), "_min": slowest.min(), "_max": slowest.max()}
-            shared |= {f"epoch_seconds{end}": value for end, value in ends.items()}
-            shared["count"] = len(slowest)
+            one, seconds = first[kind], slowest["seconds"][slowest.index == kind]
+            shared = {**place, "seed": one["seed"], "note": "", "count": 0}
             shared["epochs"] = 1 + max(row["epoch"] for row in one["epochs"])
+            shared |= schema.of_repeats("epoch_seconds", list(seconds)) if len(seconds) else {}
             shared |= {name.replace("_", "_drift_"): drift for name, drift in one["drift"].items()}
             rows += [{**shared, **rank} for rank in one["ranks"]]
     return schema.frame("buffers", rows)
