@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.benchmark import Timer
 
-from scaling.quantization.int8_products import as_rows, multiply, patches
+from scaling.quantization.integers import as_rows, multiply, patches
 from scaling.quantization.network import QuantizedLayer, in_integers
 
 BATCH = 1024

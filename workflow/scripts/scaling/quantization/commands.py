@@ -2,7 +2,7 @@
 
 import argparse
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -91,8 +91,11 @@ class Evaluation(Command):
         """
         raise NotImplementedError
 
-    def networks(self, chosen: Images, test: Images) -> dict[str, nn.Module]:
-        """Make the networks to export: float32, int8, and uint8 with unsigned levels after ReLU."""
+    def networks(self, chosen: Images, test: Images) -> dict[str, Callable[[], nn.Module]]:
+        """Return what makes the networks to export: float32, int8, and uint8 (unsigned after ReLU).
+
+        One that cannot be made raises UserError.
+        """
         raise NotImplementedError
 
 

@@ -23,7 +23,7 @@ S · o is one number still.
 
 Every module computes in the arithmetic of what it is called with. Floats that hold integers are the
 simulation, fast on any device. Integers stay integers between image and logits: int8 values are
-multiplied and added up in int32 (`int8_products`), requantized by an int64 product and a shift, and
+multiplied and added up in int32, requantized by an int64 product and a shift, and
 back to int8. An int32 sum cannot wrap, as no accumulator is built whose worst case leaves int32. A
 bias that is no integer (bias: float) is added in float64, which is then the one step that is not an
 integer's. That both agree on every logit is measured, on each run.
@@ -31,9 +31,9 @@ integer's. That both agree on every logit is measured, on each run.
 
 import copy
 import math
-from collections import OrderedDict
-from dataclasses import dataclass
-from typing import Any
+from collections import Counter, OrderedDict
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -42,7 +42,6 @@ from torch.nn import functional
 from scaling.config.scheme import Scheme
 from scaling.core.errors import UserError
 from scaling.quantization.calibration import IMAGES, Calibration, Layer, observer_points
-from scaling.quantization.int8_products import integer_products
 from scaling.quantization.integers import (
     FLOAT32_EXACT,
     INT8,
@@ -52,10 +51,11 @@ from scaling.quantization.integers import (
     Requantization,
     activation_levels,
     along_channels,
+    integer_products,
     symmetric_scale,
     to_levels,
 )
-from scaling.quantization.rounding import Nearest, RoundedLayer
+from scaling.quantization.rounding import RoundedLayer, round_layer
 
 
 class QuantizedImages(nn.Module):
@@ -152,12 +152,28 @@ class QuantizedLayer(nn.Module):
         return passed if inputs.is_floating_point() else passed.to(self.requantization.levels.dtype)
 
 
+class Rounder(Protocol):
+    """Rounds the layers of a network, one after the other, for what they receive."""
+
+    def round(self, name: str, layer: Layer, scheme: Scheme, scale: float) -> RoundedLayer:
+        """Round the layer called `name`, which receives integers of this `scale`."""
+
+    def advance(self, module: nn.Module, copied: nn.Module) -> None:
+        """Go on past the float network's next `module`, and its copy."""
+
+
 @dataclass(frozen=True)
 class Builder:
-    """Makes the parts of an integer network by the `calibration` of the float one."""
+    """Makes the parts of a quantized network by the `calibration` of the float one.
+
+    `rounded` are the layers that it has rounded so far, by name, without a `rounder` each weight to
+    its nearest level.
+    """
 
     scheme: Scheme
     calibration: Calibration
+    rounder: Rounder | None = None
+    rounded: dict[str, RoundedLayer] = field(default_factory=dict)
 
     def levels(self, unsigned: bool = False) -> Levels:
         assert self.scheme.activation_bits is not None
@@ -170,26 +186,34 @@ class Builder:
 
     def scale(self, name: str, levels: Levels) -> float:
         """Return the scale that takes the threshold at `name` to the last of `levels`."""
-        found = self.calibration.threshold(name, self.scheme.activation_range, levels.high)
+        found = self.calibration[name].threshold(self.scheme.activation_range, levels.high)
         of = "the calibration images" if name == IMAGES else f"the outputs of {name}"
         return symmetric_scale(found, of, levels.high)
 
     def images(self) -> QuantizedImages:
         return QuantizedImages(self.scale(IMAGES, self.levels()), self.levels())
 
+    def round(self, name: str, layer: Layer, scale: float = 1.0) -> RoundedLayer:
+        """Round the weights of `layer`, which receives values of this `scale`."""
+        if self.rounder is None:
+            found = round_layer(name, layer, self.scheme)
+        else:
+            found = self.rounder.round(name, layer, self.scheme, scale)
+        self.rounded[name] = found
+        return found
+
     def layer(
         self,
         name: str,
         layer: Layer,
-        rounded: RoundedLayer,
         input_scale: float,
         input_levels: Levels,
         levels: Levels | None,
         scale: float | None = None,
     ) -> QuantizedLayer:
         """Quantize `layer`, which is to pass on integers in `levels` of this (or its own) scale."""
-        images, mistakes = self.images().scale, self.scheme.mistakes
-        scales = LayerScales(rounded.scales, input_scale, images, mistakes)
+        rounded = self.round(name, layer, input_scale)
+        scales = LayerScales(rounded.scales, input_scale, self.images().scale, self.scheme.mistakes)
         requantization = None
         if levels is not None:
             factor = scales.output_factor(scale or self.scale(name, levels), levels)
@@ -202,38 +226,37 @@ def quantize(
     network: nn.Sequential,
     scheme: Scheme,
     calibration: Calibration | None = None,
-    rounder: Nearest | None = None,
+    rounder: Rounder | None = None,
 ) -> tuple[nn.Sequential, dict[str, RoundedLayer]]:
     """Copy `network` so that it computes on integers from the image to the logits.
 
     Without `scheme.activation_bits` activations stay floats, and weights are rounded to integers
     and divided by their scale again. Returns the rounded layers too, by name. `calibration` holds
-    the float network's ranges, with magnitudes where the scheme clips. The `rounder`, not advanced
-    past any module yet, has to look at the inputs where `scheme.needs_moments`. Raises UserError
-    when a tensor has no scale (all zero), or an accumulator could leave int32.
+    the float network's ranges, counted where the scheme clips. The `rounder`, not advanced past any
+    module yet, has to be there where `scheme.needs_moments`. Raises UserError when a tensor has no
+    scale (all zero), or an accumulator could leave int32.
     """
-    rectified, rounder = observer_points(network, after="relu"), rounder or Nearest()
-    modules, rounded = OrderedDict[str, nn.Module](), dict[str, RoundedLayer]()
-    builder, scale, levels = None, 1.0, INT8
+    rectified = observer_points(network, after="relu")
+    builder = Builder(scheme, calibration or {}, rounder)
+    modules, scale, levels = OrderedDict[str, nn.Module](), 1.0, INT8
     if scheme.activation_bits is not None:
-        assert calibration is not None
-        builder = Builder(scheme, calibration)
         modules["quantize"] = entrance = builder.images()
         scale, levels = entrance.scale, entrance.levels
-        rounder.advance(nn.Identity(), entrance)
+        if rounder:
+            rounder.advance(nn.Identity(), entrance)
     for name, module in network.named_children():
         modules[name] = copied = copy.deepcopy(module)
-        if isinstance(module, Layer) and isinstance(copied, Layer):
-            rounded[name] = rounder.round(name, module, scheme, scale)
-            if builder is None:
-                rounded[name].assign_to(copied)
+        if isinstance(copied, Layer):
+            if scheme.activation_bits is None:
+                builder.round(name, copied).assign_to(copied)
             else:
                 after = builder.levels(unsigned=scheme.unsigned and rectified[name] != name)
                 passed = builder.logits if name == list(rectified)[-1] else after
-                made = builder.layer(name, module, rounded[name], scale, levels, passed)
+                made = builder.layer(name, copied, scale, levels, passed)
                 modules[name], scale, levels = made, made.passed_scale, after
-        rounder.advance(module, modules[name])
-    return nn.Sequential(modules).eval(), rounded
+        if rounder:
+            rounder.advance(module, modules[name])
+    return nn.Sequential(modules).eval(), builder.rounded
 
 
 def in_integers(quantized: nn.Module, images: Tensor) -> Tensor:
@@ -248,15 +271,8 @@ def in_integers(quantized: nn.Module, images: Tensor) -> Tensor:
     return values
 
 
-@dataclass
-class BitExactness:
-    """How many logits were computed both ways, and how many of them differ."""
-
-    logits: int = 0
-    differing: int = 0
-
-    def compare(self, quantized: nn.Module, images: Tensor, simulated: Tensor) -> None:
-        """Compute the `images` by integers and count what differs in the `simulated` logits."""
-        found = in_integers(quantized, images)
-        self.logits += found.numel()
-        self.differing += int((found.cpu().double() != simulated.cpu().double()).sum())
+def exactness(quantized: nn.Module, images: Tensor, simulated: Tensor) -> Counter[str]:
+    """Count the logits computed by integers too, and how many differ from the `simulated` ones."""
+    found = in_integers(quantized, images)
+    differing = int((found.cpu().double() != simulated.cpu().double()).sum())
+    return Counter(logits=found.numel(), differing=differing)

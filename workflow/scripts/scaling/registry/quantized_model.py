@@ -22,5 +22,5 @@ class QuantizedModel:
 QUANTIZED_MODELS = Registry[QuantizedModel](
     "quantized model", "scaling.registry.quantized_models", QuantizedModel
 )
-BY_MOMENTS = Reference("extras.bits.moments:ByMoments")
+BY_MOMENTS = Reference("extras.bits.gptq:ByMoments")
 """What rounds the layers of a variant by their inputs: an extra, like quantize_export.py."""
