@@ -15,7 +15,6 @@ from extras.bits import gpu_speed
 from extras.bits.resnet import fold, observer_points, quantize
 from scaling.config.scheme import STAGES, Scheme
 from scaling.core.environment import TURING, older_gpu
-from scaling.core.errors import UserError
 from scaling.core.paired_accuracy import paired
 from scaling.core.records.dataset import DATASET
 from scaling.core.records.quantization import STAGED
@@ -23,7 +22,7 @@ from scaling.data.batches import Images
 from scaling.models.resnet import ResNet18
 from scaling.models.tutorial_cnn import load_into
 from scaling.quantization.calibration import Range, calibrate, layers
-from scaling.quantization.commands import Evaluation
+from scaling.quantization.commands import Evaluation, attempted
 from scaling.quantization.integers import INT8
 from scaling.quantization.network import QuantizedLayer, exactness
 from scaling.quantization.training import predict
@@ -93,11 +92,10 @@ def measure_stages(network: ResNet18, chosen: Images, test: Images) -> dict[str,
     rows: list[Any] = [{"stage": STAGES[0], **size, **paired(test.labels, reference, reference)}]
     bounds, left_out = [], []
     for kind, (stage, options) in product(("tensor", "channel"), SCHEMES.items()):
-        scheme, made = Scheme.of({"weight_scales": kind, **options}), None
-        try:
-            made = quantize(folded, scheme, calibration)
-        except UserError as error:
-            left_out.append({"stage": stage, "weight_scales": kind, "reason": str(error)})
+        scheme = Scheme.of({"weight_scales": kind, **options})
+        made = attempted(partial(quantize, folded, scheme, calibration))
+        if isinstance(made, str):
+            left_out.append({"stage": stage, "weight_scales": kind, "reason": made})
             continue
         row = {"stage": stage, "weight_scales": kind, **size}
         found = [
@@ -116,7 +114,9 @@ def measure_stages(network: ResNet18, chosen: Images, test: Images) -> dict[str,
             bounds += [{"weight_scales": kind, **each} for each in found]
         rows.append(row | paired(test.labels, reference, predict(made, test)))
     images = test.normalised(slice(gpu_speed.BATCH))
-    speed = gpu_speed.measure(folded, made, images) if on_gpu and made else []
+    speed = (
+        gpu_speed.measure(folded, made, images) if on_gpu and isinstance(made, nn.Module) else []
+    )
     ranges = {name: [seen.minimum, seen.maximum] for name, seen in calibration.items()}
     refused = {"left_out": left_out} if left_out else {}
     return {"stages": rows, "layers": bounds, "ranges": ranges, "gpu_speed": speed, **refused}

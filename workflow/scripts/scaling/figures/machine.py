@@ -22,14 +22,12 @@ def draw_limits(peaks: pd.DataFrame) -> Figure | None:
     rates = {f"rate{end}": best[f"value{end}"] / 1e12 for end in ("", "_min", "_max")}
     names = best["precision"] + " " + best["quantity"].str.replace("_", " ")
     names += best["state"].map({"sustained": " sustained"}).fillna("")
-    best = best.assign(name=names.str.strip(), **rates)
+    best = best.assign(name=names.str.strip(), place=range(len(best)), **rates)
     if best.empty:
         return None
     figure, (axes,) = style.panels(["Best rates, TFLOP/s or TB/s"])
-    look = {"linestyle": "none", **style.numbered(0)}
-    style.ranges(axes, range(len(best)), best, "rate", "peaks", **look)
-    style.log2_axis(axes.yaxis, style.POWERS[::2])
-    axes.set_ylim(best["rate"].min() / 2, best["rate"].max() * 2)
+    style.lines(axes, [best], "place", "rate", "peaks", linestyle="none")
+    style.log2_axis(axes.yaxis, style.POWERS, (best["rate"].min() / 2, best["rate"].max() * 2))
     axes.set_xticks(range(len(best)), best["name"].str.replace(" ", "\n"))
     return figure
 
@@ -56,15 +54,14 @@ def draw_bandwidth(interconnect: pd.DataFrame, bandwidth: pd.DataFrame) -> Figur
     figure, panels = style.panels(titles, "bytes of a message", "GB/s")
     for axes, gpus in zip(panels, counts, strict=True):
         rows = swept[swept["gpus"] == gpus].sort_values("message_bytes")
-        style.ranges(axes, rows["message_bytes"], rows, "rate", "interconnect", **style.numbered(0))
+        style.lines(axes, [rows], "message_bytes", "rate", "interconnect")
         rows = reached[reached["gpus"] == gpus]
         look = {"linestyle": "none", **style.numbered(1), "markersize": 3}
-        style.ranges(axes, rows["bytes_per_iteration"], rows, "rate", "bandwidth", **look)
+        style.lines(axes, [rows], "bytes_per_iteration", "rate", "bandwidth", **look)
         style.log2_axis(axes.xaxis, [1000 * 16**power for power in range(6)])
         axes.xaxis.set_major_formatter(FuncFormatter(lambda size, _: fmt.data(size)))
-        style.log2_axis(axes.yaxis, style.POWERS[::3])
         values = pd.concat([swept["rate"], reached["rate"]])
-        axes.set_ylim(values.min() / 2, values.max() * 2)
+        style.log2_axis(axes.yaxis, style.POWERS, (values.min() / 2, values.max() * 2))
     style.legend(figure, ["all-reduce alone", "in a step of training"], linestyle="none")
     return figure
 

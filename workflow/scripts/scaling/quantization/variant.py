@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from textwrap import shorten
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,6 @@ from torch import nn
 
 from scaling.config.scheme import Scheme
 from scaling.core import paired_accuracy
-from scaling.core.errors import UserError
 from scaling.core.records.quantization import VARIANT_PATTERN
 from scaling.data.batches import Images
 from scaling.models.tutorial_cnn import load_weights
@@ -27,7 +25,7 @@ from scaling.quantization.calibration import (
     layers,
     observer_points,
 )
-from scaling.quantization.commands import Evaluation
+from scaling.quantization.commands import Evaluation, attempted
 from scaling.quantization.layer_statistics import (
     NoiseMeter,
     distributions,
@@ -61,21 +59,20 @@ class VariantEvaluation(Evaluation):
         schemes = {name: Scheme.of(own, f"variant {name}") for name, own in self.variants.items()}
         network = load_weights(self.weights).to(device)
         for name, scheme in schemes.items():
-            try:
-                variant = make(network, scheme, chosen, test, self.seed)
-                found = measure(network, variant, chosen, test)
-                if name == self.histograms:
-                    counted = distributions(network, variant.network, test.batches())
-                    found["histograms"] = counted
-                json.dumps(found, allow_nan=False)
-            except UserError as error:
-                found = {"refused": str(error)}
-            except torch.OutOfMemoryError:
-                raise
-            except (ArithmeticError, RuntimeError, ValueError) as error:
-                found = {"refused": shorten(f"it cannot be computed ({error})", 300)}
+            measured = attempted(partial(self._measured, network, scheme, name, chosen, test))
+            found = {"refused": measured} if isinstance(measured, str) else measured
             about = {"variant": name, "scheme": scheme.model_dump()}
             yield self.output / VARIANT_PATTERN.format(variant=name), about | found
+
+    def _measured(
+        self, network: nn.Sequential, scheme: Scheme, name: str, chosen: Images, test: Images
+    ) -> dict[str, Any]:
+        variant = make(network, scheme, chosen, test, self.seed)
+        found = measure(network, variant, chosen, test)
+        if name == self.histograms:
+            found["histograms"] = distributions(network, variant.network, test.batches())
+        json.dumps(found, allow_nan=False)
+        return found
 
     def networks(self, chosen: Images, test: Images) -> dict[str, Callable[[], nn.Module]]:
         network = load_weights(self.weights)
