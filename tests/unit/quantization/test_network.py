@@ -52,7 +52,7 @@ def test_one_layer_computes_what_the_formulas_say():
     (layer,) = layers_of(quantized)
     assert layer.rounded.weight.tolist() == [[127, -50], [0, 20]]
     assert layer.rounded.scales.tolist() == pytest.approx([100, 100])
-    assert layer.scales.accumulator.tolist() == pytest.approx([10_000, 10_000])
+    assert layer.accumulator_scale.tolist() == pytest.approx([10_000, 10_000])
     assert layer.requantization.factor.tolist() == pytest.approx([0.005, 0.005])
     # (1.0, 0.5) is (100, 50): 127·100 - 50·50 + 3000 = 13200 and 20·50 - 1000 = 0
     assert layer.accumulate(torch.tensor([[100.0, 50.0]])).tolist() == [[13200, 0]]
@@ -74,7 +74,7 @@ def test_a_scale_for_each_channel_uses_all_levels_in_each_row_and_four_bits_have
     quantized = hand_layer(Scheme(weight_scales="channel"))
     (layer,) = layers_of(quantized)
     assert layer.rounded.weight.tolist() == [[127, -50], [0, 127]]
-    assert layer.scales.accumulator.tolist() == pytest.approx([10_000, 63_500])
+    assert layer.accumulator_scale.tolist() == pytest.approx([10_000, 63_500])
     # 127·50 - 0.1·63,500 = 0, and the same units come out.
     assert quantized(torch.tensor([[1.0, 0.5]])).tolist() == [[66, 0]]
     assert layer.rounded.packed_bytes(8) == 4 + 8 + 8
@@ -149,7 +149,7 @@ def test_each_scale_is_the_product_of_all_before_it(network, images):
     for layer in layers_of(integers(network, images)):
         floats = layers(network)[layer.name]
         scale *= 127 / floats.weight.abs().max().item()
-        assert layer.scales.accumulator[0].item() == pytest.approx(scale)
+        assert layer.accumulator_scale[0].item() == pytest.approx(scale)
         assert torch.equal(layer.bias, torch.round(floats.bias.double() * scale))
         factor = layer.requantization.factor[0].item()
         assert scale * factor * calibration[layer.name].max_abs == pytest.approx(127)

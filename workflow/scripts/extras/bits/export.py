@@ -90,10 +90,10 @@ class Graph:
                 return self.rounded(name, module.scale, module.levels)
             case Requantization():
                 return self.rounded(name, scale * float(module.factor), module.levels)
-            case QuantizedLayer(rounded=rounded, scales=scales):
+            case QuantizedLayer(rounded=rounded):
                 assert module.levels is not None and module.integer_bias
-                weight = self.integers(rounded.weight, torch.int8, scales.weight)
-                biases = self.integers(module.bias, torch.int32, scales.accumulator)
+                weight = self.integers(rounded.weight, torch.int8, rounded.scales)
+                biases = self.integers(module.bias, torch.int32, module.accumulator_scale)
                 name = self.layer(value, module, weight, biases)
                 return self.rounded(name, module.passed_scale, module.levels)
             case nn.Conv2d(bias=Tensor() as bias) | nn.Linear(bias=bias):

@@ -59,15 +59,10 @@ class StagesEvaluation(Evaluation):
         else:
             ranges = calibrate(folded, chosen.batches(), observer_points(folded))
 
-        def quantized(unsigned: bool) -> nn.Module:
-            scheme = Scheme(weight_scales="channel", unsigned=unsigned)
-            return quantize(folded, scheme, ranges, INT8)
+        def made(**options: Any) -> nn.Module:
+            return quantize(folded, Scheme(weight_scales="channel", **options), ranges, INT8)
 
-        return {
-            "float32": lambda: folded,
-            "int8": partial(quantized, unsigned=False),
-            "uint8": partial(quantized, unsigned=True),
-        }
+        return {"float32": lambda: folded, "int8": made, "uint8": partial(made, unsigned=True)}
 
 
 SCHEMES: dict[str, dict[str, Any]] = dict(

@@ -14,7 +14,6 @@ integers by the other. The factor is off by at most 2^-22 of itself, 127 levels 
 """
 
 import math
-from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +21,6 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from scaling.config.scheme import Mistake
 from scaling.core.errors import UserError
 
 # Every integer up to here is a float32 and so is every sum on the way; 2^24 + 1 is not.
@@ -143,52 +141,6 @@ class Requantization:
 def along_channels(channels: Tensor, values: Tensor) -> Tensor:
     """Shape `channels` [channels] to meet dimension 1 of `values` [n, channels, …], beside them."""
     return channels.to(values.device).view(-1, *[1] * (values.dim() - 2))
-
-
-@dataclass(frozen=True)
-class LayerScales:
-    """Hold what a layer's formulas start from: levels per unit, float64.
-
-    With weight scale w and the input's accumulated scale A, the accumulator has the scale
-    S = w · A; a bias is rounded at scale S; the output factor o takes S to the scale of what the
-    layer passes on, S · o = 127 / max. Each mistake that documents have made changes one of these,
-    or the images that set max.
-
-    `weight` [outputs]; `input` the true accumulated scale of the integers that the layer receives;
-    `images` that of the network's input.
-    """
-
-    weight: Tensor
-    input: float
-    images: float
-    mistakes: Collection[Mistake] = ()
-
-    @property
-    def accumulator(self) -> Tensor:
-        """S = w · A, the scale of the integers that the layer really adds up: [outputs]."""
-        return self.weight * self.input
-
-    @property
-    def _assumed(self) -> Tensor:
-        """S as the document has it."""
-        return self.weight * self.images if "no_product" in self.mistakes else self.accumulator
-
-    @property
-    def bias(self) -> Tensor:
-        """The scale at which a bias becomes an integer: [outputs]."""
-        if "bias_scale" in self.mistakes:
-            return INT32.high / self._assumed
-        if "bias_unscaled" in self.mistakes:
-            return torch.ones_like(self.accumulator)
-        return self._assumed
-
-    def output_factor(self, scale: float, levels: Levels) -> Tensor:
-        """Compute o, which gives outputs in `levels` this `scale` of qmax / max: [outputs]."""
-        if "255_for_127" in self.mistakes:
-            scale *= (2 * levels.high + 1) / levels.high
-        if "activation_scale" in self.mistakes:
-            scale = levels.high**2 / scale
-        return scale / self._assumed
 
 
 def multiply(rows: Tensor, weight: Tensor) -> Tensor:

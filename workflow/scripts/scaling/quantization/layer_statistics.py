@@ -147,12 +147,12 @@ def scale_row(layer: QuantizedLayer, seen: Range) -> dict[str, Any]:
     largest of them lands: the last one, unless ranges are clipped. `bias_error_steps` is the
     largest |bias - b · S|: up to a half for an int32 bias. `largest_bias` b becomes `bias_steps`.
     """
-    accumulator_scale = layer.scales.accumulator
+    accumulator_scale = layer.accumulator_scale
     factor = None if layer.requantization is None else layer.requantization.factor[0].item()
     exact = layer.rounded.bias * accumulator_scale
     largest = layer.rounded.bias.abs().argmax()
     return {
-        "input_scale": layer.scales.input,
+        "input_scale": layer.input_scale,
         "accumulator_scale": accumulator_scale[0].item(),
         "largest_bias": layer.rounded.bias[largest].item(),
         "bias_steps": layer.bias[largest].item(),

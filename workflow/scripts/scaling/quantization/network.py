@@ -23,17 +23,17 @@ S · o is one number still.
 
 Every module computes in the arithmetic of what it is called with. Floats that hold integers are the
 simulation, fast on any device. Integers stay integers between image and logits: int8 values are
-multiplied and added up in int32, requantized by an int64 product and a shift, and
-back to int8. An int32 sum cannot wrap, as no accumulator is built whose worst case leaves int32. A
-bias that is no integer (bias: float) is added in float64, which is then the one step that is not an
-integer's. That both agree on every logit is measured, on each run.
+multiplied and added up in int32, requantized by an int64 product and a shift, and back to int8. An
+int32 sum cannot wrap, as no accumulator is built whose worst case leaves int32. A bias that is no
+integer (bias: float) is added in float64, which is then the one step that is not an integer's. That
+both agree on every logit is measured, on each run.
 """
 
 import copy
 import math
 from collections import Counter, OrderedDict
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -46,7 +46,6 @@ from scaling.quantization.integers import (
     FLOAT32_EXACT,
     INT8,
     INT32,
-    LayerScales,
     Levels,
     Requantization,
     activation_levels,
@@ -71,13 +70,13 @@ class QuantizedImages(nn.Module):
 
 
 class QuantizedLayer(nn.Module):
-    """A convolution or linear layer on integers, in `input_levels`.
+    """A convolution or linear layer on integers of `input_scale`, in `input_levels`.
 
     It gives integers by its `requantization`, or without one (None) the accumulator divided by its
-    scale. `rounded.weight` is in the float layer's shape; `bias` is float64 [outputs], in the
-    accumulator's scale S, and with `integer_bias` a whole number of int32. `products_bound` is the
-    largest |sum of products| that any integer input can cause, `accumulator_bound` the same with
-    the bias.
+    scale S, `accumulator_scale` [outputs]. `rounded.weight` is in the float layer's shape; `bias`
+    is float64 [outputs], of `bias_scale`, and with `integer_bias` a whole number of int32.
+    `products_bound` is the largest |sum of products| that any integer input can cause,
+    `accumulator_bound` the same with the bias.
     """
 
     def __init__(
@@ -85,23 +84,25 @@ class QuantizedLayer(nn.Module):
         name: str,
         layer: Layer,
         rounded: RoundedLayer,
-        scales: LayerScales,
+        input_scale: float,
         input_levels: Levels,
+        bias_scale: Tensor,
         requantization: Requantization | None,
         integer_bias: bool,
     ) -> None:
         super().__init__()
-        self.name, self.rounded, self.scales = name, rounded, scales
-        self.input_levels, self.requantization = input_levels, requantization
+        self.name, self.rounded, self.requantization = name, rounded, requantization
+        self.input_scale, self.input_levels = input_scale, input_levels
+        self.accumulator_scale = rounded.scales * input_scale
         self.levels = requantization.levels if requantization else None
         self.integer_bias = integer_bias
         self.convolution: dict[str, Any] | None = None
         if isinstance(layer, nn.Conv2d):
             assert layer.groups == 1 and layer.dilation == (1, 1)
             self.convolution = {"stride": layer.stride, "padding": layer.padding}
-        self.bias = rounded.bias * scales.bias
+        self.bias = rounded.bias * bias_scale
         if integer_bias:
-            self.bias = to_levels(rounded.bias, scales.bias, INT32)
+            self.bias = to_levels(rounded.bias, bias_scale, INT32)
         products = rounded.weight.double().flatten(1).abs().sum(dim=1) * input_levels.amax
         self.products_bound = int(products.max().item())
         self.accumulator_bound = math.ceil((products + self.bias.abs()).max().item())
@@ -116,7 +117,7 @@ class QuantizedLayer(nn.Module):
         """S · o: the accumulated scale of the integers that the layer passes on, 1 for floats."""
         if self.requantization is None:
             return 1.0
-        return float((self.scales.accumulator * self.requantization.factor)[0])
+        return float((self.accumulator_scale * self.requantization.factor)[0])
 
     def bounds(self) -> dict[str, Any]:
         """Describe the largest sums, and whether a float32 would hold them exactly."""
@@ -147,32 +148,22 @@ class QuantizedLayer(nn.Module):
     def forward(self, inputs: Tensor) -> Tensor:
         accumulator = self.accumulate(inputs)
         if self.requantization is None:
-            return accumulator / along_channels(self.scales.accumulator, accumulator)
+            return accumulator / along_channels(self.accumulator_scale, accumulator)
         passed = self.requantization(accumulator)
         return passed if inputs.is_floating_point() else passed.to(self.requantization.levels.dtype)
-
-
-class Rounder(Protocol):
-    """Rounds the layers of a network, one after the other, for what they receive."""
-
-    def round(self, name: str, layer: Layer, scheme: Scheme, scale: float) -> RoundedLayer:
-        """Round the layer called `name`, which receives integers of this `scale`."""
-
-    def advance(self, module: nn.Module, copied: nn.Module) -> None:
-        """Go on past the float network's next `module`, and its copy."""
 
 
 @dataclass(frozen=True)
 class Builder:
     """Makes the parts of a quantized network by the `calibration` of the float one.
 
-    `rounded` are the layers that it has rounded so far, by name, without a `rounder` each weight to
-    its nearest level.
+    `rounded` are the layers that it has rounded so far, by name: by the `rounder`, which is there
+    where `scheme.needs_moments` (`BY_MOMENTS`), or else each weight to its nearest level.
     """
 
     scheme: Scheme
     calibration: Calibration
-    rounder: Rounder | None = None
+    rounder: Any = None
     rounded: dict[str, RoundedLayer] = field(default_factory=dict)
 
     def levels(self, unsigned: bool = False) -> Levels:
@@ -196,11 +187,10 @@ class Builder:
     def round(self, name: str, layer: Layer, scale: float = 1.0) -> RoundedLayer:
         """Round the weights of `layer`, which receives values of this `scale`."""
         if self.rounder is None:
-            found = round_layer(name, layer, self.scheme)
+            self.rounded[name] = round_layer(name, layer, self.scheme)
         else:
-            found = self.rounder.round(name, layer, self.scheme, scale)
-        self.rounded[name] = found
-        return found
+            self.rounded[name] = self.rounder.round(name, layer, self.scheme, scale)
+        return self.rounded[name]
 
     def layer(
         self,
@@ -211,30 +201,45 @@ class Builder:
         levels: Levels | None,
         scale: float | None = None,
     ) -> QuantizedLayer:
-        """Quantize `layer`, which is to pass on integers in `levels` of this (or its own) scale."""
-        rounded = self.round(name, layer, input_scale)
-        scales = LayerScales(rounded.scales, input_scale, self.images().scale, self.scheme.mistakes)
-        requantization = None
+        """Quantize `layer`, which is to pass on integers in `levels` of this (or its own) scale.
+
+        The `mistakes` that documents have made change one of these, or the calibration images.
+        """
+        rounded, mistakes = self.round(name, layer, input_scale), self.scheme.mistakes
+        # S, as the document has it.
+        before = self.images().scale if "no_product" in mistakes else input_scale
+        bias_scale = accumulator = rounded.scales * before
+        if "bias_scale" in mistakes:
+            bias_scale = INT32.high / accumulator
+        if "bias_unscaled" in mistakes:
+            bias_scale = torch.ones_like(accumulator)
+        rule = None
         if levels is not None:
-            factor = scales.output_factor(scale or self.scale(name, levels), levels)
-            requantization = Requantization.nearest(factor, levels, name)
+            scale = scale or self.scale(name, levels)
+            if "255_for_127" in mistakes:
+                scale *= (2 * levels.high + 1) / levels.high
+            if "activation_scale" in mistakes:
+                scale = levels.high**2 / scale
+            rule = Requantization.nearest(scale / accumulator, levels, name)
         whole = self.scheme.bias == "int32"
-        return QuantizedLayer(name, layer, rounded, scales, input_levels, requantization, whole)
+        return QuantizedLayer(
+            name, layer, rounded, input_scale, input_levels, bias_scale, rule, whole
+        )
 
 
 def quantize(
     network: nn.Sequential,
     scheme: Scheme,
     calibration: Calibration | None = None,
-    rounder: Rounder | None = None,
+    rounder: Any = None,
 ) -> tuple[nn.Sequential, dict[str, RoundedLayer]]:
     """Copy `network` so that it computes on integers from the image to the logits.
 
     Without `scheme.activation_bits` activations stay floats, and weights are rounded to integers
     and divided by their scale again. Returns the rounded layers too, by name. `calibration` holds
-    the float network's ranges, counted where the scheme clips. The `rounder`, not advanced past any
-    module yet, has to be there where `scheme.needs_moments`. Raises UserError when a tensor has no
-    scale (all zero), or an accumulator could leave int32.
+    the float network's ranges, counted where the scheme clips; the `rounder` is not advanced past
+    any module yet. Raises UserError when a tensor has no scale (all zero), or an accumulator could
+    leave int32.
     """
     rectified = observer_points(network, after="relu")
     builder = Builder(scheme, calibration or {}, rounder)

@@ -75,17 +75,12 @@ class VariantEvaluation(Evaluation):
         return found
 
     def networks(self, chosen: Images, test: Images) -> dict[str, Callable[[], nn.Module]]:
-        network = load_weights(self.weights)
+        network, seed = load_weights(self.weights), self.seed
 
-        def quantized(unsigned: bool) -> nn.Module:
-            scheme = Scheme(unsigned=unsigned)
-            return make(network, scheme, chosen, test, self.seed).network
+        def made(**options: Any) -> nn.Module:
+            return make(network, Scheme(**options), chosen, test, seed).network
 
-        return {
-            "float32": lambda: network,
-            "int8": partial(quantized, unsigned=False),
-            "uint8": partial(quantized, unsigned=True),
-        }
+        return {"float32": lambda: network, "int8": made, "uint8": partial(made, unsigned=True)}
 
 
 @dataclass(frozen=True)
