@@ -2,6 +2,7 @@ import pytest
 import torch
 
 from scaling.quantization.calibration import Range, mse_threshold
+from scaling.quantization.layer_statistics import Noise
 
 
 def seen(values):
@@ -48,3 +49,7 @@ def test_the_threshold_by_mse_is_the_best_of_all_tried():
     # Of equal errors the largest threshold wins.
     both = torch.tensor([0.0, 1.0], dtype=torch.float64)
     assert mse_threshold(both, torch.ones(()), 1.0, 1) == 1.0
+
+
+def test_a_hundred_times_the_power_of_the_error_is_20_db():
+    assert Noise(signal=100.0, error=1.0).sqnr_db == 20

@@ -1,4 +1,4 @@
-"""Reference backends: counting, timing in turns, and backends that are not installed."""
+"""Reference backends: timing in turns, and backends that are not installed."""
 
 import itertools
 import json
@@ -13,7 +13,6 @@ import tables_experiments
 from examples.made_here import assert_made_here
 from extras.bits import engines, quantize_peers
 from scaling.core import environment
-from scaling.data.batches import Images
 from scaling.models.tutorial_cnn import load_weights, save_weights
 from scaling.tables.experiments import quantization
 
@@ -36,18 +35,6 @@ def run_script(folder, *names):
 def written_table(folder):
     tables_experiments.main(["--peers", str(folder / "peers.json"), "--tables", str(folder)])
     return pd.read_csv(folder / "quantization_peers.csv")
-
-
-def test_every_test_image_has_a_class_though_the_last_batch_is_not_full():
-    pixels = np.arange(250, dtype=np.uint8).reshape(-1, 1, 1, 1).repeat(3, axis=3)
-    nothing, one = (0.0,) * 3, (1.0,) * 3
-    test = Images(pixels, np.arange(250) % 3, nothing, one, torch.device("cpu"))
-
-    def by_brightness(batch):
-        assert len(batch) == 256
-        return torch.nn.functional.one_hot((255 * batch[:, 0, 0, 0]).round().long() % 3, 3)
-
-    assert np.array_equal(engines.classes(by_brightness, test), test.labels)
 
 
 def test_precisions_are_timed_in_turns_and_the_first_calls_are_left_out(monkeypatch):

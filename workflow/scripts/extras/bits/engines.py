@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from scaling.core.paired_accuracy import Classes, paired
 from scaling.data.batches import Images
@@ -180,19 +179,10 @@ def _compiled_run(network: nn.Module) -> Run:
     return run
 
 
-def classes(run: Run, test: Images) -> Classes:
-    """Pick the class of each test image by `run`: int64 [n]; the first of equal logits.
-
-    Every call has the largest latency batch, the last one filled up with zeros: an engine compiles
-    for a fixed batch size once.
-    """
-    size = LATENCY_BATCHES[-1]
-    picked = []
-    for start in range(0, len(test), size):
-        batch = test.normalised(slice(start, start + size))
-        filled = functional.pad(batch, (0, 0, 0, 0, 0, 0, 0, size - len(batch)))
-        picked.append(run(filled)[: len(batch)].argmax(dim=1).numpy())
-    return np.concatenate(picked)
+@torch.no_grad()
+def computed(network: nn.Module | Run, test: Images) -> np.ndarray[Any, Any]:
+    """Return the logits of all test images: float64 [n, classes]."""
+    return torch.cat([network(batch).double() for batch in test.batches()]).numpy()
 
 
 def compared(picked: Classes, test: Images, references: dict[str, Classes]) -> dict[str, Any]:

@@ -11,7 +11,13 @@ import torch
 from torch import nn
 
 from extras.bits import export
-from extras.bits.engines import Run, compared, instructions, interleaved_seconds, onnxruntime_run
+from extras.bits.engines import (
+    compared,
+    computed,
+    instructions,
+    interleaved_seconds,
+    onnxruntime_run,
+)
 from scaling.config.devices import cores
 from scaling.core import environment
 from scaling.core.errors import program
@@ -25,12 +31,6 @@ from scaling.quantization.network import in_integers
 from scaling.quantization.training import predict
 
 BATCHES, THREADS, ROUND_SECONDS = (1, 16), {"one_core": 1, "all_cores": cores()}, 0.03
-
-
-@torch.no_grad()
-def computed(network: nn.Module | Run, test: Images) -> np.ndarray[Any, Any]:
-    """Return the logits of all test images: float64 [n, classes]."""
-    return torch.cat([network(batch).double() for batch in test.batches()]).numpy()
 
 
 def exported(

@@ -97,7 +97,7 @@ def _measured(built: Networks, test: Images, references: dict[str, Classes]) -> 
     return {
         precision: {
             "file_bytes": file_bytes,
-            **compared(engines.classes(run, test), test, references),
+            **compared(engines.computed(run, test).argmax(axis=1), test, references),
             "seconds": {str(batch): seconds[batch][precision] for batch in LATENCY_BATCHES},
         }
         for precision, (run, file_bytes) in built.items()

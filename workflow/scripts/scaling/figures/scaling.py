@@ -105,8 +105,9 @@ def draw_speedup(speedup: pd.DataFrame) -> Figure | None:
         best = [cells.loc[cells.groupby("gpus")["speedup"].idxmax()] for cells in rows]
         style.lines(axes, best, "gpus", "speedup", "speedup")
         style.log2_axis(axes.xaxis, [1, *counts])
-        ends = min(1, known["speedup_min"].min()), max(counts[-1], known["speedup_max"].max())
-        style.log2_axis(axes.yaxis, style.POWERS, (ends[0] / 1.15, 1.15 * ends[1]))
+        lowest, highest = known["speedup_min"].min(), known["speedup_max"].max()
+        limits = min(1, lowest) / 1.15, 1.15 * max(counts[-1], highest)
+        style.log2_axis(axes.yaxis, style.POWERS, limits)
         axes.set(xlabel="GPUs", ylabel="speedup over 1 GPU")
     ideal = style.line_handle("ideal", **style.IDEAL)
     style.legend(figure, groups, ideal)

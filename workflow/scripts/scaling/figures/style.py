@@ -1,4 +1,4 @@
-"""Common style of the figures: palette, panels, ranges, notes, axes and legends."""
+"""Common style of the figures: palette, panels, lines, axes and legends."""
 
 import io
 import re
@@ -36,17 +36,14 @@ EMPTY = '<svg xmlns="http://www.w3.org/2000/svg"/>\n'
 
 
 def style(name: str) -> AbstractContextManager[None]:
-    """Decorate a function that draws the figure `name`: apply the style, save deterministically.
-
-    `name` salts the ids inside the SVG, so that two figures can share one page.
-    """
+    """Apply the style within the block; `name` salts the SVG's ids, so that two share a page."""
     return matplotlib.rc_context({"svg.hashsalt": name}, fname=STYLE)
 
 
 def save(figure: Figure | None, path: Path) -> None:
     """Write `figure` as SVG without date or program version, atomically; None as an empty file.
 
-    The notes of `ranges` are links first and become titles, which browsers show as tooltips.
+    The notes of `lines` are links first and become titles, which browsers show as tooltips.
     """
     drawn = io.StringIO(EMPTY)
     if figure is not None:
@@ -97,8 +94,8 @@ def panels(titles: Sequence[str], x: str = "", y: str = "") -> tuple[Figure, lis
     size = PANEL_INCHES[0] * columns, rows * (PANEL_INCHES[1] + 0.5) + 0.45
     figure = Figure(figsize=size, layout="constrained")
     for index, title in enumerate(titles):
-        axes = figure.add_subplot(rows, columns, index + 1, xlabel=x, ylabel="" if index % 2 else y)
-        axes.set_title(title)
+        labels = {"xlabel": x, "ylabel": "" if index % 2 else y}
+        figure.add_subplot(rows, columns, index + 1, **labels).set_title(title)
     return figure, figure.axes
 
 
