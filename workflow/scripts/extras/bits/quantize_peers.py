@@ -79,29 +79,25 @@ def measure(
         return document | {"status": "not installed", "note": note}
     try:
         built = backend.build(network, calibration.batches, threads)
-        networks = _measured(built, test, references)
+        runs = {precision: run for precision, (run, _) in built.items()}
+        seconds = {
+            batch: engines.interleaved_seconds(runs, test.normalised(np.arange(batch) % len(test)))
+            for batch in LATENCY_BATCHES
+        }
+        networks = {
+            precision: {
+                "file_bytes": file_bytes,
+                **compared(engines.computed(run, test).argmax(axis=1), test, references),
+                "seconds": {str(batch): seconds[batch][precision] for batch in LATENCY_BATCHES},
+            }
+            for precision, (run, file_bytes) in built.items()
+        }
     except Exception as error:
         traceback.print_exc()
         first_line = next(iter(str(error).splitlines()), "")
         note = f"{type(error).__name__}: {first_line[:200]}"
         return document | {"status": "failed", "note": note}
     return document | {"status": "measured", "options": backend.options, "networks": networks}
-
-
-def _measured(built: Networks, test: Images, references: dict[str, Classes]) -> dict[str, Any]:
-    runs = {precision: run for precision, (run, _) in built.items()}
-    seconds = {
-        batch: engines.interleaved_seconds(runs, test.normalised(np.arange(batch) % len(test)))
-        for batch in LATENCY_BATCHES
-    }
-    return {
-        precision: {
-            "file_bytes": file_bytes,
-            **compared(engines.computed(run, test).argmax(axis=1), test, references),
-            "seconds": {str(batch): seconds[batch][precision] for batch in LATENCY_BATCHES},
-        }
-        for precision, (run, file_bytes) in built.items()
-    }
 
 
 @command_line.script
