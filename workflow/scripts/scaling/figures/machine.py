@@ -7,7 +7,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
-from matplotlib.ticker import FuncFormatter, NullLocator
+from matplotlib.ticker import FuncFormatter
 
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
@@ -183,19 +183,14 @@ def _draw_mode(axes: Axes, way: str, rows: pd.DataFrame, k: int) -> None:
         middle = (places[0] + places[-1]) / 2
         axes.text(middle, -0.04, where, transform=axes.get_xaxis_transform(), va="top", ha="center")
         if len(rows) <= MOST_LABELS:
-            for place, size in zip(places, messages["bytes"], strict=True):
-                box = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}
-                axes.text(place, size * 2.4, fmt.data(size), ha="center", fontsize=7.5, bbox=box)
+            box = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}
+            sizes = messages["bytes"].map(fmt.data)
+            axes.bar_label(bars, sizes, padding=3, fontsize=7.5, bbox=box)
         x = places[-1] + 1
     axes.axhline(k, color=style.GREY, linestyle="--", linewidth=1, zorder=0)
-    axes.set(
-        yscale="log",
-        ylim=(0.5, max(k, rows["bytes"].max()) * 30),
-        xlim=(-0.8, max(x, FEWEST_PLACES) - 0.2),
-    )
     powers = range(0, math.ceil(math.log10(k)) + 1, 3)
-    axes.set_yticks([10.0**power for power in powers])
-    axes.yaxis.set_minor_locator(NullLocator())
+    style.log2_axis(axes.yaxis, [10.0**power for power in powers])
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: fmt.data(value)))
-    axes.set_xticks([])
+    right, top = max(x, FEWEST_PLACES) - 0.2, max(k, rows["bytes"].max()) * 30
+    axes.set(xlim=(-0.8, right), ylim=(0.5, top), xticks=[])
     axes.grid(visible=False, axis="x")
