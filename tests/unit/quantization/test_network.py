@@ -15,7 +15,7 @@ from scaling.quantization.calibration import (
     observer_points,
 )
 from scaling.quantization.integers import INT8
-from scaling.quantization.network import QuantizedLayer, exactness, quantize
+from scaling.quantization.network import exactness, quantize, quantized_layers
 
 PLAIN = Scheme()
 
@@ -44,7 +44,7 @@ def hand_layer(scheme=PLAIN, bias=(0.3, -0.1)):
 
 
 def layers_of(quantized):
-    return [module for module in quantized if isinstance(module, QuantizedLayer)]
+    return list(quantized_layers(quantized).values())
 
 
 def test_one_layer_computes_what_the_formulas_say():

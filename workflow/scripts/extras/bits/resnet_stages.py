@@ -24,7 +24,7 @@ from scaling.models.tutorial_cnn import load_into
 from scaling.quantization.calibration import Range, calibrate, layers
 from scaling.quantization.commands import Evaluation, attempted
 from scaling.quantization.integers import INT8
-from scaling.quantization.network import QuantizedLayer, exactness
+from scaling.quantization.network import exactness, quantized_layers
 from scaling.quantization.training import predict
 
 
@@ -95,8 +95,7 @@ def measure_stages(network: ResNet18, chosen: Images, test: Images) -> dict[str,
         row = {"stage": stage, "weight_scales": kind, **size}
         found = [
             {"layer": one.name, **one.bounds(), "packed_bytes": one.rounded.packed_bytes(8)}
-            for one in made.modules()
-            if isinstance(one, QuantizedLayer)
+            for one in quantized_layers(made).values()
         ]
         if found:
             row["packed_bytes"] = sum(each["packed_bytes"] for each in found)

@@ -15,14 +15,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from scaling.quantization.calibration import (
-    Layer,
-    Range,
-    observer_points,
-    outputs,
-)
+from scaling.quantization.calibration import Layer, Range, observer_points, outputs
 from scaling.quantization.integers import Levels, weight_levels
-from scaling.quantization.network import QuantizedImages, QuantizedLayer
+from scaling.quantization.network import QuantizedImages, QuantizedLayer, quantized_layers
 from scaling.quantization.rounding import RoundedLayer
 
 
@@ -64,12 +59,6 @@ class Noise:
 def every_output(network: nn.Module, batch: Tensor) -> dict[str, Tensor]:
     """Return what each module of the sequential `network` passes on, by name; the logits last."""
     return outputs(network, batch, {name: name for name, _ in network.named_children()})
-
-
-def quantized_layers(quantized: nn.Sequential) -> dict[str, QuantizedLayer]:
-    """List the integer layers of a sequential network, by name."""
-    modules = quantized.named_children()
-    return {name: module for name, module in modules if isinstance(module, QuantizedLayer)}
 
 
 class NoiseMeter:

@@ -153,6 +153,11 @@ class QuantizedLayer(nn.Module):
         return passed if inputs.is_floating_point() else passed.to(self.requantization.levels.dtype)
 
 
+def quantized_layers(quantized: nn.Module) -> dict[str, QuantizedLayer]:
+    """List the layers of an integer network, by name."""
+    return {one.name: one for one in quantized.modules() if isinstance(one, QuantizedLayer)}
+
+
 @dataclass(frozen=True)
 class Builder:
     """Makes the parts of a quantized network by the `calibration` of the float one.

@@ -29,11 +29,10 @@ from scaling.quantization.commands import Evaluation, attempted
 from scaling.quantization.layer_statistics import (
     NoiseMeter,
     distributions,
-    quantized_layers,
     scale_row,
     weight_row,
 )
-from scaling.quantization.network import QuantizedImages, exactness, quantize
+from scaling.quantization.network import QuantizedImages, exactness, quantize, quantized_layers
 from scaling.quantization.rounding import WORD_BYTES, RoundedLayer
 from scaling.registry.quantized_model import BY_MOMENTS
 
