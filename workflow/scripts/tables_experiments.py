@@ -96,6 +96,7 @@ def main(
             measured = read(kind, paths)
             found |= {name: make(measured) for name, make in makers.items()}
     if variants:
-        documents = [VARIANT.read(path) for path in variants] + [STAGED.read(one) for one in stages]
+        kinds = zip(OF_INT8, (variants, peers, stages, exports), strict=True)
+        documents = [kind.read(path) for (kind, _), paths in kinds for path in paths]
         found["quantization_refused"] = quantization.refused(documents)
     schema.write_all(found, tables)

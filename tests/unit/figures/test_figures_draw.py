@@ -1,6 +1,5 @@
 """The command that draws any figure there is, and what it refuses."""
 
-import importlib
 from pathlib import Path
 
 import pandas as pd
@@ -80,9 +79,3 @@ def test_a_figure_of_tables_without_rows_or_of_none_is_empty(name, tmp_path):
         path = schema.TABLES[table].path(tmp_path, report_tables.STUDY)
         schema.write(table, schema.frame(table), path)
     assert draw(name, tmp_path, tmp_path / "empty") == style.EMPTY
-
-
-def test_a_module_has_a_function_for_each_of_its_figures_and_no_other():
-    for module in {figure.module for figure in FIGURES.values()}:
-        drawing = {name for name in vars(importlib.import_module(module)) if name[:5] == "draw_"}
-        assert drawing == {f"draw_{name}" for name, one in FIGURES.items() if one.module == module}

@@ -2,10 +2,11 @@
 
 import pytest
 
-from examples import report_tables
-from examples.drawn import notes, words
-from scaling.figures.machine import draw_bandwidth, draw_startup, draw_step
+from examples import report_tables, synchronization_records
+from examples.drawn import notes, titles, words
+from scaling.figures.machine import draw_bandwidth, draw_collectives, draw_startup, draw_step
 from scaling.tables import schema
+from scaling.tables.experiments.synchronization import WAYS, collectives
 
 TABLES = report_tables.make()
 CELL = {"recipe": "tuned", "strategy": "ddp", "gpus": 2, "batch_size": 64}
@@ -31,3 +32,11 @@ def test_the_phases_of_a_run_add_up_to_it():
     row = CELL | {"run_seconds": 45, "imports_seconds": 5, "warmup_seconds": 9}
     (axes,) = draw_startup(schema.frame("startup", [row])).axes
     assert sum(bar.get_width() for bar in axes.patches) == 45
+
+
+def test_every_way_that_was_measured_has_a_panel_and_every_message_a_bar():
+    table = collectives([synchronization_records.document(on_gpus=True)])
+    figure = draw_collectives(table)
+    assert [title.split(" · ")[0] for title in titles(figure)] == WAYS
+    # DDP: two at the start, one broadcast and two buckets.
+    assert [len(axes.patches) for axes in figure.axes] == [5, 4, 6, 2, 6, 3, 7]

@@ -1,13 +1,16 @@
 import pytest
 import torch
 
-from scaling.quantization.calibration import Magnitudes, mse_threshold, percentile_threshold
+from scaling.quantization.calibration import Range, mse_threshold
+from scaling.quantization.layer_statistics import Noise
 
 
 def seen(values):
-    found = Magnitudes(values.abs().max().item())
+    found = Range()
     for part in values.chunk(3):
-        found.update(part)
+        found.widen(part)
+    for part in values.chunk(3):
+        found.count(part)
     return found
 
 
@@ -19,13 +22,13 @@ def test_every_value_is_counted_by_its_magnitude_over_all_batches():
 
 def test_the_percentile_leaves_one_value_in_ten_thousand_out():
     values = torch.cat([torch.linspace(0, 1, 99_995), torch.full((5,), 100.0)])
-    assert percentile_threshold(seen(values)) == pytest.approx(1, abs=2 * 100 / 4096)
+    assert seen(values).threshold("percentile", 127) == pytest.approx(1, abs=2 * 100 / 4096)
 
 
 def test_the_percentile_is_the_upper_edge_of_its_bin():
     # Bins of width 1; the value is in the one from 10 to 11.
     values = torch.cat([torch.full((99_995,), 10.5), torch.full((5,), 4096.0)])
-    assert percentile_threshold(seen(values)) == 11
+    assert seen(values).threshold("percentile", 127) == 11
 
 
 def test_the_threshold_by_mse_is_the_best_of_all_tried():
@@ -46,3 +49,7 @@ def test_the_threshold_by_mse_is_the_best_of_all_tried():
     # Of equal errors the largest threshold wins.
     both = torch.tensor([0.0, 1.0], dtype=torch.float64)
     assert mse_threshold(both, torch.ones(()), 1.0, 1) == 1.0
+
+
+def test_a_hundred_times_the_power_of_the_error_is_20_db():
+    assert Noise(signal=100.0, error=1.0).sqnr_db == 20

@@ -8,7 +8,6 @@ from scaling.config.scheme import Scheme
 from scaling.core.errors import UserError
 from scaling.quantization.calibration import (
     IMAGES,
-    Calibration,
     Range,
     calibrate,
     count_magnitudes,
@@ -16,7 +15,7 @@ from scaling.quantization.calibration import (
     observer_points,
 )
 from scaling.quantization.integers import INT8
-from scaling.quantization.network import BitExactness, QuantizedLayer, quantize
+from scaling.quantization.network import exactness, quantize, quantized_layers
 
 PLAIN = Scheme()
 
@@ -40,12 +39,12 @@ def float_layer(bias=(0.3, -0.1)):
 
 def hand_layer(scheme=PLAIN, bias=(0.3, -0.1)):
     """A 2→2 layer with weight scale 100, image scale 100 (so S = 10,000) and output range ±2.54."""
-    ranges = Calibration({IMAGES: Range(-1.0, 1.27), "0": Range(-0.3, 2.54)})
+    ranges = {IMAGES: Range(-1.0, 1.27), "0": Range(-0.3, 2.54)}
     return quantize(float_layer(bias), scheme, ranges)[0]
 
 
 def layers_of(quantized):
-    return [module for module in quantized if isinstance(module, QuantizedLayer)]
+    return list(quantized_layers(quantized).values())
 
 
 def test_one_layer_computes_what_the_formulas_say():
@@ -53,7 +52,7 @@ def test_one_layer_computes_what_the_formulas_say():
     (layer,) = layers_of(quantized)
     assert layer.rounded.weight.tolist() == [[127, -50], [0, 20]]
     assert layer.rounded.scales.tolist() == pytest.approx([100, 100])
-    assert layer.scales.accumulator.tolist() == pytest.approx([10_000, 10_000])
+    assert layer.accumulator_scale.tolist() == pytest.approx([10_000, 10_000])
     assert layer.requantization.factor.tolist() == pytest.approx([0.005, 0.005])
     # (1.0, 0.5) is (100, 50): 127·100 - 50·50 + 3000 = 13200 and 20·50 - 1000 = 0
     assert layer.accumulate(torch.tensor([[100.0, 50.0]])).tolist() == [[13200, 0]]
@@ -75,7 +74,7 @@ def test_a_scale_for_each_channel_uses_all_levels_in_each_row_and_four_bits_have
     quantized = hand_layer(Scheme(weight_scales="channel"))
     (layer,) = layers_of(quantized)
     assert layer.rounded.weight.tolist() == [[127, -50], [0, 127]]
-    assert layer.scales.accumulator.tolist() == pytest.approx([10_000, 63_500])
+    assert layer.accumulator_scale.tolist() == pytest.approx([10_000, 63_500])
     # 127·50 - 0.1·63,500 = 0, and the same units come out.
     assert quantized(torch.tensor([[1.0, 0.5]])).tolist() == [[66, 0]]
     assert layer.rounded.packed_bytes(8) == 4 + 8 + 8
@@ -99,7 +98,7 @@ def test_float32_is_exact_up_to_2_to_the_24_and_not_beyond(more, exact):
     layer = nn.Linear(count, 1)
     layer.weight.data.fill_(1.0)
     layer.bias.data.zero_()
-    ranges = Calibration({IMAGES: Range(0, 1), "0": Range(0, 1)})
+    ranges = {IMAGES: Range(0, 1), "0": Range(0, 1)}
     (quantized,) = layers_of(quantize(nn.Sequential(layer), PLAIN, ranges)[0])
     assert quantized.bounds()["accumulator_bound"] == 127 * 128 * count
     assert quantized.bounds()["float32_exact"] is exact
@@ -134,10 +133,10 @@ def test_ranges_are_those_after_relu_and_magnitudes_those_after_pooling(network,
     calibration = calibrated(network, images)
     with torch.no_grad():
         first = network.relu1(network.conv1(images))
-        seen = calibration.ranges["conv1"]
+        seen = calibration["conv1"]
         assert (seen.minimum, seen.maximum) == (0, first.max().item())
-        assert calibration.ranges["fc3"].minimum < 0
-        counts = calibration.magnitudes["conv1"].counts
+        assert calibration["fc3"].minimum < 0
+        counts = calibration["conv1"].counts
         assert counts.sum() == first.numel() // 4
         below = network.pool1(first) < first.max() / 4096
     assert counts[0] / counts.sum() == pytest.approx(below.float().mean().item(), abs=1e-3)
@@ -150,10 +149,10 @@ def test_each_scale_is_the_product_of_all_before_it(network, images):
     for layer in layers_of(integers(network, images)):
         floats = layers(network)[layer.name]
         scale *= 127 / floats.weight.abs().max().item()
-        assert layer.scales.accumulator[0].item() == pytest.approx(scale)
+        assert layer.accumulator_scale[0].item() == pytest.approx(scale)
         assert torch.equal(layer.bias, torch.round(floats.bias.double() * scale))
         factor = layer.requantization.factor[0].item()
-        assert scale * factor * calibration.ranges[layer.name].max_abs == pytest.approx(127)
+        assert scale * factor * calibration[layer.name].max_abs == pytest.approx(127)
         scale *= factor
 
 
@@ -178,9 +177,8 @@ def test_integers_alone_give_the_logits_of_the_simulation_bit_for_bit(network, i
     for layer in layers_of(quantized):
         layer.register_forward_pre_hook(lambda _, inputs: received[inputs[0].dtype].append(*inputs))
     beyond_calibration = 1.5 * images
-    simulated, found = quantized(beyond_calibration), BitExactness()
-    found.compare(quantized, beyond_calibration, simulated)
-    assert (found.logits, found.differing) == (400, 0)
+    simulated = quantized(beyond_calibration)
+    assert exactness(quantized, beyond_calibration, simulated) == {"logits": 400, "differing": 0}
     # Layers receive the same integers both ways, int8 ones without the simulation, in their levels.
     assert len(received[torch.int8]) == 5
     for layer, floats, ints in zip(layers_of(quantized), *received.values(), strict=True):
@@ -189,5 +187,4 @@ def test_integers_alone_give_the_logits_of_the_simulation_bit_for_bit(network, i
     reached = max(values.max().item() for values in received[torch.int8][1:])
     assert scheme.mistakes or reached == layer.input_levels.high
     simulated[7, 3] += 1e-9
-    found.compare(quantized, beyond_calibration, simulated)
-    assert (found.logits, found.differing) == (800, 1)
+    assert exactness(quantized, beyond_calibration, simulated)["differing"] == 1

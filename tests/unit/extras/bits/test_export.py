@@ -12,21 +12,34 @@ import torch
 import tables_experiments
 from examples import quantized_digits as examples
 from examples.made_here import assert_made_here
-from extras.bits import quantize_export, resnet
+from extras.bits import engines, export, quantize_export, resnet
 from scaling.config.scheme import Scheme
-from scaling.core.records.quantization import STAGED
+from scaling.core.records.quantization import EXPORT, STAGED
 from scaling.data.batches import read_images
 from scaling.models.resnet import ResNet18
 from scaling.models.tutorial_cnn import load_weights, save_weights
+from scaling.quantization import commands
 from scaling.quantization.calibration import calibrate
 from scaling.quantization.integers import INT8
 from scaling.quantization.network import in_integers
 from scaling.quantization.variant import make
+from scaling.tables.experiments import quantization
 
-FILES = [
-    ("export", "weights.pt", {}),
-    ("resnet18_export", "resnet.pt", {"model": "resnet18-cifar", "model_width": 4}),
-]
+RESNET = {"model": "resnet18-cifar", "model_width": 4}
+
+
+def words(folder, weights, name, **options):
+    given = {"seed": 0, "calibration_images": 100, "weights": folder / weights}
+    return examples.arguments(folder, given | {"output": folder / f"{name}.json"} | options)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _few_rounds():
+    """Timed only to be written down."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engines, "ROUNDS", 2)
+        patch.setattr(quantize_export, "ROUND_SECONDS", 0.001)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -36,11 +49,8 @@ def folder(quantized_digits):
     network = ResNet18(4)
     network(torch.randn(50, 3, 32, 32))
     save_weights(network, quantized_digits / "resnet.pt")
-    for name, weights, options in FILES:
-        given = {"seed": 0, "calibration_images": 100, "weights": quantized_digits / weights}
-        given |= {"output": quantized_digits / f"{name}.json", **options}
-        words = examples.arguments(quantized_digits, given)
-        quantize_export.main(words)
+    quantize_export.main(words(quantized_digits, "weights.pt", "export"))
+    quantize_export.main(words(quantized_digits, "resnet.pt", "resnet18_export", **RESNET))
     records = [str(quantized_digits / f"{name}export.json") for name in ("", "resnet18_")]
     tables_experiments.main(["--exports", *records, "--tables", str(quantized_digits)])
     return quantized_digits
@@ -108,24 +118,39 @@ def test_the_record_and_the_table_tell_size_agreement_speed_and_processor(folder
 
 
 def test_ranges_of_the_evaluation_are_taken_and_where_there_are_none_they_are_measured(folder):
-    model = {"model": "resnet18-cifar", "model_width": 4, "weights": folder / "resnet.pt"}
-    examples.evaluate(folder, "evaluated.json", **model, calibration_images=100)
+    given = RESNET | {"weights": folder / "resnet.pt", "calibration_images": 100}
+    examples.evaluate(folder, "evaluated.json", **given)
     evaluated = STAGED.read(folder / "evaluated.json")
-    ranges = evaluated["ranges"]
-    wider = {name: [2 * low, 2 * high] for name, (low, high) in ranges.items()}
-    (folder / "again").mkdir()
-    files = []
-    for one in (ranges, wider):
-        STAGED.write(folder / "evaluated.json", evaluated | {"ranges": one})
-        given = {"seed": 0, "calibration_images": 1, "evaluated": folder / "evaluated.json"}
-        words = given | model | {"output": folder / "again/export.json"}
-        quantize_export.main(examples.arguments(folder, words))
-        files.append((folder / "again/resnet18-cifar-int8.onnx").read_bytes())
+    training, test, _ = read_images(
+        folder / "images.npz", folder / "manifest.json", torch.device("cpu")
+    )
+
+    def file(ranges, calibration_images=1):
+        STAGED.write(folder / "evaluated.json", evaluated | {"ranges": ranges})
+        options = RESNET | {"evaluated": folder / "evaluated.json"}
+        command = commands.parse("evaluation", words(folder, "resnet.pt", "none", **options))
+        made = command.networks(training.sample(calibration_images, 0), test)
+        return export.model(made["int8"]())[0]
+
     same = (folder / "resnet18-cifar-int8.onnx").read_bytes()
-    assert files[0] == same != files[1]
-    STAGED.write(folder / "evaluated.json", evaluated | {"ranges": None})
-    quantize_export.main(examples.arguments(folder, words | {"calibration_images": 100}))
-    assert (folder / "again/resnet18-cifar-int8.onnx").read_bytes() == same
+    wider = {name: [2 * low, 2 * high] for name, (low, high) in evaluated["ranges"].items()}
+    assert file(evaluated["ranges"]) == file(None, 100) == same != file(wider)
+
+
+def test_a_network_that_cannot_be_made_is_left_out_of_the_record_and_its_file_is_empty(
+    folder, tmp_path
+):
+    network = load_weights(folder / "weights.pt")
+    network.get_parameter("fc3.bias").data[0] = 1e9
+    save_weights(network, tmp_path / "wild.pt")
+    quantize_export.main(words(folder, tmp_path / "wild.pt", "", output=tmp_path / "export.json"))
+    record = EXPORT.read(tmp_path / "export.json")
+    assert list(record["networks"]) == ["float32"]
+    assert (tmp_path / "tutorial-cnn-float32.onnx").stat().st_size > 200_000
+    assert (tmp_path / "tutorial-cnn-int8.onnx").stat().st_size == 0
+    told = quantization.refused([record])
+    assert told["stage"].tolist() == ["int8.onnx", "uint8.onnx"]
+    assert told["reason"].str.contains("more than an int32 holds").all()
 
 
 @torch.no_grad()

@@ -12,9 +12,7 @@ import tables_experiments
 from extras.bits import gpu_speed
 from extras.bits.resnet import (
     BRANCH,
-    QuantizedBlock,
     fold,
-    folded_layers,
     observer_points,
     quantize,
 )
@@ -22,7 +20,7 @@ from scaling.config.scheme import Scheme
 from scaling.core.errors import UserError
 from scaling.core.records.quantization import STAGED
 from scaling.models.resnet import ResNet18
-from scaling.quantization.calibration import calibrate
+from scaling.quantization.calibration import calibrate, layers
 from scaling.quantization.network import QuantizedLayer, in_integers
 from scaling.report.views.int8 import resnet_gpu
 
@@ -62,7 +60,7 @@ def quantized(folded, images, **options):
 @torch.no_grad()
 def test_folding_leaves_the_function_and_no_batch_norm(network, folded, images):
     assert not [each for each in folded.modules() if isinstance(each, nn.BatchNorm2d)]
-    assert len(folded_layers(folded)) == 1 + 8 * 2 + 3 + 1
+    assert len(layers(folded)) == 1 + 8 * 2 + 3 + 1
     torch.testing.assert_close(folded(images), network(images), rtol=1e-4, atol=1e-4)
 
 
@@ -116,27 +114,25 @@ def test_quantized_logits_are_near_the_float_ones(folded, images):
 
 @torch.no_grad()
 def test_both_branches_meet_at_one_scale_and_its_sum_fills_int8(folded, images):
-    ranges = calibrate(folded, [images], observer_points(folded)).ranges
-    values, before, index = images, "stem", 0
-    for module in quantized(folded, images, weight_scales="channel").children():
-        if isinstance(module, QuantizedBlock):
-            name = f"blocks.{index}"
-            amax = max(ranges[f"{name}.{each}"].max_abs for each in ("conv2", "shortcut"))
-            common = pytest.approx(BRANCH.high / amax, rel=1e-6)
-            assert module.conv2.passed_scale == common
-            # Where the block's input is the shortcut, its scale times the factor is the common one.
-            if isinstance(module.shortcut, QuantizedLayer):
-                assert module.shortcut.passed_scale == common
-            else:
-                assert module.shortcut.factor.item() * 127 / ranges[before].max_abs == common
-            passed = module.total.factor.item() * BRANCH.high / amax * ranges[name].max_abs
-            assert passed == pytest.approx(127, rel=1e-6)
-            values, before, index = module(values), name, index + 1
-            assert torch.equal(values, values.round())
-            assert values.min() >= 0 and 120 <= values.max() <= 127
+    ranges = calibrate(folded, [images], observer_points(folded))
+    made = quantized(folded, images, weight_scales="channel")
+    values, before = made.relu(made.stem(made.quantize(images))), "stem"
+    for index, module in enumerate(made.blocks):
+        name = f"blocks.{index}"
+        amax = max(ranges[f"{name}.{each}"].max_abs for each in ("conv2", "shortcut"))
+        common = pytest.approx(BRANCH.high / amax, rel=1e-6)
+        assert module.conv2.passed_scale == common
+        # Where the block's input is the shortcut, its scale times the factor is the common one.
+        if isinstance(module.shortcut, QuantizedLayer):
+            assert module.shortcut.passed_scale == common
         else:
-            values = module(values)
-    assert index == 8
+            assert module.shortcut.factor.item() * 127 / ranges[before].max_abs == common
+        passed = module.total.factor.item() * BRANCH.high / amax * ranges[name].max_abs
+        assert passed == pytest.approx(127, rel=1e-6)
+        values, before = module(values), name
+        assert torch.equal(values, values.round())
+        assert values.min() >= 0 and 120 <= values.max() <= 127
+    assert index == 7
 
 
 def test_options_that_it_does_not_have_are_refused_by_name(folded, images):

@@ -2,6 +2,7 @@
 
 import pandas as pd
 import pytest
+import torch
 
 import tables_experiments
 from examples import quantized_digits as examples
@@ -79,3 +80,14 @@ def test_the_same_seed_gives_the_same_weights_and_one_that_diverges_says_what_to
     wider = MODEL | {"model_width": 8}
     with pytest.raises(UserError, match="of another network than a ResNet-18 of width 8"):
         examples.evaluate(study, "never.json", **wider, calibration_images=50)
+
+
+def test_stages_that_cannot_be_made_are_left_out_and_say_why(study):
+    weights = torch.load(study / "weights.pt", weights_only=True)
+    weights["head.2.weight"].zero_()
+    torch.save(weights, study / "zero.pt")
+    examples.evaluate(study, "zero.json", **MODEL, weights=study / "zero.pt", calibration_images=50)
+    record = examples.document(study, "zero")
+    assert [row["stage"] for row in record["stages"]] == ["float32"]
+    reasons = [one["reason"] for one in record["left_out"]]
+    assert len(reasons) == 6 and all("weights of fc have no int8 scale" in one for one in reasons)

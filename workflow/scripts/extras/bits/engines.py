@@ -1,4 +1,4 @@
-"""Builds networks by ONNX Runtime's static quantization and by torchao's PT2E.
+"""Builds networks by ONNX Runtime's static quantization and by torchao's PT2E; times and compares.
 
 Their packages are imported when a network is built.
 """
@@ -6,15 +6,19 @@ Their packages are imported when a network is built.
 import io
 import re
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
-from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
+
+from scaling.core.paired_accuracy import Classes, paired
+from scaling.data.batches import Images
 
 if TYPE_CHECKING:
     import onnx
@@ -24,30 +28,15 @@ Run = Callable[[Tensor], Tensor]
 Batches = Callable[[], Iterator[Tensor]]
 """The calibration images, from the first each time it is called."""
 
-ONNXRUNTIME_OPTIONS = (
-    "QDQ format, weights int8 symmetric per tensor, activations int8 with zero point per tensor, "
-    "min-max calibration"
-)
-TORCHAO_OPTIONS = (
-    "PT2E with the X86 Inductor quantizer's own choices: weights int8 symmetric per channel, "
-    "activations uint8 with zero point per tensor, histogram calibration; torch.compile with "
-    "freezing"
-)
+Networks = dict[str, tuple[Run, int]]
+"""The runs of an engine's float32 and int8 networks, and the bytes of their files."""
+LATENCY_BATCHES = (1, 256)
+ROUNDS = 15
+ROUND_SECONDS = 0.1
+"""Each round times every precision once, by calls for about this long; ratios are by round."""
 
 
-@dataclass(frozen=True)
-class Engine:
-    """Networks of one engine: `runs` and the size of the file of each, by precision.
-
-    Precisions are float32 and int8. `options` says which of the engine's choices were made.
-    """
-
-    options: str
-    runs: dict[str, Run]
-    file_bytes: dict[str, int]
-
-
-def onnxruntime(network: nn.Sequential, batches: Batches, threads: int) -> Engine:
+def onnxruntime(network: nn.Sequential, batches: Batches, threads: int) -> Networks:
     """Export the float `network` to ONNX, and quantize that model by ONNX Runtime."""
     import onnx
     from onnxruntime.quantization import QuantFormat, QuantType, quantize_static
@@ -85,11 +74,7 @@ def onnxruntime(network: nn.Sequential, batches: Batches, threads: int) -> Engin
             precision: _plain(onnx.load(path)).SerializeToString()
             for precision, path in {"float32": exported, "int8": quantized}.items()
         }
-    return Engine(
-        options=ONNXRUNTIME_OPTIONS,
-        runs={precision: onnxruntime_run(model, threads) for precision, model in models.items()},
-        file_bytes={precision: len(model) for precision, model in models.items()},
-    )
+    return {key: (onnxruntime_run(model, threads), len(model)) for key, model in models.items()}
 
 
 def _plain(model: "onnx.ModelProto") -> "onnx.ModelProto":
@@ -128,7 +113,7 @@ def onnxruntime_run(model: bytes, threads: int) -> Run:
 
 
 @torch.no_grad()
-def torchao(network: nn.Sequential, batches: Batches, threads: int) -> Engine:
+def torchao(network: nn.Sequential, batches: Batches, threads: int) -> Networks:
     """Quantize the float `network` by PT2E; both are compiled for the batch they are called with.
 
     Sets the number of threads of torch itself, whose Inductor is the engine.
@@ -147,11 +132,10 @@ def torchao(network: nn.Sequential, batches: Batches, threads: int) -> Engine:
     for batch in batches():
         prepared(batch)
     networks = {"float32": network, "int8": _without_unread(convert_pt2e(prepared))}
-    return Engine(
-        options=TORCHAO_OPTIONS,
-        runs={precision: _compiled_run(found) for precision, found in networks.items()},
-        file_bytes={key: _file_bytes(_exported(each, example)) for key, each in networks.items()},
-    )
+    return {
+        precision: (_compiled_run(found), _file_bytes(_exported(found, example)))
+        for precision, found in networks.items()
+    }
 
 
 def _exported(network: nn.Module, example: Tensor) -> torch.export.ExportedProgram:
@@ -193,3 +177,40 @@ def _compiled_run(network: nn.Module) -> Run:
         return logits
 
     return run
+
+
+@torch.no_grad()
+def computed(network: nn.Module | Run, test: Images) -> np.ndarray[Any, Any]:
+    """Return the logits of all test images: float64 [n, classes]."""
+    return torch.cat([network(batch).double() for batch in test.batches()]).numpy()
+
+
+def compared(picked: Classes, test: Images, references: dict[str, Classes]) -> dict[str, Any]:
+    """Compare the classes `picked` with PyTorch's float32 (`paired_accuracy`) and with our int8.
+
+    None for the agreement with ours where there is no int8 network.
+    """
+    ours = references.get("int8")
+    same = None if ours is None else 100 * int((picked == ours).sum()) / len(test)
+    return paired(test.labels, references["float32"], picked) | {"agreement_ours_percent": same}
+
+
+def interleaved_seconds(
+    runs: dict[str, Run], images: Tensor, round_seconds: float = ROUND_SECONDS
+) -> dict[str, list[float]]:
+    """Time each of `runs` on `images`: seconds per call, one figure per round of `round_seconds`.
+
+    In each round every one of them has its turn, so that a machine that becomes slower does so
+    for all. The first call, which may compile, is not timed; nor is the first of each round.
+    """
+
+    def timed(run: Run, calls: int) -> float:
+        run(images)
+        start = time.perf_counter()
+        for _ in range(calls):
+            run(images)
+        return (time.perf_counter() - start) / calls
+
+    calls = {name: max(1, round(round_seconds / timed(run, 1))) for name, run in runs.items()}
+    rounds = [{name: timed(run, calls[name]) for name, run in runs.items()} for _ in range(ROUNDS)]
+    return {name: [seconds[name] for seconds in rounds] for name in runs}

@@ -15,9 +15,7 @@ import onnx
 import torch
 from torch import Tensor, nn
 
-from extras.bits import resnet
-from extras.bits.resnet import QuantizedBlock, QuantizedMean
-from scaling.models.resnet import BasicBlock, ResNet18
+from extras.bits.resnet import POSITIONS, Block, QuantizedBlock, QuantizedMean
 from scaling.quantization.integers import Levels, Requantization
 from scaling.quantization.network import QuantizedImages, QuantizedLayer
 
@@ -92,10 +90,10 @@ class Graph:
                 return self.rounded(name, module.scale, module.levels)
             case Requantization():
                 return self.rounded(name, scale * float(module.factor), module.levels)
-            case QuantizedLayer(rounded=rounded, scales=scales):
+            case QuantizedLayer(rounded=rounded):
                 assert module.levels is not None and module.integer_bias
-                weight = self.integers(rounded.weight, torch.int8, scales.weight)
-                biases = self.integers(module.bias, torch.int32, scales.accumulator)
+                weight = self.integers(rounded.weight, torch.int8, rounded.scales)
+                biases = self.integers(module.bias, torch.int32, module.accumulator_scale)
                 name = self.layer(value, module, weight, biases)
                 return self.rounded(name, module.passed_scale, module.levels)
             case nn.Conv2d(bias=Tensor() as bias) | nn.Linear(bias=bias):
@@ -114,17 +112,15 @@ class Graph:
                 return Value(self.add("GlobalAveragePool", name))
             case QuantizedMean():
                 # Its factor is of the sum over all positions.
-                mean = Value(self.add("GlobalAveragePool", name), scale * resnet.POSITIONS)
+                mean = Value(self.add("GlobalAveragePool", name), scale * POSITIONS)
                 return self.module(nn.Flatten(), self.module(module.mean, mean))
-            case BasicBlock() | QuantizedBlock():
+            case Block() | QuantizedBlock():
                 branch = self.module(nn.Sequential(module.conv1, nn.ReLU(), module.conv2), value)
                 other = self.module(module.shortcut, value)
                 total = Value(self.add("Add", branch.name, other.name), branch.scale)
                 if isinstance(module, QuantizedBlock):
                     total = self.module(module.total, total)
                 return self.module(nn.ReLU(), total)
-            case ResNet18(stem=stem, stages=stages, head=head):
-                return self.module(nn.Sequential(stem, *stages, head), value)
         raise TypeError(f"{module} has no ONNX nodes")
 
 

@@ -20,18 +20,28 @@ scales per group of columns.
 Correction", section 4.2, with inputs that were measured instead of derived.
 """
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from scaling.config.scheme import Scheme
+from scaling.quantization.calibration import Layer
 from scaling.quantization.integers import weight_levels
+from scaling.quantization.rounding import RoundedLayer, nearest, weight_scales
 
-# Added to the diagonal of the second moments, as a share of its mean: the paper's.
+Rounding = Callable[[Tensor, Tensor, int], Tensor]
+"""From float weights [outputs, inputs], scales [outputs] and bits to integers of that shape."""
+SHARES = [1 - step / 50 for step in range(40)]
+"""Thresholds tried in the search for the least output error, as shares of the largest weight."""
+ENOUGH_ROWS = 400_000
+"""A convolution sees hundreds of rows of inputs in an image, a linear layer one."""
 DAMPING = 0.01
-# Of no dimension, so that it adds to a tensor on any device.
-ZERO = torch.zeros(())
+"""Added to the diagonal of the second moments, as a share of its mean: the paper's."""
+ZERO = torch.zeros(())  # Of no dimension, so that it adds to a tensor on any device.
 
 
 @dataclass
@@ -79,7 +89,7 @@ class InputMoments:
         return products, errors
 
 
-def input_rows(layer: nn.Conv2d | nn.Linear, inputs: Tensor) -> Tensor:
+def input_rows(layer: Layer, inputs: Tensor) -> Tensor:
     """Return the rows that the layer's flattened weights are multiplied with: [n, inputs].
 
     Those of a linear layer are its `inputs` [n, inputs], of an ungrouped convolution all patches.
@@ -93,54 +103,44 @@ def input_rows(layer: nn.Conv2d | nn.Linear, inputs: Tensor) -> Tensor:
     return patches.transpose(1, 2).flatten(0, 1)
 
 
-def output_errors(difference: Tensor, second_moment: Tensor) -> Tensor:
-    """Compute E[(d · x)²] of each row d of `difference` [outputs, inputs]: float64 [outputs]."""
-    rows = difference.double()
-    return ((rows @ second_moment.double()) * rows).sum(dim=1)
+def output_errors(difference: Tensor, moments: Tensor) -> Tensor:
+    """Compute E[(d · x)²] of each row d of `difference` [outputs, inputs]: [outputs]."""
+    return ((difference @ moments) * difference).sum(dim=1)
 
 
 def compensate(weight: Tensor, error_moment: Tensor, second_moment: Tensor) -> Tensor:
-    """Compute V = W + W E[(x - x̃) x̃ᵀ] E[x̃ x̃ᵀ]⁻¹, float64 [outputs, inputs], damped as GPTQ.
+    """Compute V = W + W E[(x - x̃) x̃ᵀ] E[x̃ x̃ᵀ]⁻¹ [outputs, inputs], damped as GPTQ.
 
     Inputs that arrive as in the float network leave the weights as they are.
     """
-    exact = weight.double()
-    taken = torch.linalg.solve(_damped(second_moment.double()), error_moment.double(), left=False)
-    return exact + exact @ taken
+    return weight + weight @ torch.linalg.solve(_damped(second_moment), error_moment, left=False)
 
 
-def round_weights(
-    second_moment: Tensor, weight: Tensor, scale: Tensor | float, bits: int
-) -> Tensor:
-    """Round to integer weights [outputs, inputs], int32, of a small output error, by GPTQ.
+def round_weights(second_moment: Tensor, weight: Tensor, scales: Tensor, bits: int) -> Tensor:
+    """Round `weight` [outputs, inputs] to whole numbers of a small output error, by GPTQ.
 
-    `weight` [outputs, inputs] are the float weights, `second_moment` [inputs, inputs] is E[x̃ x̃ᵀ] of
-    the layer's inputs in any unit (or their covariance), `scale` in levels per unit for the tensor
-    or [outputs] for each row, `bits` from 2 to 8: levels from -(2^(bits-1) - 1) to the same above
-    zero. A row for which rounding to the nearest gives the smaller output error on these moments
-    keeps that rounding, so none is ever worse.
+    `second_moment` [inputs, inputs] is E[x̃ x̃ᵀ] of the layer's inputs in any unit (or their
+    covariance), `scales` [outputs] are levels per unit; all are float64. A row for which rounding
+    to the nearest gives the smaller output error on these moments keeps that rounding, so none is
+    ever worse.
     """
     levels = weight_levels(bits)
     order = second_moment.diagonal().argsort(descending=True, stable=True)
-    moments = second_moment.double()[order][:, order]
-    scales = torch.as_tensor(scale, dtype=torch.float64, device=weight.device).reshape(-1, 1)
-    unrounded = weight.double()[:, order] * scales
-    nearest = levels.clamp(unrounded.round())
+    moments, ordered = second_moment[order][:, order], weight[:, order]
     factor = torch.linalg.cholesky(
         torch.cholesky_inverse(torch.linalg.cholesky(_damped(moments))), upper=True
     )
     # Row k of the factor, by its diagonal entry, says how the columns after k make up for an error
     # in column k. Inputs that are always zero are left with the damping and make up for nothing.
+    unrounded = ordered * scales.unsqueeze(1)
     remaining, rounded = unrounded.clone(), torch.empty_like(unrounded)
     for column, row in enumerate(factor):
         rounded[:, column] = levels.clamp(remaining[:, column].round())
         error = (remaining[:, column] - rounded[:, column]) / row[column]
         remaining[:, column:] -= torch.outer(error, row[column:])
-    better = output_errors(unrounded - rounded, moments) < output_errors(
-        unrounded - nearest, moments
-    )
-    chosen = torch.where(better.unsqueeze(1), rounded, nearest)
-    return chosen[:, order.argsort()].to(torch.int32)
+    plain = nearest(ordered, scales, bits)
+    better = output_errors(unrounded - rounded, moments) < output_errors(unrounded - plain, moments)
+    return torch.where(better.unsqueeze(1), rounded, plain)[:, order.argsort()]
 
 
 def _damped(moments: Tensor) -> Tensor:
@@ -151,10 +151,83 @@ def _damped(moments: Tensor) -> Tensor:
 
 
 def bias_correction(weight: Tensor, quantized_weight: Tensor, moments: InputMoments) -> Tensor:
-    """Compute W E[x] - Wq E[x̃], which added to the bias keeps the mean output; float64 [outputs].
+    """Compute W E[x] - Wq E[x̃], which added to the bias keeps the mean output: [outputs].
 
     `weight` and `quantized_weight` [outputs, inputs] are both in float units (integers divided by
     their scale).
     """
-    exact = weight.double()
-    return (exact - quantized_weight.double()) @ moments.mean + exact @ moments.mean_error
+    return (weight - quantized_weight) @ moments.mean + weight @ moments.mean_error
+
+
+def least_output_error(
+    weight: Tensor, widest: Tensor, scheme: Scheme, rounding: Rounding, moments: Tensor
+) -> Tensor:
+    """Find the scales whose rounded weights [outputs, inputs] err least in output on `moments`.
+
+    Candidates are the scales `widest`, float64 [outputs], with thresholds of each of `SHARES`; one
+    share for all outputs where the tensor has one scale. Of equal errors the largest threshold
+    wins.
+    """
+    chosen = widest.clone()
+    least = torch.full_like(widest, torch.inf)
+    for share in SHARES:
+        scales = widest / share
+        difference = weight - rounding(weight, scales, scheme.weight_bits) / scales.unsqueeze(1)
+        errors = output_errors(difference, moments)
+        if scheme.weight_scales == "tensor":
+            errors = errors.sum().expand_as(errors)
+        chosen = torch.where(errors < least, scales, chosen)
+        least = torch.minimum(errors, least)
+    return chosen
+
+
+class ByMoments:
+    """Rounds each layer of a network for the inputs that it has in the quantized network.
+
+    Images go through the float network and its quantized copy, a module at a time, so that a layer
+    is rounded with what the layers before it, quantized already, really pass on. Both begin with
+    the same `batches` [n, 3, 32, 32], of which all are kept.
+    """
+
+    def __init__(self, batches: Iterable[Tensor]) -> None:
+        self.floats = list(batches)
+        self.received = self.floats
+
+    def round(self, name: str, layer: Layer, scheme: Scheme, scale: float) -> RoundedLayer:
+        """Round the layer called `name`, which receives integers of this `scale`.
+
+        With GPTQ the weights first make up for the errors of the inputs.
+        """
+        assert layer.bias is not None
+        weight = exact = layer.weight.detach().flatten(1).double()
+        bias = layer.bias.detach().double()
+        rounding: Rounding = nearest
+        moments = self.moments(layer, scale)
+        products, errors = moments.second(centred=scheme.bias_correction)
+        if scheme.rounding == "gptq":
+            weight = compensate(exact, errors, products)
+            rounding = partial(round_weights, products)
+        scales = weight_scales(name, weight, scheme)
+        if scheme.weight_range == "output":
+            scales = least_output_error(weight, scales, scheme, rounding, products)
+        integers = rounding(weight, scales, scheme.weight_bits)
+        if scheme.bias_correction:
+            bias = bias + bias_correction(exact, integers / scales.unsqueeze(1), moments)
+        return RoundedLayer(integers.view_as(layer.weight).to(torch.int8), scales, bias)
+
+    @torch.no_grad()
+    def moments(self, layer: Layer, scale: float = 1.0) -> InputMoments:
+        """Measure the inputs of `layer`, on all images or on as many as give `ENOUGH_ROWS`."""
+        found = InputMoments()
+        for floats, received in zip(self.floats, self.received, strict=True):
+            if found.rows >= ENOUGH_ROWS:
+                break
+            found.update(input_rows(layer, floats), input_rows(layer, received / scale))
+        return found
+
+    @torch.no_grad()
+    def advance(self, module: nn.Module, copied: nn.Module) -> None:
+        """Go through the float network's next `module`, and through the copy's."""
+        self.floats = [module(batch) for batch in self.floats]
+        # Levels of up to 8 bits are whole numbers in float32 too, at half the memory.
+        self.received = [copied(batch).float() for batch in self.received]

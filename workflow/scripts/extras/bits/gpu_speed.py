@@ -13,8 +13,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils.benchmark import Timer
 
-from scaling.quantization.int8_products import as_rows, multiply, patches
-from scaling.quantization.network import QuantizedLayer, in_integers
+from scaling.quantization.integers import as_rows, multiply, patches
+from scaling.quantization.network import QuantizedLayer, in_integers, quantized_layers
 
 BATCH = 1024
 SECONDS = 0.2
@@ -34,7 +34,7 @@ def measure(network: nn.Module, quantized: nn.Module, images: Tensor) -> list[di
     receives of `images`, and one called network; seconds a call. `images` are on a GPU.
     """
     received: dict[QuantizedLayer, Tensor] = {}
-    layers = [module for module in quantized.modules() if isinstance(module, QuantizedLayer)]
+    layers = quantized_layers(quantized).values()
     hooks = [
         layer.register_forward_pre_hook(lambda module, inputs: received.update({module: inputs[0]}))
         for layer in layers

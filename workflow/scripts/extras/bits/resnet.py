@@ -18,7 +18,6 @@ whose division is part of its requantization factor.
 
 import copy
 from collections import OrderedDict
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -27,7 +26,7 @@ from torch.nn.utils.fusion import fuse_conv_bn_eval
 from scaling.config.scheme import Scheme
 from scaling.core.errors import UserError
 from scaling.models.resnet import BasicBlock, ResNet18
-from scaling.quantization.calibration import Calibration, Layer, Points
+from scaling.quantization.calibration import Calibration, Points, layers
 from scaling.quantization.integers import Levels, Requantization, symmetric_scale
 from scaling.quantization.network import Builder, QuantizedLayer
 from scaling.quantization.rounding import round_layer
@@ -38,52 +37,55 @@ POSITIONS = 4 * 4
 """Of the last stage for 32×32 images, over which the mean is taken."""
 
 
-def blocks_of(network: ResNet18) -> dict[str, BasicBlock]:
-    """List the eight blocks by the names that records have for them."""
-    blocks = [block for stage in network.stages for block in stage.children()]
-    return {f"blocks.{i}": each for i, each in enumerate(blocks) if isinstance(each, BasicBlock)}
+class Block(nn.Module):
+    """A basic block whose batch norms are folded into its convolutions."""
+
+    def __init__(self, block: BasicBlock) -> None:
+        super().__init__()
+        self.conv1 = fuse_conv_bn_eval(block.conv1, block.bn1)
+        self.relu = nn.ReLU()
+        self.conv2 = fuse_conv_bn_eval(block.conv2, block.bn2)
+        self.shortcut = _folded(block.shortcut) if len(block.shortcut) else nn.Identity()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return (self.conv2(self.relu(self.conv1(x))) + self.shortcut(x)).relu()
+
+
+def _folded(pair: nn.Sequential) -> nn.Module:
+    """Fold the batch norm of a convolution and a norm into the convolution."""
+    convolution, norm, *_ = pair
+    assert isinstance(convolution, nn.Conv2d) and isinstance(norm, nn.BatchNorm2d)
+    return fuse_conv_bn_eval(convolution, norm)
 
 
 @torch.no_grad()
-def fold(network: ResNet18) -> ResNet18:
-    """Copy `network` with each batch norm folded into its convolution: the same in evaluation."""
-    folded = copy.deepcopy(network)
-    pairs: list[tuple[nn.Module, str, str]] = [(folded.stem, "0", "1")]
-    for block in blocks_of(folded).values():
-        pairs += [(block, "conv1", "bn1"), (block, "conv2", "bn2")]
-        pairs += [(block.shortcut, "0", "1")] if len(block.shortcut) else []
-    for module, conv, norm in pairs:
-        before = module.get_submodule(conv), module.get_submodule(norm)
-        assert isinstance(before[0], nn.Conv2d) and isinstance(before[1], nn.BatchNorm2d)
-        setattr(module, conv, fuse_conv_bn_eval(before[0], before[1]))
-        # What conv1 passes on is observed behind its ReLU, which is no module of the block.
-        setattr(module, norm, nn.ReLU() if norm == "bn1" else nn.Identity())
-    return folded.eval()
+def fold(network: ResNet18) -> nn.Sequential:
+    """Copy `network` with each batch norm folded into its convolution: the same in evaluation.
+
+    Its parts have the names that records have for them.
+    """
+    network = copy.deepcopy(network).eval()
+    blocks = [one for stage in network.stages for one in stage.children()]
+    parts = {
+        "stem": _folded(network.stem),
+        "relu": nn.ReLU(),
+        "blocks": nn.Sequential(*(Block(one) for one in blocks if isinstance(one, BasicBlock))),
+    }
+    parts |= zip(("pool", "flatten", "fc"), network.head.children(), strict=True)
+    return nn.Sequential(OrderedDict(parts)).eval()
 
 
-def folded_layers(network: ResNet18) -> dict[str, Layer]:
-    """List the layers with weights of a folded network, by the names that records have for them."""
-    found: dict[str, nn.Module] = {"stem": network.stem[0]}
-    for name, block in blocks_of(network).items():
-        found |= {f"{name}.conv1": block.conv1, f"{name}.conv2": block.conv2}
-        if len(block.shortcut):
-            found[f"{name}.shortcut"] = block.shortcut[0]
-    found["fc"] = network.head[2]
-    return {name: layer for name, layer in found.items() if isinstance(layer, Layer)}
-
-
-def observer_points(network: ResNet18) -> Points:
+def observer_points(folded: nn.Sequential) -> Points:
     """Map what is calibrated of a folded network to the module that gives it.
 
     What the stem, each `conv1` and each block pass on after their ReLU, and what each `conv2`,
     `shortcut`, the pooling and the last layer give.
     """
-    own = {"conv1": "bn1", "conv2": "conv2", "shortcut": "shortcut"}
-    points = {"stem": "stem", "pool": "head.0", "fc": "head.2"}
-    paths = {id(module): path for path, module in network.named_modules()}
-    for name, block in blocks_of(network).items():
-        path = points[name] = paths[id(block)]
-        points |= {f"{name}.{each}": f"{path}.{module}" for each, module in own.items()}
+    points = {"stem": "relu", "pool": "pool", "fc": "fc"}
+    for index, _ in folded.get_submodule("blocks").named_children():
+        name = f"blocks.{index}"
+        points |= {name: name, f"{name}.conv1": f"{name}.relu"}
+        points |= {part: part for part in (f"{name}.conv2", f"{name}.shortcut")}
     return points
 
 
@@ -124,8 +126,8 @@ class QuantizedMean(nn.Module):
 
 
 def quantize(
-    network: ResNet18, scheme: Scheme, calibration: Calibration, branch: Levels = BRANCH
-) -> nn.Module:
+    folded: nn.Sequential, scheme: Scheme, calibration: Calibration, branch: Levels = BRANCH
+) -> nn.Sequential:
     """Copy a folded network so that it computes on integers as `scheme` says, branches as `branch`.
 
     Without `scheme.activation_bits` activations stay floats, and weights are rounded to integers
@@ -140,67 +142,47 @@ def quantize(
                 "default"
             )
     if scheme.activation_bits is not None:
-        return _Builder(scheme, calibration, network, branch).network_of_integers()
-    copied = copy.deepcopy(network)
-    for name, layer in folded_layers(copied).items():
+        return _integers(folded, Builder(scheme, calibration), branch)
+    copied = copy.deepcopy(folded)
+    for name, layer in layers(copied).items():
         round_layer(name, layer, scheme).assign_to(layer)
     return copied
 
 
-@dataclass(frozen=True)
-class _Builder(Builder):
-    """Follows the network with the accumulated scale A of what each layer receives."""
+def _integers(folded: nn.Sequential, builder: Builder, branch: Levels) -> nn.Sequential:
+    """Quantize all layers in the order of the computation, with the scale that each receives."""
+    parts, device = layers(folded), next(folded.parameters()).device
+    # Of what passes a ReLU, and of its mean.
+    levels = builder.levels(builder.scheme.unsigned)
 
-    network: ResNet18
-    branch: Levels
-
-    @property
-    def passed(self) -> Levels:
-        """The levels of what passes a ReLU, and of its mean."""
-        return self.levels(self.scheme.unsigned)
-
-    def named(
-        self, name: str, input_scale: float, levels: Levels | None, scale: float | None = None
-    ) -> QuantizedLayer:
-        """Quantize the layer `name` for inputs of `input_scale` and outputs of `scale`."""
-        layer = folded_layers(self.network)[name]
-        rounded = round_layer(name, layer, self.scheme)
-        received = self.levels() if name == "stem" else self.passed
-        return self.layer(name, layer, rounded, input_scale, received, levels, scale)
-
-    def factor(self, factor: float, levels: Levels, of: str) -> Requantization:
-        """Make one requantization for all channels."""
-        device = next(self.network.parameters()).device
+    def factor(factor: float, levels: Levels, of: str) -> Requantization:
         factors = torch.tensor([factor], dtype=torch.float64, device=device)
         return Requantization.nearest(factors, levels, of)
 
-    def block(self, name: str, block: BasicBlock, input_scale: float) -> QuantizedBlock:
-        """Quantize the block `name` for inputs of `input_scale`."""
-        levels, ranges = self.passed, self.calibration.ranges
-        amax = max(ranges[f"{name}.{each}"].max_abs for each in ("conv2", "shortcut"))
-        common = symmetric_scale(amax, f"the branches of {name}", self.branch.high)
-        shortcut: QuantizedLayer | Requantization
-        if len(block.shortcut):
-            shortcut = self.named(f"{name}.shortcut", input_scale, self.branch, common)
-        else:
-            shortcut = self.factor(common / input_scale, self.branch, f"{name}.shortcut")
+    def block(name: str, received: float) -> QuantizedBlock:
+        ends = (builder.calibration[f"{name}.{each}"] for each in ("conv2", "shortcut"))
+        amax = max(seen.max_abs for seen in ends)
+        common = symmetric_scale(amax, f"the branches of {name}", branch.high)
+        conv1, conv2, shortcut = (f"{name}.{part}" for part in ("conv1", "conv2", "shortcut"))
+        inner = builder.scale(conv1, levels)
         return QuantizedBlock(
-            self.named(f"{name}.conv1", input_scale, levels),
-            self.named(f"{name}.conv2", self.scale(f"{name}.conv1", levels), self.branch, common),
-            shortcut,
-            self.factor(self.scale(name, levels) / common, levels, name),
+            builder.layer(conv1, parts[conv1], received, levels, levels),
+            builder.layer(conv2, parts[conv2], inner, levels, branch, common),
+            builder.layer(shortcut, parts[shortcut], received, levels, branch, common)
+            if shortcut in parts
+            else factor(common / received, branch, shortcut),
+            factor(builder.scale(name, levels) / common, levels, name),
         )
 
-    def network_of_integers(self) -> nn.Sequential:
-        """Quantize all layers in the order of the computation."""
-        levels, entrance = self.passed, self.images()
-        stem = self.named("stem", entrance.scale, levels)
-        modules = OrderedDict[str, nn.Module](quantize=entrance, stem=stem, relu=nn.ReLU())
-        scale = self.scale("stem", levels)
-        for name, block in blocks_of(self.network).items():
-            modules[name.replace(".", "_")] = self.block(name, block, scale)
-            scale = self.scale(name, levels)
-        pooled = self.scale("pool", levels)
-        modules["pool"] = QuantizedMean(self.factor(pooled / (scale * POSITIONS), levels, "pool"))
-        modules["fc"] = self.named("fc", pooled, self.logits)
-        return nn.Sequential(modules).eval()
+    entrance = builder.images()
+    stem = builder.layer("stem", parts["stem"], entrance.scale, entrance.levels, levels)
+    scale, blocks = builder.scale("stem", levels), list[QuantizedBlock]()
+    for index, _ in folded.get_submodule("blocks").named_children():
+        blocks.append(block(f"blocks.{index}", scale))
+        scale = builder.scale(f"blocks.{index}", levels)
+    pooled = builder.scale("pool", levels)
+    mean = QuantizedMean(factor(pooled / (scale * POSITIONS), levels, "pool"))
+    fc = builder.layer("fc", parts["fc"], pooled, levels, builder.logits)
+    modules = {"quantize": entrance, "stem": stem, "relu": nn.ReLU()}
+    modules |= {"blocks": nn.Sequential(*blocks), "pool": mean, "fc": fc}
+    return nn.Sequential(OrderedDict(modules)).eval()

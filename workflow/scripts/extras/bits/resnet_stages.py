@@ -1,7 +1,9 @@
 """Takes a trained ResNet-18 through the stages of quantization, and measures what each costs."""
 
-from collections.abc import Iterator
-from dataclasses import asdict, astuple, dataclass
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -10,20 +12,19 @@ import torch
 from torch import nn
 
 from extras.bits import gpu_speed
-from extras.bits.resnet import fold, folded_layers, observer_points, quantize
+from extras.bits.resnet import fold, observer_points, quantize
 from scaling.config.scheme import STAGES, Scheme
 from scaling.core.environment import TURING, older_gpu
-from scaling.core.errors import UserError
 from scaling.core.paired_accuracy import paired
 from scaling.core.records.dataset import DATASET
 from scaling.core.records.quantization import STAGED
 from scaling.data.batches import Images
 from scaling.models.resnet import ResNet18
 from scaling.models.tutorial_cnn import load_into
-from scaling.quantization.calibration import Calibration, Range, calibrate
-from scaling.quantization.commands import Evaluation
+from scaling.quantization.calibration import Range, calibrate, layers
+from scaling.quantization.commands import Evaluation, attempted
 from scaling.quantization.integers import INT8
-from scaling.quantization.network import BitExactness, QuantizedLayer
+from scaling.quantization.network import exactness, quantized_layers
 from scaling.quantization.training import predict
 
 
@@ -49,19 +50,19 @@ class StagesEvaluation(Evaluation):
         about = {"model_width": self.model_width, "calibration_images": len(chosen)}
         yield self.output, {**about, **measure_stages(self.load().to(device), chosen, test)}
 
-    def networks(self, chosen: Images, test: Images) -> dict[str, nn.Module]:
+    def networks(self, chosen: Images, test: Images) -> dict[str, Callable[[], nn.Module]]:
         """With scales for each channel, and int8 branches: runtimes have no sums of 16 bits."""
         folded = fold(self.load())
-        made: dict[str, nn.Module] = {"float32": folded}
         seen = STAGED.read(self.evaluated)["ranges"] if self.evaluated else None
         if seen:
-            ranges = Calibration({name: Range(*each) for name, each in seen.items()})
+            ranges = {name: Range(*each) for name, each in seen.items()}
         else:
             ranges = calibrate(folded, chosen.batches(), observer_points(folded))
-        for name, unsigned in (("int8", False), ("uint8", True)):
-            scheme = Scheme(weight_scales="channel", unsigned=unsigned)
-            made[name] = quantize(folded, scheme, ranges, INT8)
-        return made
+
+        def made(**options: Any) -> nn.Module:
+            return quantize(folded, Scheme(weight_scales="channel", **options), ranges, INT8)
+
+        return {"float32": lambda: folded, "int8": made, "uint8": partial(made, unsigned=True)}
 
 
 SCHEMES: dict[str, dict[str, Any]] = dict(
@@ -81,35 +82,35 @@ def measure_stages(network: ResNet18, chosen: Images, test: Images) -> dict[str,
     folded = fold(network)
     calibration = calibrate(folded, chosen.batches(), observer_points(folded))
     reference = predict(network, test)
-    sizes = [each.weight.numel() + len(each.weight) for each in folded_layers(folded).values()]
+    sizes = [each.weight.numel() + len(each.weight) for each in layers(folded).values()]
     size = {"float32_bytes": 4 * sum(sizes)}
     rows: list[Any] = [{"stage": STAGES[0], **size, **paired(test.labels, reference, reference)}]
-    layers, left_out = [], []
+    bounds, left_out = [], []
     for kind, (stage, options) in product(("tensor", "channel"), SCHEMES.items()):
-        scheme, made = Scheme.of({"weight_scales": kind, **options}), None
-        try:
-            made = quantize(folded, scheme, calibration)
-        except UserError as error:
-            left_out.append({"stage": stage, "weight_scales": kind, "reason": str(error)})
+        scheme = Scheme.of({"weight_scales": kind, **options})
+        made = attempted(partial(quantize, folded, scheme, calibration))
+        if isinstance(made, str):
+            left_out.append({"stage": stage, "weight_scales": kind, "reason": made})
             continue
         row = {"stage": stage, "weight_scales": kind, **size}
         found = [
             {"layer": one.name, **one.bounds(), "packed_bytes": one.rounded.packed_bytes(8)}
-            for one in made.modules()
-            if isinstance(one, QuantizedLayer)
+            for one in quantized_layers(made).values()
         ]
         if found:
             row["packed_bytes"] = sum(each["packed_bytes"] for each in found)
             row["accumulator_bound"] = max(each["accumulator_bound"] for each in found)
         if stage == STAGES[-1]:
-            exactness = BitExactness()
+            exact = Counter[str]()
             for batch in test.batches():
-                exactness.compare(made, batch if on_gpu else batch.cpu(), made(batch))
-            row["exactness"] = asdict(exactness)
-            layers += [{"weight_scales": kind, **each} for each in found]
+                exact.update(exactness(made, batch if on_gpu else batch.cpu(), made(batch)))
+            row["exactness"] = dict(exact)
+            bounds += [{"weight_scales": kind, **each} for each in found]
         rows.append(row | paired(test.labels, reference, predict(made, test)))
     images = test.normalised(slice(gpu_speed.BATCH))
-    speed = gpu_speed.measure(folded, made, images) if on_gpu and made else []
-    ranges = {name: astuple(seen) for name, seen in calibration.ranges.items()}
+    speed = (
+        gpu_speed.measure(folded, made, images) if on_gpu and isinstance(made, nn.Module) else []
+    )
+    ranges = {name: [seen.minimum, seen.maximum] for name, seen in calibration.items()}
     refused = {"left_out": left_out} if left_out else {}
-    return {"stages": rows, "layers": layers, "ranges": ranges, "gpu_speed": speed, **refused}
+    return {"stages": rows, "layers": bounds, "ranges": ranges, "gpu_speed": speed, **refused}

@@ -65,6 +65,7 @@ rule quantize_peers:
 
 
 # Timed on the CPU as well. The files are what there is to take away; a stored study has the record.
+# The file of a network that cannot be made is empty.
 rule quantize_export:
     input:
         **IMAGES,

@@ -129,15 +129,11 @@ def draw_quantization_sizes(quantization: pd.DataFrame) -> Figure | None:
 def _point(same: pd.DataFrame) -> dict[str, Any]:
     """Return a variant's activation bits, kB, difference with two standard errors, and bits."""
     found, row = cost(same), next(rows_of(same))
-    loss, error = (
-        found.difference_points,
-        STANDARD_ERRORS * np.nan_to_num(found.standard_error_points),
-    )
+    loss = found.difference_points
+    error = STANDARD_ERRORS * np.nan_to_num(found.standard_error_points)
     return {
         "open": row.activation_bits < 8,
         "size": same["packed_bytes"].mean() / 1000,
-        "loss": loss,
-        "loss_min": loss - error,
-        "loss_max": loss + error,
+        **{"loss": loss, "loss_min": loss - error, "loss_max": loss + error},
         "name": bits(row),
     }

@@ -32,7 +32,7 @@ FIGURES = {
     "communication": FigureSpec(_SCALING, "Communication", ("communication",)),
     "step": FigureSpec(_MACHINE, "Communication", ("device_time", "readings")),
     "bandwidth": FigureSpec(_MACHINE, "Communication", ("interconnect", "bandwidth")),
-    "collectives": FigureSpec("scaling.figures.synchronization", "Communication", ("collectives",)),
+    "collectives": FigureSpec(_MACHINE, "Communication", ("collectives",)),
     "learning": FigureSpec(_LEARNING, "Accuracy", ("accuracy",)),
     "pareto": FigureSpec(_LEARNING, "Accuracy", ("accuracy", "timing", "full_trainings", "costs")),
     "remedies": FigureSpec(_LARGE, "Accuracy", ("remedies",)),

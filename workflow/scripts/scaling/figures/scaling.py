@@ -64,8 +64,8 @@ def _by_recipe(table: pd.DataFrame, column: str, source: str, label: str) -> Fig
         style.lines(axes, groups, "batch_size", column, source, step=1.06)
         style.batch_axis(axes, sorted(table["batch_size"].unique()))
         if ends.max() > LOG_FROM_RATIO * known[column].min():
-            style.log2_axis(axes.yaxis, style.POWERS)
-            axes.set_ylim(known[column].min() / 1.25, ends.max() * 1.5)
+            lowest = known[column].min() / 1.25
+            style.log2_axis(axes.yaxis, style.POWERS, (lowest, ends.max() * 1.5))
         else:
             axes.set_ylim(0, ends.max() * 1.15)
         if "limit" in rows and (limit := rows["limit"].max()) > 0:
@@ -105,9 +105,9 @@ def draw_speedup(speedup: pd.DataFrame) -> Figure | None:
         best = [cells.loc[cells.groupby("gpus")["speedup"].idxmax()] for cells in rows]
         style.lines(axes, best, "gpus", "speedup", "speedup")
         style.log2_axis(axes.xaxis, [1, *counts])
-        style.log2_axis(axes.yaxis, style.POWERS)
         lowest, highest = known["speedup_min"].min(), known["speedup_max"].max()
-        axes.set_ylim(min(1, lowest) / 1.15, 1.15 * max(counts[-1], highest))
+        limits = min(1, lowest) / 1.15, 1.15 * max(counts[-1], highest)
+        style.log2_axis(axes.yaxis, style.POWERS, limits)
         axes.set(xlabel="GPUs", ylabel="speedup over 1 GPU")
     ideal = style.line_handle("ideal", **style.IDEAL)
     style.legend(figure, groups, ideal)

@@ -1,4 +1,4 @@
-"""Common style of the figures: palette, panels, ranges, notes, axes and legends."""
+"""Common style of the figures: palette, panels, lines, axes and legends."""
 
 import io
 import re
@@ -36,43 +36,20 @@ EMPTY = '<svg xmlns="http://www.w3.org/2000/svg"/>\n'
 
 
 def style(name: str) -> AbstractContextManager[None]:
-    """Decorate a function that draws the figure `name`: apply the style, save deterministically.
-
-    `name` salts the ids inside the SVG, so that two figures can share one page.
-    """
+    """Apply the style within the block; `name` salts the SVG's ids, so that two share a page."""
     return matplotlib.rc_context({"svg.hashsalt": name}, fname=STYLE)
 
 
 def save(figure: Figure | None, path: Path) -> None:
     """Write `figure` as SVG without date or program version, atomically; None as an empty file.
 
-    The notes of `ranges` are links first and become titles, which browsers show as tooltips.
+    The notes of `lines` are links first and become titles, which browsers show as tooltips.
     """
     drawn = io.StringIO(EMPTY)
     if figure is not None:
         figure.savefig(drawn, format="svg", metadata={"Date": None, "Creator": None})
     titled = re.sub(r'<a xlink:href="([^"]*)"[^>]*>', r"<g><title>\1</title>", drawn.getvalue())
     files.write_text(path, titled.replace("</a>", "</g>"))
-
-
-def ranges(axes: Axes, x: Any, rows: pd.DataFrame, column: str, source: str, **look: Any) -> None:
-    """Draw a line of `column` with error bars from minimum to maximum, if `rows` have them.
-
-    A point has a tooltip with the `name` of its row (default: its cell), its values and the table.
-    An `open` row has an open marker.
-    """
-    value, low, high = (rows.get(f"{column}{end}", rows[column]) for end in ("", "_min", "_max"))
-    axes.errorbar(x, value, yerr=[(value - low).clip(0), (high - value).clip(0)], **look)
-    if "open" in rows:
-        hollow = {"markerfacecolor": "white", "markeredgecolor": look["color"]}
-        axes.plot(x[rows["open"]], value[rows["open"]], "o", markersize=4, zorder=5, **hollow)
-    names = rows["name"] if "name" in rows else map(fmt.cell_name, rows.itertuples())
-    notes = [
-        f"{name}: {fmt.significant(middle)}{f' ({fmt.span(*ends)})' if ends[0] < ends[1] else ''}"
-        f" · {source}.csv"
-        for name, middle, *ends in zip(names, value, low, high, strict=True)
-    ]
-    axes.scatter(x, value, s=90, alpha=0, linewidths=0, urls=notes)
 
 
 def lines(
@@ -84,14 +61,30 @@ def lines(
     step: float = 1.0,
     **look: Any,
 ) -> None:
-    """Draw `column` over `x` for each group, with numbered styles except for `look`; see `ranges`.
+    """Draw `column` over `x` for each group, with numbered styles except for `look`.
 
-    On a logarithmic axis lines are shifted by `step`, so that error bars do not overlap.
+    With error bars from `column`_min to `column`_max, if there are any. A point has a tooltip with
+    the `name` of its row (default: its cell), its values and the table `source`; an `open` row has
+    an open marker. On a logarithmic axis lines are shifted by `step`, so that bars do not overlap.
     """
     groups = list(groups)
     for index, rows in enumerate(groups):
+        own = numbered(index) | look
         place = rows[x] * step ** (index - (len(groups) - 1) / 2)
-        ranges(axes, place, rows, column, source, **numbered(index) | look)
+        value, low, high = (
+            rows.get(f"{column}{end}", rows[column]) for end in ("", "_min", "_max")
+        )
+        axes.errorbar(place, value, yerr=[(value - low).clip(0), (high - value).clip(0)], **own)
+        if "open" in rows:
+            hollow = {"markerfacecolor": "white", "markeredgecolor": own["color"]}
+            chosen = place[rows["open"]], value[rows["open"]]
+            axes.plot(*chosen, "o", markersize=4, zorder=5, **hollow)
+        names = rows["name"] if "name" in rows else map(fmt.cell_name, rows.itertuples())
+        notes = []
+        for name, middle, *ends in zip(names, value, low, high, strict=True):
+            span = f" ({fmt.span(*ends)})" if ends[0] < ends[1] else ""
+            notes.append(f"{name}: {fmt.significant(middle)}{span} · {source}.csv")
+        axes.scatter(place, value, s=90, alpha=0, linewidths=0, urls=notes)
 
 
 def panels(titles: Sequence[str], x: str = "", y: str = "") -> tuple[Figure, list[Axes]]:
@@ -101,39 +94,38 @@ def panels(titles: Sequence[str], x: str = "", y: str = "") -> tuple[Figure, lis
     size = PANEL_INCHES[0] * columns, rows * (PANEL_INCHES[1] + 0.5) + 0.45
     figure = Figure(figsize=size, layout="constrained")
     for index, title in enumerate(titles):
-        axes = figure.add_subplot(rows, columns, index + 1, xlabel=x, ylabel="" if index % 2 else y)
-        axes.set_title(title)
+        labels = {"xlabel": x, "ylabel": "" if index % 2 else y}
+        figure.add_subplot(rows, columns, index + 1, **labels).set_title(title)
     return figure, figure.axes
 
 
-def log2_axis(axis: Any, values: Sequence[float]) -> None:
-    """Make an axis logarithmic to base 2, with a tick in plain digits at each of `values`."""
+def log2_axis(axis: Any, values: Sequence[float], ends: tuple[float, float] | None = None) -> None:
+    """Make an axis logarithmic, with a tick in plain digits at each of the sorted `values`.
+
+    With `ends` it goes from one to the other, and has those ticks for which there is room.
+    """
     axis.axes.set(**{f"{axis.axis_name}scale": "log"})
-    axis.set_ticks(list(values))
+    ticks = list(values)
+    if ends is not None:
+        axis.axes.set(**{f"{axis.axis_name}lim": ends})
+        inside, ticks = [value for value in values if ends[0] <= value <= ends[1]], []
+        for value in inside:
+            apart = (inside[-1] / inside[0]) ** (1 / 7)
+            ticks += [value] if not ticks or value >= apart * ticks[-1] else []
+    axis.set_ticks(ticks)
     axis.set_minor_locator(NullLocator())
     digits = FuncFormatter(lambda value, _: f"{value:.2g}" if value < 1 else f"{value:g}")
     axis.set_major_formatter(digits)
 
 
 def batch_axis(axes: Axes, sizes: Sequence[int]) -> None:
-    """Make the x axis one of these sorted batch sizes, with ticks where there is room."""
-    log2_axis(axes.xaxis, _with_room(sizes))
-    axes.set_xlim(sizes[0] / 1.6, sizes[-1] * 1.6)
+    """Make the x axis one of these sorted batch sizes."""
+    log2_axis(axes.xaxis, sizes, (sizes[0] / 1.6, sizes[-1] * 1.6))
 
 
 def log_axis(axis: Any, low: float, high: float) -> None:
     """Make an axis logarithmic from below `low` to above `high`, with ticks at round numbers."""
-    ends = low / 1.3, high * 1.3
-    log2_axis(axis, _with_room([value for value in ROUND if ends[0] <= value <= ends[1]]))
-    axis.axes.set(**{f"{axis.axis_name}lim": ends})
-
-
-def _with_room(values: Sequence[float]) -> list[float]:
-    ticks: list[float] = []
-    for value in values:
-        apart = (values[-1] / values[0]) ** (1 / 7)
-        ticks += [value] if not ticks or value >= apart * ticks[-1] else []
-    return ticks
+    log2_axis(axis, ROUND, (low / 1.3, high * 1.3))
 
 
 def numbered(index: int) -> dict[str, Any]:

@@ -7,11 +7,10 @@ few bits are worth more on the many small values than on the few large ones (Ban
 "Post Training 4-bit Quantization of Convolutional Networks for Rapid-Deployment").
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -23,48 +22,8 @@ CANDIDATES = 100
 BINS = 4096
 
 Layer = nn.Conv2d | nn.Linear
-Observer = Callable[[str, Tensor], None]
 Points = Mapping[str, str]
 """The names of the modules whose outputs are observed, by layer."""
-
-
-@dataclass
-class Range:
-    """The smallest and the largest value seen so far."""
-
-    minimum: float = float("inf")
-    maximum: float = float("-inf")
-
-    def update(self, values: Tensor) -> None:
-        """Widen the range to hold all of `values`."""
-        low, high = torch.aminmax(values)
-        self.minimum = min(self.minimum, low.item())
-        self.maximum = max(self.maximum, high.item())
-
-    @property
-    def max_abs(self) -> float:
-        return max(abs(self.minimum), abs(self.maximum))
-
-
-@dataclass
-class Magnitudes:
-    """Counts of |x| in 4096 equal bins from 0 to `max_abs`: int64 [4096]."""
-
-    max_abs: float
-    counts: Tensor = field(default_factory=lambda: torch.zeros(BINS, dtype=torch.int64))
-
-    def update(self, values: Tensor) -> None:
-        """Count the values of any shape, none larger than `max_abs`."""
-        if self.max_abs > 0:
-            place = (values.abs().flatten() * (BINS / self.max_abs)).long().clamp(max=BINS - 1)
-            self.counts += torch.bincount(place, minlength=BINS).cpu()
-
-
-def percentile_threshold(seen: Magnitudes) -> float:
-    """Return the upper edge of the bin in which the 99.99th percentile of |x| lies."""
-    wanted = seen.counts.sum() * (PERCENTILE / 100)
-    place = int(torch.searchsorted(seen.counts.cumsum(0).double(), wanted.double()))
-    return seen.max_abs * (min(place, BINS - 1) + 1) / BINS
 
 
 def mse_threshold(values: Tensor, counts: Tensor, max_abs: float, qmax: int) -> float:
@@ -80,28 +39,54 @@ def mse_threshold(values: Tensor, counts: Tensor, max_abs: float, qmax: int) -> 
 
 
 @dataclass
-class Calibration:
-    """The ranges of the images (normalised) and, by layer name, of what each layer passes on.
+class Range:
+    """The smallest and the largest value seen, and `counts` of |x| in equal bins up to `max_abs`.
 
-    That is its output after its ReLU, if it has one: the values before, which may reach further
-    below zero, become zero and need no room in the integers that the next layer receives.
-    `magnitudes` count these values as the next layer receives them. The images are under `IMAGES`.
+    The values are counted, int64 [4096], only for a threshold that clips.
     """
 
-    ranges: dict[str, Range]
-    magnitudes: dict[str, Magnitudes] = field(default_factory=dict)
+    minimum: float = float("inf")
+    maximum: float = float("-inf")
+    counts: Tensor = field(default_factory=lambda: torch.zeros(BINS, dtype=torch.int64))
 
-    def threshold(
-        self, name: str, method: Literal["max_abs", "percentile", "mse"], qmax: int
-    ) -> float:
-        """Return the magnitude at `name` that is to land on the level `qmax`."""
+    @property
+    def max_abs(self) -> float:
+        return max(abs(self.minimum), abs(self.maximum))
+
+    def widen(self, values: Tensor) -> None:
+        """Widen the range to hold all of `values`."""
+        low, high = torch.aminmax(values)
+        self.minimum = min(self.minimum, low.item())
+        self.maximum = max(self.maximum, high.item())
+
+    def count(self, values: Tensor) -> None:
+        """Count values of any shape, none larger than `max_abs`."""
+        if self.max_abs > 0:
+            place = (values.abs().flatten() * (BINS / self.max_abs)).long().clamp(max=BINS - 1)
+            self.counts += torch.bincount(place, minlength=BINS).cpu()
+
+    def threshold(self, method: Literal["max_abs", "percentile", "mse"], qmax: int) -> float:
+        """Return the magnitude that is to land on the level `qmax`.
+
+        The percentile is the upper edge of the bin in which it lies.
+        """
         if method == "max_abs":
-            return self.ranges[name].max_abs
-        seen = self.magnitudes[name]
+            return self.max_abs
         if method == "percentile":
-            return percentile_threshold(seen)
-        middles = (torch.arange(BINS, dtype=torch.float64) + 0.5) * (seen.max_abs / BINS)
-        return mse_threshold(middles, seen.counts, seen.max_abs, qmax)
+            wanted = self.counts.sum() * (PERCENTILE / 100)
+            place = int(torch.searchsorted(self.counts.cumsum(0).double(), wanted.double()))
+            return self.max_abs * (min(place, BINS - 1) + 1) / BINS
+        middles = (torch.arange(BINS, dtype=torch.float64) + 0.5) * (self.max_abs / BINS)
+        return mse_threshold(middles, self.counts, self.max_abs, qmax)
+
+
+Calibration = dict[str, Range]
+"""The ranges of the images (normalised), and by name of what each layer passes on.
+
+That is its output after its ReLU, if it has one: the values before, which may reach further below
+zero, become zero and need no room in the integers that the next layer receives. What is counted is
+what the next layer receives, behind the pooling.
+"""
 
 
 def layers(network: nn.Module) -> dict[str, Layer]:
@@ -125,43 +110,35 @@ def observer_points(network: nn.Sequential, after: Literal["relu", "pool"]) -> P
     return found
 
 
-@contextmanager
-def observing(network: nn.Module, points: Points, observe: Observer) -> Iterator[None]:
-    """Within the block, call observe(name, output) when the module at one of `points` computed."""
-
-    def hook(name: str, _module: nn.Module, _inputs: object, output: Tensor) -> None:
-        observe(name, output)
-
+@torch.no_grad()
+def outputs(network: nn.Module, batch: Tensor, points: Points) -> dict[str, Tensor]:
+    """Run `network` on `batch`; return what the modules at `points` give, and it as `IMAGES`."""
+    found = {IMAGES: batch}
     with ExitStack() as hooks:
         for name, point in points.items():
-            module = network.get_submodule(point)
-            hooks.callback(module.register_forward_hook(partial(hook, name)).remove)
-        yield
 
+            def keep(_module: nn.Module, _inputs: Any, output: Tensor, name: str = name) -> None:
+                found[name] = output
 
-@torch.no_grad()
-def observe_network(
-    network: nn.Module, batches: Iterable[Tensor], points: Points, observe: Observer
-) -> None:
-    """Run `network` over all `batches`; call observe(name, values) for the images and `points`."""
-    with observing(network, points, observe):
-        for batch in batches:
-            observe(IMAGES, batch)
-            network(batch)
+            hooks.callback(network.get_submodule(point).register_forward_hook(keep).remove)
+        network(batch)
+    return found
 
 
 def calibrate(network: nn.Module, batches: Iterable[Tensor], points: Points) -> Calibration:
     """Run the float `network` over all `batches` [n, 3, 32, 32] and keep the ranges at `points`."""
-    found = Calibration({name: Range() for name in (IMAGES, *points)})
-    observe_network(network, batches, points, lambda name, seen: found.ranges[name].update(seen))
+    found = {name: Range() for name in (IMAGES, *points)}
+    for batch in batches:
+        for name, values in outputs(network, batch, points).items():
+            found[name].widen(values)
     return found
 
 
 def count_magnitudes(
     network: nn.Sequential, batches: Iterable[Tensor], calibration: Calibration
 ) -> None:
-    """Run over the same `batches` again and fill `calibration.magnitudes`."""
-    counted = {name: Magnitudes(seen.max_abs) for name, seen in calibration.ranges.items()}
-    calibration.magnitudes = counted
+    """Run over the same `batches` again and count what each layer of `calibration` receives."""
     points = observer_points(network, "pool")
-    observe_network(network, batches, points, lambda name, seen: counted[name].update(seen))
+    for batch in batches:
+        for name, values in outputs(network, batch, points).items():
+            calibration[name].count(values)

@@ -2,11 +2,12 @@
 
 import argparse
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from textwrap import shorten
+from typing import Any, Literal, TypeVar
 
 import torch
 from torch import nn
@@ -20,6 +21,7 @@ from scaling.launch import lease
 from scaling.registry.quantized_model import QUANTIZED_MODELS
 
 DEFAULT = "tutorial-cnn"
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,6 +75,18 @@ def diverged(epoch: int, learning_rate: float) -> UserError:
     )
 
 
+def attempted(make: Callable[[], T]) -> T | str:
+    """Return what `make` gives, or why it cannot be had: a refusal is a network's result."""
+    try:
+        return make()
+    except UserError as error:
+        return str(error)
+    except torch.OutOfMemoryError:
+        raise
+    except (ArithmeticError, RuntimeError, ValueError) as error:
+        return shorten(f"it cannot be computed ({error})", 300)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Evaluation(Command):
     """A quantization of trained weights, and its measurement."""
@@ -91,8 +105,8 @@ class Evaluation(Command):
         """
         raise NotImplementedError
 
-    def networks(self, chosen: Images, test: Images) -> dict[str, nn.Module]:
-        """Make the networks to export: float32, int8, and uint8 with unsigned levels after ReLU."""
+    def networks(self, chosen: Images, test: Images) -> dict[str, Callable[[], nn.Module]]:
+        """Return what makes the networks to export: float32, int8, uint8 (unsigned after ReLU)."""
         raise NotImplementedError
 
 

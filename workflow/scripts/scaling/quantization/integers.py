@@ -14,13 +14,13 @@ integers by the other. The factor is off by at most 2^-22 of itself, 127 levels 
 """
 
 import math
-from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
-from scaling.config.scheme import Mistake
 from scaling.core.errors import UserError
 
 # Every integer up to here is a float32 and so is every sum on the way; 2^24 + 1 is not.
@@ -143,47 +143,61 @@ def along_channels(channels: Tensor, values: Tensor) -> Tensor:
     return channels.to(values.device).view(-1, *[1] * (values.dim() - 2))
 
 
-@dataclass(frozen=True)
-class LayerScales:
-    """Hold what a layer's formulas start from: levels per unit, float64.
+def multiply(rows: Tensor, weight: Tensor) -> Tensor:
+    """Multiply int8 [n, inner] by int8 [outputs, inner]: int32 [n, outputs].
 
-    With weight scale w and the input's accumulated scale A, the accumulator has the scale
-    S = w · A; a bias is rounded at scale S; the output factor o takes S to the scale of what the
-    layer passes on, S · o = 127 / max. Each mistake that documents have made changes one of these,
-    or the images that set max.
-
-    `weight` [outputs]; `input` the true accumulated scale of the integers that the layer receives;
-    `images` that of the network's input.
+    The product wants the sizes of NVIDIA's tensor cores, more than 16 rows and multiples of 8 else:
+    it is filled up with zeros, which add nothing.
     """
 
-    weight: Tensor
-    input: float
-    images: float
-    mistakes: Collection[Mistake] = ()
+    def filled(matrix: Tensor, rows: int, inner: int) -> Tensor:
+        # pad copies in any case.
+        return functional.pad(matrix, (0, inner, 0, rows)) if rows or inner else matrix
 
-    @property
-    def accumulator(self) -> Tensor:
-        """S = w · A, the scale of the integers that the layer really adds up: [outputs]."""
-        return self.weight * self.input
+    (n, inner), outputs = rows.shape, len(weight)
+    columns = filled(weight, -outputs % 8, -inner % 8).T
+    return torch._int_mm(filled(rows, max(0, 17 - n), -inner % 8), columns)[:n, :outputs]
 
-    @property
-    def _assumed(self) -> Tensor:
-        """S as the document has it."""
-        return self.weight * self.images if "no_product" in self.mistakes else self.accumulator
 
-    @property
-    def bias(self) -> Tensor:
-        """The scale at which a bias becomes an integer: [outputs]."""
-        if "bias_scale" in self.mistakes:
-            return INT32.high / self._assumed
-        if "bias_unscaled" in self.mistakes:
-            return torch.ones_like(self.accumulator)
-        return self._assumed
+def patches(
+    values: Tensor, kernel: tuple[int, ...], stride: Any, padding: Any, fill: int = 0
+) -> Tensor:
+    """Unfold [n, channels, height, width] to [n, rows, columns, kernel · channels].
 
-    def output_factor(self, scale: float, levels: Levels) -> Tensor:
-        """Compute o, which gives outputs in `levels` this `scale` of qmax / max: [outputs]."""
-        if "255_for_127" in self.mistakes:
-            scale *= (2 * levels.high + 1) / levels.high
-        if "activation_scale" in self.mistakes:
-            scale = levels.high**2 / scale
-        return scale / self._assumed
+    The inner part is in the order kernel row, kernel column, channel, in which both sides of a
+    product are copied fastest.
+    """
+    (down, across), last = padding, values.permute(0, 2, 3, 1)
+    around = functional.pad(last, (0, 0, across, across, down, down), value=fill)
+    for dimension in (1, 2):
+        around = around.unfold(dimension, kernel[dimension - 1], stride[dimension - 1])
+    return around.permute(0, 1, 2, 4, 5, 3).flatten(3)
+
+
+def as_rows(weight: Tensor) -> Tensor:
+    """Lay out [outputs, channels, kernel, kernel] as the rows that `patches` meet."""
+    return weight.permute(0, 2, 3, 1).flatten(1)
+
+
+def integer_products(values: Tensor, weight: Tensor, convolution: dict[str, Any] | None) -> Tensor:
+    """Compute the sums of products of integers in int32: [n, outputs, …].
+
+    `values` are int8, or int32 from 0 to 255: those are moved by 128 and the sums back, as
+    Σ w·v = Σ w·(v - 128) + 128 · Σ w. `weight` is int8 [outputs, …]; `convolution` has stride and
+    padding, None for a linear layer. PyTorch has a matrix product of int8 and no convolution, so
+    the patches that a convolution looks at become the rows of a matrix.
+    """
+    offset = 0
+    if values.dtype != torch.int8:
+        values, offset = (values - 128).to(torch.int8), 128
+    rows, columns = values, weight
+    if convolution is not None:
+        rows = patches(values, tuple(weight.shape[2:]), fill=-offset, **convolution)
+        columns = as_rows(weight)
+    sums = multiply(rows.flatten(0, -2), columns)
+    if offset:
+        sums = sums + offset * columns.sum(dim=1, dtype=torch.int32)
+    if convolution is None:
+        return sums
+    # PyTorch's pooling of integers refuses another layout.
+    return sums.view(*rows.shape[:3], -1).permute(0, 3, 1, 2).contiguous()

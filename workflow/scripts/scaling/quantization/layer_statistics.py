@@ -9,22 +9,15 @@ the float network does: with all noise that the layers before have added.
 import math
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from scaling.quantization.calibration import (
-    IMAGES,
-    Layer,
-    Range,
-    observe_network,
-    observer_points,
-    observing,
-)
+from scaling.quantization.calibration import Layer, Range, observer_points, outputs
 from scaling.quantization.integers import Levels, weight_levels
-from scaling.quantization.network import QuantizedImages, QuantizedLayer
+from scaling.quantization.network import QuantizedImages, QuantizedLayer, quantized_layers
 from scaling.quantization.rounding import RoundedLayer
 
 
@@ -63,46 +56,49 @@ class Noise:
         return self.clipped / self.values if self.values else None
 
 
+def every_output(network: nn.Module, batch: Tensor) -> dict[str, Tensor]:
+    """Return what each module of the sequential `network` passes on, by name; the logits last."""
+    return outputs(network, batch, {name: name for name, _ in network.named_children()})
+
+
 class NoiseMeter:
-    """Observes a float network and its quantized copy on the same batches, layer by layer."""
+    """Counts what a quantized network makes of the values of its float network, layer by layer."""
 
     def __init__(self, network: nn.Sequential, quantized: nn.Sequential) -> None:
         self.network, self.quantized = network, quantized
         self.images = Noise()
         self._points = observer_points(network, after="relu")
-        self._layers = {name: (Noise(), Noise(), Noise()) for name in self._points}
+        self._layers = quantized_layers(quantized)
+        self._noise = {name: (Noise(), Noise(), Noise()) for name in self._points}
 
     @torch.no_grad()
-    def measure(self, batch: Tensor) -> tuple[Tensor, Tensor]:
-        """Run both networks on `batch` and add what they pass on; returns both logits."""
-        floats: dict[str, Tensor] = {}
-        others: dict[str, Tensor] = {}
-        every = {name: name for name, _ in self.network.named_children()}
-        with (
-            observing(self.network, every, floats.__setitem__),
-            observing(self.quantized, every, others.__setitem__),
-        ):
-            logits = self.network(batch), self.quantized(batch)
+    def round(self, batch: Tensor) -> dict[str, Tensor]:
+        """Round what the float network has on `batch`; returns the floats by module."""
+        floats = every_output(self.network, batch)
         entrance = getattr(self.quantized, "quantize", None)
         if isinstance(entrance, QuantizedImages):
             self.images.quantize(batch, entrance.scale, entrance.levels)
+        for name, layer in self._layers.items():
+            before_relu, passed, _ = self._noise[name]
+            if layer.levels is not None:
+                # Unsigned levels are none for values before ReLU.
+                if layer.levels.low < 0:
+                    before_relu.quantize(floats[name], layer.passed_scale, layer.levels)
+                passed.quantize(floats[self._points[name]], layer.passed_scale, layer.levels)
+        return floats
+
+    @torch.no_grad()
+    def measure(self, batch: Tensor) -> tuple[Tensor, Tensor]:
+        """Round, and compare what both networks pass on; returns the logits of both."""
+        floats, others = self.round(batch), every_output(self.quantized, batch)
         for name, point in self._points.items():
-            before_relu, passed, propagated = self._layers[name]
-            layer = self.quantized.get_submodule(name)
-            scale = 1.0
-            if isinstance(layer, QuantizedLayer):
-                scale = layer.passed_scale
-                if layer.levels is not None:
-                    # Unsigned levels are none for values before ReLU.
-                    if layer.levels.low < 0:
-                        before_relu.quantize(floats[name], scale, layer.levels)
-                    passed.quantize(floats[point], scale, layer.levels)
-            propagated.compare(floats[point], others[point].float() / scale)
-        return logits
+            scale = self._layers[name].passed_scale if name in self._layers else 1.0
+            self._noise[name][2].compare(floats[point], others[point].float() / scale)
+        return list(floats.values())[-1], list(others.values())[-1]
 
     def row(self, name: str) -> dict[str, Any]:
         """Return the figures of a layer's outputs for the record."""
-        before_relu, passed, propagated = self._layers[name]
+        before_relu, passed, propagated = self._noise[name]
         return {
             "clipped_share_test": passed.clipped_share,
             "clipped_share_before_relu": before_relu.clipped_share,
@@ -110,24 +106,6 @@ class NoiseMeter:
             "sqnr_after_relu_db": passed.sqnr_db,
             "propagated_sqnr_db": propagated.sqnr_db,
         }
-
-
-def clipped_shares(
-    network: nn.Sequential, quantized: nn.Sequential, batches: Iterable[Tensor]
-) -> dict[str, float | None]:
-    """Measure the share of float values on `batches` that each layer (and `IMAGES`) would clip."""
-    points = observer_points(network, after="relu")
-    counts = {name: Noise() for name in (IMAGES, *points)}
-
-    def count(name: str, values: Tensor) -> None:
-        module = quantized.get_submodule("quantize" if name == IMAGES else name)
-        assert isinstance(module, QuantizedImages | QuantizedLayer)
-        if module.levels is not None:
-            scale = module.scale if isinstance(module, QuantizedImages) else module.passed_scale
-            counts[name].quantize(values, scale, module.levels)
-
-    observe_network(network, batches, points, count)
-    return {name: noise.clipped_share for name, noise in counts.items()}
 
 
 def weight_row(name: str, layer: Layer, rounded: RoundedLayer, bits: int) -> dict[str, Any]:
@@ -158,12 +136,12 @@ def scale_row(layer: QuantizedLayer, seen: Range) -> dict[str, Any]:
     largest of them lands: the last one, unless ranges are clipped. `bias_error_steps` is the
     largest |bias - b · S|: up to a half for an int32 bias. `largest_bias` b becomes `bias_steps`.
     """
-    accumulator_scale = layer.scales.accumulator
+    accumulator_scale = layer.accumulator_scale
     factor = None if layer.requantization is None else layer.requantization.factor[0].item()
     exact = layer.rounded.bias * accumulator_scale
     largest = layer.rounded.bias.abs().argmax()
     return {
-        "input_scale": layer.scales.input,
+        "input_scale": layer.input_scale,
         "accumulator_scale": accumulator_scale[0].item(),
         "largest_bias": layer.rounded.bias[largest].item(),
         "bias_steps": layer.bias[largest].item(),
@@ -176,68 +154,43 @@ def scale_row(layer: QuantizedLayer, seen: Range) -> dict[str, Any]:
     }
 
 
-@dataclass
-class Distribution:
-    """Counts one layer's values of one `quantity`, as floats and as int8, in one set of bins.
-
-    Every bin is one level wide and centred on it, so a float and the level it is rounded to share a
-    bin. Floats beyond the levels, which are clipped, keep bins of their own. `scale` is in levels
-    per unit.
-    """
-
-    layer: str
-    quantity: str
-    scale: float
-    floats: Counter[int] = field(default_factory=Counter)
-    int8: Counter[int] = field(default_factory=Counter)
-
-    def count_floats(self, values: Tensor) -> None:
-        """Count float values of any shape, each at its nearest level."""
-        self.floats += _counted(torch.round(values.double() * self.scale))
-
-    def count_int8(self, integers: Tensor) -> None:
-        self.int8 += _counted(integers)
-
-    def histograms(self) -> dict[str, Any]:
-        """Give `bin_edges` (k + 1, in the unit of the floats) and `counts` between them of both."""
-        found: dict[str, Any] = {key: getattr(self, key) for key in ("layer", "quantity", "scale")}
-        for kind, counts in (("float", self.floats), ("int8", self.int8)):
-            bins = range(min(counts), max(counts) + 1)
-            edges = [(level - 0.5) / self.scale for level in (*bins, bins.stop)]
-            found[kind] = {"bin_edges": edges, "counts": [counts[level] for level in bins]}
-        return found
-
-
-def _counted(integers: Tensor) -> Counter[int]:
-    levels, times = integers.long().unique(return_counts=True)
-    return Counter(dict(zip(levels.tolist(), times.tolist(), strict=True)))
-
-
 @torch.no_grad()
 def distributions(
     network: nn.Sequential, quantized: nn.Sequential, batches: Iterable[Tensor]
 ) -> list[dict[str, Any]]:
     """Count every layer's weights, and its outputs on `batches` before and after ReLU.
 
-    `quantized` is the integer copy of `network`. The last layer has no ReLU and no after_relu.
+    `quantized` is the integer copy of `network`. The last layer has no ReLU and no after_relu. Bins
+    are one level wide and centred on it, so a float and the level it is rounded to share a bin;
+    floats beyond the levels, which are clipped, keep bins of their own. `scale` is in levels per
+    unit, `bin_edges` (k + 1) in the unit of the floats, with `counts` between them.
     """
-    weights: list[Distribution] = []
-    outputs: dict[str, Distribution] = {}
-    for name, point in observer_points(network, after="relu").items():
-        layer = quantized.get_submodule(name)
-        assert isinstance(layer, QuantizedLayer)
-        weights.append(Distribution(name, "weights", layer.rounded.scales[0].item()))
-        weights[-1].count_floats(network.get_parameter(f"{name}.weight"))
-        weights[-1].count_int8(layer.rounded.weight)
-        outputs[name] = Distribution(name, "before_relu", layer.passed_scale)
-        if point != name:
-            outputs[point] = Distribution(name, "after_relu", layer.passed_scale)
-    every = {name: name for name in outputs}
-    with (
-        observing(network, every, lambda name, seen: outputs[name].count_floats(seen)),
-        observing(quantized, every, lambda name, seen: outputs[name].count_int8(seen)),
-    ):
-        for batch in batches:
-            network(batch)
-            quantized(batch)
-    return [found.histograms() for found in (*weights, *outputs.values())]
+    found: dict[tuple[str, str], tuple[float, Counter[int], Counter[int]]] = {}
+
+    def count(layer: str, quantity: str, scale: float, floats: Tensor, integers: Tensor) -> None:
+        counts = found.setdefault((layer, quantity), (scale, Counter(), Counter()))[1:]
+        for counter, steps in zip(counts, (floats.double() * scale, integers), strict=True):
+            levels, times = steps.round().long().unique(return_counts=True)
+            counter.update(dict(zip(levels.tolist(), times.tolist(), strict=True)))
+
+    made = quantized_layers(quantized)
+    for name, layer in made.items():
+        weights = network.get_parameter(f"{name}.weight"), layer.rounded.weight
+        count(name, "weights", layer.rounded.scales[0].item(), *weights)
+    for batch in batches:
+        floats, integers = every_output(network, batch), every_output(quantized, batch)
+        for name, point in observer_points(network, after="relu").items():
+            for quantity, at in {"before_relu": name, "after_relu": point}.items():
+                if quantity == "before_relu" or at != name:
+                    count(name, quantity, made[name].passed_scale, floats[at], integers[at])
+    return [
+        {"layer": layer, "quantity": quantity, "scale": scale}
+        | {"float": _histogram(floats, scale), "int8": _histogram(integers, scale)}
+        for (layer, quantity), (scale, floats, integers) in found.items()
+    ]
+
+
+def _histogram(counts: Counter[int], scale: float) -> dict[str, Any]:
+    bins = range(min(counts), max(counts) + 1)
+    edges = [(level - 0.5) / scale for level in (*bins, bins.stop)]
+    return {"bin_edges": edges, "counts": [counts[level] for level in bins]}

@@ -23,16 +23,16 @@ S · o is one number still.
 
 Every module computes in the arithmetic of what it is called with. Floats that hold integers are the
 simulation, fast on any device. Integers stay integers between image and logits: int8 values are
-multiplied and added up in int32 (`int8_products`), requantized by an int64 product and a shift, and
-back to int8. An int32 sum cannot wrap, as no accumulator is built whose worst case leaves int32. A
-bias that is no integer (bias: float) is added in float64, which is then the one step that is not an
-integer's. That both agree on every logit is measured, on each run.
+multiplied and added up in int32, requantized by an int64 product and a shift, and back to int8. An
+int32 sum cannot wrap, as no accumulator is built whose worst case leaves int32. A bias that is no
+integer (bias: float) is added in float64, which is then the one step that is not an integer's. That
+both agree on every logit is measured, on each run.
 """
 
 import copy
 import math
-from collections import OrderedDict
-from dataclasses import dataclass
+from collections import Counter, OrderedDict
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -42,20 +42,19 @@ from torch.nn import functional
 from scaling.config.scheme import Scheme
 from scaling.core.errors import UserError
 from scaling.quantization.calibration import IMAGES, Calibration, Layer, observer_points
-from scaling.quantization.int8_products import integer_products
 from scaling.quantization.integers import (
     FLOAT32_EXACT,
     INT8,
     INT32,
-    LayerScales,
     Levels,
     Requantization,
     activation_levels,
     along_channels,
+    integer_products,
     symmetric_scale,
     to_levels,
 )
-from scaling.quantization.rounding import Nearest, RoundedLayer
+from scaling.quantization.rounding import RoundedLayer, round_layer
 
 
 class QuantizedImages(nn.Module):
@@ -71,13 +70,13 @@ class QuantizedImages(nn.Module):
 
 
 class QuantizedLayer(nn.Module):
-    """A convolution or linear layer on integers, in `input_levels`.
+    """A convolution or linear layer on integers of `input_scale`, in `input_levels`.
 
     It gives integers by its `requantization`, or without one (None) the accumulator divided by its
-    scale. `rounded.weight` is in the float layer's shape; `bias` is float64 [outputs], in the
-    accumulator's scale S, and with `integer_bias` a whole number of int32. `products_bound` is the
-    largest |sum of products| that any integer input can cause, `accumulator_bound` the same with
-    the bias.
+    scale S, `accumulator_scale` [outputs]. `rounded.weight` is in the float layer's shape; `bias`
+    is float64 [outputs], of `bias_scale`, and with `integer_bias` a whole number of int32.
+    `products_bound` is the largest |sum of products| that any integer input can cause,
+    `accumulator_bound` the same with the bias.
     """
 
     def __init__(
@@ -85,23 +84,25 @@ class QuantizedLayer(nn.Module):
         name: str,
         layer: Layer,
         rounded: RoundedLayer,
-        scales: LayerScales,
+        input_scale: float,
         input_levels: Levels,
+        bias_scale: Tensor,
         requantization: Requantization | None,
         integer_bias: bool,
     ) -> None:
         super().__init__()
-        self.name, self.rounded, self.scales = name, rounded, scales
-        self.input_levels, self.requantization = input_levels, requantization
+        self.name, self.rounded, self.requantization = name, rounded, requantization
+        self.input_scale, self.input_levels = input_scale, input_levels
+        self.accumulator_scale = rounded.scales * input_scale
         self.levels = requantization.levels if requantization else None
         self.integer_bias = integer_bias
         self.convolution: dict[str, Any] | None = None
         if isinstance(layer, nn.Conv2d):
             assert layer.groups == 1 and layer.dilation == (1, 1)
             self.convolution = {"stride": layer.stride, "padding": layer.padding}
-        self.bias = rounded.bias * scales.bias
+        self.bias = rounded.bias * bias_scale
         if integer_bias:
-            self.bias = to_levels(rounded.bias, scales.bias, INT32)
+            self.bias = to_levels(rounded.bias, bias_scale, INT32)
         products = rounded.weight.double().flatten(1).abs().sum(dim=1) * input_levels.amax
         self.products_bound = int(products.max().item())
         self.accumulator_bound = math.ceil((products + self.bias.abs()).max().item())
@@ -116,7 +117,7 @@ class QuantizedLayer(nn.Module):
         """S · o: the accumulated scale of the integers that the layer passes on, 1 for floats."""
         if self.requantization is None:
             return 1.0
-        return float((self.scales.accumulator * self.requantization.factor)[0])
+        return float((self.accumulator_scale * self.requantization.factor)[0])
 
     def bounds(self) -> dict[str, Any]:
         """Describe the largest sums, and whether a float32 would hold them exactly."""
@@ -147,17 +148,28 @@ class QuantizedLayer(nn.Module):
     def forward(self, inputs: Tensor) -> Tensor:
         accumulator = self.accumulate(inputs)
         if self.requantization is None:
-            return accumulator / along_channels(self.scales.accumulator, accumulator)
+            return accumulator / along_channels(self.accumulator_scale, accumulator)
         passed = self.requantization(accumulator)
         return passed if inputs.is_floating_point() else passed.to(self.requantization.levels.dtype)
 
 
+def quantized_layers(quantized: nn.Module) -> dict[str, QuantizedLayer]:
+    """List the layers of an integer network, by name."""
+    return {one.name: one for one in quantized.modules() if isinstance(one, QuantizedLayer)}
+
+
 @dataclass(frozen=True)
 class Builder:
-    """Makes the parts of an integer network by the `calibration` of the float one."""
+    """Makes the parts of a quantized network by the `calibration` of the float one.
+
+    `rounded` are the layers that it has rounded so far, by name: by the `rounder`, which is there
+    where `scheme.needs_moments` (`BY_MOMENTS`), or else each weight to its nearest level.
+    """
 
     scheme: Scheme
     calibration: Calibration
+    rounder: Any = None
+    rounded: dict[str, RoundedLayer] = field(default_factory=dict)
 
     def levels(self, unsigned: bool = False) -> Levels:
         assert self.scheme.activation_bits is not None
@@ -170,70 +182,91 @@ class Builder:
 
     def scale(self, name: str, levels: Levels) -> float:
         """Return the scale that takes the threshold at `name` to the last of `levels`."""
-        found = self.calibration.threshold(name, self.scheme.activation_range, levels.high)
+        found = self.calibration[name].threshold(self.scheme.activation_range, levels.high)
         of = "the calibration images" if name == IMAGES else f"the outputs of {name}"
         return symmetric_scale(found, of, levels.high)
 
     def images(self) -> QuantizedImages:
         return QuantizedImages(self.scale(IMAGES, self.levels()), self.levels())
 
+    def round(self, name: str, layer: Layer, scale: float = 1.0) -> RoundedLayer:
+        """Round the weights of `layer`, which receives values of this `scale`."""
+        if self.rounder is None:
+            self.rounded[name] = round_layer(name, layer, self.scheme)
+        else:
+            self.rounded[name] = self.rounder.round(name, layer, self.scheme, scale)
+        return self.rounded[name]
+
     def layer(
         self,
         name: str,
         layer: Layer,
-        rounded: RoundedLayer,
         input_scale: float,
         input_levels: Levels,
         levels: Levels | None,
         scale: float | None = None,
     ) -> QuantizedLayer:
-        """Quantize `layer`, which is to pass on integers in `levels` of this (or its own) scale."""
-        images, mistakes = self.images().scale, self.scheme.mistakes
-        scales = LayerScales(rounded.scales, input_scale, images, mistakes)
-        requantization = None
+        """Quantize `layer`, which is to pass on integers in `levels` of this (or its own) scale.
+
+        The `mistakes` that documents have made change one of these, or the calibration images.
+        """
+        rounded, mistakes = self.round(name, layer, input_scale), self.scheme.mistakes
+        # S, as the document has it.
+        before = self.images().scale if "no_product" in mistakes else input_scale
+        bias_scale = accumulator = rounded.scales * before
+        if "bias_scale" in mistakes:
+            bias_scale = INT32.high / accumulator
+        if "bias_unscaled" in mistakes:
+            bias_scale = torch.ones_like(accumulator)
+        rule = None
         if levels is not None:
-            factor = scales.output_factor(scale or self.scale(name, levels), levels)
-            requantization = Requantization.nearest(factor, levels, name)
+            scale = scale or self.scale(name, levels)
+            if "255_for_127" in mistakes:
+                scale *= (2 * levels.high + 1) / levels.high
+            if "activation_scale" in mistakes:
+                scale = levels.high**2 / scale
+            rule = Requantization.nearest(scale / accumulator, levels, name)
         whole = self.scheme.bias == "int32"
-        return QuantizedLayer(name, layer, rounded, scales, input_levels, requantization, whole)
+        return QuantizedLayer(
+            name, layer, rounded, input_scale, input_levels, bias_scale, rule, whole
+        )
 
 
 def quantize(
     network: nn.Sequential,
     scheme: Scheme,
     calibration: Calibration | None = None,
-    rounder: Nearest | None = None,
+    rounder: Any = None,
 ) -> tuple[nn.Sequential, dict[str, RoundedLayer]]:
     """Copy `network` so that it computes on integers from the image to the logits.
 
     Without `scheme.activation_bits` activations stay floats, and weights are rounded to integers
     and divided by their scale again. Returns the rounded layers too, by name. `calibration` holds
-    the float network's ranges, with magnitudes where the scheme clips. The `rounder`, not advanced
-    past any module yet, has to look at the inputs where `scheme.needs_moments`. Raises UserError
-    when a tensor has no scale (all zero), or an accumulator could leave int32.
+    the float network's ranges, counted where the scheme clips; the `rounder` is not advanced past
+    any module yet. Raises UserError when a tensor has no scale (all zero), or an accumulator could
+    leave int32.
     """
-    rectified, rounder = observer_points(network, after="relu"), rounder or Nearest()
-    modules, rounded = OrderedDict[str, nn.Module](), dict[str, RoundedLayer]()
-    builder, scale, levels = None, 1.0, INT8
+    rectified = observer_points(network, after="relu")
+    builder = Builder(scheme, calibration or {}, rounder)
+    modules, scale, levels = OrderedDict[str, nn.Module](), 1.0, INT8
     if scheme.activation_bits is not None:
-        assert calibration is not None
-        builder = Builder(scheme, calibration)
         modules["quantize"] = entrance = builder.images()
         scale, levels = entrance.scale, entrance.levels
-        rounder.advance(nn.Identity(), entrance)
+        if rounder:
+            rounder.advance(nn.Identity(), entrance)
     for name, module in network.named_children():
         modules[name] = copied = copy.deepcopy(module)
-        if isinstance(module, Layer) and isinstance(copied, Layer):
-            rounded[name] = rounder.round(name, module, scheme, scale)
-            if builder is None:
-                rounded[name].assign_to(copied)
+        if isinstance(copied, Layer):
+            if scheme.activation_bits is None:
+                builder.round(name, copied).assign_to(copied)
             else:
                 after = builder.levels(unsigned=scheme.unsigned and rectified[name] != name)
                 passed = builder.logits if name == list(rectified)[-1] else after
-                made = builder.layer(name, module, rounded[name], scale, levels, passed)
+                made = builder.layer(name, copied, scale, levels, passed)
                 modules[name], scale, levels = made, made.passed_scale, after
-        rounder.advance(module, modules[name])
-    return nn.Sequential(modules).eval(), rounded
+        if rounder:
+            rounder.advance(module, modules[name])
+    return nn.Sequential(modules).eval(), builder.rounded
 
 
 def in_integers(quantized: nn.Module, images: Tensor) -> Tensor:
@@ -248,15 +281,8 @@ def in_integers(quantized: nn.Module, images: Tensor) -> Tensor:
     return values
 
 
-@dataclass
-class BitExactness:
-    """How many logits were computed both ways, and how many of them differ."""
-
-    logits: int = 0
-    differing: int = 0
-
-    def compare(self, quantized: nn.Module, images: Tensor, simulated: Tensor) -> None:
-        """Compute the `images` by integers and count what differs in the `simulated` logits."""
-        found = in_integers(quantized, images)
-        self.logits += found.numel()
-        self.differing += int((found.cpu().double() != simulated.cpu().double()).sum())
+def exactness(quantized: nn.Module, images: Tensor, simulated: Tensor) -> Counter[str]:
+    """Count the logits computed by integers too, and how many differ from the `simulated` ones."""
+    found = in_integers(quantized, images)
+    differing = int((found.cpu().double() != simulated.cpu().double()).sum())
+    return Counter(logits=found.numel(), differing=differing)

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from scaling.config.scheme import Scheme
 from scaling.quantization.calibration import Layer, mse_threshold
@@ -71,14 +71,3 @@ def round_layer(name: str, layer: Layer, scheme: Scheme) -> RoundedLayer:
     scales = weight_scales(name, weight, scheme)
     integers = nearest(weight, scales, scheme.weight_bits).view_as(layer.weight)
     return RoundedLayer(integers.to(torch.int8), scales, layer.bias.detach().double())
-
-
-class Nearest:
-    """Rounds the layers of a network, one after the other, whatever they receive."""
-
-    def round(self, name: str, layer: Layer, scheme: Scheme, scale: float) -> RoundedLayer:
-        """Round the layer called `name`, which receives integers of this `scale`."""
-        return round_layer(name, layer, scheme)
-
-    def advance(self, module: nn.Module, copied: nn.Module) -> None:
-        """Go on past the float network's next `module`, and its copy."""

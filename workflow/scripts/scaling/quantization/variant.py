@@ -1,10 +1,11 @@
 """Makes variants of the trained tutorial CNN (calibrated, quantized) and measures them."""
 
 import json
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from textwrap import shorten
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,6 @@ from torch import nn
 
 from scaling.config.scheme import Scheme
 from scaling.core import paired_accuracy
-from scaling.core.errors import UserError
 from scaling.core.records.quantization import VARIANT_PATTERN
 from scaling.data.batches import Images
 from scaling.models.tutorial_cnn import load_weights
@@ -25,15 +25,14 @@ from scaling.quantization.calibration import (
     layers,
     observer_points,
 )
-from scaling.quantization.commands import Evaluation
+from scaling.quantization.commands import Evaluation, attempted
 from scaling.quantization.layer_statistics import (
     NoiseMeter,
-    clipped_shares,
     distributions,
     scale_row,
     weight_row,
 )
-from scaling.quantization.network import BitExactness, QuantizedImages, QuantizedLayer, quantize
+from scaling.quantization.network import QuantizedImages, exactness, quantize, quantized_layers
 from scaling.quantization.rounding import WORD_BYTES, RoundedLayer
 from scaling.registry.quantized_model import BY_MOMENTS
 
@@ -59,27 +58,28 @@ class VariantEvaluation(Evaluation):
         schemes = {name: Scheme.of(own, f"variant {name}") for name, own in self.variants.items()}
         network = load_weights(self.weights).to(device)
         for name, scheme in schemes.items():
-            try:
-                variant = make(network, scheme, chosen, test, self.seed)
-                found = measure(network, variant, chosen, test)
-                if name == self.histograms:
-                    counted = distributions(network, variant.network, test.batches())
-                    found["histograms"] = counted
-                json.dumps(found, allow_nan=False)
-            except UserError as error:
-                found = {"refused": str(error)}
-            except torch.OutOfMemoryError:
-                raise
-            except (ArithmeticError, RuntimeError, ValueError) as error:
-                found = {"refused": shorten(f"it cannot be computed ({error})", 300)}
+            measured = attempted(partial(self._measured, network, scheme, name, chosen, test))
+            found = {"refused": measured} if isinstance(measured, str) else measured
             about = {"variant": name, "scheme": scheme.model_dump()}
             yield self.output / VARIANT_PATTERN.format(variant=name), about | found
 
-    def networks(self, chosen: Images, test: Images) -> dict[str, nn.Module]:
-        network, made = load_weights(self.weights), {}
-        for name, unsigned in (("int8", False), ("uint8", True)):
-            made[name] = make(network, Scheme(unsigned=unsigned), chosen, test, self.seed).network
-        return {"float32": network, **made}
+    def _measured(
+        self, network: nn.Sequential, scheme: Scheme, name: str, chosen: Images, test: Images
+    ) -> dict[str, Any]:
+        variant = make(network, scheme, chosen, test, self.seed)
+        found = measure(network, variant, chosen, test)
+        if name == self.histograms:
+            found["histograms"] = distributions(network, variant.network, test.batches())
+        json.dumps(found, allow_nan=False)
+        return found
+
+    def networks(self, chosen: Images, test: Images) -> dict[str, Callable[[], nn.Module]]:
+        network, seed = load_weights(self.weights), self.seed
+
+        def made(**options: Any) -> nn.Module:
+            return make(network, Scheme(**options), chosen, test, seed).network
+
+        return {"float32": lambda: network, "int8": made, "uint8": partial(made, unsigned=True)}
 
 
 @dataclass(frozen=True)
@@ -129,22 +129,21 @@ def measure(
     the `chosen` training images, which should have calibrated.
     """
     quantized, calibration, images = variant.network, variant.calibration, variant.images
-    meter, exactness = NoiseMeter(network, quantized), BitExactness()
+    meter, exact = NoiseMeter(network, quantized), Counter(logits=0, differing=0)
     picked = []
     for batch in test.batches():
         floats, simulated = meter.measure(batch)
         picked.append([each.argmax(dim=1).cpu().numpy() for each in (floats, simulated)])
         if calibration is not None:
             # GPUs have no max pooling of int8.
-            exactness.compare(quantized, batch.cpu(), simulated)
+            exact.update(exactness(quantized, batch.cpu(), simulated))
     reference, classes = (np.concatenate(each) for each in zip(*picked, strict=True))
     named = {"labels": test.labels, "float32": reference, "variant": classes}
     rows = []
     for name, layer in layers(network).items():
         row = weight_row(name, layer, variant.rounded[name], variant.scheme.weight_bits)
-        module = quantized.get_submodule(name)
-        if isinstance(module, QuantizedLayer) and calibration is not None:
-            row |= scale_row(module, calibration.ranges[name])
+        if calibration is not None:
+            row |= scale_row(quantized_layers(quantized)[name], calibration[name])
         rows.append(row | meter.row(name))
     found: dict[str, Any] = {
         "float32": {"accuracy_percent": 100 * int((reference == test.labels).sum()) / len(test)},
@@ -160,15 +159,18 @@ def measure(
         "layers": rows,
     }
     if calibration is not None:
-        shares = clipped_shares(network, quantized, chosen.batches())
-        for row in rows:
-            row["clipped_share_calibration"] = shares[row["layer"]]
-        entrance, seen = quantized.get_submodule("quantize"), calibration.ranges[IMAGES]
+        entrance, seen = quantized.get_submodule("quantize"), calibration[IMAGES]
         assert isinstance(entrance, QuantizedImages)
-        found["exactness"] = asdict(exactness)
+        calibrating = NoiseMeter(network, quantized)
+        for batch in chosen.batches():
+            calibrating.round(batch)
+        for row in rows:
+            own = calibrating.row(row["layer"])
+            row["clipped_share_calibration"] = own["clipped_share_test"]
+        found["exactness"] = dict(exact)
         found["packed_bytes"] += WORD_BYTES
         found["input"] = {
-            "clipped_share_calibration": shares[IMAGES],
+            "clipped_share_calibration": calibrating.images.clipped_share,
             "scale": entrance.scale,
             "range": [seen.minimum, seen.maximum],
             "steps": [entrance.levels.low, entrance.levels.high],

@@ -28,5 +28,5 @@ QUANTIZED_MODELS = Registry[QuantizedModel](
         evaluation=Reference("scaling.quantization.variant:VariantEvaluation"),
     ),
 )
-BY_MOMENTS = Reference("extras.bits.moments:ByMoments")
+BY_MOMENTS = Reference("extras.bits.gptq:ByMoments")
 """What rounds the layers of a variant by their inputs: an extra, like quantize_export.py."""

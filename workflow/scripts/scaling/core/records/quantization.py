@@ -146,10 +146,10 @@ class ResNetStage(Accuracy, Stage):
 
 
 class LeftOut(TypedDict):
-    """A stage of ResNet-18 that cannot be made, and why."""
+    """A stage, or another network beside the variants, that cannot be made, and why."""
 
     stage: str
-    weight_scales: Literal["tensor", "channel"]
+    weight_scales: NotRequired[Literal["tensor", "channel"]]
     reason: str
 
 
@@ -170,9 +170,12 @@ class StagesRecord(OfSeed):
 
 
 class Network(Accuracy):
-    """A backend's network or ours; `seconds` per call in each round, by images per batch."""
+    """A backend's network or ours; `seconds` per call in each round, by images per batch.
 
-    agreement_ours_percent: Percent
+    Without an int8 network of ours there is no agreement with it.
+    """
+
+    agreement_ours_percent: Percent | None
     file_bytes: Positive
     seconds: NotRequired[dict[str, Repeats]]
 
@@ -196,6 +199,7 @@ class PeersRecord(OfSeed):
     threads: Positive
     ours: dict[str, Network]
     peers: list[Peer]
+    left_out: NotRequired[list[LeftOut]]
 
 
 class ExportedNetwork(Network):
@@ -215,7 +219,8 @@ class ExportRecord(OfSeed):
     all_threads: Positive
     instructions: str
     versions: Versions
-    networks: Annotated[dict[Literal["float32", "int8", "uint8"], ExportedNetwork], Len(3, 3)]
+    networks: Annotated[dict[Literal["float32", "int8", "uint8"], ExportedNetwork], Len(1, 3)]
+    left_out: NotRequired[list[LeftOut]]
 
 
 def _contradictions(record: Row) -> Iterator[str]:

@@ -36,14 +36,14 @@ def variants(documents: list[Document]) -> pd.DataFrame:
 
 
 def refused(documents: Iterable[Document]) -> pd.DataFrame:
-    """Return a row per seed and variant, or stage of ResNet-18, that could not be made, and why."""
+    """Return a row per seed and network of any record that could not be made, and why."""
     rows = []
     for document in documents:
-        seed = {"seed": document["seed"], "network": "ResNet-18"}
+        of_cnn = {"variant", "ours"} & set(document) or document.get("model") == "tutorial-cnn"
+        about = {"seed": document["seed"], "network": "tutorial CNN" if of_cnn else "ResNet-18"}
         if "refused" in document:
-            own = {"network": "tutorial CNN", "stage": document["variant"]}
-            rows.append(seed | own | {"reason": document["refused"]})
-        rows += [seed | one for one in document.get("left_out", [])]
+            rows.append(about | {"stage": document["variant"], "reason": document["refused"]})
+        rows += [about | one for one in document.get("left_out", [])]
     return schema.frame("quantization_refused", rows)
 
 

@@ -1,4 +1,4 @@
-"""Reference backends: counting, timing in turns, and backends that are not installed."""
+"""Reference backends: timing in turns, and backends that are not installed."""
 
 import itertools
 import json
@@ -11,9 +11,10 @@ import torch
 
 import tables_experiments
 from examples.made_here import assert_made_here
-from extras.bits import comparison, quantize_peers
+from extras.bits import engines, quantize_peers
 from scaling.core import environment
-from scaling.data.batches import Images
+from scaling.models.tutorial_cnn import load_weights, save_weights
+from scaling.tables.experiments import quantization
 
 ABSENT = "a-package-that-nobody-has"
 
@@ -36,18 +37,6 @@ def written_table(folder):
     return pd.read_csv(folder / "quantization_peers.csv")
 
 
-def test_every_test_image_has_a_class_though_the_last_batch_is_not_full():
-    pixels = np.arange(250, dtype=np.uint8).reshape(-1, 1, 1, 1).repeat(3, axis=3)
-    nothing, one = (0.0,) * 3, (1.0,) * 3
-    test = Images(pixels, np.arange(250) % 3, nothing, one, torch.device("cpu"))
-
-    def by_brightness(batch):
-        assert len(batch) == 256
-        return torch.nn.functional.one_hot((255 * batch[:, 0, 0, 0]).round().long() % 3, 3)
-
-    assert np.array_equal(comparison.classes(by_brightness, test), test.labels)
-
-
 def test_precisions_are_timed_in_turns_and_the_first_calls_are_left_out(monkeypatch):
     clock = [0.0]
     order = []
@@ -62,14 +51,14 @@ def test_precisions_are_timed_in_turns_and_the_first_calls_are_left_out(monkeypa
 
         return run
 
-    monkeypatch.setattr(comparison.time, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(engines.time, "perf_counter", lambda: clock[0])
     # The first call compiles for 9 s, the others take 0.05 and 0.02 s: 2 and 5 fill a round.
     runs = {"float32": taking("float32", [9, 0.05]), "int8": taking("int8", [9, 0.02])}
-    found = comparison.interleaved_seconds(runs, torch.zeros(1))
-    assert found["float32"] == pytest.approx([0.05] * comparison.ROUNDS)
-    assert found["int8"] == pytest.approx([0.02] * comparison.ROUNDS)
+    found = engines.interleaved_seconds(runs, torch.zeros(1))
+    assert found["float32"] == pytest.approx([0.05] * engines.ROUNDS)
+    assert found["int8"] == pytest.approx([0.02] * engines.ROUNDS)
     one_round = ["float32"] * 3 + ["int8"] * 6
-    assert order == ["float32"] * 2 + ["int8"] * 2 + one_round * comparison.ROUNDS
+    assert order == ["float32"] * 2 + ["int8"] * 2 + one_round * engines.ROUNDS
 
 
 def test_backends_that_are_not_installed_or_break_are_noted_and_ours_is_measured(
@@ -79,9 +68,10 @@ def test_backends_that_are_not_installed_or_break_are_noted_and_ours_is_measured
         raise RuntimeError("needs another torch\nand more")
 
     there = {"onnxruntime": "1.0", "torchao": "1.0"}
-    monkeypatch.setattr(comparison, "installed", there.get)
+    monkeypatch.setattr(environment, "installed", there.get)
     for name, packages in {"onnxruntime": ("onnxruntime", ABSENT), "torchao": ("torchao",)}.items():
-        monkeypatch.setitem(comparison.BACKENDS, name, comparison.Backend(packages, broken))
+        own = quantize_peers.Backend(packages, "", broken)
+        monkeypatch.setitem(quantize_peers.PEERS, name, own)
     found = run_script(quantized_digits, "onnxruntime", "torchao")
     assert_made_here(found["environment"])
     table = written_table(quantized_digits)
@@ -95,9 +85,27 @@ def test_backends_that_are_not_installed_or_break_are_noted_and_ours_is_measured
     assert ours["agreement_percent"] > 95 and ours["times_smaller"] > 3.9
 
 
-@pytest.mark.parametrize("name", list(comparison.BACKENDS))
+def test_where_there_is_no_int8_network_of_ours_the_reason_is_told_and_float32_compared(
+    quantized_digits, tmp_path, monkeypatch
+):
+    network = load_weights(quantized_digits / "weights.pt")
+    network.fc3.bias.data[0] = 1e9
+    for name in ("images.npz", "manifest.json"):
+        (tmp_path / name).symlink_to(quantized_digits / name)
+    save_weights(network, tmp_path / "weights.pt")
+    absent = quantize_peers.Backend(("torchao", ABSENT), "", engines.torchao)
+    monkeypatch.setitem(quantize_peers.PEERS, "torchao", absent)
+    found = run_script(tmp_path, "torchao")
+    assert list(found["ours"]) == ["float32"]
+    assert list(written_table(tmp_path)["engine"]) == ["this study", "torchao"]
+    (told,) = quantization.refused([found]).itertuples()
+    assert (told.network, told.stage) == ("tutorial CNN", "int8")
+    assert "more than an int32 holds" in told.reason
+
+
+@pytest.mark.parametrize("name", list(quantize_peers.PEERS))
 def test_a_peer_quantizes_the_same_network_about_as_well(name, quantized_digits):
-    for package in comparison.BACKENDS[name].packages:
+    for package in quantize_peers.PEERS[name].packages:
         if environment.installed(package) is None:
             pytest.skip(f"{package} is not installed; see requirements-peers.txt")
     (peer,) = run_script(quantized_digits, name)["peers"]
