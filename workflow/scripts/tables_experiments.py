@@ -96,7 +96,6 @@ def main(
             measured = read(kind, paths)
             found |= {name: make(measured) for name, make in makers.items()}
     if variants:
-        kinds = zip(OF_INT8, (variants, peers, stages, exports), strict=True)
-        documents = [kind.read(path) for (kind, _), paths in kinds for path in paths]
+        documents = [kind.read(path) for kind, paths, _ in made for path in paths]
         found["quantization_refused"] = quantization.refused(documents)
     schema.write_all(found, tables)

@@ -107,7 +107,8 @@ def epoch_parts(
     table = timing.merge(memory, how="left", on=CELL_KEYS).merge(first, how="left", on=CELL_KEYS)
     table.loc[table["gpus"] == 1, "communication_seconds"] = 0.0
     # A user's own command does not tell how long it waits.
-    waits = ~(table["loader_seconds"] <= NEGLIGIBLE * table["epoch_seconds"])
+    waits = table["loader_seconds"] > NEGLIGIBLE * table["epoch_seconds"]
+    waits |= table["loader_seconds"].isna() & table["epoch_seconds"].notna()
     chosen = waits | (table["memory_count"] > 1)
     for end in ("", "_min", "_max", "_run_std"):
         measured = table[f"in_memory_epoch_seconds{end}"]

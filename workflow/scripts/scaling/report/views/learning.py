@@ -80,8 +80,7 @@ def accuracy(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
 
 @view("Q4", "Test accuracy of two recipes on one cell", "pair recipes", "recipes_apart verdict")
 def recipes(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
-    found = accuracies.compare_recipes(study.accuracy)
-    return found.query("quantity == 'test_accuracy' and low == low") if len(found) else found
+    return accuracies.compare_recipes(study.accuracy)
 
 
 @view(
