@@ -93,7 +93,7 @@ TELLING = [
     ("core/environment.py", "run where there is one", "take a machine with one"),
     ("core/section.py", "perhaps", "maybe"),
     ("core/command_line.py", "{yes,no}", "{no,yes}"),
-    ("core/records/run.py", "epochs or their ranks", "ranks or their epochs"),
+    ("core/records/run_checks.py", "epochs or their ranks", "ranks or their epochs"),
     ("config/devices.py", "needs GPUs for more", "takes GPUs for more"),
     ("config/recipes.py", "the configuration is wrong", "your configuration is wrong"),
     ("launch/outcome.py", "stopped at the time limit", "ended at the time limit"),

@@ -37,6 +37,6 @@ def test_the_phases_of_a_run_add_up_to_it():
 def test_every_way_that_was_measured_has_a_panel_and_every_message_a_bar():
     table = collectives([synchronization_records.document(on_gpus=True)])
     figure = draw_collectives(table)
-    assert [title.split(" · ")[0] for title in titles(figure)] == WAYS
+    assert [title.split(" · ")[0] for title in titles(figure)] == list(WAYS)
     # DDP: two at the start, one broadcast and two buckets.
     assert [len(axes.patches) for axes in figure.axes] == [5, 4, 6, 2, 6, 3, 7]

@@ -15,7 +15,10 @@ SPEC = RunSpec(device="cpu")
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        (replace(SPEC, engine="fast"), "'fast' is no engine; choose one of eager, resident"),
+        (
+            replace(SPEC, engine="fast"),
+            "'fast' is no engine; choose one of command, eager, resident",
+        ),
         (
             replace(SPEC, recipe_options={"workers": 2}),
             "--recipe-options is wrong: --recipe-options has the unknown key workers, perhaps "

@@ -4,37 +4,29 @@ The command starts its processes itself. Times and losses are what it prints
 (`scaling.command.printed_epochs`); busy time, energy and memory are read from outside.
 """
 
-import hashlib
-import json
 import math
 import os
 import shlex
 import shutil
 from collections import deque
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from scaling.command import own_record
 from scaling.command.from_outside import FromOutside
 from scaling.command.printed_epochs import Printed, PrintedEpochs
 from scaling.core import environment
 from scaling.core.environment import Device
 from scaling.core.errors import SNAKEMAKE_VARIABLE, UserError
-from scaling.core.gpu_counters import power_capped_seconds
 from scaling.core.grid import Cell
 from scaling.core.records.fields import Status
-from scaling.core.records.run import EpochRow, RunRecord
-from scaling.core.settling import settling
+from scaling.core.records.run import RunRecord
 from scaling.launch import launcher, lease, outcome
 from scaling.launch.launcher import ProcessResult
-from scaling.registry import command
 
 CLIENT = Path(__file__).parents[3] / "client"
-UNKNOWN_OF_MODEL = (
-    *("parameters", "gradient_bytes", "flops_per_image"),
-    "activation_bytes_per_image",
-)
 MOST_CHARACTERS, LAST_LINES = 5_000_000, 40
 
 
@@ -108,49 +100,44 @@ def run(spec: OwnRun) -> RunRecord:
     be.
     """
     host_info = environment.describe(spec.device)
-    there = len(environment.gpu_names())
-    if spec.device == "cuda" and spec.cell.gpus > there * spec.nodes:
-        said = f"{spec.cell.gpus // spec.nodes} GPUs are asked for and the machine has {there}"
-        return _record(spec, host_info, ("infeasible", said), ProcessResult(0, timed_out=False))
     words = [word.format(**spec.values()) for word in shlex.split(spec.command)]
     if shutil.which(words[0]) is None:
         raise UserError(f"recipes.{spec.cell.recipe}.command starts {words[0]}, which is not found")
+    limit = spec.time_limit_seconds
+    here = spec.cell.gpus // spec.nodes
+    paths = [os.environ.get("PYTHONPATH"), str(CLIENT)]
+    variables = {
+        **os.environ,
+        "OMP_NUM_THREADS": str(spec.cpu_threads),
+        "PYTHONPATH": os.pathsep.join(filter(None, paths)),
+        "PYTHONUNBUFFERED": "1",
+        SNAKEMAKE_VARIABLE: "",
+    }
     with ExitStack() as held:
         held.enter_context(launcher.terminable())
         names: list[str] = []
-        variables = {
-            **os.environ,
-            "OMP_NUM_THREADS": str(spec.cpu_threads),
-            "PYTHONPATH": os.pathsep.join(
-                filter(None, [os.environ.get("PYTHONPATH"), str(CLIENT)])
-            ),
-            "PYTHONUNBUFFERED": "1",
-            SNAKEMAKE_VARIABLE: "",
-        }
         if spec.device == "cuda":
-            names = held.enter_context(
-                lease.gpus(
-                    spec.cell.gpus // spec.nodes,
-                    environment.visible_gpus(),
-                    spec.time_limit_seconds,
-                )
-            )
+            names = held.enter_context(lease.gpus(here, environment.visible_gpus(), limit))
             variables |= {
                 "CUDA_VISIBLE_DEVICES": ",".join(names),
                 "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
             }
         else:
-            held.enter_context(lease.cpu(spec.time_limit_seconds))
+            held.enter_context(lease.cpu(limit))
         outside = held.enter_context(FromOutside(names))
         output = Output(outside)
-        result = launcher.launch(words, variables, spec.time_limit_seconds, output.line)
+        result = launcher.launch(words, variables, limit, output.line)
     output.end()
-    return _record(
-        spec,
-        host_info,
-        _verdict(spec, output, result),
-        replace(result, gpus=tuple(names)),
-        output,
+    status, message = _verdict(spec, output, result)
+    epochs = _epochs(spec, output, result) if status in ("ok", "diverged") else []
+    warmup = spec.warmup_epochs if output.epochs.lines else 0
+    return own_record.of(
+        asdict(spec),
+        (status, message),
+        {**host_info, **environment.leased_gpus(names)},
+        own_record.rows(epochs, outside, spec.cell.global_batch_size, warmup, spec.nodes),
+        epochs,
+        result.seconds,
         outside,
     )
 
@@ -200,103 +187,3 @@ def _epochs(spec: OwnRun, output: Output, result: ProcessResult) -> list[Printed
             f"{result.seconds:.3g} s: seconds are an epoch's own, not those since the start"
         )
     return epochs or [Printed(seconds=result.seconds, end=result.seconds)]
-
-
-def _record(
-    spec: OwnRun,
-    host_info: dict[str, Any],
-    verdict: tuple[Status, str | None],
-    result: ProcessResult,
-    output: Output | None = None,
-    outside: FromOutside | None = None,
-) -> RunRecord:
-    epochs: list[Printed] = []
-    if output and verdict[0] in ("ok", "diverged"):
-        epochs = _epochs(spec, output, result)
-    rows = _rows(spec, epochs, outside, bool(output and output.epochs.lines))
-    accuracies = [each.test_accuracy for each in epochs if each.test_accuracy is not None]
-    files = command.files(spec.command)
-    asked = asdict(spec)
-    return RunRecord(
-        cell=asked.pop("cell"),
-        status=verdict[0],
-        message=verdict[1],
-        dataset={"source": "own"},
-        model={"name": "own", "width": 1, "options": {}, "parameters_sha256": []}
-        | dict.fromkeys(UNKNOWN_OF_MODEL),
-        training=asked
-        | {"engine": "command", "recipe_options": files}
-        | dict.fromkeys(("recipe_applied", "compiled_batch_sizes")),
-        epochs=rows,
-        evaluation={"test_loss": None, "test_accuracy": accuracies[-1]} if accuracies else None,
-        settling=settling(rows),
-        memory=outside.memory()
-        if outside
-        else {"kind": None, "peak_bytes": [], "capacity_bytes": None},
-        communication={"backend": None, "bucket_bytes": [], "sent_share": None, "readings": []},
-        in_memory=[],
-        device_time=_device_time(rows, epochs, outside) if outside else [],
-        environment={
-            **host_info,
-            **environment.leased_gpus(result.gpus),
-            "config_digest": hashlib.sha256(
-                json.dumps([asdict(spec), files], sort_keys=True).encode()
-            ).hexdigest(),
-            "ended": environment.now(),
-        },
-        startup={"total": epochs[0].end - (epochs[0].seconds or 0)} if epochs else None,
-        run_seconds=result.seconds or None,
-        shutdown_seconds=result.seconds - epochs[-1].end if epochs else None,
-    )
-
-
-def _rows(
-    spec: OwnRun, epochs: list[Printed], outside: FromOutside | None, printed: bool
-) -> list[EpochRow]:
-    rows = []
-    for number, epoch in enumerate(epochs, start=1):
-        seconds, samples = epoch.seconds or 0.0, epoch.samples or 0
-        # GPUs of other nodes cannot be read, and a part of the energy would be taken for all.
-        alone = outside is not None and spec.nodes == 1
-        read = outside.readings(epoch.end - seconds, epoch.end) if outside and alone else []
-        finite = epoch.loss is not None and math.isfinite(epoch.loss)
-        rows.append(
-            EpochRow(
-                epoch=number,
-                rank=0,
-                role="warmup" if printed and number <= spec.warmup_epochs else "measured",
-                iterations=epoch.steps or math.ceil(samples / spec.cell.global_batch_size),
-                seconds=seconds,
-                loader_seconds=None,
-                samples=samples,
-                train_loss=epoch.loss if finite else None,
-                train_accuracy=None,
-                power_capped_seconds=power_capped_seconds(read),
-                gpu_readings=read,
-            )
-        )
-    return rows
-
-
-def _device_time(
-    rows: list[EpochRow], epochs: list[Printed], outside: FromOutside
-) -> list[dict[str, Any]]:
-    """Return for each GPU how long its driver saw it busy in the measured epochs."""
-    busy: dict[int, float] = {}
-    measured = [
-        (row, epoch) for row, epoch in zip(rows, epochs, strict=True) if row["role"] == "measured"
-    ]
-    for row, epoch in measured:
-        for gpu, share in enumerate(outside.busy_shares(epoch.end - row["seconds"], epoch.end)):
-            busy[gpu] = busy.get(gpu, 0.0) + share * row["seconds"]
-    return [
-        {
-            "rank": 0,
-            "gpu": gpu,
-            "iterations": sum(row["iterations"] for row, _ in measured) or len(measured),
-            "seconds": sum(row["seconds"] for row, _ in measured),
-            "busy_seconds": seconds,
-        }
-        for gpu, seconds in busy.items()
-        if not math.isnan(seconds)
-    ]

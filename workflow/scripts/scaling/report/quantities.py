@@ -148,7 +148,7 @@ define(
     batch_size=Column("b", whole),
     seed=Column("seed", whole),
     # Times of an epoch.
-    epoch_seconds=Column("epoch, s", significant, span("epoch_seconds")),
+    epoch_seconds=Column("epoch, s", significant),
     epoch_seconds_without_loading=Column("without loading, s", significant),
     step_seconds=Column("step, ms", scaled(1e3)),
     step_compute_seconds=Column("computing, ms", scaled(1e3), name="compute_seconds"),
@@ -230,9 +230,9 @@ define(
     shutdown_seconds=Column("end", significant),
 )
 define(
-    time=replace(QUANTITIES["epoch_seconds"], head="time, s"),
+    time=replace(QUANTITIES["epoch_seconds"], head="time, s", detail=span("epoch_seconds")),
     foreseen_seconds=replace(
-        QUANTITIES["epoch_seconds"], detail=None, flags={"extrapolated": attrgetter("extrapolated")}
+        QUANTITIES["epoch_seconds"], flags={"extrapolated": attrgetter("extrapolated")}
     ),
     judged_speedup=replace(
         QUANTITIES["speedup"],

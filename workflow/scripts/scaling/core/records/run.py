@@ -1,15 +1,13 @@
 """The record of a grid run: its fields and consistency checks."""
 
-import math
-from collections import Counter
 from collections.abc import Iterator
-from operator import itemgetter
 from typing import Annotated, Literal, NotRequired, get_args
 
 from annotated_types import Len
 from typing_extensions import TypedDict
 
-from scaling.core.records.dataset import ShapedDataset
+from scaling.core.records import run_checks
+from scaling.core.records.dataset import Shape
 from scaling.core.records.fields import (
     Amount,
     As,
@@ -26,15 +24,12 @@ from scaling.core.records.fields import (
     opened,
 )
 from scaling.core.records.kind import Kind
-from scaling.core.settling import settling
 
 Phase = Literal["launch", "imports", "join", "dataset", "recipe"]
 PHASES: tuple[Phase, ...] = get_args(Phase)
 """The phases of a run's start-up; see `scaling.launch.supervisor`."""
 Startup = Annotated[dict[Literal[Phase, "total"], Amount], Len(1, 6)]
 """Seconds of `PHASES` and their total; of a user's own command the total alone."""
-PARTS = ("communication_seconds", "exposed_seconds", "overlapped_seconds")
-"""Of a reading: all communication, and the parts that add up to it."""
 Graphs = Annotated[dict[Literal["kept", "made"], Whole], Len(2, 2)]
 """Numbers of compiled graphs: loaded from the cache, and compiled anew."""
 
@@ -95,10 +90,14 @@ class Run(TypedDict):
     repeat: Whole
 
 
-class OwnDataset(TypedDict):
-    """The images of a user's own command: nothing is known of them."""
+class RunDataset(TypedDict):
+    """The dataset of a run (`ShapedDataset`); of a user's own command only `source`, "own"."""
 
-    source: Literal["own"]
+    source: str
+    checksum: NotRequired[str]
+    train_images: NotRequired[Positive]
+    test_images: NotRequired[Positive]
+    image_shape: NotRequired[Shape]
 
 
 class Model(TypedDict):
@@ -116,37 +115,28 @@ class Model(TypedDict):
 
 @opened
 class Parameters(TypedDict):
-    """Every parameter of `launch.run_spec`, and the recipe options that could be applied."""
+    """Every parameter of `launch.run_spec`, and the recipe options that could be applied.
 
-    learning_rate: Amount
-    momentum: Amount
-    weight_decay: Amount
-    crop_padding: Whole
-    horizontal_flip: bool
+    A user's own command has none of SGD, but the `command`; its `recipe_options` are the checksums
+    of the files that it names.
+    """
+
+    engine: str
     warmup_epochs: Whole
     measured_epochs: Positive
-    engine: str
     recipe_options: Options
     recipe_applied: Options | None
     compiled_batch_sizes: list[Positive] | None
-    compiled_graphs: Graphs | None
     cpu_threads: Positive
-    micro_batches: Positive
-    measured_seconds: Amount
-
-
-@opened
-class OwnTraining(TypedDict):
-    """A user's own command; `recipe_options` has the checksums of the files that it names."""
-
-    engine: Literal["command"]
-    command: str
-    recipe_options: Options
-    recipe_applied: None
-    compiled_batch_sizes: None
-    warmup_epochs: Whole
-    measured_epochs: Positive
-    cpu_threads: Positive
+    command: NotRequired[str]
+    learning_rate: NotRequired[Amount]
+    momentum: NotRequired[Amount]
+    weight_decay: NotRequired[Amount]
+    crop_padding: NotRequired[Whole]
+    horizontal_flip: NotRequired[bool]
+    compiled_graphs: NotRequired[Graphs | None]
+    micro_batches: NotRequired[Positive]
+    measured_seconds: NotRequired[Amount]
 
 
 class Evaluation(TypedDict):
@@ -213,6 +203,11 @@ class DeviceTime(OfRank):
     note: NotRequired[str]
 
 
+OF_OURS = {"dataset": RunDataset.__optional_keys__}
+OF_OURS |= {"training": Parameters.__optional_keys__ - {"command"}}
+"""Keys that only a user's own command may lack."""
+
+
 class RunRecord(Record):
     """The record of one run of the grid, `run.json`.
 
@@ -226,9 +221,9 @@ class RunRecord(Record):
     cell: Annotated[Row, As(Run)]
     status: Status
     message: str | None
-    dataset: Annotated[Row, As(ShapedDataset | OwnDataset)]
+    dataset: Annotated[Row, As(RunDataset)]
     model: Annotated[Row, As(Model)]
-    training: Annotated[Row, As(Parameters | OwnTraining)]
+    training: Annotated[Row, As(Parameters)]
     epochs: list[EpochRow]
     evaluation: Annotated[Row | None, As(Evaluation | None)]
     settling: Annotated[Row, As(Settling)]
@@ -242,80 +237,10 @@ class RunRecord(Record):
     measured_as: NotRequired[str]
 
 
-def _of_a_run(record: RunRecord) -> Iterator[str]:
-    """Yield what is impossible in a run, each in a few words."""
-    cell, status, rows = record["cell"], record["status"], record["epochs"]
-    complete, processes = status in ("ok", "diverged"), len({row["rank"] for row in rows})
-    if (status != "ok" and not record["message"]) or (status == "infeasible" and rows):
-        yield f"status {status} without its message, or with epochs"
-    places = [(row["epoch"], row["rank"]) for row in rows]
-    last = min(max(places, default=(0, 0))[0], len(rows))
-    wanted = sorted(set(places))
-    if complete:
-        wanted = [(epoch, rank) for epoch in range(1, last + 1) for rank in range(processes)]
-    roles = [get_args(Role).index(row["role"]) for row in rows]
-    if places != wanted or roles != sorted(roles):
-        yield "epochs or their ranks are missing, twice, or out of order"
-    images, samples = record["dataset"]["train_images"], dict.fromkeys(range(1, last + 1), 0)
-    for row in rows:
-        share = cell["batch_size"] * cell["gpus"] // processes
-        whole = row["role"] != "instrumented"
-        if (row["loader_seconds"] or 0) > row["seconds"]:
-            yield f"epoch {row['epoch']} waits for longer than it takes"
-        if status == "ok" and row["train_loss"] is None:
-            yield f"the loss of epoch {row['epoch']} is not finite, and the status ok"
-        if complete and whole and row["iterations"] != math.ceil(row["samples"] / share):
-            yield f"epoch {row['epoch']} has other iterations than its samples make"
-        samples[row["epoch"]] += row["samples"] if whole else images
-    # The sampler gives all ranks the same number, so some images twice.
-    if complete:
-        if not all(0 <= found - images < max(1, processes) for found in samples.values()):
-            yield "an epoch has not the samples that the training set has"
-        yield from _parts(record, processes)
-
-
-def _parts(record: RunRecord, processes: int) -> Iterator[str]:
-    """Yield which parts of a run that came to its end do not fit the others."""
-    rows, memory, read = record["epochs"], record["in_memory"], record["communication"]["readings"]
-    asked, model, start = record["training"], record["model"], record["startup"] or {"total": 0.0}
-    count = Counter(row["role"] for row in rows if row["rank"] == 0)
-    few = count["warmup"] < asked["warmup_epochs"] or count["measured"] < asked["measured_epochs"]
-    seconds = [sum(row["seconds"] for row in rows if row["rank"] == n) for n in range(processes)]
-    ranks = [row["rank"] for row in (*memory, *read, *record["device_time"])]
-    repeats = {len(row["seconds"]) for row in memory}
-    repeats |= {len(row["seconds_without_exchange"] or row["seconds"]) for row in memory}
-    parts = [itemgetter(*PARTS)(row) for row in read if PARTS[-1] in row]
-    devices = [row for row in record["device_time"] if "compute_seconds" in row]
-    wrong = {
-        f"status {record['status']} without a measured epoch": not count["measured"],
-        "fewer epochs than asked for": record["status"] == "ok" and few,
-        "epochs that take longer than the run": max(seconds, default=0)
-        > (record["run_seconds"] or math.inf),
-        "another settling than that of the epochs": record["settling"] != settling(rows),
-        "a start that is not its phases": not math.isclose(sum(start.values()), 2 * start["total"]),
-        "gradients not as many as parameters": (model["gradient_bytes"] or 0)
-        != 4 * (model["parameters"] or 0),
-        "not every rank's weights and memory": len(model["parameters_sha256"]) != processes
-        or len(record["memory"]["peak_bytes"]) not in (0, processes, record["cell"]["gpus"]),
-        "instruments of other ranks": max(ranks, default=0) >= processes
-        or len(memory) not in (0, processes),
-        "unlike repeats of ranks": len({row["iterations"] for row in memory}) > 1
-        or len(repeats) > 1,
-        "communication that is not its parts": not all(
-            math.isclose(whole, exposed + overlapped, rel_tol=1e-6)
-            for whole, exposed, overlapped in parts
-        ),
-        "a device that computes for longer than it is busy": any(
-            row["compute_seconds"] > 1.000001 * row["busy_seconds"] for row in devices
-        ),
-    }
-    yield from (what for what, found in wrong.items() if found)
-
-
 def _contradictions(record: RunRecord) -> Iterator[str]:
     """Yield what is impossible; what a user's own command prints is checked as it comes."""
     if record["training"]["engine"] != "command":
-        yield from _of_a_run(record)
+        yield from run_checks.contradictions(record, OF_OURS)
 
 
 RUN = Kind[RunRecord]("a run", RunRecord, _contradictions)

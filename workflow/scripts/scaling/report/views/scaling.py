@@ -36,7 +36,7 @@ def epoch_time(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
 
 @view("Q1", "One step on the device", CELL, "step_seconds step_compute_seconds gap_seconds kernels")
 def device_time(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
-    return study.device_time.dropna(subset="step_seconds")
+    return study.device_time.merge(shown_once(cells)[CELL_KEYS]).dropna(subset="step_seconds")
 
 
 @view(
