@@ -67,7 +67,7 @@ def figure(text: str, row: Any, quantity: str, value: Any) -> Figure:
     """
     if isinstance(value, bool) or not isinstance(value, Real):
         return Figure(text)
-    said = Markup('{} data-quantity="{}" data-value="{:.6g}"')
+    said = Markup('{} data-quantity="{}" data-value="{:.5g}"')
     return Figure(text, said.format(of_cell(row), quantity, float(value)))
 
 

@@ -18,11 +18,12 @@ OF_A_RUN = [
 define(message=Column("finding", fmt.words), value=Column(""))
 
 
-@view("audit", "Findings", "severity message", "cells found expected")
+@view("audit", "Findings; audit.csv has remarks, too", "severity message", "cells found expected")
 def findings(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
-    """Return the audit's findings, errors first, merged by message and severity."""
+    """Return the audit's errors and warnings, merged by message."""
     rows = []
-    for severity, name in SEVERITIES.items():
+    for severity in ("error", "warning"):
+        name = SEVERITIES[severity]
         own = study.audit[study.audit["severity"] == severity]
         for message, same in own.groupby("message", sort=False):
             first = fmt.distinguishable(same["found"].iloc[0], same["expected"].iloc[0])
