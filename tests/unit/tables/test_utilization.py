@@ -1,6 +1,7 @@
 """How much of the measured peak a cell uses, where something is missing or seeds differ."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -11,6 +12,7 @@ from scaling.tables import schema
 from scaling.tables.communication import communication as communicate
 from scaling.tables.epoch_parts import epoch_parts
 from scaling.tables.measurements import costs, device_time
+from scaling.tables.timing import timing
 from scaling.tables.utilization import utilization
 
 FLOPS = 4_000_000_000
@@ -88,3 +90,14 @@ def test_time_at_the_power_limit_is_that_of_the_gpu_held_back_longest():
     for row in made["epochs"]:
         row["power_capped_seconds"] = row["seconds"] + 0.1
     assert costs([(cell, made)]).iloc[0].power_capped_share == 1.0
+
+
+def test_the_idle_part_of_a_users_own_command_is_of_its_whole_epochs():
+    cell, made = run(precision=None)
+    cell = replace(cell, strategy="own")
+    counted = {"rank": 0, "gpu": 0, "iterations": 10, "seconds": 30.0, "busy_seconds": 24.0}
+    made |= {"cell": vars(cell), "device_time": [counted]}
+    made["epochs"] = [row | {"loader_seconds": None} for row in made["epochs"]]
+    (row,) = used(timing([(cell, made)]), (cell, made)).itertuples()
+    assert row.idle_share == pytest.approx(0.2) and row.unknown_share == pytest.approx(0.8)
+    assert math.isnan(row.loading_share)

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 
 from scaling.core.grid import CELL_KEYS
+from scaling.registry.strategy import OWN
 from scaling.tables import schema
 
 
@@ -42,7 +43,9 @@ def utilization(
         for best in (peaks[peaks["state"] == state] for state in ("sprint", "sustained"))
     )
     without = table["samples"] / table["epoch_seconds_without_loading"] * per_gpu
-    of_a_step = table["work_seconds"] / epoch / table["step_seconds"]
+    # Of a user's own command the driver counts whole epochs.
+    work = table["work_seconds"].where(table["strategy"] != OWN.name, epoch)
+    of_a_step = work / epoch / table["step_seconds"]
     computing = table["compute_seconds"] * of_a_step
     share = table["communication_seconds"] / epoch
     table = table.assign(

@@ -88,7 +88,7 @@ class Progress(logging.Handler):
         said = [f"{fmt.plural(others, 'job')} for tables, figures and report"]
         if places:
             gpus = sorted({int(place.parts[3][5:]) for place in places if place.name == "run.json"})
-            trainings = names.count("train_run")
+            trainings = names.count("train_run") + names.count("train_command")
             device = "CPU processes" if self._on_cpu else "GPUs"
             images = "dataset_prepare" in names
             said = [
