@@ -12,10 +12,12 @@ SNAKEMAKE := snakemake --profile profiles/local --cores $(CORES)
 .DEFAULT_GOAL := help
 .PHONY: help env small-env writable named demo study status cancel pack migrate replay answers compare studies site replays published audit test test-light test-slurm test-faults test-browser lint format docs example bench bench-plain lock clean
 
-help: ## list the targets
-	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
+help:
+	@sed -n -e 's/^##@ \(.*\)/\n\1/p' -e 's/^\([a-z-]*\):.*## /  \1\t/p' \
+	  $(firstword $(MAKEFILE_LIST)) | expand -t 16
 
 # Snakemake finds executors among installed modules alone: ours too, in an environment of this folder.
+##@ Measure
 env: ## make the environment in .venv; one that matches the lock file is reused
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11, 4))' \
 	  || { echo "error: $(PYTHON) is older than Python 3.11.4: name a newer one, make env PYTHON=python3.12"; exit 1; }
@@ -64,6 +66,7 @@ pack: env ## keep the study in results/ as data: make pack STUDY=name (FORCE=1 r
 migrate: small-env ## bring what older code stored to today's schema: make migrate STUDY=name (or a folder)
 	@python workflow/scripts/study_migrate.py --study "$$STUDY"
 
+##@ Read, compare and judge
 replay: small-env ## tables and report of a stored study, without a GPU: make replay STUDY=name
 	$(SNAKEMAKE) --config replay="$$STUDY"
 
@@ -104,6 +107,7 @@ published: small-env ## published studies, derived again and audited: results/pu
 audit: small-env ## what is wrong in studies handed in: make audit STUDY="folder ..." (OPTIONS="--train-images 60000")
 	@PYTHONPATH=workflow/scripts python -m grader.audit_studies "$$STUDY" $(OPTIONS) --output results/audit.html || [ $$? = 3 ]
 
+##@ Work on the project
 test: env ## all tests but those on Slurm and in a browser
 	python -m pytest -n 2 --dist loadfile
 
