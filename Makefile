@@ -10,7 +10,7 @@ export PATH := $(BIN):$(PATH)
 SNAKEMAKE := snakemake --profile profiles/local --cores $(CORES)
 
 .DEFAULT_GOAL := help
-.PHONY: help env small-env writable named demo study status cancel pack migrate replay answers compare studies site replays published audit test test-light test-slurm test-faults test-browser lint format docs example bench bench-plain lock clean
+.PHONY: help env small-env writable configured named demo study status cancel pack migrate replay answers compare studies site replays published audit test test-light test-slurm test-faults test-browser lint format docs example bench bench-plain lock clean
 
 help:
 	@sed -n -e 's/^##@ \(.*\)/\n\1/p' -e 's/^\([a-z-]*\):.*## /  \1\t/p' \
@@ -42,6 +42,10 @@ writable:
 	  { mkdir -p "$$folder" && [ -w "$$folder" ]; } 2> /dev/null || { echo "error: $$folder cannot be written:" \
 	  "clone into a folder of yours, or set XDG_CACHE_HOME to one"; exit 1; }; done
 
+study: configured
+configured:
+	@[ -z "$$CONFIG" ] || [ -f "$$CONFIG" ] || { echo "error: CONFIG is $$CONFIG, which is no file here: name your YAML file"; exit 1; }
+
 pack migrate replay audit: named
 named:
 	@[ -n "$$STUDY" ] || { echo 'error: $(MAKECMDGOALS) takes a study: make $(MAKECMDGOALS)' \
@@ -51,7 +55,7 @@ demo: env ## the whole study in small, on the CPU: results/report.html in minute
 	$(SNAKEMAKE) --configfile config/demo.yaml
 
 study: env ## a study on this machine: of config/config.yaml, or of yours by CONFIG=mine.yaml
-	$(SNAKEMAKE) $(if $(CONFIG),--configfile "$${BASE:-config/scaling.yaml}" "$$CONFIG")
+	$(SNAKEMAKE) $${CONFIG:+--configfile "$${BASE:-config/scaling.yaml}" "$$CONFIG"}
 
 status: small-env ## the state of each cell of the study in results/, while it runs or after
 	@python workflow/scripts/study_status.py $${CONFIG:+--config "$$CONFIG"}

@@ -61,3 +61,11 @@ def test_a_home_that_cannot_be_written_is_one_sentence(make):
     status, said = make("replay", "STUDY=x", HOME="/dev/null", XDG_CACHE_HOME="")
     assert status == 2 and said.startswith("error: /dev/null/.cache cannot be written: clone into")
     assert make("replay", "STUDY=x", HOME="/dev/null", XDG_CACHE_HOME="cache")[0] == 0
+
+
+def test_a_configuration_of_ones_own_is_laid_over_the_scaling_study(make):
+    status, said = make("study", f"CONFIG={CODE}")
+    assert status and f"CONFIG is {CODE}, which is no file here" in said
+    (make.folder / "my study.yaml").touch()
+    words = make("study", "CONFIG=my study.yaml")[1].splitlines()
+    assert words[-3:] == ["--configfile", "config/scaling.yaml", "my study.yaml"]
