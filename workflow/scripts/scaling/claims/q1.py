@@ -44,19 +44,28 @@ def _alone(cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def _text(tables: StudyTables) -> str | None:
-    """Compare a step of the two smallest batches, and name the worst data wait."""
-    timed = measured(tables.timing, "epoch_seconds")
+    """Compare a step of the two smallest batches, and name the worst data wait.
+
+    Steps are without waiting for data where that is known.
+    """
+    timed = measured(tables.timing, "epoch_seconds").merge(
+        tables.epoch_parts[[*CELL_KEYS, "work_seconds"]], how="left", on=CELL_KEYS
+    )
     single = timed[timed["gpus"] == timed["gpus"].min()]
     parts = []
     for recipe, rows in single.groupby("recipe", sort=False):
-        steps = (rows["epoch_seconds"] / rows["iterations"]).groupby(rows["batch_size"]).median()
+        seconds = rows["work_seconds"].fillna(rows["epoch_seconds"])
+        steps = (seconds / rows["iterations"]).groupby(rows["batch_size"]).median()
         if len(steps) > 1:
             small, larger, *_ = steps.index
             parts.append(f"{fmt.times(steps[larger] / steps[small])} with {recipe}")
-    waits = measured(tables.utilization, "loading_share")
     if not parts:
         return None
-    said = f"A step of {larger} images is longer than one of {small}: {', '.join(parts[:3])}."
+    said = (
+        f"A step of {larger / small:g}× the images ({larger} for {small}) takes "
+        f"{', '.join(parts[:3]).replace(' with', ' as long with', 1)}."
+    )
+    waits = measured(tables.utilization, "loading_share")
     if waits.empty:
         return said
     _, worst = extremes(waits, "loading_share")

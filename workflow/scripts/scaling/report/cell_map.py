@@ -1,7 +1,7 @@
 """The map of cells with their metrics, and bars of the parts of their epochs."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -41,6 +41,13 @@ METRICS = [
     Metric("accuracy", "test accuracy", "test_accuracy", fmt.percent),
     Metric("memory", "peak memory", "peak_memory_bytes", fmt.data, False, True),
 ]
+
+
+def metrics(cells: pd.DataFrame) -> list[Metric]:
+    """Return `METRICS`; accuracies say after how many epochs they are, if all are alike."""
+    epochs = set(cells["epoch"].dropna()) if "epoch" in cells else set()
+    after = f" after {fmt.plural(int(max(epochs)), 'epoch')}" if len(epochs) == 1 else ""
+    return [replace(one, label=one.label + after * (one.name == "accuracy")) for one in METRICS]
 
 
 def cell_id(row: Any) -> str:

@@ -130,6 +130,11 @@ def _soonest(best: Any, tables: StudyTables, apart: bool) -> Card:
         fewest = tables.trained_to_accuracy["gpus"].min()
         said += ["; ", printed(best, "training_speedup"), f" as fast as {fmt.gpus(fewest)}"]
         said += [f" (95 %: {fmt.span(best.speedup_low, best.speedup_high)})"]
+    said += [". With start-up ", printed(best, "trained_run_seconds"), " s"]
+    for alone in rows_of(
+        tables.trained_to_accuracy[tables.trained_to_accuracy["gpus"] < best.gpus]
+    ):
+        said += [f", on {fmt.gpus(alone.gpus)} ", printed(alone, "trained_run_seconds"), " s"]
     said += [". A training of its own: no cell of the grid." if apart else "."]
     return Card(RECOMMENDED, _named(best), "", Text(said))
 
@@ -233,22 +238,25 @@ def _trust(tables: StudyTables, cells: pd.DataFrame) -> Card:
     if repeated.empty:
         return Card("Trust", "measured once", "", "No epoch was repeated, so noise is unknown.")
     width = repeated["epoch_seconds_max"] - repeated["epoch_seconds_min"]
-    repeated = repeated.assign(spread=width / repeated["epoch_seconds"])
-    count, rerun = tables.provenance["seed"].nunique(), cells[cells["runs"] > 1]
+    repeated = shown_once(repeated.assign(spread=width / repeated["epoch_seconds"]))
+    count, rerun = tables.provenance["seed"].nunique(), repeated[repeated["runs"] > 1]
     apart = rerun["epoch_seconds_run_max"] / rerun["epoch_seconds_run_min"] - 1
-    _, worst = _ends(repeated, "spread")
-    at_worst = figure(fmt.percent(worst.spread), worst, "epoch_spread", worst.spread)
-    text: list[str | Figure] = ["Worst cell ", at_worst]
-    text += [f". Between runs {fmt.percent(apart.median())}. " if len(rerun) else ". "]
+    of_recipes = repeated.groupby("recipe", sort=False)["spread"].median().sort_values()
+    (steady, spread), *others = of_recipes.items()
+    text: list[str | Figure] = [
+        f"Epochs of {name}: {fmt.percent(share)}. " for name, share in others
+    ]
+    between = apart.groupby(rerun["recipe"], sort=False).median().sort_values()
+    said = ", ".join(f"{name} {fmt.percent(share)}" for name, share in between.items())
+    text += [f"Between runs: {said}. "] if len(rerun) else []
     text += ["Accuracies in the map: one seed." if count == 1 else f"{fmt.plural(count, 'seed')}."]
     text += [f" Audit: {frames.audit_counts(tables.audit)}."]
-    drifting = shown_once(repeated[repeated["drift"].notna() & ~repeated["settled"]])
+    drifting = repeated[repeated["drift"].notna() & ~repeated["settled"]]
     drifting = drifting.sort_values("drift", key=abs, ascending=False)
-    more = f" and {len(drifting) - 1} more" if len(drifting) > 1 else ""
+    more = f", and {fmt.plural(len(drifting) - 1, 'other cell')}" if len(drifting) > 1 else ""
     for row in rows_of(drifting.head(1)):
         change = figure(f"{100 * abs(row.drift):.0f} %", row, "drift", row.drift)
         text += [f" Still changing: {fmt.cell_name(row)} ended ", change]
         text += [f" {'slower' if row.drift > 0 else 'faster'}{more}."]
-    spread = repeated["spread"].median()
-    median = figure(fmt.percent(spread), None, "median_epoch_spread", spread)
-    return Card("Trust", median, "median spread of an epoch", Text(text))
+    median = figure(fmt.percent(spread), None, f"median_epoch_spread_{steady}", spread)
+    return Card("Trust", median, f"median spread of {steady}’s epochs", Text(text))

@@ -138,7 +138,7 @@ def renderer(
         machine=provenance.unfit(study.machine),
         replayed_from=replayed_from,
         cards=overview.cards(study, cells),
-        metrics=cell_map.METRICS,
+        metrics=cell_map.metrics(cells),
         recommended=overview.RECOMMENDED,
         batch_sizes=sorted({size for _, row in mapped for size in row}),
         map=mapped,
