@@ -91,6 +91,7 @@ def headline(tables: StudyTables, cells: pd.DataFrame) -> str:
         first = str(card.text).partition(". ")[0]
         lines.append(f"{card.title}: {card.headline} {card.unit}".rstrip())
         lines[-1] += f", {first[0].lower()}{first[1:]}"
+    cells = shown_once(cells)
     failed = cells["status"][cells["status"] != "ok"].value_counts()
     counts = ", ".join(f"{count} {fmt.words(status)}" for status, count in failed.items())
     lines.append(f"Not measured: {counts or 'none'} of {fmt.plural(len(cells), 'cell')}")

@@ -95,12 +95,17 @@ def summary(study: StudyTables, replayed_from: str | None) -> str:
         commits = ", ".join(map(_commit, _values(part_b, "commit")))
         made = [*_values(part_b, "cpu"), f"commit {commits}" if commits else ""]
         return " · ".join(filter(None, [f"{_beside_a_grid(study)} alone", *made]))
-    counts = study.timing["status"].value_counts(sort=False)
+    shared = study.provenance[study.provenance["measured_as"].fillna("").ne("")][
+        CELL_KEYS
+    ].drop_duplicates()
+    cells = study.timing.merge(shared, how="left", on=CELL_KEYS, indicator=True)
+    cells = cells[cells["_merge"] == "left_only"]
+    counts = cells["status"].value_counts(sort=False)
     statuses = ", ".join(f"{count} {fmt.words(status)}" for status, count in counts.items())
     epochs = fmt.whole_span(study.timing["count"].dropna())
     started = min(_values(_recorded(study), "started"), default="")
     parts = [
-        f"{fmt.plural(len(study.timing), 'cell')}: {statuses}",
+        f"{fmt.plural(len(cells), 'cell')}: {statuses}",
         fmt.plural(study.provenance["seed"].nunique(), "seed"),
         f"{epochs} epochs each",
         f"{'replayed from records of' if replayed_from else 'measured'} {started[:10]}",
