@@ -38,15 +38,16 @@ def draw_limits(peaks: pd.DataFrame) -> Figure | None:
     """Draw the peak rate of each kind of work: matrix products in TFLOP/s, copies in TB/s."""
     best = peaks[peaks["peak"]]
     rates = {f"rate{end}": best[f"value{end}"] / 1e12 for end in ("", "_min", "_max")}
-    names = best["precision"] + " " + best["quantity"].str.replace("_", " ")
+    copies = best["quantity"].str.replace("_", " ")
+    names = best["precision"].where(best["precision"] != "", copies)
     names += best["state"].map({"sustained": " sustained"}).fillna("")
-    best = best.assign(name=names.str.strip(), place=range(len(best)), **rates)
+    best = best.assign(name=names, place=range(len(best)), **rates)
     if best.empty:
         return None
-    figure, (axes,) = style.panels(["Best rates, TFLOP/s or TB/s"])
+    figure, (axes,) = style.panels(["TFLOP/s, of copies TB/s"])
     style.lines(axes, [best], "place", "rate", "peaks", linestyle="none")
     style.log2_axis(axes.yaxis, style.POWERS, (best["rate"].min() / 2, best["rate"].max() * 2))
-    axes.set_xticks(range(len(best)), best["name"].str.replace(" ", "\n"))
+    axes.set_xticks(range(len(best)), best["name"], rotation=35, ha="right")
     return figure
 
 
