@@ -211,7 +211,7 @@ class Builder:
         The `mistakes` that documents have made change one of these, or the calibration images.
         """
         rounded, mistakes = self.round(name, layer, input_scale), self.scheme.mistakes
-        # S, as the document has it.
+        # The scale of the accumulator, S in the lab's text.
         before = self.images().scale if "no_product" in mistakes else input_scale
         bias_scale = accumulator = rounded.scales * before
         if "bias_scale" in mistakes:

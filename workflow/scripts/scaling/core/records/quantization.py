@@ -146,7 +146,7 @@ class ResNetStage(Accuracy, Stage):
 
 
 class LeftOut(TypedDict):
-    """A stage, or another network beside the variants, that cannot be made, and why."""
+    """A network that could not be quantized or exported, and the reason."""
 
     stage: str
     weight_scales: NotRequired[Literal["tensor", "channel"]]
