@@ -65,8 +65,8 @@ def _largest(tables: StudyTables) -> list[Claim]:
     claim = LARGEST.claim(
         "",
         f"Batch {large.global_batch} reaches {spread(large)} test accuracy after "
-        f"{large.planned_updates:.0f} updates, batch {small.global_batch} {spread(small)} after "
-        f"{small.planned_updates:.0f}: {difference(both[0])}.",
+        f"{large.planned_updates:.0f} updates, {spread(small)} with batch {small.global_batch} "
+        f"after {small.planned_updates:.0f}: {difference(both[0])}.",
         holds=all(found.below for found in both),
         fails=any(found.above for found in both),
         ratios=[
@@ -102,7 +102,7 @@ def _of_cells(tables: StudyTables) -> list[Claim]:
             [getattr(row, f"{of}_{part}") for row in (large, small)] for part in ("std", "count")
         )
         sentence = f"Batch {large.global_batch_size} reaches {spread(large, of)} {fmt.words(of)}, "
-        sentence += f"batch {small.batch_size} on one GPU {spread(small, of)}"
+        sentence += f"{spread(small, of)} with batch {small.batch_size} on one GPU"
         if min(counts) < learning.SEEDS:
             sentence += f" ({fmt.plural(min(counts), 'seed')}; noise: of trainings alike)"
         claim = OF_CELLS.claim(
