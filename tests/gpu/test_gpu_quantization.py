@@ -8,8 +8,14 @@ from examples import quantized_digits as examples
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 
 RESNET = {"model": "resnet18-cifar", "model_width": 4, "device": "cuda"}
-TRAINING = {"epochs": 2, "batch_size": 20, "weight_decay": 5e-4, "crop_padding": 0}
-RECIPE = {"horizontal_flip": False, "recipe": "plain", "recipe_options": {"loader_workers": 0}}
+TRAINING = {
+    "epochs": 2,
+    "batch_size": 20,
+    "weight_decay": 5e-4,
+    "crop_padding": 0,
+    "horizontal_flip": False,
+}
+RECIPE = {"recipe": "plain", "engine": "eager", "recipe_options": {"loader_workers": 0}}
 
 
 def test_integers_equal_their_simulation_and_are_timed(tmp_path):

@@ -1,7 +1,6 @@
 """What only GPUs show: captured steps, replicas, NCCL. Skipped without."""
 
 import copy
-import json
 from time import perf_counter
 
 import numpy as np
@@ -21,12 +20,13 @@ from scaling.launch.stall import StepProgress
 from scaling.models.resnet import ResNet18
 from scaling.training.resident import Resident
 from scaling.training.trainer import TrainingData
-from training_runs import SWITCHES, run, supervise_faulty
+from training_runs import SWITCHES, run, supervise_faulty, tuned
 
 GPUS = torch.cuda.device_count()
 pytestmark = pytest.mark.skipif(GPUS == 0, reason="needs a GPU")
 several = pytest.mark.skipif(GPUS < 2, reason="needs two GPUs")
 OPTIONS = {"precision": "float32", **SWITCHES}
+QUICK = {"cuda_graph": True, "fused_norms": True}
 
 
 def dataset():
@@ -167,10 +167,8 @@ def test_replicas_compute_in_bf16():
 @several
 @pytest.mark.parametrize("recipe", ["plain", "tuned"])
 def test_ranks_train_together_and_every_instrument_reads(images, tmp_path, recipe):
-    quick = {**OPTIONS, "cuda_graph": True, "fused_norms": True}
-    options = {"loader_workers": 1} if recipe == "plain" else quick
-    asked = {"device": "cuda", "recipe": recipe, "recipe-options": json.dumps(options)}
-    record = run(images, tmp_path / "run.json", gpus=2, **asked)
+    asked = {} if recipe == "plain" else tuned(**OPTIONS | QUICK)
+    record = run(images, tmp_path / "run.json", gpus=2, device="cuda", **asked)
     assert record["status"] == "ok" and record["message"] is None
     assert len(set(record["model"]["parameters_sha256"])) == 1
     readings = record["communication"]["readings"]
@@ -194,9 +192,8 @@ def test_sharded_ranks_train_and_their_trace_shows_communication(images, tmp_pat
 
 @pytest.mark.parametrize("recipe", ["plain", "tuned"])
 def test_one_gpu_says_how_long_it_works(images, tmp_path, recipe):
-    options = {"loader_workers": 1} if recipe == "plain" else {**OPTIONS, "cuda_graph": True}
-    asked = {"device": "cuda", "recipe": recipe, "recipe-options": json.dumps(options)}
-    record = run(images, tmp_path / "run.json", gpus=1, **asked)
+    asked = {} if recipe == "plain" else tuned(**OPTIONS | {"cuda_graph": True})
+    record = run(images, tmp_path / "run.json", gpus=1, device="cuda", **asked)
     assert record["communication"]["readings"] == []
     (read,) = record["device_time"]
     assert read["iterations"] > 0 and read["kernels"] > 100 * read["iterations"]
@@ -251,8 +248,8 @@ def test_progress_is_that_of_the_device_while_the_host_runs_ahead():
 def test_a_rank_that_is_lost_inside_a_captured_epoch_ends_the_run_and_is_named(
     images, tmp_path, monkeypatch, fault
 ):
-    asked = {"device": "cuda", "collective-timeout-seconds": 10, "recipe": "tuned"}
-    asked["recipe-options"] = json.dumps({**OPTIONS, "cuda_graph": True})
+    asked = {"device": "cuda", "collective-timeout-seconds": 10}
+    asked |= tuned(**OPTIONS | {"cuda_graph": True})
     named = r"rank 0: timed out: waited \d+ s for step 2 of epoch 2.*; likely stuck: rank 1\)"
     with pytest.raises(UserError, match=named):
         supervise_faulty(images, tmp_path / "run.json", monkeypatch, fault, **asked)
