@@ -20,7 +20,7 @@ REMEDY = "convergence/remedy~none/global_batch~128/runs.json"
 SWEEP, PEAKS = "interconnect/gpus~2/sweep.json", "peaks/peaks.json"
 SYNCHRONIZATION = "experiments/gpus~4/synchronization.json"
 FROM = {
-    **dict.fromkeys([CELL, SWEEP, PEAKS, "manifest.json"], "h200x2"),
+    **dict.fromkeys([CELL, SWEEP, PEAKS, "manifest.json"], "h100x2"),
     **dict.fromkeys([REMEDY, SYNCHRONIZATION], "h200x4"),
     VARIANT: "quantization-cifar10",
 }
@@ -74,7 +74,7 @@ def test_what_older_code_wrote_becomes_todays_once(study, capsys):
     run = found[CELL]
     assert (run["cell"]["repeat"], run["memory"]["capacity_bytes"]) == (0, None)
     assert (run["in_memory"], run["startup"]) == ([], None)
-    assert run["settling"] == RUN.read(STUDIES / "h200x2" / TUNED)["settling"]
+    assert run["settling"] == RUN.read(STUDIES / "h100x2" / TUNED)["settling"]
     assert {row["launch"] for row in found[SWEEP]["rows"]} == {"eager"}
     states = [row.get("state") for row in found[PEAKS]["rows"] if "matrix_size" in row]
     assert set(states) == {"sprint"}

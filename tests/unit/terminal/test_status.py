@@ -9,15 +9,24 @@ from pathlib import Path
 import yaml
 
 import study_status
+from scaling.core.records.run import RUN
 
-STORED = Path(__file__).parents[3] / "studies/h200x2"
+CELL = "recipe~{}/strategy~{}/gpus~{}/batch_size~{}/seed~0/run.json"
+STORED = Path(__file__).parents[3] / "studies/h100x2"
+OUT_OF_MEMORY = STORED.parent / "h200x2-models/runs/recipe~plain/strategy~dp"
+INFEASIBLE = STORED.parent / "h200x4/runs" / CELL.format("tuned", "ddp", 4, 32768)
 
 
 def test_each_cell_has_its_state_while_a_study_runs_and_after(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     shutil.copytree(STORED / "runs/recipe~plain", "results/runs/recipe~plain")
     config = yaml.safe_load((STORED / "config.yaml").read_text())
-    config["grid"] |= {"recipes": ["plain"], "strategies": ["dp"]}
+    config["grid"] |= {"recipes": ["plain"], "strategies": ["dp"], "seeds": [0]}
+    config["grid"]["batch_sizes"] += [4096, 32768]
+    shutil.copytree(OUT_OF_MEMORY, "results/runs/recipe~plain/strategy~dp", dirs_exist_ok=True)
+    infeasible = RUN.read(INFEASIBLE)
+    infeasible["cell"] |= {"recipe": "plain", "strategy": "dp", "gpus": 2}
+    RUN.write(Path("results/runs", CELL.format("plain", "dp", 2, 32768)), infeasible)
     Path("results/config.yaml").write_text(yaml.safe_dump(config))
     cells = Path("runs/recipe~plain/strategy~dp/gpus~2")
     for size, error in ((32, "error: training failed: see above\n"), (128, "epoch 1\n")):
@@ -43,18 +52,17 @@ def test_each_cell_has_its_state_while_a_study_runs_and_after(tmp_path, monkeypa
         command = [sys.executable, study_status.__file__]
         said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
         process.communicate(b"\n")
-    counts = "6 done, 1 oom, 1 failed, 1 missing, 2 running, 1 infeasible"
-    assert said.startswith(f"h200x2 (results/config.yaml), {counts}\n")
+    counts = "6 done, 2 oom, 2 missing, 1 failed, 2 running, 1 infeasible"
+    assert said.startswith(f"h100x2 (results/config.yaml), {counts}\n")
     rows = [line.split() for line in said.splitlines() if " plain " in line]
     assert rows == [
-        [*("plain", "dp", "1"), *["done"] * 5, "oom"],
+        [*("plain", "dp", "1"), *["done"] * 5, "oom", "missing"],
         [
             *("plain", "dp", "2"),
             *("failed", "missing", "running", "running"),
-            "done",
-            "infeasible",
+            *("done", "oom", "infeasible"),
         ],
     ]
     assert "batch_size~32/seed~0.log\n  error: training failed: see above\n" in said
     assert said.endswith("batch_size~2048/seed~0.log\n  " + log.read_text())
-    assert "\nOther measurements: 0 of 5 done\n" in said and said.isascii()
+    assert "\nOther measurements: 0 of 14 done\n" in said and said.isascii()

@@ -14,13 +14,12 @@ from scaling.core.records.run import RUN
 STUDIES = Path(__file__).parents[4] / "studies"
 INT8 = STUDIES / "quantization-cifar10/quantization/seed~0"
 CELL = "recipe~tuned/strategy~ddp/gpus~2/batch_size~128/seed~0/run.json"
-RUN_PATH = STUDIES / "h200x2/runs" / CELL
+RUN_PATH = STUDIES / "h100x2/runs" / CELL
 PATHS = [
     RUN_PATH,
     STUDIES / "h200x4/convergence/remedy~none/global_batch~2048/runs.json",
-    STUDIES / "h200x2/interconnect/gpus~2/sweep.json",
-    STUDIES / "h200x2/peaks/peaks.json",
-    STUDIES / "h200x2/quantization/seed~0/stages.json",
+    STUDIES / "h100x2/interconnect/gpus~2/sweep.json",
+    STUDIES / "h100x2/peaks/peaks.json",
     INT8 / "variant~mistake-bias_scale/quantization.json",
     INT8 / "peers.json",
 ]
@@ -134,9 +133,6 @@ OF_OTHERS = [
     ("quantization.json", "classes.labels", "x"),
     ("quantization.json", "layers.0.packed_bytes", 7),
     ("peers.json", "ours.int8.lost", 7),
-    ("stages.json", "histograms.0.layer", "x"),
-    ("stages.json", "histograms.0.int8.counts", [1]),
-    ("stages.json", "stages.0.accuracy_percent", 101.0),
     ("peers.json", "peers.0.status", "slow"),
 ]
 
