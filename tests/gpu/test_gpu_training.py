@@ -211,7 +211,7 @@ def test_data_parallel_says_how_long_each_of_its_gpus_works(images, tmp_path):
 @several
 @pytest.mark.parametrize("fault", ["stuck:1:1", "killed:1:1"])
 def test_a_rank_that_is_lost_ends_the_run_and_is_named(images, tmp_path, monkeypatch, fault):
-    asked = {"device": "cuda", "collective-timeout-seconds": 10}
+    asked = {"device": "cuda", "collective-timeout-seconds": 5}
     with pytest.raises(UserError, match=r"rank 1 (was still|ended without a word)"):
         supervise_faulty(images, tmp_path / "run.json", monkeypatch, fault, **asked)
 
@@ -248,7 +248,7 @@ def test_progress_is_that_of_the_device_while_the_host_runs_ahead():
 def test_a_rank_that_is_lost_inside_a_captured_epoch_ends_the_run_and_is_named(
     images, tmp_path, monkeypatch, fault
 ):
-    asked = {"device": "cuda", "collective-timeout-seconds": 10}
+    asked = {"device": "cuda", "collective-timeout-seconds": 5}
     asked |= tuned(**OPTIONS | {"cuda_graph": True})
     named = r"rank 0: timed out: waited \d+ s for step 2 of epoch 2.*; likely stuck: rank 1\)"
     with pytest.raises(UserError, match=named):
