@@ -2,15 +2,13 @@
 
 import json
 import re
-from pathlib import Path
 
 import pytest
 import yaml
 
+from examples.own_page import FILES
 from small_study import Study, forked
 
-PAGE = (Path(__file__).parents[2] / "docs/own_trainer.md").read_text(encoding="utf-8")
-FILES = dict(re.findall(r"```\w+\n# (train\.py|mine\.yaml)\n(.*?)```", PAGE, re.DOTALL))
 COMMAND = ["--profile", "profiles/local", "--cores", "2", "--configfile", "config/scaling.yaml"]
 
 

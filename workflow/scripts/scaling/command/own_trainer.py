@@ -6,6 +6,7 @@ The command starts its processes itself. Times and losses are what it prints
 
 import math
 import os
+import platform
 import shlex
 import shutil
 from collections import deque
@@ -62,7 +63,7 @@ class OwnRun:
             "epochs": self.warmup_epochs + self.measured_epochs,
             "nodes": self.nodes,
             "gpus_per_node": self.cell.gpus // self.nodes,
-            "host": environment.host(),
+            "host": platform.node(),
             "port": launcher.reserve_port(),
         }
 
