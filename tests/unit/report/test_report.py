@@ -31,7 +31,6 @@ def folder(tmp_path_factory):
         for rank in (0, 1)
     ]
     record.write_text(json.dumps({"epochs": epochs}))
-    CELL.trace_path(place / "runs").write_bytes(b"a step")
     log = CELL.log_path(place / "logs")
     log.parent.mkdir(parents=True)
     log.write_text("rank 0: <b>killed</b>\n")
@@ -74,11 +73,6 @@ def test_a_cell_has_its_epochs_record_and_command(page):
     assert 'title="epoch 3, rank 1: 0.330 s"' in cell and 'download="run.json"' in cell
     assert "snakemake results/runs/recipe~fast/strategy~ddp/gpus~4/batch_size~512/seed~0" in cell
     assert '<pre tabindex="0">rank 0: &lt;b&gt;killed&lt;/b&gt;\n</pre>' in cell
-
-
-def test_a_traced_cell_has_its_step_to_save_and_others_no_link(page):
-    taken_out = [named for _, named in page.elements if named.get("download") == "trace.json.gz"]
-    assert [named["href"] for named in taken_out] == ["data:application/gzip;base64,YSBzdGVw"]
 
 
 def test_the_answers_in_markdown_are_those_of_the_page(page, folder):
