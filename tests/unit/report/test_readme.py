@@ -20,12 +20,10 @@ PAGE = (ROOT / "README.md").read_text(encoding="utf-8")
 def replayed(tmp_path, monkeypatch):
     """A checkout's folder after `make replay STUDY=h100x2`."""
     (tmp_path / "docs").mkdir()
-    (tmp_path / "results/replay/h100x2").mkdir(parents=True)
-    (tmp_path / "results/replay/h100x2/tables").symlink_to(TABLES)
+    (tmp_path / "results/replay").mkdir(parents=True)
+    (tmp_path / "results/replay/h100x2").symlink_to(TABLES.parent)
     (tmp_path / "studies").symlink_to(ROOT / "studies")
-    monkeypatch.setattr(plt, "show", plt.close)
     monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 def test_the_rows_above_the_picture_are_those_of_the_study():
@@ -57,7 +55,8 @@ def test_its_lines_of_pandas_print_the_epochs(replayed):
 
 
 def test_the_notebook_says_what_its_cells_print(replayed, monkeypatch):
-    monkeypatch.chdir(replayed / "docs")
+    monkeypatch.chdir("docs")
+    monkeypatch.setattr(plt, "show", plt.close)
     book = nbformat.read(ROOT / "docs/data.ipynb", as_version=4)
     nbformat.validate(book)
     names = {}

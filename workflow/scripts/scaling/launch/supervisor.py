@@ -96,10 +96,11 @@ def supervise(spec: RunSpec, manifest: Path, output: Path, command_line: list[st
         run_seconds=result.seconds or None,
         shutdown_seconds=shutdown,
     )
-    trace = output.with_name(TRACE)
-    trace.unlink(missing_ok=True)
+    # An earlier run's, or what a killed one has left of it.
+    for before in output.parent.glob(f"*{TRACE}*"):
+        before.unlink()
     steps = [event for line in read for event in line["step"]]
-    if steps and (why := write_trace(trace, steps)):
+    if steps and (why := write_trace(output.with_name(TRACE), steps)):
         record["untraced"] = why
     RUN.write(output, record)
     return record
