@@ -22,7 +22,7 @@ grid: {batch_sizes: [32, 128]}
 machine: {check: warn}
 """
 COMMANDS = ["cat mine.yaml", "make study CONFIG=mine.yaml BASE=config/demo.yaml"]
-WIDTH = 112
+WIDTH = 104
 FONT = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)
 """A reference to a font elsewhere: the picture loads nothing."""
 
