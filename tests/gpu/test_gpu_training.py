@@ -1,6 +1,8 @@
 """What only GPUs show: captured steps, replicas, NCCL. Skipped without."""
 
 import copy
+import gzip
+import json
 from time import perf_counter
 
 import numpy as np
@@ -179,6 +181,9 @@ def test_ranks_train_together_and_every_instrument_reads(images, tmp_path, recip
     assert [(one["rank"], one["gpu"]) for one in record["device_time"]] == [(0, 0), (1, 0)]
     for of_rank in record["device_time"]:
         assert 0 < of_rank["compute_seconds"] <= of_rank["busy_seconds"]
+    step = json.loads(gzip.decompress((tmp_path / "trace.json.gz").read_bytes()))["traceEvents"]
+    named = {event["args"]["name"] for event in step if event["ph"] == "M"}
+    assert named == {f"rank {rank}, {place}" for rank in (0, 1) for place in ("host", "GPU 0")}
 
 
 @several

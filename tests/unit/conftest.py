@@ -3,6 +3,7 @@
 Imports no PyTorch: tests of what tells need none, and where there is none they are all there are.
 """
 
+import json
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -44,9 +45,17 @@ def forked_processes():
 
 
 @pytest.fixture(scope="session")
-def double(images, tmp_path_factory, torch):
+def double_path(images, tmp_path_factory, torch):
+    """Where the record of a run of two processes is."""
+    path = tmp_path_factory.mktemp("double") / "run.json"
+    run(images, path, gpus=2)
+    return path
+
+
+@pytest.fixture(scope="session")
+def double(double_path):
     """The record of a run of two processes."""
-    return run(images, tmp_path_factory.mktemp("double") / "run.json", gpus=2)
+    return json.loads(double_path.read_text())
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,6 @@
 """A finished study kept as data, and its tables and report made again from there."""
 
+import base64
 import re
 import shutil
 import subprocess
@@ -70,6 +71,10 @@ def test_a_replay_in_a_clean_clone_gives_the_tables_of_the_study_to_the_byte(fin
     assert [path.name for path in (clone.folder / "results").iterdir()] == ["replay"]
 
     assert "computed from the records in studies/tiny." in page.read_text()
+    traces = sorted((clone.folder / "studies/tiny/runs").rglob("trace.json.gz"))
+    links = re.findall(r'download="trace.json.gz" href="[^,]*,([^"]*)"', page.read_text())
+    assert len(links) == 2
+    assert sorted(map(base64.b64decode, links)) == sorted(path.read_bytes() for path in traces)
     original = (finished_study.folder / "results/report.html").read_text()
     assert "computed from the records in" not in original
 

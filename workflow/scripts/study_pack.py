@@ -26,8 +26,8 @@ RESULTS, DATASETS, STUDIES = Path("results"), Path("resources/dataset"), Path("s
 def sources(config: dict[str, Any]) -> dict[Path, Path]:
     """Return the path of each file of the study, by its path in the packed folder.
 
-    Missing logs are skipped, and with `partial` in the configuration missing records of trainings.
-    Any other missing file, or a record made with another configuration, is a UserError.
+    Missing logs and traces are skipped, and with `partial` in the configuration missing records of
+    trainings. Any other missing file, or a record made with another configuration, is a UserError.
     """
     records = stored.records(config)
     if config["partial"]:
@@ -43,7 +43,10 @@ def sources(config: dict[str, Any]) -> dict[Path, Path]:
             f"{len(found)} files, the first is {missing[0]}; run it to its end, or "
             "to its partial report (--config partial=true) where only runs are missing"
         )
-    found |= {log: log for log in stored.run_logs(config) if log.exists()}
+    for path in stored.beside_records(config):
+        source = path if path.suffix == ".log" else RESULTS / path
+        if source.exists():
+            found[path] = source
     checksum = DATASET.read(found[Path(MANIFEST)])["checksum"]
     for path in records["runs"] + records["convergence"]:
         _check(found[path], config, checksum)

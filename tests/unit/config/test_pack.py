@@ -48,13 +48,16 @@ def test_a_study_is_packed_below_studies_alone(folder, name):
     assert set(folder.parent.rglob("*")) == before
 
 
-def test_the_end_of_a_runs_log_is_packed_and_packed_again_the_same(folder, capsys):
+def test_the_end_of_a_runs_log_and_its_trace_are_packed_and_packed_again_the_same(folder, capsys):
+    trace = Path(SECOND_RUN).with_name("trace.json.gz")
+    (Path("results") / trace).write_bytes(b"a step")
     log = Path("logs/train_run", Path(SECOND_RUN).relative_to("runs").parent).with_suffix(".log")
     log.parent.mkdir(parents=True)
     log.write_text("".join(f"line {number}\n" for number in range(100)))
     pack()
     kept = Path("studies/mine", log).read_text().splitlines()
     assert (len(kept), kept[0], kept[-1]) == (40, "line 60", "line 99")
+    assert Path("studies/mine", trace).read_bytes() == b"a step"
     stored.check(Path("studies/mine"), read_config(Path("results/config.yaml")))
     before = Path("studies/mine").stat().st_ino
     pack()

@@ -1,5 +1,6 @@
 import copy
 import os
+from pathlib import Path
 
 import pytest
 
@@ -49,6 +50,15 @@ def test_what_is_no_file_of_the_study_is_neither_waited_for_nor_shown(study, kin
     (study / "config.yaml").unlink()
     (study / "config.yaml").write_text("{}")
     with pytest.raises(UserError, match=r"seed~0.log is (no file|a link out of its folder)"):
+        stored.check(study, config())
+
+
+def test_a_large_trace_is_refused(study):
+    trace = study / Path(finished_study.FILES[-1]).with_name("trace.json.gz")
+    trace.write_bytes(bytes(1_000_000))
+    stored.check(study, config())
+    trace.write_bytes(bytes(1_000_001))
+    with pytest.raises(UserError, match=r"trace\.json\.gz is no file of at most 1,000,000 bytes"):
         stored.check(study, config())
 
 

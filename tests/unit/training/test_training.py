@@ -1,10 +1,17 @@
 """Real training runs in small."""
 
+import gzip
+import json
+import re
+from collections import Counter
 from unittest.mock import ANY
 
+import numpy as np
 import pytest
+from torch import nn
 
 from scaling.core.gpu_counters import GpuCounters
+from scaling.core.grid import TRACE_BYTES
 from scaling.core.records.run import PHASES
 from scaling.launch import supervisor
 from scaling.models.resnet import ResNet18
@@ -61,6 +68,32 @@ def test_instruments_read_the_communication_of_each_rank(single, double):
     assert all(len(own["seconds_without_exchange"]) == 3 for own in double["in_memory"])
     assert single["communication"]["readings"] == single["communication"]["bucket_bytes"] == []
     assert single["device_time"] == [{"rank": 0, "iterations": 0, "note": "a CPU runs no kernels"}]
+
+
+def test_beside_the_record_is_one_step_of_each_rank_that_a_browser_opens(double_path, double):
+    content = double_path.with_name("trace.json.gz").read_bytes()
+    assert "untraced" not in double and len(content) < TRACE_BYTES
+    events = json.loads(gzip.decompress(content))["traceEvents"]
+    steps = [event for event in events if event["ph"] == "X"]
+    named = {event["pid"]: event["args"]["name"] for event in events if event["ph"] == "M"}
+    assert sorted(named.values()) == ["rank 0, host", "rank 1, host"]
+    convolutions = [module for module in ResNet18(1, 2).modules() if isinstance(module, nn.Conv2d)]
+    of_ranks = [[event for event in steps if event["pid"] == rank] for rank in named]
+    # By one clock: no rank ends its step before all have begun theirs.
+    first, last = ([end(event["ts"] for event in own) for own in of_ranks] for end in (min, max))
+    assert max(first) < min(last)
+    for own in of_ranks:
+        counted = Counter(event["name"] for event in own)
+        assert counted["aten::convolution"] == len(convolutions)
+        assert counted["gloo:all_reduce"] == len(double["communication"]["bucket_bytes"])
+        assert "aten::cross_entropy_loss" in counted and "Optimizer.step#SGD.step" in counted
+
+
+def test_a_step_that_takes_too_many_bytes_is_not_kept(tmp_path):
+    names = np.random.default_rng(0).bytes(TRACE_BYTES).hex()
+    why = supervisor.write_trace(tmp_path / "trace.json.gz", [{"name": names}])
+    assert re.fullmatch(r"one step of each rank takes [\d,]+ bytes, more than 1,000,000", why)
+    assert not list(tmp_path.iterdir())
 
 
 def test_the_record_says_where_the_time_outside_the_epochs_went(single, double):

@@ -63,9 +63,14 @@ def missing_inputs(results: Path, config: dict[str, Any], needed: list[str]) -> 
     return [path for path in (needed if same else needed[:-1]) if not Path(path).exists()]
 
 
-def run_logs(config: dict[str, Any]) -> list[Path]:
-    """Return the log of each run of the grid; a stored study may have its end."""
-    return [run.log_path(Path("logs")) for run in grid.of(config)]
+def beside_records(config: dict[str, Any]) -> dict[Path, int]:
+    """Return what a stored study may have of each run of the grid, with its most bytes.
+
+    That is the end of its log, and its trace.
+    """
+    runs = grid.of(config)
+    logs = {run.log_path(Path("logs")): 50_000_000 for run in runs}
+    return logs | {run.trace_path(Path("runs")): grid.TRACE_BYTES for run in runs}
 
 
 def records(config: dict[str, Any]) -> dict[str, list[Path]]:
@@ -137,10 +142,11 @@ def check(folder: Path, config: dict[str, Any]) -> None:
             f"{folder} lacks {len(missing)} of the {len(needed)} files its {CONFIG} asks for, the "
             f"first is {missing[0]}: restore them{partial}"
         )
-    for log in run_logs(config):
-        if (folder / log).is_symlink() or (folder / log).exists():
-            files.regular(folder / log, linked=False)
-    unknown = sorted(there.difference(others, run_logs(config), *asked.values()))
+    beside = beside_records(config)
+    for path, limit in beside.items():
+        if (folder / path).is_symlink() or (folder / path).exists():
+            files.regular(folder / path, limit, linked=False)
+    unknown = sorted(there.difference(others, beside, *asked.values()))
     if unknown:
         raise UserError(
             f"{folder / unknown[0]} is no part of the study that its {CONFIG} describes: remove "

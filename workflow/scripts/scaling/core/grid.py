@@ -12,6 +12,10 @@ RUN_PATTERN = "/".join(f"{key}~{{{key}}}" for key in RUN_KEYS[:-1]) + "{repeat}"
 """The folder of a run's record below `runs`; `repeat` is "" for the first, else a folder."""
 
 
+TRACE, TRACE_BYTES = "trace.json.gz", 1_000_000
+"""The file with one step of each rank, for ui.perfetto.dev, and its largest size."""
+
+
 def single_gpu(strategy: str) -> str:
     """Return the `RUN_PATTERN` of a strategy's runs on one GPU."""
     return RUN_PATTERN.replace("{strategy}", strategy).replace("{gpus}", "1")
@@ -43,6 +47,10 @@ class Cell:
         """Return the path of this run's record below the folder `runs`."""
         repeat = f"/repeat~{self.repeat}" if self.repeat else ""
         return runs / RUN_PATTERN.format(**asdict(self) | {"repeat": repeat}) / "run.json"
+
+    def trace_path(self, runs: Path) -> Path:
+        """Return the path of the trace of one step, beside this run's record."""
+        return self.record_path(runs).with_name(TRACE)
 
     def log_path(self, logs: Path) -> Path:
         """Return the path of this run's log below the folder `logs`."""

@@ -1,11 +1,11 @@
 """Measure where the time of a run's steps goes, in extra iterations on in-memory batches.
 
 So no rank waits for data. There are at most `limit` iterations of each kind: timed steps, with and
-without gradient exchange; a profiler trace; and DistributedDataParallel's own log. The trace and
-the log yield a measurement, a dict: `estimate`, `rank`, its number of `iterations`, and their
-`communication_seconds`, `exposed_seconds` and `overlapped_seconds`, or a `note` why these are
-missing. A communication kernel runs until all ranks have joined it, so its time includes waiting
-for the slowest rank.
+without gradient exchange; a profiler trace; and DistributedDataParallel's own log; then one step is
+traced to be looked at. The trace and the log yield a measurement, a dict: `estimate`, `rank`, its
+number of `iterations`, and their `communication_seconds`, `exposed_seconds` and
+`overlapped_seconds`, or a `note` why these are missing. A communication kernel runs until all ranks
+have joined it, so its time includes waiting for the slowest rank.
 """
 
 from contextlib import nullcontext
@@ -33,7 +33,8 @@ def measure_all(trainer: Trainer, rank: Rank, gpus: int, limit: int) -> dict[str
     `readings`: the measurements of communication, empty on one GPU. `device_time`: for each device
     of this rank, `Trace.by_device` and the untraced host `seconds` of the same iterations. A device
     that waits for another rank is inside a communication kernel, which counts neither as idle nor
-    as compute. A CPU runs no kernels; it has 0 iterations and a `note`.
+    as compute. A CPU runs no kernels; it has 0 iterations and a `note`. `step`: the events of one
+    step, as `kernel_trace.one_step` returns them.
     """
     own = {"rank": rank.index}
     on_gpu = rank.device.type == "cuda"
@@ -44,10 +45,9 @@ def measure_all(trainer: Trainer, rank: Rank, gpus: int, limit: int) -> dict[str
         "readings": [],
         "device_time": [{**own, "iterations": 0, "note": "a CPU runs no kernels"}],
     }
-    if gpus == 1 and not on_gpu:
-        return found
-    train(SETTLING_ITERATIONS)
-    trace, traced = kernel_trace.record(train, limit, rank)
+    if gpus > 1 or on_gpu:
+        train(SETTLING_ITERATIONS)
+        trace, traced = kernel_trace.record(train, limit, rank)
     if on_gpu:
         # Tracing delays launches but not kernels, so the gaps are the untraced host seconds minus
         # the busy seconds, and not the gaps of the trace.
@@ -57,7 +57,7 @@ def measure_all(trainer: Trainer, rank: Rank, gpus: int, limit: int) -> dict[str
         spans, note = trace.communicating(), "the trace shows no communication"
         by_trace = _reading("profiler", traced.iterations, spans, note)
         found["readings"] = [own | by_trace, own | _ddp_log(trainer, train, limit)]
-    return found
+    return {**found, "step": kernel_trace.one_step(train, rank)}
 
 
 def _in_memory(trainer: Trainer, train: TrainIterations, limit: int) -> Measurement:

@@ -1,7 +1,12 @@
 """Trace iterations with PyTorch's profiler: the kernels of each device over time."""
 
+import json
+import os
+import tempfile
 from collections import defaultdict
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from torch.autograd import DeviceType
@@ -13,6 +18,8 @@ from scaling.training.trainer import EpochResult, TrainIterations
 COMMUNICATION_KERNELS = ("nccl", "memcpy ptop")
 CPU_COLLECTIVES = ("gloo:all_reduce",)
 MICROSECOND = 1e-6
+KEPT = ("ph", "name", "cat", "ts", "dur", "tid")
+"""What is kept of an event: no stack, shape or counter, so that a step stays small."""
 
 Span = tuple[float, float]
 """Start and end in µs."""
@@ -77,6 +84,34 @@ def record(train: TrainIterations, limit: int, rank: Rank) -> tuple[Trace, Epoch
         for own in communication.values():
             own.remove(min(own))
     return Trace(communication, compute), result
+
+
+def one_step(train: TrainIterations, rank: Rank) -> list[dict[str, Any]]:
+    """Return the events of one iteration of this rank, in the format of Chrome's traces.
+
+    These are its operators, launches, kernels and copies, with the barrier before it.
+    """
+    on_gpu = rank.device.type == "cuda"
+    activities = [ProfilerActivity.CPU, *[ProfilerActivity.CUDA] * on_gpu]
+    with profile(activities=activities) as profiled:
+        train(1)
+    with tempfile.TemporaryDirectory() as folder:
+        exported = Path(folder, "trace.json")
+        profiled.export_chrome_trace(str(exported))
+        events = json.loads(exported.read_bytes())["traceEvents"]
+    host, found = os.getpid(), []
+    places: dict[str, int] = {}
+    for event in events:
+        pid = event["pid"]
+        # The host's events have its process id, a GPU's have its number, and others none.
+        if event["ph"] == "X" and isinstance(pid, int) and pid >= 0:
+            place = f"rank {rank.index}, {'host' if pid == host else f'GPU {pid}'}"
+            number = places.setdefault(place, 100 * rank.index + len(places))
+            found.append({key: event[key] for key in KEPT} | {"pid": number})
+    for place, number in places.items():
+        named = {"ph": "M", "name": "process_name", "args": {"name": place}}
+        found.append(named | {"pid": number})
+    return found
 
 
 def union(intervals: np.ndarray) -> np.ndarray:

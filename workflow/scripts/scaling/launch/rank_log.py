@@ -6,7 +6,7 @@ EpochRow), `trained` (the last epoch is over), `outcome` (status, message and ti
 had to stop; after a stall also the last steps launched and finished), `end` (memory,
 communication, evaluation, parameters_sha256, applied, compiled_batch_sizes, compiled_graphs,
 flops_per_image, activation_bytes_per_image) and `readings` of the instruments after it
-(in_memory, readings, device_time, seconds since the start).
+(in_memory, readings, device_time, step, seconds since the start).
 A signal that ends a rank adds `stacks` (text: the stacks of its threads).
 """
 

@@ -7,11 +7,14 @@ the model and its trainer, with compilation and algorithm search for CUDA graphs
 these are in the warm-up epoch.
 """
 
+import gzip
+import json
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from scaling.core import environment
+from scaling.core import environment, files
+from scaling.core.grid import TRACE, TRACE_BYTES
 from scaling.core.records.dataset import DATASET
 from scaling.core.records.fields import Status
 from scaling.core.records.run import PHASES, RUN, RunRecord
@@ -93,8 +96,24 @@ def supervise(spec: RunSpec, manifest: Path, output: Path, command_line: list[st
         run_seconds=result.seconds or None,
         shutdown_seconds=shutdown,
     )
+    # An earlier run's, or what a killed one has left of it.
+    for before in output.parent.glob(f"*{TRACE}*"):
+        before.unlink()
+    steps = [event for line in read for event in line["step"]]
+    if steps and (why := write_trace(output.with_name(TRACE), steps)):
+        record["untraced"] = why
     RUN.write(output, record)
     return record
+
+
+def write_trace(target: Path, events: list[dict[str, Any]]) -> str | None:
+    """Write the events of all ranks, compressed; return why not if that exceeds `TRACE_BYTES`."""
+    content = gzip.compress(json.dumps({"traceEvents": events}).encode(), mtime=0)
+    if len(content) > TRACE_BYTES:
+        return f"one step of each rank takes {len(content):,} bytes, more than {TRACE_BYTES:,}"
+    with files.atomic_path(target) as temporary:
+        temporary.write_bytes(content)
+    return None
 
 
 def infeasible_reason(spec: RunSpec, train_images: int) -> str | None:

@@ -2,6 +2,7 @@
 
 import base64
 import gzip
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,14 +20,14 @@ from scaling.report.views import printed
 from scaling.tables.schema import StudyTables, rows_of
 
 COMPRESSED_FROM = {"text/csv": 50_000, "application/json": 10_000}
-"""Size in bytes above which a file of this kind is compressed inside the page."""
+"""Size in bytes above which a file of this kind is compressed inside the page; of others none."""
 
 
 def pages(tables: StudyTables, cells: pd.DataFrame, runs: Path, logs: Path) -> list[dict[str, Any]]:
     """Return the contents of each cell's page, in the order of the map.
 
     Uses the tables and the folders of records and logs. `dots` are epochs of ranks, `before` and
-    `after` the ids of the neighbouring cells.
+    `after` the ids of the neighbouring cells. A page has the trace of one run.
     """
     rows = list(rows_of(shown_once(cells)))
     ids = [cell_id(row) for row in rows]
@@ -37,6 +38,7 @@ def pages(tables: StudyTables, cells: pd.DataFrame, runs: Path, logs: Path) -> l
         place = (row.recipe, row.strategy, row.gpus, row.batch_size)
         own = [Cell(*place, *run) for run in numbers.itertuples(index=False)]
         records = [path for cell in own if (path := cell.record_path(runs)).exists()]
+        traces = [path for cell in own if (path := cell.trace_path(runs)).exists()][:1]
         epochs = [epoch for path in records for epoch in files.read_json(path)["epochs"]]
         written = [path for cell in own if (path := cell.log_path(logs)).exists()]
         made.append(
@@ -49,6 +51,7 @@ def pages(tables: StudyTables, cells: pd.DataFrame, runs: Path, logs: Path) -> l
                 "parts": shares.get(ids[index], []),
                 "findings": _findings(tables.audit, row),
                 "records": [download(path, "application/json") for path in records],
+                "traces": [download(path, "application/gzip") for path in traces],
                 "log": "".join(map(files.log_end, written)),
                 "command": f"snakemake {own[0].record_path(Path('results/runs')).as_posix()}",
                 "before": ids[index - 1],
@@ -123,6 +126,6 @@ def _findings(audit: pd.DataFrame, row: Any) -> list[str]:
 def download(path: Path, kind: str) -> tuple[str, str]:
     """Return a file's name and a data link with its contents, compressed if large."""
     name, content = path.name, path.read_bytes()
-    if len(content) > COMPRESSED_FROM[kind]:
+    if len(content) > COMPRESSED_FROM.get(kind, math.inf):
         name, content, kind = f"{name}.gz", gzip.compress(content, mtime=0), "application/gzip"
     return name, f"data:{kind};base64,{base64.b64encode(content).decode('ascii')}"

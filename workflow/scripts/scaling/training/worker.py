@@ -172,7 +172,7 @@ def _train(
             "activation_bytes_per_image": counted.activation_bytes,
         },
     )
-    found: dict[str, Any] = {"in_memory": None, "readings": [], "device_time": []}
+    found: dict[str, Any] = {"in_memory": None, "readings": [], "device_time": [], "step": []}
     if spec.instrumented_iterations:
         limit = spec.instrumented_iterations
         found = instruments(trainer, rank, spec.cell.gpus, limit)

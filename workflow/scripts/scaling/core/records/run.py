@@ -215,7 +215,8 @@ class RunRecord(Record):
     command to the end of its last process, without waiting for GPUs; `shutdown_seconds` are the
     part after the last report. Fields that a run did not reach are null. For `readings`,
     `in_memory` and `device_time` see `scaling.instruments.communication`. `measured_as` names the
-    strategy of the run whose measurement this one shares.
+    strategy of the run whose measurement this one shares. `untraced`: why `Cell.trace_path` is not
+    beside it.
     """
 
     cell: Annotated[Row, As(Run)]
@@ -234,6 +235,7 @@ class RunRecord(Record):
     startup: Annotated[dict[str, float] | None, As(Startup | None)]
     run_seconds: Seconds | None
     shutdown_seconds: float | None
+    untraced: NotRequired[str]
     measured_as: NotRequired[str]
 
 
