@@ -57,7 +57,7 @@ def test_a_table_that_is_gone_or_new_is_a_difference(found):
             [".claims.Q1-faster-plain is gone", ".claims.Q1-of-late is new"],
         ),
         ("tables/claims.json", '"kind"', '"type"', ["kind is gone", "type is new"]),
-        ("figures.txt", "/rate.svg", "/of_late.svg", ["/rate.svg", "/of_late.svg"]),
+        ("figures.txt", "/speedup.svg", "/of_late.svg", ["/speedup.svg", "/of_late.svg"]),
     ],
 )
 def test_a_column_claim_key_or_figure_that_is_gone_or_new_is_a_difference(

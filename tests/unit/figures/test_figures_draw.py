@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import pandas as pd
 import pytest
 
 import figures_draw
@@ -20,8 +19,8 @@ CAPTIONS = Path(__file__).parents[3] / "report/captions"
 def tables(tmp_path_factory):
     """A folder with every table that a figure is drawn from."""
     folder = tmp_path_factory.mktemp("study")
-    made, values = report_tables.make(), quantization_example.histograms()
-    made["quantization_histograms"] = pd.concat([values, values.assign(layer="conv2")])
+    made = report_tables.make()
+    made["quantization_histograms"] = quantization_example.histograms()
     # Few cells, as drawing takes long.
     for name in ("timing", "speedup", "communication", "accuracy"):
         made[name] = made[name][made[name]["batch_size"] == 32]
@@ -29,16 +28,6 @@ def tables(tmp_path_factory):
     schema.write(
         "collectives", collectives([synchronization.document()]), folder / "tables/collectives.csv"
     )
-    # What no cell of the example has.
-    cell = {"recipe": "plain", "strategy": "ddp", "gpus": 4, "batch_size": 32}
-    rows = {
-        "device_time": {"step_seconds": 3e-3, "compute_seconds": 2e-3},
-        "readings": {"estimate": "profiler", "exposed_seconds": 1e-3, "overlapped_seconds": 5e-4},
-        "startup": {"run_seconds": 2, "measured_seconds": 1},
-    }
-    for name, row in rows.items():
-        own = schema.TABLES[name].path(folder / "tables", report_tables.STUDY)
-        schema.write(name, schema.frame(name, [cell | row]), own)
     return folder / "tables"
 
 

@@ -9,7 +9,6 @@ from scaling.figures import style
 from scaling.figures.quantization import (
     _shares,
     draw_quantization_histograms,
-    draw_quantization_layers,
     draw_quantization_sizes,
 )
 from scaling.tables import schema
@@ -43,10 +42,6 @@ def test_a_layer_is_drawn_between_its_own_limits_and_below_8_bits_level_by_level
         assert [line.get_xdata()[0] * 2 for line in axes.lines] == expected
         assert len(axes.patches[0].get_data().values) == bins
     assert after.texts[0].get_text() == "no ReLU after this layer"
-
-
-def test_the_other_layers_are_a_figure_of_their_own():
-    assert draw_quantization_layers(histograms()) is None
 
 
 def sizes(folder, *without):

@@ -22,22 +22,12 @@ TICKS = [-50, -20, -10, -5, -2, -1, -0.5, 0, 0.5, 1]
 
 
 def draw_quantization_histograms(histograms: pd.DataFrame) -> Figure | None:
-    """Draw the distributions of the first layer's values; see `_draw_layers`."""
-    return _draw_layers(histograms, slice(1))
-
-
-def draw_quantization_layers(histograms: pd.DataFrame) -> Figure | None:
-    """Draw the distributions of the other layers' values; see `_draw_layers`."""
-    return _draw_layers(histograms, slice(1, None))
-
-
-def _draw_layers(histograms: pd.DataFrame, which: slice) -> Figure | None:
-    """Draw a row of panels per layer, and a column per quantity.
+    """Draw the distributions of each layer's values: a row of panels, a column per quantity.
 
     The y axis is the share of values in a bin of 4 integer levels (1 below 8 bits), logarithmic, as
     most activations are near zero; the x axis is the float value, for integers level / scale.
     """
-    layers = histograms["layer"].unique()[which]
+    layers = histograms["layer"].unique()
     if not len(layers):
         return None
     found = dict(list(histograms.groupby(["layer", "quantity"])))

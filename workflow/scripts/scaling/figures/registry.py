@@ -26,20 +26,13 @@ _LARGE = "scaling.figures.convergence"
 _INT8 = "Int8 quantization"
 FIGURES = {
     "epoch_time": FigureSpec(_SCALING, "Timing", ("timing",)),
-    "memory": FigureSpec(_SCALING, "Timing", ("costs", "timing")),
     "speedup": FigureSpec(_SCALING, "Timing", ("speedup",)),
-    "rate": FigureSpec(_SCALING, "Timing", ("utilization",)),
     "communication": FigureSpec(_SCALING, "Communication", ("communication",)),
-    "step": FigureSpec(_MACHINE, "Communication", ("device_time", "readings")),
     "bandwidth": FigureSpec(_MACHINE, "Communication", ("interconnect", "bandwidth")),
     "collectives": FigureSpec(_MACHINE, "Communication", ("collectives",)),
     "learning": FigureSpec(_LEARNING, "Accuracy", ("accuracy",)),
-    "pareto": FigureSpec(_LEARNING, "Accuracy", ("accuracy", "timing", "full_trainings", "costs")),
     "remedies": FigureSpec(_LARGE, "Accuracy", ("remedies",)),
     "images_to_accuracy": FigureSpec(_LARGE, "Accuracy", ("images_to_accuracy", "noise_scale")),
     "quantization_histograms": FigureSpec(_PART_B, _INT8, ("quantization_histograms",)),
-    "quantization_layers": FigureSpec(_PART_B, _INT8, ("quantization_histograms",)),
     "quantization_sizes": FigureSpec(_PART_B, _INT8, ("quantization",)),
-    "limits": FigureSpec(_MACHINE, "Machine", ("peaks",)),
-    "startup": FigureSpec(_MACHINE, "Machine", ("startup",)),
 }
