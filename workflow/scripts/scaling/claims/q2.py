@@ -77,8 +77,7 @@ def _faster(about: str, most: pd.DataFrame, time: dict[tuple[int, int], Any]) ->
     sentence = f"{fmt.times(least.speedup)} ({_ends(least)}) with {batch(least)}"
     if best.Index != least.Index:
         sentence += f", {fmt.times(best.speedup)} with {batch(best)}"
-    parts = above_one(cells, ratios)
-    return FASTER.claim(about, f"{sentence}.", parts=parts, ratios=ratios)
+    return FASTER.claim(about, f"{sentence}.", parts=above_one(cells, ratios))
 
 
 LARGER_BATCH = Hypothesis(
@@ -105,8 +104,7 @@ def _larger_batch(about: str, most: pd.DataFrame, time: dict[tuple[int, int], An
         f"Efficiency {fmt.percent(large.efficiency)} with {batch(large)} (speedup {_ends(large)}), "
         f"{fmt.percent(small.efficiency)} with {batch(small)} ({_ends(small)})."
     )
-    parts = above_one(cells, ratios)
-    return LARGER_BATCH.claim(about, sentence, parts=parts, ratios=ratios)
+    return LARGER_BATCH.claim(about, sentence, parts=above_one(cells, ratios))
 
 
 def _ends(cell: Any) -> str:

@@ -4,22 +4,21 @@ import pandas as pd
 
 from scaling.claims import q4_techniques
 from scaling.claims.claim import Answer, Claim, Hypothesis
-from scaling.claims.phrases import difference, extremes, row_at, spread
+from scaling.claims.phrases import row_at, spread
 from scaling.core import numbers as fmt
 from scaling.tables import accuracy as learning
 from scaling.tables.experiments import best_remedy
-from scaling.tables.noise import repeats_for_difference, repeats_for_seeds
 from scaling.tables.schema import StudyTables, by_configuration, rows_of
 
 
 def answer(tables: StudyTables) -> Answer:
     """Answer by the accuracy of the best techniques or, without any, by the first claim."""
-    less = _largest(tables) or _of_cells(tables)
+    less = _of_cells(tables)
     add = "Add 2 or more to `grid.gpus`, or larger sizes to `grid.batch_sizes`."
     claims = less or [OF_CELLS.missing("", add)]
     text = _best_techniques(tables.remedies)
     if less and not text:
-        text = ": ".join(filter(None, (less[0].configuration, less[0].sentence)))
+        text = f"{less[0].configuration}: {less[0].sentence}"
     return Answer(text, [*claims, *q4_techniques.claims(tables)])
 
 
@@ -42,48 +41,15 @@ def _best_techniques(table: pd.DataFrame) -> str | None:
     return f"{reference}; by held-out images {', '.join(techniques).replace('_', ' ')}."
 
 
-LARGEST = Hypothesis(
-    "Q4.1-largest",
-    "A larger global batch learns less in as many epochs.",
-    table="remedies",
-    test="Welch's 95 % interval of the difference in mean accuracy, seeds against seeds, training "
-    "and test each for itself. Supported: both lie below 0; refuted: one lies above 0.",
-)
-
-
-def _largest(tables: StudyTables) -> list[Claim]:
-    """Claim it of plain SGD at the base rate, in a study with techniques."""
-    table = tables.remedies
-    rows = table[(table["options"] == "") & (table["factor"] == 1)].drop_duplicates("global_batch")
-    if len(rows) < 2:
-        return []
-    small, large = extremes(rows, "global_batch")
-    both = [
-        q4_techniques.compared(large, small, tables, of)
-        for of in ("test_accuracy", "train_accuracy")
-    ]
-    claim = LARGEST.claim(
-        "",
-        f"Batch {large.global_batch} reaches {spread(large)} test accuracy after "
-        f"{large.planned_updates:.0f} updates, {spread(small)} with batch {small.global_batch} "
-        f"after {small.planned_updates:.0f}: {difference(both[0])}.",
-        holds=all(found.below for found in both),
-        fails=any(found.above for found in both),
-        ratios=[
-            ratio for found in both if not found.below for ratio in repeats_for_difference(found)
-        ],
-    )
-    return [claim]
-
-
 OF_CELLS = Hypothesis(
     "Q4.1",
-    LARGEST.sentence,
+    "A larger global batch learns less in as many epochs.",
     table="accuracy",
     test="Accuracies of the seeds of the largest global batch on the most GPUs and of batch 128, "
     "else the smallest, on one GPU. With fewer than 3 seeds the noise is pooled over all trainings "
     "of one recipe and global batch. Supported: the larger batch is below by more than noise; "
     "refuted: above by more.",
+    more="more seeds",
 )
 
 
@@ -98,19 +64,16 @@ def _of_cells(tables: StudyTables) -> list[Claim]:
         large = row_at(known, known["global_batch_size"].idxmax())
         small = next(rows_of(rows[rows["reference"]]))
         of, apart = large.difference_of, large.within_spread is False
-        spreads, counts = (
-            [getattr(row, f"{of}_{part}") for row in (large, small)] for part in ("std", "count")
-        )
+        seeds = min(getattr(row, f"{of}_count") for row in (large, small))
         sentence = f"Batch {large.global_batch_size} reaches {spread(large, of)} {fmt.words(of)}, "
         sentence += f"{spread(small, of)} with batch {small.batch_size} on one GPU"
-        if min(counts) < learning.SEEDS:
-            sentence += f" ({fmt.plural(min(counts), 'seed')}; noise: of trainings alike)"
+        if seeds < learning.SEEDS:
+            sentence += f" ({fmt.plural(seeds, 'seed')}; noise: of trainings alike)"
         claim = OF_CELLS.claim(
             f"{recipe}/{strategy}",
             f"{sentence}.",
             holds=apart and large.difference < 0,
             fails=apart and large.difference > 0,
-            ratios=[repeats_for_seeds(large.difference, spreads, counts)],
         )
         made.append(claim)
     return made

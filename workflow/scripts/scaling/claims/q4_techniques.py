@@ -12,7 +12,6 @@ from scaling.core import numbers as fmt
 from scaling.core.statistics import Difference
 from scaling.tables.experiments import best_remedy, same_runs
 from scaling.tables.experiments.same_runs import BEHIND, CLOSED, non_inferiority
-from scaling.tables.noise import repeats_for_difference
 from scaling.tables.schema import StudyTables, rows_of
 
 
@@ -37,6 +36,7 @@ BEST_RATE = Hypothesis(
     "range, as the best of all rates may lie half a step of the sweep, in its logarithm, beside "
     "the best that was tried. The noise of the sweep's one seed is not in it. Supported: the whole "
     "range is below 1; refuted: all of it is at or above 1.",
+    more="finer `convergence.factors`",
 )
 
 
@@ -57,7 +57,6 @@ def _best_rate(size: int, tables: StudyTables) -> Claim:
         "sweep).",
         holds=high < 1,
         fails=low >= 1,
-        unclear="; finer `convergence.factors` would tell",
     )
 
 
@@ -85,6 +84,7 @@ CLOSES = Hypothesis(
     "reference batch. Supported: all of it is above −margin, and the reference's best rate inside "
     "its sweep. Refuted: all of it is below 0 and not above −margin, and the technique's best rate "
     "inside its sweep.",
+    more="more seeds",
 )
 CLOSES_TO_SGD = Hypothesis(
     "Q4.2-best-sgd",
@@ -92,6 +92,7 @@ CLOSES_TO_SGD = Hypothesis(
     "in as many epochs.",
     table="remedies",
     test="As for the best technique, with neither LARS nor Muon at the reference batch.",
+    more="more seeds",
 )
 EQUAL_UPDATES = Hypothesis(
     "Q4.2-equal-updates",
@@ -100,6 +101,7 @@ EQUAL_UPDATES = Hypothesis(
     test="Plain SGD with at least as many updates as the reference, rates swept in both; Welch's "
     "95 % interval of mean test accuracy minus the reference's. Decided by the rule for the best "
     "technique.",
+    more="more seeds",
 )
 
 
@@ -151,7 +153,7 @@ def _closes(
     about = f"global batch {batch}"
     if own is None or there is None:
         said = "No technique learned in every seed, there or at the small batch."
-        return expected.claim(about, said)
+        return expected.claim(about, said, unclear="so there is none to choose")
     found, margin = compared(own, there, tables), float(own.accuracy_margin)
     tells = non_inferiority(found.low, found.high, margin)
     at_end = bool(own.at_edge or there.at_edge)
@@ -164,15 +166,12 @@ def _closes(
     if expected is EQUAL_UPDATES:
         after = f" after {fmt.plural(own.planned_epochs, 'epoch')},"
         said += f" after {there.planned_epochs:.0f}"
-    # To the nearer verdict: within the margin, or behind.
-    nearer = max(found.mean + margin, -found.mean)
     return expected.claim(
         about,
         f"{own.remedy} reaches {spread(own)}{after} {said}.",
         holds=tells == CLOSED and not there.at_edge,
         fails=tells == BEHIND and not own.at_edge,
-        ratios=[] if at_end else repeats_for_difference(found, nearer),
-        unclear="; a best rate at the end of its sweep leaves it open" if at_end else "",
+        unclear="a best rate at the end of its sweep leaves it open" if at_end else "",
     )
 
 
@@ -193,6 +192,7 @@ SOONER = Hypothesis(
     test="Training seconds of a number of epochs chosen beforehand, 95 % interval of the ratio of "
     "geometric means. Supported: it is above 1, and most trainings reached the accuracy on either "
     "number of GPUs. Refuted: it is below 1, or none reached it.",
+    more="more seeds",
 )
 
 

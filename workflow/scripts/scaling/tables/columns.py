@@ -41,9 +41,9 @@ COLUMNS: dict[str, dict[str, str]] = {
             python:text torch:text cuda:text nccl:text driver:text slurm_job_id:text commit:text
             config_digest:text started:text ended:text repeat""",
         "{study}/speedup": f"""{_KEYS} epoch_seconds epoch_seconds_min epoch_seconds_max count
-            speedup speedup_min speedup_max efficiency weak_speedup weak_efficiency
-            fixed_global_batch_speedup fixed_global_batch_efficiency within_spread:truth note:text
-            runs speedup_low speedup_high basis:text fixed_global_batch_speedup_low
+            speedup speedup_min speedup_max efficiency fixed_global_batch_speedup
+            fixed_global_batch_efficiency within_spread:truth note:text runs speedup_low
+            speedup_high basis:text fixed_global_batch_speedup_low
             fixed_global_batch_speedup_high""",
         "{study}/communication": f"""{_KEYS} estimate:text total_seconds compute_seconds
             communication_seconds moving_seconds spread_seconds runs run_std_seconds""",
@@ -98,10 +98,8 @@ COLUMNS: dict[str, dict[str, str]] = {
         "collectives": """way:text gpus backend:text step phase:text position kind:text
             content:text dtype:text bytes gradient_bytes buffer_bytes ranks_agree:truth
             note:text""",
-        "buffers": """buffers:text gpus seed epochs rank test_loss test_accuracy epoch_seconds
-            epoch_seconds_min epoch_seconds_max count variance_drift_max variance_drift_mean
-            parameters_sha256:text buffers_sha256:text note:text""",
-        "agreement": "gpus strategy:text steps distance",
+        "buffers": """buffers:text gpus seed epochs rank test_loss test_accuracy variance_drift_max
+            variance_drift_mean parameters_sha256:text buffers_sha256:text note:text""",
     },
     "quantization": {
         "quantization": """seed stage:text accuracy_percent difference_points agreement_percent

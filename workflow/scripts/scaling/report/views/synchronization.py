@@ -88,7 +88,7 @@ def messages(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     "Q7",
     "Ranks compared after the last epoch",
     "buffers",
-    "parameters hashes variance_drift_mean lowest epoch_seconds",
+    "parameters hashes variance_drift_mean lowest",
     note=lambda row: row.note,
 )
 def buffers(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
