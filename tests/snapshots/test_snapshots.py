@@ -16,6 +16,8 @@ def copy():
 def test_a_stored_study_yields_what_it_did(study):
     results = snapshots.make(study)
     assert snapshots.compare(study, snapshots.texts(study, results)) == []
+    for path in results.glob("answers.md"):
+        assert len(path.read_text(encoding="utf-8").split()) <= 2000
     for path in results.glob("report.html"):
         page = Page(path.read_text(encoding="utf-8"))
         assert page.contradictions() == []

@@ -5,6 +5,7 @@ import pytest
 from examples import report_tables
 from examples.drawn import error_bars, notes, panel, points
 from scaling.figures.scaling import (
+    draw_bandwidth,
     draw_communication,
     draw_epoch_time,
     draw_speedup,
@@ -39,3 +40,9 @@ def test_a_dot_is_an_estimate_as_a_share_of_its_epoch_on_the_most_gpus():
     # Batch 32 on 4 GPUs: 3.1 − 9.8 / 4 = 0.65 s of 3.1 s.
     assert (32, round(100 * 0.65 / 3.1, 6)) in points(axes)
     assert "batch size per GPU, 4 GPUs" in axes.get_xlabel()
+
+
+def test_the_link_alone_and_in_training_lie_at_their_bytes():
+    axes, _ = draw_bandwidth(TABLES["interconnect"], TABLES["bandwidth"]).axes
+    assert list(axes.lines[0].get_xdata()) == [4096, 1 << 20, 44_695_848, 1 << 30]
+    assert any("· bandwidth.csv" in note for note in notes(axes))

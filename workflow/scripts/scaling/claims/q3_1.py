@@ -20,7 +20,7 @@ from scaling.tables.schema import StudyTables, by_configuration, rows_of
 
 PARTS = {
     "utilization": "arithmetic at peak",
-    "slower_share": "slower kernels",
+    "slower_share": "kernels below peak",
     "idle_share": "GPU idle",
     "communication_share": "exposed communication",
     "loading_share": "waiting for data",

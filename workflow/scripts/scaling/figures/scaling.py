@@ -1,10 +1,12 @@
-"""Scaling over batch size and GPUs: times, efficiency, communication."""
+"""Scaling over batch size and GPUs: times, efficiency, communication, bandwidth."""
 
 import pandas as pd
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
 
 from scaling.core import numbers as fmt
 from scaling.figures import style
+from scaling.tables.communication import MOVING, preferred_estimates
 
 PER_GPU = "batch size per GPU"
 LOG_FROM_RATIO = 8
@@ -44,12 +46,13 @@ def draw_speedup(speedup: pd.DataFrame) -> Figure | None:
 
     A line for each recipe and strategy; speedup over N is for the batch size with the best scaling.
     """
-    known = speedup[(speedup["gpus"] > 1) & speedup["speedup"].notna()]
+    known = speedup[(speedup["gpus"] > 1) & speedup["speedup"].notna()].copy()
     if known.empty:
         return None
     counts = sorted(known["gpus"].unique())
-    ends = {f"efficiency_{end}": known[f"speedup_{end}"] / known["gpus"] for end in ("min", "max")}
-    known = known.assign(**ends)
+    for end, of in (("min", "low"), ("max", "high")):
+        interval = known[f"speedup_{of}"].fillna(known["speedup"])
+        known[f"speedup_{end}"], known[f"efficiency_{end}"] = interval, interval / known["gpus"]
     groups = style.by_configuration(known.sort_values("batch_size", kind="stable"))
     titles = [f"Efficiency on {fmt.gpus(gpus)}" for gpus in counts]
     over_gpus = ["Speedup at the best batch size"] if len(counts) > 1 else []
@@ -96,4 +99,38 @@ def draw_communication(communication: pd.DataFrame) -> Figure | None:
         style.lines(axes, cells, "batch_size", "share", "communication", 1.12, linestyle="none")
         style.batch_axis(axes, sorted(known["batch_size"].unique()))
     style.legend(figure, estimates, linestyle="none")
+    return figure
+
+
+def draw_bandwidth(interconnect: pd.DataFrame, bandwidth: pd.DataFrame) -> Figure | None:
+    """Draw bus bandwidth over message size, a panel for each N: the sweep, and training.
+
+    Open markers are DistributedDataParallel's buckets. Dots are trainings, at the bytes of a step,
+    by the estimate that the report prefers.
+    """
+    counts = sorted(interconnect["gpus"].unique())
+    if not counts:
+        return None
+    bytes_of, seconds = interconnect["message_bytes"], interconnect["seconds"]
+    swept = interconnect.assign(
+        rate=interconnect["busbw_gb_per_s"],
+        rate_min=interconnect["busbw_gb_per_s"] * seconds / interconnect["seconds_max"],
+        rate_max=interconnect["busbw_gb_per_s"] * seconds / interconnect["seconds_min"],
+        name=interconnect["kind"] + ", " + bytes_of.map(fmt.data),
+        open=interconnect["kind"].str.endswith("bucket"),
+    )
+    reached = preferred_estimates(bandwidth, MOVING).rename(columns={"bandwidth_gb_per_s": "rate"})
+    titles = [f"All-reduce on {fmt.gpus(gpus)}" for gpus in counts]
+    figure, panels = style.panels(titles, "bytes of a message", "GB/s")
+    for axes, gpus in zip(panels, counts, strict=True):
+        rows = swept[swept["gpus"] == gpus].sort_values("message_bytes")
+        style.lines(axes, [rows], "message_bytes", "rate", "interconnect")
+        rows = reached[reached["gpus"] == gpus]
+        look = {"linestyle": "none", **style.numbered(1), "markersize": 3}
+        style.lines(axes, [rows], "bytes_per_iteration", "rate", "bandwidth", **look)
+        style.log2_axis(axes.xaxis, [1000 * 16**power for power in range(6)])
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda size, _: fmt.data(size)))
+        values = pd.concat([swept["rate"], reached["rate"]])
+        style.log2_axis(axes.yaxis, style.POWERS, (values.min() / 2, values.max() * 2))
+    style.legend(figure, ["all-reduce alone", "in a step of training"], linestyle="none")
     return figure

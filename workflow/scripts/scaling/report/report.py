@@ -39,7 +39,7 @@ QUESTIONS = [
     Question("Q1", "Why are larger batches faster?", "grid.batch_sizes", ("epoch_time",)),
     Question("Q2", "Strong or weak scaling?", "grid.gpus", ("speedup",)),
     Question("Q3.1", "Where does the time go?", "grid.gpus", ("communication",)),
-    Question("Q3.2", "How much of the link is used?", "interconnect", ("bandwidth",)),
+    Question("Q3.2", "How fast do gradients travel?", "interconnect", ("bandwidth",)),
     Question(
         "Q4",
         "What do large batches cost, and what helps?",
@@ -47,13 +47,13 @@ QUESTIONS = [
         ("remedies", "images_to_accuracy", "learning"),
     ),
     Question("Q5", "What does set_epoch do?", "synchronization"),
-    Question("Q6", "Do only gradients travel?", "synchronization", ("collectives",)),
+    Question("Q6", "Do only gradients travel?", "synchronization"),
     Question("Q7", "Do gradients alone keep ranks alike?", "synchronization"),
     Question(
         "B",
         "What does int8 quantization cost?",
         "quantization",
-        ("quantization_sizes", "quantization_histograms"),
+        ("quantization_histograms",),
     ),
 ]
 APPENDIX = {

@@ -56,13 +56,12 @@ def accuracy(runs: list[Run], study: str) -> pd.DataFrame:
 def compare_batches(timing: pd.DataFrame, accuracy: pd.DataFrame) -> pd.DataFrame:
     """Return one row per cell of `timing`: metrics over its seeds, and the gap to the reference.
 
-    Training metrics are from epoch 5, or the last one of a shorter training; test metrics are from
-    the end. For each of `LEARNING` there is the mean over the seeds, and `…_min`, `…_max`,
-    `…_count`, `…_std`. The `reference` of a recipe and strategy is batch 128 on 1 GPU if the grid
-    has it, else the smallest. `difference` is the difference in mean accuracy, as a fraction: test
-    accuracy where both cells have it, else training accuracy (see `difference_of`). `within_spread`
-    tells whether it is within the seeds' `statistics.margin`; where one has fewer than `SEEDS`,
-    within the noise of `equal_trainings`, None without any.
+    Training metrics are from epoch 5, or the last one of a shorter training. For each of `LEARNING`
+    there is the mean over the seeds, and `…_min`, `…_max`, `…_count`, `…_std`. The `reference` of a
+    recipe and strategy is batch 128 on 1 GPU if the grid has it, else the smallest. `difference` is
+    that in mean accuracy, a fraction: of the test where both cells have it, else of the training
+    (`difference_of`). `within_spread` tells whether it is within the seeds' `statistics.margin`;
+    where one has fewer than `SEEDS`, within the noise of `equal_trainings`, None without any.
     """
     last = accuracy.groupby(_CONFIGURATION)["epoch"].transform("max").clip(upper=EPOCH)
     shown = accuracy.assign(last=last)

@@ -81,14 +81,11 @@ def within(basis: Any) -> str:
 def with_uncertainty(communication: pd.DataFrame, timing: pd.DataFrame) -> pd.DataFrame:
     """Add lowest, highest and resolution seconds, `within_noise` and `basis` to `communication`.
 
-    T(N,b) - T(1,b)/N is T(N,b) · (1 - speedup/N); its lowest and highest value follow from those of
-    the speedup, so a time below 0 is within noise exactly where a speedup above N is. With one run
-    each they combine the extremes of both times. The resolution is the width of that interval, NaN
-    for a time measured once. `within_noise` means that the interval contains 0.
-
-    An instrument's resolution is its uncertainty, if the table has these columns: between runs the
-    `margin` of `run_std_seconds`, else `spread_seconds`, the range of its repeats. For a single
-    reading it is unknown: NaN, and never `within_noise`.
+    T(N,b) - T(1,b)/N is T(N,b) · (1 - speedup/N): its ends follow from those of the speedup. With
+    one run each they combine the extremes of both times. The resolution is the width of that
+    interval, NaN for a time measured once; `within_noise` means that it contains 0. An instrument's
+    resolution is between runs the `margin` of `run_std_seconds`, else `spread_seconds`, the range
+    of its repeats, and NaN for a single reading.
     """
     several = with_single_gpu(timing[timing["gpus"] > 1], timing, "batch_size")
     gpus, found = several["gpus"], []

@@ -26,10 +26,9 @@ UNLIKE = "no ratio: one GPU ran with"
 def speedup(timing: pd.DataFrame, costs: pd.DataFrame) -> pd.DataFrame:
     """Return the speedups, one row per row of `timing`.
 
-    `costs` has each cell's switches; it is empty for a published study. `speedup_min` and
-    `speedup_max` combine the extremes of both times. `…_low` and `…_high` are the noise interval,
-    by the `basis` of `noise.ratio`; `within_spread` is True if it contains 1. Empty without a
-    comparison: on 1 GPU, or if either time was measured once. `runs` are the cell's. A cell without
+    `costs` has each cell's switches; it is empty for a published study. `…_low` and `…_high` are
+    the noise interval, by the `basis` of `noise.ratio`; `within_spread` is True if it contains 1.
+    Empty on 1 GPU, or if either time was measured once. `runs` are the cell's. A cell without
     time or baseline keeps its row; `note` says which switches its baseline had alone.
     """
     table = with_single_gpu(timing, timing, "batch_size")
@@ -43,8 +42,6 @@ def speedup(timing: pd.DataFrame, costs: pd.DataFrame) -> pd.DataFrame:
         table[view.replace("speedup", "efficiency")] = table[view] / gpus
         ends = noise.ratios(table, side, "").where(gpus > 1)
         table[[f"{view}_low", f"{view}_high", "basis"]] = ends
-    table["speedup_min"] = table["single_epoch_seconds_min"] / table["epoch_seconds_max"]
-    table["speedup_max"] = table["single_epoch_seconds_max"] / table["epoch_seconds_min"]
     around = (ends["low"] <= 1) & (ends["high"] >= 1)
     table["within_spread"] = around.astype(object).where(ends["low"].notna(), None)
     lacking = pd.Series(_lacking(table, costs), table.index, str)
