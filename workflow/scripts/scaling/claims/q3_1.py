@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from scaling.claims.claim import Answer, Claim, Hypothesis
@@ -111,9 +110,12 @@ def _ends(cells: pd.DataFrame) -> pd.DataFrame:
     They are half and double of an estimate of unknown noise.
     """
     known = preferred_estimates(cells).sort_values("batch_size")
-    seconds, lone = known["communication_seconds"], noise.LONE_INSTRUMENT
-    low = known["lowest_seconds"].fillna(np.minimum(seconds / lone, seconds * lone))
-    high = known["highest_seconds"].fillna(np.maximum(seconds / lone, seconds * lone))
+    half, double = (
+        known["communication_seconds"] * factor
+        for factor in (1 / noise.LONE_INSTRUMENT, noise.LONE_INSTRUMENT)
+    )
+    low = known["lowest_seconds"].fillna(half.clip(upper=double))
+    high = known["highest_seconds"].fillna(double.clip(lower=half))
     return known.assign(low=low / known["epoch_seconds"], high=high / known["epoch_seconds"])
 
 
