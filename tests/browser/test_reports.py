@@ -62,12 +62,16 @@ ONE_OF_EACH = """document.querySelectorAll(`.table tr:nth-child(n+4), .bar:nth-c
   .dots i:nth-child(n+4), aside.cell:nth-of-type(n+3), svg *`).forEach(one => one.remove())"""
 MAP = {
     "seconds": ("timing", "epoch_seconds", fmt.significant),
+    "images": ("utilization", "images_per_second", fmt.significant),
     "efficiency": ("speedup", "efficiency", fmt.percent),
     "waiting": ("utilization", "loading_share", fmt.percent),
     "communication": ("epoch_parts", "share", fmt.part),
     "peak": ("utilization", "utilization", fmt.percent),
     "accuracy": ("accuracy", "test_accuracy", fmt.percent),
     "memory": ("costs", "peak_memory_bytes", fmt.data),
+    "gpu_seconds": ("timing", "gpu_seconds", fmt.significant),
+    "joules": ("costs", "joules_per_image", fmt.significant),
+    "money": ("costs", "money_per_epoch", fmt.significant),
 }
 """Where the map's figures are on disk, a table and its column, and how they are written."""
 HOSTILE = (
@@ -91,6 +95,8 @@ def on_disk(report, table, column) -> dict[str, float]:
     if table == "epoch_parts":
         rows = rows[rows["gpus"] > 1]
         rows["share"] = rows["communication_seconds"] / rows["epoch_seconds"]
+    if table == "timing":
+        rows["gpu_seconds"] = rows["gpus"] * rows["epoch_seconds"]
     cells = ["recipe", "strategy", "gpus", "batch_size"]
     rows = rows.dropna(subset=column)
     rows = rows.groupby(cells)[column]

@@ -54,11 +54,6 @@ def test_recipe_tuned_sends_its_two_messages(document):
     assert rows["content"].tolist() == ["gradients", "gradients"]
 
 
-def test_epochs_are_timed_in_turn_with_each_kind_of_buffers(document):
-    found = buffers([document])
-    assert found["epoch_seconds"].gt(0).all() and set(found["count"]) == {5}
-
-
 def test_parameters_stay_equal_and_sync_batch_norm_keeps_statistics_together(document):
     table = buffers([document])
     for kind, rows in table.groupby("buffers"):

@@ -16,6 +16,8 @@ def copy():
 def test_a_stored_study_yields_what_it_did(study):
     results = snapshots.make(study)
     assert snapshots.compare(study, snapshots.texts(study, results)) == []
+    for path in results.glob("answers.md"):
+        assert len(path.read_text(encoding="utf-8").split()) <= 2000
     for path in results.glob("report.html"):
         page = Page(path.read_text(encoding="utf-8"))
         assert page.contradictions() == []
@@ -57,7 +59,7 @@ def test_a_table_that_is_gone_or_new_is_a_difference(found):
             [".claims.Q1-faster-plain is gone", ".claims.Q1-of-late is new"],
         ),
         ("tables/claims.json", '"kind"', '"type"', ["kind is gone", "type is new"]),
-        ("figures.txt", "/rate.svg", "/of_late.svg", ["/rate.svg", "/of_late.svg"]),
+        ("figures.txt", "/speedup.svg", "/of_late.svg", ["/speedup.svg", "/of_late.svg"]),
     ],
 )
 def test_a_column_claim_key_or_figure_that_is_gone_or_new_is_a_difference(

@@ -97,7 +97,7 @@ def test_images_that_are_lost_are_made_again_alone(study):
 
 
 def test_editing_a_figure_draws_the_figures_and_makes_the_report_again(study):
-    study.edit("workflow/scripts/scaling/figures/convergence.py", "\nEDITED = True\n")
+    study.edit("workflow/scripts/scaling/figures/learning.py", "\nEDITED = True\n")
     assert study.planned() == {"figures_draw": 1, "report_render": 1}
 
 

@@ -29,7 +29,6 @@ OF_RANKS: Makers = {
     "sampler_accuracy": synchronization.accuracy,
     "collectives": synchronization.collectives,
     "buffers": synchronization.buffers,
-    "agreement": synchronization.agreement,
 }
 OF_VARIANTS: Makers = {
     "quantization": quantization.variants,

@@ -22,11 +22,12 @@ SNAPSHOTS = sorted((Path(__file__).parents[2] / "snapshots").glob("expected/*/ta
 def test_cells_that_differ_are_named_and_the_document_gives_the_claims_back(tmp_path):
     cells = [SimpleNamespace(gpus=2, batch_size=size) for size in (32, 128, 512)]
     judged = list(zip(cells, (True, False, False), (False, True, False), strict=True))
-    made = q1.GAPS.claim("b/ddp, 2 GPUs", "It is 3.", parts=judged, unclear="; it is not told")
+    made = q1.GAPS.claim("b/ddp, 2 GPUs", "It is 3.", parts=judged, unclear="it is not told")
     assert (made.id, made.question, made.evidence) == ("Q1-gaps-b-ddp", "Q1", "device_time")
     assert made.verdict == "in part"
-    assert made.sentence == "It is 3. Held for b\u00a0=\u00a032; not for 128; unclear for 512."
-    alone = q1.GAPS.claim("", "It is 3.", unclear="; it is not told")
+    said = "It is 3. Held for b\u00a0=\u00a032; not for 128; unclear for 512; it is not told."
+    assert made.sentence == said
+    alone = q1.GAPS.claim("", "It is 3.", unclear="it is not told")
     assert (alone.verdict, alone.sentence) == ("unclear", "It is 3; it is not told.")
     found = Findings("demo", {"Q1": "Yes."}, [made, alone])
     files.write_json(tmp_path / "claims.json", asdict(found))

@@ -17,10 +17,10 @@ STAGE = "weights+activations"
         # Two seeds: the error of the mean is √2 · 0.1 / 2 = 0.07.
         ((-0.8, -0.9), 0.1, "supported", "59.15 % against 60.00 % in float32: −0.85 ± 0.14 points"),
         # 0.1 from a point: two errors of five seeds are 2 · 0.1 / √5 = 0.089, of four 0.1.
-        ((-0.8, -1.0), 0.1, "unclear", "Noise between 2 seeds: 3 more would tell."),
+        ((-0.8, -1.0), 0.1, "unclear", "; more seeds would tell."),
         ((-1.1, -1.3), 0.1, "refuted", "−1.20 ± 0.14 points"),
-        ((-0.9,), 0.1, "unclear", "one seed unknown: more seeds would"),
-        ((-0.1, -0.1), math.nan, "unclear", "measure again"),
+        ((-0.9,), 0.1, "unclear", "; more seeds would tell."),
+        ((-0.1, -0.1), math.nan, "unclear", "whose noise is unknown"),
     ],
 )
 def test_the_cost_is_judged_by_two_standard_errors(differences, error, verdict, words):

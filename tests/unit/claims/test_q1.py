@@ -26,10 +26,6 @@ def plain(timing, batch, seconds, loader=0.0):
         ("Q1-faster-plain", (32, 1.0), "refuted"),
         # 3.50 s with batch 128 is no clear difference.
         ("Q1-faster-plain", (32, 3.55), "in part"),
-        # The shortest epoch is 3.0 s with 1.5 s of loading, ± 2 %.
-        ("Q1-slower-plain", (16384, 3.66, 1.9), "supported"),
-        ("Q1-slower-plain", (16384, 3.66, 1.5), "refuted"),
-        ("Q1-slower-plain", (16384, 3.1, 1.9), "unclear"),
     ],
 )
 def test_times_are_judged_by_their_ranges(id, cell, verdict):
@@ -45,7 +41,7 @@ def test_a_time_measured_once_decides_nothing_and_one_batch_size_makes_no_claim(
         found = claims(q1.answer, study(once) | {"device_time": traced})
         del found["Q1-gaps-plain"]
         assert {claim.verdict for claim in found.values()} == {"unclear"}
-        assert found["Q1-gaps-fast"].sentence.endswith("Noise unknown: repeats would tell.")
+        assert found["Q1-gaps-fast"].sentence.endswith("; more runs would tell.")
     tables = study()
     tables["timing"] = tables["timing"][tables["timing"]["batch_size"] == 128]
     assert claims(q1.answer, tables)["Q1-faster"].verdict == "not measured"
@@ -73,7 +69,7 @@ def gaps(steps, **more):
 def test_the_gaps_between_kernels_explain_what_is_saved_or_do_not(steps, seeds, verdict, share):
     claim = gaps(steps, count=seeds)
     assert claim.verdict == verdict
-    assert claim.sentence.endswith("between 3 seeds: repeats would tell.") == (verdict == "unclear")
+    assert claim.sentence.endswith("more runs would tell.") == (verdict == "unclear")
     assert claim.sentence.startswith(f"Gaps are {share} of the 7.97 s that ")
 
 

@@ -2,16 +2,13 @@
 
 from pathlib import Path
 
-import pandas as pd
 import pytest
 
 import figures_draw
 from examples import convergence_records, quantization_example, report_tables
-from examples import synchronization_records as synchronization
 from scaling.figures import style
 from scaling.figures.registry import FIGURES
 from scaling.tables import schema
-from scaling.tables.experiments.synchronization import collectives
 
 CAPTIONS = Path(__file__).parents[3] / "report/captions"
 
@@ -20,25 +17,12 @@ CAPTIONS = Path(__file__).parents[3] / "report/captions"
 def tables(tmp_path_factory):
     """A folder with every table that a figure is drawn from."""
     folder = tmp_path_factory.mktemp("study")
-    made, values = report_tables.make(), quantization_example.histograms()
-    made["quantization_histograms"] = pd.concat([values, values.assign(layer="conv2")])
+    made = report_tables.make()
+    made["quantization_histograms"] = quantization_example.histograms()
     # Few cells, as drawing takes long.
     for name in ("timing", "speedup", "communication", "accuracy"):
         made[name] = made[name][made[name]["batch_size"] == 32]
     report_tables.write(folder, made | convergence_records.tables())
-    schema.write(
-        "collectives", collectives([synchronization.document()]), folder / "tables/collectives.csv"
-    )
-    # What no cell of the example has.
-    cell = {"recipe": "plain", "strategy": "ddp", "gpus": 4, "batch_size": 32}
-    rows = {
-        "device_time": {"step_seconds": 3e-3, "compute_seconds": 2e-3},
-        "readings": {"estimate": "profiler", "exposed_seconds": 1e-3, "overlapped_seconds": 5e-4},
-        "startup": {"run_seconds": 2, "measured_seconds": 1},
-    }
-    for name, row in rows.items():
-        own = schema.TABLES[name].path(folder / "tables", report_tables.STUDY)
-        schema.write(name, schema.frame(name, [cell | row]), own)
     return folder / "tables"
 
 
@@ -61,7 +45,7 @@ def test_a_figure_has_a_caption_and_is_drawn_from_its_tables(name, tables, tmp_p
 
 
 def test_the_same_tables_give_the_same_file_and_two_figures_share_no_clip_path(tables, tmp_path):
-    names = ("collectives", "collectives", "quantization_sizes")
+    names = ("speedup", "speedup", "learning")
     one, again, other = (draw(name, tables, tmp_path) for name in names)
     assert one == again
     ids, others = ({part[:12] for part in svg.split('clipPath id="')[1:]} for svg in (one, other))

@@ -1,9 +1,9 @@
-"""What a reader sees of loss and accuracy over the global batch."""
+"""What a reader sees of loss and accuracy over the global batch, and of techniques."""
 
 import pandas as pd
 
-from examples.drawn import error_bars, panel, points
-from scaling.figures.learning import draw_learning, draw_pareto
+from examples.drawn import error_bars, panel, points, words
+from scaling.figures.learning import draw_images_to_accuracy, draw_learning, draw_remedies
 
 
 def test_a_point_is_the_mean_over_the_seeds_after_the_last_epoch():
@@ -25,12 +25,36 @@ def test_a_point_is_the_mean_over_the_seeds_after_the_last_epoch():
     assert (128, 55.0) in points(accuracy) and error_bars(accuracy) == {(50.0, 60.0)}
 
 
-def test_an_accuracy_stands_over_the_seconds_and_the_joules_of_its_epochs():
-    cell = {"recipe": "plain", "strategy": "ddp", "gpus": 2, "batch_size": 64}
-    timing = pd.DataFrame([{**cell, "status": "ok", "epoch_seconds": 2.0}])
-    accuracy = pd.DataFrame([{**cell, "seed": 0, "epoch": 2, "test_accuracy": 0.5}])
-    run = {**cell, "seed": 0, "test_accuracy": 0.9, "training_seconds": 30.0, "joules": 5000.0}
-    costs = pd.DataFrame([{**cell, "watt_hours_per_epoch": 1 / 3.6}])
-    figure = draw_pareto(accuracy, timing, pd.DataFrame([run]), costs)
-    assert points(panel(figure, "Test accuracy over seconds")) == {(4.0, 50.0), (30.0, 90.0)}
-    assert points(panel(figure, "Test accuracy over joules")) == {(2000.0, 50.0), (5000.0, 90.0)}
+def test_the_first_technique_and_those_best_at_a_batch_are_named_the_others_grey():
+    accuracies = {"none": (0.7, 0.5), "warm_up": (0.6, 0.4), "lars": (0.65, 0.6)}
+    rows = [
+        {"remedy": name, "global_batch": batch, "reference": name == "none" and batch == 128}
+        | {"diverged_seeds": 0, "test_accuracy": value}
+        | {"test_accuracy_min": value - 0.01, "test_accuracy_max": value + 0.01}
+        for name, values in accuracies.items()
+        for batch, value in zip((128, 512), values, strict=True)
+    ]
+    figure = draw_remedies(pd.DataFrame(rows))
+    found = words(figure)
+    assert {"none", "lars", "other techniques"} <= set(found) and "warm up" not in found
+    reference = [line for line in figure.axes[0].lines if line.get_linestyle() == "--"]
+    assert list(reference[0].get_ydata()) == [70, 70]
+
+
+def test_images_to_an_accuracy_have_a_line_for_each_that_was_reached_beside_the_noise_scale():
+    needed = {0.7: (1.0, 2.0), 0.9: (4.0, float("inf"))}
+    rows = [
+        {"accuracy": accuracy, "global_batch": batch, "remedy": "muon", "epochs": epochs}
+        | {"epochs_min": epochs, "epochs_max": epochs, "images": 50_000 * epochs}
+        for accuracy, values in needed.items()
+        for batch, epochs in zip((128, 512), values, strict=True)
+    ]
+    measured = {"remedy": "sweep", "noise_scale_low": 200.0, "noise_scale_high": 300.0}
+    noise = pd.DataFrame([{**measured, "global_batch": 128}])
+    figure = draw_images_to_accuracy(pd.DataFrame(rows), noise)
+    assert {"70 %", "90 %", "gradient noise scale"} <= set(words(figure))
+    drawn = {tuple(line.get_ydata()) for line in figure.axes[0].lines}
+    assert {(50.0, 100.0), (200.0,)} <= drawn
+    none = draw_images_to_accuracy(pd.DataFrame(rows), noise.iloc[:0])
+    assert "gradient noise scale" not in words(none)
+    assert draw_images_to_accuracy(pd.DataFrame(rows[-1:]), noise) is None

@@ -1,18 +1,13 @@
-"""What a reader sees of the int8 network's values, and of what fewer bits cost."""
+"""What a reader sees of the int8 network's values."""
 
 import pytest
 
-from examples import quantization_example
 from examples.drawn import words
 from examples.quantization_example import HISTOGRAM, histograms
-from scaling.figures import style
 from scaling.figures.quantization import (
     _shares,
     draw_quantization_histograms,
-    draw_quantization_layers,
-    draw_quantization_sizes,
 )
-from scaling.tables import schema
 
 
 def test_a_drawn_bin_holds_the_share_of_four_levels():
@@ -43,28 +38,3 @@ def test_a_layer_is_drawn_between_its_own_limits_and_below_8_bits_level_by_level
         assert [line.get_xdata()[0] * 2 for line in axes.lines] == expected
         assert len(axes.patches[0].get_data().values) == bins
     assert after.texts[0].get_text() == "no ReLU after this layer"
-
-
-def test_the_other_layers_are_a_figure_of_their_own():
-    assert draw_quantization_layers(histograms()) is None
-
-
-def sizes(folder, *without):
-    table = quantization_example.variants()
-    schema.write("quantization", table[~table["stage"].isin(without)], folder / "quantization.csv")
-    return draw_quantization_sizes(schema.read("quantization", folder / "quantization.csv"))
-
-
-def test_each_method_has_a_line_from_its_smallest_network_to_its_largest(tmp_path):
-    figure = sizes(tmp_path)
-    lines = [
-        line
-        for line in figure.axes[0].lines
-        if line.get_markerfacecolor() != "white" and line.get_marker() in style.MARKERS
-    ]
-    assert [list(line.get_xdata()) for line in lines] == [[32.0, 62.738], [17.0, 32.4]]
-    # Means of (-3, -3.5, -2.5), (-0.4, -0.6, -0.5), (-9, -8, -10) and (0.1, -0.3, -0.1).
-    found = [list(line.get_ydata()) for line in lines]
-    assert found == [pytest.approx([-3.0, -0.5]), pytest.approx([-9.0, -0.1])]
-    # The bits of the last line alone are written.
-    assert {"max-abs", "GPTQ, ranges by MSE", "W2", "W4"} <= set(words(figure)) - {"W8"}

@@ -1,14 +1,13 @@
-"""What a reader sees of epoch times, rates, memory, efficiency, and communication."""
+"""What a reader sees of epoch times, efficiency, and communication."""
 
 import pytest
 
 from examples import report_tables
-from examples.drawn import error_bars, notes, panel, points, words
+from examples.drawn import error_bars, notes, panel, points
 from scaling.figures.scaling import (
+    draw_bandwidth,
     draw_communication,
     draw_epoch_time,
-    draw_memory,
-    draw_rate,
     draw_speedup,
 )
 
@@ -21,25 +20,6 @@ def test_epoch_times_lie_at_their_batch_size_with_bars_from_minimum_to_maximum()
     assert (0.882, 0.918) in error_bars(axes)
     assert list(axes.get_xticks()) == [32, 128, 512, 2048, 16384]
     assert "plain/ddp, 4 GPUs, b\u00a0=\u00a0512: 0.900 (0.882–0.918) · timing.csv" in notes(axes)
-
-
-def test_a_rate_lies_below_its_recipes_peak_and_a_cell_at_the_power_limit_is_open():
-    table = TABLES["utilization"]
-    chosen = (table["recipe"] == "plain") & (table["gpus"] == 4) & (table["batch_size"] == 512)
-    figure = draw_rate(table.assign(power_capped_share=chosen * 1.0))
-    assert "peak of a cool GPU, tf32: 417" in words(figure)
-    # The recipes' panels are in order: fast, plain.
-    drawn = [line for line in figure.axes[1].lines if line.get_markerfacecolor() == "white"]
-    found = sorted(y for line in drawn for y in line.get_ydata())
-    rates = table[chosen]["flops_per_second_per_gpu"] / 1e12
-    assert found == pytest.approx(sorted(rates))
-
-
-def test_memory_has_the_capacity_that_is_known():
-    costs, timing = TABLES["costs"].assign(memory_capacity_bytes=None), TABLES["timing"]
-    assert not [line for line in words(draw_memory(costs, timing)) if "has" in line]
-    costs.loc[3, "memory_capacity_bytes"] = 139.80 * 2**30
-    assert "a GPU has: 150" in words(draw_memory(costs, timing))
 
 
 def test_an_efficiency_lies_at_its_batch_size_beside_the_ideal():
@@ -60,3 +40,9 @@ def test_a_dot_is_an_estimate_as_a_share_of_its_epoch_on_the_most_gpus():
     # Batch 32 on 4 GPUs: 3.1 − 9.8 / 4 = 0.65 s of 3.1 s.
     assert (32, round(100 * 0.65 / 3.1, 6)) in points(axes)
     assert "batch size per GPU, 4 GPUs" in axes.get_xlabel()
+
+
+def test_the_link_alone_and_in_training_lie_at_their_bytes():
+    axes, _ = draw_bandwidth(TABLES["interconnect"], TABLES["bandwidth"]).axes
+    assert list(axes.lines[0].get_xdata()) == [4096, 1 << 20, 44_695_848, 1 << 30]
+    assert any("· bandwidth.csv" in note for note in notes(axes))

@@ -74,9 +74,7 @@ def test_every_identity_of_the_printed_page_holds_within_its_digits():
     shown = [each for title in titles for each in formulas(page[title])]
     # n_W of 5 layers; n_in, and S, o and S · o of 5; a bias of each.
     assert len(shown) == 5 + 1 + 3 * 5 + 5
-    others = formulas(page["The same of the other seeds"])
-    assert len(others) == 7 * (5 + 1 + 3 * 5)
-    for formula in shown + others:
+    for formula in shown:
         assert holds(formula), formula
 
 

@@ -1,19 +1,12 @@
-"""Loss and accuracy of runs; large batches beside the reference, two recipes side by side."""
+"""Loss and accuracy of runs."""
 
 import math
 
-import pandas as pd
 import pytest
 
 from examples.records import epoch, record
 from scaling.core.grid import Cell
-from scaling.tables import schema
-from scaling.tables.accuracy import (
-    AGREE,
-    DIFFER,
-    accuracy,
-    compare_recipes,
-)
+from scaling.tables.accuracy import accuracy
 
 CELL = Cell("plain", "ddp", 1, 128, 0)
 TEST = {"test_loss": 1.1, "test_accuracy": 0.6}
@@ -55,42 +48,3 @@ def test_the_accuracy_of_a_diverged_run_is_not_told_but_its_losses_are():
     assert table.status.tolist() == ["diverged", "diverged"]
     assert table.train_accuracy.isna().all() and table.test_accuracy.isna().all()
     assert table.train_loss.tolist() == [3.0, pytest.approx(math.nan, nan_ok=True)]
-
-
-def run(recipe, seed, test_accuracy, epochs=5, status="ok"):
-    """accuracy.csv of one run that ends with this test accuracy, after an epoch that was worse."""
-    cell = ["example", recipe, "ddp", 1, 128, seed]
-    return [
-        [*cell, 1, 2.0, 0.2, math.nan, math.nan, status],
-        [*cell, epochs, 2 - test_accuracy, test_accuracy + 0.1, 0.9, test_accuracy, status],
-    ]
-
-
-def pairs(plain, tuned, *more, epochs=5):
-    """The comparisons of two recipes, from one run for each of these test accuracies."""
-    runs = [run("plain", seed, value) for seed, value in enumerate(plain)]
-    runs += [run("tuned", seed, value, epochs) for seed, value in enumerate(tuned)]
-    rows = [row for rows in [*runs, *more] for row in rows]
-    table = compare_recipes(pd.DataFrame(rows, columns=schema.columns("accuracy")))
-    return list(table.itertuples())
-
-
-def test_overlapping_seeds_agree_and_recipes_far_apart_differ():
-    # Both variances 4e-4 over 3 seeds: standard error sqrt(8e-4 / 3) = 0.016330, 4 degrees of
-    # freedom, t = 2.77645.
-    (row,) = pairs([0.70, 0.72, 0.74], [0.73, 0.75, 0.77])
-    assert (row.first, row.second, row.verdict) == ("plain", "tuned", AGREE)
-    assert row.difference == pytest.approx(0.03)
-    assert (row.low, row.high) == pytest.approx((-0.015339, 0.075339), abs=1e-6)
-    (row,) = pairs([0.70, 0.72, 0.74], [0.80, 0.82, 0.84])
-    assert row.verdict == DIFFER and row.difference == pytest.approx(0.10)
-
-
-LACKING = [["example", "tuned", "ddp", 1, 128, 0, *[math.nan] * 5, "oom"]]
-
-
-def test_what_shows_no_noise_to_judge_by_is_not_compared():
-    assert pairs([0.70], [0.73, 0.75]) == pairs([0.1, 0.1], [0.1, 0.1]) == []
-    assert pairs([0.70, 0.72], [0.70, 0.72], epochs=8) == pairs([0.7], [], LACKING) == []
-    # The seeds that survived do not speak for the recipe.
-    assert pairs([0.70, 0.72], [0.70, 0.72], run("tuned", 2, math.nan, status="diverged")) == []

@@ -62,7 +62,7 @@ def test_equal_epochs_in_unequal_processes_are_within_noise_wherever_it_is_judge
     tables = {"timing": table, "speedup": found}
     claim = claims(q2.answer, tables)["Q2-faster-plain-ddp"]
     assert claim.verdict == ("unclear" if within else "supported")
-    assert (f"Noise {basis}: " in claim.sentence) == within
+    assert claim.sentence.endswith("more runs would tell.") == within
     one, other = (table[table["gpus"] == gpus].assign(gpus=1) for gpus in (1, 2))
     match = comparison.match(one, other).iloc[0]
     assert match["verdict"] == ("within noise" if within else "faster") and match["basis"] == basis
@@ -89,27 +89,8 @@ def test_between_runs_the_ends_are_those_of_welchs_interval():
     assert math.log(ends.high / ends.low) == pytest.approx(interval.high - interval.low, rel=0.02)
 
 
-@pytest.mark.parametrize("distance", [0.013, 0.03, 0.1])
-def test_so_many_more_runs_would_tell_and_no_fewer(distance):
-    n = 2 + noise.more_runs(distance, [0.01, 0.012], [2, 3])
-    found = [stats.ttest_ind_from_stats(0, 0.01, k, distance, 0.012, k).pvalue for k in (n - 1, n)]
-    assert found[1] < 0.05 and (n == 3 or found[0] > 0.05)
-    assert math.isinf(noise.more_runs(0.0, [0.01, 0.012], [2, 3]))
-
-
-def test_unclear_ratios_say_what_would_tell_them():
+def test_a_time_of_nothing_or_next_to_it_has_an_interval():
     one, two = measured(ONE, FASTER).itertuples()
-    quick = two._replace(epoch_seconds=1.0, epoch_seconds_run_std=0.01)
-    lost, clear = noise.ratio([one], [two]), noise.ratio([one], [quick])
-    # ln(9.5 / 8.45) is 0.117; spreads of 0.0744 and 0.0753 leave 0.130 of 4 runs, 0.109 of 5.
-    assert noise.repeats_needed_note(lost, clear) == " Noise between 2 runs: 3 more would tell."
-    alone = noise.ratio([two], [two._replace(runs=1)])
-    assert noise.repeats_needed_note(lost, alone) == " Noise within one run: repeats would tell."
-    assert noise.repeats_needed_note(clear) == ""
     # Where all of an epoch was a wait for data, none of it is left.
     assert noise.ratio([one], [two._replace(epoch_seconds=0.0)]).basis == "within one run"
     assert noise.ratio([one], [two._replace(epoch_seconds=1e-9)]).high == math.inf
-    equal = noise.ratio([two], [two])
-    assert (
-        noise.repeats_needed_note(equal) == " Noise between 2 runs: not even 100 more would tell."
-    )

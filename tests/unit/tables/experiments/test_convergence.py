@@ -8,7 +8,6 @@ from examples.convergence_records import MARGIN, record, seeds, study, swept
 from scaling.tables.experiments import convergence
 from scaling.tables.experiments.best_remedy import best
 from scaling.tables.experiments.remedies import remedies
-from scaling.tables.experiments.same_runs import non_inferiority
 
 
 def row(table, remedy, global_batch):
@@ -19,33 +18,6 @@ def row(table, remedy, global_batch):
 def table_of(*more):
     """remedies.csv of the study and of more records."""
     return remedies(convergence.runs([*study(), *more]), MARGIN)
-
-
-def test_the_reference_is_plain_sgd_at_the_reference_batch_with_the_widest_sweep():
-    runs = convergence.runs(study())
-    reference = runs[runs["reference"]]
-    assert set(zip(reference["remedy"], reference["global_batch"], strict=True)) == {
-        ("rate_sweep", 128)
-    }
-    # Something else than the scaling makes it no plain SGD.
-    warmed = record("warm", 128, seeds(0.7), scaling="linear", warmup_epochs=1)
-    assert not convergence.runs([warmed])["reference"].any()
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "tells"),
-    [
-        (-0.01, 0.01, "within the margin"),
-        (-0.015, -0.005, "within the margin"),
-        (0.01, 0.05, "within the margin"),
-        (-0.03, 0.01, "undecided"),
-        (-0.03, -0.01, "behind"),
-        (-0.05, -0.03, "behind"),
-        (math.nan, math.nan, "undecided"),
-    ],
-)
-def test_a_gap_is_closed_where_the_interval_excludes_the_margin(low, high, tells):
-    assert non_inferiority(low, high, 0.02) == tells
 
 
 def test_what_diverged_or_ended_early_counts_and_is_not_the_best():

@@ -6,7 +6,6 @@ import pytest
 
 from examples.convergence_records import record, seeds
 from examples.records import full_training
-from scaling.tables.experiments import convergence
 from scaling.tables.experiments.full_trainings import full_trainings, trained_to_accuracy
 from scaling.tables.experiments.images_to_accuracy import images_to_accuracy, noise_scale
 
@@ -52,9 +51,3 @@ def test_a_full_training_counts_its_slowest_ranks_and_all_gpus_joules():
     assert on_two["speedup"] == pytest.approx(2) and on_two["speedup_low"] < 2
     (alone,) = trained_to_accuracy(full_trainings(two[:1], 0.89)).to_dict("records")
     assert math.isnan(alone["speedup"])
-
-
-def test_plain_sgd_whose_noise_scale_is_measured_is_the_reference():
-    measured = record("plain", 128, seeds(0.5, 0.6), noise_scale=True, lengths=[4])
-    found = convergence.runs([measured])
-    assert found["options"].tolist() == ["", ""] and found["reference"].all()

@@ -2,8 +2,8 @@
 
 A check is a function from the study to its findings, called as in column `check` of audit.csv. A
 result beyond a limit is a `warning`: the estimate behind it does not measure what it is named for.
-It is a remark (`info`) where its own definition explains it (a partial last batch counts as a whole
-step), or where it is beyond by no more than noise; the message then says so. A time measured once
+It is a remark (`info`) where its own definition explains it, or where it is beyond by no more than
+noise; the message then says so. A time measured once
 has no noise.
 """
 
@@ -88,10 +88,9 @@ def above_the_matrix_peak(study: StudyTables) -> pd.DataFrame:
 
 
 def speedup_above_gpus(study: StudyTables) -> pd.DataFrame:
-    """N GPUs are at most N times as fast, in each of the three views.
+    """N GPUs are at most N times as fast, in both views.
 
-    A remark where the ranges of the two times reach N, and in the weak view where a partial last
-    batch, which counts as a whole step, is what lifts it above N.
+    A remark where the ranges of the two times reach N.
     """
     table, found = study.speedup, []
     for view, name in VIEWS.items():

@@ -10,7 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 from scaling.core import files
 from scaling.core.errors import UserError
 from scaling.core.statistics import judge
-from scaling.tables import noise
+from scaling.tables.noise import Ratio
 
 Verdict = Literal["supported", "refuted", "in part", "unclear", "not measured"]
 """Supported: the values pass the test; refuted: they contradict the hypothesis; in part: cells
@@ -65,13 +65,15 @@ class Claim:
 class Hypothesis:
     """What is expected of every study, as an affirmative sentence, and the `test` that decides it.
 
-    `kind` begins with the question, as in `Q1-faster`; `table` has the evidence.
+    `kind` begins with the question, as in `Q1-faster`; `table` has the evidence; `more` would tell
+    what is unclear.
     """
 
     kind: str
     sentence: str
     table: str
     test: str
+    more: str = "more runs"
 
     def claim(
         self,
@@ -81,14 +83,13 @@ class Hypothesis:
         holds: object = False,
         fails: object = False,
         parts: Iterable[Judged] = (),
-        ratios: Iterable[noise.Ratio] = (),
         unclear: str = "",
     ) -> Claim:
         """Return the claim on a configuration such as `tuned/ddp, 2 GPUs`.
 
         It is supported if its test `holds`, refuted if it clearly `fails`, else unclear; the same
-        for each of `parts`, of which the verdict is then the one they share, or else "in part". An
-        `unclear` sentence ends with these words, and says how many runs would decide the `ratios`.
+        for each of `parts`, of which the verdict is then the one they share, or else "in part". A
+        sentence on what is unclear ends with the words `unclear`, or with what would tell.
         """
         own = [
             Part(int(cell.gpus), int(cell.batch_size), judge(yes, no, "unclear"))
@@ -96,12 +97,10 @@ class Hypothesis:
         ]
         found: set[Verdict] = {part.verdict for part in own} or {judge(holds, fails, "unclear")}
         verdict = next(iter(found)) if len(found) == 1 else "in part"
-        if verdict == "unclear":
-            sentence = f"{sentence.removesuffix('.')}{unclear}."
         if verdict == "in part":
             sentence += _where(own)
         if "unclear" in found:
-            sentence += noise.repeats_needed_note(*ratios)
+            sentence = f"{sentence.removesuffix('.')}; {unclear or f'{self.more} would tell'}."
         of = about.partition(",")[0].split(" ")[-1].replace("/", "-")
         return Claim(
             id=f"{self.kind}-{of}" if of else self.kind,
@@ -118,10 +117,10 @@ class Hypothesis:
 
     def missing(self, about: str, what_to_add: str) -> Claim:
         """Return the claim that was not measured."""
-        return replace(self.claim(about, what_to_add), verdict="not measured")
+        return replace(self.claim(about, what_to_add, holds=True), verdict="not measured")
 
 
-def above_one(cells: Iterable[Any], ratios: Iterable[noise.Ratio]) -> list[Judged]:
+def above_one(cells: Iterable[Any], ratios: Iterable[Ratio]) -> list[Judged]:
     """Return for each cell whether its ratio is above 1 by more than noise, or below by more."""
     return [
         (cell, ratio.low > 1, ratio.high < 1) for cell, ratio in zip(cells, ratios, strict=True)

@@ -7,8 +7,7 @@ import pandas as pd
 from scaling.claims.claim import Answer, Claim, Hypothesis
 from scaling.config.scheme import STAGES
 from scaling.core import numbers as fmt
-from scaling.tables import noise
-from scaling.tables.experiments.quantization_cost import STANDARD_ERRORS, Cost, cost
+from scaling.tables.experiments.quantization_cost import STANDARD_ERRORS, cost
 from scaling.tables.schema import StudyTables
 
 MARGIN = 1.0
@@ -21,6 +20,7 @@ LOSS = Hypothesis(
     test="Mean difference to float32 over the seeds, in points, ± its 95 % interval (two standard "
     "errors of pairs of predictions on each test image). Supported: all of it is above −1; "
     "refuted: all of it is below.",
+    more="more seeds",
 )
 
 
@@ -45,27 +45,11 @@ def answer(tables: StudyTables) -> Answer:
 def _loss(about: str, rows: pd.DataFrame) -> Claim:
     found = cost(rows)
     reach = STANDARD_ERRORS * found.standard_error_points
-    unknown = ", whose noise is unknown: measure again" if math.isnan(reach) else ""
+    unknown = ", whose noise is unknown" if math.isnan(reach) else ""
     return LOSS.claim(
         about,
         f"{found.accuracy_percent:.2f} % against {found.float32_percent:.2f} % in float32: "
         f"{found.difference} points over {fmt.plural(found.seeds, 'seed')}{unknown}.",
         holds=found.difference_points - reach > -MARGIN,
         fails=found.difference_points + reach < -MARGIN,
-        ratios=[] if unknown else [_repeats_needed(rows, found)],
     )
-
-
-def _repeats_needed(rows: pd.DataFrame, found: Cost) -> noise.Ratio:
-    """Return how many more seeds would distinguish the mean difference from the margin.
-
-    Its squared error over n seeds is A + B/n: A is due to the test images, which all seeds share.
-    """
-    if found.seeds < 2:
-        return noise.repeats_for_seeds(math.nan, [], [found.seeds])
-    single = float(rows["standard_error_points"].astype(float).pow(2).mean())
-    own = (single - found.standard_error_points**2) / (1 - 1 / found.seeds)
-    wanted = ((found.difference_points + MARGIN) / STANDARD_ERRORS) ** 2
-    room = wanted - (single - own)
-    more = max(1, math.floor(own / room) + 1 - found.seeds) if room > 0 else math.inf
-    return noise.Ratio(math.nan, math.nan, f"between {found.seeds} seeds", more)

@@ -27,9 +27,8 @@ def label(row: Any) -> str:
     return f"{configuration}, {int(row.gpus)} × {int(row.batch_size)}"
 
 
-def shares(low: float, high: float | None = None) -> str:
-    """Format a share or a range: `9.4–34 %`; with an end below 0 `≤ 34 %`, above 1 `≥ 76 %`."""
-    high = low if high is None else high
+def shares(low: float, high: float) -> str:
+    """Format a range of shares: `9.4–34 %`; with an end below 0 `≤ 34 %`, above 1 `≥ 76 %`."""
     ends = dict.fromkeys(fmt.percent(end).removesuffix(" %") for end in (low, high))
     if high < 0.0005:
         return "< 0.1 %"

@@ -1,11 +1,9 @@
-"""Question 1: why larger batches are faster, and the largest slower again, on one GPU."""
-
-import math
+"""Question 1: why larger batches are faster on one GPU."""
 
 import pandas as pd
 
 from scaling.claims.claim import Answer, Claim, Hypothesis, above_one
-from scaling.claims.phrases import NO_TRACE, batch, extremes, label, measured, shares
+from scaling.claims.phrases import NO_TRACE, batch, extremes, label, measured
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
 from scaling.registry.strategy import OWN
@@ -22,8 +20,7 @@ NOT_IN_MEMORY = (
 
 def answer(tables: StudyTables) -> Answer:
     """Answer by the steps of small batches; claims on each recipe on one GPU."""
-    waits = tables.epoch_parts[[*CELL_KEYS, "work_seconds", "data_wait_seconds"]]
-    times = measured(tables.timing.merge(waits, on=CELL_KEYS), "epoch_seconds")
+    times = measured(tables.timing, "epoch_seconds")
     work = measured(tables.epoch_parts, "work_seconds")
     claims = []
     for recipe, cells in _alone(times).groupby("recipe", sort=False):
@@ -32,7 +29,6 @@ def answer(tables: StudyTables) -> Answer:
         elif len(cells) > 1:
             about, own = f"{recipe}, 1 GPU", _alone(work[work["recipe"] == recipe])
             claims += [_faster(about, own), _gaps(about, str(recipe), tables)]
-            claims += _slower(about, cells)
     add = "Add 1 to `grid.gpus` and a second size to `grid.batch_sizes`."
     return Answer(_text(tables), claims or [FASTER.missing("", add)])
 
@@ -93,7 +89,7 @@ def _faster(about: str, work: pd.DataFrame) -> Claim:
         f"{fmt.seconds(fast.work_seconds)} with {batch(fast)}, {fmt.seconds(small.work_seconds)} "
         f"with {batch(small)}, without waiting for data."
     )
-    return FASTER.claim(about, sentence, parts=above_one(cells, ratios), ratios=ratios)
+    return FASTER.claim(about, sentence, parts=above_one(cells, ratios))
 
 
 GAPS = Hypothesis(
@@ -121,7 +117,8 @@ def _gaps(about: str, recipe: str, tables: StudyTables) -> Claim:
     (small, _), (fast, _) = extremes(traced, "batch_size"), extremes(traced, "seconds")
     saved = small.seconds - fast.seconds
     if saved == 0:
-        return GAPS.claim(about, f"The steps of the smallest batch, {batch(small)}, are fastest.")
+        said = f"The steps of the smallest batch, {batch(small)}, are fastest."
+        return GAPS.claim(about, said, unclear="nothing is to be explained")
     share, least, most = (
         (max(0, of_small) * small.iterations - max(0, of_fast) * fast.iterations) / saved
         for of_small, of_fast in (
@@ -130,8 +127,7 @@ def _gaps(about: str, recipe: str, tables: StudyTables) -> Claim:
             (small.gap_seconds_max, fast.gap_seconds_min),
         )
     )
-    seeds = min(small.count, fast.count)
-    unknown = noise.LONE_INSTRUMENT if seeds == 1 else 1.0
+    unknown = noise.LONE_INSTRUMENT if min(small.count, fast.count) == 1 else 1.0
     busy, usual = (fmt.seconds(row.busy_seconds * row.iterations) for row in (fast, small))
     return GAPS.claim(
         about,
@@ -139,33 +135,4 @@ def _gaps(about: str, recipe: str, tables: StudyTables) -> Claim:
         f"{batch(small)}; kernels run for {busy} instead of {usual}.",
         holds=least / unknown >= HALF,
         fails=most * unknown < HALF,
-        ratios=[noise.Ratio(math.nan, math.nan, f"between {seeds} seeds" if seeds > 1 else "")],
     )
-
-
-SLOWER = Hypothesis(
-    "Q1-slower",
-    "The largest batch is slower again because it waits for data.",
-    table="epoch_parts",
-    test="Epoch times with loading at the largest batch and at the fastest one. Supported: slower "
-    "by more than noise, and waiting for data is at least half of the difference; refuted: slower "
-    "by more, and it is less than half.",
-)
-
-
-def _slower(about: str, cells: pd.DataFrame) -> list[Claim]:
-    """Return the claim if the largest batch is not the fastest."""
-    (_, largest), (best, _) = extremes(cells, "batch_size"), extremes(cells, "epoch_seconds")
-    lost = largest.epoch_seconds - best.epoch_seconds
-    if lost <= 0:
-        return []
-    if pd.isna([largest.work_seconds, best.work_seconds]).any():
-        return [SLOWER.missing(about, NOT_IN_MEMORY)]
-    slower = noise.ratio([largest], [best])
-    share = (largest.data_wait_seconds - best.data_wait_seconds) / lost
-    sentence = f"{fmt.seconds(largest.epoch_seconds)} with {batch(largest)}, "
-    sentence += f"{fmt.seconds(best.epoch_seconds)} with {batch(best)}"
-    if slower.low > 1:
-        sentence += f"; waiting for data is {shares(share)} of the difference"
-    holds, fails = (slower.low > 1 and each for each in (share >= HALF, share < HALF))
-    return [SLOWER.claim(about, f"{sentence}.", holds=holds, fails=fails, ratios=[slower])]

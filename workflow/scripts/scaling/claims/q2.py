@@ -12,6 +12,8 @@ from scaling.tables.schema import StudyTables, by_configuration, rows_of
 from scaling.tables.speedup import UNLIKE
 
 STRONG = "fixed_global_batch_speedup"
+WHY_SLOW = " (one process launches for all GPUs)"
+"""What DataParallel's host does."""
 
 
 def answer(tables: StudyTables) -> Answer:
@@ -33,7 +35,7 @@ def answer(tables: StudyTables) -> Answer:
         about = f"{recipe}/{strategy}, {fmt.gpus(most['gpus'].iloc[0])}"
         own = tables.timing.merge(most[["recipe", "strategy"]].drop_duplicates())
         time = {(row.gpus, row.batch_size): row for row in rows_of(own)}
-        claims += [_faster(about, most, time), _larger_batch(about, most, time)]
+        claims += [_faster(about, most), _larger_batch(about, most, time)]
     missing = FASTER.missing("", "Add 2 or more to `grid.gpus`.")
     return Answer(_text(table), claims or [missing])
 
@@ -43,7 +45,10 @@ def _text(table: pd.DataFrame) -> str | None:
     found = by_efficiency(table)
     if not found:
         return None
-    said = ", ".join(f"{name} {span_of_times(rows['speedup'])}" for name, rows in found[:3])
+    said = ", ".join(
+        f"{name} {span_of_times(rows['speedup'])}{WHY_SLOW if name.endswith('/dp') else ''}"
+        for name, rows in found[:3]
+    )
     weak, (_, best) = "Weak scaling: the batch per GPU is fixed", found[0]
     known = best[STRONG].dropna()
     strong = f" At one global batch (strong): {span_of_times(known)}." if len(known) else ""
@@ -67,18 +72,13 @@ FASTER = Hypothesis(
 )
 
 
-def _faster(about: str, most: pd.DataFrame, time: dict[tuple[int, int], Any]) -> Claim:
+def _faster(about: str, most: pd.DataFrame) -> Claim:
     least, best = extremes(most, "speedup")
-    cells = list(rows_of(most))
-    ratios = [
-        noise.ratio([time[1, cell.batch_size]], [time[cell.gpus, cell.batch_size]])
-        for cell in cells
-    ]
     sentence = f"{fmt.times(least.speedup)} ({_ends(least)}) with {batch(least)}"
     if best.Index != least.Index:
         sentence += f", {fmt.times(best.speedup)} with {batch(best)}"
-    parts = above_one(cells, ratios)
-    return FASTER.claim(about, f"{sentence}.", parts=parts, ratios=ratios)
+    parts = [(cell, cell.speedup_low > 1, cell.speedup_high < 1) for cell in rows_of(most)]
+    return FASTER.claim(about, f"{sentence}.", parts=parts)
 
 
 LARGER_BATCH = Hypothesis(
@@ -105,8 +105,7 @@ def _larger_batch(about: str, most: pd.DataFrame, time: dict[tuple[int, int], An
         f"Efficiency {fmt.percent(large.efficiency)} with {batch(large)} (speedup {_ends(large)}), "
         f"{fmt.percent(small.efficiency)} with {batch(small)} ({_ends(small)})."
     )
-    parts = above_one(cells, ratios)
-    return LARGER_BATCH.claim(about, sentence, parts=parts, ratios=ratios)
+    return LARGER_BATCH.claim(about, sentence, parts=above_one(cells, ratios))
 
 
 def _ends(cell: Any) -> str:

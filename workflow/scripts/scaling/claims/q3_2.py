@@ -1,4 +1,4 @@
-"""Question 3.2: how much of the link gradients use while they travel."""
+"""Question 3.2: how fast gradients travel, beside all-reduces alone."""
 
 import pandas as pd
 
@@ -14,18 +14,18 @@ TRACE = "profiler"
 
 TRAVELLING = Hypothesis(
     "Q3.2-travelling",
-    "On their way, gradients use at least half of the measured link.",
+    "On their way, gradients reach at least half of the bandwidth of all-reduces alone.",
     table="bandwidth",
     test="Bytes of an epoch over the seconds of its communication kernels, those behind "
     "computation included, and over the peak measured in the same study, in each cell on the most "
     "GPUs. Without a trace, by subtraction without loading beyond its noise, which counts all that "
-    "does not shrink with N, so that the link may be used better. More than the peak is no "
+    "does not shrink with N, so that gradients may be faster. More than the peak is no "
     "communication time and left out. Supported: half or more; refuted: less, by a trace.",
 )
 
 
 def answer(tables: StudyTables) -> Answer:
-    """Answer by the best use of the link; a claim for each recipe and strategy on the most GPUs."""
+    """Answer by the fastest gradients; a claim for each recipe and strategy on the most GPUs."""
     claims, best = [], []
     for recipe, strategy, rows in by_configuration(tables.bandwidth):
         gpus = rows["gpus"].max()
@@ -40,7 +40,8 @@ def answer(tables: StudyTables) -> Answer:
     most = max(best, key=lambda cell: cell.utilization)
     share, peak = fmt.percent(most.utilization), fmt.significant(most.peak_gb_per_s)
     by = f"{label(most)}, by {fmt.words(most.estimate)}"
-    return Answer(f"At most {share} of the link’s {peak} GB/s ({by}).", claims)
+    said = f"At most {share} of the {peak} GB/s that all-reduces of their sizes reach alone ({by})."
+    return Answer(said, claims)
 
 
 def _believed(rows: pd.DataFrame, tables: StudyTables) -> pd.DataFrame:

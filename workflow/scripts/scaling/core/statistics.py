@@ -19,15 +19,11 @@ def judge(holds: object, fails: object, between: str = "undecided") -> Any:
 
 @dataclass(frozen=True)
 class Difference:
-    """A difference of means and its 95 % confidence interval; NaN for none.
-
-    `samples` are the two compared samples, or the one sample of paired differences.
-    """
+    """A difference of means and its 95 % confidence interval; NaN for none."""
 
     mean: float
     low: float
     high: float
-    samples: Sequence[Sequence[float]] = ()
 
     @property
     def below(self) -> bool:
@@ -53,7 +49,7 @@ def difference(*samples: Sequence[float]) -> Difference:
     if min(sizes) > 1:
         equal = len(samples) == 1 and np.ptp(samples[0]) == 0
         off = 0.0 if equal else margin(list(map(stdev, samples)), sizes)
-    return Difference(mean, mean - off, mean + off, samples)
+    return Difference(mean, mean - off, mean + off)
 
 
 def margin(spreads: Any, sizes: Any) -> Any:

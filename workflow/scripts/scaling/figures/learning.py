@@ -1,4 +1,6 @@
-"""Results of training: loss and accuracy over the global batch, accuracy over cost."""
+"""Results of training over the global batch: loss, accuracy, images to an accuracy."""
+
+from typing import Any, cast
 
 import pandas as pd
 from matplotlib.figure import Figure
@@ -6,11 +8,82 @@ from matplotlib.figure import Figure
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
 from scaling.figures import style
+from scaling.tables.schema import rows_of
 
+FAINT = "#b8b8b8"
 QUANTITIES = {
     "Training loss after the last epoch": ("train_loss", 1),
     "Test accuracy, %": ("test_accuracy", 100),
 }
+
+
+def draw_remedies(remedies: pd.DataFrame) -> Figure | None:
+    """Draw test accuracy over the global batch, a line for each technique.
+
+    The first one (the unscaled rate) and those that are best at a batch are coloured, the rest are
+    grey. A point is the mean over the seeds, its bar their range; the dashed line is plain SGD at
+    its best rate and the smallest batch. Open markers have a diverged seed.
+    """
+    known = remedies[remedies["test_accuracy"].notna()]
+    if known.empty:
+        return None
+    best = known.loc[known.groupby("global_batch")["test_accuracy"].idxmax(), "remedy"]
+    named = list(dict.fromkeys([known["remedy"].iloc[0], *best]))
+    title = "Test accuracy by technique"
+    figure, (axes,) = style.panels([title], "global batch", "%")
+    known = known.sort_values("global_batch").assign(
+        **{f"percent{end}": 100 * known[f"test_accuracy{end}"] for end in ("", "_min", "_max")},
+        name=known["remedy"] + ", global batch " + known["global_batch"].astype(str),
+        open=known["diverged_seeds"] > 0,
+    )
+    groups = dict(list(known.groupby("remedy", sort=False)))
+    over = ("global_batch", "percent", "remedies")
+    style.lines(axes, [groups.pop(name) for name in named], *over, zorder=3)
+    style.lines(
+        axes, groups.values(), *over, color=FAINT, linewidth=0.8, marker="", elinewidth=0, capsize=0
+    )
+    for row in rows_of(known[known["reference"].eq(True)]):
+        axes.axhline(100 * row.test_accuracy, color=style.INK, linestyle="--", linewidth=0.9)
+    style.log2_axis(axes.xaxis, sorted(known["global_batch"].unique()))
+    others = style.line_handle("other techniques", color=FAINT, linewidth=0.8)
+    style.legend(figure, [name.replace("_", " ") for name in named], others)
+    return figure
+
+
+def draw_images_to_accuracy(images: pd.DataFrame, noise: pd.DataFrame) -> Figure | None:
+    """Draw the images needed over the global batch, a line for each accuracy that was reached.
+
+    A point is the median over the seeds, its bar their range. The band is the gradient noise scale
+    of the first technique at its smallest batch: the medians of its interval's ends.
+    """
+    known = images[images["images"] < float("inf")]
+    if known.empty:
+        return None
+    title = "Images to a test accuracy"
+    figure, (axes,) = style.panels([title], "global batch", "1,000 images")
+    known = known.assign(images=known["images"] / 1000)
+    per_epoch = known["images"] / known["epochs"]
+    known = known.assign(
+        images_min=known["epochs_min"] * per_epoch,
+        images_max=(known["epochs_max"] * per_epoch).where(known["epochs_max"] < float("inf")),
+        name=known["remedy"] + ", global batch " + known["global_batch"].astype(str),
+    )
+    groups = {fmt.percent(cast(float, key)): rows for key, rows in known.groupby("accuracy")}
+    style.lines(axes, groups.values(), "global_batch", "images", "images_to_accuracy")
+    ends = known[["images_min", "images_max"]]
+    low, high = ends.min().min() / 1.3, ends.max().max() * 1.3
+    style.log2_axis(axes.yaxis, style.ROUND, (low, high))
+    style.log2_axis(axes.xaxis, sorted(images["global_batch"].unique()))
+    handles: list[Any] = []
+    own = noise[noise["remedy"].isin(noise["remedy"].head(1))]
+    own = own[own["global_batch"] == own["global_batch"].min()]
+    scale = own[["noise_scale_low", "noise_scale_high"]].median()
+    if scale.notna().all() and scale.iloc[0] < float("inf"):
+        right = min(scale.iloc[1], 2 * images["global_batch"].max())
+        axes.axvspan(scale.iloc[0], right, color=FAINT, alpha=0.4, zorder=0)
+        handles = [style.line_handle("gradient noise scale", color=FAINT, linewidth=6)]
+    style.legend(figure, list(groups), *handles)
+    return figure
 
 
 def draw_learning(accuracy: pd.DataFrame) -> Figure | None:
@@ -41,51 +114,3 @@ def _last_epochs(accuracy: pd.DataFrame) -> pd.DataFrame:
     """Return the row of each run's last epoch."""
     known = accuracy[accuracy["epoch"].notna()].sort_values("epoch", kind="stable")
     return known.groupby([*CELL_KEYS, "seed"], sort=False).tail(1).copy()
-
-
-COSTS = {"seconds": ("seconds of training", "s"), "joules": ("joules of the GPUs", "J")}
-"""Costs of a training: the label of an axis, and the unit."""
-GROUPS = ("the lab’s rate", "run to the end")
-"""What trained, each in its own colour in every study."""
-
-
-def draw_pareto(
-    accuracy: pd.DataFrame, timing: pd.DataFrame, full: pd.DataFrame, costs: pd.DataFrame
-) -> Figure | None:
-    """Draw test accuracy over the cost of training in seconds and, if known, joules.
-
-    Points are cells, whose costs are those of an epoch times the epochs, and `full` trainings to an
-    accuracy, measured as a whole. The line is the Pareto front.
-    """
-    energy = costs[CELL_KEYS].assign(epoch_joules=3600 * costs["watt_hours_per_epoch"])
-    spent = timing[[*CELL_KEYS, "epoch_seconds"]].merge(energy, on=CELL_KEYS, how="left")
-    runs = _last_epochs(accuracy).rename(columns={"epoch": "epochs"})
-    cells = runs.groupby(CELL_KEYS, as_index=False)[["epochs", "test_accuracy"]].mean()
-    inferred = cells.merge(spent).assign(group=GROUPS[0])
-    for cost in COSTS:
-        inferred[cost] = inferred["epochs"] * inferred[f"epoch_{cost}"]
-    run = full.rename(columns={"training_seconds": "seconds"}).assign(group=GROUPS[-1])
-    points = pd.concat([inferred, run], ignore_index=True).dropna(subset=["test_accuracy"])
-    known = [cost for cost in COSTS if points[cost].notna().any()]
-    if not known:
-        return None
-    points["percent"] = 100 * points["test_accuracy"]
-    points["name"] = [f"{fmt.cell_name(row)}, {row.group}" for row in points.itertuples()]
-    figure, panels = style.panels([f"Test accuracy over {cost}" for cost in known], y="%")
-    for axes, cost in zip(panels, known, strict=True):
-        shown = points.dropna(subset=[cost]).sort_values(cost)
-        amounts = [f", {fmt.significant(value)} {COSTS[cost][1]}" for value in shown[cost]]
-        shown = shown.assign(name=shown["name"] + amounts)
-        rows = [shown[shown["group"] == name] for name in GROUPS]
-        style.lines(axes, rows, cost, "percent", "accuracy", linestyle="none")
-        best = shown[shown["percent"] > shown["percent"].cummax().shift(fill_value=-1)]
-        axes.step(best[cost], best["percent"], where="post", color=style.GREY, zorder=1)
-        style.log_axis(axes.xaxis, shown[cost].min(), shown[cost].max())
-        axes.set_xlabel(COSTS[cost][0])
-    there = [
-        style.line_handle(name, **style.numbered(index), linestyle="none")
-        for index, name in enumerate(GROUPS)
-        if name in set(points["group"])
-    ]
-    style.legend(figure, [], *there, style.line_handle("best", color=style.GREY))
-    return figure

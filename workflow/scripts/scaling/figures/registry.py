@@ -20,26 +20,17 @@ class FigureSpec:
     tables: tuple[str, ...]
 
 
-_SCALING, _MACHINE = "scaling.figures.scaling", "scaling.figures.machine"
+_SCALING = "scaling.figures.scaling"
 _LEARNING, _PART_B = "scaling.figures.learning", "scaling.figures.quantization"
-_LARGE = "scaling.figures.convergence"
-_INT8 = "Int8 quantization"
 FIGURES = {
     "epoch_time": FigureSpec(_SCALING, "Timing", ("timing",)),
-    "memory": FigureSpec(_SCALING, "Timing", ("costs", "timing")),
     "speedup": FigureSpec(_SCALING, "Timing", ("speedup",)),
-    "rate": FigureSpec(_SCALING, "Timing", ("utilization",)),
     "communication": FigureSpec(_SCALING, "Communication", ("communication",)),
-    "step": FigureSpec(_MACHINE, "Communication", ("device_time", "readings")),
-    "bandwidth": FigureSpec(_MACHINE, "Communication", ("interconnect", "bandwidth")),
-    "collectives": FigureSpec(_MACHINE, "Communication", ("collectives",)),
+    "bandwidth": FigureSpec(_SCALING, "Communication", ("interconnect", "bandwidth")),
     "learning": FigureSpec(_LEARNING, "Accuracy", ("accuracy",)),
-    "pareto": FigureSpec(_LEARNING, "Accuracy", ("accuracy", "timing", "full_trainings", "costs")),
-    "remedies": FigureSpec(_LARGE, "Accuracy", ("remedies",)),
-    "images_to_accuracy": FigureSpec(_LARGE, "Accuracy", ("images_to_accuracy", "noise_scale")),
-    "quantization_histograms": FigureSpec(_PART_B, _INT8, ("quantization_histograms",)),
-    "quantization_layers": FigureSpec(_PART_B, _INT8, ("quantization_histograms",)),
-    "quantization_sizes": FigureSpec(_PART_B, _INT8, ("quantization",)),
-    "limits": FigureSpec(_MACHINE, "Machine", ("peaks",)),
-    "startup": FigureSpec(_MACHINE, "Machine", ("startup",)),
+    "remedies": FigureSpec(_LEARNING, "Accuracy", ("remedies",)),
+    "images_to_accuracy": FigureSpec(_LEARNING, "Accuracy", ("images_to_accuracy", "noise_scale")),
+    "quantization_histograms": FigureSpec(
+        _PART_B, "Int8 quantization", ("quantization_histograms",)
+    ),
 }

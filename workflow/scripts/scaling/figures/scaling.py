@@ -1,79 +1,42 @@
-"""Scaling over batch size and GPUs: times, rates, memory, efficiency."""
+"""Scaling over batch size and GPUs: times, efficiency, communication, bandwidth."""
 
 import pandas as pd
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
 
 from scaling.core import numbers as fmt
-from scaling.core.grid import CELL_KEYS
 from scaling.figures import style
+from scaling.tables.communication import MOVING, preferred_estimates
 
 PER_GPU = "batch size per GPU"
 LOG_FROM_RATIO = 8
 """The axis is logarithmic if the largest value is at least this many times the smallest."""
-CAPPED = 0.05
-"""A cell counts as power-limited from this share of time at the power limit."""
 
 
 def draw_epoch_time(timing: pd.DataFrame) -> Figure | None:
-    """Draw seconds per epoch over the batch size."""
-    return _by_recipe(timing, "epoch_seconds", "timing", "seconds per epoch")
+    """Draw seconds per epoch over the batch size: a panel for each recipe, a line per strategy, N.
 
-
-def draw_rate(utilization: pd.DataFrame) -> Figure | None:
-    """Draw TFLOP/s per GPU over the batch size, and the measured peak of the recipe's precision.
-
-    Open markers are cells limited by the power limit.
+    One GPU has one line, as all strategies share it.
     """
-    table = utilization.assign(limit=utilization["peak_flops_per_second"] / 1e12)
-    per_image = table["flops_per_second_per_gpu"] / table["images_per_second"] / 1e12
-    for end in ("", "_min", "_max"):
-        table[f"rate{end}"] = per_image * table[f"images_per_second{end}"]
-    table["limit_name"] = "peak of a cool GPU, " + table["precision"]
-    table["open"] = table["power_capped_share"] > CAPPED
-    return _by_recipe(table, "rate", "utilization", "TFLOP/s a GPU")
-
-
-def draw_memory(costs: pd.DataFrame, timing: pd.DataFrame) -> Figure | None:
-    """Draw peak memory over the batch size, and the capacity; open markers ran out of memory."""
-    table = costs.merge(timing[[*CELL_KEYS, "status"]], on=CELL_KEYS)
-    table["limit"] = table["memory_capacity_bytes"].max() / 1e9
-    table["memory"] = table["peak_memory_bytes"] / 1e9
-    table = table.assign(limit_name="a GPU has", open=table["status"] != "ok")
-    return _by_recipe(table, "memory", "costs", "peak memory, GB")
-
-
-def _by_recipe(table: pd.DataFrame, column: str, source: str, label: str) -> Figure | None:
-    """Draw a panel for each recipe: `column` over the batch size, a line per strategy and N.
-
-    One GPU has one line, as all strategies share it. A `limit` of the rows is a dashed line.
-    """
-    known = table[table[column].notna()]
+    known = timing[timing["epoch_seconds"].notna()]
     if known.empty:
         return None
     gpus = known["gpus"].map(fmt.gpus)
     known = known.assign(line=gpus.where(known["gpus"] == 1, known["strategy"] + " · " + gpus))
     known = known.drop_duplicates(["recipe", "line", "batch_size"])
     known = known.sort_values(["gpus", "strategy", "batch_size"])
-    lines = list(known["line"].unique())
-    recipes = sorted(known["recipe"].unique())
-    figure, panels = style.panels(recipes, PER_GPU, label)
-    ends = known[[name for name in known if name in (column, f"{column}_max", "limit")]].max()
+    lines, recipes = list(known["line"].unique()), sorted(known["recipe"].unique())
+    figure, panels = style.panels(recipes, PER_GPU, "seconds per epoch")
+    lowest, highest = known["epoch_seconds"].min(), known["epoch_seconds_max"].max()
     for axes, recipe in zip(panels, recipes, strict=True):
         rows = known[known["recipe"] == recipe]
         groups = [rows[rows["line"] == line] for line in lines]
-        style.lines(axes, groups, "batch_size", column, source, step=1.06)
-        style.batch_axis(axes, sorted(table["batch_size"].unique()))
-        if ends.max() > LOG_FROM_RATIO * known[column].min():
-            lowest = known[column].min() / 1.25
-            style.log2_axis(axes.yaxis, style.POWERS, (lowest, ends.max() * 1.5))
+        style.lines(axes, groups, "batch_size", "epoch_seconds", "timing", step=1.06)
+        style.batch_axis(axes, sorted(timing["batch_size"].unique()))
+        if highest > LOG_FROM_RATIO * lowest:
+            style.log2_axis(axes.yaxis, style.POWERS, (lowest / 1.25, highest * 1.5))
         else:
-            axes.set_ylim(0, ends.max() * 1.15)
-        if "limit" in rows and (limit := rows["limit"].max()) > 0:
-            words = f"{rows['limit_name'].iloc[0]}: {fmt.significant(limit)}"
-            axes.axhline(limit, **style.IDEAL)
-            axes.annotate(
-                words, (0, limit), (3, 1), axes.get_yaxis_transform(), "offset points", size=7
-            )
+            axes.set_ylim(0, highest * 1.15)
     style.legend(figure, lines)
     return figure
 
@@ -83,12 +46,13 @@ def draw_speedup(speedup: pd.DataFrame) -> Figure | None:
 
     A line for each recipe and strategy; speedup over N is for the batch size with the best scaling.
     """
-    known = speedup[(speedup["gpus"] > 1) & speedup["speedup"].notna()]
+    known = speedup[(speedup["gpus"] > 1) & speedup["speedup"].notna()].copy()
     if known.empty:
         return None
     counts = sorted(known["gpus"].unique())
-    ends = {f"efficiency_{end}": known[f"speedup_{end}"] / known["gpus"] for end in ("min", "max")}
-    known = known.assign(**ends)
+    for end, of in (("min", "low"), ("max", "high")):
+        interval = known[f"speedup_{of}"].fillna(known["speedup"])
+        known[f"speedup_{end}"], known[f"efficiency_{end}"] = interval, interval / known["gpus"]
     groups = style.by_configuration(known.sort_values("batch_size", kind="stable"))
     titles = [f"Efficiency on {fmt.gpus(gpus)}" for gpus in counts]
     over_gpus = ["Speedup at the best batch size"] if len(counts) > 1 else []
@@ -135,4 +99,38 @@ def draw_communication(communication: pd.DataFrame) -> Figure | None:
         style.lines(axes, cells, "batch_size", "share", "communication", 1.12, linestyle="none")
         style.batch_axis(axes, sorted(known["batch_size"].unique()))
     style.legend(figure, estimates, linestyle="none")
+    return figure
+
+
+def draw_bandwidth(interconnect: pd.DataFrame, bandwidth: pd.DataFrame) -> Figure | None:
+    """Draw bus bandwidth over message size, a panel for each N: the sweep, and training.
+
+    Open markers are DistributedDataParallel's buckets. Dots are trainings, at the bytes of a step,
+    by the estimate that the report prefers.
+    """
+    counts = sorted(interconnect["gpus"].unique())
+    if not counts:
+        return None
+    bytes_of, seconds = interconnect["message_bytes"], interconnect["seconds"]
+    swept = interconnect.assign(
+        rate=interconnect["busbw_gb_per_s"],
+        rate_min=interconnect["busbw_gb_per_s"] * seconds / interconnect["seconds_max"],
+        rate_max=interconnect["busbw_gb_per_s"] * seconds / interconnect["seconds_min"],
+        name=interconnect["kind"] + ", " + bytes_of.map(fmt.data),
+        open=interconnect["kind"].str.endswith("bucket"),
+    )
+    reached = preferred_estimates(bandwidth, MOVING).rename(columns={"bandwidth_gb_per_s": "rate"})
+    titles = [f"All-reduce on {fmt.gpus(gpus)}" for gpus in counts]
+    figure, panels = style.panels(titles, "bytes of a message", "GB/s")
+    for axes, gpus in zip(panels, counts, strict=True):
+        rows = swept[swept["gpus"] == gpus].sort_values("message_bytes")
+        style.lines(axes, [rows], "message_bytes", "rate", "interconnect")
+        rows = reached[reached["gpus"] == gpus]
+        look = {"linestyle": "none", **style.numbered(1), "markersize": 3}
+        style.lines(axes, [rows], "bytes_per_iteration", "rate", "bandwidth", **look)
+        style.log2_axis(axes.xaxis, [1000 * 16**power for power in range(6)])
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda size, _: fmt.data(size)))
+        values = pd.concat([swept["rate"], reached["rate"]])
+        style.log2_axis(axes.yaxis, style.POWERS, (values.min() / 2, values.max() * 2))
+    style.legend(figure, ["all-reduce alone", "in a step of training"], linestyle="none")
     return figure

@@ -123,11 +123,6 @@ def batch_axis(axes: Axes, sizes: Sequence[int]) -> None:
     log2_axis(axes.xaxis, sizes, (sizes[0] / 1.6, sizes[-1] * 1.6))
 
 
-def log_axis(axis: Any, low: float, high: float) -> None:
-    """Make an axis logarithmic from below `low` to above `high`, with ticks at round numbers."""
-    log2_axis(axis, ROUND, (low / 1.3, high * 1.3))
-
-
 def numbered(index: int) -> dict[str, Any]:
     """Return colour and marker of line number `index`."""
     return {"color": COLOURS[index % len(COLOURS)], "marker": MARKERS[index % len(MARKERS)]}

@@ -34,20 +34,25 @@ class Metric:
 
 METRICS = [
     Metric("seconds", "seconds per epoch", "epoch_seconds", fmt.significant, False, True),
+    Metric("images", "images/s", "images_per_second", fmt.significant, True, True),
     Metric("efficiency", "efficiency", "efficiency", fmt.percent),
     Metric("waiting", "waiting for data", "loading_share", fmt.percent, False),
     Metric("communication", "exposed communication", "communication_share", fmt.part, False),
     Metric("peak", "share of peak", "utilization", fmt.percent),
     Metric("accuracy", "test accuracy", "test_accuracy", fmt.percent),
     Metric("memory", "peak memory", "peak_memory_bytes", fmt.data, False, True),
+    Metric("gpu_seconds", "GPU-seconds", "gpu_seconds", fmt.significant, False, True),
+    Metric("joules", "joules an image", "joules_per_image", fmt.significant, False, True),
+    Metric("money", "money an epoch", "money_per_epoch", fmt.significant, False, True),
 ]
 
 
 def metrics(cells: pd.DataFrame) -> list[Metric]:
-    """Return `METRICS`; accuracies say after how many epochs they are, if all are alike."""
+    """Return those of `METRICS` that a cell has; accuracies say after how many epochs they are."""
+    known = [one for one in METRICS if one.column in cells and cells[one.column].notna().any()]
     epochs = set(cells["epoch"].dropna()) if "epoch" in cells else set()
     after = f" after {fmt.plural(int(max(epochs)), 'epoch')}" if len(epochs) == 1 else ""
-    return [replace(one, label=one.label + after * (one.name == "accuracy")) for one in METRICS]
+    return [replace(one, label=one.label + after * (one.name == "accuracy")) for one in known]
 
 
 def cell_id(row: Any) -> str:
@@ -70,8 +75,8 @@ def map_rows(
     if chosen and place(chosen) not in map(place, rows_of(alone)):
         added = {key: getattr(chosen, key) for key in CELL_KEYS} | {"status": APART}
         alone = pd.concat([alone, pd.DataFrame([added])], ignore_index=True)
-    metrics = [metric for metric in METRICS if metric.column in alone]
-    ratings = {metric: _goodness(alone[metric.column], metric) for metric in metrics}
+    shown = metrics(cells)
+    ratings = {metric: _goodness(alone[metric.column], metric) for metric in shown}
     rows = []
     configurations: Any = alone.groupby(["recipe", "gpus", "strategy"], sort=True)
     for (recipe, gpus, strategy), own in configurations:
@@ -84,7 +89,7 @@ def map_rows(
                 "detail": _detail(row),
                 "values": {
                     metric.name: (figure(metric.write(value), row, metric.column, value), rating)
-                    for metric in metrics
+                    for metric in shown
                     if pd.notna(value := getattr(row, metric.column))
                     for rating in [ratings[metric][row.Index]]
                 },

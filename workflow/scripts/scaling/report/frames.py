@@ -18,16 +18,15 @@ LEARNS = 0.02
 def cells(tables: StudyTables) -> pd.DataFrame:
     """Return one row for each cell of the grid: times, speedup, shares of its epoch, accuracy.
 
+    `gpu_seconds` are N · T of an epoch of T seconds on N GPUs.
     For accuracies see `accuracy.compare_batches`; there are none for random images. `shared` marks
     a single-GPU cell that uses another strategy's measurement.
     """
-    ratios = ["speedup", "speedup_min", "speedup_max", "efficiency", "within_spread", "note"]
+    ratios = ["speedup", "speedup_low", "speedup_high", "efficiency", "within_spread", "note"]
     found = tables.timing.merge(tables.speedup[[*CELL_KEYS, *ratios]], how="left", on=CELL_KEYS)
     used = tables.utilization.drop(columns="count")
     found = found.merge(used, how="left", on=[*CELL_KEYS, "status"])
-    odd = tables.epoch_parts[tables.epoch_parts["communication_seconds"] < 0]
-    odd = odd.assign(communication_note=odd["note"].str.split("; ").str[0])
-    found = found.merge(odd[[*CELL_KEYS, "communication_note"]], how="left", on=CELL_KEYS)
+    found["gpu_seconds"] = found["gpus"] * found["epoch_seconds"]
     learned = accuracy.compare_batches(tables.timing, tables.accuracy)
     if len(learned) and tables.manifest["source"] != SYNTHETIC.name:
         learned = learned.rename(columns={"within_spread": "accuracy_within_spread"})

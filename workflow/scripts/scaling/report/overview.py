@@ -8,7 +8,6 @@ import pandas as pd
 from scaling.claims.phrases import label
 from scaling.claims.q2 import by_efficiency
 from scaling.core import numbers as fmt
-from scaling.core.grid import CELL_KEYS
 from scaling.report import frames
 from scaling.report.frames import fastest, learned, shown_once
 from scaling.report.table import Figure, Text, figure, of_cell, place
@@ -27,8 +26,6 @@ LIMITS = {
     "unknown_share": ("not known", "No trace tells whether the GPU computes or idles."),
 }
 """Parts of an epoch by the columns of their shares, and how to reduce each."""
-LARGER_HELP = {"communication_share", "slower_share", "idle_share"}
-"""Those that larger batches reduce."""
 CAPPED = 0.9
 """The share of the time at its power limit from which a GPU is limited by power."""
 RECOMMENDED = "Run this"
@@ -207,8 +204,6 @@ def _the_limit(chosen: Any, cells: pd.DataFrame) -> Card:
         _named(chosen),
         f". {advice}",
     ]
-    if name in LARGER_HELP:
-        text += [_larger_batches(chosen, cells)]
     capped = printed(chosen, "power_capped_share", fmt.percent)
     if chosen.power_capped_share >= CAPPED:
         text = ["At its limit ", capped, f" of the time. {words[0].upper()}{words[1:]}: ", *text]
@@ -220,18 +215,6 @@ def _the_limit(chosen: Any, cells: pd.DataFrame) -> Card:
         _, worst = _ends(rows, "loading_share")
         text += [f" {recipe}: waiting for data, up to ", printed(worst, "loading_share"), "."]
     return Card("The limit is", words, "", Text(text))
-
-
-def _larger_batches(chosen: Any, cells: pd.DataFrame) -> str:
-    """Return whether larger batches of this configuration help: not where they learn less."""
-    own = cells[(cells["status"] == "ok") & (cells["batch_size"] > chosen.batch_size)]
-    own = own[(own[CELL_KEYS[:3]] == [getattr(chosen, key) for key in CELL_KEYS[:3]]).all(axis=1)]
-    if own.empty:
-        return ""
-    known = own[own["test_accuracy"].notna()] if "reference" in own else own.iloc[:0]
-    if known.empty or learned(known).any():
-        return " So do larger batches."
-    return " So do larger batches, which learn less here."
 
 
 def _trust(tables: StudyTables, cells: pd.DataFrame) -> Card:

@@ -14,14 +14,16 @@ from scaling.core.numbers import data, part, percent, rate, significant, times, 
 from scaling.report.table import Column, Figure, OfRow, View, figure
 
 
-def span(name: str, write: Callable[[float], str] = significant) -> OfRow:
+def span(
+    name: str, write: Callable[[float], str] = significant, ends: tuple[str, str] = ("min", "max")
+) -> OfRow:
     """Return a detail: `0.341–0.352`, from the columns `…_min` and `…_max`; "" if they are equal.
 
     For times of several runs the range of their medians follows: `; 2 runs: 0.343–0.351`.
     """
 
     def said(row: Any) -> str:
-        low, high = (getattr(row, f"{name}_{end}", math.nan) for end in ("min", "max"))
+        low, high = (getattr(row, f"{name}_{end}", math.nan) for end in ends)
         if pd.isna(low) or pd.isna(high) or low == high:
             return ""
         runs = getattr(row, "runs", 1) if hasattr(row, f"{name}_run_min") else 1
@@ -70,11 +72,6 @@ def share(value: float) -> str:
 
 def speedup(row: Any) -> str:
     return "1" if row.gpus == 1 else times(row.speedup)
-
-
-def capped(row: Any) -> str:
-    """Return the share of time at the power limit, unless the peak is that of a limited GPU."""
-    return percent(row.power_capped_share) if math.isnan(row.sustained_utilization) else ""
 
 
 def size(row: Any) -> str:
@@ -175,16 +172,16 @@ define(
     ),
     flops_per_second_per_gpu=Column("TFLOP/s a GPU", scaled(1e-12)),
     utilization=Column("arithmetic at peak", percent),
-    slower_share=Column("slower kernels", percent),
+    slower_share=Column("kernels below peak", percent),
     idle_share=Column("GPU idle", percent),
     unknown_share=Column("not known", percent),
     communication_share=Column("exposed communication", part, estimate),
     loading_share=Column("waiting for data", percent),
-    power_capped_share=Column("at the power limit", text=capped),
+    power_capped_share=Column("at the power limit", percent),
     joules_per_image=Column("J an image", significant),
     bandwidth_gb_per_s=Column("GB/s", significant),
     link_utilization=Column(
-        "of the link",
+        "of all-reduces alone",
         percent,
         name="utilization",
         flags={"above 100 %": lambda row: row.utilization > 1},
@@ -192,7 +189,7 @@ define(
     iterations=Column("steps", count),
     messages_seconds=Column("messages, s", significant, name="communication_seconds"),
     estimate=Column("measured by", words),
-    peak_gb_per_s=Column("link, GB/s", significant),
+    peak_gb_per_s=Column("all-reduces alone, GB/s", significant),
     latency_seconds=Column("α, µs", scaled(1e6)),
     seconds_per_byte=Column("β, ps per byte", scaled(1e12)),
     asymptotic_busbw_gb_per_s=Column("large messages, GB/s", significant),
@@ -217,8 +214,6 @@ define(
         name="value",
         text=lambda row: rate(row.value, row.unit),
     ),
-    source_gpu=Column("from GPU", whole),
-    copied_bytes_per_second=Column("", scaled(1e-9), name="value"),
     run_seconds=Column("whole run", significant),
     startup_seconds=Column("start-up", significant),
     imports_seconds=Column("imports", significant),
@@ -236,7 +231,7 @@ define(
     ),
     judged_speedup=replace(
         QUANTITIES["speedup"],
-        detail=lambda row: "" if row.gpus == 1 else span("speedup")(row),
+        detail=span("speedup", ends=("low", "high")),
         flags={
             "within noise": lambda row: row.gpus > 1 and row.within_spread,
             "above N": lambda row: row.speedup > row.gpus,

@@ -36,33 +36,33 @@ class Question:
 
 
 QUESTIONS = [
-    Question("Q1", "Why are larger batches faster?", "grid.batch_sizes", ("epoch_time", "memory")),
+    Question("Q1", "Why are larger batches faster?", "grid.batch_sizes", ("epoch_time",)),
     Question("Q2", "Strong or weak scaling?", "grid.gpus", ("speedup",)),
-    Question("Q3.1", "Where does the time go?", "grid.gpus", ("communication", "rate", "step")),
-    Question("Q3.2", "How much of the link is used?", "interconnect", ("bandwidth",)),
+    Question("Q3.1", "Where does the time go?", "grid.gpus", ("communication",)),
+    Question("Q3.2", "How fast do gradients travel?", "interconnect", ("bandwidth",)),
     Question(
         "Q4",
         "What do large batches cost, and what helps?",
         "convergence.remedies",
-        ("remedies", "images_to_accuracy", "learning", "pareto"),
+        ("remedies", "images_to_accuracy", "learning"),
     ),
     Question("Q5", "What does set_epoch do?", "synchronization"),
-    Question("Q6", "Do only gradients travel?", "synchronization", ("collectives",)),
+    Question("Q6", "Do only gradients travel?", "synchronization"),
     Question("Q7", "Do gradients alone keep ranks alike?", "synchronization"),
     Question(
         "B",
         "What does int8 quantization cost?",
         "quantization",
-        ("quantization_sizes", "quantization_histograms"),
+        ("quantization_histograms",),
     ),
 ]
 APPENDIX = {
-    "limits": ("Physical limits", "limits"),
-    "fixed-cost": ("Fixed cost of a run", "startup"),
-    "audit": ("Audit", ""),
-    "provenance": ("Provenance", ""),
+    "limits": "Physical limits",
+    "fixed-cost": "Fixed cost of a run",
+    "audit": "Audit",
+    "provenance": "Provenance",
 }
-"""Parts below the questions, by the name of their tables: title and figure."""
+"""The titles of the parts below the questions, by the names of their tables."""
 
 
 def answered(study: StudyTables, cells: pd.DataFrame, findings: Findings) -> list[dict[str, Any]]:
@@ -149,8 +149,8 @@ def renderer(
         bars=cell_map.bars(cells),
         parts=cell_map.PARTS.values(),
         appendix=[
-            (name, title, figure, found)
-            for name, (title, figure) in APPENDIX.items()
+            (name, title, found)
+            for name, title in APPENDIX.items()
             if not (alone and name == "limits") and (found := tables(PARTS[name], study, cells))
         ],
         topology=study.topology,

@@ -1,15 +1,13 @@
-"""Loss and accuracy of every run, and their differences between cells and recipes."""
+"""Loss and accuracy of every run, and their differences between cells."""
 
 import math
 from dataclasses import asdict
-from itertools import combinations
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy.special import stdtrit
 
-from scaling.core import statistics
 from scaling.core.grid import CELL_KEYS
 from scaling.core.statistics import CONFIDENCE, margin
 from scaling.tables import schema
@@ -20,10 +18,8 @@ REFERENCE_BATCH = 128
 SEEDS = 3
 """Fewer of them tell too little of their own noise: of two, a 95 % interval is ± 9 deviations."""
 EPOCH = 5
-AGREE, DIFFER = "agree within noise", "differ"
 
 _CONFIGURATION = ["recipe", "strategy"]
-_PLACE = ["strategy", "gpus", "batch_size"]
 
 
 def accuracy(runs: list[Run], study: str) -> pd.DataFrame:
@@ -60,13 +56,12 @@ def accuracy(runs: list[Run], study: str) -> pd.DataFrame:
 def compare_batches(timing: pd.DataFrame, accuracy: pd.DataFrame) -> pd.DataFrame:
     """Return one row per cell of `timing`: metrics over its seeds, and the gap to the reference.
 
-    Training metrics are from epoch 5, or the last one of a shorter training; test metrics are from
-    the end. For each of `LEARNING` there is the mean over the seeds, and `…_min`, `…_max`,
-    `…_count`, `…_std`. The `reference` of a recipe and strategy is batch 128 on 1 GPU if the grid
-    has it, else the smallest. `difference` is the difference in mean accuracy, as a fraction: test
-    accuracy where both cells have it, else training accuracy (see `difference_of`). `within_spread`
-    tells whether it is within the seeds' `statistics.margin`; where one has fewer than `SEEDS`,
-    within the noise of `equal_trainings`, None without any.
+    Training metrics are from epoch 5, or the last one of a shorter training. For each of `LEARNING`
+    there is the mean over the seeds, and `…_min`, `…_max`, `…_count`, `…_std`. The `reference` of a
+    recipe and strategy is batch 128 on 1 GPU if the grid has it, else the smallest. `difference` is
+    that in mean accuracy, a fraction: of the test where both cells have it, else of the training
+    (`difference_of`). `within_spread` tells whether it is within the seeds' `statistics.margin`;
+    where one has fewer than `SEEDS`, within the noise of `equal_trainings`, None without any.
     """
     last = accuracy.groupby(_CONFIGURATION)["epoch"].transform("max").clip(upper=EPOCH)
     shown = accuracy.assign(last=last)
@@ -134,31 +129,3 @@ def _gap(
             off = float(stdtrit(freedom, (1 + CONFIDENCE) / 2)) * spread * sides
         return difference, quantity, None if math.isnan(off) else bool(abs(difference) <= off)
     return math.nan, "", None
-
-
-def compare_recipes(accuracy: pd.DataFrame) -> pd.DataFrame:
-    """Return one row per cell and pair of recipes whose test accuracies can be compared.
-
-    `accuracy` is accuracy.csv of one study. A row has strategy, gpus, batch_size; `first` and
-    `second`, the recipes' names; `difference`, the second's mean over its seeds minus the first's,
-    a fraction; `low` and `high`, its 95 % interval (`statistics.difference`). The `verdict` is
-    "agree within noise" if the interval contains 0 (which does not prove equality), else "differ".
-    Runs of different lengths are not compared, nor a recipe of which a seed diverged, as the
-    remaining seeds are a biased selection.
-    """
-    runs = accuracy.sort_values("epoch", kind="stable").groupby(["recipe", *_PLACE, "seed"]).tail(1)
-    rows = []
-    for place, cells in runs.groupby(_PLACE):
-        for (first, own), (second, other) in combinations(cells.groupby("recipe"), 2):
-            known = [each[each["test_accuracy"].notna()] for each in (own, other)]
-            diverged = pd.concat([own, other])["status"].eq("diverged").any()
-            if diverged or min(map(len, known)) < 2 or pd.concat(known)["epoch"].nunique() > 1:
-                continue
-            found = statistics.difference(*(each["test_accuracy"].to_list() for each in known))
-            if math.isnan(found.low):
-                continue
-            verdict = AGREE if found.low <= 0 <= found.high else DIFFER
-            row = dict(zip(_PLACE, place, strict=True)) | {"first": first, "second": second}
-            ends = {"difference": found.mean, "low": found.low, "high": found.high}
-            rows.append(row | ends | {"verdict": verdict})
-    return pd.DataFrame(rows)

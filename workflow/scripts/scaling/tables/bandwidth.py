@@ -46,11 +46,9 @@ def bandwidth(
 
     bandwidth = bytes_per_iteration · iterations / communication_seconds, in GB/s, with the bytes
     over the busiest link (`busiest_bytes` of the strategy, from K = `gradient_bytes` times the
-    share of it that is sent; `costs`, empty for a published study, has that share and the engine).
-    The seconds are the `moving_seconds` of `communication` where an estimate has them, as
-    overlapped communication moves bytes too, else its communication_seconds. utilization =
-    bandwidth / peak, as a fraction. Values are empty without communication time above 0, without a
-    sweep (`interconnect` may be empty) and without K (`gradient_bytes` NaN).
+    share of it that is sent, in `costs`). The seconds are the `moving_seconds` of `communication`
+    where an estimate has them. utilization = bandwidth / peak, as a fraction. Values are empty
+    without communication time above 0, without a sweep and without K (`gradient_bytes` NaN).
     """
     table = communication.merge(timing[[*CELL_KEYS, "iterations"]], how="left", on=CELL_KEYS)
     table = table.merge(costs[[*CELL_KEYS, "sent_share"]], how="left", on=CELL_KEYS)

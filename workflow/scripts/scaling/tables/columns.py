@@ -34,35 +34,33 @@ COLUMNS: dict[str, dict[str, str]] = {
             kernels gap_seconds_min gap_seconds_max count note:text""",
         "{study}/costs": f"""{_CELL} flops_per_image precision:text power_capped_share
             peak_memory_bytes memory_capacity_bytes drift settled:truth joules_per_image
-            watt_hours_per_epoch money_per_epoch engine:text switches:text sent_share""",
+            money_per_epoch engine:text switches:text sent_share""",
         "{study}/provenance": f"""{_CELL} seed status:text measured_as:text model:text
             training:text recipe_options:text compiled_batch_sizes:text cpu_threads:text hosts:text
             device_names:text device_ids:text slurm_gpus:text device:text cpu:text cpu_count:text
             python:text torch:text cuda:text nccl:text driver:text slurm_job_id:text commit:text
             config_digest:text started:text ended:text repeat""",
         "{study}/speedup": f"""{_KEYS} epoch_seconds epoch_seconds_min epoch_seconds_max count
-            speedup speedup_min speedup_max efficiency weak_speedup weak_efficiency
-            fixed_global_batch_speedup fixed_global_batch_efficiency within_spread:truth note:text
-            runs speedup_low speedup_high basis:text fixed_global_batch_speedup_low
-            fixed_global_batch_speedup_high""",
+            speedup efficiency fixed_global_batch_speedup fixed_global_batch_efficiency
+            within_spread:truth note:text runs speedup_low speedup_high basis:text
+            fixed_global_batch_speedup_low fixed_global_batch_speedup_high""",
         "{study}/communication": f"""{_KEYS} estimate:text total_seconds compute_seconds
             communication_seconds moving_seconds spread_seconds runs run_std_seconds""",
         "{study}/epoch_parts": f"""{_KEYS} epoch_seconds compute_seconds communication_seconds
             data_wait_seconds communication_estimate:text work_seconds work_seconds_min
-            work_seconds_max work_seconds_run_std count runs note:text""",
+            work_seconds_max work_seconds_run_std count runs""",
         "{study}/bandwidth": f"""{_KEYS} bytes_per_iteration iterations estimate:text
             communication_seconds bandwidth_gb_per_s peak_gb_per_s utilization""",
-        "{study}/utilization": f"""{_KEYS} images_per_second images_per_second_min
-            images_per_second_max count flops_per_image precision:text flops_per_second_per_gpu
-            peak_flops_per_second utilization utilization_without_loading loading_share
-            communication_share communication_estimate:text idle_share slower_share unknown_share
-            power_capped_share sustained_utilization""",
+        "{study}/utilization": f"""{_KEYS} images_per_second count flops_per_image precision:text
+            flops_per_second_per_gpu peak_flops_per_second utilization utilization_without_loading
+            loading_share communication_share communication_estimate:text idle_share slower_share
+            unknown_share power_capped_share""",
         "{study}/audit": f"check:text {_CELL} severity:text message:text found expected",
         "accuracy": f"study:text {_CELL} seed epoch {_LEARNING} status:text",
         "interconnect": """gpus backend:text kind:text message_bytes seconds seconds_min
             seconds_max count busbw_gb_per_s correct:truth launch:text""",
-        "interconnect_fit": """gpus backend:text latency_seconds latency_error_seconds
-            seconds_per_byte seconds_per_byte_error asymptotic_busbw_gb_per_s points note:text""",
+        "interconnect_fit": """gpus backend:text latency_seconds seconds_per_byte
+            asymptotic_busbw_gb_per_s points note:text""",
         "peaks": """quantity:text precision:text matrix_size copy_bytes source_gpu target_gpu
             unit:text value value_min value_max count peak:truth state:text""",
         "machine": "severity:text host:text gpu:text message:text",
@@ -98,10 +96,8 @@ COLUMNS: dict[str, dict[str, str]] = {
         "collectives": """way:text gpus backend:text step phase:text position kind:text
             content:text dtype:text bytes gradient_bytes buffer_bytes ranks_agree:truth
             note:text""",
-        "buffers": """buffers:text gpus seed epochs rank test_loss test_accuracy epoch_seconds
-            epoch_seconds_min epoch_seconds_max count variance_drift_max variance_drift_mean
-            parameters_sha256:text buffers_sha256:text note:text""",
-        "agreement": "gpus strategy:text steps distance",
+        "buffers": """buffers:text gpus seed epochs rank test_loss test_accuracy variance_drift_max
+            variance_drift_mean parameters_sha256:text buffers_sha256:text note:text""",
     },
     "quantization": {
         "quantization": """seed stage:text accuracy_percent difference_points agreement_percent

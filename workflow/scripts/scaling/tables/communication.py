@@ -30,17 +30,12 @@ def communication(
 ) -> pd.DataFrame:
     """Return the communication seconds per epoch of the multi-GPU cells of `timing`.
 
-    `communication_seconds` is what communication adds to the epoch, so that compute + communication
-    = total: the exposed part, if the estimate distinguishes it from the overlapped one. Only then
-    `moving_seconds` is the time of all communication, which bandwidths divide by.
-
-    By subtraction: compute = T(1,b) / N, communication = T(N,b) - T(1,b) / N, also below 0.
-
-    The instruments' `readings` (`measurements.readings`; a published study has none) are per
-    iteration, times the epoch's iterations; their total is the epoch in memory
-    (`epoch_parts.in_memory`), or the time without loading if that was not measured.
-    `spread_seconds` is the range of repeated readings, `run_std_seconds` the standard deviation
-    between runs. A cell without time or baseline keeps its rows.
+    `communication_seconds` is what communication adds to the epoch: the exposed part, if the
+    estimate distinguishes it from the overlapped one. Only then `moving_seconds` is the time of all
+    communication, which bandwidths divide by. By subtraction it is T(N,b) - T(1,b) / N, also below
+    0. The instruments' `readings` (a published study has none) are per iteration, times the epoch's
+    iterations; their total is the epoch in memory, or without loading if that was not measured.
+    A cell without time or baseline keeps its rows.
     """
     several = timing[timing["gpus"] > 1]
     paired = with_single_gpu(several, timing, "batch_size")

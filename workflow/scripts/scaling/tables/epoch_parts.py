@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from scaling.core.grid import CELL_KEYS
 from scaling.core.records.run import RunRecord
-from scaling.tables import noise, schema
+from scaling.tables import schema
 from scaling.tables.communication import drop_overlapped_loading, preferred_estimates
 from scaling.tables.runs import Run, Seeds, by_cell, table_of_cells
 from scaling.tables.timing import epochs, spread
@@ -100,8 +100,7 @@ def epoch_parts(
     as the GPU works meanwhile.
     """
     first = preferred_estimates(drop_overlapped_loading(communication, timing, in_memory))
-    first = noise.with_uncertainty(first, timing)
-    first = first[[*CELL_KEYS, "communication_seconds", "estimate", "within_noise"]]
+    first = first[[*CELL_KEYS, "communication_seconds", "estimate"]]
     first = first.rename(columns={"estimate": "communication_estimate"})
     memory = in_memory.rename(columns={"count": "memory_count", "runs": "memory_runs"})
     table = timing.merge(memory, how="left", on=CELL_KEYS).merge(first, how="left", on=CELL_KEYS)
@@ -118,7 +117,4 @@ def epoch_parts(
     wait = (table["epoch_seconds"] - table["work_seconds"]).clip(lower=0)
     table["data_wait_seconds"] = wait.fillna(table["loader_seconds"])
     table["compute_seconds"] = table["epoch_seconds"] - wait - table["communication_seconds"]
-    noisy = table["within_noise"].map({True: "within"}).fillna("beyond")
-    said = "communication below 0, " + noisy + " its noise: steps without it were no faster"
-    table["note"] = said.where(table["communication_seconds"] < 0, "")
     return schema.arrange("epoch_parts", table)

@@ -47,31 +47,30 @@ def fit(table: pd.DataFrame) -> pd.DataFrame:
     """Fit latency and time per byte for each (gpus, backend) in `table`.
 
     Least squares of seconds = latency + seconds_per_byte · message_bytes over the correct rows of
-    kind `sweep`, in relative error (weights 1/seconds, as sizes span orders of magnitude), with
-    standard errors. The latency is limited to the smallest message's time; the slope is then fitted
-    to it. Empty with fewer than 3 sizes. The asymptotic bus bandwidth is 2(N-1)/N /
-    seconds_per_byte, empty when the slope is not above 0.
+    kind `sweep`, in relative error (weights 1/seconds, as sizes span orders of magnitude). The
+    latency is limited to the smallest message's time; the slope is then fitted to it. Empty with
+    fewer than 3 sizes. The asymptotic bus bandwidth is 2(N-1)/N / seconds_per_byte, empty when the
+    slope is not above 0.
     """
     rows = []
     for (gpus, backend), group in table.groupby(["gpus", "backend"]):
         points = group[(group["kind"] == "sweep") & group["correct"].astype(bool)]
-        figures = _line(points) if points["message_bytes"].nunique() >= 3 else [math.nan] * 4
-        slope = figures[2]
+        several = points["message_bytes"].nunique() >= 3
+        latency, slope = _line(points) if several else (math.nan, math.nan)
         busbw = ring_factor(gpus) / slope / GB if slope > 0 else math.nan
         note = LAUNCHED.get(str(points["launch"].max()), "")
-        rows.append([gpus, backend, *figures, busbw, len(points), note])
+        rows.append([gpus, backend, latency, slope, busbw, len(points), note])
     return schema.arrange("interconnect_fit", rows)
 
 
-def _line(points: pd.DataFrame) -> list[float]:
-    """Return intercept, its standard error, slope and its standard error."""
+def _line(points: pd.DataFrame) -> tuple[float, float]:
+    """Return intercept and slope."""
     size, seconds = points["message_bytes"].to_numpy(float), points["seconds"].to_numpy(float)
-    (slope, intercept), covariance = np.polyfit(size, seconds, 1, w=1 / seconds, cov=True)
-    slope_error, intercept_error = np.sqrt(np.diag(covariance))
+    slope, intercept = np.polyfit(size, seconds, 1, w=1 / seconds)
     if intercept > (smallest := seconds[size.argmin()]):
         shares, intercept = size / seconds, smallest
         slope = shares @ (1 - intercept / seconds) / (shares @ shares)
-    return [float(x) for x in (intercept, intercept_error, slope, slope_error)]
+    return float(intercept), float(slope)
 
 
 def peaks(document: dict[str, Any]) -> pd.DataFrame:

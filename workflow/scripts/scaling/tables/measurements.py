@@ -21,10 +21,9 @@ def readings(runs: list[Run]) -> pd.DataFrame:
     """Return the communication seconds of one iteration, one row per multi-GPU cell and estimate.
 
     The value is the median over runs and their repeats, `count` of them. A trace or DDP's log gives
-    the median over ranks, separately for the total and each part. Skipping gradient exchange gives
-    the difference of the slowest rank's times with and without it, which is exposed communication
-    and may be negative. `spread_seconds` is the range of the exposed seconds, `run_std_seconds` the
-    standard deviation of the `runs`' medians. Some strategies cannot leave communication out.
+    the median over ranks. Skipping gradient exchange gives the difference of the slowest rank's
+    times with and without it, which may be negative. `spread_seconds` is the range of the exposed
+    seconds, `run_std_seconds` the standard deviation of the `runs`' medians.
     """
     rows = [
         cell | _reading(estimate, seeds)
@@ -76,10 +75,9 @@ def device_time(runs: list[Run]) -> pd.DataFrame:
     """Return busy and idle time of one step on in-memory batches, one row per cell.
 
     step = busy + gap: the host's seconds; the part in which the device runs a kernel, a copy or a
-    fill (`kernels` counts all three); the rest, below 0 if the traced steps took longer than the
-    untraced ones. Busy is compute, in which anything but communication runs, plus exposed
-    communication, which includes waiting for other devices. Values are medians over the GPUs of a
-    run, then over the seeds, `count` of them. A cell without values has a `note` why.
+    fill; the rest, below 0 if the traced steps took longer than the untraced ones. Busy is compute
+    plus exposed communication, which includes waiting for other devices. Values are medians over
+    the GPUs of a run, then over the seeds. A cell without values has a `note` why.
     """
     return table_of_cells("device_time", runs, _device_time)
 
@@ -107,11 +105,10 @@ def costs(runs: list[Run]) -> pd.DataFrame:
 
     A value that is missing in a cell's records, or differs between its seeds, is empty.
     `power_capped_share` is the part of all measured epochs that the most limited GPU spent at its
-    power limit, rough for epochs below a second, as an H200's counter has steps of 0.1 s. `drift`
-    is the largest of the runs (`settling.drift`), `settled` whether all runs were steady. Energy is
-    of all GPUs, not of hosts. `peak_memory_bytes` is the highest of all ranks and seeds, out of
-    `memory_capacity_bytes` of a GPU (or the host). `switches` are the options that were on;
-    `sent_share` is the bytes sent for the gradients as a share of the gradients' own.
+    power limit, rough below a second. `drift` is the largest of the runs (`settling.drift`). Energy
+    is of all GPUs, not of hosts. `peak_memory_bytes` is the highest of all ranks and seeds.
+    `switches` are the options that were on; `sent_share` is the bytes sent for the gradients as a
+    share of the gradients' own.
     """
     return table_of_cells("costs", runs, _cost)
 
@@ -140,6 +137,5 @@ def _cost(seeds: Seeds) -> dict[str, Any]:
         "memory_capacity_bytes": max(map(round, filter(None, capacities)), default=None),
         "drift": max(drifts, key=abs, default=math.nan),
         "joules_per_image": total / (measured["samples"].sum() or math.nan),
-        "watt_hours_per_epoch": total / (len(measured) or math.nan) / 3600,
         "settled": len(drifts) > 0 and all(each["settled"] for each in settlings),
     }

@@ -8,81 +8,28 @@ judgement's `basis` says which of the two it is.
 
 import math
 from collections.abc import Sequence
-from statistics import stdev
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy.special import stdtrit
 
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
-from scaling.core.statistics import CONFIDENCE, Difference, margin
+from scaling.core.statistics import margin
 from scaling.tables.communication import SUBTRACTIONS
 from scaling.tables.timing import with_single_gpu
 
-MOST_RUNS = 100
-"""More runs than this are not suggested."""
 LONE_INSTRUMENT = 2.0
 """Assumed uncertainty of a single instrument: half to double its value."""
-WITHIN, ONE_SEED = "within one run", "of one seed unknown"
+WITHIN = "within one run"
 
 
 class Ratio(NamedTuple):
-    """The noise interval of a ratio of times, and its `basis`; NaN for times measured once.
-
-    If the interval contains 1, `more` further runs of each time would exclude it.
-    """
+    """The noise interval of a ratio of times, and its `basis`; NaN for times measured once."""
 
     low: float
     high: float
     basis: str
-    more: float = math.nan
-
-
-def more_runs(distance: float, spreads: Sequence[float], runs: Sequence[float]) -> float:
-    """Return how many more runs of each sample would make the margin smaller than `distance`.
-
-    The smallest number n of runs of each of k samples with t(k (n − 1)) · √(Σ s² / n) < distance,
-    which for two is Student's t with the pooled standard deviation (NIST/SEMATECH e-Handbook of
-    Statistical Methods, 7.3.1). Infinite above `MOST_RUNS`.
-    """
-    spread = math.hypot(*spreads)
-    for n in range(2, MOST_RUNS + 1):
-        off = stdtrit(len(spreads) * (n - 1), (1 + CONFIDENCE) / 2) * spread / math.sqrt(n)
-        if off < abs(distance):
-            return max(1, n - min(runs))
-    return math.inf
-
-
-def repeats_for_seeds(distance: float, spreads: Sequence[float], seeds: Sequence[float]) -> Ratio:
-    """Return how many more seeds would distinguish means of seeds at this `distance`."""
-    if min(seeds) < 2:
-        return Ratio(math.nan, math.nan, ONE_SEED)
-    more = more_runs(distance, spreads, seeds)
-    return Ratio(math.nan, math.nan, f"between {min(seeds)} seeds", more)
-
-
-def repeats_for_margin(distance: float, off: float, runs: float) -> Ratio:
-    """Return how many more runs would distinguish a value with margin `off` from one at `distance`.
-
-    No number of runs does at a `distance` of 0 or less, as for an estimate of half to double.
-    """
-    if not runs > 1:
-        return Ratio(math.nan, math.nan, WITHIN)
-    spread = off * math.sqrt(runs) / stdtrit(runs - 1, (1 + CONFIDENCE) / 2)
-    more = more_runs(max(0.0, distance), [spread], [runs])
-    return Ratio(math.nan, math.nan, f"between {runs:g} runs", more)
-
-
-def repeats_for_difference(found: Difference, distance: float | None = None) -> list[Ratio]:
-    """Return how many more seeds would distinguish a difference from 0, or from one at `distance`.
-
-    Unknown if a seed failed; empty for one run compared with itself.
-    """
-    spreads = [stdev(seeds) if len(seeds) > 1 else math.nan for seeds in found.samples]
-    off = found.mean if distance is None else distance
-    return [repeats_for_seeds(off, spreads, list(map(len, found.samples)))] if spreads else []
 
 
 def ratio(above: Sequence[Any], below: Sequence[Any], seconds: str = "epoch_seconds") -> Ratio:
@@ -106,9 +53,8 @@ def ratio(above: Sequence[Any], below: Sequence[Any], seconds: str = "epoch_seco
             low, high = shortest[:over].prod() / longest[over:].prod(), longest[:over].prod()
             return Ratio(low, high / shortest[over:].prod(), WITHIN)
         distance = np.log(times[:over]).sum() - np.log(times[over:]).sum()
-        more = more_runs(distance, spreads / times, runs) if abs(distance) <= off else math.nan
         said = f"between {fmt.whole_span(runs, '–')} runs"
-        return Ratio(np.exp(distance - off), np.exp(distance + off), said, more)
+        return Ratio(np.exp(distance - off), np.exp(distance + off), said)
 
 
 def ratios(
@@ -124,22 +70,7 @@ def ratios(
         for side in (one, other)
     ]
     found = [ratio([own], [base], seconds) for own, base in zip(*sides, strict=True)]
-    return pd.DataFrame(found, table.index, Ratio._fields)[["low", "high", "basis"]]
-
-
-def repeats_needed_note(*found: Ratio) -> str:
-    """Return how many more runs would decide unclear ratios, as a sentence.
-
-    Example: ` Noise between 2 runs: 3 more would tell.`
-    """
-    lost = [each for each in found if not (each.low > 1 or each.high < 1)]
-    alone = [each.basis or "unknown" for each in lost if math.isnan(each.more)]
-    if alone or not lost:
-        what = "more seeds" if alone[:1] == [ONE_SEED] else "repeats"
-        return f" Noise {alone[0]}: {what} would tell." if alone else ""
-    worst = max(lost, key=lambda each: each.more)
-    more = f"not even {MOST_RUNS}" if math.isinf(worst.more) else f"{worst.more:.0f}"
-    return f" Noise {worst.basis}: {more} more would tell."
+    return pd.DataFrame(found, table.index, Ratio._fields)
 
 
 def within(basis: Any) -> str:
@@ -150,14 +81,11 @@ def within(basis: Any) -> str:
 def with_uncertainty(communication: pd.DataFrame, timing: pd.DataFrame) -> pd.DataFrame:
     """Add lowest, highest and resolution seconds, `within_noise` and `basis` to `communication`.
 
-    T(N,b) - T(1,b)/N is T(N,b) · (1 - speedup/N); its lowest and highest value follow from those of
-    the speedup, so a time below 0 is within noise exactly where a speedup above N is. With one run
-    each they combine the extremes of both times. The resolution is the width of that interval, NaN
-    for a time measured once. `within_noise` means that the interval contains 0.
-
-    An instrument's resolution is its uncertainty, if the table has these columns: between runs the
-    `margin` of `run_std_seconds`, else `spread_seconds`, the range of its repeats. For a single
-    reading it is unknown: NaN, and never `within_noise`.
+    T(N,b) - T(1,b)/N is T(N,b) · (1 - speedup/N): its ends follow from those of the speedup. With
+    one run each they combine the extremes of both times. The resolution is the width of that
+    interval, NaN for a time measured once; `within_noise` means that it contains 0. An instrument's
+    resolution is between runs the `margin` of `run_std_seconds`, else `spread_seconds`, the range
+    of its repeats, and NaN for a single reading.
     """
     several = with_single_gpu(timing[timing["gpus"] > 1], timing, "batch_size")
     gpus, found = several["gpus"], []

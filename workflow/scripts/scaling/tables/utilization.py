@@ -20,7 +20,7 @@ def utilization(
     utilization = images/s · flops_per_image / (N · peak), the model FLOP utilization of PaLM
     (Chowdhery et al. 2022, arXiv:2204.02311, section 4.1), with the measured `peaks` of the cell's
     precision instead of the data sheet's, as a fraction. images/s are from the median epoch. The
-    peak is a sprint's; `sustained_utilization` uses the sustained peak, empty if not measured.
+    peak is that of a cool GPU, state `sprint`.
 
     The shares are parts of that epoch: `utilization` is the time its operations would take at the
     peak, `loading_share` the data wait and `communication_share` the communication of
@@ -35,13 +35,10 @@ def utilization(
         table = table.merge(own, how="left", on=CELL_KEYS)
     epoch = table["epoch_seconds"]
     per_gpu = table["flops_per_image"] / table["gpus"]
-    for end, other in (("", ""), ("_min", "_max"), ("_max", "_min")):
-        table[f"images_per_second{end}"] = table["samples"] / table[f"epoch_seconds{other}"]
+    table["images_per_second"] = table["samples"] / epoch
     table["flops_per_second_per_gpu"] = table["images_per_second"] * per_gpu
-    peak, sustained = (
-        table["precision"].map(best.groupby("precision")["value"].max()).astype(float)
-        for best in (peaks[peaks["state"] == state] for state in ("sprint", "sustained"))
-    )
+    best = peaks[peaks["state"] == "sprint"].groupby("precision")["value"].max()
+    peak = table["precision"].map(best).astype(float)
     without = table["samples"] / table["epoch_seconds_without_loading"] * per_gpu
     # Of a user's own command the driver counts whole epochs.
     work = table["work_seconds"].where(table["strategy"] != OWN.name, epoch)
@@ -51,7 +48,6 @@ def utilization(
     table = table.assign(
         peak_flops_per_second=peak,
         utilization=table["flops_per_second_per_gpu"] / peak,
-        sustained_utilization=table["flops_per_second_per_gpu"] / sustained,
         utilization_without_loading=without / peak,
         loading_share=table["data_wait_seconds"] / epoch,
         communication_share=share.where(table["gpus"] > 1),

@@ -10,7 +10,6 @@ from scaling.report.frames import shown_once
 from scaling.report.quantities import define, interval, points, scaled, span, view, whole
 from scaling.report.table import Column
 from scaling.report.views.scaling import CELL
-from scaling.tables import accuracy as accuracies
 from scaling.tables.schema import StudyTables
 
 BY_GLOBAL_BATCH: Any = {"across": "global_batch", "heading": whole}
@@ -25,9 +24,6 @@ define(
             "within noise": attrgetter("accuracy_within_spread"),
         },
     ),
-    pair=Column("cell", text="{0.strategy}, {0.gpus} × {0.batch_size}".format, name="strategy"),
-    recipes=Column("recipes", text="{0.first}, {0.second}".format, name="first"),
-    recipes_apart=Column("points apart", points, interval("low", "high", 100), "difference"),
     technique=Column("technique", words, attrgetter("options"), "remedy"),
     compared_with=Column("against", words),
     gain=Column(
@@ -76,11 +72,6 @@ define(
 )
 def accuracy(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     return shown_once(cells.dropna(subset="test_accuracy"))
-
-
-@view("Q4", "Test accuracy of two recipes on one cell", "pair recipes", "recipes_apart verdict")
-def recipes(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
-    return accuracies.compare_recipes(study.accuracy)
 
 
 @view(

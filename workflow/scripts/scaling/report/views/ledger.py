@@ -39,7 +39,6 @@ def formula(head: str, pattern: str, names: str, name: str = "", digits: int = 5
 
 
 REACH = "{} ± {}"
-N_W = "127 / {} = {}", "weight_amax weight_scale"
 
 define(
     weight_range=formula("range", "{} to {}", "weight_minimum weight_maximum", "weight_amax", 3),
@@ -47,14 +46,13 @@ define(
     weight_amax_in_reaches=Column(
         "largest over 3σ", times, value=lambda row: row.weight_amax / row.weight_reach
     ),
-    levels=formula("n_W, levels per unit", *N_W, "weight_scale"),
+    weight_scale=formula("n_W, levels per unit", "127 / {} = {}", "weight_amax weight_scale"),
     weight_clipped_share=Column("clipped", share),
     weight_sqnr_db=Column("SQNR, dB", significant),
     float32_bytes=Column("float32", data),
     packed_bytes=Column("packed", data),
     output_range=formula("range", "{} to {}", "output_minimum output_maximum", "amax", 3),
     output_mean=formula("mean ± 3σ", REACH, "output_mean output_reach", digits=3),
-    weight_scale=formula("n_W", *N_W),
     pixel_scale=formula("n_in", "127 / {} = {}", "amax pixel_scale"),
     accumulator_scale=formula("S", "{} × {} = {}", "weight_scale input_scale accumulator_scale"),
     output_scale=formula("o", "127 / ({} × {}) = {}", "accumulator_scale amax output_scale"),
@@ -69,17 +67,17 @@ define(
 )
 
 
-def _ledger(study: StudyTables, shown: bool) -> pd.DataFrame:
+def _ledger(study: StudyTables) -> pd.DataFrame:
     """Return scales and ranges by layer of the last stage, in float units.
 
-    They are of the seed with histograms, else the first, or if not `shown` of the others.
+    They are of the seed with histograms, else the first.
     `weight_amax` and `amax` are the largest magnitudes; `…_mean` and `…_reach`, three standard
     deviations, are of the values in the histograms; `passed_scale` is S · o, n_in for images.
     """
     rows, counted = study.quantization_layers, study.quantization_histograms
     rows = rows[rows["stage"].isin([stage for stage in STAGES if stage in set(rows["stage"])][-1:])]
     seeds = [*counted["seed"][counted["seed"].isin(rows["seed"])], *rows["seed"]]
-    rows = rows[rows["seed"].isin(seeds[:1]) == shown].copy()
+    rows = rows[rows["seed"].isin(seeds[:1])].copy()
     for of, amax in (("weight", "weight_amax"), ("output", "amax")):
         rows[amax] = rows[[f"{of}_minimum", f"{of}_maximum"]].abs().max(axis=1)
         own = counted["quantity"].eq("weights") == (of == "weight")
@@ -104,17 +102,17 @@ def _ledger(study: StudyTables, shown: bool) -> pd.DataFrame:
     "weight_range weight_mean weight_amax_in_reaches",
 )
 def weights(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
-    return _ledger(study, shown=True).dropna(subset="weight_amax")
+    return _ledger(study).dropna(subset="weight_amax")
 
 
 @view(
     "B",
     "2. Quantize weights: n_W = 127 / max|W|, round(n_W · W)",
     "layer",
-    "levels weight_clipped_share weight_sqnr_db float32_bytes packed_bytes",
+    "weight_scale weight_clipped_share weight_sqnr_db float32_bytes packed_bytes",
 )
 def weight_scales(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
-    return _ledger(study, shown=True).dropna(subset="weight_amax")
+    return _ledger(study).dropna(subset="weight_amax")
 
 
 @view(
@@ -124,7 +122,7 @@ def weight_scales(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     "output_range output_mean",
 )
 def activations(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
-    return _ledger(study, shown=True).dropna(subset="amax")
+    return _ledger(study).dropna(subset="amax")
 
 
 @view(
@@ -135,7 +133,7 @@ def activations(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     "pixel_scale accumulator_scale output_scale passed_scale clipped_share_test sqnr_after_relu_db",
 )
 def activation_scales(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
-    return _ledger(study, shown=True).dropna(subset="amax")
+    return _ledger(study).dropna(subset="amax")
 
 
 @view(
@@ -145,14 +143,4 @@ def activation_scales(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     "largest_bias bias_error_steps accumulator_bound share_of_int32 float32_exact",
 )
 def biases(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
-    return _ledger(study, shown=True).dropna(subset="accumulator_bound")
-
-
-@view(
-    "B",
-    "The same of the other seeds",
-    "seed layer",
-    "weight_scale pixel_scale accumulator_scale output_scale passed_scale",
-)
-def ledgers(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
-    return _ledger(study, shown=False)
+    return _ledger(study).dropna(subset="accumulator_bound")

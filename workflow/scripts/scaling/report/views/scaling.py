@@ -16,7 +16,6 @@ from scaling.tables.schema import StudyTables, by_configuration
 CELL = "configuration gpus batch_size"
 BY_GPUS = "configuration gpus"
 BY_BATCH: Any = {"across": "batch_size", "heading": "b = {}".format}
-COPIES = "gpu_to_gpu_copy"
 
 
 def _several(table: pd.DataFrame) -> pd.DataFrame:
@@ -72,15 +71,13 @@ def same_global_batch(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
 def how_many_gpus(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     """Return the cells of a batch size on each number N of GPUs: the fastest on one that learned.
 
-    Where no accuracy is known it is the fastest on one. Of an epoch of T seconds they have
-    `gpu_seconds` N · T and `epoch_joules`; `startup_seconds` of a run; `same_global_seconds`
-    T(N, b / N). The last row of a configuration is for twice the most GPUs, at their efficiency
-    and cost, and `extrapolated`. Configurations that are no faster on the most GPUs than on one
-    have none.
+    Where no accuracy is known it is the fastest on one. They have `epoch_joules`,
+    `startup_seconds` of a run and `same_global_seconds` T(N, b / N). The last row of a
+    configuration is for twice the most GPUs, at their efficiency and cost, and `extrapolated`.
+    Configurations that are no faster on the most GPUs than on one have none.
     """
     timed = cells.assign(
         good=learned(cells) if "reference" in cells else True,
-        gpu_seconds=cells["gpus"] * cells["epoch_seconds"],
         epoch_joules=cells["joules_per_image"] * cells["samples"],
         extrapolated=False,
     )
@@ -136,7 +133,6 @@ def compute_and_communication(study: StudyTables, cells: pd.DataFrame) -> pd.Dat
     CELL,
     "flops_per_second_per_gpu utilization slower_share idle_share unknown_share communication_share"
     " loading_share power_capped_share joules_per_image money_an_epoch",
-    note=lambda row: row.communication_note,
 )
 def epoch_parts(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     return shown_once(cells[cells["status"] == "ok"])
@@ -201,19 +197,8 @@ def interconnect(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
 
 @view("limits", "What the machine reaches", "quantity precision", "state size rate")
 def peaks(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
-    return study.peaks[study.peaks["quantity"] != COPIES]
-
-
-@view(
-    "limits",
-    "Copies between GPUs, GB/s",
-    "source_gpu",
-    "copied_bytes_per_second",
-    across="target_gpu",
-    heading="to GPU {:.0f}".format,
-)
-def copies(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
-    return study.peaks[study.peaks["quantity"] == COPIES]
+    between = study.peaks["quantity"] == "gpu_to_gpu_copy"
+    return study.peaks[~between | study.peaks["peak"]]
 
 
 @view(

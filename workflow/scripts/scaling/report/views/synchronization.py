@@ -71,12 +71,11 @@ def sampler_accuracy(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     "content messages bytes share_of_gradients",
 )
 def messages(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
-    """Return the messages of the start and of the last recorded step, by mode and content."""
+    """Return the messages of the last recorded step, by mode and content."""
     known = study.collectives
     known = known[known["bytes"].notna()]
-    last = known.groupby("way")["step"].transform("max")
-    shown = known[known["step"].eq(0) | known["step"].eq(last)]
-    groups = shown.groupby(["way", "phase", "kind", "content"], sort=False)
+    last = known[known["step"] == known.groupby("way")["step"].transform("max")]
+    groups = last.groupby(["way", "phase", "kind", "content"], sort=False)
     return groups.agg(
         messages=("bytes", "size"),
         bytes=("bytes", "sum"),
@@ -88,7 +87,7 @@ def messages(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     "Q7",
     "Ranks compared after the last epoch",
     "buffers",
-    "parameters hashes variance_drift_mean lowest epoch_seconds",
+    "parameters hashes variance_drift_mean lowest",
     note=lambda row: row.note,
 )
 def buffers(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:

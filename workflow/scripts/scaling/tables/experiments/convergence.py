@@ -17,10 +17,9 @@ def runs(records: Sequence[ConvergenceRecord]) -> pd.DataFrame:
     A technique that could not run has one row with its `status` and `message`. `chosen` runs have
     the rate with the lowest loss, on held-out images or else in training. The chosen runs of
     `reference` are the baseline of all others: the reference batch on one GPU, plain SGD, with the
-    widest learning rate sweep. `options` are those that differ from plain SGD's, such as "scaling
-    linear", "" for none. `factor` 1 is the rate of the technique's rule; `at_edge` tells whether
-    the sweep's best rate is at an end. Runs with `held_out` images have metrics of these,
-    `validation_…`, and none of the test set. A diverged run may have fewer epochs than planned.
+    widest learning rate sweep. `options` are those that differ from plain SGD's; `factor` 1 is the
+    rate of the technique's rule; `at_edge` tells whether the sweep's best rate is at an end. Runs
+    with `held_out` images have metrics of these, `validation_…`, and none of the test set.
     """
     reference = _reference(records)
     rows = []

@@ -54,12 +54,6 @@ def epochs_to_target(epochs: pd.DataFrame, quantity: str, target: float) -> dict
     }
 
 
-def along_small_batches(noise: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of noise_scale.csv of its first technique, at that one's smallest batch."""
-    own = noise[noise["remedy"].isin(noise["remedy"].head(1))]
-    return own[own["global_batch"] == own["global_batch"].min()]
-
-
 def noise_scale(records: Sequence[ConvergenceRecord]) -> pd.DataFrame:
     """Return one row per run and epoch with a gradient noise scale, in images with its interval.
 

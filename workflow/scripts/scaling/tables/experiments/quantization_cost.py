@@ -13,7 +13,6 @@ from scaling.tables.schema import rows_of
 STANDARD_ERRORS = 2.0
 """Half the width of a 95 % interval; a mean difference of up to so many counts as noise."""
 PLAIN = "max-abs"
-UNSIGNED = "unsigned activations"
 WORDS: dict[tuple[str, object], str] = {
     ("rounding", "gptq"): "GPTQ",
     ("weight_range", "mse"): "weight ranges by MSE",
@@ -22,7 +21,7 @@ WORDS: dict[tuple[str, object], str] = {
     ("activation_range", "percentile"): "activation ranges by percentile",
     ("weight_scales", "channel"): "a scale per channel",
     ("bias_correction", True): "bias correction",
-    ("unsigned", True): UNSIGNED,
+    ("unsigned", True): "unsigned activations",
     ("logits", "float"): "float logits",
     ("bias", "float"): "float biases",
 }
@@ -124,16 +123,9 @@ def bits(row: Any) -> str:
 def low_bits(table: pd.DataFrame) -> pd.DataFrame:
     """Return the correct integer variants of each method that has one below 8 bits.
 
-    They include the method's variants at 8 bits, where a curve starts, and a column `method`.
-    Signed and unsigned activations of 8 bits count as one method, unless both were evaluated with
-    the same bits.
+    They include the method's variants at 8 bits, and a column `method`.
     """
     sound = table[table["activation_bits"].notna() & (table["mistake"] == "")]
     sound = sound.assign(method=[method(row) for row in rows_of(sound)])
-    signed = [method(row._replace(unsigned=False)) for row in rows_of(sound)]
-    for name, rows in sound.groupby(pd.Series(signed, sound.index, str)):
-        of_bits = rows.groupby(["weight_bits", "activation_bits"])["unsigned"].nunique()
-        if rows["unsigned"].any() and of_bits.max() == 1:
-            sound.loc[rows.index, "method"] = f"{name}, {UNSIGNED} below 8 bits"
     fewer = sound[(sound["weight_bits"] < 8) | (sound["activation_bits"] < 8)]
     return sound[sound["method"].isin(fewer["method"])]

@@ -7,11 +7,12 @@ import pandas as pd
 from scaling.tables import schema
 from scaling.tables.experiments.best_remedy import (
     base_rate,
+    difference,
     is_plain,
     plain_sweep,
     reference_epochs,
+    same_runs,
 )
-from scaling.tables.experiments.same_runs import difference, same_runs
 
 MEANS = ["train_loss", "train_accuracy", "test_loss", "test_accuracy"]
 SWEPT, AT_BASE_RATE = "plain SGD with its rate swept alike", "plain SGD at the base rate"
@@ -20,18 +21,16 @@ SWEPT, AT_BASE_RATE = "plain SGD with its rate swept alike", "plain SGD at the b
 def remedies(runs: pd.DataFrame, margin: float) -> pd.DataFrame:
     """Return one row per technique and global batch, from the table of `runs`.
 
-    Values are means over the seeds of the chosen rate, out of `rates` that were tried, for test
-    accuracy also minimum and maximum; `validation_accuracy` is the sweep's on held-out images.
-    `epochs` and `updates` are completed, `planned_…` requested. `test_difference` is the mean
-    accuracy minus the reference's, a fraction; `accuracy_margin` is the loss that counts as none. A
-    seed "at chance" has values and counts as diverged.
+    Values are means over the seeds of the chosen rate, out of `rates` that were tried;
+    `validation_accuracy` is the sweep's on held-out images. `epochs` and `updates` are completed,
+    `planned_…` requested. `test_difference` is to the reference, `accuracy_margin` the loss that
+    counts as none. A seed "at chance" has values and counts as diverged.
 
-    `gain` is the difference in mean test accuracy with and without a technique, at each global
-    batch above the reference's and at equal epochs, with its 95 % interval
-    (`same_runs.difference`). A technique with a learning rate sweep is compared with swept plain
-    SGD, each at its best rate; a technique without one, and swept plain SGD itself, with plain SGD
-    at the base rate. `compared_at_edge`: plain SGD's best rate is at an end of its sweep, so that
-    it might be better still. No gain if both are the same runs, `same_as_compared`.
+    `gain` is the difference in mean test accuracy with and without a technique, above the
+    reference's global batch and at equal epochs, with its 95 % interval. A technique with a
+    learning rate sweep is compared with swept plain SGD, each at its best rate, others with plain
+    SGD at the base rate. `compared_at_edge`: plain SGD's best rate is at an end
+    of its sweep, so that it might be better still.
     """
     chosen = runs[runs["chosen"].eq(True)]
     reference = chosen[chosen["reference"].eq(True)]
@@ -94,5 +93,5 @@ def _gain(row: Any, runs: pd.DataFrame, swept: pd.DataFrame | None) -> dict[str,
     }
     if found["same_as_compared"]:
         return found
-    gain = difference(own, plain, "test_accuracy")
+    gain = difference(own, plain)
     return found | {"gain": gain.mean, "gain_low": gain.low, "gain_high": gain.high}

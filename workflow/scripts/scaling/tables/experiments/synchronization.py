@@ -129,17 +129,12 @@ def _content(message: dict[str, Any], way: dict[str, Any], model: dict[str, Any]
 def buffers(documents: list[dict[str, Any]]) -> pd.DataFrame:
     """Return one row per buffer mode and rank, of the first seed.
 
-    Loss and accuracy are of the rank's own model on all test images. Other values are equal for all
-    ranks. Seconds of an epoch on in-memory batches (slowest rank's) are median, minimum, maximum
-    and count over the rounds of `synchronization.training.epoch_seconds`. For the relative drift
-    see `synchronization.training.drift`. A mode that the machine does not support has one row with
-    a note.
+    Loss and accuracy are of the rank's own model on all test images. For the relative drift, equal
+    for all ranks, see `synchronization.training.drift`. A mode that the machine does not support
+    has one row with a note.
     """
     rows = []
     for document in documents:
-        columns = ["buffers", "round", "rank", "seconds"]
-        timed = pd.DataFrame(document["buffer_seconds"], columns=columns)
-        slowest = timed.groupby(["buffers", "round"])["seconds"].max().reset_index("round")
         with_set_epoch = [one for one in document["trainings"] if one["set_epoch"]]
         first = {one["buffers"]: one for one in reversed(with_set_epoch)}
         for kind in KINDS:
@@ -147,19 +142,9 @@ def buffers(documents: list[dict[str, Any]]) -> pd.DataFrame:
             if kind not in first:
                 rows.append({**place, "note": NO_SYNC_BATCH_NORM})
                 continue
-            one, seconds = first[kind], slowest["seconds"][slowest.index == kind]
-            shared = {**place, "seed": one["seed"], "note": "", "count": 0}
+            one = first[kind]
+            shared = {**place, "seed": one["seed"], "note": ""}
             shared["epochs"] = 1 + max(row["epoch"] for row in one["epochs"])
-            shared |= schema.of_repeats("epoch_seconds", list(seconds)) if len(seconds) else {}
             shared |= {name.replace("_", "_drift_"): drift for name, drift in one["drift"].items()}
             rows += [{**shared, **rank} for rank in one["ranks"]]
     return schema.frame("buffers", rows)
-
-
-def agreement(documents: list[dict[str, Any]]) -> pd.DataFrame:
-    """Return one row per strategy compared with DistributedDataParallel, and one for its repeat.
-
-    See `synchronization.training.distances`.
-    """
-    rows = [{**document, **row} for document in documents for row in document["agreement"]]
-    return schema.frame("agreement", rows)
