@@ -1,15 +1,13 @@
 """Command-line options of the machine measurements. Does not import torch."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from scaling.core.environment import Device
-from scaling.core.training_options import ModelOptions
+from scaling.core.training_options import ModelOptions, Options
 
 
-@dataclass(frozen=True, kw_only=True)
-class Measurement:
+class Measurement(Options):
     """Options of every machine measurement."""
 
     output: Path
@@ -25,11 +23,10 @@ class Measurement:
     """Time limit of the whole measurement."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class Sweep(Measurement, ModelOptions):
     """Options of the all-reduce sweep over 2 GPUs or more."""
 
-    message_bytes: tuple[int, ...]
+    message_bytes: list[int]
     """Message sizes."""
     manifest: Path
     """The dataset's manifest.json, whose classes and image size define the model."""
@@ -41,13 +38,12 @@ class Sweep(Measurement, ModelOptions):
     """Back-to-back all-reduces per repeat, as in nccl-tests."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class Probe(Measurement):
     """Options of the measurement of peak rates, on one node."""
 
     gpus: int = 1
     """GPUs to measure; ignored on a CPU."""
-    matrix_sizes: tuple[int, ...]
+    matrix_sizes: list[int]
     """Sizes n of the n×n matrix products."""
     copy_bytes: int
     """Size of each copy."""
@@ -57,7 +53,6 @@ class Probe(Measurement):
     """Minimum duration of sustained matrix products; 0 measures none."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class MachineCheck(Measurement):
     """Options of the machine check."""
 
