@@ -39,9 +39,9 @@ def described():
 
 
 def as_described(section):
-    """The same with `recipes.*` for a recipe of any name."""
+    """The same with `recipes.*` for a recipe of any name, with its `base` left out."""
     named = (re.sub(r"^recipes\.\w+", "recipes.*", key) for key in keys(section))
-    return list(dict.fromkeys(named))
+    return [key for key in dict.fromkeys(named) if key != "recipes.*.base"]
 
 
 def test_the_demo_has_exactly_the_keys_that_are_described():

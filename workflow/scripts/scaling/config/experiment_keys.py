@@ -18,7 +18,6 @@ from scaling.core.section import (
     Some,
 )
 from scaling.core.training_options import LargeBatches, NetworkTraining
-from scaling.registry.update_rule import UpdateRule
 
 
 class Remedy(Technique, Entry):
@@ -41,8 +40,10 @@ class Convergence(LargeBatches):
 
 
 class TimeToAccuracy(Section):
-    """Trainings by recipe `tuned`, strategy ddp, to their end; the section may be left out."""
+    """Trainings by one recipe, strategy ddp, to their end; the section may be left out."""
 
+    recipe: str = "tuned"
+    """What they are trained by: a recipe, which may have an optimizer and a schedule of its own."""
     accuracy: Annotated[float, Gt(0), Le(1)] = 0.89
     """The target test accuracy of these trainings: the report has their seconds and joules, and how
     many reached it. 0.89 suits CIFAR-10 from lossy images; for the original use 0.94."""
@@ -56,7 +57,6 @@ class TimeToAccuracy(Section):
     """One training each; use 5 or more for a useful interval."""
     learning_rate: AboveZero = 0.1
     """Peak learning rate of SGD."""
-    update: UpdateRule = Field(default_factory=UpdateRule)
 
 
 class Variant(Scheme, Entry):

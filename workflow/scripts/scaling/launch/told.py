@@ -51,9 +51,9 @@ def peaks(config: Config) -> str:
     return options(asked, "device", "cpu_threads", "time_limit_seconds", *config["peaks"])
 
 
-def recipe(config: Config, name: str, **others: Any) -> str:
-    """The engine of a recipe and its options, with `others` in the place of some."""
-    own = grid.recipe_options(config, name) | others
+def recipe(config: Config, name: str) -> str:
+    """The engine of a recipe and its options."""
+    own = grid.recipe_options(config, name)
     return options({"engine": config["recipes"][name]["engine"], "recipe_options": own})
 
 
