@@ -35,7 +35,7 @@ def test_precisions_are_those_that_the_gpu_multiplies_in(monkeypatch, old, preci
     monkeypatch.setattr(peaks, "REST_SECONDS", 0)
     for timed in ("_matrix_product", "_copy"):
         monkeypatch.setattr(peaks, timed, lambda *_: [1.0])
-    probe = Probe(matrix_sizes=[8], copy_bytes=8, output=Path("x"), repeats=1)
+    probe = Probe(matrix_sizes=[8], copy_bytes=8, output=Path("x"), repeats=3)
     rows = list(peaks.rows(probe, "cuda"))
     products = [row for row in rows if row["quantity"] == "matrix_product"]
     assert list(dict.fromkeys(row["precision"] for row in products)) == precisions

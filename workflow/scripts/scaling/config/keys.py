@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal, Self, get_args
 
-from annotated_types import Ge, Le, MinLen, MultipleOf
+from annotated_types import Ge, Le, MinLen
 from pydantic import BeforeValidator, Field, JsonValue, StringConstraints, create_model
 
 from scaling.config import recipes as recipes_section
@@ -23,6 +23,7 @@ from scaling.core.section import (
     Some,
 )
 from scaling.core.training_options import Limits, Synchronization, Training
+from scaling.instruments.options import Interconnect, Peaks
 from scaling.registry.strategy import STRATEGIES
 
 NAME = "^[A-Za-z0-9][A-Za-z0-9_.-]*$"
@@ -125,32 +126,6 @@ class Machine(Limits):
     NVLinks than another; a slower PCIe link than its own; cores far from it; others that keep over
     25 % of the CPU busy, or a load above its cores; a governor that saves power; an Xid in the
     kernel's log. May be left out."""
-
-
-class Interconnect(Section):
-    message_bytes: Some[Annotated[int, Ge(4), MultipleOf(4)]]
-    """Sizes of the all-reduce sweep. The gradients' size, DDP's buckets and recipe `tuned`'s are
-    always added."""
-    warmup: Positive
-    """Untimed repeats of each size."""
-    repeats: Annotated[int, Ge(3)]
-    """Timed repeats of each size; the figure is their median."""
-    iterations: Annotated[int, Ge(1), Le(20)]
-    """All-reduces timed together in one repeat, as nccl-tests does."""
-
-
-class Peaks(Section):
-    matrix_sizes: Some[Positive]
-    """Sizes of the square matrix products, in float32, TF32 and bf16 (on a CPU, float32 and bf16).
-    The largest rate of a precision is its peak."""
-    copy_bytes: Positive
-    """Size of the copies within a device and between GPUs; larger than any cache."""
-    repeats: Annotated[int, Ge(3)]
-    """Timed repeats of each figure, after a warm-up; the figure is their median."""
-    sustained_seconds: NotNegative = 0.0
-    """The rates above are a sprint's, of a GPU that has rested; it lowers its clocks when it works
-    on. The best size is read again after so many seconds of work, and up to three times as many
-    until the rate has settled: the sustained peak. 0: not. May be left out."""
 
 
 class Cost(Section):

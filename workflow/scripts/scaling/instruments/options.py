@@ -1,10 +1,42 @@
-"""Command-line options of the machine measurements. Does not import torch."""
+"""Options of the machine measurements, and their sections of the configuration.
+
+Does not import torch.
+"""
 
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
+
+from annotated_types import Ge, Le, MultipleOf
 
 from scaling.core.environment import Device
+from scaling.core.section import NotNegative, Positive, Some
 from scaling.core.training_options import ModelOptions, Options
+
+
+class Interconnect(Options):
+    message_bytes: Some[Annotated[int, Ge(4), MultipleOf(4)]]
+    """Sizes of the all-reduce sweep. The gradients' size, DDP's buckets and recipe `tuned`'s are
+    always added."""
+    warmup: Positive = 5
+    """Untimed repeats of each size."""
+    repeats: Annotated[int, Ge(3)] = 20
+    """Timed repeats of each size; the figure is their median."""
+    iterations: Annotated[int, Ge(1), Le(20)] = 10
+    """All-reduces timed together in one repeat, as nccl-tests does."""
+
+
+class Peaks(Options):
+    matrix_sizes: Some[Positive]
+    """Sizes of the square matrix products, in float32, TF32 and bf16 (on a CPU, float32 and bf16).
+    The largest rate of a precision is its peak."""
+    copy_bytes: Positive
+    """Size of the copies within a device and between GPUs; larger than any cache."""
+    repeats: Annotated[int, Ge(3)] = 10
+    """Timed repeats of each figure, after a warm-up; the figure is their median."""
+    sustained_seconds: NotNegative = 0.0
+    """The rates above are a sprint's, of a GPU that has rested; it lowers its clocks when it works
+    on. The best size is read again after so many seconds of work, and up to three times as many
+    until the rate has settled: the sustained peak. 0: not. May be left out."""
 
 
 class Measurement(Options):
@@ -23,34 +55,18 @@ class Measurement(Options):
     """Time limit of the whole measurement."""
 
 
-class Sweep(Measurement, ModelOptions):
+class Sweep(Measurement, ModelOptions, Interconnect):
     """Options of the all-reduce sweep over 2 GPUs or more."""
 
-    message_bytes: list[int]
-    """Message sizes."""
     manifest: Path
     """The dataset's manifest.json, whose classes and image size define the model."""
-    warmup: int = 5
-    """Untimed repeats of each size."""
-    repeats: int = 20
-    """Timed repeats of each size."""
-    iterations: int = 10
-    """Back-to-back all-reduces per repeat, as in nccl-tests."""
 
 
-class Probe(Measurement):
+class Probe(Measurement, Peaks):
     """Options of the measurement of peak rates, on one node."""
 
     gpus: int = 1
     """GPUs to measure; ignored on a CPU."""
-    matrix_sizes: list[int]
-    """Sizes n of the n×n matrix products."""
-    copy_bytes: int
-    """Size of each copy."""
-    repeats: int = 10
-    """Timed repeats of each figure."""
-    sustained_seconds: float = 0
-    """Minimum duration of sustained matrix products; 0 measures none."""
 
 
 class MachineCheck(Measurement):
