@@ -22,8 +22,7 @@ from scaling.core.section import (
     Section,
     Some,
 )
-from scaling.core.training_options import Limits, Synchronization, Training
-from scaling.instruments.options import Interconnect, Peaks
+from scaling.core.training_options import Interconnect, Limits, Peaks, Synchronization, Training
 from scaling.registry.strategy import STRATEGIES
 
 NAME = "^[A-Za-z0-9][A-Za-z0-9_.-]*$"

@@ -1,4 +1,4 @@
-"""Options of trainings: keys of the configuration, options of scripts, and parameters of records.
+"""Options of measurements: keys of the configuration, options of scripts, parameters of records.
 
 The sections of the configuration that a script is told are the base of its command.
 """
@@ -6,7 +6,7 @@ The sections of the configuration that a script is told are the base of its comm
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from annotated_types import Ge, Le
+from annotated_types import Ge, Le, MultipleOf
 from pydantic import AfterValidator, ConfigDict, Field
 
 from scaling.core.section import (
@@ -185,3 +185,29 @@ class NetworkTraining(Options):
     biases: Literal["all", "last", "none"] = "all"
     """The layers of the tutorial CNN with a bias: `all`, or as in the lab's notebook `none`, and
     for its question on biases the `last` alone."""
+
+
+class Interconnect(Options):
+    message_bytes: Some[Annotated[int, Ge(4), MultipleOf(4)]]
+    """Sizes of the all-reduce sweep. The gradients' size, DDP's buckets and recipe `tuned`'s are
+    always added."""
+    warmup: Positive = 5
+    """Untimed repeats of each size."""
+    repeats: Annotated[int, Ge(3)] = 20
+    """Timed repeats of each size; the figure is their median."""
+    iterations: Annotated[int, Ge(1), Le(20)] = 10
+    """All-reduces timed together in one repeat, as nccl-tests does."""
+
+
+class Peaks(Options):
+    matrix_sizes: Some[Positive]
+    """Sizes of the square matrix products, in float32, TF32 and bf16 (on a CPU, float32 and bf16).
+    The largest rate of a precision is its peak."""
+    copy_bytes: Positive
+    """Size of the copies within a device and between GPUs; larger than any cache."""
+    repeats: Annotated[int, Ge(3)] = 10
+    """Timed repeats of each figure, after a warm-up; the figure is their median."""
+    sustained_seconds: NotNegative = 0.0
+    """The rates above are a sprint's, of a GPU that has rested; it lowers its clocks when it works
+    on. The best size is read again after so many seconds of work, and up to three times as many
+    until the rate has settled: the sustained peak. 0: not. May be left out."""
