@@ -108,7 +108,8 @@ def configuration(config: Any) -> None:
         }
     full = config.get("time_to_accuracy", {})
     if (update := full.pop("update", None)) and full.get("gpus"):
-        config["recipes"][TO_ACCURACY] = {"base": "tuned", **update}
+        tuned = config.setdefault("recipes", {}).get("tuned", {"engine": ENGINES["tuned"]})
+        config["recipes"][TO_ACCURACY] = copy.deepcopy(tuned) | update
         full["recipe"] = TO_ACCURACY
 
 

@@ -110,7 +110,7 @@ def test_trainings_to_an_accuracy_get_a_recipe_of_their_own(study):
     study_migrate.main(["--study", "old"])
     assert RUN.read(after)["cell"]["recipe"] == "to_accuracy" and not before.exists()
     config = yaml.safe_load((study / "config.yaml").read_text())
-    assert config["recipes"]["to_accuracy"] == {"base": "tuned", "muon": 0.1}
+    assert config["recipes"]["to_accuracy"] == {"engine": "resident", "muon": 0.1}
     assert config["time_to_accuracy"] == {"gpus": [2], "recipe": "to_accuracy"}
 
 
