@@ -107,10 +107,12 @@ def configuration(config: Any) -> None:
             for name, own in named.items()
         }
     full = config.get("time_to_accuracy", {})
-    if (update := full.pop("update", None)) and full.get("gpus"):
+    update = full.pop("update", None)
+    if full.get("gpus") and "recipe" not in full:
+        full["recipe"] = TO_ACCURACY if update else "tuned"
+    if update and full.get("gpus"):
         tuned = config.setdefault("recipes", {}).get("tuned", {"engine": ENGINES["tuned"]})
         config["recipes"][TO_ACCURACY] = copy.deepcopy(tuned) | update
-        full["recipe"] = TO_ACCURACY
 
 
 UPGRADES: dict[str, Callable[[Any], None]] = {

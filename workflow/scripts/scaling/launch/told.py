@@ -39,16 +39,14 @@ def look(config: Config, nodes: int) -> str:
 
 def sweep(config: Config) -> str:
     """What is sent over the interconnect, and for how long."""
-    asked = config["machine"] | config["interconnect"] | model_options(config)
-    asked["device"] = config["device"]
-    chosen = ("device", "message_bytes", "warmup", "repeats", "iterations", "time_limit_seconds")
-    return options(asked, *chosen, *model_options(config))
+    asked = config["interconnect"] | model_options(config) | {"device": config["device"]}
+    return f"{options(asked)} {options(config['machine'], 'time_limit_seconds')}"
 
 
 def peaks(config: Config) -> str:
     """What the GPUs compute and copy, and for how long."""
-    asked = config["machine"] | config["peaks"] | {"device": config["device"]}
-    return options(asked, "device", "cpu_threads", "time_limit_seconds", *config["peaks"])
+    asked = config["peaks"] | {"device": config["device"]}
+    return f"{options(asked)} {options(config['machine'], 'cpu_threads', 'time_limit_seconds')}"
 
 
 def recipe(config: Config, name: str) -> str:
