@@ -84,7 +84,6 @@ if FULL["gpus"]:
             f"benchmarks/train_to_accuracy/{grid.RUN_PATTERN}.tsv"
         params:
             training=told.to_accuracy(config),
-            recipe=told.recipe(config, "tuned", **FULL["update"]),
 
 
 # On one GPU all strategies run the same program. One is measured (ddp if the grid has it), and

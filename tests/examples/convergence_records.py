@@ -1,6 +1,5 @@
 """Records of remedies, made by hand: a few lines say what every run came to."""
 
-from dataclasses import asdict
 from typing import Any
 
 import pandas as pd
@@ -16,8 +15,8 @@ STUDY = Study(
     gpus=4,
     epochs=2,
     max_epochs=8,
-    seeds=(0, 1, 2),
-    factors=(0.25, 1.0),
+    seeds=[0, 1, 2],
+    factors=[0.25, 1.0],
     learning_rate=0.1,
     momentum=0.9,
     weight_decay=5e-4,
@@ -97,7 +96,7 @@ def record(
         options=chosen.model_dump(),
         status="ok",
         message=None,
-        training=asdict(STUDY),
+        training=STUDY.model_dump(),
         dataset={"source": "digits", "checksum": "fae71f", "train_images": 640, "test_images": 100},
         result=result,
         environment={},

@@ -20,7 +20,7 @@ GPUS, GLOBAL_BATCH, SIZES = 2, 16, [8, 8, 6]
 """Sizes are the images of each rank in each update of an epoch of 43 images."""
 RATES = (0.002, 0.004, 0.008, 0.008, 0.006, 0.004)
 STUDY = Study(
-    reference_batch=8, gpus=GPUS, epochs=2, max_epochs=2, seeds=(3,), crop_padding=2, model_width=2
+    reference_batch=8, gpus=GPUS, epochs=2, max_epochs=2, seeds=[3], crop_padding=2, model_width=2
 )
 RUN = Run(3, 2, RATES, RATES, STUDY.momentum, Technique())
 MEAN, STD = np.array([0.4, 0.5, 0.6]), np.array([0.2, 0.25, 0.3])

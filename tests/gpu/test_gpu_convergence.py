@@ -19,7 +19,7 @@ def engine(monkeypatch):
     """A function that makes an engine on the GPU whose convolutions give the same sum twice."""
 
     def make(gpus):
-        made = small_convergence.engine(replace(STUDY, gpus=gpus), "cuda:0")
+        made = small_convergence.engine(STUDY.model_copy(update={"gpus": gpus}), "cuda:0")
         for module in (engine_module, step_module):
             monkeypatch.setattr(module, "algorithm_search", lambda on: nullcontext())
         monkeypatch.setattr(torch.backends.cudnn, "deterministic", True)

@@ -60,6 +60,10 @@ ENGINES = {"plain": "eager", "tuned": "resident"}
 """The engines of recipes that named none; a plug-in's is called as its recipe."""
 
 
+TO_ACCURACY = "to_accuracy"
+"""The recipe of trainings to an accuracy that were `tuned` with an update of their own."""
+
+
 def complete(found: Any, later: Any) -> None:
     """Add to `found`, in place, what it lacks of `later`."""
     if isinstance(found, dict) and isinstance(later, dict):
@@ -86,7 +90,10 @@ def peaks(record: Any) -> None:
 
 
 def configuration(config: Any) -> None:
-    """Give recipes today's names and engines, and drop the section `knobs`."""
+    """Give recipes today's names and engines, and drop the section `knobs`.
+
+    What trained to an accuracy was recipe `tuned` with another update: a recipe of its own now.
+    """
     config.pop("knobs", None)
     grid, options = config.get("grid", {}), config.get("recipes")
     repeats = grid.get("repeats", [])
@@ -99,6 +106,13 @@ def configuration(config: Any) -> None:
             name: own if "base" in own else {"engine": ENGINES.get(name, name), **own}
             for name, own in named.items()
         }
+    full = config.get("time_to_accuracy", {})
+    update = full.pop("update", None)
+    if full.get("gpus") and "recipe" not in full:
+        full["recipe"] = TO_ACCURACY if update else "tuned"
+    if update and full.get("gpus"):
+        tuned = config.setdefault("recipes", {}).get("tuned", {"engine": ENGINES["tuned"]})
+        config["recipes"][TO_ACCURACY] = copy.deepcopy(tuned) | update
 
 
 UPGRADES: dict[str, Callable[[Any], None]] = {
@@ -131,6 +145,9 @@ def rename_folders(study: Path) -> None:
         for folder in sorted(study.rglob(f"recipe~{old}")):
             if not (target := folder.with_name(f"recipe~{new}")).exists():
                 folder.rename(target)
+    trained, own = study / "to_accuracy/recipe~tuned", study / f"to_accuracy/recipe~{TO_ACCURACY}"
+    if trained.exists() and "update" in stored.read(study).get("time_to_accuracy", {}):
+        trained.rename(own)
 
 
 def changes(folder: Path) -> dict[Path, Any]:
@@ -159,6 +176,8 @@ def _converted(path: Path, record: Any, signed: bool) -> Any:
     kind = KINDS[path.name]
     try:
         made = upgraded(path.name, record)
+        if f"recipe~{TO_ACCURACY}" in path.parts:
+            made["cell"]["recipe"] = TO_ACCURACY
     except (AttributeError, LookupError, TypeError, ValueError, UserError) as error:
         raise UserError(
             f"{path} is no record of {kind.what} that can be read ({error!r}): {TO_DO}"

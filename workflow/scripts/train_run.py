@@ -10,7 +10,6 @@ limits their time and writes the record.
 
 import os
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 from scaling.core import command_line
@@ -20,7 +19,6 @@ from scaling.launch import launcher, supervisor
 from scaling.launch.run_spec import RunSpec
 
 
-@dataclass(frozen=True, kw_only=True)
 class Command(DataOptions):
     """A run, the data it trains on, and where its record goes."""
 

@@ -4,7 +4,6 @@ On one GPU all strategies are the same process: measuring it twice would give tw
 differ by noise.
 """
 
-from dataclasses import fields
 from pathlib import Path
 
 from scaling.core import command_line
@@ -24,8 +23,8 @@ def as_strategy(record: RunRecord, strategy: str) -> RunRecord:
     if cell.gpus != 1:
         raise UserError(f"a run of {cell.gpus} GPUs serves its own strategy only: train {cell}")
     used = record["training"]
-    parameters = {key.name: used[key.name] for key in fields(RunSpec) if key.name in used}
-    digest = RunSpec(cell, **parameters).digest()
+    parameters = {key: used[key] for key in RunSpec.model_fields if key in used}
+    digest = RunSpec(cell=cell, **parameters).digest()
     return {
         **record,
         "cell": vars(cell).copy(),

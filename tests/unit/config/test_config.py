@@ -62,6 +62,7 @@ def test_the_study_of_large_batches_alone_is_valid():
         ("recipes.plain.bucket", 1, "recipes.plain has the unknown key bucket, perhaps bucket_cap"),
         ("grid.recipes", ["mine"], "grid.recipes asks for recipe mine (allowed: those of recipes"),
         ("knobs", {"gpus": [2]}, "knobs is no section any more: each of its variants is a recipe"),
+        ("time_to_accuracy.update", {"muon": 0.1}, "time_to_accuracy.update is no key any more"),
         ("recipes.plain.strategies", ["dp"], "recipes.plain.strategies is dp and grid.strategi"),
         ("grid.batch_size", [32], "grid has the unknown key batch_size, perhaps batch_sizes (all"),
         ("model", {"width": 4, 1: 2}, "model has the unknown key 1 (allowed: name, width, optio"),
@@ -128,6 +129,7 @@ def test_a_dataset_path_that_does_not_exist_is_named_where_images_are_read():
 
 
 FUSED = [("grid.recipes", ["tuned"]), ("recipes.tuned.fused_norms", True)]
+MINE = ("recipes.mine", {"command": "train {gpus}"})
 MUON = [("grid.strategies", ["fsdp"]), ("recipes.tuned.muon", 0.1), ("grid.recipes", ["tuned"])]
 
 
@@ -145,9 +147,9 @@ MUON = [("grid.strategies", ["fsdp"]), ("recipes.tuned.muon", 0.1), ("grid.recip
             ("recipes.tuned.channels_last", True),
         ),
         (
-            [("recipes.tuned", {"base": "plain"}), ("time_to_accuracy.gpus", [1])],
-            r"recipes\.tuned\.engine is eager \(allowed for time",
-            ("time_to_accuracy.gpus", []),
+            [MINE, ("time_to_accuracy.recipe", "mine"), ("time_to_accuracy.gpus", [1])],
+            r"time_to_accuracy\.recipe is mine, a command \(allowed: one of an engine",
+            ("time_to_accuracy.recipe", "plain"),
         ),
         (
             [("grid.strategies", ["ddp", "zero1"]), ("recipes.plain.bf16_compression", True)],

@@ -72,7 +72,7 @@ def test_bf16_on_a_gpu_that_has_none_is_refused_by_its_key(config, monkeypatch):
         devices.check(config, 1, granted=None)
     config["recipes"]["tuned"]["precision"] = "bf16"
     spec = RunSpec(
-        Cell("tuned", "ddp", 1, 8, 0),
+        cell=Cell("tuned", "ddp", 1, 8, 0),
         engine="resident",
         recipe_options=recipe_options(config, "tuned"),
     )

@@ -96,6 +96,24 @@ def test_what_older_code_wrote_becomes_todays_once(study, capsys):
     assert {path: path.read_bytes() for path in study.rglob("*.*")} == before
 
 
+def test_trainings_to_an_accuracy_get_a_recipe_of_their_own(study):
+    with (study / "config.yaml").open("a") as config:
+        config.write("\ntime_to_accuracy: {gpus: [2], update: {muon: 0.1}}")
+    before, after = (
+        study / CELL.replace("runs/recipe~plain", f"to_accuracy/recipe~{name}")
+        for name in ("tuned", "to_accuracy")
+    )
+    record = json.loads((STUDIES / "h200x2" / TUNED).read_text())
+    del record["version"], record["sha256"]
+    before.parent.mkdir(parents=True)
+    before.write_text(json.dumps(record))
+    study_migrate.main(["--study", "old"])
+    assert RUN.read(after)["cell"]["recipe"] == "to_accuracy" and not before.exists()
+    config = yaml.safe_load((study / "config.yaml").read_text())
+    assert config["recipes"]["to_accuracy"] == {"engine": "resident", "muon": 0.1}
+    assert config["time_to_accuracy"] == {"gpus": [2], "recipe": "to_accuracy"}
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [

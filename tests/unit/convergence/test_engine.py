@@ -33,7 +33,7 @@ def test_the_emulation_gives_what_ddp_over_two_processes_gives(tmp_path):
     # Running statistics are among them: those of rank 0, updated once a step.
     assert distance(emulated, by_ddp) < 1e-5
     # The same global batches, each normalised as a whole on one GPU, are another training.
-    whole, _ = trained(RUN, engine(replace(STUDY, gpus=1)))
+    whole, _ = trained(RUN, engine(STUDY.model_copy(update={"gpus": 1})))
     assert distance(whole, by_ddp) > 1e-2
 
 
@@ -68,7 +68,7 @@ def test_precise_statistics_are_those_of_the_training_images_and_change_no_train
     # Six updates leave the running statistics far from those of the images.
     assert all(metrics(epoch, "precise") != metrics(epoch, "running") for epoch in epochs)
     # With one batch of all images and momentum 1, running statistics are those of the images.
-    made = engine(replace(STUDY, gpus=1), global_batch=43)
+    made = engine(STUDY.model_copy(update={"gpus": 1}), global_batch=43)
     for module in made.model.modules():
         if isinstance(module, torch.nn.BatchNorm2d):
             module.momentum = 1.0
@@ -77,7 +77,7 @@ def test_precise_statistics_are_those_of_the_training_images_and_change_no_train
 
 
 def test_a_ghost_batch_of_all_images_is_a_plain_one_and_parts_are_normalised_by_themselves():
-    made = engine(replace(STUDY, gpus=1))
+    made = engine(STUDY.model_copy(update={"gpus": 1}))
     plain, _ = trained(replace(RUN, epochs=1), made)
     whole, _ = trained(replace(with_options(ghost_batch=16), epochs=1), made)
     assert distance(plain, whole) == 0
@@ -91,7 +91,7 @@ def test_a_ghost_batch_of_all_images_is_a_plain_one_and_parts_are_normalised_by_
 
 
 def test_measuring_the_noise_scale_changes_no_training():
-    made = engine(replace(STUDY, gpus=1))
+    made = engine(STUDY.model_copy(update={"gpus": 1}))
     plain, epochs = trained(RUN, made)
     state, measured = trained(with_options(noise_scale=True), made)
     assert distance(plain, state) == 0 and "noise_scale" not in epochs[0].figures

@@ -109,6 +109,7 @@ TELLING = [
 ]
 PLAIN, TUNED = {"eager/dp", "eager/ddp"}, {"resident/dp", "resident/ddp"}
 RANKS, LARGE, LINK = {"synchronization_measure"}, {"convergence_train"}, {"interconnect_sweep"}
+INT8 = {"quantize_train"}
 STUDIED = PLAIN | RANKS
 LAUNCHED = CELLS | RANKS | LINK | {"machine_check", "peaks_measure"}
 MEASURED = [
@@ -119,7 +120,7 @@ MEASURED = [
     ("data/images.py", "BILINEAR", "NEAREST", {"dataset_prepare"}),
     ("training/eager.py", "shuffle=True, seed", "shuffle=False, seed", STUDIED),
     ("training/eager.py", "cell.seed * 1000", "cell.seed * 100", STUDIED),
-    ("training/step.py", "left > 0", "left == 0", STUDIED | TUNED | LARGE),
+    ("training/step.py", "left > 0", "left == 0", STUDIED | TUNED | LARGE | INT8),
     ("training/flat_sgd.py", "share / self._ranks", "share", TUNED | RANKS | LARGE | LINK),
     ("training/resident.py", "options.model_copy", "options.copy", TUNED | RANKS),
     (
@@ -134,11 +135,11 @@ MEASURED = [
         {"eager/ddp", "resident/ddp"} | LINK,
     ),
     ("training/data_parallel.py", "range(gpus)", "range(1, gpus)", {"eager/dp", "resident/dp"}),
-    ("training/evaluation.py", "size: int = 500", "size: int = 50", STUDIED | TUNED | LARGE),
+    ("training/evaluation.py", "size: int = 500", "size: int = 50", STUDIED | TUNED | LARGE | INT8),
     ("training/worker.py", "manual_seed(spec.cell.seed)", "manual_seed(0)", CELLS),
     ("instruments/peaks.py", "BLOCK_SECONDS = 0.02", "BLOCK_SECONDS = 0.2", {"peaks_measure"}),
     ("instruments/allreduce.py", "/ sweep.iterations", "/ sweep.repeats", LINK),
-    ("launch/ranks.py", '"500"', '"5000"', LAUNCHED | LARGE),
+    ("launch/ranks.py", '"500"', '"5000"', LAUNCHED | LARGE | INT8),
     ("launch/measure.py", '"OMP_NUM_THREADS"', '"OMP_THREADS"', LAUNCHED),
     ("convergence/engine.py", "BATCH_SIZE = 2000", "BATCH_SIZE = 200", LARGE),
     ("../extras/bits/gptq.py", "DAMPING = 0.01", "DAMPING = 0.02", {"quantize_evaluate"}),

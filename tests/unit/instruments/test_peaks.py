@@ -11,7 +11,7 @@ from scaling.tables import limits
 
 
 def test_the_best_size_of_a_precision_is_read_again_while_work_goes_on():
-    sizes = {"matrix_sizes": (8, 256), "copy_bytes": 1000}
+    sizes = {"matrix_sizes": [8, 256], "copy_bytes": 1000}
     probe = Probe(**sizes, output=Path("x"), repeats=3, sustained_seconds=0.3)
     began = perf_counter()
     rows = list(peaks.rows(probe, "cpu"))
@@ -35,7 +35,7 @@ def test_precisions_are_those_that_the_gpu_multiplies_in(monkeypatch, old, preci
     monkeypatch.setattr(peaks, "REST_SECONDS", 0)
     for timed in ("_matrix_product", "_copy"):
         monkeypatch.setattr(peaks, timed, lambda *_: [1.0])
-    probe = Probe(matrix_sizes=(8,), copy_bytes=8, output=Path("x"), repeats=1)
+    probe = Probe(matrix_sizes=[8], copy_bytes=8, output=Path("x"), repeats=3)
     rows = list(peaks.rows(probe, "cuda"))
     products = [row for row in rows if row["quantity"] == "matrix_product"]
     assert list(dict.fromkeys(row["precision"] for row in products)) == precisions

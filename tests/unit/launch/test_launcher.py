@@ -60,7 +60,7 @@ def test_gpus_have_to_fill_whole_nodes(gpus, uneven):
 
 
 def test_dataparallel_over_two_nodes_is_infeasible():
-    spec = RunSpec(Cell("plain", "dp", 4, 10, 0), device="cuda", nodes=2)
+    spec = RunSpec(cell=Cell("plain", "dp", 4, 10, 0), device="cuda", nodes=2)
     reason = supervisor.infeasible_reason(spec, train_images=1000)
     assert reason == "DataParallel is one process and cannot reach the GPUs of 2 machines"
 

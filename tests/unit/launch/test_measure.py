@@ -18,7 +18,7 @@ from scaling.launch.rank_log import by_kind
 
 START = {"kind": "start", "host": "node01", "slurm_gpus": [], "cuda": None, "nccl": None}
 WELL = ProcessResult(0, timed_out=False, seconds=2.5)
-OPTIONS = Probe(output=Path("out.json"), matrix_sizes=(), copy_bytes=0, device="cpu")
+OPTIONS = Probe(output=Path("out.json"), matrix_sizes=[8], copy_bytes=1, device="cpu")
 
 
 @pytest.fixture

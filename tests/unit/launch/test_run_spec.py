@@ -12,15 +12,19 @@ from scaling.launch.run_spec import RunSpec
 SPEC = RunSpec(device="cpu")
 
 
+def changed(**options):
+    return SPEC.model_copy(update=options)
+
+
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
         (
-            replace(SPEC, engine="fast"),
+            changed(engine="fast"),
             "'fast' is no engine; choose one of command, eager, resident",
         ),
         (
-            replace(SPEC, recipe_options={"workers": 2}),
+            changed(recipe_options={"workers": 2}),
             "--recipe-options is wrong: --recipe-options has the unknown key workers, perhaps "
             "loader_workers (allowed: loader_workers, bucket_cap_mb, gradient_as_bucket_view, "
             "static_graph, bf16_compression, powersgd_rank); --recipe-options lacks loader_workers",
@@ -34,12 +38,12 @@ def test_names_that_are_not_known_are_refused(spec, message):
 
 
 def test_a_batch_that_does_not_divide_into_micro_batches_is_infeasible():
-    reason = supervisor.infeasible_reason(replace(SPEC, micro_batches=3), train_images=1000)
+    reason = supervisor.infeasible_reason(changed(micro_batches=3), train_images=1000)
     assert reason == "a batch of 128 does not divide into 3 parts"
 
 
 def test_the_digest_follows_every_parameter_and_the_cell():
-    others = [replace(SPEC, momentum=0.8), replace(SPEC, cell=replace(SPEC.cell, seed=1))]
+    others = [changed(momentum=0.8), changed(cell=replace(SPEC.cell, seed=1))]
     assert len({spec.digest() for spec in (SPEC, *others)}) == 3
     assert SPEC.digest() == RunSpec(device="cpu").digest()
 
@@ -62,7 +66,7 @@ def test_epochs_have_settled_where_the_last_take_as_long_as_the_first(seconds, c
 
 
 def test_epochs_go_on_until_both_their_number_and_their_seconds_suffice():
-    spec = replace(SPEC, warmup_seconds=2, measured_seconds=5, max_measured_seconds=8)
+    spec = changed(warmup_seconds=2, measured_seconds=5, max_measured_seconds=8)
     assert spec.next_role([1.5], []) == "warmup"
     assert spec.next_role([1.5, 1.5], []) == "measured"
     assert spec.next_role([9.0], [4.0, 4.0]) == "measured"  # one more: at least 3

@@ -31,7 +31,7 @@ def test_cells_and_full_trainings_differ_in_what_the_section_of_the_latter_says(
     said = told.to_accuracy(config)
     assert value(said, "--learning-rate") == "0.7"
     assert (value(said, "--warmup-epochs"), value(said, "--measured-epochs")) == ("1", "10")
-    assert '"muon": 0.5' in told.recipe(config, "tuned", muon=0.5)
+    assert '"muon": 0.12' in told.recipe(config, config["time_to_accuracy"]["recipe"])
 
 
 def test_remedies_are_told_nothing_that_no_training_depends_on(config):

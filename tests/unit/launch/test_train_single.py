@@ -34,7 +34,7 @@ def test_the_same_measurement_stands_under_both_strategies(tmp_path):
     assert shared["cell"] == {**record["cell"], "strategy": "dp"}
     assert shared["measured_as"] == "ddp"
     assert shared["epochs"] == record["epochs"]
-    as_dp = replace(spec, cell=replace(spec.cell, strategy="dp"))
+    as_dp = spec.model_copy(update={"cell": replace(spec.cell, strategy="dp")})
     assert shared["environment"]["config_digest"] == as_dp.digest() != spec.digest()
 
 

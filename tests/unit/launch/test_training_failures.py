@@ -70,7 +70,7 @@ def test_what_is_infeasible_is_a_record_without_starting_a_process(
 def test_a_loss_that_is_not_finite_is_diverged_and_its_times_are_kept(
     images, tmp_path, changed, epochs, message
 ):
-    record = run(images, tmp_path / "run.json", **changed, **{"learning-rate": 1e30})
+    record = run(images, tmp_path / "run.json", **changed, **{"learning-rate": 1e9})
     assert record["status"] == "diverged" and record["message"].startswith(message)
     assert len(record["epochs"]) == epochs
 

@@ -1,5 +1,6 @@
 """How far ranks' running statistics are apart, and strategies' weights."""
 
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -47,5 +48,5 @@ def test_weights_are_apart_by_a_share_of_the_way_that_the_first_strategys_went(m
 
     monkeypatch.setattr(training, "STRATEGIES", [*ways])
     monkeypatch.setattr(training, "trainer_of", trainer_of)
-    plan = Plan(dataset=None, manifest=None, output=None)
+    plan = Plan(dataset=Path(), manifest=Path(), output=Path())
     assert [row["distance"] for row in training.distances(plan, None, None)] == [0.5]

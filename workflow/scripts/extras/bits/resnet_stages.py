@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -28,7 +27,6 @@ from scaling.quantization.network import exactness, quantized_layers
 from scaling.quantization.training import predict
 
 
-@dataclass(frozen=True, kw_only=True)
 class StagesEvaluation(Evaluation):
     """Take a ResNet-18 through all stages of int8 quantization."""
 

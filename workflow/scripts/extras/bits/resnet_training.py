@@ -3,14 +3,14 @@
 The runs of the grid keep times and no weights, so this is a training of its own.
 """
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 import torch
 
 from scaling.core.grid import Cell
 from scaling.core.records.dataset import DATASET
-from scaling.core.training_options import TrainingOptions
+from scaling.core.training_options import ModelOptions, Sgd
 from scaling.launch.ranks import Rank
 from scaling.launch.run_spec import RunSpec
 from scaling.models.resnet import ResNet18
@@ -20,10 +20,13 @@ from scaling.training import evaluation
 from scaling.training.trainer import TrainingData
 
 
-@dataclass(frozen=True, kw_only=True)
-class ResNetTraining(Training, TrainingOptions):
+class ResNetTraining(Training, Sgd, ModelOptions):
     """Train a ResNet-18 as a cell of the grid on one GPU."""
 
+    epochs: int
+    """Passes over the training images."""
+    batch_size: int
+    """Images per update."""
     recipe: str
     """How it is trained: a recipe's name."""
     engine: str
@@ -41,9 +44,7 @@ class ResNetTraining(Training, TrainingOptions):
             engine=self.engine,
             recipe_options=self.recipe_options,
             cpu_threads=torch.get_num_threads(),
-            time_limit_seconds=0,
-            collective_timeout_seconds=0,
-            **self.shared,
+            **self.model_dump(include={*Sgd.model_fields, *ModelOptions.model_fields}),
         ).resolved()
         described = DATASET.read(self.manifest)
         images = TrainingData.read(self.dataset, self.manifest)

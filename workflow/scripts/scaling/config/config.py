@@ -53,6 +53,11 @@ def asked(config: dict[str, Any]) -> dict[str, Any]:
             "knobs is no section any more: each of its variants is a recipe, as {bucket100: "
             "{base: plain, bucket_cap_mb: 100}}"
         )
+    if "update" in (config.get("time_to_accuracy") or {}):
+        raise wrong(
+            "time_to_accuracy.update is no key any more: its options are a recipe's, as {fast: "
+            "{base: tuned, muon: 0.12}}, which time_to_accuracy.recipe names"
+        )
     if "recipes" in config:
         config = config | {"recipes": recipes.resolved(config["recipes"])}
     known = Configuration.of(config)
@@ -115,19 +120,21 @@ def _across_keys(  # noqa: C901  (one sentence after the other)
             yield f"plugins has {path}, which has no ENTRY (docs/extending.md has examples)"
     grid, per_node = config.grid, config.machine.gpus_per_node
     full = config.time_to_accuracy
-    used, strategies = (grid.recipes, grid.strategies) if grid.seeds else ([], ["ddp"])
-    used = [*used, *(["tuned"] if full.gpus else [])]
+    in_grid, strategies = (grid.recipes, grid.strategies) if grid.seeds else ([], ["ddp"])
+    used = [*in_grid, *([full.recipe] if full.gpus else [])]
     known = values["recipes"]
     if absent := [name for name in [*grid.recipes, *used] if name not in known]:
-        asks, name = "grid.recipes" if absent[0] in grid.recipes else "time_to_accuracy", absent[0]
+        name = absent[0]
+        asks = "grid.recipes" if name in grid.recipes else "time_to_accuracy.recipe"
         now = f", which is called {recipes.RENAMED[name]} now" if name in recipes.RENAMED else ""
         yield f"{asks} asks for recipe {name}{now} (allowed: those of recipes, {', '.join(known)})"
         return
-    if full.gpus and (engine := known["tuned"]["engine"]) != "resident":
-        yield f"recipes.tuned.engine is {engine} (allowed for time_to_accuracy: resident)"
+    if full.gpus and known[full.recipe]["engine"] == "command":
+        yield f"time_to_accuracy.recipe is {full.recipe}, a command (allowed: one of an engine)"
     recipes_used = {name: known[name] for name in used}
     if max(grid.gpus) > 1:
-        yield from devices.need_other_strategies(strategies, recipes_used)
+        of_grid = {name: known[name] for name in in_grid}
+        yield from devices.need_other_strategies(strategies, of_grid)
     if config.device == "cpu":
         for said in devices.need_gpus(strategies, recipes_used, max(grid.gpus)):
             yield f"{said}, and device is cpu"

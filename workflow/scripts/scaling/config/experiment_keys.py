@@ -3,7 +3,7 @@
 from typing import Annotated, Any, Literal, Self
 
 from annotated_types import Ge, Gt, Le
-from pydantic import AfterValidator, Field, StringConstraints, model_validator
+from pydantic import ConfigDict, Field, StringConstraints, model_validator
 
 from scaling.config.scheme import Bits, Scheme
 from scaling.config.technique import Technique
@@ -14,11 +14,10 @@ from scaling.core.section import (
     Entry,
     Fraction,
     Positive,
-    Precision,
     Section,
     Some,
 )
-from scaling.registry.update_rule import UpdateRule
+from scaling.core.training_options import LargeBatches, NetworkTraining
 
 
 class Remedy(Technique, Entry):
@@ -26,43 +25,11 @@ class Remedy(Technique, Entry):
     """Name of the remedy in tables, figures and paths."""
 
 
-class Convergence(Section):
+class Convergence(LargeBatches):
     global_batches: Some[Annotated[int, Ge(2)]]
     """Images of one update, over all GPUs, to try each large-batch remedy at."""
-    reference_batch: Annotated[int, Ge(2)]
-    """The batch on one GPU that all are compared with, and that scaling rules refer to."""
-    gpus: Positive
-    """How many GPUs share a global batch of at least this many reference batches; smaller ones use
-    one. They are emulated on one GPU, with the same result: each rank's batch is normalized
-    separately."""
-    epochs: Positive
-    """Epochs of every run, so that remedies are compared after equally many images."""
-    max_epochs: Positive
-    """Maximum epochs of a remedy with `equal_updates`."""
-    seeds: Some[Count]
-    """Seeds at the learning rate that a remedy's sweep chose. The sweep itself uses the first."""
-    factors: Some[AboveZero]
-    """The learning rate sweep: multiples of the rate that a remedy's rule gives. The one with the
-    lowest loss on held-out images, or without any in training, is chosen, never by the test set.
-    A remedy with a sweep is compared with plain SGD (`scaling` alone) with the widest sweep; if
-    a best rate is at an end of its sweep, beyond which a better one may be, verdicts that this
-    could overturn stay open."""
-    more_factors: Count = 0
-    """How many factors a sweep may add: beyond its end while the best one is there, then next to
-    the best one until its neighbours are a factor of 2 away. May be left out, like the next
-    three."""
-    held_out_images: Count = 0
-    """Training images that are held out of a sweep, to choose its rate and to compare techniques.
-    At the chosen rate all images are trained on. 0: the training loss decides."""
-    precise_batch_norm: bool = False
-    """Test accuracies of all remedies use batch-norm statistics recomputed on training images;
-    those with running statistics are reported too."""
     accuracies: Distinct[Annotated[float, Gt(0), Le(1)]] = Field(default=[0.7, 0.8, 0.85, 0.89])
     """Test accuracies for which the study reports the images needed at each global batch."""
-    precision: Precision
-    """Precision of convolutions and matrix products: `float32`, `tf32` or `bf16`."""
-    train_images: Positive | None
-    """Train on only the first of the training images; null means all."""
     accuracy_margin: Fraction
     """A gap to the reference counts as closed if the interval of the difference in test accuracy
     excludes a loss of this (0.02: two points). Time to accuracy is the time to the reference's
@@ -73,8 +40,10 @@ class Convergence(Section):
 
 
 class TimeToAccuracy(Section):
-    """Trainings by recipe `tuned`, strategy ddp, to their end; the section may be left out."""
+    """Trainings by one recipe, strategy ddp, to their end; the section may be left out."""
 
+    recipe: str = "tuned"
+    """What they are trained by: a recipe, which may have an optimizer and a schedule of its own."""
     accuracy: Annotated[float, Gt(0), Le(1)] = 0.89
     """The target test accuracy of these trainings: the report has their seconds and joules, and how
     many reached it. 0.89 suits CIFAR-10 from lossy images; for the original use 0.94."""
@@ -88,29 +57,6 @@ class TimeToAccuracy(Section):
     """One training each; use 5 or more for a useful interval."""
     learning_rate: AboveZero = 0.1
     """Peak learning rate of SGD."""
-    update: UpdateRule = Field(default_factory=UpdateRule)
-
-
-def _none_or_three(seeds: list[int]) -> list[int]:
-    if len(seeds) in (1, 2):
-        raise ValueError("it should have at least 3 seeds, or none")
-    return seeds
-
-
-class Synchronization(Section):
-    seeds: Annotated[Distinct[Count], AfterValidator(_none_or_three)]
-    """The experiments on image orders, messages and buffers, on the largest number of GPUs on one
-    machine: one training with and one without `set_epoch` for each. At least 3; `[]` leaves the
-    experiments out."""
-    epochs: Annotated[int, Ge(2)]
-    """Epochs of each of these trainings, 2 or more. The cost of buffers is timed separately, on
-    in-memory batches."""
-    batch_size: Positive
-    """Samples per GPU and step in all of these experiments."""
-    train_images: Positive | None
-    """Use only the first of the training images; null means all."""
-    loader_workers: Count
-    """DataLoader processes of each of their training processes."""
 
 
 class Variant(Scheme, Entry):
@@ -162,21 +108,12 @@ class BitWidths(Section):
         return Variant(name=f"w{weights}a{activations}-{method}", **changed)
 
 
-class Quantization(Section):
+class Quantization(NetworkTraining):
+    model_config = ConfigDict(frozen=False)
+
     seeds: Distinct[Count]
     """One tutorial CNN is trained and quantized for each, the first one written as ONNX files too.
     With `[]` (and no `peers`, no `resnet18`) the study has no Part B."""
-    epochs: Positive
-    """Training epochs of the tutorial CNN."""
-    batch_size: Positive
-    """Batch size of its training."""
-    learning_rate: AboveZero
-    """Learning rate of its SGD."""
-    momentum: Fraction
-    """Momentum of its SGD."""
-    biases: Literal["all", "last", "none"] = "all"
-    """The layers of the tutorial CNN with a bias: `all`, or as in the lab's notebook `none`, and
-    for its question on biases the `last` alone."""
     calibration_images: Count
     """Training images that set the activation scales; 0 means all."""
     variants: list[Variant]

@@ -2,29 +2,27 @@
 
 from typing import Annotated, Any, Literal, Self, get_args
 
-from annotated_types import Ge, Le, MinLen, MultipleOf
+from annotated_types import Ge, Le, MinLen
 from pydantic import BeforeValidator, Field, JsonValue, StringConstraints, create_model
 
 from scaling.config import recipes as recipes_section
 from scaling.config.experiment_keys import (
     Convergence,
     Quantization,
-    Synchronization,
     TimeToAccuracy,
 )
 from scaling.config.recipes import one_of
 from scaling.core.section import (
-    AboveZero,
     Count,
     Distinct,
     Entry,
     Few,
-    Fraction,
     NotNegative,
     Positive,
     Section,
     Some,
 )
+from scaling.core.training_options import Interconnect, Limits, Peaks, Synchronization, Training
 from scaling.registry.strategy import STRATEGIES
 
 NAME = "^[A-Za-z0-9][A-Za-z0-9_.-]*$"
@@ -112,56 +110,13 @@ class Grid(Section):
     {recipes: [plain], batch_sizes: [128, 512], repeats: 2}]`. May be left out."""
 
 
-class Training(Section):
-    micro_batches: Positive = 1
-    """Gradient accumulation: each GPU trains its batch in so many parts, one after another, before
-    the one update. A batch that does not fit into memory then does. May be left out."""
-    warmup_epochs: Positive
-    """Epochs at the start that are recorded and never averaged."""
-    measured_epochs: Annotated[int, Ge(3)]
-    """Epochs after them; the figure of a cell is their median, over all seeds. At least 3. The
-    accuracy of all cells is that after so many epochs and the warm-up's."""
-    warmup_seconds: NotNegative = 0.0
-    """Warm-up goes on until so many seconds have passed. May be left out, like the next two."""
-    measured_seconds: NotNegative = 0.0
-    """Measuring goes on until so many seconds have passed, and then until the cell has settled: the
-    median of the last third of its epochs is within 2 % of the first third's, or within the noise
-    from epoch to epoch."""
-    max_measured_seconds: NotNegative = 0.0
-    """What has not settled after so many seconds is left so; tables and report say of which cells.
-    0: none is waited for."""
-    instrumented_iterations: Count
-    """Extra epochs of at most so many iterations follow the measured ones. On several GPUs they
-    measure communication: without synchronisation, traced, and by DDP's own log. The traced one
-    also tells how long nothing runs on a GPU. 0 means none."""
-    learning_rate: AboveZero
-    """Of SGD."""
-    momentum: Fraction
-    """Of SGD."""
-    weight_decay: NotNegative
-    """Of SGD. Write `5.0e-4`: YAML reads `5e-4` as text."""
-    crop_padding: Annotated[int, Ge(0), Le(16)]
-    """Pixels of padding around an image before a random crop of its size."""
-    horizontal_flip: bool
-    """Mirrors half of the images. Right for photographs, wrong for digits."""
-
-
-class Machine(Section):
-    share: bool
+class Machine(Limits):
+    share: bool = False
     """`true` lets timed jobs run side by side on one machine. Their times then say little; for
     convergence runs."""
-    gpus_per_node: Few | None
+    gpus_per_node: Few | None = None
     """On a cluster: GPUs of one node. A run on more GPUs is spread over several nodes, all of whose
     GPUs it uses, so their number must divide. `null`: every run is on one node."""
-    cpu_threads: Few
-    """Threads of each training process."""
-    time_limit_seconds: AboveZero
-    """A run that takes longer is stopped and recorded as `timeout`. One that waits longer for GPUs
-    that other jobs hold fails and names them."""
-    collective_timeout_seconds: AboveZero
-    """A rank that waits longer than this for the others, inside a CUDA graph too, has hung: the run
-    fails and names the ranks."""
-
     check: Literal["refuse", "warn", "off"] = "refuse"
     """What to do where the machine is not fit to measure: `refuse` it before anything is measured,
     `warn` in the report, or do not look (`off`). Unfit is a GPU on which others compute, with less
@@ -170,32 +125,6 @@ class Machine(Section):
     NVLinks than another; a slower PCIe link than its own; cores far from it; others that keep over
     25 % of the CPU busy, or a load above its cores; a governor that saves power; an Xid in the
     kernel's log. May be left out."""
-
-
-class Interconnect(Section):
-    message_bytes: Some[Annotated[int, Ge(4), MultipleOf(4)]]
-    """Sizes of the all-reduce sweep. The gradients' size, DDP's buckets and recipe `tuned`'s are
-    always added."""
-    warmup: Positive
-    """Untimed repeats of each size."""
-    repeats: Annotated[int, Ge(3)]
-    """Timed repeats of each size; the figure is their median."""
-    iterations: Annotated[int, Ge(1), Le(20)]
-    """All-reduces timed together in one repeat, as nccl-tests does."""
-
-
-class Peaks(Section):
-    matrix_sizes: Some[Positive]
-    """Sizes of the square matrix products, in float32, TF32 and bf16 (on a CPU, float32 and bf16).
-    The largest rate of a precision is its peak."""
-    copy_bytes: Positive
-    """Size of the copies within a device and between GPUs; larger than any cache."""
-    repeats: Annotated[int, Ge(3)]
-    """Timed repeats of each figure, after a warm-up; the figure is their median."""
-    sustained_seconds: NotNegative = 0.0
-    """The rates above are a sprint's, of a GPU that has rested; it lowers its clocks when it works
-    on. The best size is read again after so many seconds of work, and up to three times as many
-    until the rate has settled: the sustained peak. 0: not. May be left out."""
 
 
 class Cost(Section):
@@ -234,18 +163,18 @@ class Configuration(Section):
     dataset: Dataset
     model: Model = Field(default_factory=Model)
     grid: Grid
-    training: Training
+    training: Training = Field(default_factory=Training)
     recipes: Section
     """By their names: each an `engine` with its options, or a `base`, another recipe, with what is
     changed of it. A cell is compared with the one on one GPU that has the same recipe."""
-    machine: Machine
+    machine: Machine = Field(default_factory=Machine)
     interconnect: Interconnect
     peaks: Peaks
     cost: Cost = Field(default_factory=Cost)
     slurm: Slurm = Field(default_factory=Slurm)
     convergence: Convergence
     time_to_accuracy: TimeToAccuracy = Field(default_factory=TimeToAccuracy)
-    synchronization: Synchronization
+    synchronization: Synchronization = Field(default_factory=Synchronization)
     quantization: Quantization
 
     @classmethod

@@ -78,7 +78,7 @@ def records(config: dict[str, Any]) -> dict[str, list[Path]]:
     asked, machine, remedies = config["grid"], config["machine"], config["convergence"]
     full, section = config["time_to_accuracy"], config["quantization"]
     trainings = [
-        grid.Cell("tuned", "ddp", gpus, full["global_batch"] // gpus, seed)
+        grid.Cell(full["recipe"], "ddp", gpus, full["global_batch"] // gpus, seed)
         for gpus in full["gpus"]
         for seed in full["seeds"]
     ]

@@ -11,7 +11,7 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -54,13 +54,13 @@ def run(session: Session) -> None:
     dataset = TrainingData.read(session.dataset, session.manifest, session.study.train_images)
     facts = {key: described[key] for key in ("source", "checksum", "train_images", "test_images")}
     kind = environment.resolve_device(session.device)
-    refuse_bf16(kind, {"convergence": asdict(session.study)})
+    refuse_bf16(kind, {"convergence": session.study.model_dump()})
     precision: Any = environment.applied_precision(session.study.precision, kind)
-    study = replace(session.study, precision=precision)
+    study = session.study.model_copy(update={"precision": precision})
     # The images are there before a GPU is leased, which the next job can have at once.
     with _device(kind) as (device, host_info):
         name = torch.cuda.get_device_name(device) if kind == "cuda" else kind
-        shared = {key: value for key, value in asdict(study).items() if key not in OF_A_RUN}
+        shared = {key: value for key, value in study.model_dump().items() if key not in OF_A_RUN}
         code = code_digest.measuring_digest(SCRIPT)
         for global_batch in session.global_batches:
             # With a run's own options all that decides what it gives.
@@ -71,7 +71,7 @@ def run(session: Session) -> None:
                     "remedy": name,
                     "global_batch": global_batch,
                     "options": techniques[name].model_dump(),
-                    "training": asdict(study),
+                    "training": study.model_dump(),
                     "dataset": facts,
                     **found,
                     "environment": host_info | {"ended": environment.now()},

@@ -8,41 +8,15 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from scaling.config.technique import Technique, gpus_of
 from scaling.core.environment import Device
-from scaling.core.training_options import DataOptions, TrainingOptions
+from scaling.core.training_options import DataOptions, LargeBatches, ModelOptions, Sgd
 
 
-@dataclass(frozen=True)
-class Study(TrainingOptions):
+class Study(LargeBatches, Sgd, ModelOptions):
     """Options shared by all runs; the learning rate is for the reference batch."""
-
-    reference_batch: int = 128
-    """The batch on one GPU that all are compared with; every scaling rule gives it the base
-    learning rate."""
-    gpus: int = 4
-    """How many GPUs share a global batch of at least this many reference batches; smaller ones use
-    one."""
-    epochs: int = 5
-    """Epochs of each run."""
-    max_epochs: int = 5
-    """Maximum epochs of a run at equal updates."""
-    seeds: tuple[int, ...] = (0, 1, 2)
-    """Seeds at the chosen rate; the sweep uses the first."""
-    factors: tuple[float, ...] = (1.0,)
-    """Multiples of the rule's rate."""
-    precision: Literal["float32", "tf32", "bf16"] = "float32"
-    """Precision of convolutions and matrix products."""
-    train_images: int | None = None
-    """Train on only the first of the images (default: all)."""
-    held_out_images: int = 0
-    """Training images that are held out of the sweep to judge it; later runs train on all."""
-    more_factors: int = 0
-    """How many factors may be added to a sweep until its best one is inside."""
-    precise_batch_norm: bool = False
-    """Whether all techniques are evaluated with recomputed batch-norm statistics."""
 
     def gpus_of(self, global_batch: int) -> int:
         """Return the number of GPUs that share a global batch."""
@@ -58,14 +32,13 @@ class Study(TrainingOptions):
         return [global_batch // gpus] * full + ([rest] if rest else [])
 
 
-@dataclass(frozen=True, kw_only=True)
 class Session(DataOptions):
     """Options of one process, which trains techniques at several global batches."""
 
     study: Study
     remedies: dict[str, Any]
     """Options of each technique, by name."""
-    global_batches: tuple[int, ...]
+    global_batches: list[int]
     """Global batch sizes."""
     records: Path
     """Folder of the records."""

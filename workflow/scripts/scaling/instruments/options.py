@@ -1,15 +1,13 @@
 """Command-line options of the machine measurements. Does not import torch."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from scaling.core.environment import Device
-from scaling.core.training_options import ModelOptions
+from scaling.core.training_options import Interconnect, ModelOptions, Options, Peaks
 
 
-@dataclass(frozen=True, kw_only=True)
-class Measurement:
+class Measurement(Options):
     """Options of every machine measurement."""
 
     output: Path
@@ -25,39 +23,20 @@ class Measurement:
     """Time limit of the whole measurement."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Sweep(Measurement, ModelOptions):
+class Sweep(Measurement, ModelOptions, Interconnect):
     """Options of the all-reduce sweep over 2 GPUs or more."""
 
-    message_bytes: tuple[int, ...]
-    """Message sizes."""
     manifest: Path
     """The dataset's manifest.json, whose classes and image size define the model."""
-    warmup: int = 5
-    """Untimed repeats of each size."""
-    repeats: int = 20
-    """Timed repeats of each size."""
-    iterations: int = 10
-    """Back-to-back all-reduces per repeat, as in nccl-tests."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Probe(Measurement):
+class Probe(Measurement, Peaks):
     """Options of the measurement of peak rates, on one node."""
 
     gpus: int = 1
     """GPUs to measure; ignored on a CPU."""
-    matrix_sizes: tuple[int, ...]
-    """Sizes n of the n×n matrix products."""
-    copy_bytes: int
-    """Size of each copy."""
-    repeats: int = 10
-    """Timed repeats of each figure."""
-    sustained_seconds: float = 0
-    """Minimum duration of sustained matrix products; 0 measures none."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class MachineCheck(Measurement):
     """Options of the machine check."""
 

@@ -48,7 +48,7 @@ def rows(probe: Probe, device: str) -> Iterator[dict[str, Any]]:
     """
     sizes, copy_bytes = probe.matrix_sizes, probe.copy_bytes
     if device == "cpu":
-        sizes = tuple(size for size in sizes if size <= LARGEST_ON_CPU) or (LARGEST_ON_CPU,)
+        sizes = [size for size in sizes if size <= LARGEST_ON_CPU] or [LARGEST_ON_CPU]
         copy_bytes = min(copy_bytes, MOST_BYTES_ON_CPU)
     count = torch.cuda.device_count() if device == "cuda" else 1
     devices = [torch.device(device, index) for index in range(count)]

@@ -2,8 +2,9 @@
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass, field, replace
 from typing import Any
+
+from pydantic import Field
 
 from scaling.config.devices import need_gpus, need_other_strategies, refuse_bf16
 from scaling.core import environment
@@ -11,44 +12,28 @@ from scaling.core.environment import Device
 from scaling.core.errors import UserError
 from scaling.core.grid import Cell
 from scaling.core.records.fields import Role
+from scaling.core.section import Count
 from scaling.core.settling import drift
-from scaling.core.training_options import TrainingOptions
+from scaling.core.training_options import Limits, ModelOptions, Training
 from scaling.registry.engine import ENGINES
 from scaling.registry.strategy import STRATEGIES
 
 
-@dataclass(frozen=True)
-class RunSpec(TrainingOptions):
+class RunSpec(Training, ModelOptions, Limits):
     """The parameters of one run: options of `train_run.py`, and all in its record."""
 
-    cell: Cell = field(default=Cell("plain", "ddp", 1, 128, 0))
+    cell: Cell = Cell("plain", "ddp", 1, 128, 0)
     """Which cell of the grid, and its seed."""
+    warmup_epochs: Count = 1
+    """Epochs at the start; a training to its end may have none."""
+    measured_epochs: Count = 3
+    """Epochs after them."""
     device: Device = "auto"
     """Where to train; `auto` means GPUs where one is visible."""
-    micro_batches: int = 1
-    """Parts of a batch that are trained one after another, before its one update."""
-    warmup_epochs: int = 1
-    """Epochs at the start, recorded and never averaged."""
-    measured_epochs: int = 3
-    """Epochs after them."""
-    warmup_seconds: float = 0
-    """Seconds of warm-up at least, in more epochs where they are short."""
-    measured_seconds: float = 0
-    """Seconds of measured epochs at least."""
-    max_measured_seconds: float = 0
-    """Seconds of measured epochs after which no more are added because they have not settled."""
-    instrumented_iterations: int = 50
-    """Iterations at most of each extra epoch that measures communication; 0 for none."""
     engine: str = "eager"
     """What trains: the recipe's engine."""
-    recipe_options: dict[str, Any] = field(default_factory=lambda: {"loader_workers": 2})
+    recipe_options: dict[str, Any] = Field(default={"loader_workers": 2})
     """The engine's options in this recipe."""
-    cpu_threads: int = 1
-    """Threads of each process."""
-    time_limit_seconds: float = 3600
-    """After which the run is stopped."""
-    collective_timeout_seconds: float = 300
-    """For which a rank waits for another one at most."""
     nodes: int = 1
     """Nodes of a Slurm job that share the GPUs."""
 
@@ -88,14 +73,12 @@ class RunSpec(TrainingOptions):
             for said in need_gpus([self.cell.strategy], recipes, self.cell.gpus):
                 raise UserError(f"{said}, and there is none")
         refuse_bf16(device, {f"recipes.{self.cell.recipe}": self.recipe_options})
-        return replace(self, device=device)
+        return self.model_copy(update={"device": device})
 
     def parameters(self) -> dict[str, Any]:
         """Every parameter but the cell, as the record's `training`."""
-        values = asdict(self)
-        del values["cell"]
-        return values
+        return self.model_dump(exclude={"cell"})
 
     def digest(self) -> str:
         """SHA-256 over all parameters, the cell included."""
-        return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()
+        return hashlib.sha256(json.dumps(self.model_dump(), sort_keys=True).encode()).hexdigest()

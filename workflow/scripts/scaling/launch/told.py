@@ -6,25 +6,22 @@ from scaling.config.config import model_options
 from scaling.config.technique import by_name
 from scaling.core import grid
 from scaling.core.command_line import options
+from scaling.core.training_options import LargeBatches, Limits, NetworkTraining, Sgd
 from scaling.registry import command
 from scaling.registry.dataset import DATASETS
 
 Config = dict[str, Any]
-OF_ALL = ["learning_rate", "momentum", "weight_decay", "crop_padding", "horizontal_flip"]
-NOT_OF_A_TRAINING = ["global_batches", "remedies", "accuracy_margin", "accuracies"]
-"""Keys of the section `convergence` that no training depends on."""
 
 
 def lab(config: Config) -> dict[str, Any]:
     """Return the options of every training of the lab's model, by name."""
-    shared = {key: config["training"][key] for key in OF_ALL}
+    shared = {key: config["training"][key] for key in Sgd.model_fields}
     return {"device": config["device"], "model_width": config["model"]["width"], **shared}
 
 
 def _study(config: Config) -> dict[str, Any]:
     """Return the options of every training of the study's model on this machine, by name."""
-    limits = ("cpu_threads", "time_limit_seconds", "collective_timeout_seconds")
-    machine = {key: config["machine"][key] for key in limits}
+    machine = {key: config["machine"][key] for key in Limits.model_fields}
     return lab(config) | model_options(config) | machine
 
 
@@ -42,21 +39,19 @@ def look(config: Config, nodes: int) -> str:
 
 def sweep(config: Config) -> str:
     """What is sent over the interconnect, and for how long."""
-    asked = config["machine"] | config["interconnect"] | model_options(config)
-    asked["device"] = config["device"]
-    chosen = ("device", "message_bytes", "warmup", "repeats", "iterations", "time_limit_seconds")
-    return options(asked, *chosen, *model_options(config))
+    asked = config["interconnect"] | model_options(config) | {"device": config["device"]}
+    return f"{options(asked)} {options(config['machine'], 'time_limit_seconds')}"
 
 
 def peaks(config: Config) -> str:
     """What the GPUs compute and copy, and for how long."""
-    asked = config["machine"] | config["peaks"] | {"device": config["device"]}
-    return options(asked, "device", "cpu_threads", "time_limit_seconds", *config["peaks"])
+    asked = config["peaks"] | {"device": config["device"]}
+    return f"{options(asked)} {options(config['machine'], 'cpu_threads', 'time_limit_seconds')}"
 
 
-def recipe(config: Config, name: str, **others: Any) -> str:
-    """The engine of a recipe and its options, with `others` in the place of some."""
-    own = grid.recipe_options(config, name) | others
+def recipe(config: Config, name: str) -> str:
+    """The engine of a recipe and its options."""
+    own = grid.recipe_options(config, name)
     return options({"engine": config["recipes"][name]["engine"], "recipe_options": own})
 
 
@@ -92,7 +87,7 @@ def to_accuracy(config: Config) -> str:
 def remedies(config: Config) -> str:
     """How networks are trained with remedies for large batches, besides these."""
     section = config["convergence"]
-    training = {key: section[key] for key in section if key not in NOT_OF_A_TRAINING}
+    training = {key: section[key] for key in LargeBatches.model_fields}
     threads = {"cpu_threads": config["machine"]["cpu_threads"]}
     return options(training | lab(config) | threads)
 
@@ -108,8 +103,7 @@ def synchronization(config: Config) -> str:
 def quantized_network(config: Config) -> str:
     """How the lab's network is trained that is quantized."""
     section = config["quantization"] | {"device": config["device"]}
-    chosen = ("device", "epochs", "batch_size", "learning_rate", "momentum", "biases")
-    return options(section, *chosen)
+    return options(section, "device", *NetworkTraining.model_fields)
 
 
 def quantized_engine(config: Config) -> str:

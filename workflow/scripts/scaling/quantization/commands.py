@@ -4,7 +4,6 @@ import argparse
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from textwrap import shorten
 from typing import Any, Literal, TypeVar
@@ -24,7 +23,6 @@ DEFAULT = "tutorial-cnn"
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, kw_only=True)
 class Command(DataOptions):
     """One network of Part B, on one device."""
 
@@ -38,16 +36,11 @@ class Command(DataOptions):
     """Where to compute; `auto` means CUDA where there is a GPU."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class Training(Command):
     """A training whose weights go to `output`."""
 
     summary: Path
     """The JSON file to write on how it went."""
-    epochs: int
-    """Passes over the training images."""
-    batch_size: int
-    """Images per update."""
 
     def train(self, device: torch.device) -> tuple[nn.Module, dict[str, Any]]:
         """Train a fresh network; returns it in evaluation mode, and the summary.
@@ -87,7 +80,6 @@ def attempted(make: Callable[[], T]) -> T | str:
         return shorten(f"it cannot be computed ({error})", 300)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Evaluation(Command):
     """A quantization of trained weights, and its measurement."""
 

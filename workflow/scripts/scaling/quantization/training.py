@@ -1,37 +1,39 @@
 """Trains the tutorial CNN that every quantization stage is made from."""
 
-from dataclasses import dataclass
-from typing import Any, Literal
+from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
-from torch.nn import functional
 
 from scaling.core.errors import UserError
 from scaling.core.paired_accuracy import Classes
-from scaling.data.batches import Images, read_images
+from scaling.core.records.dataset import DATASET
+from scaling.core.training_options import NetworkTraining
+from scaling.data.batches import Images
 from scaling.models.tutorial_cnn import CLASSES, tutorial_cnn
 from scaling.quantization.calibration import layers
 from scaling.quantization.commands import Training, diverged
+from scaling.registry.update_rule import UpdateRule
+from scaling.training.evaluation import evaluate
+from scaling.training.step import Batch, Step
+from scaling.training.trainer import TrainingData, finite
+from scaling.training.wrapped import Wrapped
 
 
-@dataclass(frozen=True, kw_only=True)
-class TutorialTraining(Training):
+class TutorialTraining(Training, NetworkTraining):
     """Train the tutorial CNN by SGD with momentum and a constant learning rate.
 
     On the CPU with a fixed number of threads the same seed gives the same weights, bit for bit.
     """
 
-    learning_rate: float
-    """Of SGD, constant."""
-    momentum: float
-    """Of SGD, 0 for none."""
-    biases: Literal["all", "last", "none"] = "all"
-    """The layers with a bias; all others hold zeros for theirs."""
-
     def train(self, device: torch.device) -> tuple[nn.Sequential, dict[str, Any]]:
-        images, test, identity = read_images(self.dataset, self.manifest, device)
+        described = DATASET.read(self.manifest)
+        read = TrainingData.read(self.dataset, self.manifest)
+        pixels, labels = read.data.train_images, read.data.train_labels
+        mean, std = map(tuple, (read.mean.tolist(), read.std.tolist()))
+        images = Images(pixels, labels, mean, std, device)
         if images.labels.max() >= CLASSES:
             raise UserError(
                 f"the dataset has {images.labels.max() + 1} classes, the tutorial CNN tells "
@@ -43,42 +45,37 @@ class TutorialTraining(Training):
         for layer in [*layers(network).values()][:without]:
             assert layer.bias is not None
             nn.init.zeros_(layer.bias).requires_grad_(False)
-        optimizer = torch.optim.SGD(
-            network.parameters(), lr=self.learning_rate, momentum=self.momentum
-        )
+        replica = Wrapped(network)
+        replica.start({"lr": self.learning_rate, "momentum": self.momentum}, UpdateRule())
+        step = Step(network, replica, device, 1, UpdateRule())
         order = np.random.default_rng(self.seed)
         epochs = []
         for epoch in range(1, self.epochs + 1):
-            loss_sum, right = 0.0, 0
-            shuffled = order.permutation(len(images))
-            for start in range(0, len(images), self.batch_size):
-                chosen = shuffled[start : start + self.batch_size]
-                target = torch.from_numpy(images.labels[chosen]).to(device)
-                logits = network(images.normalised(chosen))
-                loss = functional.cross_entropy(logits, target)
-                optimizer.zero_grad()
-                loss.backward()
-                optimizer.step()
-                loss_sum += loss.item() * len(chosen)
-                right += int((logits.argmax(dim=1) == target).sum())
+            shuffled = torch.from_numpy(order.permutation(len(images)))
+            step.reset()
+            for chosen in shuffled.split(self.batch_size):
+                step.update(len(chosen), partial(_batch, images, chosen.numpy()))
             # Means over the epoch, while the weights moved.
-            mean_loss, accuracy = loss_sum / len(images), right / len(images)
-            if not np.isfinite(mean_loss):
+            loss = finite(step.loss_sum.item() / len(images))
+            accuracy = step.correct.item() / len(images)
+            if loss is None:
                 raise diverged(epoch, self.learning_rate)
-            epochs.append({"epoch": epoch, "train_loss": mean_loss, "train_accuracy": accuracy})
-            print(f"epoch {epoch}: training loss {mean_loss:.4f}, accuracy {accuracy:.2%}")
-        network.eval()
-        right = int((predict(network, test) == test.labels).sum())
-        options = ("seed", "epochs", "batch_size", "learning_rate", "momentum", "biases")
-        return network, {
-            "training": {key: getattr(self, key) for key in options},
-            "dataset": identity,
+            epochs.append({"epoch": epoch, "train_loss": loss, "train_accuracy": accuracy})
+            print(f"epoch {epoch}: training loss {loss:.4f}, accuracy {accuracy:.2%}")
+        return network.eval(), {
+            "training": self.model_dump(include={"seed", *NetworkTraining.model_fields}),
+            "dataset": {key: described[key] for key in ("source", "checksum")},
             "parameters": sum(each.numel() for each in network.parameters() if each.requires_grad),
             "train_images": len(images),
-            "test_images": len(test),
+            "test_images": len(read.data.test_images),
             "epochs": epochs,
-            "test_accuracy": right / len(test),
+            "test_accuracy": evaluate(network, read, device)["test_accuracy"],
         }
+
+
+def _batch(images: Images, chosen: np.ndarray[Any, Any], size: int) -> Batch:
+    """Return the `chosen` images, all of a step's."""
+    return images.normalised(chosen), torch.from_numpy(images.labels[chosen]).to(images.device)
 
 
 @torch.no_grad()

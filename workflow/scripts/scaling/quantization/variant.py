@@ -3,13 +3,14 @@
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from pydantic import Field
 from torch import nn
 
 from scaling.config.scheme import Scheme
@@ -41,11 +42,10 @@ MOMENT_IMAGES = 10_000
 layer some ten thousand rows, of which a regression makes little noise its own."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class VariantEvaluation(Evaluation):
     """Quantize the tutorial CNN in several ways; `output` is the folder of their records."""
 
-    variants: dict[str, dict[str, Any]] = field(default_factory=dict)
+    variants: dict[str, dict[str, Any]] = Field(default={})
     """The options of each by its name, where they differ from int8 weights, activations and logits
     with one scale for each tensor, and int32 biases: {"w4": {"weight_bits": 4}}."""
     histograms: str | None = None

@@ -4,17 +4,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from pydantic import Field
+
 from scaling.core import environment
 from scaling.core.environment import Device
 from scaling.core.grid import Cell
 from scaling.core.records.dataset import DATASET
-from scaling.core.training_options import DataOptions, TrainingOptions
+from scaling.core.training_options import DataOptions, Limits, ModelOptions, Sgd, Synchronization
 from scaling.launch.run_spec import RunSpec
 
 Buffers = Literal["broadcast", "local", "sync_batch_norm"]
 """How batch norm's running statistics are kept: broadcast from rank 0 before each forward pass
 (DistributedDataParallel's default), separate on each rank, or computed over the batches of all
 ranks (torch.nn.SyncBatchNorm)."""
+SHARED = [*Sgd.model_fields, *ModelOptions.model_fields, *Limits.model_fields]
+"""Options that all trainings have as the plan."""
 WITHOUT_MESSAGES = ("compile", "cuda_graph", "fused_norms")
 """Switches of recipe tuned that change no message, and are off here."""
 
@@ -33,8 +37,7 @@ class Training:
     seed: int
 
 
-@dataclass(frozen=True, kw_only=True)
-class Plan(DataOptions, TrainingOptions):
+class Plan(Synchronization, DataOptions, Sgd, ModelOptions, Limits):
     """Options of the synchronization experiments; trainings differ only in seed and mode."""
 
     output: Path
@@ -43,26 +46,10 @@ class Plan(DataOptions, TrainingOptions):
     """Options of recipe tuned, of which only the messages are recorded; none without them."""
     gpus: int = 2
     """GPUs, 2 or more; on a CPU, processes."""
-    world_sizes: tuple[int, ...] = ()
+    world_sizes: list[int] = Field(default=[])
     """Other numbers of ranks to draw image orders for."""
-    seeds: tuple[int, ...] = (0, 1, 2)
-    """Seeds of the trainings."""
-    epochs: int = 5
-    """Epochs of each training, 2 or more."""
-    batch_size: int = 256
-    """Samples per GPU and step."""
-    train_images: int | None = None
-    """Train on only the first of the images (default: all)."""
     device: Device = "auto"
     """Where to train; `auto` means GPUs where one is visible."""
-    loader_workers: int = 2
-    """DataLoader processes of each process."""
-    cpu_threads: int = 1
-    """Threads of each process."""
-    time_limit_seconds: float = 1800
-    """Time limit of the whole measurement."""
-    collective_timeout_seconds: float = 300
-    """How long a rank waits for another."""
 
     @property
     def images(self) -> int:
@@ -123,8 +110,5 @@ class Plan(DataOptions, TrainingOptions):
             instrumented_iterations=0,
             engine="resident" if tuned else "eager",
             recipe_options=options if tuned else {"loader_workers": self.loader_workers},
-            cpu_threads=self.cpu_threads,
-            time_limit_seconds=self.time_limit_seconds,
-            collective_timeout_seconds=self.collective_timeout_seconds,
-            **self.shared,
+            **{key: getattr(self, key) for key in SHARED},
         )

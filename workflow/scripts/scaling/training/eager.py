@@ -77,7 +77,7 @@ class Eager(Trainer):
             pin_memory=rank.device.type == "cuda",
         )
         self._step = Step(self.model, self.replica, rank.device, spec.micro_batches, UpdateRule())
-        self.optimizer = self.replica.optimizer(spec.sgd)
+        self.replica.start(spec.sgd, UpdateRule())
         precision = "tf32" if torch.backends.cudnn.allow_tf32 else "float32"
         precision = environment.applied_precision(precision, rank.device.type)
         more = {key: own for key, own in spec.recipe_options.items() if key not in known}
@@ -109,7 +109,5 @@ class Eager(Trainer):
             return images, labels
 
         images = len(batch[1])
-        self.optimizer.zero_grad()
-        self._step.backward(images, next_part)
-        self.optimizer.step()
+        self._step.update(images, next_part)
         return images

@@ -19,10 +19,10 @@ Batch = tuple[Tensor, Tensor]
 
 
 class Step:
-    """Computes the gradients of a batch, which is run through `model` in `micro_batches` parts.
+    """An update by a batch, which is run through `model` in `micro_batches` parts.
 
-    `replica` exchanges the gradients; of `rule` only the labels' smoothing counts. `loss_sum` and
-    `correct` are over all images since `reset`.
+    `replica` exchanges the gradients and updates the weights; of `rule` only the labels' smoothing
+    counts here. `loss_sum` and `correct` are over all images since `reset`.
     """
 
     def __init__(
@@ -43,8 +43,8 @@ class Step:
         self.loss_sum.zero_()
         self.correct.zero_()
 
-    def backward(self, size: int, next_part: Callable[[int], Batch]) -> None:
-        """Compute the gradients of the mean loss of `size` images, which `next_part` returns."""
+    def update(self, size: int, next_part: Callable[[int], Batch]) -> None:
+        """Update the weights by the mean loss of `size` images, which `next_part` returns."""
         left = size
         while left:
             part = min(left, math.ceil(size / self._micro_batches))
@@ -56,6 +56,7 @@ class Step:
             self._replica.backward(objective, part / size)
             self.loss_sum += loss.detach() * part
             self.correct += correct
+        self._replica.step()
 
 
 class Images(Protocol):
@@ -141,8 +142,7 @@ class DeviceStep(Step):
 
     def _launch(self, size: int) -> None:
         with nullcontext() if size in self._prepared else self._as_it_comes():
-            self.backward(size, self._next_part)
-            self._replica.step()
+            self.update(size, self._next_part)
 
     def _next_part(self, size: int) -> Batch:
         images, labels = self._next_batch(size)
