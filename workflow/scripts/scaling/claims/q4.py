@@ -5,7 +5,7 @@ from typing import Any
 import pandas as pd
 
 from scaling.claims.claim import Answer, Claim, Hypothesis
-from scaling.claims.phrases import difference, row_at, spread
+from scaling.claims.phrases import difference, extremes, row_at, spread
 from scaling.core import numbers as fmt
 from scaling.core.statistics import Difference
 from scaling.tables import accuracy as learning
@@ -15,13 +15,13 @@ from scaling.tables.schema import StudyTables, by_configuration, rows_of
 
 def answer(tables: StudyTables) -> Answer:
     """Answer by the accuracy of the best techniques or, without any, by the first claim."""
-    less = _of_cells(tables)
+    less = _of_trainings(tables) or _of_cells(tables)
     add = "Add 2 or more to `grid.gpus`, or larger sizes to `grid.batch_sizes`."
     claims = less or [OF_CELLS.missing("", add)]
     text = _best_techniques(tables.remedies)
     if less and not text:
-        text = f"{less[0].configuration}: {less[0].sentence}"
-    return Answer(text, [*claims, *_techniques(tables)])
+        text = ": ".join(filter(None, (less[0].configuration, less[0].sentence)))
+    return Answer(text, [*claims, *_techniques(tables), *_sooner(tables)])
 
 
 def _best_techniques(table: pd.DataFrame) -> str | None:
@@ -43,9 +43,38 @@ def _best_techniques(table: pd.DataFrame) -> str | None:
     return f"{reference}; by held-out images {', '.join(techniques).replace('_', ' ')}."
 
 
+OF_TRAININGS = Hypothesis(
+    "Q4.1-trained",
+    "A larger global batch learns less in as many epochs.",
+    table="remedies",
+    test="Plain SGD at the lab's rate, smallest and largest global batch: Welch's 95 % interval of "
+    "the difference in mean test accuracy, seeds against seeds. Supported: it lies below 0; "
+    "refuted: above.",
+    more="more seeds",
+)
+
+
+def _of_trainings(tables: StudyTables) -> list[Claim]:
+    """Claim it of the trainings at the lab's rate, in a study with techniques."""
+    rows = best_remedy.base_rate(tables.remedies).drop_duplicates("global_batch")
+    if len(rows) < 2:
+        return []
+    small, large = extremes(rows, "global_batch")
+    found = _compared(large, small, tables)
+    claim = OF_TRAININGS.claim(
+        "",
+        f"Batch {large.global_batch} reaches {spread(large)} test accuracy after "
+        f"{large.planned_updates:.0f} updates, {spread(small)} with batch {small.global_batch} "
+        f"after {small.planned_updates:.0f}: {difference(found)}.",
+        holds=found.below,
+        fails=found.above,
+    )
+    return [claim]
+
+
 OF_CELLS = Hypothesis(
     "Q4.1",
-    "A larger global batch learns less in as many epochs.",
+    OF_TRAININGS.sentence,
     table="accuracy",
     test="Accuracies of the seeds of the largest global batch on the most GPUs and of batch 128, "
     "else the smallest, on one GPU. With fewer than 3 seeds the noise is pooled over all trainings "
@@ -166,3 +195,35 @@ def _compared(own: Any, other: Any, tables: StudyTables) -> Difference:
         for row in (own, other)
     )
     return best_remedy.difference(first, second)
+
+
+SOONER = Hypothesis(
+    "Q4.2-sooner",
+    "More GPUs reach an accuracy sooner, in trainings run to their end.",
+    table="trained_to_accuracy",
+    test="Training seconds of a number of epochs chosen beforehand, 95 % interval of the ratio of "
+    "geometric means. Supported: it is above 1, and most trainings reached the accuracy on either "
+    "number of GPUs. Refuted: it is below 1, or none reached it.",
+    more="more seeds",
+)
+
+
+def _sooner(tables: StudyTables) -> list[Claim]:
+    """Return a claim on each number of GPUs above the fewest."""
+    rows = list(rows_of(tables.trained_to_accuracy.sort_values("gpus")))
+    return [
+        SOONER.claim(
+            f"{row.recipe}/{row.strategy}, {fmt.gpus(row.gpus)}",
+            f"{_reached(row)}; {_reached(rows[0])}: {fmt.times(row.speedup)} "
+            f"({fmt.span(row.speedup_low, row.speedup_high)}).",
+            holds=row.speedup_low > 1 and min(row.reached, rows[0].reached) > row.seeds / 2,
+            fails=row.speedup_high < 1 or row.reached == 0,
+        )
+        for row in rows[1:]
+    ]
+
+
+def _reached(row: Any) -> str:
+    seconds = fmt.span(row.training_seconds_min, row.training_seconds_max)
+    said = f"{row.reached} of {row.seeds} reach {fmt.percent(row.target_accuracy)} on "
+    return f"{said}{fmt.gpus(row.gpus)}, in {seconds} s"
