@@ -85,7 +85,6 @@ class Cells:
             **{"N": n, "b": b, "count": self.count, "one": np.ones_like(n)},
             **{"images": np.full_like(n, self.images), "floor": self.arithmetic / n},
             **{"steps": np.ceil(self.images / (n * b)), "full_steps": self.images // (n * b)},
-            **{f"steps_of_{d}": np.ceil(d / (n * b)) for d in (10_000, 60_000)},
             **{"single_steps": np.ceil(self.images / b), "full_single": self.images // b},
             "own": np.array([own(gpus, 1.0) for gpus in self.gpus.tolist()]),
             "ring": np.array([ring(gpus, 1.0) for gpus in self.gpus.tolist()]),
@@ -96,13 +95,15 @@ class Cells:
         first, together = self.of_batch(1), self.of_batch(1, self.gpus * self.batch)
         least = self.of_single(min(self.batch[self.gpus == 1], default=0))
         # One GPU computes all the time that it does not load.
-        single = without.where(without.known, compute).take(first)
+        alone = without.where(without.known, compute).take(first)
         found |= {"T": whole, "T1": whole.take(first), "T0": whole.take(least)}
-        found |= {"W": without, "W1": single}
+        found |= {"W": without, "W1": alone}
         found |= {"TNb": whole.take(together), "WNb": without.take(together)}
         found |= {"lowest": lowest, "highest": highest, "lowest1": lowest.take(first)}
         found["range"] = Interval(lowest.low, highest.high)
-        votes = []
+        parts = [one.where(one.known, of(0.0 * n)) for one in (compute, moving)]
+        found["parts"] = parts[0] + parts[1]
+        votes, single = [], self.gpus == 1
         for time in ("T", "W"):
             # The share as printed, where that is the same to its last digit or all there is.
             share = found[f"{time}1"] / n
@@ -120,7 +121,9 @@ class Cells:
             **{"moving": moving.or_derived(rest), "every": _every, "unknown": whole * np.nan},
             **{"own_row": np.arange(len(n)) < self.own, "several": n > 1},
             "around": Interval(np.array(1 - NEARLY), np.array(1 + NEARLY)),
+            "steps_of": lambda images: of(np.ceil(images / (n * b))),
             "at": lambda figure, gpus: figure.take(self.of_batch(gpus)),
+            "mean": lambda figure: of(np.nansum(figure.middle[single]) / figure.known[single].sum()),
             "single": lambda figure, batch: figure.take(self.of_single(batch)),
             "other": self.of_other,
         }
