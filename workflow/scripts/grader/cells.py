@@ -123,7 +123,7 @@ class Cells:
             "around": Interval(np.array(1 - NEARLY), np.array(1 + NEARLY)),
             "steps_of": lambda images: of(np.ceil(images / (n * b))),
             "at": lambda figure, gpus: figure.take(self.of_batch(gpus)),
-            "mean": lambda figure: of(np.nansum(figure.middle[single]) / figure.known[single].sum()),
+            "mean": lambda x: of(np.nansum(x.middle[single]) / x.known[single].sum()),
             "single": lambda figure, batch: figure.take(self.of_single(batch)),
             "other": self.of_other,
         }
