@@ -25,8 +25,8 @@ SUSPECTS = 40
 class Mistake:
     """How grave it is, what happened, what to do about it, and the formulas that tell it.
 
-    A sentence on a figure follows "the printed speedup …". `formulas` has (rule, formula) for each
-    way in which it makes a figure of a quantity; `when` has the columns in which a formula sees it.
+    `formulas` has (rule, formula) for each way to make a figure of a quantity; `when` the columns
+    in which a formula sees it.
     """
 
     severity: str
@@ -63,10 +63,7 @@ MISTAKES = {
 
 
 def slips(one: Verdict) -> Iterator[tuple[str, Interval, str]]:
-    """What every mistake makes of a quantity, by its definition and then by others.
-
-    Yields its name, what it makes of each figure, and its rule.
-    """
+    """Yield each mistake's name, what it makes of a quantity's figures, and its rule."""
     cells, keys = one.cells, [one.quantity, "any"]
     if one.quantity == BANDWIDTH and not cells.names["K"].known.any():
         # Slips that no other number explains are tried with that of the lab's network.
