@@ -13,8 +13,10 @@ from scaling.core.records.fields import Status
 
 def _digits(value: Decimal | None) -> Decimal | None:
     """Refuse what floats do not tell from its neighbours, 0 or infinity by its last digit."""
-    exponent = value.as_tuple().exponent if value is not None else 0
-    if not isinstance(exponent, int) or not -30 <= exponent <= 15 or abs(value or 0) > 1e15:
+    if value is None:
+        return None
+    exponent = value.as_tuple().exponent
+    if not isinstance(exponent, int) or not -30 <= exponent <= 15 or value.copy_abs() > 1e15:
         raise ValueError("Input should be below 10^15 and have at most 30 decimals")
     return value
 
