@@ -48,6 +48,7 @@ SAME = {
     "other_gpus": {"divided_twice", "not_divided", "same_for_all"},
     "other_share": {"not_divided"},
     "gpus_times": {"eight_bytes", "broadcast_for_ring", "ring_factor_twice"},
+    "to_each_peer": {"ring_factor_twice"},
     "undivided_iterations": {"gpus_times", "eight_bytes"},
     "over_epoch": {"over_total"},
     "fraction": {"hundredth", "all_below_one", "above_any_link"},
@@ -108,11 +109,17 @@ def _columns(one: str, other: str, copied: bool, names: list[str]) -> Plant:
     return plant
 
 
-def _scaled(columns: list[str], factor: float, names: list[str], single: bool = True) -> Plant:
+def _scaled(
+    columns: list[str], factor: float, names: list[str], single: bool | None = True
+) -> Plant:
+    """Another unit in the row of one GPU or of several, or in all rows for None."""
+
     def plant(made: Submission, rng: Generator, several: list[Key]) -> Found:
-        key = _pick(rng, [key for key in made.rows if (key[0] == 1) == single])
-        _scale(made, [key], columns, factor)
-        return [key], names
+        keys = list(made.rows)
+        if single is not None:
+            keys = [_pick(rng, [key for key in keys if (key[0] == 1) == single])]
+        _scale(made, keys, columns, factor)
+        return keys, names
 
     return plant
 
@@ -150,12 +157,6 @@ def _first_speedup(made: Submission, rng: Generator, several: list[Key]) -> Foun
     return [key], []
 
 
-def _all_in_ms(made: Submission, rng: Generator, several: list[Key]) -> Found:
-    columns = [*TIMES, "printed_compute_seconds", "printed_communication_seconds"]
-    _scale(made, list(made.rows), columns, 1000)
-    return list(made.rows), ["in_milliseconds"]
-
-
 def _of_one(pick: Callable[[Submission, int, int], Key]) -> Plant:
     """Speedups against the time of another cell of one GPU, where there is one."""
 
@@ -167,17 +168,6 @@ def _of_one(pick: Callable[[Submission, int, int], Key]) -> Plant:
         return several, ["fixed_global_batch", "one_baseline"]
 
     return plant
-
-
-def _quickest(made: Submission, n: int, b: int) -> Key:
-    return min(
-        (key for key in made.rows if key[0] == 1), key=lambda key: made.values[key]["seconds"]
-    )
-
-
-def _of_epochs(made: Submission, rng: Generator, several: list[Key]) -> Found:
-    _scale(made, list(made.rows), TIMES, 5)
-    return list(made.rows), ["epochs"]
 
 
 def _throughput(made: Submission, rng: Generator, several: list[Key]) -> Found:
@@ -228,11 +218,13 @@ OTHER: list[Plant] = [
     _missing,
     _copied_time,
     _first_speedup,
-    _all_in_ms,
+    _scaled([*TIMES, *_ALL[1:3]], 1000, ["in_milliseconds"], None),
     _of_one(lambda made, n, b: (1, n * b)),
     _of_one(lambda made, n, b: max(k for k in made.rows if k[0] == 1)),
-    _of_one(_quickest),
-    _of_epochs,
+    _of_one(
+        lambda made, n, b: min((v["seconds"], k) for k, v in made.values.items() if k[0] == 1)[1]
+    ),
+    _scaled(TIMES, 5, ["epochs"], None),
     _throughput,
     _ranks_twice,
     _never_divided,

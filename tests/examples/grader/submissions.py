@@ -128,6 +128,7 @@ def honest(seed: int, plain: bool = False, noisy: bool = False) -> Submission:
         made.values[n, b] |= {"seconds": seconds, "without": without, "single": times[1, b][1]}
         part = not whole["parts"]
         made.values[n, b] |= {"own": times[n, b][part], "own single": singles[part]}
+        made.values[n, b]["to each"] = (n - 1) / (2 * (n - 1) / n if ring else 2)
         for name, value in made.values[n, b].items():
             if name in FIGURES and math.isfinite(value) and (plain or chance(0.97)):
                 made.put((n, b), name, value)

@@ -29,20 +29,9 @@ SLOW_LOADER = edited(
 """A second more on 2 GPUs, all of it loading: communication without loading stays as it was."""
 NO_PARAMETERS = CLEAN.replace("11173962", "")
 DP = CLEAN.replace(",ddp,", ",dp,")
-RANGE = ["epoch_seconds", "count", "epoch_seconds_min", "epoch_seconds_max"]
 NO_512 = [(2, 512), (4, 512)]
 WHOLE = edited({cell: {WITHOUT: "", BANDWIDTH: "", SHARE: ""} for cell in CELLS})
 """Times without loading on one GPU alone."""
-SWAPPED = {
-    cell: {COMPUTE: compute, COMMUNICATION: communication}
-    for cell, compute, communication in zip(
-        CELLS,
-        ("0.784", "0.196", "0.392", "0.100"),
-        ("8.900", "8.400", "4.450", "4.200"),
-        strict=True,
-    )
-}
-"""Compute and communication in each other's column."""
 SLOWER = {"epoch_seconds": "11.000", WITHOUT: "10.900", BANDWIDTH: "", SHARE: ""}
 
 
@@ -101,18 +90,6 @@ def test_a_clean_study_agrees_in_every_figure(tmp_path):
             },
             {"one_way": [(4, 128), (4, 512)]},
         ),
-        # 1.840/2 = 0.9200, 0.9775, 0.9199, 0.9770
-        (CLEAN, column(SPEEDUP, "0.920", "0.978", "0.920", "0.977"), {"efficiency": CELLS}),
-        (CLEAN, column(SPEEDUP, "2.000", "2.000", "4.000", "4.000"), {"ideal": CELLS}),
-        # 1.840 and 1.955 in each other's place
-        (CLEAN, column(SPEEDUP, "1.955", "1.840", "3.679", "3.908"), {"another_row": CELLS[:2]}),
-        (CLEAN, column(COMPUTE, "9.684", "8.596", "4.842", "4.300"), {"total_as_compute": CELLS}),
-        # 17.8, 16.8: not divided by N
-        (CLEAN, column(COMPUTE, "17.800", "16.800", "17.800", "16.800"), {"not_divided": CELLS}),
-        # 11.173962e9 / 2^30 = 10.4066, 16.760943e9 / 2^30 = 15.6098
-        (CLEAN, column(BANDWIDTH, "10.407", "10.407", "15.610", "15.610"), {"gib": CELLS}),
-        (CLEAN, {(2, 128): {"epoch_seconds_min": "9.800"}}, {"range": [(2, 128)]}),
-        (CLEAN, {(4, 128): {"count": "1"}}, {"range_of_one": [(4, 128)]}),
         # No T(1,512): 17/8.696 = 1.95 and 18/8.696 = 2.07 are both 2.0 to its last digit: chance.
         (WITHOUT_512, {(2, 512): {SPEEDUP: "2.0"}}, {}),
         # 2 · 12.0 = 24 where T(1,128) = 18.0: any figure follows from some T(1,b)
@@ -131,14 +108,7 @@ def test_a_clean_study_agrees_in_every_figure(tmp_path):
             column(COMMUNICATION, "1.884", "1.296", "0.442", "0.150"),
             {"loading_counted": CELLS},
         ),
-        # 18 s and 1.840, where 1.840 · 9.784 = 3.679 · 4.892 = 18.0
-        (
-            CLEAN,
-            {(1, 128): dict(zip(RANGE, ["18000", "", "", ""], strict=True))},
-            {"time_in_ms": [(1, 128)]},
-        ),
         (CLEAN, {(1, 128): {SPEEDUP: "1.10"}}, {"unexplained": [(1, 128)]}),
-        (CLEAN, {(4, 512): {BANDWIDTH: "99"}}, {"unexplained": [(4, 512)]}),
         # The only row on several GPUs: there is no other one that it may be of.
         (
             "\n".join(CLEAN.splitlines()[:2] + CLEAN.splitlines()[3:4]),
@@ -147,9 +117,7 @@ def test_a_clean_study_agrees_in_every_figure(tmp_path):
         ),
         # 1.6 % less than 16.76, where the rounding of 0.100 s leaves 1 %
         (CLEAN, {(4, 512): {BANDWIDTH: "16.50"}}, {"nearly": [(4, 512)]}),
-        # 2(N-1)/N · b; b alone
-        (CLEAN, column(BANDWIDTH, "128", "512", "192", "768"), {"batch_as_bandwidth": CELLS}),
-        # Nothing is known of the bytes, and yet it is no bandwidth.
+        # 2(N-1)/N · b. Nothing is known of the bytes, and yet it is no bandwidth.
         (
             NO_PARAMETERS,
             column(BANDWIDTH, "128", "512", "192", "768"),
@@ -159,8 +127,11 @@ def test_a_clean_study_agrees_in_every_figure(tmp_path):
         (CLEAN, {(2, 128): {BANDWIDTH: "27935"}}, {"unexplained;above_any_link": [(2, 128)]}),
         # Fractions of 0.5 and 0.6 GB/s give the same, but no study has such a peak: a warning.
         (CLEAN, column(SHARE, "0.2235", "0.2235", "0.2793", "0.2793"), {"all_below_one": CELLS}),
-        (CLEAN, SWAPPED, {"wrong_column": [*CELLS, *CELLS]}),
-        (CLEAN, {(2, 128): SWAPPED[2, 128]}, {"wrong_column": [(2, 128)] * 2}),
+        (
+            CLEAN,
+            {(2, 128): {COMPUTE: "0.784", COMMUNICATION: "8.900"}},
+            {"wrong_column": [(2, 128)] * 2},
+        ),
         # T(4,512) = 3.6 without loading is 17 % less than 16.8/4 = 4.2.
         (
             CLEAN,

@@ -117,13 +117,13 @@ def test_whatever_lies_in_a_pile_each_gets_a_line(tmp_path, capsys):
     lines = capsys.readouterr().out.splitlines()[:-2]
     said = {name: next(x for x in lines if x.startswith(f"{tmp_path}/{name} ")) for name in names}
     for name, words in (
-        ("fifo", "is no regular file"),
+        ("fifo", "is no file of at most 10,000,000 bytes"),
         ("linked", "is a link out of its folder"),
-        ("large", "has more than 10 MB"),
+        ("large", "is no file of at most 10,000,000 bytes"),
         ("rows", "there are more than 100,000 lines"),
         ("many", "there are more than 100 studies"),
         ("bytes", "cannot be read"),
-        ("long", "has more than 0.1 MB"),
+        ("long", "is no file of at most 100,000 bytes"),
         ("yaml", "does not describe studies"),
         ("nothing", "does not exist"),
         ("bom", "no findings"),

@@ -56,13 +56,7 @@ def causes(found: dict[str, Verdict]) -> tuple[list[Cause], Wrong]:
     wrong = {name: one.wrong.copy() for name, one in found.items()}
     blank = {name: one.blank.copy() for name, one in found.items()}
     tried = {
-        name: [
-            (rank, slip)
-            for rank, slip in enumerate(slips(one), start=2)
-            if (one.said.meets(slip[1]) & (one.wrong | one.blank)).any()
-        ]
-        for name, one in found.items()
-        if (one.wrong | one.blank).any()
+        name: list(_tried(one)) for name, one in found.items() if (one.wrong | one.blank).any()
     }
     named = list[Cause]()
     while any(each.any() for each in [*wrong.values(), *blank.values()]):
@@ -81,9 +75,18 @@ def causes(found: dict[str, Verdict]) -> tuple[list[Cause], Wrong]:
     return named, wrong
 
 
+def _tried(one: Verdict) -> Iterator[tuple[int, str, Interval, str]]:
+    """Each slip that explains a figure: how many come before it, its name, values and rule."""
+    ranks = dict[tuple[str, str], int]()
+    for name, values, rule in slips(one):
+        rank = ranks.setdefault((name, rule), len(ranks) + 2)
+        if (one.said.meets(values) & (one.wrong | one.blank)).any():
+            yield rank, name, values, rule
+
+
 def _of_slips(
     one: Verdict,
-    tried: list[tuple[int, tuple[str, Interval, str]]],
+    tried: list[tuple[int, str, Interval, str]],
     wrong: np.ndarray,
     blank: np.ndarray,
 ) -> Iterator[Cause]:
@@ -92,7 +95,7 @@ def _of_slips(
     Figures without a definition (`blank`) have to agree on a slip.
     """
     suspects, best, most = wrong | blank, None, CHANCE
-    for rank, (name, values, rule) in tried:
+    for rank, name, values, rule in tried:
         meets = suspects & one.said.meets(values)
         total, count = int(suspects.sum()), int(meets.sum())
         if count >= (2 if blank.any() else 1):
@@ -139,7 +142,8 @@ def _of_rows(found: dict[str, Verdict], wrong: Wrong) -> Iterator[Cause]:
             resolved = _resolved(cells.with_columns(moved), found, wrong)
             if (count := _count(resolved)) >= 2:
                 weight = count + 0.3 + 0.01 * rank
-                cause = Cause(name, place, resolved=resolved, weight=weight)
+                times = [column for column in columns if column in TIMES]
+                cause = Cause(name, place, resolved=resolved, weight=weight, times=times)
                 if one:
                     right = one.values[0]
                     cause = replace(cause, quantity=columns[0], found=one.said, expected=right)
@@ -196,7 +200,7 @@ def _of_times(found: dict[str, Verdict], wrong: Wrong) -> Iterator[Cause]:
             for end in ("low", "high")
         )
         low, high = np.nanmax(lows, initial=-np.inf), np.nanmin(highs, initial=np.inf)
-        if (~np.isnan(lows)).sum() < 2 or low > high:
+        if (~np.isnan(lows)).sum() < 2 or low > high or high <= 0:
             continue
         times = {
             TIMES["TW".index(letter)]: (

@@ -24,12 +24,10 @@ UNKNOWN = of(np.nan)
 class Cells:
     """Hold one strategy's cells: N, b, the times and figures that are printed, by their columns.
 
-    Times on one GPU that stand elsewhere in the study, in another strategy or a sweep, are cells
-    too; the first `own` cells are the rows of the strategy. `constants` are K, the bytes of all
-    gradients, and `share`, the percent that a GB/s is of the peak, where the study states them or
-    its figures give them. An epoch's
-    `arithmetic` takes one GPU at its peak, `gpu` says which, so many seconds, NaN for an unknown
-    model.
+    The first `own` cells are the strategy's rows, the others times on one GPU that stand elsewhere
+    in the study. `constants` are K, the bytes of all gradients, and `share`, the percent that a
+    GB/s is of the peak. An epoch's `arithmetic` takes one GPU at its peak (`gpu` says which) so
+    many seconds, NaN for an unknown model.
     """
 
     strategy: str
@@ -43,22 +41,15 @@ class Cells:
     gpu: str
     arithmetic: float
 
-    def of_batch(self, gpus: int, wanted: np.ndarray | None = None) -> np.ndarray:
-        """For each cell the index of that on `gpus` GPUs of its batch size, -1 for none.
-
-        Or of the batch size in `wanted`.
-        """
-        wanted = self.batch if wanted is None else wanted
+    def of_batch(self, gpus: int, batch: np.ndarray | int | None = None) -> np.ndarray:
+        """Return for each cell the index of that on `gpus` GPUs of its, or a, batch size, or -1."""
+        wanted = np.broadcast_to(self.batch if batch is None else batch, self.batch.shape)
         there = np.flatnonzero(self.gpus == gpus)
         if not len(there):
             return np.full(len(self.gpus), -1)
         batches, first = np.unique(self.batch[there], return_index=True)
         at = np.minimum(np.searchsorted(batches, wanted), len(batches) - 1)
         return np.where(batches[at] == wanted, there[first[at]], -1)
-
-    def of_single(self, batch: int) -> np.ndarray:
-        """For each cell the index of that on 1 GPU of a batch size, -1 for none."""
-        return self.of_batch(1, np.full_like(self.batch, batch))
 
     def of_other(self, figure: Interval) -> Interval:
         """The figure on the first of the other numbers of GPUs that have one."""
@@ -85,7 +76,6 @@ class Cells:
             **{"N": n, "b": b, "count": self.count, "one": np.ones_like(n)},
             **{"images": np.full_like(n, self.images), "floor": self.arithmetic / n},
             **{"steps": np.ceil(self.images / (n * b)), "full_steps": self.images // (n * b)},
-            **{f"steps_of_{d}": np.ceil(d / (n * b)) for d in (10_000, 60_000)},
             **{"single_steps": np.ceil(self.images / b), "full_single": self.images // b},
             "own": np.array([own(gpus, 1.0) for gpus in self.gpus.tolist()]),
             "ring": np.array([ring(gpus, 1.0) for gpus in self.gpus.tolist()]),
@@ -94,15 +84,17 @@ class Cells:
         whole, without, lowest, highest = (self.columns[name] for name in TIMES)
         compute, moving = (self.columns[f"{name}_seconds"] for name in ("compute", "communication"))
         first, together = self.of_batch(1), self.of_batch(1, self.gpus * self.batch)
-        least = self.of_single(min(self.batch[self.gpus == 1], default=0))
+        least = self.of_batch(1, min(self.batch[self.gpus == 1], default=0))
         # One GPU computes all the time that it does not load.
-        single = without.where(without.known, compute).take(first)
+        alone = without.where(without.known, compute).take(first)
         found |= {"T": whole, "T1": whole.take(first), "T0": whole.take(least)}
-        found |= {"W": without, "W1": single}
+        found |= {"W": without, "W1": alone}
         found |= {"TNb": whole.take(together), "WNb": without.take(together)}
         found |= {"lowest": lowest, "highest": highest, "lowest1": lowest.take(first)}
         found["range"] = Interval(lowest.low, highest.high)
-        votes = []
+        parts = [one.where(one.known, of(0.0 * n)) for one in (compute, moving)]
+        found["parts"] = parts[0] + parts[1]
+        votes, single = [], self.gpus == 1
         for time in ("T", "W"):
             # The share as printed, where that is the same to its last digit or all there is.
             share = found[f"{time}1"] / n
@@ -120,8 +112,10 @@ class Cells:
             **{"moving": moving.or_derived(rest), "every": _every, "unknown": whole * np.nan},
             **{"own_row": np.arange(len(n)) < self.own, "several": n > 1},
             "around": Interval(np.array(1 - NEARLY), np.array(1 + NEARLY)),
+            "steps_of": lambda images: of(np.ceil(images / (n * b))),
             "at": lambda figure, gpus: figure.take(self.of_batch(gpus)),
-            "single": lambda figure, batch: figure.take(self.of_single(batch)),
+            "mean": lambda x: of(np.nansum(x.middle[single]) / x.known[single].sum()),
+            "single": lambda figure, batch: figure.take(self.of_batch(1, batch)),
             "other": self.of_other,
         }
 
@@ -130,11 +124,9 @@ class Cells:
         return eval(_compiled(formula), {"__builtins__": {}}, self.names | more)
 
     def with_constant(self, name: str, value: Interval) -> "Cells":
-        """These cells with another K or share."""
         return replace(self, constants=self.constants | {name: value})
 
     def with_columns(self, columns: dict[str, Interval]) -> "Cells":
-        """These cells with other times or figures."""
         return replace(self, columns=self.columns | columns)
 
 

@@ -37,10 +37,9 @@ def as_seconds(cells: Cells) -> tuple[Cells, list[Cause]]:
 
 
 def by_formula(cells: Cells, found: dict[str, Verdict], left: Wrong) -> Iterator[Cause]:
-    """The checks of mistakes.yaml, then what is `left` of the wrong figures.
+    """Yield the checks of mistakes.yaml, then what is `left` of the wrong figures.
 
-    Figures that contradict their times are named already, but for those left: where one of these
-    cannot be, that is said with it.
+    Where one of these cannot be, that is said with it; other wrong figures are named already.
     """
     names: dict[str, Any] = {}
     left = dict(left)

@@ -18,10 +18,9 @@ DEFINITIONS: dict[str, dict[str, str]] = FORMULAS["definitions"]
 class Verdict:
     """What the figures of one quantity, as printed, should have been by a definition.
 
-    A figure may be in any of the intervals `values`: more than one where a document may have gone
-    on from a figure it printed, or from the same one before it was rounded. `formula` is one of
-    formulas.yaml, for a utilization that of its bandwidth. `note` says what is particular: that the
-    constant was `stated`, or a mistake's name.
+    A figure may be in any of the intervals `values`: a document may have gone on from a figure as
+    printed, or before it was rounded. `formula` is one of formulas.yaml, for a utilization that of
+    its bandwidth. `note` is that the constant was `stated`, or a mistake's name.
     """
 
     cells: Cells
@@ -62,10 +61,10 @@ class Verdict:
 
     @property
     def blank(self) -> np.ndarray:
-        """Where that is for want of a constant."""
-        constant = {BANDWIDTH: "K", UTILIZATION: "share"}.get(self.quantity)
-        lacks = constant and not self.cells.names[constant].known.any()
-        return self.open & bool(lacks)
+        """Where that is for want of K or of the peak."""
+        constants = {BANDWIDTH: "K", UTILIZATION: "share"}
+        known = self.cells.names[constants.get(self.quantity, "N")].known
+        return self.open & ~known.any()
 
     @property
     def rule(self) -> str:
@@ -82,12 +81,11 @@ class Verdict:
 
 
 def verdicts(cells: Cells, stated: dict[str, Any], ring: bool = False) -> dict[str, Verdict]:
-    """Hold every printed figure against the definition that the study follows.
+    """Return every printed figure beside the definition that the study follows.
 
-    It is the one it states, else the one that gives most of its figures on several GPUs, of
-    bandwidths as good the one that gives most utilizations, ours first among equals. `ring` says
-    that DataParallel was to be counted with a ring's bytes. The cells of what is returned have the
-    constants that were fitted.
+    The one it states, else the one that gives most figures on several GPUs, of bandwidths as good
+    that which gives most utilizations, ours first among equals, or with `ring` for DataParallel a
+    ring's. The cells returned have the constants that were fitted.
     """
     found, peak = {}, stated.get(UTILIZATION)
 

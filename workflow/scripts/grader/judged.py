@@ -31,10 +31,7 @@ OVERVIEW = ["study", "folder", "link", "points", "cells", *SEVERITIES, "causes"]
 
 @dataclass(frozen=True)
 class Judged:
-    """One study of a folder, and the rows of its findings, as `findings.judge` gives them.
-
-    `ours` are the accuracies of our quantized networks, by default of none.
-    """
+    """A study of a folder, the rows of `findings.judge`, our quantized networks' accuracies."""
 
     study: PublishedStudy
     folder: str
@@ -57,7 +54,11 @@ class Judged:
             more = f" and {rest} more" if (rest := one["cells"] - len(first)) > 0 else ""
             places = [f"{n:.0f} x {b:.0f}" for n, b in first[["gpus", "batch_size"]].to_numpy()]
             pairs = zip(places, map(_figures, first.itertuples()), strict=True)
-            values = [f"{place}{_told(*both)}" for place, both in pairs]
+            values = [
+                place
+                + ("" if this == "–" else f": {this}" + f", expected {right}" * (right != "–"))
+                for place, (this, right) in pairs
+            ]
             explains = f"{one['explains']:.0f} of {one['suspects']:.0f}"
             told = {
                 **{"found": found, "expected": expected, "name": SEVERITIES[one["severity"]]},
@@ -159,11 +160,6 @@ def _mark(finding: Any, printed: str) -> str:
     return f"{right}finding {finding.number}"
 
 
-def _told(found: str, expected: str) -> str:
-    right = "" if expected == "–" else f", expected {expected}"
-    return "" if found == "–" else f": {found}{right}"
-
-
 def _figures(finding: Any) -> tuple[str, str]:
     """What stands in the cell of a finding's row, and what is expected there."""
     expected = (finding.expected_low + finding.expected_high) / 2
@@ -198,10 +194,9 @@ def sides(studies: Path) -> dict[str, compare.Side]:
 
 
 def beside(printed: pd.DataFrame, ours: pd.DataFrame) -> pd.DataFrame:
-    """Add to each printed accuracy our variants of its stage that have it, else the nearest.
+    """Return each printed accuracy with our variants of its stage whose `ranges` have it.
 
-    A variant has it where the lowest and the highest of its accuracies (`ranges`) have it between
-    them; `beyond` are the points to the nearer of both where none has it.
+    Else with the nearest, and the points `beyond` its range.
     """
     figures = zip(printed["accuracy_percent"].astype(float), printed["stage"], strict=True)
     found = [_alike(figure, ours[ours["stage"] == stage]) for figure, stage in figures]

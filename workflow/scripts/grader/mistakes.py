@@ -25,8 +25,8 @@ SUSPECTS = 40
 class Mistake:
     """How grave it is, what happened, what to do about it, and the formulas that tell it.
 
-    A sentence on a figure follows "the printed speedup …". `formulas` has (rule, formula) for each
-    way in which it makes a figure of a quantity; `when` has the columns in which a formula sees it.
+    `formulas` has (rule, formula) for each way to make a figure of a quantity; `when` the columns
+    in which a formula sees it.
     """
 
     severity: str
@@ -63,10 +63,7 @@ MISTAKES = {
 
 
 def slips(one: Verdict) -> Iterator[tuple[str, Interval, str]]:
-    """What every mistake makes of a quantity, by its definition and then by others.
-
-    Yields its name, what it makes of each figure, and its rule.
-    """
+    """Yield each mistake's name, what it makes of a quantity's figures, and its rule."""
     cells, keys = one.cells, [one.quantity, "any"]
     if one.quantity == BANDWIDTH and not cells.names["K"].known.any():
         # Slips that no other number explains are tried with that of the lab's network.
@@ -76,19 +73,24 @@ def slips(one: Verdict) -> Iterator[tuple[str, Interval, str]]:
     if one.quantity == UTILIZATION:
         keys.append(BANDWIDTH)
     choices = [x for x in DEFINITIONS.get(one.quantity, {}).values() if x != one.formula]
-    bases = [replace(one, cells=cells).values[0], *map(cells.evaluate, choices)]
+    bases = [{"value": value} for value in replace(one, cells=cells).values]
+    if len(bases) > 1:
+        bases[-1]["moving"] = cells.names["rest"]
+    bases += [{"value": cells.evaluate(formula)} for formula in choices]
     ways = [
         (name, rule, formula)
         for name, mistake in MISTAKES.items()
         for key in keys
         for rule, formula in mistake.formulas.get(key, [])
         if formula not in (one.quantity, one.formula)
+        # Of a bandwidth's formulas only factors make a utilization.
+        and ("value" in formula or key in keys[:2])
     ]
     for name, rule, formula in ways:
-        for base in bases if "value" in formula else bases[:1]:
+        used = [base for base in bases[1:] if base.keys() & _names(formula)]
+        for base in [bases[0], *used]:
             for words, number in _numbers(cells, formula) or [(rule, {})]:
-                values = cells.evaluate(formula, value=base, figure=one.said, **number)
-                yield name, values, words
+                yield name, cells.evaluate(formula, figure=one.said, **base, **number), words
     if one.quantity == BANDWIDTH:
         own = [
             (name, cells.evaluate(formula, value=cells.names["one"]))
@@ -98,7 +100,7 @@ def slips(one: Verdict) -> Iterator[tuple[str, Interval, str]]:
         ]
         for (x, first), (y, second) in combinations(own, 2):
             for base in bases if x != y else ():
-                yield f"{x};{y}", base * first * second, ""
+                yield f"{x};{y}", base["value"] * first * second, ""
 
 
 def _numbers(cells: Cells, formula: str) -> list[tuple[str, dict[str, int]]]:

@@ -1,12 +1,12 @@
 """CSV files that people write by hand: a typed model for a row of each, checked field by field."""
 
-import stat
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
+from scaling.core import files
 from scaling.core.errors import UserError
 from scaling.core.records.fields import Status
 
@@ -98,28 +98,15 @@ class Quantization(Row):
 
 
 def read_bytes(path: Path, most: int = MOST_BYTES) -> bytes:
-    """What is in a file that somebody handed in.
-
-    Raises UserError for what is no regular file within its folder and `most` bytes: what a link
-    leads to elsewhere is not theirs, and nobody writes the other end of a pipe.
-    """
+    """Return what is in a file that somebody handed in; UserError as `files.regular`."""
     try:
-        if not path.resolve(strict=True).is_relative_to(path.parent.resolve()):
-            raise UserError(f"{path} is a link out of its folder; hand in the file itself")
-        status = path.stat()
-        if not stat.S_ISREG(status.st_mode):
-            raise UserError(f"{path} is no regular file; hand in a file")
-        if status.st_size > most:
-            raise UserError(f"{path} has more than {most / 1e6:g} MB; hand in the times")
-        return path.read_bytes()
-    except FileNotFoundError as error:
-        raise UserError(f"{path} does not exist; make it, or name another folder") from error
-    except (OSError, RuntimeError, ValueError) as error:
+        return files.regular(path, most, linked=False).read_bytes()
+    except (OSError, ValueError) as error:
         raise UserError(f"{path} cannot be read ({error}); save it as UTF-8 text") from error
 
 
 def read_text(path: Path, most: int = MOST_BYTES) -> str:
-    """The text of a file, without a byte order mark: UTF-8, UTF-16, or else Windows' Latin-1.
+    """Return the text of a file, without a byte order mark: UTF-8, UTF-16, or Windows' Latin-1.
 
     Raises UserError as `read_bytes` does, and for what is no text.
     """

@@ -69,12 +69,11 @@ class Description(BaseModel):
 
 @dataclass(frozen=True)
 class PublishedStudy:
-    """One study as it was printed.
+    """One study as it was printed: a table for each model of `grader.rows`.
 
-    `rows` has the fields of `Timing`, printed figures as Decimal with the digits they were printed
-    with (None: not printed); `sweep` more single-GPU times, which may repeat a cell of `rows`;
-    `accuracy` and `quantization` the fields of their models. `reading` says which words of a table
-    were taken for what, "" for one of our own columns.
+    Printed figures are Decimal with their digits, None if not printed; `sweep` has more single-GPU
+    times, which may repeat a cell of `rows`. `reading` says which words of a table were taken for
+    what, "" for one of our own columns.
     """
 
     name: str
@@ -106,10 +105,9 @@ class PublishedStudy:
         return math.nan if self.parameters is None else BYTES_PER_PARAMETER * self.parameters
 
     def timing(self, train_images: int) -> pd.DataFrame:
-        """The table of seconds per epoch, of a training set's D images.
+        """Return the table of seconds per epoch, with the sweep's batch sizes as cells of one GPU.
 
-        `recipe` is the model's name. A time without `count` was measured once. A batch size that
-        only the study's sweep has becomes a cell of one GPU.
+        `recipe` is the model's name. A time without `count` was measured once.
         """
         known = self.rows.loc[self.rows["gpus"] == 1, "batch_size"]
         more = self.sweep[~self.sweep["batch_size"].isin(known)].dropna(subset="epoch_seconds")
@@ -124,11 +122,10 @@ class PublishedStudy:
 
 
 def read_folder(path: Path, train_images: int = CIFAR10_TRAIN_IMAGES) -> list[PublishedStudy]:
-    """The studies of a folder's timings.csv, in its order, with what lies beside it.
+    """Return the studies of a folder's timings.csv with what lies beside it, or of one file.
 
-    Or of one file, whatever its name, without more. Times that a table gives as images per second
-    are those of an epoch of `train_images`. Raises UserError, naming file, line and column, for
-    what is missing or cannot be.
+    Images per second become the time of an epoch of `train_images`. Raises UserError, naming file,
+    line and column, for what is missing or cannot be.
     """
     folder = None if path.is_file() else path
     path = timings(folder) if folder else path

@@ -65,20 +65,16 @@ def read(folders: Iterable[Path], train_images: int, ring: bool = False) -> list
 
 
 def _read(folder: Path, train_images: int, ring: bool) -> Submission:
-    name = _plain(str(folder))
+    # The name may be any bytes.
+    name = printable(str(folder)).replace("\n", "\\n")
     try:
         studies = published.read_folder(folder, train_images)
         judged = [Judged(one, name, judge(one, train_images, ring)) for one in studies]
         return Submission(name, judged)
     except UserError as error:
-        return Submission(name, [], _plain(str(error)))
+        return Submission(name, [], printable(str(error)).replace("\n", "\\n"))
     except Exception as error:  # A bug in one study must not affect the others.
         return Submission(name, [], _failed(name, error))
-
-
-def _plain(text: str) -> str:
-    """Return `text` on one line of valid UTF-8: a folder's name may be any bytes."""
-    return printable(text).replace("\n", "\\n")
 
 
 def _failed(folder: str, error: Exception) -> str:

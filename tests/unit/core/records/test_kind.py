@@ -85,6 +85,8 @@ def changed(record, place, value):
             record[key] = value
 
 
+CAPPED = {"energy_joules": None, "sm_mhz": None, "celsius": None}
+CAPPED["held_back_seconds"] = {"power_cap": 1e6}
 IMPOSSIBLE = [
     ("epochs.0.seconds", -0.24, r"epochs\[0\].seconds: .* greater than 0"),
     ("epochs.0.loader_seconds", 99.0, "waits for longer than it takes"),
@@ -118,6 +120,16 @@ IMPOSSIBLE = [
     ("model.parameters_sha256.0", ..., "not every rank's weights"),
     ("in_memory.0", ..., "instruments of other ranks"),
     ("in_memory.0.iterations", 1, "unlike repeats of ranks"),
+    ("epochs.0.train_accuracy", 0.50001, "accuracy of epoch 1 is not that of its samples"),
+    ("epochs.0.gpu_readings", [CAPPED], "other seconds at the power limit than its GPUs"),
+    ("evaluation.test_accuracy", 0.50001, "test accuracy that is not that of its images"),
+    ("memory.capacity_bytes", 1.0, "more memory than there is"),
+    ("training.model_width", 7, "a model of another width"),
+    ("communication.bucket_bytes", [7], "messages that are not the gradients"),
+    ("device_time.0.gpu", 2, "instruments of other ranks or GPUs"),
+    ("device_time.0.iterations", 10**6, "instruments of more iterations"),
+    ("in_memory.*.samples", 1, "other iterations in memory"),
+    ("shutdown_seconds", 1e6, "epochs that take longer than the run"),
     ("environment.ended", "x", "environment.ended: .* datetime"),
     ("run_seconds", -1.0, "run_seconds: Input should be greater"),
 ]
@@ -128,6 +140,11 @@ OF_OTHERS = [
     ("runs.json", "result.runs.0.epochs", []),
     ("runs.json", "result.runs.0.updates", 7),
     ("runs.json", "result.runs.0.learning_rate", 7.0),
+    ("runs.json", "result.runs.0.seed", 77),
+    ("runs.json", "result.runs.0.epochs.0.updates", 7),
+    ("runs.json", "result.runs.0.epochs.0.test_accuracy", 0.50001),
+    ("runs.json", "result.runs.0.epochs.0.precise_test_loss", 7.0),
+    ("runs.json", "result.chosen_factor", 7.0),
     ("quantization.json", "gained", 7),
     ("quantization.json", "classes.labels", "eJwDAAAAAAE="),
     ("quantization.json", "classes.labels", "x"),

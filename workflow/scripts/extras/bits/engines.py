@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,9 +19,6 @@ from torch import Tensor, nn
 
 from scaling.core.paired_accuracy import Classes, paired
 from scaling.data.batches import Images
-
-if TYPE_CHECKING:
-    import onnx
 
 Run = Callable[[Tensor], Tensor]
 """Normalised images, float32 [n, 3, 32, 32] on the CPU, to logits, float32 [n, classes]."""
@@ -37,10 +34,11 @@ ROUND_SECONDS = 0.1
 
 
 def onnxruntime(network: nn.Sequential, batches: Batches, threads: int) -> Networks:
-    """Export the float `network` to ONNX, and quantize that model by ONNX Runtime."""
-    import onnx
+    """Write the float `network` as ONNX, and quantize that model by ONNX Runtime."""
     from onnxruntime.quantization import QuantFormat, QuantType, quantize_static
     from onnxruntime.quantization.shape_inference import quant_pre_process
+
+    from extras.bits import export
 
     images = ({"images": batch.numpy()} for batch in batches())
     reader = SimpleNamespace(get_next=lambda: next(images, None))
@@ -48,18 +46,7 @@ def onnxruntime(network: nn.Sequential, batches: Batches, threads: int) -> Netwo
         exported, prepared, quantized = (
             Path(folder, f"{step}.onnx") for step in ("exported", "prepared", "quantized")
         )
-        example = next(batches())[:2]
-        program = torch.onnx.export(
-            network,
-            (example,),
-            dynamo=True,
-            verbose=False,
-            input_names=["images"],
-            output_names=["logits"],
-            dynamic_shapes=({0: torch.export.Dim("n")},),
-        )
-        assert program is not None
-        program.save(exported)
+        exported.write_bytes(export.model(network)[0])
         quant_pre_process(exported, prepared)
         quantize_static(
             prepared,
@@ -70,21 +57,8 @@ def onnxruntime(network: nn.Sequential, batches: Batches, threads: int) -> Netwo
             activation_type=QuantType.QInt8,
             weight_type=QuantType.QInt8,
         )
-        models = {
-            precision: _plain(onnx.load(path)).SerializeToString()
-            for precision, path in {"float32": exported, "int8": quantized}.items()
-        }
+        models = {"float32": exported.read_bytes(), "int8": quantized.read_bytes()}
     return {key: (onnxruntime_run(model, threads), len(model)) for key, model in models.items()}
-
-
-def _plain(model: "onnx.ModelProto") -> "onnx.ModelProto":
-    """Strip the exporter's notes (source lines, shapes), which are no part of the model."""
-    for part in (model, model.graph, *model.graph.node, *model.graph.initializer):
-        del part.metadata_props[:]
-    for part in (model.graph, *model.graph.node, *model.graph.initializer):
-        part.doc_string = ""
-    del model.graph.value_info[:]
-    return model
 
 
 def instructions() -> str:

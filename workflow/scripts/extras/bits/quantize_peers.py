@@ -42,7 +42,7 @@ class Backend(NamedTuple):
 Name = Literal["onnxruntime", "torchao"]
 PEERS: dict[Name, Backend] = {
     "onnxruntime": Backend(
-        ("onnx", "onnxscript", "onnxruntime", "sympy"),
+        ("onnx", "onnxruntime", "sympy"),
         "QDQ format, weights int8 symmetric per tensor, activations int8 with zero point per "
         "tensor, min-max calibration",
         engines.onnxruntime,

@@ -41,7 +41,12 @@ class Table:
         columns = zip(*(fields for _, fields in grid.rows), strict=True)
         self.cells = [[text for text in column if text] for column in columns]
         self.comma = self._decimal_comma()
-        self.told = [j for j, cells in enumerate(self.cells) if self._tells(j, cells)]
+        # Columns of labels such as `1-GPU`.
+        self.told = [
+            j
+            for j, (one, cells) in enumerate(zip(self.labels, self.cells, strict=True))
+            if one.field not in IDENTITY and cells and all(label(cell).values for cell in cells)
+        ]
         self.keys = self._keys()
         self.of_all = "batch_size" in self.keys and self.labels[self.keys["batch_size"]].whole
         across = self._across
@@ -64,26 +69,19 @@ class Table:
             )
         return comma is not False
 
-    def _tells(self, j: int, cells: list[str]) -> bool:
-        """Return whether all cells of a column are labels such as `1-GPU`."""
-        told = self.labels[j].field not in IDENTITY and bool(cells)
-        return told and all(label(cell).values for cell in cells)
-
     def _keys(self) -> dict[str, int]:
         """Return the column of each field that identifies a row; the batch size is that per GPU."""
         found = dict[str, int]()
         for j, one in sorted(enumerate(self.labels), key=lambda pair: pair[1].whole):
-            if one.field in IDENTITY and not one.values and self._counts(j):
-                found.setdefault(one.field, j)
+            field = one.field
+            # GPUs and batch sizes are whole numbers.
+            whole = field not in AXES or all(self._count(text, field) for text in self.cells[j])
+            if field in IDENTITY and not one.values and whole:
+                found.setdefault(field, j)
         if not self.labels[0].text and 0 not in self.told:
             across = {axis for one in self.labels for axis in one.values}
             found.setdefault("gpus" if "batch_size" in {*across, *found} else "batch_size", 0)
         return found
-
-    def _counts(self, j: int) -> bool:
-        """Return whether a column named GPUs or batch size contains only whole numbers."""
-        axis = self.labels[j].field
-        return axis not in AXES or all(self._count(text, axis) for text in self.cells[j])
 
     def _fields(self) -> dict[int, tuple[str, Label]]:
         """Return the field and the label of each column of measured figures."""
@@ -161,7 +159,11 @@ class Table:
                 elif text and text.lower() not in MISSING:
                     row[field] = self._figure(text, one, row)
             found += [row for row in by.values() if row.keys() & {*FIGURES, "status"}]
-        return [self._of_each_gpu(row) for row in found]
+        for row in found if self.of_all else ():
+            batch, gpus = _small(row.get("batch_size", "")), _small(row.get("gpus", ""))
+            if batch and gpus:
+                row["batch_size"] = f"{batch} / {gpus}" if batch % gpus else str(batch // gpus)
+        return found
 
     @property
     def _across(self) -> str:
@@ -180,15 +182,14 @@ class Table:
         found += [
             (field, self.heads[j][-1] or self.labels[j].text or field) for field, j in columns
         ]
-        notes = {field: _note(field, one) for field, one in self.fields.values()}
-        notes["batch_size"] = ", of all GPUs" if self.of_all else ", per GPU"
+        notes = {"batch_size": ", of all GPUs" if self.of_all else ", per GPU"}
+        for field, one in self.fields.values():
+            notes[field] = f" x {one.factor}" if one.factor not in (None, 1) else ""
+            if one.field == "throughput":
+                notes[field] = ", images per second" + " of each GPU" * one.per_gpu
+            elif field == WITHOUT and one.field == "time":
+                notes[field] = ", the shorter time"
         yield from ((field, words, notes.get(field, "")) for field, words in found)
-
-    def _of_each_gpu(self, row: Row) -> Row:
-        batch, gpus = _small(row.get("batch_size", "")), _small(row.get("gpus", ""))
-        if self.of_all and batch and gpus:
-            row["batch_size"] = f"{batch} / {gpus}" if batch % gpus else str(batch // gpus)
-        return row
 
     def _plain(self, field: str, text: str) -> str:
         """Return the text of a cell without a measured figure, spelled as in timings.csv."""
@@ -222,14 +223,6 @@ class Table:
         if factor.normalize().as_tuple().digits == (1,):
             return str(product)
         return str(round(product, min(-last.adjusted() - 1, 25 - product.adjusted())))
-
-
-def _note(field: str, one: Label) -> str:
-    if one.field == "throughput":
-        return ", images per second" + (" of each GPU" if one.per_gpu else "")
-    if field == WITHOUT and one.field == "time":
-        return ", the shorter time"
-    return f" x {one.factor}" if one.factor not in (None, 1) else ""
 
 
 def _small(text: str) -> int:

@@ -27,9 +27,8 @@ def read_rows(path: Path, model: type[models.Row]) -> Iterator[dict[str, Any]]:
     """
     separator, lines = records(path)
     (_, header), *lines = lines or [(1, list[str]())]
-    names = list(map(str.lower, header))
-    required = [name for name, field in model.model_fields.items() if field.is_required()]
-    if lacks := [name for name in required if name not in names]:
+    names, fields_of = list(map(str.lower, header)), model.model_fields
+    if lacks := [name for name in fields_of if fields_of[name].is_required() and name not in names]:
         raise UserError(f"{path}, line 1: there is no column {', '.join(lacks)}; add it")
     for line, fields in lines:
         if any(fields):
@@ -83,9 +82,13 @@ def read_timings(path: Path, name: str, images: int) -> dict[str, tuple[pd.DataF
 
 def _add(found: dict[str, list[Row]], study: str, rows: list[Row]) -> None:
     """Add a table's rows to a study, or to a new study if they contradict it."""
+
+    def key(row: Row) -> tuple[str, ...]:
+        return tuple(row.get(field, "") for field in KEY)
+
     for name in [study, *(f"{study}-{number}" for number in range(2, 1000))]:
-        known = {_key(row): row for row in found.get(name, [])}
-        pairs = [(row, known.get(_key(row), row)) for row in rows]
+        known = {key(row): row for row in found.get(name, [])}
+        pairs = [(row, known.get(key(row), row)) for row in rows]
         if all(a[f] == b[f] for a, b in pairs for f in a.keys() & b.keys() & {*FIGURES}):
             break
     for row, other in pairs:
@@ -93,10 +96,6 @@ def _add(found: dict[str, list[Row]], study: str, rows: list[Row]) -> None:
             found.setdefault(name, []).append(row)
         else:
             other |= row | {"line": other["line"]}
-
-
-def _key(row: Row) -> tuple[str, ...]:
-    return tuple(row.get(field, "") for field in KEY)
 
 
 def _checked(

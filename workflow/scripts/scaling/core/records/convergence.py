@@ -20,6 +20,7 @@ from scaling.core.records.fields import (
     Status,
     Whole,
     closed,
+    of_images,
     opened,
 )
 from scaling.core.records.kind import Kind
@@ -132,11 +133,17 @@ def convergence_path(records: Path, remedy: str, global_batch: int) -> Path:
     )
 
 
+STATISTICS = {"running_test_loss", "precise_test_loss"}
+
+
 def _contradictions(record: ConvergenceRecord) -> Iterator[str]:
     """Yield where epochs are missing or out of order, or not as planned."""
     result = record["result"]
     if not result:
         return
+    chosen = {run["factor"] for run in result["runs"] if run["chosen"]}
+    if result["chosen_factor"] not in chosen:
+        yield "the chosen factor is that of no chosen run"
     for run in [*result["runs"], *result["longer"]]:
         where = f"of factor {run['factor']}, seed {run['seed']}"
         numbers, updates = [row["epoch"] for row in run["epochs"]], run["updates"]
@@ -146,10 +153,27 @@ def _contradictions(record: ConvergenceRecord) -> Iterator[str]:
         points = math.ceil(updates / run["updates_per_point"])
         if (numbers[-1], updates) != whole and not run["diverged"]:
             yield f"epochs or updates {where} are not as planned"
-        if (run["epochs"][-1]["updates"], len(run["losses"])) != (updates, points):
-            yield f"updates or losses {where} are missing, or twice"
+        made = [row["updates"] for row in run["epochs"]]
+        if made != [min(number * made[0], updates) for number in numbers] or made[-1] != updates:
+            yield f"updates {where} are missing, or twice"
+        if len(run["losses"]) != points or run["seed"] not in record["training"]["seeds"]:
+            yield f"losses or seeds {where} are not as planned"
+        yield from (
+            f"test metrics {where} are of no images or statistics"
+            for row in run["epochs"]
+            if not of_images(row["test_accuracy"], record["dataset"]["test_images"])
+            or (STATISTICS & row.keys() and not _of_one_kind(row))
+        )
         if not math.isclose(run["learning_rate"], run["factor"] * result["rule_rate"]):
             yield f"the learning rate {where} is not that of its factor"
+
+
+def _of_one_kind(row: Row) -> bool:
+    """Return whether an epoch's test metrics are those of one kind of statistics."""
+    return any(
+        all(row.get(f"{kind}_{name}", 0) == row[name] for name in ("test_loss", "test_accuracy"))
+        for kind in ("running", "precise")
+    )
 
 
 TRAINING = Kind[Row]("a training that was kept", KeptTraining)

@@ -38,6 +38,13 @@ Percent = Annotated[float, Interval(ge=0, le=100)]
 Pair = Annotated[list[float], Len(2, 2)]
 """The minimum and the maximum."""
 
+
+def of_images(accuracy: float | None, images: int) -> bool:
+    """Return whether an accuracy is that of a whole number of so many images."""
+    right = (accuracy or 0) * images
+    return abs(right - round(right)) <= 1e-6 * images
+
+
 Status = Literal["ok", "oom", "oom_host", "infeasible", "diverged", "timeout"]
 Role = Literal["warmup", "measured", "instrumented"]
 

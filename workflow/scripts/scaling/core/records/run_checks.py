@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from operator import itemgetter
 from typing import Any, get_args
 
-from scaling.core.records.fields import Role
+from scaling.core.records.fields import Role, of_images
 from scaling.core.settling import settling
 
 PARTS = ("communication_seconds", "exposed_seconds", "overlapped_seconds")
@@ -52,6 +52,11 @@ def _epochs(record: Any, last: int, processes: int) -> Iterator[str]:
             yield f"the loss of epoch {row['epoch']} is not finite, and the status ok"
         if complete and whole and row["iterations"] != math.ceil(row["samples"] / share):
             yield f"epoch {row['epoch']} has other iterations than its samples make"
+        if not of_images(row["train_accuracy"], row["samples"]):
+            yield f"the accuracy of epoch {row['epoch']} is not that of its samples"
+        capped = [one["held_back_seconds"].get("power_cap") for one in row["gpu_readings"]]
+        if capped and None not in capped and row["power_capped_seconds"] != max(capped):
+            yield f"epoch {row['epoch']} has other seconds at the power limit than its GPUs"
         samples[row["epoch"]] += row["samples"] if whole else images
     # The sampler gives all ranks the same number, so some images twice.
     if complete and not all(0 <= found - images < max(1, processes) for found in samples.values()):
@@ -66,6 +71,11 @@ def _parts(record: Any, processes: int) -> Iterator[str]:
     few = count["warmup"] < asked["warmup_epochs"] or count["measured"] < asked["measured_epochs"]
     seconds = [sum(row["seconds"] for row in rows if row["rank"] == n) for n in range(processes)]
     ranks = [row["rank"] for row in (*memory, *read, *record["device_time"])]
+    cell, shown = record["cell"], record["evaluation"] or {"test_accuracy": 0.0}
+    share = cell["batch_size"] * cell["gpus"] // max(1, processes)
+    spent = start["total"] + max(0.0, record["shutdown_seconds"] or 0.0) + max(seconds, default=0)
+    buckets = sum(record["communication"]["bucket_bytes"])
+    iterations = {row["rank"]: row["iterations"] for row in rows if row["role"] != "instrumented"}
     repeats = {len(row["seconds"]) for row in memory}
     repeats |= {len(row["seconds_without_exchange"] or row["seconds"]) for row in memory}
     parts = [itemgetter(*PARTS)(row) for row in read if PARTS[-1] in row]
@@ -73,16 +83,32 @@ def _parts(record: Any, processes: int) -> Iterator[str]:
     wrong = {
         f"status {record['status']} without a measured epoch": not count["measured"],
         "fewer epochs than asked for": record["status"] == "ok" and few,
-        "epochs that take longer than the run": max(seconds, default=0)
-        > (record["run_seconds"] or math.inf),
+        "epochs that take longer than the run": spent > (record["run_seconds"] or math.inf),
         "another settling than that of the epochs": record["settling"] != settling(rows),
         "a start that is not its phases": not math.isclose(sum(start.values()), 2 * start["total"]),
         "gradients not as many as parameters": (model["gradient_bytes"] or 0)
         != 4 * (model["parameters"] or 0),
         "not every rank's weights and memory": len(model["parameters_sha256"]) != processes
-        or len(record["memory"]["peak_bytes"]) not in (0, processes, record["cell"]["gpus"]),
-        "instruments of other ranks": max(ranks, default=0) >= processes
-        or len(memory) not in (0, processes),
+        or len(record["memory"]["peak_bytes"]) not in (0, processes, cell["gpus"]),
+        "more memory than there is": max(record["memory"]["peak_bytes"], default=0)
+        > (record["memory"]["capacity_bytes"] or math.inf),
+        "a model of another width": model["width"] != asked.get("model_width", model["width"]),
+        "a test accuracy that is not that of its images": not of_images(
+            shown["test_accuracy"], record["dataset"]["test_images"]
+        ),
+        "messages that are not the gradients": bool(buckets)
+        and not 0 <= buckets - (model["gradient_bytes"] or 0) < 0.01 * buckets,
+        "instruments of other ranks or GPUs": max(ranks, default=0) >= processes
+        or len(memory) not in (0, processes)
+        or any(row.get("gpu", 0) >= cell["gpus"] for row in record["device_time"]),
+        "instruments of more iterations than an epoch's": any(
+            row["iterations"] > iterations.get(row["rank"], math.inf)
+            for row in (*read, *record["device_time"])
+        ),
+        "other iterations in memory than its samples make": any(
+            row["samples"] and math.ceil(row["samples"] / share) != row["iterations"]
+            for row in memory
+        ),
         "unlike repeats of ranks": len({row["iterations"] for row in memory}) > 1
         or len(repeats) > 1,
         "communication that is not its parts": not all(
