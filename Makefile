@@ -112,8 +112,9 @@ audit: small-env ## what is wrong in studies handed in: make audit STUDY="folder
 	@PYTHONPATH=workflow/scripts python -m grader.audit_studies "$$STUDY" $(OPTIONS) --output results/audit.html || [ $$? = 3 ]
 
 ##@ Work on the project
+# Those that take longest begin, so that no worker waits for them at the end.
 test: env ## all tests but those on Slurm and in a browser
-	python -m pytest -n 2 --dist loadfile
+	python -m pytest -n 2 --dist loadfile --no-loadscope-reorder tests/workflow tests/snapshots tests/gpu tests/unit
 
 test-light: SMALL := .venv-replay
 test-light: export PATH := $(abspath .venv-replay)/bin:$(PATH)
