@@ -207,18 +207,6 @@ def test_a_large_file_is_not_read_nor_unpacked(folder):
             read(path)
 
 
-def test_what_lies_beside_the_splits_is_not_unpacked(folder, monkeypatch):
-    before = checksum(read(folder))
-    (folder / "extra").mkdir()
-    (folder / "extra/large").write_bytes(b"")
-    unpacked = []
-    plain = images._image
-    monkeypatch.setattr(images, "_image", lambda *one: unpacked.append(plain(*one)) or unpacked[-1])
-    assert checksum(read(archive_of(folder))) == before
-    kept = {member.name.split("/")[0] for member in unpacked if member}
-    assert kept == {"train", "test"} and None in unpacked
-
-
 def test_what_is_no_file_is_not_waited_for(folder):
     place = folder / "train/cat/1.png"
     os.mkfifo(folder / "fifo")
