@@ -2,14 +2,16 @@
 
 import json
 import re
-from pathlib import Path
 
 import pytest
 import yaml
+from snakemake.utils import update_config
 
-from small_study import Study, forked
+from scaling.config.config import check
+from scaling.core.errors import UserError
+from small_study import ROOT, Study, forked
 
-PAGE = (Path(__file__).parents[2] / "docs/own_trainer.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs/own_trainer.md").read_text(encoding="utf-8")
 FILES = dict(re.findall(r"```\w+\n# (train\.py|mine\.yaml)\n(.*?)```", PAGE, re.DOTALL))
 COMMAND = ["--profile", "profiles/local", "--cores", "2", "--configfile", "config/scaling.yaml"]
 
@@ -46,26 +48,20 @@ def test_an_edit_of_the_script_measures_it_again(folder):
 
 
 @pytest.mark.parametrize(
-    ("command", "said"),
+    ("changes", "said"),
     [
-        ("python train.py --batch-size {batch_size}", "it should have {gpus}"),
-        ("python train.py {gpus} {gpu}", "it should have no {gpu}"),
-        ("python 'train.py {gpus}", "No closing quotation"),
-        ("python train.py {gpus}", "takes no {batch_size}"),
+        ({"command": "python train.py --batch-size {batch_size}"}, r"it should have \{gpus\}"),
+        ({"command": "python train.py {gpus} {gpu}"}, r"it should have no \{gpu\}"),
+        ({"command": "python 'train.py {gpus}"}, "No closing quotation"),
+        ({"command": "python train.py {gpus}"}, r"takes no \{batch_size\}"),
+        ({}, "dataset.source is own, and grid.recipes has plain needs images"),
     ],
 )
-def test_a_command_that_cannot_be_is_refused(folder, command, said):
-    config = yaml.safe_load(FILES["mine.yaml"])
-    config["recipes"]["mine"]["command"] = command
-    (folder / "wrong.yaml").write_text(yaml.safe_dump(config))
-    refused = forked([*COMMAND, "wrong.yaml", "-n"], folder)
-    assert refused.returncode == 1
-    assert said in refused.stdout
-
-
-def test_images_and_own_data_are_not_mixed(folder):
-    config = yaml.safe_load(FILES["mine.yaml"]) | {"dataset": {"source": "own"}}
-    config["grid"]["recipes"] = ["mine", "plain"]
-    (folder / "wrong.yaml").write_text(yaml.safe_dump(config))
-    refused = forked([*COMMAND, "wrong.yaml", "-n"], folder)
-    assert "dataset.source is own, and grid.recipes has plain needs images" in refused.stdout
+def test_a_command_that_cannot_be_and_other_data_beside_it_are_refused(changes, said):
+    config = yaml.safe_load((ROOT / "config/scaling.yaml").read_text())
+    update_config(config, yaml.safe_load(FILES["mine.yaml"]))
+    config["recipes"]["mine"] |= changes
+    if not changes:
+        config["dataset"], config["grid"]["recipes"] = {"source": "own"}, ["mine", "plain"]
+    with pytest.raises(UserError, match=said):
+        check(config)

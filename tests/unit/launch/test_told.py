@@ -1,7 +1,6 @@
 """What scripts are told is what the configuration says."""
 
 import os
-import shlex
 from pathlib import Path
 
 import pytest
@@ -19,21 +18,6 @@ def config():
     return asked(yaml.safe_load((ROOT / "config/config.yaml").read_text()))
 
 
-def value(said, option):
-    """The one word that follows an option on a command line."""
-    words = shlex.split(said)
-    return words[words.index(option) + 1]
-
-
-def test_cells_and_full_trainings_differ_in_what_the_section_of_the_latter_says(config):
-    config["time_to_accuracy"] |= {"learning_rate": 0.7, "epochs": 11}
-    assert value(told.cells(config), "--learning-rate") == str(config["training"]["learning_rate"])
-    said = told.to_accuracy(config)
-    assert value(said, "--learning-rate") == "0.7"
-    assert (value(said, "--warmup-epochs"), value(said, "--measured-epochs")) == ("1", "10")
-    assert '"muon": 0.5' in told.recipe(config, "tuned", muon=0.5)
-
-
 def test_remedies_are_told_nothing_that_no_training_depends_on(config):
     before = told.remedies(config)
     config["convergence"] |= {"global_batches": [7], "remedies": [], "accuracies": [0.1]}
@@ -49,7 +33,7 @@ def test_the_resnet_that_is_quantized_is_trained_for_speed_where_the_study_is(
     config, recipes, chosen
 ):
     config["grid"]["recipes"] = recipes
-    assert value(told.quantized_resnet(config), "--recipe") == chosen
+    assert f"--recipe {chosen}" in told.quantized_resnet(config)
 
 
 def test_jobs_keep_compiled_code_in_the_studys_folder_and_not_in_tmp(config, monkeypatch, tmp_path):
