@@ -136,15 +136,6 @@ def test_the_slurm_profile_plans_the_full_study_from_a_fresh_clone(new_study, mo
     assert planned["dataset_prepare"] == 1
 
 
-def test_a_wrong_configuration_is_refused_before_any_job(new_study):
-    study = new_study(grid__gpus=[0])
-    refused = study.snakemake()
-    assert refused.returncode != 0
-    assert "grid.gpus[0] is 0: it should be greater than or equal to 1" in refused.stdout
-    assert not (study.folder / "results").exists()
-    assert not (study.folder / "resources").exists()
-
-
 def test_more_devices_than_the_machine_has_are_refused_before_any_job(new_study):
     too_many = devices.cores() + 1
     study = new_study(grid__gpus=[1, too_many])
