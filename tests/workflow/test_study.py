@@ -113,13 +113,6 @@ def test_timed_jobs_do_not_share_the_machine(finished_study):
     assert first_end <= second_start
 
 
-def test_snakemakes_own_report_has_the_figures(finished_study):
-    finished = finished_study.snakemake("--report", "snakemake-report.html")
-    assert finished.returncode == 0, finished.stdout
-    page = (finished_study.folder / "snakemake-report.html").read_text()
-    assert "epoch_time.svg" in page and "Int8 quantization" in page
-
-
 def test_the_slurm_profile_plans_the_full_study_from_a_fresh_clone(new_study, monkeypatch):
     study = new_study()
     # A dry run only looks for sbatch.
