@@ -100,7 +100,7 @@ def test_editing_a_claim_makes_the_claims_and_the_report_again(study):
 @pytest.mark.parametrize(
     ("module", "jobs"),
     [
-        ("tables/timing.py", {"tables_scaling"} | AFTER_RUNS),
+        ("tables/timing.py", {"tables_experiments"} | AFTER_RUNS),
         ("figures/style.py", {"figures_draw", "report_render"}),
     ],
 )

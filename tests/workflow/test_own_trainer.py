@@ -58,10 +58,11 @@ def test_an_edit_of_the_script_measures_it_again(folder):
     ],
 )
 def test_a_command_that_cannot_be_and_other_data_beside_it_are_refused(changes, said):
-    config = yaml.safe_load((ROOT / "config/scaling.yaml").read_text())
-    update_config(config, yaml.safe_load(FILES["mine.yaml"]))
+    config = yaml.safe_load((ROOT / "config/config.yaml").read_text())
+    for text in ((ROOT / "config/scaling.yaml").read_text(), FILES["mine.yaml"]):
+        update_config(config, yaml.safe_load(text))
     config["recipes"]["mine"] |= changes
     if not changes:
-        config["dataset"], config["grid"]["recipes"] = {"source": "own"}, ["mine", "plain"]
+        config["dataset"]["source"], config["grid"]["recipes"] = "own", ["mine", "plain"]
     with pytest.raises(UserError, match=said):
         check(config)
