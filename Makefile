@@ -10,7 +10,7 @@ export PATH := $(BIN):$(PATH)
 SNAKEMAKE := snakemake --profile profiles/local --cores $(CORES)
 
 .DEFAULT_GOAL := help
-.PHONY: help env small-env writable configured named demo study status cancel pack migrate replay answers compare studies site replays published audit test test-light test-slurm test-faults test-browser lint format docs example bench bench-plain lock clean
+.PHONY: help env small-env writable configured named demo study status cancel pack migrate replay answers compare studies site replays published audit test test-light test-slurm test-faults test-browser lint format docs example bench lock clean
 
 help:
 	@sed -n -e 's/^##@ \(.*\)/\n\1/p' -e 's/^\([a-z-]*\):.*## /  \1\t/p' \
@@ -112,8 +112,9 @@ audit: small-env ## what is wrong in studies handed in: make audit STUDY="folder
 	@PYTHONPATH=workflow/scripts python -m grader.audit_studies "$$STUDY" $(OPTIONS) --output results/audit.html || [ $$? = 3 ]
 
 ##@ Work on the project
+# Those that take longest begin, so that no worker waits for them at the end.
 test: env ## all tests but those on Slurm and in a browser
-	python -m pytest -n 2 --dist loadfile
+	python -m pytest -n 2 --dist loadfile --no-loadscope-reorder tests/workflow tests/snapshots tests/gpu tests/unit
 
 test-light: SMALL := .venv-replay
 test-light: export PATH := $(abspath .venv-replay)/bin:$(PATH)
@@ -165,6 +166,3 @@ lock: env ## resolve requirements*.in again (needs uv)
 
 clean: ## delete everything a study has made
 	rm -rf results logs benchmarks resources .snakemake
-
-bench-plain: env ## recipe plain against a script, once `make study` has made the images
-	python tests/bench/plain_against_script.py $(OPTIONS)

@@ -7,19 +7,17 @@ import argparse
 import contextlib
 import importlib
 import io
-import json
+import math
 import os
 import re
 import shlex
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from difflib import unified_diff
 from itertools import takewhile
 from pathlib import Path
-from typing import Any
-
-import pandas as pd
 
 from examples.page import Page
 from small_study import forked, link_digests
@@ -34,6 +32,7 @@ _COMMAND = re.compile(
     r"(?:/workflow/scripts/(?=\w+\.py)|python -m )([\w.]+?)(?:\.py)? (.*?)(?: > \S+ 2>&1)?$",
     re.MULTILINE,
 )
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 
 
 @contextlib.contextmanager
@@ -110,72 +109,37 @@ def _text(path: Path) -> str:
     return "".join([lines[0], *lines[1::25]] if is_long else lines)
 
 
-def differences(name: str, before: str, now: str) -> list[str]:
-    """How `now` differs from `before`: numbers by more than rounding, what is gone or new."""
-    if name.endswith(".csv"):
-        return _table_differences(before, now)
-    if name.endswith(".json"):
-        return _document_differences("", json.loads(before), json.loads(now))
+def differences(before: str, now: str) -> list[str]:
+    """What is gone (-) or new (+), from line to line; a number may differ by rounding."""
     old, new = before.splitlines(), now.splitlines()
-    gone = [f"- {line}" for line in old if line not in set(new)]
-    return gone + [f"+ {line}" for line in new if line not in set(old)]
-
-
-def _table_differences(before: str, now: str) -> list[str]:
-    options: Any = {"keep_default_na": False, "na_values": [""]}
-    old, new = (pd.read_csv(io.StringIO(text), **options) for text in (before, now))
-    lines = [f"column {line}" for line in _gone_or_new(old, new)]
-    both = [column for column in old if column in new]
-    try:
-        pd.testing.assert_frame_equal(
-            old[both], new[both], check_dtype=False, rtol=1e-9, atol=1e-15
-        )
-    except AssertionError as error:
-        lines.append(str(error))
+    if len(old) != len(new):
+        return [line for line in unified_diff(old, new, n=0, lineterm="") if line[:2] != "@@"][2:]
+    lines = []
+    for one, other in zip(old, new, strict=True):
+        if not _alike(one, other):
+            letters = zip(one, other, strict=False)
+            place = next((at for at, (a, b) in enumerate(letters) if a != b), 0)
+            part = slice(max(0, place - 40), place + 160)
+            lines += [f"- {one[part]}", f"+ {other[part]}"]
     return lines
 
 
-def _gone_or_new(before: Iterable[str], now: Iterable[str]) -> list[str]:
-    old, new = list(before), list(now)
-    gone = [f"{name} is gone" for name in old if name not in new]
-    return gone + [f"{name} is new" for name in new if name not in old]
-
-
-def _document_differences(where: str, before: Any, now: Any) -> list[str]:
-    before, now = _by_id(before), _by_id(now)
-    if isinstance(before, dict) and isinstance(now, dict):
-        lines = [f"{where}.{line}" for line in _gone_or_new(before, now)]
-        return lines + [
-            line
-            for key in before
-            if key in now
-            for line in _document_differences(f"{where}.{key}", before[key], now[key])
-        ]
-    if isinstance(before, list) and isinstance(now, list) and len(before) == len(now):
-        return [
-            line
-            for index, pair in enumerate(zip(before, now, strict=True))
-            for line in _document_differences(f"{where}[{index}]", *pair)
-        ]
-    if isinstance(before, float) and isinstance(now, float):
-        same = abs(before - now) <= 1e-9 * abs(before) + 1e-15
-        return [] if same else [f"{where}: {before} is now {now}"]
-    return [] if before == now else [f"{where}: {before!r} is now {now!r}"]
-
-
-def _by_id(value: Any) -> Any:
-    """A list of claims as a dict from their ids; any other value as it is."""
-    is_claims = isinstance(value, list) and all(isinstance(c, dict) and "id" in c for c in value)
-    return {claim["id"]: claim for claim in value} if is_claims else value
+def _alike(one: str, other: str) -> bool:
+    pairs = zip(_NUMBER.findall(one), _NUMBER.findall(other), strict=False)
+    return one == other or (
+        _NUMBER.sub("0", one) == _NUMBER.sub("0", other)
+        and all(math.isclose(float(a), float(b), abs_tol=1e-15) for a, b in pairs)
+    )
 
 
 def compare(study: str, found: dict[str, str]) -> list[str]:
     """How what `study` yields differs from its snapshot, a line for each difference."""
     folder = SNAPSHOTS / "expected" / study
     there = {str(path.relative_to(folder)): path for path in sorted(folder.rglob("*.*"))}
-    lines = [f"{study}/{line}" for line in _gone_or_new(there, found)]
+    lines = [f"{study}/{name} is gone" for name in there if name not in found]
+    lines += [f"{study}/{name} is new" for name in found if name not in there]
     for name in sorted(set(there) & set(found)):
-        changes = differences(name, there[name].read_text(encoding="utf-8"), found[name])
+        changes = differences(there[name].read_text(encoding="utf-8"), found[name])
         lines += [f"{study}/{name}: {change}" for change in changes]
     return lines
 

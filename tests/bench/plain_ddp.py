@@ -4,13 +4,12 @@ The yardstick for our recipe `plain`; it shares no code with it. Started by torc
 
     torchrun --standalone --nproc-per-node=2 tests/bench/plain_ddp.py --batch-size 512
 
-Prints one JSON line per epoch (seconds of the slowest process) and one with the summary.
+Prints one JSON line per epoch, with the seconds of the slowest process.
 """
 
 import argparse
 import json
 import os
-import statistics
 import time
 
 import numpy as np
@@ -121,7 +120,6 @@ def main():
     criterion = nn.CrossEntropyLoss()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, weight_decay=5e-4)
 
-    epoch_seconds = []
     for epoch in range(1, args.epochs + 1):
         sampler.set_epoch(epoch)
         model.train()
@@ -143,24 +141,15 @@ def main():
         seconds = torch.tensor(time.perf_counter() - started, device=device)
 
         dist.all_reduce(seconds, op=dist.ReduceOp.MAX)
-        epoch_seconds.append(seconds.item())
         if rank == 0:
             line = {
                 "epoch": epoch,
-                "seconds": epoch_seconds[-1],
+                "seconds": seconds.item(),
                 "train_loss": loss_sum.item() / len(sampler),
                 "train_accuracy": correct.item() / len(sampler),
             }
             print(json.dumps(line), flush=True)
 
-    if rank == 0:
-        summary = {
-            "processes": world_size,
-            "batch_size": args.batch_size,
-            "parameters": sum(parameter.numel() for parameter in model.parameters()),
-            "median_seconds": statistics.median(epoch_seconds[1:] or epoch_seconds),
-        }
-        print(json.dumps(summary), flush=True)
     dist.destroy_process_group()
 
 

@@ -1,7 +1,7 @@
 """Plant mistakes in a copy of the project, one after the other, and see which ones tests notice.
 
 `python tests/planted/run.py [ID …]` plants those of faults.yaml, or these of them, in a clone of
-the last commit. With --sound it plants none: their tests have to pass then.
+the last commit.
 """
 
 import argparse
@@ -65,7 +65,6 @@ def outcome(fault: dict[str, Any], copy: Path) -> tuple[str, str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("ids", nargs="*", metavar="ID", help="default: all")
-    parser.add_argument("--sound", action="store_true", help="run the tests without any fault")
     arguments = parser.parse_args()
     faults = yaml.safe_load(FAULTS.read_text(encoding="utf-8"))["faults"]
     if unknown := set(arguments.ids) - {fault["id"] for fault in faults}:
@@ -74,10 +73,6 @@ def main() -> None:
     totals: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run(["git", "clone", "--quiet", ROOT, folder], check=True)
-        if arguments.sound:
-            for tests in dict.fromkeys(tuple(fault["tests"]) for fault in chosen):
-                print(*tests, first_failure([*tests], Path(folder)) or "passed", flush=True)
-            return
         for fault in chosen:
             result, by = outcome(fault, Path(folder))
             totals[result] += 1

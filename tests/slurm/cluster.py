@@ -7,7 +7,6 @@ job steps strips SLURM_CONF from their environment. Slurm's own log and prolog t
 job step was given and which processes were started in it.
 """
 
-import fcntl
 import itertools
 import os
 import re
@@ -26,8 +25,6 @@ NODES = ("n1", "n2")
 GPUS_PER_NODE = 4
 ETC = Path("/etc/slurm")
 CONFIGURATION = ("slurm.conf", "gres.conf")
-PREFIX = "slurm-"
-LOCK = "lock"
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun")
 INSTALL = "apt-get install --no-install-recommends slurm-wlm munge"
 PATIENCE_SECONDS = 300
@@ -82,36 +79,9 @@ def reason_not_to_start():
         return f"Slurm is not installed ({', '.join(missing)} missing): {INSTALL}"
     if os.getuid() != 0:
         return "only root can start a Slurm of its own"
-    _remove_what_a_killed_test_left()
     if (ETC / "slurm.conf").is_symlink() or (ETC / "slurm.conf").exists():
-        return f"{ETC}/slurm.conf exists: this machine has a Slurm, or another test of it runs"
+        return f"{ETC}/slurm.conf exists: a Slurm is here, or its tests run or were killed"
     return None
-
-
-def _remove_what_a_killed_test_left():
-    """Links into the folder of a test whose process is gone, and that folder."""
-    links = [ETC / name for name in CONFIGURATION if (ETC / name).is_symlink()]
-    folders = {link.readlink().parent for link in links}
-    dead = {folder for folder in folders if _is_of_a_killed_test(folder)}
-    if dead and not running("slurmctld", "slurmd"):
-        for link in links:
-            if link.readlink().parent in dead:
-                link.unlink()
-        for folder in dead:
-            shutil.rmtree(folder, ignore_errors=True)
-
-
-def _is_of_a_killed_test(folder):
-    if folder.parent != Path(tempfile.gettempdir()) or not folder.name.startswith(PREFIX):
-        return False
-    try:
-        with (folder / LOCK).open() as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except FileNotFoundError:
-        pass
-    return True
 
 
 @contextmanager
@@ -121,11 +91,8 @@ def cluster():
     Yields the folder of its state.
     """
     with ExitStack() as undo:
-        folder = Path(tempfile.mkdtemp(prefix=PREFIX))
+        folder = Path(tempfile.mkdtemp(prefix="slurm-"))
         undo.callback(shutil.rmtree, folder)
-        # The system lets go of it when this process ends, however it ends.
-        lock = undo.enter_context((folder / LOCK).open("w"))
-        fcntl.flock(lock, fcntl.LOCK_EX)
         # munge wants a socket that everybody can reach.
         folder.chmod(0o755)
         _configure(folder, undo)

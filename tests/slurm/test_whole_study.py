@@ -58,25 +58,20 @@ def test_training_and_sweeps_are_jobs_and_the_rest_is_not(study):
 
 
 @pytest.mark.parametrize(("gpus", "nodes"), [(1, 1), (2, 1), (4, 2)])
-def test_a_cell_asks_for_its_gpus_once_and_on_as_few_nodes_as_have_them(study, gpus, nodes):
-    job = study.cell_job(gpus, 10)
+def test_a_cell_has_its_gpus_and_one_process_on_each_of_as_few_nodes_as_have_them(
+    study, gpus, nodes
+):
+    job, said = study.cell_job(gpus, 10), environment(study, gpus)
     assert job["JobState"] == "COMPLETED"
-    assert job["TresPerJob"] == f"gres:gpu:{gpus}"
-    assert job["NumNodes"] == str(nodes)
-
-
-@pytest.mark.parametrize(("gpus", "of_each_node"), [(1, ["0"]), (2, ["0-1"]), (4, ["0-1", "0-1"])])
-def test_a_cells_job_step_holds_exactly_its_gpus_on_nodes_of_its_own(study, gpus, of_each_node):
-    job = study.cell_job(gpus, 10)
-    assert job["JOB_GRES"] == f"gpu:{4 * len(of_each_node)}"
-    assert cluster.gpus_of_step(job) == of_each_node
-
-
-@pytest.mark.parametrize(("gpus", "nodes"), [(1, 1), (2, 1), (4, 2)])
-def test_slurm_starts_one_process_on_each_node_and_not_one_for_each_gpu(study, gpus, nodes):
-    job = study.cell_job(gpus, 10)
-    started = cluster.processes_of_step(job)
-    assert started == (["n1", "n2"] if nodes == 2 else [job["NodeList"]])
+    assert job["TresPerJob"] == f"gres:gpu:{gpus}" and job["NumNodes"] == str(nodes)
+    # The nodes are its own; its step holds exactly its GPUs.
+    assert job["JOB_GRES"] == f"gpu:{4 * nodes}"
+    assert cluster.gpus_of_step(job) == [{1: "0", 2: "0-1", 4: "0-1"}[gpus]] * nodes
+    names = ["n1", "n2"] if nodes == 2 else [job["NodeList"]]
+    assert cluster.processes_of_step(job) == names == said["hosts"]
+    assert said["slurm_job_id"] == job["JobId"]
+    of_each = {1: "0", 2: "0,1", 4: "0,1"}[gpus]
+    assert said["slurm_gpus"] == [f"{name}:{of_each}" for name in names]
 
 
 def test_no_more_gpus_are_in_use_than_a_node_has(study):
@@ -112,16 +107,6 @@ def test_the_sweep_measured_correct_sums_over_two_nodes(study):
     sweep = json.loads((study.folder / "results/interconnect/gpus~4/sweep.json").read_text())
     assert sweep["environment"]["hosts"] == ["n1", "n2"]
     assert all(row["correct"] for row in sweep["rows"])
-
-
-@pytest.mark.parametrize("gpus", [1, 2, 4])
-def test_a_record_names_slurms_job_its_nodes_and_exactly_its_gpus(study, gpus):
-    job, said = study.cell_job(gpus, 10), environment(study, gpus)
-    assert said["slurm_job_id"] == job["JobId"]
-    of_each = {1: "0", 2: "0,1", 4: "0,1"}[gpus]
-    nodes = ["n1", "n2"] if gpus == 4 else [job["NodeList"]]
-    assert said["hosts"] == nodes
-    assert said["slurm_gpus"] == [f"{node}:{of_each}" for node in nodes]
 
 
 def test_the_page_of_a_cell_names_slurms_job(study):

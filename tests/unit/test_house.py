@@ -86,14 +86,6 @@ def test_no_folder_has_more_than_15_modules_and_no_module_more_than_300_lines():
     assert not {path: count for path, count in lines.items() if count > 300}
 
 
-def test_the_tests_have_the_folders_of_the_library():
-    unit = Path(__file__).parent
-    folders = {path.relative_to(unit) for path in unit.rglob("*") if path.is_dir()}
-    there = {path.relative_to(LIBRARY) for path in LIBRARY.rglob("*") if path.is_dir()}
-    there |= {path.relative_to(LIBRARY.parent) for path in [*APART, EXTRAS]}
-    assert {folder for folder in folders if folder.name != "__pycache__"} <= there
-
-
 def test_tests_of_what_tells_import_what_the_small_environment_has():
     unit = Path(__file__).parent
     measuring = run_path(str(unit / "conftest.py"))["MEASURING"]

@@ -59,7 +59,6 @@ def test_a_model_a_strategy_a_recipe_and_a_dataset_of_ones_own_are_measured(stud
 
 def test_an_edit_of_ones_own_file_runs_what_uses_it_and_a_comment_nothing(study):
     target = "results/runs/recipe~adam/strategy~ddp_fp16/gpus~2/batch_size~10/seed~0/run.json"
-    assert not study.planned(target)
     for name in FILES:
         with (study.own / name).open("a") as file:
             file.write("\n# A comment.\n")

@@ -5,9 +5,12 @@ import re
 
 import pytest
 import yaml
+from snakemake.utils import update_config
 
 from examples.own_page import FILES
-from small_study import Study, forked
+from scaling.config.config import check
+from scaling.core.errors import UserError
+from small_study import ROOT, Study, forked
 
 COMMAND = ["--profile", "profiles/local", "--cores", "2", "--configfile", "config/scaling.yaml"]
 
@@ -44,26 +47,21 @@ def test_an_edit_of_the_script_measures_it_again(folder):
 
 
 @pytest.mark.parametrize(
-    ("command", "said"),
+    ("changes", "said"),
     [
-        ("python train.py --batch-size {batch_size}", "it should have {gpus}"),
-        ("python train.py {gpus} {gpu}", "it should have no {gpu}"),
-        ("python 'train.py {gpus}", "No closing quotation"),
-        ("python train.py {gpus}", "takes no {batch_size}"),
+        ({"command": "python train.py --batch-size {batch_size}"}, r"it should have \{gpus\}"),
+        ({"command": "python train.py {gpus} {gpu}"}, r"it should have no \{gpu\}"),
+        ({"command": "python 'train.py {gpus}"}, "No closing quotation"),
+        ({"command": "python train.py {gpus}"}, r"takes no \{batch_size\}"),
+        ({}, "dataset.source is own, and grid.recipes has plain needs images"),
     ],
 )
-def test_a_command_that_cannot_be_is_refused(folder, command, said):
-    config = yaml.safe_load(FILES["mine.yaml"])
-    config["recipes"]["mine"]["command"] = command
-    (folder / "wrong.yaml").write_text(yaml.safe_dump(config))
-    refused = forked([*COMMAND, "wrong.yaml", "-n"], folder)
-    assert refused.returncode == 1
-    assert said in refused.stdout
-
-
-def test_images_and_own_data_are_not_mixed(folder):
-    config = yaml.safe_load(FILES["mine.yaml"]) | {"dataset": {"source": "own"}}
-    config["grid"]["recipes"] = ["mine", "plain"]
-    (folder / "wrong.yaml").write_text(yaml.safe_dump(config))
-    refused = forked([*COMMAND, "wrong.yaml", "-n"], folder)
-    assert "dataset.source is own, and grid.recipes has plain needs images" in refused.stdout
+def test_a_command_that_cannot_be_and_other_data_beside_it_are_refused(changes, said):
+    config = yaml.safe_load((ROOT / "config/config.yaml").read_text())
+    for text in ((ROOT / "config/scaling.yaml").read_text(), FILES["mine.yaml"]):
+        update_config(config, yaml.safe_load(text))
+    config["recipes"]["mine"] |= changes
+    if not changes:
+        config["dataset"]["source"], config["grid"]["recipes"] = "own", ["mine", "plain"]
+    with pytest.raises(UserError, match=said):
+        check(config)

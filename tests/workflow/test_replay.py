@@ -5,12 +5,11 @@ import re
 import shutil
 import subprocess
 
-import pandas as pd
 import pytest
 import yaml
 
 from scaling.core.records.run import RUN
-from small_study import copied, forked
+from small_study import copied
 
 MEASURING = {"dataset_prepare", "train_run", "interconnect_sweep"}
 MEASURING |= {"quantize_train", "quantize_evaluate", "peaks_measure", "synchronization_measure"}
@@ -109,26 +108,6 @@ def test_a_study_of_another_machine_needs_neither_its_gpus_nor_its_images(clone)
     for kept in ("runs", "logs/train_run"):
         (folder / kept / "recipe~plain").rename(folder / kept / "recipe~tuned")
     assert not MEASURING & set(clone.planned())
-
-
-def test_a_study_that_is_not_there_is_answered_with_those_that_are(clone):
-    for name in ("large", ""):
-        refused = forked(["--cores", "2", "--config", f"replay={name}"], clone.folder)
-        assert refused.returncode != 0
-        assert re.search(f"studies has no study '{name}': there are .*tiny", refused.stdout)
-    assert not (clone.folder / "results").exists()
-
-
-def test_a_stored_study_that_lacks_a_run_is_replayed_only_as_a_partial_report(clone):
-    (clone.folder / RECORD).unlink()
-    refused = clone.snakemake()
-    assert refused.returncode != 0
-    assert "studies/tiny lacks 1 of the" in refused.stdout
-    assert not (clone.folder / "results").exists()
-    timing = "results/replay/tiny/tables/tiny/timing.csv"
-    partial = clone.snakemake("partial=true", "--", timing)
-    assert partial.returncode == 0, partial.stdout
-    assert pd.read_csv(clone.folder / timing)["status"].tolist() == ["ok", "missing"]
 
 
 CODE = """

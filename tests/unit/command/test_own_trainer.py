@@ -96,7 +96,6 @@ def test_a_loss_that_is_not_finite_is_divergence():
             "exit status 3, its last line being 'no",
         ),
         (EPOCHS.replace("{count}", "1"), "printed 1 epochs, of which the first 1 warm up"),
-        ('print(\'{"epoch": 2}\\n{"epoch": 1}\')', "it comes after 2"),
         ('[print(f\'{{"epoch": {n}, "seconds": 9}}\') for n in range(4)]', "an epoch's own"),
     ],
 )

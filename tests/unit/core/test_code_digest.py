@@ -54,15 +54,3 @@ def test_a_change_of_meaning_changes_the_digest_and_no_other(project, path, text
 def test_a_module_that_is_imported_by_its_name_counts_where_it_is_named(project):
     edited = {"package/by_name.py": "LIMIT = 5\n"}
     assert project("package.by_name", edited=edited) != project("package.by_name")
-
-
-def test_what_was_read_before_is_not_parsed_again(project, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / ".snakemake").mkdir()
-    code_digest._understood.cache_clear()
-    before = project()
-    edited = project(edited={"package/far.py": "LIMIT = 4\n"})
-    code_digest._understood.cache_clear()
-    monkeypatch.setattr(code_digest, "ast", None)
-    assert project() == before != edited
-    assert project(edited={"package/far.py": "LIMIT = 4\n"}) == edited

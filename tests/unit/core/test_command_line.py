@@ -46,9 +46,7 @@ def test_what_is_written_as_options_is_read_as_it_was():
     assert (command.flip, command.gpus, command.limit) == (False, [1, 2, 4], None)
     assert command.options == values["options"]
     assert command.remedies == values["remedies"]
-
-
-def test_lists_may_be_empty_and_what_is_left_out_has_its_default():
+    # Lists may be empty, and what is left out has its default.
     command = parse(Command, shlex.split(options({"gpus": [], "output": "x"})))
     assert command == Command(Path("x"), gpus=[])
 
@@ -68,11 +66,3 @@ def test_a_bad_option_ends_the_script_with_a_message(capsys, argv, message):
         parse(Command, argv.split())
     assert ended.value.code == 2
     assert message in " ".join(capsys.readouterr().err.replace("│", " ").split())
-
-
-def test_help_explains_the_script_and_each_field(capsys):
-    with pytest.raises(SystemExit):
-        parse(Command, ["--help"])
-    told = capsys.readouterr().out
-    assert "A dataclass is a command line" in told
-    assert "Of SGD. (default: 0.1)" in told

@@ -6,13 +6,6 @@ from scaling.core import grid
 from scaling.core.grid import Cell
 
 
-def test_a_grid_has_every_combination_in_the_order_of_its_lists():
-    runs = grid.expand(["plain"], ["dp", "ddp"], [1, 2], [32], [0, 1])
-    assert len(runs) == 8
-    assert runs[0] == Cell("plain", "dp", 1, 32, 0)
-    assert runs[-1] == Cell("plain", "ddp", 2, 32, 1)
-
-
 def test_the_record_of_a_run_lies_where_the_contract_says():
     run = Cell("plain", "ddp", 4, 512, 0)
     expected = "results/runs/recipe~plain/strategy~ddp/gpus~4/batch_size~512/seed~0/run.json"

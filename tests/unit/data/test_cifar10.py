@@ -1,25 +1,67 @@
 """CIFAR-10, with a small archive in the place of the real one: from a server, or here already."""
 
 import errno
+import hashlib
 import json
+import pickle
 import socket
+import tarfile
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pooch
 import pytest
 from torchvision.datasets import CIFAR10
 from werkzeug import Response
 
 import dataset_prepare
-from examples import small_cifar10
-from examples.small_cifar10 import ARCHIVE, BATCHES, assert_is_the_small_cifar10, read
 from scaling.core.errors import UserError
 from scaling.data import cifar10, dataset
+from scaling.data.dataset import Request
+
+ARCHIVE = "cifar-10-python.tar.gz"
+BATCHES = "cifar-10-batches-py"
+# In the order of CIFAR-10, which is not the alphabet's.
+CLASSES = ["ship", "cat"]
 
 
 @pytest.fixture
 def archive(tmp_path, monkeypatch):
-    return small_cifar10.make_archive(tmp_path, monkeypatch)
+    """An archive like CIFAR-10's, of 2 train batches and 1 test batch, with its checksums set."""
+    folder = tmp_path / "published" / BATCHES
+    folder.mkdir(parents=True)
+    # Each image has one value per channel: batch number, 100, label.
+    for number, name in enumerate(["data_batch_1", "data_batch_2", "test_batch"]):
+        planes = np.repeat([[number, 100, 0], [number, 100, 1]], 1024, axis=1).astype(np.uint8)
+        (folder / name).write_bytes(pickle.dumps({"data": planes, "labels": [0, 1]}))
+    (folder / "batches.meta").write_bytes(pickle.dumps({"label_names": CLASSES}))
+    md5 = {file.name: hashlib.md5(file.read_bytes()).hexdigest() for file in folder.iterdir()}
+    path = folder.parent / ARCHIVE
+    with tarfile.open(path, "w:gz") as tar:
+        tar.add(folder, arcname=BATCHES)
+    train = [[name, md5[name]] for name in ("data_batch_1", "data_batch_2")]
+    monkeypatch.setattr(CIFAR10, "train_list", train)
+    monkeypatch.setattr(CIFAR10, "test_list", [["test_batch", md5["test_batch"]]])
+    monkeypatch.setattr(CIFAR10, "meta", {**CIFAR10.meta, "md5": md5["batches.meta"]})
+    monkeypatch.setattr(CIFAR10, "tgz_md5", hashlib.md5(path.read_bytes()).hexdigest())
+    monkeypatch.setattr(CIFAR10, "url", "http://localhost:1/never")
+    monkeypatch.setattr("pooch.core.time", SimpleNamespace(sleep=lambda seconds: None))
+    monkeypatch.setenv("no_proxy", "*")
+    return path
+
+
+def read(path, raw, url=None, attempts=1):
+    return cifar10.read(Request("cifar10", raw, path, url, attempts))[0]
+
+
+def assert_is_the_small_cifar10(data):
+    assert data.classes == CLASSES
+    first, second = [[0, 100, 0], [0, 100, 1]], [[1, 100, 0], [1, 100, 1]]
+    assert data.train_images[:, 5, 6].tolist() == first + second
+    assert data.train_labels.tolist() == [0, 1, 0, 1]
+    assert data.test_images[:, 31, 0].tolist() == [[2, 100, 0], [2, 100, 1]]
+    assert data.test_labels.tolist() == [0, 1]
 
 
 @pytest.fixture

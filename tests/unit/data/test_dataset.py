@@ -111,15 +111,6 @@ def prepare(folder, *options):
     return json.loads((folder / "manifest.json").read_text())
 
 
-def test_synthetic_data_are_prepared_without_a_download(tmp_path):
-    numbers = ["--train-images=40", "--test-images=20", "--seed=5", f"--raw-folder={tmp_path}/raw"]
-    manifest = prepare(tmp_path, "--source=synthetic", *numbers)
-    assert (manifest["train_images"], manifest["test_images"]) == (40, 20)
-    assert manifest["origin"] == "synthetic gratings, 5 angles in 2 pairs of colours, seed 5"
-    assert len(dataset.load(tmp_path / "images.npz").train_images) == 40
-    assert not (tmp_path / "raw").exists()
-
-
 def test_digits_are_prepared_and_take_no_path(tmp_path):
     manifest = prepare(tmp_path, "--source=digits")
     assert (manifest["source"], manifest["train_images"]) == ("digits", 1500)

@@ -5,6 +5,7 @@ import pytest
 import torch
 from torchvision import transforms
 
+from scaling.data.batches import Images
 from scaling.data.dataset import ImageDataset
 from scaling.data.resident import ResidentImages
 from scaling.data.streamed import StreamedImages
@@ -82,13 +83,16 @@ def test_the_batches_of_all_ranks_share_out_every_image_of_an_epoch(count, ranks
     assert len(seen) == -(-count // ranks) * ranks
 
 
-def test_without_padding_and_flip_images_stay_as_they_are():
+def test_without_padding_and_flip_and_in_part_b_images_stay_as_they_are():
     data = images_of(5)
     images = resident(data, padding=0, flip=False)
     images.draw(1)
     batch, labels = images.next_batch(5)
-    expected = (data.train_images[labels] / 255 - MEAN) / STD
-    assert np.allclose(batch.permute(0, 2, 3, 1).numpy(), expected, atol=1e-5)
+    normal = (data.train_images / 255 - MEAN) / STD
+    assert np.allclose(batch.permute(0, 2, 3, 1).numpy(), normal[labels], atol=1e-5)
+    pixels = data.train_images, data.train_labels
+    (batch,) = Images(*pixels, tuple(MEAN), tuple(STD), torch.device("cpu")).batches()
+    assert np.allclose(batch.permute(0, 2, 3, 1).numpy(), normal, atol=1e-5)
 
 
 def test_streamed_batches_are_the_resident_ones():

@@ -1,8 +1,6 @@
 """Runs over several nodes, where processes meet, and how many the kernel ended to have memory."""
 
-import platform
 import socket
-import sys
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -63,17 +61,6 @@ def test_dataparallel_over_two_nodes_is_infeasible():
     spec = RunSpec(cell=Cell("plain", "dp", 4, 10, 0), device="cuda", nodes=2)
     reason = supervisor.infeasible_reason(spec, train_images=1000)
     assert reason == "DataParallel is one process and cannot reach the GPUs of 2 machines"
-
-
-def test_srun_starts_one_process_a_node_which_knows_where_all_meet(monkeypatch):
-    monkeypatch.setenv("SLURM_JOB_ID", "7")
-    monkeypatch.setattr(launcher, "reserve_port", lambda: 12345)
-    arguments = ["--note", "two words"]
-    line = launcher.command(Path("train.py"), arguments, processes=8, nodes=2)
-    assert line[:4] == ["srun", "--nodes=2", "--ntasks=2", "--ntasks-per-node=1"]
-    assert "--gpus-per-node=4" in line
-    own = [f"{launcher.NODES_VARIABLE}=2", f"MASTER_ADDR={platform.node()}", "MASTER_PORT=12345"]
-    assert line[line.index("env") + 1 :] == [*own, sys.executable, "train.py", *arguments]
 
 
 @pytest.mark.parametrize(("job", "processes"), [(None, 4), ("7", 5)])

@@ -1,12 +1,8 @@
 """The harness of measurements: what it makes of the processes' ends and reports."""
 
-import subprocess
 import sys
-from contextlib import nullcontext
 from dataclasses import replace
-from importlib.util import spec_from_file_location
 from pathlib import Path
-from unittest.mock import Mock
 
 import pytest
 
@@ -65,20 +61,3 @@ def test_what_a_killed_measurement_left_beside_its_output_goes_at_the_next_start
     ending = measure.launch_ranks(command, tmp_path / "run.json", "cpu", 1, 1, 60)
     assert (ending.returncode, any(ending.lines.values())) == (3, False)
     assert [path.name for path in tmp_path.iterdir()] == [".other.ranks.killed"]
-
-
-@pytest.mark.parametrize(("device", "kind"), [("cpu", "cpu"), ("cuda", "gpus")])
-def test_a_lease_is_waited_for_as_long_as_the_run_may_take(tmp_path, monkeypatch, device, kind):
-    leased = Mock(return_value=nullcontext(["GPU-a"]))
-    monkeypatch.setattr(measure.lease, kind, leased)
-    measure.launch_ranks([sys.executable, "-c", ""], tmp_path / "run.json", device, 1, 1, 59.5)
-    assert leased.call_args.args[-1] == 59.5
-
-
-def test_modules_are_kept_compiled_where_pytorch_came_without(tmp_path, monkeypatch):
-    (tmp_path / "torch.py").touch()
-    found = spec_from_file_location("torch", tmp_path / "torch.py")
-    monkeypatch.setattr(measure, "find_spec", lambda name: found)
-    kept = {"PYTHONPATH": str(tmp_path), **measure.bytecode_kept(tmp_path / "kept")}
-    subprocess.run([sys.executable, "-c", "import torch"], env=kept, check=True)
-    assert list((tmp_path / "kept").rglob("torch.*.pyc"))

@@ -84,37 +84,6 @@ def test_a_job_is_done_where_its_record_is_and_failed_where_it_is_not(program, t
     }
 
 
-def test_the_next_look_is_soon_after_an_end_and_later_each_time_without_one(
-    program, tmp_path, executor
-):
-    limiter = executor.status_rate_limiter
-    del executor.status_rate_limiter
-    assert executor.look() == []  # Before Snakemake has made the executor whole.
-    executor.status_rate_limiter, executor._wait = limiter, 10
-    program("squeue", "echo '1|RUNNING|None'")
-    waits = []
-    for _ in range(4):
-        executor.look(j1=tmp_path / "none")
-        waits.append(executor.next_seconds_between_status_checks)
-    assert waits == [20, 30, 30, 30]
-    program("squeue", "echo '1|COMPLETED|None'")
-    executor.look(j1=tmp_path / "none")
-    assert executor.next_seconds_between_status_checks == 5
-
-
-def test_without_an_answer_all_jobs_stay_active_and_a_reason_to_wait_is_said_once(
-    program, tmp_path, executor, caplog
-):
-    caplog.set_level(logging.INFO)
-    pending = "echo '1|PENDING|Resources'; echo '2|PENDING|None'"
-    for answer in ("echo no controller >&2; exit 1", pending, pending):
-        program("squeue", answer)
-        assert executor.look(j1=tmp_path / "a", j2=tmp_path / "b") == ["1", "2"]
-    assert executor.reported == {}
-    assert caplog.text.count("Slurm does not answer (no controller)") == 1
-    assert caplog.text.count("Slurm lets jobs wait") == 1 and "Resources (job 1)" in caplog.text
-
-
 @pytest.mark.parametrize("passes", ["AssocMaxSubmitJobLimit", "Unable to contact slurm controller"])
 def test_a_submission_that_fails_for_now_is_tried_at_the_next_look(program, executor, passes):
     program("squeue", "")

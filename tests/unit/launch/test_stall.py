@@ -1,7 +1,5 @@
 """When a rank gives up on steps that do not end, by a clock and positions made by hand."""
 
-import threading
-
 import pytest
 import torch
 
@@ -34,14 +32,6 @@ def test_a_stall_is_no_finished_step_for_the_timeout_and_names_the_step(timeout,
     error = next(stall.stalls(looks, timeout), None)
     assert error is None if said is None else str(error) == f"timed out: {said}"
     assert error is None or error.position == positions[-1]
-
-
-def test_the_watch_gives_up_once_from_a_thread_of_its_own(monkeypatch):
-    monkeypatch.setattr(stall, "POLL_SECONDS", 0.01)
-    given_up, errors = threading.Event(), []
-    stall.watch(lambda: at(3), 0.05, lambda error: (errors.append(error), given_up.set()))
-    assert given_up.wait(30)
-    assert errors[0].position == at(3)
 
 
 @pytest.mark.parametrize("steps", [1, 5, REPORTS, 10 * REPORTS + 1])

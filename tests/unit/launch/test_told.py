@@ -1,7 +1,6 @@
 """What scripts are told is what the configuration says."""
 
 import os
-import shlex
 from pathlib import Path
 
 import pytest
@@ -49,7 +48,7 @@ def test_the_resnet_that_is_quantized_is_trained_for_speed_where_the_study_is(
     config, recipes, chosen
 ):
     config["grid"]["recipes"] = recipes
-    assert value(told.quantized_resnet(config), "--recipe") == chosen
+    assert f"--recipe {chosen}" in told.quantized_resnet(config)
 
 
 def test_jobs_keep_compiled_code_in_the_studys_folder_and_not_in_tmp(config, monkeypatch, tmp_path):

@@ -7,10 +7,8 @@ import torch
 
 from examples.made_here import assert_made_here
 from examples.quantized_digits import document, record, train
-from scaling.core import code_digest
 from scaling.core.errors import UserError
 from scaling.models.tutorial_cnn import load_weights
-from scaling.registry.quantized_model import QUANTIZED_MODELS
 
 ROOT = Path(__file__).parents[3]
 
@@ -60,12 +58,3 @@ def test_training_that_cannot_work_says_why(quantized_digits, changes, complaint
     with pytest.raises(UserError, match=complaint):
         train(quantized_digits, "never.pt", **changes)
     assert not (quantized_digits / "never.pt").exists()
-
-
-@pytest.mark.parametrize(("part", "script"), [("training", "train"), ("evaluation", "evaluate")])
-def test_the_code_behind_one_model_is_no_part_of_another(part, script):
-    main = ROOT / f"workflow/scripts/quantize_{script}.py"
-    module = getattr(QUANTIZED_MODELS.find("tutorial-cnn"), part).module
-    files_behind = code_digest.files_of(main, module)
-    assert main.parent / f"{module.replace('.', '/')}.py" in files_behind
-    assert not [path for path in files_behind if "resnet" in path.name or "plain" in path.name]

@@ -3,7 +3,6 @@
 import hashlib
 
 import numpy as np
-import pytest
 
 from scaling.synchronization import orders as image_orders
 
@@ -25,21 +24,6 @@ def test_a_lone_rank_has_nobody_to_share_with():
     expected = hashlib.sha256(bytes([1, *[0] * 7, *[0] * 8, 1, *[0] * 7])).hexdigest()
     order = {"epoch": 0, "rank": 0, "samples": 3, "order_sha256": expected}
     assert row == order | {"overlap": None, "unseen": 2, "repeated": 1}
-
-
-@pytest.mark.parametrize(
-    ("ranks", "told", "different"), [(2, True, 4), (2, False, 1), (1, None, 4)]
-)
-def test_a_distributed_sampler_draws_a_new_order_only_when_told_the_epoch(ranks, told, different):
-    if told is None:
-        rows = image_orders.random(100, seed=0, epochs=4)
-    else:
-        rows = image_orders.distributed(100, ranks, seed=0, epochs=4, set_epoch=told)
-    assert len(rows) == 4 * ranks
-    for rank in range(ranks):
-        assert len({row["order_sha256"] for row in rows if row["rank"] == rank}) == different
-    shared = 0 if ranks > 1 else None
-    assert {(row["overlap"], row["unseen"], row["repeated"]) for row in rows} == {(shared, 0, 0)}
 
 
 def test_where_ranks_do_not_divide_the_images_some_are_drawn_twice():

@@ -39,6 +39,9 @@ def test_trainings_repeat_their_order_unless_the_sampler_is_told_the_epoch(docum
         if one["sampler"] == "DistributedSampler"
     }
     assert {gpus for gpus, _ in drawn} == {2, 3}
+    # The last is RandomSampler's.
+    alone = document["permutations"][-1]["orders"]
+    assert len({row["order_sha256"] for row in alone}) == len(alone) > 1
     for told, different in ((True, 4), (False, 2)):
         for one in trained(document, set_epoch=told):
             assert len({row["order_sha256"] for row in one["orders"]}) == different

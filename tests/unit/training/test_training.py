@@ -131,30 +131,17 @@ def test_ranks_measure_on_together_until_the_slowest_ones_epochs_are_steady(
     assert record["model"]["parameters_sha256"] == double["model"]["parameters_sha256"]
 
 
-def test_a_cell_that_goes_on_drifting_ends_at_the_maximum_and_says_so(
-    images, tmp_path, monkeypatch
-):
-    limits = {"max-measured-seconds": 0.09, "warmup-seconds": 0.02}
-    record = supervise_faulty(images, tmp_path / "run.json", monkeypatch, "slowing:1:99", **limits)
-    # 11 and 12 ms of warm-up; 13 + ... + 17 ms = 75, and 18 = 93.
-    roles = [row["role"] for row in record["epochs"] if row["rank"] == 1]
-    assert roles == 2 * ["warmup"] + 6 * ["measured"]
-    assert record["settling"] == {"drift": pytest.approx(1.75 / 1.35 - 1), "settled": False}
-
-
 def test_the_last_lines_tell_a_person_how_it_went(single):
     told = supervisor.summary(single)
     assert "plain/ddp on 1 x cpu, batch 10 per GPU: ok" in told
     assert "without data loading" in told and "test accuracy" in told
 
 
-@pytest.mark.parametrize("gpus", [1, 2])
-def test_the_tuned_recipe_trains_on_every_image_too(images, tmp_path, gpus):
-    record = run(images, tmp_path / "run.json", gpus=gpus, **tuned(), **{"batch-size": 15})
+def test_the_tuned_recipe_trains_on_every_image_too(images, tmp_path):
+    record = run(images, tmp_path / "run.json", gpus=2, **tuned(), **{"batch-size": 15})
     assert record["status"] == "ok"
-    assert {row["samples"] for row in record["epochs"]} == {40 // gpus}
-    # 40 images: batches of 15, 15, 10; 20 images on each of two ranks: 15, 5.
-    assert {row["iterations"] for row in record["epochs"]} == {3 if gpus == 1 else 2}
+    # 20 images on each of two ranks: batches of 15 and 5.
+    assert {(row["samples"], row["iterations"]) for row in record["epochs"]} == {(20, 2)}
     assert record["training"]["recipe_applied"]["precision"] == "bf16"
     assert record["training"]["compiled_batch_sizes"] == []
     assert record["epochs"][-1]["train_loss"] < record["epochs"][0]["train_loss"]
@@ -202,8 +189,7 @@ def own(tmp_path):
 TF32 = tuned(precision="tf32")
 
 
-@pytest.mark.parametrize("strategy", ["ddp", "fsdp"])
-@pytest.mark.parametrize("recipe", [{}, TF32], ids=["plain", "tuned"])
+@pytest.mark.parametrize(("strategy", "recipe"), [("ddp", {}), ("fsdp", TF32)])
 def test_micro_batches_train_as_whole_batches_do(images, tmp_path, own, strategy, recipe):
     """Without norms the gradients add up to the same, and the parameters stay the same."""
     common = {"gpus": 2, "strategy": strategy, "model": own, "learning-rate": 0.001, **recipe}
