@@ -1,6 +1,7 @@
 """What scripts are told is what the configuration says."""
 
 import os
+import shlex
 from pathlib import Path
 
 import pytest

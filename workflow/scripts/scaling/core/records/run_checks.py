@@ -52,8 +52,6 @@ def _epochs(record: Any, last: int, processes: int) -> Iterator[str]:
             yield f"the loss of epoch {row['epoch']} is not finite, and the status ok"
         if complete and whole and row["iterations"] != math.ceil(row["samples"] / share):
             yield f"epoch {row['epoch']} has other iterations than its samples make"
-        if not of_images(row["train_accuracy"], row["samples"]):
-            yield f"the accuracy of epoch {row['epoch']} is not that of its samples"
         capped = [one["held_back_seconds"].get("power_cap") for one in row["gpu_readings"]]
         if capped and None not in capped and row["power_capped_seconds"] != max(capped):
             yield f"epoch {row['epoch']} has other seconds at the power limit than its GPUs"
