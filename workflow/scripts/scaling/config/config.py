@@ -3,22 +3,26 @@
 import json
 import math
 import os
-from collections.abc import Iterable, Iterator, Sized
+import textwrap
+from collections import Counter
+from collections.abc import Iterator, Sized
+from contextlib import nullcontext, suppress
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 from scaling.config import devices, recipes, technique
-from scaling.config.experiment_keys import Convergence, Quantization
-from scaling.config.keys import EMPTY, PARTS, Configuration, Dataset, Model
-from scaling.config.recipes import wrong
+from scaling.config.keys import EMPTY, PARTS, Configuration, Model
 from scaling.config.scheme import STAGES
 from scaling.core import plugins
+from scaling.core.errors import UserError
 from scaling.core.grid import repeats_of
 from scaling.registry import command
 from scaling.registry.dataset import DATASETS
 
 LAB_MODEL, LAB_SIDE, MOST_RUNS = "resnet18-cifar", 32, 100_000
+TUNED = "tuned"
+"""The recipe of trainings to an accuracy, whose messages the proofs record too."""
 
 
 def check(config: dict[str, Any], *, reads_images: bool = True) -> None:
@@ -26,133 +30,143 @@ def check(config: dict[str, Any], *, reads_images: bool = True) -> None:
 
     A study that no longer reads its images may name a dataset, and a path, that are not here.
     """
-    values = asked(config)
-    sentences = list(_across_keys(Configuration.of(values), values, reads_images))
-    if sentences:
-        raise wrong("; ".join(sentences))
-
-
-def _can_be_written(config: dict[str, Any]) -> None:
-    """Raise UserError for a section that no message and no file could hold."""
-    for section, values in config.items():
+    known, sentences = _right(config)
+    for look in _looks(known, reads_images):
         try:
-            json.dumps(values)
-        except (RecursionError, TypeError, ValueError) as error:
-            said = "has a number of thousands of digits, or is nested too deeply"
-            raise wrong(f"{section} {said}") from error
+            sentences.extend(look)
+        except AttributeError:  # What is wrong is not there.
+            if not sentences:
+                raise
+    _refuse(sentences)
 
 
 def asked(config: dict[str, Any]) -> dict[str, Any]:
     """Return what is measured of `config`: with all keys, without parts that are off.
 
-    Bits are variants.
+    Bits are variants, and of the recipes only those that are used are left.
     """
-    _can_be_written(config)
+    known, sentences = _right(config)
+    _refuse(sentences)
+    return known.model_dump()
+
+
+def _refuse(sentences: list[str]) -> None:
+    """Raise UserError with these sentences, if any, on one line of at most 1,000 characters."""
+    if sentences:
+        said = "; ".join(dict.fromkeys(sentences))
+        raise UserError(textwrap.shorten(f"the configuration is wrong: {said}", 1000))
+
+
+def _right(config: dict[str, Any]) -> tuple[Configuration, list[str]]:
+    """Return what of `config` is right and asked for, and a sentence for each mistake.
+
+    Without the grid and the synchronization experiments, which need its most GPUs, only those of
+    trainings to an accuracy remain.
+    """
+    for section, values in config.items():
+        try:
+            json.dumps(values)
+        except (RecursionError, TypeError, ValueError):
+            _refuse([f"{section} has a number of thousands of digits, or is nested too deeply"])
+    known, sentences = Configuration.right(config), Configuration.sentences(config)
     if "knobs" in config:
-        raise wrong(
+        sentences = [
             "knobs is no section any more: each of its variants is a recipe, as {bucket100: "
             "{base: plain, bucket_cap_mb: 100}}"
-        )
-    if "recipes" in config:
-        config = config | {"recipes": recipes.resolved(config["recipes"])}
-    known = Configuration.of(config)
-    return _with_own_data(_without_parts_off(known.model_dump(), known.parts))
+        ]
+    off = set(PARTS) - {*getattr(known, "parts", PARTS)}
+    for name, emptied in (item for part in off for item in EMPTY[part].items()):
+        vars(getattr(known, name)).update(emptied)
+    with suppress(AttributeError) if sentences else nullcontext():
+        known.recipes, more = recipes.resolved(known.recipes, _ask(known))
+        sentences += more
+        if {"scaling", "proofs"} <= off:
+            known.grid.gpus = known.time_to_accuracy.gpus or [1]
+        if known.grid.seeds and not _needs_images(known):
+            known.dataset.source, known.dataset.path = recipes.OWN, None
+    return known, sentences
 
 
-def _without_parts_off(config: dict[str, Any], on: Iterable[str]) -> dict[str, Any]:
-    """Return the configuration with the sections of all parts that are not `on` emptied.
-
-    The synchronization experiments need the most GPUs of the grid; without them and the grid only
-    the GPUs of trainings to an accuracy remain.
-    """
-    for part in PARTS:
-        if part not in on:
-            emptied = {name: config[name] | keys for name, keys in EMPTY[part].items()}
-            config = config | emptied
-    if not {"scaling", "proofs"} & set(on):
-        gpus = config["time_to_accuracy"]["gpus"] or [1]
-        config = config | {"grid": config["grid"] | {"gpus": gpus}}
-    return config
+def _ask(known: Configuration) -> dict[str, str]:
+    """Return each recipe that is used, and the key that asks for it."""
+    asks = dict.fromkeys(getattr(known.grid, "recipes", []), "grid.recipes")
+    if known.time_to_accuracy.gpus:
+        asks.setdefault(TUNED, "time_to_accuracy.gpus")
+    if known.synchronization.seeds and TUNED in known.recipes:
+        asks.setdefault(TUNED, "synchronization.seeds")
+    return asks
 
 
-def _with_own_data(config: dict[str, Any]) -> dict[str, Any]:
-    """Return `config` without images where every training is a command of the user's own."""
-    if _needs_images(config) or not config["grid"]["seeds"]:
-        return config
-    return config | {"dataset": config["dataset"] | {"source": recipes.OWN, "path": None}}
-
-
-def _needs_images(config: dict[str, Any]) -> str | None:
+def _needs_images(known: Configuration) -> str | None:
     """Return what of a configuration trains on its images, by a key; None for nothing."""
-    uses = {
-        f"grid.recipes has {name}": config["recipes"].get(name, {}).get("engine") != "command"
-        for name in config["grid"]["recipes"]
-        if config["grid"]["seeds"]
+    uses: dict[str, Any] = {
+        f"grid.recipes has {name}": known.recipes.get(name, {}).get("engine") != "command"
+        for name in known.grid.recipes
+        if known.grid.seeds
     }
     uses |= {
-        "convergence.remedies": config["convergence"]["remedies"],
-        "time_to_accuracy.gpus": config["time_to_accuracy"]["gpus"],
-        "synchronization.seeds": config["synchronization"]["seeds"],
-        "quantization.seeds": config["quantization"]["seeds"],
+        "convergence.remedies": known.convergence.remedies,
+        "time_to_accuracy.gpus": known.time_to_accuracy.gpus,
+        "synchronization.seeds": known.synchronization.seeds,
+        "quantization.seeds": known.quantization.seeds,
     }
     return next((key for key, asked in uses.items() if asked), None)
 
 
-def _across_keys(  # noqa: C901  (one sentence after the other)
-    config: Configuration, values: dict[str, Any], reads_images: bool
-) -> Iterator[str]:
+def _looks(known: Configuration, reads_images: bool) -> Iterator[Iterator[str]]:
     """What is wrong although each key is right: paths exist, and one key fits another."""
     if reads_images:
-        yield from _path(config.dataset)
-    if recipes.OWN in config.grid.strategies:
-        yield "grid.strategies has own (allowed: leave it out, recipes that are commands have it)"
-    if config.dataset.source == recipes.OWN and (key := _needs_images(values)):
-        yield f"dataset.source is own, and {key} needs images (allowed: recipes of commands alone)"
+        yield _path(known)
+        yield _missing_extras(known)
+    yield _names(known)
+    yield _recipes(known)
+    yield _nodes(known)
+    yield _cells(known)
+    yield _large_batches(known)
+    yield _variants(known, reads_images)
+
+
+def _names(config: Configuration) -> Iterator[str]:
     if config.study in ("published", "replay") or Path(config.study).suffix in (".csv", ".json"):
         yield f"study is {config.study} (allowed: no name of a file or folder in results/)"
     for path in config.plugins:
         if not hasattr(plugins.load(Path(path)), "ENTRY"):
             yield f"plugins has {path}, which has no ENTRY (docs/extending.md has examples)"
-    grid, per_node = config.grid, config.machine.gpus_per_node
-    full = config.time_to_accuracy
-    used, strategies = (grid.recipes, grid.strategies) if grid.seeds else ([], ["ddp"])
-    used = [*used, *(["tuned"] if full.gpus else [])]
-    known = values["recipes"]
-    if absent := [name for name in [*grid.recipes, *used] if name not in known]:
-        asks, name = "grid.recipes" if absent[0] in grid.recipes else "time_to_accuracy", absent[0]
-        now = f", which is called {recipes.RENAMED[name]} now" if name in recipes.RENAMED else ""
-        yield f"{asks} asks for recipe {name}{now} (allowed: those of recipes, {', '.join(known)})"
-        return
-    if full.gpus and (engine := known["tuned"]["engine"]) != "resident":
+    if recipes.OWN in config.grid.strategies:
+        yield "grid.strategies has own (allowed: leave it out, recipes that are commands have it)"
+    if config.dataset.source == recipes.OWN and (key := _needs_images(config)):
+        yield f"dataset.source is own, and {key} needs images (allowed: recipes of commands alone)"
+
+
+def _trained(config: Configuration) -> dict[str, dict[str, Any]]:
+    """Return the recipes of the grid's cells and of trainings to an accuracy."""
+    used = [*(config.grid.recipes if config.grid.seeds else [])]
+    used += [TUNED] if config.time_to_accuracy.gpus else []
+    return {name: own for name, own in config.recipes.items() if name in used}
+
+
+def _recipes(config: Configuration) -> Iterator[str]:
+    """What is wrong with the options of recipes, for these strategies and on this device."""
+    grid, used = config.grid, _trained(config)
+    strategies = grid.strategies if grid.seeds else ["ddp"]
+    engine = config.recipes.get(TUNED, {}).get("engine", "resident")
+    if config.time_to_accuracy.gpus and engine != "resident":
         yield f"recipes.tuned.engine is {engine} (allowed for time_to_accuracy: resident)"
-    recipes_used = {name: known[name] for name in used}
     if max(grid.gpus) > 1:
-        yield from devices.need_other_strategies(strategies, recipes_used)
+        yield from devices.need_other_strategies(strategies, used)
     if config.device == "cpu":
-        for said in devices.need_gpus(strategies, recipes_used, max(grid.gpus)):
+        for said in devices.need_gpus(strategies, used, max(grid.gpus)):
             yield f"{said}, and device is cpu"
-    uneven = [n for n in grid.gpus if per_node and n > per_node and n % per_node]
+
+
+def _nodes(config: Configuration) -> Iterator[str]:
+    gpus, per_node = config.grid.gpus, config.machine.gpus_per_node
+    uneven = [n for n in gpus if per_node and n > per_node and n % per_node]
     if uneven:
         yield (
             f"grid.gpus has {', '.join(map(str, uneven))} and machine.gpus_per_node is {per_node} "
             "(allowed: numbers of GPUs up to one node's, or multiples of it)"
         )
-    if grid.seeds:
-        yield from _cells(config)
-    if config.convergence.remedies:
-        yield from _remedies(config.convergence)
-    if uneven := [gpus for gpus in full.gpus if full.global_batch % gpus]:
-        yield (
-            f"time_to_accuracy.gpus has {', '.join(map(str, uneven))} and time_to_accuracy."
-            f"global_batch is {full.global_batch} (allowed: numbers that divide it)"
-        )
-    if reads_images:
-        yield from _missing_extras(config, recipes_used)
-    if config.quantization.seeds and (config.quantization.variants or reads_images):
-        yield from _variants(config.quantization)
-    for name in ("peers", "resnet18"):
-        if getattr(config.quantization, name) and not config.quantization.seeds:
-            yield f"quantization.seeds is empty, but quantization.{name} asks for Part B"
 
 
 def leave_out(config: dict[str, Any]) -> list[str]:
@@ -182,8 +196,8 @@ def model_options(config: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _path(dataset: Dataset) -> Iterator[str]:
-    known = DATASETS.names()
+def _path(config: Configuration) -> Iterator[str]:
+    dataset, known = config.dataset, DATASETS.names()
     if dataset.source not in known:
         yield f"dataset.source is {dataset.source!r}: it should be one of {', '.join(known)}"
         return
@@ -202,6 +216,8 @@ def _path(dataset: Dataset) -> Iterator[str]:
 def _cells(config: Configuration) -> Iterator[str]:
     """What is wrong with the cells of the grid."""
     grid = config.grid
+    if not grid.seeds:
+        return
     lists: list[Sized] = [grid.recipes, grid.strategies, grid.gpus, grid.batch_sizes, grid.seeds]
     runs = math.prod(len(values) for values in lists) * max(
         [1, *(wanted.repeats for wanted in grid.repeats)]
@@ -210,9 +226,10 @@ def _cells(config: Configuration) -> Iterator[str]:
         yield f"grid asks for {runs:,} runs (allowed: at most {MOST_RUNS:,})"
         return
     for name in grid.recipes:
-        limits = getattr(config.recipes, name).strategies or grid.strategies
+        own = config.recipes.get(name, {})
+        limits = own.get("strategies") or grid.strategies
         if limits == [recipes.OWN]:
-            named = command.places(getattr(config.recipes, name).command)
+            named = command.places(own["command"])
             if len(grid.batch_sizes) > 1 and named.isdisjoint(("batch_size", "global_batch_size")):
                 yield f"recipes.{name}.command takes no {{batch_size}} (allowed: one in the grid)"
         elif not set(limits) & set(grid.strategies):
@@ -228,22 +245,32 @@ def _cells(config: Configuration) -> Iterator[str]:
             yield f"grid.repeats[{place}] is of no cell (allowed: values of the grid's own lists)"
 
 
-def _remedies(section: Convergence) -> Iterator[str]:
+def _large_batches(config: Configuration) -> Iterator[str]:
+    section, full = config.convergence, config.time_to_accuracy
+    if uneven := [gpus for gpus in full.gpus if full.global_batch % gpus]:
+        yield (
+            f"time_to_accuracy.gpus has {', '.join(map(str, uneven))} and time_to_accuracy."
+            f"global_batch is {full.global_batch} (allowed: numbers that divide it)"
+        )
     uneven = technique.uneven(section.global_batches, section.reference_batch, section.gpus)
-    if uneven:
+    if section.remedies and uneven:
         yield (
             f"convergence.global_batches has {', '.join(map(str, uneven))} and convergence.gpus is "
             f"{section.gpus} (allowed: multiples of it)"
         )
-    names = [remedy.name for remedy in section.remedies]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        shown = ", ".join(twice)
-        yield f"convergence.remedies has {shown} more than once (allowed: each name once)"
+    names = Counter(remedy.name for remedy in section.remedies)
+    if twice := ", ".join(sorted(name for name, times in names.items() if times > 1)):
+        yield f"convergence.remedies has {twice} more than once (allowed: each name once)"
 
 
-def _variants(section: Quantization) -> Iterator[str]:
+def _variants(config: Configuration, reads_images: bool) -> Iterator[str]:
     """What is wrong with the quantized networks."""
+    section = config.quantization
+    for name in ("peers", "resnet18"):
+        if getattr(section, name) and not section.seeds:
+            yield f"quantization.seeds is empty, but quantization.{name} asks for Part B"
+    if not section.seeds or not (section.variants or reads_images):
+        return
     taken, drawable = {STAGES[0]}, []
     for place, variant in enumerate(section.variants):
         key, seeds = f"quantization.variants[{place}]", variant.seeds or section.seeds
@@ -261,9 +288,9 @@ def _variants(section: Quantization) -> Iterator[str]:
         )
 
 
-def _missing_extras(config: Configuration, recipes: dict[str, dict[str, Any]]) -> Iterator[str]:
-    """Say which keys, of the `recipes` used too, need an extra whose folder is not here."""
-    fused = [name for name, options in recipes.items() if options.get("fused_norms")]
+def _missing_extras(config: Configuration) -> Iterator[str]:
+    """Say which keys need an extra whose folder is not here."""
+    fused = [name for name, own in _trained(config).items() if own.get("fused_norms")]
     if fused and not plugins.has_extra("kernels"):
         yield (
             f"recipes.{fused[0]}.fused_norms needs workflow/scripts/extras/kernels, which is not "
