@@ -151,6 +151,7 @@ def test_more_devices_than_the_machine_has_are_refused_before_any_job(new_study)
     for options in ([], ["--dry-run"]):
         refused = study.snakemake(*options)
         assert refused.returncode != 0
+        assert "Job stats" not in refused.stdout
         assert f"\nerror: grid.gpus asks for {too_many} and this machine has" in refused.stdout
         assert "common.smk" not in refused.stdout and "Traceback" not in refused.stdout
     assert not (study.folder / "results").exists()

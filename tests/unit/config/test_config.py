@@ -98,7 +98,7 @@ def test_the_study_of_large_batches_alone_is_valid():
         ("study", "quantization.csv", "study is quantization.csv (allowed: no name of a"),
         ("study", "published", "study is published (allowed: no name of a"),
         ("study", "replay", "study is replay (allowed: no name of a"),
-        ("grid.strategies", ["dp"], "strategy dp needs GPUs for more than one device, and"),
+        ("grid.strategies", ["dp"], "grid.strategies has dp, which needs GPUs for more tha"),
         ("dataset.source", "images", "dataset.path is null (allowed for images: a folder or tar"),
         ("dataset.path", "/", "dataset.path is '/' (allowed for digits: null)"),
         ("dataset", None, "dataset is None"),

@@ -30,7 +30,7 @@ def config(monkeypatch):
         ("machine", {"cpu_threads": 3}, 2, None, "has 1 CPU cores for processes of 3 threads"),
         ("machine", {"gpus_per_node": 2}, 4, None, "machine.gpus_per_node is 2: run on a cluster"),
         ("grid", {"strategies": ["ddp", "dp"]}, 1, None, None),
-        ("grid", {"strategies": ["ddp", "dp"]}, 2, None, "dp needs GPUs for more than one device"),
+        ("grid", {"strategies": ["ddp", "dp"]}, 2, None, "dp, which needs GPUs for more than one"),
         ("grid", {"recipes": ["plain"]}, 1, None, None),
         (
             "grid",
@@ -50,6 +50,14 @@ def test_what_this_machine_cannot_do_is_refused(
     with pytest.raises(UserError) if sentence else nullcontext() as raised:
         devices.check(config, wanted, granted)
     assert not sentence or sentence in str(raised.value)
+
+
+def test_all_that_this_machine_lacks_is_told_at_once(config):
+    config["device"], config["grid"]["recipes"] = "auto", ["plain", "tuned"]
+    config["recipes"]["tuned"] |= {"cuda_graph": True, "compile": True}
+    config["grid"]["strategies"] = ["dp", "ddp"]
+    with pytest.raises(UserError, match=r"has dp, .*\.cuda_graph is true.*; grid\.gpus asks for 8 "):
+        devices.check(config, 8, None)
 
 
 def test_more_gpus_than_visible_are_refused(config, monkeypatch):

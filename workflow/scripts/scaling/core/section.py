@@ -79,7 +79,7 @@ class Section(BaseModel):
             elif name in wrong:
                 vars(right).pop(name, None)
             elif name in given:
-                typed: Any = Annotated[kind, field]  # type: ignore[valid-type]
+                typed: Any = Annotated[kind, field]
                 one = TypeAdapter[Any](typed, config=cls.model_config)
                 vars(right)[name] = one.validate_python(given[name])
         return right

@@ -5,7 +5,7 @@ import json
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from scaling.config.devices import need_gpus, need_other_strategies, refuse_bf16
+from scaling.config.devices import need_gpus, need_newer_gpu, need_other_strategies
 from scaling.core import environment
 from scaling.core.environment import Device
 from scaling.core.errors import UserError
@@ -87,7 +87,8 @@ class RunSpec(TrainingOptions):
         if device == "cpu":
             for said in need_gpus([self.cell.strategy], recipes, self.cell.gpus):
                 raise UserError(f"{said}, and there is none")
-        refuse_bf16(device, {f"recipes.{self.cell.recipe}": self.recipe_options})
+        for said in need_newer_gpu(device, {f"recipes.{self.cell.recipe}": self.recipe_options}):
+            raise UserError(said)
         return replace(self, device=device)
 
     def parameters(self) -> dict[str, Any]:
