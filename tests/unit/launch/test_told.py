@@ -3,12 +3,13 @@
 import os
 import shlex
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
 
 from scaling.config.config import asked
-from scaling.core.errors import SNAKEMAKE_VARIABLE
+from scaling.core.errors import SNAKEMAKE_VARIABLE, UserError
 from scaling.launch import begin, told
 
 ROOT = Path(__file__).parents[3]
@@ -59,3 +60,12 @@ def test_jobs_keep_compiled_code_in_the_studys_folder_and_not_in_tmp(config, mon
     monkeypatch.chdir(tmp_path)
     begin.accept(config, None)
     assert os.environ["TORCHINDUCTOR_CACHE_DIR"] == f"{tmp_path}/resources/compiled"
+
+
+def test_a_study_started_by_another_launcher_is_refused_with_its_variables(config, monkeypatch):
+    main, shared = SimpleNamespace(is_main_process=True), {"records": "results", "needed": []}
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")
+    with pytest.raises(UserError, match="has TORCHELASTIC_RUN_ID, RANK, .*-u RANK snakemake"):
+        begin.begin(main, config, [], manifest=Path("manifest.json"), **shared)
+    assert begin.begin(main, config, [], manifest=None, **shared)  # A replay starts none.
