@@ -66,6 +66,6 @@ def test_a_study_started_by_another_launcher_is_refused_with_its_variables(confi
     main, shared = SimpleNamespace(is_main_process=True), {"records": "results", "needed": []}
     monkeypatch.setenv("RANK", "1")
     monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")
-    with pytest.raises(UserError, match="has TORCHELASTIC_RUN_ID, RANK, .*-u RANK snakemake"):
+    with pytest.raises(UserError, match=r"has TORCHELASTIC_RUN_ID, RANK, .*: unset them"):
         begin.begin(main, config, [], manifest=Path("manifest.json"), **shared)
     assert begin.begin(main, config, [], manifest=None, **shared)  # A replay starts none.

@@ -69,8 +69,8 @@ def begin(
     if manifest:
         if others := [name for name in LAUNCHERS if name in os.environ]:
             raise UserError(
-                f"the environment has {', '.join(others)}, as torchrun and mpirun set: start "
-                f"Snakemake without, it starts all processes (env -u {' -u '.join(others)} snakemake)"
+                f"the environment has {', '.join(others)}, as torchrun and mpirun set: unset them, "
+                "or start without a launcher, as Snakemake starts all processes itself"
             )
         lab = configuration.model_options(config)["model"] == configuration.LAB_MODEL
         if not lab or config["dataset"]["image_size"] != configuration.LAB_SIDE:
