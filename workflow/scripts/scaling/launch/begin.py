@@ -66,6 +66,8 @@ def begin(
     if not workflow.is_main_process:
         _end_at_sigterm()
         return False
+    if not os.access(".", os.W_OK):
+        raise UserError(f"{Path.cwd()} cannot be written: start in a folder of yours")
     if manifest:
         if others := [name for name in LAUNCHERS if name in os.environ]:
             raise UserError(
