@@ -5,7 +5,7 @@ import math
 import os
 import textwrap
 from collections import Counter
-from collections.abc import Iterator, Sized
+from collections.abc import Collection, Iterator, Sized
 from contextlib import nullcontext, suppress
 from itertools import product
 from pathlib import Path
@@ -77,8 +77,9 @@ def _right(config: dict[str, Any]) -> tuple[Configuration, list[str]]:
     off = set(PARTS) - {*getattr(known, "parts", PARTS)}
     for name, emptied in (item for part in off for item in EMPTY[part].items()):
         vars(getattr(known, name)).update(emptied)
+    given = vars(known).pop("recipes", {})
     with suppress(AttributeError) if sentences else nullcontext():
-        known.recipes, more = recipes.resolved(known.recipes, _ask(known))
+        known.recipes, more = recipes.resolved(given, _ask(known, given))
         sentences += more
         if {"scaling", "proofs"} <= off:
             known.grid.gpus = known.time_to_accuracy.gpus or [1]
@@ -87,12 +88,12 @@ def _right(config: dict[str, Any]) -> tuple[Configuration, list[str]]:
     return known, sentences
 
 
-def _ask(known: Configuration) -> dict[str, str]:
-    """Return each recipe that is used, and the key that asks for it."""
+def _ask(known: Configuration, given: Collection[str]) -> dict[str, str]:
+    """Return each recipe that is used, by its name, and the key that asks for it."""
     asks = dict.fromkeys(getattr(known.grid, "recipes", []), "grid.recipes")
     if known.time_to_accuracy.gpus:
         asks.setdefault(TUNED, "time_to_accuracy.gpus")
-    if known.synchronization.seeds and TUNED in known.recipes:
+    if known.synchronization.seeds and TUNED in given:
         asks.setdefault(TUNED, "synchronization.seeds")
     return asks
 
