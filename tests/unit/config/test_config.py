@@ -98,7 +98,7 @@ def test_the_study_of_large_batches_alone_is_valid():
         ("study", "quantization.csv", "study is quantization.csv (allowed: no name of a"),
         ("study", "published", "study is published (allowed: no name of a"),
         ("study", "replay", "study is replay (allowed: no name of a"),
-        ("grid.strategies", ["dp"], "grid.strategies has dp, which needs GPUs for more tha"),
+        ("grid.strategies", ["dp"], "grid.strategies has dp, which needs GPUs for more"),
         ("dataset.source", "images", "dataset.path is null (allowed for images: a folder or tar"),
         ("dataset.path", "/", "dataset.path is '/' (allowed for digits: null)"),
         ("dataset", None, "dataset is None"),
@@ -167,7 +167,7 @@ MUON = [("grid.strategies", ["fsdp"]), ("recipes.tuned.muon", 0.1), ("grid.recip
     [
         (
             [*FUSED, ("recipes.tuned.channels_last", True)],
-            "fused_norms is true, which needs a GPU, and device is cpu",
+            "fused_norms is true, which needs a GPU: this is a CPU",
             ("device", "cuda"),
         ),
         (

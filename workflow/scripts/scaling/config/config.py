@@ -100,18 +100,16 @@ def _ask(known: Configuration, given: Collection[str]) -> dict[str, str]:
 
 def _needs_images(known: Configuration) -> str | None:
     """Return what of a configuration trains on its images, by a key; None for nothing."""
-    uses: dict[str, Any] = {
-        f"grid.recipes has {name}": known.recipes.get(name, {}).get("engine") != "command"
-        for name in known.grid.recipes
-        if known.grid.seeds
-    }
-    uses |= {
+    for name, own in _trained(known).items():
+        if name in known.grid.recipes and own["engine"] != "command":
+            return f"grid.recipes has {name}"
+    asked = {
         "convergence.remedies": known.convergence.remedies,
         "time_to_accuracy.gpus": known.time_to_accuracy.gpus,
         "synchronization.seeds": known.synchronization.seeds,
         "quantization.seeds": known.quantization.seeds,
     }
-    return next((key for key, asked in uses.items() if asked), None)
+    return next((key for key, values in asked.items() if values), None)
 
 
 def _looks(known: Configuration, reads_images: bool) -> Iterator[Iterator[str]]:
@@ -121,7 +119,6 @@ def _looks(known: Configuration, reads_images: bool) -> Iterator[Iterator[str]]:
         yield _missing_extras(known)
     yield _names(known)
     yield _recipes(known)
-    yield _nodes(known)
     yield _cells(known)
     yield _large_batches(known)
     yield _variants(known, reads_images)
@@ -147,23 +144,15 @@ def _trained(config: Configuration) -> dict[str, dict[str, Any]]:
 
 
 def _recipes(config: Configuration) -> Iterator[str]:
-    """What is wrong with the options of recipes, for these strategies and on this device."""
+    """What is wrong with the options of recipes, for these strategies and devices."""
     grid, used = config.grid, _trained(config)
     strategies = grid.strategies if grid.seeds else ["ddp"]
     engine = config.recipes.get(TUNED, {}).get("engine", "resident")
     if config.time_to_accuracy.gpus and engine != "resident":
         yield f"recipes.tuned.engine is {engine} (allowed for time_to_accuracy: resident)"
-    if max(grid.gpus) > 1:
-        yield from devices.need_other_strategies(strategies, used)
-    if config.device == "cpu":
-        for said in devices.need_gpus(strategies, used, max(grid.gpus)):
-            yield f"{said}, and device is cpu"
-
-
-def _nodes(config: Configuration) -> Iterator[str]:
-    gpus, per_node = config.grid.gpus, config.machine.gpus_per_node
-    uneven = [n for n in gpus if per_node and n > per_node and n % per_node]
-    if uneven:
+    yield from devices.unfit(config.device, strategies, used, max(grid.gpus))
+    per_node = config.machine.gpus_per_node
+    if uneven := [n for n in grid.gpus if per_node and n > per_node and n % per_node]:
         yield (
             f"grid.gpus has {', '.join(map(str, uneven))} and machine.gpus_per_node is {per_node} "
             "(allowed: numbers of GPUs up to one node's, or multiples of it)"

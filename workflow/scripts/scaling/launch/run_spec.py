@@ -5,7 +5,7 @@ import json
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from scaling.config.devices import need_gpus, need_newer_gpu, need_other_strategies
+from scaling.config.devices import need_newer_gpu, unfit
 from scaling.core import environment
 from scaling.core.environment import Device
 from scaling.core.errors import UserError
@@ -81,12 +81,8 @@ class RunSpec(TrainingOptions):
         ENGINES.find(self.engine).options.of(self.recipe_options, "--recipe-options")
         device = environment.resolve_device(self.device)
         recipes = {self.cell.recipe: {"engine": self.engine, **self.recipe_options}}
-        if self.cell.gpus > 1:
-            for said in need_other_strategies([self.cell.strategy], recipes):
-                raise UserError(said)
-        if device == "cpu":
-            for said in need_gpus([self.cell.strategy], recipes, self.cell.gpus):
-                raise UserError(f"{said}, and there is none")
+        for said in unfit(device, [self.cell.strategy], recipes, self.cell.gpus):
+            raise UserError(said)
         for said in need_newer_gpu(device, {f"recipes.{self.cell.recipe}": self.recipe_options}):
             raise UserError(said)
         return replace(self, device=device)
