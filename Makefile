@@ -3,14 +3,14 @@ VENV ?= .venv
 LOCK ?= requirements.lock
 CORES ?= all
 # Paths and names, which may be somebody else's, reach a recipe by its environment, never as its text.
-$(foreach name,STUDY CONFIG A B,$(eval override $(name) := $$(value $(name))))
+$(foreach name,STUDY CONFIG BASE A B,$(eval override $(name) := $$(value $(name))))
 BIN := $(abspath $(VENV))/bin
-export STUDY CONFIG A B BIN VENV LOCK
+export STUDY CONFIG BASE A B BIN VENV LOCK
 export PATH := $(BIN):$(PATH)
 SNAKEMAKE := snakemake --profile profiles/local --cores $(CORES)
 
 .DEFAULT_GOAL := help
-.PHONY: help env small-env writable configured named demo study status cancel pack migrate replay answers compare studies site replays published audit test test-light test-slurm test-faults test-browser lint format docs example bench lock clean
+.PHONY: help env small-env configured named stored compared demo study status cancel pack migrate replay answers compare studies site replays published audit test test-light test-slurm test-faults test-browser lint format docs example bench lock clean
 
 help:
 	@sed -n -e 's/^##@ \(.*\)/\n\1/p' -e 's/^\([a-z-]*\):.*## /  \1\t/p' \
@@ -19,10 +19,16 @@ help:
 # Snakemake finds executors among installed modules alone: ours too, in an environment of this folder.
 ##@ Measure
 env: ## make the environment in .venv; one that matches the lock file is reused
+	@for folder in "$$PWD" "$${XDG_CACHE_HOME:-$$HOME/.cache}"; do \
+	  { mkdir -p "$$folder" && [ -w "$$folder" ]; } 2> /dev/null || { echo "error: $$folder cannot be written:" \
+	  "clone into a folder of yours, or set XDG_CACHE_HOME to one"; exit 1; }; done
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11, 4))' \
 	  || { echo "error: $(PYTHON) is older than Python 3.11.4: name a newer one, make env PYTHON=python3.12"; exit 1; }
 	@cmp -s "$$LOCK" "$$VENV/requirements.lock" || { \
-	  { [ -x "$$BIN/python" ] || $(PYTHON) -m venv --upgrade-deps "$$VENV"; } \
+	  { [ -x "$$BIN/python" ] || $(PYTHON) -m venv "$$VENV"; } \
+	  && { timeout 6 "$$BIN/python" -m pip install --quiet --retries 0 --upgrade --dry-run pip > /dev/null 2>&1 \
+	  || { echo "error: pip reaches no index of packages: connect to a network, or name one by PIP_INDEX_URL"; exit 1; }; } \
+	  && "$$BIN/python" -m pip install --quiet --upgrade pip \
 	  && "$$BIN/python" -m pip install --quiet --no-deps --disable-pip-version-check --require-hashes -r "$$LOCK" \
 	  && cp "$$LOCK" "$$VENV/requirements.lock"; }
 	@cd "$$VENV"/lib/python3*/site-packages && [ ! -d snakemake_executor_plugin_slurm ] \
@@ -36,45 +42,46 @@ small-env:
 	  LOCK=$(if $(filter $(VENV),$(SMALL)),$(LOCK),requirements-replay.lock)
 
 # Before an environment is made.
-demo study replay answers studies site published: writable
-writable:
-	@for folder in "$$PWD" "$${XDG_CACHE_HOME:-$$HOME/.cache}"; do \
-	  { mkdir -p "$$folder" && [ -w "$$folder" ]; } 2> /dev/null || { echo "error: $$folder cannot be written:" \
-	  "clone into a folder of yours, or set XDG_CACHE_HOME to one"; exit 1; }; done
-
-study: configured
 configured:
-	@[ -z "$$CONFIG" ] || [ -f "$$CONFIG" ] || { echo "error: CONFIG is $$CONFIG, which is no file here: name your YAML file"; exit 1; }
+	@for file in "$$CONFIG" "$$BASE"; do [ -z "$$file" ] || [ -f "$$file" ] \
+	  || { echo "error: there is no file $$file here: CONFIG and BASE name YAML files"; exit 1; }; done
 
-pack migrate replay audit: named
 named:
 	@[ -n "$$STUDY" ] || { echo 'error: $(MAKECMDGOALS) takes a study: make $(MAKECMDGOALS)' \
 	  'STUDY=$(if $(filter audit,$(MAKECMDGOALS)),"folder ...",name), see make help'; exit 1; }
 
+stored:
+	@[ -z "$$STUDY" ] || [ -f "studies/$$STUDY/config.yaml" ] \
+	  || { echo "error: studies/ has no study $$STUDY: there are" $$(ls studies/*/config.yaml 2> /dev/null | cut -d / -f 2); exit 1; }
+
+compared:
+	@[ -n "$$A" ] && [ -n "$$B" ] || { echo "error: compare takes two studies: make compare A=name B=name"; exit 1; }
+
 demo: env ## the whole study in small, on the CPU: results/report.html in minutes
 	$(SNAKEMAKE) --configfile config/demo.yaml
 
-study: env ## a study on this machine: of config/config.yaml, or of yours by CONFIG=mine.yaml
+study: configured env ## a study on this machine: of config/config.yaml, or of yours by CONFIG=mine.yaml
+	@PYTHONPATH=workflow/scripts python -m scaling.config.config_file "$${BASE:-config/scaling.yaml}" "$$CONFIG"
 	$(SNAKEMAKE) $${CONFIG:+--configfile "$${BASE:-config/scaling.yaml}" "$$CONFIG"}
 
-status: small-env ## the state of each cell of the study in results/, while it runs or after
+status: configured small-env ## the state of each cell of the study in results/, while it runs or after
 	@python workflow/scripts/study_status.py $${CONFIG:+--config "$$CONFIG"}
 
 cancel: ## end the Slurm jobs of this study, whoever submitted them, and no others
 	@squeue --noheader --user="$$(id -u)" --format='%i|%Z' \
 	  | HERE="$$(pwd -P)" awk -F'|' '$$2 == ENVIRON["HERE"] { print $$1 }' | xargs -r scancel
 
-pack: env ## keep the study in results/ as data: make pack STUDY=name (FORCE=1 replaces)
+pack: named env ## keep the study in results/ as data: make pack STUDY=name (FORCE=1 replaces)
 	python workflow/scripts/study_pack.py --study "$$STUDY" $(if $(FORCE),--force)
 
-migrate: small-env ## bring what older code stored to today's schema: make migrate STUDY=name (or a folder)
+migrate: named small-env ## bring what older code stored to today's schema: make migrate STUDY=name (or a folder)
 	@python workflow/scripts/study_migrate.py --study "$$STUDY"
 
 ##@ Read, compare and judge
-replay: small-env ## tables and report of a stored study, without a GPU: make replay STUDY=name
+replay: named stored small-env ## tables and report of a stored study, without a GPU: make replay STUDY=name
 	$(SNAKEMAKE) --config replay="$$STUDY"
 
-answers: small-env ## the lab's answers as Markdown, for your own document: make answers STUDY=name
+answers: stored small-env ## the lab's answers as Markdown, for your own document: make answers STUDY=name
 ifdef STUDY
 	$(SNAKEMAKE) --config replay="$$STUDY" -- "results/replay/$$STUDY/answers.md"
 endif
@@ -82,8 +89,7 @@ endif
 	  || { echo "error: no study is finished in results/: make answers STUDY=name takes a stored one"; exit 1; }
 	@echo "The answers are results/$${STUDY:+replay/$$STUDY/}answers.md"
 
-compare: small-env ## two studies cell by cell: make compare A=name B=name (OPTIONS="--fail-below 0.95")
-	@[ -n "$$A" ] && [ -n "$$B" ] || { echo "error: compare takes two studies: make compare A=name B=name"; exit 1; }
+compare: compared small-env ## two studies cell by cell: make compare A=name B=name (OPTIONS="--fail-below 0.95")
 	@python workflow/scripts/compare_studies.py --a "$$A" --b "$$B" $(OPTIONS)
 
 studies: small-env ## an index of all stored studies: results/studies.html
@@ -108,7 +114,7 @@ published: small-env ## published studies, derived again and audited: results/pu
 	$(SNAKEMAKE) results/published.html
 	@echo "The page is results/published.html"
 
-audit: small-env ## what is wrong in studies handed in: make audit STUDY="folder ..." (OPTIONS="--train-images 60000")
+audit: named small-env ## what is wrong in studies handed in: make audit STUDY="folder ..." (OPTIONS="--train-images 60000")
 	@PYTHONPATH=workflow/scripts python -m grader.audit_studies "$$STUDY" $(OPTIONS) --output results/audit.html || [ $$? = 3 ]
 
 ##@ Work on the project

@@ -103,6 +103,7 @@ with refused():
         needed=[*CHECKED.values(), IMAGES["images"]],
     ):
         PROGRESS = Progress(workflow, config, RECORDS, RESULTS)
+        logger.addFilter(PROGRESS.begin)
         logger.addHandler(PROGRESS)
 
 

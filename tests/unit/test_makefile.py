@@ -41,6 +41,9 @@ CALLS = [*(f"{name} STUDY" for name in TARGETS), "compare B=x A", "compare A=x B
 
 @pytest.mark.parametrize("call", CALLS)
 def test_a_name_reaches_a_program_as_it_is_and_runs_nothing(make, call):
+    for file in (make.folder / CODE, make.folder / "studies" / CODE / "config.yaml"):
+        file.parent.mkdir(parents=True)
+        file.touch()
     status, said = make(*f"{call}=".split()[:-1], f"{call.split()[-1]}={CODE}")
     assert CODE in said and (status == 0 or call == "answers STUDY")
 
@@ -57,15 +60,45 @@ def test_the_environment_is_made_in_a_folder_of_any_name(make):
     assert (make.folder / ".venv/requirements.lock").read_text() == "b\n"
 
 
+def test_without_a_network_nothing_is_installed_and_one_sentence_told(make):
+    (make.folder / "requirements.lock").write_text("b\n")
+    pip = "#!/bin/sh\ncase $* in *--dry-run*) exec sleep 60;; *) touch installed;; esac\n"
+    (make.folder / ".venv/bin/python").write_text(pip)
+    status, said = make("env")
+    assert status == 2 and said.startswith("error: pip reaches no index") and said.count("\n") == 1
+    assert not (make.folder / "installed").exists()
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        ("study CONFIG=no.yaml", "there is no file no.yaml here"),
+        ("study BASE=no.yaml", "there is no file no.yaml here"),
+        ("status CONFIG=no.yaml", "there is no file no.yaml here"),
+        ("replay STUDY=no", "studies/ has no study no: there are one"),
+        ("answers STUDY=no", "studies/ has no study no: there are one"),
+        ("compare A=one", "compare takes two studies"),
+        *((name, f"{name} takes a study") for name in ("audit", "pack", "replay", "migrate")),
+    ],
+)
+def test_arguments_are_checked_before_anything_is_installed(make, call, said):
+    shutil.rmtree(make.folder / ".venv")
+    (make.folder / "studies/one").mkdir(parents=True)
+    (make.folder / "studies/one/config.yaml").touch()
+    status, told = make(*call.split())
+    assert status == 2 and told.startswith(f"error: {said}") and told.count("\n") == 1
+    assert not list(make.folder.glob(".venv*"))
+
+
 def test_a_home_that_cannot_be_written_is_one_sentence(make):
-    status, said = make("replay", "STUDY=x", HOME="/dev/null", XDG_CACHE_HOME="")
+    status, said = make("studies", HOME="/dev/null", XDG_CACHE_HOME="")
     assert status == 2 and said.startswith("error: /dev/null/.cache cannot be written: clone into")
-    assert make("replay", "STUDY=x", HOME="/dev/null", XDG_CACHE_HOME="cache")[0] == 0
+    assert make("studies", HOME="/dev/null", XDG_CACHE_HOME="cache")[0] == 0
 
 
 def test_a_configuration_of_ones_own_is_laid_over_the_scaling_study(make):
     status, said = make("study", f"CONFIG={CODE}")
-    assert status and f"CONFIG is {CODE}, which is no file here" in said
+    assert status and f"there is no file {CODE} here" in said
     (make.folder / "my study.yaml").touch()
     words = make("study", "CONFIG=my study.yaml")[1].splitlines()
     assert words[-3:] == ["--configfile", "config/scaling.yaml", "my study.yaml"]

@@ -132,10 +132,12 @@ def test_the_slurm_profile_plans_the_full_study_from_a_fresh_clone(new_study, mo
 def test_more_devices_than_the_machine_has_are_refused_before_any_job(new_study):
     too_many = devices.cores() + 1
     study = new_study(grid__gpus=[1, too_many])
-    refused = study.snakemake()
-    assert refused.returncode != 0
-    assert f"\nerror: grid.gpus asks for {too_many} and this machine has" in refused.stdout
-    assert "common.smk" not in refused.stdout and "Traceback" not in refused.stdout
+    for options in ([], ["--dry-run"]):
+        refused = study.snakemake(*options)
+        assert refused.returncode != 0
+        assert "Job stats" not in refused.stdout
+        assert f"\nerror: grid.gpus asks for {too_many} and this machine has" in refused.stdout
+        assert "common.smk" not in refused.stdout and "Traceback" not in refused.stdout
     assert not (study.folder / "results").exists()
     # What a killed run would leave, and the next one stop at.
     assert not list((study.folder / ".snakemake/locks").glob("*"))

@@ -58,7 +58,11 @@ def test_the_study_of_large_batches_alone_is_valid():
             "recipes.plain has a base and engine eager (allowed: one of",
         ),
         ("recipes.a-b", {"base": "plain"}, "recipes has 'a-b' (allowed: a letter, then letters"),
-        ("recipes", {"a": {"base": "b"}, "b": {"base": "a"}}, "recipes.b.base is 'a' (allowed: a"),
+        (
+            "recipes",
+            {"plain": {"base": "b"}, "b": {"base": "plain"}},
+            "recipes.b.base is 'plain' (",
+        ),
         ("recipes.plain.bucket", 1, "recipes.plain has the unknown key bucket, perhaps bucket_cap"),
         ("grid.recipes", ["mine"], "grid.recipes asks for recipe mine (allowed: those of recipes"),
         ("knobs", {"gpus": [2]}, "knobs is no section any more: each of its variants is a recipe"),
@@ -95,7 +99,7 @@ def test_the_study_of_large_batches_alone_is_valid():
         ("study", "quantization.csv", "study is quantization.csv (allowed: no name of a"),
         ("study", "published", "study is published (allowed: no name of a"),
         ("study", "replay", "study is replay (allowed: no name of a"),
-        ("grid.strategies", ["dp"], "strategy dp needs GPUs for more than one device, and"),
+        ("grid.strategies", ["dp"], "grid.strategies has dp, which needs GPUs for more"),
         ("dataset.source", "images", "dataset.path is null (allowed for images: a folder or tar"),
         ("dataset.path", "/", "dataset.path is '/' (allowed for digits: null)"),
         ("dataset", None, "dataset is None"),
@@ -110,15 +114,42 @@ def test_the_study_of_large_batches_alone_is_valid():
     ],
 )
 def test_a_mistake_is_named_with_its_key_and_what_is_allowed(path, value, sentence):
+    used = [("grid.recipes", ["plain", "mine"])] if path == "recipes.mine" else []
     with pytest.raises(UserError) as raised:
-        config.check(changed(("quantization.peers", ["onnxruntime"]), (path, value)))
+        config.check(changed(("quantization.peers", ["onnxruntime"]), *used, (path, value)))
     assert sentence in str(raised.value)
     assert "\n" not in str(raised.value)
 
 
 def test_all_mistakes_are_told_at_once():
-    with pytest.raises(UserError, match=r"device is .*; grid\.gpus\[0\] is 0"):
-        config.check(changed(("grid.gpus", [0]), ("device", "tpu")))
+    """Of types, of recipes, and of keys that do not fit, though others beside them are wrong."""
+    mistakes = [
+        *(("device", "tpu"), ("grid.gpus", [0]), ("grid.batch_size", 32), ("study", "replay")),
+        *(("grid.recipes", ["plain", "tuned", "fast"]), ("recipes.tuned.cuda_grap", True)),
+        *(("dataset.source", "images"), ("grid.repeats", [{"recipes": ["slow"], "repeats": 2}])),
+        *(("recipes.plain.bucket_cap_mb", "x"), ("convergence.global_batches", [32, 65])),
+    ]
+    with pytest.raises(UserError) as raised:
+        config.check(changed(*mistakes))
+    sentences = str(raised.value).removeprefix("the configuration is wrong: ").split("; ")
+    assert sorted(" ".join(sentence.split()[:4]) for sentence in sentences) == [
+        "convergence.global_batches has 65 and",
+        "dataset.path is null (allowed",
+        "device is 'tpu': it",
+        "grid has the unknown",
+        "grid.gpus[0] is 0: it",
+        "grid.recipes asks for recipe",
+        "recipes.plain.bucket_cap_mb is 'x': it",
+        "recipes.tuned has the unknown",
+        "study is replay (allowed:",
+    ]
+
+
+def test_options_of_recipes_that_are_not_used_are_not_looked_at():
+    document = changed(("recipes.fast", {"base": "no"}), ("recipes.tuned", {"engine": "slow"}))
+    document["synchronization"]["seeds"] = []
+    config.check(document)
+    assert [*config.asked(document)["recipes"]] == ["plain"]
 
 
 def test_a_dataset_path_that_does_not_exist_is_named_where_images_are_read():
@@ -138,7 +169,7 @@ MUON = [("grid.strategies", ["fsdp"]), ("recipes.tuned.muon", 0.1), ("grid.recip
     [
         (
             [*FUSED, ("recipes.tuned.channels_last", True)],
-            "fused_norms is true, which needs a GPU, and device is cpu",
+            "fused_norms is true, which needs a GPU: this is a CPU",
             ("device", "cuda"),
         ),
         (
@@ -178,6 +209,7 @@ def test_a_recipe_has_what_its_base_has_but_for_what_it_changes():
     document = changed(
         ("recipes.bucket100", {"base": "bf16", "bucket_cap_mb": 100.0}),
         ("recipes.bf16", {"base": "plain", "bf16_compression": True}),
+        ("grid.recipes", ["plain", "bucket100"]),
     )
     made = config.asked(document)["recipes"]
     assert made["bucket100"] == made["plain"] | {"bf16_compression": True, "bucket_cap_mb": 100.0}

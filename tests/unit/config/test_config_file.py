@@ -79,6 +79,9 @@ MERGES = "a0: &a0 {k: 1}\n" + "".join(
         ("a: " + "[" * 5000, r"is no configuration"),
         ("a: 0x" + "f" * 5000 + "\nb: [", r"is no configuration"),
         ("- a\n", r"has no keys"),
+        ("a: 1\nb: [1\nc: 2\n", r"line 3: expected ',' or ']'"),
+        ("a:\n\tb: 1\n", r"line 2: found character '\\t'"),
+        (b"a: 1\nb: M\xfcller\n", r"cannot be read as UTF-8 text \(line 2, byte 9: invalid start"),
         ("", r"has no keys"),
         ("x" * 200_000, r"is no file of at most 100,000 bytes"),
         (MERGES, r"more than 100,000 values"),
@@ -91,7 +94,7 @@ MERGES = "a0: &a0 {k: 1}\n" + "".join(
     ],
 )
 def test_what_is_no_configuration_is_one_sentence(tmp_path, text, sentence):
-    (tmp_path / "mine.yaml").write_text(text)
+    (tmp_path / "mine.yaml").write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(UserError, match=rf"mine\.yaml.*{sentence}"):
         read_config(tmp_path / "mine.yaml")
 

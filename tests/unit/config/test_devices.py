@@ -30,14 +30,14 @@ def config(monkeypatch):
         ("machine", {"cpu_threads": 3}, 2, None, "has 1 CPU cores for processes of 3 threads"),
         ("machine", {"gpus_per_node": 2}, 4, None, "machine.gpus_per_node is 2: run on a cluster"),
         ("grid", {"strategies": ["ddp", "dp"]}, 1, None, None),
-        ("grid", {"strategies": ["ddp", "dp"]}, 2, None, "dp needs GPUs for more than one device"),
+        ("grid", {"strategies": ["ddp", "dp"]}, 2, None, "dp, which needs GPUs for more than one"),
         ("grid", {"recipes": ["plain"]}, 1, None, None),
         (
             "grid",
             {"recipes": ["tuned"]},
             1,
             None,
-            "cuda_graph is true, which needs a GPU, and none",
+            "cuda_graph is true, which needs a GPU: this is a",
         ),
     ],
 )
@@ -50,6 +50,14 @@ def test_what_this_machine_cannot_do_is_refused(
     with pytest.raises(UserError) if sentence else nullcontext() as raised:
         devices.check(config, wanted, granted)
     assert not sentence or sentence in str(raised.value)
+
+
+def test_all_that_this_machine_lacks_is_told_at_once(config):
+    config["device"], config["grid"]["recipes"] = "auto", ["plain", "tuned"]
+    config["recipes"]["tuned"] |= {"cuda_graph": True, "compile": True}
+    config["grid"]["strategies"] = ["dp", "ddp"]
+    with pytest.raises(UserError, match=r"has dp, .*\.cuda_graph is true.*; grid\.gpus asks for "):
+        devices.check(config, 8, None)
 
 
 def test_more_gpus_than_visible_are_refused(config, monkeypatch):
@@ -82,16 +90,16 @@ def test_bf16_on_a_gpu_that_has_none_is_refused_by_its_key(config, monkeypatch):
 
 def test_updates_that_a_strategy_makes_itself_cannot_be_changed(config):
     recipes = {"tuned": config["recipes"]["tuned"] | {"label_smoothing": 0.1}}
-    assert not list(devices.need_other_strategies(["ddp", "dp", "fsdp"], recipes))
+    assert not list(devices.unfit("cuda", ["ddp", "dp", "fsdp"], recipes, 2))
     for option in ({"muon": 0.1}, {"decay": "linear"}):
-        (said,) = devices.need_other_strategies(
-            ["ddp", "dp", "fsdp"], {"tuned": recipes["tuned"] | option}
-        )
+        optioned = {"tuned": recipes["tuned"] | option}
+        (said,) = devices.unfit("cuda", ["ddp", "dp", "fsdp"], optioned, 2)
+        assert not list(devices.unfit("cuda", ["ddp", "dp", "fsdp"], optioned, 1))
         assert said.endswith(
             "strategy fsdp cannot have (allowed: recipes.tuned.strategies of ddp, dp)"
         )
     limited = {"tuned": recipes["tuned"] | {"muon": 0.1, "strategies": ["ddp"]}}
-    assert not list(devices.need_other_strategies(["ddp", "fsdp"], limited))
+    assert not list(devices.unfit("cuda", ["ddp", "fsdp"], limited, 2))
     cell, options = Cell("tuned", "zero1", 2, 8, 0), recipe_options(config, "tuned")
     with pytest.raises(UserError, match="nesterov is True, which strategy zero1 cannot have"):
         RunSpec(

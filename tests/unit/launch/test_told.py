@@ -3,12 +3,13 @@
 import os
 import shlex
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
 
 from scaling.config.config import asked
-from scaling.core.errors import SNAKEMAKE_VARIABLE
+from scaling.core.errors import SNAKEMAKE_VARIABLE, UserError
 from scaling.launch import begin, told
 
 ROOT = Path(__file__).parents[3]
@@ -59,3 +60,15 @@ def test_jobs_keep_compiled_code_in_the_studys_folder_and_not_in_tmp(config, mon
     monkeypatch.chdir(tmp_path)
     begin.accept(config, None)
     assert os.environ["TORCHINDUCTOR_CACHE_DIR"] == f"{tmp_path}/resources/compiled"
+
+
+def test_another_launcher_and_a_folder_that_cannot_be_written_are_refused(config, monkeypatch):
+    main, shared = SimpleNamespace(is_main_process=True), {"records": "results", "needed": []}
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")
+    with pytest.raises(UserError, match=r"has TORCHELASTIC_RUN_ID, RANK, .*: unset them"):
+        begin.begin(main, config, [], manifest=Path("manifest.json"), **shared)
+    assert begin.begin(main, config, [], manifest=None, **shared)  # A replay starts none.
+    monkeypatch.setattr(begin.os, "access", lambda path, mode: False)
+    with pytest.raises(UserError, match="cannot be written: start in a folder of yours"):
+        begin.begin(main, config, [], manifest=None, **shared)

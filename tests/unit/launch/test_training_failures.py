@@ -100,7 +100,7 @@ def test_a_rank_that_fails_ends_the_run_without_a_record_and_is_named(
 def test_what_needs_a_gpu_is_one_clear_sentence_without(images, tmp_path):
     with pytest.raises(UserError, match=r"recipes\.tuned\.cuda_graph is true, which needs a GPU"):
         run(images, tmp_path / "run.json", **tuned(cuda_graph=True))
-    with pytest.raises(UserError, match="strategy dp needs GPUs for more than one device"):
+    with pytest.raises(UserError, match="dp, which needs GPUs for more than one: this is a CPU"):
         run(images, tmp_path / "run.json", gpus=2, strategy="dp")
 
 

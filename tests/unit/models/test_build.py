@@ -14,10 +14,11 @@ from scaling.models.resnet import BasicBlock, ResNet18
 
 LAB = "resnet18-cifar"
 OWN = """
+import torch
 from torch import nn
 
 def linear(classes, bias=True):
-    return nn.Sequential(nn.Flatten(), nn.LazyLinear(classes, bias=bias))
+    return nn.Sequential(nn.Flatten(), nn.Linear(243, classes, bias=bias))
 
 class Looks(nn.Module):
     def forward(self, values):
@@ -30,7 +31,35 @@ def text(classes):
     return "a network"
 
 def ten(classes):
-    return nn.Sequential(nn.Flatten(), nn.LazyLinear(10))
+    return nn.Sequential(nn.Flatten(), nn.Linear(243, 10))
+
+def lazy(classes):
+    return nn.Sequential(nn.Flatten(), nn.LazyLinear(classes))
+
+def frozen(classes):
+    return linear(classes).requires_grad_(False)
+
+class Unused(nn.Sequential):
+    def forward(self, values):
+        return self[1](self[0](values))
+
+def unused(classes):
+    return Unused(*linear(classes), nn.Linear(2, 2))
+
+class Chance(nn.Module):
+    def __init__(self, classes):
+        super().__init__()
+        self.heads = nn.ModuleList(linear(classes) for _ in range(2))
+
+    def forward(self, values):
+        return self.heads[int(torch.rand(()) < 0.5)](values)
+
+class Pairs(nn.Sequential):
+    def forward(self, values):
+        return super().forward(values.view(2, -1, *values.shape[1:]).flatten(0, 1))
+
+def pairs(classes):
+    return Pairs(*linear(classes))
 
 number = 3
 """
@@ -78,27 +107,45 @@ def test_what_cannot_be_made_is_said_in_one_sentence(own, name, options, said):
         build(chosen, 10)
 
 
-def study(name=LAB, size=32, batch=8, parts=1):
+def study(name=LAB, size=32, batch=8, parts=1, gpus=(1,), strategy="ddp"):
+    recipe = {"engine": "eager", "strategies": None}
+    grid = {"recipes": ["plain"], "strategies": [strategy], "gpus": gpus, "seeds": [0]}
     return {
         "model": {"name": name},
-        "dataset": {"image_size": size},
-        "grid": {"batch_sizes": [64, batch]},
+        "dataset": {"image_size": size, "source": "synthetic", "train_images": 128},
+        "grid": grid | {"batch_sizes": [64, batch]},
+        "recipes": {"plain": recipe},
         "training": {"micro_batches": parts},
+        "time_to_accuracy": {"gpus": []},
+        "synchronization": {"seeds": []},
     }
 
 
 @pytest.mark.parametrize(
     ("config", "said"),
     [
-        (study("alexnet", size=32), "alexnet cannot train on 2 images of 32 × 32 pixels"),
+        (
+            study("alexnet", size=32),
+            "alexnet cannot train on 8 images of 32 × 32 pixels, a batch of",
+        ),
         (study("resnet18", batch=1), "1 image of 32 × 32 .*more than 1 value per channel"),
         (study("resnet18", batch=4, parts=4), "1 image of 32 × 32"),
-        (study("googlenet", size=224), r"googlenet returns GoogLeNetOutputs .*\(2, 3\) is needed"),
-        (study("OWN:ten"), r"returns \(2, 10\) for 2 images of 3 classes"),
+        (study("resnet18", batch=127), "1 image .*, the last of plain/ddp, 1 GPU"),
+        (study("googlenet", size=224), r"googlenet returns GoogLeNetOutputs .*\(8, 3\) is needed"),
+        (study("OWN:ten", size=9), r"returns \(8, 10\) for 8 images of 3 classes"),
+        (study("OWN:lazy", size=9), r"has lazy parameters, 1\.weight the first, .*: write layers"),
+        (study("OWN:frozen", size=9), "has no parameter to train: set requires_grad"),
+        (study("OWN:unused", size=9), r"gives 2 of 4 parameters no gradient, 2\.weight the first"),
+        (study("OWN:Chance", size=9), r"gives 2 of 4 parameters no gradient, heads\.\d\.1\.weight"),
+        (study("OWN:pairs", size=9, batch=5), "cannot train on 3 images .* the last of plain"),
+        (
+            study("OWN:pairs", size=9, gpus=[1, 3], strategy="dp"),
+            "on 3 images .* the last of plain/dp, 3",
+        ),
     ],
 )
 def test_what_cannot_train_is_said_before_any_job(own, tmp_path, config, said):
-    manifests.write(tmp_path, classes=3)
+    manifests.write(tmp_path, classes=3, train_images=128)
     config["model"]["name"] = config["model"]["name"].replace("OWN", own)
     with pytest.raises(UserError, match=said):
         check(config, tmp_path / "manifest.json")

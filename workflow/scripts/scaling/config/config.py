@@ -3,22 +3,24 @@
 import json
 import math
 import os
-from collections.abc import Iterable, Iterator, Sized
+import textwrap
+from collections.abc import Collection, Iterator, Sized
+from contextlib import nullcontext, suppress
 from itertools import product
 from pathlib import Path
 from typing import Any
 
-from scaling.config import devices, recipes, technique
-from scaling.config.experiment_keys import Convergence, Quantization
-from scaling.config.keys import EMPTY, PARTS, Configuration, Dataset, Model
-from scaling.config.recipes import wrong
-from scaling.config.scheme import STAGES
+from scaling.config import devices, experiment_checks, recipes
+from scaling.config.keys import EMPTY, PARTS, Configuration, Model
 from scaling.core import plugins
+from scaling.core.errors import UserError
 from scaling.core.grid import repeats_of
 from scaling.registry import command
 from scaling.registry.dataset import DATASETS
 
 LAB_MODEL, LAB_SIDE, MOST_RUNS = "resnet18-cifar", 32, 100_000
+TUNED = "tuned"
+"""The recipe whose messages the proofs record too."""
 
 
 def check(config: dict[str, Any], *, reads_images: bool = True) -> None:
@@ -26,140 +28,138 @@ def check(config: dict[str, Any], *, reads_images: bool = True) -> None:
 
     A study that no longer reads its images may name a dataset, and a path, that are not here.
     """
-    values = asked(config)
-    sentences = list(_across_keys(Configuration.of(values), values, reads_images))
-    if sentences:
-        raise wrong("; ".join(sentences))
-
-
-def _can_be_written(config: dict[str, Any]) -> None:
-    """Raise UserError for a section that no message and no file could hold."""
-    for section, values in config.items():
+    known, sentences = _right(config)
+    for look in _looks(known, reads_images):
         try:
-            json.dumps(values)
-        except (RecursionError, TypeError, ValueError) as error:
-            said = "has a number of thousands of digits, or is nested too deeply"
-            raise wrong(f"{section} {said}") from error
+            sentences.extend(look)
+        except AttributeError:  # What is wrong is not there.
+            if not sentences:
+                raise
+    _refuse(sentences)
 
 
 def asked(config: dict[str, Any]) -> dict[str, Any]:
     """Return what is measured of `config`: with all keys, without parts that are off.
 
-    Bits are variants.
+    Bits are variants, and of the recipes only those that are used are left.
     """
-    _can_be_written(config)
+    known, sentences = _right(config)
+    _refuse(sentences)
+    return known.model_dump()
+
+
+def _refuse(sentences: list[str]) -> None:
+    """Raise UserError with these sentences, if any, on one line of at most 1,000 characters."""
+    if sentences:
+        said = "; ".join(dict.fromkeys(sentences))
+        raise UserError(textwrap.shorten(f"the configuration is wrong: {said}", 1000))
+
+
+def _right(config: dict[str, Any]) -> tuple[Configuration, list[str]]:
+    """Return what of `config` is right and asked for, and a sentence for each mistake.
+
+    Without the grid and the synchronization experiments, which need its most GPUs, only those of
+    trainings to an accuracy remain.
+    """
+    for section, values in config.items():
+        try:
+            json.dumps(values)
+        except (RecursionError, TypeError, ValueError):
+            _refuse([f"{section} has a number of thousands of digits, or is nested too deeply"])
+    known, sentences = Configuration.right(config), Configuration.sentences(config)
     if "knobs" in config:
-        raise wrong(
+        sentences = [
             "knobs is no section any more: each of its variants is a recipe, as {bucket100: "
             "{base: plain, bucket_cap_mb: 100}}"
-        )
-    if "update" in (config.get("time_to_accuracy") or {}):
-        raise wrong(
+        ]
+    section = config.get("time_to_accuracy")
+    if isinstance(section, dict) and "update" in section:
+        sentences = [
             "time_to_accuracy.update is no key any more: its options are a recipe's, as {fast: "
             "{base: tuned, muon: 0.12}}, which time_to_accuracy.recipe names"
-        )
-    if "recipes" in config:
-        config = config | {"recipes": recipes.resolved(config["recipes"])}
-    known = Configuration.of(config)
-    return _with_own_data(_without_parts_off(known.model_dump(), known.parts))
+        ]
+    off = set(PARTS) - {*getattr(known, "parts", PARTS)}
+    for name, emptied in (item for part in off for item in EMPTY[part].items()):
+        vars(getattr(known, name)).update(emptied)
+    given = vars(known).pop("recipes", {})
+    with suppress(AttributeError) if sentences else nullcontext():
+        known.recipes, more = recipes.resolved(given, _ask(known, given))
+        sentences += more
+        if {"scaling", "proofs"} <= off:
+            known.grid.gpus = known.time_to_accuracy.gpus or [1]
+        if known.grid.seeds and not _needs_images(known):
+            known.dataset.source, known.dataset.path = recipes.OWN, None
+    return known, sentences
 
 
-def _without_parts_off(config: dict[str, Any], on: Iterable[str]) -> dict[str, Any]:
-    """Return the configuration with the sections of all parts that are not `on` emptied.
-
-    The synchronization experiments need the most GPUs of the grid; without them and the grid only
-    the GPUs of trainings to an accuracy remain.
-    """
-    for part in PARTS:
-        if part not in on:
-            emptied = {name: config[name] | keys for name, keys in EMPTY[part].items()}
-            config = config | emptied
-    if not {"scaling", "proofs"} & set(on):
-        gpus = config["time_to_accuracy"]["gpus"] or [1]
-        config = config | {"grid": config["grid"] | {"gpus": gpus}}
-    return config
+def _ask(known: Configuration, given: Collection[str]) -> dict[str, str]:
+    """Return each recipe that is used, by its name, and the key that asks for it."""
+    asks = dict.fromkeys(getattr(known.grid, "recipes", []), "grid.recipes")
+    if known.time_to_accuracy.gpus:
+        asks.setdefault(known.time_to_accuracy.recipe, "time_to_accuracy.recipe")
+    if known.synchronization.seeds and TUNED in given:
+        asks.setdefault(TUNED, "synchronization.seeds")
+    return asks
 
 
-def _with_own_data(config: dict[str, Any]) -> dict[str, Any]:
-    """Return `config` without images where every training is a command of the user's own."""
-    if _needs_images(config) or not config["grid"]["seeds"]:
-        return config
-    return config | {"dataset": config["dataset"] | {"source": recipes.OWN, "path": None}}
-
-
-def _needs_images(config: dict[str, Any]) -> str | None:
+def _needs_images(known: Configuration) -> str | None:
     """Return what of a configuration trains on its images, by a key; None for nothing."""
-    uses = {
-        f"grid.recipes has {name}": config["recipes"].get(name, {}).get("engine") != "command"
-        for name in config["grid"]["recipes"]
-        if config["grid"]["seeds"]
+    for name, own in _trained(known).items():
+        if name in known.grid.recipes and own["engine"] != "command":
+            return f"grid.recipes has {name}"
+    asked = {
+        "convergence.remedies": known.convergence.remedies,
+        "time_to_accuracy.gpus": known.time_to_accuracy.gpus,
+        "synchronization.seeds": known.synchronization.seeds,
+        "quantization.seeds": known.quantization.seeds,
     }
-    uses |= {
-        "convergence.remedies": config["convergence"]["remedies"],
-        "time_to_accuracy.gpus": config["time_to_accuracy"]["gpus"],
-        "synchronization.seeds": config["synchronization"]["seeds"],
-        "quantization.seeds": config["quantization"]["seeds"],
-    }
-    return next((key for key, asked in uses.items() if asked), None)
+    return next((key for key, values in asked.items() if values), None)
 
 
-def _across_keys(  # noqa: C901  (one sentence after the other)
-    config: Configuration, values: dict[str, Any], reads_images: bool
-) -> Iterator[str]:
+def _looks(known: Configuration, reads_images: bool) -> Iterator[Iterator[str]]:
     """What is wrong although each key is right: paths exist, and one key fits another."""
     if reads_images:
-        yield from _path(config.dataset)
-    if recipes.OWN in config.grid.strategies:
-        yield "grid.strategies has own (allowed: leave it out, recipes that are commands have it)"
-    if config.dataset.source == recipes.OWN and (key := _needs_images(values)):
-        yield f"dataset.source is own, and {key} needs images (allowed: recipes of commands alone)"
+        yield _path(known)
+        yield _missing_extras(known)
+    yield _names(known)
+    yield _recipes(known)
+    yield _cells(known)
+    yield experiment_checks.large_batches(known)
+    yield experiment_checks.variants(known, reads_images)
+
+
+def _names(config: Configuration) -> Iterator[str]:
     if config.study in ("published", "replay") or Path(config.study).suffix in (".csv", ".json"):
         yield f"study is {config.study} (allowed: no name of a file or folder in results/)"
     for path in config.plugins:
         if not hasattr(plugins.load(Path(path)), "ENTRY"):
             yield f"plugins has {path}, which has no ENTRY (docs/extending.md has examples)"
-    grid, per_node = config.grid, config.machine.gpus_per_node
-    full = config.time_to_accuracy
-    in_grid, strategies = (grid.recipes, grid.strategies) if grid.seeds else ([], ["ddp"])
-    used = [*in_grid, *([full.recipe] if full.gpus else [])]
-    known = values["recipes"]
-    if absent := [name for name in [*grid.recipes, *used] if name not in known]:
-        name = absent[0]
-        asks = "grid.recipes" if name in grid.recipes else "time_to_accuracy.recipe"
-        now = f", which is called {recipes.RENAMED[name]} now" if name in recipes.RENAMED else ""
-        yield f"{asks} asks for recipe {name}{now} (allowed: those of recipes, {', '.join(known)})"
-        return
-    if full.gpus and known[full.recipe]["engine"] == "command":
+    if recipes.OWN in config.grid.strategies:
+        yield "grid.strategies has own (allowed: leave it out, recipes that are commands have it)"
+    if config.dataset.source == recipes.OWN and (key := _needs_images(config)):
+        yield f"dataset.source is own, and {key} needs images (allowed: recipes of commands alone)"
+
+
+def _trained(config: Configuration) -> dict[str, dict[str, Any]]:
+    """Return the recipes of the grid's cells and of trainings to an accuracy."""
+    used = [*(config.grid.recipes if config.grid.seeds else [])]
+    used += [config.time_to_accuracy.recipe] if config.time_to_accuracy.gpus else []
+    return {name: own for name, own in config.recipes.items() if name in used}
+
+
+def _recipes(config: Configuration) -> Iterator[str]:
+    """What is wrong with the options of recipes, for these strategies and devices."""
+    grid, full, used = config.grid, config.time_to_accuracy, _trained(config)
+    strategies = grid.strategies if grid.seeds else ["ddp"]
+    if full.gpus and config.recipes.get(full.recipe, {}).get("engine") == "command":
         yield f"time_to_accuracy.recipe is {full.recipe}, a command (allowed: one of an engine)"
-    recipes_used = {name: known[name] for name in used}
-    if max(grid.gpus) > 1:
-        of_grid = {name: known[name] for name in in_grid}
-        yield from devices.need_other_strategies(strategies, of_grid)
-    if config.device == "cpu":
-        for said in devices.need_gpus(strategies, recipes_used, max(grid.gpus)):
-            yield f"{said}, and device is cpu"
-    uneven = [n for n in grid.gpus if per_node and n > per_node and n % per_node]
-    if uneven:
+    yield from devices.unfit(config.device, strategies, used, max(grid.gpus))
+    per_node = config.machine.gpus_per_node
+    if uneven := [n for n in grid.gpus if per_node and n > per_node and n % per_node]:
         yield (
             f"grid.gpus has {', '.join(map(str, uneven))} and machine.gpus_per_node is {per_node} "
             "(allowed: numbers of GPUs up to one node's, or multiples of it)"
         )
-    if grid.seeds:
-        yield from _cells(config)
-    if config.convergence.remedies:
-        yield from _remedies(config.convergence)
-    if uneven := [gpus for gpus in full.gpus if full.global_batch % gpus]:
-        yield (
-            f"time_to_accuracy.gpus has {', '.join(map(str, uneven))} and time_to_accuracy."
-            f"global_batch is {full.global_batch} (allowed: numbers that divide it)"
-        )
-    if reads_images:
-        yield from _missing_extras(config, recipes_used)
-    if config.quantization.seeds and (config.quantization.variants or reads_images):
-        yield from _variants(config.quantization)
-    for name in ("peers", "resnet18"):
-        if getattr(config.quantization, name) and not config.quantization.seeds:
-            yield f"quantization.seeds is empty, but quantization.{name} asks for Part B"
 
 
 def leave_out(config: dict[str, Any]) -> list[str]:
@@ -189,8 +189,8 @@ def model_options(config: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _path(dataset: Dataset) -> Iterator[str]:
-    known = DATASETS.names()
+def _path(config: Configuration) -> Iterator[str]:
+    dataset, known = config.dataset, DATASETS.names()
     if dataset.source not in known:
         yield f"dataset.source is {dataset.source!r}: it should be one of {', '.join(known)}"
         return
@@ -209,6 +209,8 @@ def _path(dataset: Dataset) -> Iterator[str]:
 def _cells(config: Configuration) -> Iterator[str]:
     """What is wrong with the cells of the grid."""
     grid = config.grid
+    if not grid.seeds:
+        return
     lists: list[Sized] = [grid.recipes, grid.strategies, grid.gpus, grid.batch_sizes, grid.seeds]
     runs = math.prod(len(values) for values in lists) * max(
         [1, *(wanted.repeats for wanted in grid.repeats)]
@@ -217,9 +219,10 @@ def _cells(config: Configuration) -> Iterator[str]:
         yield f"grid asks for {runs:,} runs (allowed: at most {MOST_RUNS:,})"
         return
     for name in grid.recipes:
-        limits = getattr(config.recipes, name).strategies or grid.strategies
+        own = config.recipes.get(name, {})
+        limits = own.get("strategies") or grid.strategies
         if limits == [recipes.OWN]:
-            named = command.places(getattr(config.recipes, name).command)
+            named = command.places(own["command"])
             if len(grid.batch_sizes) > 1 and named.isdisjoint(("batch_size", "global_batch_size")):
                 yield f"recipes.{name}.command takes no {{batch_size}} (allowed: one in the grid)"
         elif not set(limits) & set(grid.strategies):
@@ -235,42 +238,9 @@ def _cells(config: Configuration) -> Iterator[str]:
             yield f"grid.repeats[{place}] is of no cell (allowed: values of the grid's own lists)"
 
 
-def _remedies(section: Convergence) -> Iterator[str]:
-    uneven = technique.uneven(section.global_batches, section.reference_batch, section.gpus)
-    if uneven:
-        yield (
-            f"convergence.global_batches has {', '.join(map(str, uneven))} and convergence.gpus is "
-            f"{section.gpus} (allowed: multiples of it)"
-        )
-    names = [remedy.name for remedy in section.remedies]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        shown = ", ".join(twice)
-        yield f"convergence.remedies has {shown} more than once (allowed: each name once)"
-
-
-def _variants(section: Quantization) -> Iterator[str]:
-    """What is wrong with the quantized networks."""
-    taken, drawable = {STAGES[0]}, []
-    for place, variant in enumerate(section.variants):
-        key, seeds = f"quantization.variants[{place}]", variant.seeds or section.seeds
-        if not set(seeds) <= set(section.seeds):
-            yield f"{key}.seeds are {seeds} (allowed: those of the section)"
-        if variant.name in taken:
-            yield f"{key} is called {variant.name} (allowed: a name not taken)"
-        taken.add(variant.name)
-        if variant.has_histograms and section.seeds[0] in seeds:
-            drawable.append(variant.name)
-    if section.histograms not in drawable:
-        yield (
-            f"quantization.histograms is {section.histograms!r} (allowed: a variant with int8 "
-            f"logits and one scale for each tensor, here {', '.join(drawable) or 'none'})"
-        )
-
-
-def _missing_extras(config: Configuration, recipes: dict[str, dict[str, Any]]) -> Iterator[str]:
-    """Say which keys, of the `recipes` used too, need an extra whose folder is not here."""
-    fused = [name for name, options in recipes.items() if options.get("fused_norms")]
+def _missing_extras(config: Configuration) -> Iterator[str]:
+    """Say which keys need an extra whose folder is not here."""
+    fused = [name for name, own in _trained(config).items() if own.get("fused_norms")]
     if fused and not plugins.has_extra("kernels"):
         yield (
             f"recipes.{fused[0]}.fused_norms needs workflow/scripts/extras/kernels, which is not "

@@ -1,6 +1,7 @@
-"""Read a configuration file, and refuse ambiguous YAML."""
+"""Read a configuration file, and refuse ambiguous YAML; as a program, the files it is given."""
 
 import math
+import sys
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 import yaml
 
 from scaling.core import files
-from scaling.core.errors import UserError
+from scaling.core.errors import UserError, program
 
 MOST_BYTES, MOST_VALUES, MOST_DIGITS = 100_000, 100_000, 100
 PLAIN = {"null", "bool", "int", "float", "str", "seq", "map", "merge"}
@@ -37,6 +38,10 @@ def parsed(text: str) -> Any:
         if node and _values(node, {}) > MOST_VALUES:
             raise ValueError(f"more than {MOST_VALUES:,} values: write fewer aliases")
         return loader.construct_document(node) if node else None
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = f"line {mark.line + 1}: " if mark else ""
+        raise ValueError(f"{line}{error.problem or error.context}"[:200]) from error
     except (yaml.YAMLError, ValueError, LookupError, TypeError, RecursionError) as error:
         raise ValueError(" ".join(str(error).split())[:200]) from error
 
@@ -59,3 +64,9 @@ def _values(node: Any, known: dict[Any, float]) -> float:
             inside = list(chain(*node.value))
         known[node] = 1 + sum(_values(inner, known) for inner in inside)
     return known.get(node, 1)
+
+
+@program
+def main() -> None:
+    for path in filter(None, sys.argv[1:]):
+        read_config(Path(path))

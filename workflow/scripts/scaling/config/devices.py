@@ -3,9 +3,8 @@
 import math
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -15,43 +14,36 @@ from scaling.registry.engine import ENGINES
 from scaling.registry.strategy import STRATEGIES
 
 
-def need_gpus(
-    strategies: Iterable[str], recipes: Mapping[str, Mapping[str, Any]], devices: int
+def unfit(
+    device: str, strategies: Collection[str], recipes: Mapping[str, Mapping[str, Any]], devices: int
 ) -> Iterator[str]:
-    """Say what of strategies, and of recipes' options, cannot be on a CPU with so many devices."""
-    for name in strategies:
-        if devices > 1 and STRATEGIES.find(name).needs_gpu:
-            yield f"strategy {name} needs GPUs for more than one device"
+    """Say which strategies, and options of recipes, cannot be on so many devices of this kind."""
+    for name in strategies if device == "cpu" and devices > 1 else ():
+        if STRATEGIES.find(name).needs_gpu:
+            yield f"grid.strategies has {name}, which needs GPUs for more than one: this is a CPU"
     for name, options in recipes.items():
-        for switch in ENGINES.find(options["engine"]).gpu_options:
-            if options[switch]:
-                yield f"recipes.{name}.{switch} is true, which needs a GPU"
-
-
-def need_other_strategies(
-    strategies: Iterable[str], recipes: Mapping[str, Mapping[str, Any]]
-) -> Iterator[str]:
-    """Say which options of recipes these strategies cannot have on several devices."""
-    for (name, options), strategy in product(recipes.items(), strategies):
         engine = ENGINES.find(options["engine"])
-        if strategy not in (options.get("strategies") or [strategy]):
-            continue
+        for switch in engine.gpu_options if device == "cpu" else ():
+            if options[switch]:
+                yield f"recipes.{name}.{switch} is true, which needs a GPU: this is a CPU"
+        limited = set(options.get("strategies") or strategies) if devices > 1 else set()
         for key, able in engine.only_with.items():
             default = engine.options.model_fields[key].default
-            if strategy not in able and options.get(key, default) != default:
+            others = limited.intersection(strategies).difference(able)
+            if others and options.get(key, default) != default:
                 yield (
-                    f"recipes.{name}.{key} is {options[key]}, which strategy {strategy} cannot "
+                    f"recipes.{name}.{key} is {options[key]}, which strategy {min(others)} cannot "
                     f"have (allowed: recipes.{name}.strategies of {', '.join(able)})"
                 )
                 break
 
 
-def refuse_bf16(device: str, sections: Mapping[str, Mapping[str, Any]]) -> None:
-    """Raise UserError where one of the sections, by their keys, asks a GPU for bf16 it has not."""
+def need_newer_gpu(device: str, sections: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """Say which of these sections, by their keys, ask a GPU for bf16 that has none."""
     old = device == "cuda" and environment.older_gpu(environment.AMPERE)
     for key, options in sections.items():
         if old and options.get("precision") == "bf16":
-            raise UserError(
+            yield (
                 f"{key}.precision is bf16 and {old}, which has none below 8.0 (Ampere): "
                 "set it to float32"
             )
@@ -67,13 +59,18 @@ def cores(limit: Path = Path("/sys/fs/cgroup/cpu.max")) -> int:
 
 
 def check(config: dict[str, Any], wanted: int, granted: int | None) -> None:
-    """Raise UserError where a job on `wanted` devices cannot run on this machine.
+    """Raise UserError, with a sentence for each key, if jobs on `wanted` devices cannot run here.
 
     `granted` is what --resources gives to all jobs together, None for no limit.
     """
+    if said := list(_lacks(config, wanted, granted)):
+        raise UserError("; ".join(said))
+
+
+def _lacks(config: dict[str, Any], wanted: int, granted: int | None) -> Iterator[str]:
     per_node = config["machine"]["gpus_per_node"]
     if per_node and wanted > per_node:
-        raise UserError(
+        yield (
             f"grid.gpus asks for {wanted} and machine.gpus_per_node is {per_node}: "
             "run on a cluster (--profile slurm), or set gpus_per_node to null"
         )
@@ -81,23 +78,21 @@ def check(config: dict[str, Any], wanted: int, granted: int | None) -> None:
     cells = grid.of(config)
     recipes = {cell.recipe: config["recipes"][cell.recipe] for cell in cells}
     device = environment.resolve_device(config["device"])
+    yield from unfit(device, {cell.strategy for cell in cells}, recipes, wanted)
     if device == "cpu":
-        strategies = dict.fromkeys(cell.strategy for cell in cells)
-        for said in need_gpus(strategies, recipes, wanted):
-            raise UserError(f"{said}, and none is visible")
         threads = config["machine"]["cpu_threads"]
         there = cores() // threads
         what = f"CPU cores for processes of {threads} thread{'s' if threads > 1 else ''}"
     sections = {f"recipes.{name}": options for name, options in recipes.items()}
     if config["convergence"]["remedies"]:
         sections["convergence"] = config["convergence"]
-    refuse_bf16(device, sections)
+    yield from need_newer_gpu(device, sections)
     limits = {f"this machine has {there} {what}": there}
     if granted is not None:
         limits[f"--resources gpu={granted} grants fewer"] = granted
     for said, limit in limits.items():
         if wanted > limit:
-            raise UserError(
+            yield (
                 f"grid.gpus asks for {wanted} and {said}: remove the larger numbers from "
                 "grid.gpus, or run on a larger machine"
             )

@@ -1,11 +1,10 @@
 """The keys of a configuration: their types, what they allow, and what config/README.md says."""
 
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import Annotated, Any, Literal, get_args
 
 from annotated_types import Ge, Le, MinLen
-from pydantic import BeforeValidator, Field, JsonValue, StringConstraints, create_model
+from pydantic import BeforeValidator, Field, JsonValue, StringConstraints
 
-from scaling.config import recipes as recipes_section
 from scaling.config.experiment_keys import (
     Convergence,
     Quantization,
@@ -164,7 +163,7 @@ class Configuration(Section):
     model: Model = Field(default_factory=Model)
     grid: Grid
     training: Training = Field(default_factory=Training)
-    recipes: Section
+    recipes: dict[str, dict[str, Any]]
     """By their names: each an `engine` with its options, or a `base`, another recipe, with what is
     changed of it. A cell is compared with the one on one GPU that has the same recipe."""
     machine: Machine = Field(default_factory=Machine)
@@ -176,12 +175,3 @@ class Configuration(Section):
     time_to_accuracy: TimeToAccuracy = Field(default_factory=TimeToAccuracy)
     synchronization: Synchronization = Field(default_factory=Synchronization)
     quantization: Quantization
-
-    @classmethod
-    def of(cls, values: Any, name: str = "the configuration") -> Self:
-        """Check `values`, whose recipes are `resolved`: their engines tell which keys they have."""
-        kind: type[Self] = cls
-        if isinstance(values, dict) and "recipes" in values:
-            named = recipes_section.section(values["recipes"])
-            kind = create_model(cls.__name__, __base__=cls, recipes=(named, ...))
-        return super(Configuration, kind).of(values, name)

@@ -1,13 +1,11 @@
 """Recipes: an engine with options, or another recipe with some options changed."""
 
 import re
-import textwrap
 from collections.abc import Mapping
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, create_model
 
-from scaling.core.errors import UserError
 from scaling.core.section import Section, Some
 from scaling.registry.engine import ENGINES
 from scaling.registry.registry import Registry
@@ -39,62 +37,65 @@ class Recipe(Section):
     Null: all of them. May be left out."""
 
 
-def resolved(recipes: Any) -> dict[str, dict[str, Any]]:
-    """Return each recipe with its engine and all options that it gives or has from its `base`.
+def resolved(
+    recipes: Mapping[str, Mapping[str, Any]], asks: Mapping[str, str]
+) -> tuple[dict[str, dict[str, Any]], list[str]]:
+    """Return each recipe that some key `asks` for, with all keys, and a sentence for each mistake.
 
-    UserError for a name that is no name, a base that is no recipe, and a recipe without an engine.
+    A recipe has the keys of its engine and of `Recipe`; what it does not give it has from its
+    `base`. Others are looked at by their names alone.
     """
-    if not isinstance(recipes, dict) or not all(isinstance(own, dict) for own in recipes.values()):
-        raise wrong("recipes should be recipes by their names, as {plain: {engine: eager}}")
+    said: list[str] = []
+    found: dict[str, dict[str, Any]] = {}
     for name in recipes:
         if name in RENAMED:
-            raise wrong(f"recipes.{name} is called recipes.{RENAMED[name]} now")
-        if not re.fullmatch(r"[A-Za-z]\w*", str(name), re.ASCII):
-            raise wrong(f"recipes has {name!r} (allowed: a letter, then letters, digits and _)")
-    found, known = {name: _with_base(name, recipes, ()) for name in recipes}, ENGINES.names()
-    for name, own in found.items():
-        if (engine := own["engine"]) not in known:
-            raise wrong(f"recipes.{name}.engine is {engine!r} (allowed: {', '.join(known)})")
-    return found
+            said.append(f"recipes.{name} is called recipes.{RENAMED[name]} now")
+        elif not re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII):
+            said.append(f"recipes has {name!r} (allowed: a letter, then letters, digits and _)")
+    for name, key in asks.items():
+        if name not in recipes:
+            now = f", which is called {RENAMED[name]} now" if name in RENAMED else ""
+            allowed = f"(allowed: those of recipes, {', '.join(recipes)})"
+            said.append(f"{key} asks for recipe {name}{now} {allowed}")
+            continue
+        try:
+            own = _with_base(name, recipes, ())
+            options = ENGINES.find(own["engine"]).options
+            kind = create_model("Recipe", __base__=(options, Recipe))
+            said += (wrong := kind.sentences(own, above=("recipes", name)))
+            found |= {} if wrong else {name: kind.of(own).model_dump()}
+        except ValueError as error:
+            said.append(str(error))
+    return found, said
 
 
 def _with_base(
-    name: str, recipes: Mapping[str, dict[str, Any]], above: tuple[str, ...]
+    name: str, recipes: Mapping[str, Mapping[str, Any]], above: tuple[str, ...]
 ) -> dict[str, Any]:
+    """Return the options of a recipe and those of its base; ValueError for what is wrong there."""
     own = dict(recipes[name])
     if "command" in own and own.keys().isdisjoint(("engine", "base")):
         own |= {"engine": "command", "strategies": [OWN]}
     if "base" not in own:
+        known = ENGINES.names()
         if "engine" not in own:
-            raise wrong(
+            raise ValueError(
                 f"recipes.{name} has neither engine nor base (allowed: engine: "
-                f"{' or '.join(ENGINES.names())}, base: another recipe, or command: your own)"
+                f"{' or '.join(known)}, base: another recipe, or command: your own)"
             )
+        if (engine := own["engine"]) not in known:
+            raise ValueError(f"recipes.{name}.engine is {engine!r} (allowed: {', '.join(known)})")
         return own
     if "engine" in own:
-        raise wrong(
+        raise ValueError(
             f"recipes.{name} has a base and engine {own['engine']} (allowed: one of them; a recipe "
             "of config/config.yaml keeps its engine, so give yours another name)"
         )
     base = own.pop("base")
     others = [other for other in recipes if other not in (*above, name)]
     if base not in others:
-        raise wrong(
+        raise ValueError(
             f"recipes.{name}.base is {base!r} (allowed: a recipe that is not based on this one, "
             f"here {', '.join(others) or 'none'})"
         )
     return _with_base(base, recipes, (*above, name)) | own
-
-
-def wrong(sentence: str) -> UserError:
-    """Return the error of a configuration, on one line of at most 1,000 characters."""
-    return UserError(textwrap.shorten(f"the configuration is wrong: {sentence}", 1000))
-
-
-def section(recipes: Mapping[str, Mapping[str, Any]]) -> type[Section]:
-    """Return the section of these recipes: each has the keys of its engine and of `Recipe`."""
-    fields: Any = {
-        name: (create_model(name, __base__=(ENGINES.find(own["engine"]).options, Recipe)), ...)
-        for name, own in recipes.items()
-    }
-    return create_model("Recipes", __base__=Section, **fields)

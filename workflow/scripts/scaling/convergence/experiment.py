@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from scaling.config.devices import refuse_bf16
+from scaling.config.devices import need_newer_gpu
 from scaling.config.technique import Technique
 from scaling.convergence.engine import Engine
 from scaling.convergence.plan import (
@@ -31,6 +31,7 @@ from scaling.convergence.plan import (
 )
 from scaling.core import code_digest, environment
 from scaling.core.environment import Device
+from scaling.core.errors import UserError
 from scaling.core.records.convergence import CONVERGENCE, TRAINING, convergence_path
 from scaling.core.records.dataset import DATASET
 from scaling.launch import lease, outcome
@@ -54,7 +55,8 @@ def run(session: Session) -> None:
     dataset = TrainingData.read(session.dataset, session.manifest, session.study.train_images)
     facts = {key: described[key] for key in ("source", "checksum", "train_images", "test_images")}
     kind = environment.resolve_device(session.device)
-    refuse_bf16(kind, {"convergence": session.study.model_dump()})
+    for said in need_newer_gpu(kind, {"convergence": session.study.model_dump()}):
+        raise UserError(said)
     precision: Any = environment.applied_precision(session.study.precision, kind)
     study = session.study.model_copy(update={"precision": precision})
     # The images are there before a GPU is leased, which the next job can have at once.

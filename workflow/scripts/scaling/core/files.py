@@ -75,8 +75,12 @@ def read_text(source: Path, most_bytes: int = 50_000_000) -> str:
     """Return the text of a file; UserError as `regular`, and if it is not UTF-8."""
     try:
         return regular(source, most_bytes).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{source} cannot be read as UTF-8 text ({error})") from error
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        said = f"line {line}, byte {error.start}: {error.reason}"
+        raise UserError(f"{source} cannot be read as UTF-8 text ({said})") from error
+    except OSError as error:
+        raise UserError(f"{source} cannot be read ({error.strerror})") from error
 
 
 def read_json(source: Path) -> Any:

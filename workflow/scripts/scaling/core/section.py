@@ -5,7 +5,14 @@ from difflib import get_close_matches
 from typing import Annotated, Any, Literal, Self, TypeVar
 
 from annotated_types import Ge, Interval, Len, Lt
-from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError, model_serializer
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    TypeAdapter,
+    ValidationError,
+    model_serializer,
+)
 
 from scaling.core.errors import UserError
 
@@ -41,17 +48,48 @@ class Section(BaseModel):
     @classmethod
     def of(cls, values: Any, name: str = "the configuration") -> Self:
         """Return the section of `values` and defaults; UserError with one sentence per error."""
+        if said := cls.sentences(values, name):
+            raise UserError(f"{name} is wrong: {'; '.join(said)}")
+        return cls.model_validate(values)
+
+    @classmethod
+    def sentences(
+        cls, values: Any, name: str = "the configuration", above: tuple[str, ...] = ()
+    ) -> list[str]:
+        """Return one sentence for each error in `values`, whose keys are below those `above`."""
+        try:
+            cls.model_validate(values)
+        except ValidationError as invalid:
+            errors = invalid.errors()[:MOST_SAID]
+            return sorted(cls._sentence(error, name, above) for error in errors)
+        return []
+
+    @classmethod
+    def right(cls, values: Any) -> Self:
+        """Return the section of `values` and defaults; a key whose value is wrong is not there."""
         try:
             return cls.model_validate(values)
         except ValidationError as invalid:
-            sentences = [cls._sentence(error, name) for error in invalid.errors()[:MOST_SAID]]
-        raise UserError(f"{name} is wrong: {'; '.join(sorted(sentences))}")
+            wrong = {error["loc"][0] for error in invalid.errors() if error["loc"]}
+        right, given = cls.model_construct(), values if isinstance(values, dict) else {}
+        for name, field in cls.model_fields.items():
+            kind = field.annotation
+            if isinstance(kind, type) and issubclass(kind, Section):
+                vars(right)[name] = kind.right(given.get(name, {}))
+            elif name in wrong:
+                vars(right).pop(name, None)
+            elif name in given:
+                typed: Any = Annotated[kind, field]
+                one = TypeAdapter[Any](typed, config=cls.model_config)
+                vars(right)[name] = one.validate_python(given[name])
+        return right
 
     @classmethod
-    def _sentence(cls, error: Any, name: str) -> str:
+    def _sentence(cls, error: Any, name: str, above: tuple[str, ...]) -> str:
         *section, last = error["loc"] or [""]
+        place = key_name([*above, *section]) or name
         if error["type"] == "missing":
-            return f"{key_name(section) or name} lacks {last}"
+            return f"{place} lacks {last}"
         if error["type"] in ("extra_forbidden", "invalid_key"):
             kind: Any = cls
             for key in section:
@@ -59,7 +97,6 @@ class Section(BaseModel):
                 kind = kind.__args__[0] if of_list else kind.model_fields[key].annotation
             near = get_close_matches(str(last), kind.model_fields, n=1)
             meant, known = f", perhaps {near[0]}" if near else "", ", ".join(kind.model_fields)
-            place = key_name(section) or name
             return f"{place} has the unknown key {last}{meant} (allowed: {known})"
         said = error["msg"].removeprefix("Value error, ").replace("Input should", "it should")
         if not error["loc"]:
@@ -68,7 +105,7 @@ class Section(BaseModel):
             said += ", with a decimal point: YAML reads 5e-4 as text, and 5.0e-4 as a number"
         shown = repr(error["input"])
         shown = shown[:LONGEST_SHOWN] + "…" if len(shown) > LONGEST_SHOWN else shown
-        return f"{key_name(error['loc'])} is {shown}: {said}"
+        return f"{key_name([*above, *error['loc']])} is {shown}: {said}"
 
 
 class Entry(Section):

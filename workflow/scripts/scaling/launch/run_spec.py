@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import Field
 
-from scaling.config.devices import need_gpus, need_other_strategies, refuse_bf16
+from scaling.config.devices import need_newer_gpu, unfit
 from scaling.core import environment
 from scaling.core.environment import Device
 from scaling.core.errors import UserError
@@ -66,13 +66,10 @@ class RunSpec(Training, ModelOptions, Limits):
         ENGINES.find(self.engine).options.of(self.recipe_options, "--recipe-options")
         device = environment.resolve_device(self.device)
         recipes = {self.cell.recipe: {"engine": self.engine, **self.recipe_options}}
-        if self.cell.gpus > 1:
-            for said in need_other_strategies([self.cell.strategy], recipes):
-                raise UserError(said)
-        if device == "cpu":
-            for said in need_gpus([self.cell.strategy], recipes, self.cell.gpus):
-                raise UserError(f"{said}, and there is none")
-        refuse_bf16(device, {f"recipes.{self.cell.recipe}": self.recipe_options})
+        for said in unfit(device, [self.cell.strategy], recipes, self.cell.gpus):
+            raise UserError(said)
+        for said in need_newer_gpu(device, {f"recipes.{self.cell.recipe}": self.recipe_options}):
+            raise UserError(said)
         return self.model_copy(update={"device": device})
 
     def parameters(self) -> dict[str, Any]:

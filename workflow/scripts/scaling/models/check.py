@@ -1,50 +1,139 @@
-"""Check that a study's model can be built, and trains on images of the study's size."""
+"""Check that a study's model can be built, and trains on batches of all sizes of the study."""
 
+import math
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
+from torch.nn.parameter import is_lazy
 
 from scaling.config import config as configuration
+from scaling.core import grid
 from scaling.core import numbers as fmt
 from scaling.core.errors import UserError
+from scaling.core.grid import Cell
 from scaling.core.records.dataset import DATASET
 from scaling.core.training_options import ModelOptions
-from scaling.models.build import LEAST_BATCH, build
+from scaling.models.build import build
+from scaling.registry.strategy import STRATEGIES
 
-CLASSES = 10
-"""Number of classes of an unprepared dataset: all but the user's images have ten."""
+CLASSES, IMAGES = 10, {"cifar10": 50_000, "digits": 1_500}
+"""Of datasets that are not prepared yet: classes, but of the user's images, and training images."""
+MOST_PIXELS_ON_CPU = 2**18
+"""The largest batch but the smallest that is tried with values."""
 
 
 def check(config: dict[str, Any], manifest: Path) -> None:
-    """Run a training step of the model on the meta device, with the smallest batch of the study.
+    """Raise UserError if the model cannot be built, or cannot train in each cell of the study.
 
-    A model that depends on values runs on the CPU. Raises UserError if it cannot be built or run,
-    or does not return logits [images, classes].
+    It runs on the meta device, without values, on each size of batch; a model that depends on
+    values runs on the CPU, on small ones.
     """
+    section, described = config["dataset"], DATASET.read(manifest) if manifest.exists() else {}
+    known = IMAGES | {"synthetic": section["train_images"]}
+    sizes = _sizes(config, described.get("train_images", known.get(section["source"])))
+    if not sizes:
+        return
     options = ModelOptions(**configuration.model_options(config))
-    classes = len(DATASET.read(manifest)["classes"]) if manifest.exists() else CLASSES
-    side = config["dataset"]["image_size"]
-    smallest = min(config["grid"]["batch_sizes"]) // config["training"]["micro_batches"]
-    batch = min(max(1, smallest), LEAST_BATCH)  # An error for two images occurs for more, too.
-    logits: object = None
+    classes = len(described.get("classes", range(CLASSES)))
     for device in ("meta", "cpu"):
-        try:
-            with torch.device(device):
-                logits = build(options, classes).train()(torch.zeros(batch, 3, side, side))
+        with torch.device(device):
+            try:
+                said = list(_mistakes(options, sizes, section["image_size"], classes))
+                break
+            except UserError:
+                raise
+            except Exception as error:  # It may depend on values.
+                if device == "cpu":
+                    said = [f"model {options.model} cannot be built ({error!r})"]
+    if said:
+        raise UserError("; ".join(said))
+
+
+def _sizes(config: dict[str, Any], images: int | None) -> dict[int, str]:
+    """Return the sizes of batches that the model is run on, in order, and a cell with each.
+
+    Of `images` the last batch of an epoch may be smaller.
+    """
+    full, section = config["time_to_accuracy"], config["synchronization"]
+    cells = [cell for cell in grid.of(config) if cell.strategy != "own"]
+    cells += [Cell("tuned", "ddp", n, full["global_batch"] // n, 0) for n in full["gpus"]]
+    if section["seeds"]:
+        cells.append(Cell("plain", "ddp", max(config["grid"]["gpus"]), section["batch_size"], 0))
+    found: dict[int, str] = {}
+    into = config["training"]["micro_batches"]
+    for cell in cells:
+        processes = STRATEGIES.find(cell.strategy).processes(cell.gpus)
+        batch = cell.global_batch_size // processes
+        rest = math.ceil(images / processes) % batch if images else 0
+        if cell.global_batch_size > (images or math.inf) or cell.batch_size % into:
+            continue  # Recorded as infeasible.
+        for size, name in ((batch, f"a batch of {cell}"), (rest, f"the last of {cell}")):
+            for part in _parts(size, into):
+                for own in _parts(part, cell.gpus // processes):
+                    found.setdefault(own, name)
+    return dict(sorted(found.items()))
+
+
+def _parts(size: int, into: int) -> set[int]:
+    """Return the sizes of the parts that torch.chunk makes."""
+    part = math.ceil(size / into)
+    return {part, size % part} - {0} if size else set()
+
+
+def _mistakes(
+    options: ModelOptions, sizes: dict[int, str], side: int, classes: int
+) -> Iterator[str]:
+    """Yield what is wrong with the model; raise the error of the first batch on the meta device."""
+    model, name = build(options, classes).train(), f"model {options.model}"
+    parameters = dict(model.named_parameters())
+    if lazy := [key for key, own in parameters.items() if is_lazy(own)]:
+        yield (
+            f"{name} has lazy parameters, {lazy[0]} the first, whose sizes are not known before "
+            "it runs: write layers with their sizes, as Linear for LazyLinear"
+        )
+    elif not any(own.requires_grad for own in parameters.values()):
+        yield f"{name} has no parameter to train: set requires_grad of one to True"
+    else:
+        yield from (f"{name} {said}" for said in _in_steps(model, sizes, side, classes))
+
+
+def _in_steps(model: nn.Module, sizes: dict[int, str], side: int, classes: int) -> Iterator[str]:
+    """Yield what is wrong with the model's results for each size of batch, and its gradients."""
+    for place, size in enumerate(sizes):
+        images = torch.zeros(size, 3, side, side)
+        if place and not images.is_meta and size * side**2 > MOST_PIXELS_ON_CPU:
             break
-        except UserError:
-            raise
+        try:
+            with torch.set_grad_enabled(place == 0):
+                logits = model(images)
         except Exception as error:
-            if device == "cpu":
-                raise UserError(
-                    f"model {options.model} cannot train on {fmt.plural(batch, 'image')} of {side} "
-                    f"× {side} pixels ({' '.join(str(error).split())}): set dataset.image_size, or "
-                    "the smallest of grid.batch_sizes, higher"
-                ) from error
-    shape = tuple(logits.shape) if isinstance(logits, torch.Tensor) else type(logits).__name__
-    if shape != (batch, classes):
-        raise UserError(
-            f"model {options.model} returns {shape} for {batch} images of {classes} classes, where "
-            f"({batch}, {classes}) is needed: see model.options"
+            if images.is_meta and place == 0:
+                raise
+            yield (
+                f"cannot train on {fmt.plural(size, 'image')} of {side} × {side} pixels, "
+                f"{sizes[size]} ({' '.join(str(error).split())}): set dataset.image_size, or "
+                "grid.batch_sizes, to others"
+            )
+            return
+        shape = tuple(logits.shape) if isinstance(logits, torch.Tensor) else type(logits).__name__
+        if shape != (size, classes):
+            yield (
+                f"returns {shape} for {size} images of {classes} classes, where ({size}, "
+                f"{classes}) is needed: see model.options"
+            )
+            return
+        if place == 0:
+            logits.sum().backward()
+            yield from _without_gradient(model)
+
+
+def _without_gradient(model: nn.Module) -> Iterator[str]:
+    trained = {key: own for key, own in model.named_parameters() if own.requires_grad}
+    if idle := [key for key, own in trained.items() if own.grad is None]:
+        yield (
+            f"gives {len(idle)} of {len(trained)} parameters no gradient, {idle[0]} the first: "
+            "use it in every forward pass, or take it out"
         )

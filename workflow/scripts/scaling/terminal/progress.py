@@ -33,13 +33,20 @@ class Progress(logging.Handler):
         self._done: list[int] = []
         self._on_cpu = False
 
+    def begin(self, record: logging.LogRecord) -> bool:
+        """As a filter of the log, look at the jobs before Snakemake's handlers list them."""
+        try:
+            if getattr(getattr(record, "event", None), "name", "") == "RUN_INFO" and not self._jobs:
+                self._begin()
+        except Exception:
+            self.handleError(record)
+        return True
+
     def emit(self, record: logging.LogRecord) -> None:
         """Handle an event of Snakemake; an exception in here never stops a study."""
         event = getattr(getattr(record, "event", None), "name", str(record.msg))
         try:
-            if event == "RUN_INFO" and not self._jobs:
-                self._begin()
-            elif event == "JOB_FINISHED":
+            if event == "JOB_FINISHED":
                 # In a terminal, profiles/local shows progress bars.
                 shown = self._workflow.output_settings.log_handler_settings
                 if not (sys.stderr.isatty() and "rich" in shown):

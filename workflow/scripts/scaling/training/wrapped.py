@@ -59,7 +59,7 @@ class Wrapped:
     def start(self, options: dict[str, Any], rule: UpdateRule) -> None:
         """Let `step` train by SGD with these options, from momenta of 0.
 
-        The configuration refuses every `rule` but SGD's (`devices.need_other_strategies`).
+        The configuration refuses every `rule` but SGD's (`devices.unfit`).
         """
         self._options, self._optimizer = options, self.optimizer(options)
 
