@@ -62,6 +62,15 @@ def of(config: dict[str, Any]) -> list[Cell]:
     return expand(**section(config))
 
 
+def measured_on_one(config: dict[str, Any]) -> tuple[str, list[str]]:
+    """Return the strategy measured on one GPU (ddp if the grid has it), and those that copy it.
+
+    On one GPU all strategies run the same program.
+    """
+    measured, *copying = sorted(config["grid"]["strategies"], key=lambda name: name != "ddp")
+    return measured, copying
+
+
 def section(config: dict[str, Any]) -> dict[str, Any]:
     """Return the section `grid` with each recipe's limit on strategies, for `expand`."""
     recipes = {name: config["recipes"][name] for name in config["grid"]["recipes"]}
