@@ -88,8 +88,8 @@ if FULL["gpus"]:
             recipe=told.recipe(config, "tuned", **FULL["update"]),
 
 
-# The record of the strategy that is measured on one GPU is copied for the others.
-MEASURED, SHARING = grid.measured_on_one(config)
+# On one GPU all strategies run the same program.
+MEASURED, *SHARING = grid.on_one_gpu(config)
 if SHARING:
 
     ruleorder: train_single > train_run

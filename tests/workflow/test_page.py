@@ -48,10 +48,8 @@ def test_the_page_is_there_from_the_first_job_on_and_becomes_the_report(study):
     assert report == page.read_text() and REFRESH not in before + report
     assert all(REFRESH in text and "<h2>Fastest</h2>" in text for text in running)
     assert "Cards and answers come later" not in "".join(running)
-    said = list(dict.fromkeys(heads(running)))
-    assert said == ["running, 2 of 3: 2 done, 1 waiting", "running, 2 of 3: 2 done, 1 running"] + [
-        "running, 3 of 3: 3 done"
-    ]
+    counts = ["2 of 3: 2 done, 1 waiting", "2 of 3: 2 done, 1 running", "3 of 3: 3 done"]
+    assert [*dict.fromkeys(heads(running))] == [f"running, {count}" for count in counts]
 
 
 def test_a_study_that_stops_leaves_a_page_that_says_so_and_status_the_same(study):

@@ -35,8 +35,8 @@ def main(config: Path = Path("config/config.yaml")) -> None:
     on_cpu = study["device"] == "cpu" or not environment.visible_gpus()
     known = estimate.sources(study, RESULTS, Path("studies"), on_cpu)
     told = state.of(study, begun, known, runs_now or bool(begun))
-    print(f"{study['study']} ({source}), {told.head}\n\n{told.grid.to_string(index=False)}\n")
-    print("\n".join(told.lines).encode("ascii", "replace").decode())
+    print(f"{study['study']} ({source}), {told['head']}\n\n{told['grid'].to_string(index=False)}\n")
+    print("\n".join(told["lines"]).encode("ascii", "replace").decode())
     for cell in grid.of(study):
         log = cell.log_path(LOGS)
         if cell.record_path(Path("runs")) in begun and log.exists():

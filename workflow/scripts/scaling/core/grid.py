@@ -62,13 +62,9 @@ def of(config: dict[str, Any]) -> list[Cell]:
     return expand(**section(config))
 
 
-def measured_on_one(config: dict[str, Any]) -> tuple[str, list[str]]:
-    """Return the strategy measured on one GPU (ddp if the grid has it), and those that copy it.
-
-    On one GPU all strategies run the same program.
-    """
-    measured, *copying = sorted(config["grid"]["strategies"], key=lambda name: name != "ddp")
-    return measured, copying
+def on_one_gpu(config: dict[str, Any]) -> list[str]:
+    """Return the strategies: the first is measured on one GPU, its record copied for the others."""
+    return sorted(config["grid"]["strategies"], key=lambda name: name != "ddp")
 
 
 def section(config: dict[str, Any]) -> dict[str, Any]:

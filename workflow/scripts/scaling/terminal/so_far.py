@@ -16,13 +16,9 @@ from scaling.core import files
 from scaling.report import frames, overview, page
 from scaling.report.report import QUESTIONS
 from scaling.tables import schema
-from scaling.terminal.state import State
 
 RESTS = 100
 """After a look at the tables the next is as many times later as it took: 1 % of the time."""
-EMPTY: dict[str, Any] = {"cards": [], "answers": [], "missing": ""}
-MAKING = ["tables_scaling", "tables_experiments", "claims_evaluate"]
-"""The rules whose jobs make what is told."""
 
 
 class SoFar:
@@ -31,21 +27,21 @@ class SoFar:
     def __init__(self, study: str, results: Path, jobs: Iterable[Any]) -> None:
         self._study, self._results = study, results
         self._jobs = {job.rule.name: job for job in jobs}
-        self._told, self._due = EMPTY, 0.0
+        self._told: dict[str, Any] = {"cards": [], "answers": [], "at": "", "missing": ""}
+        self._due = 0.0
 
-    def write(self, state: State, *, running: bool, at_rest: bool) -> None:
+    def write(self, state: dict[str, Any], *, running: bool, at_rest: bool) -> None:
         """Write the page; tables are looked at again if that is due, and nothing is disturbed."""
-        if at_rest and state.measured and (begin := time.monotonic()) >= self._due:
-            self._told = self._tell()
+        if at_rest and state["measured"] and (begin := time.monotonic()) >= self._due:
+            self._told |= self._tell()
             self._due = begin + RESTS * (time.monotonic() - begin)
+        table = state["grid"].to_html(index=False, border=0) if len(state["grid"]) else ""
         html = page.render(
             page.REPORT / "running.html.j2",
             study=self._study,
-            state=state,
-            grid=page.Markup(state.grid.to_html(index=False, border=0)),
             running=running,
             written=f"{datetime.now():%a %d %b %Y, %H:%M:%S}",
-            **self._told,
+            **state | {"grid": page.Markup(table)} | self._told,
         )
         files.write_text(self._results / "report.html", html)
 
@@ -53,7 +49,7 @@ class SoFar:
         """Return the cards and answers that the commands of the study's jobs give by now."""
         try:
             with TemporaryDirectory() as name:
-                for rule in MAKING:
+                for rule in ("tables_scaling", "tables_experiments", "claims_evaluate"):
                     if rule in self._jobs:
                         self._run(self._jobs[rule], Path(name))
                 made = [kind.path(Path(name), self._study) for kind in schema.TABLES.values()]
@@ -64,10 +60,11 @@ class SoFar:
             return {
                 "cards": overview.cards(study, frames.cells(study)),
                 "answers": [(one, answers[one.name]) for one in QUESTIONS if answers.get(one.name)],
+                "at": f"{datetime.now():%H:%M}",
                 "missing": "",
             }
         except (Exception, SystemExit) as error:
-            return {**self._told, "missing": f"{type(error).__name__}: {error}"}
+            return {"missing": f"{type(error).__name__}: {error}"}
 
     def _run(self, job: Any, folder: Path) -> None:
         """Run the command of a job in this process, from the inputs there are, to `folder`."""

@@ -7,7 +7,7 @@ from datetime import datetime
 from functools import cache
 from itertools import groupby
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 
@@ -18,68 +18,65 @@ from scaling.core.records.run import RUN
 from scaling.terminal import estimate
 
 RESULTS, LOGS = Path("results"), Path("logs")
-
-
-class State(NamedTuple):
-    """What `make status` prints of a study, and its page shows while it runs."""
-
-    head: str
-    grid: pd.DataFrame
-    lines: list[str]
-    """What runs, how many other measurements are done, and what has failed with its log."""
-    measured: bool
-    """Whether more than the machine's limits has been measured."""
+NOT_OF_OTHERS = ("train_run", "train_command", "train_single", "replay")
+"""Folders of logs that are not of measurements beside the grid."""
 
 
 def of(
     config: dict[str, Any], begun: Mapping[Path, float], known: estimate.Known, runs_now: bool
-) -> State:
-    """Return the state of the study in results/.
+) -> dict[str, Any]:
+    """Return the state of the study in results/: a `head`, the `grid` as a table, and `lines`.
 
-    A run's state is its record's status (`done` for ok); without a record it is `running` if it was
-    `begun` (times by the records' paths below results/), or ranks of another machine have reported
-    within the time limit; `failed` if its log has an error; else `waiting`.
+    A run that was `begun` (times by the records' paths below results/) is `running`, as is one
+    whose ranks on another machine have reported within the time limit; another's state is its
+    record's status, `done` for ok; without a record it is `failed` if its log has an error, else
+    `waiting`. `measured` is whether there is more than the machine's limits.
     """
     cells = {cell.record_path(Path("runs")): cell for cell in grid.of(config)}
     begun, limit = dict(begun), config["machine"]["time_limit_seconds"]
-    rows, failed = [], []
+    rows: list[dict[str, Any]] = []
+    logs: dict[Path, str] = {}
     for place, cell in cells.items():
-        state, error = "running", ""
-        if (RESULTS / place).exists():
-            begun.pop(place, None)
-            state, error = _status(RESULTS / place, (RESULTS / place).stat().st_mtime)
-        elif since := begun.get(place) or _elsewhere((RESULTS / place).parent, limit):
+        record, log = RESULTS / place, cell.log_path(LOGS)
+        if place not in begun and (since := _elsewhere(record.parent, limit)):
             begun[place] = since
+        if place in begun:
+            state = "running"
+        elif record.exists():
+            state, logs[log] = _status(record, record.stat().st_mtime)
         else:
-            error = _error(cell.log_path(LOGS))
-            state = "failed" if error else "waiting"
+            state, logs[log] = _failed(log)
         rows.append({**vars(cell), "state": state})
-        failed += [f"{cell.log_path(LOGS)}\n  {error}"] if error else []
-    runs = pd.DataFrame(rows).rename(columns={"gpus": "GPUs"})
+    runs = pd.DataFrame(rows, columns=[*grid.RUN_KEYS, "state"]).rename(columns={"gpus": "GPUs"})
     asked = stored.records(config)
     kinds = [kind for kind in asked if kind not in ("runs", *stored.BACKENDS)]
     others = [place for kind in kinds for place in asked[kind]]
-    _, copying = grid.measured_on_one(config)
+    _, *copying = grid.on_one_gpu(config)
     copied = {place for place, run in cells.items() if run.gpus == 1 and run.strategy in copying}
     there = {place for place in [*cells, *others] if (RESULTS / place).exists()}
+    if not there.issuperset(others):
+        found = [log for log in sorted(LOGS.rglob("*.log")) if log.parts[1] not in NOT_OF_OTHERS]
+        logs |= {log: _failed(log)[1] for log in found}
     wanted = [place for place in [*cells, *others] if place not in there | copied]
     now, done = time.time(), [*there - copied]
     left = estimate.left(done, wanted, known) - sum(now - since for since in {*begun.values()})
-    head = f"{'running' if runs_now else 'not running'}, {len(there & {*cells})} of {len(cells)}"
+    counted = f": {_counted(runs['state'], 0)}" if rows else ""
+    first = {*(cells or others)}
+    head = f"{'running' if runs_now else 'not running'}, {len(there & first)} of {len(first)}"
     end = f"; until about {_clock(now + max(left, 0))}" if runs_now and wanted else ""
     table = runs.pivot_table(
         "state", ["recipe", "strategy", "GPUs"], "batch_size", _counted, sort=False
     )
-    return State(
-        f"{head}: {_counted(runs['state'], 0)}{end}",
-        table.reset_index().rename_axis(columns=None),
-        [
+    return {
+        "head": head + counted + end,
+        "grid": table.reset_index().rename_axis(columns=None),
+        "lines": [
             *_running(begun, cells, known),
             f"Other measurements: {len(there & {*others})} of {len(others)} done",
-            *failed,
+            *(f"{log}\n  {error}" for log, error in logs.items() if error),
         ],
-        bool(there - {*asked["limits"]}),
-    )
+        "measured": not there.issubset(asked["limits"]),
+    }
 
 
 def _running(
@@ -115,10 +112,11 @@ def _status(record: Path, changed: float) -> tuple[str, str]:
         return "failed", str(error)
 
 
-def _error(log: Path) -> str:
-    """Return the last line of a log's end with an error, or ""."""
+def _failed(log: Path) -> tuple[str, str]:
+    """Return `failed` with the last error at the end of a log, `waiting` if there is none."""
     lines = files.log_end(log).splitlines() if log.exists() else []
-    return next((line for line in reversed(lines) if "rror: " in line), "")
+    error = next((line for line in reversed(lines) if "rror: " in line), "")
+    return "failed" if error else "waiting", error
 
 
 def _elsewhere(folder: Path, limit: float) -> float | None:
