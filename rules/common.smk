@@ -116,6 +116,7 @@ onsuccess:
 
 
 onerror:
+    PROGRESS.stopped()
     logger.info(
         "make status says of each cell what it is, and what failed with its log."
     )

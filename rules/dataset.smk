@@ -4,6 +4,7 @@ rule dataset_prepare:
         manifest=f"{DATASET}/manifest.json",
     log:
         "logs/dataset_prepare.log",
+    priority: JOBS.first
     localrule: True
     conda:
         "../workflow/envs/study.yaml"

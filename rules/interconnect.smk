@@ -6,6 +6,7 @@ rule interconnect_sweep:
         "<records>/interconnect/gpus~{gpus}/sweep.json",
     log:
         "logs/interconnect_sweep/gpus~{gpus}.log",
+    priority: JOBS.first
     conda:
         "../workflow/envs/study.yaml"
     threads: timed_threads

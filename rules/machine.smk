@@ -3,6 +3,7 @@ rule machine_check:
         MACHINE,
     log:
         "logs/machine_check.log",
+    priority: JOBS.first
     conda:
         "../workflow/envs/study.yaml"
     threads: lambda wildcards: JOBS.threads({"gpus": JOBS.most})

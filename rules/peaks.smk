@@ -5,6 +5,7 @@ rule peaks_measure:
         "<records>/peaks/peaks.json",
     log:
         "logs/peaks_measure.log",
+    priority: JOBS.first
     conda:
         "../workflow/envs/study.yaml"
     threads: timed_threads

@@ -4,9 +4,12 @@ rule study_config:
         "<results>/config.yaml",
     log:
         "<logs>/study_config.log",
+    # Alone, or jobs that are not timed would begin beside it, before the grid's.
+    priority: JOBS.first
     localrule: True
     conda:
         "../workflow/envs/study.yaml"
+    threads: JOBS.cores
     params:
         code=digest("study_config"),
         # A function, as a command in it has braces.

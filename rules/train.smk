@@ -82,15 +82,13 @@ if FULL["gpus"]:
             f"logs/train_to_accuracy/{grid.RUN_PATTERN}.log",
         benchmark:
             f"benchmarks/train_to_accuracy/{grid.RUN_PATTERN}.tsv"
+        priority: 0
         params:
             training=told.to_accuracy(config),
 
 
-# On one GPU all strategies run the same program. One is measured (ddp if the grid has it), and
-# its record is copied for the others.
-MEASURED, *SHARING = sorted(
-    config["grid"]["strategies"], key=lambda name: name != "ddp"
-)
+# On one GPU all strategies run the same program.
+MEASURED, *SHARING = grid.on_one_gpu(config)
 if SHARING:
 
     ruleorder: train_single > train_run
@@ -104,9 +102,11 @@ if SHARING:
             f"logs/train_single/{grid.single_gpu('{strategy}')}.log",
         wildcard_constraints:
             strategy="|".join(SHARING),
+        priority: JOBS.first
         localrule: True
         conda:
             "../workflow/envs/study.yaml"
+        threads: JOBS.cores
         params:
             code=digest("train_single"),
         shell:

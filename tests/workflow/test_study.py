@@ -12,7 +12,7 @@ import pytest
 
 from scaling.config import devices
 from scaling.tables import schema
-from small_study import forked
+from small_study import JOB, forked
 
 
 def test_a_study_leaves_the_tables_of_what_it_measured_and_one_report(finished_study):
@@ -91,6 +91,12 @@ def test_without_a_terminal_each_measurement_is_a_line_and_the_end_has_the_figur
     ]
     report = finished_study.folder / "results/report.html"
     assert lines[start + 6] == f"The report is {report.as_uri()}"
+
+
+def test_cells_come_before_experiments_and_the_limits_of_the_machine_before_them(finished_study):
+    jobs = [rule for rule in JOB.findall(finished_study.said) if rule not in ALWAYS]
+    first = ["machine_check", "peaks_measure", "train_run", "train_run"]
+    assert jobs[: len(first)] == first
 
 
 def test_a_dry_run_says_how_much_there_is_to_do_and_how_that_is_known(study):

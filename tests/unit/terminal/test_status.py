@@ -1,6 +1,7 @@
 """The grid of a study with the state of each cell, from its files."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from pathlib import Path
 import yaml
 
 import study_status
+from scaling.core import environment
 from scaling.core.records.run import RUN
 
 CELL = "recipe~{}/strategy~{}/gpus~{}/batch_size~{}/seed~0/run.json"
@@ -35,7 +37,7 @@ def test_each_cell_has_its_state_while_a_study_runs_and_after(tmp_path, monkeypa
         log.parent.mkdir(parents=True)
         log.write_text(error)
     # One on this machine was killed, one on another has reported, and one runs here.
-    for size, host in ((128, study_status.environment.host()), (512, "elsewhere")):
+    for size, host in ((128, environment.host()), (512, "elsewhere")):
         folder = Path("results", cells, f"batch_size~{size}/seed~0")
         (folder / "run.json").unlink(missing_ok=True)
         (folder / ".run.ranks.x").mkdir()
@@ -52,17 +54,19 @@ def test_each_cell_has_its_state_while_a_study_runs_and_after(tmp_path, monkeypa
         command = [sys.executable, study_status.__file__]
         said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
         process.communicate(b"\n")
-    counts = "6 done, 2 oom, 2 missing, 1 failed, 2 running, 1 infeasible"
-    assert said.startswith(f"h100x2 (results/config.yaml), {counts}\n")
+    counts = "6 done, 2 oom, 2 waiting, 1 failed, 2 running, 1 infeasible"
+    assert said.startswith(f"h100x2 (results/config.yaml), running, 9 of 14: {counts}; until ")
     rows = [line.split() for line in said.splitlines() if " plain " in line]
     assert rows == [
-        [*("plain", "dp", "1"), *["done"] * 5, "oom", "missing"],
+        [*("plain", "dp", "1"), *["done"] * 5, "oom", "waiting"],
         [
             *("plain", "dp", "2"),
-            *("failed", "missing", "running", "running"),
+            *("failed", "waiting", "running", "running"),
             *("done", "oom", "infeasible"),
         ],
     ]
     assert "batch_size~32/seed~0.log\n  error: training failed: see above\n" in said
     assert said.endswith("batch_size~2048/seed~0.log\n  " + log.read_text())
     assert "\nOther measurements: 0 of 14 done\n" in said and said.isascii()
+    since = r"running: plain/dp, 2 GPUs, batch 2048 per GPU, seed 0, since \w+ [\d:]+, until about "
+    assert re.search(since, said)

@@ -70,6 +70,11 @@ def of(config: dict[str, Any]) -> list[Cell]:
     return expand(**section(config))
 
 
+def on_one_gpu(config: dict[str, Any]) -> list[str]:
+    """Return the strategies: the first is measured on one GPU, its record copied for the others."""
+    return sorted(config["grid"]["strategies"], key=lambda name: name != "ddp")
+
+
 def section(config: dict[str, Any]) -> dict[str, Any]:
     """Return the section `grid` with each recipe's limit on strategies, for `expand`."""
     recipes = {name: config["recipes"][name] for name in config["grid"]["recipes"]}

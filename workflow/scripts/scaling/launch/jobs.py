@@ -28,6 +28,8 @@ class Jobs:
         recipes = [config["recipes"][name] for name in config["grid"]["recipes"]]
         workers = max(recipe.get("loader_workers", 0) for recipe in recipes)
         self._cores_per_gpu = machine["cpu_threads"] + workers
+        self.first = len(runs) + 1
+        """The priority of what comes before all runs of the grid."""
         self._places = {run.record_path(Path()): len(runs) - n for n, run in enumerate(runs)}
 
     def place(self, wildcards: Wildcards) -> int:

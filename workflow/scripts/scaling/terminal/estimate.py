@@ -5,6 +5,7 @@ import shutil
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from statistics import fmean, median
@@ -54,6 +55,7 @@ class Durations:
         if not 0 < seconds < math.inf:
             return
         self._ends.append((start, end))
+        self.__dict__.pop("between", None)
         for key in likes(record):
             self._seconds[key].append(seconds)
 
@@ -61,7 +63,7 @@ class Durations:
         """Return the mean of the measurements with this key, or None."""
         return fmean(self._seconds[like]) if like in self._seconds else None
 
-    @property
+    @cached_property
     def between(self) -> float:
         """Return the median seconds between measurements; 0 without any."""
         ordered = sorted(self._ends)

@@ -5,6 +5,7 @@ A handler of Snakemake's log, which receives events of all jobs, wherever they r
 
 import logging
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,8 @@ from scaling.core.errors import UserError, printable
 from scaling.core.grid import RUN_KEYS, Cell
 from scaling.core.records.run import RUN
 from scaling.tables import timing
-from scaling.terminal import estimate
+from scaling.terminal import estimate, state
+from scaling.terminal.so_far import SoFar
 
 say = logging.getLogger("snakemake.logging").info
 
@@ -30,7 +32,10 @@ class Progress(logging.Handler):
         self._jobs: dict[int, Any] = {}
         self._places: dict[int, list[Path]] = {}
         self._known: estimate.Known = {}
+        self._begun: dict[int, float] = {}
         self._done: list[int] = []
+        self._so_far: SoFar | None = None
+        self._here = True
         self._on_cpu = False
 
     def begin(self, record: logging.LogRecord) -> bool:
@@ -46,11 +51,12 @@ class Progress(logging.Handler):
         """Handle an event of Snakemake; an exception in here never stops a study."""
         event = getattr(getattr(record, "event", None), "name", str(record.msg))
         try:
-            if event == "JOB_FINISHED":
-                # In a terminal, profiles/local shows progress bars.
-                shown = self._workflow.output_settings.log_handler_settings
-                if not (sys.stderr.isatty() and "rich" in shown):
-                    self._finished(record.job_id)  # type: ignore[attr-defined]
+            if event == "JOB_INFO":
+                self._started(record.jobid)  # type: ignore[attr-defined]
+            elif event == "JOB_ERROR":
+                self._begun.pop(record.jobid, None)  # type: ignore[attr-defined]
+            elif event == "JOB_FINISHED":
+                self._finished(record.job_id)  # type: ignore[attr-defined]
             elif event.startswith("This was a dry-run"):
                 say(printable(self._plan()))
             elif event.startswith("Nothing to be done"):
@@ -68,7 +74,7 @@ class Progress(logging.Handler):
         granted = workflow.global_resources.get("gpu")
         # A dry run is local even if jobs would run elsewhere; only its threads show that.
         threads = workflow.dryrun and workflow.execution_settings.use_threads
-        here = workflow.local_exec and not threads
+        here = self._here = workflow.local_exec and not threads
         if wanted and here:
             try:
                 devices.check(self._config, wanted, granted.value if granted else None)
@@ -78,6 +84,36 @@ class Progress(logging.Handler):
             config = self._config
             self._on_cpu = config["device"] == "cpu" or (here and not environment.visible_gpus())
             self._known = estimate.sources(config, self._records, Path("studies"), self._on_cpu)
+            for job in self._jobs.values():
+                if job.rule.name == "report_render" and not (workflow.dryrun or workflow.touch):
+                    self._so_far = SoFar(config["study"], self._results, dag.jobs)
+                    # It will be there, which is not worth Snakemake's warning.
+                    dag.reason(job).missing_output.discard(job.output.page)
+
+    def _started(self, number: int) -> None:
+        """Write the page of the running study; the job starts after that.
+
+        So nothing is measured meanwhile, unless jobs share the machine: then only the state is new.
+        """
+        at_rest = not (self._here and self._begun)
+        if number in self._places:
+            self._begun[number] = time.time()
+        self._write(running=True, at_rest=at_rest)
+
+    def _write(self, *, running: bool, at_rest: bool) -> None:
+        if self._so_far:
+            # On a cluster jobs begin when they report.
+            begun = self._begun if self._here and running else {}
+            places = {place: since for job, since in begun.items() for place in self._places[job]}
+            told = state.of(self._config, places, self._known, running)
+            self._so_far.write(told, running=running, at_rest=at_rest)
+
+    def stopped(self) -> None:
+        """Write the page of a study whose run ends without its report."""
+        try:
+            self._write(running=False, at_rest=True)
+        except Exception as error:
+            say(f"The page of the study could not be written: {error}")
 
     def _of_job(self, job: Any) -> list[Path]:
         """Return a job's records from their folder; none if it measures nothing."""
@@ -109,11 +145,17 @@ class Progress(logging.Handler):
 
     def _finished(self, number: int) -> None:
         """Print one line on a finished measurement, and the remaining time."""
+        if number in self._jobs and self._jobs[number].rule.name == "report_render":
+            self._so_far = None
         if number not in self._places:
             return
+        self._begun.pop(number, None)
         self._done.append(number)
         for place in self._places[number]:
             self._known[estimate.HERE].add(place)
+        # In a terminal, profiles/local shows progress bars.
+        if sys.stderr.isatty() and "rich" in self._workflow.output_settings.log_handler_settings:
+            return
         done = [place for one in self._done for place in self._places[one]]
         wanted = [place for places in self._places.values() for place in places]
         left = estimate.left(done, [one for one in wanted if one not in done], self._known)
