@@ -72,8 +72,8 @@ def _right(config: dict[str, Any]) -> tuple[Configuration, list[str]]:
             "knobs is no section any more: each of its variants is a recipe, as {bucket100: "
             "{base: plain, bucket_cap_mb: 100}}"
         ]
-    section = config.get("time_to_accuracy")
-    if isinstance(section, dict) and "update" in section:
+    full = config.get("time_to_accuracy")
+    if isinstance(full, dict) and "update" in full:
         sentences = [
             "time_to_accuracy.update is no key any more: its options are a recipe's, as {fast: "
             "{base: tuned, muon: 0.12}}, which time_to_accuracy.recipe names"
