@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from scaling.config.scheme import Scheme
+from scaling.config.scheme import STAGES, Scheme
 from scaling.tables import schema
 from scaling.tables.experiments import quantization
 
@@ -58,5 +58,6 @@ def histograms(**layer: Any) -> pd.DataFrame:
         {"layer": "fc", "quantity": quantity, "scale": 2.0, "int8": HISTOGRAM, "float": HISTOGRAM}
         for quantity in ("weights", "before_relu")
     ]
-    record = {"seed": 3, "layers": [{"layer": "fc", **layer}], "histograms": entries}
+    record = {"seed": 3, "variant": STAGES[-1], "layers": [{"layer": "fc", **layer}]}
+    record |= {"histograms": entries}
     return quantization.histograms([{**record, "seed": 4}, record, {"seed": 0, "layers": []}])

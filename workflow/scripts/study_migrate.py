@@ -49,7 +49,6 @@ LATER: dict[str, Any] = {
     "sweep.json": {"rows": [{"launch": "eager"}]},
     "synchronization.json": {"buffer_seconds": [], "agreement": []},
     "quantization.json": {"environment": {}},
-    "stages.json": {"environment": {}},
     "resnet18.json": {"ranges": None, "gpu_speed": []},
 }
 """What came later, by the name of a file, with its values where nothing of it was measured.

@@ -15,14 +15,15 @@ from scaling.tables.accuracy import accuracy
 from scaling.tables.bandwidth import swept_gradient_bytes
 from scaling.tables.epoch_parts import in_memory, ranks
 from scaling.tables.measurements import costs, device_time, readings
-from scaling.tables.runs import Run, provenance, read_runs
+from scaling.tables.runs import Run, paired, provenance, read_runs
 from scaling.tables.timing import startup, timing
 
 OF_TIMES = (timing, startup, in_memory, ranks, readings, device_time, costs)
 
 
 def _of_runs(records: list[Run], study: str, per_gpu_hour: float | None) -> dict[str, pd.DataFrame]:
-    found = {make.__name__: make(records) for make in OF_TIMES}
+    timed = paired(records)
+    found = {make.__name__: make(timed) for make in OF_TIMES}
     found["provenance"] = provenance(records)
     if per_gpu_hour is not None:
         times = found["timing"]

@@ -140,18 +140,11 @@ def test_a_record_that_the_study_does_not_ask_for_is_named(study, path):
         stored.check(study, config(convergence=REMEDIES))
 
 
-@pytest.mark.parametrize(
-    ("variants", "places"),
-    [
-        (
-            [{"name": "a"}, {"name": "b", "seeds": [1]}],
-            ["0/variant~a", "1/variant~a", "1/variant~b"],
-        ),
-        ([], ["0", "1"]),
-    ],
-)
-def test_a_variant_has_records_of_its_seeds_and_a_study_without_any_has_stages(variants, places):
+def test_a_variant_has_records_of_its_seeds():
+    variants = [{"name": "a"}, {"name": "b", "seeds": [1]}]
     section = finished_study.CONFIG["quantization"] | {"seeds": [0, 1], "variants": variants}
     found = stored.records(config(quantization=section))["quantization"]
-    assert [path.parent.as_posix() for path in found] == [f"quantization/seed~{p}" for p in places]
-    assert {path.name for path in found} == {"quantization.json" if variants else "stages.json"}
+    places = ("0/variant~a", "1/variant~a", "1/variant~b")
+    assert [path.as_posix() for path in found] == [
+        f"quantization/seed~{place}/quantization.json" for place in places
+    ]

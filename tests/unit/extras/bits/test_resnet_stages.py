@@ -65,7 +65,7 @@ def test_what_trained_it_may_be_tuned_as_well(study):
     assert record["stages"][0]["accuracy_percent"] == pytest.approx(100 * accuracy)
     first, last = (epoch["train_loss"] for epoch in summary["epochs"])
     assert last < 0.95 * first
-    with pytest.raises(UserError, match=r"cuda_graph .* and there is none"):
+    with pytest.raises(UserError, match=r"cuda_graph .* needs a GPU: this is a CPU"):
         own["recipe_options"] |= {"cuda_graph": True}
         train(study, "captured.pt", **own)
 
@@ -75,8 +75,8 @@ def test_the_same_seed_gives_the_same_weights_and_one_that_diverges_says_what_to
 ):
     train(study, "again.pt")
     assert (study / "again.pt").read_bytes() == (study / "weights.pt").read_bytes()
-    with pytest.raises(UserError, match=r"diverged in epoch \d; lower --learning-rate, now 1e\+20"):
-        train(study, "diverged.pt", learning_rate=1e20)
+    with pytest.raises(UserError, match=r"diverged in epoch \d; lower --learning-rate, now 1000000000"):
+        train(study, "diverged.pt", learning_rate=1e9)
     wider = MODEL | {"model_width": 8}
     with pytest.raises(UserError, match="of another network than a ResNet-18 of width 8"):
         examples.evaluate(study, "never.json", **wider, calibration_images=50)

@@ -88,7 +88,6 @@ def records(config: dict[str, Any]) -> dict[str, list[Path]]:
     gpus = min(max(asked["gpus"]), machine["gpus_per_node"] or max(asked["gpus"]))
     shared = gpus > 1 and config["synchronization"]["seeds"]
     seeds = {seed: Path(f"quantization/seed~{seed}") for seed in section["seeds"]}
-    stages = [folder / "stages.json" for folder in seeds.values()]
     variants = [
         folder / VARIANT_PATTERN.format(variant=variant["name"])
         for seed, folder in seeds.items()
@@ -105,7 +104,7 @@ def records(config: dict[str, Any]) -> dict[str, list[Path]]:
         ],
         "full_trainings": [cell.record_path(Path("to_accuracy")) for cell in trainings],
         "limits": [*map(Path, [*sweeps, "peaks/peaks.json"]), *checked] if asked["seeds"] else [],
-        "quantization": variants if section["variants"] else stages,
+        "quantization": variants,
         "synchronization": [Path(f"experiments/gpus~{gpus}/synchronization.json")] * bool(shared),
         "peers": [folder / "peers.json" for folder in seeds.values() if section["peers"]],
         "resnet18": [folder / "resnet18.json" for folder in seeds.values() if section["resnet18"]],

@@ -38,14 +38,18 @@ ENGINES = {
 
 
 def recipes(study: StudyTables) -> list[tuple[str, str]]:
-    """Return each recipe's name, and its engine and options in words."""
+    """Return each recipe's name, and its engine and options, or its purpose, in words."""
     runs = _recorded(study).merge(study.costs[[*CELL_KEYS, "engine"]], on=CELL_KEYS)
     firsts = runs[runs["status"] == "ok"].drop_duplicates("recipe")
-    return [
-        (run.recipe, ": ".join(filter(None, [ENGINES.get(run.engine, run.engine), on])))
+    found = {
+        run.recipe: ": ".join(filter(None, [ENGINES.get(run.engine, run.engine), on]))
         for run in schema.rows_of(firsts)
         for on in [_switches(run.recipe_options)]
-    ]
+    }
+    for trained in schema.rows_of(study.trained_to_accuracy):
+        accuracy = fmt.percent(trained.target_accuracy)
+        found.setdefault(trained.recipe, f"trained apart, to {accuracy} test accuracy")
+    return list(found.items())
 
 
 def _switches(options: str) -> str:

@@ -14,7 +14,6 @@ KINDS: dict[str, Kind[Any]] = {
     "peaks.json": machine.PEAKS,
     "synchronization.json": machine.SYNCHRONIZATION,
     "quantization.json": quantization.VARIANT,
-    "stages.json": quantization.VARIANT,
     "resnet18.json": quantization.STAGED,
     "peers.json": quantization.BACKENDS,
     "export.json": quantization.EXPORT,

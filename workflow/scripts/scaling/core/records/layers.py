@@ -7,16 +7,12 @@ from typing_extensions import TypedDict
 from scaling.core.records.fields import Amount, Fraction, Pair, Positive, Seconds, Whole
 
 
-class EntranceScale(TypedDict):
-    """How the input images are quantized: in levels per unit."""
+class Entrance(TypedDict):
+    """How the input images are quantized: `scale` in levels per unit, `steps` from the first to the
+    last level, noise in dB."""
 
     scale: Amount
     range: Pair
-
-
-class Entrance(EntranceScale):
-    """Input quantization with the first and last level as `steps`; noise in dB."""
-
     clipped_share_calibration: Fraction | None
     steps: list[int]
     clipped_share_test: Fraction | None
@@ -73,21 +69,6 @@ class Histogram(TypedDict):
     scale: Amount
     float: Counts
     int8: Counts
-
-
-class OldLayer(TypedDict):
-    """A layer of a tutorial CNN in a record that has stages only."""
-
-    layer: str
-    weight_scale: Amount
-    weight_range: Pair
-    input_scale: Amount
-    accumulator_scale: Amount
-    output_scale: Amount
-    output_range: Pair
-    products_bound: Whole
-    accumulator_bound: Whole
-    simulated_in: str
 
 
 class ResNetLayer(TypedDict):

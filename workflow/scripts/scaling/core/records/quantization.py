@@ -26,11 +26,9 @@ from scaling.core.records.fields import (
 from scaling.core.records.kind import Kind
 from scaling.core.records.layers import (
     Entrance,
-    EntranceScale,
     GpuSpeed,
     Histogram,
     Layer,
-    OldLayer,
     ResNetLayer,
 )
 
@@ -51,17 +49,15 @@ class FloatAccuracy(TypedDict):
     accuracy_percent: Percent
 
 
-class StageAccuracy(FloatAccuracy):
-    """An accuracy and its difference to the float network's; see `core.paired_accuracy`."""
+class Accuracy(FloatAccuracy):
+    """An accuracy, its difference to the float network's, and that difference's significance.
+
+    See `core.paired_accuracy`.
+    """
 
     difference_points: float
     agreement_percent: Percent
     test_images: Positive
-
-
-class Accuracy(StageAccuracy):
-    """An accuracy, its difference to the float network's, and that difference's significance."""
-
     standard_error_points: Amount
     gained: Whole
     lost: Whole
@@ -104,40 +100,21 @@ class VariantRecord(Accuracy, VariantOfSeed):
     histograms: NotRequired[list[Histogram]]
 
 
-class Stage(StageAccuracy):
-    """A quantization stage with the network's accuracy at that stage."""
-
-    stage: str
-
-
-class OldStagesRecord(OfSeed):
-    """The stages of a seed's tutorial CNN, `stages.json`, in a study without variants."""
-
-    device: str
-    calibration_images: Whole
-    test_images: Positive
-    stages: Annotated[list[Stage], Len(1)]
-    input: EntranceScale
-    layers: list[OldLayer]
-    histograms: list[Histogram]
-
-
 def _form(record: Any) -> str:
-    return next((name for name in ("refused", "stages") if name in record), "variant")
+    return "refused" if "refused" in record else "variant"
 
 
 TutorialCnn = Annotated[
-    Annotated[VariantRecord, Tag("variant")]
-    | Annotated[RefusedRecord, Tag("refused")]
-    | Annotated[OldStagesRecord, Tag("stages")],
+    Annotated[VariantRecord, Tag("variant")] | Annotated[RefusedRecord, Tag("refused")],
     Discriminator(_form),
 ]
-"""Contents of `quantization.json`: a variant or its refusal; older studies have stages."""
+"""Contents of `quantization.json`: a variant or its refusal."""
 
 
-class ResNetStage(Accuracy, Stage):
+class ResNetStage(Accuracy):
     """A stage of ResNet-18 for one kind of weight scales; only integers have bytes and bounds."""
 
+    stage: str
     float32_bytes: Positive
     weight_scales: NotRequired[Literal["tensor", "channel"]]
     packed_bytes: NotRequired[Positive]

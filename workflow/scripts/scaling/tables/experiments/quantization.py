@@ -18,20 +18,17 @@ WORST = {"sqnr_after_relu_db": min, "clipped_share_calibration": max}
 def variants(documents: list[Document]) -> pd.DataFrame:
     """Return a row per seed and variant, after a row float32 per seed; in the given order.
 
-    `mean_standard_error_points` is of the variant's mean difference over `mean_seeds`. A record
-    without variants gives the rows of its stages.
+    `mean_standard_error_points` is of the variant's mean difference over `mean_seeds`.
     """
     rows: list[dict[str, Any]] = []
     for seed in sorted({document["seed"] for document in documents}):
         own = [document for document in documents if document["seed"] == seed]
-        newer = _with_variants(own)
-        rows += [_float32(document) for document in newer[:1]]
-        rows += [{"seed": seed, **row} for entry in own for row in entry.get("stages", [])]
-        for document in newer:
-            same = [one for one in documents if one.get("variant") == document["variant"]]
+        rows.append(_float32(own[0]))
+        for document in own:
+            same = [one for one in documents if one["variant"] == document["variant"]]
             error = _mean_difference(same, same, "float32").standard_error_points
             means = {"mean_seeds": len(same), "mean_standard_error_points": error}
-            rows.append(_variant(document, newer) | means)
+            rows.append(_variant(document, own) | means)
     return schema.frame("quantization", rows)
 
 
@@ -45,10 +42,6 @@ def refused(documents: Iterable[Document]) -> pd.DataFrame:
             rows.append(about | {"stage": document["variant"], "reason": document["refused"]})
         rows += [about | one for one in document.get("left_out", [])]
     return schema.frame("quantization_refused", rows)
-
-
-def _with_variants(documents: list[Document]) -> list[Document]:
-    return [document for document in documents if "variant" in document]
 
 
 def _float32(document: Document) -> dict[str, Any]:
@@ -85,7 +78,7 @@ def layers(documents: list[Document]) -> pd.DataFrame:
     no such rows.
     """
     rows = []
-    for document in sorted(_with_variants(documents), key=lambda document: document["seed"]):
+    for document in sorted(documents, key=lambda document: document["seed"]):
         found = list(document["layers"])
         if images := document["input"]:
             top = images["scale"] * max(map(abs, images["range"]))
@@ -111,8 +104,7 @@ def histograms(documents: list[Document]) -> pd.DataFrame:
     rows = []
     for document in kept[:1]:
         layers = {layer["layer"]: layer for layer in document["layers"]}
-        # Records without variants are int8.
-        own = {"seed": document["seed"], "stage": document.get("variant", STAGES[-1])}
+        own = {"seed": document["seed"], "stage": document["variant"]}
         for entry in document["histograms"]:
             layer = layers[entry["layer"]]
             lowest, highest = layer.get("output_steps") or (-128, 127)
@@ -135,7 +127,7 @@ def paired(documents: list[Document]) -> pd.DataFrame:
 
     Over all seeds that both have.
     """
-    by_seed = {(one["variant"], one["seed"]): one for one in _with_variants(documents)}
+    by_seed = {(one["variant"], one["seed"]): one for one in documents}
     pairs: dict[tuple[str, str], list[tuple[Document, Document]]] = {}
     for (_, seed), wrong in by_seed.items():
         same_seed = [one for (_, other), one in by_seed.items() if other == seed]
