@@ -28,7 +28,7 @@ def test_a_study_leaves_the_tables_of_what_it_measured_and_one_report(finished_s
     assert (results / "report.html").read_text().lower().count("<html") == 1
 
 
-ALWAYS = {"dataset_prepare", "study_config", "claims_evaluate", "figures_draw", "report_render"}
+ALWAYS = {"dataset_prepare", "study_config", "claims_evaluate", "report_render"}
 
 
 @pytest.mark.parametrize(
@@ -37,14 +37,17 @@ ALWAYS = {"dataset_prepare", "study_config", "claims_evaluate", "figures_draw", 
         (
             "scaling",
             {"machine_check", "interconnect_sweep", "peaks_measure", "train_run"}
-            | {"tables_scaling"},
+            | {"tables_scaling", "figures_draw"},
         ),
-        ("accuracy", {"machine_check", "convergence_train", "tables_experiments"}),
+        (
+            "accuracy",
+            {"machine_check", "convergence_train", "tables_experiments", "figures_draw"},
+        ),
         ("proofs", {"machine_check", "synchronization_measure", "tables_experiments"}),
         (
             "int8",
             {f"quantize_{name}" for name in ("train", "evaluate", "export")}
-            | {"tables_experiments"},
+            | {"tables_experiments", "figures_draw"},
         ),
     ],
 )
