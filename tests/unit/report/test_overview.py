@@ -108,8 +108,7 @@ def test_trainings_that_came_to_the_accuracy_go_before_all_that_is_inferred(cell
     assert str(card.headline) == "tuned/ddp, 2 × 512"
     assert str(card.text) == (
         "89 % test accuracy soonest: 3.00–3.10 s of training in 4 epochs, 2 seeds; 2.00× as fast "
-        "as 1 GPU (95 %: 1.81–2.21). With start-up 23.1 s, on 1 GPU 26.1 s. A training of its own: "
-        "no cell of the grid."
+        "as 1 GPU (95 %: 1.81–2.21). With start-up 23.1 s, on 1 GPU 26.1 s."
     )
     assert marks(told, cells) == ["fastest", "recommended"]
     named = told.trained_to_accuracy.assign(recipe="fast")

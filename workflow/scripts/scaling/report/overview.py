@@ -72,7 +72,7 @@ def cards(tables: StudyTables, cells: pd.DataFrame) -> list[Card]:
     known = [row for row in rows_of(cells) if chosen and place(row) == place(chosen)]
     limited = known[0] if known else _fastest_that_learned(cells) or quickest
     return [
-        _soonest(chosen, tables, apart=not known)
+        _soonest(chosen, tables)
         if hasattr(chosen, "training_seconds")
         else _run_this(chosen, quickest, cells),
         _scaling(cells),
@@ -116,7 +116,7 @@ def _named(row: Any) -> Figure:
     return Figure(label(row), of_cell(row))
 
 
-def _soonest(best: Any, tables: StudyTables, apart: bool) -> Card:
+def _soonest(best: Any, tables: StudyTables) -> Card:
     low, high = (
         printed(best, f"training_seconds_{end}", fmt.significant) for end in ("min", "max")
     )
@@ -133,7 +133,7 @@ def _soonest(best: Any, tables: StudyTables, apart: bool) -> Card:
         tables.trained_to_accuracy[tables.trained_to_accuracy["gpus"] < best.gpus]
     ):
         said += [f", on {fmt.gpus(alone.gpus)} ", printed(alone, "trained_run_seconds"), " s"]
-    said += [". A training of its own: no cell of the grid." if apart else "."]
+    said += ["."]
     return Card(RECOMMENDED, _named(best), "", Text(said))
 
 

@@ -47,8 +47,9 @@ def recipes(study: StudyTables) -> list[tuple[str, str]]:
         for on in [_switches(run.recipe_options)]
     }
     for trained in schema.rows_of(study.trained_to_accuracy):
-        accuracy = fmt.percent(trained.target_accuracy)
-        found.setdefault(trained.recipe, f"trained apart, to {accuracy} test accuracy")
+        found.setdefault(
+            trained.recipe, f"to {fmt.percent(trained.target_accuracy)}, trained apart"
+        )
     return list(found.items())
 
 
