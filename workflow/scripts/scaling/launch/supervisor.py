@@ -51,7 +51,8 @@ def supervise(spec: RunSpec, manifest: Path, output: Path, command_line: list[st
         {key: value for key, value in line.items() if key != "kind"} for line in lines["epoch"]
     ]
     epochs.sort(key=lambda row: (row["epoch"], row["rank"]))
-    memory = [line["memory"] for line in [*ends, *lines["outcome"]]]
+    reports = {line["rank"]: line["memory"] for line in [*ends, *lines["outcome"]]}
+    memory = list(reports.values())
     silent: dict[str, Any] = {"backend": None, "bucket_bytes": [], "sent_share": None}
     shutdown = None
     if len(read) == spec.processes:
