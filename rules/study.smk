@@ -4,7 +4,7 @@ rule study_config:
         "<results>/config.yaml",
     log:
         "<logs>/study_config.log",
-    # Alone, or jobs that are not timed would begin beside it, before the grid's.
+    # With all cores: jobs that are not timed would otherwise start in parallel, before the grid's cells.
     priority: JOBS.first
     localrule: True
     conda:

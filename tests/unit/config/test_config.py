@@ -294,8 +294,7 @@ def test_what_only_the_labs_networks_have_is_left_out_of_other_studies():
     document = shipped("demo.yaml")
     assert config.leave_out(document) == [] and document == config.asked(shipped("demo.yaml"))
     document["model"]["name"], document["dataset"]["image_size"] = "resnet50", 224
-    assert [
-        sentence.split(" are ")[0].split(" is ")[0] for sentence in config.leave_out(document)
-    ] == ["techniques for large batches", "Part B"]
+    said = [one.split(" are ")[0].split(" is ")[0] for one in config.leave_out(document)]
+    assert said == ["techniques for large batches", "Part B"]
     assert document["convergence"]["remedies"] == document["quantization"]["seeds"] == []
     config.check(document)

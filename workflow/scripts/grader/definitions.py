@@ -81,7 +81,7 @@ class Verdict:
 
 
 def verdicts(cells: Cells, stated: dict[str, Any], ring: bool = False) -> dict[str, Verdict]:
-    """Return every printed figure beside the definition that the study follows.
+    """Return every printed figure with the definition that the study follows.
 
     The one it states, else the one that gives most figures on several GPUs, of bandwidths as good
     that which gives most utilizations, ours first among equals, or with `ring` for DataParallel a

@@ -122,7 +122,7 @@ class PublishedStudy:
 
 
 def read_folder(path: Path, train_images: int = CIFAR10_TRAIN_IMAGES) -> list[PublishedStudy]:
-    """Return the studies of a folder's timings.csv with what lies beside it, or of one file.
+    """Return the studies in a folder's timings.csv and the folder's other files, or in one file.
 
     Images per second become the time of an epoch of `train_images`. Raises UserError, naming file,
     line and column, for what is missing or cannot be.

@@ -1,4 +1,4 @@
-"""Question 3.2: how fast gradients travel, beside all-reduces alone."""
+"""Question 3.2: the bandwidth of gradients, compared with that of all-reduces alone."""
 
 import pandas as pd
 

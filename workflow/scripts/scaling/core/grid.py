@@ -49,7 +49,7 @@ class Cell:
         return runs / RUN_PATTERN.format(**asdict(self) | {"repeat": repeat}) / "run.json"
 
     def trace_path(self, runs: Path) -> Path:
-        """Return the path of the trace of one step, beside this run's record."""
+        """Return the path of the trace of one step, in the folder of this run's record."""
         return self.record_path(runs).with_name(TRACE)
 
     def log_path(self, logs: Path) -> Path:
