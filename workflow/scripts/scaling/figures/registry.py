@@ -25,7 +25,7 @@ _LEARNING, _PART_B = "scaling.figures.learning", "scaling.figures.quantization"
 FIGURES = {
     "epoch_time": FigureSpec(_SCALING, "Timing", ("timing",)),
     "speedup": FigureSpec(_SCALING, "Timing", ("speedup",)),
-    "communication": FigureSpec(_SCALING, "Communication", ("communication",)),
+    "communication": FigureSpec(_SCALING, "Communication", ("epoch_parts",)),
     "bandwidth": FigureSpec(_SCALING, "Communication", ("interconnect", "bandwidth")),
     "learning": FigureSpec(_LEARNING, "Accuracy", ("accuracy",)),
     "remedies": FigureSpec(_LEARNING, "Accuracy", ("remedies",)),
