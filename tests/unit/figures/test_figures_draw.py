@@ -13,7 +13,7 @@ CAPTIONS = ROOT / "report/captions"
 
 def study_with(name):
     """A stored study that has the tables of a figure."""
-    return "h200x4" if name == "images_to_accuracy" else "cpu"
+    return "h200-large-batches" if name == "images_to_accuracy" else "cpu"
 
 
 def draw(name, folder, tables=None, study=None):

@@ -108,7 +108,7 @@ def test_a_partial_page_lists_what_is_missing_and_is_refused_unless_asked_for(tm
         table = schema.read(name, path)
         table.loc[0, list(columns)] = list(columns.values())
         schema.write(name, table, path)
-    with pytest.raises(UserError, match="1 cell of .* are missing, the first is plain/ddp"):
+    with pytest.raises(UserError, match=r"1 cell of .* are missing, the first is plain/ddp"):
         render(tmp_path, "cpu")
     partial = render(tmp_path, "cpu", "--partial", "yes", "--side-by-side", "yes")
     assert "script" not in [tag for tag, _ in partial.elements]
