@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 import tables_experiments
-from extras.bits import gpu_speed
+from extras.bits import resnet_stages
 from extras.bits.resnet import (
     BRANCH,
     fold,
@@ -78,8 +78,8 @@ def test_integers_alone_give_the_logits_of_the_simulation(folded, images, option
 def test_each_product_and_the_network_are_timed_in_both_precisions(
     folded, images, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(gpu_speed, "SECONDS", 0.001)
-    found = gpu_speed.measure(folded, quantized(folded, images), images)
+    monkeypatch.setattr(resnet_stages, "TIMED_SECONDS", 0.001)
+    found = resnet_stages.gpu_speed(folded, quantized(folded, images), images)
     assert all(row["int8_seconds"] > 0 and row["bfloat16_seconds"] > 0 for row in found)
     record = STAGED.read(STORED / "quantization/seed~0/resnet18.json")
     record |= {"gpu_speed": found, "environment": {"device_names": ["H200"], "commit": "0123"}}
