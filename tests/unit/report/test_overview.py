@@ -168,7 +168,7 @@ def test_the_parts_of_a_bar_are_all_of_its_epoch_and_noise_below_zero_is_said(on
 @pytest.mark.parametrize("study", ["h100x2", "h200x4", "cpu", "quantization-cifar10"])
 def test_an_answer_is_a_short_sentence(study):
     given = questions.evaluate(stored.study(study)).answers
-    assert given and all(len(text.split()) <= 40 for text in given.values()), given
+    assert given and all(len(text.split()) <= 30 for text in given.values()), given
 
 
 def test_how_many_gpus_are_worth_it_at_the_batch_that_learns_fastest_on_one(flagship):
