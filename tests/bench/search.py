@@ -60,7 +60,7 @@ def main(argv: list[str] | None = None) -> None:
     """Write a row of each technique that was tried."""
     asked = command_line.parse(Search, argv, __doc__)
     data = TrainingData.read(asked.dataset, asked.manifest).judged_by(asked.study.held_out_images)
-    rows: list[dict[str, Any]] = []
+    rows, firsts = list[dict[str, Any]](), list[float]()
     with leased_device(environment.resolve_device("auto")) as (device, _):
         experiment = Experiment(asked.study, asked.global_batch, device, None, [])
         ends, took, kind = time.monotonic() + asked.seconds, 0.0, {}
@@ -80,11 +80,11 @@ def main(argv: list[str] | None = None) -> None:
                 took = time.monotonic() - began
                 for name, values in found.items():
                     values.append(run["epochs"][-1][name] or 0.0)
-                best = max((row["first_seed"] for row in rows), default=0.0)
-                if found["validation_accuracy"][0] < best - HOPELESS:
+                if found["validation_accuracy"][0] < max(firsts, default=0.0) - HOPELESS:
                     break
             if not found["validation_loss"]:
                 return None
+            firsts.append(found["validation_accuracy"][0])
             means = {name: sum(values) / len(values) for name, values in found.items()}
             rows.append(
                 {
@@ -93,7 +93,6 @@ def main(argv: list[str] | None = None) -> None:
                     **{name: getattr(technique, name) for name in OPTIONS},
                     "newton_schulz_steps": update.NEWTON_SCHULZ_STEPS,
                     "seeds": len(found["validation_accuracy"]),
-                    "first_seed": found["validation_accuracy"][0],
                 }
             )
             return means["validation_accuracy"]
