@@ -18,12 +18,11 @@ from scaling.convergence.plan import RESOLVED, Study
 from scaling.core import command_line, environment
 from scaling.core.errors import program
 from scaling.core.training_options import DataOptions
-from scaling.training import update
 from scaling.training.trainer import TrainingData
 
 OPTIONS = [
     *("muon", "muon_momentum", "momentum", "rest_rate", "warmup_share", "decay", "zero_gamma"),
-    *("label_smoothing", "ghost_batch", "lars", "nesterov"),
+    *("label_smoothing", "ghost_batch", "lars", "nesterov", "newton_schulz_steps"),
 ]
 HOPELESS = 0.01
 """What is worse than the best by this from the first seed is not trained from the others."""
@@ -91,7 +90,6 @@ def main(argv: list[str] | None = None) -> None:
                     **{"global_batch": asked.global_batch, "epochs": asked.study.epochs},
                     **{name: round(mean, 4) for name, mean in means.items()},
                     **{name: getattr(technique, name) for name in OPTIONS},
-                    "newton_schulz_steps": update.NEWTON_SCHULZ_STEPS,
                     "seeds": len(found["validation_accuracy"]),
                 }
             )
