@@ -62,7 +62,8 @@ def main(argv: list[str] | None = None) -> None:
     rows, firsts = list[dict[str, Any]](), list[float]()
     with leased_device(environment.resolve_device("auto")) as (device, _):
         experiment = Experiment(asked.study, asked.global_batch, device, None, [])
-        ends, took, kind = time.monotonic() + asked.seconds, 0.0, {}
+        ends, took = time.monotonic() + asked.seconds, 0.0
+        kind: dict[str, Any] = {}
 
         def accuracy(options: dict[str, Any]) -> float | None:
             nonlocal took, kind
