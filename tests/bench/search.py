@@ -2,7 +2,7 @@
 
 From the technique `start` the next of an option's `values` is tried, of one option after the other,
 up and down, and kept if the accuracy on held-out images after the last epoch, a mean over the
-seeds, is higher. Ends when no neighbour is better, or after so many `seconds`.
+seeds, is higher. Ends when no neighbour is better; after so many `seconds` none is begun.
 """
 
 import csv
@@ -62,39 +62,29 @@ def main(argv: list[str] | None = None) -> None:
     rows, firsts = list[dict[str, Any]](), list[float]()
     with leased_device(environment.resolve_device("auto")) as (device, _):
         experiment = Experiment(asked.study, asked.global_batch, device, None, [])
-        ends, took = time.monotonic() + asked.seconds, 0.0
-        kind: dict[str, Any] = {}
+        ends, kind = time.monotonic() + asked.seconds, dict[str, Any]()
 
         def accuracy(options: dict[str, Any]) -> float | None:
-            nonlocal took, kind
+            nonlocal kind
+            if time.monotonic() > ends:
+                return None
             technique = Technique.of(options, "the technique")
             before, kind = kind, technique.model_dump(exclude={*RESOLVED, "muon"})
             if kind != before:  # Memory has room for the graphs of one kind of update.
                 experiment.load(data)
             found: dict[str, list[float]] = {"validation_accuracy": [], "validation_loss": []}
             for seed in asked.study.seeds:
-                began = time.monotonic()
-                if began + took > ends:
-                    break
                 run = experiment.run(str(options), technique, 1.0, seed, held_out=True)
-                took = time.monotonic() - began
                 for name, values in found.items():
                     values.append(run["epochs"][-1][name] or 0.0)
                 if found["validation_accuracy"][0] < max(firsts, default=0.0) - HOPELESS:
                     break
-            if not found["validation_loss"]:
-                return None
             firsts.append(found["validation_accuracy"][0])
-            means = {name: sum(values) / len(values) for name, values in found.items()}
-            rows.append(
-                {
-                    **{"global_batch": asked.global_batch, "epochs": asked.study.epochs},
-                    **{name: round(mean, 4) for name, mean in means.items()},
-                    **{name: getattr(technique, name) for name in OPTIONS},
-                    "seeds": len(found["validation_accuracy"]),
-                }
-            )
-            return means["validation_accuracy"]
+            row: Any = {"global_batch": asked.global_batch, "epochs": asked.study.epochs}
+            row |= {name: round(sum(values) / len(values), 4) for name, values in found.items()}
+            row |= {name: getattr(technique, name) for name in OPTIONS}
+            rows.append(row | {"seeds": len(found["validation_loss"])})
+            return float(row["validation_accuracy"])
 
         climb(asked.start, asked.values, accuracy)
     with asked.output.open("w", newline="", encoding="utf-8") as file:
