@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import ConfigDict
 
-from scaling.core.section import Fraction, NotNegative, Section
+from scaling.core.section import Fraction, NotNegative, Positive, Section
 
 
 class UpdateRule(Section):
@@ -29,6 +29,9 @@ class UpdateRule(Section):
     schedule. 0 disables it."""
     muon_momentum: Fraction = 0.6
     """Muon's momentum; SGD keeps its own."""
+    newton_schulz_steps: Positive = 3
+    """Newton–Schulz steps that orthogonalize Muon's momentum: more bring its singular values nearer
+    to 1."""
     decay_batch_norm: bool = True
     """Apply weight decay to batch norms and biases, too."""
     label_smoothing: Fraction = 0.0
