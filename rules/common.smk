@@ -19,7 +19,7 @@ REPLAY = None
 if "replay" in config:
     with refused():
         REPLAY = stored.find(Path(f"{OURS}studies"), str(config["replay"] or ""))
-        stored.read(REPLAY)
+        LAYERS.insert(1, stored.read(REPLAY))
     own = config.get("plugins") or []
 
     configfile: REPLAY / stored.CONFIG
@@ -28,6 +28,8 @@ if "replay" in config:
     config["plugins"] = own
     del config["replay"]
 
+# Snakemake would mix a recipe with another one of its name.
+config["recipes"] = recipes_of(LAYERS)
 
 # Jobs use it too, also on other nodes, as Slurm's jobs read this file. Set before the imports, as
 # the allowed values of keys depend on the user's plugins.

@@ -22,7 +22,7 @@ MINE = {
     "grid": {"recipes": ["plain"], "strategies": ["ddp"], "gpus": [1], "batch_sizes": [10]},
     "training": {"measured_epochs": 3, "measured_seconds": 0.0, "instrumented_iterations": 2},
     "peaks": {"matrix_sizes": [64], "copy_bytes": 1000, "sustained_seconds": 0.0},
-    "convergence": {"remedies": []},
+    "convergence": {"recipes": []},
     "time_to_accuracy": {"gpus": []},
     "synchronization": {"seeds": []},
     "quantization": {"seeds": [], "peers": []},

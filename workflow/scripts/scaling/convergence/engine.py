@@ -20,7 +20,7 @@ from scaling.config.technique import Technique
 from scaling.convergence.noise_scale import NoiseScale, noise_scale
 from scaling.convergence.plan import Run, Study
 from scaling.data.resident import ResidentImages
-from scaling.models.resnet import BasicBlock, ResNet18
+from scaling.models.resnet import ResNet18
 from scaling.training.evaluation import evaluate
 from scaling.training.flat_sgd import FlatSGD
 from scaling.training.step import (
@@ -126,11 +126,6 @@ class Engine:
             torch.manual_seed(run.seed)
             self._fresh[run.seed] = ResNet18(self.study.model_width, self.classes).state_dict()
         self.model.load_state_dict(self._fresh[run.seed])
-        for module in self.model.modules():
-            if technique.zero_gamma and isinstance(module, BasicBlock):
-                torch.nn.init.zeros_(module.bn2.weight)
-        for norm in self._norms:
-            norm.__dict__["forward"] = partial(_in_parts, norm, technique.ghost_batch)
         self._replica.start({"lr": 0.0, "momentum": run.momentum, "weight_decay": decay}, technique)
         self._step.rule = technique
         for shard in self._shards:
@@ -197,10 +192,3 @@ class Engine:
         kept = [buffer.clone() for buffer in buffers]
         yield
         torch._foreach_copy_(buffers, kept)
-
-
-def _in_parts(norm: nn.BatchNorm2d, size: int, images: Tensor) -> Tensor:
-    """Let `norm` normalize every `size` images separately in training; 0 means all at once."""
-    if not size or not norm.training:
-        return nn.BatchNorm2d.forward(norm, images)
-    return torch.cat([nn.BatchNorm2d.forward(norm, part) for part in images.split(size)])

@@ -97,7 +97,7 @@ def run_of(
     base, scale = study.learning_rate, global_batch / study.reference_batch
     peak = factor * technique.rate(base, scale)
     found = tuple(rates(technique, technique.rate(base, 1.0), peak, updates, epochs))
-    rest_peak = technique.rest_rate or base
+    rest_peak = technique.peaks(base)[1]
     rest = tuple(rest_peak * rate / peak for rate in found) if technique.muon else found
     kept = technique.model_dump(exclude={*RESOLVED}) | {"muon": float(technique.muon > 0)}
     momentum = technique.momentum_of(study.momentum, scale)

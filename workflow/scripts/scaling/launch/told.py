@@ -3,7 +3,6 @@
 from typing import Any
 
 from scaling.config.config import model_options
-from scaling.config.technique import by_name
 from scaling.core import grid
 from scaling.core.command_line import options
 from scaling.core.training_options import LargeBatches, Limits, NetworkTraining, Sgd
@@ -84,8 +83,8 @@ def to_accuracy(config: Config) -> str:
     return options(_study(config) | own)
 
 
-def remedies(config: Config) -> str:
-    """How networks are trained with remedies for large batches, besides these."""
+def techniques(config: Config) -> str:
+    """How networks are trained with large batches, besides the techniques."""
     section = config["convergence"]
     training = {key: section[key] for key in LargeBatches.model_fields}
     threads = {"cpu_threads": config["machine"]["cpu_threads"]}
@@ -130,7 +129,11 @@ def quantized_resnet(config: Config) -> str:
 
 def variants(config: Config) -> dict[str, dict[str, Any]]:
     """The options of each variant of a quantized network, by its name."""
-    return by_name(config["quantization"]["variants"])
+    variants: list[dict[str, Any]] = config["quantization"]["variants"]
+    return {
+        one["name"]: {key: one[key] for key in one if key not in ("name", "seeds")}
+        for one in variants
+    }
 
 
 def calibration(config: Config) -> str:
