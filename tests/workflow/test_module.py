@@ -19,7 +19,9 @@ MINE = {
     "device": "cpu",
     "dataset": {"source": "synthetic", "train_images": 60, "test_images": 20},
     "model": {"width": 1},
-    "grid": {"recipes": ["plain"], "strategies": ["ddp"], "gpus": [1], "batch_sizes": [10]},
+    "grid": {"recipes": ["tuned"], "strategies": ["ddp"], "gpus": [1], "batch_sizes": [10]},
+    # Not our recipe of that name, nor any of its options.
+    "recipes": {"tuned": {"engine": "eager", "loader_workers": 0}},
     "training": {"measured_epochs": 3, "measured_seconds": 0.0, "instrumented_iterations": 2},
     "peaks": {"matrix_sizes": [64], "copy_bytes": 1000, "sustained_seconds": 0.0},
     "convergence": {"recipes": []},
