@@ -28,6 +28,7 @@ if "replay" in config:
     config["plugins"] = own
     del config["replay"]
 
+
 # Snakemake would mix a recipe with another one of its name.
 config["recipes"] = recipes_of(LAYERS)
 
@@ -39,7 +40,7 @@ with refused():
     from scaling.launch import begin, code, told
     from scaling.launch.code import digest, measuring
     from scaling.launch.jobs import Jobs
-    from scaling.registry import model as models
+    from scaling.registry import command, model as models
     from scaling.registry.dataset import DATASETS
     from scaling.registry.engine import ENGINES
     from scaling.registry.strategy import STRATEGIES
