@@ -16,11 +16,11 @@ import torch
 from torch import Tensor, nn
 from torch.optim.swa_utils import update_bn
 
-from scaling.config.technique import Technique
 from scaling.convergence.noise_scale import NoiseScale, noise_scale
 from scaling.convergence.plan import Run, Study
 from scaling.data.resident import ResidentImages
 from scaling.models.resnet import ResNet18
+from scaling.registry.update_rule import UpdateRule
 from scaling.training.evaluation import evaluate
 from scaling.training.flat_sgd import FlatSGD
 from scaling.training.step import (
@@ -113,7 +113,7 @@ class Engine:
         self._trained = InPrecision(self.model, study.precision == "bf16")
         self._evaluate = partial(evaluate, self._trained, dataset, device)
         self._step = DeviceStep(
-            *(self._trained, self._replica, self._images, device, gpus, Technique()),
+            *(self._trained, self._replica, self._images, device, gpus, UpdateRule()),
             self._sizes[:1],
             channels_last=self.captures,
         )
@@ -121,13 +121,13 @@ class Engine:
 
     def start(self, run: Run) -> None:
         """Begin a run: initialize weights, momenta and order."""
-        technique, decay = run.technique, self.study.weight_decay
         if run.seed not in self._fresh:
             torch.manual_seed(run.seed)
             self._fresh[run.seed] = ResNet18(self.study.model_width, self.classes).state_dict()
         self.model.load_state_dict(self._fresh[run.seed])
-        self._replica.start({"lr": 0.0, "momentum": run.momentum, "weight_decay": decay}, technique)
-        self._step.rule = technique
+        decay = self.study.weight_decay
+        self._replica.start({"lr": 0.0, "momentum": run.momentum, "weight_decay": decay}, run.rule)
+        self._step.rule = run.rule
         for shard in self._shards:
             shard.seed = run.seed
         self.model.train()
@@ -155,7 +155,7 @@ class Engine:
             figures |= {f"{kind}_{name}": value for name, value in found.items()}
         if None in (figures["train_loss"], figures["running_test_loss"]):
             figures |= {name: None for name in figures if name.endswith("accuracy")}
-        if run.technique.noise_scale and (noise := self._noise_scale(epoch)):
+        if run.noise_scale and (noise := self._noise_scale(epoch)):
             figures["noise_scale"] = [finite(value) for value in noise]
         return Epoch([t / size for t, size in zip(totals, self._sizes, strict=True)], figures)
 
