@@ -60,7 +60,7 @@ def run(session: Session) -> None:
     precision: Any = environment.applied_precision(session.study.precision, kind)
     study = session.study.model_copy(update={"precision": precision})
     # The images are there before a GPU is leased, which the next job can have at once.
-    with _device(kind) as (device, host_info):
+    with leased_device(kind) as (device, host_info):
         name = torch.cuda.get_device_name(device) if kind == "cuda" else kind
         shared = {key: value for key, value in study.model_dump().items() if key not in OF_A_RUN}
         code = code_digest.measuring_digest(SCRIPT)
@@ -84,7 +84,7 @@ def run(session: Session) -> None:
 
 
 @contextmanager
-def _device(kind: Device) -> Iterator[tuple[torch.device, dict[str, Any]]]:
+def leased_device(kind: Device) -> Iterator[tuple[torch.device, dict[str, Any]]]:
     """Yield the device, leased until the block ends, and the record's `environment`."""
     host_info = environment.describe(kind)
     if kind == "cpu":
@@ -129,10 +129,10 @@ class Experiment:
         message = f"the global batch is larger than the {images} training images"
         try:
             if study.held_out_images and self._global_batch <= images:
-                self._load(dataset.judged_by(study.held_out_images))
+                self.load(dataset.judged_by(study.held_out_images))
                 sweeps = {name: self._sweep(name, left[name]) for name in left}
             if self._global_batch <= images:
-                self._load(dataset)
+                self.load(dataset)
                 for name, technique in techniques.items():
                     sweep = sweeps.get(name) or self._sweep(name, technique)
                     result = self._result(name, technique, sweep)
@@ -146,7 +146,7 @@ class Experiment:
         for name in left:
             yield name, {"status": status, "message": message, "result": None}
 
-    def _load(self, dataset: TrainingData) -> None:
+    def load(self, dataset: TrainingData) -> None:
         """Hold these images; memory has room for one engine at a time."""
         if hasattr(self, "_engine"):
             del self._engine
@@ -164,7 +164,7 @@ class Experiment:
         more = study.more_factors if len(wanted) > 1 else 0
         while wanted:
             factor, held_out = wanted.pop(0), study.held_out_images > 0
-            runs[factor] = self._run(name, technique, factor, study.seeds[0], held_out=held_out)
+            runs[factor] = self.run(name, technique, factor, study.seeds[0], held_out=held_out)
             if not wanted and more and (following := next_factor(losses(runs))):
                 wanted, more = [following], more - 1
         return dict(sorted(runs.items()))
@@ -177,7 +177,7 @@ class Experiment:
         study, factors, chosen = self._study, list(sweep), choose(losses(sweep))
 
         def trained(seed: int, epochs: int | None = None) -> Result:
-            return {**self._run(name, technique, chosen, seed, epochs=epochs), "chosen": True}
+            return {**self.run(name, technique, chosen, seed, epochs=epochs), "chosen": True}
 
         runs = [{**run, "chosen": run["factor"] == chosen} for run in sweep.values()]
         left = study.seeds[1:]
@@ -197,7 +197,7 @@ class Experiment:
             "longer": [trained(seed, epochs) for epochs in lengths for seed in study.seeds],
         }
 
-    def _run(
+    def run(
         self,
         name: str,
         technique: Technique,

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import ConfigDict
 
-from scaling.core.section import AboveZero, Count, Fraction, NotNegative, Section
+from scaling.core.section import AboveZero, Count, Fraction, NotNegative, Positive, Section
 
 
 class UpdateRule(Section):
@@ -34,6 +34,9 @@ class UpdateRule(Section):
     """Muon's momentum; SGD keeps its own."""
     rest_rate: AboveZero | None = None
     """With `muon`, SGD's rate for all other parameters; null: the study's."""
+    newton_schulz_steps: Positive = 3
+    """Newton–Schulz steps that orthogonalize Muon's momentum: more bring its singular values nearer
+    to 1."""
     decay_batch_norm: bool = True
     """Apply weight decay to batch norms and biases, too."""
     label_smoothing: Fraction = 0.0
@@ -43,7 +46,6 @@ class UpdateRule(Section):
     `decay: linear` the schedule is a triangle."""
     decay: Literal["none", "linear", "cosine"] = "none"
     """How the learning rate falls to zero after the warm-up: `none`, `linear` or `cosine`."""
-
     zero_gamma: bool = False
     """The last batch-norm scale of each residual block of resnet18-cifar starts at 0."""
     ghost_batch: Count = 0

@@ -196,7 +196,8 @@ class FlatSGD(Wrapped):
         for places, momenta in self._groups:
             gradient = torch.stack([gradients[place] for place in places])
             momenta.mul_(self._rule.muon_momentum).add_(gradient)
-            step = update.orthogonalized(gradient.add_(momenta, alpha=self._rule.muon_momentum))
+            gradient.add_(momenta, alpha=self._rule.muon_momentum)
+            step = update.orthogonalized(gradient, self._rule.newton_schulz_steps)
             old = torch.stack([weights[place] for place in places])
             scale = old.size(1) ** 0.5 / torch.linalg.matrix_norm(old, keepdim=True)
             found |= zip(places, (old * scale - self._rate * step).unbind(), strict=True)

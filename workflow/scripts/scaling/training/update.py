@@ -9,7 +9,6 @@ from scaling.registry.update_rule import UpdateRule
 NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)
 """Coefficients a, b, c of X ← aX + (bA + cA²)X with A = XXᵀ, as in torch.optim.Muon: Jordan et al.
 2024 chose them to raise small singular values fast. A value of 1 ends within 0.7 to 1.2."""
-NEWTON_SCHULZ_STEPS = 3
 
 
 def sgd(
@@ -39,7 +38,7 @@ def hidden_convolutions(model: nn.Module) -> list[Tensor]:
     return [one.weight for one in convolutions[1:] if one.bias is None and one.groups == 1]
 
 
-def orthogonalized(matrices: Tensor, steps: int = NEWTON_SCHULZ_STEPS) -> Tensor:
+def orthogonalized(matrices: Tensor, steps: int) -> Tensor:
     """Bring the singular values of each of `matrices` [n, rows, columns] near 1 by matrix products.
 
     Newton–Schulz iteration as in Muon (`NEWTON_SCHULZ`), in bf16 on a GPU; torch.optim.Muon does it
