@@ -150,7 +150,7 @@ def tried(remedy: dict[str, Any], recipes: dict[str, Any]) -> dict[str, Any]:
 UPGRADES: dict[str, Callable[[Any], None]] = {
     stored.CONFIG: configuration,
     "run.json": run,
-    "runs.json": lambda record: record.update(options=Technique().model_dump() | record["options"]),
+    "runs.json": lambda record: complete(record["options"], Technique().model_dump()),
     "peaks.json": peaks,
     # Eight times ResNet-18's first width.
     "synchronization.json": lambda record: record["model"].setdefault(

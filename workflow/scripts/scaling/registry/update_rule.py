@@ -43,7 +43,6 @@ class UpdateRule(Section):
     `decay: linear` the schedule is a triangle."""
     decay: Literal["none", "linear", "cosine"] = "none"
     """How the learning rate falls to zero after the warm-up: `none`, `linear` or `cosine`."""
-
     zero_gamma: bool = False
     """The last batch-norm scale of each residual block of resnet18-cifar starts at 0."""
     ghost_batch: Count = 0
