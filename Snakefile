@@ -29,7 +29,7 @@ if not REPLAY:
     include: "rules/train.smk"
     include: "rules/synchronization.smk"
 
-    if config["convergence"]["remedies"]:
+    if config["convergence"]["recipes"]:
 
         include: "rules/convergence.smk"
 

@@ -19,7 +19,7 @@ REPLAY = None
 if "replay" in config:
     with refused():
         REPLAY = stored.find(Path(f"{OURS}studies"), str(config["replay"] or ""))
-        stored.read(REPLAY)
+        LAYERS.insert(1, stored.read(REPLAY))
     own = config.get("plugins") or []
 
     configfile: REPLAY / stored.CONFIG
@@ -29,6 +29,9 @@ if "replay" in config:
     del config["replay"]
 
 
+# Snakemake would mix a recipe with another one of its name.
+config["recipes"] = recipes_of(LAYERS)
+
 # Jobs use it too, also on other nodes, as Slurm's jobs read this file. Set before the imports, as
 # the allowed values of keys depend on the user's plugins.
 os.environ[plugins.VARIABLE] = os.pathsep.join(map(str, config.get("plugins") or []))
@@ -37,7 +40,7 @@ with refused():
     from scaling.launch import begin, code, told
     from scaling.launch.code import digest, measuring
     from scaling.launch.jobs import Jobs
-    from scaling.registry import model as models
+    from scaling.registry import command, model as models
     from scaling.registry.dataset import DATASETS
     from scaling.registry.engine import ENGINES
     from scaling.registry.strategy import STRATEGIES

@@ -1,4 +1,5 @@
 # Paths of this workflow, and checks of YAML that Snakemake would silently accept. No rules here.
+import copy
 import os
 import sys
 from pathlib import Path
@@ -11,9 +12,15 @@ OURS = "" if HOME == Path.cwd() else f"{HOME}/"
 # Locates the scripts, also in jobs on other nodes, which read this file.
 os.environ.update(SCALING_STUDY_HOME=str(HOME) if OURS else ".")
 
-from scaling.config.config_file import read_config
+from scaling.config.config_file import read_config, recipes_of
 from scaling.core.errors import refused
 
 with refused():
-    for file in workflow.configfiles or [f"{OURS}config/config.yaml"]:
+    LAYERS = [
         read_config(Path(file))
+        for file in [f"{OURS}config/config.yaml", *workflow.configfiles]
+    ]
+LAYERS.append(workflow.config_settings.config)
+# A module's configuration is its importer's to give.
+if Path(workflow.basedir) != HOME:
+    LAYERS[1:] = [copy.deepcopy(config)]

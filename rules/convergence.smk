@@ -1,9 +1,9 @@
-# Large-batch remedies: one job per global batch, as they share runs. Not timed: jobs may share the
+# Recipes with large batches: one job per global batch, as they share runs. Not timed: jobs may share the
 # machine, and read their images before they wait for a GPU.
-from scaling.config.technique import by_name
+from scaling.config.recipes import techniques
 from scaling.core.records.convergence import CONVERGENCE_PATTERN
 
-REMEDIES = by_name(config["convergence"]["remedies"])
+TECHNIQUES = techniques(config)
 
 
 rule convergence_train:
@@ -13,7 +13,7 @@ rule convergence_train:
     output:
         expand(
             f"<records>/convergence/{CONVERGENCE_PATTERN}/runs.json",
-            remedy=REMEDIES,
+            remedy=TECHNIQUES,
             allow_missing=True,
         ),
     log:
@@ -23,12 +23,12 @@ rule convergence_train:
     threads: config["machine"]["cpu_threads"]
     resources:
         **JOBS.on_gpus(1),
-        runtime=JOBS.minutes * len(REMEDIES),
+        runtime=JOBS.minutes * len(TECHNIQUES),
     params:
         code=measuring("convergence_train"),
-        remedies=json.dumps(REMEDIES),
+        remedies=json.dumps(TECHNIQUES),
         records=subpath(output[0], ancestor=3),
-        options=told.remedies(config),
+        options=told.techniques(config),
     shell:
         'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/convergence_train.py --remedies {params.remedies:q}'
         " --global-batches {wildcards.global_batch:q} --dataset {input.images:q}"

@@ -47,7 +47,7 @@ rule quantize_evaluate:
         ),
         model="tutorial-cnn",
         device=config["device"],
-        calibration=told.calibration(config),
+        calibration=options(config["quantization"], "calibration_images"),
         written=subpath(output[0], ancestor=2),
         own=options(
             {"variants": VARIANTS, "histograms": config["quantization"]["histograms"]}

@@ -60,7 +60,9 @@ if OWN := [name for name, own in config["recipes"].items() if "command" in own]:
             **TIMED,
         params:
             code=measuring("train_command"),
-            files=lambda wildcards: told.files(config, wildcards.recipe),
+            files=lambda wildcards: command.files(
+                config["recipes"][wildcards.recipe]["command"]
+            ),
             nodes=TIMED["nodes"],
             repeat=lambda wildcards: wildcards.repeat.rpartition("~")[2] or 0,
             own=lambda wildcards: told.own(config, wildcards.recipe),

@@ -25,7 +25,7 @@ CONFIG: dict[str, Any] = {
     "training": {"learning_rate": 0.1, "measured_epochs": 3},
     "recipes": {"plain": {"engine": "eager", "loader_workers": 2}},
     "machine": {"share": False, "cpu_threads": 1, "gpus_per_node": None, "check": "off"},
-    "convergence": {"remedies": [], "global_batches": []},
+    "convergence": {"recipes": [], "global_batches": []},
     "time_to_accuracy": {"gpus": []},
     "synchronization": {"seeds": [0, 1, 2]},
     "quantization": {

@@ -8,12 +8,12 @@ import torch.distributed as dist
 from torch.nn import functional
 from torch.nn.parallel import DistributedDataParallel
 
-from scaling.config.technique import Technique
 from scaling.convergence.engine import Engine
 from scaling.convergence.plan import Run, Study
 from scaling.data.dataset import ImageDataset
 from scaling.data.resident import ResidentImages
 from scaling.models.resnet import ResNet18
+from scaling.registry.update_rule import UpdateRule
 from scaling.training.trainer import TrainingData
 
 GPUS, GLOBAL_BATCH, SIZES = 2, 16, [8, 8, 6]
@@ -22,7 +22,7 @@ RATES = (0.002, 0.004, 0.008, 0.008, 0.006, 0.004)
 STUDY = Study(
     reference_batch=8, gpus=GPUS, epochs=2, max_epochs=2, seeds=[3], crop_padding=2, model_width=2
 )
-RUN = Run(3, 2, RATES, RATES, STUDY.momentum, Technique())
+RUN = Run(3, 2, RATES, RATES, STUDY.momentum, UpdateRule())
 MEAN, STD = np.array([0.4, 0.5, 0.6]), np.array([0.2, 0.25, 0.3])
 
 
@@ -34,7 +34,7 @@ def images():
 
 
 def with_options(**options):
-    return replace(RUN, technique=Technique(**options))
+    return replace(RUN, rule=UpdateRule(**options))
 
 
 def engine(study=STUDY, device="cpu", global_batch=GLOBAL_BATCH):

@@ -127,7 +127,7 @@ def test_changing_a_training_parameter_trains_again_on_the_same_dataset(study):
     assert set(planned) == AFTER_RUNS | CONVERGENCE | {"train_run", "study_config"}
 
 
-REMEDY, W4 = {"name": "lars", "lars": 0.001}, {"name": "w4", "weight_bits": 4}
+TRIED, W4 = {"name": "longer", "recipe": "tuned", "lengths": [3]}, {"name": "w4", "weight_bits": 4}
 QUANTIZED = {"tables_experiments", "claims_evaluate", "figures_draw"}
 
 
@@ -136,7 +136,7 @@ QUANTIZED = {"tables_experiments", "claims_evaluate", "figures_draw"}
     [
         # Of two experiments at a time, whose jobs differ.
         (
-            {"quantization.calibration_images": 30, "convergence.remedies": [REMEDY]},
+            {"quantization.calibration_images": 30, "convergence.recipes": [TRIED]},
             {"quantize_evaluate": 1, "quantize_export": 1} | dict.fromkeys(CONVERGENCE, 1),
         ),
         (
@@ -153,7 +153,7 @@ QUANTIZED = {"tables_experiments", "claims_evaluate", "figures_draw"}
 def test_a_change_of_an_experiment_runs_it_alone(study, changes, jobs):
     for path, change in changes.items():
         section, key = path.split(".")
-        added = change in ([REMEDY], [W4])
+        added = change in ([TRIED], [W4])
         study.configure({path: [*study.config[section][key], *change] if added else change})
     always = dict.fromkeys([*QUANTIZED, "report_render", "study_config"], 1)
     assert study.planned() == jobs | always

@@ -57,7 +57,11 @@ def test_a_part_alone_is_measured_and_told_alone(new_study, part, jobs):
 
 
 def test_a_training_is_told_what_its_folder_says_and_how_many_epochs_were_chosen(new_study):
-    study = new_study(grid__seeds=[3], time_to_accuracy__gpus=[1], time_to_accuracy__epochs=5)
+    # In the place of ours, which has a base.
+    own = {"precision": "float32", **dict.fromkeys(["channels_last", "compile"], False)}
+    own |= {"engine": "resident", **dict.fromkeys(["cuda_graph", "fused_norms"], False)}
+    full = {"gpus": [1], "epochs": 5, "recipe": "muon"}
+    study = new_study(grid__seeds=[3], time_to_accuracy=full, recipes__muon=own)
     targets = ["results/tables/tiny/timing.csv", "results/tables/full_trainings.csv"]
     said = study.snakemake("--dry-run", "--printshellcmds", *targets).stdout
     commands = [shlex.split(line) for line in re.findall(r"train_run\.py (.*)", said)]
@@ -68,6 +72,7 @@ def test_a_training_is_told_what_its_folder_says_and_how_many_epochs_were_chosen
     full = [words for words in commands if any("/to_accuracy/" in word for word in words)]
     # And one of warm-up.
     assert {words[words.index("--measured-epochs") + 1] for words in full} == {"4"}
+    assert all('"muon": 0.0' in words[words.index("--recipe-options") + 1] for words in full)
 
 
 def test_ranks_are_compared_on_the_most_gpus_of_one_machine(new_study):

@@ -21,12 +21,13 @@ from scaling.core.errors import UserError
 from scaling.core.records.kind import TO_DO, opened
 from scaling.core.records.kinds import KINDS
 from scaling.core.settling import settling
+from scaling.registry.update_rule import UpdateRule
 
 STUDIES = Path("studies")
 LATER: dict[str, Any] = {
     stored.CONFIG: {
         "quantization": {"variants": [], "peers": [], "resnet18": False},
-        "convergence": {"remedies": [], "accuracies": []},
+        "convergence": {"recipes": [], "accuracies": []},
         "synchronization": {"seeds": []},
         "machine": {"check": "off"},
     },
@@ -112,12 +113,44 @@ def configuration(config: Any) -> None:
     if update and full.get("gpus"):
         tuned = config.setdefault("recipes", {}).get("tuned", {"engine": ENGINES["tuned"]})
         config["recipes"][TO_ACCURACY] = copy.deepcopy(tuned) | update
+    if "remedies" in config.get("convergence", {}):
+        config["convergence"]["recipes"] = [
+            tried(remedy, config.setdefault("recipes", {}))
+            for remedy in config["convergence"].pop("remedies")
+        ]
+
+
+def tried(remedy: dict[str, Any], recipes: dict[str, Any]) -> dict[str, Any]:
+    """Return the entry of `convergence.recipes` for a remedy, whose update becomes a recipe.
+
+    One of `recipes` with this update is taken, else one is added, which is based on `tuned`.
+    """
+
+    def update(own: dict[str, Any]) -> dict[str, Any]:
+        return UpdateRule(
+            **{key: own[key] for key in UpdateRule.model_fields.keys() & own}
+        ).model_dump()
+
+    known = {
+        name: update(recipes.get(own.get("base"), {}) | own)
+        for name, own in recipes.items()
+        if own.get("engine") == ENGINES["tuned"] or own.get("base") == "tuned"
+    }
+    wanted = update(remedy)
+    recipe = next((name for name, own in known.items() if own == wanted), remedy["name"])
+    if recipe not in known:
+        tuned = known.get("tuned", update({}))
+        own = {key: value for key, value in wanted.items() if value != tuned[key]}
+        whole = {"fused_norms": False} if wanted["ghost_batch"] else {}
+        recipes[recipe] = {"base": "tuned", **own, **whole}
+    kept = {key: value for key, value in remedy.items() if key not in UpdateRule.model_fields}
+    return {"name": kept.pop("name"), "recipe": recipe, **kept}
 
 
 UPGRADES: dict[str, Callable[[Any], None]] = {
     stored.CONFIG: configuration,
     "run.json": run,
-    "runs.json": lambda record: record.update(options=Technique().model_dump() | record["options"]),
+    "runs.json": lambda record: complete(record["options"], Technique().model_dump()),
     "peaks.json": peaks,
     # Eight times ResNet-18's first width.
     "synchronization.json": lambda record: record["model"].setdefault(

@@ -12,8 +12,9 @@ from scaling.config import stored
 from scaling.config.config import model_options
 from scaling.config.config_file import read_config
 from scaling.config.keys import NAME
+from scaling.config.recipes import techniques
 from scaling.config.stored import CONFIG, MANIFEST
-from scaling.config.technique import Technique, by_name
+from scaling.config.technique import Technique
 from scaling.core import files
 from scaling.core.errors import UserError, program
 from scaling.core.grid import recipe_options
@@ -58,7 +59,7 @@ def _check(path: Path, config: dict[str, Any], checksum: str) -> None:
     record = KINDS[path.name].read(path)
     asked, used = dict(config["training"]), dict(record["training"])
     if "remedy" in record:
-        options = by_name(config["convergence"]["remedies"])[record["remedy"]]
+        options = techniques(config)[record["remedy"]]
         asked |= config["convergence"] | {"options": Technique.of(options).model_dump()}
         used["options"] = record["options"]
     else:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from scaling.config import config, stored
+from scaling.config import config, recipes, stored
 from scaling.config.keys import PARTS
 from scaling.core.errors import UserError
 
@@ -83,8 +83,16 @@ def test_the_study_of_large_batches_alone_is_valid():
         ("machine.time_limit_seconds", 1e12, "time_limit_seconds is 1000000000000.0: it should be"),
         ("synchronization.seeds", [0, 1], "it should have at least 3 seeds, or none"),
         ("convergence.global_batches", [32, 65], "global_batches has 65 and convergence.gpus is 2"),
-        ("convergence.remedies", [{"name": "warm"}] * 2, "remedies has warm more than once (allow"),
-        ("convergence.remedies", [{"name": "a", "speed": 2}], "[0] has the unknown key speed (all"),
+        ("convergence.recipes", ["tuned"] * 2, "recipes has tuned more than once (allowed: each"),
+        ("convergence.recipes", [{"recipe": "tuned", "speed": 2}], "[0] has the unknown key speed"),
+        ("convergence.recipes", [{"name": "tuned"}], "convergence.recipes[0] lacks recipe"),
+        ("convergence.recipes", ["muon"], "convergence.recipes asks for recipe muon (allowed: tho"),
+        ("convergence.recipes", ["plain"], "convergence.recipes has plain, of engine eager (allow"),
+        (
+            "convergence.remedies",
+            [{"name": "a"}],
+            "convergence.remedies is no key any more: the op",
+        ),
         ("training.weight_decay", "5e-4", "YAML reads 5e-4 as text, and 5.0e-4 as a number"),
         ("training.momentum", float("nan"), "momentum is nan: it should be a finite number"),
         ("device", "tpu", "device is 'tpu': it should be 'auto', 'cpu' or 'cuda'"),
@@ -147,7 +155,7 @@ def test_all_mistakes_are_told_at_once():
 
 def test_options_of_recipes_that_are_not_used_are_not_looked_at():
     document = changed(("recipes.fast", {"base": "no"}), ("recipes.tuned", {"engine": "slow"}))
-    document["synchronization"]["seeds"] = []
+    document["synchronization"]["seeds"] = document["convergence"]["recipes"] = []
     config.check(document)
     assert [*config.asked(document)["recipes"]] == ["plain"]
 
@@ -161,6 +169,8 @@ def test_a_dataset_path_that_does_not_exist_is_named_where_images_are_read():
 
 FUSED = [("grid.recipes", ["tuned"]), ("recipes.tuned.fused_norms", True)]
 MINE = ("recipes.mine", {"command": "train {gpus}"})
+GHOST = ("recipes.tuned.ghost_batch", 64)
+VIT = ("model.name", "vit_b_16")
 MUON = [("grid.strategies", ["fsdp"]), ("recipes.tuned.muon", 0.1), ("grid.recipes", ["tuned"])]
 
 
@@ -176,6 +186,16 @@ MUON = [("grid.strategies", ["fsdp"]), ("recipes.tuned.muon", 0.1), ("grid.recip
             [*FUSED, ("recipes.tuned.channels_last", False), ("device", "cuda")],
             "fused_norms is true and channels_last is false",
             ("recipes.tuned.channels_last", True),
+        ),
+        (
+            [*FUSED, ("recipes.tuned.channels_last", True), GHOST, ("device", "cuda")],
+            "ghost_batch needs fused_norms: false",
+            ("recipes.tuned.fused_norms", False),
+        ),
+        (
+            [("grid.recipes", ["tuned"]), ("recipes.tuned.zero_gamma", True), VIT],
+            "recipes.tuned.zero_gamma is true for vit_b_16",
+            ("recipes.tuned.zero_gamma", False),
         ),
         (
             [MINE, ("time_to_accuracy.recipe", "mine"), ("time_to_accuracy.gpus", [1])],
@@ -216,11 +236,25 @@ def test_a_recipe_has_what_its_base_has_but_for_what_it_changes():
     config.check(document)
 
 
+def test_a_technique_has_its_recipes_update_and_what_the_experiment_adds():
+    own = {"base": "tuned", "muon": 0.12, "warmup_share": 0.2}
+    tried = ["muon", {"recipe": "tuned", "name": "naive", "scaling": "linear", "factors": [1]}]
+    document = changed(("recipes.muon", own), ("convergence.recipes", tried))
+    config.check(document)
+    assert recipes.techniques(config.asked(document)) == {
+        "muon": {"muon": 0.12, "warmup_share": 0.2},
+        "naive": {"scaling": "linear", "factors": [1]},
+    }
+    document["convergence"]["recipes"] = [{"recipe": "muon", "warmup_epochs": 1}]
+    with pytest.raises(UserError, match=r"recipes has muon: warmup_epochs starts at the base rate"):
+        config.check(document)
+
+
 @pytest.mark.parametrize("off", PARTS)
 def test_what_is_wrong_with_a_part_that_is_off_is_not_looked_at(off):
     wrong = {
         "scaling": ("grid.repeats", [{"gpus": [7], "repeats": 2}]),
-        "accuracy": ("convergence.remedies", [{"name": "a"}] * 2),
+        "accuracy": ("convergence.recipes", ["tuned"] * 2),
         "proofs": ("synchronization.seeds", []),
         "int8": ("quantization.histograms", "nothing"),
     }
@@ -296,5 +330,5 @@ def test_what_only_the_labs_networks_have_is_left_out_of_other_studies():
     document["model"]["name"], document["dataset"]["image_size"] = "resnet50", 224
     said = [one.split(" are ")[0].split(" is ")[0] for one in config.leave_out(document)]
     assert said == ["techniques for large batches", "Part B"]
-    assert document["convergence"]["remedies"] == document["quantization"]["seeds"] == []
+    assert document["convergence"]["recipes"] == document["quantization"]["seeds"] == []
     config.check(document)

@@ -9,7 +9,7 @@ import yaml
 
 from examples import damage
 from scaling.config import config
-from scaling.config.config_file import read_config
+from scaling.config.config_file import read_config, recipes_of
 from scaling.core.errors import UserError
 
 DEMO = Path(__file__).parents[3] / "config/demo.yaml"
@@ -38,6 +38,16 @@ STRANGE = [
     ),
     *("~nouser/x", "n" * 300, "a\0b", "--help", "x\n", "{x}", {"a": {"b": [1]}}),
 ]
+
+
+def test_a_recipe_given_again_is_another_and_one_without_an_engine_is_changed():
+    tuned = {"engine": "resident", "compile": True, "muon": 0.1}
+    below = {"recipes": {"tuned": tuned, "plain": {"engine": "eager"}}}
+    changed = recipes_of([below, {}, {"recipes": {"tuned": {"compile": False}}}])
+    assert changed == below["recipes"] | {"tuned": tuned | {"compile": False}}
+    for whole in ({"engine": "resident"}, {"base": "plain"}, {"command": "train {gpus}"}):
+        assert recipes_of([below, {"recipes": {"tuned": whole}}])["tuned"] == whole
+    assert recipes_of([below, {"recipes": ["tuned"]}]) == ["tuned"]
 
 
 def test_damaged_values_are_refused_in_a_sentence_or_right():

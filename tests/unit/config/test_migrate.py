@@ -89,7 +89,7 @@ def test_what_older_code_wrote_becomes_todays_once(study, capsys):
     assert config["grid"]["repeats"] == [{"repeats": 1, "recipes": ["plain"]}]
     assert config["machine"] == {"check": "off", "share": True}
     assert config["quantization"]["seeds"] == [0] and config["quantization"]["variants"] == []
-    assert config["convergence"] == {"remedies": [], "accuracies": []}
+    assert config["convergence"] == {"recipes": [], "accuracies": []}
     before = {path: path.read_bytes() for path in study.rglob("*.*")}
     study_migrate.main(["--study", "studies/old"])
     assert "0 of 8 files" in capsys.readouterr().out
@@ -112,6 +112,29 @@ def test_trainings_to_an_accuracy_get_a_recipe_of_their_own(study):
     config = yaml.safe_load((study / "config.yaml").read_text())
     assert config["recipes"]["to_accuracy"] == {"engine": "resident", "muon": 0.1}
     assert config["time_to_accuracy"] == {"gpus": [2], "recipe": "to_accuracy"}
+
+
+def test_remedies_are_recipes_with_what_the_experiment_adds(study):
+    lars = {"lars": 0.1, "decay": "linear"}
+    ghost = {"name": "ghost", "ghost_batch": 4, "lengths": [3]}
+    remedies = [{"name": "none", "factors": [1]}, {"name": "a", **lars}, {"name": "b", **lars}]
+    tuned = {"tuned": {"engine": "resident", "precision": "bf16"}}
+    path = study / "config.yaml"
+    added = {"convergence": {"remedies": [*remedies, ghost]}, "recipes": tuned}
+    path.write_text(yaml.safe_dump(yaml.safe_load(path.read_text()) | added))
+    study_migrate.main(["--study", "old"])
+    config = yaml.safe_load(path.read_text())
+    assert config["convergence"]["recipes"] == [
+        {"name": "none", "recipe": "tuned", "factors": [1]},
+        {"name": "a", "recipe": "a"},
+        {"name": "b", "recipe": "a"},
+        {"name": "ghost", "recipe": "ghost", "lengths": [3]},
+    ]
+    assert config["recipes"] == tuned | {
+        "a": {"base": "tuned", **lars},
+        "ghost": {"base": "tuned", "ghost_batch": 4, "fused_norms": False},
+    }
+    assert "remedies" not in config["convergence"]
 
 
 @pytest.mark.parametrize(

@@ -113,7 +113,7 @@ def test_the_record_of_onnx_files_is_of_the_first_seed_and_of_resnet_where_that_
         assert found == [f"quantization/seed~3/{name}.json" for name in names]
 
 
-REMEDIES = {"remedies": [{"name": "none"}, {"name": "lars"}], "global_batches": [128]}
+REMEDIES = {"recipes": [{"name": "none"}, {"name": "lars"}], "global_batches": [128]}
 RECORDS = [f"convergence/remedy~{name}/global_batch~128/runs.json" for name in ("none", "lars")]
 
 

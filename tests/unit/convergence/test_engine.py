@@ -93,7 +93,7 @@ def test_a_ghost_batch_of_all_images_is_a_plain_one_and_parts_are_normalised_by_
 def test_measuring_the_noise_scale_changes_no_training():
     made = engine(STUDY.model_copy(update={"gpus": 1}))
     plain, epochs = trained(RUN, made)
-    state, measured = trained(with_options(noise_scale=True), made)
+    state, measured = trained(replace(RUN, noise_scale=True), made)
     assert distance(plain, state) == 0 and "noise_scale" not in epochs[0].figures
     for epoch in measured:
         images, low, high = epoch.figures["noise_scale"]

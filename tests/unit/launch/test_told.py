@@ -36,11 +36,11 @@ def test_cells_and_full_trainings_differ_in_what_the_section_of_the_latter_says(
 
 
 def test_remedies_are_told_nothing_that_no_training_depends_on(config):
-    before = told.remedies(config)
-    config["convergence"] |= {"global_batches": [7], "remedies": [], "accuracies": [0.1]}
-    assert told.remedies(config) == before
+    before = told.techniques(config)
+    config["convergence"] |= {"global_batches": [7], "recipes": [], "accuracies": [0.1]}
+    assert told.techniques(config) == before
     config["convergence"]["epochs"] += 1
-    assert told.remedies(config) != before
+    assert told.techniques(config) != before
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ def test_a_study_that_is_measured_has_all_records_it_asks_for(config):
     made = Made(config, "nowhere", is_stored=False)
     assert made.runs({}) == [f"nowhere/{path}" for path in stored.records(config)["runs"]]
     assert "<results>/tables/remedies.csv" in made.tables_of(runs=False)
-    config["convergence"]["remedies"] = []
+    config["convergence"]["recipes"] = []
     without = Made(config, "nowhere", is_stored=False).tables_of(runs=False)
     assert "<results>/tables/remedies.csv" not in without
 

@@ -10,7 +10,7 @@ import torch.distributed as dist
 from scaling.data import dataset
 from scaling.instruments.messages import Messages, collectives
 from scaling.launch.ranks import Rank
-from scaling.models.resnet import ResNet18
+from scaling.models.resnet import BasicBlock, ResNet18
 from scaling.training import resident
 from scaling.training.flat_sgd import FlatSGD
 from scaling.training.trainer import TrainingData
@@ -62,6 +62,19 @@ def test_a_schedule_spans_the_epochs_and_muon_keeps_the_norm_of_hidden_convoluti
     _, *hidden = (one for one in model.modules() if isinstance(one, torch.nn.Conv2d))
     at_least = [one.weight.norm() > 0.5 * len(one.weight) ** 0.5 for one in hidden]
     assert all(at_least) and len(hidden) == 19
+
+
+def test_a_recipe_has_a_techniques_momentum_rates_and_batch_norms(images, tmp_path):
+    update = {"muon": 0.2, "momentum": 0.6, "rest_rate": 0.05, "decay": "linear"}
+    trainer, model = made(images, tmp_path, **update, zero_gamma=True, ghost_batch=10)
+    assert trainer._rates[0] == (0.2, 0.05) and trainer.replica._momentum.item() == pytest.approx(
+        0.6
+    )
+    last = [module.bn2.weight for module in model.modules() if isinstance(module, BasicBlock)]
+    assert len(last) == 8 and not any(weight.any() for weight in last)
+    trainer.run_epoch(1)
+    # The batches of 30 and 10 images are four of 10 for the running statistics.
+    assert model.stem[1].num_batches_tracked == 4 and all(weight.any() for weight in last)
 
 
 def test_a_run_says_which_batches_were_compiled(images, tmp_path, monkeypatch):

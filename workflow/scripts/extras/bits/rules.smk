@@ -12,7 +12,9 @@ use rule quantize_train as quantize_train_resnet with:
     params:
         code=code.of_quantized(
             *("quantize_train", "resnet18-cifar", "training"),
-            *ENGINES.modules(told.quantized_engine(config)),
+            *ENGINES.modules(
+                config["recipes"][told.quantized_recipe(config)]["engine"]
+            ),
         ),
         model="resnet18-cifar",
         training=told.quantized_resnet(config),
@@ -54,7 +56,7 @@ rule quantize_peers:
     params:
         code=measuring("extras/bits/quantize_peers"),
         peers=config["quantization"]["peers"],
-        calibration=told.calibration(config),
+        calibration=options(config["quantization"], "calibration_images"),
         cpu_threads=config["machine"]["cpu_threads"],
     shell:
         'PYTHONPATH="${{SCALING_STUDY_HOME:-.}}"/workflow/scripts python -m extras.bits.quantize_peers'
@@ -88,7 +90,7 @@ rule quantize_export:
             "extras/bits/quantize_export", "tutorial-cnn", "evaluation"
         ),
         model="tutorial-cnn",
-        calibration=told.calibration(config),
+        calibration=options(config["quantization"], "calibration_images"),
         own="",
     shell:
         'PYTHONPATH="${{SCALING_STUDY_HOME:-.}}"/workflow/scripts python -m extras.bits.quantize_export'

@@ -136,7 +136,7 @@ def _techniques(tables: StudyTables) -> list[Claim]:
     table = tables.remedies
     plain = next(rows_of(table[table["reference"].eq(True)]), None)
     if plain is None:
-        return [CLOSES.missing("", "Add techniques to `convergence.remedies`.")]
+        return [CLOSES.missing("", "Name recipes in `convergence.recipes`.")]
     if table["validation_accuracy"].isna().all():
         add = "No technique was judged on held-out images, so none is chosen: set "
         add += "`convergence.held_out_images` above 0, and sweep rates."

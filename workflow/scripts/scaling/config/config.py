@@ -67,17 +67,7 @@ def _right(config: dict[str, Any]) -> tuple[Configuration, list[str]]:
         except (RecursionError, TypeError, ValueError):
             _refuse([f"{section} has a number of thousands of digits, or is nested too deeply"])
     known, sentences = Configuration.right(config), Configuration.sentences(config)
-    if "knobs" in config:
-        sentences = [
-            "knobs is no section any more: each of its variants is a recipe, as {bucket100: "
-            "{base: plain, bucket_cap_mb: 100}}"
-        ]
-    full = config.get("time_to_accuracy")
-    if isinstance(full, dict) and "update" in full:
-        sentences = [
-            "time_to_accuracy.update is no key any more: its options are a recipe's, as {fast: "
-            "{base: tuned, muon: 0.12}}, which time_to_accuracy.recipe names"
-        ]
+    sentences = recipes.gone(config) or sentences
     off = set(PARTS) - {*getattr(known, "parts", PARTS)}
     for name, emptied in (item for part in off for item in EMPTY[part].items()):
         vars(getattr(known, name)).update(emptied)
@@ -97,6 +87,8 @@ def _ask(known: Configuration, given: Collection[str]) -> dict[str, str]:
     asks = dict.fromkeys(getattr(known.grid, "recipes", []), "grid.recipes")
     if known.time_to_accuracy.gpus:
         asks.setdefault(known.time_to_accuracy.recipe, "time_to_accuracy.recipe")
+    for tried in known.convergence.recipes:
+        asks.setdefault(tried.recipe, "convergence.recipes")
     if known.synchronization.seeds and TUNED in given:
         asks.setdefault(TUNED, "synchronization.seeds")
     return asks
@@ -108,7 +100,7 @@ def _needs_images(known: Configuration) -> str | None:
         if name in known.grid.recipes and own["engine"] != "command":
             return f"grid.recipes has {name}"
     asked = {
-        "convergence.remedies": known.convergence.remedies,
+        "convergence.recipes": known.convergence.recipes,
         "time_to_accuracy.gpus": known.time_to_accuracy.gpus,
         "synchronization.seeds": known.synchronization.seeds,
         "quantization.seeds": known.quantization.seeds,
@@ -153,6 +145,10 @@ def _recipes(config: Configuration) -> Iterator[str]:
     strategies = grid.strategies if grid.seeds else ["ddp"]
     if full.gpus and config.recipes.get(full.recipe, {}).get("engine") == "command":
         yield f"time_to_accuracy.recipe is {full.recipe}, a command (allowed: one of an engine)"
+    for name, own in used.items():
+        if own.get("zero_gamma") and config.model.name != LAB_MODEL:
+            model = config.model.name
+            yield f"recipes.{name}.zero_gamma is true for {model} (allowed: for {LAB_MODEL})"
     yield from devices.unfit(config.device, strategies, used, max(grid.gpus))
     per_node = config.machine.gpus_per_node
     if uneven := [n for n in grid.gpus if per_node and n > per_node and n % per_node]:
@@ -170,8 +166,8 @@ def leave_out(config: dict[str, Any]) -> list[str]:
     """
     config |= asked(config)
     said, name, side = [], config["model"]["name"], config["dataset"]["image_size"]
-    if name != LAB_MODEL and config["convergence"]["remedies"]:
-        config["convergence"] |= {"remedies": []}
+    if name != LAB_MODEL and config["convergence"]["recipes"]:
+        config["convergence"] |= {"recipes": []}
         said.append(f"techniques for large batches are left out: they are tried on {LAB_MODEL}")
     if side != LAB_SIDE and config["quantization"]["seeds"]:
         config["quantization"] |= {"seeds": [], "peers": [], "resnet18": False}

@@ -2,6 +2,7 @@
 
 import math
 import sys
+from collections.abc import Iterable
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ from scaling.core.errors import UserError, program
 MOST_BYTES, MOST_VALUES, MOST_DIGITS = 100_000, 100_000, 100
 PLAIN = {"null", "bool", "int", "float", "str", "seq", "map", "merge"}
 """The tags of YAML whose values are JSON's too."""
+WHOLE = {"engine", "base", "command"}
+"""The keys by which a recipe is one without another of its name."""
 
 
 def read_config(path: Path) -> dict[str, Any]:
@@ -25,6 +28,22 @@ def read_config(path: Path) -> dict[str, Any]:
     if not isinstance(config, dict):
         raise UserError(f"{path} has no keys: write them as config/README.md says")
     return config
+
+
+def recipes_of(layers: Iterable[Any]) -> Any:
+    """Return the recipes of configurations, each laid over those before it.
+
+    A recipe with an engine, a base or a command replaces the one of its name, of which it would
+    have options by Snakemake's own rule. Another changes what it gives.
+    """
+    found: dict[str, Any] = {}
+    for given in [layer["recipes"] for layer in layers if "recipes" in layer]:
+        if not isinstance(given, dict):
+            return given
+        for name, own in given.items():
+            whole = not isinstance(own, dict) or not WHOLE.isdisjoint(own)
+            found[name] = own if whole else found.get(name, {}) | own
+    return found
 
 
 def parsed(text: str) -> Any:

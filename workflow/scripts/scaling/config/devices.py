@@ -84,7 +84,7 @@ def _lacks(config: dict[str, Any], wanted: int, granted: int | None) -> Iterator
         there = cores() // threads
         what = f"CPU cores for processes of {threads} thread{'s' if threads > 1 else ''}"
     sections = {f"recipes.{name}": options for name, options in recipes.items()}
-    if config["convergence"]["remedies"]:
+    if config["convergence"]["recipes"]:
         sections["convergence"] = config["convergence"]
     yield from need_newer_gpu(device, sections)
     limits = {f"this machine has {there} {what}": there}

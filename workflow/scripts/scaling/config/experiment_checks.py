@@ -3,28 +3,43 @@
 from collections import Counter
 from collections.abc import Iterator
 
-from scaling.config import technique
 from scaling.config.keys import Configuration
+from scaling.config.recipes import of_technique
 from scaling.config.scheme import STAGES
+from scaling.config.technique import Technique, uneven
+from scaling.registry.engine import ENGINES
+from scaling.registry.update_rule import UpdateRule
 
 
 def large_batches(config: Configuration) -> Iterator[str]:
     """What is wrong with the trainings of large batches, and to an accuracy."""
     section, full = config.convergence, config.time_to_accuracy
-    if uneven := [gpus for gpus in full.gpus if full.global_batch % gpus]:
+    if odd := [gpus for gpus in full.gpus if full.global_batch % gpus]:
         yield (
-            f"time_to_accuracy.gpus has {', '.join(map(str, uneven))} and time_to_accuracy."
+            f"time_to_accuracy.gpus has {', '.join(map(str, odd))} and time_to_accuracy."
             f"global_batch is {full.global_batch} (allowed: numbers that divide it)"
         )
-    uneven = technique.uneven(section.global_batches, section.reference_batch, section.gpus)
-    if section.remedies and uneven:
+    odd = uneven(section.global_batches, section.reference_batch, section.gpus)
+    if section.recipes and odd:
         yield (
-            f"convergence.global_batches has {', '.join(map(str, uneven))} and convergence.gpus is "
+            f"convergence.global_batches has {', '.join(map(str, odd))} and convergence.gpus is "
             f"{section.gpus} (allowed: multiples of it)"
         )
-    names = Counter(remedy.name for remedy in section.remedies)
+    names = Counter(tried.name for tried in section.recipes)
     if twice := ", ".join(sorted(name for name, times in names.items() if times > 1)):
-        yield f"convergence.remedies has {twice} more than once (allowed: each name once)"
+        yield f"convergence.recipes has {twice} more than once (allowed: each name once)"
+    for tried in section.recipes:
+        own = config.recipes.get(tried.recipe)
+        if own is None:  # What is wrong with it is said where recipes are.
+            continue
+        engine = ENGINES.find(own["engine"])
+        if not issubclass(engine.options, UpdateRule):
+            yield (
+                f"convergence.recipes has {tried.recipe}, of engine {engine.name} (allowed: "
+                "recipes of an engine with options of the update, like tuned)"
+            )
+        for said in Technique.sentences(of_technique(tried.model_dump(), own)):
+            yield f"convergence.recipes has {tried.name}: {said}"
 
 
 def variants(config: Configuration, reads_images: bool) -> Iterator[str]:

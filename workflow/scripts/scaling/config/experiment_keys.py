@@ -3,10 +3,10 @@
 from typing import Annotated, Any, Literal, Self
 
 from annotated_types import Ge, Gt, Le
-from pydantic import ConfigDict, Field, StringConstraints, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
 
 from scaling.config.scheme import Bits, Scheme
-from scaling.config.technique import Technique
+from scaling.config.technique import Trials
 from scaling.core.section import (
     AboveZero,
     Count,
@@ -20,22 +20,40 @@ from scaling.core.section import (
 from scaling.core.training_options import LargeBatches, NetworkTraining
 
 
-class Remedy(Technique, Entry):
+class Tried(Trials, Entry):
+    """A recipe that is tried with large batches, and how."""
+
+    recipe: str
+    """A name in `recipes`, of an engine with options of the update, which alone count here."""
     name: Annotated[str, StringConstraints(pattern="^[A-Za-z][A-Za-z0-9_]*$", max_length=100)]
-    """Name of the remedy in tables, figures and paths."""
+    """Its name in tables, figures and paths. May be left out: the recipe's."""
+
+
+def _named(entries: Any) -> Any:
+    """The entries with a name each; a recipe's name alone is one, too."""
+    if not isinstance(entries, list):
+        return entries
+    entries = [{"recipe": one} if isinstance(one, str) else one for one in entries]
+    return [
+        {"name": one["recipe"]} | one if isinstance(one, dict) and "recipe" in one else one
+        for one in entries
+    ]
 
 
 class Convergence(LargeBatches):
     global_batches: Some[Annotated[int, Ge(2)]]
-    """Images of one update, over all GPUs, to try each large-batch remedy at."""
+    """Images of one update, over all GPUs, to try each recipe at."""
     accuracies: Distinct[Annotated[float, Gt(0), Le(1)]] = Field(default=[0.7, 0.8, 0.85, 0.89])
     """Test accuracies for which the study reports the images needed at each global batch."""
     accuracy_margin: Fraction
     """A gap to the reference counts as closed if the interval of the difference in test accuracy
     excludes a loss of this (0.02: two points). Time to accuracy is the time to the reference's
     test accuracy minus this."""
-    remedies: list[Remedy]
-    """A list of remedies: a `name` and the options below, by default plain SGD's. An empty list
+    recipes: Annotated[
+        list[Tried], BeforeValidator(_named, json_schema_input_type=list[str | Tried])
+    ]
+    """The techniques that are tried: names of recipes, or such a name as `recipe` with what only
+    this experiment knows, as `[muon, {name: naive, recipe: tuned, scaling: linear}]`. An empty list
     leaves the experiment out."""
 
 

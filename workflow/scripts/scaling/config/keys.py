@@ -29,7 +29,7 @@ Part = Literal["scaling", "accuracy", "proofs", "int8"]
 PARTS: tuple[Part, ...] = get_args(Part)
 EMPTY: dict[Part, dict[str, dict[str, Any]]] = {
     "scaling": {"grid": {"seeds": []}},
-    "accuracy": {"convergence": {"remedies": []}, "time_to_accuracy": {"gpus": []}},
+    "accuracy": {"convergence": {"recipes": []}, "time_to_accuracy": {"gpus": []}},
     "proofs": {"synchronization": {"seeds": []}},
     "int8": {"quantization": {"seeds": [], "peers": [], "resnet18": False}},
 }
@@ -152,10 +152,10 @@ class Configuration(Section):
     """`true` makes the tables and the report of the runs that exist; the report lists the missing
     ones at the top."""
     parts: Some[Part] = Field(default_factory=lambda: list(PARTS))
-    """What is measured: `scaling` (the grid, the interconnect, the peaks), `accuracy` (remedies for
-    large batches, trainings to an accuracy), `proofs` (what ranks share), `int8` (Part B). No key
-    of another part matters; the proofs are on the most GPUs of `grid.gpus`. May be left out: all of
-    them."""
+    """What is measured: `scaling` (the grid, the interconnect, the peaks), `accuracy` (recipes
+    with large batches, trainings to an accuracy), `proofs` (what ranks share), `int8` (Part B). No
+    key of another part matters; the proofs are on the most GPUs of `grid.gpus`. May be left out:
+    all of them."""
     plugins: Distinct[str] = Field(default_factory=list)
     """Python files of yours, each with an `ENTRY` that adds a strategy, a recipe, a model or a
     dataset: see docs/extending.md. May be left out."""

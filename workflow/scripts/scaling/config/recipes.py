@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, create_model
 
+from scaling.config.technique import Technique
 from scaling.core.section import Section, Some
 from scaling.registry.engine import ENGINES
 from scaling.registry.registry import Registry
@@ -15,6 +16,16 @@ OWN = "own"
 """The strategy of recipes that are a command."""
 RENAMED = {"course": "plain"}
 """Today's names of recipes, by those of older configurations."""
+GONE = {
+    "knobs": "knobs is no section any more: each of its variants is a recipe, as {bucket100: "
+    "{base: plain, bucket_cap_mb: 100}}",
+    "time_to_accuracy.update": "time_to_accuracy.update is no key any more: its options are a "
+    "recipe's, as {fast: {base: tuned, muon: 0.12}}, which time_to_accuracy.recipe names",
+    "convergence.remedies": "convergence.remedies is no key any more: the options of an update are "
+    "a recipe's, as {muon: {base: tuned, muon: 0.12}}, and convergence.recipes names it, as [muon, "
+    "{name: naive, recipe: tuned, scaling: linear}]",
+}
+"""What to write in the place of older configurations' keys."""
 
 
 def one_of(registry: Registry[Any]) -> AfterValidator:
@@ -35,6 +46,34 @@ class Recipe(Section):
     strategies: Some[Annotated[str, one_of(STRATEGIES)]] | None = None
     """Of `grid.strategies` those that this recipe is for, as `[ddp]`: it has no cells with others.
     Null: all of them. May be left out."""
+
+
+def gone(config: Mapping[str, Any]) -> list[str]:
+    """Return a sentence for each key of older configurations."""
+    sections = {key: value if isinstance(value, dict) else {} for key, value in config.items()}
+    there = {*sections, *(f"{name}.{key}" for name, own in sections.items() for key in own)}
+    return [said for key, said in GONE.items() if key in there]
+
+
+def techniques(config: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the options of each technique of `convergence.recipes`, by its name."""
+    return {
+        tried["name"]: of_technique(tried, config["recipes"][tried["recipe"]])
+        for tried in config["convergence"]["recipes"]
+    }
+
+
+def of_technique(tried: Mapping[str, Any], recipe: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of the recipe's update and of its trials that differ from their defaults.
+
+    `tried` is an entry of `convergence.recipes`, `recipe` its recipe with all keys.
+    """
+    own = {**recipe, **tried}
+    return {
+        key: own[key]
+        for key, field in Technique.model_fields.items()
+        if own.get(key, field.default) != field.default
+    }
 
 
 def resolved(
@@ -88,8 +127,7 @@ def _with_base(
         return own
     if "engine" in own:
         raise ValueError(
-            f"recipes.{name} has a base and engine {own['engine']} (allowed: one of them; a recipe "
-            "of config/config.yaml keeps its engine, so give yours another name)"
+            f"recipes.{name} has a base and engine {own['engine']} (allowed: one of them)"
         )
     base = own.pop("base")
     others = [other for other in recipes if other not in (*above, name)]

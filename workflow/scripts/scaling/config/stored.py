@@ -75,7 +75,7 @@ def beside_records(config: dict[str, Any]) -> dict[Path, int]:
 
 def records(config: dict[str, Any]) -> dict[str, list[Path]]:
     """Return the records that a study asks for, by what is measured, relative to its folder."""
-    asked, machine, remedies = config["grid"], config["machine"], config["convergence"]
+    asked, machine, large = config["grid"], config["machine"], config["convergence"]
     full, section = config["time_to_accuracy"], config["quantization"]
     trainings = [
         grid.Cell(full["recipe"], "ddp", gpus, full["global_batch"] // gpus, seed)
@@ -98,9 +98,9 @@ def records(config: dict[str, Any]) -> dict[str, list[Path]]:
     return {
         "runs": [run.record_path(Path("runs")) for run in grid.of(config)],
         "convergence": [
-            convergence_path(Path("convergence"), remedy["name"], global_batch)
-            for remedy in remedies["remedies"]
-            for global_batch in remedies["global_batches"]
+            convergence_path(Path("convergence"), tried["name"], global_batch)
+            for tried in large["recipes"]
+            for global_batch in large["global_batches"]
         ],
         "full_trainings": [cell.record_path(Path("to_accuracy")) for cell in trainings],
         "limits": [*map(Path, [*sweeps, "peaks/peaks.json"]), *checked] if asked["seeds"] else [],

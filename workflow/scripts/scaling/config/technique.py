@@ -1,27 +1,26 @@
-"""Techniques for training with large batches. Needs no torch.
+"""Techniques for training with large batches: a recipe's update, and how its rate is swept.
 
-A technique is a set of independent options, named in the configuration (where it is a "remedy").
+Needs no torch.
 """
 
 import math
 from collections.abc import Sequence
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 from pydantic import model_validator
 
-from scaling.core.section import AboveZero, Count, Fraction, NotNegative, Positive, Some
+from scaling.core.section import AboveZero, NotNegative, Positive, Section, Some
 from scaling.registry.update_rule import UpdateRule
 
 
-class Technique(UpdateRule):
-    """The options of one technique; the default is plain SGD at the base rate.
+class Trials(Section):
+    """What of a technique the experiment alone knows; the default is the recipe at its own rate.
 
     When the global batch is k times the reference batch, `scaling` multiplies the rate by k
     (linear: Goyal et al. 2017, arXiv:1706.02677) or √k (sqrt: Krizhevsky 2014, arXiv:1404.5997).
-    `warmup_epochs` and `zero_gamma` are from Goyal et al. too, `scaled_momentum` from Smith et al.
-    2018 (arXiv:1711.00489), `ghost_batch` from Hoffer et al. 2017 (arXiv:1705.08741),
-    `precise_batch_norm`, which only changes evaluation, from Wu and Johnson 2021
-    (arXiv:2105.07576), and `noise_scale` from McCandlish et al. 2018 (arXiv:1812.06162).
+    `warmup_epochs` is from Goyal et al. too, `scaled_momentum` from Smith et al. 2018
+    (arXiv:1711.00489), `precise_batch_norm`, which only changes evaluation, from Wu and Johnson
+    2021 (arXiv:2105.07576), and `noise_scale` from McCandlish et al. 2018 (arXiv:1812.06162).
     """
 
     scaling: Literal["none", "linear", "sqrt"] = "none"
@@ -29,17 +28,9 @@ class Technique(UpdateRule):
     `sqrt`."""
     warmup_epochs: NotNegative = 0.0
     """Gradual warm-up from the base rate, per update; none if the peak is no higher. For a warm-up
-    from zero see `warmup_share`."""
-    momentum: Fraction | None = None
-    """Momentum of SGD; null: the study's."""
-    rest_rate: AboveZero | None = None
-    """With `muon`, SGD's rate for all other parameters; null: the study's."""
+    from zero see a recipe's `warmup_share`."""
     scaled_momentum: bool = False
     """1 − momentum is divided by the ratio of the global batch to the reference batch."""
-    ghost_batch: Count = 0
-    """Batch norms normalize this many images at a time; 0: all of a GPU's batch."""
-    zero_gamma: bool = False
-    """The last batch-norm scale of each residual block starts at 0."""
     equal_updates: bool = False
     """As many updates as at the reference batch, instead of as many epochs."""
     precise_batch_norm: bool = False
@@ -54,6 +45,10 @@ class Technique(UpdateRule):
     """The technique's learning rate sweep; `[1]` is only the rule's rate, compared with the base
     rate."""
 
+
+class Technique(Trials, UpdateRule):
+    """The options of one technique; the default is plain SGD at the base rate."""
+
     @model_validator(mode="after")
     def _one_warmup(self) -> Self:
         if self.warmup_epochs and self.warmup_share:
@@ -63,20 +58,12 @@ class Technique(UpdateRule):
     def rate(self, base: float, scale: float) -> float:
         """Return the rule's rate (Muon's, if used) at `scale` times the reference batch."""
         rules = {"none": 1.0, "linear": scale, "sqrt": math.sqrt(scale)}
-        return (self.muon or base) * rules[self.scaling]
+        return self.peaks(base)[0] * rules[self.scaling]
 
     def momentum_of(self, base: float, scale: float) -> float:
         """Return the momentum when the global batch is `scale` times the reference batch."""
         momentum = base if self.momentum is None else self.momentum
         return 1 - (1 - momentum) / scale if self.scaled_momentum else momentum
-
-
-def by_name(configured: Sequence[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Return the options of each technique, or variant, of the configuration's list, by name."""
-    return {
-        entry["name"]: {key: entry[key] for key in entry if key not in ("name", "seeds")}
-        for entry in configured
-    }
 
 
 def gpus_of(global_batch: int, reference_batch: int, gpus: int) -> int:

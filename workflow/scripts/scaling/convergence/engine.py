@@ -16,11 +16,11 @@ import torch
 from torch import Tensor, nn
 from torch.optim.swa_utils import update_bn
 
-from scaling.config.technique import Technique
 from scaling.convergence.noise_scale import NoiseScale, noise_scale
 from scaling.convergence.plan import Run, Study
 from scaling.data.resident import ResidentImages
-from scaling.models.resnet import BasicBlock, ResNet18
+from scaling.models.resnet import ResNet18
+from scaling.registry.update_rule import UpdateRule
 from scaling.training.evaluation import evaluate
 from scaling.training.flat_sgd import FlatSGD
 from scaling.training.step import (
@@ -113,7 +113,7 @@ class Engine:
         self._trained = InPrecision(self.model, study.precision == "bf16")
         self._evaluate = partial(evaluate, self._trained, dataset, device)
         self._step = DeviceStep(
-            *(self._trained, self._replica, self._images, device, gpus, Technique()),
+            *(self._trained, self._replica, self._images, device, gpus, UpdateRule()),
             self._sizes[:1],
             channels_last=self.captures,
         )
@@ -121,18 +121,13 @@ class Engine:
 
     def start(self, run: Run) -> None:
         """Begin a run: initialize weights, momenta and order."""
-        technique, decay = run.technique, self.study.weight_decay
         if run.seed not in self._fresh:
             torch.manual_seed(run.seed)
             self._fresh[run.seed] = ResNet18(self.study.model_width, self.classes).state_dict()
         self.model.load_state_dict(self._fresh[run.seed])
-        for module in self.model.modules():
-            if technique.zero_gamma and isinstance(module, BasicBlock):
-                torch.nn.init.zeros_(module.bn2.weight)
-        for norm in self._norms:
-            norm.__dict__["forward"] = partial(_in_parts, norm, technique.ghost_batch)
-        self._replica.start({"lr": 0.0, "momentum": run.momentum, "weight_decay": decay}, technique)
-        self._step.rule = technique
+        decay = self.study.weight_decay
+        self._replica.start({"lr": 0.0, "momentum": run.momentum, "weight_decay": decay}, run.rule)
+        self._step.rule = run.rule
         for shard in self._shards:
             shard.seed = run.seed
         self.model.train()
@@ -160,7 +155,7 @@ class Engine:
             figures |= {f"{kind}_{name}": value for name, value in found.items()}
         if None in (figures["train_loss"], figures["running_test_loss"]):
             figures |= {name: None for name in figures if name.endswith("accuracy")}
-        if run.technique.noise_scale and (noise := self._noise_scale(epoch)):
+        if run.noise_scale and (noise := self._noise_scale(epoch)):
             figures["noise_scale"] = [finite(value) for value in noise]
         return Epoch([t / size for t, size in zip(totals, self._sizes, strict=True)], figures)
 
@@ -197,10 +192,3 @@ class Engine:
         kept = [buffer.clone() for buffer in buffers]
         yield
         torch._foreach_copy_(buffers, kept)
-
-
-def _in_parts(norm: nn.BatchNorm2d, size: int, images: Tensor) -> Tensor:
-    """Let `norm` normalize every `size` images separately in training; 0 means all at once."""
-    if not size or not norm.training:
-        return nn.BatchNorm2d.forward(norm, images)
-    return torch.cat([nn.BatchNorm2d.forward(norm, part) for part in images.split(size)])

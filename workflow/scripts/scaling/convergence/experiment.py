@@ -229,7 +229,7 @@ class Experiment:
 
     def _kept(self, run: Run) -> tuple[Result, bool]:
         """Return what a run gives, and whether it had been trained before."""
-        own = asdict(run) | {"technique": run.technique.model_dump()}
+        own = asdict(run) | {"rule": run.rule.model_dump()}
         text = json.dumps([*self._identity, own], sort_keys=True)
         digest = hashlib.sha256(text.encode()).hexdigest()
         path = self._folder and self._folder / f"{digest}.json"

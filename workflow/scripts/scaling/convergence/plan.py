@@ -13,6 +13,7 @@ from typing import Any
 from scaling.config.technique import Technique, gpus_of
 from scaling.core.environment import Device
 from scaling.core.training_options import DataOptions, LargeBatches, ModelOptions, Sgd
+from scaling.registry.update_rule import UpdateRule
 
 
 class Study(LargeBatches, Sgd, ModelOptions):
@@ -61,8 +62,8 @@ class Run:
     """All that decides the result of one run at a global batch; equal runs give equal results.
 
     `rates` has one learning rate per update (Muon's, if used), and `rest` those of parameters that
-    Muon leaves to SGD. `technique` omits options that other fields already contain. With `held_out`
-    the run trains without the images that judge a sweep, and is evaluated on them.
+    Muon leaves to SGD; `rule` omits what these and `momentum` contain. With `held_out` the run
+    trains without the images that judge a sweep, and is evaluated on them.
     """
 
     seed: int
@@ -70,15 +71,13 @@ class Run:
     rates: tuple[float, ...]
     rest: tuple[float, ...]
     momentum: float
-    technique: Technique
+    rule: UpdateRule
+    noise_scale: bool = False
     held_out: bool = False
 
 
-RESOLVED = [
-    *("scaling", "warmup_epochs", "warmup_share", "decay", "equal_updates", "momentum"),
-    *("rest_rate", "scaled_momentum", "lengths", "precise_batch_norm", "factors"),
-]
-"""Options of a technique that a run's other fields contain."""
+OF_THE_RATES = ("warmup_share", "decay", "momentum", "rest_rate")
+"""Options of an update rule that a run's other fields contain."""
 
 
 def run_of(
@@ -97,11 +96,12 @@ def run_of(
     base, scale = study.learning_rate, global_batch / study.reference_batch
     peak = factor * technique.rate(base, scale)
     found = tuple(rates(technique, technique.rate(base, 1.0), peak, updates, epochs))
-    rest_peak = technique.rest_rate or base
+    rest_peak = technique.peaks(base)[1]
     rest = tuple(rest_peak * rate / peak for rate in found) if technique.muon else found
-    kept = technique.model_dump(exclude={*RESOLVED}) | {"muon": float(technique.muon > 0)}
+    kept = technique.model_dump(include=UpdateRule.model_fields.keys() - OF_THE_RATES)
+    rule = UpdateRule(**kept | {"muon": float(technique.muon > 0)})
     momentum = technique.momentum_of(study.momentum, scale)
-    return Run(seed, epochs, found, rest, momentum, Technique(**kept), held_out)
+    return Run(seed, epochs, found, rest, momentum, rule, technique.noise_scale, held_out)
 
 
 def epochs_of(study: Study, technique: Technique, global_batch: int, train_images: int) -> int:

@@ -122,17 +122,17 @@ class LargeBatches(Options):
     one. They are emulated on one GPU, with the same result: each rank's batch is normalized
     separately."""
     epochs: Positive = 5
-    """Epochs of every run, so that remedies are compared after equally many images."""
+    """Epochs of every run, so that techniques are compared after equally many images."""
     max_epochs: Positive = 5
-    """Maximum epochs of a remedy with `equal_updates`."""
+    """Maximum epochs of a technique with `equal_updates`."""
     seeds: Some[Count] = Field(default=[0, 1, 2])
-    """Seeds at the learning rate that a remedy's sweep chose. The sweep itself uses the first."""
+    """Seeds at the learning rate that a sweep chose. The sweep itself uses the first."""
     factors: Some[AboveZero] = Field(default=[1.0])
-    """The learning rate sweep: multiples of the rate that a remedy's rule gives. The one with the
-    lowest loss on held-out images, or without any in training, is chosen, never by the test set.
-    A remedy with a sweep is compared with plain SGD (`scaling` alone) with the widest sweep; if
-    a best rate is at an end of its sweep, beyond which a better one may be, verdicts that this
-    could overturn stay open."""
+    """The learning rate sweep: multiples of the rate that a technique's rule gives. The one with
+    the lowest loss on held-out images, or without any in training, is chosen, never by the test
+    set. A technique with a sweep is compared with plain SGD (`scaling` alone) with the widest
+    sweep; if a best rate is at an end of its sweep, beyond which a better one may be, verdicts that
+    this could overturn stay open."""
     more_factors: Count = 0
     """How many factors a sweep may add: beyond its end while the best one is there, then next to
     the best one until its neighbours are a factor of 2 away. May be left out, like the next
@@ -141,7 +141,7 @@ class LargeBatches(Options):
     """Training images that are held out of a sweep, to choose its rate and to compare techniques.
     At the chosen rate all images are trained on. 0: the training loss decides."""
     precise_batch_norm: bool = False
-    """Test accuracies of all remedies use batch-norm statistics recomputed on training images;
+    """Test accuracies of all techniques use batch-norm statistics recomputed on training images;
     those with running statistics are reported too."""
     precision: Precision = "float32"
     """Precision of convolutions and matrix products: `float32`, `tf32` or `bf16`."""

@@ -3,11 +3,9 @@
 from typing import Any
 
 from scaling.config.config import model_options
-from scaling.config.technique import by_name
 from scaling.core import grid
 from scaling.core.command_line import options
 from scaling.core.training_options import LargeBatches, Limits, NetworkTraining, Sgd
-from scaling.registry import command
 from scaling.registry.dataset import DATASETS
 
 Config = dict[str, Any]
@@ -62,11 +60,6 @@ def own(config: Config, name: str) -> str:
     return f"{options(chosen)} {options(config['machine'], 'cpu_threads', 'time_limit_seconds')}"
 
 
-def files(config: Config, name: str) -> dict[str, str]:
-    """The checksums of the files that the command of a recipe names."""
-    return command.files(config["recipes"][name]["command"])
-
-
 def cells(config: Config) -> str:
     """How the cells of the grid are trained and timed, besides their recipes."""
     return options(config["training"] | _study(config))
@@ -84,10 +77,9 @@ def to_accuracy(config: Config) -> str:
     return options(_study(config) | own)
 
 
-def remedies(config: Config) -> str:
-    """How networks are trained with remedies for large batches, besides these."""
-    section = config["convergence"]
-    training = {key: section[key] for key in LargeBatches.model_fields}
+def techniques(config: Config) -> str:
+    """How networks are trained with large batches, besides the techniques."""
+    training = {key: config["convergence"][key] for key in LargeBatches.model_fields}
     threads = {"cpu_threads": config["machine"]["cpu_threads"]}
     return options(training | lab(config) | threads)
 
@@ -102,24 +94,18 @@ def synchronization(config: Config) -> str:
 
 def quantized_network(config: Config) -> str:
     """How the lab's network is trained that is quantized."""
-    section = config["quantization"] | {"device": config["device"]}
-    return options(section, "device", *NetworkTraining.model_fields)
+    return options(config | config["quantization"], "device", *NetworkTraining.model_fields)
 
 
-def quantized_engine(config: Config) -> str:
-    """The engine that trains the ResNet-18 that is quantized."""
-    return str(config["recipes"][_quantized_recipe(config)]["engine"])
-
-
-def _quantized_recipe(config: Config) -> str:
-    """The recipe of that ResNet-18: `tuned` where the grid has that."""
+def quantized_recipe(config: Config) -> str:
+    """The recipe of the ResNet-18 that is quantized: `tuned` where the grid has that."""
     recipes: list[str] = config["grid"]["recipes"]
     return "tuned" if "tuned" in recipes else recipes[0]
 
 
 def quantized_resnet(config: Config) -> str:
     """How the ResNet-18 is trained that is quantized: as a cell on one GPU."""
-    training, name = config["training"], _quantized_recipe(config)
+    training, name = config["training"], quantized_recipe(config)
     own = {
         "recipe": name,
         "epochs": training["warmup_epochs"] + training["measured_epochs"],
@@ -130,9 +116,8 @@ def quantized_resnet(config: Config) -> str:
 
 def variants(config: Config) -> dict[str, dict[str, Any]]:
     """The options of each variant of a quantized network, by its name."""
-    return by_name(config["quantization"]["variants"])
-
-
-def calibration(config: Config) -> str:
-    """On how many images of the training set a network is quantized."""
-    return options(config["quantization"], "calibration_images")
+    variants: list[dict[str, Any]] = config["quantization"]["variants"]
+    return {
+        one["name"]: {key: one[key] for key in one if key not in ("name", "seeds")}
+        for one in variants
+    }

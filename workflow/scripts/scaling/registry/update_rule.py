@@ -6,19 +6,22 @@ from typing import Literal
 
 from pydantic import ConfigDict
 
-from scaling.core.section import Fraction, NotNegative, Positive, Section
+from scaling.core.section import AboveZero, Count, Fraction, NotNegative, Positive, Section
 
 
 class UpdateRule(Section):
-    """Options of recipe `tuned` and of large-batch techniques; the default is plain SGD.
+    """Options of how a recipe updates the weights; the default is plain SGD.
 
     `lars` is from You et al. 2017 (arXiv:1708.03888), the cosine from Loshchilov and Hutter 2017
     (arXiv:1608.03983), `label_smoothing` from Szegedy et al. 2016 (arXiv:1512.00567), Muon from
-    Jordan et al. 2024 (https://kellerjordan.github.io/posts/muon).
+    Jordan et al. 2024 (https://kellerjordan.github.io/posts/muon), `zero_gamma` from Goyal et al.
+    2017 (arXiv:1706.02677), `ghost_batch` from Hoffer et al. 2017 (arXiv:1705.08741).
     """
 
     model_config = ConfigDict(frozen=True)
 
+    momentum: Fraction | None = None
+    """Momentum of SGD; null: the study's."""
     nesterov: bool = False
     """Nesterov's momentum, as in torch.optim.SGD."""
     lars: NotNegative = 0.0
@@ -29,6 +32,8 @@ class UpdateRule(Section):
     schedule. 0 disables it."""
     muon_momentum: Fraction = 0.6
     """Muon's momentum; SGD keeps its own."""
+    rest_rate: AboveZero | None = None
+    """With `muon`, SGD's rate for all other parameters; null: the study's."""
     newton_schulz_steps: Positive = 3
     """Newton–Schulz steps that orthogonalize Muon's momentum: more bring its singular values nearer
     to 1."""
@@ -41,6 +46,14 @@ class UpdateRule(Section):
     `decay: linear` the schedule is a triangle."""
     decay: Literal["none", "linear", "cosine"] = "none"
     """How the learning rate falls to zero after the warm-up: `none`, `linear` or `cosine`."""
+    zero_gamma: bool = False
+    """The last batch-norm scale of each residual block of resnet18-cifar starts at 0."""
+    ghost_batch: Count = 0
+    """Batch norms normalize this many images at a time; 0: all of a GPU's batch."""
+
+    def peaks(self, base: float) -> tuple[float, float]:
+        """Return the peak rates of Muon and of the rest; without Muon both are `base`, SGD's."""
+        return (self.muon, self.rest_rate or base) if self.muon else (base, base)
 
     def shares(self, updates: int) -> list[float]:
         """Return the learning rate of each of `updates`, as a fraction of the peak."""

@@ -43,7 +43,7 @@ QUESTIONS = [
     Question(
         "Q4",
         "What do large batches cost, and what helps?",
-        "convergence.remedies",
+        "convergence.recipes",
         ("remedies", "images_to_accuracy", "learning"),
     ),
     Question("Q5", "What does set_epoch do?", "synchronization"),

@@ -112,7 +112,8 @@ class FlatSGD(Wrapped):
     def start(self, options: dict[str, Any], rule: UpdateRule) -> None:
         """Begin a training by `rule` with SGD's options: zero momenta, and the rates' peaks."""
         self._rule, self._weight_decay = rule, options["weight_decay"]
-        self._momentum.fill_(options["momentum"])
+        self._momentum.fill_(options["momentum"] if rule.momentum is None else rule.momentum)
+        update.prepare(self.model, rule)
         if rule.muon and not self._groups:
             # Matrices of one shape as a batch: their places, and momenta [n, out, rest].
             matrices, groups = self._matrices(self._weights), defaultdict(list)
@@ -122,7 +123,7 @@ class FlatSGD(Wrapped):
             self._groups = [(own, zeros(len(own), *shape)) for shape, own in groups.items()]
         for momenta in self.momenta:
             momenta.zero_()
-        self.set_rates(rule.muon or options["lr"], options["lr"])
+        self.set_rates(*rule.peaks(options["lr"]))
 
     @property
     def momenta(self) -> list[Tensor]:

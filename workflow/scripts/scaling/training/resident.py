@@ -95,9 +95,9 @@ class Resident(Trainer):
             "images": "streamed" if streams else "resident",
             "notes": notes,
         }
-        rate = spec.learning_rate
+        rate, rest = options.peaks(spec.learning_rate)
         shares = options.shares(spec.epochs * len(self._sizes))
-        self._rates = [(share * (options.muon or rate), share * rate) for share in shares]
+        self._rates = [(share * rate, share * rest) for share in shares]
         self.compiled_batch_sizes = _sizes_to_compile(self._sizes) if options.compile else []
         self._captures = options.cuda_graph
         if self._captures and rank.processes > 1:

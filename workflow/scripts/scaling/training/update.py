@@ -1,7 +1,10 @@
-"""The arithmetic of an optimizer's update, by SGD and by Muon."""
+"""The arithmetic of an optimizer's update, by SGD and Muon, and the batch norms of a training."""
 
 import torch
 from torch import Tensor, nn
+
+from scaling.models.resnet import BasicBlock
+from scaling.registry.update_rule import UpdateRule
 
 NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)
 """Coefficients a, b, c of X ← aX + (bA + cA²)X with A = XXᵀ, as in torch.optim.Muon: Jordan et al.
@@ -50,3 +53,25 @@ def orthogonalized(matrices: Tensor, steps: int) -> Tensor:
         gram = x @ x.mT
         x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
     return (x.mT if tall else x).to(matrices.dtype)
+
+
+class GhostBatchNorm(nn.BatchNorm2d):
+    """A batch norm that in training normalizes every `ghost_batch` images separately; 0: all."""
+
+    ghost_batch = 0
+
+    def forward(self, images: Tensor) -> Tensor:
+        if not self.ghost_batch or not self.training:
+            return super().forward(images)
+        return torch.cat([*map(super().forward, images.split(self.ghost_batch))])
+
+
+def prepare(model: nn.Module, rule: UpdateRule) -> None:
+    """Give the model's batch norms what `rule` asks of them, in place."""
+    for module in model.modules():
+        if rule.zero_gamma and isinstance(module, BasicBlock):
+            nn.init.zeros_(module.bn2.weight)
+        if type(module) is nn.BatchNorm2d and rule.ghost_batch:
+            module.__class__ = GhostBatchNorm
+        if isinstance(module, GhostBatchNorm):
+            module.ghost_batch = rule.ghost_batch
