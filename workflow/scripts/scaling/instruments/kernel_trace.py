@@ -3,17 +3,19 @@
 import json
 import os
 import tempfile
-from collections import defaultdict
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from torch.autograd import DeviceType
 from torch.profiler import ProfilerActivity, profile
 
+from scaling.instruments.kernel_classes import UNKNOWN, Event, Launches, launches
 from scaling.launch.ranks import Rank
-from scaling.training.trainer import EpochResult, TrainIterations
+from scaling.training.trainer import EpochResult, Trainer, TrainIterations
 
 COMMUNICATION_KERNELS = ("nccl", "memcpy ptop")
 CPU_COLLECTIVES = ("gloo:all_reduce",)
@@ -30,10 +32,12 @@ class Trace:
     """Intervals of communication and computation by device, after the first barrier.
 
     On a GPU these are kernels, copies and fills; on a CPU the operations that call no others.
+    `kernels` are both, with their names.
     """
 
     communication: dict[int, list[Span]]
     compute: dict[int, list[Span]]
+    kernels: dict[int, list[tuple[Span, str]]] = field(default_factory=dict)
 
     def communicating(self) -> tuple[float, float] | None:
         """Return the seconds of communication and of its overlap with compute; None without any.
@@ -47,19 +51,50 @@ class Trace:
         ]
         return max(found, default=None)
 
-    def by_device(self) -> list[dict[str, float]]:
+    def by_device(self, launched: Launches | None = None) -> list[dict[str, Any]]:
         """Return a row for each active `gpu`, by its number in this process.
 
         `busy_seconds` in which anything runs, `compute_seconds` in which anything but communication
-        runs (overlaps count once), and the number of `kernels`, copies and fills.
+        runs (overlaps count once), and the number of `kernels`, copies and fills; where it is known
+        what launched them, also by their `classes`.
         """
-        found: list[dict[str, float]] = []
+        found: list[dict[str, Any]] = []
         for device in sorted(self.communication.keys() | self.compute.keys()):
             own = self.compute.get(device, [])
             spans = [*self.communication.get(device, []), *own]
             times = {"busy_seconds": length(_seconds(spans))}
             times["compute_seconds"] = length(_seconds(own))
             found.append({"gpu": device, **times, "kernels": len(spans)})
+            if launched:
+                found[-1]["classes"] = self._classes(device, launched)
+        return found
+
+    def _classes(self, device: int, launched: Launches) -> dict[str, dict[str, float]]:
+        """Return `core.records.run.OfClass` of each class on a device.
+
+        The n-th kernel of a name was launched as the n-th of that name in the other trace.
+        """
+        spans, sized = defaultdict[str, list[Span]](list), defaultdict[str, list[Span]](list)
+        seen, moved = Counter[str](), Counter[str]()
+        for span, name in sorted(self.kernels[device]):
+            of_name = launched.get((device, name), [UNKNOWN])
+            kind, size = of_name[min(seen[name], len(of_name) - 1)]
+            kind = "communication" if _communicates(name, COMMUNICATION_KERNELS) else kind
+            seen[name] += 1
+            spans[kind].append(span)
+            if size is not None:
+                sized[kind].append(span)
+                moved[kind] += round(size)
+        found = {}
+        for kind, own in spans.items():
+            others = [span for other in spans if other != kind for span in spans[other]]
+            found[kind] = {
+                "seconds": length(_seconds(own)),
+                "exposed_seconds": length(_seconds([*own, *others])) - length(_seconds(others)),
+                "kernels": len(own),
+                "bytes": moved[kind],
+                "sized_seconds": length(_seconds(sized[kind])),
+            }
         return found
 
 
@@ -71,38 +106,42 @@ def record(train: TrainIterations, limit: int, rank: Rank) -> tuple[Trace, Epoch
         result = train(limit)
     communication: dict[int, list[Span]] = defaultdict(list)
     compute: dict[int, list[Span]] = defaultdict(list)
+    kernels: dict[int, list[tuple[Span, str]]] = defaultdict(list)
     words = COMMUNICATION_KERNELS if on_gpu else CPU_COLLECTIVES
     for event in profiled.events() or []:
-        name = event.name.lower()
-        communicates = any(word in name for word in words)
-        computes = name.startswith("aten::") and not event.cpu_children
+        communicates = _communicates(event.name, words)
+        computes = event.name.startswith("aten::") and not event.cpu_children
         if event.device_type == DeviceType.CUDA if on_gpu else communicates or computes:
             span = (event.time_range.start, event.time_range.end)
             (communication if communicates else compute)[event.device_index].append(span)
+            kernels[event.device_index].append((span, event.name))
     if rank.processes > 1 and on_gpu:
         # The barrier before the first iteration, which waits for all ranks' tracers.
         for own in communication.values():
             own.remove(min(own))
-    return Trace(communication, compute), result
+    return Trace(communication, compute, kernels), result
 
 
-def one_step(train: TrainIterations, rank: Rank) -> list[dict[str, Any]]:
+def launched(trainer: Trainer, train: TrainIterations, limit: int, rank: Rank) -> Launches:
+    """Return what launches the kernels of at most `limit` iterations; nothing without memory.
+
+    A captured step does not tell: here the host launches it.
+    """
+    try:
+        with trainer.launched():
+            return launches(_exported(train, limit, rank, shapes=True))
+    except torch.OutOfMemoryError:
+        print("no memory is left to see what launches the kernels of a step", flush=True)
+        return {}
+
+
+def one_step(train: TrainIterations, rank: Rank) -> list[Event]:
     """Return the events of one iteration of this rank, in the format of Chrome's traces.
 
     These are its operators, launches, kernels and copies, with the barrier before it; none where
     the tracer cannot write them.
     """
-    on_gpu = rank.device.type == "cuda"
-    activities = [ProfilerActivity.CPU, *[ProfilerActivity.CUDA] * on_gpu]
-    with profile(activities=activities) as profiled:
-        train(1)
-    with tempfile.TemporaryDirectory() as folder:
-        exported = Path(folder, "trace.json")
-        profiled.export_chrome_trace(str(exported))
-        if not exported.exists():
-            print(f"the trace of a step is left out: {folder} has no room for it", flush=True)
-            return []
-        events = json.loads(exported.read_bytes())["traceEvents"]
+    events = _exported(train, 1, rank)
     host, found = os.getpid(), []
     places: dict[str, int] = {}
     for event in events:
@@ -116,6 +155,26 @@ def one_step(train: TrainIterations, rank: Rank) -> list[dict[str, Any]]:
         named = {"ph": "M", "name": "process_name", "args": {"name": place}}
         found.append(named | {"pid": number})
     return found
+
+
+def _exported(train: TrainIterations, count: int, rank: Rank, shapes: bool = False) -> list[Event]:
+    """Train; return all events, with the shapes of operators, or none if they cannot be written."""
+    on_gpu = rank.device.type == "cuda"
+    activities = [ProfilerActivity.CPU, *[ProfilerActivity.CUDA] * on_gpu]
+    with profile(activities=activities, record_shapes=shapes) as profiled:
+        train(count)
+    with tempfile.TemporaryDirectory() as folder:
+        exported = Path(folder, "trace.json")
+        profiled.export_chrome_trace(str(exported))
+        if not exported.exists():
+            print(f"the trace of a step is left out: {folder} has no room for it", flush=True)
+            return []
+        events: list[Event] = json.loads(exported.read_bytes())["traceEvents"]
+        return events
+
+
+def _communicates(name: str, words: tuple[str, ...]) -> bool:
+    return any(word in name.lower() for word in words)
 
 
 def union(intervals: np.ndarray) -> np.ndarray:

@@ -1,6 +1,7 @@
 """The base of engines: a trainer that trains one epoch at a time, and times it."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
@@ -101,6 +102,13 @@ class Trainer:
     def in_memory(self, limit: int) -> TrainIterations:
         """Load at most `limit` batches; return a function that trains on some of them."""
         raise NotImplementedError
+
+    @contextmanager
+    def launched(self) -> Iterator[None]:
+        """Within the block the host launches the kernels of captured steps, too."""
+        self._step.replays = False
+        yield
+        self._step.replays = True
 
     def close(self) -> None:
         """Release what would keep the process group from being destroyed."""

@@ -192,6 +192,25 @@ class InMemory(OfRank):
     seconds_without_exchange: Repeats | None
 
 
+KernelClass = Literal["products", "elementwise", "optimizer", "communication", "copies", "other"]
+"""Convolutions and matrix products; normalization and element-wise operations; updates of weights;
+exchange between devices; copies; and what no known operator launches."""
+
+
+class OfClass(TypedDict):
+    """The kernels of a class: their number, and the `seconds` in which any of them ran.
+
+    In `exposed_seconds` nothing else ran. `bytes` are read and written by those whose shapes are
+    known, in `sized_seconds`.
+    """
+
+    seconds: Amount
+    exposed_seconds: Amount
+    kernels: Whole
+    bytes: Amount
+    sized_seconds: Amount
+
+
 class DeviceTime(OfRank):
     """Busy seconds of a device in a number of iterations, or a note why there are none."""
 
@@ -200,6 +219,7 @@ class DeviceTime(OfRank):
     busy_seconds: NotRequired[Amount]
     compute_seconds: NotRequired[Amount]
     kernels: NotRequired[Whole]
+    classes: NotRequired[dict[KernelClass, OfClass]]
     note: NotRequired[str]
 
 
