@@ -88,9 +88,10 @@ class Trace:
         found = {}
         for kind, own in spans.items():
             others = [span for other in spans if other != kind for span in spans[other]]
+            alone = length(_seconds([*own, *others])) - length(_seconds(others))
             found[kind] = {
                 "seconds": length(_seconds(own)),
-                "exposed_seconds": length(_seconds([*own, *others])) - length(_seconds(others)),
+                "exposed_seconds": max(0.0, alone),
                 "kernels": len(own),
                 "bytes": moved[kind],
                 "sized_seconds": length(_seconds(sized[kind])),
