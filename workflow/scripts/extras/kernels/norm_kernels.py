@@ -29,17 +29,15 @@ class recorded:
     """A kernel whose launches a profiler records with the arrays that it reads and writes."""
 
     def __init__(self, kernel):
-        self._kernel = kernel
+        self._kernel, self._name = kernel, f"triton_{kernel.fn.__name__}"
 
     def __getitem__(self, grid):
-        launch, name = self._kernel[grid], f"triton_{self._kernel.fn.__name__}"
-
-        def run(*arguments, **options):
+        def launch(*arguments, **options):
             arrays = {id(one): one for one in arguments if isinstance(one, torch.Tensor)}
-            with torch._C._profiler._RecordFunctionFast(name, list(arrays.values())):
-                return launch(*arguments, **options)
+            with torch._C._profiler._RecordFunctionFast(self._name, list(arrays.values())):
+                self._kernel[grid](*arguments, **options)
 
-        return run
+        return launch
 
 
 @triton.jit

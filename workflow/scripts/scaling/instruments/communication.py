@@ -47,19 +47,18 @@ def measure_all(trainer: Trainer, rank: Rank, gpus: int, limit: int) -> dict[str
     }
     if gpus > 1 or on_gpu:
         train(SETTLING_ITERATIONS)
-        trace, traced = kernel_trace.record(train, limit, rank)
-    if gpus > 1:
-        spans, note = trace.communicating(), "the trace shows no communication"
-        by_trace = _reading("profiler", traced.iterations, spans, note)
-        found["readings"] = [own | by_trace, own | _ddp_log(trainer, train, limit)]
-    found["step"] = kernel_trace.one_step(train, rank)
+        launched = kernel_trace.launched(trainer, train, limit, rank) if on_gpu else {}
+        trace, traced = kernel_trace.record(train, limit, rank, launched)
     if on_gpu:
         # Tracing delays launches but not kernels, so the gaps are the untraced host seconds minus
         # the busy seconds, and not the gaps of the trace.
         seconds = {"iterations": traced.iterations, "seconds": median(in_memory["seconds"])}
-        rows = trace.by_device(kernel_trace.launched(trainer, train, limit, rank))
-        found["device_time"] = [{**own, **seconds, **each} for each in rows]
-    return found
+        found["device_time"] = [{**own, **seconds, **each} for each in trace.by_device()]
+    if gpus > 1:
+        spans, note = trace.communicating(), "the trace shows no communication"
+        by_trace = _reading("profiler", traced.iterations, spans, note)
+        found["readings"] = [own | by_trace, own | _ddp_log(trainer, train, limit)]
+    return {**found, "step": kernel_trace.one_step(train, rank)}
 
 
 def _in_memory(trainer: Trainer, train: TrainIterations, limit: int) -> Measurement:

@@ -5,6 +5,7 @@ import os
 import tempfile
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,13 @@ import torch
 from torch.autograd import DeviceType
 from torch.profiler import ProfilerActivity, profile
 
-from scaling.instruments.kernel_classes import UNKNOWN, Event, Launches, launches
+from scaling.instruments.kernel_classes import Event, Launches, launches
 from scaling.launch.ranks import Rank
 from scaling.training.trainer import EpochResult, Trainer, TrainIterations
 
 COMMUNICATION_KERNELS = ("nccl", "memcpy ptop")
 CPU_COLLECTIVES = ("gloo:all_reduce",)
+UNKNOWN: Any = repeat(("other", 0.0))
 MICROSECOND = 1e-6
 KEPT = ("ph", "name", "cat", "ts", "dur", "tid")
 """What is kept of an event: no stack, shape or counter, so that a step stays small."""
@@ -29,15 +31,14 @@ Span = tuple[float, float]
 
 @dataclass(frozen=True)
 class Trace:
-    """Intervals of communication and computation by device, after the first barrier.
+    """Intervals of work by device and class, after the first barrier, and the bytes they move.
 
     On a GPU these are kernels, copies and fills; on a CPU the operations that call no others.
-    `kernels` are both, with their names.
+    Without knowing what launched them the classes are `communication` and `other`.
     """
 
-    communication: dict[int, list[Span]]
-    compute: dict[int, list[Span]]
-    kernels: dict[int, list[tuple[Span, str]]] = field(default_factory=dict)
+    spans: dict[int, dict[str, list[Span]]]
+    moved: dict[int, dict[str, float]] = field(default_factory=dict)
 
     def communicating(self) -> tuple[float, float] | None:
         """Return the seconds of communication and of its overlap with compute; None without any.
@@ -45,82 +46,65 @@ class Trace:
         For a process with several devices it is the device that communicates longest.
         """
         found = [
-            (length(sent), overlap(sent, _seconds(self.compute.get(device))))
-            for device, spans in self.communication.items()
-            if len(sent := _seconds(spans))
+            (length(sent), overlap(sent, self._computing(device)))
+            for device, spans in self.spans.items()
+            if len(sent := _seconds(spans.get("communication")))
         ]
         return max(found, default=None)
 
-    def by_device(self, launched: Launches | None = None) -> list[dict[str, Any]]:
+    def by_device(self) -> list[dict[str, Any]]:
         """Return a row for each active `gpu`, by its number in this process.
 
         `busy_seconds` in which anything runs, `compute_seconds` in which anything but communication
         runs (overlaps count once), and the number of `kernels`, copies and fills; where it is known
-        what launched them, also by their `classes`.
+        what launched them, also their `classes`.
         """
         found: list[dict[str, Any]] = []
-        for device in sorted(self.communication.keys() | self.compute.keys()):
-            own = self.compute.get(device, [])
-            spans = [*self.communication.get(device, []), *own]
-            times = {"busy_seconds": length(_seconds(spans))}
-            times["compute_seconds"] = length(_seconds(own))
-            found.append({"gpu": device, **times, "kernels": len(spans)})
-            if launched:
-                found[-1]["classes"] = self._classes(device, launched)
+        for device, spans in sorted(self.spans.items()):
+            all_of_them = [span for own in spans.values() for span in own]
+            times = {"busy_seconds": length(_seconds(all_of_them))}
+            times["compute_seconds"] = length(self._computing(device))
+            found.append({"gpu": device, **times, "kernels": len(all_of_them)})
+            if self.moved:
+                found[-1]["classes"] = {
+                    kind: {"seconds": length(_seconds(own)), "bytes": self.moved[device][kind]}
+                    for kind, own in spans.items()
+                }
         return found
 
-    def _classes(self, device: int, launched: Launches) -> dict[str, dict[str, float]]:
-        """Return `core.records.run.OfClass` of each class on a device.
-
-        The n-th kernel of a name was launched as the n-th of that name in the other trace.
-        """
-        spans, sized = defaultdict[str, list[Span]](list), defaultdict[str, list[Span]](list)
-        seen, moved = Counter[str](), Counter[str]()
-        for span, name in sorted(self.kernels[device]):
-            of_name = launched.get((device, name), [UNKNOWN])
-            kind, size = of_name[min(seen[name], len(of_name) - 1)]
-            kind = "communication" if _communicates(name, COMMUNICATION_KERNELS) else kind
-            seen[name] += 1
-            spans[kind].append(span)
-            if size is not None:
-                sized[kind].append(span)
-                moved[kind] += round(size)
-        found = {}
-        for kind, own in spans.items():
-            others = [span for other in spans if other != kind for span in spans[other]]
-            alone = length(_seconds([*own, *others])) - length(_seconds(others))
-            found[kind] = {
-                "seconds": length(_seconds(own)),
-                "exposed_seconds": max(0.0, alone),
-                "kernels": len(own),
-                "bytes": moved[kind],
-                "sized_seconds": length(_seconds(sized[kind])),
-            }
-        return found
+    def _computing(self, device: int) -> np.ndarray:
+        own = self.spans[device].items()
+        return _seconds([span for kind, of in own if kind != "communication" for span in of])
 
 
-def record(train: TrainIterations, limit: int, rank: Rank) -> tuple[Trace, EpochResult]:
-    """Return a trace of this rank while it trains at most `limit` iterations."""
+def record(
+    train: TrainIterations, limit: int, rank: Rank, launched: Launches
+) -> tuple[Trace, EpochResult]:
+    """Return a trace of this rank while it trains at most `limit` iterations.
+
+    The n-th kernel of a name is taken to be `launched` as the n-th of that name was.
+    """
     on_gpu = rank.device.type == "cuda"
     activities = [ProfilerActivity.CUDA] if on_gpu else [ProfilerActivity.CPU]
     with profile(activities=activities, acc_events=True) as profiled:
         result = train(limit)
-    communication: dict[int, list[Span]] = defaultdict(list)
-    compute: dict[int, list[Span]] = defaultdict(list)
-    kernels: dict[int, list[tuple[Span, str]]] = defaultdict(list)
+    spans: dict[int, dict[str, list[Span]]] = defaultdict(lambda: defaultdict(list))
+    moved: dict[int, dict[str, float]] = defaultdict(Counter)
     words = COMMUNICATION_KERNELS if on_gpu else CPU_COLLECTIVES
-    for event in profiled.events() or []:
-        communicates = _communicates(event.name, words)
-        computes = event.name.startswith("aten::") and not event.cpu_children
+    for event in sorted(profiled.events() or [], key=lambda event: event.time_range.start):
+        name, device = event.name.lower(), event.device_index
+        communicates = any(word in name for word in words)
+        computes = name.startswith("aten::") and not event.cpu_children
         if event.device_type == DeviceType.CUDA if on_gpu else communicates or computes:
-            span = (event.time_range.start, event.time_range.end)
-            (communication if communicates else compute)[event.device_index].append(span)
-            kernels[event.device_index].append((span, event.name))
+            kind, size = next(launched.get((device, event.name), UNKNOWN))
+            kind = "communication" if communicates else kind
+            spans[device][kind].append((event.time_range.start, event.time_range.end))
+            moved[device][kind] += size
     if rank.processes > 1 and on_gpu:
         # The barrier before the first iteration, which waits for all ranks' tracers.
-        for own in communication.values():
-            own.remove(min(own))
-    return Trace(communication, compute, kernels), result
+        for own in spans.values():
+            del own["communication"][:1]
+    return Trace(spans, moved if launched else {}), result
 
 
 def launched(trainer: Trainer, train: TrainIterations, limit: int, rank: Rank) -> Launches:
@@ -128,12 +112,14 @@ def launched(trainer: Trainer, train: TrainIterations, limit: int, rank: Rank) -
 
     A captured step does not tell: here the host launches it.
     """
+    trainer.replay(False)
     try:
-        with trainer.launched():
-            return launches(_exported(train, limit, rank, shapes=True))
+        return launches(_exported(train, limit, rank, shapes=True))
     except torch.OutOfMemoryError:
         print("no memory is left to see what launches the kernels of a step", flush=True)
         return {}
+    finally:
+        trainer.replay(True)
 
 
 def one_step(train: TrainIterations, rank: Rank) -> list[Event]:
@@ -159,7 +145,6 @@ def one_step(train: TrainIterations, rank: Rank) -> list[Event]:
 
 
 def _exported(train: TrainIterations, count: int, rank: Rank, shapes: bool = False) -> list[Event]:
-    """Train; return all events, with the shapes of operators, or none if they cannot be written."""
     on_gpu = rank.device.type == "cuda"
     activities = [ProfilerActivity.CPU, *[ProfilerActivity.CUDA] * on_gpu]
     with profile(activities=activities, record_shapes=shapes) as profiled:
@@ -172,10 +157,6 @@ def _exported(train: TrainIterations, count: int, rank: Rank, shapes: bool = Fal
             return []
         events: list[Event] = json.loads(exported.read_bytes())["traceEvents"]
         return events
-
-
-def _communicates(name: str, words: tuple[str, ...]) -> bool:
-    return any(word in name.lower() for word in words)
 
 
 def union(intervals: np.ndarray) -> np.ndarray:

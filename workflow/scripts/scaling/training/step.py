@@ -23,8 +23,8 @@ class Step:
     """An update by a batch, which is run through `model` in `micro_batches` parts.
 
     `replica` exchanges the gradients and updates the weights; of `rule` only the labels' smoothing
-    counts here. `loss_sum` and `correct` are over all images since `reset`. Captured steps are
-    launched anew unless it `replays` them.
+    counts here. `loss_sum` and `correct` are over all images since `reset`. Without `replays` the
+    host launches captured steps anew.
     """
 
     def __init__(

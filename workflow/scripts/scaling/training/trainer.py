@@ -1,7 +1,6 @@
 """The base of engines: a trainer that trains one epoch at a time, and times it."""
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
@@ -103,12 +102,9 @@ class Trainer:
         """Load at most `limit` batches; return a function that trains on some of them."""
         raise NotImplementedError
 
-    @contextmanager
-    def launched(self) -> Iterator[None]:
-        """Within the block the host launches the kernels of captured steps, too."""
-        self._step.replays = False
-        yield
-        self._step.replays = True
+    def replay(self, replays: bool) -> None:
+        """Replay captured steps, or let the host launch them anew."""
+        self._step.replays = replays
 
     def close(self) -> None:
         """Release what would keep the process group from being destroyed."""

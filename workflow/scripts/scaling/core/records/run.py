@@ -195,20 +195,8 @@ class InMemory(OfRank):
 KernelClass = Literal["products", "elementwise", "optimizer", "communication", "copies", "other"]
 """Convolutions and matrix products; normalization and element-wise operations; updates of weights;
 exchange between devices; copies; and what no known operator launches."""
-
-
-class OfClass(TypedDict):
-    """The kernels of a class: their number, and the `seconds` in which any of them ran.
-
-    In `exposed_seconds` nothing else ran. `bytes` are read and written by those whose shapes are
-    known, in `sized_seconds`.
-    """
-
-    seconds: Amount
-    exposed_seconds: Amount
-    kernels: Whole
-    bytes: Amount
-    sized_seconds: Amount
+OfClass = Annotated[dict[Literal["seconds", "bytes"], Amount], Len(2, 2)]
+"""Seconds in which kernels of a class ran, and the bytes that they read and wrote, where known."""
 
 
 class DeviceTime(OfRank):
