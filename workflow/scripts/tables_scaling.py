@@ -14,11 +14,11 @@ from scaling.tables import limits, schema
 from scaling.tables.accuracy import accuracy
 from scaling.tables.bandwidth import swept_gradient_bytes
 from scaling.tables.epoch_parts import in_memory, ranks
-from scaling.tables.measurements import costs, device_time, readings
+from scaling.tables.measurements import costs, device_time, readings, step_classes
 from scaling.tables.runs import Run, paired, provenance, read_runs
 from scaling.tables.timing import startup, timing
 
-OF_TIMES = (timing, startup, in_memory, ranks, readings, device_time, costs)
+OF_TIMES = (timing, startup, in_memory, ranks, readings, device_time, step_classes, costs)
 
 
 def _of_runs(records: list[Run], study: str, per_gpu_hour: float | None) -> dict[str, pd.DataFrame]:

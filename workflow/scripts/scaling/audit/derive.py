@@ -9,10 +9,10 @@ from scaling.tables.bandwidth import bandwidth
 from scaling.tables.communication import communication
 from scaling.tables.epoch_parts import epoch_parts
 from scaling.tables.speedup import speedup
-from scaling.tables.utilization import utilization
+from scaling.tables.utilization import of_classes, utilization
 
 MEASURED = [
-    *("readings", "in_memory", "ranks", "costs", "device_time"),
+    *("readings", "in_memory", "ranks", "costs", "device_time", "step_classes"),
     *("interconnect", "interconnect_fit", "peaks", "machine"),
 ]
 """What only a measured study has beside its times."""
@@ -38,4 +38,5 @@ def tables_of_times(
         return derived
     epochs = epoch_parts(timing, found["in_memory"], parts)
     limits = utilization(timing, epochs, found["peaks"], costs, found["device_time"])
-    return derived | {"epoch_parts": epochs, "utilization": limits}
+    classes = of_classes(found["step_classes"], limits, found["peaks"])
+    return derived | {"epoch_parts": epochs, "utilization": limits, "step_classes": classes}

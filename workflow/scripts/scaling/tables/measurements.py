@@ -1,6 +1,7 @@
 """The instruments' measurements of each cell: communication, device time, costs."""
 
 import math
+from collections.abc import Iterator
 from statistics import stdev
 from typing import Any
 
@@ -98,6 +99,35 @@ def _device_time(records: Seeds) -> dict[str, Any]:
     found["gap_seconds"] = found["step_seconds"] - found["busy_seconds"]
     ends = {"gap_seconds_min": gaps.min(), "gap_seconds_max": gaps.max()}
     return {**found, **ends, "count": len(steps), "note": ""}
+
+
+def step_classes(runs: list[Run]) -> pd.DataFrame:
+    """Return what the kernels of each class do in one step, a row per class of a traced cell.
+
+    These are the seconds in which they run, the bytes that they read and write as far as that is
+    known, and the `images` of a step on one GPU: medians over the GPUs of all seeds. Communication
+    is the exposed part, and the class `idle` has no kernel: the classes add up to the step. For the
+    other columns see `utilization.of_classes`.
+    """
+    rows = []
+    for cell, seeds in by_cell(runs):
+        found = pd.DataFrame(row for record in seeds if record for row in _of_devices(record))
+        if len(found):
+            medians = found.groupby("kernel_class").median().reset_index()
+            rows += [cell | own for own in medians.to_dict("records")]
+    return schema.arrange("step_classes", rows)
+
+
+def _of_devices(record: RunRecord) -> Iterator[dict[str, Any]]:
+    images = sum(rank["samples"] / rank["iterations"] for rank in record["in_memory"])
+    for device in record["device_time"]:
+        if "classes" in device:
+            busy, computing = device["busy_seconds"], device["compute_seconds"]
+            rest = {"communication": busy - computing, "idle": max(0, device["seconds"] - busy)}
+            more = {kind: {"seconds": seconds} for kind, seconds in rest.items()}
+            for kind, own in (device["classes"] | more).items():
+                per_step = {name: value / device["iterations"] for name, value in own.items()}
+                yield {"kernel_class": kind, "images": images / record["cell"]["gpus"], **per_step}
 
 
 def costs(runs: list[Run]) -> pd.DataFrame:
