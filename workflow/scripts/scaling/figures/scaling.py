@@ -102,6 +102,34 @@ def draw_communication(communication: pd.DataFrame) -> Figure | None:
     return figure
 
 
+def draw_step_classes(step_classes: pd.DataFrame) -> Figure | None:
+    """Draw the classes of a step's kernels as shares of it: a panel for each configuration.
+
+    The full colour of each is its time at its limit. One GPU has one panel for all strategies.
+    """
+    if step_classes.empty:
+        return None
+    known = step_classes.sort_values(["gpus", "batch_size"], kind="stable")
+    many = known["recipe"] + " · " + known["strategy"] + " · " + known["gpus"].map(fmt.gpus)
+    known = known.assign(panel=many.where(known["gpus"] > 1, known["recipe"] + " · one GPU"))
+    known = known.drop_duplicates(["panel", "batch_size", "kernel_class"])
+    step = known.groupby(["panel", "batch_size"])["seconds"].transform("sum")
+    known = known.assign(share=100 * known["seconds"] / step)
+    known = known.assign(least=known["share"] * known["least_seconds"] / known["seconds"])
+    panels, classes = known["panel"].unique(), list(known["kernel_class"].unique())
+    figure, axes = style.panels(panels, PER_GPU, "% of a step")
+    for own_axes, (_, rows) in zip(axes, known.groupby("panel", sort=False), strict=True):
+        names, bottoms = rows["batch_size"].map(str), rows.groupby("batch_size")["share"].cumsum()
+        for row, name, top in zip(rows.itertuples(), names, bottoms, strict=True):
+            colour = style.numbered(classes.index(row.kernel_class))["color"]
+            place = {"bottom": top - row.share, "color": colour}
+            note = f"{fmt.cell_name(row)}, {row.kernel_class}: {row.share:.1f} % · step_classes.csv"
+            own_axes.bar(name, row.share, alpha=0.4, **place)[0].set_url(note)
+            own_axes.bar(name, row.least, **place)
+    style.legend(figure, classes, linestyle="none")
+    return figure
+
+
 def draw_bandwidth(interconnect: pd.DataFrame, bandwidth: pd.DataFrame) -> Figure | None:
     """Draw bus bandwidth over message size, a panel for each N: the sweep, and training.
 

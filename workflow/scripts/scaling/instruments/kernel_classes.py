@@ -72,7 +72,7 @@ def kernel_class(names: list[str]) -> KernelClass:
     if any(name.lower().startswith(OPTIMIZER) for name in names):
         return "optimizer"
     kinds: dict[KernelClass, re.Pattern[str]]
-    kinds = {"products": PRODUCTS, "copies": COPIES, "elementwise": ELEMENTWISE}
+    kinds = {"products": PRODUCTS, "copies": COPIES, "element-wise": ELEMENTWISE}
     last = names[-1] if names else ""
     return next((kind for kind, words in kinds.items() if words.search(last)), "other")
 

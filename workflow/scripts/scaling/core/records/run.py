@@ -192,7 +192,7 @@ class InMemory(OfRank):
     seconds_without_exchange: Repeats | None
 
 
-KernelClass = Literal["products", "elementwise", "optimizer", "communication", "copies", "other"]
+KernelClass = Literal["products", "element-wise", "optimizer", "communication", "copies", "other"]
 """Convolutions and matrix products; normalization and element-wise operations; updates of weights;
 exchange between devices; copies; and what no known operator launches."""
 OfClass = Annotated[dict[Literal["seconds", "bytes"], Amount], Len(2, 2)]
