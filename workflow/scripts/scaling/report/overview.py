@@ -227,9 +227,11 @@ def _reached(chosen: Any, classes: pd.DataFrame) -> list[str | Figure]:
         limit = " of peak" if row.unit == "FLOP/s" else " of bandwidth"
         reached = figure(fmt.percent(row.reached), row, f"{row.kernel_class}_reached", row.reached)
         said += [", " if said else " Kernels: ", f"{row.kernel_class} at ", reached, limit]
+    if not said:
+        return []
     least = own["least_seconds"].sum() / step
     at_limits = figure(fmt.percent(least), chosen, "least_share", least)
-    return [*said, "; at these limits ", at_limits, " of a step."] if said else []
+    return [*said, "; at these limits ", at_limits, " of a step."]
 
 
 def _trust(tables: StudyTables, cells: pd.DataFrame) -> Card:
