@@ -23,7 +23,7 @@ COPIES = re.compile(r"aten::(\w*copy|clone|cat\b)|fsdp::")
 ELEMENTWISE = re.compile(r"aten::|triton_")
 LOOKUPS = re.compile(r"index|embedding|scatter")
 """Operators that read only a part of their arrays."""
-NO_OUTPUT = re.compile(r"triton_|.*copy_$|aten::(zero_|fill_|sum|mean|arg|nll|max|\w*norm\b)")
+NO_OUTPUT = re.compile(r"triton_|.*copy_$|aten::(zero_|fill_|sum|mean|arg|nll|max_pool)")
 """Operators whose outputs are among their recorded arrays, or small."""
 ITEM_BYTES = {"float": 4, "int": 4, "c10::BFloat16": 2, "c10::Half": 2, "bool": 1}
 ITEM_BYTES |= {"double": 8, "long": 8, "long int": 8, "unsigned char": 1, "TensorList": 4}
