@@ -7,6 +7,7 @@ from matplotlib.ticker import FuncFormatter
 from scaling.core import numbers as fmt
 from scaling.figures import style
 from scaling.tables.communication import MOVING, preferred_estimates
+from scaling.tables.schema import rows_of
 
 PER_GPU = "batch size per GPU"
 LOG_FROM_RATIO = 8
@@ -116,16 +117,16 @@ def draw_step_classes(step_classes: pd.DataFrame) -> Figure | None:
     step = known.groupby(["panel", "batch_size"])["seconds"].transform("sum")
     known = known.assign(share=100 * known["seconds"] / step)
     known = known.assign(least=known["share"] * known["least_seconds"] / known["seconds"])
-    panels, classes = known["panel"].unique(), list(known["kernel_class"].unique())
+    panels, classes = (list(known[name].unique()) for name in ("panel", "kernel_class"))
     figure, axes = style.panels(panels, PER_GPU, "% of a step")
     for own_axes, (_, rows) in zip(axes, known.groupby("panel", sort=False), strict=True):
-        names, bottoms = rows["batch_size"].map(str), rows.groupby("batch_size")["share"].cumsum()
-        for row, name, top in zip(rows.itertuples(), names, bottoms, strict=True):
+        tops = rows.groupby("batch_size")["share"].cumsum()
+        for row in rows_of(rows.assign(top=tops)):
             colour = style.numbered(classes.index(row.kernel_class))["color"]
-            place = {"bottom": top - row.share, "color": colour}
+            place = {"x": str(row.batch_size), "bottom": row.top - row.share, "color": colour}
             note = f"{fmt.cell_name(row)}, {row.kernel_class}: {row.share:.1f} % · step_classes.csv"
-            own_axes.bar(name, row.share, alpha=0.4, **place)[0].set_url(note)
-            own_axes.bar(name, row.least, **place)
+            own_axes.bar(height=row.share, alpha=0.4, **place)[0].set_url(note)
+            own_axes.bar(height=row.least, **place)
     style.legend(figure, classes, linestyle="none")
     return figure
 

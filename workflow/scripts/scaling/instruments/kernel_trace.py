@@ -3,7 +3,7 @@
 import json
 import os
 import tempfile
-from collections import Counter, defaultdict
+from collections import defaultdict
 from dataclasses import dataclass, field
 from itertools import repeat
 from pathlib import Path
@@ -89,7 +89,7 @@ def record(
     with profile(activities=activities, acc_events=True) as profiled:
         result = train(limit)
     spans: dict[int, dict[str, list[Span]]] = defaultdict(lambda: defaultdict(list))
-    moved: dict[int, dict[str, float]] = defaultdict(Counter)
+    moved: dict[int, dict[str, float]] = defaultdict(lambda: defaultdict(float))
     words = COMMUNICATION_KERNELS if on_gpu else CPU_COLLECTIVES
     for event in sorted(profiled.events() or [], key=lambda event: event.time_range.start):
         name, device = event.name.lower(), event.device_index
