@@ -19,6 +19,8 @@ def tables(tmp_path_factory):
     folder = tmp_path_factory.mktemp("study")
     made = report_tables.make()
     made["quantization_histograms"] = quantization_example.histograms()
+    known = {"kernel_class": "products", "seconds": 2e-3, "least_seconds": 1e-3}
+    made["step_classes"] = made["timing"].head(1).assign(**known)
     # Few cells, as drawing takes long.
     for name in ("timing", "speedup", "communication", "accuracy"):
         made[name] = made[name][made[name]["batch_size"] == 32]

@@ -25,19 +25,17 @@ PATCH_COLUMNS = 32
 PATCH_ROWS = 128
 
 
-class recorded:
-    """A kernel whose launches a profiler records with the arrays that it reads and writes."""
+def recorded(kernel):
+    """Let a profiler record each launch of `kernel` with the arrays that it reads and writes."""
+    run, name = kernel.run, f"triton_{kernel.fn.__name__}"
 
-    def __init__(self, kernel):
-        self._kernel, self._name = kernel, f"triton_{kernel.fn.__name__}"
+    def recording(*arguments, **options):
+        arrays = {id(one): one for one in arguments if isinstance(one, torch.Tensor)}
+        with torch._C._profiler._RecordFunctionFast(name, list(arrays.values())):
+            return run(*arguments, **options)
 
-    def __getitem__(self, grid):
-        def launch(*arguments, **options):
-            arrays = {id(one): one for one in arguments if isinstance(one, torch.Tensor)}
-            with torch._C._profiler._RecordFunctionFast(self._name, list(arrays.values())):
-                self._kernel[grid](*arguments, **options)
-
-        return launch
+    kernel.run = recording
+    return kernel
 
 
 @triton.jit

@@ -104,7 +104,7 @@ def draw_communication(communication: pd.DataFrame) -> Figure | None:
 
 
 def draw_step_classes(step_classes: pd.DataFrame) -> Figure | None:
-    """Draw the classes of a step's kernels as shares of it: a panel for each configuration.
+    """Draw the classes of a step's kernels as shares of it, a panel for each configuration and N.
 
     The full colour of each is its time at its limit. One GPU has one panel for all strategies.
     """
@@ -114,19 +114,17 @@ def draw_step_classes(step_classes: pd.DataFrame) -> Figure | None:
     many = known["recipe"] + " · " + known["strategy"] + " · " + known["gpus"].map(fmt.gpus)
     known = known.assign(panel=many.where(known["gpus"] > 1, known["recipe"] + " · one GPU"))
     known = known.drop_duplicates(["panel", "batch_size", "kernel_class"])
-    step = known.groupby(["panel", "batch_size"])["seconds"].transform("sum")
-    known = known.assign(share=100 * known["seconds"] / step)
-    known = known.assign(least=known["share"] * known["least_seconds"] / known["seconds"])
+    of_steps = known.groupby(["panel", "batch_size"])["seconds"]
+    percent = 100 / of_steps.transform("sum")
+    known = known.assign(share=known["seconds"] * percent, top=of_steps.cumsum() * percent)
     panels, classes = (list(known[name].unique()) for name in ("panel", "kernel_class"))
     figure, axes = style.panels(panels, PER_GPU, "% of a step")
-    for own_axes, (_, rows) in zip(axes, known.groupby("panel", sort=False), strict=True):
-        tops = rows.groupby("batch_size")["share"].cumsum()
-        for row in rows_of(rows.assign(top=tops)):
-            colour = style.numbered(classes.index(row.kernel_class))["color"]
-            place = {"x": str(row.batch_size), "bottom": row.top - row.share, "color": colour}
-            note = f"{fmt.cell_name(row)}, {row.kernel_class}: {row.share:.1f} % · step_classes.csv"
-            own_axes.bar(height=row.share, alpha=0.4, **place)[0].set_url(note)
-            own_axes.bar(height=row.least, **place)
+    for row, factor in zip(rows_of(known), percent, strict=True):
+        own, colour = axes[panels.index(row.panel)], style.COLOURS[classes.index(row.kernel_class)]
+        place = {"x": str(row.batch_size), "bottom": row.top - row.share, "color": colour}
+        note = f"{fmt.cell_name(row)}, {row.kernel_class}: {row.share:.1f} % · step_classes.csv"
+        own.bar(height=row.share, alpha=0.4, **place)[0].set_url(note)
+        own.bar(height=row.least_seconds * factor, **place)
     style.legend(figure, classes, linestyle="none")
     return figure
 

@@ -1,4 +1,4 @@
-"""The class of a kernel, by the operators that launch it, and the bytes that it moves."""
+"""The class of a kernel, by the operator that launches it, and the bytes that it moves."""
 
 import math
 import re
@@ -15,12 +15,15 @@ Launches = dict[tuple[int, str], Iterator[tuple[KernelClass, float]]]
 """Class and bytes (0: not known) of the kernels of each device and name, as they began; the last
 repeats."""
 
-EXCHANGES = ("nccl:", "c10d::", "_c10d_functional", "record_param_comms")
 OPTIMIZER = "optimizer"
-"""How the name of a range begins whose operators update the weights."""
-PRODUCTS = re.compile(r"conv(olution|\d)|mm\b|mm_|::dot|attention|linear\b|triton_tem_")
-COPIES = re.compile(r"aten::(\w*copy|clone|cat\b)|fsdp::")
-ELEMENTWISE = re.compile(r"aten::|triton_")
+"""How the name of a range begins in which weights are updated."""
+CLASSES: dict[KernelClass, re.Pattern[str]] = {
+    "communication": re.compile(r"nccl:|c10d::|_c10d_functional|record_param_comms"),
+    "products": re.compile(r"aten::\w*(conv(olution|\d)|mm\b|mm_|dot|attention)|triton_tem_"),
+    "copies": re.compile(r"aten::(\w*copy|clone|cat\b|_local_scalar)|fsdp::"),
+    "element-wise": re.compile(r"aten::|triton_"),
+}
+"""How the name of an operator begins, the first that fits."""
 LOOKUPS = re.compile(r"index|embedding|scatter")
 """Operators that read only a part of their arrays."""
 NO_OUTPUT = re.compile(r"triton_|.*copy_$|aten::(zero_|fill_|sum|mean|arg|nll|max_pool)")
@@ -35,46 +38,26 @@ def launches(events: list[Event]) -> Launches:
 
     An operator's bytes are divided equally among its kernels.
     """
-    launching: dict[int, list[Event]] = {}
-    for event, around in with_operators(events):
-        if event["cat"] in ("cuda_runtime", "cuda_driver"):
-            launching[event["args"]["correlation"]] = around
+    operators = {one["args"]["External id"]: one for one in events if one.get("cat") == "cpu_op"}
+    ranges = [one for one in events if one.get("cat") == "user_annotation"]
+    updates = [one for one in ranges if one["name"].lower().startswith(OPTIMIZER)]
     kernels = [one for one in events if one.get("cat") in ("kernel", "gpu_memcpy", "gpu_memset")]
-    kernels.sort(key=lambda event: event["ts"])
-    operators = [launching.get(kernel["args"]["correlation"], []) for kernel in kernels]
-    count = Counter(id(own[-1]) for own in operators if own)
+    count = Counter(kernel["args"].get("External id") for kernel in kernels)
     found: dict[tuple[int, str], list[tuple[KernelClass, float]]] = defaultdict(list)
-    for kernel, own in zip(kernels, operators, strict=True):
-        size = moved_bytes(own[-1]) / count[id(own[-1])] if own else 0.0
-        kind = kernel_class([operator["name"] for operator in own])
-        found[kernel["args"]["device"], kernel["name"]].append((kind, size))
+    for kernel in sorted(kernels, key=lambda kernel: kernel["ts"]):
+        number = kernel["args"].get("External id")
+        operator = operators.get(number, {"name": "", "ts": 0})
+        kind = kernel_class(operator["name"])
+        if any(0 <= operator["ts"] - update["ts"] <= update["dur"] for update in updates):
+            kind = kind if kind == "communication" else "optimizer"
+        place = kernel["args"]["device"], kernel["name"]
+        found[place].append((kind, moved_bytes(operator) / count[number]))
     return {place: chain(own, repeat(own[-1])) for place, own in found.items()}
 
 
-def with_operators(events: list[Event]) -> Iterator[tuple[Event, list[Event]]]:
-    """Yield each operator and launch of the host, with the operators around it, outermost first."""
-    host = ("cpu_op", "user_annotation", "cuda_runtime", "cuda_driver")
-    events = [event for event in events if event.get("cat") in host]
-    around: dict[int, list[Event]] = defaultdict(list)
-    for event in sorted(events, key=lambda event: (event["ts"], -event["dur"])):
-        own = around[event["tid"]]
-        while own and own[-1]["ts"] + own[-1]["dur"] <= event["ts"]:
-            own.pop()
-        yield event, list(own)
-        if event["cat"] in host[:2]:
-            own.append(event)
-
-
-def kernel_class(names: list[str]) -> KernelClass:
-    """Return the class of a kernel that operators with these names launch, outermost first."""
-    if any(name.startswith(EXCHANGES) for name in names):
-        return "communication"
-    if any(name.lower().startswith(OPTIMIZER) for name in names):
-        return "optimizer"
-    kinds: dict[KernelClass, re.Pattern[str]]
-    kinds = {"products": PRODUCTS, "copies": COPIES, "element-wise": ELEMENTWISE}
-    last = names[-1] if names else ""
-    return next((kind for kind, words in kinds.items() if words.search(last)), "other")
+def kernel_class(operator: str) -> KernelClass:
+    """Return the class of a kernel that an operator of this name launches outside of updates."""
+    return next((kind for kind, names in CLASSES.items() if names.match(operator)), "other")
 
 
 def moved_bytes(operator: Event) -> float:
@@ -83,7 +66,7 @@ def moved_bytes(operator: Event) -> float:
     It reads each input once and writes an output as large as the largest, but for `NO_OUTPUT`.
     """
     name, recorded = operator["name"], operator.get("args", {})
-    if PRODUCTS.search(name) or LOOKUPS.search(name) or not ELEMENTWISE.match(name):
+    if LOOKUPS.search(name) or kernel_class(name) not in ("copies", "element-wise"):
         return 0.0
     shapes = zip(recorded.get("Input Dims", []), recorded.get("Input type", []), strict=True)
     sizes = [ITEM_BYTES.get(kind, 0) * _items(shape) for shape, kind in shapes]

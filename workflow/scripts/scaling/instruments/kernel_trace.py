@@ -4,7 +4,7 @@ import json
 import os
 import tempfile
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import repeat
 from pathlib import Path
 from typing import Any
@@ -25,20 +25,19 @@ MICROSECOND = 1e-6
 KEPT = ("ph", "name", "cat", "ts", "dur", "tid")
 """What is kept of an event: no stack, shape or counter, so that a step stays small."""
 
-Span = tuple[float, float]
-"""Start and end in µs."""
+Span = tuple[float, float, float]
+"""Start and end in µs, and the bytes that are moved; 0 if they are not known."""
 
 
 @dataclass(frozen=True)
 class Trace:
-    """Intervals of work by device and class, after the first barrier, and the bytes they move.
+    """Intervals of work by device and class, after the first barrier.
 
     On a GPU these are kernels, copies and fills; on a CPU the operations that call no others.
     Without knowing what launched them the classes are `communication` and `other`.
     """
 
     spans: dict[int, dict[str, list[Span]]]
-    moved: dict[int, dict[str, float]] = field(default_factory=dict)
 
     def communicating(self) -> tuple[float, float] | None:
         """Return the seconds of communication and of its overlap with compute; None without any.
@@ -56,20 +55,20 @@ class Trace:
         """Return a row for each active `gpu`, by its number in this process.
 
         `busy_seconds` in which anything runs, `compute_seconds` in which anything but communication
-        runs (overlaps count once), and the number of `kernels`, copies and fills; where it is known
-        what launched them, also their `classes`.
+        runs (overlaps count once), the number of `kernels`, copies and fills, and their `classes`:
+        of communication the seconds that are exposed.
         """
         found: list[dict[str, Any]] = []
         for device, spans in sorted(self.spans.items()):
-            all_of_them = [span for own in spans.values() for span in own]
-            times = {"busy_seconds": length(_seconds(all_of_them))}
-            times["compute_seconds"] = length(self._computing(device))
-            found.append({"gpu": device, **times, "kernels": len(all_of_them)})
-            if self.moved:
-                found[-1]["classes"] = {
-                    kind: {"seconds": length(_seconds(own)), "bytes": self.moved[device][kind]}
-                    for kind, own in spans.items()
-                }
+            whole = [span for own in spans.values() for span in own]
+            busy, computing = length(_seconds(whole)), length(self._computing(device))
+            times = {"busy_seconds": busy, "compute_seconds": computing, "kernels": len(whole)}
+            classes = {
+                kind: {"seconds": length(_seconds(own)), "bytes": sum(size for *_, size in own)}
+                for kind, own in spans.items()
+            }
+            classes["communication"] = {"seconds": busy - computing, "bytes": 0}
+            found.append({"gpu": device, **times, "classes": classes})
         return found
 
     def _computing(self, device: int) -> np.ndarray:
@@ -89,7 +88,6 @@ def record(
     with profile(activities=activities, acc_events=True) as profiled:
         result = train(limit)
     spans: dict[int, dict[str, list[Span]]] = defaultdict(lambda: defaultdict(list))
-    moved: dict[int, dict[str, float]] = defaultdict(lambda: defaultdict(float))
     words = COMMUNICATION_KERNELS if on_gpu else CPU_COLLECTIVES
     for event in sorted(profiled.events() or [], key=lambda event: event.time_range.start):
         name, device = event.name.lower(), event.device_index
@@ -98,13 +96,12 @@ def record(
         if event.device_type == DeviceType.CUDA if on_gpu else communicates or computes:
             kind, size = next(launched.get((device, event.name), UNKNOWN))
             kind = "communication" if communicates else kind
-            spans[device][kind].append((event.time_range.start, event.time_range.end))
-            moved[device][kind] += size
+            spans[device][kind].append((event.time_range.start, event.time_range.end, size))
     if rank.processes > 1 and on_gpu:
         # The barrier before the first iteration, which waits for all ranks' tracers.
         for own in spans.values():
             del own["communication"][:1]
-    return Trace(spans, moved if launched else {}), result
+    return Trace(spans), result
 
 
 def launched(trainer: Trainer, train: TrainIterations, limit: int, rank: Rank) -> Launches:
@@ -185,4 +182,4 @@ def overlap(one: np.ndarray, other: np.ndarray) -> float:
 
 
 def _seconds(spans: list[Span] | None) -> np.ndarray:
-    return np.array(spans or [], dtype=np.float64).reshape(-1, 2) * MICROSECOND
+    return np.array(spans or [], dtype=np.float64).reshape(-1, 3)[:, :2] * MICROSECOND

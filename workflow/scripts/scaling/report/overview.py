@@ -220,18 +220,17 @@ def _the_limit(chosen: Any, cells: pd.DataFrame, classes: pd.DataFrame) -> Card:
 
 
 def _reached(chosen: Any, classes: pd.DataFrame) -> list[str | Figure]:
-    """Return what the larger classes of a step's kernels reach, and its least time."""
-    own = classes.merge(pd.DataFrame([{key: getattr(chosen, key) for key in CELL_KEYS}]))
-    step, said = own["seconds"].sum(), list[str | Figure]()
-    for row in rows_of(own[own["seconds"] > 0.05 * step].dropna(subset="reached")):
-        limit = " of peak" if row.unit == "FLOP/s" else " of bandwidth"
+    """Return what the larger classes of a step's kernels reach, and the step's least time."""
+    own = classes.merge(pd.DataFrame({key: [getattr(chosen, key)] for key in CELL_KEYS}))
+    own = own.assign(share=own["seconds"] / own["seconds"].sum())
+    said: list[str | Figure] = []
+    for row in rows_of(own[own["share"] > 0.05].dropna(subset="reached")):
         reached = figure(fmt.percent(row.reached), row, f"{row.kernel_class}_reached", row.reached)
-        said += [", " if said else " Kernels: ", f"{row.kernel_class} at ", reached, limit]
-    if not said:
-        return []
-    least = own["least_seconds"].sum() / step
-    at_limits = figure(fmt.percent(least), chosen, "least_share", least)
-    return [*said, "; at these limits ", at_limits, " of a step."]
+        limit = "peak" if row.unit == "FLOP/s" else "bandwidth"
+        said += [", " if said else " Kernels: ", f"{row.kernel_class} at ", reached, f" of {limit}"]
+    least = own["least_seconds"].sum() / own["seconds"].sum() if said else 0.0
+    said += ["; at these limits ", figure(fmt.percent(least), chosen, "least_share", least)]
+    return [*said, " of a step."] if least else []
 
 
 def _trust(tables: StudyTables, cells: pd.DataFrame) -> Card:

@@ -3,12 +3,12 @@
 import math
 from collections.abc import Iterator
 from statistics import stdev
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pandas as pd
 
-from scaling.core.records.run import RunRecord
+from scaling.core.records.run import KernelClass, RunRecord
 from scaling.tables import schema
 from scaling.tables.runs import Run, Seeds, by_cell, table_of_cells
 from scaling.tables.timing import TIMED, epochs, joules
@@ -104,30 +104,31 @@ def _device_time(records: Seeds) -> dict[str, Any]:
 def step_classes(runs: list[Run]) -> pd.DataFrame:
     """Return what the kernels of each class do in one step, a row per class of a traced cell.
 
-    These are the seconds in which they run, the bytes that they read and write as far as that is
-    known, and the `images` of a step on one GPU: medians over the GPUs of all seeds. Communication
-    is the exposed part, and the class `idle` has no kernel: the classes add up to the step. For the
-    other columns see `utilization.of_classes`.
+    These are their seconds, the bytes that they read and write as far as that is known, and the
+    `images` of a step on one GPU: medians over the GPUs of all seeds. With the exposed part of
+    communication and the class `idle`, without a kernel, they add up to the step. For the other
+    columns see `utilization.of_classes`.
     """
     rows = []
     for cell, seeds in by_cell(runs):
         found = pd.DataFrame(row for record in seeds if record for row in _of_devices(record))
         if len(found):
-            medians = found.groupby("kernel_class").median().reset_index()
-            rows += [cell | own for own in medians.to_dict("records")]
+            medians = found.groupby("kernel_class").median()
+            order = [kind for kind in (*get_args(KernelClass), "idle") if kind in medians.index]
+            rows += [cell | own for own in medians.loc[order].reset_index().to_dict("records")]
     return schema.arrange("step_classes", rows)
 
 
 def _of_devices(record: RunRecord) -> Iterator[dict[str, Any]]:
-    images = sum(rank["samples"] / rank["iterations"] for rank in record["in_memory"])
-    for device in record["device_time"]:
-        if "classes" in device:
-            busy, computing = device["busy_seconds"], device["compute_seconds"]
-            rest = {"communication": busy - computing, "idle": max(0, device["seconds"] - busy)}
-            more = {kind: {"seconds": seconds} for kind, seconds in rest.items()}
-            for kind, own in (device["classes"] | more).items():
-                per_step = {name: value / device["iterations"] for name, value in own.items()}
-                yield {"kernel_class": kind, "images": images / record["cell"]["gpus"], **per_step}
+    samples = sum(rank["samples"] or 0 for rank in record["in_memory"])
+    images = {"images": samples / record["cell"]["gpus"]}
+    for device in [one for one in record["device_time"] if "classes" in one]:
+        idle = {"idle": {"seconds": max(0, device["seconds"] - device["busy_seconds"])}}
+        for kind, own in (device["classes"] | idle).items():
+            per_step = {
+                name: value / device["iterations"] for name, value in (own | images).items()
+            }
+            yield {"kernel_class": kind} | per_step
 
 
 def costs(runs: list[Run]) -> pd.DataFrame:

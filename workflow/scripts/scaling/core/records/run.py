@@ -192,11 +192,12 @@ class InMemory(OfRank):
     seconds_without_exchange: Repeats | None
 
 
-KernelClass = Literal["products", "element-wise", "optimizer", "communication", "copies", "other"]
+KernelClass = Literal["products", "element-wise", "optimizer", "copies", "other", "communication"]
 """Convolutions and matrix products; normalization and element-wise operations; updates of weights;
-exchange between devices; copies; and what no known operator launches."""
+copies; what no known operator launches; and exchange between devices."""
 OfClass = Annotated[dict[Literal["seconds", "bytes"], Amount], Len(2, 2)]
-"""Seconds in which kernels of a class ran, and the bytes that they read and wrote, where known."""
+"""Seconds of the kernels of a class, of communication what is exposed, and the bytes that they read
+and wrote, as far as known."""
 
 
 class DeviceTime(OfRank):
