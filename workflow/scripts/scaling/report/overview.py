@@ -222,15 +222,18 @@ def _the_limit(chosen: Any, cells: pd.DataFrame, classes: pd.DataFrame) -> Card:
 def _reached(chosen: Any, classes: pd.DataFrame) -> list[str | Figure]:
     """Return what the larger classes of a step's kernels reach, and the step's least time."""
     own = classes.merge(pd.DataFrame({key: [getattr(chosen, key)] for key in CELL_KEYS}))
-    own = own.assign(share=own["seconds"] / own["seconds"].sum())
+    own, step = own.set_index("kernel_class", drop=False), own["seconds"].sum()
     said: list[str | Figure] = []
-    for row in rows_of(own[own["share"] > 0.05].dropna(subset="reached")):
+    for row in rows_of(own[own["seconds"] > 0.05 * step].dropna(subset="reached")):
         reached = figure(fmt.percent(row.reached), row, f"{row.kernel_class}_reached", row.reached)
         limit = "peak" if row.unit == "FLOP/s" else "bandwidth"
         said += [", " if said else " Kernels: ", f"{row.kernel_class} at ", reached, f" of {limit}"]
-    least = own["least_seconds"].sum() / own["seconds"].sum() if said else 0.0
-    said += ["; at these limits ", figure(fmt.percent(least), chosen, "least_share", least)]
-    return [*said, " of a step."] if least else []
+    if not said:
+        return []
+    idle, least = own["seconds"].get("idle", 0.0) / step, own["least_seconds"].sum() / step
+    said += ["; idle ", figure(fmt.percent(idle), chosen, "idle_of_a_step", idle)]
+    at_limits = figure(fmt.percent(least), chosen, "least_of_a_step", least)
+    return [*said, ". At these limits a step takes ", at_limits, " of its time."]
 
 
 def _trust(tables: StudyTables, cells: pd.DataFrame) -> Card:
