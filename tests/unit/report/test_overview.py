@@ -140,6 +140,11 @@ def test_the_third_card_names_the_largest_part_or_power(study, cells):
     assert limit.headline == "power" and str(limit.text).startswith(
         "At its limit 95 % of the time."
     )
+    known = {"kernel_class": "products", "unit": "FLOP/s", "reached": 0.5}
+    traced = {"step_classes": cells.assign(seconds=2e-3, least_seconds=1e-3, **known)}
+    limit = overview.cards(replace(study, found={**study.found, **traced}), cells)[2]
+    said = "products at 50 % of peak; idle 0 %. At these limits a step takes 50 % of its time."
+    assert said in str(limit.text)
 
 
 def test_a_study_of_which_nothing_was_timed_has_no_cards(study, cells):

@@ -125,10 +125,8 @@ def _of_devices(record: RunRecord) -> Iterator[dict[str, Any]]:
     for device in [one for one in record["device_time"] if "classes" in one]:
         idle = {"idle": {"seconds": max(0, device["seconds"] - device["busy_seconds"])}}
         for kind, own in (device["classes"] | idle).items():
-            per_step = {
-                name: value / device["iterations"] for name, value in (own | images).items()
-            }
-            yield {"kernel_class": kind} | per_step
+            sums, steps = own | images, device["iterations"]
+            yield {"kernel_class": kind} | {name: total / steps for name, total in sums.items()}
 
 
 def costs(runs: list[Run]) -> pd.DataFrame:
