@@ -7,7 +7,7 @@ import pytest
 import torch
 from test_gpu_training import STEADY_RATE, movement, trainer
 
-from scaling.data import streamed
+from scaling.data import resident
 from training_runs import SWITCHES, run, tuned
 
 GPUS = torch.cuda.device_count()
@@ -69,8 +69,8 @@ def test_a_model_that_cannot_be_captured_is_measured_without_and_the_record_says
 @pytest.mark.parametrize("captured", [False, True])
 def test_streamed_images_train_as_resident_ones_do(monkeypatch, captured):
     found = []
-    for share in (streamed.RESIDENT_SHARE, 0):
-        monkeypatch.setattr(streamed, "RESIDENT_SHARE", share)
+    for share in (resident.RESIDENT_SHARE, 0):
+        monkeypatch.setattr(resident, "RESIDENT_SHARE", share)
         tuned, _, _ = trainer(rate=STEADY_RATE, cuda_graph=captured)
         found.append([tuned.run_epoch(epoch).train_loss for epoch in (1, 2, 3)])
         assert tuned.applied["images"] == ("resident" if share else "streamed")

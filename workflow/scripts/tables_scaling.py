@@ -1,24 +1,28 @@
 """Write the tables of a study's runs and machine, with an audit."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from scaling.audit.derive import MEASURED, tables_of_times
 from scaling.audit.limits import audit
 from scaling.core import command_line, files
 from scaling.core.grid import expand
 from scaling.core.records.machine import CHECK, PEAKS, SWEEP
 from scaling.tables import limits, schema
 from scaling.tables.accuracy import accuracy
-from scaling.tables.bandwidth import swept_gradient_bytes
-from scaling.tables.epoch_parts import in_memory, ranks
+from scaling.tables.bandwidth import bandwidth, swept_gradient_bytes
+from scaling.tables.communication import communication
+from scaling.tables.epoch_parts import epoch_parts, in_memory, ranks
 from scaling.tables.measurements import costs, device_time, readings, step_classes
 from scaling.tables.runs import Run, paired, provenance, read_runs
+from scaling.tables.speedup import speedup
 from scaling.tables.timing import startup, timing
+from scaling.tables.utilization import of_classes, utilization
 
 OF_TIMES = (timing, startup, in_memory, ranks, readings, device_time, step_classes, costs)
+OF_MACHINE = ("interconnect", "interconnect_fit", "peaks", "machine")
 
 
 def _of_runs(records: list[Run], study: str, per_gpu_hour: float | None) -> dict[str, pd.DataFrame]:
@@ -47,6 +51,22 @@ def _of_machine(
     }
 
 
+def _derived(found: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
+    """Return the tables that follow from those of times and of the machine."""
+    times, costs, link = found["timing"], found["costs"], found["interconnect"]
+    parts = communication(times, found["readings"], found["in_memory"])
+    epochs = epoch_parts(times, found["in_memory"], parts)
+    used = utilization(times, epochs, found["peaks"], costs, found["device_time"])
+    return {
+        "speedup": speedup(times, costs),
+        "communication": parts,
+        "bandwidth": bandwidth(times, parts, link, swept_gradient_bytes(link), costs),
+        "epoch_parts": epochs,
+        "utilization": used,
+        "step_classes": of_classes(found["step_classes"], used, found["peaks"]),
+    }
+
+
 @command_line.script
 def main(
     grid: dict[str, Any],
@@ -71,8 +91,7 @@ def main(
     document = PEAKS.read(peaks)
     schema.write_all(_of_machine(document, sweeps, machine), tables)
     files.write_text(tables / "topology.txt", limits.topology(document))
-    found = schema.read_all(["timing", *MEASURED], tables, study)
-    times = found.pop("timing")
-    derived = tables_of_times(times, swept_gradient_bytes(found["interconnect"]), found)
-    judged = schema.StudyTables(study, {"timing": times, **found, **derived}, "", {})
+    found = schema.read_all([*(make.__name__ for make in OF_TIMES), *OF_MACHINE], tables, study)
+    derived = _derived(found)
+    judged = schema.StudyTables(study, found | derived, "", {})
     schema.write_all(derived | {"audit": audit(judged)}, tables, study)

@@ -42,12 +42,6 @@ TIMED = [
 CLEAN = study_of(*TIMED, *(timing_row(gpus, 8192, status="oom") for gpus in (1, 2)))
 
 
-def timed_but(row):
-    """The rows of the clean study's times, with `row` in the place of that of its cell."""
-    cell = ("gpus", "batch_size")
-    return [row if all(row[key] == own[key] for key in cell) else own for own in TIMED]
-
-
 def changed(table, row, **values):
     """`table` with other values in the row numbered `row`."""
     table = table.copy()
@@ -166,32 +160,6 @@ def test_a_time_below_what_the_measured_peak_allows_is_a_warning(column, why):
 )
 def test_a_speedup_above_the_number_of_gpus_is_explained_by_noise(rows, expected):
     assert findings("speedup_above_gpus", *rows) == expected
-
-
-@pytest.mark.parametrize(
-    ("seconds", "spread", "severity"),
-    [
-        # 4 ms an iteration at b=128, 10 ms at b=512: T(2,512) = 17/2 + 49 · 10 ms = 8.99 s.
-        (8.99, 0.0, "warning"),
-        # 10 ms ± 4 ms, so at least 6 ms, which is no more than twice 4 ms.
-        (8.99, 0.1, "info"),
-        # 7.9 ms against 4 ms
-        (8.5 + 49 * 0.0079, 0.0, None),
-    ],
-)
-def test_communication_of_an_iteration_may_change_by_a_factor_of_two_or_by_noise(
-    seconds, spread, severity
-):
-    slow = timing_row(2, 512, seconds, loader_seconds=0.1, spread=spread)
-    table = audit(study_of(*timed_but(slow)))
-    if severity is None:
-        assert table.empty
-        return
-    assert set(table.check) == {"communication_varies_with_batch"}
-    # One for each estimate.
-    assert table.severity.tolist() == [severity] * 2 and table.batch_size.tolist() == [512] * 2
-    assert table.found.tolist() == pytest.approx([0.010] * 2)
-    assert table.expected.tolist() == pytest.approx([0.004] * 2)
 
 
 @pytest.mark.parametrize(

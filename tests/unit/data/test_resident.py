@@ -7,8 +7,7 @@ from torchvision import transforms
 
 from scaling.data.batches import Images
 from scaling.data.dataset import ImageDataset
-from scaling.data.resident import ResidentImages
-from scaling.data.streamed import StreamedImages
+from scaling.data.resident import ResidentImages, StreamedImages
 
 MEAN, STD = np.array([0.4, 0.5, 0.6]), np.array([0.2, 0.25, 0.3])
 

@@ -20,7 +20,7 @@ def test_a_point_is_the_mean_over_the_seeds_after_the_last_epoch():
         }
     )
     figure = draw_learning(rows)
-    assert (128, 1.1) in points(panel(figure, "Training loss after the last epoch"))
+    assert (128, 1.1) in points(panel(figure, "Training loss, last epoch"))
     accuracy = panel(figure, "Test accuracy, %")
     assert (128, 55.0) in points(accuracy) and error_bars(accuracy) == {(50.0, 60.0)}
 

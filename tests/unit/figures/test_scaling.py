@@ -1,48 +1,69 @@
 """What a reader sees of epoch times, efficiency, and communication."""
 
+import pandas as pd
 import pytest
 
-from examples import report_tables
+from examples import stored
 from examples.drawn import error_bars, notes, panel, points
 from scaling.figures.scaling import (
     draw_bandwidth,
     draw_communication,
     draw_epoch_time,
     draw_speedup,
+    draw_step_classes,
 )
 
-TABLES = report_tables.make()
+
+@pytest.fixture(scope="module")
+def study():
+    return stored.study("h200x4")
 
 
-def test_epoch_times_lie_at_their_batch_size_with_bars_from_minimum_to_maximum():
-    axes = panel(draw_epoch_time(TABLES["timing"]), "plain")
-    assert {(512, 3.0), (512, 1.49), (512, 0.9)} <= points(axes)
-    assert (0.882, 0.918) in error_bars(axes)
-    assert list(axes.get_xticks()) == [32, 128, 512, 2048, 16384]
-    assert "plain/ddp, 4 GPUs, b\u00a0=\u00a0512: 0.900 (0.882–0.918) · timing.csv" in notes(axes)
+def test_epoch_times_lie_at_their_batch_size_with_bars_from_minimum_to_maximum(study):
+    axes = panel(draw_epoch_time(study.timing), "tuned")
+    cell = study.timing[(study.timing["gpus"] == 4) & (study.timing["batch_size"] == 512)].iloc[0]
+    assert (512, round(cell["epoch_seconds"], 6)) in points(axes)
+    ends = {round(cell[f"epoch_seconds_{end}"], 6) for end in ("min", "max")}
+    assert tuple(sorted(ends)) in error_bars(axes)
+    assert set(axes.get_xticks()) == set(study.timing["batch_size"])
+    (note,) = [one for one in notes(axes) if one.startswith("tuned/ddp, 4 GPUs, b\u00a0=\u00a0512")]
+    assert note.endswith(") · timing.csv")
 
 
-def test_an_efficiency_lies_at_its_batch_size_beside_the_ideal():
-    figure = draw_speedup(TABLES["speedup"])
+def test_classes_of_kernels_are_stacked_to_the_whole_step_with_their_least_time(study):
+    cells = study.timing[study.timing["gpus"] == 1]
+    products = {"kernel_class": "products", "seconds": 3e-3, "least_seconds": 1e-3}
+    idle = {"kernel_class": "idle", "seconds": 1e-3, "least_seconds": 0.0}
+    own = [cells.assign(**each) for each in (products, idle)]
+    axes = panel(draw_step_classes(pd.concat(own)), "tuned · one GPU")
+    bars = {(bar.get_y(), round(bar.get_height(), 6)) for bar in axes.patches}
+    assert bars == {(0, 75), (0, 25), (75, 25), (75, 0)}
+
+
+def test_an_efficiency_lies_at_its_batch_size_beside_the_ideal(study):
+    figure = draw_speedup(study.speedup)
     axes = panel(figure, "Efficiency on 4 GPUs")
-    # DataParallel: 9.8 / 19.6 / 4, each with times of ± 2 %
-    assert (32, 0.125) in points(axes)
-    ends = {end for bar in error_bars(axes) for end in bar}
-    assert any(end == pytest.approx(0.125 * 0.98 / 1.02, rel=1e-4) for end in ends)
+    times = study.timing.set_index(["gpus", "batch_size"])["epoch_seconds"]
+    assert (128, round(times[1, 128] / times[4, 128] / 4, 6)) in points(axes)
     assert list(axes.lines[0].get_ydata()) == [1, 1]
-    # The batch that scales best with fast/ddp: 1.32 / 0.32.
-    best = panel(figure, "Speedup at the best batch size")
-    assert (4, 4.125) in points(best) and list(best.lines[0].get_ydata()) == [1, 2, 4]
+    best = panel(figure, "At the best batch size")
+    assert (4, round(study.speedup["speedup"].max(), 6)) in points(best)
+    assert list(best.lines[0].get_ydata()) == [1, 2, 4]
 
 
-def test_a_dot_is_an_estimate_as_a_share_of_its_epoch_on_the_most_gpus():
-    axes = panel(draw_communication(TABLES["communication"]), "plain · ddp")
-    # Batch 32 on 4 GPUs: 3.1 − 9.8 / 4 = 0.65 s of 3.1 s.
-    assert (32, round(100 * 0.65 / 3.1, 6)) in points(axes)
-    assert "batch size per GPU, 4 GPUs" in axes.get_xlabel()
+def test_exposed_communication_is_a_share_of_its_epoch_on_the_most_gpus(study):
+    axes = panel(draw_communication(study.epoch_parts), "Exposed communication on 4 GPUs")
+    cell = "gpus == 4 and batch_size == 128"
+    timing, (read,) = (
+        study.timing.query(cell).iloc[0],
+        study.readings.query(f"{cell} and estimate == 'without_communication'").itertuples(),
+    )
+    share = read.exposed_seconds * timing["iterations"] / timing["epoch_seconds"]
+    assert (128, round(100 * share, 6)) in points(axes)
 
 
-def test_the_link_alone_and_in_training_lie_at_their_bytes():
-    axes, _ = draw_bandwidth(TABLES["interconnect"], TABLES["bandwidth"]).axes
-    assert list(axes.lines[0].get_xdata()) == [4096, 1 << 20, 44_695_848, 1 << 30]
+def test_the_link_alone_and_in_training_lie_at_their_bytes(study):
+    axes, _ = draw_bandwidth(study.interconnect, study.bandwidth).axes
+    alone = study.interconnect[study.interconnect["gpus"] == 2]
+    assert list(axes.lines[0].get_xdata()) == sorted(alone["message_bytes"])
     assert any("· bandwidth.csv" in note for note in notes(axes))

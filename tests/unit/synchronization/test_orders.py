@@ -4,11 +4,11 @@ import hashlib
 
 import numpy as np
 
-from scaling.synchronization import orders as image_orders
+from scaling.synchronization.training import orders_of, sampled
 
 
 def described(*orders, images=10):
-    return image_orders.describe([np.array(order) for order in orders], images, epoch=0)
+    return orders_of([np.array(order) for order in orders], images, epoch=0)
 
 
 def test_an_overlap_is_counted_pair_by_pair_and_the_largest_is_told():
@@ -28,6 +28,6 @@ def test_a_lone_rank_has_nobody_to_share_with():
 
 def test_where_ranks_do_not_divide_the_images_some_are_drawn_twice():
     # 10 images on 4 ranks: 3 each, so 2 of the 12 draws are repeats.
-    rows = image_orders.distributed(10, 4, seed=1, epochs=1, set_epoch=True)
+    rows = sampled(10, 4, seed=1, epochs=1, set_epoch=True)
     assert {(row["samples"], row["unseen"], row["repeated"]) for row in rows} == {(3, 0, 2)}
     assert max(row["overlap"] for row in rows) >= 1

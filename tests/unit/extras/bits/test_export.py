@@ -12,15 +12,13 @@ import torch
 import tables_experiments
 from examples import quantized_digits as examples
 from examples.made_here import assert_made_here
-from extras.bits import engines, export, quantize_export, resnet
+from extras.bits import engines, export, quantize_export
 from scaling.config.scheme import Scheme
 from scaling.core.records.quantization import EXPORT, STAGED
 from scaling.data.batches import read_images
 from scaling.models.resnet import ResNet18
 from scaling.models.tutorial_cnn import load_weights, save_weights
 from scaling.quantization import commands
-from scaling.quantization.calibration import calibrate
-from scaling.quantization.integers import INT8
 from scaling.quantization.network import in_integers
 from scaling.quantization.variant import make
 from scaling.tables.experiments import quantization
@@ -151,17 +149,3 @@ def test_a_network_that_cannot_be_made_is_left_out_of_the_record_and_its_file_is
     told = quantization.refused([record])
     assert told["stage"].tolist() == ["int8.onnx", "uint8.onnx"]
     assert told["reason"].str.contains("more than an int32 holds").all()
-
-
-@torch.no_grad()
-@pytest.mark.parametrize("unsigned", [False, True])
-def test_int8_branches_are_added_without_wrapping(folder, unsigned):
-    network = ResNet18(4)
-    network.load_state_dict(torch.load(folder / "resnet.pt", weights_only=True))
-    folded = resnet.fold(network.eval())
-    images = torch.randn(20, 3, 32, 32, generator=torch.Generator().manual_seed(1))
-    ranges = calibrate(folded, [images], resnet.observer_points(folded))
-    made = resnet.quantize(folded, Scheme(unsigned=unsigned), ranges, INT8)
-    simulated = made(images)
-    assert torch.equal(simulated, in_integers(made, images).double())
-    assert simulated.unique().numel() > 20

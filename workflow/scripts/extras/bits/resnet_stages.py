@@ -1,5 +1,6 @@
 """Takes a trained ResNet-18 through the stages of quantization, and measures what each costs."""
 
+import copy
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -8,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
+from torch.utils.benchmark import Timer
 
-from extras.bits import gpu_speed
 from extras.bits.resnet import fold, observer_points, quantize
 from scaling.config.scheme import STAGES, Scheme
 from scaling.core.environment import TURING, older_gpu
@@ -22,9 +23,18 @@ from scaling.models.resnet import ResNet18
 from scaling.models.tutorial_cnn import load_into
 from scaling.quantization.calibration import Range, calibrate, layers
 from scaling.quantization.commands import Evaluation, attempted
-from scaling.quantization.integers import INT8
-from scaling.quantization.network import exactness, quantized_layers
+from scaling.quantization.integers import INT8, as_rows, multiply, patches
+from scaling.quantization.network import (
+    QuantizedLayer,
+    exactness,
+    in_integers,
+    quantized_layers,
+)
 from scaling.quantization.training import predict
+
+TIMED_IMAGES = 1024
+TIMED_SECONDS = 0.2
+"""Of calls for each figure of `gpu_speed`, the median of which is taken."""
 
 
 class StagesEvaluation(Evaluation):
@@ -105,10 +115,50 @@ def measure_stages(network: ResNet18, chosen: Images, test: Images) -> dict[str,
             row["exactness"] = dict(exact)
             bounds += [{"weight_scales": kind, **each} for each in found]
         rows.append(row | paired(test.labels, reference, predict(made, test)))
-    images = test.normalised(slice(gpu_speed.BATCH))
-    speed = (
-        gpu_speed.measure(folded, made, images) if on_gpu and isinstance(made, nn.Module) else []
-    )
+    images = test.normalised(slice(TIMED_IMAGES))
+    speed = gpu_speed(folded, made, images) if on_gpu and isinstance(made, nn.Module) else []
     ranges = {name: [seen.minimum, seen.maximum] for name, seen in calibration.items()}
     refused = {"left_out": left_out} if left_out else {}
     return {"stages": rows, "layers": bounds, "ranges": ranges, "gpu_speed": speed, **refused}
+
+
+def _median(call: Callable[..., Any], *operands: Any) -> float:
+    timer = Timer("call(*operands)", globals={"call": call, "operands": operands})
+    return float(timer.blocked_autorange(min_run_time=TIMED_SECONDS).median)
+
+
+@torch.no_grad()
+def gpu_speed(network: nn.Module, quantized: nn.Module, images: Tensor) -> list[dict[str, Any]]:
+    """Time a `quantized` network in int8, and the float one it is made from in bfloat16.
+
+    A row for each layer, as the product of [patches, inner] and [inner, outputs] on what it
+    receives of `images`, and one called network; seconds a call. `images` are on a GPU. PyTorch has
+    no int8 convolution there, so the whole network in int8 is that of `in_integers`: it unfolds,
+    multiplies and requantizes by kernels of their own. The products alone are what int8 tensor
+    cores would save where one kernel does it all.
+    """
+    received: dict[QuantizedLayer, Tensor] = {}
+    layers = quantized_layers(quantized).values()
+    hooks = [
+        layer.register_forward_pre_hook(lambda module, inputs: received.update({module: inputs[0]}))
+        for layer in layers
+    ]
+    in_integers(quantized, images)
+    for hook in hooks:
+        hook.remove()
+    found = []
+    for layer in layers:
+        values, weight = received.pop(layer), layer.rounded.weight.to(images.device, torch.int8)
+        if layer.convolution is not None:
+            kernel = tuple(weight.shape[2:])
+            values = patches(values, kernel, **layer.convolution).flatten(0, 2)
+            weight = as_rows(weight)
+        floats, columns = values.bfloat16(), weight.bfloat16().T
+        row = {"layer": layer.name, "patches": len(values), "inner": values.shape[1]}
+        row |= {"outputs": len(weight), "int8_seconds": _median(multiply, values, weight)}
+        found.append(row | {"bfloat16_seconds": _median(torch.matmul, floats, columns)})
+    half = copy.deepcopy(network).bfloat16().to(memory_format=torch.channels_last)
+    moved = images.to(torch.bfloat16, memory_format=torch.channels_last)
+    seconds = {"int8_seconds": _median(in_integers, quantized, images)}
+    seconds["bfloat16_seconds"] = _median(half, moved)
+    return [*found, {"layer": "network", **seconds}]

@@ -1,7 +1,7 @@
 """Format numbers and names of cells as text."""
 
 import math
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Hashable, Iterable
 from typing import Any
 
 import pandas as pd
@@ -135,9 +135,3 @@ WORDS = {
 def words(name: Hashable) -> str:
     """Return a name of the tables, as of an estimate or a status, in words."""
     return WORDS.get(str(name), str(name).replace("_", " "))
-
-
-FILTERS: dict[str, Callable[..., str]] = {
-    write.__name__: write for write in (data, part, percent, significant, times, words)
-}
-"""Jinja filters shared by the templates of claims and tables."""

@@ -1,4 +1,4 @@
-"""Load plugins: Python files of the user (models, strategies, …) and of workflow/scripts/extras."""
+"""Load plugins: Python files of the user (models, strategies, …)."""
 
 import importlib.util
 import os
@@ -15,7 +15,7 @@ VARIABLE = "SCALING_PLUGINS"
 """Environment variable that lists the plugin files, separated as in PATH."""
 
 EXTRAS = Path(__file__).parents[2] / "extras"
-"""What a study can do without: a package each, with its rules, its scripts and its `entry.py`."""
+"""What a study can do without: a package each, with its rules and its scripts."""
 
 
 def has_extra(name: str) -> bool:
@@ -24,9 +24,8 @@ def has_extra(name: str) -> bool:
 
 
 def files() -> list[Path]:
-    """Return the entries of extras, and the files that the environment variable lists."""
-    named = os.environ.get(VARIABLE, "").split(os.pathsep)
-    return [*sorted(EXTRAS.glob("*/entry.py")), *(Path(name) for name in named if name)]
+    """Return the files that the environment variable lists."""
+    return [Path(name) for name in os.environ.get(VARIABLE, "").split(os.pathsep) if name]
 
 
 @cache

@@ -12,7 +12,7 @@ from scaling.tables.schema import rows_of
 
 FAINT = "#b8b8b8"
 QUANTITIES = {
-    "Training loss after the last epoch": ("train_loss", 1),
+    "Training loss, last epoch": ("train_loss", 1),
     "Test accuracy, %": ("test_accuracy", 100),
 }
 

@@ -12,7 +12,7 @@ from scaling.figures import style
 QUANTITIES = {"weights": "weights", "before_relu": "before ReLU", "after_relu": "after ReLU"}
 LEVELS_PER_BIN = 4
 """Levels per bin at 8 bits; with fewer bits, each level has a bin."""
-ROW_INCHES = 1.75
+WIDTH_INCHES, ROW_INCHES = 6.8, 1.75
 
 
 def draw_quantization_histograms(histograms: pd.DataFrame) -> Figure | None:
@@ -25,7 +25,7 @@ def draw_quantization_histograms(histograms: pd.DataFrame) -> Figure | None:
     if not len(layers):
         return None
     found = dict(list(histograms.groupby(["layer", "quantity"])))
-    size = (2 * style.PANEL_INCHES[0], ROW_INCHES * len(layers) + 0.6)
+    size = (WIDTH_INCHES, ROW_INCHES * len(layers) + 0.6)
     figure = Figure(figsize=size, layout="constrained")
     grid = figure.subplots(len(layers), len(QUANTITIES), squeeze=False)
     for name, row in zip(layers, grid, strict=True):

@@ -26,7 +26,7 @@ FIGURES = {
     "epoch_time": FigureSpec(_SCALING, "Timing", ("timing",)),
     "step_classes": FigureSpec(_SCALING, "Timing", ("step_classes",)),
     "speedup": FigureSpec(_SCALING, "Timing", ("speedup",)),
-    "communication": FigureSpec(_SCALING, "Communication", ("communication",)),
+    "communication": FigureSpec(_SCALING, "Communication", ("epoch_parts",)),
     "bandwidth": FigureSpec(_SCALING, "Communication", ("interconnect", "bandwidth")),
     "learning": FigureSpec(_LEARNING, "Accuracy", ("accuracy",)),
     "remedies": FigureSpec(_LEARNING, "Accuracy", ("remedies",)),

@@ -43,7 +43,7 @@ def draw_epoch_time(timing: pd.DataFrame) -> Figure | None:
 
 
 def draw_speedup(speedup: pd.DataFrame) -> Figure | None:
-    """Draw efficiency over batch size, a panel for each N; from three N on also speedup over N.
+    """Draw efficiency over batch size on the most GPUs; from three N on also speedup over N.
 
     A line for each recipe and strategy; speedup over N is for the batch size with the best scaling.
     """
@@ -55,16 +55,15 @@ def draw_speedup(speedup: pd.DataFrame) -> Figure | None:
         interval = known[f"speedup_{of}"].fillna(known["speedup"])
         known[f"speedup_{end}"], known[f"efficiency_{end}"] = interval, interval / known["gpus"]
     groups = style.by_configuration(known.sort_values("batch_size", kind="stable"))
-    titles = [f"Efficiency on {fmt.gpus(gpus)}" for gpus in counts]
-    over_gpus = ["Speedup at the best batch size"] if len(counts) > 1 else []
-    figure, panels = style.panels([*titles, *over_gpus], PER_GPU, "speedup / N")
-    for axes, gpus in zip(panels, counts, strict=False):
-        axes.axhline(1, **style.IDEAL)
-        cells = [rows[rows["gpus"] == gpus] for rows in groups.values()]
-        style.lines(axes, cells, "batch_size", "efficiency", "speedup", step=1.06)
-        style.batch_axis(axes, sorted(known["batch_size"].unique()))
-        axes.set_ylim(0, max(1.1, 1.05 * known["efficiency_max"].max()))
-    for axes in panels[len(counts) :]:
+    title = f"Efficiency on {fmt.gpus(counts[-1])}"
+    over_gpus = ["At the best batch size"] if len(counts) > 1 else []
+    figure, (first, *others) = style.panels([title, *over_gpus], PER_GPU, "speedup / N")
+    first.axhline(1, **style.IDEAL)
+    cells = [rows[rows["gpus"] == counts[-1]] for rows in groups.values()]
+    style.lines(first, cells, "batch_size", "efficiency", "speedup", step=1.06)
+    style.batch_axis(first, sorted(known["batch_size"].unique()))
+    first.set_ylim(0, max(1.1, 1.05 * known["efficiency_max"].max()))
+    for axes in others:
         axes.plot([1, *counts], [1, *counts], **style.IDEAL)
         rows = groups.values()
         best = [cells.loc[cells.groupby("gpus")["speedup"].idxmax()] for cells in rows]
@@ -79,27 +78,23 @@ def draw_speedup(speedup: pd.DataFrame) -> Figure | None:
     return figure
 
 
-def draw_communication(communication: pd.DataFrame) -> Figure | None:
-    """Draw every estimate of communication as a share of its epoch, on the most GPUs.
+def draw_communication(epoch_parts: pd.DataFrame) -> Figure | None:
+    """Draw exposed communication over batch size on the most GPUs, as a share of the epoch.
 
-    A panel for each recipe and strategy, a dot for each cell and estimate.
+    A line for each recipe and strategy, by the estimate that the report prefers.
     """
-    known = communication[communication["communication_seconds"].notna()]
+    known = epoch_parts[epoch_parts["communication_seconds"].notna() & (epoch_parts["gpus"] > 1)]
     if known.empty:
         return None
-    known = known[known["gpus"] == known["gpus"].max()]
-    share = 100 * known["communication_seconds"] / known["total_seconds"]
-    known = known.assign(share=share, name=known["estimate"].map(fmt.words))
+    known = known[known["gpus"] == known["gpus"].max()].sort_values("batch_size", kind="stable")
+    known = known.assign(share=100 * known["communication_seconds"] / known["epoch_seconds"])
     groups = style.by_configuration(known)
-    estimates = list(known["name"].unique())
-    x = f"{PER_GPU}, {fmt.gpus(known['gpus'].max())}"
-    figure, panels = style.panels(list(groups), x, "% of the epoch")
-    for axes, rows in zip(panels, groups.values(), strict=True):
-        axes.axhline(0, color=style.GREY, linewidth=0.8)
-        cells = [rows[rows["name"] == estimate] for estimate in estimates]
-        style.lines(axes, cells, "batch_size", "share", "communication", 1.12, linestyle="none")
-        style.batch_axis(axes, sorted(known["batch_size"].unique()))
-    style.legend(figure, estimates, linestyle="none")
+    title = f"Exposed communication on {fmt.gpus(known['gpus'].max())}"
+    figure, (axes,) = style.panels([title], PER_GPU, "% of the epoch")
+    axes.axhline(0, color=style.GREY, linewidth=0.8)
+    style.lines(axes, groups.values(), "batch_size", "share", "epoch_parts", step=1.06)
+    style.batch_axis(axes, sorted(known["batch_size"].unique()))
+    style.legend(figure, groups)
     return figure
 
 

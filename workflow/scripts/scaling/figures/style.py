@@ -27,7 +27,7 @@ COLOURS = [BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, INK]
 MARKERS = ["o", "s", "^", "D", "v", "P", "X"]
 
 STYLE = Path(__file__).parents[4] / "report/figures.mplstyle"
-PANEL_INCHES = (3.4, 2.5)
+WIDTH_INCHES, PANEL_INCHES = 4.2, 1.9
 POWERS = [2.0**power for power in range(-16, 16)]
 ROUND = [factor * 10.0**power for power in range(-4, 9) for factor in (1, 1.5, 2, 3, 4, 5, 7)]
 IDEAL: dict[str, Any] = {"color": GREY, "linestyle": "--", "linewidth": 1}
@@ -91,7 +91,7 @@ def panels(titles: Sequence[str], x: str = "", y: str = "") -> tuple[Figure, lis
     """Return a figure with one panel for each title, two per row, and axis labels."""
     columns = min(2, len(titles))
     rows = -(-len(titles) // columns)
-    size = PANEL_INCHES[0] * columns, rows * (PANEL_INCHES[1] + 0.5) + 0.45
+    size = WIDTH_INCHES, rows * (PANEL_INCHES + 0.5) + 0.2
     figure = Figure(figsize=size, layout="constrained")
     for index, title in enumerate(titles):
         labels = {"xlabel": x, "ylabel": "" if index % 2 else y}

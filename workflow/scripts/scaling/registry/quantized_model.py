@@ -27,6 +27,11 @@ QUANTIZED_MODELS = Registry[QuantizedModel](
         training=Reference("scaling.quantization.training:TutorialTraining"),
         evaluation=Reference("scaling.quantization.variant:VariantEvaluation"),
     ),
+    QuantizedModel(
+        name="resnet18-cifar",
+        training=Reference("extras.bits.resnet_training:ResNetTraining"),
+        evaluation=Reference("extras.bits.resnet_stages:StagesEvaluation"),
+    ),
 )
 BY_MOMENTS = Reference("extras.bits.gptq:ByMoments")
-"""What rounds the layers of a variant by their inputs: an extra, like quantize_export.py."""
+"""What rounds the layers of a variant by their inputs: an extra, like ResNet-18."""

@@ -1,7 +1,8 @@
-"""Train on several ranks, and compare the results of ranks and of strategies."""
+"""Train on several ranks; compare their orders of images, their results, and strategies."""
 
+import hashlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -9,10 +10,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.utils.data import DistributedSampler, RandomSampler
 
 from scaling.launch.ranks import Rank
 from scaling.models.build import build
-from scaling.synchronization import orders
 from scaling.synchronization.plan import Plan, Training
 from scaling.training import evaluation
 from scaling.training.eager import Eager
@@ -29,6 +30,8 @@ STRATEGIES = ["ddp", "ddp", "fsdp", "zero1"]
 
 Statistics = dict[str, NDArray[np.float64]]
 """`mean` and `variance` of all channels of one rank's batch norms."""
+Order = NDArray[np.int64]
+"""Image indexes in the order in which one rank trains on them."""
 
 
 def trainer_of(
@@ -51,8 +54,8 @@ def trainer_of(
 def run(plan: Plan, training: Training, rank: Rank, dataset: TrainingData) -> dict[str, Any]:
     """Train with recipe `plain` and return a comparison of the ranks, equal on every rank.
 
-    `epochs` has a row per epoch and rank (an EpochResult), `orders` the rows of `orders.describe`
-    for what its samplers drew, `ranks` the quality of each rank's model and the SHA-256 of its
+    `epochs` has a row per epoch and rank (an EpochResult), `orders` the rows of `orders_of` for
+    what its samplers drew, `ranks` the quality of each rank's model and the SHA-256 of its
     parameters and of its buffers, and `drift` is that of their running statistics.
     """
     model, trainer = trainer_of(plan, training, rank, dataset)
@@ -61,7 +64,7 @@ def run(plan: Plan, training: Training, rank: Rank, dataset: TrainingData) -> di
     for epoch in range(plan.epochs):
         result = trainer.run_epoch(epoch if training.set_epoch else 0)
         epochs += rank.gather({"epoch": epoch, "rank": rank.index, **asdict(result)})
-        drawn += orders.describe(rank.gather(orders.drawn(trainer.sampler)), images, epoch)
+        drawn += orders_of(rank.gather(_drawn(trainer.sampler)), images, epoch)
     own = {
         "rank": rank.index,
         **evaluation.evaluate(model, dataset, rank.device),
@@ -153,3 +156,58 @@ def drift(ranks: Sequence[Statistics]) -> dict[str, float]:
         for name, values in relative.items()
         for of, reduce in (("max", np.max), ("mean", np.mean))
     }
+
+
+def sampled(
+    images: int, ranks: int, seed: int, epochs: int, set_epoch: bool
+) -> list[dict[str, Any]]:
+    """Describe each epoch of DistributedSamplers, constructed as in recipe plain."""
+    samplers: list[DistributedSampler] = [
+        DistributedSampler(range(images), ranks, rank, shuffle=True, seed=seed)  # type: ignore[arg-type]
+        for rank in range(ranks)
+    ]
+    rows = []
+    for epoch in range(epochs):
+        for sampler in samplers:
+            sampler.set_epoch(epoch if set_epoch else 0)
+        rows += orders_of([_drawn(sampler) for sampler in samplers], images, epoch)
+    return rows
+
+
+def sampled_alone(images: int, seed: int, epochs: int) -> list[dict[str, Any]]:
+    """Describe each epoch of a RandomSampler, which DataParallel uses, without set_epoch."""
+    torch.manual_seed(seed)
+    sampler = RandomSampler(range(images))
+    return [row for epoch in range(epochs) for row in orders_of([_drawn(sampler)], images, epoch)]
+
+
+def _drawn(sampler: Iterable[int]) -> Order:
+    """Return the indexes that a sampler draws for one epoch."""
+    return np.fromiter(sampler, dtype=np.int64)
+
+
+def orders_of(orders: Sequence[Order], images: int, epoch: int) -> list[dict[str, Any]]:
+    """Return a row for each rank's order of one epoch.
+
+    `samples` drawn, `order_sha256` (of little-endian 64-bit integers), `overlap` (the largest
+    number of distinct images shared with one other rank, null for a single rank), and, equal in all
+    rows: `unseen`, the `images` that no rank draws, and `repeated`, the draws of an image beyond
+    its first. DistributedSampler repeats images if the ranks do not divide their number.
+    """
+    sets = [set(order.tolist()) for order in orders]
+    seen = set().union(*sets)
+    return [
+        {
+            "epoch": epoch,
+            "rank": rank,
+            "samples": len(order),
+            "order_sha256": hashlib.sha256(order.astype("<i8").tobytes()).hexdigest(),
+            "overlap": max(
+                (len(sets[rank] & other) for index, other in enumerate(sets) if index != rank),
+                default=None,
+            ),
+            "unseen": images - len(seen),
+            "repeated": sum(map(len, orders)) - len(seen),
+        }
+        for rank, order in enumerate(orders)
+    ]

@@ -10,7 +10,7 @@ from scaling.launch import ranks
 from scaling.launch.rank_log import RankLog
 from scaling.launch.ranks import Rank
 from scaling.models.build import build
-from scaling.synchronization import orders, training
+from scaling.synchronization import training
 from scaling.synchronization.plan import Plan, Training
 from scaling.training.trainer import TrainingData
 
@@ -64,10 +64,10 @@ def _permutations(plan: Plan) -> Iterator[dict[str, Any]]:
     for gpus in sorted({plan.gpus, *plan.world_sizes} - {1}):
         about = {"sampler": "DistributedSampler", "gpus": gpus, "seed": seed}
         for set_epoch in (True, False):
-            drawn = orders.distributed(images, gpus, seed, epochs, set_epoch)
+            drawn = training.sampled(images, gpus, seed, epochs, set_epoch)
             yield {**about, "set_epoch": set_epoch, "orders": drawn}
     alone = {"sampler": "RandomSampler", "gpus": 1, "seed": seed, "set_epoch": False}
-    yield {**alone, "orders": orders.random(images, seed, epochs)}
+    yield {**alone, "orders": training.sampled_alone(images, seed, epochs)}
 
 
 def _report(log: RankLog, rank: Rank, kind: str, content: dict[str, Any]) -> None:

@@ -15,9 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from scaling.core import environment
-from scaling.data import streamed
-from scaling.data.resident import ResidentImages
-from scaling.data.streamed import StreamedImages
+from scaling.data.resident import ResidentImages, StreamedImages, must_stream
 from scaling.launch import outcome
 from scaling.launch.ranks import Rank
 from scaling.launch.run_spec import RunSpec
@@ -59,7 +57,7 @@ class Resident(Trainer):
         options, cell = Options(**spec.recipe_options), spec.cell
         self._model, self._rule = model, options
         self._replicated = rank.processes == 1 and cell.gpus > 1
-        streams = streamed.must_stream(dataset.data, spec.crop_padding, rank.device)
+        streams = must_stream(dataset.data, spec.crop_padding, rank.device)
         self._images = (StreamedImages if streams else ResidentImages)(
             *(dataset.data, dataset.mean, dataset.std, spec.crop_padding, spec.horizontal_flip),
             *(rank.device, rank.index, rank.processes, cell.seed),

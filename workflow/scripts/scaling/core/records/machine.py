@@ -133,7 +133,7 @@ class Message(TypedDict):
 
 
 class Order(TypedDict):
-    """The images that a rank drew in an epoch; see `synchronization.orders`."""
+    """The images that a rank drew in an epoch; see `synchronization.training`."""
 
     epoch: Whole
     rank: Whole

@@ -44,7 +44,7 @@ def orders(documents: list[dict[str, Any]]) -> pd.DataFrame:
     `trained` is True for orders of a training; others were only drawn. `set_epoch` is whether
     sampler.set_epoch was called (a RandomSampler has none). `first_epoch` is the first epoch in
     which that rank had this order: `epoch` itself if it is new. Epochs count from 0; for the other
-    columns see `synchronization.orders.describe`.
+    columns see `synchronization.training.orders_of`.
     """
     rows = []
     for document in documents:
