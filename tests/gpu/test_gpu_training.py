@@ -29,6 +29,8 @@ pytestmark = pytest.mark.skipif(GPUS == 0, reason="needs a GPU")
 several = pytest.mark.skipif(GPUS < 2, reason="needs two GPUs")
 OPTIONS = {"precision": "float32", **SWITCHES}
 QUICK = {"cuda_graph": True, "fused_norms": True}
+# Of ResNet-18 with one channel and two classes: twice its first convolution's, thrice all others'.
+FLOPS_OF_WIDTH_1 = 921_696
 
 
 def dataset():
@@ -197,13 +199,19 @@ def test_sharded_ranks_train_and_their_trace_shows_communication(images, tmp_pat
 
 @pytest.mark.parametrize("recipe", ["plain", "tuned"])
 def test_one_gpu_says_how_long_it_works(images, tmp_path, recipe):
-    asked = {} if recipe == "plain" else tuned(**OPTIONS | {"cuda_graph": True})
+    asked = {} if recipe == "plain" else tuned(**OPTIONS | QUICK)
     record = run(images, tmp_path / "run.json", gpus=1, device="cuda", **asked)
     assert record["communication"]["readings"] == []
     (read,) = record["device_time"]
     assert read["iterations"] > 0 and read["kernels"] > 100 * read["iterations"]
     # Other runs of the same steps were traced than timed: a captured step leaves no gap to tell.
     assert 0 < read["compute_seconds"] <= read["busy_seconds"] < 1.5 * read["seconds"]
+    seconds = {kind: own["seconds"] for kind, own in read["classes"].items()}
+    assert sum(seconds.values()) == pytest.approx(read["busy_seconds"], rel=0.02)
+    assert seconds.get("other", 0) < 0.02 * read["busy_seconds"]
+    assert min(seconds[kind] for kind in ("products", "element-wise", "optimizer")) > 0
+    assert read["classes"]["element-wise"]["bytes"] > 0
+    assert record["model"]["flops_per_image"] == FLOPS_OF_WIDTH_1
 
 
 @several

@@ -15,13 +15,13 @@ from scaling.tables.accuracy import accuracy
 from scaling.tables.bandwidth import bandwidth, swept_gradient_bytes
 from scaling.tables.communication import communication
 from scaling.tables.epoch_parts import epoch_parts, in_memory, ranks
-from scaling.tables.measurements import costs, device_time, readings
+from scaling.tables.measurements import costs, device_time, readings, step_classes
 from scaling.tables.runs import Run, paired, provenance, read_runs
 from scaling.tables.speedup import speedup
 from scaling.tables.timing import startup, timing
-from scaling.tables.utilization import utilization
+from scaling.tables.utilization import of_classes, utilization
 
-OF_TIMES = (timing, startup, in_memory, ranks, readings, device_time, costs)
+OF_TIMES = (timing, startup, in_memory, ranks, readings, device_time, step_classes, costs)
 OF_MACHINE = ("interconnect", "interconnect_fit", "peaks", "machine")
 
 
@@ -56,12 +56,14 @@ def _derived(found: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
     times, costs, link = found["timing"], found["costs"], found["interconnect"]
     parts = communication(times, found["readings"], found["in_memory"])
     epochs = epoch_parts(times, found["in_memory"], parts)
+    used = utilization(times, epochs, found["peaks"], costs, found["device_time"])
     return {
         "speedup": speedup(times, costs),
         "communication": parts,
         "bandwidth": bandwidth(times, parts, link, swept_gradient_bytes(link), costs),
         "epoch_parts": epochs,
-        "utilization": utilization(times, epochs, found["peaks"], costs, found["device_time"]),
+        "utilization": used,
+        "step_classes": of_classes(found["step_classes"], used, found["peaks"]),
     }
 
 

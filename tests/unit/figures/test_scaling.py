@@ -1,5 +1,6 @@
 """What a reader sees of epoch times, efficiency, and communication."""
 
+import pandas as pd
 import pytest
 
 from examples import stored
@@ -9,6 +10,7 @@ from scaling.figures.scaling import (
     draw_communication,
     draw_epoch_time,
     draw_speedup,
+    draw_step_classes,
 )
 
 
@@ -26,6 +28,16 @@ def test_epoch_times_lie_at_their_batch_size_with_bars_from_minimum_to_maximum(s
     assert set(axes.get_xticks()) == set(study.timing["batch_size"])
     (note,) = [one for one in notes(axes) if one.startswith("tuned/ddp, 4 GPUs, b\u00a0=\u00a0512")]
     assert note.endswith(") · timing.csv")
+
+
+def test_classes_of_kernels_are_stacked_to_the_whole_step_with_their_least_time(study):
+    cells = study.timing[study.timing["gpus"] == 1]
+    products = {"kernel_class": "products", "seconds": 3e-3, "least_seconds": 1e-3}
+    idle = {"kernel_class": "idle", "seconds": 1e-3, "least_seconds": 0.0}
+    own = [cells.assign(**each) for each in (products, idle)]
+    axes = panel(draw_step_classes(pd.concat(own)), "tuned · one GPU")
+    bars = {(bar.get_y(), round(bar.get_height(), 6)) for bar in axes.patches}
+    assert bars == {(0, 75), (0, 25), (75, 25), (75, 0)}
 
 
 def test_an_efficiency_lies_at_its_batch_size_beside_the_ideal(study):

@@ -36,19 +36,28 @@ def test_overlap_agrees_with_counting_unit_steps(one, other):
     assert overlap(one, other) == pytest.approx(len(steps(one) & steps(other)))
 
 
-def by_device(communication, compute):
-    return [list(each.values()) for each in Trace(communication, compute).by_device()]
+def work(*pairs, size=0):
+    return [(*pair, size) for pair in pairs]
+
+
+def by_device(trace):
+    return [list(each.values())[:4] for each in trace.by_device()]
 
 
 def test_anything_keeps_a_device_busy_once_and_a_wait_inside_a_collective_does_not_compute():
     # Device 0: 0 to 40 and 60 to 70, of which it computes from 0 to 20 and from 60 to 70. Device 1:
     # three kernels of 5 µs, two at once; an all-reduce that waits 85 µs for another rank.
-    communication = {0: [(10.0, 40.0)], 1: [(10.0, 95.0)]}
-    compute = {0: [(0.0, 20.0), (60.0, 70.0)], 1: [(0.0, 5.0), (2.0, 7.0), (7.0, 12.0)]}
-    first, second = by_device(communication, compute)
+    first = {"communication": work((10.0, 40.0)), "other": work((0.0, 20.0), (60.0, 70.0))}
+    second = {"communication": work((10.0, 95.0)), "copies": work((0.0, 5.0), (2.0, 7.0), size=8)}
+    trace = Trace({1: second | {"other": work((7.0, 12.0))}, 0: first})
+    first, second = by_device(trace)
     assert first == pytest.approx([0, 50e-6, 30e-6, 3])
     assert second == pytest.approx([1, 95e-6, 12e-6, 4])
-    assert Trace(communication, compute).communicating() == pytest.approx((85e-6, 2e-6))
-    assert Trace({}, {0: [(0.0, 1.0)]}).communicating() is None
-    assert by_device({0: [(0.0, 3.0)]}, {}) == [pytest.approx([0, 3e-6, 0, 1])]
-    assert by_device({}, {}) == []
+    classes = trace.by_device()[1]["classes"]
+    assert classes["copies"] == pytest.approx({"seconds": 7e-6, "bytes": 16})
+    assert classes["communication"]["seconds"] == pytest.approx(83e-6)
+    assert trace.communicating() == pytest.approx((85e-6, 2e-6))
+    assert Trace({0: {"other": work((0.0, 1.0))}}).communicating() is None
+    sent = Trace({0: {"communication": work((0.0, 3.0))}})
+    assert by_device(sent) == [pytest.approx([0, 3e-6, 0, 1])]
+    assert by_device(Trace({})) == []

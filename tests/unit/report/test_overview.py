@@ -131,6 +131,15 @@ def test_the_second_card_says_whether_more_gpus_are_faster(flagship, speedups, t
     assert overview.cards(flagship, cells)[1].title == title
 
 
+def test_the_third_card_says_what_kernels_reach_where_a_trace_tells(flagship):
+    cells = frames.cells(flagship)
+    known = {"kernel_class": "products", "unit": "FLOP/s", "reached": 0.5}
+    traced = {"step_classes": cells.assign(seconds=2e-3, least_seconds=1e-3, **known)}
+    limit = overview.cards(replace(flagship, found={**flagship.found, **traced}), cells)[2]
+    said = "products at 50 % of peak; idle 0 %. At these limits a step takes 50 % of its time."
+    assert said in str(limit.text)
+
+
 def test_a_study_of_which_nothing_was_timed_has_no_cards(flagship):
     assert overview.cards(flagship, frames.cells(flagship).assign(status="oom")) == []
 

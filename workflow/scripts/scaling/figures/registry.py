@@ -24,6 +24,7 @@ _SCALING = "scaling.figures.scaling"
 _LEARNING, _PART_B = "scaling.figures.learning", "scaling.figures.quantization"
 FIGURES = {
     "epoch_time": FigureSpec(_SCALING, "Timing", ("timing",)),
+    "step_classes": FigureSpec(_SCALING, "Timing", ("step_classes",)),
     "speedup": FigureSpec(_SCALING, "Timing", ("speedup",)),
     "communication": FigureSpec(_SCALING, "Communication", ("epoch_parts",)),
     "bandwidth": FigureSpec(_SCALING, "Communication", ("interconnect", "bandwidth")),

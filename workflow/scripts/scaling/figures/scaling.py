@@ -7,6 +7,7 @@ from matplotlib.ticker import FuncFormatter
 from scaling.core import numbers as fmt
 from scaling.figures import style
 from scaling.tables.communication import MOVING, preferred_estimates
+from scaling.tables.schema import rows_of
 
 PER_GPU = "batch size per GPU"
 LOG_FROM_RATIO = 8
@@ -94,6 +95,32 @@ def draw_communication(epoch_parts: pd.DataFrame) -> Figure | None:
     style.lines(axes, groups.values(), "batch_size", "share", "epoch_parts", step=1.06)
     style.batch_axis(axes, sorted(known["batch_size"].unique()))
     style.legend(figure, groups)
+    return figure
+
+
+def draw_step_classes(step_classes: pd.DataFrame) -> Figure | None:
+    """Draw the classes of a step's kernels as shares of it, a panel for each configuration and N.
+
+    The full colour of each is its time at its limit. One GPU has one panel for all strategies.
+    """
+    if step_classes.empty:
+        return None
+    known = step_classes.sort_values(["gpus", "batch_size"], kind="stable")
+    many = known["recipe"] + " · " + known["strategy"] + " · " + known["gpus"].map(fmt.gpus)
+    known = known.assign(panel=many.where(known["gpus"] > 1, known["recipe"] + " · one GPU"))
+    known = known.drop_duplicates(["panel", "batch_size", "kernel_class"])
+    of_steps = known.groupby(["panel", "batch_size"])["seconds"]
+    percent = 100 / of_steps.transform("sum")
+    known = known.assign(share=known["seconds"] * percent, top=of_steps.cumsum() * percent)
+    panels, classes = (list(known[name].unique()) for name in ("panel", "kernel_class"))
+    figure, axes = style.panels(panels, PER_GPU, "% of a step")
+    for row, factor in zip(rows_of(known), percent, strict=True):
+        own, colour = axes[panels.index(row.panel)], style.COLOURS[classes.index(row.kernel_class)]
+        place = {"x": str(row.batch_size), "bottom": row.top - row.share, "color": colour}
+        note = f"{fmt.cell_name(row)}, {row.kernel_class}: {row.share:.1f} % · step_classes.csv"
+        own.bar(height=row.share, alpha=0.4, **place)[0].set_url(note)
+        own.bar(height=row.least_seconds * factor, **place)
+    style.legend(figure, classes, linestyle="none")
     return figure
 
 

@@ -47,7 +47,8 @@ def measure_all(trainer: Trainer, rank: Rank, gpus: int, limit: int) -> dict[str
     }
     if gpus > 1 or on_gpu:
         train(SETTLING_ITERATIONS)
-        trace, traced = kernel_trace.record(train, limit, rank)
+        launched = kernel_trace.launched(trainer, train, limit, rank) if on_gpu else {}
+        trace, traced = kernel_trace.record(train, limit, rank, launched)
     if on_gpu:
         # Tracing delays launches but not kernels, so the gaps are the untraced host seconds minus
         # the busy seconds, and not the gaps of the trace.

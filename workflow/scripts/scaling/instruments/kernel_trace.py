@@ -5,35 +5,39 @@ import os
 import tempfile
 from collections import defaultdict
 from dataclasses import dataclass
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from torch.autograd import DeviceType
 from torch.profiler import ProfilerActivity, profile
 
+from scaling.instruments.kernel_classes import Event, Launches, launches
 from scaling.launch.ranks import Rank
-from scaling.training.trainer import EpochResult, TrainIterations
+from scaling.training.trainer import EpochResult, Trainer, TrainIterations
 
 COMMUNICATION_KERNELS = ("nccl", "memcpy ptop")
 CPU_COLLECTIVES = ("gloo:all_reduce",)
+UNKNOWN: Any = repeat(("other", 0.0))
 MICROSECOND = 1e-6
 KEPT = ("ph", "name", "cat", "ts", "dur", "tid")
 """What is kept of an event: no stack, shape or counter, so that a step stays small."""
 
-Span = tuple[float, float]
-"""Start and end in µs."""
+Span = tuple[float, float, float]
+"""Start and end in µs, and the bytes that are moved; 0 if they are not known."""
 
 
 @dataclass(frozen=True)
 class Trace:
-    """Intervals of communication and computation by device, after the first barrier.
+    """Intervals of work by device and class, after the first barrier.
 
     On a GPU these are kernels, copies and fills; on a CPU the operations that call no others.
+    Without knowing what launched them the classes are `communication` and `other`.
     """
 
-    communication: dict[int, list[Span]]
-    compute: dict[int, list[Span]]
+    spans: dict[int, dict[str, list[Span]]]
 
     def communicating(self) -> tuple[float, float] | None:
         """Return the seconds of communication and of its overlap with compute; None without any.
@@ -41,68 +45,87 @@ class Trace:
         For a process with several devices it is the device that communicates longest.
         """
         found = [
-            (length(sent), overlap(sent, _seconds(self.compute.get(device))))
-            for device, spans in self.communication.items()
-            if len(sent := _seconds(spans))
+            (length(sent), overlap(sent, self._computing(device)))
+            for device, spans in self.spans.items()
+            if len(sent := _seconds(spans.get("communication")))
         ]
         return max(found, default=None)
 
-    def by_device(self) -> list[dict[str, float]]:
+    def by_device(self) -> list[dict[str, Any]]:
         """Return a row for each active `gpu`, by its number in this process.
 
         `busy_seconds` in which anything runs, `compute_seconds` in which anything but communication
-        runs (overlaps count once), and the number of `kernels`, copies and fills.
+        runs (overlaps count once), the number of `kernels`, copies and fills, and their `classes`:
+        of communication the seconds that are exposed.
         """
-        found: list[dict[str, float]] = []
-        for device in sorted(self.communication.keys() | self.compute.keys()):
-            own = self.compute.get(device, [])
-            spans = [*self.communication.get(device, []), *own]
-            times = {"busy_seconds": length(_seconds(spans))}
-            times["compute_seconds"] = length(_seconds(own))
-            found.append({"gpu": device, **times, "kernels": len(spans)})
+        found: list[dict[str, Any]] = []
+        for device, spans in sorted(self.spans.items()):
+            whole = [span for own in spans.values() for span in own]
+            busy, computing = length(_seconds(whole)), length(self._computing(device))
+            times = {"busy_seconds": busy, "compute_seconds": computing, "kernels": len(whole)}
+            classes = {
+                kind: {"seconds": length(_seconds(own)), "bytes": sum(size for *_, size in own)}
+                for kind, own in spans.items()
+            }
+            classes["communication"] = {"seconds": busy - computing, "bytes": 0}
+            found.append({"gpu": device, **times, "classes": classes})
         return found
 
+    def _computing(self, device: int) -> np.ndarray:
+        own = self.spans[device].items()
+        return _seconds([span for kind, of in own if kind != "communication" for span in of])
 
-def record(train: TrainIterations, limit: int, rank: Rank) -> tuple[Trace, EpochResult]:
-    """Return a trace of this rank while it trains at most `limit` iterations."""
+
+def record(
+    train: TrainIterations, limit: int, rank: Rank, launched: Launches
+) -> tuple[Trace, EpochResult]:
+    """Return a trace of this rank while it trains at most `limit` iterations.
+
+    The n-th kernel of a name is taken to be `launched` as the n-th of that name was.
+    """
     on_gpu = rank.device.type == "cuda"
     activities = [ProfilerActivity.CUDA] if on_gpu else [ProfilerActivity.CPU]
     with profile(activities=activities, acc_events=True) as profiled:
         result = train(limit)
-    communication: dict[int, list[Span]] = defaultdict(list)
-    compute: dict[int, list[Span]] = defaultdict(list)
+    spans: dict[int, dict[str, list[Span]]] = defaultdict(lambda: defaultdict(list))
     words = COMMUNICATION_KERNELS if on_gpu else CPU_COLLECTIVES
-    for event in profiled.events() or []:
-        name = event.name.lower()
+    for event in sorted(profiled.events() or [], key=lambda event: event.time_range.start):
+        name, device = event.name.lower(), event.device_index
         communicates = any(word in name for word in words)
         computes = name.startswith("aten::") and not event.cpu_children
         if event.device_type == DeviceType.CUDA if on_gpu else communicates or computes:
-            span = (event.time_range.start, event.time_range.end)
-            (communication if communicates else compute)[event.device_index].append(span)
+            kind, size = next(launched.get((device, event.name), UNKNOWN))
+            kind = "communication" if communicates else kind
+            spans[device][kind].append((event.time_range.start, event.time_range.end, size))
     if rank.processes > 1 and on_gpu:
         # The barrier before the first iteration, which waits for all ranks' tracers.
-        for own in communication.values():
-            own.remove(min(own))
-    return Trace(communication, compute), result
+        for own in spans.values():
+            del own["communication"][:1]
+    return Trace(spans), result
 
 
-def one_step(train: TrainIterations, rank: Rank) -> list[dict[str, Any]]:
+def launched(trainer: Trainer, train: TrainIterations, limit: int, rank: Rank) -> Launches:
+    """Return what launches the kernels of at most `limit` iterations; nothing without memory.
+
+    A captured step does not tell: here the host launches it.
+    """
+    trainer.replay(False)
+    try:
+        return launches(_exported(train, limit, rank, shapes=True))
+    except torch.OutOfMemoryError:
+        print("no memory is left to see what launches the kernels of a step", flush=True)
+        return {}
+    finally:
+        trainer.replay(True)
+
+
+def one_step(train: TrainIterations, rank: Rank) -> list[Event]:
     """Return the events of one iteration of this rank, in the format of Chrome's traces.
 
     These are its operators, launches, kernels and copies, with the barrier before it; none where
     the tracer cannot write them.
     """
-    on_gpu = rank.device.type == "cuda"
-    activities = [ProfilerActivity.CPU, *[ProfilerActivity.CUDA] * on_gpu]
-    with profile(activities=activities) as profiled:
-        train(1)
-    with tempfile.TemporaryDirectory() as folder:
-        exported = Path(folder, "trace.json")
-        profiled.export_chrome_trace(str(exported))
-        if not exported.exists():
-            print(f"the trace of a step is left out: {folder} has no room for it", flush=True)
-            return []
-        events = json.loads(exported.read_bytes())["traceEvents"]
+    events = _exported(train, 1, rank)
     host, found = os.getpid(), []
     places: dict[str, int] = {}
     for event in events:
@@ -116,6 +139,21 @@ def one_step(train: TrainIterations, rank: Rank) -> list[dict[str, Any]]:
         named = {"ph": "M", "name": "process_name", "args": {"name": place}}
         found.append(named | {"pid": number})
     return found
+
+
+def _exported(train: TrainIterations, count: int, rank: Rank, shapes: bool = False) -> list[Event]:
+    on_gpu = rank.device.type == "cuda"
+    activities = [ProfilerActivity.CPU, *[ProfilerActivity.CUDA] * on_gpu]
+    with profile(activities=activities, record_shapes=shapes) as profiled:
+        train(count)
+    with tempfile.TemporaryDirectory() as folder:
+        exported = Path(folder, "trace.json")
+        profiled.export_chrome_trace(str(exported))
+        if not exported.exists():
+            print(f"the trace of a step is left out: {folder} has no room for it", flush=True)
+            return []
+        events: list[Event] = json.loads(exported.read_bytes())["traceEvents"]
+        return events
 
 
 def union(intervals: np.ndarray) -> np.ndarray:
@@ -144,4 +182,4 @@ def overlap(one: np.ndarray, other: np.ndarray) -> float:
 
 
 def _seconds(spans: list[Span] | None) -> np.ndarray:
-    return np.array(spans or [], dtype=np.float64).reshape(-1, 2) * MICROSECOND
+    return np.array(spans or [], dtype=np.float64).reshape(-1, 3)[:, :2] * MICROSECOND

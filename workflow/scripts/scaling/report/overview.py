@@ -8,6 +8,7 @@ import pandas as pd
 from scaling.claims.phrases import label
 from scaling.claims.q2 import by_efficiency
 from scaling.core import numbers as fmt
+from scaling.core.grid import CELL_KEYS
 from scaling.report import frames
 from scaling.report.frames import fastest, learned, shown_once
 from scaling.report.table import Figure, Text, figure, of_cell, place
@@ -76,7 +77,7 @@ def cards(tables: StudyTables, cells: pd.DataFrame) -> list[Card]:
         if hasattr(chosen, "training_seconds")
         else _run_this(chosen, quickest, cells),
         _scaling(cells),
-        _the_limit(limited, cells),
+        _the_limit(limited, cells, tables.step_classes),
         _trust(tables, cells),
     ]
 
@@ -191,7 +192,7 @@ def _scaling(cells: pd.DataFrame) -> Card:
     return Card(f"{said} on {fmt.gpus(gpus)}", _speedup_span(best), "", Text(text))
 
 
-def _the_limit(chosen: Any, cells: pd.DataFrame) -> Card:
+def _the_limit(chosen: Any, cells: pd.DataFrame, classes: pd.DataFrame) -> Card:
     shares = {name: getattr(chosen, name) for name in LIMITS}
     known = {name: share for name, share in shares.items() if pd.notna(share)}
     if not known:
@@ -203,6 +204,7 @@ def _the_limit(chosen: Any, cells: pd.DataFrame) -> Card:
         " of an epoch of ",
         _named(chosen),
         f". {advice}",
+        *_reached(chosen, classes),
     ]
     capped = printed(chosen, "power_capped_share", fmt.percent)
     if chosen.power_capped_share >= CAPPED:
@@ -215,6 +217,23 @@ def _the_limit(chosen: Any, cells: pd.DataFrame) -> Card:
         _, worst = _ends(rows, "loading_share")
         text += [f" {recipe}: waiting for data, up to ", printed(worst, "loading_share"), "."]
     return Card("The limit is", words, "", Text(text))
+
+
+def _reached(chosen: Any, classes: pd.DataFrame) -> list[str | Figure]:
+    """Return what the larger classes of a step's kernels reach, and the step's least time."""
+    own = classes.merge(pd.DataFrame({key: [getattr(chosen, key)] for key in CELL_KEYS}))
+    own, step = own.set_index("kernel_class", drop=False), own["seconds"].sum()
+    said: list[str | Figure] = []
+    for row in rows_of(own[own["seconds"] > 0.05 * step].dropna(subset="reached")):
+        reached = figure(fmt.percent(row.reached), row, f"{row.kernel_class}_reached", row.reached)
+        limit = "peak" if row.unit == "FLOP/s" else "bandwidth"
+        said += [", " if said else " Kernels: ", f"{row.kernel_class} at ", reached, f" of {limit}"]
+    if not said:
+        return []
+    idle, least = own["seconds"].get("idle", 0.0) / step, own["least_seconds"].sum() / step
+    said += ["; idle ", figure(fmt.percent(idle), chosen, "idle_of_a_step", idle)]
+    at_limits = figure(fmt.percent(least), chosen, "least_of_a_step", least)
+    return [*said, ". At these limits a step takes ", at_limits, " of its time."]
 
 
 def _trust(tables: StudyTables, cells: pd.DataFrame) -> Card:

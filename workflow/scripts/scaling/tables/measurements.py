@@ -1,13 +1,14 @@
 """The instruments' measurements of each cell: communication, device time, costs."""
 
 import math
+from collections.abc import Iterator
 from statistics import stdev
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pandas as pd
 
-from scaling.core.records.run import RunRecord
+from scaling.core.records.run import KernelClass, RunRecord
 from scaling.tables import schema
 from scaling.tables.runs import Run, Seeds, by_cell, table_of_cells
 from scaling.tables.timing import TIMED, epochs, joules
@@ -98,6 +99,34 @@ def _device_time(records: Seeds) -> dict[str, Any]:
     found["gap_seconds"] = found["step_seconds"] - found["busy_seconds"]
     ends = {"gap_seconds_min": gaps.min(), "gap_seconds_max": gaps.max()}
     return {**found, **ends, "count": len(steps), "note": ""}
+
+
+def step_classes(runs: list[Run]) -> pd.DataFrame:
+    """Return what the kernels of each class do in one step, a row per class of a traced cell.
+
+    These are their seconds, the bytes that they read and write as far as that is known, and the
+    `images` of a step on one GPU: medians over the GPUs of all seeds. With the exposed part of
+    communication and the class `idle`, without a kernel, they add up to the step. For the other
+    columns see `utilization.of_classes`.
+    """
+    rows = []
+    for cell, seeds in by_cell(runs):
+        found = pd.DataFrame(row for record in seeds if record for row in _of_devices(record))
+        if len(found):
+            medians = found.groupby("kernel_class").median()
+            order = [kind for kind in (*get_args(KernelClass), "idle") if kind in medians.index]
+            rows += [cell | own for own in medians.loc[order].reset_index().to_dict("records")]
+    return schema.arrange("step_classes", rows)
+
+
+def _of_devices(record: RunRecord) -> Iterator[dict[str, Any]]:
+    samples = sum(rank["samples"] or 0 for rank in record["in_memory"])
+    images = {"images": samples / record["cell"]["gpus"]}
+    for device in [one for one in record["device_time"] if "classes" in one]:
+        idle = {"idle": {"seconds": max(0, device["seconds"] - device["busy_seconds"])}}
+        for kind, own in (device["classes"] | idle).items():
+            sums, steps = own | images, device["iterations"]
+            yield {"kernel_class": kind} | {name: total / steps for name, total in sums.items()}
 
 
 def costs(runs: list[Run]) -> pd.DataFrame:

@@ -64,3 +64,29 @@ def utilization(
     known += np.maximum(computing.fillna(0), used.fillna(0))
     table["unknown_share"] = (1 - known).clip(lower=0).where(epoch.notna())
     return schema.arrange("utilization", table)
+
+
+def of_classes(classes: pd.DataFrame, used: pd.DataFrame, peaks: pd.DataFrame) -> pd.DataFrame:
+    """Return `step_classes` with the rate that each class reaches, and its limit.
+
+    The rate of products is the model's FLOP/s, and its limit the peak of the table `used`; that of
+    others is in B/s, and its limit that of copies within the device's memory. `reached` is their
+    ratio: above 1 where data come from a cache. `least_seconds` is the time of a class at its
+    limit; their sum over a cell is the floor of its step on this device. It has no idle time, and
+    no communication, which may be hidden.
+    """
+    own = used[[*CELL_KEYS, "flops_per_image", "peak_flops_per_second"]]
+    table = classes.merge(own, how="left", on=CELL_KEYS)
+    products, seconds = table["kernel_class"] == "products", table["seconds"]
+    copied = peaks.loc[peaks["quantity"] == "device_copy", "value"].max()
+    known = table["bytes"].where(table["bytes"] > 0)
+    work = known.mask(products, table["images"] * table["flops_per_image"])
+    limit = table["peak_flops_per_second"].where(products, copied)
+    found = {
+        "rate": work / seconds,
+        "unit": products.map({True: "FLOP/s", False: "B/s"}).where(work.notna(), ""),
+        "limit": limit.where(work.notna()),
+        "reached": work / seconds / limit,
+        "least_seconds": (work / limit).clip(upper=seconds).fillna(0),
+    }
+    return schema.arrange("step_classes", table.assign(**found))

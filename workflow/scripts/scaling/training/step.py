@@ -9,6 +9,7 @@ from typing import Protocol
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.profiler import record_function
 
 from scaling.registry.update_rule import UpdateRule
 from scaling.training.captured_steps import CapturedSteps
@@ -22,7 +23,8 @@ class Step:
     """An update by a batch, which is run through `model` in `micro_batches` parts.
 
     `replica` exchanges the gradients and updates the weights; of `rule` only the labels' smoothing
-    counts here. `loss_sum` and `correct` are over all images since `reset`.
+    counts here. `loss_sum` and `correct` are over all images since `reset`. Without `replays` the
+    host launches captured steps anew.
     """
 
     def __init__(
@@ -35,6 +37,7 @@ class Step:
     ) -> None:
         self._model, self._replica, self._micro_batches = model, replica, micro_batches
         self.rule, self._losses = rule, losses
+        self.replays = True
         self.loss_sum = torch.zeros((), device=device)
         self.correct = torch.zeros((), device=device, dtype=torch.long)
 
@@ -56,7 +59,8 @@ class Step:
             self._replica.backward(objective, part / size)
             self.loss_sum += loss.detach() * part
             self.correct += correct
-        self._replica.step()
+        with record_function("optimizer"):
+            self._replica.step()
 
 
 class Images(Protocol):
@@ -98,7 +102,8 @@ class DeviceStep(Step):
 
     def run(self, size: int) -> None:
         """Launch training on the next `size` images, without waiting."""
-        self._captured.run(self._key(size), partial(self._launch, size))
+        launch = partial(self._launch, size)
+        self._captured.run(self._key(size), launch) if self.replays else launch()
 
     def capture(self, sizes: list[int]) -> None:
         """Capture the graphs that the rule, with or without communication, lacks for `sizes`.

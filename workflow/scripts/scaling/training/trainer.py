@@ -102,6 +102,10 @@ class Trainer:
         """Load at most `limit` batches; return a function that trains on some of them."""
         raise NotImplementedError
 
+    def replay(self, replays: bool) -> None:
+        """Replay captured steps, or let the host launch them anew."""
+        self._step.replays = replays
+
     def close(self) -> None:
         """Release what would keep the process group from being destroyed."""
 

@@ -192,6 +192,14 @@ class InMemory(OfRank):
     seconds_without_exchange: Repeats | None
 
 
+KernelClass = Literal["products", "element-wise", "optimizer", "copies", "other", "communication"]
+"""Convolutions and matrix products; normalization and element-wise operations; updates of weights;
+copies; what no known operator launches; and exchange between devices."""
+OfClass = Annotated[dict[Literal["seconds", "bytes"], Amount], Len(2, 2)]
+"""Seconds of the kernels of a class, of communication what is exposed, and the bytes that they read
+and wrote, as far as known."""
+
+
 class DeviceTime(OfRank):
     """Busy seconds of a device in a number of iterations, or a note why there are none."""
 
@@ -200,6 +208,7 @@ class DeviceTime(OfRank):
     busy_seconds: NotRequired[Amount]
     compute_seconds: NotRequired[Amount]
     kernels: NotRequired[Whole]
+    classes: NotRequired[dict[KernelClass, OfClass]]
     note: NotRequired[str]
 
 
