@@ -32,6 +32,7 @@ from scaling.training.flat_sgd import FlatSGD
 from scaling.training.step import DeviceStep, InPrecision, allow_tf32
 from scaling.training.trainer import EpochResult, Trainer, TrainingData, TrainIterations
 from scaling.training.wrapped import Wrapped
+from scaling.training.zero_redundancy import FlatShards
 
 CUDNN_ALGORITHMS = 10
 """The number of algorithms that cuDNN tries for a convolution (PyTorch's default)."""
@@ -81,13 +82,13 @@ class Resident(Trainer):
         if rank.processes > 1 and cell.strategy not in ENGINES.find(spec.engine).sweep_kinds:
             self._wrapped = STRATEGIES.find(cell.strategy).wrap.load()(model, rank, cell.gpus)
         self._fresh: ExitStack | None = None
-        # DataParallel replicates the model in each step from host threads. The messages of other
-        # strategies than `ddp` are not captured here. The fused kernels are for one model.
-        capturable = not self._replicated and self._wrapped is None
+        # DataParallel replicates the model in each step from host threads. The fused kernels are
+        # for a whole model.
+        whole = not self._replicated and self._wrapped is None
         possible = {
             "compile": not self._replicated,
-            "cuda_graph": capturable,
-            "fused_norms": capturable and isinstance(model, ResNet18),
+            "cuda_graph": not self._replicated,
+            "fused_norms": whole and isinstance(model, ResNet18),
         }
         off = {switch: False for switch, can in possible.items() if not can}
         options, notes = self._prepared(options.model_copy(update=off))
@@ -140,7 +141,9 @@ class Resident(Trainer):
             _compile_blocks(self._blocks, options.compile)
         else:
             working = torch.bfloat16 if bf16 and not self._replicated else None
-            self.replica = FlatSGD(self._model, rank.processes, working, options.compile)
+            sharded = rank.processes > 1 and spec.cell.strategy == "zero1"
+            optimizer = FlatShards if sharded else FlatSGD
+            self.replica = optimizer(self._model, rank.processes, working, options.compile)
             trained = _forward_pass(self.replica.model, options)
         self.replica.start(spec.sgd, self._rule)
         self.model = InPrecision(trained, bf16)
