@@ -73,7 +73,7 @@ def train_on(rank, folder, kind, ranks):
     for step in range(2):
         optimizer.backward(loss_of(optimizer.model, rank, step), 1)
         optimizer.step()
-    kept, everything = optimizer.momenta[0].numel(), bucket_bytes(model)[0] // 4
+    kept, everything = optimizer.momenta[0].numel(), sum(bucket_bytes(model)) // 4
     assert kept == (-(-everything // (64 * ranks)) * 64 if kind is FlatShards else everything)
     torch.save([parameter.detach().clone() for parameter in model.parameters()], folder / f"{rank}")
     dist.destroy_process_group()
