@@ -3,6 +3,9 @@
 from collections.abc import Callable, Hashable
 
 import torch
+from torch import Tensor, nn
+
+from scaling.launch import outcome
 
 WARMUP_STEPS = 3
 
@@ -46,3 +49,25 @@ class CapturedSteps:
     def clear(self) -> None:
         """Delete the graphs: NCCL cannot destroy a process group that a graph uses."""
         self._graphs.clear()
+
+
+def refusals(model: nn.Module, images: Tensor) -> list[str]:
+    """Return why a training step of `model` on `images` cannot be captured, empty if it can.
+
+    FSDP cannot go on after a step that was broken off, so this is asked of the whole model before.
+    """
+
+    def step() -> None:
+        model(images).sum().backward()
+        model.zero_grad()
+
+    before = [buffer.clone() for buffer in model.buffers()]
+    try:
+        CapturedSteps().capture(None, lambda: None, step)
+    except Exception as error:
+        return [f"without cuda_graph: {outcome.first_sentence(error)}"]
+    finally:
+        model.zero_grad()
+        for buffer, value in zip(model.buffers(), before, strict=True):
+            buffer.copy_(value)
+    return []
