@@ -1,5 +1,6 @@
 """Training steps captured as CUDA graphs."""
 
+import copy
 from collections.abc import Callable, Hashable
 
 import torch
@@ -54,20 +55,11 @@ class CapturedSteps:
 def refusals(model: nn.Module, images: Tensor) -> list[str]:
     """Return why a training step of `model` on `images` cannot be captured, empty if it can.
 
-    FSDP cannot go on after a step that was broken off, so this is asked of the whole model before.
+    It is asked before a model is sharded: FSDP cannot go on after a step that was broken off.
     """
-
-    def step() -> None:
-        model(images).sum().backward()
-        model.zero_grad()
-
-    before = [buffer.clone() for buffer in model.buffers()]
+    copied = copy.deepcopy(model)
     try:
-        CapturedSteps().capture(None, lambda: None, step)
+        CapturedSteps().capture(None, lambda: None, lambda: copied(images).sum().backward())
     except Exception as error:
         return [f"without cuda_graph: {outcome.first_sentence(error)}"]
-    finally:
-        model.zero_grad()
-        for buffer, value in zip(model.buffers(), before, strict=True):
-            buffer.copy_(value)
     return []
