@@ -30,7 +30,7 @@ class Wrapped:
 
     @property
     def sent_share(self) -> float:
-        """Bytes that are sent for the gradients, as a share of the gradients' own."""
+        """Bytes that are sent, as a share of those by the strategy's formula."""
         return 1.0
 
     def without_communication(self) -> AbstractContextManager[None] | None:
