@@ -24,8 +24,7 @@ class ZeroReplica(Replica):
         """Return None: updated parameters would still be sent."""
 
     def optimizer(self, options: dict[str, Any]) -> torch.optim.Optimizer:
-        parameters = self.model.parameters()
-        return ZeroRedundancyOptimizer(parameters, optimizer_class=torch.optim.SGD, **options)
+        return ZeroRedundancyOptimizer(self.model.parameters(), torch.optim.SGD, **options)
 
 
 class FlatShards(FlatSGD):
@@ -39,18 +38,18 @@ class FlatShards(FlatSGD):
     def __init__(self, model: nn.Module, ranks: int, *options: Any) -> None:
         super().__init__(model, ranks, *options)
         size = math.ceil(len(self._weights) / ranks / ALIGNED_ELEMENTS) * ALIGNED_ELEMENTS
-        self._padded = [padded(flat, size * ranks) for flat in (self._weights, self.gradients)]
+        self._padded = [resized(flat, size * ranks) for flat in (self._weights, self.gradients)]
         self._own = [flat.split(size)[dist.get_rank()] for flat in self._padded]
-        self._momenta = self._weights.new_zeros(size)
+        self._momenta = resized(self._momenta, size)
 
     @property
     def bucket_bytes(self) -> list[int]:
-        return [self.gradients.nbytes]
+        return [self._weights.nbytes]
 
     @property
     def sent_share(self) -> float:
-        """Return 2/3: the strategy's formula is for an all-reduce of the gradients."""
-        return 2 / 3 * super().sent_share
+        """Return the bytes of both messages as a share of three in float32, the formula's."""
+        return sum(flat.itemsize for flat in self._padded) / (3 * self._weights.itemsize)
 
     def _send(self, bucket: Bucket) -> None:
         """Copy the gradients to the flat array, which `step` sends as a whole."""
@@ -59,7 +58,6 @@ class FlatShards(FlatSGD):
         self.sends = sends
 
     def step(self) -> None:
-        """Sum the gradients of this rank's part, update its weights, and send these."""
         (weights, gradients), (own_weights, own_gradients) = self._padded, self._own
         if self.sends:
             dist.reduce_scatter_tensor(own_gradients, gradients)
@@ -72,13 +70,10 @@ class FlatShards(FlatSGD):
         self.refresh()
 
 
-def padded(flat: Tensor, size: int) -> Tensor:
-    """Return `flat` with zeros appended up to `size`, in the same storage: its views stay valid."""
-    there = len(flat)
+def resized(flat: Tensor, size: int) -> Tensor:
+    """Return `flat` with `size` elements in the same storage, so that its views stay valid."""
     flat.untyped_storage().resize_(size * flat.itemsize)
-    whole = flat.as_strided((size,), (1,))
-    whole[there:].zero_()
-    return whole
+    return flat.as_strided((size,), (1,))
 
 
 def wrap(model: nn.Module, rank: Rank, gpus: int) -> ZeroReplica:
