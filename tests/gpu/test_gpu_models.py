@@ -54,13 +54,17 @@ def losses(record):
     return by_epoch["train_loss"].mean().tolist()
 
 
-def test_a_model_that_cannot_be_captured_is_measured_without_and_the_record_says_why(train):
-    record = train(**{"model-options": json.dumps({"looks": True})})
+@pytest.mark.parametrize("strategy", ["ddp", pytest.param("fsdp", marks=several)])
+def test_a_model_that_cannot_be_captured_is_measured_without_and_the_record_says_why(
+    train, strategy
+):
+    several_gpus = {} if strategy == "ddp" else {"gpus": 2, "strategy": strategy}
+    record = train(**several_gpus, **{"model-options": json.dumps({"looks": True})})
     assert losses(record)
     applied = record["training"]["recipe_applied"]
     assert (applied["cuda_graph"], applied["compile"], applied["fused_norms"]) == (0, 1, 0)
     assert applied["notes"][0].startswith("without cuda_graph: ")
-    captured = train()
+    captured = train(**several_gpus)
     assert captured["training"]["recipe_applied"]["cuda_graph"]
     assert captured["training"]["recipe_applied"]["notes"] == []
     assert losses(captured) == pytest.approx(losses(record), rel=0.01)
@@ -100,7 +104,7 @@ def test_strategies_train_the_same_model_under_recipe_tuned(train, strategy):
     as_they_are = {"crop-padding": 0, "horizontal-flip": "no"}
     replicas, other = (train(gpus=2, strategy=name, **as_they_are) for name in ("ddp", strategy))
     assert losses(other) == pytest.approx(losses(replicas), rel=0.01)
-    assert not other["training"]["recipe_applied"]["cuda_graph"]
+    assert other["training"]["recipe_applied"]["cuda_graph"] == (strategy != "dp")
 
 
 @several

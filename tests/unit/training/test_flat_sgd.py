@@ -12,9 +12,9 @@ from scaling.registry.update_rule import UpdateRule
 from scaling.training import update
 from scaling.training.flat_sgd import FlatSGD, bucket_bytes
 from scaling.training.update import orthogonalized
+from scaling.training.zero_redundancy import FlatShards
 from training_runs import in_ranks
 
-RANKS = 2
 RATES = {"lr": 0.1, "momentum": 0.9, "weight_decay": 0.01}
 
 
@@ -28,8 +28,8 @@ def network():
     return nn.Sequential(nn.Conv2d(2, 3, 2), nn.BatchNorm2d(3), nn.Flatten(), nn.Linear(12, 2))
 
 
-def flat_sgd(model, *options, sgd=RATES, **rule):
-    made = FlatSGD(model, *options)
+def flat_sgd(model, *options, sgd=RATES, kind=FlatSGD, **rule):
+    made = kind(model, *options)
     made.start(sgd, UpdateRule(**rule))
     return made
 
@@ -63,26 +63,30 @@ def steps_of_torch(ranks, steps):
     return [parameter.detach() for parameter in model.parameters()]
 
 
-def train_on(rank, folder):
+def train_on(rank, folder, kind, ranks):
     torch.set_num_threads(1)
     dist.init_process_group(
-        "gloo", init_method=f"file://{folder}/store", rank=rank, world_size=RANKS
+        "gloo", init_method=f"file://{folder}/store", rank=rank, world_size=ranks
     )
     model = resnet()
-    optimizer = flat_sgd(model, RANKS)
+    optimizer = flat_sgd(model, ranks, kind=kind)
     for step in range(2):
         optimizer.backward(loss_of(optimizer.model, rank, step), 1)
         optimizer.step()
+    kept, everything = optimizer.momenta[0].numel(), sum(bucket_bytes(model)) // 4
+    assert kept == (-(-everything // (64 * ranks)) * 64 if kind is FlatShards else everything)
     torch.save([parameter.detach().clone() for parameter in model.parameters()], folder / f"{rank}")
     dist.destroy_process_group()
 
 
-def test_two_processes_take_the_steps_of_one_on_all_their_images(tmp_path):
+@pytest.mark.parametrize(("kind", "ranks"), [(FlatSGD, 2), (FlatShards, 2), (FlatShards, 3)])
+def test_several_processes_take_the_steps_of_one_on_all_their_images(tmp_path, kind, ranks):
     torch.set_num_threads(1)  # As the ranks: sums depend on it.
-    in_ranks(train_on, tmp_path, count=RANKS)
-    first, second = (torch.load(tmp_path / f"{rank}", weights_only=True) for rank in range(RANKS))
-    torch.testing.assert_close(first, second, atol=0, rtol=0)
-    torch.testing.assert_close(first, steps_of_torch(RANKS, 2), atol=1e-6, rtol=1e-5)
+    in_ranks(train_on, tmp_path, kind, ranks, count=ranks)
+    first, *others = (torch.load(tmp_path / f"{rank}", weights_only=True) for rank in range(ranks))
+    for other in others:
+        torch.testing.assert_close(first, other, atol=0, rtol=0)
+    torch.testing.assert_close(first, steps_of_torch(ranks, 2), atol=1e-6, rtol=1e-5)
 
 
 def test_the_messages_hold_every_gradient_and_less_than_a_thousandth_of_padding():

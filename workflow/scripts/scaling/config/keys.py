@@ -92,7 +92,8 @@ class Grid(Section):
     """`dp` is torch.nn.DataParallel (GPUs only), `ddp` is one process a GPU and an all-reduce: by
     DistributedDataParallel in recipe `plain`, by its own in `tuned`; `fsdp` one a GPU that keeps
     its part of the model (fully_shard, each block for itself), `zero1` one that keeps its part of
-    the optimizer's state. One GPU is one plain process for all, measured once."""
+    the optimizer's state: by ZeroRedundancyOptimizer in `plain`, by its own in `tuned`. One GPU is
+    one plain process for all, measured once."""
     gpus: Some[Few]
     """Numbers of GPUs. 1 is needed for every speedup."""
     batch_sizes: Some[Positive]

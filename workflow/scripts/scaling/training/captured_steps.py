@@ -1,8 +1,12 @@
 """Training steps captured as CUDA graphs."""
 
+import copy
 from collections.abc import Callable, Hashable
 
 import torch
+from torch import Tensor, nn
+
+from scaling.launch import outcome
 
 WARMUP_STEPS = 3
 
@@ -46,3 +50,16 @@ class CapturedSteps:
     def clear(self) -> None:
         """Delete the graphs: NCCL cannot destroy a process group that a graph uses."""
         self._graphs.clear()
+
+
+def refusals(model: nn.Module, images: Tensor) -> list[str]:
+    """Return why a training step of `model` on `images` cannot be captured, empty if it can.
+
+    It is asked before a model is sharded: FSDP cannot go on after a step that was broken off.
+    """
+    copied = copy.deepcopy(model)
+    try:
+        CapturedSteps().capture(None, lambda: None, lambda: copied(images).sum().backward())
+    except Exception as error:
+        return [f"without cuda_graph: {outcome.first_sentence(error)}"]
+    return []

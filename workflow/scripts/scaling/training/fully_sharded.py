@@ -13,28 +13,6 @@ from scaling.models.parts import blocks
 from scaling.training.wrapped import Wrapped
 
 
-class ShardSGD(torch.optim.SGD):
-    """SGD on this rank's shards of `parameters`, as plain tensors.
-
-    SGD is elementwise, so the result is the same. On DTensors, PyTorch dispatches each operation on
-    each parameter from Python, which takes tens of milliseconds per step.
-    """
-
-    def __init__(self, parameters: list[nn.Parameter], options: dict[str, Any]) -> None:
-        self._whole = parameters
-        super().__init__([_part(whole.data) for whole in parameters], **options)
-        self.register_step_pre_hook(self._take_gradients)
-
-    def _take_gradients(self, *_: Any) -> None:
-        for part, whole in zip(self.param_groups[0]["params"], self._whole, strict=True):
-            part.grad = None if whole.grad is None else _part(whole.grad)
-
-    def zero_grad(self, set_to_none: bool = True) -> None:
-        super().zero_grad(set_to_none)
-        for whole in self._whole:
-            whole.grad = None
-
-
 class Sharded(Wrapped):
     """One rank's model under fully_shard."""
 
@@ -43,7 +21,20 @@ class Sharded(Wrapped):
         self.model.set_requires_gradient_sync(not more)
 
     def optimizer(self, options: dict[str, Any]) -> torch.optim.Optimizer:
-        return ShardSGD(list(self.model.parameters()), options)
+        """Return SGD of this rank's shards as plain tensors.
+
+        SGD is elementwise, so the result is the same. On DTensors, PyTorch dispatches each
+        operation on each parameter from Python, which takes tens of milliseconds per step.
+        """
+        parameters = self.model.parameters()
+        return torch.optim.SGD([_part(whole.data) for whole in parameters], **options)
+
+    def step(self) -> None:
+        parts = self._optimizer.param_groups[0]["params"]
+        for part, whole in zip(parts, self.model.parameters(), strict=True):
+            part.grad = None if whole.grad is None else _part(whole.grad)
+            whole.grad = None
+        super().step()
 
 
 def _part(sharded: Tensor) -> Tensor:

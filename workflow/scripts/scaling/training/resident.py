@@ -26,10 +26,12 @@ from scaling.models.resnet import ResNet18
 from scaling.registry.engine import ENGINES
 from scaling.registry.resident import KERNELS, Options
 from scaling.registry.strategy import STRATEGIES
+from scaling.training.captured_steps import refusals
 from scaling.training.flat_sgd import FlatSGD
 from scaling.training.step import DeviceStep, InPrecision, allow_tf32
 from scaling.training.trainer import EpochResult, Trainer, TrainingData, TrainIterations
 from scaling.training.wrapped import Wrapped
+from scaling.training.zero_redundancy import FlatShards
 
 CUDNN_ALGORITHMS = 10
 """The number of algorithms that cuDNN tries for a convolution (PyTorch's default)."""
@@ -62,6 +64,11 @@ class Resident(Trainer):
             *(dataset.data, dataset.mean, dataset.std, spec.crop_padding, spec.horizontal_flip),
             *(rank.device, rank.index, rank.processes, cell.seed),
         )
+        wraps = rank.processes > 1 and cell.strategy not in ENGINES.find(spec.engine).sweep_kinds
+        refused: list[str] = []
+        if wraps and options.cuda_graph:
+            side = dataset.data.train_images.shape[1]
+            refused = refusals(model, torch.zeros(2, 3, side, side, device=rank.device))
         allow_tf32(options.precision != "float32")
         # DataParallel uses new threads in each step, and cuDNN would search again in each.
         torch.backends.cudnn.benchmark = not self._replicated
@@ -76,16 +83,14 @@ class Resident(Trainer):
         self._sizes = _batch_sizes(self._images.samples, batch_size)
         self._blocks = blocks(model) or [model]
         self._wrapped: Wrapped | None = None
-        if rank.processes > 1 and cell.strategy not in ENGINES.find(spec.engine).sweep_kinds:
+        if wraps:
             self._wrapped = STRATEGIES.find(cell.strategy).wrap.load()(model, rank, cell.gpus)
         self._fresh: ExitStack | None = None
-        # DataParallel replicates the model in each step from host threads. The messages of other
-        # strategies than `ddp` are not captured here. The fused kernels are for one model.
-        capturable = not self._replicated and self._wrapped is None
+        # DataParallel replicates the model in each step from host threads.
         possible = {
             "compile": not self._replicated,
-            "cuda_graph": capturable,
-            "fused_norms": capturable and isinstance(model, ResNet18),
+            "cuda_graph": not self._replicated and not refused,
+            "fused_norms": not (self._replicated or wraps) and isinstance(model, ResNet18),
         }
         off = {switch: False for switch, can in possible.items() if not can}
         options, notes = self._prepared(options.model_copy(update=off))
@@ -93,7 +98,7 @@ class Resident(Trainer):
             **options.model_dump(exclude_defaults=True),
             "precision": environment.applied_precision(options.precision, rank.device.type),
             "images": "streamed" if streams else "resident",
-            "notes": notes,
+            "notes": refused + notes,
         }
         rate, rest = options.peaks(spec.learning_rate)
         shares = options.shares(spec.epochs * len(self._sizes))
@@ -138,7 +143,9 @@ class Resident(Trainer):
             _compile_blocks(self._blocks, options.compile)
         else:
             working = torch.bfloat16 if bf16 and not self._replicated else None
-            self.replica = FlatSGD(self._model, rank.processes, working, options.compile)
+            sharded = rank.processes > 1 and spec.cell.strategy == "zero1"
+            optimizer = FlatShards if sharded else FlatSGD
+            self.replica = optimizer(self._model, rank.processes, working, options.compile)
             trained = _forward_pass(self.replica.model, options)
         self.replica.start(spec.sgd, self._rule)
         self.model = InPrecision(trained, bf16)

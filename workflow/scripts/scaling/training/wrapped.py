@@ -30,7 +30,7 @@ class Wrapped:
 
     @property
     def sent_share(self) -> float:
-        """Bytes that are sent for the gradients, as a share of the gradients' own."""
+        """Bytes that are sent, as a share of those by the strategy's formula."""
         return 1.0
 
     def without_communication(self) -> AbstractContextManager[None] | None:
@@ -61,7 +61,7 @@ class Wrapped:
 
         The configuration refuses every `rule` but SGD's (`devices.unfit`).
         """
-        self._options, self._optimizer = options, self.optimizer(options)
+        self._optimizer = self.optimizer(options)
 
     def step(self) -> None:
         """Update the weights by the gradients, and delete these."""
@@ -78,8 +78,10 @@ class Wrapped:
         return [*weights, *self.model.buffers()]
 
     def refresh(self) -> None:
-        """Forget the momenta of trial steps."""
-        self._optimizer = self.optimizer(self._options)
+        """Forget the momenta of trial steps, in place: captured steps refer to them."""
+        for momenta in self._optimizer.state.values():
+            for momentum in filter(torch.is_tensor, momenta.values()):
+                momentum.zero_()
 
     def release(self) -> None:
         """Detach from the model, so that another optimizer can take it."""

@@ -174,8 +174,8 @@ class Reading(OfRank):
 class Communication(TypedDict):
     """How gradients were exchanged: the bytes of each message, and `readings` of each rank.
 
-    `sent_share`: the bytes sent for the gradients, as a share of their own; null where the run
-    ended before.
+    `sent_share`: the bytes sent for the gradients, as a share of what the strategy sends for
+    gradients in float32; null where the run ended before.
     """
 
     backend: str | None
