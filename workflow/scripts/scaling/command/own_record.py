@@ -62,14 +62,13 @@ def of(
 
 
 def rows(
-    epochs: list[Printed], outside: FromOutside, global_batch: int, warmup: int, nodes: int
+    epochs: list[Printed], outside: FromOutside, global_batch: int, warmup: int
 ) -> list[EpochRow]:
     """Return the printed epochs as those of a record; the first `warmup` warm up."""
     made = []
     for number, epoch in enumerate(epochs, start=1):
         seconds, samples = epoch.seconds or 0.0, epoch.samples or 0
-        # GPUs of other nodes cannot be read, and a part of the energy would be taken for all.
-        read = outside.readings(epoch.end - seconds, epoch.end) if nodes == 1 else []
+        read = outside.readings(epoch.end - seconds, epoch.end)
         finite = epoch.loss is not None and math.isfinite(epoch.loss)
         made.append(
             EpochRow(
