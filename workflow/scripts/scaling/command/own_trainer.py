@@ -131,12 +131,10 @@ def run(spec: OwnRun) -> RunRecord:
     output.end()
     status, message = _verdict(spec, output, result)
     epochs = _epochs(spec, output, result) if status in ("ok", "diverged") else []
-    warmup = spec.warmup_epochs if output.epochs.told() else 0
     return own_record.of(
         asdict(spec),
         (status, message),
         {**host_info, **environment.leased_gpus(names)},
-        own_record.rows(epochs, outside, spec.cell.global_batch_size, warmup),
         epochs,
         result.seconds,
         outside,
