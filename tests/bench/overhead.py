@@ -1,11 +1,11 @@
 """How much slower a training is for being measured as a recipe that is a command.
 
-    python tests/bench/overhead.py --gpus 2 --pairs 5 --seconds 15
+    python tests/bench/overhead.py --seconds 30 --pairs 5 -- --width 2048 --batch-size 1024
 
-`small_steps.py` trains in steps of about a millisecond, telling of each epoch or of each step, and
-times them itself. It is run `--pairs` times alone and as a recipe in turns, on one GPU. Then it is
-run once for `--seconds` as a recipe by Snakemake, whose processes, but not the training, are
-stopped (SIGSTOP) and go on in turns: processes differ from one another by more than what is sought.
+`small_steps.py`, which gets the last words, trains in short steps, tells of each epoch or of each
+step, and times them itself. It is run once for `--seconds` as a recipe by Snakemake, whose
+processes, but not the training, are stopped (SIGSTOP) and go on in turns. Then it is run `--pairs`
+times alone and as a recipe in turns, on one GPU: processes differ by more than what is sought.
 """
 
 import argparse
@@ -19,7 +19,7 @@ import tempfile
 import time
 from contextlib import suppress
 from pathlib import Path
-from statistics import fmean, median
+from statistics import fmean, median, stdev
 
 import psutil
 import yaml
@@ -47,25 +47,24 @@ def show(name, by, pairs):
         for without, measured in pairs
         if {lap["by"] for lap in without} == {lap["by"] for lap in measured} == {"epoch", "step"}
     ]
-    more = sorted(100 * (measured / without - 1) for without, measured in times)
-    quarter = len(more) // 4
+    more = [100 * (measured / without - 1) for without, measured in times]
+    error = stdev(more) / len(more) ** 0.5 if len(more) > 1 else float("nan")
     print(
-        f"{name}: {median(without for without, _ in times):.4f} ms a step without, "
-        f"{median(measured for _, measured in times):.4f} with: {median(more):+.2f} %, half of "
-        f"{len(more)} pairs {more[quarter]:+.2f} to {more[-1 - quarter]:+.2f}, all "
-        f"{more[0]:+.2f} to {more[-1]:+.2f}",
+        f"{name}: {fmean(without for without, _ in times):.4f} ms a step without, "
+        f"{fmean(measured for _, measured in times):.4f} with: {fmean(more):+.2f} %, standard "
+        f"error of {error:.2f} %, median {median(more):+.2f} %, {len(more)} pairs",
         flush=True,
     )
 
 
-def pair(folder, number):
+def pair(folder, number, options):
     """The laps of a run alone and of one as a recipe; every other pair is in the other order."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     environment["PYTHONPATH"] = f"{ROOT}/workflow/scripts:{os.environ.get('PYTHONPATH', '')}"
     found = {}
     for way in ("alone", "recipe")[:: -1 if number % 2 else 1]:
         laps = folder / f"{way}{number}.jsonl"
-        words = [sys.executable, str(STEPS), "--epochs", str(EPOCHS), "--laps", str(laps)]
+        words = [sys.executable, str(STEPS), "--epochs", str(EPOCHS), "--laps", str(laps), *options]
         if way == "recipe":
             command = shlex.join([*words, "--gpus"]) + " {gpus}"
             words = [sys.executable, str(ROOT / "workflow/scripts/train_command.py")]
@@ -76,13 +75,13 @@ def pair(folder, number):
     return found["alone"], found["recipe"]
 
 
-def turns(folder, gpus, seconds):
+def turns(folder, gpus, seconds, options):
     """The laps of a run by Snakemake, and when its processes were stopped, as pairs of times."""
     copy, laps, said = folder / "copy", folder / "laps.jsonl", folder / "snakemake.log"
     shutil.copytree(ROOT, copy, symlinks=True, ignore=shutil.ignore_patterns(*LEFT_OUT))
     launcher = f"{sys.executable} -m torch.distributed.run --nproc-per-node {{gpus}}"
-    options = f"--gpus {{gpus}} --epochs {round(seconds / EPOCH_SECONDS)} --laps {laps}"
-    command = f"{launcher} --master-port {{port}} {STEPS} {options}"
+    length = f"--gpus {{gpus}} --epochs {round(seconds / EPOCH_SECONDS)} --laps {laps}"
+    command = f"{launcher} --master-port {{port}} {STEPS} {length} {shlex.join(options)}"
     config = {
         "grid": {"recipes": ["steps"], "gpus": [gpus], "batch_sizes": [32]},
         "recipes": {"steps": {"command": command}},
@@ -135,10 +134,11 @@ def main():
     parser.add_argument("--pairs", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=15.0, help="of the last run's training")
     parser.add_argument("--output", type=Path, help="a folder to keep laps, logs and record in")
+    parser.add_argument("options", nargs="*", help="of small_steps.py")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
-        laps, stopped = turns(folder, args.gpus, args.seconds)
+        laps, stopped = turns(folder, args.gpus, args.seconds, args.options)
         after = [begin for begin, _ in stopped[1:]] + [float("inf")]
         halves = [
             (within(laps, *pair), within(laps, pair[1], end))
@@ -148,7 +148,7 @@ def main():
             show(f"stopped or not, a line each {by}", by, halves)
         pairs = []
         for number in range(args.pairs):
-            pairs.append(pair(folder, number))
+            pairs.append(pair(folder, number, args.options))
             for by in ("epoch", "step"):
                 show(f"alone or not, a line each {by}", by, pairs)
         if args.output:

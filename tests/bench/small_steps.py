@@ -1,4 +1,4 @@
-"""Training in steps of about a millisecond, of layers too small to fill a GPU: hard to measure.
+"""Training in short steps, of eight layers: a millisecond or two, by default too small for a GPU.
 
     python tests/bench/small_steps.py --gpus 1 --epochs 20 --laps laps.jsonl
 
@@ -18,7 +18,7 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-LAYERS, WIDTH, BATCH = 8, 128, 32
+LAYERS = 8
 
 
 def main():
@@ -26,13 +26,16 @@ def main():
     parser.add_argument("--gpus", type=int, default=1)
     parser.add_argument("--epochs", type=int, default=20)
     parser.add_argument("--seconds", type=float, default=0.1, help="of an epoch, about")
+    parser.add_argument("--width", type=int, default=128, help="of the layers")
+    parser.add_argument("--batch-size", type=int, default=32)
     parser.add_argument("--laps", required=True)
     args = parser.parse_args()
+    width = args.width
 
     rank, on_gpu = int(os.environ.get("LOCAL_RANK", 0)), torch.cuda.is_available()
     device = torch.device("cuda", rank) if on_gpu else torch.device("cpu")
     synchronize = torch.cuda.synchronize if on_gpu else lambda: None
-    layers = [layer for _ in range(LAYERS) for layer in (nn.Linear(WIDTH, WIDTH), nn.ReLU())]
+    layers = [part for _ in range(LAYERS) for part in (nn.Linear(width, width), nn.ReLU())]
     model = nn.Sequential(*layers).to(device)
     if args.gpus > 1:
         if on_gpu:
@@ -40,7 +43,8 @@ def main():
         dist.init_process_group("nccl" if on_gpu else "gloo")
         model = DistributedDataParallel(model)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    inputs, images = torch.randn(BATCH, WIDTH, device=device), BATCH * args.gpus
+    inputs = torch.randn(args.batch_size, width, device=device)
+    images = args.batch_size * args.gpus
 
     def step():
         optimizer.zero_grad()

@@ -191,5 +191,7 @@ def summary(record: RunRecord) -> str:
         lines.append(f"test accuracy: {100 * record['evaluation']['test_accuracy']:.2f} %")
     if memory["peak_bytes"]:
         peak = max(memory["peak_bytes"]) / 1e9
-        lines.append(f"peak {memory['kind']} memory of a process: {peak:.2f} GB")
+        # Of a user's own command the processes of a host are counted together.
+        whose = "" if record["training"]["engine"] == "command" else " of a process"
+        lines.append(f"peak {memory['kind']} memory{whose}: {peak:.2f} GB")
     return "\n".join(lines)
