@@ -90,7 +90,7 @@ def test_beside_the_record_is_one_step_of_each_rank_that_a_browser_opens(double_
 
 
 def test_what_crosses_another_event_of_its_track_is_cut_and_what_is_inside_one_stays():
-    """Two kernels as an H100 has traced them, in an annotation, and the launch of the second."""
+    """Two kernels as an H200 has traced them, in an annotation, and the launch of the second."""
     start = 4820601665288.61
     rows = [(7, 0.0, 20.0), (7, 0.0, 4.927), (7, 4.832, 2.785), (3, 4.0, 4.0)]
     events = [
