@@ -14,7 +14,7 @@ REFRESH = '<meta http-equiv="refresh" content="30">'
 SCRIPT = """
 import json, os, sys
 for epoch in range(3):
-    print(json.dumps({"epoch": epoch, "seconds": 0.001, "samples": 60}), flush=True)
+    print(json.dumps({"epoch": epoch, "seconds": 0.001}), flush=True)
 """
 OWN = {"mine": {"command": "python train.py {gpus} {batch_size}"}}
 
@@ -67,6 +67,14 @@ def test_a_study_that_stops_leaves_a_page_that_says_so_and_status_the_same(study
     assert said.stdout.startswith(f"tiny (results/config.yaml), {heads([page])[0]}\n")
     # Though newer than most, it is not taken for the report.
     assert study.planned()["report_render"] == 1
+
+
+def test_the_page_of_a_study_that_was_stopped_is_not_taken_for_its_report(new_study):
+    study = new_study()
+    (study.folder / "results").mkdir()
+    (study.folder / "results/report.html").write_text("not running")
+    planned = study.planned()
+    assert planned["report_render"] == 1 and planned["train_run"] == 2
 
 
 def test_a_kill_of_snakemake_ends_what_the_page_says(study):
