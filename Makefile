@@ -26,7 +26,7 @@ env: ## make the environment in .venv; one that matches the lock file is reused
 	  || { echo "error: $(PYTHON) is older than Python 3.11.4: name a newer one, make env PYTHON=python3.12"; exit 1; }
 	@cmp -s "$$LOCK" "$$VENV/requirements.lock" || { \
 	  { [ -x "$$BIN/python" ] || $(PYTHON) -m venv "$$VENV"; } \
-	  && { timeout 60 "$$BIN/python" -m pip install --quiet --retries 0 --timeout 4 --upgrade --dry-run pip > /dev/null 2>&1 \
+	  && { timeout 60 "$$BIN/python" -m pip index versions --retries 0 --timeout 4 pip > /dev/null 2>&1 \
 	  || { echo "error: pip reaches no index of packages: connect to a network, or name one by PIP_INDEX_URL"; exit 1; }; } \
 	  && "$$BIN/python" -m pip install --quiet --upgrade pip \
 	  && "$$BIN/python" -m pip install --quiet --no-deps --disable-pip-version-check --require-hashes -r "$$LOCK" \
@@ -65,7 +65,7 @@ study: configured env ## a study on this machine: of config/config.yaml, or of y
 	$(SNAKEMAKE) $${CONFIG:+--configfile "$${BASE:-config/scaling.yaml}" "$$CONFIG"}
 
 status: configured small-env ## the state of each cell of the study in results/, while it runs or after
-	@python workflow/scripts/study_status.py $${CONFIG:+--config "$$CONFIG"}
+	@python workflow/scripts/study_status.py $${CONFIG:+--config "$${BASE:-config/scaling.yaml}" "$$CONFIG"}
 
 cancel: ## end the Slurm jobs of this study, whoever submitted them, and no others
 	@squeue --noheader --user="$$(id -u)" --format='%i|%Z' \

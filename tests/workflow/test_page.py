@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+import time
 from contextlib import contextmanager
 
 import yaml
@@ -13,7 +14,7 @@ REFRESH = '<meta http-equiv="refresh" content="30">'
 SCRIPT = """
 import json, os, sys
 for epoch in range(3):
-    print(json.dumps({"epoch": epoch, "seconds": 0.001, "samples": 60}), flush=True)
+    print(json.dumps({"epoch": epoch, "seconds": 0.001}), flush=True)
 """
 OWN = {"mine": {"command": "python train.py {gpus} {batch_size}"}}
 
@@ -34,7 +35,7 @@ def watched(page):
 
 def heads(pages):
     """What the pages say of the study first."""
-    return [re.search(r'class="chip[^>]*>([^<;]*)', page)[1] for page in pages]
+    return [re.search(r'class="chip[^>]*>([^<]*?)(; until about|<)', page)[1] for page in pages]
 
 
 def test_the_page_is_there_from_the_first_job_on_and_becomes_the_report(study):
@@ -66,6 +67,28 @@ def test_a_study_that_stops_leaves_a_page_that_says_so_and_status_the_same(study
     assert said.stdout.startswith(f"tiny (results/config.yaml), {heads([page])[0]}\n")
     # Though newer than most, it is not taken for the report.
     assert study.planned()["report_render"] == 1
+
+
+def test_the_page_of_a_study_that_was_stopped_is_not_taken_for_its_report(new_study):
+    study = new_study()
+    (study.folder / "results").mkdir()
+    (study.folder / "results/report.html").write_text("not running")
+    planned = study.planned()
+    assert planned["report_render"] == 1 and planned["train_run"] == 2
+
+
+def test_a_kill_of_snakemake_ends_what_the_page_says(study):
+    study.configure({"grid.batch_sizes": [30], "training.measured_seconds": 60.0})
+    page = study.folder / "results/report.html"
+    with subprocess.Popen(study.command(), cwd=study.folder) as snakemake:
+        while 'class="chip">running, 0 of 1: 1 running;' not in page.read_text():
+            time.sleep(0.1)
+        snakemake.kill()
+    deadline = time.monotonic() + 30
+    while REFRESH in page.read_text() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    said = "ended without a word, as by SIGKILL; before: running, 0 of 1: 1 running"
+    assert heads([page.read_text()]) == [said] and REFRESH not in page.read_text()
 
 
 def test_a_study_of_commands_has_its_page_too(tmp_path):

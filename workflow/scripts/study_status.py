@@ -5,10 +5,13 @@ named.
 """
 
 from pathlib import Path
+from typing import Any
 
 import psutil
+from snakemake.utils import update_config
 
 from scaling.config import stored
+from scaling.config.config import asked
 from scaling.config.config_file import read_config
 from scaling.core import command_line, environment, files, grid
 from scaling.launch.lease import WAITS
@@ -19,10 +22,14 @@ CONFIG = RESULTS / stored.CONFIG
 
 
 @command_line.script
-def main(config: Path = Path("config/config.yaml")) -> None:
-    """Print the grid; `config` is read if results/ has no configuration yet."""
-    source = CONFIG if CONFIG.exists() else config
-    study = read_config(source)
+def main(config: tuple[Path, ...] = ()) -> None:
+    """Print the grid; files of `config` are laid over config/config.yaml before a study's start."""
+    sources = [CONFIG] if CONFIG.exists() else [Path("config/config.yaml"), *config]
+    study: dict[str, Any] = {}
+    for source in sources:
+        update_config(study, read_config(source))
+    if source != CONFIG:
+        study = asked(study)
     found = [process.info for process in psutil.process_iter(["cmdline", "create_time", "cwd"])]
     here = [process for process in found if process["cwd"] == str(Path.cwd())]
     begun = {

@@ -40,6 +40,12 @@ def test_epochs_are_recorded(tmp_path):
     assert 0 <= record["startup"]["total"] < record["run_seconds"]
 
 
+def test_of_several_nodes_nothing_is_read_from_outside():
+    record = of(EPOCHS.replace("{count}", "4"), nodes=2)
+    assert record["memory"]["peak_bytes"] == record["device_time"] == []
+    assert not any(row["gpu_readings"] for row in record["epochs"])
+
+
 def test_values_of_the_cell_are_in_the_command(capsys):
     record = of("import sys; print('given', *sys.argv[1:])")
     assert "given 2 16" in capsys.readouterr().out

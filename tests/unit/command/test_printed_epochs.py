@@ -6,8 +6,8 @@ from scaling.command.printed_epochs import PrintedEpochs
 from scaling.core.errors import UserError
 
 
-def epochs_of(*lines, wanted=2):
-    printed = PrintedEpochs()
+def epochs_of(*lines, wanted=2, ranks=1):
+    printed = PrintedEpochs(ranks)
     for now, line in enumerate(lines, start=1):
         printed.read(line if isinstance(line, str) else json.dumps(line), float(now))
     return printed.epochs(wanted)
@@ -29,8 +29,14 @@ def test_seconds_that_are_not_printed_are_those_since_the_line_before():
 
 def test_of_several_ranks_the_slowest_counts():
     lines = [{"epoch": 1, "seconds": seconds, "samples": 8} for seconds in (0.1, 0.3, 0.2)]
-    (only,) = epochs_of(*lines)
+    (only,) = epochs_of(*lines, ranks=3)
     assert (only.seconds, only.samples) == (0.3, 8)
+
+
+def test_a_rank_may_be_a_step_behind():
+    places = [(1, 0), (1, 1), (1, 0), (2, 0), (1, 1), (2, 1), (2, 0), (2, 1)]
+    lines = [{"epoch": epoch, "step": step, "seconds": 0.1} for epoch, step in places]
+    assert [epoch.steps for epoch in epochs_of(*lines, ranks=2)] == [2, 2]
 
 
 def test_steps_of_an_epoch_are_added_up():
@@ -52,6 +58,7 @@ def test_steps_alone_are_cut_into_equal_parts():
     ("lines", "said"),
     [
         ([{"epoch": 2}, {"epoch": 1}], "it comes after 2"),
+        ([{"epoch": 1}, {"epoch": 2}, {"epoch": 1}], "each process has printed that before"),
         ([{"epoch": 1, "seconds": -1}], "seconds Input should be greater than 0"),
         ([{"epoch": 1, "seconds": "long"}], "seconds Input should be a valid number"),
         ([{"epoch": 1.5}], "epoch Input should be a valid integer"),

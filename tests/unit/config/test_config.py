@@ -126,7 +126,7 @@ def test_a_mistake_is_named_with_its_key_and_what_is_allowed(path, value, senten
     with pytest.raises(UserError) as raised:
         config.check(changed(("quantization.peers", ["onnxruntime"]), *used, (path, value)))
     assert sentence in str(raised.value)
-    assert "\n" not in str(raised.value)
+    assert all(line.startswith("  ") for line in str(raised.value).splitlines()[1:])
 
 
 def test_all_mistakes_are_told_at_once():
@@ -139,7 +139,8 @@ def test_all_mistakes_are_told_at_once():
     ]
     with pytest.raises(UserError) as raised:
         config.check(changed(*mistakes))
-    sentences = str(raised.value).removeprefix("the configuration is wrong: ").split("; ")
+    start, *sentences = str(raised.value).split("\n")
+    assert start == "the configuration is wrong:"
     assert sorted(" ".join(sentence.split()[:4]) for sentence in sentences) == [
         "convergence.global_batches has 65 and",
         "dataset.path is null (allowed",

@@ -58,7 +58,7 @@ def test_damaged_values_are_refused_in_a_sentence_or_right():
             accepted += 1
         except UserError as error:
             said = str(error)
-            assert said.startswith(("the configuration is wrong: ", "there is no"))
+            assert said.startswith(("the configuration is wrong:", "there is no"))
     assert 0 < accepted < MUTANTS / 2
 
 
@@ -70,7 +70,7 @@ def test_damaged_text_is_refused_in_a_sentence_or_read(tmp_path):
             config.check(read_config(path))
         except UserError as error:
             said = str(error)
-            assert "\n" not in said
+            assert all(line.startswith("  ") for line in said.splitlines()[1:])
 
 
 BOMB = "a0: &a0 [1, 2]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 40))

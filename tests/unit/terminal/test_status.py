@@ -70,3 +70,18 @@ def test_each_cell_has_its_state_while_a_study_runs_and_after(tmp_path, monkeypa
     assert "\nOther measurements: 0 of 14 done\n" in said and said.isascii()
     since = r"running: plain/dp, 2 GPUs, batch 2048 per GPU, seed 0, since \w+ [\d:]+, until about "
     assert re.search(since, said)
+
+
+def test_before_a_study_has_begun_all_its_cells_wait(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(STORED.parents[1] / "config", "config")
+    Path("mine.yaml").write_text("study: mine\ngrid: {gpus: [1], batch_sizes: [32, 64]}\n")
+    command = [
+        sys.executable,
+        study_status.__file__,
+        "--config",
+        "config/scaling.yaml",
+        "mine.yaml",
+    ]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert said.startswith("mine (mine.yaml), not running, 0 of 2: 2 waiting\n")

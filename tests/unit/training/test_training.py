@@ -89,9 +89,21 @@ def test_beside_the_record_is_one_step_of_each_rank_that_a_browser_opens(double_
         assert "aten::cross_entropy_loss" in counted and "Optimizer.step#SGD.step" in counted
 
 
+def test_what_crosses_another_event_of_its_track_is_cut_and_what_is_inside_one_stays():
+    """Two kernels as an H200 has traced them, in an annotation, and the launch of the second."""
+    start = 4820601665288.61
+    rows = [(7, 0.0, 20.0), (7, 0.0, 4.927), (7, 4.832, 2.785), (3, 4.0, 4.0)]
+    events = [
+        {"ph": "X", "pid": 1, "tid": tid, "ts": start + ts, "dur": dur} for tid, ts, dur in rows
+    ]
+    found = supervisor.nested(events)
+    assert [event["dur"] for event in found] == [20.0, 4.832, 2.785, 4.0]
+    assert [event["ts"] for event in found] == [0.0, 0.0, 4.832, 4.0]
+
+
 def test_a_step_that_takes_too_many_bytes_is_not_kept(tmp_path):
     names = np.random.default_rng(0).bytes(TRACE_BYTES).hex()
-    why = supervisor.write_trace(tmp_path / "trace.json.gz", [{"name": names}])
+    why = supervisor.write_trace(tmp_path / "trace.json.gz", [{"ph": "M", "name": names}])
     assert re.fullmatch(r"one step of each rank takes [\d,]+ bytes, more than 1,000,000", why)
     assert not list(tmp_path.iterdir())
 

@@ -62,6 +62,7 @@ class Executor(slurm.Executor):
         self._again: list[Any] = []
         self._begun_again: set[Any] = set()
         self._waits: set[str] = set()
+        self._running: set[str] = set()
         super().__init__(workflow, logger)
 
     def get_partition_arg(self, job: Any) -> str:
@@ -138,7 +139,10 @@ class Executor(slurm.Executor):
         self.next_seconds_between_status_checks = self._wait
 
     def _look(self, jobs: list[Any]) -> dict[str, list[str]] | None:
-        """Return the state and reason of each job, None without an answer; say reasons to wait."""
+        """Return the state and reason of each job, None without an answer.
+
+        Reasons to wait and which jobs have begun are said once.
+        """
         try:
             known = queue("%r")
         except WorkflowError as error:
@@ -150,6 +154,12 @@ class Executor(slurm.Executor):
             told = ", ".join(f"{why} (job {job})" for why, job in waits.items())
             self.logger.info(f"Slurm lets jobs wait: {told}")
         self._waits = set(waits)
+        for job in jobs:
+            number, name = job.external_jobid, job_name(job.job)
+            if found[number][0] == "RUNNING" and number not in self._running:
+                self._running.add(number)
+                begun = {"begun": job.job.jobid}  # Read by the page of the running study.
+                self.logger.info(f"Slurm has begun {name} (job {number})", extra=begun)
         return found
 
     def _has_written_all(self, job: Any) -> bool:

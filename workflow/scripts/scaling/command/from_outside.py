@@ -21,14 +21,16 @@ INTERVAL_SECONDS, OF_HOST = 0.2, 0.5
 
 
 class FromOutside:
-    """Samples of `gpus` (CUDA_VISIBLE_DEVICES entries) and of our descendants' memory.
+    """Samples of `gpus` (CUDA_VISIBLE_DEVICES entries) or, without any, of our descendants' memory.
 
-    They are taken by a thread within the block; times are seconds since its start.
+    They are taken by a thread within the block; times are seconds since its start. Of several
+    `nodes` this one alone could be read, which would be taken for all: none is.
     """
 
-    def __init__(self, gpus: Sequence[str]) -> None:
+    def __init__(self, gpus: Sequence[str], nodes: int = 1) -> None:
         found = [gpu_handle(gpu) for gpu in gpus]
         self._handles = [] if None in found else found
+        self._alone = nodes == 1
         self._rows: list[dict[str, Any]] = []
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._sample, daemon=True)
@@ -36,7 +38,8 @@ class FromOutside:
 
     def __enter__(self) -> Self:
         self._start = time.monotonic()
-        self._thread.start()
+        if self._alone:
+            self._thread.start()
         return self
 
     def __exit__(
@@ -46,7 +49,8 @@ class FromOutside:
         at: TracebackType | None,
     ) -> None:
         self._over.set()
-        self._thread.join()
+        if self._alone:
+            self._thread.join()
 
     def seconds(self) -> float:
         """Return the seconds since the block's start."""
@@ -55,7 +59,7 @@ class FromOutside:
     def memory(self) -> dict[str, Any]:
         """Return a record's `memory`: the peak of each GPU, or of the host's processes together."""
         kind = "device" if self._handles else "host"
-        peaks = pd.DataFrame(self._rows).groupby("gpu")["bytes"].max()
+        peaks = pd.DataFrame(self._rows, columns=["gpu", "bytes"]).groupby("gpu")["bytes"].max()
         whole: Any = psutil.virtual_memory()
         if self._handles:
             whole = ask_nvml(pynvml.nvmlDeviceGetMemoryInfo, self._handles[0])
@@ -75,7 +79,7 @@ class FromOutside:
 
     def _of_gpus(self) -> list[pd.DataFrame]:
         rows = pd.DataFrame(self._rows)
-        return [own for _, own in rows.groupby("gpu")] if self._handles else []
+        return [own for _, own in rows.groupby("gpu")] if self._handles and self._rows else []
 
     def _sample(self) -> None:
         over = False

@@ -24,29 +24,28 @@ def of(
     asked: dict[str, Any],
     verdict: tuple[Status, str | None],
     host: dict[str, Any],
-    rows: list[EpochRow],
     epochs: list[Printed],
     seconds: float,
     outside: FromOutside,
 ) -> RunRecord:
     """Return the record of a run that was `asked` for and took `seconds` in all on a `host`.
 
-    `verdict` is its status and message, `epochs` are as printed and `rows` as recorded.
+    `verdict` is its status and message; without a printed epoch the whole run is the only one.
     """
+    rows = _rows(epochs, outside, asked)
     accuracies = [each.test_accuracy for each in epochs if each.test_accuracy is not None]
     files = command.files(asked["command"])
     digest = hashlib.sha256(json.dumps([asked, files], sort_keys=True).encode())
-    asked = asked.copy()
+    nothing = {"recipe_applied": None, "compiled_batch_sizes": None}
+    training = {**asked, "engine": "command", "recipe_options": files, **nothing}
     return RunRecord(
-        cell=asked.pop("cell"),
+        cell=training.pop("cell"),
         status=verdict[0],
         message=verdict[1],
         dataset={"source": "own"},
         model={"name": "own", "width": 1, "options": {}, "parameters_sha256": []}
         | dict.fromkeys(UNKNOWN_OF_MODEL),
-        training=asked
-        | {"engine": "command", "recipe_options": files}
-        | dict.fromkeys(("recipe_applied", "compiled_batch_sizes")),
+        training=training,
         epochs=rows,
         evaluation={"test_loss": None, "test_accuracy": accuracies[-1]} if accuracies else None,
         settling=settling(rows),
@@ -61,15 +60,14 @@ def of(
     )
 
 
-def rows(
-    epochs: list[Printed], outside: FromOutside, global_batch: int, warmup: int, nodes: int
-) -> list[EpochRow]:
-    """Return the printed epochs as those of a record; the first `warmup` warm up."""
+def _rows(epochs: list[Printed], outside: FromOutside, asked: dict[str, Any]) -> list[EpochRow]:
+    """Return the epochs as those of a record; those that warm up come first."""
+    warmup = min(asked["warmup_epochs"], len(epochs) - 1)
+    global_batch = asked["cell"]["gpus"] * asked["cell"]["batch_size"]
     made = []
     for number, epoch in enumerate(epochs, start=1):
         seconds, samples = epoch.seconds or 0.0, epoch.samples or 0
-        # GPUs of other nodes cannot be read, and a part of the energy would be taken for all.
-        read = outside.readings(epoch.end - seconds, epoch.end) if nodes == 1 else []
+        read = outside.readings(epoch.end - seconds, epoch.end)
         finite = epoch.loss is not None and math.isfinite(epoch.loss)
         made.append(
             EpochRow(

@@ -71,8 +71,8 @@ class OwnRun:
 class Output:
     """The output of a command: printed on, read for epochs, and its last lines kept."""
 
-    def __init__(self, outside: FromOutside) -> None:
-        self.epochs, self.last = PrintedEpochs(), deque[str](maxlen=LAST_LINES)
+    def __init__(self, outside: FromOutside, ranks: int) -> None:
+        self.epochs, self.last = PrintedEpochs(ranks), deque[str](maxlen=LAST_LINES)
         self.status: Status | None = None
         self._outside, self._written, self.dropped = outside, 0, 0
 
@@ -125,18 +125,16 @@ def run(spec: OwnRun) -> RunRecord:
             }
         else:
             held.enter_context(lease.cpu(limit))
-        outside = held.enter_context(FromOutside(names))
-        output = Output(outside)
+        outside = held.enter_context(FromOutside(names, spec.nodes))
+        output = Output(outside, spec.cell.gpus)
         result = launcher.launch(words, variables, limit, output.line)
     output.end()
     status, message = _verdict(spec, output, result)
     epochs = _epochs(spec, output, result) if status in ("ok", "diverged") else []
-    warmup = spec.warmup_epochs if output.epochs.lines else 0
     return own_record.of(
         asdict(spec),
         (status, message),
         {**host_info, **environment.leased_gpus(names)},
-        own_record.rows(epochs, outside, spec.cell.global_batch_size, warmup, spec.nodes),
         epochs,
         result.seconds,
         outside,
@@ -145,10 +143,10 @@ def run(spec: OwnRun) -> RunRecord:
 
 def _verdict(spec: OwnRun, output: Output, result: ProcessResult) -> tuple[Status, str | None]:
     """Return the status of a command that has ended, and a sentence on what is unusual."""
-    lines = output.epochs.lines
+    told = output.epochs.told()
     if result.timed_out:
         limit = f"stopped at the time limit of {spec.time_limit_seconds:g} s"
-        return "timeout", f"{limit} after {len(lines)} lines about epochs"
+        return "timeout", f"{limit} after {len(told)} printed epochs or steps"
     if result.returncode:
         if output.status or result.oom_kills:
             return output.status or "oom_host", f"exit status {result.returncode}: out of memory"
@@ -158,13 +156,13 @@ def _verdict(spec: OwnRun, output: Output, result: ProcessResult) -> tuple[Statu
             f"being {last[:200]!r}: the log above has the rest; no record is written"
         )
     said = []
-    if not lines:
+    if not told:
         said.append("no epoch was printed, and the whole run counts as one")
     if result.left_behind:
         said.append(
             f"{' and '.join(result.left_behind[:3])} ran on after the command and was ended"
         )
-    if any(line.loss is not None and not math.isfinite(line.loss) for line in lines):
+    if any(line.loss is not None and not math.isfinite(line.loss) for line in told):
         return "diverged", "; ".join(["a loss was not finite", *said])
     return "ok", "; ".join(said) or None
 

@@ -6,7 +6,9 @@ steps are cut into as many equal parts as epochs are asked for. Other lines are 
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Sequence
+from itertools import groupby
 from statistics import fmean
 from typing import Annotated
 
@@ -37,10 +39,19 @@ class Printed(BaseModel):
 
 
 class PrintedEpochs:
-    """The lines of a command that tell of its epochs, as they come."""
+    """What a command's lines tell of its epochs or steps, in order.
 
-    def __init__(self) -> None:
-        self.lines: list[Printed] = []
+    Each of at most `ranks` processes may print the same ones; the longest counts.
+    """
+
+    def __init__(self, ranks: int = 1) -> None:
+        self._told: dict[tuple[int, int], Printed] = {}
+        self._times: Counter[tuple[int, int]] = Counter()
+        self._ranks, self._before = ranks, 0.0
+
+    def told(self) -> list[Printed]:
+        """Return the epochs or steps so far."""
+        return list(self._told.values())
 
     def read(self, line: str, now: float) -> None:
         """Take a line that was printed `now`; UserError if it tells of an epoch and is wrong."""
@@ -51,26 +62,27 @@ class PrintedEpochs:
         except ValidationError as error:
             first = error.errors()[0]
             raise _wrong(line, f"{'.'.join(map(str, first['loc']))} {first['msg']}") from error
-        before = self.lines[-1] if self.lines else Printed(epoch=found.epoch)
-        if (before.epoch is None) != (found.epoch is None):
+        last, place = next(reversed(self._told.values()), found), found.place
+        if (last.epoch is None) != (found.epoch is None):
             raise _wrong(line, "only some lines have an epoch: print it in all or in none")
-        if found.place < before.place:
-            raise _wrong(line, f"it comes after {before.place[0]}: print epochs in their order")
-        seconds = found.seconds or max(now - before.end, 1e-9)
-        self.lines.append(found.model_copy(update={"end": now, "seconds": seconds}))
+        if place not in self._told and place < last.place:
+            raise _wrong(line, f"it comes after {last.place[0]}: print epochs in their order")
+        self._times[place] += 1
+        if self._times[place] > self._ranks:
+            raise _wrong(line, "each process has printed that before: number epochs on")
+        seconds = found.seconds or max(now - self._before, 1e-9)
+        self._before = now
+        if place not in self._told or seconds > (self._told[place].seconds or 0):
+            self._told[place] = found.model_copy(update={"end": now, "seconds": seconds})
 
     def epochs(self, wanted: int) -> list[Printed]:
         """Return the epochs; steps that have none are cut into `wanted` equal parts.
 
-        Of lines for the same place, as several ranks print them, the longest counts. UserError for
-        fewer steps than parts.
+        UserError for fewer steps than parts.
         """
-        lines = _longest_of_each(self.lines)
+        lines = self.told()
         if not lines or lines[0].epoch is not None:
-            groups: dict[int | None, list[Printed]] = {}
-            for line in lines:
-                groups.setdefault(line.epoch, []).append(line)
-            return [_sum(group) for group in groups.values()]
+            return [_sum([*own]) for _, own in groupby(lines, lambda line: line.epoch)]
         size = len(lines) // wanted
         if not size:
             raise UserError(
@@ -78,15 +90,6 @@ class PrintedEpochs:
                 "(training.warmup_epochs and measured_epochs): train for longer, or print epochs"
             )
         return [_sum(lines[size * part : size * (part + 1)]) for part in range(wanted)]
-
-
-def _longest_of_each(lines: Iterable[Printed]) -> list[Printed]:
-    longest: dict[tuple[int, int], Printed] = {}
-    for line in lines:
-        other = longest.get(line.place)
-        if other is None or (line.seconds or 0) > (other.seconds or 0):
-            longest[line.place] = line
-    return list(longest.values())
 
 
 def _sum(lines: Sequence[Printed]) -> Printed:

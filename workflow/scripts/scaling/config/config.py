@@ -49,10 +49,11 @@ def asked(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def _refuse(sentences: list[str]) -> None:
-    """Raise UserError with these sentences, if any, on one line of at most 1,000 characters."""
-    if sentences:
-        said = "; ".join(dict.fromkeys(sentences))
-        raise UserError(textwrap.shorten(f"the configuration is wrong: {said}", 1000))
+    """Raise UserError with these sentences, if any; several of them have a line each."""
+    told = [textwrap.shorten(one, 1000) for one in dict.fromkeys(sentences)]
+    if told:
+        between = " " if len(told) == 1 else "\n  "
+        raise UserError(between.join(["the configuration is wrong:", *told]))
 
 
 def _right(config: dict[str, Any]) -> tuple[Configuration, list[str]]:

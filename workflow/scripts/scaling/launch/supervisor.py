@@ -109,12 +109,39 @@ def supervise(spec: RunSpec, manifest: Path, output: Path, command_line: list[st
 
 def write_trace(target: Path, events: list[dict[str, Any]]) -> str | None:
     """Write the events of all ranks, compressed; return why not if that exceeds `TRACE_BYTES`."""
-    content = gzip.compress(json.dumps({"traceEvents": events}).encode(), mtime=0)
+    content = gzip.compress(json.dumps({"traceEvents": nested(events)}).encode(), mtime=0)
     if len(content) > TRACE_BYTES:
         return f"one step of each rank takes {len(content):,} bytes, more than {TRACE_BYTES:,}"
     with files.atomic_path(target) as temporary:
         temporary.write_bytes(content)
     return None
+
+
+def nested(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the events of a trace, of which none outlasts the one that it begins in.
+
+    Perfetto drops what crosses another event of its track, as kernels do that begin some ns before
+    the last one of their stream has ended: the earlier is cut there. Times are from the first on.
+    """
+    spans = [event for event in events if event["ph"] == "X"]
+    first = min((event["ts"] for event in spans), default=0.0)
+    for event in spans:
+        event |= {"ts": round(event["ts"] - first, 3), "dur": round(event["dur"], 3)}
+    around: list[dict[str, Any]] = []
+    for event in sorted(spans, key=lambda each: (*_track(each), each["ts"], -each["dur"])):
+        end = event["ts"] + event["dur"]
+        while around and _track(around[-1]) == _track(event):
+            last = around[-1]
+            if last["ts"] + last["dur"] >= end:
+                break
+            last["dur"] = round(min(last["dur"], event["ts"] - last["ts"]), 3)
+            around.pop()
+        around.append(event)
+    return events
+
+
+def _track(event: dict[str, Any]) -> tuple[int, str]:
+    return event["pid"], str(event["tid"])
 
 
 def infeasible_reason(spec: RunSpec, train_images: int) -> str | None:
@@ -164,5 +191,7 @@ def summary(record: RunRecord) -> str:
         lines.append(f"test accuracy: {100 * record['evaluation']['test_accuracy']:.2f} %")
     if memory["peak_bytes"]:
         peak = max(memory["peak_bytes"]) / 1e9
-        lines.append(f"peak {memory['kind']} memory of a process: {peak:.2f} GB")
+        # Of a user's own command the processes of a host are counted together.
+        whose = "" if record["training"]["engine"] == "command" else " of a process"
+        lines.append(f"peak {memory['kind']} memory{whose}: {peak:.2f} GB")
     return "\n".join(lines)

@@ -41,7 +41,8 @@ def accuracy(runs: list[Run], study: str) -> pd.DataFrame:
         epochs: list[dict[str, Any]] = [
             {"epoch": number}
             | {
-                name: np.average(own[name].astype(float), weights=own["samples"])
+                # A command that prints no samples has 0.
+                name: np.average(own[name].astype(float), weights=own["samples"].clip(1))
                 for name in ("train_loss", "train_accuracy")
             }
             for number, own in trained

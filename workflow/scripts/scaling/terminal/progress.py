@@ -52,11 +52,14 @@ class Progress(logging.Handler):
         event = getattr(getattr(record, "event", None), "name", str(record.msg))
         try:
             if event == "JOB_INFO":
-                self._started(record.jobid)  # type: ignore[attr-defined]
+                self._started(record.jobid, begun=self._here)  # type: ignore[attr-defined]
+            elif hasattr(record, "begun"):  # Slurm's executor says so.
+                self._started(record.begun, begun=True)
             elif event == "JOB_ERROR":
-                self._begun.pop(record.jobid, None)  # type: ignore[attr-defined]
+                self._ended(record.jobid)  # type: ignore[attr-defined]
             elif event == "JOB_FINISHED":
                 self._finished(record.job_id)  # type: ignore[attr-defined]
+                self._ended(record.job_id)  # type: ignore[attr-defined]
             elif event.startswith("This was a dry-run"):
                 say(printable(self._plan()))
             elif event.startswith("Nothing to be done"):
@@ -90,20 +93,25 @@ class Progress(logging.Handler):
                     # It will be there, which is not worth Snakemake's warning.
                     dag.reason(job).missing_output.discard(job.output.page)
 
-    def _started(self, number: int) -> None:
-        """Write the page of the running study; the job starts after that.
+    def _started(self, number: int, *, begun: bool) -> None:
+        """Write the page of the running study; on this machine the job starts after that.
 
         So nothing is measured meanwhile, unless jobs share the machine: then only the state is new.
         """
         at_rest = not (self._here and self._begun)
-        if number in self._places:
+        if begun and number in self._places:
             self._begun[number] = time.time()
         self._write(running=True, at_rest=at_rest)
 
+    def _ended(self, number: int) -> None:
+        """Forget a job; on a cluster the next one has begun long before, and the page is due."""
+        self._begun.pop(number, None)
+        if not self._here:
+            self._write(running=True, at_rest=True)
+
     def _write(self, *, running: bool, at_rest: bool) -> None:
         if self._so_far:
-            # On a cluster jobs begin when they report.
-            begun = self._begun if self._here and running else {}
+            begun = self._begun if running else {}
             places = {place: since for job, since in begun.items() for place in self._places[job]}
             told = state.of(self._config, places, self._known, running)
             self._so_far.write(told, running=running, at_rest=at_rest)
@@ -149,7 +157,6 @@ class Progress(logging.Handler):
             self._so_far = None
         if number not in self._places:
             return
-        self._begun.pop(number, None)
         self._done.append(number)
         for place in self._places[number]:
             self._known[estimate.HERE].add(place)
