@@ -15,7 +15,8 @@ from scaling.core.errors import UserError
 
 NEEDED = {"GPUs": {"gpus"}, "batch size": {"batch_size"}, "time or speedup": {*FIGURES}}
 KEY = ["strategy", "gpus", "batch_size"]
-OURS = {*Timing.model_fields} - {"count", "epoch_seconds_min", "epoch_seconds_max"}
+OPTIONAL = {"count", "epoch_seconds_min", "epoch_seconds_max", "printed_images_per_second"}
+OURS = {*Timing.model_fields} - OPTIONAL
 """The columns of timings.csv: a table that begins with all of them is not interpreted."""
 
 
