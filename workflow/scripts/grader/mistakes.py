@@ -56,6 +56,8 @@ class Mistake:
         return cls(severity, sentence, advice, formulas, **others)
 
 
+Way = tuple[str, str, str]
+"""A mistake's name, its rule and one of its formulas."""
 MISTAKES = {
     name: Mistake.of(entry)
     for name, entry in yaml.safe_load(
@@ -93,10 +95,24 @@ def slips(one: Verdict) -> Iterator[tuple[str, Interval, str]]:
         and (formula != "fit(value)" or cells is one.cells)
     ]
 
+    yield from _made(one, cells, bases, [way for way in ways if "fit" not in _names(way[2])])
+    if not alone:
+        for name, factor, rule in _pairs(cells, one.quantity, ways):
+            yield from ((name, base["value"] * factor, rule) for base in bases)
+    # What has a number of its own is the last resort.
+    yield from _made(one, cells, bases, [way for way in ways if "fit" in _names(way[2])])
+
+
+def _made(
+    one: Verdict, cells: Cells, bases: list[dict[str, Interval]], ways: list[Way]
+) -> Iterator[tuple[str, Interval, str]]:
+    """Yield what formulas make of each of the values that a figure may be derived from."""
+
     def fit(value: Interval) -> Interval:
         """`value` times what makes most wrong figures of it, if those are three."""
-        made = value * common((one.said / value).where(one.wrong | one.blank, UNKNOWN))
-        return made if (one.said.meets(made) & (one.wrong | one.blank)).sum() > 2 else made * np.nan
+        suspects = one.wrong | one.blank
+        values = value * common((one.said / value).where(suspects, UNKNOWN))
+        return values if (one.said.meets(values) & suspects).sum() > 2 else UNKNOWN
 
     for name, rule, formula in ways:
         used = [base for base in bases[1:] if base.keys() & _names(formula)]
@@ -106,19 +122,19 @@ def slips(one: Verdict) -> Iterator[tuple[str, Interval, str]]:
             each = [(cells.evaluate(formula, **names, **number), x) for x, number in numbers]
             for values, words in [*each, *_of_several(one, each)]:
                 yield name, values, words
-    factors = (
-        []
-        if alone
-        else [
-            (name, rule, factor)
-            for name, rule, formula in ways
-            if name in PREFIXES or one.quantity in MISTAKES[name].formulas
-            if (factor := _factor(cells, formula))
-        ]
-    )
-    for (x, first_rule, first), (y, rule, second) in combinations(factors, 2):
-        for base in bases if x != y else ():
-            yield f"{x};{y}", base["value"] * first * second, rule if y in PREFIXES else first_rule
+
+
+def _pairs(cells: Cells, quantity: str, ways: list[Way]) -> Iterator[tuple[str, Interval, str]]:
+    """Yield what two mistakes together multiply the figures of a quantity by."""
+    factors = [
+        (name, rule, factor)
+        for name, rule, formula in ways
+        if name in PREFIXES or quantity in MISTAKES[name].formulas
+        if (factor := _factor(cells, formula))
+    ]
+    for (x, rule, first), (y, other, second) in combinations(factors, 2):
+        if x != y:
+            yield f"{x};{y}", first * second, f"{rule};{other}"
 
 
 def _of_several(one: Verdict, each: list[tuple[Interval, str]]) -> Iterator[tuple[Interval, str]]:

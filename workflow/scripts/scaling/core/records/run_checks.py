@@ -126,7 +126,7 @@ def _parts(record: Any, processes: int) -> Iterator[str]:
         != asked.get("model", model["name"])
         or model["options"] != asked.get("model_options", model["options"]),
         "ranks of one epoch with unlike times": any(
-            slowest[row["epoch"]] > 2 * row["seconds"] + 1 for row in rows
+            slowest[row["epoch"]] > 2 * row["seconds"] + SLACK for row in rows
         ),
         "more epochs than asked for": any(
             count[role] > asked[f"{role}_epochs"] and asked.get(f"{role}_seconds") == 0
