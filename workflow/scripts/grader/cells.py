@@ -52,14 +52,6 @@ class Cells:
         pairs = zip(*(each.tolist() for each in wanted), strict=True)
         return np.array([self._places.get(pair, -1) for pair in pairs], dtype=int)
 
-    def of_other(self, figure: Interval) -> Interval:
-        """The figure on the first of the other numbers of GPUs that have one."""
-        numbers = np.unique(self.gpus[figure.known])
-        if len(numbers) < 2:
-            return figure * np.nan
-        first, second = (figure.take(self.find(n, self.batch)) for n in numbers[:2])
-        return first.where(self.gpus != numbers[0], second)
-
     @cached_property
     def groups(self) -> list[np.ndarray]:
         """The indices of the cells of each number of GPUs, in its order."""
@@ -121,7 +113,6 @@ class Cells:
             ),
             "mean": lambda x: of(np.nansum(x.middle[single]) / x.known[single].sum()),
             "single": lambda figure, batch: figure.take(self.find(1, batch)),
-            "other": self.of_other,
         }
 
     def evaluate(self, formula: str, **more: Any) -> Any:
