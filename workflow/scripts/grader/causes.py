@@ -129,17 +129,18 @@ def _of_rows(found: dict[str, Verdict], wrong: Wrong) -> Iterator[Cause]:
     """Cells whose times, figures or both stand in each other's row: two, or all of one N."""
     cells, suspects = found["speedup"].cells, _suspects(found["speedup"].cells, wrong)
     moves = [
-        (pair, pair[::-1])
-        for pair in combinations(suspects, 2)
-        if len(set(cells.gpus[[*pair]])) == 1 or len(set(cells.batch[[*pair]])) == 1
+        ([i, j], [j, i])
+        for i, j in combinations(suspects, 2)
+        if cells.gpus[i] == cells.gpus[j] or cells.batch[i] == cells.batch[j]
     ]
     for group in cells.groups if suspects else []:
-        rows = group[np.argsort(cells.batch[group])]
+        rows = group[np.argsort(cells.batch[group])].tolist()
         if len(rows) > 2:
-            moves += [(rows, other) for other in (np.roll(rows, 1), np.roll(rows, -1), rows[::-1])]
+            turns = [rows[1:] + rows[:1], rows[-1:] + rows[:-1], rows[::-1]]
+            moves += [(rows, other) for other in turns]
     for rows, others in moves:
         order = np.arange(len(cells.gpus))
-        order[[*rows]] = others
+        order[rows] = others
         place = order != np.arange(len(order))
         for rank, (name, columns) in enumerate(ROWS):
             one = found[columns[0]] if len(columns) == 1 else None
