@@ -1,5 +1,6 @@
 """Submissions with one mistake each, of all kinds that an audit has to name."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -190,6 +191,28 @@ def _never_divided(made: Submission, rng: Generator, several: list[Key]) -> Foun
     return several, ["same_for_all"]
 
 
+def _added_up(made: Submission, rng: Generator, several: list[Key]) -> Found:
+    for key in several:
+        _scale(made, [key], TIMES, key[0])
+    return several, ["time_of_all"]
+
+
+def _shifted(made: Submission, rng: Generator, several: list[Key]) -> Found:
+    """The times of one number of GPUs, each in the row below its own."""
+    keys = [key for key in several if key[0] == several[0][0]]
+    times = [{name: made.rows[key][name] for name in TIMES} for key in keys]
+    for key, moved in zip(keys, [times[-1], *times], strict=False):
+        made.rows[key] |= moved
+    return keys, ["times_swapped"]
+
+
+def _of_first_batch(made: Submission, rng: Generator, several: list[Key]) -> Found:
+    first = min(b for _, b in several)
+    for n, b in several:
+        made.put((n, b), "speedup", made.values[n, first]["speedup"])
+    return [key for key in several if key[1] != first], ["other_batch"]
+
+
 _ALL = list(FIGURES.values())
 OTHER: list[Plant] = [
     _rows_swapped(_ALL, "figures_swapped"),
@@ -231,6 +254,13 @@ OTHER: list[Plant] = [
     _scaled(TIMES, 1.4, ["time_contradicted", "time_of_another"], False),
     _scaled(TIMES, 1 / 60, ["time_in_minutes"]),
     _scaled(TIMES, 5, ["time_of_epochs"]),
+    _added_up,
+    _shifted,
+    _of_first_batch,
+    _ratio("bandwidth", "constant_factor", lambda n, b, v: 1.37, False),
+    _ratio("bandwidth", "thousand_times", lambda n, b, v: 1e6, False),
+    _ratio("communication", "thousand_times", lambda n, b, v: 1000 / math.ceil(5e4 / n / b), False),
+    _ratio("speedup", "rate", lambda n, b, v: 5e4 / v["seconds"] / v["speedup"], False),
 ]
 KINDS = [_ratio(*ratio, cell) for cell in (False, True) for ratio in RATIOS] + OTHER
 """A column or a cell that is off by a ratio, or a kind of its own; some have no name."""

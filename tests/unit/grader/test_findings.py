@@ -45,7 +45,7 @@ def test_a_clean_study_agrees_in_every_figure(tmp_path):
     judged = study(tmp_path)
     assert said(judged) == {} == said(judged, "info")
     found = held(tmp_path)
-    assert [int(one.agrees.sum()) for one in found.values()] == [6, 4, 4, 4, 4]
+    assert [int(one.agrees.sum()) for one in found.values()] == [6, 4, 4, 4, 0, 4]
     assert found["utilization_percent"].note == "", "a peak for each N"
 
 

@@ -42,7 +42,8 @@ def test_a_pile_has_a_line_for_each_submission_and_a_page(pile, tmp_path, capsys
         f"{pile[1]}: bobs: error: times_gpus: the printed speedup is N times T(1,b) / T(N,b), and "
         "counts the GPUs twice (ddp: 2 x 128: 3.68, expected 1.84; 2 x 512: 3.91, expected 1.95; "
         "4 x 128: 14.7, expected 3.68; 4 x 512: 15.6, expected 3.91, 4 of 4 figures); An "
-        "epoch on N GPUs already has N times fewer steps; leave the factor N away."
+        "epoch on N GPUs already has N times fewer steps; leave the factor N away. If T(N,b) is "
+        "the sum over the GPUs, or of as many steps as T(1,b), divide it by N."
     ) in lines
     ann, bob, cem = lines[-5:-2]
     assert ann == f"{pile[0]}  clean  no findings"

@@ -60,7 +60,7 @@ def causes(found: dict[str, Verdict]) -> tuple[list[Cause], Wrong]:
     }
     named = list[Cause]()
     while any(each.any() for each in [*wrong.values(), *blank.values()]):
-        options = [*_of_rows(found, wrong), *_of_times(found, wrong)]
+        options = [*_of_rows(found, wrong), *_of_times(found, wrong), *_of_columns(found, wrong)]
         for name, slipped in tried.items():
             options += _of_slips(found[name], slipped, wrong[name], blank[name])
         if not options:
@@ -98,7 +98,7 @@ def _of_slips(
     for rank, name, values, rule in tried:
         meets = suspects & one.said.meets(values)
         total, count = int(suspects.sum()), int(meets.sum())
-        if count >= (2 if blank.any() else 1):
+        if count >= (max(2, total // 2 + 1) if blank.any() else 1):
             score = -float(np.log(_luck(one.said, values)[meets]).sum())
             score -= math.log(rank * math.comb(total, count))
             if score > most + FUZZ:
@@ -126,14 +126,22 @@ def _luck(said: Interval, value: Interval) -> np.ndarray:
 
 
 def _of_rows(found: dict[str, Verdict], wrong: Wrong) -> Iterator[Cause]:
-    """Two cells whose times, figures or both stand in each other's row."""
-    cells = found["speedup"].cells
-    for i, j in combinations(_suspects(cells, wrong), 2):
-        if cells.gpus[i] != cells.gpus[j] and cells.batch[i] != cells.batch[j]:
-            continue
-        place = np.isin(np.arange(len(cells.gpus)), [i, j])
-        order = np.arange(len(place))
-        order[[i, j]] = j, i
+    """Cells whose times, figures or both stand in each other's row: two, or all of one N."""
+    cells, suspects = found["speedup"].cells, _suspects(found["speedup"].cells, wrong)
+    moves = [
+        ([i, j], [j, i])
+        for i, j in combinations(suspects, 2)
+        if cells.gpus[i] == cells.gpus[j] or cells.batch[i] == cells.batch[j]
+    ]
+    for group in cells.groups if suspects else []:
+        rows = group[np.argsort(cells.batch[group])].tolist()
+        if len(rows) > 2:
+            turns = [rows[1:] + rows[:1], rows[-1:] + rows[:-1], rows[::-1]]
+            moves += [(rows, other) for other in turns]
+    for rows, others in moves:
+        order = np.arange(len(cells.gpus))
+        order[rows] = others
+        place = order != np.arange(len(order))
         for rank, (name, columns) in enumerate(ROWS):
             one = found[columns[0]] if len(columns) == 1 else None
             if one and not wrong[one.quantity][place].all():
@@ -217,6 +225,24 @@ def _of_times(found: dict[str, Verdict], wrong: Wrong) -> Iterator[Cause]:
             yield replace(cause, times=[*times])
 
 
+def _of_columns(found: dict[str, Verdict], wrong: Wrong) -> Iterator[Cause]:
+    """The times on one GPU, or all on several, wrong by one known slip."""
+    cells = found["speedup"].cells
+    for name, mistake in MISTAKES.items():
+        for (rule, formula), one in product(mistake.formulas.get("time", []), [True, False]):
+            place = (cells.gpus == 1) == one
+            columns = {column: cells.columns[column] for column in TIMES}
+            right = {
+                column: cells.evaluate(formula, value=own).where(place, own)
+                for column, own in columns.items()
+            }
+            resolved = _resolved(cells.with_columns(right), found, wrong)
+            if (count := _count(resolved)) > 1 and place.sum() > 1:
+                own, time = columns[TIMES[0]], right[TIMES[0]]
+                cause = Cause(name, place, TIMES[0], rule, own, time, resolved, count - 0.4)
+                yield replace(cause, times=TIMES)
+
+
 def _implied(found: dict[str, Verdict], letter: str, wrong: Wrong) -> dict[str, list[Interval]]:
     """By what the wrong figures by times of one kind say that T(1,b) and T(N,b) are to multiply."""
     cells, implied = found["speedup"].cells, {"T1": list[Interval](), "T": list[Interval]()}
@@ -233,9 +259,12 @@ def _time_slip(cells: Cells, own: Interval, index: int, time: Interval) -> tuple
     """The mistake that made a time of another one, and its rule."""
     for name, mistake in MISTAKES.items():
         for rule, formula in mistake.formulas.get("time", []):
-            if cells.evaluate(formula, value=own).meets(time)[index]:
+            made = cells.evaluate(formula, value=own)
+            if (made.meets(time) & ~made.meets(own))[index]:
                 return name, rule
-    for other in np.flatnonzero(own.meets(time)):
+    for other in np.flatnonzero(
+        own.meets(time) | own.meets(own.take(np.full(len(own.low), index)))
+    ):
         same = cells.gpus[other] == cells.gpus[index] or cells.batch[other] == cells.batch[index]
         if other != index and same:
             return "time_of_another", f"{cells.gpus[other]} x {cells.batch[other]}"

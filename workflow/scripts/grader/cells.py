@@ -41,23 +41,16 @@ class Cells:
     gpu: str
     arithmetic: float
 
-    def of_batch(self, gpus: int, batch: np.ndarray | int | None = None) -> np.ndarray:
-        """Return for each cell the index of that on `gpus` GPUs of its, or a, batch size, or -1."""
-        wanted = np.broadcast_to(self.batch if batch is None else batch, self.batch.shape)
-        there = np.flatnonzero(self.gpus == gpus)
-        if not len(there):
-            return np.full(len(self.gpus), -1)
-        batches, first = np.unique(self.batch[there], return_index=True)
-        at = np.minimum(np.searchsorted(batches, wanted), len(batches) - 1)
-        return np.where(batches[at] == wanted, there[first[at]], -1)
+    @cached_property
+    def _places(self) -> dict[tuple[int, int], int]:
+        pairs = zip(self.gpus.tolist(), self.batch.tolist(), strict=True)
+        return {pair: i for i, pair in enumerate(pairs)}
 
-    def of_other(self, figure: Interval) -> Interval:
-        """The figure on the first of the other numbers of GPUs that have one."""
-        numbers = np.unique(self.gpus[figure.known])
-        if len(numbers) < 2:
-            return figure * np.nan
-        first, second = (figure.take(self.of_batch(n)) for n in numbers[:2])
-        return first.where(self.gpus != numbers[0], second)
+    def find(self, gpus: np.ndarray | int, batch: np.ndarray | int) -> np.ndarray:
+        """Return for each cell the index of that on so many GPUs, of such a batch size, or -1."""
+        wanted = np.broadcast_arrays(gpus, batch, self.gpus)[:2]
+        pairs = zip(*(each.tolist() for each in wanted), strict=True)
+        return np.array([self._places.get(pair, -1) for pair in pairs], dtype=int)
 
     @cached_property
     def groups(self) -> list[np.ndarray]:
@@ -83,13 +76,14 @@ class Cells:
         found: dict[str, Any] = {name: of(array) for name, array in arrays.items()} | self.columns
         whole, without, lowest, highest = (self.columns[name] for name in TIMES)
         compute, moving = (self.columns[f"{name}_seconds"] for name in ("compute", "communication"))
-        first, together = self.of_batch(1), self.of_batch(1, self.gpus * self.batch)
-        least = self.of_batch(1, min(self.batch[self.gpus == 1], default=0))
+        first, together = self.find(1, self.batch), self.find(1, self.gpus * self.batch)
+        least = self.find(1, min(self.batch[self.gpus == 1], default=0))
         # One GPU computes all the time that it does not load.
         alone = without.where(without.known, compute).take(first)
         found |= {"T": whole, "T1": whole.take(first), "T0": whole.take(least)}
         found |= {"W": without, "W1": alone}
         found |= {"TNb": whole.take(together), "WNb": without.take(together)}
+        found["X1"] = found["X"].take(first)
         found |= {"lowest": lowest, "highest": highest, "lowest1": lowest.take(first)}
         found["range"] = Interval(lowest.low, highest.high)
         parts = [one.where(one.known, of(0.0 * n)) for one in (compute, moving)]
@@ -113,10 +107,12 @@ class Cells:
             **{"own_row": np.arange(len(n)) < self.own, "several": n > 1},
             "around": Interval(np.array(1 - NEARLY), np.array(1 + NEARLY)),
             "steps_of": lambda images: of(np.ceil(images / (n * b))),
-            "at": lambda figure, gpus: figure.take(self.of_batch(gpus)),
+            "at": lambda figure, gpus: figure.take(self.find(gpus, self.batch)),
+            "beside": lambda figure, batch: figure.take(
+                np.where(self.batch == batch, -1, self.find(self.gpus, batch))
+            ),
             "mean": lambda x: of(np.nansum(x.middle[single]) / x.known[single].sum()),
-            "single": lambda figure, batch: figure.take(self.of_batch(1, batch)),
-            "other": self.of_other,
+            "single": lambda figure, batch: figure.take(self.find(1, batch)),
         }
 
     def evaluate(self, formula: str, **more: Any) -> Any:
@@ -173,6 +169,9 @@ def of_strategy(study: PublishedStudy, strategy: str, train_images: int) -> Cell
         # Documents truncate what they derive as often as they round it.
         columns[name] = printed((row.get(column) for row in every), units=1)
         columns[name].low[len(own) :] = columns[name].high[len(own) :] = np.nan
+    place = {(row["strategy"] == strategy, row["gpus"], row["batch_size"]): row for row in rows}
+    others = [place.get((False, row["gpus"], row["batch_size"]), {}) for row in every]
+    columns["X"] = printed(row.get(TIMES[0]) for row in others)
     gpu, peak = _peak(study)
     # A network that nobody describes is the lab's.
     gflop = FORMULAS["gflop_of_image"].get(study.parameters or PARAMETERS["resnet18-cifar"], np.nan)

@@ -11,7 +11,7 @@ import numpy as np
 
 from grader.causes import Cause, Wrong
 from grader.cells import Cells
-from grader.definitions import Verdict
+from grader.definitions import RATE, Verdict
 from grader.mistakes import MISTAKES
 from grader.study import PRINTED, TIMES
 
@@ -67,6 +67,9 @@ def by_formula(cells: Cells, found: dict[str, Verdict], left: Wrong) -> Iterator
                 yield Cause(name, place, column, rule, seen or cells.columns.get(column), right)
     for column, one in found.items():
         near = one.said.near(one.values[0])
+        if column == RATE:
+            yield _left("measured_apart", one, left[column])
+            continue
         yield _left("nearly", one, left[column] & near)
         yield _left("unexplained", one, left[column] & ~near)
 

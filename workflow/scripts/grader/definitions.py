@@ -6,11 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from grader.cells import FORMULAS, UNKNOWN, Cells
-from grader.intervals import Interval, of
+from grader.cells import FORMULAS, PARAMETERS, UNKNOWN, Cells
+from grader.intervals import Interval, common, of
+from grader.study import BYTES_PER_PARAMETER
 
 BANDWIDTH, UTILIZATION = "bandwidth_gb_per_s", "utilization_percent"
-ONE = of(1.0)
+RATE = "images_per_second"
+ONE, CLOSE = of(1.0), 1.002
 DEFINITIONS: dict[str, dict[str, str]] = FORMULAS["definitions"]
 
 
@@ -61,10 +63,12 @@ class Verdict:
 
     @property
     def blank(self) -> np.ndarray:
-        """Where that is for want of K or of the peak."""
+        """Where that is for want of K or of the peak, or K is of no network known here."""
         constants = {BANDWIDTH: "K", UTILIZATION: "share"}
-        known = self.cells.names[constants.get(self.quantity, "N")].known
-        return self.open & ~known.any()
+        constant = self.cells.names[constants.get(self.quantity, "N")]
+        if self.quantity == BANDWIDTH and foreign(self.cells):
+            return self.agrees
+        return self.open & ~constant.known.any()
 
     @property
     def rule(self) -> str:
@@ -111,6 +115,20 @@ def verdicts(cells: Cells, stated: dict[str, Any], ring: bool = False) -> dict[s
     return {quantity: replace(one, cells=cells) for quantity, one in found.items()}
 
 
+def foreign(cells: Cells) -> bool:
+    """Whether the bytes of all gradients are fitted, closely, and of no network known here."""
+    names, size = cells.names, cells.names["K"]
+    if not ((size.high > size.low) & (size.high < size.low * CLOSE)).any():
+        return False
+    several = cells.gpus > 1
+    shares = [names["one"], names["own"] / names["ring"], names["ring"] / names["own"]]
+    return not any(
+        (share * size).meets(of(float(BYTES_PER_PARAMETER * known)))[several].all()
+        for share in shares
+        for known in PARAMETERS.values()
+    )
+
+
 def _utilization(rates: Verdict, peak: Any) -> Verdict:
     """Bandwidth over the peak stated; else over one number, or one for each N, that they share."""
     cells, gpus = rates.cells, rates.cells.gpus.tolist()
@@ -134,19 +152,15 @@ def _fitted(one: Verdict, name: str, by_gpus: bool = False) -> Verdict:
     """
     cells = one.cells
     ratio = one.said / replace(one, cells=cells.with_constant(name, ONE)).values[0]
-    usable = ratio.known & np.isfinite(ratio.high) & (ratio.high > 0) & (cells.gpus > 1)
-    low, high = np.full((2, len(cells.gpus)), np.nan)
-    for place in cells.groups if by_gpus else [np.arange(len(low))]:
-        same = place[usable[place]]
-        if len(same) < 2:
-            continue
-        lows, highs = np.sort(ratio.low[same]), np.sort(ratio.high[same])
-        counts = np.arange(1, len(lows) + 1) - np.searchsorted(highs, lows * (1 - 1e-12))
-        best = lows[int(counts.argmax())]
-        if counts.max() > max(1, len(lows) / 2):
-            there = same[(ratio.low[same] <= best) & (ratio.high[same] >= best)]
-            low[place], high[place] = ratio.low[there].max(), ratio.high[there].min()
-        elif by_gpus:
-            low[place] = high[place] = np.inf
-    constant = Interval(low, high) if np.isfinite(low).any() else UNKNOWN
+    ratio = ratio.where(cells.gpus > 1, UNKNOWN)
+    constant = common(ratio)
+    if by_gpus:
+        each = [common(ratio.take(place)) for place in cells.groups]
+        # No number is as good as any where those of one N do not agree on it.
+        several = [ratio.known[place].sum() > 1 for place in cells.groups]
+        low, high = np.full((2, len(cells.gpus)), np.nan)
+        for place, found, more in zip(cells.groups, each, several, strict=True):
+            low[place] = found.low if found.known or not more else np.inf
+            high[place] = found.high if found.known or not more else np.inf
+        constant = Interval(low, high) if np.isfinite(low).any() else UNKNOWN
     return replace(one, cells=cells.with_constant(name, constant))

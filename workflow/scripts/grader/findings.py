@@ -72,7 +72,9 @@ def _rows(cells: Cells, cause: Cause, number: int) -> Iterator[dict[str, Any]]:
 def _said(names: str, quantity: str = "", rule: str = "") -> dict[str, Any]:
     """What a finding of one mistake says, or of several joined by ";", as grave as the gravest."""
     found = [MISTAKES[name] for name in names.split(";")]
-    sentence = "; it ".join(one.sentence.format(rule=rule) for one in found)
+    rules = rule.split(";") if rule.count(";") == len(found) - 1 else [rule] * len(found)
+    sentences = (one.sentence.format(rule=own) for one, own in zip(found, rules, strict=True))
+    sentence = "; it ".join(sentences)
     if quantity in WORDS:
         sentence = f"the printed {WORDS[quantity]} {sentence}"
     return {

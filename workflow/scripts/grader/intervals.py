@@ -94,6 +94,20 @@ class Interval:
         return Interval(np.fmin(self.low, other.low), np.fmax(self.high, other.high))
 
 
+def common(ratios: Interval) -> Interval:
+    """What more than half of the ratios, and at least two, may all be; unknown if there is none."""
+    usable = ratios.known & np.isfinite(ratios.high) & (ratios.high > 0)
+    lows, highs = np.sort(ratios.low[usable]), np.sort(ratios.high[usable])
+    if len(lows) < 2:
+        return of(np.nan)
+    counts = np.arange(1, len(lows) + 1) - np.searchsorted(highs, lows * (1 - 1e-12))
+    best = lows[int(counts.argmax())]
+    if counts.max() <= max(1, len(lows) / 2):
+        return of(np.nan)
+    there = usable & (ratios.low <= best) & (ratios.high >= best)
+    return Interval(ratios.low[there].max(), ratios.high[there].min())
+
+
 def of(value: Any) -> Interval:
     """A number or an array as intervals without width."""
     return value if isinstance(value, Interval) else Interval(np.asarray(value), np.asarray(value))

@@ -65,6 +65,7 @@ class Timing(Row):
     printed_communication_seconds: Figure = None
     printed_bandwidth_gb_per_s: Figure = None
     printed_utilization_percent: Figure = None
+    printed_images_per_second: Figure = None
     count: MaybeCount = None
     epoch_seconds_min: Seconds = None
     epoch_seconds_max: Seconds = None

@@ -15,6 +15,7 @@ PRINTED_HEADS = {
     "communication_seconds": "communication, s",
     "bandwidth_gb_per_s": "GB/s",
     "utilization_percent": "utilization, %",
+    "images_per_second": "images/s",
 }
 CAUSE = Column("cause", words, name="cause")
 WHAT = Column("what happened", name="sentence")

@@ -87,6 +87,7 @@ def changed(record, place, value):
 
 CAPPED = {"energy_joules": None, "sm_mhz": None, "celsius": None}
 CAPPED["held_back_seconds"] = {"power_cap": 1e6}
+HEATED = CAPPED | {"held_back_seconds": {"heat": 1e6}}
 IMPOSSIBLE = [
     ("epochs.0.seconds", -0.24, r"epochs\[0\].seconds: .* greater than 0"),
     ("epochs.0.loader_seconds", 99.0, "waits for longer than it takes"),
@@ -122,6 +123,16 @@ IMPOSSIBLE = [
     ("in_memory.0.iterations", 1, "other iterations in memory than its samples make"),
     ("in_memory.0.seconds", [1.0], "unlike repeats of ranks"),
     ("epochs.0.gpu_readings", [CAPPED], "other seconds at the power limit than its GPUs"),
+    ("epochs.0.gpu_readings", [HEATED], "GPUs held back for longer than it takes"),
+    (
+        "epochs.0.gpu_readings",
+        [CAPPED | {"held_back_seconds": {}, "energy_joules": 1e6}],
+        "more power than a GPU has",
+    ),
+    ("epochs.0.train_accuracy", 0.50001, "an accuracy that is not that of its samples"),
+    ("epochs.0.seconds", 1.8, "ranks of one epoch with unlike times"),
+    ("model.name", "resnet50", "another model or options than asked for"),
+    ("memory.kind", "host", "memory of another device"),
     ("evaluation.test_accuracy", 0.50001, "test accuracy that is not that of its images"),
     ("memory.capacity_bytes", 1.0, "more memory than there is"),
     ("training.model_width", 7, "a model of another width"),

@@ -19,6 +19,7 @@ IDENTITY = [*REPEATED, "parameters", "status", "count"]
 FIGURES = [name for name in Timing.model_fields if name not in IDENTITY]
 WHOLE, WITHOUT = "epoch_seconds", "epoch_seconds_without_loading"
 TIMES = [WHOLE, "time", "throughput"]
+RATE = "printed_images_per_second"
 QUANTITIES = [*FIGURES, *TIMES]
 Row = dict[str, str]
 """The fields of a cell as texts, and the `line` of the file it stands in."""
@@ -98,7 +99,10 @@ class Table:
         found = dict[int, str]()
         for (field, where), same in alike.items():
             if field == WHOLE:
-                same = [j for j in same if self.labels[j].field != "throughput"] or same
+                rates = [j for j in same if self.labels[j].field == "throughput"]
+                if times := [j for j in same if j not in rates]:
+                    found |= dict.fromkeys(sorted(rates, key=self._of_each)[:1], RATE)
+                    same = times
                 two = len(same) == 2 and (WITHOUT, where) not in alike
                 if two and (pair := self._shorter(*same)):
                     found[pair[0]], same = WITHOUT, pair[1:]
@@ -109,7 +113,14 @@ class Table:
                     "write how they differ"
                 )
             found[same[0]] = field
-        return {j: (field, self._quantity(j)) for j, field in found.items()}
+        quantities = {j: self._quantity(j) for j in found}
+        return {
+            j: (field, quantities[j]._replace(field=field) if field == RATE else quantities[j])
+            for j, field in found.items()
+        }
+
+    def _of_each(self, j: int) -> bool:
+        return self.labels[j].per_gpu
 
     def _quantity(self, j: int) -> Label:
         """Return a column's quantity, from its header, the top left cell or the caption."""
@@ -211,14 +222,16 @@ class Table:
             return text
         digits, unit = found
         factor = unit or one.factor or Decimal(1)
+        gpus = (one.per_gpu and _small(row.get("gpus", ""))) or 1
+        if one.field == RATE:
+            factor = Decimal(gpus)
         if factor == 1 and one.field != "throughput":
             return digits
         value = Decimal(digits)
         if not (value and abs(value.adjusted()) < 15):
             return digits
         if one.field == "throughput":
-            gpus = _small(row.get("gpus", "")) if one.per_gpu else 1
-            factor = self.images / value / value / (gpus or 1)
+            factor = self.images / value / value / gpus
         product, last = value * factor, factor.scaleb(int(value.as_tuple().exponent))
         if factor.normalize().as_tuple().digits == (1,):
             return str(product)

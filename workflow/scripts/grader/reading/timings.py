@@ -15,7 +15,8 @@ from scaling.core.errors import UserError
 
 NEEDED = {"GPUs": {"gpus"}, "batch size": {"batch_size"}, "time or speedup": {*FIGURES}}
 KEY = ["strategy", "gpus", "batch_size"]
-OURS = {*Timing.model_fields} - {"count", "epoch_seconds_min", "epoch_seconds_max"}
+OPTIONAL = {"count", "epoch_seconds_min", "epoch_seconds_max", "printed_images_per_second"}
+OURS = {*Timing.model_fields} - OPTIONAL
 """The columns of timings.csv: a table that begins with all of them is not interpreted."""
 
 
@@ -26,15 +27,14 @@ def read_rows(path: Path, model: type[models.Row]) -> Iterator[dict[str, Any]]:
     missing, a row has too few or too many fields, or a field is not what it should be.
     """
     separator, lines = records(path)
-    (_, header), *lines = lines or [(1, list[str]())]
+    (_, header), *lines = [one for one in lines if any(one[1])] or [(1, list[str]())]
     names, fields_of = list(map(str.lower, header)), model.model_fields
     if lacks := [name for name in fields_of if fields_of[name].is_required() and name not in names]:
         raise UserError(f"{path}, line 1: there is no column {', '.join(lacks)}; add it")
     for line, fields in lines:
-        if any(fields):
-            check_width(path, line, fields, names)
-            texts = [field.replace(",", ".") for field in fields] if separator == ";" else fields
-            yield _checked(path, model, dict(zip(names, texts, strict=False)) | {"line": str(line)})
+        check_width(path, line, fields, names)
+        texts = [field.replace(",", ".") for field in fields] if separator == ";" else fields
+        yield _checked(path, model, dict(zip(names, texts, strict=False)) | {"line": str(line)})
 
 
 def read_timings(path: Path, name: str, images: int) -> dict[str, tuple[pd.DataFrame, str]]:

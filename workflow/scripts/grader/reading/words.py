@@ -102,7 +102,7 @@ def label(text: str) -> Label:
         next((field for field, pattern in FIELDS.items() if re.search(pattern, rest)), ""),
         values,
         next(map(Decimal, units), None),
-        per_gpu=rest != plain,
+        per_gpu=rest != plain.strip(),
         whole=bool(re.search(r"global|total|effective|overall|full|wall", rest)),
     )
 

@@ -11,6 +11,10 @@ from scaling.core.settling import settling
 
 PARTS = ("communication_seconds", "exposed_seconds", "overlapped_seconds")
 """Of a reading: all communication, and the parts that add up to it."""
+MOST_WATTS = 2500
+"""No GPU has as much power: NVIDIA's data sheets say 700 W of an H100, 1400 W of a B300."""
+SLACK = 0.5
+"""Seconds by which counters of a driver may run behind."""
 
 
 def contradictions(record: Any, needed: Mapping[str, frozenset[str]]) -> Iterator[str]:
@@ -52,13 +56,29 @@ def _epochs(record: Any, last: int, processes: int) -> Iterator[str]:
             yield f"the loss of epoch {row['epoch']} is not finite, and the status ok"
         if complete and whole and row["iterations"] != math.ceil(row["samples"] / share):
             yield f"epoch {row['epoch']} has other iterations than its samples make"
-        capped = [one["held_back_seconds"].get("power_cap") for one in row["gpu_readings"]]
-        if capped and None not in capped and row["power_capped_seconds"] != max(capped):
-            yield f"epoch {row['epoch']} has other seconds at the power limit than its GPUs"
+        if not of_images(row["train_accuracy"], row["samples"]):
+            yield f"epoch {row['epoch']} has an accuracy that is not that of its samples"
+        yield from (f"epoch {row['epoch']} {what}" for what in _counters(row))
+        if complete and len(row["gpu_readings"]) * processes not in (0, cell["gpus"]):
+            yield f"epoch {row['epoch']} has not a reading of each GPU"
         samples[row["epoch"]] += row["samples"] if whole else images
     # The sampler gives all ranks the same number, so some images twice.
     if complete and not all(0 <= found - images < max(1, processes) for found in samples.values()):
         yield "an epoch has not the samples that the training set has"
+
+
+def _counters(row: Any) -> Iterator[str]:
+    """Yield what the counters of an epoch's GPUs cannot say."""
+    readings = row["gpu_readings"]
+    capped = [one["held_back_seconds"].get("power_cap") for one in readings]
+    if capped and None not in capped and row["power_capped_seconds"] != max(capped):
+        yield "has other seconds at the power limit than its GPUs"
+    held = [seconds or 0.0 for one in readings for seconds in one["held_back_seconds"].values()]
+    if max(held, default=0.0) > 1.05 * row["seconds"] + SLACK:
+        yield "has GPUs held back for longer than it takes"
+    joules = max((one["energy_joules"] or 0.0 for one in readings), default=0.0)
+    if joules > MOST_WATTS * (row["seconds"] + SLACK):
+        yield "takes more power than a GPU has"
 
 
 def _parts(record: Any, processes: int) -> Iterator[str]:
@@ -78,6 +98,11 @@ def _parts(record: Any, processes: int) -> Iterator[str]:
     repeats |= {len(row["seconds_without_exchange"] or row["seconds"]) for row in memory}
     parts = [itemgetter(*PARTS)(row) for row in read if PARTS[-1] in row]
     devices = [row for row in record["device_time"] if "compute_seconds" in row]
+    peak, device = record["memory"]["peak_bytes"], asked.get("device", "cpu")
+    known, names = record["environment"], ("device_names", "device_ids")
+    slowest = {row["epoch"]: 0.0 for row in rows}
+    for row in rows:
+        slowest[row["epoch"]] = max(slowest[row["epoch"]], row["seconds"])
     wrong = {
         f"status {record['status']} without a measured epoch": not count["measured"],
         "fewer epochs than asked for": record["status"] == "ok" and few,
@@ -88,9 +113,25 @@ def _parts(record: Any, processes: int) -> Iterator[str]:
         != 4 * (model["parameters"] or 0),
         "not every rank's weights and memory": len(model["parameters_sha256"]) != processes
         or len(record["memory"]["peak_bytes"]) not in (0, processes, cell["gpus"]),
-        "more memory than there is": max(record["memory"]["peak_bytes"], default=0)
+        "more memory than there is": max(peak, default=0)
         > (record["memory"]["capacity_bytes"] or math.inf),
+        "less memory than its parameters": record["memory"]["kind"] == "device"
+        and 0 < 2 * cell["gpus"] * min(peak, default=0) < (model["gradient_bytes"] or 0),
+        "memory of another device": record["memory"]["kind"] is not None
+        and (record["memory"]["kind"] == "device") != (device != "cpu"),
+        "devices that are not its GPUs": asked.get("nodes", 1) == 1
+        and any(len(set(known.get(name, []))) > cell["gpus"] for name in names),
         "a model of another width": model["width"] != asked.get("model_width", model["width"]),
+        "another model or options than asked for": model["name"]
+        != asked.get("model", model["name"])
+        or model["options"] != asked.get("model_options", model["options"]),
+        "ranks of one epoch with unlike times": any(
+            slowest[row["epoch"]] > 2 * row["seconds"] + SLACK for row in rows
+        ),
+        "more epochs than asked for": any(
+            count[role] > asked[f"{role}_epochs"] and asked.get(f"{role}_seconds") == 0
+            for role in ("warmup", "measured")
+        ),
         "a test accuracy that is not that of its images": not of_images(
             shown["test_accuracy"], record["dataset"]["test_images"]
         ),
