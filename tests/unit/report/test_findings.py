@@ -130,7 +130,10 @@ def test_the_gap_the_noise_scale_and_the_full_trainings_are_those_of_the_records
     (run,) = table("h200-large-batches", "trained_to_accuracy").itertuples()
     assert f"{run.training_seconds:.1f} s on one H200" in said and run.reached == run.seeds == 5
     assert f"({100 * run.test_accuracy_min:.1f} to {100 * run.test_accuracy_max:.1f} %)" in said
-    assert f"{run.run_seconds_min:.1f} to 16.6 s" in said and f"{run.joules_min / 1e3:.1f} to 3.5 kJ" in said
+    assert (
+        f"{run.run_seconds_min:.1f} to 16.6 s" in said
+        and f"{run.joules_min / 1e3:.1f} to 3.5 kJ" in said
+    )
 
 
 def test_the_images_to_an_accuracy_and_what_muon_costs_are_those_of_the_records():
