@@ -11,9 +11,10 @@ import yaml
 from scipy.stats import ttest_ind
 
 from examples.findings import section
+from scaling.core.grid import Cell
 from scaling.core.records.convergence import CONVERGENCE
 from scaling.core.records.run import RUN
-from scaling.tables import schema
+from scaling.tables import limits, measurements, schema, utilization
 
 ROOT = Path(__file__).parents[3]
 EPOCHS = re.compile(r"^\| (\w+), (\w+), (\d+) GPUs? \| (.*) \|$", re.MULTILINE)
@@ -179,3 +180,25 @@ def test_the_share_of_the_peak_and_of_the_power_limit_is_that_of_the_records():
     said = " ".join(section("h100x2").split())
     assert f"reaches {100 * share.min():.0f} to {100 * share.max():.0f} % of the bf16" in said
     assert "at its power limit all the time" in said and ours["power_capped_share"].min() > 0.99
+
+
+def test_the_classes_of_a_step_are_those_of_the_records():
+    folder = ROOT / "studies/h200x1"
+    cells = {b: RUN.read(folder / f"step_classes/{b}.json") for b in (128, 512)}
+    runs = [(Cell(**record["cell"]), record) for record in cells.values()]
+    measured = limits.peaks(json.loads((folder / "peaks/peaks.json").read_text()))
+    best = measured.query("precision == 'bf16' and state == 'sprint'")["value"].max()
+    used = measurements.costs(runs).assign(peak_flops_per_second=best)
+    found = utilization.of_classes(measurements.step_classes(runs), used, measured)
+    said = section("h100x2")
+    for batch, rows in found.groupby("batch_size"):
+        of = rows.set_index("kernel_class")
+        step, floor = rows["seconds"].sum(), rows["least_seconds"].sum()
+        ms = (1e3 * of["seconds"]).map("{:.2f}".format)
+        reached = of["reached"].map("{:.0%}".format).str.replace("%", " %")
+        assert (
+            f"| {batch} | {1e3 * step:.2f} | {ms['products']}, {reached['products']} of peak "
+            f"| {ms['element-wise']}, {reached['element-wise']} of bandwidth "
+            f"| {ms['optimizer']}, {reached['optimizer']} | {ms['copies']} | {ms['idle']} "
+            f"| {1e3 * floor:.2f}, {100 * floor / step:.0f} % |"
+        ) in said
