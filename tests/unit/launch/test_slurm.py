@@ -20,6 +20,7 @@ class Executor(plugin.Executor):
         self.logger, self.status_rate_limiter = logging.getLogger("slurm"), nullcontext()
         self.reported, self.submitted = {}, []
         self._begun, self._wait, self._again, self._waits = 0.0, 10, [], set()
+        self._running = set()
         settings = SimpleNamespace(keep_successful_logs=False, init_seconds_before_status_checks=5)
         self.workflow = SimpleNamespace(executor_settings=settings)
 
@@ -44,7 +45,7 @@ class Executor(plugin.Executor):
 
 def submitted(number, output):
     log = output.with_name(f"{number}.log")
-    job = SimpleNamespace(output=[output], name=number, wildcards=None)
+    job = SimpleNamespace(output=[output], name=number, jobid=number, wildcards=None)
     return SimpleNamespace(job=job, external_jobid=number, aux={"slurm_logfile": log})
 
 

@@ -11,8 +11,8 @@ from scaling.models.resnet import ResNet18
 from scaling.registry.update_rule import UpdateRule
 from scaling.training import update
 from scaling.training.flat_sgd import FlatSGD, bucket_bytes
+from scaling.training.flat_shards import FlatShards
 from scaling.training.update import orthogonalized
-from scaling.training.zero_redundancy import FlatShards
 from training_runs import in_ranks
 
 RATES = {"lr": 0.1, "momentum": 0.9, "weight_decay": 0.01}

@@ -28,10 +28,10 @@ from scaling.registry.resident import KERNELS, Options
 from scaling.registry.strategy import STRATEGIES
 from scaling.training.captured_steps import refusals
 from scaling.training.flat_sgd import FlatSGD
+from scaling.training.flat_shards import FlatShards
 from scaling.training.step import DeviceStep, InPrecision, allow_tf32
 from scaling.training.trainer import EpochResult, Trainer, TrainingData, TrainIterations
 from scaling.training.wrapped import Wrapped
-from scaling.training.zero_redundancy import FlatShards
 
 CUDNN_ALGORITHMS = 10
 """The number of algorithms that cuDNN tries for a convolution (PyTorch's default)."""

@@ -1,20 +1,14 @@
-"""Strategy `zero1`: every rank has the whole model and a shard of the optimizer's state.
+"""Strategy `zero1`: every rank has the whole model and a shard of the optimizer's state."""
 
-By PyTorch's ZeroRedundancyOptimizer, or as `FlatShards` of our own, which a CUDA graph can capture.
-"""
-
-import math
 from typing import Any
 
 import torch
-import torch.distributed as dist
-from torch import Tensor, nn
+from torch import nn
 from torch.distributed.optim import ZeroRedundancyOptimizer
 
 from scaling.launch.ranks import Rank
 from scaling.training import distributed_data_parallel
 from scaling.training.distributed_data_parallel import Replica
-from scaling.training.flat_sgd import ALIGNED_ELEMENTS, Bucket, FlatSGD
 
 
 class ZeroReplica(Replica):
@@ -25,55 +19,6 @@ class ZeroReplica(Replica):
 
     def optimizer(self, options: dict[str, Any]) -> torch.optim.Optimizer:
         return ZeroRedundancyOptimizer(self.model.parameters(), torch.optim.SGD, **options)
-
-
-class FlatShards(FlatSGD):
-    """SGD on one flat array of which each rank updates an equal part, and has the momenta of it.
-
-    After the backward pass a reduce-scatter sums the gradients of each part on its rank, and after
-    the update an all-gather sends the weights: stage 1 of ZeRO (Rajbhandari et al. 2020,
-    arXiv:1910.02054), by its section 7 with as many bytes as an all-reduce.
-    """
-
-    def __init__(self, model: nn.Module, ranks: int, *options: Any) -> None:
-        super().__init__(model, ranks, *options)
-        size = math.ceil(len(self._weights) / ranks / ALIGNED_ELEMENTS) * ALIGNED_ELEMENTS
-        self._padded = [resized(flat, size * ranks) for flat in (self._weights, self.gradients)]
-        self._own = [flat.split(size)[dist.get_rank()] for flat in self._padded]
-        self._momenta = resized(self._momenta, size)
-
-    @property
-    def bucket_bytes(self) -> list[int]:
-        return [self._weights.nbytes]
-
-    @property
-    def sent_share(self) -> float:
-        """Return the bytes of both messages as a share of three in float32, the formula's."""
-        return sum(flat.itemsize for flat in self._padded) / (3 * self._weights.itemsize)
-
-    def _send(self, bucket: Bucket) -> None:
-        """Copy the gradients to the flat array, which `step` sends as a whole."""
-        sends, self.sends = self.sends, False
-        super()._send(bucket)
-        self.sends = sends
-
-    def step(self) -> None:
-        (weights, gradients), (own_weights, own_gradients) = self._padded, self._own
-        if self.sends:
-            dist.reduce_scatter_tensor(own_gradients, gradients)
-        self._sgd(
-            *(own_weights, self._momenta, own_gradients, None, self._rate, self._momentum),
-            *(self._weight_decay, self._rule.nesterov),
-        )
-        if self.sends:
-            dist.all_gather_into_tensor(weights, own_weights)
-        self.refresh()
-
-
-def resized(flat: Tensor, size: int) -> Tensor:
-    """Return `flat` with `size` elements in the same storage, so that its views stay valid."""
-    flat.untyped_storage().resize_(size * flat.itemsize)
-    return flat.as_strided((size,), (1,))
 
 
 def wrap(model: nn.Module, rank: Rank, gpus: int) -> ZeroReplica:
