@@ -17,7 +17,7 @@ def sent(*extra, **changes):
 
 def test_a_step_sends_gradients_and_buffers():
     said = sent()
-    assert said.text == "No: buffers too, 40 B beside 1.00 kB of gradients."
+    assert said.text == "No: DDP sends buffers too, 40 B, and 1.00 kB of gradients."
     (claim,) = said.claims
     assert claim.verdict == "supported"
     assert claim.sentence.startswith("2 messages with 1,000 of 1,000 B of gradients; a step sends")

@@ -42,7 +42,8 @@ def test_a_study_of_int8_alone_names_machines_and_commits_of_its_records(flagshi
         (
             "h100x2",
             "Run this: to_accuracy/ddp, 2 x 512, 89 % test accuracy soonest: 3.69-3.72 s of "
-            "training in 10 epochs, 5 seeds; 1.64x as fast as 1 GPU (95 %: 1.64-1.65)",
+            "training in 10 epochs, 5 seeds; 1.64x as fast as 1 GPU at the same global batch (95 % "
+            "interval 1.64-1.65)",
             "Faster on 2 GPUs: 1.86-1.97x, tuned/ddp: 93 % to 99 % efficient",
             "The limit is: kernels below the GPU's peak, 70 % of an epoch of tuned, 1 x 128",
             "Trust: 1.6 % median spread of tuned's epochs, epochs of plain: 58 %",

@@ -50,7 +50,7 @@ def answer(tables: StudyTables) -> Answer:
 
 
 def _text(table: pd.DataFrame) -> str | None:
-    """Return the largest part of an epoch and that of communication, on several GPUs."""
+    """Return the largest part of a median epoch and that of communication, on several GPUs."""
     known = table[table["communication_share"].notna() & (table["gpus"] > 1)]
     said = []
     for recipe, strategy, rows in by_configuration(known):
@@ -60,7 +60,7 @@ def _text(table: pd.DataFrame) -> str | None:
             f"{recipe}/{strategy} {PARTS[most]} ({fmt.percent(median[most])}), communication "
             f"{span_of_shares(rows['communication_share'])}"
         )
-    return f"Mostly: {'; '.join(said[:3])}." if said else None
+    return f"Median over b: {'; '.join(said[:3])}." if said else None
 
 
 COMPUTING = Hypothesis(

@@ -25,23 +25,24 @@ TRAVELLING = Hypothesis(
 
 
 def answer(tables: StudyTables) -> Answer:
-    """Answer by the fastest gradients; a claim for each recipe and strategy on the most GPUs."""
-    claims, best = [], []
+    """Answer by the slowest and fastest gradients; a claim a configuration on the most GPUs."""
+    claims, ends = [], []
     for recipe, strategy, rows in by_configuration(tables.bandwidth):
         gpus = rows["gpus"].max()
         cells = _believed(rows[rows["gpus"] == gpus], tables)
         about = f"{recipe}/{strategy}, {fmt.gpus(gpus)}"
         claims.append(_travelling(about, cells))
-        best += [extremes(cells, "utilization")[1]] if len(cells) else []
+        ends += extremes(cells, "utilization") if len(cells) else []
     if not claims:
         return Answer(None, [TRAVELLING.missing("", "Add 2 or more to `grid.gpus`.")])
-    if not best:
+    if not ends:
         return Answer(None, claims)
-    most = max(best, key=lambda cell: cell.utilization)
-    share, peak = fmt.percent(most.utilization), fmt.significant(most.peak_gb_per_s)
-    by = f"{label(most)}, by {fmt.words(most.estimate)}"
-    said = f"At most {share} of the {peak} GB/s that all-reduces of their sizes reach alone ({by})."
-    return Answer(said, claims)
+    worst, *_, best = sorted(ends, key=lambda cell: cell.utilization)
+    said = f"At {fmt.percent(best.utilization)} of the {fmt.significant(best.peak_gb_per_s)} GB/s "
+    said += f"of all-reduces alone ({label(best)}, by {fmt.words(best.estimate)})"
+    if worst.utilization < best.utilization:
+        said += f", at the slowest {fmt.percent(worst.utilization)} ({label(worst)})"
+    return Answer(f"{said}.", claims)
 
 
 def _believed(rows: pd.DataFrame, tables: StudyTables) -> pd.DataFrame:

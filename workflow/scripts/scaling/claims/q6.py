@@ -27,7 +27,7 @@ def answer(tables: StudyTables) -> Answer:
     text = f"Yes: DDP sends {fmt.data(size)} of gradients in a step, and nothing else."
     if more:
         names = " and ".join(dict.fromkeys(others["content"]))
-        text = f"No: {names} too, {fmt.data(more)} beside {fmt.data(size)} of gradients."
+        text = f"No: DDP sends {names} too, {fmt.data(more)}, and {fmt.data(size)} of gradients."
     k, agree = int(step["gradient_bytes"].iloc[0]), bool(step["ranks_agree"].all())
     holds = size == k and agree and set(others["content"]) <= {"buffers"}
     contents = " and ".join(sorted(set(step["content"])))

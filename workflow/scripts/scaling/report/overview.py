@@ -128,12 +128,15 @@ def _soonest(best: Any, tables: StudyTables) -> Card:
     if pd.notna(best.speedup):
         fewest = tables.trained_to_accuracy["gpus"].min()
         said += ["; ", printed(best, "training_speedup"), f" as fast as {fmt.gpus(fewest)}"]
-        said += [f" (95 %: {fmt.span(best.speedup_low, best.speedup_high)})"]
+        said += [" at the same global batch (95 % interval "]
+        said += [f"{fmt.span(best.speedup_low, best.speedup_high)})"]
     said += [". With start-up ", printed(best, "trained_run_seconds"), " s"]
     for alone in rows_of(
         tables.trained_to_accuracy[tables.trained_to_accuracy["gpus"] < best.gpus]
     ):
-        said += [f", on {fmt.gpus(alone.gpus)} ", printed(alone, "trained_run_seconds"), " s"]
+        sooner = "sooner " if alone.run_seconds < best.run_seconds else ""
+        said += [f", {sooner}on {fmt.gpus(alone.gpus)}: "]
+        said += [printed(alone, "trained_run_seconds"), " s"]
     said += ["."]
     return Card(RECOMMENDED, _named(best), "", Text(said))
 

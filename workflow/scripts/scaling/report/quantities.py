@@ -146,7 +146,7 @@ define(
     seed=Column("seed", whole),
     # Times of an epoch.
     epoch_seconds=Column("epoch, s", significant),
-    epoch_seconds_without_loading=Column("without loading, s", significant),
+    work_seconds=Column("without waiting, s", significant),
     step_seconds=Column("step, ms", scaled(1e3)),
     step_compute_seconds=Column("computing, ms", scaled(1e3), name="compute_seconds"),
     gap_seconds=Column("gaps, ms", scaled(1e3), span("gap_seconds", scaled(1e3))),

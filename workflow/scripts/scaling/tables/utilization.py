@@ -24,11 +24,10 @@ def utilization(
 
     The shares are parts of that epoch: `utilization` is the time its operations would take at the
     peak, `loading_share` the data wait and `communication_share` the communication of
-    `epoch_parts`. The traced step of `device_time` divides the work: in `slower_share` kernels
-    computed below the peak; `idle_share` is without computation and without the communication
-    above, not below 0: no kernel ran, or one of communication waited for another rank's host.
-    `unknown_share` is the remainder: without a trace, all of the work. For `power_capped_share` see
-    `measurements.costs`.
+    `epoch_parts`. By the traced steps of `device_time`, kernels computed below the peak in
+    `slower_share`. The rest is `idle_share`, not below 0: no kernel ran, or one of communication
+    waited for another rank's host; without a trace it is `unknown_share`. For `power_capped_share`
+    see `measurements.costs`.
     """
     parts = ["data_wait_seconds", "communication_seconds", "communication_estimate", "work_seconds"]
     steps = ["step_seconds", "busy_seconds", "compute_seconds"]
@@ -46,17 +45,17 @@ def utilization(
     work = table["work_seconds"].where(table["strategy"] != OWN.name, epoch)
     of_a_step = work / epoch / table["step_seconds"]
     computing = table["compute_seconds"] * of_a_step
-    share = table["communication_seconds"] / epoch
+    waits, share = table["data_wait_seconds"] / epoch, table["communication_seconds"] / epoch
     # The driver tells of a user's own command only when the GPU is busy.
-    working = table["compute_seconds"].fillna(table["busy_seconds"])
-    idle = (table["step_seconds"] - working) * of_a_step - share.clip(lower=0).fillna(0)
+    working = table["compute_seconds"].fillna(table["busy_seconds"]) * of_a_step
+    rest = 1 - working - waits.clip(lower=0).fillna(0) - share.clip(lower=0).fillna(0)
     table = table.assign(
         peak_flops_per_second=peak,
         utilization=table["flops_per_second_per_gpu"] / peak,
         utilization_without_loading=without / peak,
-        loading_share=table["data_wait_seconds"] / epoch,
+        loading_share=waits,
         communication_share=share.where(table["gpus"] > 1),
-        idle_share=idle.clip(lower=0),
+        idle_share=rest.clip(lower=0),
     )
     used = table["utilization"]
     table["slower_share"] = (computing - used).clip(lower=0)

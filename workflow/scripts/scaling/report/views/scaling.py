@@ -26,11 +26,13 @@ def _several(table: pd.DataFrame) -> pd.DataFrame:
     "Q1",
     "Epoch time and waiting for data",
     "gpus batch_size",
-    "epoch_seconds epoch_seconds_without_loading waiting",
+    "epoch_seconds work_seconds waiting",
     across="recipe",
 )
 def epoch_time(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
-    return shown_once(cells[cells["gpus"] == cells["gpus"].min()])
+    table = shown_once(cells[cells["gpus"] == cells["gpus"].min()])
+    work = study.epoch_parts[[*CELL_KEYS, "work_seconds"]]
+    return table.merge(work, how="left", on=CELL_KEYS)
 
 
 @view("Q1", "One step on the device", CELL, "step_seconds step_compute_seconds gap_seconds kernels")
@@ -73,8 +75,9 @@ def how_many_gpus(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
 
     Where no accuracy is known it is the fastest on one. They have `epoch_joules`,
     `startup_seconds` of a run and `same_global_seconds` T(N, b / N). The last row of a
-    configuration is for twice the most GPUs, at their efficiency and cost, and `extrapolated`.
-    Configurations that are no faster on the most GPUs than on one have none.
+    configuration is for twice the most GPUs, at their efficiency and cost, and `extrapolated`; none
+    where their speedup is within noise. Configurations that are no faster than on one GPU are left
+    out.
     """
     timed = cells.assign(
         good=learned(cells) if "reference" in cells else True,
@@ -96,7 +99,7 @@ def how_many_gpus(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
         double = same.tail(1).assign(**unknown, extrapolated=True)
         double[["gpus", "speedup"]] *= 2
         double["epoch_seconds"] /= 2
-        found += [same, double]
+        found += [same] if bool(same["within_spread"].iloc[-1]) else [same, double]
     return pd.concat(found)
 
 
