@@ -1,5 +1,7 @@
 """Question 3.2: the bandwidth of gradients, compared with that of all-reduces alone."""
 
+from typing import Any
+
 import pandas as pd
 
 from scaling.claims.claim import Answer, Claim, Hypothesis
@@ -26,7 +28,8 @@ TRAVELLING = Hypothesis(
 
 def answer(tables: StudyTables) -> Answer:
     """Answer by the slowest and fastest gradients; a claim a configuration on the most GPUs."""
-    claims, ends = [], []
+    claims: list[Claim] = []
+    ends: list[Any] = []
     for recipe, strategy, rows in by_configuration(tables.bandwidth):
         gpus = rows["gpus"].max()
         cells = _believed(rows[rows["gpus"] == gpus], tables)
