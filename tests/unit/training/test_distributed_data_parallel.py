@@ -11,7 +11,7 @@ from scaling.instruments.messages import Messages, collectives
 from scaling.launch.ranks import Rank
 from scaling.models.resnet import ResNet18
 from scaling.training.distributed_data_parallel import wrap
-from training_runs import run
+from training_runs import one_rank, run
 
 COMPRESSED = [
     {},
@@ -24,9 +24,8 @@ COMPRESSED = [
 
 @pytest.fixture
 def group(tmp_path):
-    dist.init_process_group("gloo", init_method=f"file://{tmp_path}/store", rank=0, world_size=1)
-    yield
-    dist.destroy_process_group()
+    with one_rank(tmp_path):
+        yield
 
 
 def test_all_reduces_of_every_thread_are_recorded_once(group):
