@@ -3,11 +3,9 @@
 import json
 import os
 import sys
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
-import torch.distributed as dist
 
 import train_run
 from fused_kernels import DEVICE
@@ -74,19 +72,6 @@ def supervise_faulty(images, output, monkeypatch, fault, **changed):
     spec = spec_of(argv)
     command = launcher.command(FAULTY_WORKER, argv, spec.processes)
     return supervisor.supervise(spec, images / "manifest.json", output, command)
-
-
-ENDED = []
-"""Groups of this process. A thread of gloo that drops a group last joins itself, and aborts."""
-
-
-@contextmanager
-def one_rank(folder):
-    """Within the block this process is the only rank of a group."""
-    dist.init_process_group("gloo", f"file://{folder}/store", rank=0, world_size=1)
-    ENDED.append(dist.group.WORLD)
-    yield
-    dist.destroy_process_group()
 
 
 def in_ranks(function, *arguments, count=2):

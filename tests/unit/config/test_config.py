@@ -1,29 +1,12 @@
-from contextlib import nullcontext
-from functools import reduce
-from operator import getitem
 from pathlib import Path
 
 import pytest
-import yaml
 
-from scaling.config import config, recipes, stored
-from scaling.config.keys import PARTS
+from examples.configurations import changed, shipped
+from scaling.config import config, recipes
 from scaling.core.errors import UserError
 
 ROOT = Path(__file__).parents[3]
-
-
-def shipped(name):
-    return yaml.safe_load((ROOT / "config" / name).read_text())
-
-
-def changed(*changes):
-    """The demo's configuration with a value replaced at each dotted path."""
-    document = shipped("demo.yaml")
-    for path, value in changes:
-        *parents, last = path.split(".")
-        reduce(getitem, parents, document)[last] = value
-    return document
 
 
 def test_the_study_of_large_batches_alone_is_valid():
@@ -249,46 +232,6 @@ def test_a_technique_has_its_recipes_update_and_what_the_experiment_adds():
     document["convergence"]["recipes"] = [{"recipe": "muon", "warmup_epochs": 1}]
     with pytest.raises(UserError, match=r"recipes has muon: warmup_epochs starts at the base rate"):
         config.check(document)
-
-
-@pytest.mark.parametrize("off", PARTS)
-def test_what_is_wrong_with_a_part_that_is_off_is_not_looked_at(off):
-    wrong = {
-        "scaling": ("grid.repeats", [{"gpus": [7], "repeats": 2}]),
-        "accuracy": ("convergence.recipes", ["tuned"] * 2),
-        "proofs": ("synchronization.seeds", []),
-        "int8": ("quantization.histograms", "nothing"),
-    }
-    document = changed(wrong[off])
-    with pytest.raises(UserError) if off != "proofs" else nullcontext():
-        config.check(document)
-    document["parts"] = [part for part in PARTS if part != off]
-    config.check(document)
-
-
-def test_a_part_alone_has_no_records_of_others():
-    kinds = {
-        "scaling": ["runs", "limits"],
-        "accuracy": ["convergence", "full_trainings"],
-        "proofs": ["synchronization"],
-        "int8": ["quantization", "export"],
-    }
-    for part in PARTS:
-        document = changed(("parts", [part]), ("time_to_accuracy.gpus", [1]))
-        config.leave_out(document)
-        found = stored.records(document)
-        assert [kind for kind in found if found[kind]] == kinds[part]
-        config.check(document)
-
-
-def test_a_study_of_accuracy_alone_asks_for_the_gpus_of_its_trainings():
-    for parts, own, gpus in (
-        (["accuracy"], [], [1]),
-        (["accuracy"], [1, 4], [1, 4]),
-        (["accuracy", "proofs"], [1, 4], [1, 2]),
-    ):
-        document = changed(("parts", parts), ("time_to_accuracy.gpus", own))
-        assert config.asked(document)["grid"]["gpus"] == gpus
 
 
 @pytest.mark.parametrize(

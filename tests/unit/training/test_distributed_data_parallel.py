@@ -7,11 +7,12 @@ import pytest
 import torch
 import torch.distributed as dist
 
+from one_rank import one_rank
 from scaling.instruments.messages import Messages, collectives
 from scaling.launch.ranks import Rank
 from scaling.models.resnet import ResNet18
 from scaling.training.distributed_data_parallel import wrap
-from training_runs import one_rank, run
+from training_runs import run
 
 COMPRESSED = [
     {},

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from one_rank import one_rank
 from scaling.data import dataset
 from scaling.instruments.messages import Messages, collectives
 from scaling.launch.ranks import Rank
@@ -13,7 +14,7 @@ from scaling.models.resnet import BasicBlock, ResNet18
 from scaling.training import resident
 from scaling.training.flat_sgd import FlatSGD
 from scaling.training.trainer import TrainingData
-from training_runs import arguments, one_rank, spec_of
+from training_runs import arguments, spec_of
 from training_runs import tuned as asked_for
 
 
