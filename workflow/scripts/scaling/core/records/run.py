@@ -196,8 +196,8 @@ KernelClass = Literal["products", "element-wise", "optimizer", "copies", "other"
 """Convolutions and matrix products; normalization and element-wise operations; updates of weights;
 copies; what no known operator launches; and exchange between devices."""
 OfClass = Annotated[dict[Literal["seconds", "bytes"], Amount], Len(2, 2)]
-"""Seconds of the kernels of a class, of communication what is exposed, and the bytes that they read
-and wrote, as far as known."""
+"""Seconds in which kernels of a class run and none of a class before it, so that communication is
+what is exposed; and the bytes that they read and wrote, as far as known."""
 
 
 class DeviceTime(OfRank):
