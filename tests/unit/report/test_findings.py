@@ -202,3 +202,22 @@ def test_the_classes_of_a_step_are_those_of_the_records():
             f"| {ms['optimizer']}, {reached['optimizer']} | {ms['copies']} | {ms['idle']} "
             f"| {1e3 * floor:.2f}, {100 * floor / step:.0f} % |"
         ) in said
+
+
+@pytest.mark.parametrize(("strategy", "batch"), [("fsdp", 32), ("fsdp", 512), ("zero1", 32)])
+def test_sharded_strategies_beside_plain_scripts_are_those_of_the_records(strategy, batch):
+    def milliseconds(record):
+        rows = pd.DataFrame(record["epochs"]).query("role == 'measured'")
+        return 1e3 * (rows["seconds"] / rows["iterations"]).groupby(rows["epoch"]).max().median()
+
+    names = (f"script_{strategy}-{batch}", f"tuned-{strategy}-{batch}")
+    records = [RUN.read(ROOT / f"studies/h200x2-models/sharded/{name}.json") for name in names]
+    script, tuned = map(milliseconds, records)
+    read = pd.DataFrame(records[1]["device_time"])
+    busy, computing = (
+        100 * (read[f"{kind}_seconds"] / read["seconds"]).mean() for kind in ("busy", "compute")
+    )
+    assert (
+        f"| {strategy} | {batch} | {script:.1f} | {tuned:.2f} | {script / tuned:.1f}× "
+        f"| {100 - busy:.0f} % | {busy - computing:.0f} % |"
+    ) in (ROOT / "docs/bench.md").read_text(encoding="utf-8")
