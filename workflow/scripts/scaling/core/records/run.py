@@ -1,7 +1,7 @@
 """The record of a grid run: its fields and consistency checks."""
 
 from collections.abc import Iterator
-from typing import Annotated, Literal, NotRequired, get_args
+from typing import Annotated, Any, Literal, NotRequired, get_args
 
 from annotated_types import Len
 from typing_extensions import TypedDict
@@ -250,8 +250,14 @@ class RunRecord(Record):
 
 def _contradictions(record: RunRecord) -> Iterator[str]:
     """Yield what is impossible; what a user's own command prints is checked as it comes."""
-    if record["training"]["engine"] != "command":
-        yield from run_checks.contradictions(record, OF_OURS)
+    if record["training"]["engine"] == "command":
+        return
+    sections: Any = record
+    for part, keys in OF_OURS.items():
+        if lacking := sorted(keys - sections[part].keys()):
+            yield f"{part}.{lacking[0]}: Field required"
+            return
+    yield from run_checks.contradictions(record)
 
 
 RUN = Kind[RunRecord]("a run", RunRecord, _contradictions)
