@@ -20,8 +20,13 @@ STUDIES = Path("studies")
 
 
 def configuration(config: dict[str, Any]) -> dict[str, Any]:
-    """Return `config` with recipes in the place of `convergence.remedies` and its `precision`."""
+    """Return `config` with recipes in the place of `convergence.remedies` and its `precision`.
+
+    Of repeats that differed from cell to cell the most are asked for.
+    """
     made = copy.deepcopy(config)
+    if isinstance(repeats := made.get("grid", {}).get("repeats"), list):
+        made["grid"]["repeats"] = max([1, *(some["repeats"] for some in repeats)])
     section, recipes = made.get("convergence", {}), made.setdefault("recipes", {})
     if "remedies" in section:
         section["recipes"] = [tried(remedy, recipes) for remedy in section.pop("remedies")]

@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from scaling.config import stored
-from scaling.config.config import model_options
 from scaling.config.config_file import read_config
 from scaling.config.keys import NAME
-from scaling.config.recipes import techniques
+from scaling.config.recipes import precision, techniques
 from scaling.config.stored import CONFIG, MANIFEST
 from scaling.config.technique import Technique
 from scaling.core import files
@@ -20,6 +19,7 @@ from scaling.core.errors import UserError, program
 from scaling.core.grid import recipe_options
 from scaling.core.records.dataset import DATASET
 from scaling.core.records.kinds import KINDS
+from scaling.core.training_options import Model
 
 RESULTS, DATASETS, STUDIES = Path("results"), Path("resources/dataset"), Path("studies")
 
@@ -57,16 +57,18 @@ def sources(config: dict[str, Any]) -> dict[Path, Path]:
 def _check(path: Path, config: dict[str, Any], checksum: str) -> None:
     """Raise UserError if a record was made with another value than the study asks for."""
     record = KINDS[path.name].read(path)
-    asked, used = dict(config["training"]), dict(record["training"])
+    used = record["training"] | {"dataset checksum": record["dataset"]["checksum"]}
+    asked = config["training"] | {"dataset checksum": checksum}
     if "remedy" in record:
         options = techniques(config)[record["remedy"]]
         asked |= config["convergence"] | {"options": Technique.of(options).model_dump()}
-        used["options"] = record["options"]
+        asked["precision"] = precision(config)
+        used |= {"options": record["options"]}
     else:
-        wanted = recipe_options(config, record["cell"]["recipe"])
-        asked |= config["machine"] | {"recipe_options": wanted}
-    asked |= {**model_options(config), "dataset checksum": checksum}
-    used["dataset checksum"] = record["dataset"]["checksum"]
+        model, recipe = Model.of(config["model"]).model_dump(), record["cell"]["recipe"]
+        asked |= config["machine"] | {f"model.{key}": value for key, value in model.items()}
+        used |= {f"model.{key}": record["model"][key] for key in model}
+        asked["recipe_options"] = recipe_options(config, recipe)
     for key, value in asked.items():
         # Not every key is in a record: machine.share is no parameter of a run.
         if used.get(key, value) != value:

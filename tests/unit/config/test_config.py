@@ -70,6 +70,7 @@ def test_the_study_of_large_batches_alone_is_valid():
         ("convergence.recipes", [{"recipe": "tuned", "speed": 2}], "[0] has the unknown key speed"),
         ("convergence.recipes", [{"name": "tuned"}], "convergence.recipes[0] lacks recipe"),
         ("convergence.recipes", ["muon"], "convergence.recipes asks for recipe muon (allowed: tho"),
+        ("convergence.precision", "bf16", "convergence.precision is no key any more: it is the re"),
         ("convergence.recipes", ["plain"], "convergence.recipes has plain, of engine eager (allow"),
         (
             "convergence.remedies",
@@ -117,7 +118,7 @@ def test_all_mistakes_are_told_at_once():
     mistakes = [
         *(("device", "tpu"), ("grid.gpus", [0]), ("grid.batch_size", 32), ("study", "replay")),
         *(("grid.recipes", ["plain", "tuned", "fast"]), ("recipes.tuned.cuda_grap", True)),
-        *(("dataset.source", "images"), ("grid.repeats", [{"recipes": ["slow"], "repeats": 2}])),
+        *(("dataset.source", "images"), ("grid.repeats", 0)),
         *(("recipes.plain.bucket_cap_mb", "x"), ("convergence.global_batches", [32, 65])),
     ]
     with pytest.raises(UserError) as raised:
@@ -131,6 +132,7 @@ def test_all_mistakes_are_told_at_once():
         "grid has the unknown",
         "grid.gpus[0] is 0: it",
         "grid.recipes asks for recipe",
+        "grid.repeats is 0: it",
         "recipes.plain.bucket_cap_mb is 'x': it",
         "recipes.tuned has the unknown",
         "study is replay (allowed:",

@@ -70,15 +70,14 @@ def test_more_gpus_than_visible_are_refused(config, monkeypatch):
 
 def test_bf16_on_a_gpu_that_has_none_is_refused_by_its_key(config, monkeypatch):
     config["device"] = "auto"
-    config["convergence"] |= {"precision": "bf16"}
+    config["recipes"]["tuned"]["precision"] = "bf16"
     devices.check(config, 1, granted=None)
     monkeypatch.setattr(environment, "visible_gpus", lambda: ["0"])
     monkeypatch.setattr(environment, "older_gpu", {environment.AMPERE: "T4 has 7.5"}.get)
     with pytest.raises(
-        UserError, match=r"convergence\.precision is bf16 and T4 has 7\.5, which has"
+        UserError, match=r"recipes\.tuned\.precision is bf16 and T4 has 7\.5, which has"
     ):
         devices.check(config, 1, granted=None)
-    config["recipes"]["tuned"]["precision"] = "bf16"
     spec = RunSpec(
         cell=Cell("tuned", "ddp", 1, 8, 0),
         engine="resident",

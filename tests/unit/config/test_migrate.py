@@ -21,7 +21,9 @@ REMEDIES = [
     {"name": "ghost", "ghost_batch": 4, "lengths": [3]},
 ]
 TUNED = {"tuned": {"engine": "resident", "precision": "bf16"}}
+REPEATS = {"repeats": [{"recipes": ["tuned"], "repeats": 2}]}
 OLD = {"convergence": {"remedies": REMEDIES, "precision": "bf16"}, "recipes": TUNED}
+OLD["grid"] = REPEATS
 
 
 @pytest.fixture
@@ -56,6 +58,7 @@ def test_what_older_code_wrote_becomes_todays_once(study, capsys):
         "a": {"base": "tuned", **LARS},
         "ghost": {"base": "tuned", "ghost_batch": 4, "fused_norms": False},
     }
+    assert config["grid"] == {"repeats": 2}
     before = {path: (path.read_bytes(), path.stat().st_mtime) for path in study.rglob("*.*")}
     assert {time for _, time in before.values()} == {2000}
     study_migrate.main(["--study", "studies/old"])

@@ -67,8 +67,10 @@ def test_the_end_of_a_runs_log_and_its_trace_are_packed_and_packed_again_the_sam
 
 def with_remedy(folder, **options):
     """A finished study with one remedy, trained with these options and asked for without any."""
-    section = {"recipes": [{"name": "plain", "recipe": "plain"}], "global_batches": [128]}
-    finished_study.make(folder, convergence=section, training={"learning_rate": 0.1})
+    section = {"recipes": [{"name": "plain", "recipe": "tuned"}], "global_batches": [128]}
+    recipes = finished_study.CONFIG["recipes"] | {"tuned": {"precision": "bf16"}}
+    asked = {"recipes": recipes, "training": {"learning_rate": 0.1}}
+    finished_study.make(folder, convergence=section, **asked)
     record = convergence_records.record("plain", 128, convergence_records.seeds(0.7), **options)
     place = folder / "results/convergence/remedy~plain/global_batch~128/runs.json"
     place.parent.mkdir(parents=True, exist_ok=True)

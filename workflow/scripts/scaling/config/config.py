@@ -6,15 +6,13 @@ import os
 import textwrap
 from collections.abc import Collection, Iterator, Sized
 from contextlib import nullcontext, suppress
-from itertools import product
 from pathlib import Path
 from typing import Any
 
 from scaling.config import devices, experiment_checks, recipes
-from scaling.config.keys import EMPTY, PARTS, Configuration, Model
+from scaling.config.keys import EMPTY, PARTS, Configuration
 from scaling.core import plugins
 from scaling.core.errors import UserError
-from scaling.core.grid import repeats_of
 from scaling.registry import command
 from scaling.registry.dataset import DATASETS
 
@@ -176,16 +174,6 @@ def leave_out(config: dict[str, Any]) -> list[str]:
     return said
 
 
-def model_options(config: dict[str, Any]) -> dict[str, Any]:
-    """The section model as options of the scripts."""
-    section = Model.of(config["model"], "model")
-    return {
-        "model": section.name,
-        "model_width": section.width,
-        "model_options": section.options,
-    }
-
-
 def _path(config: Configuration) -> Iterator[str]:
     dataset, known = config.dataset, DATASETS.names()
     if dataset.source not in known:
@@ -209,9 +197,7 @@ def _cells(config: Configuration) -> Iterator[str]:
     if not grid.seeds:
         return
     lists: list[Sized] = [grid.recipes, grid.strategies, grid.gpus, grid.batch_sizes, grid.seeds]
-    runs = math.prod(len(values) for values in lists) * max(
-        [1, *(wanted.repeats for wanted in grid.repeats)]
-    )
+    runs = math.prod(len(values) for values in lists) * grid.repeats
     if runs > MOST_RUNS:
         yield f"grid asks for {runs:,} runs (allowed: at most {MOST_RUNS:,})"
         return
@@ -227,12 +213,6 @@ def _cells(config: Configuration) -> Iterator[str]:
                 f"recipes.{name}.strategies is {', '.join(limits)} and grid.strategies has none of "
                 f"them (it has {', '.join(grid.strategies)}): the recipe would have no cell"
             )
-    cells = list(
-        product(grid.recipes, [*grid.strategies, recipes.OWN], grid.gpus, grid.batch_sizes)
-    )
-    for place, wanted in enumerate(grid.repeats):
-        if not any(repeats_of(wanted.model_dump(), *cell) for cell in cells):
-            yield f"grid.repeats[{place}] is of no cell (allowed: values of the grid's own lists)"
 
 
 def _missing_extras(config: Configuration) -> Iterator[str]:

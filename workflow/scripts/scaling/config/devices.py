@@ -84,8 +84,8 @@ def _lacks(config: dict[str, Any], wanted: int, granted: int | None) -> Iterator
         there = cores() // threads
         what = f"CPU cores for processes of {threads} thread{'s' if threads > 1 else ''}"
     sections = {f"recipes.{name}": options for name, options in recipes.items()}
-    if config["convergence"]["recipes"]:
-        sections["convergence"] = config["convergence"]
+    tried = [one["recipe"] for one in config["convergence"]["recipes"]]
+    sections |= {f"recipes.{name}": config["recipes"][name] for name in tried}
     yield from need_newer_gpu(device, sections)
     limits = {f"this machine has {there} {what}": there}
     if granted is not None:

@@ -2,8 +2,8 @@
 
 from typing import Annotated, Any, Literal, get_args
 
-from annotated_types import Ge, Le, MinLen
-from pydantic import BeforeValidator, Field, JsonValue, StringConstraints
+from annotated_types import Ge, Le
+from pydantic import Field, StringConstraints
 
 from scaling.config.experiment_keys import (
     Convergence,
@@ -14,14 +14,20 @@ from scaling.config.recipes import one_of
 from scaling.core.section import (
     Count,
     Distinct,
-    Entry,
     Few,
     NotNegative,
     Positive,
     Section,
     Some,
 )
-from scaling.core.training_options import Interconnect, Limits, Peaks, Synchronization, Training
+from scaling.core.training_options import (
+    Interconnect,
+    Limits,
+    Model,
+    Peaks,
+    Synchronization,
+    Training,
+)
 from scaling.registry.strategy import STRATEGIES
 
 NAME = "^[A-Za-z0-9][A-Za-z0-9_.-]*$"
@@ -58,33 +64,6 @@ class Dataset(Section):
     """Pixels of an image's sides. Others are resized, bilinearly. May be left out."""
 
 
-class Model(Section):
-    name: Annotated[str, MinLen(1)] = "resnet18-cifar"
-    """`resnet18-cifar`, a classification model of torchvision by its name (`resnet50`, `vit_b_16`),
-    or a function of yours that takes the number of classes and returns the network:
-    `path/to/file.py:function` or `module:function`. May be left out."""
-    width: Few = 64
-    """For `resnet18-cifar`: channels of its first stage. 64 is the model of the literature with
-    11,173,962 parameters."""
-    options: dict[str, JsonValue] = Field(default_factory=dict)
-    """For the others: arguments of the function, as `{width_per_group: 128}`."""
-
-
-class Repeats(Entry):
-    """Of some cells; of all that are not named by a key that is left out."""
-
-    repeats: Few
-    recipes: Some[str] | None = None
-    strategies: Some[str] | None = None
-    gpus: Some[Few] | None = None
-    batch_sizes: Some[Positive] | None = None
-
-
-def _for_all(repeats: Any) -> Any:
-    """One number as the repeats of all cells."""
-    return [{"repeats": repeats}] if isinstance(repeats, int) else repeats
-
-
 class Grid(Section):
     recipes: Some[str]
     """How to train: names of sections of `recipes`."""
@@ -102,12 +81,9 @@ class Grid(Section):
     seeds: Distinct[Count]
     """One run of every cell per seed: other weights and orders, the same work. `[]` leaves the grid
     and the limits of the machine out."""
-    repeats: Annotated[
-        list[Repeats], BeforeValidator(_for_all, json_schema_input_type=int | list[Repeats])
-    ] = Field(default_factory=list)
+    repeats: Few = 1
     """Runs of every cell and seed, each a process of its own, on Slurm perhaps on another node:
-    only they tell noise from a difference. For some cells, as `[{recipes: [tuned], repeats: 2},
-    {recipes: [plain], batch_sizes: [128, 512], repeats: 2}]`. May be left out."""
+    only they tell noise from a difference. May be left out."""
 
 
 class Machine(Limits):

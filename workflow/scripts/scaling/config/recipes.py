@@ -21,6 +21,8 @@ GONE = {
     "{base: plain, bucket_cap_mb: 100}}",
     "time_to_accuracy.update": "time_to_accuracy.update is no key any more: its options are a "
     "recipe's, as {fast: {base: tuned, muon: 0.12}}, which time_to_accuracy.recipe names",
+    "convergence.precision": "convergence.precision is no key any more: it is the recipes', as "
+    "{calm: {base: tuned, precision: float32}}",
     "convergence.remedies": "convergence.remedies is no key any more: the options of an update are "
     "a recipe's, as {muon: {base: tuned, muon: 0.12}}, and convergence.recipes names it, as [muon, "
     "{name: naive, recipe: tuned, scaling: linear}]",
@@ -61,6 +63,13 @@ def techniques(config: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         tried["name"]: of_technique(tried, config["recipes"][tried["recipe"]])
         for tried in config["convergence"]["recipes"]
     }
+
+
+def precision(config: Mapping[str, Any]) -> str:
+    """Return the precision of the recipes of `convergence.recipes`, which is one for all."""
+    names = [tried["recipe"] for tried in config["convergence"]["recipes"]]
+    found: str = config["recipes"][names[0]].get("precision", "float32")
+    return found
 
 
 def of_technique(tried: Mapping[str, Any], recipe: Mapping[str, Any]) -> dict[str, Any]:

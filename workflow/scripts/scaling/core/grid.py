@@ -94,22 +94,18 @@ def expand(
     gpus: list[int],
     batch_sizes: list[int],
     seeds: list[int],
-    repeats: list[dict[str, Any]] | int = 1,
+    repeats: int = 1,
     limits: Mapping[str, Sequence[str]] | None = None,
 ) -> list[Cell]:
     """Return every combination with its repeats, in the order of the path's folders.
 
-    `repeats` is a number, or a list of numbers for parts of the grid (see `repeats_of`); a recipe
-    in `limits` is combined only with the strategies named there.
+    A recipe in `limits` is combined only with the strategies named there.
     """
-    limits = limits or {}
-    wanted = [{"repeats": repeats}] if isinstance(repeats, int) else repeats
-    others = (gpus, batch_sizes, seeds)
+    of_recipe = {name: _strategies(strategies, (limits or {}).get(name)) for name in recipes}
     return [
-        Cell(*values, repeat)
-        for recipe in recipes
-        for values in product([recipe], _strategies(strategies, limits.get(recipe)), *others)
-        for repeat in range(max([1, *(repeats_of(each, *values) for each in wanted)]))
+        Cell(*values)
+        for name, allowed in of_recipe.items()
+        for values in product([name], allowed, gpus, batch_sizes, seeds, range(repeats))
     ]
 
 
@@ -118,13 +114,3 @@ def _strategies(strategies: Sequence[str], limits: Sequence[str] | None) -> Sequ
     if limits is None or list(limits) == ["own"]:
         return limits or strategies
     return [name for name in strategies if name in limits]
-
-
-def repeats_of(wanted: dict[str, Any], *values: Any) -> int:
-    """Return the runs per cell that an entry of `grid.repeats` asks for; 0 for other cells.
-
-    An entry selects cells by its keys (`recipes`, …), without a key all.
-    """
-    chosen = (wanted.get(key) for key in ("recipes", "strategies", "gpus", "batch_sizes"))
-    named = all(some is None or value in some for some, value in zip(chosen, values, strict=False))
-    return int(wanted["repeats"]) if named else 0

@@ -6,8 +6,9 @@ The sections of the configuration that a script is told are the base of its comm
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from annotated_types import Ge, Le, MultipleOf
-from pydantic import AfterValidator, ConfigDict, Field
+from annotated_types import Ge, Le, MinLen, MultipleOf
+from pydantic import AfterValidator, ConfigDict, Field, JsonValue
+from tyro.conf import arg
 
 from scaling.core.section import (
     AboveZero,
@@ -17,7 +18,6 @@ from scaling.core.section import (
     Fraction,
     NotNegative,
     Positive,
-    Precision,
     Section,
     Some,
 )
@@ -38,15 +38,22 @@ class DataOptions(Options):
     """Its manifest.json, with the dataset's description."""
 
 
-class ModelOptions(Options):
-    """Options that select the model."""
+class Model(Options):
+    """The section `model`; of a script the options --model, --model-width, --model-options."""
 
-    model: str = "resnet18-cifar"
-    """Name of the model; `scaling.models.build` lists the forms."""
-    model_width: int = 64
-    """Channels of the first stage, for resnet18-cifar."""
-    model_options: dict[str, Any] = Field(default={})
-    """Arguments of the function that makes another model."""
+    name: Annotated[str, MinLen(1), arg(name="model")] = "resnet18-cifar"
+    """`resnet18-cifar`, a classification model of torchvision by its name (`resnet50`, `vit_b_16`),
+    or a function of yours that takes the number of classes and returns the network:
+    `path/to/file.py:function` or `module:function`. May be left out."""
+    width: Annotated[Few, arg(name="model-width")] = 64
+    """For `resnet18-cifar`: channels of its first stage. 64 is the model of the literature with
+    11,173,962 parameters."""
+    options: Annotated[dict[str, JsonValue], arg(name="model-options")] = Field(default={})
+    """For the others: arguments of the function, as `{width_per_group: 128}`."""
+
+    def told(self) -> dict[str, Any]:
+        """Return the options of scripts, by name."""
+        return {"model": self.name, "model_width": self.width, "model_options": self.options}
 
 
 class Sgd(Options):
@@ -143,8 +150,6 @@ class LargeBatches(Options):
     precise_batch_norm: bool = False
     """Test accuracies of all techniques use batch-norm statistics recomputed on training images;
     those with running statistics are reported too."""
-    precision: Precision = "float32"
-    """Precision of convolutions and matrix products: `float32`, `tf32` or `bf16`."""
     train_images: Positive | None = None
     """Train on only the first of the training images; null means all."""
 
