@@ -79,7 +79,7 @@ TELLING = [
     ("core/command_line.py", "{yes,no}", "{no,yes}"),
     ("core/records/run_checks.py", "epochs or their ranks", "ranks or their epochs"),
     ("config/devices.py", "needs GPUs for more", "takes GPUs for more"),
-    ("config/recipes.py", "has neither engine nor base", "has no engine, no base"),
+    ("config/recipes.py", "neither engine nor base", "no engine, no base"),
     ("launch/outcome.py", "stopped at the time limit", "ended at the time limit"),
     ("launch/lease.py", "is held by process", "belongs to process"),
     ("launch/launcher.py", "processes are to be spread", "processes shall be spread"),

@@ -38,23 +38,21 @@ def now() -> str:
 def describe(device: Device) -> dict[str, Any]:
     """Return the environment of a run, as far as it is known without initializing a device.
 
-    `device_names` are all GPUs of this machine, until `leased_gpus` replaces them. `boot_id` is the
-    kernel's: virtual machines often share a host name.
+    `device_names` are all GPUs of this machine, until `leased_gpus` replaces them.
     """
+    on_gpu = device == "cuda"
     return {
         "hosts": [host()],
-        "boot_id": _kernel("sys/kernel/random/boot_id") or None,
         "slurm_job_id": os.environ.get("SLURM_JOB_ID"),
         "slurm_gpus": slurm_gpus(),
         "device": device,
-        "device_names": gpu_names() if device == "cuda" else [],
+        "device_names": gpu_names() if on_gpu else [],
         "cpu": _cpu_name(),
         "cpu_count": psutil.cpu_count() or 0,
-        "driver": ask_nvml(pynvml.nvmlSystemGetDriverVersion) if device == "cuda" else None,
-        "topology": _output(["nvidia-smi", "topo", "-m"]) if device == "cuda" else None,
+        "driver": ask_nvml(pynvml.nvmlSystemGetDriverVersion) if on_gpu else None,
+        "topology": _output(["nvidia-smi", "topo", "-m"]) if on_gpu else None,
         "python": platform.python_version(),
         "torch": installed("torch"),
-        "torchvision": installed("torchvision"),
         "cuda": None,
         "nccl": None,
         "commit": _commit(),
@@ -197,10 +195,7 @@ def resolve_device(requested: Device) -> Device:
 
 
 def torch_build() -> dict[str, Any]:
-    """Return the contents of torch/version.py without importing PyTorch; empty without it.
-
-    `__version__`, and the versions of `cuda` or `hip` that it was built for, else null.
-    """
+    """Return the contents of torch/version.py without importing PyTorch; empty without it."""
     found = find_spec("torch")
     there = found and found.origin
     return runpy.run_path(str(Path(there).with_name("version.py"))) if there else {}
@@ -222,16 +217,12 @@ def applied_precision(asked: str, device: str) -> str:
     return "float32" if asked == "tf32" and lacks else asked
 
 
-def _kernel(name: str) -> str:
-    """Return the text of a file in /proc, empty where there is none."""
-    with suppress(OSError):
-        return Path("/proc", name).read_text().strip()
-    return ""
-
-
 def _cpu_name() -> str:
-    found = re.search(r"^model name\s*:\s*(.+)$", _kernel("cpuinfo"), re.MULTILINE)
-    return found[1].strip() if found else platform.processor() or platform.machine()
+    with suppress(OSError):
+        text = Path("/proc/cpuinfo").read_text()
+        if found := re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE):
+            return found[1].strip()
+    return platform.processor() or platform.machine()
 
 
 def installed(package: str) -> str | None:
