@@ -34,23 +34,21 @@ def sources(config: dict[str, Any]) -> dict[Path, Path]:
     if config["partial"]:
         for kind in stored.TRAININGS:
             records[kind] = [path for path in records[kind] if (RESULTS / path).exists()]
-    paths = [*chain.from_iterable(records.values()), Path(CONFIG)]
-    found = {path: RESULTS / path for path in paths}
+    found = {path: RESULTS / path for path in [*chain(*records.values()), Path(CONFIG)]}
     found[Path(MANIFEST)] = DATASETS / stored.dataset_folder(config) / MANIFEST
-    missing = [source for source in found.values() if not source.exists()]
-    if missing:
+    if missing := [source for source in found.values() if not source.exists()]:
         raise UserError(
             f"study {config['study']} is not finished: it lacks {len(missing)} of its "
             f"{len(found)} files, the first is {missing[0]}; run it to its end, or "
             "to its partial report (--config partial=true) where only runs are missing"
         )
+    checksum = DATASET.read(found[Path(MANIFEST)])["checksum"]
+    for path in records["runs"] + records["convergence"]:
+        _check(found[path], config, checksum)
     for path in stored.beside_records(config):
         source = path if path.suffix == ".log" else RESULTS / path
         if source.exists():
             found[path] = source
-    checksum = DATASET.read(found[Path(MANIFEST)])["checksum"]
-    for path in records["runs"] + records["convergence"]:
-        _check(found[path], config, checksum)
     return found
 
 

@@ -5,21 +5,9 @@ from typing import Annotated, Any, Literal, get_args
 from annotated_types import Ge, Le
 from pydantic import Field, StringConstraints
 
-from scaling.config.experiment_keys import (
-    Convergence,
-    Quantization,
-    TimeToAccuracy,
-)
+from scaling.config.experiment_keys import Convergence, Quantization, TimeToAccuracy
 from scaling.config.recipes import one_of
-from scaling.core.section import (
-    Count,
-    Distinct,
-    Few,
-    NotNegative,
-    Positive,
-    Section,
-    Some,
-)
+from scaling.core.section import Count, Distinct, Few, NotNegative, Positive, Section, Some
 from scaling.core.training_options import (
     Interconnect,
     Limits,
@@ -47,9 +35,9 @@ class Dataset(Section):
     """`cifar10` (downloaded), `images` (yours), `digits` (1,797 real handwritten digits, nothing to
     download), `synthetic` (generated, for timing)."""
     path: str | None
-    """For `cifar10`: an existing folder with `cifar-10-batches-py`, or `cifar-10-python.tar.gz`;
-    null downloads. For `images`: a folder or tar of `train/<class>/*` and `test/<class>/*`. Images
-    changed in place are read again after `rm -r resources/dataset`."""
+    """For `cifar10`: a folder with `cifar-10-batches-py`, or `cifar-10-python.tar.gz`; null
+    downloads. For `images`: a folder or tar of `train/<class>/*` and `test/<class>/*`, read again
+    after `rm -r resources/dataset`."""
     mirror_url: str | None
     """For `cifar10`: another address of `cifar-10-python.tar.gz`; the checksum is the same."""
     download_attempts: Positive
@@ -68,11 +56,10 @@ class Grid(Section):
     recipes: Some[str]
     """How to train: names of sections of `recipes`."""
     strategies: Some[Annotated[str, one_of(STRATEGIES)]] = Field(default_factory=lambda: ["ddp"])
-    """`dp` is torch.nn.DataParallel (GPUs only), `ddp` is one process a GPU and an all-reduce: by
-    DistributedDataParallel in recipe `plain`, by its own in `tuned`; `fsdp` one a GPU that keeps
-    its part of the model (fully_shard, each block for itself), `zero1` one that keeps its part of
-    the optimizer's state: by ZeroRedundancyOptimizer in `plain`, by its own in `tuned`. One GPU is
-    one plain process for all, measured once."""
+    """`dp` is torch.nn.DataParallel (GPUs only); `ddp` one process a GPU and an all-reduce (recipe
+    `plain` by DistributedDataParallel); `fsdp` one a GPU that keeps its part of the model
+    (fully_shard, each block for itself); `zero1` one that keeps its part of the optimizer's state
+    (`plain` by ZeroRedundancyOptimizer). One GPU is one plain process for all, measured once."""
     gpus: Some[Few]
     """Numbers of GPUs. 1 is needed for every speedup."""
     batch_sizes: Some[Positive]
@@ -96,11 +83,8 @@ class Machine(Limits):
     check: Literal["refuse", "warn", "off"] = "refuse"
     """What to do where the machine is not fit to measure: `refuse` it before anything is measured,
     `warn` in the report, or do not look (`off`). Unfit is a GPU on which others compute, with less
-    than 90 % of its memory free, with memory errors, or at less than 90 % of the median GPU's rate
-    while all multiply matrices. Only warned of: less than 97 %; clocks lowered by heat; fewer
-    NVLinks than another; a slower PCIe link than its own; cores far from it; others that keep over
-    25 % of the CPU busy, or a load above its cores; a governor that saves power; an Xid in the
-    kernel's log. May be left out."""
+    than 90 % of its memory free, with memory errors, or at less than 90 % of the median GPU's rate.
+    What may disturb (heat, links, a busy CPU, Xids) is only warned of. May be left out."""
 
 
 class Cost(Section):
@@ -111,11 +95,9 @@ class Cost(Section):
 
 class Slurm(Section):
     extra: Annotated[str, StringConstraints(pattern="^[-A-Za-z0-9_=,.:/@%+ ]*$")] = ""
-    """Options of sbatch for every job, besides those that it asks for itself: `--constraint=h100
-    --qos=short --reservation=course --mail-type=FAIL`. May be left out."""
+    """More options of sbatch for every job: `--constraint=h100 --qos=short`. May be left out."""
     gres: bool = False
-    """GPUs are asked for by `--gres=gpu:N`, for clusters that do not take `--gpus`. May be left
-    out."""
+    """GPUs are asked for by `--gres=gpu:N`, not by `--gpus`. May be left out."""
 
 
 class Configuration(Section):
@@ -130,9 +112,8 @@ class Configuration(Section):
     ones at the top."""
     parts: Some[Part] = Field(default_factory=lambda: list(PARTS))
     """What is measured: `scaling` (the grid, the interconnect, the peaks), `accuracy` (recipes
-    with large batches, trainings to an accuracy), `proofs` (what ranks share), `int8` (Part B). No
-    key of another part matters; the proofs are on the most GPUs of `grid.gpus`. May be left out:
-    all of them."""
+    with large batches, trainings to an accuracy), `proofs` (what ranks share, on the most GPUs of
+    `grid.gpus`), `int8` (Part B). May be left out: all of them."""
     plugins: Distinct[str] = Field(default_factory=list)
     """Python files of yours, each with an `ENTRY` that adds a strategy, a recipe, a model or a
     dataset: see docs/extending.md. May be left out."""
