@@ -89,10 +89,9 @@ def _ask(known: Configuration, given: Collection[str]) -> dict[str, str]:
 
 def _needs_images(known: Configuration) -> str | None:
     """Return what of a configuration trains on its images, by a key; None for nothing."""
-    for name, own in _trained(known).items():
-        if name in known.grid.recipes and own["engine"] != "command":
-            return f"grid.recipes has {name}"
+    used, names = _trained(known), known.grid.recipes
     asked = {
+        "grid.recipes": [one for one in names if one in used and "command" not in used[one]],
         "convergence.recipes": known.convergence.recipes,
         "time_to_accuracy.gpus": known.time_to_accuracy.gpus,
         "synchronization.seeds": known.synchronization.seeds,
@@ -154,8 +153,7 @@ def _recipes(config: Configuration) -> Iterator[str]:
 def leave_out(config: dict[str, Any]) -> list[str]:
     """Take out of `config` what is not `asked`, and what other networks than the lab's do not have.
 
-    Of the latter it returns what and why: techniques for large batches are tried on the lab's
-    model; Part B needs images of 32×32 pixels.
+    Returns what the latter is, and why.
     """
     config |= asked(config)
     said, name, side = [], config["model"]["name"], config["dataset"]["image_size"]
@@ -174,10 +172,11 @@ def _path(config: Configuration) -> Iterator[str]:
         yield f"dataset.source is {dataset.source!r}: it should be one of {', '.join(known)}"
         return
     source, path = DATASETS.find(dataset.source), dataset.path
-    if path is None:
-        if source.needs_path:
-            layout = "train/<class>/*"
-            yield f"dataset.path is null (allowed for {source.name}: a folder or tar of {layout})"
+    if path is None and source.needs_path:
+        layout = "train/<class>/*"
+        yield f"dataset.path is null (allowed for {source.name}: a folder or tar of {layout})"
+    elif path is None:
+        return
     elif "path" not in source.options:
         yield f"dataset.path is {path!r} (allowed for {source.name}: null)"
     # Path.exists raises errors for a path that is too long, or of no user.
@@ -191,8 +190,7 @@ def _cells(config: Configuration) -> Iterator[str]:
     if not grid.seeds:
         return
     lists: list[Sized] = [grid.recipes, grid.strategies, grid.gpus, grid.batch_sizes, grid.seeds]
-    runs = math.prod(len(values) for values in lists) * grid.repeats
-    if runs > MOST_RUNS:
+    if (runs := math.prod(map(len, lists)) * grid.repeats) > MOST_RUNS:
         yield f"grid asks for {runs:,} runs (allowed: at most {MOST_RUNS:,})"
         return
     for name in grid.recipes:

@@ -87,8 +87,7 @@ def resolved(
 ) -> tuple[dict[str, dict[str, Any]], list[str]]:
     """Return each recipe that some key `asks` for, with all keys, and a sentence for each mistake.
 
-    A recipe has the keys of its engine and of `Recipe`; what it does not give it has from its
-    `base`. Others are looked at by their names alone.
+    What it does not give it has from its `base`. Others are looked at by their names alone.
     """
     said = [
         f"recipes has {name!r} (allowed: a letter, then letters, digits and _)"

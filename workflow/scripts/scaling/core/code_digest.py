@@ -12,17 +12,16 @@ from scaling.core.errors import UserError
 
 KEPT = Path(".snakemake/code_digests")
 """Cache of parsed modules, in Snakemake's folder: parsing all of them takes a second."""
-MEASURING = (
-    *("data/", "models/", "training/", "instruments/"),
-    *("convergence/", "synchronization/", "quantization/"),
+MEASURES = (
+    *("scaling/data/", "scaling/models/", "scaling/training/", "scaling/instruments/"),
+    *("scaling/convergence/", "scaling/synchronization/", "scaling/quantization/", "extras/"),
     # Data of ranks, meanings of options, counters.
-    "command/",
-    *("launch/measure", "launch/ranks", "launch/run_spec", "launch/supervisor"),
-    *("registry/eager", "registry/resident", "registry/update_rule"),
-    *("config/scheme", "config/technique"),
-    *("core/gpu_counters", "core/paired_accuracy", "core/training_options"),
+    *("scaling/command/", "scaling/launch/measure", "scaling/launch/ranks"),
+    *("scaling/launch/run_spec", "scaling/launch/supervisor", "scaling/registry/eager"),
+    *("scaling/registry/resident", "scaling/registry/update_rule", "scaling/config/scheme"),
+    *("scaling/config/technique", "scaling/core/gpu_counters", "scaling/core/paired_accuracy"),
+    "scaling/core/training_options",
 )
-MEASURES = ("extras/", *(f"scaling/{place}" for place in MEASURING))
 """The modules that decide what is measured. Other imports of a measuring script launch it, check
 its input, word its messages or write its record."""
 

@@ -62,23 +62,18 @@ def describe(device: Device) -> dict[str, Any]:
 
 
 def describe_process(device: Any) -> dict[str, Any]:
-    """Return the environment of this process with the GPU of its `device` (a torch.device).
-
-    The GPU is found by its UUID, as CUDA may number GPUs in another order than the driver.
-    """
+    """Return the environment of this process with the GPU of its `device` (a torch.device)."""
     import torch
 
     if device.type == "cpu":
         return describe("cpu")
+    # CUDA may number GPUs in another order than the driver.
     own = f"GPU-{torch.cuda.get_device_properties(device).uuid}"
     return describe("cuda") | leased_gpus([own]) | {"cuda": torch.version.cuda}
 
 
 def seen_by(starts: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the environment as a run's processes reported it in their `start` lines, if any.
-
-    `hosts` and GPUs cover all nodes of a multi-node run; versions are the first process's.
-    """
+    """Return the environment as a run's processes, on all its nodes, reported it, if any did."""
     if not starts:
         return {}
     gpus = chain.from_iterable(start["slurm_gpus"] for start in starts)
@@ -111,9 +106,9 @@ def gpu_names() -> list[str]:
 
 
 def leased_gpus(entries: Sequence[str]) -> dict[str, list[str]]:
-    """Return `device_names` and `device_ids` (UUIDs) of GPUs listed as in CUDA_VISIBLE_DEVICES.
+    """Return the `device_names`, as far as the driver knows them, and the `device_ids` of GPUs.
 
-    Where the driver does not know a GPU, its id is the entry itself and its name is left out.
+    They are listed as in CUDA_VISIBLE_DEVICES.
     """
     names = [ask_nvml(pynvml.nvmlDeviceGetName, gpu_handle(entry)) for entry in entries]
     return {
@@ -123,10 +118,7 @@ def leased_gpus(entries: Sequence[str]) -> dict[str, list[str]]:
 
 
 def gpu_uuid(entry: str) -> str:
-    """Return the UUID of a CUDA_VISIBLE_DEVICES entry; the entry itself if the driver knows none.
-
-    An index can mean another GPU in another container or job; a UUID cannot.
-    """
+    """Return the UUID of a CUDA_VISIBLE_DEVICES entry; or the entry if there is none."""
     return ask_nvml(pynvml.nvmlDeviceGetUUID, gpu_handle(entry)) or entry
 
 

@@ -26,9 +26,9 @@ class Cell:
     """One run of the grid: a cell (recipe, strategy, gpus, batch_size per GPU) and its seed."""
 
     recipe: str
-    """A name in the configuration's `recipes`: how to train."""
+    """How to train."""
     strategy: str
-    """A name in the registry of strategies: how to spread training over GPUs."""
+    """How to spread training over GPUs."""
     gpus: int
     """Number of GPUs; on a CPU, of processes."""
     batch_size: int
@@ -58,11 +58,9 @@ class Cell:
         return self.record_path(logs / rule).parent.with_suffix(".log")
 
     def __str__(self) -> str:
-        return (
-            f"{self.recipe}/{self.strategy}, {self.gpus} GPU{'s' if self.gpus > 1 else ''}, "
-            f"batch {self.batch_size} per GPU, seed {self.seed}"
-            f"{f', repeat {self.repeat}' if self.repeat else ''}"
-        )
+        named = f"{self.recipe}/{self.strategy}, {self.gpus} GPU{'s' if self.gpus > 1 else ''}"
+        repeat = f", repeat {self.repeat}" if self.repeat else ""
+        return f"{named}, batch {self.batch_size} per GPU, seed {self.seed}{repeat}"
 
 
 def of(config: dict[str, Any]) -> list[Cell]:
@@ -97,10 +95,7 @@ def expand(
     repeats: int = 1,
     limits: Mapping[str, Sequence[str]] | None = None,
 ) -> list[Cell]:
-    """Return every combination with its repeats, in the order of the path's folders.
-
-    A recipe in `limits` is combined only with the strategies named there.
-    """
+    """Return every combination; a recipe in `limits` is combined with those strategies alone."""
     of_recipe = {name: _strategies(strategies, (limits or {}).get(name)) for name in recipes}
     return [
         Cell(*values)

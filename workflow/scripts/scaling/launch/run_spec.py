@@ -68,9 +68,8 @@ class RunSpec(Training, Limits):
         ENGINES.find(self.engine).options.of(self.recipe_options, "--recipe-options")
         device = environment.resolve_device(self.device)
         recipes = {self.cell.recipe: {"engine": self.engine, **self.recipe_options}}
-        for said in unfit(device, [self.cell.strategy], recipes, self.cell.gpus):
-            raise UserError(said)
-        for said in need_newer_gpu(device, {f"recipes.{self.cell.recipe}": self.recipe_options}):
+        lacks = unfit(device, [self.cell.strategy], recipes, self.cell.gpus)
+        for said in (*lacks, *need_newer_gpu(device, recipes)):
             raise UserError(said)
         return self.model_copy(update={"device": device})
 

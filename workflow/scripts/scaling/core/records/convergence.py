@@ -28,10 +28,7 @@ CONVERGENCE_PATTERN = "remedy~{remedy}/global_batch~{global_batch}"
 
 
 class Figures(TypedDict):
-    """Metrics after an epoch; losses are cross-entropy, null if not finite.
-
-    Metrics on test images use the `running` statistics of the batch norms or `precise` ones.
-    """
+    """Metrics after an epoch, with `running` statistics of batch norms or `precise` ones."""
 
     epoch: Positive
     updates: Positive
@@ -111,8 +108,7 @@ class Shared(TypedDict):
 class ConvergenceRecord(Record):
     """The record of one technique ("remedy") at one global batch, `runs.json`.
 
-    `status` is ok, oom, oom_host or infeasible; all but ok have a `message`. `options` are the
-    technique's (`config.technique`); `result` is null unless ok.
+    `options` are those of `config.technique`; a status other than ok has a message and no result.
     """
 
     remedy: str
@@ -127,9 +123,8 @@ class ConvergenceRecord(Record):
 
 def convergence_path(records: Path, remedy: str, global_batch: int) -> Path:
     """Return the path of a technique's record below the folder `records`."""
-    return (
-        records / CONVERGENCE_PATTERN.format(remedy=remedy, global_batch=global_batch) / "runs.json"
-    )
+    place = CONVERGENCE_PATTERN.format(remedy=remedy, global_batch=global_batch)
+    return records / place / "runs.json"
 
 
 def _contradictions(record: ConvergenceRecord) -> Iterator[str]:

@@ -35,10 +35,7 @@ class ShapedDataset(Dataset):
 
 @closed
 class Manifest(ShapedDataset):
-    """The record of a dataset, `manifest.json`; see `data.dataset.manifest` for its fields.
-
-    Counts are images per class.
-    """
+    """The record of a dataset, `manifest.json`; counts are images per class."""
 
     origin: str
     classes: Annotated[list[str], Len(2)]
@@ -50,7 +47,7 @@ class Manifest(ShapedDataset):
 
 @closed
 class OwnManifest(TypedDict):
-    """The record of the data of a user's own command, of which nothing is known."""
+    """The record of the data of a user's own command."""
 
     source: Literal["own"]
     origin: str
