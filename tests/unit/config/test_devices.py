@@ -52,14 +52,6 @@ def test_what_this_machine_cannot_do_is_refused(
     assert not sentence or sentence in str(raised.value)
 
 
-def test_all_that_this_machine_lacks_is_told_at_once(config):
-    config["device"], config["grid"]["recipes"] = "auto", ["plain", "tuned"]
-    config["recipes"]["tuned"] |= {"cuda_graph": True, "compile": True}
-    config["grid"]["strategies"] = ["dp", "ddp"]
-    with pytest.raises(UserError, match=r"has dp, .*\.cuda_graph is true.*; grid\.gpus asks for "):
-        devices.check(config, 8, None)
-
-
 def test_more_gpus_than_visible_are_refused(config, monkeypatch):
     monkeypatch.setattr(environment, "visible_gpus", lambda: ["0", "1"])
     config["device"] = "auto"

@@ -105,12 +105,7 @@ MEASURED = [
     ("training/step.py", "left > 0", "left == 0", STUDIED | TUNED | LARGE | INT8),
     ("training/flat_sgd.py", "share / self._ranks", "share", TUNED | RANKS | LARGE | LINK),
     ("training/resident.py", "options.model_copy", "options.copy", TUNED | RANKS),
-    (
-        "registry/resident.py",
-        "    compile: bool",
-        "    compile: bool = True",
-        TUNED | RANKS,
-    ),
+    ("registry/resident.py", "    compile: bool", "    compile: bool = True", TUNED | RANKS),
     ("training/update.py", "= (3.4445", "= (3.5", TUNED | RANKS | LARGE | LINK),
     (
         *("training/distributed_data_parallel.py", "device_ids=devices", "device_ids=None"),

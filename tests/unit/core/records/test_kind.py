@@ -82,27 +82,16 @@ def changed(record, place, value):
 IMPOSSIBLE = [
     ("epochs.0.seconds", -0.24, r"epochs\[0\].seconds: .* greater than 0"),
     ("epochs.0.loader_seconds", 99.0, "waits for longer than it takes"),
-    ("epochs.0.seconds", "0.24", r"epochs\[0\].seconds: .* valid number"),
     ("epochs.0.seconds", float("nan"), r"epochs\[0\].seconds: .* (finite )?number"),
-    ("epochs.0.rank", 0.5, r"epochs\[0\].rank: .* valid integer"),
     ("epochs.*.rank", 0, "epochs or their ranks are missing"),
     ("epochs.0.samples", 12_500, "other iterations than its samples"),
     ("dataset.train_images", 12_500, "has not the samples that the training set has"),
-    ("epochs.0.role", "rested", r"epochs\[0\].role: .* 'warmup', 'measured' or"),
-    ("epochs.0.train_accuracy", 1.01, r"epochs\[0\].train_accuracy: .* less than or equal to 1"),
     ("epochs.0.watts", 1.0, r"epochs\[0\].watts: Extra inputs are not"),
     ("epochs.0.train_loss", None, "is not finite, and the status ok"),
     ("epochs.*.role", "warmup", "fewer epochs than asked for, or no measured"),
-    ("epochs.-1", ..., "are missing, twice, or out of order"),
-    ("epochs.0.samples", ..., r"epochs\[0\].samples: Field required"),
     ("cell.gpus", 4, "its gpus is 4, that of its folder 2"),
     ("cell.repeat", 1, "its repeat is 1, that of its folder 0"),
     ("status", "oom", "status oom without its message"),
-    ("status", "fine", "status: Input should be 'ok'"),
-    ("device_time.0.busy_seconds", -1.0, r"device_time\[0\].busy_seconds"),
-    ("cell", ..., "cell: Field required"),
-    ("memory.peak_bytes", ..., "memory.peak_bytes: Field required"),
-    ("environment.hosts", "a", "environment.hosts: .* array"),
     ("run_seconds", 0.1, "epochs that take longer than the run"),
     ("settling.drift", 0.5, "another settling than"),
     ("training.measured_epochs", 99, "fewer epochs than asked for"),
@@ -111,10 +100,8 @@ IMPOSSIBLE = [
     ("epochs.0.train_accuracy", 0.50001, "an accuracy that is not that of its samples"),
     ("evaluation.test_accuracy", 0.50001, "test accuracy that is not that of its images"),
     ("environment.ended", "x", "environment.ended: .* datetime"),
-    ("run_seconds", -1.0, "run_seconds: Input should be greater"),
 ]
 OF_OTHERS = [
-    ("sweep.json", "gpus", -2),
     ("sweep.json", "rows.0.seconds", []),
     ("peaks.json", "rows.-1.copy_bytes", -4_000_000),
     ("runs.json", "result.runs.0.epochs", []),
@@ -126,7 +113,6 @@ OF_OTHERS = [
     ("quantization.json", "classes.labels", "x"),
     ("quantization.json", "layers.0.packed_bytes", 7),
     ("peers.json", "ours.int8.lost", 7),
-    ("peers.json", "peers.0.status", "slow"),
 ]
 
 
