@@ -5,6 +5,7 @@ Repeating it changes nothing. Files keep their times, so that Snakemake makes no
 
 import copy
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,21 +14,22 @@ import yaml
 from scaling.config import stored
 from scaling.config.technique import Technique
 from scaling.core import command_line, files
+from scaling.core.errors import UserError
+from scaling.core.records.kind import opened
 from scaling.core.records.kinds import KINDS
 from scaling.registry.update_rule import UpdateRule
 
 STUDIES = Path("studies")
 
 
-def configuration(config: dict[str, Any]) -> dict[str, Any]:
-    """Return `config` with recipes in the place of `convergence.remedies` and its `precision`.
+def configuration(config: dict[str, Any]) -> None:
+    """Make recipes of `convergence.remedies`, and of a `precision` that they do not have.
 
     Of repeats that differed from cell to cell the most are asked for.
     """
-    made = copy.deepcopy(config)
-    if isinstance(repeats := made.get("grid", {}).get("repeats"), list):
-        made["grid"]["repeats"] = max([1, *(some["repeats"] for some in repeats)])
-    section, recipes = made.get("convergence", {}), made.setdefault("recipes", {})
+    if isinstance(repeats := config.get("grid", {}).get("repeats"), list):
+        config["grid"]["repeats"] = max([1, *(some["repeats"] for some in repeats)])
+    section, recipes = config.get("convergence", {}), config.setdefault("recipes", {})
     if "remedies" in section:
         section["recipes"] = [tried(remedy, recipes) for remedy in section.pop("remedies")]
     if precision := section.pop("precision", None):
@@ -36,7 +38,6 @@ def configuration(config: dict[str, Any]) -> dict[str, Any]:
             if with_base(recipes, name).get("precision") != precision:
                 entry["recipe"] = f"{name}_{precision}"
                 recipes[entry["recipe"]] = {"base": name, "precision": precision}
-    return made
 
 
 def with_base(recipes: dict[str, Any], name: str) -> dict[str, Any]:
@@ -68,16 +69,27 @@ def tried(remedy: dict[str, Any], recipes: dict[str, Any]) -> dict[str, Any]:
     return {"name": kept.pop("name"), "recipe": recipe, **kept}
 
 
+def technique(record: dict[str, Any]) -> None:
+    """Add the options that are newer than a technique's record, at their defaults."""
+    record["options"] = Technique().model_dump() | record["options"]
+
+
+UPGRADES: dict[str, Callable[[dict[str, Any]], None]] = {
+    stored.CONFIG: configuration,
+    "runs.json": technique,
+}
+"""How a document is brought to today's schema, in place, by the name of its file."""
+
+
 def converted(path: Path) -> tuple[Any, Any]:
     """Return the document at `path` as it is and as it is today; UserError if it is damaged."""
-    if path.name == stored.CONFIG:
-        config = stored.read(path.parent)
-        return config, configuration(config)
-    record = KINDS[path.name].read(path)
-    if path.name != "runs.json":
-        return record, record
-    # A technique has options that are newer than its record, at their defaults.
-    return record, record | {"options": Technique().model_dump() | record["options"]}
+    document = stored.read(path.parent) if path.name == stored.CONFIG else opened(path)
+    made = copy.deepcopy(document)
+    try:
+        UPGRADES.get(path.name, lambda _: None)(made)
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        raise UserError(f"{path} cannot be converted ({error!r}): restore it") from error
+    return document, made
 
 
 @command_line.script

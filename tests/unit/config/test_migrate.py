@@ -1,5 +1,6 @@
 """Studies as version 1.0 stored them, and what study_migrate.py makes of them."""
 
+import copy
 import os
 import shutil
 from pathlib import Path
@@ -70,7 +71,8 @@ def test_another_precision_than_the_recipes_is_a_recipe_of_its_own():
     tried = [{"name": "a", "recipe": "a"}, {"name": "none", "recipe": "tuned"}]
     recipes = TUNED | {"a": {"base": "tuned", "precision": "tf32"}}
     section = {"recipes": tried, "precision": "tf32"}
-    made = study_migrate.configuration({"convergence": section, "recipes": recipes})
+    made = {"convergence": copy.deepcopy(section), "recipes": recipes.copy()}
+    study_migrate.configuration(made)
     assert made["convergence"]["recipes"] == [tried[0], {"name": "none", "recipe": "tuned_tf32"}]
     assert made["recipes"] == recipes | {"tuned_tf32": {"base": "tuned", "precision": "tf32"}}
 

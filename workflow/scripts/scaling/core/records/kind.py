@@ -35,11 +35,7 @@ class Kind(Generic[Record]):
 
     def read(self, path: Path) -> Record:
         """Return the record at `path`; UserError if it is missing, damaged or invalid."""
-        record = files.read_json(path)
-        if not isinstance(record, dict) or record.pop("sha256", None) != _checksum(record):
-            raise UserError(f"{path} is not as it was written (its checksum differs): {TO_DO}")
-        if record.pop("version", None) != VERSION:
-            raise UserError(f"{path} has another version than {VERSION}: read it by newer code")
+        record = opened(path)
         if said := self._wrong(record, path):
             raise UserError(
                 f"{path} is no sound record of {self.what} ({said[:300]}): where older code wrote "
@@ -70,6 +66,16 @@ class Kind(Generic[Record]):
             return f"{key_name(first['loc'])}: {first['msg']}"
         except (ArithmeticError, LookupError, TypeError, ValueError, zlib.error) as error:
             return f"a value is impossible: {error!r}"
+
+
+def opened(path: Path) -> dict[str, Any]:
+    """Return the record at `path`, whatever its fields; UserError unless it is as written."""
+    record = files.read_json(path)
+    if not isinstance(record, dict) or record.pop("sha256", None) != _checksum(record):
+        raise UserError(f"{path} is not as it was written (its checksum differs): {TO_DO}")
+    if record.pop("version", None) != VERSION:
+        raise UserError(f"{path} has another version than {VERSION}: read it by newer code")
+    return record
 
 
 def _misplaced(record: dict[str, Any], path: Path) -> Iterator[str]:
