@@ -12,6 +12,7 @@ from scaling.config import devices, experiment_checks, recipes
 from scaling.config.keys import EMPTY, PARTS, Configuration
 from scaling.core import plugins
 from scaling.core.errors import UserError
+from scaling.core.training_options import Model
 from scaling.registry import command
 from scaling.registry.dataset import DATASETS
 
@@ -164,6 +165,12 @@ def leave_out(config: dict[str, Any]) -> list[str]:
         config["quantization"] |= {"seeds": [], "peers": [], "resnet18": False}
         said.append("Part B is left out: its network sees images of 32 × 32 pixels")
     return said
+
+
+def model_options(config: dict[str, Any]) -> dict[str, Any]:
+    """Return the section model as options of the scripts, by name."""
+    own = Model.of(config["model"], "model")
+    return {"model": own.name, "model_width": own.width, "model_options": own.options}
 
 
 def _path(config: Configuration) -> Iterator[str]:

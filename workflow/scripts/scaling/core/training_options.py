@@ -51,10 +51,6 @@ class Model(Options):
     options: Annotated[dict[str, JsonValue], arg(name="model-options")] = Field(default={})
     """For the others: arguments of the function, as `{width_per_group: 128}`."""
 
-    def told(self) -> dict[str, Any]:
-        """Return the options of scripts, by name."""
-        return {"model": self.name, "model_width": self.width, "model_options": self.options}
-
 
 class Sgd(Options):
     """How every training of the lab's model updates it, and augments images."""

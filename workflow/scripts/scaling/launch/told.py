@@ -2,10 +2,11 @@
 
 from typing import Any
 
+from scaling.config.config import model_options
 from scaling.config.recipes import precision
 from scaling.core import grid
 from scaling.core.command_line import options
-from scaling.core.training_options import LargeBatches, Limits, Model, NetworkTraining, Sgd
+from scaling.core.training_options import LargeBatches, Limits, NetworkTraining, Sgd
 from scaling.registry.dataset import DATASETS
 
 Config = dict[str, Any]
@@ -15,11 +16,6 @@ def lab(config: Config) -> dict[str, Any]:
     """Return the options of every training of the lab's model, by name."""
     shared = {key: config["training"][key] for key in Sgd.model_fields}
     return {"device": config["device"], "model_width": config["model"]["width"], **shared}
-
-
-def model_options(config: Config) -> dict[str, Any]:
-    """Return the options that select the study's model, by name."""
-    return Model(**config["model"]).told()
 
 
 def _study(config: Config) -> dict[str, Any]:
