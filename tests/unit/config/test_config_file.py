@@ -12,7 +12,7 @@ from scaling.config.config_file import read_config, recipes_of
 from scaling.core.errors import UserError
 
 DEMO = Path(__file__).parents[3] / "config/demo.yaml"
-MUTANTS = int(os.environ.get("MUTANTS", "300"))
+MUTANTS = int(os.environ.get("MUTANTS", "100"))
 
 
 STRANGE = [

@@ -40,13 +40,9 @@ class Figures(TypedDict):
     precise_test_accuracy: NotRequired[Fraction | None]
     noise_scale: NotRequired[list[float | None]]
     """The gradient noise scale in images, and the ends of its interval."""
-
-
-class Epoch(Figures):
-    """An epoch in a record: its test metrics use one kind of statistics."""
-
-    test_loss: Amount | None
-    test_accuracy: Fraction | None
+    test_loss: NotRequired[Amount | None]
+    """In a technique's record, like those below: by the statistics that all techniques use."""
+    test_accuracy: NotRequired[Fraction | None]
     validation_loss: NotRequired[Amount | None]
     validation_accuracy: NotRequired[Fraction | None]
 
@@ -63,13 +59,12 @@ class Training(TypedDict):
     updates_per_point: Positive
     losses: list[Amount | None]
     seconds: Seconds
+    epochs: list[Figures]
 
 
 @closed
 class KeptTraining(Training):
-    """A training with the metrics of all its epochs."""
-
-    epochs: list[Figures]
+    """A training that is kept for the next technique."""
 
 
 class Run(Training):
@@ -80,7 +75,6 @@ class Run(Training):
     learning_rate: Amount
     held_out: bool
     chosen: bool
-    epochs: list[Epoch]
 
 
 class Result(TypedDict):
