@@ -116,16 +116,6 @@ def keep(study, *paths):
         (study / path).write_text("{}")
 
 
-def test_remedies_are_all_there(study):
-    asked = config(convergence=REMEDIES)
-    keep(study, RECORDS[0])
-    with pytest.raises(UserError, match=f"lacks 1 of the 10 .* the first is {RECORDS[1]}"):
-        stored.check(study, asked)
-    stored.check(study, asked | {"partial": True})
-    keep(study, RECORDS[1])
-    stored.check(study, asked)
-
-
 @pytest.mark.parametrize("path", ["runs/old.json", RECORDS[0].replace("none", "luck")])
 def test_a_record_that_the_study_does_not_ask_for_is_named(study, path):
     keep(study, *RECORDS, path)
