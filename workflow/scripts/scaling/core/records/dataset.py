@@ -45,11 +45,16 @@ class Manifest(ShapedDataset):
     std: Channels
 
 
-@closed
-class OwnManifest(TypedDict):
-    """The record of the data of a user's own command."""
+class OwnData(TypedDict):
+    """The data of a user's own command."""
 
     source: Literal["own"]
+
+
+@closed
+class OwnManifest(OwnData):
+    """Its record."""
+
     origin: str
 
 

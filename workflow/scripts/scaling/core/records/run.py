@@ -1,13 +1,13 @@
 """The record of a grid run: its fields and consistency checks."""
 
 from collections.abc import Iterator
-from typing import Annotated, Any, Literal, NotRequired, get_args
+from typing import Annotated, Literal, NotRequired, get_args
 
 from annotated_types import Len
 from typing_extensions import TypedDict
 
 from scaling.core.records import run_checks
-from scaling.core.records.dataset import Shape
+from scaling.core.records.dataset import OwnData, ShapedDataset
 from scaling.core.records.fields import (
     Amount,
     As,
@@ -83,16 +83,6 @@ class Run(TypedDict):
     batch_size: Positive
     seed: Whole
     repeat: Whole
-
-
-class RunDataset(TypedDict):
-    """The dataset of a run (`ShapedDataset`); of a user's own command only `source`, "own"."""
-
-    source: str
-    checksum: NotRequired[str]
-    train_images: NotRequired[Positive]
-    test_images: NotRequired[Positive]
-    image_shape: NotRequired[Shape]
 
 
 class Model(TypedDict):
@@ -201,9 +191,8 @@ class DeviceTime(OfRank):
     note: NotRequired[str]
 
 
-OF_OURS = {"dataset": RunDataset.__optional_keys__}
-OF_OURS |= {"training": Parameters.__optional_keys__ - {"command"}}
-"""Keys that only a user's own command may lack."""
+OF_OURS = Parameters.__optional_keys__ - {"command"}
+"""Keys of `training` that only a user's own command may lack."""
 
 
 class RunRecord(Record):
@@ -216,7 +205,7 @@ class RunRecord(Record):
     status: Status
     message: str | None
     """One sentence for a status other than ok."""
-    dataset: Annotated[Row, As(RunDataset)]
+    dataset: Annotated[Row, As(ShapedDataset | OwnData)]
     model: Annotated[Row, As(Model)]
     training: Annotated[Row, As(Parameters)]
     epochs: list[EpochRow]
@@ -239,14 +228,10 @@ class RunRecord(Record):
 
 def _contradictions(record: RunRecord) -> Iterator[str]:
     """Yield what is impossible; what a user's own command prints is checked as it comes."""
-    if record["training"]["engine"] == "command":
-        return
-    sections: Any = record
-    for part, keys in OF_OURS.items():
-        if lacking := sorted(keys - sections[part].keys()):
-            yield f"{part}.{lacking[0]}: Field required"
-            return
-    yield from run_checks.contradictions(record)
+    if record["training"]["engine"] != "command":
+        if lacking := sorted(OF_OURS - record["training"].keys()):
+            yield f"training.{lacking[0]}: Field required"
+        yield from run_checks.contradictions(record)
 
 
 RUN = Kind[RunRecord]("a run", RunRecord, _contradictions)
