@@ -53,6 +53,7 @@ def describe(device: Device) -> dict[str, Any]:
         "topology": _output(["nvidia-smi", "topo", "-m"]) if on_gpu else None,
         "python": platform.python_version(),
         "torch": installed("torch"),
+        "torchvision": installed("torchvision"),
         "cuda": None,
         "nccl": None,
         "commit": _commit(),

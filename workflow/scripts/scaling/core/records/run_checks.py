@@ -66,6 +66,21 @@ def _parts(record: Any, processes: int) -> Iterator[str]:
     accuracy = record["evaluation"] and record["evaluation"]["test_accuracy"]
     if not of_images(accuracy, record["dataset"]["test_images"]):
         yield "a test accuracy that is not that of its images"
-    instruments = (*record["in_memory"], *record["communication"]["readings"])
-    if any(row["rank"] >= processes for row in (*instruments, *record["device_time"])):
+    readings, start = record["communication"]["readings"], record["startup"]
+    instruments = (*record["in_memory"], *readings, *record["device_time"])
+    if any(row["rank"] >= processes for row in instruments):
         yield "instruments of other ranks"
+    if not all(map(_adds_up, readings)):
+        yield "communication that is not its parts"
+    if start and not math.isclose(sum(start.values()), 2 * start["total"]):
+        yield "a start that is not its phases"
+    if (record["model"]["gradient_bytes"] or 0) != 4 * (record["model"]["parameters"] or 0):
+        yield "gradients not as many as parameters"
+
+
+def _adds_up(reading: Any) -> bool:
+    """Return whether all communication of a traced rank is what is exposed and what is hidden."""
+    if "overlapped_seconds" not in reading:
+        return True
+    parts = reading["exposed_seconds"] + reading["overlapped_seconds"]
+    return math.isclose(reading["communication_seconds"], parts, rel_tol=1e-6)
