@@ -1,6 +1,5 @@
 """The made-up study of `report_cells`, in memory, for the claims on its times."""
 
-import math
 from collections.abc import Callable
 from functools import cache
 
@@ -10,7 +9,7 @@ from examples import report_cells
 from scaling.claims.claim import Answer, Claim
 from scaling.core.grid import CELL_KEYS
 from scaling.tables import schema
-from scaling.tables.communication import communication
+from scaling.tables.communication import communication, readings
 from scaling.tables.epoch_parts import epoch_parts
 from scaling.tables.schema import StudyTables
 from scaling.tables.speedup import speedup
@@ -33,12 +32,14 @@ def _unchanged() -> Tables:
 
 
 def _of(timing: pd.DataFrame) -> Tables:
-    parts = communication(timing, None)
+    memory = report_cells.in_memory(timing)
+    parts = communication(timing, memory, readings([]))
     return {
         "timing": timing,
+        "in_memory": memory,
         "speedup": speedup(timing, schema.frame("costs")),
         "communication": parts,
-        "epoch_parts": epoch_parts(timing, report_cells.in_memory(timing), parts),
+        "epoch_parts": epoch_parts(timing, memory, parts),
     }
 
 
@@ -72,24 +73,20 @@ def device_time(cells: dict[int, tuple[float, float]]) -> pd.DataFrame:
     return table.assign(gap_seconds=gap, gap_seconds_min=0.99 * gap, gap_seconds_max=1.01 * gap)
 
 
-def instrumented(
-    made: Tables,
-    seconds: dict[int, float],
-    estimate: str = "without_communication",
-    spread: float = math.nan,
-    runs: int = 1,
-    run_std: float = math.nan,
-) -> Tables:
-    """The study with exposed communication read by an instrument on plain/ddp, 4 GPUs, by batch.
+def instrumented(made: Tables, **seconds: dict[int, tuple[float, float, float]]) -> Tables:
+    """The study with communication of an epoch of plain/ddp, 4 GPUs, by instruments.
 
-    `seconds` are those of an epoch, `spread` the range of what was read, `run_std` the standard
-    deviation between `runs`.
+    For each one: a value, its lowest and its highest, by batch.
     """
     timing = made["timing"]
-    of_line = (timing["recipe"] == "plain") & (timing["strategy"] == "ddp")
-    rows = timing[of_line & (timing["gpus"] == 4) & timing["batch_size"].isin(seconds)]
-    read = rows[[*CELL_KEYS, "status"]].assign(estimate=estimate, spread_seconds=spread)
-    read = read.assign(runs=runs, run_std_seconds=run_std)
-    read["communication_seconds"] = read["batch_size"].map(seconds)
-    both = pd.concat([made["communication"], read], ignore_index=True)
-    return made | {"communication": both}
+    of_line = (timing["recipe"] == "plain") & (timing["strategy"] == "ddp") & (timing["gpus"] == 4)
+    read = [made["communication"]]
+    for estimate, values in seconds.items():
+        rows = timing[of_line & timing["batch_size"].isin(values)].assign(estimate=estimate)
+        for index, end in enumerate(("", "_low", "_high")):
+            own = {batch: each[index] for batch, each in values.items()}
+            rows[f"communication_seconds{end}"] = rows["batch_size"].map(own)
+        read.append(schema.frame("communication", rows))
+    both = pd.concat(read, ignore_index=True)
+    parts = epoch_parts(timing, made["in_memory"], both)
+    return made | {"communication": both, "epoch_parts": parts}

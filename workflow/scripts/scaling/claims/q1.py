@@ -127,7 +127,7 @@ def _gaps(about: str, recipe: str, tables: StudyTables) -> Claim:
             (small.gap_seconds_max, fast.gap_seconds_min),
         )
     )
-    unknown = noise.LONE_INSTRUMENT if min(small.count, fast.count) == 1 else 1.0
+    unknown = noise.LONE_READING if min(small.count, fast.count) == 1 else 1.0
     busy, usual = (fmt.seconds(row.busy_seconds * row.iterations) for row in (fast, small))
     return GAPS.claim(
         about,

@@ -7,12 +7,10 @@ import pandas as pd
 from scaling.claims.claim import Answer, Claim, Hypothesis
 from scaling.claims.phrases import batch, extremes, label, measured
 from scaling.core import numbers as fmt
-from scaling.tables import noise
-from scaling.tables.communication import BY_SUBTRACTION, drop_overlapped_loading
+from scaling.tables.communication import TRACE
 from scaling.tables.schema import StudyTables, by_configuration, rows_of
 
 HALF = 0.5
-TRACE = "profiler"
 
 TRAVELLING = Hypothesis(
     "Q3.2-travelling",
@@ -32,7 +30,8 @@ def answer(tables: StudyTables) -> Answer:
     ends: list[Any] = []
     for recipe, strategy, rows in by_configuration(tables.bandwidth):
         gpus = rows["gpus"].max()
-        cells = _believed(rows[rows["gpus"] == gpus], tables)
+        cells = measured(rows[rows["gpus"] == gpus], "utilization")
+        cells = cells[cells["utilization"] <= 1]
         about = f"{recipe}/{strategy}, {fmt.gpus(gpus)}"
         claims.append(_travelling(about, cells))
         ends += extremes(cells, "utilization") if len(cells) else []
@@ -46,19 +45,6 @@ def answer(tables: StudyTables) -> Answer:
     if worst.utilization < best.utilization:
         said += f", at the slowest {fmt.percent(worst.utilization)} ({label(worst)})"
     return Answer(f"{said}.", claims)
-
-
-def _believed(rows: pd.DataFrame, tables: StudyTables) -> pd.DataFrame:
-    """Return the cells by the trace or, without one, by subtraction beyond its noise.
-
-    A bandwidth above the peak has a wrong communication time.
-    """
-    cells = measured(rows, "utilization")
-    cells = drop_overlapped_loading(cells, tables.timing, tables.in_memory)
-    cells = noise.with_uncertainty(cells, tables.timing)
-    real = cells[~cells["within_noise"] & (cells["utilization"] <= 1)]
-    traced = real[real["estimate"] == TRACE]
-    return traced if len(traced) else real[real["estimate"] == BY_SUBTRACTION]
 
 
 def _travelling(about: str, cells: pd.DataFrame) -> Claim:

@@ -5,6 +5,7 @@ A study has the tables of the kinds of records that it has; runs come with those
 
 _CELL = "recipe:text strategy:text gpus batch_size"
 _KEYS = f"{_CELL} status:text"
+_EXPOSED = "communication_seconds communication_seconds_low communication_seconds_high"
 _LEARNING = "train_loss train_accuracy test_loss test_accuracy"
 _RUN = "remedy:text global_batch seed factor learning_rate chosen:truth"
 _CORES = " ".join(
@@ -23,8 +24,6 @@ COLUMNS: dict[str, dict[str, str]] = {
             epoch_seconds_without_loading_run_std""",
         "{study}/startup": f"""{_KEYS} imports_seconds join_seconds dataset_seconds recipe_seconds
             startup_seconds warmup_seconds measured_seconds shutdown_seconds run_seconds count""",
-        "{study}/readings": f"""{_CELL} estimate:text communication_seconds exposed_seconds
-            overlapped_seconds spread_seconds count runs run_std_seconds""",
         "{study}/in_memory": f"""{_CELL} in_memory_epoch_seconds in_memory_epoch_seconds_min
             in_memory_epoch_seconds_max count runs in_memory_epoch_seconds_run_std""",
         "{study}/ranks": f"""{_CELL} rank own_epoch_seconds own_epoch_seconds_min
@@ -44,18 +43,17 @@ COLUMNS: dict[str, dict[str, str]] = {
             config_digest:text started:text ended:text repeat""",
         "{study}/speedup": f"""{_KEYS} epoch_seconds epoch_seconds_min epoch_seconds_max count
             speedup efficiency fixed_global_batch_speedup fixed_global_batch_efficiency
-            within_spread:truth note:text runs speedup_low speedup_high basis:text
-            fixed_global_batch_speedup_low fixed_global_batch_speedup_high""",
-        "{study}/communication": f"""{_KEYS} estimate:text total_seconds compute_seconds
-            communication_seconds moving_seconds spread_seconds runs run_std_seconds""",
-        "{study}/epoch_parts": f"""{_KEYS} epoch_seconds compute_seconds communication_seconds
+            within_spread:truth note:text runs speedup_low speedup_high basis:text""",
+        "{study}/communication": f"""{_KEYS} estimate:text {_EXPOSED} moving_seconds
+            within_noise:truth""",
+        "{study}/epoch_parts": f"""{_KEYS} epoch_seconds compute_seconds {_EXPOSED}
             data_wait_seconds communication_estimate:text work_seconds work_seconds_min
             work_seconds_max work_seconds_run_std count runs""",
         "{study}/bandwidth": f"""{_KEYS} bytes_per_iteration iterations estimate:text
             communication_seconds bandwidth_gb_per_s peak_gb_per_s utilization""",
         "{study}/utilization": f"""{_KEYS} images_per_second count flops_per_image precision:text
-            flops_per_second_per_gpu peak_flops_per_second utilization utilization_without_loading
-            loading_share communication_share communication_estimate:text idle_share slower_share
+            flops_per_second_per_gpu peak_flops_per_second utilization loading_share
+            communication_share communication_estimate:text idle_share slower_share
             unknown_share power_capped_share""",
         "{study}/audit": f"check:text {_CELL} severity:text message:text found expected",
         "accuracy": f"study:text {_CELL} seed epoch {_LEARNING} status:text",

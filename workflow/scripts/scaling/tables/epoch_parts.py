@@ -9,14 +9,12 @@ from numpy.typing import NDArray
 from scaling.core.grid import CELL_KEYS
 from scaling.core.records.run import RunRecord
 from scaling.tables import schema
-from scaling.tables.communication import drop_overlapped_loading, preferred_estimates
+from scaling.tables.communication import NEGLIGIBLE, preferred
 from scaling.tables.runs import Run, Seeds, by_cell, table_of_cells
 from scaling.tables.timing import epochs, spread
 
 SECONDS = ("seconds", "seconds_without_exchange")
 """Quantities measured in memory."""
-NEGLIGIBLE = 0.02
-"""A data wait below this share of an epoch is negligible."""
 
 
 def in_memory(runs: list[Run]) -> pd.DataFrame:
@@ -94,14 +92,12 @@ def epoch_parts(
 
     `work_seconds` is the epoch without data waits: the epoch in memory, or the epoch itself if that
     was measured at most once and data waits are `NEGLIGIBLE`. Data wait = epoch - work, not below
-    0. Communication is the exposed part, by `communication_estimate`, the first one of `EXPOSED`
-    that `drop_overlapped_loading` keeps. Compute is the rest. A cell with data waits and no
-    in-memory measurement has no work and no compute; its data wait is the host's, an upper bound,
-    as the GPU works meanwhile.
+    0. Communication is the exposed part, by the `preferred` estimate. Compute is the rest. A cell
+    with data waits and no in-memory measurement has no work and no compute; its data wait is the
+    host's, an upper bound, as the GPU works meanwhile.
     """
-    first = preferred_estimates(drop_overlapped_loading(communication, timing, in_memory))
-    first = first[[*CELL_KEYS, "communication_seconds", "estimate"]]
-    first = first.rename(columns={"estimate": "communication_estimate"})
+    first = preferred(communication).rename(columns={"estimate": "communication_estimate"})
+    first = first[[*CELL_KEYS, *first.filter(like="communication_")]]
     memory = in_memory.rename(columns={"count": "memory_count", "runs": "memory_runs"})
     table = timing.merge(memory, how="left", on=CELL_KEYS).merge(first, how="left", on=CELL_KEYS)
     table.loc[table["gpus"] == 1, "communication_seconds"] = 0.0

@@ -9,8 +9,6 @@ from scaling.core.grid import CELL_KEYS
 from scaling.core.numbers import gpus, words
 from scaling.report.frames import fastest, learned, shown_once
 from scaling.report.quantities import view
-from scaling.tables import noise
-from scaling.tables.communication import MOVING, preferred_estimates
 from scaling.tables.schema import StudyTables, by_configuration
 
 CELL = "configuration gpus batch_size"
@@ -150,8 +148,7 @@ def epoch_parts(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     heading=words,
 )
 def communication(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
-    found = noise.with_uncertainty(study.communication, study.timing)
-    return found[found["communication_seconds"].notna()]
+    return study.communication.dropna(subset="communication_seconds")
 
 
 @view(
@@ -162,7 +159,7 @@ def communication(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     **BY_BATCH,
 )
 def bandwidth_by_batch(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
-    return preferred_estimates(study.bandwidth, MOVING)
+    return study.bandwidth.dropna(subset="bandwidth_gb_per_s")
 
 
 @view(
@@ -172,7 +169,7 @@ def bandwidth_by_batch(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     "step_bytes iterations messages_seconds estimate peak_gb_per_s",
 )
 def bandwidth(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
-    return preferred_estimates(study.bandwidth, MOVING)
+    return study.bandwidth.dropna(subset="bandwidth_gb_per_s")
 
 
 @view(
