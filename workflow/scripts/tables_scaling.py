@@ -16,21 +16,20 @@ from scaling.tables.bandwidth import bandwidth, swept_gradient_bytes
 from scaling.tables.communication import communication, readings
 from scaling.tables.epoch_parts import epoch_parts, in_memory, ranks
 from scaling.tables.measurements import costs, device_time, step_classes
-from scaling.tables.runs import Run, paired, provenance, read_runs
+from scaling.tables.runs import Run, provenance, read_runs
 from scaling.tables.speedup import speedup
 from scaling.tables.timing import startup, timing
 from scaling.tables.utilization import of_classes, utilization
 
 OF_TIMES = (timing, startup, in_memory, ranks, device_time, step_classes, costs)
-OF_MACHINE = ("interconnect", "interconnect_fit", "peaks", "machine")
+OF_MACHINE = ("interconnect", "peaks", "machine")
 
 
 def _of_runs(records: list[Run], study: str, per_gpu_hour: float | None) -> dict[str, pd.DataFrame]:
-    timed = paired(records)
-    found = {make.__name__: make(timed) for make in OF_TIMES}
+    found = {make.__name__: make(records) for make in OF_TIMES}
     found["provenance"] = provenance(records)
     memory = found["in_memory"]
-    found["communication"] = communication(found["timing"], memory, readings(timed))
+    found["communication"] = communication(found["timing"], memory, readings(records))
     if per_gpu_hour is not None:
         times = found["timing"]
         gpu_hours = times["gpus"] * times["epoch_seconds"] / 3600
@@ -47,7 +46,6 @@ def _of_machine(
     findings = [one for path in machine for one in CHECK.read(path)["findings"]]
     return {
         "interconnect": swept,
-        "interconnect_fit": limits.fit(swept),
         "peaks": limits.peaks(peaks),
         "machine": schema.frame("machine", findings),
     }

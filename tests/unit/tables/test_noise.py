@@ -77,7 +77,7 @@ def test_times_are_judged_within_one_run_where_one_of_them_has_no_other():
 
 
 def test_between_runs_the_ends_are_those_of_welchs_interval():
-    ends = noise.ratio(*([row] for row in measured([10.0, 10.1, 10.3], [9.9, 9.7]).itertuples()))
+    ends = noise.ratio(*measured([10.0, 10.1, 10.3], [9.9, 9.7]).itertuples())
     logarithms = [[math.log(each) for each in own] for own in ([10.0, 10.1, 10.3], [9.9, 9.7])]
     interval = stats.ttest_ind(*logarithms, equal_var=False).confidence_interval(0.95)
     assert math.log(ends.high / ends.low) == pytest.approx(interval.high - interval.low, rel=0.02)
@@ -86,5 +86,5 @@ def test_between_runs_the_ends_are_those_of_welchs_interval():
 def test_a_time_of_nothing_or_next_to_it_has_an_interval():
     one, two = measured(ONE, FASTER).itertuples()
     # Where all of an epoch was a wait for data, none of it is left.
-    assert noise.ratio([one], [two._replace(epoch_seconds=0.0)]).basis == "within one run"
-    assert noise.ratio([one], [two._replace(epoch_seconds=1e-9)]).high == math.inf
+    assert noise.ratio(one, two._replace(epoch_seconds=0.0)).basis == "within one run"
+    assert noise.ratio(one, two._replace(epoch_seconds=1e-9)).high == math.inf

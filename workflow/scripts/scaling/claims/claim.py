@@ -10,7 +10,6 @@ from pydantic import TypeAdapter, ValidationError
 from scaling.core import files
 from scaling.core.errors import UserError
 from scaling.core.statistics import judge
-from scaling.tables.noise import Ratio
 
 Verdict = Literal["supported", "refuted", "in part", "unclear", "not measured"]
 """Supported: the values pass the test; refuted: they contradict the hypothesis; in part: cells
@@ -118,13 +117,6 @@ class Hypothesis:
     def missing(self, about: str, what_to_add: str) -> Claim:
         """Return the claim that was not measured."""
         return replace(self.claim(about, what_to_add, holds=True), verdict="not measured")
-
-
-def above_one(cells: Iterable[Any], ratios: Iterable[Ratio]) -> list[Judged]:
-    """Return for each cell whether its ratio is above 1 by more than noise, or below by more."""
-    return [
-        (cell, ratio.low > 1, ratio.high < 1) for cell, ratio in zip(cells, ratios, strict=True)
-    ]
 
 
 def _where(parts: Sequence[Part]) -> str:

@@ -159,7 +159,7 @@ define(
     epoch_joules=Column("kJ", scaled(1e-3)),
     money_per_epoch=Column("money", significant),
     startup_of_a_run_seconds=Column("start-up of a run, s", significant, name="startup_seconds"),
-    same_global_seconds=Column("same global batch, s", significant),
+    same_global_seconds=Column("same global batch: T(N, b / N), s", significant),
     peak_memory_bytes=Column("GB a GPU", scaled(1e-9)),
     bytes_per_iteration=Column("MB sent a step", scaled(1e-6)),
     # Its parts, and what travels.
@@ -190,9 +190,6 @@ define(
     messages_seconds=Column("messages, s", significant, name="communication_seconds"),
     estimate=Column("measured by", words),
     peak_gb_per_s=Column("all-reduces alone, GB/s", significant),
-    latency_seconds=Column("α, µs", scaled(1e6)),
-    seconds_per_byte=Column("β, ps per byte", scaled(1e12)),
-    asymptotic_busbw_gb_per_s=Column("large messages, GB/s", significant),
     message_bytes=Column("message", data),
     message_kind=Column("what", words, name="kind"),
     message_seconds=Column("µs", scaled(1e6), span("seconds", scaled(1e6)), name="seconds"),

@@ -59,8 +59,6 @@ COLUMNS: dict[str, dict[str, str]] = {
         "accuracy": f"study:text {_CELL} seed epoch {_LEARNING} status:text",
         "interconnect": """gpus backend:text kind:text message_bytes seconds seconds_min
             seconds_max count busbw_gb_per_s correct:truth launch:text""",
-        "interconnect_fit": """gpus backend:text latency_seconds seconds_per_byte
-            asymptotic_busbw_gb_per_s points note:text""",
         "peaks": """quantity:text precision:text matrix_size copy_bytes source_gpu target_gpu
             unit:text value value_min value_max count peak:truth state:text""",
         "machine": "severity:text host:text gpu:text message:text",
@@ -70,20 +68,17 @@ COLUMNS: dict[str, dict[str, str]] = {
             message:text reference:truth at_edge:truth seed factor learning_rate chosen:truth
             epochs updates planned_epochs planned_updates diverged:text {_LEARNING} held_out:truth
             validation_accuracy""",
-        "convergence_epochs": f"{_RUN} epoch updates {_LEARNING}",
         "remedies": """remedy:text options:text global_batch gpus batch_size status:text
             message:text reference:truth factor learning_rate rates at_edge:truth epochs updates
             planned_epochs planned_updates seeds diverged_seeds train_loss train_accuracy test_loss
             test_accuracy test_accuracy_min test_accuracy_max test_difference accuracy_margin
-            compared_with:text compared_at_edge:truth same_as_compared:truth gain gain_low
+            compared_with:text compared_at_edge:truth gain gain_low
             gain_high validation_accuracy""",
         "images_to_accuracy": """accuracy global_batch remedy:text planned_epochs seeds reached
             epochs epochs_min epochs_max updates images""",
         "noise_scale": f"{_RUN} epoch updates noise_scale noise_scale_low noise_scale_high",
     },
     "full_trainings": {
-        "full_trainings": f"""{_CELL} seed global_batch status:text target_accuracy epochs
-            test_accuracy reached:truth training_seconds run_seconds joules""",
         "trained_to_accuracy": f"""{_CELL} global_batch target_accuracy epochs seeds reached
             test_accuracy test_accuracy_min test_accuracy_max training_seconds training_seconds_min
             training_seconds_max run_seconds run_seconds_min run_seconds_max joules joules_min

@@ -7,7 +7,6 @@ judgement's `basis` says which of the two it is.
 """
 
 import math
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,29 +28,27 @@ class Ratio(NamedTuple):
     basis: str
 
 
-def ratio(above: Sequence[Any], below: Sequence[Any], seconds: str = "epoch_seconds") -> Ratio:
-    """Return the noise interval of the product of some cells' times over that of others.
+def ratio(one: Any, other: Any, seconds: str = "epoch_seconds") -> Ratio:
+    """Return the noise interval of the ratio of two cells' times.
 
     The cells are rows of a timing table; without a column `runs`, each time is of one run. Between
     runs, logarithms are compared, whose standard deviations are the relative ones.
     """
-    rows, runs = [*above, *below], [getattr(row, "runs", 1) for row in (*above, *below)]
+    rows = (one, other)
+    runs = [getattr(row, "runs", 1) for row in rows]
     if not min(row.count for row in rows) > 1:
         return Ratio(math.nan, math.nan, "")
     times, shortest, longest, spreads = (
         np.array([getattr(row, seconds + end, math.nan) for row in rows], float)
         for end in ("", "_min", "_max", "_run_std")
     )
-    over = len(above)
     # A time without loading may be 0.
     with np.errstate(all="ignore"):
         off = margin(spreads / times, runs)
         if math.isnan(off):
-            low, high = shortest[:over].prod() / longest[over:].prod(), longest[:over].prod()
-            return Ratio(low, high / shortest[over:].prod(), WITHIN)
-        distance = np.log(times[:over]).sum() - np.log(times[over:]).sum()
-        said = f"between {fmt.whole_span(runs, '–')} runs"
-        return Ratio(np.exp(distance - off), np.exp(distance + off), said)
+            return Ratio(shortest[0] / longest[1], longest[0] / shortest[1], WITHIN)
+        whole, said = times[0] / times[1], f"between {fmt.whole_span(runs, '–')} runs"
+        return Ratio(whole * np.exp(-off), whole * np.exp(off), said)
 
 
 def ratios(
@@ -66,5 +63,5 @@ def ratios(
         table[[side + name for name in names]].astype(float).set_axis(names, axis=1).itertuples()
         for side in (one, other)
     ]
-    found = [ratio([own], [base], seconds) for own, base in zip(*sides, strict=True)]
+    found = [ratio(own, base, seconds) for own, base in zip(*sides, strict=True)]
     return pd.DataFrame(found, table.index, Ratio._fields)

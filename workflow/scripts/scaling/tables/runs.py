@@ -38,27 +38,6 @@ def read_runs(cells: list[Cell], folder: Path, partial: bool) -> list[Run]:
     return found
 
 
-def paired(runs: list[Run]) -> list[Run]:
-    """Return the runs whose times can be compared over numbers of GPUs.
-
-    These are the seeds with a record on each number of GPUs that has one, by recipe, strategy and
-    batch size: machines differ by more than GPUs gain, and seeds may come from several. All runs
-    stay where there is no such seed.
-    """
-    recorded: dict[tuple[str, str, int], dict[int, set[int]]] = {}
-    for cell, record in runs:
-        line = recorded.setdefault((cell.recipe, cell.strategy, cell.batch_size), {})
-        if record:
-            line.setdefault(cell.gpus, set()).add(cell.seed)
-    found = []
-    for cell, record in runs:
-        line = recorded[cell.recipe, cell.strategy, cell.batch_size]
-        common = set.intersection(*line.values()) if line else set()
-        if cell.gpus not in line or not common or cell.seed in common:
-            found.append((cell, record))
-    return found
-
-
 def by_cell(runs: list[Run]) -> list[tuple[dict[str, Any], Seeds]]:
     """Return each cell's values of `CELL_KEYS`, and the records of its runs."""
     cells: dict[tuple[Any, ...], Seeds] = {}

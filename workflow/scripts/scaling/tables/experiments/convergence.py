@@ -1,4 +1,4 @@
-"""Tables of the large-batch records: runs and epochs."""
+"""Table of the large-batch records: their runs."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,7 +8,7 @@ import pandas as pd
 from scaling.config.technique import Technique
 from scaling.core.records.convergence import ConvergenceRecord
 from scaling.tables import schema
-from scaling.tables.experiments.best_remedy import is_plain
+from scaling.tables.experiments.remedies import is_plain
 
 
 def runs(records: Sequence[ConvergenceRecord]) -> pd.DataFrame:
@@ -36,22 +36,6 @@ def runs(records: Sequence[ConvergenceRecord]) -> pd.DataFrame:
         for run in record["result"]["runs"]:
             rows.append({**own, **run["epochs"][-1], **run, "epochs": len(run["epochs"])})
     return schema.frame("convergence", rows)
-
-
-def epochs(records: Sequence[ConvergenceRecord]) -> pd.DataFrame:
-    """Return one row per run and epoch, with the number of `updates` so far."""
-    return schema.frame("convergence_epochs", each_epoch(records, "runs"))
-
-
-def each_epoch(records: Sequence[ConvergenceRecord], *kinds: str) -> list[dict[str, Any]]:
-    """Return the epochs of these kinds of runs, each with all of its run and record."""
-    return [
-        {**record, **run, **epoch}
-        for record in records
-        for kind in kinds
-        for run in (record["result"][kind] if record["result"] else [])
-        for epoch in run["epochs"]
-    ]
 
 
 def _reference(records: Sequence[ConvergenceRecord]) -> ConvergenceRecord | None:

@@ -8,7 +8,6 @@ import pandas as pd
 
 from scaling.core.records.convergence import ConvergenceRecord
 from scaling.tables import schema
-from scaling.tables.experiments.convergence import each_epoch
 
 
 def images_to_accuracy(
@@ -22,7 +21,7 @@ def images_to_accuracy(
     reference points, the best is chosen by these values themselves.
     """
     rows = []
-    trained = [one for one in each_epoch(records, "runs", "longer") if one["chosen"]]
+    trained = _chosen_epochs(records, "runs", "longer")
     keys = ["global_batch", "remedy", "planned_epochs"]
     for names, epochs in pd.DataFrame(trained).groupby(keys, sort=False) if trained else ():
         first = epochs.iloc[0]
@@ -63,7 +62,19 @@ def noise_scale(records: Sequence[ConvergenceRecord]) -> pd.DataFrame:
     names = ("noise_scale", "noise_scale_low", "noise_scale_high")
     rows = [
         epoch | dict(zip(names, epoch["noise_scale"], strict=True))
-        for epoch in each_epoch(records, "runs")
-        if epoch["chosen"] and epoch.get("noise_scale")
+        for epoch in _chosen_epochs(records, "runs")
+        if epoch.get("noise_scale")
     ]
     return schema.frame("noise_scale", rows).fillna(dict.fromkeys(names, math.inf))
+
+
+def _chosen_epochs(records: Sequence[ConvergenceRecord], *kinds: str) -> list[dict[str, Any]]:
+    """Return the epochs of these kinds of runs at a chosen rate, each with its run and record."""
+    return [
+        {**record, **run, **epoch}
+        for record in records
+        for kind in kinds
+        for run in (record["result"][kind] if record["result"] else [])
+        if run["chosen"]
+        for epoch in run["epochs"]
+    ]
