@@ -93,10 +93,10 @@ def _of_cells(tables: StudyTables) -> list[Claim]:
             continue
         large = row_at(known, known["global_batch_size"].idxmax())
         small = next(rows_of(rows[rows["reference"]]))
-        of, apart = large.difference_of, large.within_spread is False
-        seeds = min(getattr(row, f"{of}_count") for row in (large, small))
-        sentence = f"Batch {large.global_batch_size} reaches {spread(large, of)} {fmt.words(of)}, "
-        sentence += f"{spread(small, of)} with batch {small.batch_size} on one GPU"
+        apart = large.within_spread is False
+        seeds = min(row.test_accuracy_count for row in (large, small))
+        sentence = f"Batch {large.global_batch_size} reaches {spread(large)} test accuracy, "
+        sentence += f"{spread(small)} with batch {small.batch_size} on one GPU"
         if seeds < learning.SEEDS:
             sentence += f" ({fmt.plural(seeds, 'seed')}; noise: of trainings alike)"
         claim = OF_CELLS.claim(

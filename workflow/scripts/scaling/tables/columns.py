@@ -89,10 +89,9 @@ COLUMNS: dict[str, dict[str, str]] = {
             first_epoch overlap unseen repeated""",
         "sampler_accuracy": f"gpus seed set_epoch:truth epochs {_LEARNING}",
         "collectives": """way:text gpus backend:text step phase:text position kind:text
-            content:text dtype:text bytes gradient_bytes buffer_bytes ranks_agree:truth
-            note:text""",
+            content:text dtype:text bytes gradient_bytes buffer_bytes ranks_agree:truth""",
         "buffers": """buffers:text gpus seed epochs rank test_loss test_accuracy variance_drift_max
-            variance_drift_mean parameters_sha256:text buffers_sha256:text note:text""",
+            variance_drift_mean parameters_sha256:text buffers_sha256:text""",
     },
     "quantization": {
         "quantization": """seed stage:text accuracy_percent difference_points agreement_percent
