@@ -5,7 +5,6 @@ from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
 
-import pandas as pd
 import pytest
 
 import claims_evaluate
@@ -98,8 +97,3 @@ def test_what_stored_studies_say_is_short_and_each_claim_has_an_id_of_its_own(pa
 )
 def test_a_range_of_shares_is_one_figure_where_both_ends_are(ends, said):
     assert phrases.shares(*ends) == said
-
-
-def test_the_span_of_some_shares_is_not_below_zero():
-    spans = [phrases.span_of_shares(pd.Series(each)) for each in ([-0.2, -0.1], [0.1, 0.1, 0.2])]
-    assert spans == ["0 %", "10–20 %"]

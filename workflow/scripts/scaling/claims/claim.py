@@ -41,11 +41,10 @@ class Part:
 class Claim:
     """A claim made from a study's tables; other values give another sentence or verdict.
 
-    `id` is unique in the study (and an anchor of the report), `question` begins with the name of
-    one of `questions.ANSWERS`. `kind`, `hypothesis` and `test` are those of its `Hypothesis`;
-    `evidence` is the table with the values. `configuration` is the part of the study it is about,
-    such as `tuned/ddp, 2 GPUs`, or "". The `sentence` says what was measured or, if nothing was,
-    what to add to the configuration. `parts` are the verdicts on single cells, if it has them.
+    `id` is unique in the study, and an anchor of the report. `kind`, `hypothesis` and `test` are
+    those of its `Hypothesis`, `evidence` is its table. `configuration` is the part of the study it
+    is about, such as `tuned/ddp, 2 GPUs`, or "". The `sentence` says what was measured or, if
+    nothing was, what to add to the configuration. `parts` are the verdicts on single cells.
     """
 
     id: str

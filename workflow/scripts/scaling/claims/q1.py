@@ -3,7 +3,7 @@
 import pandas as pd
 
 from scaling.claims.claim import Answer, Claim, Hypothesis
-from scaling.claims.phrases import NO_TRACE, batch, extremes, measured, span_of_shares
+from scaling.claims.phrases import NO_TRACE, batch, extremes, measured, shares
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
 from scaling.registry.strategy import OWN
@@ -55,7 +55,7 @@ def _waits(cells: pd.DataFrame) -> str:
     """Return a sentence on the first recipe that waits for data for most of its epochs."""
     cells = cells[cells["loading_share"] >= HALF]
     for recipe, own in cells.groupby("recipe", sort=False):
-        share = span_of_shares(own["loading_share"])
+        share = shares(own["loading_share"].min(), own["loading_share"].max())
         return f" From {batch(own.iloc[0])} {recipe} waits for data ({share})."
     return ""
 
@@ -86,45 +86,31 @@ def _faster(about: str, work: pd.DataFrame) -> Claim:
 
 GAPS = Hypothesis(
     "Q1-gaps",
-    "Small batches are slow because the GPU idles between kernels.",
+    "In a step of a small batch the GPU is idle most of the time.",
     table="device_time",
-    test="Steps of an epoch on batches in memory, at the smallest batch and at the one where they "
-    "take the shortest time. Seconds without a kernel that the latter saves, over all seconds it "
-    "saves, with the lowest and the highest over the seeds. A gap below 0, of traced steps that "
-    "took longer than timed ones, counts as 0. Supported: at least half by either extreme; "
-    "refuted: less than half by both. Of one seed's trace half to double is taken.",
+    test="A step of the smallest batch in memory, traced: seconds without a kernel over all its "
+    "seconds, with the lowest and the highest over the seeds, of one seed half and double. "
+    "Supported: at least half by either extreme; refuted: less than half by both.",
 )
 
 
 def _gaps(about: str, recipe: str, tables: StudyTables) -> Claim:
     table = tables.device_time
-    rows = table[(table["recipe"] == recipe) & (table["gpus"] == 1)].drop_duplicates("batch_size")
-    steps = tables.timing[[*CELL_KEYS, "iterations"]].dropna()
-    traced = rows[rows["gap_seconds"].notna()].merge(steps, on=CELL_KEYS)
-    if len(traced) < 2:
+    rows = table[(table["recipe"] == recipe) & (table["gpus"] == 1)]
+    traced = rows[rows["gap_seconds"].notna()]
+    if traced.empty:
         on_cpu = "a CPU runs no kernels" in set(rows["note"])
         add = "A CPU runs no kernels; set `device` to `cuda`." if on_cpu else NO_TRACE
         return GAPS.missing(about, add)
-    traced = traced.assign(seconds=traced["step_seconds"] * traced["iterations"])
-    (small, _), (fast, _) = extremes(traced, "batch_size"), extremes(traced, "seconds")
-    saved = small.seconds - fast.seconds
-    if saved == 0:
-        said = f"The steps of the smallest batch, {batch(small)}, are fastest."
-        return GAPS.claim(about, said, unclear="nothing is to be explained")
-    share, least, most = (
-        (max(0, of_small) * small.iterations - max(0, of_fast) * fast.iterations) / saved
-        for of_small, of_fast in (
-            (small.gap_seconds, fast.gap_seconds),
-            (small.gap_seconds_min, fast.gap_seconds_max),
-            (small.gap_seconds_max, fast.gap_seconds_min),
-        )
+    small, large = extremes(traced, "batch_size")
+    unknown = noise.LONE_READING if small.count == 1 else 1.0
+    said = (
+        f"{fmt.percent(max(0, row.gap_seconds) / row.step_seconds)} with {batch(row)}"
+        for row in (small, large)
     )
-    unknown = noise.LONE_READING if min(small.count, fast.count) == 1 else 1.0
-    busy, usual = (fmt.seconds(row.busy_seconds * row.iterations) for row in (fast, small))
     return GAPS.claim(
         about,
-        f"Gaps are {fmt.percent(share)} of the {fmt.seconds(saved)} that {batch(fast)} saves over "
-        f"{batch(small)}; kernels run for {busy} instead of {usual}.",
-        holds=least / unknown >= HALF,
-        fails=most * unknown < HALF,
+        f"Without a kernel: {', '.join(said)}.",
+        holds=small.gap_seconds_min / unknown >= HALF * small.step_seconds,
+        fails=small.gap_seconds_max * unknown < HALF * small.step_seconds,
     )

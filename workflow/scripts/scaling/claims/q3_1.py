@@ -5,7 +5,7 @@ from typing import Any
 import pandas as pd
 
 from scaling.claims.claim import Answer, Claim, Hypothesis
-from scaling.claims.phrases import NO_TRACE, batch, measured, shares, span_of_shares
+from scaling.claims.phrases import NO_TRACE, batch, measured, shares
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
 from scaling.tables.schema import StudyTables, by_configuration, rows_of
@@ -46,9 +46,10 @@ def _text(table: pd.DataFrame) -> str | None:
     for recipe, strategy, rows in by_configuration(known):
         median = rows[list(PARTS)].median()
         most = str(median.idxmax())
+        exposed = rows["communication_share"].clip(lower=0)
         said.append(
             f"{recipe}/{strategy} {PARTS[most]} ({fmt.percent(median[most])}), communication "
-            f"{span_of_shares(rows['communication_share'])}"
+            f"{shares(exposed.min(), exposed.max())}"
         )
     return f"Median over b: {'; '.join(said[:3])}." if said else None
 

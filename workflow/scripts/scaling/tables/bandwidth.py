@@ -56,7 +56,7 @@ def bandwidth(
     seconds = table["moving_seconds"].fillna(table["communication_seconds"])
     # The engine of a recipe's other cells where one was not measured.
     known = costs[costs["engine"].notna() & (costs["engine"] != "")]
-    engines = dict(zip(known["recipe"], known["engine"], strict=True))
+    engines = known.groupby("recipe")["engine"].last()
     moved, peaks = [], []
     for row in schema.rows_of(table.fillna({"sent_share": 1.0})):
         busiest = STRATEGIES.find(row.strategy).busiest_bytes

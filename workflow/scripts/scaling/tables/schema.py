@@ -36,14 +36,14 @@ class Table:
         return tables / f"{self.file.format(study=study)}.csv"
 
 
-def table(file: str, records: str, columns: str) -> Table:
-    """Return a table with columns such as `recipe:text seconds`; the default type is number."""
+def _types(columns: str) -> dict[str, Type]:
+    """Return the types of columns such as `recipe:text seconds`; the default is number."""
     parts = (column.partition(":") for column in columns.split())
-    return Table(file, records, {name: cast(Type, kind or "number") for name, _, kind in parts})
+    return {name: cast(Type, kind or "number") for name, _, kind in parts}
 
 
 TABLES = {
-    Path(file).name: table(file, records, text)
+    Path(file).name: Table(file, records, _types(text))
     for records, tables in COLUMNS.items()
     for file, text in tables.items()
 }
@@ -102,15 +102,14 @@ def read(name: str, path: Path) -> pd.DataFrame:
     return table.assign(**texts, **truths)
 
 
-def write(name: str | Table, table: pd.DataFrame, path: Path) -> None:
+def write(name: str, table: pd.DataFrame, path: Path) -> None:
     """Write the table called `name` as CSV, with its columns in the order of the registry.
 
     Floats are written with full precision, integers without a decimal point, and missing values as
     empty. A text that a spreadsheet would evaluate gets an apostrophe in front, which `read`
     removes.
     """
-    kind = TABLES[name] if isinstance(name, str) else name
-    files.write_text(path, as_csv(table[list(kind.types)]))
+    files.write_text(path, as_csv(table[columns(name)]))
 
 
 def as_csv(table: pd.DataFrame) -> str:
