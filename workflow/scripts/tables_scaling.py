@@ -18,14 +18,14 @@ from scaling.tables.epoch_parts import epoch_parts, in_memory, ranks
 from scaling.tables.measurements import costs, device_time, step_classes
 from scaling.tables.runs import Run, provenance, read_runs
 from scaling.tables.speedup import speedup
-from scaling.tables.timing import startup, timing
+from scaling.tables.timing import timing
 from scaling.tables.utilization import of_classes, utilization
 
-OF_TIMES = (timing, startup, in_memory, ranks, device_time, step_classes, costs)
+OF_TIMES = (timing, in_memory, ranks, device_time, step_classes, costs)
 OF_MACHINE = ("interconnect", "peaks", "machine")
 
 
-def _of_runs(records: list[Run], study: str, per_gpu_hour: float | None) -> dict[str, pd.DataFrame]:
+def _of_runs(records: list[Run], per_gpu_hour: float | None) -> dict[str, pd.DataFrame]:
     found = {make.__name__: make(records) for make in OF_TIMES}
     found["provenance"] = provenance(records)
     memory = found["in_memory"]
@@ -35,7 +35,7 @@ def _of_runs(records: list[Run], study: str, per_gpu_hour: float | None) -> dict
         gpu_hours = times["gpus"] * times["epoch_seconds"] / 3600
         found["costs"]["money_per_epoch"] = gpu_hours * per_gpu_hour
     # Repeats train alike: only the first counts for accuracy.
-    found["accuracy"] = accuracy([run for run in records if not run[0].repeat], study)
+    found["accuracy"] = accuracy([run for run in records if not run[0].repeat])
     return found
 
 
@@ -86,7 +86,7 @@ def main(
     """
     listed = expand(**grid)
     files.write_text(cells, pd.DataFrame(listed).to_csv(index=False, lineterminator="\n"))
-    schema.write_all(_of_runs(read_runs(listed, runs, partial), study, per_gpu_hour), tables, study)
+    schema.write_all(_of_runs(read_runs(listed, runs, partial), per_gpu_hour), tables, study)
     document = PEAKS.read(peaks)
     schema.write_all(_of_machine(document, sweeps, machine), tables)
     files.write_text(tables / "topology.txt", limits.topology(document))

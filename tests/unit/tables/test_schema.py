@@ -27,7 +27,7 @@ def test_a_broken_table_is_named(tmp_path, content, sentence):
 
 def test_a_file_that_is_no_table_is_named(tmp_path):
     with pytest.raises(UserError, match=r"holidays\.csv is no table of a study"):
-        schema.read_files("demo", [tmp_path / "holidays.csv"])
+        schema.read_files([tmp_path / "holidays.csv"])
 
 
 @pytest.mark.parametrize("name", schema.TABLES)

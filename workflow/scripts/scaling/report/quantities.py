@@ -211,15 +211,6 @@ define(
         name="value",
         text=lambda row: rate(row.value, row.unit),
     ),
-    run_seconds=Column("whole run", significant),
-    startup_seconds=Column("start-up", significant),
-    imports_seconds=Column("imports", significant),
-    join_seconds=Column("join", significant),
-    dataset_seconds=Column("dataset", significant),
-    recipe_seconds=Column("recipe", significant),
-    warmup_seconds=Column("warm-up", significant),
-    measured_seconds=Column("measured", significant),
-    shutdown_seconds=Column("end", significant),
 )
 define(
     time=replace(QUANTITIES["epoch_seconds"], head="time, s", detail=span("epoch_seconds")),

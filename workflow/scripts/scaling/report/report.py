@@ -60,7 +60,6 @@ QUESTIONS = [
 ]
 APPENDIX = {
     "limits": "Physical limits",
-    "fixed-cost": "Fixed cost of a run",
     "audit": "Audit",
     "provenance": "Provenance",
 }

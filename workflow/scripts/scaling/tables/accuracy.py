@@ -22,7 +22,7 @@ EPOCH = 5
 _CONFIGURATION = ["recipe", "strategy"]
 
 
-def accuracy(runs: list[Run], study: str) -> pd.DataFrame:
+def accuracy(runs: list[Run]) -> pd.DataFrame:
     """Return one row per run and training epoch (from 1, warm-up included).
 
     Training metrics are means over ranks, weighted by samples. Test metrics are in the row of the
@@ -50,7 +50,7 @@ def accuracy(runs: list[Run], study: str) -> pd.DataFrame:
         epochs[-1] |= (record and record["evaluation"]) or {}
         if status == "diverged":
             epochs = [row | {"train_accuracy": None, "test_accuracy": None} for row in epochs]
-        rows += [{"study": study, **asdict(cell), "status": status, **row} for row in epochs]
+        rows += [{**asdict(cell), "status": status, **row} for row in epochs]
     return schema.arrange("accuracy", rows)
 
 

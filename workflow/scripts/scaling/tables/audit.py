@@ -39,9 +39,7 @@ def slow_rank(study: StudyTables) -> pd.DataFrame:
             loads &= row.loader_seconds_min > others["loader_seconds_max"].max()
             if not computes and not loads:
                 continue
-            clocks = f"{row.sm_mhz:,.0f} against {others['sm_mhz'].median():,.0f}"
-            clocks = f" (clocks {clocks} MHz)" if row.sm_mhz > 0 else ""
-            slower = f"computes {fmt.percent(row.slower)} slower than the others{clocks}; it "
+            slower = f"computes {fmt.percent(row.slower)} slower than the others; it "
             message = f"rank {row.rank} {slower if computes else ''}waits {fmt.percent(wait)} of "
             message += f"the epoch for data, the others {fmt.percent(usual)}"
             score = max(row.slower, wait - usual)

@@ -22,8 +22,6 @@ COLUMNS: dict[str, dict[str, str]] = {
             epoch_seconds_without_loading_max count iterations samples message:text runs
             epoch_seconds_run_min epoch_seconds_run_max epoch_seconds_run_std
             epoch_seconds_without_loading_run_std""",
-        "{study}/startup": f"""{_KEYS} imports_seconds join_seconds dataset_seconds recipe_seconds
-            startup_seconds warmup_seconds measured_seconds shutdown_seconds run_seconds count""",
         "{study}/in_memory": f"""{_CELL} in_memory_epoch_seconds in_memory_epoch_seconds_min
             in_memory_epoch_seconds_max count runs in_memory_epoch_seconds_run_std""",
         "{study}/ranks": f"""{_CELL} rank own_epoch_seconds own_epoch_seconds_min
@@ -35,7 +33,8 @@ COLUMNS: dict[str, dict[str, str]] = {
             limit reached least_seconds""",
         "{study}/costs": f"""{_CELL} flops_per_image precision:text power_capped_share
             peak_memory_bytes memory_capacity_bytes drift settled:truth joules_per_image
-            money_per_epoch engine:text switches:text sent_share""",
+            money_per_epoch engine:text switches:text sent_share
+            startup_seconds measured_seconds run_seconds""",
         "{study}/provenance": f"""{_CELL} seed status:text measured_as:text model:text
             training:text recipe_options:text compiled_batch_sizes:text cpu_threads:text hosts:text
             device_names:text device_ids:text slurm_gpus:text device:text cpu:text cpu_count:text
@@ -56,7 +55,7 @@ COLUMNS: dict[str, dict[str, str]] = {
             communication_share communication_estimate:text idle_share slower_share
             unknown_share power_capped_share""",
         "{study}/audit": f"check:text {_CELL} severity:text message:text found expected",
-        "accuracy": f"study:text {_CELL} seed epoch {_LEARNING} status:text",
+        "accuracy": f"{_CELL} seed epoch {_LEARNING} status:text",
         "interconnect": """gpus backend:text kind:text message_bytes seconds seconds_min
             seconds_max count busbw_gb_per_s correct:truth launch:text""",
         "peaks": """quantity:text precision:text matrix_size copy_bytes source_gpu target_gpu

@@ -79,8 +79,9 @@ def costs(runs: list[Run]) -> pd.DataFrame:
     `power_capped_share` is the part of all measured epochs that the most limited GPU spent at its
     power limit, rough below a second. `drift` is the largest of the runs (`settling.drift`). Energy
     is of all GPUs, not of hosts. `peak_memory_bytes` is the highest of all ranks and seeds.
-    `switches` are the options that were on; `sent_share` is the bytes sent for the gradients as a
-    share of the gradients' own.
+    `startup_seconds` of a run, `measured_seconds` of its epochs and `run_seconds` of its whole
+    command are medians. `switches` are the options that were on; `sent_share` is the bytes sent for
+    the gradients as a share of the gradients' own.
     """
     return table_of_cells("costs", runs, _cost)
 
@@ -98,7 +99,17 @@ def _cost(seeds: Seeds) -> dict[str, Any]:
     drifts = [each["drift"] for each in settlings if each["drift"] is not None]
     shares = [record["communication"]["sent_share"] for record in records]
     switches = [{key for key, value in each.items() if value is True} for each in applied if each]
+    clocked = [
+        {
+            "startup_seconds": record["startup"]["total"],
+            "measured_seconds": epochs([record], "measured")["seconds"].sum(),
+            "run_seconds": record["run_seconds"],
+        }
+        for record in records
+        if record["status"] in TIMED and record["startup"] and record["run_seconds"]
+    ]
     return {
+        **pd.DataFrame(clocked).median(),
         "switches": ", ".join(sorted(set.intersection(*switches))) if switches else None,
         "engine": next((record["training"]["engine"] for record in records), ""),
         "sent_share": min(filter(None, shares), default=None),

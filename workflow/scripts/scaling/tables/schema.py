@@ -132,8 +132,8 @@ def write_all(found: Mapping[str, pd.DataFrame], tables: Path, study: str = "") 
         write(name, table, TABLES[name].path(tables, study))
 
 
-def read_files(study: str, paths: Iterable[Path]) -> dict[str, pd.DataFrame]:
-    """Return the tables of `study` at `paths`, keyed by file name; see `read`.
+def read_files(paths: Iterable[Path]) -> dict[str, pd.DataFrame]:
+    """Return the tables at `paths`, keyed by file name; see `read`.
 
     Raises UserError for an unknown name.
     """
@@ -141,10 +141,7 @@ def read_files(study: str, paths: Iterable[Path]) -> dict[str, pd.DataFrame]:
     for path in paths:
         if path.stem not in TABLES:
             raise UserError(f"{path} is no table of a study; those are {', '.join(TABLES)}")
-        table = read(path.stem, path)
-        if "study" in table:
-            table = table[table["study"] == study].reset_index(drop=True)
-        found[path.stem] = table
+        found[path.stem] = read(path.stem, path)
     return found
 
 
@@ -172,7 +169,7 @@ def read_study(
 ) -> StudyTables:
     """Return the tables of `study` at `paths`; see `read_files`."""
     connected = topology.read_text(encoding="utf-8") if topology else ""
-    return StudyTables(study, read_files(study, paths), connected, DATASET.read(manifest))
+    return StudyTables(study, read_files(paths), connected, DATASET.read(manifest))
 
 
 def on_cpu(provenance: pd.DataFrame) -> bool:

@@ -1,4 +1,4 @@
-"""Time of every cell, from its run records: seconds per epoch, and the fixed costs of a run."""
+"""Time of every cell, from its run records: seconds per epoch."""
 
 import math
 from collections.abc import Iterable
@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from scaling.core.records.fields import Role
-from scaling.core.records.run import PHASES, RunRecord
+from scaling.core.records.run import RunRecord
 from scaling.tables.runs import Run, Seeds, table_of_cells, worst_status
 
 TIMED = ("ok", "diverged")
@@ -94,32 +94,6 @@ def spread(name: str, seconds: pd.Series) -> dict[str, float]:
         f"{name}_run_max": medians.max(),
         f"{name}_run_std": stdev(medians) if len(medians) > 1 else math.nan,
     }
-
-
-def startup(runs: list[Run]) -> pd.DataFrame:
-    """Return the fixed costs of each cell, one row per cell, in seconds.
-
-    The phases (`PHASES`) of a run add up to startup_seconds; run_seconds are from the start of the run's
-    command to the end of its last process. Values are medians over `count` runs; none if no run
-    ended or recorded them.
-    """
-    return table_of_cells("startup", runs, _fixed_cost)
-
-
-def _fixed_cost(seeds: Seeds) -> dict[str, Any]:
-    whole = [
-        {
-            **{f"{phase}_seconds": record["startup"].get(phase, math.nan) for phase in PHASES},
-            "startup_seconds": record["startup"]["total"],
-            "warmup_seconds": epochs([record], "warmup")["seconds"].sum(),
-            "measured_seconds": epochs([record], "measured")["seconds"].sum(),
-            "shutdown_seconds": record["shutdown_seconds"],
-            "run_seconds": record["run_seconds"],
-        }
-        for record in seeds
-        if record and record["status"] in TIMED and record["startup"] and record["run_seconds"]
-    ]
-    return {"status": worst_status(seeds), "count": len(whole), **pd.DataFrame(whole).median()}
 
 
 def with_single_gpu(table: pd.DataFrame, timing: pd.DataFrame, batch_size: str) -> pd.DataFrame:

@@ -83,7 +83,7 @@ def how_many_gpus(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
         extrapolated=False,
     )
     timed = timed[(timed["status"] == "ok") & timed["speedup"].notna()]
-    timed = timed.merge(study.startup[[*CELL_KEYS, "startup_seconds"]], how="left", on=CELL_KEYS)
+    timed = timed.merge(study.costs[[*CELL_KEYS, "startup_seconds"]], how="left", on=CELL_KEYS)
     found = [timed.iloc[:0]]
     for _, _, own in by_configuration(timed):
         alone = own[own["gpus"] == 1]
@@ -188,15 +188,3 @@ def interconnect(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
 def peaks(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     between = study.peaks["quantity"] == "gpu_to_gpu_copy"
     return study.peaks[~between | study.peaks["peak"]]
-
-
-@view(
-    "fixed-cost",
-    "Seconds of a run, median over the batch sizes",
-    BY_GPUS,
-    "run_seconds startup_seconds imports_seconds join_seconds dataset_seconds recipe_seconds"
-    " warmup_seconds measured_seconds shutdown_seconds",
-)
-def startup(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
-    runs = study.startup[study.startup["run_seconds"].notna()]
-    return runs.groupby(CELL_KEYS[:3], sort=False).median(numeric_only=True).reset_index()
