@@ -36,9 +36,7 @@ def _of(timing: pd.DataFrame) -> Tables:
     parts = communication(timing, memory, readings([]))
     return {
         "timing": timing,
-        "in_memory": memory,
         "speedup": speedup(timing, schema.frame("costs")),
-        "communication": parts,
         "epoch_parts": epoch_parts(timing, memory, parts),
     }
 
@@ -71,22 +69,3 @@ def device_time(cells: dict[int, tuple[float, float]]) -> pd.DataFrame:
     table = schema.frame("device_time", rows)
     gap = table["step_seconds"] - table["busy_seconds"]
     return table.assign(gap_seconds=gap, gap_seconds_min=0.99 * gap, gap_seconds_max=1.01 * gap)
-
-
-def instrumented(made: Tables, **seconds: dict[int, tuple[float, float, float]]) -> Tables:
-    """The study with communication of an epoch of plain/ddp, 4 GPUs, by instruments.
-
-    For each one: a value, its lowest and its highest, by batch.
-    """
-    timing = made["timing"]
-    of_line = (timing["recipe"] == "plain") & (timing["strategy"] == "ddp") & (timing["gpus"] == 4)
-    read = [made["communication"]]
-    for estimate, values in seconds.items():
-        rows = timing[of_line & timing["batch_size"].isin(values)].assign(estimate=estimate)
-        for index, end in enumerate(("", "_low", "_high")):
-            own = {batch: each[index] for batch, each in values.items()}
-            rows[f"communication_seconds{end}"] = rows["batch_size"].map(own)
-        read.append(schema.frame("communication", rows))
-    both = pd.concat(read, ignore_index=True)
-    parts = epoch_parts(timing, made["in_memory"], both)
-    return made | {"communication": both, "epoch_parts": parts}

@@ -20,7 +20,6 @@ from scaling.tables.experiments import (
     synchronization,
 )
 from scaling.tables.experiments.full_trainings import trained_to_accuracy
-from scaling.tables.experiments.images_to_accuracy import images_to_accuracy, noise_scale
 from scaling.tables.experiments.remedies import remedies
 
 Makers = Mapping[str, Callable[[Any], pd.DataFrame]]
@@ -50,8 +49,8 @@ def _of_techniques(
     return {
         "convergence": runs,
         "remedies": remedies(runs, margin),
-        "images_to_accuracy": images_to_accuracy(documents, accuracies),
-        "noise_scale": noise_scale(documents),
+        "images_to_accuracy": convergence.images_to_accuracy(documents, accuracies),
+        "noise_scale": convergence.noise_scale(documents),
     }
 
 

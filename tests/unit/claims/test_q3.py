@@ -2,36 +2,10 @@
 
 import pytest
 
-from examples.claim_study import claims, instrumented, set_time, study, told
+from examples.claim_study import claims, study
 from scaling.claims import q3_1, q3_2
-from scaling.tables.communication import communication, readings
-from scaling.tables.epoch_parts import epoch_parts
 
 B = "b\u00a0=\u00a0"
-FALLS = "Q3.1-falls-plain-ddp"
-
-
-def test_the_preferred_estimate_alone_decides():
-    # By subtraction 14 to 21 % with b=32, 12 to 16 % with b=512; read 0.31 of 3.1 s and 0.018 of
-    # 0.9 s, ± 0.009 s; the traced kernels 0.248 and 0.27 s.
-    read = {32: (0.31, 0.301, 0.319), 512: (0.018, 0.009, 0.027)}
-    traced = {batch: (value, value, value) for batch, value in ((32, 0.248), (512, 0.27))}
-    tables = instrumented(study(), profiler=traced, without_communication=read)
-    claim = claims(q3_1.answer, tables)[FALLS]
-    # At 128 there is the subtraction alone: 13 to 20 %.
-    assert claim.verdict == "in part" and told(claim) == "rs"
-    # 0.1 ± 0.009 / 3.1
-    assert claim.sentence.startswith(f"1.0–3.0 % with {B}512, 9.7–10 % with {B}32.")
-
-
-def test_a_larger_batch_communicates_less_more_or_neither():
-    example = claims(q3_1.answer, study())
-    # 17 to 28 % at 128, 14 to 22 % at 32.
-    assert told(example["Q3.1-falls-fast-ddp"]) == "rss"
-    # 0.156 to 0.194 s of 1.25 at 128, 0.498 to 0.603 s of 3.1 at 32.
-    assert told(example[FALLS]) == "ss"
-    slow = study(lambda timing: set_time(timing, ("fast", "ddp", 4, 2048), 0.62))
-    assert told(claims(q3_1.answer, slow)["Q3.1-falls-fast-ddp"]) == "rsr"
 
 
 @pytest.mark.parametrize(
@@ -53,22 +27,6 @@ def test_computing_is_what_the_parts_of_an_epoch_say(shares, verdict):
     assert claim.verdict == verdict
     if verdict == "refuted":
         assert f"{B}512: 40 % computing, 60 % GPU idle." in claim.sentence
-
-
-@pytest.mark.parametrize("gpus", [[1], [2, 4]])
-def test_nothing_rests_on_a_time_without_loading_below_the_epoch_in_memory(gpus):
-    tables = study()
-    memory = tables["in_memory"]
-    memory.loc[memory["gpus"].isin(gpus), "in_memory_epoch_seconds"] *= 3
-    tables["communication"] = communication(tables["timing"], memory, readings([]))
-    assert tables["communication"]["communication_seconds"].isna().all()
-    tables["epoch_parts"] = epoch_parts(tables["timing"], memory, tables["communication"])
-    found = claims(q3_1.answer, tables)
-    assert {claim.verdict for claim in found.values()} == {"not measured"}
-    # An instrument is believed as before.
-    read = {32: (0.31, 0.31, 0.31), 512: (0.009, 0.009, 0.009)}
-    tables = instrumented(tables, without_communication=read)
-    assert claims(q3_1.answer, tables)[FALLS].verdict == "supported"
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import pytest
 
 from examples.convergence_records import record, seeds
 from examples.records import full_training
+from scaling.tables.experiments.convergence import images_to_accuracy, noise_scale
 from scaling.tables.experiments.full_trainings import trained_to_accuracy
-from scaling.tables.experiments.images_to_accuracy import images_to_accuracy, noise_scale
 
 
 def test_each_batch_has_the_technique_and_length_that_need_the_fewest_images():

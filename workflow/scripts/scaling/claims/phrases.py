@@ -27,14 +27,10 @@ def label(row: Any) -> str:
     return f"{configuration}, {int(row.gpus)} × {int(row.batch_size)}"
 
 
-def shares(low: float, high: float) -> str:
-    """Format a range of shares: `9.4–34 %`; with an end below 0 `≤ 34 %`, above 1 `≥ 76 %`."""
-    if high < 0.0005:
-        return "< 0.1 %"
-    if high > 1:
-        return f"≥ {fmt.percent(low)}"
-    ends = dict.fromkeys(fmt.percent(end).removesuffix(" %") for end in (low, high))
-    return f"≤ {fmt.percent(high)}" if low < 0 else f"{'–'.join(ends)} %"
+def span_of_shares(shares: pd.Series) -> str:
+    """Format the smallest and largest of some shares, not below 0: `10–20 %`."""
+    ends = shares.clip(lower=0).agg(["min", "max"]).map(fmt.percent)
+    return "–".join(ends.unique()).replace(" %–", "–")
 
 
 def difference(found: Difference) -> str:

@@ -3,7 +3,7 @@
 import pandas as pd
 
 from scaling.claims.claim import Answer, Claim, Hypothesis
-from scaling.claims.phrases import NO_TRACE, batch, extremes, measured, shares
+from scaling.claims.phrases import NO_TRACE, batch, extremes, measured, span_of_shares
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
 from scaling.registry.strategy import OWN
@@ -55,7 +55,7 @@ def _waits(cells: pd.DataFrame) -> str:
     """Return a sentence on the first recipe that waits for data for most of its epochs."""
     cells = cells[cells["loading_share"] >= HALF]
     for recipe, own in cells.groupby("recipe", sort=False):
-        share = shares(own["loading_share"].min(), own["loading_share"].max())
+        share = span_of_shares(own["loading_share"])
         return f" From {batch(own.iloc[0])} {recipe} waits for data ({share})."
     return ""
 

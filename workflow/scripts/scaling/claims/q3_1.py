@@ -5,7 +5,7 @@ from typing import Any
 import pandas as pd
 
 from scaling.claims.claim import Answer, Claim, Hypothesis
-from scaling.claims.phrases import NO_TRACE, batch, measured, shares
+from scaling.claims.phrases import NO_TRACE, batch, measured, span_of_shares
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
 from scaling.tables.schema import StudyTables, by_configuration, rows_of
@@ -25,7 +25,7 @@ HALF = 0.5
 
 
 def answer(tables: StudyTables) -> Answer:
-    """Answer by the largest part of an epoch; two claims a configuration on the most GPUs."""
+    """Answer by the largest part of an epoch; a claim a configuration on the most GPUs."""
     claims = []
     table = tables.epoch_parts[tables.epoch_parts["gpus"] > 1]
     for recipe, strategy, rows in by_configuration(table):
@@ -33,8 +33,7 @@ def answer(tables: StudyTables) -> Answer:
         gpus = (rows if known.empty else known)["gpus"].max()
         about = f"{recipe}/{strategy}, {fmt.gpus(gpus)}"
         own = known[(known["gpus"] == gpus) & known["work_seconds"].notna()]
-        shown = tables.utilization.merge(own[CELL_KEYS])
-        claims += [_computing(about, shown), _falls(about, own)]
+        claims.append(_computing(about, tables.utilization.merge(own[CELL_KEYS])))
     missing = COMPUTING.missing("", "Add 2 or more to `grid.gpus`.")
     return Answer(_text(tables.utilization), claims or [missing])
 
@@ -46,10 +45,9 @@ def _text(table: pd.DataFrame) -> str | None:
     for recipe, strategy, rows in by_configuration(known):
         median = rows[list(PARTS)].median()
         most = str(median.idxmax())
-        exposed = rows["communication_share"].clip(lower=0)
         said.append(
             f"{recipe}/{strategy} {PARTS[most]} ({fmt.percent(median[most])}), communication "
-            f"{shares(exposed.min(), exposed.max())}"
+            f"{span_of_shares(rows['communication_share'])}"
         )
     return f"Median over b: {'; '.join(said[:3])}." if said else None
 
@@ -82,28 +80,3 @@ def _parts(cell: Any) -> str:
     others = {part: getattr(cell, name) for name, part in PARTS.items() if name not in COMPUTED}
     said = [f"{fmt.percent(share)} {part}" for part, share in others.items() if share > 0.05]
     return f"{batch(cell)}: {', '.join([f'{fmt.percent(cell.low)} computing', *said])}."
-
-
-FALLS = Hypothesis(
-    "Q3.1-falls",
-    "A larger batch spends a smaller share of its epoch on communication.",
-    table="epoch_parts",
-    test="Communication that computing does not hide, over the whole epoch, by the first estimate "
-    "that a cell has: steps without synchronisation, traced kernels, subtraction without loading. "
-    "Lowest and highest by its noise, of a single reading half and double. Supported: at a larger "
-    "batch both are below both of the smallest batch; refuted: both are above.",
-)
-
-
-def _falls(about: str, parts: pd.DataFrame) -> Claim:
-    ends = {end: parts[f"communication_seconds_{end}"] for end in ("low", "high")}
-    known = parts.assign(**{end: own / parts["epoch_seconds"] for end, own in ends.items()})
-    if len(known) < 2:
-        return FALLS.missing(about, NO_TRACE)
-    small, *cells = rows_of(known.sort_values("batch_size"))
-    said = (f"{shares(cell.low, cell.high)} with {batch(cell)}" for cell in (cells[-1], small))
-    return FALLS.claim(
-        about,
-        f"{', '.join(said)}.",
-        parts=[(cell, cell.high < small.low, cell.low > small.high) for cell in cells],
-    )

@@ -26,7 +26,7 @@ COLUMNS: dict[str, dict[str, str]] = {
             in_memory_epoch_seconds_max count runs in_memory_epoch_seconds_run_std""",
         "{study}/ranks": f"""{_CELL} rank own_epoch_seconds own_epoch_seconds_min
             own_epoch_seconds_max slower loader_seconds loader_seconds_min loader_seconds_max
-            sm_mhz count""",
+            count""",
         "{study}/device_time": f"""{_CELL} step_seconds busy_seconds compute_seconds gap_seconds
             kernels gap_seconds_min gap_seconds_max count note:text""",
         "{study}/step_classes": f"""{_CELL} kernel_class:text seconds images bytes rate unit:text
@@ -58,7 +58,7 @@ COLUMNS: dict[str, dict[str, str]] = {
         "accuracy": f"{_CELL} seed epoch {_LEARNING} status:text",
         "interconnect": """gpus backend:text kind:text message_bytes seconds seconds_min
             seconds_max count busbw_gb_per_s correct:truth launch:text""",
-        "peaks": """quantity:text precision:text matrix_size copy_bytes source_gpu target_gpu
+        "peaks": """quantity:text precision:text matrix_size copy_bytes
             unit:text value value_min value_max count peak:truth state:text""",
         "machine": "severity:text host:text gpu:text message:text",
     },

@@ -57,8 +57,8 @@ def ranks(runs: list[Run]) -> pd.DataFrame:
     """Return each rank's own speed without gradient exchange, one row per rank of a cell.
 
     An all-reduce makes all ranks as slow as the slowest, so stragglers only show here. `slower` is
-    this rank's relative slowdown to the median of the others (0.18: 18 %), `loader_seconds` and
-    `sm_mhz` the medians of its data waits and of its GPU's clock in the measured epochs.
+    this rank's relative slowdown to the median of the others (0.18: 18 %), `loader_seconds` the
+    median of its data waits in the measured epochs.
     """
     rows = []
     for cell, seeds in by_cell(runs):
@@ -69,19 +69,17 @@ def ranks(runs: list[Run]) -> pd.DataFrame:
             continue
         seconds = np.concatenate(times, axis=1)
         middle = np.median(seconds, axis=1)
-        recorded = pd.DataFrame([row for record in records for row in record["epochs"]])
-        measured = recorded[recorded["role"] == "measured"].groupby("rank")
         for rank in range(len(middle)):
-            waits = schema.of_repeats("loader_seconds", measured["loader_seconds"].get_group(rank))
-            read = measured["gpu_readings"].get_group(rank)
-            clocks = [gpu["sm_mhz"] for gpus in read for gpu in gpus]
-            figures = {
-                "rank": rank,
-                "slower": middle[rank] / np.median(np.delete(middle, rank)) - 1,
-                "sm_mhz": pd.Series(clocks, dtype=float).median(),
-            }
-            own_seconds = schema.of_repeats("own_epoch_seconds", seconds[rank])
-            rows.append({**cell, **figures, **waits, **own_seconds})
+            waits = [
+                epoch["loader_seconds"]
+                for record in records
+                for epoch in record["epochs"]
+                if epoch["role"] == "measured" and epoch["rank"] == rank
+            ]
+            slower = middle[rank] / np.median(np.delete(middle, rank)) - 1
+            found = schema.of_repeats("loader_seconds", waits)
+            found |= schema.of_repeats("own_epoch_seconds", seconds[rank])
+            rows.append({**cell, "rank": rank, "slower": slower, **found})
     return schema.arrange("ranks", rows)
 
 
