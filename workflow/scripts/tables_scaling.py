@@ -86,13 +86,10 @@ def main(
     """
     listed = expand(**grid)
     files.write_text(cells, pd.DataFrame(listed).to_csv(index=False, lineterminator="\n"))
-    schema.write_all(_of_runs(read_runs(listed, runs, partial), per_gpu_hour), tables, study)
     document = PEAKS.read(peaks)
-    schema.write_all(_of_machine(document, sweeps, machine), tables)
+    found = _of_runs(read_runs(listed, runs, partial), per_gpu_hour)
+    found |= _of_machine(document, sweeps, machine)
+    found |= _derived(found)
+    found["audit"] = audit(schema.StudyTables(study, found, "", {}))
+    schema.write_all(found, tables, study)
     files.write_text(tables / "topology.txt", limits.topology(document))
-    found = schema.read_all(
-        [*(make.__name__ for make in OF_TIMES), "communication", *OF_MACHINE], tables, study
-    )
-    derived = _derived(found)
-    judged = schema.StudyTables(study, found | derived, "", {})
-    schema.write_all(derived | {"audit": audit(judged)}, tables, study)
