@@ -12,8 +12,12 @@ from scaling.core.records.machine import CHECK, PEAKS, SWEEP
 from scaling.tables import limits, schema
 from scaling.tables.accuracy import accuracy
 from scaling.tables.audit import audit
-from scaling.tables.bandwidth import bandwidth, swept_gradient_bytes
-from scaling.tables.communication import communication, readings
+from scaling.tables.communication import (
+    bandwidth,
+    communication,
+    readings,
+    swept_gradient_bytes,
+)
 from scaling.tables.epoch_parts import epoch_parts, in_memory, ranks
 from scaling.tables.measurements import costs, device_time, step_classes
 from scaling.tables.runs import Run, provenance, read_runs
