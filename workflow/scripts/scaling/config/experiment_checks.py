@@ -25,6 +25,13 @@ def large_batches(config: Configuration) -> Iterator[str]:
             f"convergence.global_batches has {', '.join(map(str, odd))} and convergence.gpus is "
             f"{section.gpus} (allowed: multiples of it)"
         )
+    named = [config.recipes.get(tried.recipe, {}) for tried in section.recipes]
+    precisions = sorted({own["precision"] for own in named if "precision" in own})
+    if len(precisions) > 1:
+        yield (
+            f"convergence.recipes has recipes of precision {' and '.join(precisions)} (allowed: "
+            "one for all, which are compared)"
+        )
     names = Counter(tried.name for tried in section.recipes)
     if twice := ", ".join(sorted(name for name, times in names.items() if times > 1)):
         yield f"convergence.recipes has {twice} more than once (allowed: each name once)"
