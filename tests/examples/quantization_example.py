@@ -13,7 +13,7 @@ from scaling.tables import schema
 from scaling.tables.experiments import quantization
 
 FLOAT32 = [62.0, 63.0, 64.0]
-GPTQ = {"weight_range": "mse", "activation_range": "mse", "rounding": "gptq"}
+GPTQ = {"rounding": "gptq"}
 
 # (differences to float32 by seed, standard error of each, packed bytes, options)
 VARIANTS: dict[str, tuple[list[float], float, int, dict[str, Any]]] = {

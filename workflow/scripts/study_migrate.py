@@ -26,7 +26,7 @@ from scaling.registry.update_rule import UpdateRule
 STUDIES = Path("studies")
 LATER: dict[str, Any] = {
     stored.CONFIG: {
-        "quantization": {"variants": [], "peers": [], "resnet18": False},
+        "quantization": {"variants": [], "resnet18": False},
         "convergence": {"recipes": [], "accuracies": []},
         "synchronization": {"seeds": []},
         "machine": {"check": "off"},
@@ -50,7 +50,6 @@ LATER: dict[str, Any] = {
     "sweep.json": {"rows": [{"launch": "eager"}]},
     "synchronization.json": {"buffer_seconds": [], "agreement": []},
     "quantization.json": {"environment": {}},
-    "resnet18.json": {"ranges": None, "gpu_speed": []},
 }
 """What came later, by the name of a file, with its values where nothing of it was measured.
 
@@ -95,6 +94,12 @@ def configuration(config: Any) -> None:
     What trained to an accuracy was recipe `tuned` with another update: a recipe of its own now.
     """
     config.pop("knobs", None)
+    int8 = config.get("quantization", {})
+    int8.pop("peers", None)
+    int8.get("bit_widths", {}).pop("methods", None)
+    int8["variants"] = [own for own in int8.get("variants", []) if not other_ranges(own)]
+    for own in int8["variants"]:
+        without(own, *RANGES)
     grid, options = config.get("grid", {}), config.get("recipes")
     repeats = grid.get("repeats", [])
     for lists in [grid, *(repeats if isinstance(repeats, list) else [])]:
@@ -147,6 +152,49 @@ def tried(remedy: dict[str, Any], recipes: dict[str, Any]) -> dict[str, Any]:
     return {"name": kept.pop("name"), "recipe": recipe, **kept}
 
 
+def without(found: dict[str, Any], *keys: str) -> None:
+    """Take `keys` out of `found`, in place, where they are."""
+    for key in keys:
+        found.pop(key, None)
+
+
+RANGES = {"weight_range": "max_abs", "activation_range": "max_abs", "bias_correction": False}
+"""Options of a variant, at their defaults, that its `rounding` decides now."""
+
+
+def other_ranges(scheme: dict[str, Any]) -> bool:
+    """Return whether a variant's `RANGES` are others than its `rounding` decides now."""
+    wanted = dict(RANGES)
+    if scheme.get("rounding") == "gptq":
+        wanted |= {"activation_range": "mse", "bias_correction": True}
+        wanted["weight_range"] = "output" if scheme.get("weight_scales") == "channel" else "max_abs"
+    return not RANGES.keys().isdisjoint(scheme) and (RANGES | scheme) != (scheme | wanted)
+
+
+def variant(record: Any) -> None:
+    """Give a quantized variant today's options; UserError for those that are gone."""
+    if other_ranges(record["scheme"]):
+        raise UserError(f"the ranges of variant {record['variant']} are no option any more")
+    without(record["scheme"], *RANGES)
+    record["scheme"] = Scheme.of(record["scheme"], "the scheme").model_dump()
+    if record.get("input"):
+        without(record["input"], "steps")
+    for layer in record.get("layers", []):
+        without(layer, "weight_scale_max", "products_bound", "propagated_sqnr_db")
+        without(layer, "clipped_share_before_relu", "sqnr_before_relu_db")
+
+
+def export(record: Any) -> None:
+    """Keep the times of one core alone in the record of ONNX files."""
+    without(record, "all_threads")
+    for network in record["networks"].values():
+        without(network, "agreement_ours_percent")
+        seconds = network.get("seconds", {})
+        without(seconds, "1_all_cores", "16_all_cores")
+        for batch in list(seconds):
+            seconds[batch.removesuffix("_one_core")] = seconds.pop(batch)
+
+
 UPGRADES: dict[str, Callable[[Any], None]] = {
     stored.CONFIG: configuration,
     "run.json": run,
@@ -156,9 +204,9 @@ UPGRADES: dict[str, Callable[[Any], None]] = {
     "synchronization.json": lambda record: record["model"].setdefault(
         "widest_norm", 8 * record["parameters"]["model_width"]
     ),
-    "quantization.json": lambda record: record.update(
-        scheme=Scheme.of(record["scheme"], "the scheme").model_dump()
-    ),
+    "quantization.json": variant,
+    "resnet18.json": lambda record: without(record, "ranges", "gpu_speed", "layers"),
+    **dict.fromkeys(["export.json", "resnet18_export.json"], export),
 }
 """How a record is changed in place beside, by the name of its file."""
 

@@ -17,12 +17,12 @@ paper, which save memory traffic on weights of thousands of inputs and change no
 scales per group of columns.
 
 `bias_correction` is Nagel et al. 2019, "Data-Free Quantization Through Weight Equalization and Bias
-Correction", section 4.2, with inputs that were measured instead of derived.
+Correction", section 4.2, with inputs that were measured instead of derived. It takes the mean
+shift, so that moments are covariances: what is left to minimise.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -33,8 +33,6 @@ from scaling.quantization.calibration import Layer
 from scaling.quantization.integers import weight_levels
 from scaling.quantization.rounding import RoundedLayer, nearest, weight_scales
 
-Rounding = Callable[[Tensor, Tensor, int], Tensor]
-"""From float weights [outputs, inputs], scales [outputs] and bits to integers of that shape."""
 SHARES = [1 - step / 50 for step in range(40)]
 """Thresholds tried in the search for the least output error, as shares of the largest weight."""
 ENOUGH_ROWS = 400_000
@@ -77,15 +75,10 @@ class InputMoments:
         """E[x - x̃], float64 [inputs]."""
         return self.error_total / self.rows
 
-    def second(self, centred: bool) -> tuple[Tensor, Tensor]:
-        """Return E[x̃ x̃ᵀ] and E[(x - x̃) x̃ᵀ], float64 [inputs, inputs].
-
-        `centred`, their covariances: what is left to minimise where the bias takes the mean shift.
-        """
-        products, errors = self.products / self.rows, self.error_products / self.rows
-        if centred:
-            products = products - torch.outer(self.mean, self.mean)
-            errors = errors - torch.outer(self.mean_error, self.mean)
+    def covariances(self) -> tuple[Tensor, Tensor]:
+        """Return those of x̃ with x̃ and of x - x̃ with x̃, float64 [inputs, inputs]."""
+        products = self.products / self.rows - torch.outer(self.mean, self.mean)
+        errors = self.error_products / self.rows - torch.outer(self.mean_error, self.mean)
         return products, errors
 
 
@@ -119,10 +112,9 @@ def compensate(weight: Tensor, error_moment: Tensor, second_moment: Tensor) -> T
 def round_weights(second_moment: Tensor, weight: Tensor, scales: Tensor, bits: int) -> Tensor:
     """Round `weight` [outputs, inputs] to whole numbers of a small output error, by GPTQ.
 
-    `second_moment` [inputs, inputs] is E[x̃ x̃ᵀ] of the layer's inputs in any unit (or their
-    covariance), `scales` [outputs] are levels per unit; all are float64. A row for which rounding
-    to the nearest gives the smaller output error on these moments keeps that rounding, so none is
-    ever worse.
+    `second_moment` [inputs, inputs] is the covariance of the layer's inputs in any unit, `scales`
+    [outputs] are levels per unit; all are float64. A row for which rounding to the nearest gives
+    the smaller output error on these moments keeps that rounding, so none is ever worse.
     """
     levels = weight_levels(bits)
     order = second_moment.diagonal().argsort(descending=True, stable=True)
@@ -159,23 +151,17 @@ def bias_correction(weight: Tensor, quantized_weight: Tensor, moments: InputMome
     return (weight - quantized_weight) @ moments.mean + weight @ moments.mean_error
 
 
-def least_output_error(
-    weight: Tensor, widest: Tensor, scheme: Scheme, rounding: Rounding, moments: Tensor
-) -> Tensor:
-    """Find the scales whose rounded weights [outputs, inputs] err least in output on `moments`.
+def least_output_error(moments: Tensor, weight: Tensor, widest: Tensor, bits: int) -> Tensor:
+    """Find the scales for which GPTQ's weights [outputs, inputs] err least in output on `moments`.
 
-    Candidates are the scales `widest`, float64 [outputs], with thresholds of each of `SHARES`; one
-    share for all outputs where the tensor has one scale. Of equal errors the largest threshold
-    wins.
+    Candidates are the scales `widest`, float64 [outputs], with thresholds of each of `SHARES`. Of
+    equal errors the largest threshold wins.
     """
-    chosen = widest.clone()
-    least = torch.full_like(widest, torch.inf)
+    chosen, least = widest.clone(), torch.full_like(widest, torch.inf)
     for share in SHARES:
         scales = widest / share
-        difference = weight - rounding(weight, scales, scheme.weight_bits) / scales.unsqueeze(1)
-        errors = output_errors(difference, moments)
-        if scheme.weight_scales == "tensor":
-            errors = errors.sum().expand_as(errors)
+        rounded = round_weights(moments, weight, scales, bits) / scales.unsqueeze(1)
+        errors = output_errors(weight - rounded, moments)
         chosen = torch.where(errors < least, scales, chosen)
         least = torch.minimum(errors, least)
     return chosen
@@ -196,23 +182,19 @@ class ByMoments:
     def round(self, name: str, layer: Layer, scheme: Scheme, scale: float) -> RoundedLayer:
         """Round the layer called `name`, which receives integers of this `scale`.
 
-        With GPTQ the weights first make up for the errors of the inputs.
+        With a scale for each channel, their thresholds are those of the least output error.
         """
         assert layer.bias is not None
-        weight = exact = layer.weight.detach().flatten(1).double()
-        bias = layer.bias.detach().double()
-        rounding: Rounding = nearest
+        exact, bits = layer.weight.detach().flatten(1).double(), scheme.weight_bits
         moments = self.moments(layer, scale)
-        products, errors = moments.second(centred=scheme.bias_correction)
-        if scheme.rounding == "gptq":
-            weight = compensate(exact, errors, products)
-            rounding = partial(round_weights, products)
+        products, errors = moments.covariances()
+        weight = compensate(exact, errors, products)
         scales = weight_scales(name, weight, scheme)
-        if scheme.weight_range == "output":
-            scales = least_output_error(weight, scales, scheme, rounding, products)
-        integers = rounding(weight, scales, scheme.weight_bits)
-        if scheme.bias_correction:
-            bias = bias + bias_correction(exact, integers / scales.unsqueeze(1), moments)
+        if scheme.weight_scales == "channel":
+            scales = least_output_error(products, weight, scales, bits)
+        integers = round_weights(products, weight, scales, bits)
+        shift = bias_correction(exact, integers / scales.unsqueeze(1), moments)
+        bias = layer.bias.detach().double() + shift
         return RoundedLayer(integers.view_as(layer.weight).to(torch.int8), scales, bias)
 
     @torch.no_grad()

@@ -132,10 +132,10 @@ def quantize(
 
     Without `scheme.activation_bits` activations stay floats, and weights are rounded to integers
     and divided by their scale again. `calibration` has the ranges at `observer_points`. Raises
-    UserError for a scheme that needs more than ranges, when a tensor has no scale (all zero), and
-    when an accumulator could leave int32.
+    UserError for GPTQ and mistakes, when a tensor has no scale (all zero), and when an accumulator
+    could leave int32.
     """
-    for option in ("activation_range", "rounding", "bias_correction", "mistakes"):
+    for option in ("rounding", "mistakes"):
         if (asked := getattr(scheme, option)) != getattr(Scheme(), option):
             raise UserError(
                 f"ResNet-18 is not quantized with {option} {asked}; leave {option} as it is by "

@@ -21,6 +21,8 @@ GONE = {
     "{base: plain, bucket_cap_mb: 100}}",
     "time_to_accuracy.update": "time_to_accuracy.update is no key any more: its options are a "
     "recipe's, as {fast: {base: tuned, muon: 0.12}}, which time_to_accuracy.recipe names",
+    "quantization.peers": "quantization.peers is no key any more: other quantizers are not "
+    "compared, and export.json says what ONNX Runtime computes of our own integers",
     "convergence.remedies": "convergence.remedies is no key any more: the options of an update are "
     "a recipe's, as {muon: {base: tuned, muon: 0.12}}, and convergence.recipes names it, as [muon, "
     "{name: naive, recipe: tuned, scaling: linear}]",

@@ -7,10 +7,10 @@ s = 127 / max|x| the largest value lands on ±127 and nothing is clipped (Jacob 
 scale there is the reciprocal, the step size). b bits have qmax = 2^(b-1) - 1 in the place of 127.
 
 Requantization, int32 accumulator to few bits, has one rule everywhere: the factor o becomes m / 2^n
-with an integer m of at most 22 bits, and the product with the accumulator is rounded half to even.
-An accumulator of 31 bits times 22 bits fits the 53 bits of a float64 exactly, so that a float64
-product and a shift of int64 give the same integer, always: floats are requantized by the one,
-integers by the other. The factor is off by at most 2^-22 of itself, 127 levels by at most 0.00003.
+with an integer m ≤ 2^22, and the product with the accumulator is rounded half to even. A product of
+at most 2^31 · 2^22 is exact in the 53 bits of a float64, so that a float64 product and a shift of
+int64 give the same integer, always: floats are requantized by the one, integers by the other. The
+factor is off by at most 2^-22 of itself, 127 levels by at most 0.00003.
 """
 
 import math
@@ -91,7 +91,7 @@ def to_levels(values: Tensor, scale: float | Tensor, levels: Levels) -> Tensor:
 
 @dataclass(frozen=True)
 class Requantization:
-    """m / 2^n for each output channel (int64 [out], m < 2^22: see above), and the `levels` after.
+    """m / 2^n for each output channel (int64 [out]: see above), and the `levels` after.
 
     Called with integer values, channels in dimension 1, it rounds m · values / 2^n: float64 for
     floats that hold integers, and for integers by int64 products and shifts alone, as `levels`'
@@ -115,12 +115,7 @@ class Requantization:
             )
         mantissa, exponent = torch.frexp(factors)
         multiplier = torch.round(mantissa * 2**MULTIPLIER_BITS).long()
-        shift = MULTIPLIER_BITS - exponent.long()
-        # A mantissa next to 1 rounds up to 2^22, one bit too many: the same number with one less.
-        carried = multiplier == 2**MULTIPLIER_BITS
-        return cls(
-            torch.where(carried, multiplier // 2, multiplier), shift - carried.long(), levels
-        )
+        return cls(multiplier, MULTIPLIER_BITS - exponent.long(), levels)
 
     @property
     def factor(self) -> Tensor:
@@ -143,42 +138,6 @@ def along_channels(channels: Tensor, values: Tensor) -> Tensor:
     return channels.to(values.device).view(-1, *[1] * (values.dim() - 2))
 
 
-def multiply(rows: Tensor, weight: Tensor) -> Tensor:
-    """Multiply int8 [n, inner] by int8 [outputs, inner]: int32 [n, outputs].
-
-    The product wants the sizes of NVIDIA's tensor cores, more than 16 rows and multiples of 8 else:
-    it is filled up with zeros, which add nothing.
-    """
-
-    def filled(matrix: Tensor, rows: int, inner: int) -> Tensor:
-        # pad copies in any case.
-        return functional.pad(matrix, (0, inner, 0, rows)) if rows or inner else matrix
-
-    (n, inner), outputs = rows.shape, len(weight)
-    columns = filled(weight, -outputs % 8, -inner % 8).T
-    return torch._int_mm(filled(rows, max(0, 17 - n), -inner % 8), columns)[:n, :outputs]
-
-
-def patches(
-    values: Tensor, kernel: tuple[int, ...], stride: Any, padding: Any, fill: int = 0
-) -> Tensor:
-    """Unfold [n, channels, height, width] to [n, rows, columns, kernel · channels].
-
-    The inner part is in the order kernel row, kernel column, channel, in which both sides of a
-    product are copied fastest.
-    """
-    (down, across), last = padding, values.permute(0, 2, 3, 1)
-    around = functional.pad(last, (0, 0, across, across, down, down), value=fill)
-    for dimension in (1, 2):
-        around = around.unfold(dimension, kernel[dimension - 1], stride[dimension - 1])
-    return around.permute(0, 1, 2, 4, 5, 3).flatten(3)
-
-
-def as_rows(weight: Tensor) -> Tensor:
-    """Lay out [outputs, channels, kernel, kernel] as the rows that `patches` meet."""
-    return weight.permute(0, 2, 3, 1).flatten(1)
-
-
 def integer_products(values: Tensor, weight: Tensor, convolution: dict[str, Any] | None) -> Tensor:
     """Compute the sums of products of integers in int32: [n, outputs, …].
 
@@ -192,12 +151,39 @@ def integer_products(values: Tensor, weight: Tensor, convolution: dict[str, Any]
         values, offset = (values - 128).to(torch.int8), 128
     rows, columns = values, weight
     if convolution is not None:
-        rows = patches(values, tuple(weight.shape[2:]), fill=-offset, **convolution)
-        columns = as_rows(weight)
-    sums = multiply(rows.flatten(0, -2), columns)
+        rows = _patches(values, tuple(weight.shape[2:]), fill=-offset, **convolution)
+        columns = weight.permute(0, 2, 3, 1).flatten(1)
+    sums = _multiply(rows.flatten(0, -2), columns)
     if offset:
         sums = sums + offset * columns.sum(dim=1, dtype=torch.int32)
     if convolution is None:
         return sums
     # PyTorch's pooling of integers refuses another layout.
     return sums.view(*rows.shape[:3], -1).permute(0, 3, 1, 2).contiguous()
+
+
+def _patches(
+    values: Tensor, kernel: tuple[int, ...], stride: Any, padding: Any, fill: int
+) -> Tensor:
+    """Unfold [n, channels, height, width] to [n, rows, columns, kernel · channels].
+
+    The inner part is in the order kernel row, kernel column, channel, which is copied fastest.
+    """
+    (down, across), last = padding, values.permute(0, 2, 3, 1)
+    around = functional.pad(last, (0, 0, across, across, down, down), value=fill)
+    for dimension in (1, 2):
+        around = around.unfold(dimension, kernel[dimension - 1], stride[dimension - 1])
+    return around.permute(0, 1, 2, 4, 5, 3).flatten(3)
+
+
+def _multiply(rows: Tensor, weight: Tensor) -> Tensor:
+    """Multiply int8 [n, inner] by int8 [outputs, inner]: int32 [n, outputs].
+
+    The product wants the sizes of NVIDIA's tensor cores, more than 16 rows and multiples of 8 else:
+    it is filled up with zeros, which add nothing.
+    """
+    (n, inner), outputs = rows.shape, len(weight)
+    if n < 17 or inner % 8:  # It copies in any case.
+        rows = functional.pad(rows, (0, -inner % 8, 0, max(0, 17 - n)))
+    columns = functional.pad(weight, (0, -inner % 8, 0, -outputs % 8)).T
+    return torch._int_mm(rows, columns)[:n, :outputs]

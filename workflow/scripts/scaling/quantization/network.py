@@ -75,8 +75,7 @@ class QuantizedLayer(nn.Module):
     It gives integers by its `requantization`, or without one (None) the accumulator divided by its
     scale S, `accumulator_scale` [outputs]. `rounded.weight` is in the float layer's shape; `bias`
     is float64 [outputs], of `bias_scale`, and with `integer_bias` a whole number of int32.
-    `products_bound` is the largest |sum of products| that any integer input can cause,
-    `accumulator_bound` the same with the bias.
+    `accumulator_bound` is the largest |sum| of products and bias that any integer input can cause.
     """
 
     def __init__(
@@ -104,7 +103,6 @@ class QuantizedLayer(nn.Module):
         if integer_bias:
             self.bias = to_levels(rounded.bias, bias_scale, INT32)
         products = rounded.weight.double().flatten(1).abs().sum(dim=1) * input_levels.amax
-        self.products_bound = int(products.max().item())
         self.accumulator_bound = math.ceil((products + self.bias.abs()).max().item())
         if self.accumulator_bound > INT32.high:
             raise UserError(
@@ -119,13 +117,10 @@ class QuantizedLayer(nn.Module):
             return 1.0
         return float((self.accumulator_scale * self.requantization.factor)[0])
 
-    def bounds(self) -> dict[str, Any]:
-        """Describe the largest sums, and whether a float32 would hold them exactly."""
-        return {
-            "products_bound": self.products_bound,
-            "accumulator_bound": self.accumulator_bound,
-            "float32_exact": self.accumulator_bound <= FLOAT32_EXACT,
-        }
+    @property
+    def float32_exact(self) -> bool:
+        """Whether a float32 would hold every sum exactly."""
+        return self.accumulator_bound <= FLOAT32_EXACT
 
     def accumulate(self, inputs: Tensor) -> Tensor:
         """Add up products and bias: [n, outputs, …], of floats float64, exact up to 2^53.
@@ -162,8 +157,8 @@ def quantized_layers(quantized: nn.Module) -> dict[str, QuantizedLayer]:
 class Builder:
     """Makes the parts of a quantized network by the `calibration` of the float one.
 
-    `rounded` are the layers that it has rounded so far, by name: by the `rounder`, which is there
-    where `scheme.needs_moments` (`BY_MOMENTS`), or else each weight to its nearest level.
+    `rounded` are the layers that it has rounded so far, by name: by GPTQ's `rounder`
+    (`BY_MOMENTS`), or without one each weight to its nearest level.
     """
 
     scheme: Scheme
@@ -182,9 +177,10 @@ class Builder:
 
     def scale(self, name: str, levels: Levels) -> float:
         """Return the scale that takes the threshold at `name` to the last of `levels`."""
-        found = self.calibration[name].threshold(self.scheme.activation_range, levels.high)
+        seen = self.calibration[name]
+        threshold = seen.least_error(levels.high) if self.rounder else seen.max_abs
         of = "the calibration images" if name == IMAGES else f"the outputs of {name}"
-        return symmetric_scale(found, of, levels.high)
+        return symmetric_scale(threshold, of, levels.high)
 
     def images(self) -> QuantizedImages:
         return QuantizedImages(self.scale(IMAGES, self.levels()), self.levels())
@@ -275,10 +271,7 @@ def in_integers(quantized: nn.Module, images: Tensor) -> Tensor:
     They differ from those of the simulation, `quantized(images)`, in their type at most.
     """
     entrance, *modules = quantized.children()
-    values: Tensor = entrance(images).to(torch.int8)
-    for module in modules:
-        values = module(values)
-    return values
+    return nn.Sequential(*modules)(entrance(images).to(torch.int8))
 
 
 def exactness(quantized: nn.Module, images: Tensor, simulated: Tensor) -> Counter[str]:
