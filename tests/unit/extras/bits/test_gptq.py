@@ -18,7 +18,7 @@ from scaling.config.scheme import Scheme
 from scaling.models.tutorial_cnn import tutorial_cnn
 from scaling.quantization.calibration import calibrate, count_magnitudes, observer_points
 from scaling.quantization.network import exactness, quantize
-from scaling.quantization.rounding import nearest
+from scaling.quantization.rounding import NEAREST, nearest
 
 
 def correlated(seed):
@@ -139,7 +139,7 @@ def images():
 def made(network, images, **options):
     ranges = calibrate(network, [images], observer_points(network, "relu"))
     count_magnitudes(network, [images], ranges)
-    rounder = ByMoments([images]) if options.get("rounding") == "gptq" else None
+    rounder = ByMoments([images]) if options.get("rounding") == "gptq" else NEAREST
     return quantize(network, Scheme.of(options), ranges, rounder)[0]
 
 

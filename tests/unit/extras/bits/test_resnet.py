@@ -11,7 +11,6 @@ from extras.bits.resnet import (
     quantize,
 )
 from scaling.config.scheme import Scheme
-from scaling.core.errors import UserError
 from scaling.models.resnet import ResNet18
 from scaling.quantization.calibration import calibrate, layers
 from scaling.quantization.integers import INT8
@@ -106,8 +105,3 @@ def test_both_branches_meet_at_one_scale_and_its_sum_fills_int8(folded, images):
         assert torch.equal(values, values.round())
         assert values.min() >= 0 and 120 <= values.max() <= 127
     assert index == 7
-
-
-def test_options_that_it_does_not_have_are_refused_by_name(folded, images):
-    with pytest.raises(UserError, match="ResNet-18 is not quantized with rounding gptq"):
-        quantized(folded, images, rounding="gptq")

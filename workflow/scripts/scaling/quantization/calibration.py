@@ -26,10 +26,8 @@ Points = Mapping[str, str]
 
 @dataclass
 class Range:
-    """The smallest and the largest value seen, and `counts` of |x| in equal bins up to `max_abs`.
-
-    The values are counted, int64 [4096], only for a threshold that clips.
-    """
+    """The smallest and the largest value seen, and where they were counted (for a threshold that
+    clips) the `counts` of |x| in equal bins up to `max_abs`, int64 [4096]."""
 
     minimum: float = float("inf")
     maximum: float = float("-inf")
@@ -65,11 +63,9 @@ class Range:
 
 
 Calibration = dict[str, Range]
-"""The ranges of the images (normalised), and by name of what each layer passes on.
+"""The ranges of the images (normalised), and by name of each layer's output after its ReLU, if any.
 
-That is its output after its ReLU, if it has one: the values before, which may reach further below
-zero, become zero and need no room in the integers that the next layer receives. What is counted is
-what the next layer receives, behind the pooling.
+What is counted is what the next layer receives, behind the pooling.
 """
 
 
@@ -82,8 +78,7 @@ def observer_points(network: nn.Sequential, after: Literal["relu", "pool"]) -> P
     """Map each layer to the module whose output is observed for it.
 
     After `relu`: the layer's ReLU, or the layer itself where there is none. After `pool`: the last
-    module before the next layer. Pooling keeps the larger values, so behind it the extremes are the
-    same, not the distribution.
+    module before the next layer, with the same largest value, but another distribution.
     """
     found: dict[str, str] = {}
     for name, module in network.named_children():

@@ -43,10 +43,7 @@ class Training(Command):
     """The JSON file to write on how it went."""
 
     def train(self, device: torch.device) -> tuple[nn.Module, dict[str, Any]]:
-        """Train a fresh network; returns it in evaluation mode, and the summary.
-
-        Raises UserError when the loss stops being finite.
-        """
+        """Train a fresh network; returns it in evaluation mode, and the summary."""
         raise NotImplementedError
 
 

@@ -68,10 +68,9 @@ INT32 = Levels(-(2**31), 2**31 - 1)
 
 
 def symmetric_scale(max_abs: float, of: str, qmax: int = INT8.high) -> float:
-    """Return qmax / max|x|: the scale that puts the largest magnitude on the last level.
+    """Return qmax / max|x|, the scale that puts the largest magnitude on the last level.
 
-    Raises UserError, naming what the values are `of`, when there is no such scale: all values
-    zero, infinite or not a number.
+    Raises UserError, naming what the values are `of`, for one that is zero or not finite.
     """
     if not (math.isfinite(max_abs) and max_abs > 0):
         raise UserError(
@@ -82,10 +81,7 @@ def symmetric_scale(max_abs: float, of: str, qmax: int = INT8.high) -> float:
 
 
 def to_levels(values: Tensor, scale: float | Tensor, levels: Levels) -> Tensor:
-    """Round scale · values, clamped to `levels`: integer-valued float64, same shape.
-
-    The product is float64, halves are rounded to even.
-    """
+    """Round scale · values, halves to even, clamped to `levels`: float64, same shape."""
     return (values.double() * scale).round_().clamp_(levels.low, levels.high)
 
 
@@ -93,9 +89,8 @@ def to_levels(values: Tensor, scale: float | Tensor, levels: Levels) -> Tensor:
 class Requantization:
     """m / 2^n for each output channel (int64 [out]: see above), and the `levels` after.
 
-    Called with integer values, channels in dimension 1, it rounds m · values / 2^n: float64 for
-    floats that hold integers, and for integers by int64 products and shifts alone, as `levels`'
-    own type.
+    Called with values, channels in dimension 1, it rounds m · values / 2^n: float64 for floats that
+    hold integers, and for integers by int64 products and shifts alone, as `levels`' own type.
     """
 
     multiplier: Tensor
@@ -141,10 +136,9 @@ def along_channels(channels: Tensor, values: Tensor) -> Tensor:
 def integer_products(values: Tensor, weight: Tensor, convolution: dict[str, Any] | None) -> Tensor:
     """Compute the sums of products of integers in int32: [n, outputs, …].
 
-    `values` are int8, or int32 from 0 to 255: those are moved by 128 and the sums back, as
-    Σ w·v = Σ w·(v - 128) + 128 · Σ w. `weight` is int8 [outputs, …]; `convolution` has stride and
-    padding, None for a linear layer. PyTorch has a matrix product of int8 and no convolution, so
-    the patches that a convolution looks at become the rows of a matrix.
+    `values` are int8, or int32 from 0 to 255: those are moved by 128 and the sums back. `weight` is
+    int8 [outputs, …]; `convolution` has stride and padding, None for a linear layer. PyTorch has no
+    convolution of int8, so the patches that it looks at become the rows of a matrix.
     """
     offset = 0
     if values.dtype != torch.int8:
@@ -165,10 +159,7 @@ def integer_products(values: Tensor, weight: Tensor, convolution: dict[str, Any]
 def _patches(
     values: Tensor, kernel: tuple[int, ...], stride: Any, padding: Any, fill: int
 ) -> Tensor:
-    """Unfold [n, channels, height, width] to [n, rows, columns, kernel · channels].
-
-    The inner part is in the order kernel row, kernel column, channel, which is copied fastest.
-    """
+    """Unfold [n, channels, height, width] to [n, rows, columns, kernel · channels]."""
     (down, across), last = padding, values.permute(0, 2, 3, 1)
     around = functional.pad(last, (0, 0, across, across, down, down), value=fill)
     for dimension in (1, 2):
@@ -179,8 +170,7 @@ def _patches(
 def _multiply(rows: Tensor, weight: Tensor) -> Tensor:
     """Multiply int8 [n, inner] by int8 [outputs, inner]: int32 [n, outputs].
 
-    The product wants the sizes of NVIDIA's tensor cores, more than 16 rows and multiples of 8 else:
-    it is filled up with zeros, which add nothing.
+    Zeros fill up the sizes of NVIDIA's tensor cores: more than 16 rows, multiples of 8 else.
     """
     (n, inner), outputs = rows.shape, len(weight)
     if n < 17 or inner % 8:  # It copies in any case.

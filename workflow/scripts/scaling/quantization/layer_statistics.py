@@ -44,9 +44,8 @@ class Noise:
     @property
     def sqnr_db(self) -> float | None:
         """None without a value other than zero, or without any error."""
-        if not (self.signal > 0 and self.error > 0):
-            return None
-        return 10 * math.log10(self.signal / self.error)
+        known = self.signal > 0 and self.error > 0
+        return 10 * math.log10(self.signal / self.error) if known else None
 
     @property
     def clipped_share(self) -> float | None:
@@ -95,10 +94,9 @@ def scale_row(layer: QuantizedLayer, seen: Range) -> dict[str, Any]:
     """Describe the scales and bounds of one integer layer.
 
     Scales are in levels per unit, except `output_scale`, the factor on the accumulator; with a
-    scale for each channel they are the first channel's. `output_range` is `seen`, of the float
-    values on the calibration images after ReLU, `top_step` = S · o · max the level on which the
-    largest of them lands: the last one, unless ranges are clipped. `bias_error_steps` is the
-    largest |bias - b · S|: up to a half for an int32 bias. `largest_bias` b becomes `bias_steps`.
+    scale for each channel they are the first channel's. `top_step` = S · o · max is the level on
+    which the largest value `seen` lands: the last one, unless ranges are clipped. `largest_bias`
+    becomes `bias_steps`; `bias_error_steps` is the largest |bias - b · S|.
     """
     factor = None if layer.requantization is None else layer.requantization.factor[0].item()
     exact = layer.rounded.bias * layer.accumulator_scale
@@ -122,12 +120,11 @@ def scale_row(layer: QuantizedLayer, seen: Range) -> dict[str, Any]:
 def distributions(
     network: nn.Sequential, quantized: nn.Sequential, batches: Iterable[Tensor]
 ) -> list[dict[str, Any]]:
-    """Count every layer's weights, and its outputs on `batches` before and after ReLU.
+    """Count every layer's weights, and its outputs on `batches` before and after ReLU, if any.
 
-    `quantized` is the integer copy of `network`. The last layer has no ReLU and no after_relu. Bins
-    are one level wide and centred on it, so a float and the level it is rounded to share a bin;
-    floats beyond the levels, which are clipped, keep bins of their own. `scale` is in levels per
-    unit, `bin_edges` (k + 1) in the unit of the floats, with `counts` between them.
+    `quantized` is the integer copy of `network`. Bins are one level wide and centred on it, so a
+    float and the level it is rounded to share a bin. `scale` is in levels per unit, `bin_edges`
+    (k + 1) in the unit of the floats, with `counts` between them.
     """
     found: dict[tuple[str, str], tuple[float, Counter[int], Counter[int]]] = {}
 

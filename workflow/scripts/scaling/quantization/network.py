@@ -15,18 +15,15 @@ product. The layer's own output scale o shrinks the accumulator back to int8,
 
 and the next layer's accumulated scale is S · o. Here max|out| is the calibrated maximum of what the
 layer passes on, after its ReLU: values that the clamp stops at -128 are those that ReLU makes zero
-anyway. ReLU and max pooling work on integers unchanged, as they only compare values. The logits are
-int8 too: one positive scale for all of them leaves their order alone, save for ties; or they are
-the last accumulator divided by its S. Fewer bits have other levels in the places of -128 and 127,
-unsigned ones 0 and 2^bits - 1. With a scale for each output channel w_s, S and o are vectors, and
-S · o is one number still.
+anyway. ReLU and max pooling only compare integers. The logits are int8 too, or the last accumulator
+divided by its S. With a scale for each output channel w_s, S and o are vectors, and S · o is one
+number still.
 
 Every module computes in the arithmetic of what it is called with. Floats that hold integers are the
 simulation, fast on any device. Integers stay integers between image and logits: int8 values are
 multiplied and added up in int32, requantized by an int64 product and a shift, and back to int8. An
-int32 sum cannot wrap, as no accumulator is built whose worst case leaves int32. A bias that is no
-integer (bias: float) is added in float64, which is then the one step that is not an integer's. That
-both agree on every logit is measured, on each run.
+int32 sum cannot wrap, as no accumulator is built whose worst case leaves int32. A float bias is
+added in float64. That both agree on every logit is measured, on each run.
 """
 
 import copy
@@ -54,7 +51,7 @@ from scaling.quantization.integers import (
     symmetric_scale,
     to_levels,
 )
-from scaling.quantization.rounding import RoundedLayer, round_layer
+from scaling.quantization.rounding import NEAREST, RoundedLayer
 
 
 class QuantizedImages(nn.Module):
@@ -62,8 +59,7 @@ class QuantizedImages(nn.Module):
 
     def __init__(self, scale: float, levels: Levels) -> None:
         super().__init__()
-        self.scale = scale
-        self.levels = levels
+        self.scale, self.levels = scale, levels
 
     def forward(self, images: Tensor) -> Tensor:
         return to_levels(images, self.scale, self.levels)
@@ -129,14 +125,13 @@ class QuantizedLayer(nn.Module):
         are no integers; in float64 they are off by far less than the half that rounding takes away.
         Of integers int32, or float64 with a float bias.
         """
+        weight = self.rounded.weight.to(inputs.device)
         if not inputs.is_floating_point():
-            weight = self.rounded.weight.to(inputs.device, torch.int8)
             sums = integer_products(inputs, weight, self.convolution)
         elif self.convolution is None:
-            sums = inputs.double() @ self.rounded.weight.to(inputs.device, torch.float64).T
+            sums = inputs.double() @ weight.double().T
         else:
-            weight = self.rounded.weight.to(inputs.device, torch.float64)
-            sums = functional.conv2d(inputs.double(), weight, **self.convolution).round_()
+            sums = functional.conv2d(inputs.double(), weight.double(), **self.convolution).round_()
         bias = along_channels(self.bias, sums)
         return sums + (bias.to(sums.dtype) if self.integer_bias else bias)
 
@@ -157,13 +152,12 @@ def quantized_layers(quantized: nn.Module) -> dict[str, QuantizedLayer]:
 class Builder:
     """Makes the parts of a quantized network by the `calibration` of the float one.
 
-    `rounded` are the layers that it has rounded so far, by name: by GPTQ's `rounder`
-    (`BY_MOMENTS`), or without one each weight to its nearest level.
+    The `rounder` is `NEAREST`, or GPTQ's (`BY_MOMENTS`); `rounded` are the layers so far, by name.
     """
 
     scheme: Scheme
     calibration: Calibration
-    rounder: Any = None
+    rounder: Any = NEAREST
     rounded: dict[str, RoundedLayer] = field(default_factory=dict)
 
     def levels(self, unsigned: bool = False) -> Levels:
@@ -178,7 +172,8 @@ class Builder:
     def scale(self, name: str, levels: Levels) -> float:
         """Return the scale that takes the threshold at `name` to the last of `levels`."""
         seen = self.calibration[name]
-        threshold = seen.least_error(levels.high) if self.rounder else seen.max_abs
+        gptq = self.scheme.rounding == "gptq"
+        threshold = seen.least_error(levels.high) if gptq else seen.max_abs
         of = "the calibration images" if name == IMAGES else f"the outputs of {name}"
         return symmetric_scale(threshold, of, levels.high)
 
@@ -187,10 +182,7 @@ class Builder:
 
     def round(self, name: str, layer: Layer, scale: float = 1.0) -> RoundedLayer:
         """Round the weights of `layer`, which receives values of this `scale`."""
-        if self.rounder is None:
-            self.rounded[name] = round_layer(name, layer, self.scheme)
-        else:
-            self.rounded[name] = self.rounder.round(name, layer, self.scheme, scale)
+        self.rounded[name] = self.rounder.round(name, layer, self.scheme, scale)
         return self.rounded[name]
 
     def layer(
@@ -232,15 +224,14 @@ def quantize(
     network: nn.Sequential,
     scheme: Scheme,
     calibration: Calibration | None = None,
-    rounder: Any = None,
+    rounder: Any = NEAREST,
 ) -> tuple[nn.Sequential, dict[str, RoundedLayer]]:
-    """Copy `network` so that it computes on integers from the image to the logits.
+    """Copy `network` so that it computes on integers; return it, and the rounded layers by name.
 
     Without `scheme.activation_bits` activations stay floats, and weights are rounded to integers
-    and divided by their scale again. Returns the rounded layers too, by name. `calibration` holds
-    the float network's ranges, counted where the scheme clips; the `rounder` is not advanced past
-    any module yet. Raises UserError when a tensor has no scale (all zero), or an accumulator could
-    leave int32.
+    and divided by their scale again. `calibration` holds the float network's ranges, counted for
+    GPTQ's `rounder`, which is at the first module. Raises UserError when a tensor has no scale
+    (all zero), or an accumulator could leave int32.
     """
     rectified = observer_points(network, after="relu")
     builder = Builder(scheme, calibration or {}, rounder)
@@ -248,8 +239,7 @@ def quantize(
     if scheme.activation_bits is not None:
         modules["quantize"] = entrance = builder.images()
         scale, levels = entrance.scale, entrance.levels
-        if rounder:
-            rounder.advance(nn.Identity(), entrance)
+        rounder.advance(nn.Identity(), entrance)
     for name, module in network.named_children():
         modules[name] = copied = copy.deepcopy(module)
         if isinstance(copied, Layer):
@@ -260,8 +250,7 @@ def quantize(
                 passed = builder.logits if name == list(rectified)[-1] else after
                 made = builder.layer(name, copied, scale, levels, passed)
                 modules[name], scale, levels = made, made.passed_scale, after
-        if rounder:
-            rounder.advance(module, modules[name])
+        rounder.advance(module, modules[name])
     return nn.Sequential(modules).eval(), builder.rounded
 
 

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from scaling.config.scheme import Scheme
 from scaling.quantization.calibration import Layer
@@ -58,10 +58,20 @@ def weight_scales(name: str, weight: Tensor, scheme: Scheme) -> Tensor:
     return own if scheme.weight_scales == "channel" else torch.full_like(own, whole)
 
 
-def round_layer(name: str, layer: Layer, scheme: Scheme) -> RoundedLayer:
-    """Round each weight of the layer called `name` to its nearest level."""
-    assert layer.bias is not None
-    weight = layer.weight.detach().flatten(1).double()
-    scales = weight_scales(name, weight, scheme)
-    integers = nearest(weight, scales, scheme.weight_bits).view_as(layer.weight)
-    return RoundedLayer(integers.to(torch.int8), scales, layer.bias.detach().double())
+class _Nearest:
+    """Rounds each weight to its nearest level, whatever a layer receives."""
+
+    @torch.no_grad()
+    def round(self, name: str, layer: Layer, scheme: Scheme, scale: float = 1.0) -> RoundedLayer:
+        """Round the layer called `name`, which receives integers of this `scale`."""
+        assert layer.bias is not None
+        weight = layer.weight.flatten(1).double()
+        scales = weight_scales(name, weight, scheme)
+        integers = nearest(weight, scales, scheme.weight_bits).view_as(layer.weight)
+        return RoundedLayer(integers.to(torch.int8), scales, layer.bias.double())
+
+    def advance(self, module: nn.Module, copied: nn.Module) -> None:
+        """Go on to what follows the float network's `module`, and the copy's."""
+
+
+NEAREST = _Nearest()

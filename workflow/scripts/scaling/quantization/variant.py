@@ -28,13 +28,12 @@ from scaling.quantization.calibration import (
 from scaling.quantization.commands import Evaluation, attempted
 from scaling.quantization.layer_statistics import distributions, noise, scale_row, weight_row
 from scaling.quantization.network import exactness, quantize, quantized_layers
-from scaling.quantization.rounding import WORD_BYTES, RoundedLayer
+from scaling.quantization.rounding import NEAREST, WORD_BYTES, RoundedLayer
 from scaling.quantization.training import predict
 from scaling.registry.quantized_model import BY_MOMENTS
 
 MOMENT_IMAGES = 10_000
-"""Calibration images whose inputs GPTQ and a corrected bias look at: for hundreds of inputs of a
-layer some ten thousand rows, of which a regression makes little noise its own."""
+"""Calibration images whose inputs GPTQ looks at: ten thousand rows for hundreds of inputs."""
 
 
 class VariantEvaluation(Evaluation):
@@ -78,10 +77,7 @@ class VariantEvaluation(Evaluation):
 
 
 class Variant(NamedTuple):
-    """A quantized copy of a float network, its rounded layers, and what calibrated it, if anything.
-
-    That is the ranges that were seen, and the `images` on which.
-    """
+    """A quantized copy of a float network, and if anything calibrated it, the ranges and images."""
 
     scheme: Scheme
     network: nn.Sequential
@@ -93,12 +89,9 @@ class Variant(NamedTuple):
 def make(
     network: nn.Sequential, scheme: Scheme, chosen: Images, test: Images, seed: int
 ) -> Variant:
-    """Quantize `network` as `scheme` says, with the `chosen` training images.
-
-    Or with those that a mistake of `scheme` takes instead.
-    """
-    rounder, calibration, images = None, None, None
-    if scheme.rounding == "gptq":
+    """Quantize `network` with the `chosen` training images, or those of a mistake of `scheme`."""
+    rounder, calibration, images = NEAREST, None, None
+    if gptq := scheme.rounding == "gptq":
         seen = chosen.sample(min(MOMENT_IMAGES, len(chosen)), seed)
         rounder = BY_MOMENTS.load()(seen.batches())
     if scheme.activation_bits is not None:
@@ -106,7 +99,7 @@ def make(
         images = next((mistaken[one] for one in scheme.mistakes if one in mistaken), chosen)
         points = observer_points(network, after="relu")
         calibration = calibrate(network, images.batches(), points)
-        if rounder:
+        if gptq:
             count_magnitudes(network, images.batches(), calibration)
     made, rounded = quantize(network, scheme, calibration, rounder)
     return Variant(scheme, made, rounded, calibration, images)
@@ -119,8 +112,8 @@ def measure(
     """Measure accuracy against float32, bit-exactness, bytes and every layer, for the record.
 
     Of equal logits the first wins; integer logits do tie now and then. `exactness` is None where
-    only weights are quantized: there is no integer pipeline then. `training_checksum` is that of
-    the `chosen` training images, which should have calibrated.
+    only weights are quantized. `training_checksum` is that of the `chosen` training images, which
+    should have calibrated.
     """
     quantized, calibration, images = variant.network, variant.calibration, variant.images
     exact, picked = Counter(logits=0, differing=0), []
