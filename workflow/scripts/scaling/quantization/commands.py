@@ -88,10 +88,7 @@ class Evaluation(Command):
     def evaluate(
         self, device: torch.device, chosen: Images, test: Images
     ) -> Iterator[tuple[Path, dict[str, Any]]]:
-        """Quantize with the `chosen` training images, measure on the `test` images.
-
-        Yields the path of each record, and what it says of the quantized network.
-        """
+        """Quantize with the `chosen` training images; yield each record's path and what it says."""
         raise NotImplementedError
 
     def networks(self, chosen: Images, test: Images) -> dict[str, Callable[[], nn.Module]]:

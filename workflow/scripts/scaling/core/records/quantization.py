@@ -36,18 +36,10 @@ Classes = Annotated[dict[Literal["labels", "float32", "variant"], str], Len(3, 3
 """Classes of all test images, as `core.paired_accuracy` encodes them."""
 
 
-class FloatAccuracy(TypedDict):
-    """The float network's accuracy."""
+class Accuracy(TypedDict):
+    """An accuracy, its difference to the float network's, and its noise: `core.paired_accuracy`."""
 
     accuracy_percent: Percent
-
-
-class Accuracy(FloatAccuracy):
-    """An accuracy, its difference to the float network's, and that difference's significance.
-
-    See `core.paired_accuracy`.
-    """
-
     difference_points: float
     agreement_percent: Percent
     test_images: Positive
@@ -137,7 +129,7 @@ class RefusedRecord(VariantOfSeed):
 class VariantRecord(Accuracy, VariantOfSeed):
     """A variant that was built and evaluated; see `quantization.variant`."""
 
-    float32: FloatAccuracy
+    float32: dict[Literal["accuracy_percent"], Percent]
     classes: Classes
     calibration_images: Whole
     calibration_checksum: str | None
@@ -187,9 +179,9 @@ class StagesRecord(OfSeed):
 
 
 class ExportedNetwork(Accuracy):
-    """A network's ONNX file as ONNX Runtime computes it on one core, compared with the original.
+    """A network's ONNX file as ONNX Runtime computes it, compared with the original.
 
-    `seconds` are per call in each round, by images per batch; float32 has no `logits` to compare.
+    `seconds` are of one core, a call in each round, by images per batch; float32 has no `logits`.
     """
 
     file_bytes: Positive

@@ -24,10 +24,7 @@ DIAGNOSTICS: dict[str, tuple[str, Callable[[float, float], bool]]] = {
     # A quantized bias is more than half a level from b · S.
     "bias": ("bias_error_steps", lambda wrong, _: wrong > 0.5 + 1e-6),
 }
-"""What tells a mistake in any layer: a field, and a test of its mistaken and its correct value.
-
-Accuracy alone misses several of the published mistakes.
-"""
+"""What tells a mistake in any layer: a field, and a test of its mistaken and its correct value."""
 
 
 def variants(documents: list[Document]) -> pd.DataFrame:
@@ -85,10 +82,7 @@ def refused(documents: Iterable[Document]) -> pd.DataFrame:
 
 
 def layers(documents: list[Document]) -> pd.DataFrame:
-    """Return a row per seed, variant and layer, the input images first; in the given order.
-
-    The images are a layer whose output is the first layer's input.
-    """
+    """Return a row per seed, variant and layer; the images are the first, if integers."""
     rows = []
     for document in sorted(documents, key=lambda document: document["seed"]):
         found = list(document["layers"])
@@ -109,8 +103,8 @@ def layers(documents: list[Document]) -> pd.DataFrame:
 def histograms(documents: list[Document]) -> pd.DataFrame:
     """Return a row for each non-empty bin, for the first seed of the variant to draw.
 
-    `values` are the layer's as `float` or as `int8`, both in float units; a quantization step is 1
-    / `scale`; `lowest` and `highest` are the range of integers.
+    `values` are the layer's as `float` or as `int8`, both in float units; a step is 1 / `scale`;
+    `lowest` and `highest` are the range of integers.
     """
     kept = sorted((one for one in documents if one.get("histograms")), key=lambda one: one["seed"])
     rows = []
@@ -119,10 +113,9 @@ def histograms(documents: list[Document]) -> pd.DataFrame:
         own = {"seed": document["seed"], "stage": document["variant"]}
         for entry in document["histograms"]:
             layer = layers[entry["layer"]]
-            lowest, highest = layer.get("output_steps") or (-128, 127)
-            if entry["quantity"] == "weights":
-                highest = 2 ** (layer.get("weight_bits", 8) - 1) - 1
-                lowest = -highest
+            largest = 2 ** (layer["weight_bits"] - 1) - 1
+            weights = entry["quantity"] == "weights"
+            lowest, highest = (-largest, largest) if weights else layer["output_steps"]
             place = {**own, **entry, "lowest": lowest, "highest": highest}
             for values in ("float", "int8"):
                 edges, counts = entry[values]["bin_edges"], entry[values]["counts"]
@@ -201,9 +194,8 @@ def _mean_difference(
 def resnet(documents: list[Document]) -> pd.DataFrame:
     """Return a row per seed, stage and kind of weight scales; float32 has no scales.
 
-    Differences are to float32. `logits` were computed in integers too, of which `differing_logits`
-    differ from the simulation; `accumulator_bound` is the largest of all layers. `device` is the
-    GPU that computed, or the CPU.
+    `logits` were computed in integers too, of which `differing_logits` differ from the simulation;
+    `device` is the GPU that computed, or the CPU.
     """
     rows = []
     for document in documents:

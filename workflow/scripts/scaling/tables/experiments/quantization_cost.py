@@ -23,9 +23,8 @@ WORDS: dict[tuple[str, object], str] = {
 class Cost(NamedTuple):
     """Means over `seeds`: accuracies in %, differences to float32 in points, with their range.
 
-    `standard_error_points` is of the mean difference, image by image over the seeds (see
-    `paired_accuracy.mean_difference`). If the table has it for other seeds, it is √(Σ e²) / seeds,
-    with e each seed's standard error. NaN if a seed has none.
+    `standard_error_points` is of the mean difference (`paired_accuracy.mean_difference`), or where
+    the table has that for other seeds √(Σ e²) / seeds, with e each seed's; NaN if one has none.
     """
 
     seeds: int
