@@ -57,15 +57,17 @@ def cost(rows: pd.DataFrame) -> Cost:
     else:
         errors = rows["standard_error_points"].astype(float)
         error = math.sqrt(float(errors.pow(2).sum(skipna=False))) / len(rows)
-    means = [
-        float(each.agg(how)) for each in (accuracies, differences) for how in ("mean", "min", "max")
-    ]
     return Cost(
-        len(rows),
-        float((accuracies - differences).mean()),
-        *means,
-        error,
-        float(rows["agreement_percent"].mean()),
+        seeds=len(rows),
+        float32_percent=float((accuracies - differences).mean()),
+        accuracy_percent=float(accuracies.mean()),
+        accuracy_percent_min=float(accuracies.min()),
+        accuracy_percent_max=float(accuracies.max()),
+        difference_points=float(differences.mean()),
+        difference_points_min=float(differences.min()),
+        difference_points_max=float(differences.max()),
+        standard_error_points=error,
+        agreement_percent=float(rows["agreement_percent"].mean()),
     )
 
 
