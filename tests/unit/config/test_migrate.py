@@ -49,6 +49,8 @@ def older(record, path):
         del record["agreement"], record["model"]["widest_norm"]
     if path == VARIANT:
         record["scheme"]["mistake"] = record["scheme"].pop("mistakes")[0]
+        record["scheme"] |= study_migrate.RANGES
+        record["layers"][0]["propagated_sqnr_db"] = 40.0
         del record["environment"]
 
 
@@ -94,6 +96,23 @@ def test_what_older_code_wrote_becomes_todays_once(study, capsys):
     study_migrate.main(["--study", "studies/old"])
     assert "0 of 8 files" in capsys.readouterr().out
     assert {path: path.read_bytes() for path in study.rglob("*.*")} == before
+
+
+def test_a_variant_of_ranges_that_are_gone_is_left_out_and_its_record_refused(study):
+    gptq = {"rounding": "gptq", "bias_correction": True, "activation_range": "mse"}
+    asked = [{"name": "mse", "activation_range": "mse"}, {"name": "best", **gptq}]
+    path = study / "config.yaml"
+    quantization = {"variants": asked, "peers": ["torchao"], "bit_widths": {"methods": ["mse"]}}
+    path.write_text(yaml.safe_dump({"quantization": quantization}))
+    (study / VARIANT).unlink()
+    study_migrate.main(["--study", "old"])
+    made = yaml.safe_load(path.read_text())["quantization"]
+    assert made["variants"] == [{"name": "best", "rounding": "gptq"}]
+    assert "peers" not in made and made["bit_widths"] == {}
+    record = json.loads((STUDIES / FROM[VARIANT] / VARIANT).read_text())
+    record["scheme"] |= study_migrate.RANGES | {"weight_range": "mse"}
+    with pytest.raises(UserError, match="the ranges of variant mistake-bias_scale are no option"):
+        study_migrate.variant(record)
 
 
 def test_trainings_to_an_accuracy_get_a_recipe_of_their_own(study):

@@ -2,9 +2,7 @@
 
 A pair of QuantizeLinear and DequantizeLinear stands wherever integers are passed on, and weights
 and biases are integers behind a DequantizeLinear. ONNX's scale is the step, the reciprocal of ours.
-QuantizeLinear rounds halves to even and clamps, to int8, or to uint8 for levels from 0; before
-these stands a ReLU, which their clamp makes needless. It scales in float32, where ours is m / 2^n:
-a value next to a half may be rounded the other way.
+It scales in float32, where ours is m / 2^n: a value next to a half may be rounded the other way.
 """
 
 from dataclasses import dataclass, field

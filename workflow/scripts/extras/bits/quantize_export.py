@@ -1,7 +1,6 @@
 """Export a trained network and its integer versions to ONNX; run and time them by ONNX Runtime."""
 
 import re
-import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -11,6 +10,7 @@ import numpy as np
 import onnxruntime
 import torch
 from torch import Tensor, nn
+from torch.utils.benchmark import Timer
 
 from extras.bits import export
 from scaling.config.devices import cores
@@ -40,9 +40,9 @@ def instructions() -> str:
 def onnxruntime_run(model: bytes, threads: int) -> Run:
     """Make the run of an ONNX model with inputs `images` on so many threads.
 
-    On x86 without VNNI the default int8 kernels are wrong: they add products of u8 and s8 in 16
-    bits, which clip. Those of the option x64quantprecision are right, and slower where VNNI is.
-    Threads do not spin after a call, so that networks timed in turns leave one another the cores.
+    On x86 without VNNI the default int8 kernels add products in 16 bits, which clip; those of the
+    option x64quantprecision are right. Threads do not spin after a call, so that networks timed in
+    turns leave one another the cores.
     """
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
@@ -57,19 +57,20 @@ def onnxruntime_run(model: bytes, threads: int) -> Run:
 def interleaved_seconds(runs: dict[str, Run], images: Tensor) -> dict[str, list[float]]:
     """Time each of `runs` on `images`: seconds per call, one figure per round.
 
-    In each round every one of them has its turn, so that a machine that becomes slower does so
-    for all. The first call of each round is not timed.
+    In each round every one of them has its turn, after calls that are not timed, so that a machine
+    that becomes slower does so for all.
     """
-
-    def timed(run: Run, calls: int) -> float:
-        run(images)
-        start = time.perf_counter()
-        for _ in range(calls):
-            run(images)
-        return (time.perf_counter() - start) / calls
-
-    calls = {name: max(1, round(ROUND_SECONDS / timed(run, 1))) for name, run in runs.items()}
-    rounds = [{name: timed(run, calls[name]) for name, run in runs.items()} for _ in range(ROUNDS)]
+    timers = {
+        name: Timer("run(images)", globals={"run": run, "images": images})
+        for name, run in runs.items()
+    }
+    calls = {
+        name: max(1, round(ROUND_SECONDS / timer.timeit(1).mean)) for name, timer in timers.items()
+    }
+    rounds = [
+        {name: timer.timeit(calls[name]).mean for name, timer in timers.items()}
+        for _ in range(ROUNDS)
+    ]
     return {name: [seconds[name] for seconds in rounds] for name in runs}
 
 

@@ -67,11 +67,7 @@ def fold(network: ResNet18) -> nn.Sequential:
 
 
 def observer_points(folded: nn.Sequential) -> Points:
-    """Map what is calibrated of a folded network to the module that gives it.
-
-    What the stem, each `conv1` and each block pass on after their ReLU, and what each `conv2`,
-    `shortcut`, the pooling and the last layer give.
-    """
+    """Map what is calibrated of a folded network, behind each ReLU, to the module that gives it."""
     points = {"stem": "relu", "pool": "pool", "fc": "fc"}
     for index, _ in folded.get_submodule("blocks").named_children():
         name = f"blocks.{index}"
@@ -81,10 +77,7 @@ def observer_points(folded: nn.Sequential) -> Points:
 
 
 class QuantizedBlock(nn.Module):
-    """A block: `conv1` gives int8, `conv2` and the shortcut give wider integers of one scale.
-
-    The shortcut is a layer, or the requantization of the block's input; `total` is that of the sum.
-    """
+    """A block: `conv2` and the shortcut give wider integers of one scale, `total` requantizes."""
 
     def __init__(
         self,
