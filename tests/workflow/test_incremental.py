@@ -143,7 +143,6 @@ QUANTIZED = {"tables_experiments", "claims_evaluate", "figures_draw"}
             {"quantization.variants": [W4], "convergence.accuracy_margin": 0.05},
             {"quantize_evaluate": 1} | dict.fromkeys(CONVERGENCE - {"convergence_train"}, 1),
         ),
-        ({"quantization.peers": ["onnxruntime"]}, {"quantize_peers": 1}),
         (
             {"quantization.resnet18": True},
             {f"quantize_{job}_resnet": 1 for job in ("train", "evaluate", "export")},

@@ -12,6 +12,7 @@ from typing import Any
 import yaml
 
 from scaling.config import stored
+from scaling.config.scheme import Scheme
 from scaling.config.technique import Technique
 from scaling.core import command_line, files
 from scaling.core.errors import UserError
@@ -25,10 +26,19 @@ STUDIES = Path("studies")
 def configuration(config: dict[str, Any]) -> None:
     """Make recipes of `convergence.remedies`, and of a `precision` that they do not have.
 
+    Variants of ranges that are gone are left out.
+
     Of repeats that differed from cell to cell the most are asked for.
     """
     if isinstance(repeats := config.get("grid", {}).get("repeats"), list):
         config["grid"]["repeats"] = max([1, *(some["repeats"] for some in repeats)])
+    int8 = config.get("quantization", {})
+    without(int8, "peers")
+    without(int8.get("bit_widths", {}), "methods")
+    if "variants" in int8:
+        int8["variants"] = [own for own in int8["variants"] if not other_ranges(own)]
+        for own in int8["variants"]:
+            without(own, *RANGES)
     section, recipes = config.get("convergence", {}), config.setdefault("recipes", {})
     if "remedies" in section:
         section["recipes"] = [tried(remedy, recipes) for remedy in section.pop("remedies")]
@@ -74,9 +84,55 @@ def technique(record: dict[str, Any]) -> None:
     record["options"] = Technique().model_dump() | record["options"]
 
 
-UPGRADES: dict[str, Callable[[dict[str, Any]], None]] = {
+def without(found: dict[str, Any], *keys: str) -> None:
+    """Take `keys` out of `found`, in place, where they are."""
+    for key in keys:
+        found.pop(key, None)
+
+
+RANGES = {"weight_range": "max_abs", "activation_range": "max_abs", "bias_correction": False}
+"""Options of a variant, at their defaults, that its `rounding` decides now."""
+
+
+def other_ranges(scheme: dict[str, Any]) -> bool:
+    """Return whether a variant's `RANGES` are others than its `rounding` decides now."""
+    wanted = dict(RANGES)
+    if scheme.get("rounding") == "gptq":
+        wanted |= {"activation_range": "mse", "bias_correction": True}
+        wanted["weight_range"] = "output" if scheme.get("weight_scales") == "channel" else "max_abs"
+    return not RANGES.keys().isdisjoint(scheme) and (RANGES | scheme) != (scheme | wanted)
+
+
+def variant(record: Any) -> None:
+    """Give a quantized variant today's options; UserError for those that are gone."""
+    if other_ranges(record["scheme"]):
+        raise UserError(f"the ranges of variant {record['variant']} are no option any more")
+    without(record["scheme"], *RANGES)
+    record["scheme"] = Scheme.of(record["scheme"], "the scheme").model_dump()
+    if record.get("input"):
+        without(record["input"], "steps")
+    for layer in record.get("layers", []):
+        without(layer, "weight_scale_max", "products_bound", "propagated_sqnr_db")
+        without(layer, "clipped_share_before_relu", "sqnr_before_relu_db")
+
+
+def export(record: Any) -> None:
+    """Keep the times of one core alone in the record of ONNX files."""
+    without(record, "all_threads")
+    for network in record["networks"].values():
+        without(network, "agreement_ours_percent")
+        seconds = network.get("seconds", {})
+        without(seconds, "1_all_cores", "16_all_cores")
+        for batch in list(seconds):
+            seconds[batch.removesuffix("_one_core")] = seconds.pop(batch)
+
+
+UPGRADES: dict[str, Callable[[Any], None]] = {
     stored.CONFIG: configuration,
     "runs.json": technique,
+    "quantization.json": variant,
+    "resnet18.json": lambda record: without(record, "ranges", "gpu_speed", "layers"),
+    **dict.fromkeys(["export.json", "resnet18_export.json"], export),
 }
 """How a document is brought to today's schema, in place, by the name of its file."""
 

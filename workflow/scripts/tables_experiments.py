@@ -10,13 +10,12 @@ from scaling.core import command_line
 from scaling.core.records.convergence import CONVERGENCE
 from scaling.core.records.kind import Kind
 from scaling.core.records.machine import SYNCHRONIZATION
-from scaling.core.records.quantization import BACKENDS, EXPORT, STAGED, VARIANT, read
+from scaling.core.records.quantization import EXPORT, STAGED, VARIANT, read
 from scaling.core.records.run import RUN
 from scaling.tables import schema
 from scaling.tables.experiments import (
     convergence,
     quantization,
-    quantization_backends,
     synchronization,
 )
 from scaling.tables.experiments.full_trainings import trained_to_accuracy
@@ -34,10 +33,6 @@ OF_VARIANTS: Makers = {
     "quantization_layers": quantization.layers,
     "quantization_histograms": quantization.histograms,
     "quantization_paired": quantization.paired,
-}
-OF_STAGES: Makers = {
-    "quantization_resnet": quantization_backends.resnet,
-    "quantization_gpu": quantization_backends.gpu,
 }
 
 
@@ -64,7 +59,6 @@ def main(
     target: float = 1.0,
     ranks: tuple[Path, ...] = (),
     variants: tuple[Path, ...] = (),
-    peers: tuple[Path, ...] = (),
     stages: tuple[Path, ...] = (),
     exports: tuple[Path, ...] = (),
 ) -> None:
@@ -84,9 +78,8 @@ def main(
         found |= {name: make(documents) for name, make in OF_RANKS.items()}
     made: list[tuple[Kind[Any], Sequence[Path], Makers]] = [
         (VARIANT, variants, OF_VARIANTS),
-        (BACKENDS, peers, {"quantization_peers": quantization_backends.backends}),
-        (STAGED, stages, OF_STAGES),
-        (EXPORT, exports, {"quantization_export": quantization_backends.exports}),
+        (STAGED, stages, {"quantization_resnet": quantization.resnet}),
+        (EXPORT, exports, {"quantization_export": quantization.exports}),
     ]
     for kind, paths, makers in made:
         if paths:

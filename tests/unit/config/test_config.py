@@ -60,13 +60,13 @@ def test_the_study_of_large_batches_alone_is_valid():
         ("quantization.variants", [{"name": "float32"}], "variants[0] is called float32 (allowed"),
         ("quantization.variants", [{"name": "a", "seeds": [9]}], "[0].seeds are [9] (allowed: th"),
         ("quantization.variants", [], "quantization.histograms is 'weights+activations+bias' (all"),
-        ("quantization.seeds", [], "seeds is empty, but quantization.peers asks for Part B"),
+        ("quantization.seeds", [], "seeds is empty, but quantization.resnet18 asks for Part B"),
     ],
 )
 def test_a_mistake_is_named_with_its_key_and_what_is_allowed(path, value, sentence):
     used = [("grid.recipes", ["plain", "mine"])] if path == "recipes.mine" else []
     with pytest.raises(UserError) as raised:
-        config.check(changed(("quantization.peers", ["onnxruntime"]), *used, (path, value)))
+        config.check(changed(("quantization.resnet18", True), *used, (path, value)))
     assert sentence in str(raised.value)
     assert all(line.startswith("  ") for line in str(raised.value).splitlines()[1:])
 
@@ -200,7 +200,6 @@ def test_a_technique_has_its_recipes_update_and_what_the_experiment_adds():
 @pytest.mark.parametrize(
     ("path", "value"),
     [
-        ("quantization.peers", ["onnxruntime"]),
         ("quantization.resnet18", True),
         (
             "quantization.variants",

@@ -1,6 +1,7 @@
 """Studies as version 1.0 stored them, and what study_migrate.py makes of them."""
 
 import copy
+import json
 import os
 import shutil
 from pathlib import Path
@@ -14,6 +15,7 @@ from scaling.core.records.convergence import CONVERGENCE
 
 STUDIES = Path(__file__).parents[3] / "studies"
 RECORD = "convergence/remedy~none/global_batch~128/runs.json"
+VARIANT = "quantization/seed~0/variant~mistake-bias_scale/quantization.json"
 LARS = {"lars": 0.1, "decay": "linear"}
 REMEDIES = [
     {"name": "none", "factors": [1]},
@@ -75,6 +77,25 @@ def test_another_precision_than_the_recipes_is_a_recipe_of_its_own():
     study_migrate.configuration(made)
     assert made["convergence"]["recipes"] == [tried[0], {"name": "none", "recipe": "tuned_tf32"}]
     assert made["recipes"] == recipes | {"tuned_tf32": {"base": "tuned", "precision": "tf32"}}
+
+
+def test_a_variant_of_ranges_that_are_gone_is_left_out_and_its_record_refused():
+    gptq = {"rounding": "gptq", "bias_correction": True, "activation_range": "mse"}
+    asked = [{"name": "mse", "activation_range": "mse"}, {"name": "best", **gptq}]
+    int8 = {"variants": asked, "peers": ["torchao"], "bit_widths": {"methods": ["mse"]}}
+    made = {"quantization": int8}
+    study_migrate.configuration(made)
+    left = {"variants": [{"name": "best", "rounding": "gptq"}], "bit_widths": {}}
+    assert made["quantization"] == left
+    record = json.loads((STUDIES / "quantization-cifar10" / VARIANT).read_text())
+    today = copy.deepcopy(record)
+    record["scheme"] |= study_migrate.RANGES
+    record["layers"][0]["propagated_sqnr_db"] = 40.0
+    study_migrate.variant(record)
+    assert record == today
+    record["scheme"] |= study_migrate.RANGES | {"weight_range": "mse"}
+    with pytest.raises(UserError, match="the ranges of variant mistake-bias_scale are no option"):
+        study_migrate.variant(record)
 
 
 def test_a_damaged_record_is_one_sentence_and_nothing_is_rewritten(study):

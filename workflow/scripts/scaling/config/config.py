@@ -162,7 +162,7 @@ def leave_out(config: dict[str, Any]) -> list[str]:
         config["convergence"] |= {"recipes": []}
         said.append(f"techniques for large batches are left out: they are tried on {LAB_MODEL}")
     if side != LAB_SIDE and config["quantization"]["seeds"]:
-        config["quantization"] |= {"seeds": [], "peers": [], "resnet18": False}
+        config["quantization"] |= {"seeds": [], "resnet18": False}
         said.append("Part B is left out: its network sees images of 32 × 32 pixels")
     return said
 
@@ -223,11 +223,11 @@ def _missing_extras(config: Configuration) -> Iterator[str]:
             "here: restore that folder, or set the key to false"
         )
     section = config.quantization
-    asked = [name for name in ("peers", "resnet18") if getattr(section, name)]
+    asked = ["resnet18"] if section.resnet18 else []
     asked += [
         f"variants[{place}]"
         for place, variant in enumerate(section.variants)
-        if variant.needs_moments
+        if variant.rounding == "gptq"
     ]
     if section.seeds and asked and not plugins.has_extra("bits"):
         yield (

@@ -52,9 +52,8 @@ def large_batches(config: Configuration) -> Iterator[str]:
 def variants(config: Configuration, reads_images: bool) -> Iterator[str]:
     """What is wrong with the quantized networks."""
     section = config.quantization
-    for name in ("peers", "resnet18"):
-        if getattr(section, name) and not section.seeds:
-            yield f"quantization.seeds is empty, but quantization.{name} asks for Part B"
+    if section.resnet18 and not section.seeds:
+        yield "quantization.seeds is empty, but quantization.resnet18 asks for Part B"
     if not section.seeds or not (section.variants or reads_images):
         return
     taken, drawable = {STAGES[0]}, []

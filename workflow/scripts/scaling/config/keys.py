@@ -25,7 +25,7 @@ EMPTY: dict[Part, dict[str, dict[str, Any]]] = {
     "scaling": {"grid": {"seeds": []}},
     "accuracy": {"convergence": {"recipes": []}, "time_to_accuracy": {"gpus": []}},
     "proofs": {"synchronization": {"seeds": []}},
-    "int8": {"quantization": {"seeds": [], "peers": [], "resnet18": False}},
+    "int8": {"quantization": {"seeds": [], "resnet18": False}},
 }
 """What switches each part of a study off, by section."""
 

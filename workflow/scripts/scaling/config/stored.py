@@ -22,7 +22,7 @@ RECORDS = [
 """Folders of records, laid out as below results/."""
 MACHINE = Path("machine/check.json")
 """The record of the machine check."""
-TRAININGS, BACKENDS = ("runs", "convergence", "full_trainings"), ("peers", "resnet18", "export")
+TRAININGS, BACKENDS = ("runs", "convergence", "full_trainings"), ("resnet18", "export")
 """The kinds of `records` that a partial study may lack, and those that any stored study may."""
 
 
@@ -99,7 +99,6 @@ def records(config: dict[str, Any]) -> dict[str, list[Path]]:
         "limits": [*map(Path, [*sweeps, "peaks/peaks.json"]), *checked] if asked["seeds"] else [],
         "quantization": variants,
         "synchronization": [Path(f"experiments/gpus~{gpus}/synchronization.json")] * bool(shared),
-        "peers": [folder / "peers.json" for folder in seeds.values() if section["peers"]],
         "resnet18": [folder / "resnet18.json" for folder in seeds.values() if section["resnet18"]],
         # Of the first seed only.
         "export": [folder / name for folder in [*seeds.values()][:1] for name in exports],

@@ -8,10 +8,9 @@ _KEYS = f"{_CELL} status:text"
 _EXPOSED = "communication_seconds communication_seconds_low communication_seconds_high"
 _LEARNING = "train_loss train_accuracy test_loss test_accuracy"
 _RUN = "remedy:text global_batch seed factor learning_rate chosen:truth"
-_CORES = " ".join(
-    f"batch_{batch}_{cores}_{figure}"
+_TIMES = " ".join(
+    f"batch_{batch}_{figure}"
     for batch in (1, 16)
-    for cores in ("one_core", "all_cores")
     for figure in ("seconds", "ratio", "ratio_min", "ratio_max")
 )
 
@@ -96,10 +95,9 @@ COLUMNS: dict[str, dict[str, str]] = {
         "quantization": """seed stage:text accuracy_percent difference_points agreement_percent
             test_images standard_error_points packed_bytes float32_bytes compression weight_bits
             activation_bits bias:text logits:text unsigned:truth weight_scales:text
-            weight_range:text activation_range:text rounding:text bias_correction:truth
-            mistake:text calibration_images sqnr_after_relu_db clipped_share_calibration
-            logits_compared logits_differing revealed_by:text mean_seeds mean_standard_error_points
-            cpu:text commit:text""",
+            rounding:text mistake:text calibration_images sqnr_after_relu_db
+            clipped_share_calibration logits_compared logits_differing mean_seeds
+            mean_standard_error_points cpu:text commit:text""",
         "quantization_layers": """seed stage:text layer:text weight_bits weight_scale
             weight_minimum weight_maximum weight_clipped_share weight_sqnr_db input_scale
             accumulator_scale bias_error_steps output_scale output_minimum output_maximum top_step
@@ -108,27 +106,18 @@ COLUMNS: dict[str, dict[str, str]] = {
         "quantization_histograms": """seed stage:text layer:text quantity:text values:text scale
             lowest highest bin_low bin_high count""",
         "quantization_refused": "seed network:text stage:text weight_scales:text reason:text",
-        "quantization_paired": """stage:text reference_stage:text seeds test_images
-            difference_points standard_error_points""",
-    },
-    "peers": {
-        "quantization_peers": """seed engine:text version:text precision:text status:text note:text
-            options:text accuracy_percent difference_points agreement_percent
-            agreement_ours_percent file_bytes times_smaller threads batch_1_ratio batch_1_ratio_min
-            batch_1_ratio_max batch_256_ratio batch_256_ratio_min batch_256_ratio_max cpu:text
-            commit:text""",
+        "quantization_paired": """stage:text reference_stage:text mistake:text seeds test_images
+            accuracy_percent difference_points standard_error_points revealed_by:text""",
     },
     "resnet18": {
         "quantization_resnet": """seed stage:text weight_scales:text accuracy_percent
             difference_points standard_error_points agreement_percent float32_bytes packed_bytes
             logits differing_logits accumulator_bound device:text commit:text""",
-        "quantization_gpu": """seed gpu:text layer:text patches inner outputs bfloat16_seconds
-            int8_seconds""",
     },
     "export": {
         "quantization_export": f"""seed model:text network:text file_bytes times_smaller
             accuracy_percent difference_points agreement_percent differing_classes logits
             differing_logits largest_steps cpu:text commit:text instructions:text onnx:text
-            onnxruntime:text {_CORES}""",
+            onnxruntime:text {_TIMES}""",
     },
 }
