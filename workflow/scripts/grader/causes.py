@@ -9,16 +9,17 @@ import numpy as np
 
 from grader.cells import FORMULAS, Cells
 from grader.definitions import Verdict
-from grader.intervals import FUZZ, Interval, of
-from grader.mistakes import MISTAKES, SUSPECTS, slips
+from grader.intervals import Interval, of
+from grader.mistakes import MISTAKES
+from grader.readings import LARGE, SUSPECTS, Slip, readings
 from grader.study import PRINTED, TIMES
 
 CHANCE = -math.log(0.05)
 """A cause is named that explains figures which luck would explain more seldom than this."""
 SPREAD = 4.0
 """A figure that is wrong for no known reason may be anywhere within a factor of e⁴."""
-LARGE = 1000
-"""Of a study with more cells none are tried as exchanged, nor a time of one as wrong."""
+AGAIN, PAIR = 0.5, math.log(len(MISTAKES))
+"""The cost of the same mistake in a second part, and of another one with it."""
 ROWS = [
     *(("another_row", [quantity]) for quantity in PRINTED),
     ("rows_swapped", [*TIMES, *PRINTED]),
@@ -26,6 +27,8 @@ ROWS = [
     ("figures_swapped", [*PRINTED]),
 ]
 """What two cells may have exchanged, the likelier the later."""
+FEW = 10
+"""A cause may make one other figure wrong for so many that it explains: they were rounded."""
 Wrong = dict[str, np.ndarray]
 """Figures of each quantity, as true or false for each cell."""
 
@@ -55,9 +58,7 @@ def causes(found: dict[str, Verdict]) -> tuple[list[Cause], Wrong]:
     """Every cause, the one that explains most figures first, and what none explains."""
     wrong = {name: one.wrong.copy() for name, one in found.items()}
     blank = {name: one.blank.copy() for name, one in found.items()}
-    tried = {
-        name: list(_tried(one)) for name, one in found.items() if (one.wrong | one.blank).any()
-    }
+    tried = {name: _tried(one) for name, one in found.items() if (one.wrong | one.blank).any()}
     named = list[Cause]()
     while any(each.any() for each in [*wrong.values(), *blank.values()]):
         options = [*_of_rows(found, wrong), *_of_times(found, wrong), *_of_columns(found, wrong)]
@@ -75,46 +76,65 @@ def causes(found: dict[str, Verdict]) -> tuple[list[Cause], Wrong]:
     return named, wrong
 
 
-def _tried(one: Verdict) -> Iterator[tuple[int, str, Interval, str]]:
-    """Each slip that explains a figure: how many come before it, its name, values and rule."""
-    ranks = dict[tuple[str, str], int]()
-    for name, values, rule in slips(one):
-        rank = ranks.setdefault((name, rule), len(ranks) + 2)
-        if (one.said.meets(values) & (one.wrong | one.blank)).any():
-            yield rank, name, values, rule
+@dataclass(frozen=True)
+class Tried:
+    """The readings that explain a wrong figure: their slips, costs, values and surprise."""
+
+    slips: list[list[Slip]]
+    costs: np.ndarray
+    values: Interval
+    surprise: np.ndarray
 
 
-def _of_slips(
-    one: Verdict,
-    tried: list[tuple[int, str, Interval, str]],
-    wrong: np.ndarray,
-    blank: np.ndarray,
-) -> Iterator[Cause]:
-    """The slip that explains most of a quantity's wrong figures: that luck would do so is rarest.
+def _tried(one: Verdict) -> Tried:
+    """All readings of a quantity, with how rarely luck would have each meet a figure."""
+    slips, costs, lows, highs = [], [], [], []
+    for first, second, values, cost in readings(one):
+        meets = (one.said.meets(values) & (one.wrong | one.blank)).sum(-1)
+        for i, j in np.argwhere(meets).tolist():
+            both = [slip for slip in (first[i], second[j]) if slip.name]
+            again = len({slip.name for slip in both}) < len(both)
+            if 1 <= len(both) <= min(meets[i, j], len({slip[::2] for slip in both})):
+                slips.append(both)
+                costs.append(cost + sum(slip.cost for slip in both[: 1 if again else 2]))
+                costs[-1] += AGAIN if again else PAIR * (len(both) - 1)
+                lows.append(values.low[i, j])
+                highs.append(values.high[i, j])
+    size = -1, len(one.cells.gpus)
+    values = Interval(np.array(lows).reshape(size), np.array(highs).reshape(size))
+    surprise = np.where(one.said.meets(values), -np.log(_luck(one.said, values)), 0.0)
+    return Tried(slips, np.array(costs), values, surprise)
 
-    Figures without a definition (`blank`) have to agree on a slip.
+
+def _of_slips(one: Verdict, tried: Tried, wrong: np.ndarray, blank: np.ndarray) -> Iterator[Cause]:
+    """The reading of most of a quantity's wrong figures: that luck would do so is rarest.
+
+    Figures without a definition (`blank`) have to agree on one.
     """
-    suspects, best, most = wrong | blank, None, CHANCE
-    for rank, name, values, rule in tried:
-        meets = suspects & one.said.meets(values)
-        total, count = int(suspects.sum()), int(meets.sum())
-        if count >= (max(2, total // 2 + 1) if blank.any() else 1):
-            score = -float(np.log(_luck(one.said, values)[meets]).sum())
-            score -= math.log(rank * math.comb(total, count))
-            if score > most + FUZZ:
-                best, most = (name, values, rule, meets), score
-    if best is None:
+    suspects = wrong | blank
+    meets, total = suspects & (tried.surprise > 0), int(suspects.sum())
+    count = meets.sum(-1)
+    choices = np.array([math.log(math.comb(total, some)) for some in range(total + 1)])[count]
+    score = (tried.surprise * meets).sum(-1) - tried.costs - choices
+    # One figure that is nearly right is as likely just that.
+    few = (meets & ~(one.said.near(one.values[0]) & (count < 2)[:, None])).sum(-1)
+    score[few < (max(2, total // 2 + 1) if blank.any() else 1)] = -np.inf
+    if score.max(initial=CHANCE) <= CHANCE:
         return
-    name, values, rule, meets = best
-    if meets.sum() > 1:
-        meets = meets | (suspects & one.said.near(values))
+    best = int(score.argmax())
+    slips = tried.slips[best]
+    name, rule = (";".join(dict.fromkeys(each)) for each in [*zip(*slips, strict=True)][:2])
+    place = Interval(tried.values.low[best], tried.values.high[best])
+    explained = meets[best]
+    if explained.sum() > 1:
+        explained = explained | (suspects & one.said.near(place))
     # What concerns one of several batch sizes may as well be its T(1,b).
     batch, known = one.cells.batch, one.said.known & (one.cells.gpus > 1)
-    alone = len(set(batch[meets])) == 1 < len(set(batch[known]))
-    alone &= not (one.said.meets(values) | ~known).all()
-    weight = float(meets.sum()) - 0.75 * alone
-    resolved, expected = {one.quantity: meets}, one.values[0]
-    yield Cause(name, meets, one.quantity, rule, one.said, expected, resolved, weight)
+    alone = len(set(batch[explained])) == 1 < len(set(batch[known]))
+    alone &= not (one.said.meets(place) | ~known).all()
+    weight = float(explained.sum()) - 0.75 * alone
+    resolved, expected = {one.quantity: explained}, one.values[0]
+    yield Cause(name, explained, one.quantity, rule, one.said, expected, resolved, weight)
 
 
 def _luck(said: Interval, value: Interval) -> np.ndarray:
@@ -171,11 +191,11 @@ def _suspects(cells: Cells, wrong: Wrong) -> list[int]:
 
 
 def _resolved(changed: Cells, found: dict[str, Verdict], wrong: Wrong) -> Wrong:
-    """The wrong figures that are right in `changed`; none where others become wrong."""
+    """The wrong figures that are right in `changed`; none where several others become wrong."""
     resolved = {}
     for name, one in found.items():
         again = replace(one, cells=changed)
-        if (again.wrong & ~one.wrong).any():
+        if (again.wrong & ~one.wrong).sum() * FEW > wrong[name].sum():
             return {}
         resolved[name] = wrong[name] & ~again.wrong
     return resolved

@@ -84,17 +84,17 @@ class Cells:
         found |= {"W": without, "W1": alone}
         found |= {"TNb": whole.take(together), "WNb": without.take(together)}
         found["X1"] = found["X"].take(first)
-        found |= {"lowest": lowest, "highest": highest, "lowest1": lowest.take(first)}
+        found |= {"lowest": lowest, "lowest1": lowest.take(first)}
+        found |= {"highest": highest, "highest1": highest.take(first)}
         found["range"] = Interval(lowest.low, highest.high)
         parts = [one.where(one.known, of(0.0 * n)) for one in (compute, moving)]
         found["parts"] = parts[0] + parts[1]
-        votes, single = [], self.gpus == 1
+        votes = []
         for time in ("T", "W"):
-            # The share as printed, where that is the same to its last digit or all there is.
             share = found[f"{time}1"] / n
+            # The share as printed, where that is the same to its last digit or all there is.
             same = compute.meets(share) | ~share.known
-            found[f"{time}1C"] = share.hull(compute).where(same, share)
-            rest = found[time] - found[f"{time}1C"]
+            rest = found[time] - share.hull(compute).where(same, share)
             # In either column: they may be exchanged.
             hits = [one.meets(rest) | one.meets(share) for one in (compute, moving)]
             votes.append((np.sum(hits), rest))
@@ -111,9 +111,28 @@ class Cells:
             "beside": lambda figure, batch: figure.take(
                 np.where(self.batch == batch, -1, self.find(self.gpus, batch))
             ),
-            "mean": lambda x: of(np.nansum(x.middle[single]) / x.known[single].sum()),
-            "single": lambda figure, batch: figure.take(self.find(1, batch)),
+            "single": lambda figure, batch: figure.take(self.find(1, of(batch).low)),
+            "row": lambda figure, step: figure.take(self._moved(step)),
+            "fewer": np.array([max(self.gpus[self.gpus < g], default=0) for g in self.gpus]),
+            "mean": self._mean,
+            "whole": lambda x: of(np.round(x.middle)),
+            "log2": lambda x: Interval(np.log2(x.low), np.log2(x.high)),
         }
+
+    def _moved(self, step: int) -> np.ndarray:
+        """The index of the row so many further down of those on several GPUs, or -1."""
+        index, rows = np.full(len(self.gpus), -1), np.flatnonzero(self.gpus[: self.own] > 1)
+        index[rows] = np.roll(rows, -step)
+        return index
+
+    def _mean(self, figure: Interval) -> Interval:
+        """The mean over the batch sizes of each number of GPUs."""
+        values = figure.middle * np.ones(len(self.gpus))
+        means = np.empty_like(values)
+        for group in self.groups:
+            known = (~np.isnan(values[..., group])).sum(-1, keepdims=True)
+            means[..., group] = np.nansum(values[..., group], axis=-1, keepdims=True) / known
+        return of(means)
 
     def evaluate(self, formula: str, **more: Any) -> Any:
         """The value of a formula of formulas.yaml or mistakes.yaml, with `more` names."""
