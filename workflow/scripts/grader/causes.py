@@ -27,6 +27,8 @@ ROWS = [
     ("figures_swapped", [*PRINTED]),
 ]
 """What two cells may have exchanged, the likelier the later."""
+WHOLE = 1.6
+"""How much likelier a slip is that gives the right figures of its column as well: five times."""
 FEW = 10
 """A cause may make one other figure wrong for so many that it explains: they were rounded."""
 Wrong = dict[str, np.ndarray]
@@ -103,6 +105,10 @@ def _tried(one: Verdict) -> Tried:
     size = -1, len(one.cells.gpus)
     values = Interval(np.array(lows).reshape(size), np.array(highs).reshape(size))
     surprise = np.where(one.said.meets(values), -np.log(_luck(one.said, values)), 0.0)
+    # The same number where the same is right is one witness.
+    alike = np.stack([one.said.middle, one.values[0].middle])
+    _, which, counts = np.unique(alike, axis=1, return_inverse=True, return_counts=True)
+    surprise /= counts[which.reshape(-1)]
     return Tried(slips, np.array(costs), values, surprise)
 
 
@@ -116,6 +122,9 @@ def _of_slips(one: Verdict, tried: Tried, wrong: np.ndarray, blank: np.ndarray) 
     count = meets.sum(-1)
     choices = np.array([math.log(math.comb(total, some)) for some in range(total + 1)])[count]
     score = (tried.surprise * meets).sum(-1) - tried.costs - choices
+    # One formula for a whole column is likelier than one for the figures that it makes wrong.
+    figures = one.said.known & (one.cells.gpus > 1)
+    score += WHOLE * ((tried.surprise > 0) | ~figures).all(-1)
     # One figure that is nearly right is as likely just that.
     few = (meets & ~(one.said.near(one.values[0]) & (count < 2)[:, None])).sum(-1)
     score[few < (max(2, total // 2 + 1) if blank.any() else 1)] = -np.inf
@@ -246,21 +255,25 @@ def _of_times(found: dict[str, Verdict], wrong: Wrong) -> Iterator[Cause]:
 
 
 def _of_columns(found: dict[str, Verdict], wrong: Wrong) -> Iterator[Cause]:
-    """The times on one GPU, or all on several, wrong by one known slip."""
+    """The times on one GPU, on several or on all, wrong by one known slip."""
     cells = found["speedup"].cells
-    for name, mistake in MISTAKES.items():
-        for (rule, formula), one in product(mistake.formulas.get("time", []), [True, False]):
-            place = (cells.gpus == 1) == one
-            columns = {column: cells.columns[column] for column in TIMES}
-            right = {
-                column: cells.evaluate(formula, value=own).where(place, own)
-                for column, own in columns.items()
-            }
-            resolved = _resolved(cells.with_columns(right), found, wrong)
-            if (count := _count(resolved)) > 1 and place.sum() > 1:
-                own, time = columns[TIMES[0]], right[TIMES[0]]
-                cause = Cause(name, place, TIMES[0], rule, own, time, resolved, count - 0.4)
-                yield replace(cause, times=TIMES)
+    single = cells.gpus == 1
+    slips = [
+        (name, rule, formula, columns)
+        for columns in (TIMES, TIMES[1:2])
+        for name, mistake in MISTAKES.items()
+        for rule, formula in mistake.formulas.get("time" if columns is TIMES else columns[0], [])
+    ]
+    for (name, rule, formula, columns), place in product(slips, [single, ~single, single | True]):
+        right = dict[str, Interval]()
+        for column in columns:
+            own = cells.columns[column]
+            right[column] = cells.evaluate(formula, value=own).where(place, own)
+        resolved = _resolved(cells.with_columns(right), found, wrong)
+        if (count := _count(resolved)) > 1 and place.sum() > 1:
+            own, time = cells.columns[columns[0]], right[columns[0]]
+            cause = Cause(name, place, columns[0], rule, own, time, resolved, count - 0.4)
+            yield replace(cause, times=columns)
 
 
 def _implied(found: dict[str, Verdict], letter: str, wrong: Wrong) -> dict[str, list[Interval]]:

@@ -9,6 +9,7 @@ from types import CodeType
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import yaml
 
 from grader.intervals import NEARLY, Interval, of, printed
@@ -114,7 +115,10 @@ class Cells:
             "single": lambda figure, batch: figure.take(self.find(1, of(batch).low)),
             "row": lambda figure, step: figure.take(self._moved(step)),
             "fewer": np.array([max(self.gpus[self.gpus < g], default=0) for g in self.gpus]),
-            "mean": self._mean,
+            "mean": self._of_groups(self.gpus, "mean"),
+            "median": self._of_groups(self.gpus, "median"),
+            "total": self._of_groups(self.batch, "cumsum"),
+            "minutes": _minutes,
             "whole": lambda x: of(np.round(x.middle)),
             "log2": lambda x: Interval(np.log2(x.low), np.log2(x.high)),
         }
@@ -125,14 +129,17 @@ class Cells:
         index[rows] = np.roll(rows, -step)
         return index
 
-    def _mean(self, figure: Interval) -> Interval:
-        """The mean over the batch sizes of each number of GPUs."""
-        values = figure.middle * np.ones(len(self.gpus))
-        means = np.empty_like(values)
-        for group in self.groups:
-            known = (~np.isnan(values[..., group])).sum(-1, keepdims=True)
-            means[..., group] = np.nansum(values[..., group], axis=-1, keepdims=True) / known
-        return of(means)
+    def _of_groups(self, keys: np.ndarray, how: str) -> Callable[[Interval], Interval]:
+        """Return what makes of figures their mean, sum or so of the cells with one key."""
+
+        def made(figure: Interval) -> Interval:
+            values = figure.middle * np.ones(len(self.gpus))
+            values = np.where((self.gpus == 1) & (how == "cumsum"), np.nan, values)
+            found = pd.DataFrame(values.T).groupby(keys).transform(how)
+            around = Interval(figure.low - figure.middle, figure.high - figure.middle)
+            return of(found.to_numpy().T.reshape(values.shape)) + around
+
+        return made
 
     def evaluate(self, formula: str, **more: Any) -> Any:
         """The value of a formula of formulas.yaml or mistakes.yaml, with `more` names."""
@@ -149,6 +156,12 @@ class Cells:
 def _sent(strategy: str) -> Callable[[int, float], float]:
     """How many bytes of so many the busiest of so many GPUs sends."""
     return STRATEGIES.find(strategy).busiest_bytes
+
+
+def _minutes(figure: Interval) -> Interval:
+    """The seconds of times that are written as minutes.seconds."""
+    whole, around = np.floor(figure.middle), (figure.high - figure.low) * 50
+    return of(whole * 60 + (figure.middle - whole) * 100) + Interval(-around, around)
 
 
 @cache

@@ -21,6 +21,8 @@ LARGE = 1000
 """Of a study with more cells no two slips together are tried, nor one in the times of a cell."""
 FITTED = 4.0
 """The cost of a number that is fitted to the figures."""
+OF_CELLS = {"T": "its time", "W": "its time", "moving": "its communication time"}
+"""Parts that may be of another cell, as the whole may, in words."""
 ALIKE = {"own": "sent", "ring": "sent", "W": "T", "W1": "T1"}
 """Parts that may be taken for the same as another."""
 EXCHANGED = {"T": "W", "W": "T"}
@@ -70,7 +72,7 @@ def readings(one: Verdict) -> Iterator[Reading]:
         cells = cells.with_constant("K", size)
     one, by_lab = replace(one, cells=cells), cells is not one.cells
     names = {"figure": one.said, "wrong": one.wrong}
-    wholes = [way for key in (one.quantity, "any") for way in _ways(cells, key)]
+    wholes = [way for key in (one.quantity, "any", "cells") for way in _ways(cells, key)]
     if one.quantity == UTILIZATION:
         wholes += [way for way in _ways(cells, BANDWIDTH) if "value" in way[1]]
     wholes = [way for way in wholes if way[1] != one.quantity]
@@ -132,6 +134,11 @@ def _bases(one: Verdict) -> Iterator[tuple[str, dict[str, Interval]]]:
 def _of_part(cells: Cells, part: str) -> list[Way]:
     """What may stand in the place of a part, W in that of T where its time is without loading."""
     ways = list(_ways(cells, ALIKE.get(part, part)))
+    if part in OF_CELLS:
+        ways += [
+            (slip._replace(rule=f"{slip.rule}, in {OF_CELLS[part]}", part=part), formula, numbers)
+            for slip, formula, numbers in _ways(cells, "cells")
+        ]
     if not part.startswith("W"):
         return ways
     swap = re.compile(r"\b([TW])(?=0\b|1\b|Nb\b|\b)")
