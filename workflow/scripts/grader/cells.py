@@ -132,14 +132,13 @@ class Cells:
     def _of_groups(self, keys: np.ndarray, how: str) -> Callable[[Interval], Interval]:
         """Return what makes of figures their mean, sum or so of the cells with one key."""
 
-        def made(figure: Interval) -> Interval:
-            values = figure.middle * np.ones(len(self.gpus))
+        def ends(values: np.ndarray) -> np.ndarray:
+            values = values * np.ones(len(self.gpus))
             values = np.where((self.gpus == 1) & (how == "cumsum"), np.nan, values)
             found = pd.DataFrame(values.T).groupby(keys).transform(how)
-            around = Interval(figure.low - figure.middle, figure.high - figure.middle)
-            return of(found.to_numpy().T.reshape(values.shape)) + around
+            return found.to_numpy().T.reshape(values.shape)
 
-        return made
+        return lambda figure: Interval(ends(figure.low), ends(figure.high))
 
     def evaluate(self, formula: str, **more: Any) -> Any:
         """The value of a formula of formulas.yaml or mistakes.yaml, with `more` names."""
