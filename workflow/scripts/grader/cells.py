@@ -114,6 +114,7 @@ class Cells:
             ),
             "single": lambda figure, batch: figure.take(self.find(1, of(batch).low)),
             "row": lambda figure, step: figure.take(self._moved(step)),
+            "neighbour": self._neighbour,
             "fewer": np.array([max(self.gpus[self.gpus < g], default=0) for g in self.gpus]),
             "mean": self._of_groups(self.gpus, "mean"),
             "median": self._of_groups(self.gpus, "median"),
@@ -122,6 +123,14 @@ class Cells:
             "whole": lambda x: of(np.round(x.middle)),
             "log2": lambda x: Interval(np.log2(x.low), np.log2(x.high)),
         }
+
+    @property
+    def _neighbour(self) -> np.ndarray:
+        """The next smaller number of GPUs above 1 of each cell, or the next larger; else -1."""
+        several = np.unique(self.gpus[self.gpus > 1])
+        place = np.searchsorted(several, self.gpus)
+        near = np.where(place > 0, place - 1, 1)
+        return several[near] if len(several) > 1 else np.full(len(self.gpus), -1)
 
     def _moved(self, step: int) -> np.ndarray:
         """The index of the row so many further down of those on several GPUs, or -1."""
