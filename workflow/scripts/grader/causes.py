@@ -1,6 +1,5 @@
 """What is wrong with the figures of a study: the causes that explain most of them, one by one."""
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations, product
@@ -11,15 +10,9 @@ from grader.cells import FORMULAS, Cells
 from grader.definitions import Verdict
 from grader.intervals import Interval, of
 from grader.mistakes import MISTAKES
-from grader.readings import LARGE, SUSPECTS, Slip, readings
+from grader.readings import LARGE, SUSPECTS, Readings
 from grader.study import PRINTED, TIMES
 
-CHANCE = -math.log(0.05)
-"""A cause is named that explains figures which luck would explain more seldom than this."""
-SPREAD = 4.0
-"""A figure that is wrong for no known reason may be anywhere within a factor of e⁴."""
-AGAIN, PAIR = 0.5, math.log(len(MISTAKES))
-"""The cost of the same mistake in a second part, and of another one with it."""
 ROWS = [
     *(("another_row", [quantity]) for quantity in PRINTED),
     ("rows_swapped", [*TIMES, *PRINTED]),
@@ -27,8 +20,6 @@ ROWS = [
     ("figures_swapped", [*PRINTED]),
 ]
 """What two cells may have exchanged, the likelier the later."""
-WHOLE = 1.6
-"""How much likelier a slip is that gives the right figures of its column as well: five times."""
 FEW = 10
 """A cause may make one other figure wrong for so many that it explains: they were rounded."""
 Wrong = dict[str, np.ndarray]
@@ -60,12 +51,12 @@ def causes(found: dict[str, Verdict]) -> tuple[list[Cause], Wrong]:
     """Every cause, the one that explains most figures first, and what none explains."""
     wrong = {name: one.wrong.copy() for name, one in found.items()}
     blank = {name: one.blank.copy() for name, one in found.items()}
-    tried = {name: _tried(one) for name, one in found.items() if (one.wrong | one.blank).any()}
+    tried = {name: Readings.of(one) for name, one in found.items() if (one.wrong | one.blank).any()}
     named = list[Cause]()
     while any(each.any() for each in [*wrong.values(), *blank.values()]):
         options = [*_of_rows(found, wrong), *_of_times(found, wrong), *_of_columns(found, wrong)]
         for name, slipped in tried.items():
-            options += _of_slips(found[name], slipped, wrong[name], blank[name])
+            options += _of_slips(slipped, wrong[name], blank[name])
         if not options:
             break
         best = max(options, key=lambda cause: cause.weight)
@@ -78,80 +69,18 @@ def causes(found: dict[str, Verdict]) -> tuple[list[Cause], Wrong]:
     return named, wrong
 
 
-@dataclass(frozen=True)
-class Tried:
-    """The readings that explain a wrong figure: their slips, costs, values and surprise."""
-
-    slips: list[list[Slip]]
-    costs: np.ndarray
-    values: Interval
-    surprise: np.ndarray
-
-
-def _tried(one: Verdict) -> Tried:
-    """All readings of a quantity, with how rarely luck would have each meet a figure."""
-    slips, costs, lows, highs = [], [], [], []
-    for first, second, values, cost in readings(one):
-        meets = (one.said.meets(values) & (one.wrong | one.blank)).sum(-1)
-        for i, j in np.argwhere(meets).tolist():
-            both = [slip for slip in (first[i], second[j]) if slip.name]
-            again = len({slip.name for slip in both}) < len(both)
-            if 1 <= len(both) <= min(meets[i, j], len({slip[::2] for slip in both})):
-                slips.append(both)
-                costs.append(cost + sum(slip.cost for slip in both[: 1 if again else 2]))
-                costs[-1] += AGAIN if again else PAIR * (len(both) - 1)
-                lows.append(values.low[i, j])
-                highs.append(values.high[i, j])
-    size = -1, len(one.cells.gpus)
-    values = Interval(np.array(lows).reshape(size), np.array(highs).reshape(size))
-    surprise = np.where(one.said.meets(values), -np.log(_luck(one.said, values)), 0.0)
-    # The same number where the same is right is one witness.
-    alike = np.stack([one.said.middle, one.values[0].middle])
-    _, which, counts = np.unique(alike, axis=1, return_inverse=True, return_counts=True)
-    surprise /= counts[which.reshape(-1)]
-    return Tried(slips, np.array(costs), values, surprise)
-
-
-def _of_slips(one: Verdict, tried: Tried, wrong: np.ndarray, blank: np.ndarray) -> Iterator[Cause]:
-    """The reading of most of a quantity's wrong figures: that luck would do so is rarest.
-
-    Figures without a definition (`blank`) have to agree on one.
-    """
-    suspects = wrong | blank
-    meets, total = suspects & (tried.surprise > 0), int(suspects.sum())
-    count = meets.sum(-1)
-    choices = np.array([math.log(math.comb(total, some)) for some in range(total + 1)])[count]
-    score = (tried.surprise * meets).sum(-1) - tried.costs - choices
-    # One formula for a whole column is likelier than one for the figures that it makes wrong.
-    figures = one.said.known & (one.cells.gpus > 1)
-    score += WHOLE * ((tried.surprise > 0) | ~figures).all(-1)
-    # One figure that is nearly right is as likely just that.
-    few = (meets & ~(one.said.near(one.values[0]) & (count < 2)[:, None])).sum(-1)
-    score[few < (max(2, total // 2 + 1) if blank.any() else 1)] = -np.inf
-    if score.max(initial=CHANCE) <= CHANCE:
+def _of_slips(tried: Readings, wrong: np.ndarray, blank: np.ndarray) -> Iterator[Cause]:
+    """The reading of most of a quantity's wrong figures."""
+    if (best := tried.best(wrong, blank)) is None:
         return
-    best = int(score.argmax())
-    slips = tried.slips[best]
+    (slips, values, place), one = best, tried.one
     name, rule = (";".join(dict.fromkeys(each)) for each in [*zip(*slips, strict=True)][:2])
-    place = Interval(tried.values.low[best], tried.values.high[best])
-    explained = meets[best]
-    if explained.sum() > 1:
-        explained = explained | (suspects & one.said.near(place))
     # What concerns one of several batch sizes may as well be its T(1,b).
     batch, known = one.cells.batch, one.said.known & (one.cells.gpus > 1)
-    alone = len(set(batch[explained])) == 1 < len(set(batch[known]))
-    alone &= not (one.said.meets(place) | ~known).all()
-    weight = float(explained.sum()) - 0.75 * alone
-    resolved, expected = {one.quantity: explained}, one.values[0]
-    yield Cause(name, explained, one.quantity, rule, one.said, expected, resolved, weight)
-
-
-def _luck(said: Interval, value: Interval) -> np.ndarray:
-    """The chance that a figure wrong for another reason meets `value`: their relative widths."""
-    width = (said.high - said.low) + (value.high - value.low)
-    size = np.minimum(np.abs(said.middle), np.abs(value.middle))
-    share = np.where(np.isfinite(width) & (size > 0), width / size / SPREAD, 1.0)
-    return np.clip(np.where(np.isnan(share), 1.0, share), 1e-6, 1.0)
+    alone = len(set(batch[place])) == 1 < len(set(batch[known]))
+    alone &= not (one.said.meets(values) | ~known).all()
+    weight, resolved = float(place.sum()) - 0.75 * alone, {one.quantity: place}
+    yield Cause(name, place, one.quantity, rule, one.said, one.values[0], resolved, weight)
 
 
 def _of_rows(found: dict[str, Verdict], wrong: Wrong) -> Iterator[Cause]:

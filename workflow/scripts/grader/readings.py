@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -15,6 +15,14 @@ from grader.intervals import Interval, common, of, stacked
 from grader.mistakes import MISTAKES
 from grader.study import BYTES_PER_PARAMETER
 
+CHANCE = -math.log(0.05)
+"""A cause is named that explains figures which luck would explain more seldom than this."""
+SPREAD = 4.0
+"""A figure that is wrong for no known reason may be anywhere within a factor of e⁴."""
+AGAIN, PAIR = 0.5, math.log(len(MISTAKES))
+"""The cost of the same mistake in a second part, and of another one with it."""
+WHOLE = 1.6
+"""How much likelier a slip is that gives the right figures of its column as well: five times."""
 SUSPECTS = 40
 """Cells or numbers of GPUs beyond these are not tried as causes: a study has a few dozen."""
 LARGE = 1000
@@ -40,83 +48,131 @@ class Slip(NamedTuple):
     cost: float
 
 
-class Reading(NamedTuple):
-    """What each of the slips `first`, with each of the slips `second`, makes of every cell.
-
-    `cost` is that of the definition which they slip from.
-    """
-
-    first: list[Slip]
-    second: list[Slip]
-    values: Interval
-    cost: float
-
-
 Way = tuple[Slip, str, dict[str, Any]]
 """A slip, its formula and what the letter in it stands for."""
-RIGHT = Slip("", "", "", 0.0)
+RIGHT: Way = Slip("", "", "", 0.0), "value", {}
 
 
-def readings(one: Verdict) -> Iterator[Reading]:
-    """Yield all that the wrong figures of a quantity may have been computed from.
+@dataclass(frozen=True)
+class Readings:
+    """All that wrong figures of a quantity may have been computed from, a row for each reading.
 
-    That is each sound definition with all that may stand in the place of one of its parts, or of
-    two, or of one and of the whole.
+    Its `slips`, their `costs`, the `values` that it gives and the `surprise` at each that is met.
+    """
+
+    one: Verdict
+    slips: list[list[Slip]]
+    costs: np.ndarray
+    values: Interval
+    surprise: np.ndarray
+
+    @classmethod
+    def of(cls, one: Verdict) -> "Readings":
+        """The readings of a quantity that meet a figure which is wrong or has no definition."""
+        slips, costs, lows, highs = [], [], [], []
+        for cost, first, second, values in _readings(one):
+            meets = (one.said.meets(values) & (one.wrong | one.blank)).sum(-1)
+            for i, j in np.argwhere(meets).tolist():
+                both = [slip for slip in (first[i][0], second[j][0]) if slip.name]
+                again = len({slip.name for slip in both}) < len(both)
+                if 1 <= len(both) <= min(meets[i, j], len({slip[::2] for slip in both})):
+                    slips.append(both)
+                    costs.append(cost + sum(slip.cost for slip in both[: 1 if again else 2]))
+                    costs[-1] += AGAIN if again else PAIR * (len(both) - 1)
+                    lows.append(values.low[i, j])
+                    highs.append(values.high[i, j])
+        size = -1, len(one.cells.gpus)
+        values = Interval(np.array(lows).reshape(size), np.array(highs).reshape(size))
+        surprise = np.where(one.said.meets(values), -np.log(_luck(one.said, values)), 0.0)
+        # The same number where the same is right is one witness.
+        alike = np.stack([one.said.middle, one.values[0].middle])
+        _, which, counts = np.unique(alike, axis=1, return_inverse=True, return_counts=True)
+        return cls(one, slips, np.array(costs), values, surprise / counts[which.reshape(-1)])
+
+    def best(
+        self, wrong: np.ndarray, blank: np.ndarray
+    ) -> tuple[list[Slip], Interval, np.ndarray] | None:
+        """Return the slips that luck would explain most seldom, their values and figures.
+
+        Figures without a definition (`blank`) have to agree on one. None if luck is as good.
+        """
+        one, suspects = self.one, wrong | blank
+        meets, total = suspects & (self.surprise > 0), int(suspects.sum())
+        count = meets.sum(-1)
+        choices = np.array([math.log(math.comb(total, some)) for some in range(total + 1)])
+        score = (self.surprise * meets).sum(-1) - self.costs - choices[count]
+        # One formula for a whole column is likelier than one for the figures that it makes wrong.
+        figures = one.said.known & (one.cells.gpus > 1)
+        score += WHOLE * ((self.surprise > 0) | ~figures).all(-1)
+        # One figure that is nearly right is as likely just that.
+        few = (meets & ~(one.said.near(one.values[0]) & (count < 2)[:, None])).sum(-1)
+        score[few < (max(2, total // 2 + 1) if blank.any() else 1)] = -np.inf
+        if score.max(initial=CHANCE) <= CHANCE:
+            return None
+        best = int(score.argmax())
+        values, explained = Interval(self.values.low[best], self.values.high[best]), meets[best]
+        if explained.sum() > 1:
+            explained = explained | (suspects & one.said.near(values))
+        return self.slips[best], values, explained
+
+
+def _luck(said: Interval, value: Interval) -> np.ndarray:
+    """The chance that a figure wrong for another reason meets `value`: their relative widths."""
+    width = (said.high - said.low) + (value.high - value.low)
+    size = np.minimum(np.abs(said.middle), np.abs(value.middle))
+    share = np.where(np.isfinite(width) & (size > 0), width / size / SPREAD, 1.0)
+    return np.clip(np.where(np.isnan(share), 1.0, share), 1e-6, 1.0)
+
+
+def _readings(one: Verdict) -> Iterator[tuple[float, list[Way], list[Way], Interval]]:
+    """Yield what each of some ways, with each of others, makes of every cell.
+
+    That is each sound definition, at its cost, with all that may stand in the place of one of its
+    parts, or of two, or of one and of the whole.
     """
     cells = one.cells
     # One number that is fitted says less than as many figures.
     alone = one.quantity == BANDWIDTH and foreign(cells)
-    if alone or (one.quantity == BANDWIDTH and not cells.names["K"].known.any()):
+    by_lab = alone or (one.quantity == BANDWIDTH and not cells.names["K"].known.any())
+    if by_lab:
         # Slips that no other number explains are tried with that of the lab's network.
         size = of(float(BYTES_PER_PARAMETER * PARAMETERS["resnet18-cifar"]))
-        cells = cells.with_constant("K", size)
-    one, by_lab = replace(one, cells=cells), cells is not one.cells
-    names = {"figure": one.said, "wrong": one.wrong}
+        one = replace(one, cells=(cells := cells.with_constant("K", size)))
     wholes = [way for key in (one.quantity, "any", "cells") for way in _ways(cells, key)]
     if one.quantity == UTILIZATION:
         wholes += [way for way in _ways(cells, BANDWIDTH) if "value" in way[1]]
-    wholes = [way for way in wholes if way[1] != one.quantity]
+    wholes = [RIGHT, *(way for way in wholes if way[1] != one.quantity)]
     pairs = not alone and len(cells.gpus) <= LARGE
-    then = [way for way in wholes if way[1].startswith("value")]
+    then = [way for way in wholes if way[1].startswith("value")] if pairs else [RIGHT]
 
-    def made(ways: list[Way], value: Interval) -> Interval:
-        each = [cells.evaluate(x, **names, **base, **more, value=value) for _, x, more in ways]
-        return stacked([value * np.nan, *each])
+    def fit(value: Interval) -> Interval:
+        """`value` times what makes most wrong figures of it, if those are three.
 
-    def followed(slips: list[Slip], values: Interval) -> Reading:
-        """Each value, and what slips of the whole make of it."""
-        more = then if pairs else []
-        found = made(more, values)
-        found.low[..., 0, :], found.high[..., 0, :] = values.low, values.high
-        return Reading(slips, [RIGHT, *(slip for slip, *_ in more)], found, cost)
+        By bytes that nobody states any factor is as good as another.
+        """
+        suspects = (one.wrong | one.blank) & (not by_lab)
+        values = value * common((one.said / value).where(suspects, UNKNOWN))
+        return values if (one.said.meets(values) & suspects).sum() > 2 else UNKNOWN * value
 
+    names = {"figure": one.said, "wrong": one.wrong, "fit": fit}
     for number, (formula, base) in enumerate(_bases(one), 1):
-        cost = math.log(number)
-        value = cells.evaluate(formula, **base)
-        # By bytes that nobody states any factor is as good as another.
-        used = [way for way in wholes if "fit" not in way[1]]
-        names["fit"] = lambda x: _fit(one, x)
-        if not by_lab:
-            used += [way for way in wholes if "fit" in way[1]]
-        yield followed([RIGHT, *(slip for slip, *_ in used)], made(used, value))
-        parts = dict[str, tuple[list[Slip], Interval]]()
+
+        def made(ways: list[Way], value: Interval, own: dict[str, Interval] = base) -> Interval:
+            given = names | own | {"value": value}
+            return stacked([cells.evaluate(x, **given, **letters) for _, x, letters in ways])
+
+        cost, parts = math.log(number), dict[str, tuple[list[Way], Interval]]()
+        value = cells.evaluate(formula, **base) * np.ones(len(cells.gpus))
+        yield cost, wholes, then, made(then, made(wholes, value))
         for part in dict.fromkeys(re.findall(r"[A-Za-z]\w*", formula)):
             if ways := _of_part(cells, part):
                 right = cells.evaluate(part, **base) * np.ones(len(cells.gpus))
-                each = [cells.evaluate(x, **base, **more, value=right) for _, x, more in ways]
-                taken = stacked([right, *each])
-                parts[part] = [RIGHT, *(slip for slip, *_ in ways)], taken
-                yield followed(parts[part][0], cells.evaluate(formula, **base | {part: taken}))
+                ways, taken = parts[part] = [RIGHT, *ways], made([RIGHT, *ways], right)
+                changed = cells.evaluate(formula, **base | {part: taken})
+                yield cost, ways, then, made(then, changed)
         for (a, (first, x)), (b, (second, y)) in combinations(parts.items() if pairs else [], 2):
             both = {a: Interval(x.low[:, None], x.high[:, None]), b: y}
-            yield Reading(first, second, cells.evaluate(formula, **base | both), cost)
-
-
-def _fit(one: Verdict, value: Interval) -> Interval:
-    """`value` times what makes most wrong figures of it, if those are three."""
-    suspects = one.wrong | one.blank
-    values = value * common((one.said / value).where(suspects, UNKNOWN))
-    return values if (one.said.meets(values) & suspects).sum() > 2 else UNKNOWN * value
+            yield cost, first, second, cells.evaluate(formula, **base | both)
 
 
 def _bases(one: Verdict) -> Iterator[tuple[str, dict[str, Interval]]]:
