@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property, reduce
 from pathlib import Path
 from types import CodeType
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -19,6 +19,7 @@ from scaling.registry.strategy import STRATEGIES
 FORMULAS = yaml.safe_load(Path(__file__).with_name("formulas.yaml").read_text(encoding="utf-8"))
 PARAMETERS: dict[str, int] = FORMULAS["parameters"]
 UNKNOWN = of(np.nan)
+Grouped = Literal["mean", "median", "cumsum"]
 
 
 @dataclass(frozen=True)
@@ -138,7 +139,7 @@ class Cells:
         index[rows] = np.roll(rows, -step)
         return index
 
-    def _of_groups(self, keys: np.ndarray, how: str) -> Callable[[Interval], Interval]:
+    def _of_groups(self, keys: np.ndarray, how: Grouped) -> Callable[[Interval], Interval]:
         """Return what makes of figures their mean, sum or so of the cells with one key."""
 
         def ends(values: np.ndarray) -> np.ndarray:
