@@ -18,13 +18,21 @@ def at(finished, training=1, launched=20, epoch=2):
         (8, [at(0), at(0), at(0, training=2), None, at(0, training=3)], None),
         (8, [None] * 4, None),
         (10, [at(0), at(4), at(4), at(4)], None),
-        (10, [at(0), *[at(4)] * 4], "waited 12 s for step 6 of epoch 2"),
-        (8, [at(4, launched=n) for n in (8, 12, 16)], "waited 8 s for step 6 of epoch 2"),
+        (10, [at(0), *[at(4)] * 4], "waited 12 s for step 6 of epoch 2, 20 launched"),
+        (
+            8,
+            [at(4, launched=n) for n in (8, 12, 16)],
+            "waited 8 s for step 6 of epoch 2, 16 launched",
+        ),
         (
             *(4, [at(4, launched=4)] * 2),
-            "waited 4 s for step 6 of epoch 2, only 4 launched",
+            "waited 4 s for step 6 of epoch 2, 4 launched",
         ),
-        (4, [at(0, epoch=0)] * 2, "waited 4 s for step 2 of the steps after the last epoch"),
+        (
+            4,
+            [at(0, epoch=0)] * 2,
+            "waited 4 s for step 2 of the steps after the last epoch, 20 launched",
+        ),
     ],
 )
 def test_a_stall_is_no_finished_step_for_the_timeout_and_names_the_step(timeout, positions, said):

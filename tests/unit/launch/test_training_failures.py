@@ -9,7 +9,6 @@ from pathlib import Path
 import psutil
 import pytest
 
-from scaling.core import environment
 from scaling.core.errors import UserError
 from scaling.launch import launcher, ranks
 from training_runs import arguments, run, supervise_faulty, tuned
@@ -36,23 +35,11 @@ def left_behind():
     ]
 
 
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        (
-            {"gpus": 2, "batch-size": 21},
-            "a global batch of 2·21 = 42 samples is larger than the 40 training images",
-        ),
-        ({"gpus": 4, "device": "cuda"}, "4 GPUs are asked for and the machine has 2"),
-    ],
-)
-def test_what_is_infeasible_is_a_record_without_starting_a_process(
-    images, tmp_path, monkeypatch, changed, message
-):
+def test_what_is_infeasible_is_a_record_without_starting_a_process(images, tmp_path, monkeypatch):
     monkeypatch.setattr(launcher, "launch", lambda *_: pytest.fail("a process was started"))
-    monkeypatch.setattr(environment, "gpu_names", lambda: ["NVIDIA H200", "NVIDIA H200"])
-    record = run(images, tmp_path / "run.json", **changed)
-    assert (record["status"], record["message"]) == ("infeasible", message)
+    record = run(images, tmp_path / "run.json", **{"gpus": 2, "batch-size": 21})
+    said = "a global batch of 2·21 = 42 samples is larger than the 40 training images"
+    assert (record["status"], record["message"]) == ("infeasible", said)
     assert record["epochs"] == record["environment"]["device_ids"] == []
     assert record["run_seconds"] is record["startup"] is record["shutdown_seconds"] is None
 
@@ -91,7 +78,7 @@ def test_no_memory_on_one_rank_ends_all_ranks_as_a_result(
 def test_a_rank_that_fails_ends_the_run_without_a_record_and_is_named(
     images, tmp_path, monkeypatch, left_behind
 ):
-    with pytest.raises(UserError, match="rank 1 ended without a word in epoch 2"):
+    with pytest.raises(UserError, match="rank 1 ended without a word after 1 epoch"):
         supervise_faulty(images, tmp_path / "run.json", monkeypatch, "killed:1:1")
     assert list(tmp_path.iterdir()) == []
     assert left_behind() == []

@@ -17,8 +17,6 @@ from scaling.core.errors import SNAKEMAKE_VARIABLE, UserError
 from scaling.launch.lease import SHARE_VARIABLE
 
 WORDS = {"true": True, "false": False}
-LAUNCHERS = ("TORCHELASTIC_RUN_ID", "RANK", "LOCAL_RANK", "WORLD_SIZE", "OMPI_COMM_WORLD_RANK")
-"""Variables of torchrun and mpirun, which measuring processes would take for their own."""
 
 
 def accept(config: dict[str, Any], replayed: Path | None) -> list[str]:
@@ -60,8 +58,8 @@ def begin(
 
     Jobs that Slurm starts parse the rules too. `manifest` is the dataset's, None if nothing is
     trained; `needed` are the inputs of finished runs: if one is gone, Snakemake would make it again
-    and then repeat every measurement that depends on it. Raises UserError for that, for a model
-    that cannot be trained on the images, and where another launcher started this process.
+    and then repeat every measurement that depends on it. Raises UserError for that, and for a model
+    that cannot be trained on the images.
     """
     if not workflow.is_main_process:
         _end_at_sigterm()
@@ -69,11 +67,6 @@ def begin(
     if not os.access(".", os.W_OK):
         raise UserError(f"{Path.cwd()} cannot be written: start in a folder of yours")
     if manifest:
-        if others := [name for name in LAUNCHERS if name in os.environ]:
-            raise UserError(
-                f"the environment has {', '.join(others)}, as torchrun and mpirun set: unset them, "
-                "or start without a launcher, as Snakemake starts all processes itself"
-            )
         lab = configuration.model_options(config)["model"] == configuration.LAB_MODEL
         if not lab or config["dataset"]["image_size"] != configuration.LAB_SIDE:
             from scaling.models.check import check  # Imports PyTorch, which takes seconds.

@@ -4,7 +4,8 @@ import os
 import shutil
 import sys
 import tempfile
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -82,6 +83,30 @@ def completed(host_info: dict[str, Any], result: ProcessResult) -> dict[str, Any
     }
 
 
+@contextmanager
+def leased(
+    device: Device, gpus: int, cpu_threads: int, time_limit: float
+) -> Iterator[tuple[list[str], dict[str, str]]]:
+    """Yield so many GPUs of this machine, held until the block ends, and variables for processes.
+
+    They are CUDA_VISIBLE_DEVICES entries, none on a CPU, which is held as a whole. The wait for
+    them is limited to `time_limit` seconds. SIGTERM ends the block.
+    """
+    with launcher.terminable():
+        on_gpu = device == "cuda"
+        there = environment.visible_gpus() if on_gpu else []
+        with lease.gpus(gpus, there, time_limit) if on_gpu else lease.cpu(time_limit) as names:
+            variables = {
+                **os.environ,
+                "OMP_NUM_THREADS": str(cpu_threads),
+                "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
+                SNAKEMAKE_VARIABLE: "",  # They end with this process.
+            }
+            if on_gpu:
+                variables["CUDA_VISIBLE_DEVICES"] = ",".join(names)
+            yield names, variables
+
+
 def launch_ranks(
     command_line: list[str],
     output: Path,
@@ -93,36 +118,22 @@ def launch_ranks(
     """Run the processes of `command_line` on leased GPUs; return their result and their lines.
 
     `gpus` are this machine's; on other nodes Slurm assigns them. Both the wait for GPUs and the run
-    are limited to `time_limit` seconds. The processes report to a temporary folder beside `output`,
-    which all nodes of a cluster can read.
+    are limited to `time_limit` seconds. The processes report to a temporary folder in that of
+    `output`, which all nodes of a cluster can read.
     """
     output.parent.mkdir(parents=True, exist_ok=True)
-    names: list[str] = []
     prefix = f".{output.stem}.ranks."
     for left_by_killed in output.parent.glob(f"{prefix}*"):
         shutil.rmtree(left_by_killed, ignore_errors=True)
     for left_by_killed in output.parent.glob(f".{output.name}.*"):
         left_by_killed.unlink()
-    with ExitStack() as held:
-        held.enter_context(launcher.terminable())
-        folder = tempfile.TemporaryDirectory(prefix=prefix, dir=output.parent)
-        ranks_folder = Path(held.enter_context(folder))
-        variables = {
-            **os.environ,
-            **bytecode_kept(),
-            "OMP_NUM_THREADS": str(cpu_threads),
-            "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
-            launcher.WORKER_VARIABLE: str(ranks_folder),
-            SNAKEMAKE_VARIABLE: "",  # They end with this process.
-        }
-        if device == "cuda":
-            there = environment.visible_gpus()
-            names = held.enter_context(lease.gpus(gpus, there, time_limit))
-            variables["CUDA_VISIBLE_DEVICES"] = ",".join(names)
-        else:
-            held.enter_context(lease.cpu(time_limit))
+    with (
+        leased(device, gpus, cpu_threads, time_limit) as (names, variables),
+        tempfile.TemporaryDirectory(prefix=prefix, dir=output.parent) as folder,
+    ):
+        variables |= bytecode_kept() | {launcher.WORKER_VARIABLE: folder}
         result = launcher.launch(command_line, variables, time_limit)
-        lines = rank_log.read(ranks_folder)
+        lines = rank_log.read(Path(folder))
     for stacks in lines["stacks"]:
         print(f"Rank {stacks['rank']}, when a signal ended it:\n{stacks['text']}", file=sys.stderr)
     return replace(result, gpus=tuple(names), lines=lines)
