@@ -3,7 +3,6 @@
 import re
 import subprocess
 import sys
-import time
 from contextlib import contextmanager
 
 import yaml
@@ -75,20 +74,6 @@ def test_the_page_of_a_study_that_was_stopped_is_not_taken_for_its_report(new_st
     (study.folder / "results/report.html").write_text("not running")
     planned = study.planned()
     assert planned["report_render"] == 1 and planned["train_run"] == 2
-
-
-def test_a_kill_of_snakemake_ends_what_the_page_says(study):
-    study.configure({"grid.batch_sizes": [30], "training.measured_seconds": 60.0})
-    page = study.folder / "results/report.html"
-    with subprocess.Popen(study.command(), cwd=study.folder) as snakemake:
-        while 'class="chip">running, 0 of 1: 1 running;' not in page.read_text():
-            time.sleep(0.1)
-        snakemake.kill()
-    deadline = time.monotonic() + 30
-    while REFRESH in page.read_text() and time.monotonic() < deadline:
-        time.sleep(0.1)
-    said = "ended without a word, as by SIGKILL; before: running, 0 of 1: 1 running"
-    assert heads([page.read_text()]) == [said] and REFRESH not in page.read_text()
 
 
 def test_a_study_of_commands_has_its_page_too(tmp_path):

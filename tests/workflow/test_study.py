@@ -115,7 +115,7 @@ def test_a_dry_run_says_how_much_there_is_to_do_and_how_that_is_known(study):
     assert re.search(
         r"about \d+ \w+ one after another \(6 as measured here, 2 guessed at 10 s", said
     )
-    assert re.search(r"about [\d.,]+ MB of disk \(as here\), of which [\d.,]+ GB are free", said)
+    assert re.search(r"about [\d.,]+ MB of disk, of which [\d.,]+ GB are free", said)
 
 
 def test_timed_jobs_do_not_share_the_machine(finished_study):

@@ -2,7 +2,6 @@
 
 import importlib
 import shlex
-import subprocess
 import time
 from collections.abc import Iterable
 from contextlib import redirect_stderr
@@ -20,12 +19,6 @@ from scaling.tables import schema
 
 RESTS = 100
 """After a look at the tables the next is as many times later as it took: 1 % of the time."""
-KILLED = "ended without a word, as by SIGKILL; before: "
-AT_THE_END = f"""read -r line
-grep -q '<meta http-equiv="refresh"' "$0" && \\
-  sed -i -e '/<meta http-equiv="refresh"/d' -e 's/class="chip">/class="chip bad">{KILLED}/' "$0"
-"""
-"""What a shell does with the page once its own input ends: a page still `running` says so."""
 
 
 class SoFar:
@@ -36,9 +29,6 @@ class SoFar:
         self._jobs = {job.rule.name: job for job in jobs}
         self._told: dict[str, Any] = {"cards": [], "answers": [], "at": "", "missing": ""}
         self._due = 0.0
-        # Its input ends with this process, however that ends.
-        command = ["sh", "-c", AT_THE_END, str((results / "report.html").resolve())]
-        self._watch = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
 
     def write(self, state: dict[str, Any], *, running: bool, at_rest: bool) -> None:
         """Write the page; tables are looked at again if that is due, and nothing is disturbed."""
