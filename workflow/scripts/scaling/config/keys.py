@@ -121,10 +121,8 @@ class Machine(Limits):
     """What to do where the machine is not fit to measure: `refuse` it before anything is measured,
     `warn` in the report, or do not look (`off`). Unfit is a GPU on which others compute, with less
     than 90 % of its memory free, with memory errors, or at less than 90 % of the median GPU's rate
-    while all multiply matrices. Only warned of: less than 97 %; clocks lowered by heat; fewer
-    NVLinks than another; a slower PCIe link than its own; cores far from it; others that keep over
-    25 % of the CPU busy, or a load above its cores; a governor that saves power; an Xid in the
-    kernel's log. May be left out."""
+    while all multiply matrices. Only warned of: less than 97 %; clocks lowered by heat; others that
+    keep over 25 % of the CPU busy. May be left out."""
 
 
 class Cost(Section):

@@ -1,13 +1,10 @@
-"""Check a machine before measuring: other users, throttling, connections.
+"""Check a machine before measuring: other users, errors, slow and throttled GPUs.
 
 Imports PyTorch only if there are GPUs to run matrix products on.
 """
 
 import os
-import subprocess
 from collections.abc import Iterator
-from contextlib import suppress
-from pathlib import Path
 from statistics import median
 from time import perf_counter
 from typing import Any
@@ -27,47 +24,24 @@ SLOWEST, SLOWER = 0.9, 0.97
 """Shares of the median GPU's rate below which a GPU is bad, or odd."""
 BUSY_CORES = 0.25
 """The share of cores that others may keep busy without a warning."""
-SAVING = ("powersave", "conservative")
-"""CPU frequency governors that keep clocks low until a core has long been busy."""
-WATCHED_SECONDS = 1.0
-MULTIPLYING_SECONDS = 3.0
+WATCHED_SECONDS, MULTIPLYING_SECONDS = 1.0, 3.0
 MATRIX_SIZE = 8192
-PCIE = ("PcieLinkGeneration", "PcieLinkWidth")
 TO_DO = "end what else runs there, or ask for GPUs of your own"
 
 
 def host() -> dict[str, Any]:
-    """Return the state of this machine's CPU while this process is idle; null where unknown."""
-    governor = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
-    log = ""
-    with suppress(OSError):  # Reading the kernel's log needs privileges.
-        log = subprocess.run(["dmesg"], capture_output=True, text=True, check=False).stdout
-    return {
-        "host": environment.host(),
-        "cores": cores(),
-        "busy_share": psutil.cpu_percent(WATCHED_SECONDS) / 100,
-        "load_average": psutil.getloadavg()[0],
-        "governor": governor.read_text().strip() if governor.exists() else None,
-        "xid": next((line for line in log.splitlines()[::-1] if "NVRM: Xid" in line), None),
-    }
+    """Return the state of this machine's CPU while this process is idle."""
+    busy = psutil.cpu_percent(WATCHED_SECONDS) / 100
+    return {"host": environment.host(), "cores": cores(), "busy_share": busy}
 
 
 def gpu(entry: str) -> dict[str, Any]:
-    """Return the driver's state of a GPU that this process does not use yet; null where unknown.
-
-    `cores_near` are those of this process's cores that are local to the GPU (NUMA).
-    """
+    """Return the driver's state of a GPU that this process does not use yet; null where unknown."""
     nvml, handle = pynvml, environment.gpu_handle(entry)
     ecc = (nvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED, nvml.NVML_VOLATILE_ECC)
     memory = ask_nvml(nvml.nvmlDeviceGetMemoryInfo, handle)
     others = ask_nvml(nvml.nvmlDeviceGetComputeRunningProcesses, handle) or []
     rows = ask_nvml(nvml.nvmlDeviceGetRemappedRows, handle)
-    numbers = range(nvml.NVML_NVLINK_MAX_LINKS)
-    links = [ask_nvml(nvml.nvmlDeviceGetNvLinkState, handle, number) for number in numbers]
-    words = ask_nvml(nvml.nvmlDeviceGetCpuAffinity, handle, -(-(os.cpu_count() or 1) // 64))
-    near = {64 * i + b for i, word in enumerate(words or []) for b in range(64) if word >> b & 1}
-    bus = ask_nvml(nvml.nvmlDeviceGetPciInfo, handle)
-    place = Path("/sys/bus/pci/devices", str(bus.busId).lower()[4:] if bus else "", "numa_node")
     return {
         "host": environment.host(),
         "gpu": environment.gpu_uuid(entry),
@@ -76,14 +50,10 @@ def gpu(entry: str) -> dict[str, Any]:
         "free_bytes": memory and memory.free,
         "uncorrected_errors": ask_nvml(nvml.nvmlDeviceGetTotalEccErrors, handle, *ecc),
         "rows_to_remap": rows and rows[2] + rows[3],
-        "nvlinks": links.count(1),
-        "nvlink_version": ask_nvml(nvml.nvmlDeviceGetNvLinkVersion, handle, 0),
-        "numa_node": int(place.read_text()) if place.is_file() else None,
-        "cores_near": len(near & os.sched_getaffinity(0)) if near else None,
     }
 
 
-def run(check: MachineCheck, log_folder: Path) -> None:
+def run(check: MachineCheck, log_folder: Any) -> None:
     """Check one GPU as its process, then run matrix products while all others do."""
     from scaling.launch import ranks
 
@@ -95,10 +65,7 @@ def run(check: MachineCheck, log_folder: Path) -> None:
         rank.barrier()
         counters.read()
         seen["flops_per_second"] = _multiply(rank.device)
-        seen["reading"], handle = counters.read(), environment.gpu_handle(entry)
-        for name in PCIE:
-            asks = [getattr(pynvml, f"nvmlDeviceGet{which}{name}") for which in ("Curr", "Max")]
-            seen[name] = [ask_nvml(ask, handle) for ask in asks]
+        seen["reading"] = counters.read()
         log.append("gpu", {"gpu": seen})
         if own_host:
             log.append("host", {"host": own_host})
@@ -123,26 +90,18 @@ def _multiply(device: Any) -> float | None:
 
 def judge(hosts: list[dict[str, Any]], gpus: list[dict[str, Any]]) -> list[dict[str, str]]:
     """Return the problems, bad ones first: `severity`, `host`, `gpu` (a UUID) and `message`."""
-    judged = [(one, _of_host(one)) for one in hosts] + [(one, _of_gpu(one, gpus)) for one in gpus]
     found = [
-        {"severity": severity, "host": one["host"], "gpu": one.get("gpu", ""), "message": message}
-        for one, findings in judged
-        for severity, message in findings
+        {"severity": severity, "host": one["host"], "gpu": one["gpu"], "message": message}
+        for one in gpus
+        for severity, message in _of_gpu(one, gpus)
     ]
+    for one in hosts:
+        if one["busy_share"] > BUSY_CORES:
+            said = (
+                f"others keep {one['busy_share']:.0%} of its CPU busy: wait until they have ended"
+            )
+            found.append({"severity": "odd", "host": one["host"], "gpu": "", "message": said})
     return sorted(found, key=lambda finding: finding["severity"])
-
-
-def _of_host(one: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    if one["busy_share"] > BUSY_CORES:
-        busy = f"{one['busy_share']:.0%} of its CPU"
-        yield "odd", f"others keep {busy} busy: wait until they have ended"
-    elif one["load_average"] > one["cores"]:
-        load = f"a load of {one['load_average']:.1f} on {one['cores']} cores"
-        yield "odd", f"it has had {load} in the last minute: wait until others have ended"
-    if one["governor"] in SAVING:
-        yield "odd", f"its CPU saves power ({one['governor']}): set the governor to performance"
-    if one["xid"]:
-        yield "odd", f"the kernel's log tells of an error of a GPU: {one['xid']}"
 
 
 def _of_gpu(one: dict[str, Any], gpus: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
@@ -163,11 +122,3 @@ def _of_gpu(one: dict[str, Any], gpus: list[dict[str, Any]]) -> Iterator[tuple[s
     hot = [name.replace("_", " ") for name in held if name != "power_cap" and held[name]]
     if hot:
         yield "odd", f"{' and '.join(hot)} lowered its clocks: look at its cooling and supply"
-    for name in PCIE:
-        now, most = one[name]
-        if now and most and now < most:
-            yield "odd", f"its {name} is {now} of {most}: look at its slot"
-    if one["nvlinks"] < max(each["nvlinks"] for each in gpus):
-        yield "odd", "it has fewer NVLinks than another GPU: look at nvidia-smi nvlink --status"
-    if one["cores_near"] == 0:
-        yield "odd", "no core of this job is on its side of the machine: ask for those that are"

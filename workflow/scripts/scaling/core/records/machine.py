@@ -28,20 +28,20 @@ Drift = Annotated[
 
 
 class Host(TypedDict):
-    """The state of a machine's CPU (`instruments.machine`); null where unknown."""
+    """The state of a machine's CPU (`instruments.machine`); older records tell more."""
 
     host: str
     cores: Positive
     busy_share: Fraction
-    load_average: Amount
-    governor: str | None
-    xid: str | None
+    load_average: NotRequired[Amount]
+    governor: NotRequired[str | None]
+    xid: NotRequired[str | None]
 
 
 class Gpu(TypedDict):
     """The state of a GPU (`instruments.machine`); null where its driver does not report it.
 
-    The PCIe link's generation and width are given as current and maximum.
+    Older records tell more, as of the PCIe link's generation and width, now and at most.
     """
 
     host: str
@@ -51,14 +51,14 @@ class Gpu(TypedDict):
     free_bytes: Whole | None
     uncorrected_errors: Whole | None
     rows_to_remap: Whole | None
-    nvlinks: Whole
-    nvlink_version: Whole | None
-    numa_node: int | None
-    cores_near: Whole | None
     flops_per_second: Amount | None
     reading: list[GpuReading]
-    PcieLinkGeneration: list[Whole | None]
-    PcieLinkWidth: list[Whole | None]
+    nvlinks: NotRequired[Whole]
+    nvlink_version: NotRequired[Whole | None]
+    numa_node: NotRequired[int | None]
+    cores_near: NotRequired[Whole | None]
+    PcieLinkGeneration: NotRequired[list[Whole | None]]
+    PcieLinkWidth: NotRequired[list[Whole | None]]
 
 
 class Finding(TypedDict):
