@@ -3,7 +3,6 @@
 import re
 
 import cluster
-import yaml
 
 REFRESH = '<meta http-equiv="refresh"'
 SCRIPT = """
@@ -15,15 +14,19 @@ for epoch in range(4):
 
 
 def test_the_page_follows_slurms_jobs(new_slurm_study):
-    study = new_slurm_study(grid__batch_sizes=[1, 8], grid__gpus=[1], machine__check="off")
+    study = new_slurm_study(
+        study="page",
+        parts=["scaling"],
+        machine__check="off",
+        dataset={"source": "own"},
+        recipes={"mine": {"command": "python train.py {batch_size} {gpus}"}},
+        grid__recipes=["mine"],
+        grid__batch_sizes=[1, 8],
+        peaks__matrix_sizes=[64],
+        peaks__copy_bytes=1000,
+    )
     (study.folder / "train.py").write_text(SCRIPT)
-    path, page = study.folder / "tiny.yaml", study.folder / "results/report.html"
-    config = yaml.safe_load(path.read_text())
-    config["recipes"] = {"mine": {"command": "python train.py {batch_size} {gpus}"}}
-    config["grid"]["recipes"], config["dataset"] = ["mine"], {"source": "own"}
-    config["peaks"] |= {"matrix_sizes": [64], "copy_bytes": 1000}
-    config["parts"] = ["scaling"]
-    path.write_text(yaml.safe_dump(config))
+    page = study.folder / "results/report.html"
 
     def says(text):
         return page.exists() and re.search(text, page.read_text())

@@ -13,6 +13,12 @@ from scaling.core.errors import UserError
 from small_study import ROOT, Study, forked
 
 COMMAND = ["--profile", "profiles/local", "--cores", "2", "--configfile", "config/scaling.yaml"]
+COMMAND += ["mine.yaml", "quick.yaml"]
+QUICK = {
+    "interconnect": {"message_bytes": [4096], "repeats": 3},
+    "peaks": {"matrix_sizes": [64], "copy_bytes": 1000, "sustained_seconds": 0.0},
+}
+"""Limits of the machine that take seconds."""
 
 
 @pytest.fixture(scope="module")
@@ -20,11 +26,12 @@ def folder(tmp_path_factory):
     made = Study(tmp_path_factory.mktemp("own") / "copy", {}).folder
     for name, text in FILES.items():
         (made / name).write_text(text)
+    (made / "quick.yaml").write_text(yaml.safe_dump(QUICK))
     return made
 
 
 def test_a_script_of_ones_own_has_its_report(folder):
-    said = forked([*COMMAND, "mine.yaml"], folder)
+    said = forked(COMMAND, folder)
     assert said.returncode == 0, said.stdout
     paths = sorted((folder / "results/runs").rglob("run.json"))
     records = [json.loads(path.read_text()) for path in paths]
@@ -38,11 +45,11 @@ def test_a_script_of_ones_own_has_its_report(folder):
 
 
 def test_an_edit_of_the_script_measures_it_again(folder):
-    again = forked([*COMMAND, "mine.yaml", "-n"], folder)
+    again = forked([*COMMAND, "-n"], folder)
     assert "Nothing to be done" in again.stdout
     with (folder / "train.py").open("a") as script:
         script.write("print('the end')\n")
-    again = forked([*COMMAND, "mine.yaml", "-n"], folder)
+    again = forked([*COMMAND, "-n"], folder)
     assert re.search(r"train[ _]command\s+4", again.stdout), again.stdout
 
 
