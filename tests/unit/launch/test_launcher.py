@@ -2,7 +2,6 @@
 
 import socket
 from contextlib import nullcontext
-from pathlib import Path
 
 import pytest
 from torch.distributed import TCPStore
@@ -61,12 +60,3 @@ def test_dataparallel_over_two_nodes_is_infeasible():
     spec = RunSpec(cell=Cell("plain", "dp", 4, 10, 0), device="cuda", nodes=2)
     reason = supervisor.infeasible_reason(spec, train_images=1000)
     assert reason == "DataParallel is one process and cannot reach the GPUs of 2 machines"
-
-
-@pytest.mark.parametrize(("job", "processes"), [(None, 4), ("7", 5)])
-def test_nodes_without_a_slurm_job_or_an_equal_share_are_refused(monkeypatch, job, processes):
-    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
-    if job:
-        monkeypatch.setenv("SLURM_JOB_ID", job)
-    with pytest.raises(UserError, match=f"{processes} processes are to be spread over 2 nodes"):
-        launcher.command(Path("train.py"), [], processes, nodes=2)

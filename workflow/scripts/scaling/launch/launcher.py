@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import psutil
 
@@ -42,7 +42,7 @@ class ProcessResult:
 
     The exit status (negative for a signal), whether the time limit was reached, the seconds they
     took, and how many processes of our cgroup were killed for lack of memory meanwhile; from
-    `measure.launch_ranks` also their GPUs (CUDA_VISIBLE_DEVICES entries) and reports.
+    `measure` also their GPUs (CUDA_VISIBLE_DEVICES entries), reports and `environment`.
     """
 
     returncode: int
@@ -51,6 +51,14 @@ class ProcessResult:
     oom_kills: int = 0
     gpus: tuple[str, ...] = ()
     lines: LinesByKind = field(default_factory=lambda: by_kind([]))
+    environment: dict[str, Any] = field(default_factory=dict)
+
+    def of(self, kind: str) -> list[dict[str, Any]]:
+        """Return the contents of the reported lines of this kind, in order."""
+        return [
+            {key: value for key, value in line.items() if key not in ("kind", "rank")}
+            for line in self.lines[kind]
+        ]
 
 
 def worker_folder() -> Path | None:
@@ -97,17 +105,11 @@ def command(script: Path, arguments: list[str], processes: int, nodes: int = 1) 
     """Return the command line that runs `script` in `processes` processes on `nodes` nodes.
 
     It starts one process, on several nodes of a Slurm job one each by srun, which forks the node's
-    others (`ranks.start`). They meet on this node, the job's first. Raises UserError for several
-    nodes outside of a Slurm job.
+    others (`ranks.start`). They meet on this node, the job's first.
     """
     own = [sys.executable, str(script), *arguments]
     if nodes == 1:
         return own
-    if "SLURM_JOB_ID" not in os.environ or processes % nodes:
-        raise UserError(
-            f"{processes} processes are to be spread over {nodes} nodes: that takes a Slurm job "
-            "with so many nodes, and the same number of processes on each"
-        )
     srun = ["srun", f"--nodes={nodes}", f"--ntasks={nodes}", "--ntasks-per-node=1"]
     # Otherwise a task is bound to one core, and sees all GPUs of an exclusive job.
     srun += ["--cpu-bind=none", f"--gpus-per-node={processes // nodes}", "--kill-on-bad-exit=1"]

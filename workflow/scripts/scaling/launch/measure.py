@@ -6,7 +6,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -16,27 +16,6 @@ from scaling.core.environment import Device
 from scaling.core.errors import SNAKEMAKE_VARIABLE, UserError
 from scaling.launch import launcher, lease, rank_log
 from scaling.launch.launcher import ProcessResult
-from scaling.launch.rank_log import LinesByKind
-
-
-@dataclass(frozen=True)
-class Reports:
-    """Reports of all processes of a finished measurement, and their environment.
-
-    `seconds` passed from the start of the command to the end of the last process; `environment` is
-    as `core.environment` describes it, with the leased GPUs.
-    """
-
-    lines: LinesByKind
-    seconds: float
-    environment: dict[str, Any]
-
-    def of(self, kind: str) -> list[dict[str, Any]]:
-        """Return the contents of the reported lines of this kind, in order."""
-        return [
-            {key: value for key, value in line.items() if key not in ("kind", "rank")}
-            for line in self.lines[kind]
-        ]
 
 
 def run(
@@ -48,8 +27,8 @@ def run(
     advice: str = "",
     processes: int,
     nodes: int = 1,
-) -> Reports:
-    """Run `script` again with its arguments in measuring processes, and return their reports.
+) -> ProcessResult:
+    """Run `script` again with its arguments in measuring processes; return what they reported.
 
     `options` have `output`, `device`, `gpus`, `cpu_threads` and `time_limit_seconds`; `gpus` and
     `processes` are totals over all nodes. Raises UserError when a process fails; the message calls
@@ -70,7 +49,7 @@ def run(
     if result.returncode != 0 or len(result.lines["end"]) < processes:
         cause = "its time limit" if result.timed_out else f"exit status {result.returncode}"
         raise UserError(f"{name} ended early with {cause}: see the log above{advice}")
-    return Reports(result.lines, result.seconds, completed(host_info, result))
+    return replace(result, environment=completed(host_info, result))
 
 
 def completed(host_info: dict[str, Any], result: ProcessResult) -> dict[str, Any]:
