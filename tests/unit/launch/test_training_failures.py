@@ -4,16 +4,13 @@ import re
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import psutil
 import pytest
 
 from scaling.core.errors import UserError
 from scaling.launch import launcher, ranks
-from training_runs import arguments, run, supervise_faulty, tuned
-
-SCRIPT = Path(__file__).parents[3] / "workflow/scripts/train_run.py"
+from training_runs import run, supervise_faulty, tuned
 
 
 @pytest.fixture(autouse=True)
@@ -84,13 +81,6 @@ def test_a_rank_that_fails_ends_the_run_without_a_record_and_is_named(
     assert left_behind() == []
 
 
-def test_what_needs_a_gpu_is_one_clear_sentence_without(images, tmp_path):
-    with pytest.raises(UserError, match=r"recipes\.tuned\.cuda_graph is true, which needs a GPU"):
-        run(images, tmp_path / "run.json", **tuned(cuda_graph=True))
-    with pytest.raises(UserError, match="dp, which needs GPUs for more than one: this is a CPU"):
-        run(images, tmp_path / "run.json", gpus=2, strategy="dp")
-
-
 def test_a_rank_that_hangs_ends_the_run_after_the_collective_timeout_and_is_named(
     images, tmp_path, monkeypatch, left_behind, capfd
 ):
@@ -127,20 +117,6 @@ def test_a_run_over_its_time_limit_keeps_its_epochs_and_shows_where_each_rank_wa
     assert "in barrier" in waiting.partition("Rank 0, when a signal ended it:")[2]
     assert "faulty_worker.py" in stuck and "in fail" in stuck
     assert left_behind() == []
-
-
-def test_a_killed_run_leaves_no_process_that_could_write_into_the_next_one(
-    images, tmp_path, left_behind
-):
-    command = [sys.executable, str(SCRIPT), *arguments(images, tmp_path / "run.json", gpus=2)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as supervisor_process:
-        assert supervisor_process.stdout is not None
-        assert "epoch 1 (warmup)" in supervisor_process.stdout.readline()
-        family = psutil.Process(supervisor_process.pid).children(recursive=True)
-        supervisor_process.kill()
-        _, alive = psutil.wait_procs(family, timeout=30)
-    assert len(family) >= 3
-    assert alive == []
 
 
 def test_a_command_that_is_ended_twice_leaves_no_process_behind(tmp_path):
