@@ -30,22 +30,15 @@ def run(
 ) -> ProcessResult:
     """Run `script` again with its arguments in measuring processes; return what they reported.
 
-    `options` have `output`, `device`, `gpus`, `cpu_threads` and `time_limit_seconds`; `gpus` and
-    `processes` are totals over all nodes. Raises UserError when a process fails; the message calls
-    the measurement `name` and adds `advice`.
+    `gpus` of the options and `processes` are totals over all nodes. Raises UserError when a process
+    fails; the message calls the measurement `name` and adds `advice`.
     """
     device = environment.resolve_device(options.device)
     host_info = environment.describe(device)
     arguments = sys.argv[1:] if argv is None else argv
     command = launcher.command(Path(script), arguments, processes, nodes)
-    result = launch_ranks(
-        command,
-        options.output,
-        device,
-        options.gpus // nodes,
-        options.cpu_threads,
-        options.time_limit_seconds,
-    )
+    asked = options.gpus // nodes, options.cpu_threads, options.time_limit_seconds
+    result = launch_ranks(command, options.output, device, *asked)
     if result.returncode != 0 or len(result.lines["end"]) < processes:
         cause = "its time limit" if result.timed_out else f"exit status {result.returncode}"
         raise UserError(f"{name} ended early with {cause}: see the log above{advice}")
@@ -53,7 +46,7 @@ def run(
 
 
 def completed(host_info: dict[str, Any], result: ProcessResult) -> dict[str, Any]:
-    """Return the environment with what is known only after the processes have ended."""
+    """Return the environment with what is known after the processes have ended."""
     return {
         **host_info,
         **environment.leased_gpus(result.gpus),

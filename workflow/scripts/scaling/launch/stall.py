@@ -26,14 +26,13 @@ class Progress:
     """The progress of a rank in one `training` (numbered), in epoch `epoch`; 0 after the last.
 
     `launched` is the last step that the host launched, `finished` the last one that the device is
-    known to have finished, `awaited` the next one that the device will report.
+    known to have finished.
     """
 
     training: int
     epoch: int
     launched: int
     finished: int
-    awaited: int
 
 
 class StepProgress:
@@ -49,7 +48,7 @@ class StepProgress:
         self._finished = torch.zeros((), dtype=torch.long, pin_memory=on_gpu)
         self._side = torch.cuda.Stream(device) if on_gpu else None
         self._training = self._launched = self._epoch = 0
-        self._steps = 0  # None are under way.
+        self._steps, self._every = 0, 1  # None are under way.
 
     def start(self, epoch: int, steps: int) -> None:
         """Begin `steps` steps of epoch `epoch`, on an idle device."""
@@ -74,11 +73,9 @@ class StepProgress:
 
     def position(self) -> Progress | None:
         """Return the current progress; None between trainings."""
-        if not (steps := self._steps):
+        if not self._steps:
             return None
-        finished = int(self._finished)
-        awaited = min(finished + self._every, steps)
-        return Progress(self._training, self._epoch, self._launched, finished, awaited)
+        return Progress(self._training, self._epoch, self._launched, int(self._finished))
 
 
 class StallError(Exception):
@@ -87,7 +84,7 @@ class StallError(Exception):
     def __init__(self, position: Progress, seconds: float) -> None:
         where = f"epoch {position.epoch}" if position.epoch else "the steps after the last epoch"
         super().__init__(
-            f"timed out: waited {seconds:.0f} s for step {position.awaited} of {where}, "
+            f"timed out: waited {seconds:.0f} s after step {position.finished} of {where}, "
             f"{position.launched} launched"
         )
         self.position = position
