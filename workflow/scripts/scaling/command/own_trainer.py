@@ -142,7 +142,8 @@ def _lines(spec: RunSpec, epochs: list[Printed], outside: FromOutside) -> Iterat
     """Yield what a rank of ours would have reported; epochs that warm up come first."""
     yield {"kind": "end", "rank": 0, "memory": outside.memory(), "evaluation": _evaluation(epochs)}
     warmup = min(spec.warmup_epochs, len(epochs) - 1)
-    iterations, busy = 0, []
+    iterations, busy = 0, list[list[float]]()
+    total = sum(epoch.seconds or 0.0 for epoch in epochs[warmup:])
     for number, epoch in enumerate(epochs, start=1):
         seconds, samples = epoch.seconds or 0.0, epoch.samples or 0
         start, finite = epoch.end - seconds, epoch.loss is not None and math.isfinite(epoch.loss)
@@ -162,20 +163,19 @@ def _lines(spec: RunSpec, epochs: list[Printed], outside: FromOutside) -> Iterat
         )
         if number > warmup:
             iterations += row["iterations"]
-            busy.append((seconds, outside.busy_shares(start, epoch.end)))
+            busy.append([seconds * share for share in outside.busy_shares(start, epoch.end)])
         yield {"kind": "epoch", **row}
-    times = zip(*([seconds * share for share in shares] for seconds, shares in busy), strict=True)
-    measured = {"rank": 0, "iterations": iterations or len(busy)}
-    measured["seconds"] = sum(seconds for seconds, _ in busy)
+    if not epochs:
+        return
+    measured = {"rank": 0, "iterations": iterations or len(busy), "seconds": total}
     of_gpus = [
         measured | {"gpu": gpu, "busy_seconds": sum(own)}
-        for gpu, own in enumerate(times)
+        for gpu, own in enumerate(zip(*busy, strict=True))
         if not math.isnan(sum(own))
     ]
-    if epochs:
-        nothing = {"in_memory": None, "readings": [], "step": []}
-        last = {"seconds": epochs[-1].end, "device_time": of_gpus}
-        yield {"kind": "readings", "rank": 0, **nothing, **last}
+    nothing: dict[str, Any] = {"in_memory": None, "readings": [], "step": []}
+    last = {"seconds": epochs[-1].end, "device_time": of_gpus}
+    yield {"kind": "readings", "rank": 0, **nothing, **last}
 
 
 def _evaluation(epochs: list[Printed]) -> dict[str, Any] | None:

@@ -41,9 +41,10 @@ def of(
         if place not in begun and (since := _elsewhere(record.parent, limit)):
             begun[place] = since
         state, logs[log] = "running", ""
-        if place not in begun:
-            there = record.exists()
-            state, logs[log] = _status(record, record.stat().st_mtime) if there else _failed(log)
+        if place not in begun and record.exists():
+            state, logs[log] = _status(record, record.stat().st_mtime)
+        elif place not in begun:
+            state, logs[log] = _failed(log)
         rows.append({**vars(cell), "state": state})
     runs = pd.DataFrame(rows, columns=[*grid.RUN_KEYS, "state"]).rename(columns={"gpus": "GPUs"})
     asked = stored.records(config)
