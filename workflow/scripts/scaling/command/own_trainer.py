@@ -52,7 +52,8 @@ def run(spec: RunSpec) -> RunRecord:
     Raises UserError where the command fails for another reason than memory or time, or prints what
     cannot be.
     """
-    host_info, cell, template = environment.describe(spec.device), spec.cell, _command(spec)
+    host_info, cell = environment.describe(spec.device), spec.cell
+    template: str = spec.recipe_options["command"]
     values = vars(cell) | {
         "global_batch_size": cell.global_batch_size,
         "epochs": spec.epochs,
@@ -95,11 +96,6 @@ def run(spec: RunSpec) -> RunRecord:
     return record
 
 
-def _command(spec: RunSpec) -> str:
-    """Return the command of a run, with values of the cell in braces."""
-    return str(spec.recipe_options["command"])
-
-
 def _verdict(spec: RunSpec, output: Output, result: ProcessResult) -> tuple[Status, str | None]:
     """Return the status of a command that has ended, and a sentence on what is unusual."""
     told = output.epochs.told()
@@ -140,7 +136,9 @@ def _epochs(spec: RunSpec, output: Output, result: ProcessResult) -> list[Printe
 
 def _lines(spec: RunSpec, epochs: list[Printed], outside: FromOutside) -> Iterator[dict[str, Any]]:
     """Yield what a rank of ours would have reported; epochs that warm up come first."""
-    yield {"kind": "end", "rank": 0, "memory": outside.memory(), "evaluation": _evaluation(epochs)}
+    told = [each.test_accuracy for each in epochs if each.test_accuracy is not None]
+    evaluation = {"test_loss": None, "test_accuracy": told[-1]} if told else None
+    yield {"kind": "end", "rank": 0, "memory": outside.memory(), "evaluation": evaluation}
     warmup = min(spec.warmup_epochs, len(epochs) - 1)
     iterations, busy = 0, list[list[float]]()
     total = sum(epoch.seconds or 0.0 for epoch in epochs[warmup:])
@@ -176,8 +174,3 @@ def _lines(spec: RunSpec, epochs: list[Printed], outside: FromOutside) -> Iterat
     nothing: dict[str, Any] = {"in_memory": None, "readings": [], "step": []}
     last = {"seconds": epochs[-1].end, "device_time": of_gpus}
     yield {"kind": "readings", "rank": 0, **nothing, **last}
-
-
-def _evaluation(epochs: list[Printed]) -> dict[str, Any] | None:
-    told = [each.test_accuracy for each in epochs if each.test_accuracy is not None]
-    return {"test_loss": None, "test_accuracy": told[-1]} if told else None

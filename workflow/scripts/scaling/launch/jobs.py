@@ -88,23 +88,24 @@ class Jobs:
     def timed(self, gpus: int | None = None) -> dict[str, Any]:
         """Return the resources of a rule of timed jobs, on `gpus` GPUs if that is no wildcard.
 
-        Resources that are the same for all jobs are constants: Snakemake calls functions for each
-        job.
+        On one node most are constants, as Snakemake calls functions for each job.
         """
         of_each = self.on_gpus(gpus)
         if self.nodes(self.most) == 1:
             return self.asked(0) | of_each
-        names = [*self.asked(0), "mpi", "tasks", "tasks_per_gpu"]
-        return of_each | {name: partial(self._value, name, gpus) for name in names}
+        return of_each | self._each([*self.asked(0), "mpi", "tasks", "tasks_per_gpu"], gpus)
 
     def on_gpus(self, gpus: int | None = None) -> dict[str, Any]:
         """Return the resources of a rule whose jobs use GPUs and are not timed."""
-        names = ["gpu", "gres"] if self._by_gres else ["gpu"]
-        return {name: partial(self._value, name, gpus) for name in names}
+        return self._each(["gpu", "gres"] if self._by_gres else ["gpu"], gpus)
 
-    def _value(self, name: str, gpus: int | None, wildcards: Wildcards) -> Any:
-        """Return one of the resources of the job with these wildcards; None if it has none such."""
-        return self.asked(self.gpus(wildcards) if gpus is None else gpus).get(name)
+    def _each(self, names: list[str], gpus: int | None) -> dict[str, Any]:
+        """Return functions of a job's wildcards: what it asks for by each name, if anything."""
+
+        def value(name: str, wildcards: Wildcards) -> Any:
+            return self.asked(self.gpus(wildcards) if gpus is None else gpus).get(name)
+
+        return {name: partial(value, name) for name in names}
 
     def asked(self, gpus: int) -> dict[str, Any]:
         """Return the resource request of a timed job on that many GPUs; locally only `gpu` counts.
