@@ -32,8 +32,8 @@ def test_the_page_follows_slurms_jobs(new_slurm_study):
         return page.exists() and re.search(text, page.read_text())
 
     snakemake = study.start()
-    chip = 'class="chip">running, 1 of 2: 1 done, 1 running; until about'
-    cluster.wait_for(lambda: says(chip), "the page to tell of a cell that is done", study.folder)
+    chip = 'class="chip">running, [01] of 2: 1 (done|waiting), 1 running; until about'
+    cluster.wait_for(lambda: says(chip), "the page to tell of a cell that runs", study.folder)
     since = "running: mine/own, 1 GPU, batch 8 per GPU, seed 0, since [A-Z]"
     assert says(since) and says(REFRESH), page.read_text()
     assert snakemake.wait() == 0, study.output()
