@@ -36,8 +36,9 @@ config["recipes"] = recipes_of(LAYERS)
 # the allowed values of keys depend on the user's plugins.
 os.environ[plugins.VARIABLE] = os.pathsep.join(map(str, config.get("plugins") or []))
 with refused():
+    from scaling.config.config import model_options
     from scaling.core import grid
-    from scaling.launch import begin, code, told
+    from scaling.launch import begin, code
     from scaling.launch.code import digest, measuring
     from scaling.launch.jobs import Jobs
     from scaling.registry import command, model as models
@@ -84,7 +85,7 @@ timed_threads = JOBS.threads
 TIMED = JOBS.timed()
 MADE = Made(config, RECORDS, is_stored=bool(REPLAY))
 options = command_line.options
-TRAINING, MODEL = told.lab(config), told.model_options(config)
+TRAINING, MODEL = JOBS.lab, model_options(config)
 # The training images; once prepared they are not checked again.
 IMAGES = {
     "images": ancient(f"{DATASET}/images.npz"),

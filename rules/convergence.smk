@@ -1,7 +1,8 @@
 # Recipes with large batches: one job per global batch, as they share runs. Not timed: jobs may share the
 # machine, and read their images before they wait for a GPU.
-from scaling.config.recipes import techniques
+from scaling.config.recipes import precision, techniques
 from scaling.core.records.convergence import CONVERGENCE_PATTERN
+from scaling.core.training_options import LargeBatches
 
 TECHNIQUES = techniques(config)
 
@@ -28,7 +29,13 @@ rule convergence_train:
         code=measuring("convergence_train"),
         remedies=json.dumps(TECHNIQUES),
         records=subpath(output[0], ancestor=3),
-        options=told.techniques(config),
+        options=JOBS.options(
+            LargeBatches,
+            "convergence",
+            **TRAINING,
+            precision=precision(config),
+            cpu_threads=config["machine"]["cpu_threads"],
+        ),
     shell:
         'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/convergence_train.py --remedies {params.remedies:q}'
         " --global-batches {wildcards.global_batch:q} --dataset {input.images:q}"

@@ -12,7 +12,11 @@ rule dataset_prepare:
         code=measuring(
             "dataset_prepare", *DATASETS.modules(config["dataset"]["source"])
         ),
-        options=told.dataset(config),
+        options=options(
+            config["dataset"],
+            *("source", "image_size"),
+            *DATASETS.find(config["dataset"]["source"]).options,
+        ),
         raw=f"{DATASET}/raw",
     shell:
         'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/dataset_prepare.py {params.options} --raw-folder {params.raw:q}'

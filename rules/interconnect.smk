@@ -1,3 +1,6 @@
+from scaling.instruments.options import Sweep
+
+
 rule interconnect_sweep:
     input:
         **CHECKED,
@@ -15,7 +18,7 @@ rule interconnect_sweep:
     params:
         code=measuring("interconnect_sweep", *models.code(MODEL["model"])),
         nodes=TIMED["nodes"],
-        options=told.sweep(config),
+        options=JOBS.options(Sweep, "interconnect"),
     shell:
         'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/interconnect_sweep.py --gpus {wildcards.gpus:q}'
         " --nodes {params.nodes} --manifest {input.manifest:q} {params.options} --output {output:q} > {log:q} 2>&1"

@@ -1,3 +1,6 @@
+from scaling.instruments.options import MachineCheck
+
+
 rule machine_check:
     output:
         MACHINE,
@@ -11,6 +14,8 @@ rule machine_check:
         **JOBS.timed(JOBS.most),
     params:
         # Depends on resources, so a change outdates nothing: the check came before everything else.
-        look=lambda wildcards, resources: told.look(config, resources.nodes),
+        look=lambda wildcards, resources: JOBS.options(
+            MachineCheck, gpus=JOBS.most, nodes=resources.nodes
+        ),
     shell:
         'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/machine_check.py {params.look} --output {output:q} > {log:q} 2>&1'

@@ -1,3 +1,6 @@
+from scaling.instruments.options import Probe
+
+
 rule peaks_measure:
     input:
         **CHECKED,
@@ -14,7 +17,7 @@ rule peaks_measure:
     params:
         code=measuring("peaks_measure"),
         gpus=JOBS.gpus,
-        options=told.peaks(config),
+        options=JOBS.options(Probe, "peaks"),
     shell:
         'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/peaks_measure.py --gpus {params.gpus} {params.options}'
         " --output {output:q} > {log:q} 2>&1"

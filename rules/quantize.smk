@@ -1,8 +1,12 @@
 # The network of the lab's Part B: trained and quantized.
 from scaling.core.records.quantization import VARIANT_PATTERN
+from scaling.core.training_options import NetworkTraining
 from scaling.registry.quantized_model import BY_MOMENTS
 
-VARIANTS = told.variants(config)
+VARIANTS = {
+    one["name"]: {key: one[key] for key in one if key not in ("name", "seeds")}
+    for one in config["quantization"]["variants"]
+}
 
 
 # Not timed: may share the machine with other jobs, but not its GPU.
@@ -19,7 +23,7 @@ rule quantize_train:
     params:
         code=code.of_quantized("quantize_train", "tutorial-cnn", "training"),
         model="tutorial-cnn",
-        training=told.quantized_network(config),
+        training=JOBS.options(NetworkTraining, "quantization", device=config["device"]),
     shell:
         'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/quantize_train.py --model {params.model}'
         " --dataset {input.images:q} --manifest {input.manifest:q} --seed {wildcards.seed:q}"

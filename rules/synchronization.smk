@@ -1,5 +1,10 @@
+from scaling.synchronization.plan import Plan
+
 # Each of them is compared with DistributedDataParallel.
 PARALLEL = ["ddp", "dp", "fsdp", "zero1"]
+TUNED = None
+if config["recipes"].get("tuned", {}).get("engine") == "resident":
+    TUNED = grid.recipe_options(config, "tuned")
 
 
 rule synchronization_measure:
@@ -21,7 +26,11 @@ rule synchronization_measure:
             *(module for name in PARALLEL for module in STRATEGIES.modules(name)),
             *models.code(MODEL["model"]),
         ),
-        options=told.synchronization(config),
+        options=JOBS.options(
+            *(Plan, "synchronization"),
+            world_sizes=config["grid"]["gpus"],
+            tuned_options=TUNED,
+        ),
     shell:
         'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/synchronization_measure.py --gpus {wildcards.gpus:q}'
         " --dataset {input.images:q} --manifest {input.manifest:q} {params.options}"

@@ -1,3 +1,6 @@
+from scaling.launch.run_spec import CommandOptions, RunSpec
+
+
 rule train_run:
     input:
         **IMAGES,
@@ -23,8 +26,8 @@ rule train_run:
         ),
         nodes=TIMED["nodes"],
         repeat=lambda wildcards: wildcards.repeat.rpartition("~")[2] or 0,
-        training=told.cells(config),
-        recipe=lambda wildcards: told.recipe(config, wildcards.recipe),
+        training=JOBS.options(RunSpec),
+        recipe=lambda wildcards: JOBS.recipe(wildcards.recipe),
     shell:
         # Cells of the same batch size share compiled code.
         "TORCHINDUCTOR_CACHE_DIR=${{TORCHINDUCTOR_CACHE_DIR:-$PWD/resources/compiled}}"
@@ -65,12 +68,13 @@ if OWN := [name for name, own in config["recipes"].items() if "command" in own]:
             ),
             nodes=TIMED["nodes"],
             repeat=lambda wildcards: wildcards.repeat.rpartition("~")[2] or 0,
-            own=lambda wildcards: told.own(config, wildcards.recipe),
+            training=JOBS.options(CommandOptions),
+            recipe=lambda wildcards: JOBS.recipe(wildcards.recipe),
         shell:
             'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/train_command.py'
             " --recipe {wildcards.recipe:q} --strategy {wildcards.strategy:q} --gpus {wildcards.gpus:q}"
             " --nodes {params.nodes} --batch-size {wildcards.batch_size:q} --seed {wildcards.seed:q}"
-            " --repeat {params.repeat} {params.own} --output {output:q} > {log:q} 2>&1"
+            " --repeat {params.repeat} {params.training} {params.recipe} --output {output:q} > {log:q} 2>&1"
 
 
 # Trainings to an accuracy.
@@ -86,7 +90,12 @@ if FULL["gpus"]:
             f"benchmarks/train_to_accuracy/{grid.RUN_PATTERN}.tsv"
         priority: 0
         params:
-            training=told.to_accuracy(config),
+            training=JOBS.options(
+                *(RunSpec, "time_to_accuracy"),
+                warmup_epochs=1,
+                measured_epochs=FULL["epochs"] - 1,
+                instrumented_iterations=0,
+            ),
 
 
 # On one GPU all strategies run the same program.

@@ -109,6 +109,37 @@ class Study:
                 os.utime(path)
 
 
+class BackgroundStudy(Study):
+    """A study that a Snakemake of its own runs in the background, its output in `output.txt`."""
+
+    process = None
+
+    def start(self, *options, **variables):
+        """Start Snakemake, with more environment variables."""
+        with (self.folder / "output.txt").open("w") as output:
+            self.process = subprocess.Popen(
+                self.command(*options),
+                cwd=self.folder,
+                env=os.environ | variables,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
+        return self.process
+
+    def end(self):
+        """End what `start` started, when a test did not."""
+        if self.process:
+            self.process.kill()
+            self.process.wait()
+
+    def output(self):
+        return (self.folder / "output.txt").read_text()
+
+    def target(self, **cell):
+        """A record's path as Snakemake takes it for a target."""
+        return str(self.record(**cell).relative_to(self.folder))
+
+
 TINY = {
     "study": "tiny",
     "dataset.source": "synthetic",

@@ -5,24 +5,17 @@ import time
 
 import psutil
 
-from small_study import Study
+from small_study import BackgroundStudy
 
 PATIENCE_SECONDS = 60
 
 
-class FaultyStudy(Study):
-    """A study that a Snakemake of its own runs in the background, its output in `output.txt`."""
+class FaultyStudy(BackgroundStudy):
+    """A study whose processes are looked at and killed."""
 
-    process = None
-
-    def start(self, *options):
-        """Start Snakemake, as profiles/local does after a kill."""
-        with (self.folder / "output.txt").open("w") as output:
-            self.process = subprocess.Popen(
-                self.command(*options, "--ignore-incomplete"),
-                **{"cwd": self.folder, "stdout": output, "stderr": subprocess.STDOUT},
-            )
-        return self.process
+    def command(self, *options):
+        """As profiles/local does after a kill."""
+        return super().command(*options, "--ignore-incomplete")
 
     def finish(self, *options):
         """Run Snakemake to its end and return what it said."""
@@ -44,8 +37,7 @@ class FaultyStudy(Study):
     def end(self):
         for process in self.processes():
             process.kill()
-        if self.process:
-            self.process.wait()
+        super().end()
 
     def said_by_ranks(self):
         """What the ranks of a training have reported."""
@@ -58,14 +50,8 @@ class FaultyStudy(Study):
             assert time.monotonic() < deadline, f"no {what}: {self.output()}"
             time.sleep(0.1)
 
-    def output(self):
-        return (self.folder / "output.txt").read_text()
-
     def logs(self):
         return "".join(path.read_text() for path in self.folder.glob("logs/**/*.log"))
-
-    def target(self, **cell):
-        return str(self.record(**cell).relative_to(self.folder))
 
     def left_over(self):
         """Files that stand for nothing: of writers and of ranks that were killed."""

@@ -1,47 +1,21 @@
 """A study that runs on Slurm, and what Slurm says about its jobs."""
 
-import os
-import subprocess
 from datetime import datetime
 
 import cluster
 
-from small_study import Study
+from small_study import BackgroundStudy
 
 
-class SlurmStudy(Study):
+class SlurmStudy(BackgroundStudy):
     """A study whose jobs Slurm runs, and what Slurm says about them."""
-
-    process = None
 
     def command(self, *options):
         return ["snakemake", "--profile", "slurm", *options, "--configfile", "tiny.yaml"]
 
     def start(self, *options):
-        """Run Snakemake in the background, its output in `output.txt`."""
-        with (self.folder / "output.txt").open("w") as output:
-            self.process = subprocess.Popen(
-                self.command(*options),
-                cwd=self.folder,
-                # In the place of what `make env` leaves in the environment.
-                env=os.environ | {"PYTHONPATH": str(self.folder / "workflow/plugins")},
-                stdout=output,
-                stderr=subprocess.STDOUT,
-            )
-        return self.process
-
-    def end(self):
-        """End what `start` started, when a test did not."""
-        if self.process and self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
-
-    def output(self):
-        return (self.folder / "output.txt").read_text()
-
-    def target(self, **cell):
-        """A record's path as Snakemake takes it for a target."""
-        return str(self.record(**cell).relative_to(self.folder))
+        """Start it with plugins in the place of what `make env` leaves in the environment."""
+        return super().start(*options, PYTHONPATH=str(self.folder / "workflow/plugins"))
 
     def jobs(self):
         """Slurm's records of this study's jobs, in the order of submission."""

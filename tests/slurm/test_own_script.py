@@ -4,8 +4,6 @@ import json
 import re
 from collections import Counter
 
-import yaml
-
 from examples.own_page import FILES, PAGE
 
 (COMMAND,) = re.findall(r"^command: (srun .*) train\.py$", PAGE, re.MULTILINE)
@@ -14,15 +12,17 @@ SAYS = "print('ran on', os.environ['SLURMD_NODENAME'], flush=True)\n"
 
 
 def test_a_command_is_started_once_and_trains_on_both_nodes(new_slurm_study):
-    study = new_slurm_study(machine__gpus_per_node=2, grid__gpus=[4], grid__batch_sizes=[32])
-    (study.folder / "train.py").write_text(FILES["train.py"] + SAYS)
     options = "train.py --batch-size {batch_size} --seed {seed} --epochs {epochs}"
-    path = study.folder / "tiny.yaml"
-    config = yaml.safe_load(path.read_text())
-    config["recipes"] = {"mine": {"command": f"{COMMAND} {options}"}}
-    config["grid"]["recipes"], config["dataset"] = ["mine"], {"source": "own"}
-    config["parts"] = ["scaling"]
-    path.write_text(yaml.safe_dump(config))
+    study = new_slurm_study(
+        parts=["scaling"],
+        machine__gpus_per_node=2,
+        dataset={"source": "own"},
+        recipes={"mine": {"command": f"{COMMAND} {options}"}},
+        grid__recipes=["mine"],
+        grid__gpus=[4],
+        grid__batch_sizes=[32],
+    )
+    (study.folder / "train.py").write_text(FILES["train.py"] + SAYS)
     cell = {"recipe": "mine", "strategy": "own", "gpus": 4, "batch_size": 32}
     done = study.snakemake(study.target(**cell))
     assert done.returncode == 0, done.stdout

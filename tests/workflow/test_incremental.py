@@ -1,13 +1,11 @@
 """Only what depends on a change runs again."""
 
-import json
 import os
 import shutil
 import signal
 import subprocess
 import time
 
-import pandas as pd
 import pytest
 
 from scaling.core.records.run import RUN
@@ -20,28 +18,25 @@ PAGE = {"claims_evaluate", "report_render"}
 AFTER_RUNS = {"tables_scaling", "figures_draw"} | PAGE
 
 
-def test_adding_a_batch_size_runs_its_cells_and_what_follows(study):
-    study.configure({"grid.batch_sizes": [10, 20, 30]})
+@pytest.mark.parametrize(
+    ("key", "value", "trained", "others"),
+    [
+        ("grid.batch_sizes", [10, 20, 30], 1, set()),
+        ("training.learning_rate", 0.05, 2, CONVERGENCE),
+    ],
+)
+def test_a_key_of_cells_runs_those_it_concerns_and_what_follows(study, key, value, trained, others):
+    study.configure({key: value})
     planned = study.planned()
-    assert planned["train_run"] == 1
-    assert set(planned) == AFTER_RUNS | {"train_run", "study_config"}
+    assert planned["train_run"] == trained
+    assert set(planned) == AFTER_RUNS | others | {"train_run", "study_config"}
 
 
-def test_a_repeat_is_one_more_run_of_each_cell(study):
-    first = study.record(batch_size=20)
-    before = first.stat().st_mtime_ns
-    study.configure({"grid.repeats": 2})
-    assert study.planned()["train_run"] == 2
-    repeated = study.snakemake()
-    assert repeated.returncode == 0, repeated.stdout
-    assert "batch 20 per GPU, seed 0, repeat 1: " in repeated.stdout
-    again = json.loads((first.parent / "repeat~1/run.json").read_text())
-    assert again["cell"]["repeat"] == 1 and first.stat().st_mtime_ns == before
-    timing = pd.read_csv(study.folder / "results/tables/tiny/timing.csv")
-    assert (timing["runs"].tolist(), timing["count"].tolist()) == ([2, 2], [6, 6])
-    assert "2 runs: " in (study.folder / "results/report.html").read_text()
-    study.configure({"grid.strategies": ["ddp", "zero1"]})
+def test_a_strategy_shares_the_runs_on_one_gpu_and_other_images_are_trained_on_again(study):
+    study.configure({"grid.strategies": ["ddp", "zero1"], "grid.repeats": 2})
     assert study.planned()["train_single"] == 4
+    study.configure({"dataset.seed": 1})
+    assert {"dataset_prepare", "train_run", "quantize_train"} <= set(study.planned())
 
 
 def test_another_look_at_the_machine_makes_no_measurement_old(study):
@@ -120,13 +115,6 @@ def test_touching_files_reruns_nothing_and_editing_the_template_the_report_alone
     assert study.planned() == {"report_render": 1}
 
 
-def test_changing_a_training_parameter_trains_again_on_the_same_dataset(study):
-    study.configure({"training.learning_rate": 0.05})
-    planned = study.planned()
-    assert planned["train_run"] == 2
-    assert set(planned) == AFTER_RUNS | CONVERGENCE | {"train_run", "study_config"}
-
-
 TRIED, W4 = {"name": "longer", "recipe": "tuned", "lengths": [3]}, {"name": "w4", "weight_bits": 4}
 QUANTIZED = {"tables_experiments", "claims_evaluate", "figures_draw"}
 
@@ -156,11 +144,6 @@ def test_a_change_of_an_experiment_runs_it_alone(study, changes, jobs):
         study.configure({path: [*study.config[section][key], *change] if added else change})
     always = dict.fromkeys([*QUANTIZED, "report_render", "study_config"], 1)
     assert study.planned() == jobs | always
-
-
-def test_changing_the_dataset_trains_again(study):
-    study.configure({"dataset.seed": 1})
-    assert {"dataset_prepare", "train_run", "quantize_train"} <= set(study.planned())
 
 
 def test_a_killed_run_resumes_without_redoing_finished_cells(study):

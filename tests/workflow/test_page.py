@@ -1,22 +1,15 @@
 """The page of a study while it runs, and after it was stopped."""
 
+import json
 import re
 import subprocess
 import sys
 import time
 from contextlib import contextmanager
 
-import yaml
-
-from small_study import Study, forked
+import pandas as pd
 
 REFRESH = '<meta http-equiv="refresh" content="30">'
-SCRIPT = """
-import json, os, sys
-for epoch in range(3):
-    print(json.dumps({"epoch": epoch, "seconds": 0.001}), flush=True)
-"""
-OWN = {"mine": {"command": "python train.py {gpus} {batch_size}"}}
 
 
 @contextmanager
@@ -38,43 +31,57 @@ def heads(pages):
     return [re.search(r'class="chip[^>]*>([^<]*?)(; until about|<)', page)[1] for page in pages]
 
 
-def test_the_page_is_there_from_the_first_job_on_and_becomes_the_report(study):
-    page = study.folder / "results/report.html"
-    study.configure({"grid.batch_sizes": [10, 20, 30]})
+def test_a_repeat_is_one_more_run_and_the_page_follows_it_until_it_is_the_report(study):
+    page, first = study.folder / "results/report.html", study.record(batch_size=20)
+    before = first.stat().st_mtime_ns
+    study.configure({"grid.repeats": 2})
+    assert study.planned()["train_run"] == 2
     with watched(page) as pages:
         said = study.snakemake()
     assert said.returncode == 0, said.stdout
+    assert "batch 20 per GPU, seed 0, repeat 1: " in said.stdout
+    again = json.loads((first.parent / "repeat~1/run.json").read_text())
+    assert again["cell"]["repeat"] == 1 and first.stat().st_mtime_ns == before
+    timing = pd.read_csv(study.folder / "results/tables/tiny/timing.csv")
+    assert (timing["runs"].tolist(), timing["count"].tolist()) == ([2, 2], [6, 6])
+
     assert "not present when the DAG was created" not in said.stdout
-    before, *running, report = pages
-    assert report == page.read_text() and REFRESH not in before + report
+    old, *running, report = pages
+    assert report == page.read_text() and REFRESH not in old + report and "2 runs: " in report
     assert all(REFRESH in text and "<h2>Fastest</h2>" in text for text in running)
     assert "Cards and answers come later" not in "".join(running)
-    counts = ["2 of 3: 2 done, 1 waiting", "2 of 3: 2 done, 1 running", "3 of 3: 3 done"]
+    counts = ["2 of 4: 2 done, 2 waiting", "2 of 4: 2 done, 1 running, 1 waiting"]
+    counts += ["3 of 4: 3 done, 1 waiting", "3 of 4: 3 done, 1 running", "4 of 4: 4 done"]
     assert [*dict.fromkeys(heads(running))] == [f"running, {count}" for count in counts]
 
 
-def test_a_study_that_stops_leaves_a_page_that_says_so_and_status_the_same(study):
-    # Two processes do not meet within a millisecond.
+def test_a_cell_that_fails_is_named_with_its_log_by_snakemake_the_page_and_status(study):
+    # Two processes do not meet within a millisecond; one does.
+    study.record(batch_size=20).unlink()
     study.configure(
         {"grid.gpus": [1, 2], "grid.batch_sizes": [20], "machine.collective_timeout_seconds": 0.001}
     )
-    study.snakemake()
+    failed = study.snakemake("--show-failed-logs")
+    log = "logs/train_run/recipe~plain/strategy~ddp/gpus~2/batch_size~20/seed~0.log"
+    assert failed.returncode != 0
+    assert "Error in rule train_run" in failed.stdout and log in failed.stdout
+    assert "training of plain/ddp, 2 GPUs, batch 20 per GPU, seed 0 failed" in failed.stdout
+    assert study.record(gpus=1, batch_size=20).exists()
+    assert not study.record(gpus=2, batch_size=20).exists()
+
     page = (study.folder / "results/report.html").read_text()
     assert REFRESH not in page and re.search(r"Written \w+ \d+ \w+ \d{4}, [\d:]+\. The next", page)
-    assert heads([page]) == ["not running, 1 of 2: 1 done, 1 failed"]
+    assert heads([page]) == ["not running, 1 of 2: 1 done, 1 failed"] and log in page
     status = [sys.executable, "workflow/scripts/study_status.py"]
     said = subprocess.run(status, cwd=study.folder, capture_output=True, text=True, check=True)
     assert said.stdout.startswith(f"tiny (results/config.yaml), {heads([page])[0]}\n")
     # Though newer than most, it is not taken for the report.
     assert study.planned()["report_render"] == 1
 
-
-def test_the_page_of_a_study_that_was_stopped_is_not_taken_for_its_report(new_study):
-    study = new_study()
-    (study.folder / "results").mkdir()
-    (study.folder / "results/report.html").write_text("not running")
-    planned = study.planned()
-    assert planned["report_render"] == 1 and planned["train_run"] == 2
+    timing = "results/tables/tiny/timing.csv"
+    partial = study.snakemake(timing, "--config", "partial=true")
+    assert partial.returncode == 0, partial.stdout
+    assert pd.read_csv(study.folder / timing)["status"].tolist() == ["ok", "missing"]
 
 
 def test_a_kill_of_snakemake_ends_what_the_page_says(study):
@@ -89,19 +96,3 @@ def test_a_kill_of_snakemake_ends_what_the_page_says(study):
         time.sleep(0.1)
     said = "ended without a word, as by SIGKILL; before: running, 0 of 1: 1 running"
     assert heads([page.read_text()]) == [said] and REFRESH not in page.read_text()
-
-
-def test_a_study_of_commands_has_its_page_too(tmp_path):
-    folder = Study(tmp_path / "copy", {}).folder
-    (folder / "train.py").write_text(SCRIPT)
-    mine = {"study": "mine", "recipes": OWN, "device": "cpu"}
-    mine["grid"] = {"recipes": ["mine"], "gpus": [1], "batch_sizes": [10, 20]}
-    mine["peaks"] = {"matrix_sizes": [64], "copy_bytes": 1000, "sustained_seconds": 0.0}
-    (folder / "mine.yaml").write_text(yaml.safe_dump(mine))
-    with watched(folder / "results/report.html") as pages:
-        said = forked(["--cores", "2", "--configfile", "config/scaling.yaml", "mine.yaml"], folder)
-    assert said.returncode == 0, said.stdout
-    *running, report = pages
-    assert heads(running[:1]) == ["running, 0 of 2: 2 waiting"] and REFRESH not in report
-    assert "running, 1 of 2: 1 done, 1 running" in heads(running)
-    assert "<h2>Fastest</h2>" in running[-1]

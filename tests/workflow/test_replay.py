@@ -8,7 +8,6 @@ import subprocess
 import pytest
 import yaml
 
-from scaling.core.records.run import RUN
 from small_study import copied
 
 MEASURING = {"dataset_prepare", "train_run", "interconnect_sweep"}
@@ -16,8 +15,6 @@ MEASURING |= {"quantize_train", "quantize_evaluate", "peaks_measure", "synchroni
 MEASURING |= {"convergence_train", "quantize_train_resnet"}
 MEASURING |= {"quantize_evaluate_resnet", "machine_check"}
 MEASURING |= {"quantize_export", "quantize_export_resnet"}
-RUNS = "runs/recipe~plain/strategy~ddp"
-RECORD = f"studies/tiny/{RUNS}/gpus~1/batch_size~20/seed~0/run.json"
 
 
 def make(study, *arguments):
@@ -79,35 +76,6 @@ def test_a_replay_in_a_clean_clone_gives_the_tables_of_the_study_to_the_byte(fin
 
     again = clone.snakemake()
     assert "Nothing to be done" in again.stdout
-
-
-def test_an_edited_record_changes_the_tables_that_depend_on_it(clone):
-    speedup = "results/replay/tiny/tables/tiny/speedup.csv"
-    assert clone.snakemake("--", speedup).returncode == 0
-    before = (clone.folder / speedup).read_text()
-    record = clone.folder / RECORD
-    document = RUN.read(record)
-    for epoch in document["epochs"]:
-        epoch["seconds"] /= 2
-        epoch["loader_seconds"] /= 2
-    RUN.write(record, document)
-    edited = clone.snakemake("--", speedup)
-    assert edited.returncode == 0, edited.stdout
-    assert "rule tables_experiments" not in edited.stdout
-    assert (clone.folder / speedup).read_text() != before
-
-
-def test_a_study_of_another_machine_needs_neither_its_gpus_nor_its_images(clone):
-    folder = clone.folder / "studies/tiny"
-    config = yaml.safe_load((folder / "config.yaml").read_text())
-    config["device"] = "auto"
-    config["grid"]["recipes"] = ["tuned"]
-    config["recipes"]["tuned"]["cuda_graph"] = True
-    config["dataset"] |= {"source": "cifar10", "path": "/no/such/folder"}
-    (folder / "config.yaml").write_text(yaml.safe_dump(config))
-    for kept in ("runs", "logs/train_run"):
-        (folder / kept / "recipe~plain").rename(folder / kept / "recipe~tuned")
-    assert not MEASURING & set(clone.planned())
 
 
 CODE = """

@@ -115,7 +115,7 @@ def test_a_dry_run_says_how_much_there_is_to_do_and_how_that_is_known(study):
     assert re.search(
         r"about \d+ \w+ one after another \(6 as measured here, 2 guessed at 10 s", said
     )
-    assert re.search(r"about [\d.,]+ MB of disk \(as here\), of which [\d.,]+ GB are free", said)
+    assert re.search(r"about [\d.,]+ MB of disk, of which [\d.,]+ GB are free", said)
 
 
 def test_timed_jobs_do_not_share_the_machine(finished_study):
@@ -163,23 +163,3 @@ def test_the_slurm_profile_without_slurm_is_refused(new_study, monkeypatch):
     refused = forked(["--profile", "slurm", "--dry-run"], study.folder)
     assert refused.returncode != 0
     assert "error: profile slurm needs sbatch, which is not on" in refused.stdout
-
-
-def test_one_failing_cell_leaves_the_others_done_and_is_named_with_its_log(study):
-    # Two processes do not meet within a millisecond; one does.
-    study.record(batch_size=20).unlink()
-    study.configure(
-        {"grid.gpus": [1, 2], "grid.batch_sizes": [20], "machine.collective_timeout_seconds": 0.001}
-    )
-    timing = "results/tables/tiny/timing.csv"
-    failed = study.snakemake("--keep-going", "--show-failed-logs", timing)
-    log = "logs/train_run/recipe~plain/strategy~ddp/gpus~2/batch_size~20/seed~0.log"
-    assert failed.returncode != 0
-    assert "Error in rule train_run" in failed.stdout and log in failed.stdout
-    assert "training of plain/ddp, 2 GPUs, batch 20 per GPU, seed 0 failed" in failed.stdout
-    assert study.record(gpus=1, batch_size=20).exists()
-    assert not study.record(gpus=2, batch_size=20).exists()
-
-    partial = study.snakemake(timing, "--config", "partial=true")
-    assert partial.returncode == 0, partial.stdout
-    assert pd.read_csv(study.folder / timing)["status"].tolist() == ["ok", "missing"]

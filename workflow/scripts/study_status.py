@@ -15,7 +15,8 @@ from scaling.config.config import asked
 from scaling.config.config_file import read_config
 from scaling.core import command_line, environment, files, grid
 from scaling.launch.lease import WAITS
-from scaling.terminal import estimate, state
+from scaling.terminal import state
+from scaling.terminal.estimate import Known
 from scaling.terminal.state import LOGS, RESULTS
 
 CONFIG = RESULTS / stored.CONFIG
@@ -40,7 +41,7 @@ def main(config: tuple[Path, ...] = ()) -> None:
     }
     runs_now = any("snakemake" in word for process in here for word in process["cmdline"][:3])
     on_cpu = study["device"] == "cpu" or not environment.visible_gpus()
-    known = estimate.sources(study, RESULTS, Path("studies"), on_cpu)
+    known = Known(study, RESULTS, Path("studies"), on_cpu=on_cpu)
     told = state.of(study, begun, known, runs_now or bool(begun))
     print(f"{study['study']} ({source}), {told['head']}\n\n{told['grid'].to_string(index=False)}\n")
     print("\n".join(told["lines"]).encode("ascii", "replace").decode())

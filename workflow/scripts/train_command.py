@@ -1,34 +1,32 @@
 r"""Run a user's own training command as one cell of the grid, and write its record, run.json.
 
-    python workflow/scripts/train_command.py --recipe mine --gpus 2 --batch-size 64 \
-        --command 'torchrun --nproc-per-node {gpus} train.py --batch-size {batch_size}' \
+    python workflow/scripts/train_command.py --recipe mine --strategy own --gpus 2 --batch-size 64 \
+        --engine command --recipe-options '{"command": "python train.py {gpus}"}' \
         --output run.json
 """
 
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 from scaling.command import own_trainer
-from scaling.command.own_trainer import OwnRun
-from scaling.core import command_line, environment
+from scaling.core import command_line
 from scaling.core.errors import program
 from scaling.core.records.run import RUN
+from scaling.core.training_options import Options
 from scaling.launch import supervisor
+from scaling.launch.run_spec import RunSpec
 
 
-@dataclass(frozen=True, kw_only=True)
-class Command:
+class Command(Options):
     """A run, and where its record goes."""
 
-    run: OwnRun
+    run: RunSpec
     output: Path
     """The record to write."""
 
 
 @program
 def main(argv: list[str] | None = None) -> None:
-    asked = command_line.parse(Command, argv)
-    spec = replace(asked.run, device=environment.resolve_device(asked.run.device))
-    record = own_trainer.run(spec)
-    RUN.write(asked.output, record)
+    command = command_line.parse(Command, argv)
+    record = own_trainer.run(command.run.resolved())
+    RUN.write(command.output, record)
     print(supervisor.summary(record))

@@ -7,7 +7,6 @@ differ by noise.
 from pathlib import Path
 
 from scaling.core import command_line
-from scaling.core.errors import UserError
 from scaling.core.grid import Cell
 from scaling.core.records.run import RUN, RunRecord
 from scaling.core.training_options import Model
@@ -18,11 +17,9 @@ from scaling.registry.strategy import STRATEGIES
 def as_strategy(record: RunRecord, strategy: str) -> RunRecord:
     """Return the record of a single-GPU run for another `strategy`.
 
-    `measured_as` is the strategy it was measured under. Raises UserError for several GPUs.
+    `measured_as` is the strategy it was measured under.
     """
     cell = Cell(**{**record["cell"], "strategy": STRATEGIES.find(strategy).name})
-    if cell.gpus != 1:
-        raise UserError(f"a run of {cell.gpus} GPUs serves its own strategy only: train {cell}")
     used = record["training"]
     parameters = {key: used[key] for key in RunSpec.model_fields if key in used}
     parameters["model"] = Model(**{key: record["model"][key] for key in Model.model_fields})

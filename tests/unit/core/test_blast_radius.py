@@ -82,7 +82,7 @@ TELLING = [
     ("config/recipes.py", "neither engine nor base", "no engine, no base"),
     ("launch/outcome.py", "stopped at the time limit", "ended at the time limit"),
     ("launch/lease.py", "is held by process", "belongs to process"),
-    ("launch/launcher.py", "processes are to be spread", "processes shall be spread"),
+    ("launch/begin.py", "cannot be written", "is not writable"),
     ("registry/strategy.py", "2 * (gpus - 1) / gpus", "3 * (gpus - 1) / gpus"),
     ("tables/speedup.py", "speedup", "acceleration"),
     ("tables/noise.py", "within", "inside"),

@@ -1,11 +1,17 @@
-"""What jobs ask the scheduler for, on this machine and on a cluster."""
+"""What jobs ask the scheduler for, on this machine and on a cluster, and scripts are told."""
 
+import shlex
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import yaml
 
+from scaling.config.config import asked as asked_of
 from scaling.core import grid
+from scaling.core.training_options import LargeBatches
 from scaling.launch.jobs import Jobs
+from scaling.launch.run_spec import RunSpec
 
 GRID = {"strategies": ["ddp"], "gpus": [1, 2, 8], "batch_sizes": [32, 64], "seeds": [0]}
 HERE = SimpleNamespace(local_exec=True, resource_settings=SimpleNamespace(cores=1000))
@@ -81,3 +87,37 @@ def test_runs_come_in_the_order_of_the_grid_and_others_after_them():
     places = [jobs().place(vars(run) | {"repeat": ""}) for run in runs]
     assert places == [6, 5, 1]
     assert jobs().place(vars(runs[0]) | {"repeat": "/repeat~3"}) == 0
+
+
+@pytest.fixture
+def study():
+    config = asked_of(
+        yaml.safe_load((Path(__file__).parents[3] / "config/config.yaml").read_text())
+    )
+    return Jobs(config, HERE), config
+
+
+def value(said, option):
+    """The one word that follows an option on a command line."""
+    words = shlex.split(said)
+    return words[words.index(option) + 1]
+
+
+def test_a_later_section_and_own_options_come_before_those_of_training(study):
+    jobs, config = study
+    config["time_to_accuracy"] |= {"learning_rate": 0.7, "epochs": 11}
+    rate = str(config["training"]["learning_rate"])
+    assert value(jobs.options(RunSpec), "--learning-rate") == rate
+    said = jobs.options(RunSpec, "time_to_accuracy", measured_epochs=10)
+    assert value(said, "--learning-rate") == "0.7"
+    assert (value(said, "--measured-epochs"), value(said, "--model")) == ("10", "resnet18-cifar")
+    assert '"muon": 0.12' in jobs.recipe(config["time_to_accuracy"]["recipe"])
+
+
+def test_a_script_is_told_nothing_that_it_does_not_depend_on(study):
+    jobs, config = study
+    before = jobs.options(LargeBatches, "convergence")
+    config["convergence"] |= {"global_batches": [7], "recipes": [], "accuracies": [0.1]}
+    assert jobs.options(LargeBatches, "convergence") == before
+    config["convergence"]["epochs"] += 1
+    assert jobs.options(LargeBatches, "convergence") != before

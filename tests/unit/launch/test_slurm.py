@@ -98,15 +98,6 @@ def test_a_submission_that_fails_for_now_is_tried_at_the_next_look(program, exec
     assert executor.reported == {None: f"{said}\n"}
 
 
-def test_a_run_beside_jobs_of_an_earlier_one_is_refused(program, tmp_path):
-    program("scontrol", "echo 'MinJobAge = 2 sec'")
-    program("squeue", f"echo '1|COMPLETED|{tmp_path}'; echo '2|RUNNING|/elsewhere'")
-    assert "Slurm forgets jobs 2 s after their end" in plugin.look_before(tmp_path)
-    program("squeue", f"echo '3|RUNNING|{tmp_path}'")
-    with pytest.raises(plugin.WorkflowError, match=r"jobs of an earlier run .*3 RUNNING"):
-        plugin.look_before(tmp_path)
-
-
 def test_a_job_whose_gpus_cannot_be_seen_does_not_train_on_the_cpu(monkeypatch):
     monkeypatch.setattr(environment, "visible_gpus", list)
     monkeypatch.setenv("SLURM_STEP_GPUS", "0,1")

@@ -115,28 +115,34 @@ class Executor(slurm.Executor):
         ended = False
         for job in active_jobs:
             state, reason = found[job.external_jobid] if found is not None else ("UNKNOWN", "")
-            if state not in ENDED:
-                yield job
-                continue
-            ended, log = True, job.aux["slurm_logfile"]
-            if state == "COMPLETED" or self._has_written_all(job):
-                if not self.workflow.executor_settings.keep_successful_logs:
-                    log.unlink(missing_ok=True)
-                self.report_job_success(job)
-                continue
-            said = [f"Slurm's job {job.external_jobid} failed: {state} ({reason})"]
-            said += words_of_slurm(log)
-            # Its step had not begun, as srun could not reach the controller.
-            unheard = "srun: error: Unable" in said[-1] and PASSES.search(said[-1])
-            if unheard and job.job not in self._begun_again:
-                self._begun_again.add(job.job)
-                self._submit_again(job.job, said[-1])
+            if state in ENDED:
+                ended = True
+                self._report(job, state, reason)
             else:
-                self.report_job_error(job, msg="\n".join(said), aux_logs=[str(log)])
+                yield job
         self._wait = min(self._wait + 10, LONGEST_WAIT_SECONDS)
         if ended or not active_jobs:
             self._wait = self.workflow.executor_settings.init_seconds_before_status_checks
         self.next_seconds_between_status_checks = self._wait
+
+    def _report(self, job: Any, state: str, reason: str) -> None:
+        """Report a job that has ended; one whose step never began is submitted again, once."""
+        log = job.aux["slurm_logfile"]
+        if state == "COMPLETED" or self._has_written_all(job):
+            if not self.workflow.executor_settings.keep_successful_logs:
+                log.unlink(missing_ok=True)
+            self.report_job_success(job)
+            return
+        lines = log.read_text(errors="replace").splitlines() if log.is_file() else []
+        said = [f"Slurm's job {job.external_jobid} failed: {state} ({reason})"]
+        said += [line for line in lines if line.startswith(("slurmstepd: error", "srun: error"))]
+        # srun could not reach the controller.
+        unheard = "srun: error: Unable" in said[-1] and PASSES.search(said[-1])
+        if unheard and job.job not in self._begun_again:
+            self._begun_again.add(job.job)
+            self._submit_again(job.job, said[-1])
+        else:
+            self.report_job_error(job, msg="\n".join(said), aux_logs=[str(log)])
 
     def _look(self, jobs: list[Any]) -> dict[str, list[str]] | None:
         """Return the state and reason of each job, None without an answer.
@@ -206,9 +212,3 @@ def answer(*command: str) -> str:
         said = str(getattr(error, "stderr", None) or error).strip()
         raise WorkflowError(f"Slurm does not answer ({said}): see scontrol ping") from error
     return done.stdout
-
-
-def words_of_slurm(log: Path) -> list[str]:
-    """Return the lines of a job's log that Slurm itself wrote."""
-    lines = log.read_text(errors="replace").splitlines() if log.is_file() else []
-    return [line for line in lines if line.startswith(("slurmstepd: error", "srun: error"))]

@@ -1,4 +1,15 @@
 # Int8 beyond the lab: ONNX files of its network, and a ResNet-18.
+# That is trained as a cell on one GPU, for speed where the grid has recipe tuned.
+RESNET = {
+    "recipe": (
+        "tuned"
+        if "tuned" in config["grid"]["recipes"]
+        else config["grid"]["recipes"][0]
+    ),
+    "epochs": config["training"]["warmup_epochs"]
+    + config["training"]["measured_epochs"],
+    "batch_size": min(config["grid"]["batch_sizes"]),
+}
 
 
 use rule quantize_train as quantize_train_resnet with:
@@ -12,12 +23,15 @@ use rule quantize_train as quantize_train_resnet with:
     params:
         code=code.of_quantized(
             *("quantize_train", "resnet18-cifar", "training"),
-            *ENGINES.modules(
-                config["recipes"][told.quantized_recipe(config)]["engine"]
-            ),
+            *ENGINES.modules(config["recipes"][RESNET["recipe"]]["engine"]),
         ),
         model="resnet18-cifar",
-        training=told.quantized_resnet(config),
+        training=" ".join(
+            [
+                options(TRAINING | RESNET),
+                JOBS.recipe(RESNET["recipe"]),
+            ]
+        ),
 
 
 use rule quantize_evaluate as quantize_evaluate_resnet with:

@@ -4,7 +4,6 @@ import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
@@ -12,8 +11,8 @@ import pandas as pd
 import psutil
 import pynvml
 
-from scaling.core.environment import ask_nvml, gpu_handle
-from scaling.core.gpu_counters import REASONS, counts
+from scaling.core import gpu_counters
+from scaling.core.environment import ask_nvml
 from scaling.core.records.run import GpuReading
 
 INTERVAL_SECONDS, OF_HOST = 0.2, 0.5
@@ -28,8 +27,7 @@ class FromOutside:
     """
 
     def __init__(self, gpus: Sequence[str], nodes: int = 1) -> None:
-        found = [gpu_handle(gpu) for gpu in gpus]
-        self._handles = [] if None in found else found
+        self._handles = gpu_counters.handles(gpus)
         self._alone = nodes == 1
         self._rows: list[dict[str, Any]] = []
         self._over = threading.Event()
@@ -42,12 +40,7 @@ class FromOutside:
             self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._over.set()
         if self._alone:
             self._thread.join()
@@ -58,24 +51,27 @@ class FromOutside:
 
     def memory(self) -> dict[str, Any]:
         """Return a record's `memory`: the peak of each GPU, or of the host's processes together."""
-        kind = "device" if self._handles else "host"
         peaks = pd.DataFrame(self._rows, columns=["gpu", "bytes"]).groupby("gpu")["bytes"].max()
         whole: Any = psutil.virtual_memory()
         if self._handles:
             whole = ask_nvml(pynvml.nvmlDeviceGetMemoryInfo, self._handles[0])
-        capacity = float(whole.total) if whole else None
-        return {"kind": kind, "peak_bytes": list(map(int, peaks)), "capacity_bytes": capacity}
+        return {
+            "kind": "device" if self._handles else "host",
+            "peak_bytes": list(map(int, peaks)),
+            "capacity_bytes": float(whole.total) if whole else None,
+        }
 
     def readings(self, start: float, end: float) -> list[GpuReading]:
         """Return each GPU's counters between two times, interpolated between samples."""
-        return [_reading(own, start, end) for own in self._of_gpus()]
+        return [gpu_counters.reading(_at(own, start), _at(own, end)) for own in self._of_gpus()]
 
     def busy_shares(self, start: float, end: float) -> list[float]:
         """Return in which part of the time between a kernel ran on each GPU, by its driver."""
-        inside = [
-            own[own["time"].between(start, end + INTERVAL_SECONDS)] for own in self._of_gpus()
+        last = end + INTERVAL_SECONDS
+        return [
+            float(own.loc[own["time"].between(start, last), "busy"].mean())
+            for own in self._of_gpus()
         ]
-        return [float(own["busy"].mean()) for own in inside]
 
     def _of_gpus(self) -> list[pd.DataFrame]:
         rows = pd.DataFrame(self._rows)
@@ -88,34 +84,18 @@ class FromOutside:
             if not self._handles:
                 self._rows.append({"time": now, "gpu": 0, "bytes": _resident_bytes()})
             for gpu, handle in enumerate(self._handles):
-                self._rows.append({"time": now, "gpu": gpu, **_state(handle), **counts(handle)})
+                rates = ask_nvml(pynvml.nvmlDeviceGetUtilizationRates, handle)
+                memory = ask_nvml(pynvml.nvmlDeviceGetMemoryInfo, handle)
+                row = {"time": now, "gpu": gpu, "busy": rates.gpu / 100 if rates else None}
+                row["bytes"] = memory.used if memory else 0
+                self._rows.append(row | gpu_counters.state(handle))
             over = self._over.wait(INTERVAL_SECONDS if self._handles else OF_HOST)
 
 
-def _state(handle: Any) -> dict[str, Any]:
-    rates = ask_nvml(pynvml.nvmlDeviceGetUtilizationRates, handle)
-    memory = ask_nvml(pynvml.nvmlDeviceGetMemoryInfo, handle)
-    return {
-        "busy": rates.gpu / 100 if rates else None,
-        "bytes": memory.used if memory else 0,
-        "sm_mhz": ask_nvml(pynvml.nvmlDeviceGetClockInfo, handle, pynvml.NVML_CLOCK_SM),
-        "celsius": ask_nvml(pynvml.nvmlDeviceGetTemperature, handle, pynvml.NVML_TEMPERATURE_GPU),
-    }
-
-
-def _reading(own: pd.DataFrame, start: float, end: float) -> GpuReading:
-    grown = {
-        name: float(np.ptp(np.interp([start, end], own["time"], own[name])))
-        for name in ("energy", *REASONS)
-        if name in own and own[name].notna().all()
-    }
-    last = own[own["time"] <= end].iloc[-1]
-    return GpuReading(
-        energy_joules=grown.pop("energy", None),
-        held_back_seconds=grown,
-        sm_mhz=None if pd.isna(last["sm_mhz"]) else int(last["sm_mhz"]),
-        celsius=None if pd.isna(last["celsius"]) else int(last["celsius"]),
-    )
+def _at(own: pd.DataFrame, time: float) -> dict[str, float]:
+    """Return the state of a GPU at a time, of what all its samples have."""
+    known = own.drop(columns="busy").dropna(axis="columns")
+    return {str(name): float(np.interp(time, own["time"], known[name])) for name in known}
 
 
 def _resident_bytes() -> int:

@@ -59,21 +59,31 @@ class PrintedEpochs:
             return
         try:
             found = Printed.model_validate_json(line)
-        except ValidationError as error:
-            first = error.errors()[0]
-            raise _wrong(line, f"{'.'.join(map(str, first['loc']))} {first['msg']}") from error
-        last, place = next(reversed(self._told.values()), found), found.place
-        if (last.epoch is None) != (found.epoch is None):
-            raise _wrong(line, "only some lines have an epoch: print it in all or in none")
-        if place not in self._told and place < last.place:
-            raise _wrong(line, f"it comes after {last.place[0]}: print epochs in their order")
-        self._times[place] += 1
-        if self._times[place] > self._ranks:
-            raise _wrong(line, "each process has printed that before: number epochs on")
+            self._check(found)
+        except ValueError as error:
+            why = str(error)
+            if isinstance(error, ValidationError):
+                first = error.errors()[0]
+                why = f"{'.'.join(map(str, first['loc']))} {first['msg']}"
+            shown = line.strip()[:LONGEST_SHOWN]
+            raise UserError(f"the command printed {shown}, and {why}") from error
         seconds = found.seconds or max(now - self._before, 1e-9)
         self._before = now
-        if place not in self._told or seconds > (self._told[place].seconds or 0):
-            self._told[place] = found.model_copy(update={"end": now, "seconds": seconds})
+        before = self._told.get(found.place)
+        if before is None or seconds > (before.seconds or 0):
+            own = found.model_copy(update={"end": now, "seconds": seconds})
+            self._told[found.place] = own
+
+    def _check(self, found: Printed) -> None:
+        """Raise ValueError for a line that cannot come after those before."""
+        last, place = next(reversed(self._told.values()), found), found.place
+        self._times[place] += 1
+        if (last.epoch is None) != (found.epoch is None):
+            raise ValueError("only some lines have an epoch: print it in all or in none")
+        if place not in self._told and place < last.place:
+            raise ValueError(f"it comes after {last.place[0]}: print epochs in their order")
+        if self._times[place] > self._ranks:
+            raise ValueError("each process has printed that before: number epochs on")
 
     def epochs(self, wanted: int) -> list[Printed]:
         """Return the epochs; steps that have none are cut into `wanted` equal parts.
@@ -93,20 +103,17 @@ class PrintedEpochs:
 
 
 def _sum(lines: Sequence[Printed]) -> Printed:
-    samples = [line.samples for line in lines if line.samples is not None]
-    losses = [line.loss for line in lines if line.loss is not None]
-    accuracies = [line.test_accuracy for line in lines if line.test_accuracy is not None]
-    last = lines[-1]
-    return Printed.model_construct(
-        epoch=last.epoch,
-        seconds=sum(line.seconds or 0 for line in lines),
-        samples=sum(samples) if len(samples) == len(lines) else None,
-        loss=fmean(losses) if losses else None,
-        test_accuracy=accuracies[-1] if accuracies else None,
-        end=last.end,
-        steps=len(lines) if last.step is not None else 0,
+    """Return an epoch of its steps: of several, their sums, mean loss and last accuracy."""
+    samples, losses, accuracies = (
+        [value for line in lines if (value := getattr(line, name)) is not None]
+        for name in ("samples", "loss", "test_accuracy")
     )
-
-
-def _wrong(line: str, why: str) -> UserError:
-    return UserError(f"the command printed {line.strip()[:LONGEST_SHOWN]}, and {why}")
+    return lines[-1].model_copy(
+        update={
+            "seconds": sum(line.seconds or 0 for line in lines),
+            "samples": sum(samples) if len(samples) == len(lines) else None,
+            "loss": fmean(losses) if losses else None,
+            "test_accuracy": accuracies[-1] if accuracies else None,
+            "steps": len(lines) if lines[-1].step is not None else 0,
+        }
+    )

@@ -104,7 +104,7 @@ class BitWidths(Section):
             bits = {"weight_bits": weights, "activation_bits": activations}
             own: dict[str, Any] = {key: value for key, value in bits.items() if value != 8}
             unsigned = {"unsigned": True} if activations < 8 else {}
-            gptq = {"weight_scales": "channel", "rounding": "gptq", **unsigned}
+            gptq: dict[str, Any] = {"weight_scales": "channel", "rounding": "gptq", **unsigned}
             name = f"w{weights}a{activations}"
             found.append(Variant(name=f"{name}-max_abs", **own))
             found.append(Variant(name=f"{name}-gptq", **own, **gptq))

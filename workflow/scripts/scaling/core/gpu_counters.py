@@ -1,6 +1,6 @@
 """Read the driver's counters of GPUs: energy, clocks, throttling. Does not import torch."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pynvml
@@ -22,43 +22,56 @@ class GpuCounters:
     """Counters of `gpus` (CUDA_VISIBLE_DEVICES entries), starting now."""
 
     def __init__(self, gpus: Sequence[str]) -> None:
-        handles = [gpu_handle(gpu) for gpu in gpus]
-        self._handles = [] if None in handles else handles
-        self._counts = [counts(handle) for handle in self._handles]
+        self.handles = handles(gpus)
+        self._states = [state(handle) for handle in self.handles]
 
     def read(self) -> list[GpuReading]:
         """Return each GPU's counts since the last reading; empty if the driver lacks one of them.
 
         Takes milliseconds on the host: call it outside of timed sections.
         """
-        before, self._counts = self._counts, [counts(handle) for handle in self._handles]
-        found = []
-        for handle, early, late in zip(self._handles, before, self._counts, strict=True):
-            grown = {name: late[name] - early[name] for name in late if name in early}
-            sensor = pynvml.NVML_TEMPERATURE_GPU
-            reading = GpuReading(
-                energy_joules=grown.pop("energy", None),
-                held_back_seconds=grown,
-                sm_mhz=ask_nvml(pynvml.nvmlDeviceGetClockInfo, handle, pynvml.NVML_CLOCK_SM),
-                celsius=ask_nvml(pynvml.nvmlDeviceGetTemperature, handle, sensor),
-            )
-            found.append(reading)
-        return found
+        before, self._states = self._states, [state(handle) for handle in self.handles]
+        return [reading(*both) for both in zip(before, self._states, strict=True)]
+
+
+def handles(gpus: Sequence[str]) -> list[Any]:
+    """Return NVML's handles of all `gpus`; none if it does not know one of them."""
+    found = [gpu_handle(gpu) for gpu in gpus]
+    return [] if None in found else found
+
+
+def state(handle: Any) -> dict[str, float]:
+    """Return the joules and seconds that a GPU has counted so far, its clock and temperature.
+
+    What its driver does not know is left out.
+    """
+    fields = ask_nvml(pynvml.nvmlDeviceGetFieldValues, handle, [*REASONS.values()]) or []
+    found = {
+        name: field.value.ullVal / 1e9
+        for name, field in zip(REASONS, fields, strict=False)
+        if field.nvmlReturn == pynvml.NVML_SUCCESS
+    }
+    millijoules = ask_nvml(pynvml.nvmlDeviceGetTotalEnergyConsumption, handle)
+    others = {
+        "energy": millijoules and millijoules / 1e3,
+        "sm_mhz": ask_nvml(pynvml.nvmlDeviceGetClockInfo, handle, pynvml.NVML_CLOCK_SM),
+        "celsius": ask_nvml(pynvml.nvmlDeviceGetTemperature, handle, pynvml.NVML_TEMPERATURE_GPU),
+    }
+    return found | {name: value for name, value in others.items() if value is not None}
+
+
+def reading(early: Mapping[str, float], late: Mapping[str, float]) -> GpuReading:
+    """Return what was counted between two states of a GPU, and the later clock and temperature."""
+    grown = {name: late[name] - early[name] for name in late if name in early}
+    return GpuReading(
+        energy_joules=grown.get("energy"),
+        held_back_seconds={name: grown[name] for name in REASONS if name in grown},
+        sm_mhz=int(late["sm_mhz"]) if "sm_mhz" in late else None,
+        celsius=int(late["celsius"]) if "celsius" in late else None,
+    )
 
 
 def power_capped_seconds(readings: list[GpuReading]) -> float | None:
     """Return the longest time that any GPU spent at its power limit; None if not counted."""
     held = [reading["held_back_seconds"].get("power_cap") for reading in readings]
     return None if None in held else max(filter(None, held), default=0.0 if held else None)
-
-
-def counts(handle: Any) -> dict[str, float]:
-    """Return the joules and seconds counted so far, by name, where available."""
-    fields = ask_nvml(pynvml.nvmlDeviceGetFieldValues, handle, [*REASONS.values()]) or []
-    counted = {
-        name: field.value.ullVal / 1e9
-        for name, field in zip(REASONS, fields, strict=False)
-        if field.nvmlReturn == pynvml.NVML_SUCCESS
-    }
-    millijoules = ask_nvml(pynvml.nvmlDeviceGetTotalEnergyConsumption, handle)
-    return counted if millijoules is None else counted | {"energy": millijoules / 1e3}

@@ -26,15 +26,13 @@ NANOSECOND = 1e-9
 
 
 def measure_all(trainer: Trainer, rank: Rank, gpus: int, limit: int) -> dict[str, Any]:
-    """Measure the steps of this rank of a run on `gpus` GPUs.
+    """Return what the steps of this rank of a run on `gpus` GPUs take.
 
-    `in_memory`: `iterations` and `samples` of this rank, `seconds` of each repeat, and
-    `seconds_without_exchange`, null on one GPU and for strategies that always exchange gradients.
-    `readings`: the measurements of communication, empty on one GPU. `device_time`: for each device
-    of this rank, `Trace.by_device` and the untraced host `seconds` of the same iterations. A device
-    that waits for another rank is inside a communication kernel, which counts neither as idle nor
-    as compute. A CPU runs no kernels; it has 0 iterations and a `note`. `step`: the events of one
-    step, as `kernel_trace.one_step` returns them.
+    `in_memory`: `seconds` of each repeat, and `seconds_without_exchange`, null on one GPU and for
+    strategies that always exchange gradients. `readings`: the measurements of communication, empty
+    on one GPU. `device_time`: for each device of this rank, `Trace.by_device` and the untraced host
+    `seconds` of the same iterations; a device that waits for another rank is inside a communication
+    kernel, neither idle nor computing. `step`: the events of one step.
     """
     own = {"rank": rank.index}
     on_gpu = rank.device.type == "cuda"

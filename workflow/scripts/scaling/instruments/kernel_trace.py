@@ -45,12 +45,9 @@ class Trace:
 
         For a process with several devices it is the device that communicates longest.
         """
-        found = [
-            (length(sent), overlap(sent, self._computing(device)))
-            for device, spans in self.spans.items()
-            if len(sent := _seconds(spans.get("communication")))
-        ]
-        return max(found, default=None)
+        sent = {device: _seconds(own.get("communication")) for device, own in self.spans.items()}
+        found = [(length(own), overlap(own, self._computing(n))) for n, own in sent.items()]
+        return max((both for both in found if both[0]), default=None)
 
     def by_device(self) -> list[dict[str, Any]]:
         """Return a row for each active `gpu`, by its number in this process.
@@ -80,7 +77,7 @@ class Trace:
 def record(
     train: TrainIterations, limit: int, rank: Rank, launched: Launches
 ) -> tuple[Trace, EpochResult]:
-    """Return a trace of this rank while it trains at most `limit` iterations.
+    """Return a trace of this rank in at most `limit` iterations.
 
     The n-th kernel of a name is taken to be `launched` as the n-th of that name was.
     """
@@ -123,8 +120,7 @@ def launched(trainer: Trainer, train: TrainIterations, limit: int, rank: Rank) -
 def one_step(train: TrainIterations, rank: Rank) -> list[Event]:
     """Return the events of one iteration of this rank, in the format of Chrome's traces.
 
-    These are its operators, launches, kernels and copies, with the barrier before it; none where
-    the tracer cannot write them.
+    None where the tracer cannot write them.
     """
     events = _exported(train, 1, rank)
     host, found = os.getpid(), []

@@ -2,7 +2,9 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any
+from unittest.mock import patch
 
 import torch.distributed as dist
 from torch import Tensor, nn
@@ -47,23 +49,19 @@ class Messages:
     def phases_of(self, model: nn.Module) -> Iterator[None]:
         """Within the block, set `phase` by calls of `model` and of optimizers' step()."""
 
-        def enter(phase: str) -> Any:
-            def hook(*_: object) -> None:
-                self.phase = phase
+        def enter(phase: str, *_: object) -> None:
+            self.phase = phase
 
-            return hook
-
-        handles = [
+        forward, backward, update = (
+            partial(enter, phase) for phase in ("forward", "backward", "update")
+        )
+        with (
             # Before other hooks: a sharded model gathers its parameters in one.
-            model.register_forward_pre_hook(enter("forward"), prepend=True),
-            model.register_forward_hook(enter("backward")),
-            register_optimizer_step_pre_hook(enter("update")),
-        ]
-        try:
+            model.register_forward_pre_hook(forward, prepend=True),
+            model.register_forward_hook(backward),
+            register_optimizer_step_pre_hook(update),
+        ):
             yield
-        finally:
-            for handle in handles:
-                handle.remove()
 
 
 class _Collectives(TorchDispatchMode):
@@ -100,10 +98,7 @@ def collectives(messages: Messages) -> Iterator[None]:
             messages.add(name, [tensor])
         return original(tensor, *args, **kwargs)
 
-    with ExitStack() as restored:
-        restored.callback(setattr, dist, name, original)
-        setattr(dist, name, all_reduce)
-        restored.enter_context(_Collectives(messages))
+    with patch.object(dist, name, all_reduce), _Collectives(messages):
         yield
 
 
@@ -125,7 +120,6 @@ def copies(messages: Messages) -> Iterator[None]:
 
     with ExitStack() as restored:
         for name in ("broadcast_coalesced", "reduce_add_coalesced", "scatter", "gather"):
-            original = getattr(comm, name)
-            restored.callback(setattr, comm, name, original)
-            setattr(comm, name, recorded(original, name.partition("_")[0]))
+            function = recorded(getattr(comm, name), name.partition("_")[0])
+            restored.enter_context(patch.object(comm, name, function))
         yield

@@ -36,15 +36,12 @@ def run(probe: Probe, log_folder: Path) -> None:
 
 
 def rows(probe: Probe, device: str) -> Iterator[dict[str, Any]]:
-    """Yield a row for each matrix size and precision, and for each copy.
+    """Yield a row (`records.machine.Peak`) for each matrix size and precision, and for each copy.
 
-    A row has `quantity` (matrix_product, device_copy, gpu_to_gpu_copy), `seconds` per operation
-    (one value per repeat) and, where they apply, `precision`, `matrix_size` (n of n×n),
-    `copy_bytes`, `source_gpu`, `target_gpu`. The `state` of a matrix product is `sprint`, in the
-    first second after a rest, or `sustained`: the fastest size after that many seconds of work,
-    continued for up to three times as long until the last repeats are steady (`settling.drift`).
-    Matrix products and device copies run on the first GPU, copies between GPUs on every ordered
-    pair.
+    The `state` of a matrix product is `sprint`, in the first second after a rest, or `sustained`:
+    the fastest size after that many seconds of work, continued for up to three times as long until
+    the last repeats are steady (`settling.drift`). Matrix products and device copies run on the
+    first GPU, copies between GPUs on every ordered pair.
     """
     sizes, copy_bytes = probe.matrix_sizes, probe.copy_bytes
     if device == "cpu":
@@ -96,9 +93,8 @@ def _repeated(
 ) -> list[float]:
     """Return the mean seconds per operation in each of the last repeats of `BLOCK_SECONDS`.
 
-    Host seconds with the devices idle at both ends of a block. Three steps come first: an untimed
-    operation, one that determines the block's length, and a warm-up block. If `least` seconds are
-    given, repeats continue as described in `rows`.
+    Host seconds with the devices idle at both ends of a block, after an untimed operation, one that
+    determines the block's length, and a warm-up block. `rows` says how `least` seconds go on.
     """
 
     def now() -> float:

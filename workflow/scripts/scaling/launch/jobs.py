@@ -1,4 +1,4 @@
-"""The resources that jobs request: CPU cores of this machine, or nodes of a cluster."""
+"""What jobs are given: options of their scripts, and cores of this machine, or cluster nodes."""
 
 import math
 from collections.abc import Mapping
@@ -8,16 +8,20 @@ from typing import Any
 
 import psutil
 
+from scaling.config.config import model_options
 from scaling.core import grid
+from scaling.core.command_line import options
+from scaling.core.training_options import Options, Sgd
 
 Wildcards = Mapping[str, str]
 
 
 class Jobs:
-    """Resources of the jobs of one study (`config`) in a Snakemake `workflow`."""
+    """Options and resources of the jobs of one study (`config`) in a Snakemake `workflow`."""
 
     def __init__(self, config: dict[str, Any], workflow: Any) -> None:
         machine, runs = config["machine"], grid.of(config)
+        self._config = config
         self.most = max(config["grid"]["gpus"])
         """The most GPUs of the grid."""
         self.minutes = math.ceil(machine["time_limit_seconds"] / 60) + 5
@@ -31,6 +35,30 @@ class Jobs:
         self.first = len(runs) + 1
         """The priority of what comes before all runs of the grid."""
         self._places = {run.record_path(Path()): len(runs) - n for n, run in enumerate(runs)}
+
+    @property
+    def lab(self) -> dict[str, Any]:
+        """The options of every training of the lab's model, by name."""
+        training = self._config["training"]
+        lab = {"device": self._config["device"], "model_width": self._config["model"]["width"]}
+        return lab | {key: training[key] for key in Sgd.model_fields}
+
+    def options(self, kind: type[Options], *sections: str, **own: Any) -> str:
+        """Return the options of a script, as far as its `kind` has them, and its `own`.
+
+        They are in the sections on the machine, the training and the model, and then in `sections`;
+        a script is told nothing that it does not depend on.
+        """
+        values, model = self.lab, model_options(self._config)
+        for section in ("machine", "training", *sections):
+            values |= self._config[section]
+        told = {key: values[key] for key in kind.model_fields if key in values}
+        return options(told | (model if "model" in kind.model_fields else {}) | own)
+
+    def recipe(self, name: str) -> str:
+        """Return the options that tell of a recipe: its engine, and the engine's own."""
+        own = grid.recipe_options(self._config, name)
+        return options({"engine": self._config["recipes"][name]["engine"], "recipe_options": own})
 
     def place(self, wildcards: Wildcards) -> int:
         """Return a run's priority: runs come in the order of the grid; others have 0."""
@@ -61,23 +89,24 @@ class Jobs:
     def timed(self, gpus: int | None = None) -> dict[str, Any]:
         """Return the resources of a rule of timed jobs, on `gpus` GPUs if that is no wildcard.
 
-        Resources that are the same for all jobs are constants: Snakemake calls functions for each
-        job.
+        On one node most are constants, as Snakemake calls functions for each job.
         """
         of_each = self.on_gpus(gpus)
         if self.nodes(self.most) == 1:
             return self.asked(0) | of_each
-        names = [*self.asked(0), "mpi", "tasks", "tasks_per_gpu"]
-        return of_each | {name: partial(self._value, name, gpus) for name in names}
+        return of_each | self._each([*self.asked(0), "mpi", "tasks", "tasks_per_gpu"], gpus)
 
     def on_gpus(self, gpus: int | None = None) -> dict[str, Any]:
         """Return the resources of a rule whose jobs use GPUs and are not timed."""
-        names = ["gpu", "gres"] if self._by_gres else ["gpu"]
-        return {name: partial(self._value, name, gpus) for name in names}
+        return self._each(["gpu", "gres"] if self._by_gres else ["gpu"], gpus)
 
-    def _value(self, name: str, gpus: int | None, wildcards: Wildcards) -> Any:
-        """Return one of the resources of the job with these wildcards; None if it has none such."""
-        return self.asked(self.gpus(wildcards) if gpus is None else gpus).get(name)
+    def _each(self, names: list[str], gpus: int | None) -> dict[str, Any]:
+        """Return functions of a job's wildcards: what it asks for by each name, if anything."""
+
+        def value(name: str, wildcards: Wildcards) -> Any:
+            return self.asked(self.gpus(wildcards) if gpus is None else gpus).get(name)
+
+        return {name: partial(value, name) for name in names}
 
     def asked(self, gpus: int) -> dict[str, Any]:
         """Return the resource request of a timed job on that many GPUs; locally only `gpu` counts.

@@ -4,21 +4,19 @@ import ctypes
 import io
 import os
 import platform
-import shlex
 import signal
 import socket
 import subprocess
 import sys
-import textwrap
-import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import psutil
 
@@ -43,9 +41,8 @@ class ProcessResult:
     """How the processes ended.
 
     The exit status (negative for a signal), whether the time limit was reached, the seconds they
-    took, how many processes of our cgroup were killed for lack of memory meanwhile, and which
-    processes outlived the first and were ended; and, from `measure.launch_ranks`, the GPUs they had
-    (CUDA_VISIBLE_DEVICES entries) and their reports.
+    took, and how many processes of our cgroup were killed for lack of memory meanwhile; from
+    `measure` also their GPUs (CUDA_VISIBLE_DEVICES entries), reports and `environment`.
     """
 
     returncode: int
@@ -53,8 +50,15 @@ class ProcessResult:
     seconds: float = 0.0
     oom_kills: int = 0
     gpus: tuple[str, ...] = ()
-    left_behind: tuple[str, ...] = ()
     lines: LinesByKind = field(default_factory=lambda: by_kind([]))
+    environment: dict[str, Any] = field(default_factory=dict)
+
+    def of(self, kind: str) -> list[dict[str, Any]]:
+        """Return the contents of the reported lines of this kind, in order."""
+        return [
+            {key: value for key, value in line.items() if key not in ("kind", "rank")}
+            for line in self.lines[kind]
+        ]
 
 
 def worker_folder() -> Path | None:
@@ -138,8 +142,7 @@ def launch(
     since = f"{environment.host()} {start!r} {time.time()!r}"
     # On one node gloo listens there, not on the address of the host's name.
     loopback = {} if command_line[0] == "srun" else {"GLOO_SOCKET_IFNAME": "lo"}
-    reader: _Reader | None = None
-    behind: tuple[str, ...] = ()
+    reader = None
     try:
         process = subprocess.Popen(
             command_line,
@@ -150,45 +153,34 @@ def launch(
             stderr=subprocess.STDOUT if each_line else None,
         )
         if each_line:
-            reader = _Reader(process, each_line)
-            reader.start()
+            reader = ThreadPoolExecutor(1).submit(_read, process, each_line)
         returncode, timed_out = process.wait(timeout=time_limit), False
     except subprocess.TimeoutExpired:
         returncode, timed_out = -signal.SIGKILL, True
     finally:
-        behind = _end_all_but(before)
+        _end_all_but(before)
     if reader:
-        reader.join()
-        if reader.error:
-            raise reader.error
+        reader.result()
     return ProcessResult(
         returncode,
         timed_out,
         seconds=time.monotonic() - start,
         oom_kills=oom_kills_so_far() - kills_before,
-        left_behind=() if timed_out else behind,
     )
 
 
-class _Reader(threading.Thread):
-    """Passes each line of a process's output to a function; a UserError ends the process."""
-
-    def __init__(
-        self, process: "subprocess.Popen[bytes]", each_line: Callable[[str], None]
-    ) -> None:
-        super().__init__(daemon=True)
-        self._process, self._each_line = process, each_line
-        self.error: UserError | None = None
-
-    def run(self) -> None:
-        assert self._process.stdout is not None
-        for line in io.TextIOWrapper(self._process.stdout, errors="replace"):
-            try:
-                self._each_line(line)
-            except UserError as error:
-                if self.error is None:
-                    self.error = error
-                    self._process.terminate()
+def _read(process: "subprocess.Popen[bytes]", each_line: Callable[[str], None]) -> None:
+    """Pass each line of a process's output to a function; a UserError ends the process."""
+    assert process.stdout is not None
+    lines = io.TextIOWrapper(process.stdout, errors="replace")
+    try:
+        for line in lines:
+            each_line(line)
+    except UserError:
+        process.terminate()
+        for _ in lines:  # It may wait until somebody reads.
+            pass
+        raise
 
 
 def oom_kills_so_far(membership: Path = MEMBERSHIP, mount: Path = MOUNT) -> int:
@@ -206,28 +198,15 @@ def oom_kills_so_far(membership: Path = MEMBERSHIP, mount: Path = MOUNT) -> int:
         return 0
 
 
-def _end_all_but(before: list[psutil.Process]) -> tuple[str, ...]:
-    """Send SIGTERM to our descendants that are not among `before`, later SIGKILL.
-
-    Returns the commands of those that ran on.
-    """
+def _end_all_but(before: list[psutil.Process]) -> None:
+    """Send SIGTERM to our descendants that are not among `before`, later SIGKILL."""
     family = [p for p in psutil.Process().children(recursive=True) if p not in before]
     _, family = psutil.wait_procs(family, timeout=END_GRACE_SECONDS)
-    names = tuple(_command(member) for member in family)
     for send in (psutil.Process.terminate, psutil.Process.kill):
         for member in family:
             with suppress(psutil.NoSuchProcess):
                 send(member)
         _, family = psutil.wait_procs(family, timeout=KILL_GRACE_SECONDS)
-    return names
-
-
-def _command(process: psutil.Process) -> str:
-    """Return a process's id and command, shortened."""
-    command = ""
-    with suppress(psutil.Error):
-        command = shlex.join(process.cmdline())
-    return f"process {process.pid} ({textwrap.shorten(command, 100) or 'it has ended'})"
 
 
 @contextmanager

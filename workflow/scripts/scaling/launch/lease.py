@@ -52,7 +52,7 @@ def gpus(
             f"({', '.join(candidates) or 'none'}): ask the scheduler for {count}, or for fewer GPUs"
         )
     uuids = {candidate: gpu_uuid(candidate) for candidate in candidates}
-    asked, said = time.monotonic(), ""
+    asked, said = time.monotonic(), False
     while True:
         with ExitStack() as held:
             names: list[str] = []
@@ -72,8 +72,8 @@ def gpus(
                     f"waited {patience:g} s for {what}: {others}; run it again when they have "
                     "ended, or, of GPUs, set CUDA_VISIBLE_DEVICES to others"
                 )
-            said = f"{WAITS} {what}, for at most {patience:g} s: {others}"
-            print(said, file=sys.stderr, flush=True)
+            line, said = f"{WAITS} {what}, for at most {patience:g} s: {others}", True
+            print(line, file=sys.stderr, flush=True)
         time.sleep(POLL_SECONDS)
 
 
@@ -100,12 +100,10 @@ def _holder(uuid: str) -> str:
             asking.connect(ADDRESS.format(uuid))
         except OSError:
             return "is free"
-        credentials = asking.getsockopt(
-            socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i")
-        )
+        size = struct.calcsize("3i")
+        credentials = asking.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
     pid, user, _ = struct.unpack("3i", credentials)
-    ended = not psutil.pid_exists(pid)
-    command = "it has ended, and what it started has not" if ended else "another user's command"
+    command = "another user's, or ended while what it started has not"
     with suppress(psutil.Error):
         command = textwrap.shorten(" ".join(psutil.Process(pid).cmdline()), 200)
     return f"is held by process {pid} of user {user} ({command})"

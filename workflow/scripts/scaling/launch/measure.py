@@ -4,8 +4,9 @@ import os
 import shutil
 import sys
 import tempfile
-from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -15,27 +16,6 @@ from scaling.core.environment import Device
 from scaling.core.errors import SNAKEMAKE_VARIABLE, UserError
 from scaling.launch import launcher, lease, rank_log
 from scaling.launch.launcher import ProcessResult
-from scaling.launch.rank_log import LinesByKind
-
-
-@dataclass(frozen=True)
-class Reports:
-    """Reports of all processes of a finished measurement, and their environment.
-
-    `seconds` passed from the start of the command to the end of the last process; `environment` is
-    as `core.environment` describes it, with the leased GPUs.
-    """
-
-    lines: LinesByKind
-    seconds: float
-    environment: dict[str, Any]
-
-    def of(self, kind: str) -> list[dict[str, Any]]:
-        """Return the contents of the reported lines of this kind, in order."""
-        return [
-            {key: value for key, value in line.items() if key not in ("kind", "rank")}
-            for line in self.lines[kind]
-        ]
 
 
 def run(
@@ -47,39 +27,56 @@ def run(
     advice: str = "",
     processes: int,
     nodes: int = 1,
-) -> Reports:
-    """Run `script` again with its arguments in measuring processes, and return their reports.
+) -> ProcessResult:
+    """Run `script` again with its arguments in measuring processes; return what they reported.
 
-    `options` have `output`, `device`, `gpus`, `cpu_threads` and `time_limit_seconds`; `gpus` and
-    `processes` are totals over all nodes. Raises UserError when a process fails; the message calls
-    the measurement `name` and adds `advice`.
+    `gpus` of the options and `processes` are totals over all nodes. Raises UserError when a process
+    fails; the message calls the measurement `name` and adds `advice`.
     """
     device = environment.resolve_device(options.device)
     host_info = environment.describe(device)
     arguments = sys.argv[1:] if argv is None else argv
     command = launcher.command(Path(script), arguments, processes, nodes)
-    result = launch_ranks(
-        command,
-        options.output,
-        device,
-        options.gpus // nodes,
-        options.cpu_threads,
-        options.time_limit_seconds,
-    )
+    asked = options.gpus // nodes, options.cpu_threads, options.time_limit_seconds
+    result = launch_ranks(command, options.output, device, *asked)
     if result.returncode != 0 or len(result.lines["end"]) < processes:
         cause = "its time limit" if result.timed_out else f"exit status {result.returncode}"
         raise UserError(f"{name} ended early with {cause}: see the log above{advice}")
-    return Reports(result.lines, result.seconds, completed(host_info, result))
+    return replace(result, environment=completed(host_info, result))
 
 
 def completed(host_info: dict[str, Any], result: ProcessResult) -> dict[str, Any]:
-    """Return the environment with what is known only after the processes have ended."""
+    """Return the environment with what is known after the processes have ended."""
     return {
         **host_info,
         **environment.leased_gpus(result.gpus),
         **environment.seen_by(result.lines["start"]),
         "ended": environment.now(),
     }
+
+
+@contextmanager
+def leased(
+    device: Device, gpus: int, cpu_threads: int, time_limit: float
+) -> Iterator[tuple[list[str], dict[str, str]]]:
+    """Yield so many GPUs of this machine, held until the block ends, and variables for processes.
+
+    They are CUDA_VISIBLE_DEVICES entries, none on a CPU, which is held as a whole. The wait for
+    them is limited to `time_limit` seconds. SIGTERM ends the block.
+    """
+    with launcher.terminable():
+        on_gpu = device == "cuda"
+        there = environment.visible_gpus() if on_gpu else []
+        with lease.gpus(gpus, there, time_limit) if on_gpu else lease.cpu(time_limit) as names:
+            variables = {
+                **os.environ,
+                "OMP_NUM_THREADS": str(cpu_threads),
+                "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
+                SNAKEMAKE_VARIABLE: "",  # They end with this process.
+            }
+            if on_gpu:
+                variables["CUDA_VISIBLE_DEVICES"] = ",".join(names)
+            yield names, variables
 
 
 def launch_ranks(
@@ -93,36 +90,22 @@ def launch_ranks(
     """Run the processes of `command_line` on leased GPUs; return their result and their lines.
 
     `gpus` are this machine's; on other nodes Slurm assigns them. Both the wait for GPUs and the run
-    are limited to `time_limit` seconds. The processes report to a temporary folder beside `output`,
-    which all nodes of a cluster can read.
+    are limited to `time_limit` seconds. The processes report to a temporary folder in that of
+    `output`, which all nodes of a cluster can read.
     """
     output.parent.mkdir(parents=True, exist_ok=True)
-    names: list[str] = []
     prefix = f".{output.stem}.ranks."
     for left_by_killed in output.parent.glob(f"{prefix}*"):
         shutil.rmtree(left_by_killed, ignore_errors=True)
     for left_by_killed in output.parent.glob(f".{output.name}.*"):
         left_by_killed.unlink()
-    with ExitStack() as held:
-        held.enter_context(launcher.terminable())
-        folder = tempfile.TemporaryDirectory(prefix=prefix, dir=output.parent)
-        ranks_folder = Path(held.enter_context(folder))
-        variables = {
-            **os.environ,
-            **bytecode_kept(),
-            "OMP_NUM_THREADS": str(cpu_threads),
-            "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
-            launcher.WORKER_VARIABLE: str(ranks_folder),
-            SNAKEMAKE_VARIABLE: "",  # They end with this process.
-        }
-        if device == "cuda":
-            there = environment.visible_gpus()
-            names = held.enter_context(lease.gpus(gpus, there, time_limit))
-            variables["CUDA_VISIBLE_DEVICES"] = ",".join(names)
-        else:
-            held.enter_context(lease.cpu(time_limit))
+    with (
+        leased(device, gpus, cpu_threads, time_limit) as (names, variables),
+        tempfile.TemporaryDirectory(prefix=prefix, dir=output.parent) as folder,
+    ):
+        variables |= bytecode_kept() | {launcher.WORKER_VARIABLE: folder}
         result = launcher.launch(command_line, variables, time_limit)
-        lines = rank_log.read(ranks_folder)
+        lines = rank_log.read(Path(folder))
     for stacks in lines["stacks"]:
         print(f"Rank {stacks['rank']}, when a signal ended it:\n{stacks['text']}", file=sys.stderr)
     return replace(result, gpus=tuple(names), lines=lines)

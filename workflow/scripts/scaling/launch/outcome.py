@@ -8,6 +8,7 @@ import textwrap
 from collections.abc import Iterator
 from typing import Any
 
+from scaling.core import numbers as fmt
 from scaling.core.errors import UserError
 from scaling.core.records.fields import Status
 from scaling.launch.launcher import ProcessResult
@@ -40,8 +41,7 @@ FATAL = "Fatal Python error"
 def classify(error: BaseException) -> Status | None:
     """Return `oom` for a full device, `oom_host` for a full host, None for any other error.
 
-    The causes of an error count too: an out-of-memory during CUDA graph capture raises another
-    error. A loader worker killed by SIGKILL is None here: only the supervisor can tell why.
+    The causes of an error count too. Only the supervisor can tell why a loader worker was killed.
     """
     return next(filter(None, map(_status, _origins(error))), None)
 
@@ -96,13 +96,8 @@ def verdict(spec: RunSpec, result: ProcessResult) -> tuple[Status, str | None]:
     for row in lines["epoch"]:
         done[row["rank"]] = max(done[row["rank"]], row["epoch"])
     if result.timed_out and not outcomes:
-        more = " or more" if spec.measured_seconds or spec.max_measured_seconds else ""
-        message = f"stopped at the time limit of {spec.time_limit_seconds:g} s "
-        message += f"after {min(done.values())} of {spec.epochs}{more} epochs"
-        for rank, epochs in done.items():
-            if epochs < max(done.values()):
-                message += f"; rank {rank} did not finish epoch {epochs + 1}"
-        return "timeout", message
+        limit = f"stopped at the time limit of {spec.time_limit_seconds:g} s"
+        return "timeout", f"{limit} after {min(done.values())} of {spec.epochs} epochs"
     # Only SIGKILL leaves neither a report nor stacks.
     reported = {line["rank"] for kind in ("end", "outcome", "stacks") for line in lines[kind]}
     victims = [f"rank {rank}" for rank in done if rank not in reported]
@@ -136,11 +131,9 @@ def _measured(
         )
     if not result.timed_out and result.returncode == 0:
         return "ok", None
-    why = f"exit status {result.returncode}"
+    why = "its time limit" if result.timed_out else f"exit status {result.returncode}"
     if outcomes:
         why = f"rank {outcomes[0]['rank']}: {outcomes[0]['message']}"
-    elif result.timed_out:
-        why = f"the time limit of {spec.time_limit_seconds:g} s was reached"
     return "ok", f"communication was not read, all epochs were measured ({why})"
 
 
@@ -154,15 +147,11 @@ def _causes(done: dict[int, int], lines: LinesByKind, outcomes: list[dict[str, A
     said = {line["rank"]: line["text"].splitlines()[0] for line in fatal}
     said |= {line["rank"]: line["message"] for line in outcomes}
     causes = [f"rank {rank}: {message}" for rank, message in said.items()]
-    kinds = ("startup", "trained", "stacks", "end")
-    of = {kind: {line["rank"] for line in lines[kind]} for kind in kinds}
-    quiet = [rank for rank in done if rank not in said.keys() | of["end"]]
+    ended, running = ({line["rank"] for line in lines[kind]} for kind in ("end", "stacks"))
+    quiet = [rank for rank in done if rank not in said.keys() | ended]
     for rank in quiet:
-        place = f"epoch {done[rank] + 1}" if rank in of["startup"] else "its start-up"
-        if rank in of["trained"]:
-            place = "the steps after its last epoch"
-        verb = "was still running" if rank in of["stacks"] else "ended without a word"
-        causes.append(f"rank {rank} {verb} in {place}")
+        verb = "was still running" if rank in running else "ended without a word"
+        causes.append(f"rank {rank} {verb} after {fmt.plural(done[rank], 'epoch')}")
     steps = {o["rank"]: (o["launched"], o["finished"]) for o in outcomes if "launched" in o}
     stuck = quiet or [rank for rank, step in steps.items() if step == min(steps.values())]
     waited = fatal or any(GAVE_UP_WAITING.search(line["message"]) for line in outcomes)

@@ -1,13 +1,10 @@
 """The reports of each rank, one JSON line each, so that nothing is lost when a rank dies.
 
-A rank appends lines to its own file between epochs, never inside one:
-`start` (versions, host, parameters), `startup` (the end of each start-up phase), `epoch` (an
-EpochRow), `trained` (the last epoch is over), `outcome` (status, message and time of a rank that
-had to stop; after a stall also the last steps launched and finished), `end` (memory,
-communication, evaluation, parameters_sha256, applied, compiled_batch_sizes, compiled_graphs,
-flops_per_image, activation_bytes_per_image) and `readings` of the instruments after it
-(in_memory, readings, device_time, step, seconds since the start).
-A signal that ends a rank adds `stacks` (text: the stacks of its threads).
+A rank appends lines to its own file between epochs, never inside one: `start` (versions, host,
+parameters), `startup` (the end of each start-up phase), `epoch` (an EpochRow), `outcome` (status,
+message and time of a rank that had to stop; after a stall also the last steps launched and
+finished), `end` (memory, communication, evaluation and what is counted of the model) and `readings`
+of the instruments after it. A signal that ends a rank adds `stacks` (text).
 """
 
 import faulthandler

@@ -34,8 +34,7 @@ hung."""
 STORE_VARIABLE = "SCALING_STUDY_STORE"
 """Environment variable with the file descriptor of the socket for the ranks' store."""
 QUICK_DUMPS = ("TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC", "500")
-"""After a collective's timeout, PyTorch waits four times this before it ends the rank. Its default
-of 15 s, for dumps that nobody reads here, would add a minute to the configured timeout."""
+"""PyTorch waits four times this after a collective's timeout, by default a minute for dumps."""
 FIRST_SAFE_FORK = (3, 11, 10)
 FORK_PATIENCE_SECONDS = 5.0
 """A process forks anyway after this time: a thread that is busy for so long drops no objects."""
@@ -83,8 +82,8 @@ class Rank:
 def start(processes: int, run: Callable[..., None], *arguments: object) -> None:
     """Call `run(*arguments)` in `processes` processes; exit with status 1 when one of them fails.
 
-    The processes are forks, so PyTorch is imported once on each node, whose share of them is
-    started here; this process must not have initialized CUDA. For one process `run` is called here.
+    The processes are forks, so PyTorch is imported once on each node, whose share of them starts
+    here; CUDA must not be initialized. For one process `run` is called here.
     """
     if processes == 1:
         run(*arguments)
@@ -121,11 +120,8 @@ def _run_as_rank(
 ) -> None:
     launcher.die_with(parent)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    variables: dict[str, Any] = {
-        "RANK": first + local,
-        "LOCAL_RANK": local,
-        "WORLD_SIZE": processes,
-    }
+    variables: dict[str, Any] = {"RANK": first + local, "LOCAL_RANK": local}
+    variables["WORLD_SIZE"] = processes
     if store:
         host, port = store.getsockname()
         variables |= {"MASTER_ADDR": host, "MASTER_PORT": port, STORE_VARIABLE: store.detach()}
@@ -139,10 +135,8 @@ def join(device: Device, cpu_threads: int, timeout_seconds: float) -> Rank:
     Each of several ranks sees only its own GPU, as device 0: PyTorch's cache of compiled code
     depends on the device number, so all ranks can reuse what one has compiled.
     """
-    index, local_index, processes = (
-        int(os.environ.get(name, default))
-        for name, default in (("RANK", 0), ("LOCAL_RANK", 0), ("WORLD_SIZE", 1))
-    )
+    index, local_index = (int(os.environ.get(name, "0")) for name in ("RANK", "LOCAL_RANK"))
+    processes = int(os.environ.get("WORLD_SIZE", "1"))
     torch.set_num_threads(cpu_threads)
     visible = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")
     if device == "cuda" and processes > 1 and len(visible) > 1:
@@ -172,21 +166,20 @@ def _store(index: int, processes: int, timeout: timedelta) -> dist.TCPStore | No
     fd = os.environ.get(STORE_VARIABLE)
     if fd is None:
         return None
-    host, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
-    if index:
-        os.close(int(fd))
-        return dist.TCPStore(host, port, processes, False, timeout)
-    return dist.TCPStore(host, port, processes, True, timeout, master_listen_fd=int(fd))
+    place = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), processes
+    if index == 0:
+        return dist.TCPStore(*place, True, timeout, master_listen_fd=int(fd))
+    os.close(int(fd))
+    return dist.TCPStore(*place, False, timeout)
 
 
 def wait_for_threads() -> None:
     """Wait, before a fork, until no other PyTorch thread runs, in two consecutive checks.
 
-    When a gloo thread ends a collective it drops Python objects, and for that registers as a Python
-    thread, without the GIL, under the lock of the list of threads. A child forked just then waits
-    for the lock for ever, inside os.fork(); Python 3.11.10 and 3.12 reset it (gh-112275). A
-    sleeping thread does not hold the lock. Each check releases the GIL, so that a thread that
-    sleeps because it waits for the GIL runs before the next one.
+    A gloo thread that ends a collective takes the lock of Python's list of threads, without the
+    GIL. A child forked just then waits for it for ever, inside os.fork(); Python 3.11.10 and 3.12
+    reset it (gh-112275). A sleeping thread does not hold the lock. Each check releases the GIL, so
+    that a thread that waits for that runs before the next one.
     """
     asleep, end = 0, time.monotonic() + FORK_PATIENCE_SECONDS
     while asleep < 2 and time.monotonic() < end:

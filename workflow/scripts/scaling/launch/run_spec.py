@@ -19,25 +19,30 @@ from scaling.registry.engine import ENGINES
 from scaling.registry.strategy import STRATEGIES
 
 
-class RunSpec(Training, Limits):
-    """The parameters of one run: options of `train_run.py`, and all in its record."""
+class CommandOptions(Limits):
+    """What any run has, also one whose recipe is a command of the user's own."""
 
-    cell: Cell = Cell("plain", "ddp", 1, 128, 0)
-    """Which cell of the grid, and its seed."""
-    model: Model = Model()
-    """What is trained."""
     warmup_epochs: Count = 1
     """Epochs at the start; a training to its end may have none."""
     measured_epochs: Count = 3
     """Epochs after them."""
     device: Device = "auto"
     """Where to train; `auto` means GPUs where one is visible."""
+    nodes: int = 1
+    """Nodes of a Slurm job that share the GPUs."""
+
+
+class RunSpec(CommandOptions, Training):
+    """The parameters of one run: options of `train_run.py`, and all in its record."""
+
+    cell: Cell = Cell("plain", "ddp", 1, 128, 0)
+    """Which cell of the grid, and its seed."""
+    model: Model = Model()
+    """What is trained."""
     engine: str = "eager"
     """What trains: the recipe's engine."""
     recipe_options: dict[str, Any] = Field(default={"loader_workers": 2})
     """The engine's options in this recipe."""
-    nodes: int = 1
-    """Nodes of a Slurm job that share the GPUs."""
 
     @property
     def epochs(self) -> int:

@@ -1,8 +1,8 @@
 """Watchdog that aborts a rank when its device makes no progress on launched steps.
 
 NCCL's watchdog does not see a collective that is captured in a CUDA graph: when one rank hangs, the
-devices of all others wait inside a step, and their hosts for the devices, for ever. So each rank
-checks the progress of its steps periodically, from a thread that makes no blocking calls.
+devices of all others wait inside a step, and their hosts for the devices, for ever. So a thread of
+each rank, which makes no blocking calls, looks whether its steps go on.
 """
 
 import math
@@ -26,22 +26,20 @@ class Progress:
     """The progress of a rank in one `training` (numbered), in epoch `epoch`; 0 after the last.
 
     `launched` is the last step that the host launched, `finished` the last one that the device is
-    known to have finished, `awaited` the next one that the device will report.
+    known to have finished.
     """
 
     training: int
     epoch: int
     launched: int
     finished: int
-    awaited: int
 
 
 class StepProgress:
     """Tracks the `position` of a training of at most `steps` steps; readable from any thread.
 
-    After some steps the device writes their number to memory that the host reads without a driver
-    call, as the driver may be blocked by a launch. A separate stream writes it, so that no step
-    waits.
+    After some steps the device writes their number, on a stream of its own, so that no step waits,
+    to memory that the host reads without a driver call, which a launch may block.
     """
 
     def __init__(self, steps: int, device: torch.device) -> None:
@@ -50,7 +48,7 @@ class StepProgress:
         self._finished = torch.zeros((), dtype=torch.long, pin_memory=on_gpu)
         self._side = torch.cuda.Stream(device) if on_gpu else None
         self._training = self._launched = self._epoch = 0
-        self._steps = 0  # None are under way.
+        self._steps, self._every = 0, 1  # None are under way.
 
     def start(self, epoch: int, steps: int) -> None:
         """Begin `steps` steps of epoch `epoch`, on an idle device."""
@@ -75,23 +73,20 @@ class StepProgress:
 
     def position(self) -> Progress | None:
         """Return the current progress; None between trainings."""
-        if not (steps := self._steps):
+        if not self._steps:
             return None
-        finished = int(self._finished)
-        awaited = min(finished + self._every, steps)
-        return Progress(self._training, self._epoch, self._launched, finished, awaited)
+        return Progress(self._training, self._epoch, self._launched, int(self._finished))
 
 
 class StallError(Exception):
     """No step of a rank has finished for `seconds`."""
 
     def __init__(self, position: Progress, seconds: float) -> None:
-        at = position
-        where = f"epoch {at.epoch}" if at.epoch else "the steps after the last epoch"
-        sentence = f"timed out: waited {seconds:.0f} s for step {at.awaited} of {where}"
-        if at.launched < at.awaited:
-            sentence += f", only {at.launched} launched"
-        super().__init__(sentence)
+        where = f"epoch {position.epoch}" if position.epoch else "the steps after the last epoch"
+        super().__init__(
+            f"timed out: waited {seconds:.0f} s after step {position.finished} of {where}, "
+            f"{position.launched} launched"
+        )
         self.position = position
 
 
@@ -113,10 +108,7 @@ def watch(
     timeout_seconds: float,
     give_up: Callable[[StallError], object],
 ) -> None:
-    """Poll `position` every `POLL_SECONDS` in a thread; call `give_up` once if it stalls.
-
-    The thread ends with the process.
-    """
+    """Poll `position` in a thread until the process ends; call `give_up` once if it stalls."""
 
     def looks() -> Iterator[tuple[float, Progress | None]]:
         while True:

@@ -1,10 +1,9 @@
 """Run one cell of the grid and write its record.
 
-The start-up of a run has phases. `launch`: from the start of the command to main() of the process,
-with srun on several nodes; `imports`: PyTorch and the modules that need it; `join`:
-the device and the process group; `dataset`: reading and unpacking the images; `recipe`: building
-the model and its trainer, with compilation and algorithm search for CUDA graphs. Without a graph
-these are in the warm-up epoch.
+The phases of its start-up: `launch`, from the start of the command to main(), with srun on several
+nodes; `imports`, of PyTorch; `join`, the device and the process group; `dataset`, reading the
+images; `recipe`, building the model and its trainer, with compilation and algorithm search for CUDA
+graphs, which without a graph are in the warm-up epoch.
 """
 
 import gzip
@@ -43,6 +42,28 @@ def supervise(spec: RunSpec, manifest: Path, output: Path, command_line: list[st
         gpus, limit = spec.cell.gpus // spec.nodes, spec.time_limit_seconds
         result = launch_ranks(command_line, output, spec.device, gpus, spec.cpu_threads, limit)
         status, message = verdict(spec, result)
+    record = record_of(spec, host_info, result, (status, message))
+    record["dataset"] = {key: dataset[key] for key in OF_DATASET}
+    # An earlier run's, or what a killed one has left of it.
+    for before in output.parent.glob(f"*{TRACE}*"):
+        before.unlink()
+    steps = [event for line in result.lines["readings"] for event in line["step"]]
+    if steps and (why := write_trace(output.with_name(TRACE), steps)):
+        record["untraced"] = why
+    RUN.write(output, record)
+    return record
+
+
+def record_of(
+    spec: RunSpec,
+    host_info: dict[str, Any],
+    result: ProcessResult,
+    judged: tuple[Status, str | None],
+) -> RunRecord:
+    """Return the record of a run, `judged` as a status and its message, by what its ranks said.
+
+    Only its `dataset` is left empty.
+    """
     lines = result.lines
     ends, read, startups = lines["end"], lines["readings"], lines["startup"]
     end = next((line for line in ends if line["rank"] == 0), {})
@@ -52,23 +73,25 @@ def supervise(spec: RunSpec, manifest: Path, output: Path, command_line: list[st
     ]
     epochs.sort(key=lambda row: (row["epoch"], row["rank"]))
     reports = {line["rank"]: line["memory"] for line in [*ends, *lines["outcome"]]}
-    memory = list(reports.values())
+    memory = next(iter(reports.values()), {"kind": None, "capacity_bytes": None})
     silent: dict[str, Any] = {"backend": None, "bucket_bytes": [], "sent_share": None}
     shutdown = None
     if len(read) == spec.processes:
         shutdown = result.seconds - max(line["seconds"] for line in read)
-    record = RunRecord(
+    return RunRecord(
         cell=vars(spec.cell).copy(),
-        status=status,
-        message=message,
-        dataset={key: dataset[key] for key in OF_DATASET},
+        status=judged[0],
+        message=judged[1],
+        dataset={},
         model={
             **spec.model.model_dump(),
             "parameters": parameters,
             "gradient_bytes": parameters and parameters * BYTES_PER_PARAMETER,
             "flops_per_image": end.get("flops_per_image"),
             "activation_bytes_per_image": end.get("activation_bytes_per_image"),
-            "parameters_sha256": [line["parameters_sha256"] for line in ends],
+            "parameters_sha256": [
+                line["parameters_sha256"] for line in ends if "parameters_sha256" in line
+            ],
         },
         training={
             **spec.parameters(),
@@ -79,11 +102,8 @@ def supervise(spec: RunSpec, manifest: Path, output: Path, command_line: list[st
         epochs=epochs,
         evaluation=end.get("evaluation"),
         settling=settling(epochs),
-        memory={
-            "kind": memory[0]["kind"] if memory else None,
-            "peak_bytes": [peak for report in memory for peak in report["peak_bytes"]],
-            "capacity_bytes": memory[0]["capacity_bytes"] if memory else None,
-        },
+        memory=memory
+        | {"peak_bytes": [peak for report in reports.values() for peak in report["peak_bytes"]]},
         communication={
             **end.get("communication", silent),
             "readings": [reading for line in read for reading in line["readings"]],
@@ -95,14 +115,6 @@ def supervise(spec: RunSpec, manifest: Path, output: Path, command_line: list[st
         run_seconds=result.seconds or None,
         shutdown_seconds=shutdown,
     )
-    # An earlier run's, or what a killed one has left of it.
-    for before in output.parent.glob(f"*{TRACE}*"):
-        before.unlink()
-    steps = [event for line in read for event in line["step"]]
-    if steps and (why := write_trace(output.with_name(TRACE), steps)):
-        record["untraced"] = why
-    RUN.write(output, record)
-    return record
 
 
 def write_trace(target: Path, events: list[dict[str, Any]]) -> str | None:
@@ -180,16 +192,11 @@ def summary(record: RunRecord) -> str:
         f"{record['status']}" + (f" ({message})" if message else "")
     ]
     if record["epochs"]:
-        last = [row for row in record["epochs"] if row["epoch"] == record["epochs"][-1]["epoch"]]
-        seconds = max(row["seconds"] for row in last)
-        waits = [row["loader_seconds"] for row in last if row["loader_seconds"] is not None]
-        known = f", {seconds - max(waits):.3f} s without data loading" if waits else ""
-        lines.append(f"last epoch: {seconds:.3f} s{known}")
+        last = record["epochs"][-1]["epoch"]
+        seconds = max(row["seconds"] for row in record["epochs"] if row["epoch"] == last)
+        lines.append(f"last epoch: {seconds:.3f} s")
     if record["evaluation"] and record["status"] == "ok":
         lines.append(f"test accuracy: {100 * record['evaluation']['test_accuracy']:.2f} %")
     if memory["peak_bytes"]:
-        peak = max(memory["peak_bytes"]) / 1e9
-        # Of a user's own command the processes of a host are counted together.
-        whose = "" if record["training"]["engine"] == "command" else " of a process"
-        lines.append(f"peak {memory['kind']} memory{whose}: {peak:.2f} GB")
+        lines.append(f"peak {memory['kind']} memory: {max(memory['peak_bytes']) / 1e9:.2f} GB")
     return "\n".join(lines)

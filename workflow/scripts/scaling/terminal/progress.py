@@ -31,7 +31,9 @@ class Progress(logging.Handler):
         self._records, self._results = Path(records), Path(results)
         self._jobs: dict[int, Any] = {}
         self._places: dict[int, list[Path]] = {}
-        self._known: estimate.Known = {}
+        """The records of each job that measures, from their folder."""
+        self._known: estimate.Known
+        self._start = time.monotonic()
         self._begun: dict[int, float] = {}
         self._done: list[int] = []
         self._so_far: SoFar | None = None
@@ -47,19 +49,19 @@ class Progress(logging.Handler):
             self.handleError(record)
         return True
 
-    def emit(self, record: logging.LogRecord) -> None:
+    def emit(self, record: Any) -> None:
         """Handle an event of Snakemake; an exception in here never stops a study."""
         event = getattr(getattr(record, "event", None), "name", str(record.msg))
         try:
             if event == "JOB_INFO":
-                self._started(record.jobid, begun=self._here)  # type: ignore[attr-defined]
+                self._started(record.jobid, begun=self._here)
             elif hasattr(record, "begun"):  # Slurm's executor says so.
                 self._started(record.begun, begun=True)
             elif event == "JOB_ERROR":
-                self._ended(record.jobid)  # type: ignore[attr-defined]
+                self._ended(record.jobid)
             elif event == "JOB_FINISHED":
-                self._finished(record.job_id)  # type: ignore[attr-defined]
-                self._ended(record.job_id)  # type: ignore[attr-defined]
+                self._finished(record.job_id)
+                self._ended(record.job_id)
             elif event.startswith("This was a dry-run"):
                 say(printable(self._plan()))
             elif event.startswith("Nothing to be done"):
@@ -69,7 +71,7 @@ class Progress(logging.Handler):
 
     def _begin(self) -> None:
         """Store the jobs of this run; end it with one sentence if they cannot run here."""
-        workflow, dag = self._workflow, self._workflow.dag
+        workflow, dag, config = self._workflow, self._workflow.dag, self._config
         self._jobs = {dag.jobid(job): job for job in dag.needrun_jobs()}
         found = {number: self._of_job(job) for number, job in self._jobs.items()}
         self._places = {number: places for number, places in found.items() if places}
@@ -80,18 +82,18 @@ class Progress(logging.Handler):
         here = self._here = workflow.local_exec and not threads
         if wanted and here:
             try:
-                devices.check(self._config, wanted, granted.value if granted else None)
+                devices.check(config, wanted, granted.value if granted else None)
             except UserError as error:
                 sys.exit(f"error: {error}")
-        if self._places:
-            config = self._config
-            self._on_cpu = config["device"] == "cpu" or (here and not environment.visible_gpus())
-            self._known = estimate.sources(config, self._records, Path("studies"), self._on_cpu)
-            for job in self._jobs.values():
-                if job.rule.name == "report_render" and not (workflow.dryrun or workflow.touch):
-                    self._so_far = SoFar(config["study"], self._results, dag.jobs)
-                    # It will be there, which is not worth Snakemake's warning.
-                    dag.reason(job).missing_output.discard(job.output.page)
+        if not self._places:
+            return
+        self._on_cpu = config["device"] == "cpu" or (here and not environment.visible_gpus())
+        self._known = estimate.Known(config, self._records, Path("studies"), on_cpu=self._on_cpu)
+        renders = [job for job in self._jobs.values() if job.rule.name == "report_render"]
+        if renders and not (workflow.dryrun or workflow.touch):
+            self._so_far = SoFar(config["study"], self._results, dag.jobs)
+            # It will be there, which is not worth Snakemake's warning.
+            dag.reason(renders[0]).missing_output.discard(renders[0].output.page)
 
     def _started(self, number: int, *, begun: bool) -> None:
         """Write the page of the running study; on this machine the job starts after that.
@@ -135,20 +137,22 @@ class Progress(logging.Handler):
         """Print how many measurements are due, their duration and disk space."""
         names = [job.rule.name for job in self._jobs.values()]
         places = [place for own in self._places.values() for place in own]
-        others = len(names) - len(self._places)
-        said = [f"{fmt.plural(others, 'job')} for tables, figures and report"]
-        if places:
-            gpus = sorted({int(place.parts[3][5:]) for place in places if place.name == "run.json"})
-            trainings = names.count("train_run") + names.count("train_command")
-            device = "CPU processes" if self._on_cpu else "GPUs"
-            images = "dataset_prepare" in names
-            said = [
-                f"{fmt.plural(trainings, 'training')} on {', '.join(map(str, gpus))} {device}",
-                fmt.plural(len(places) - trainings, "other measurement"),
-                *said,
-                estimate.time_needed(places, self._known),
-                estimate.disk_needed(self._config, len(places), self._results, images),
-            ][not gpus :]
+        others = fmt.plural(len(names) - len(self._places), "job")
+        others += " for tables, figures and report"
+        if not places:
+            return f"This would run {others}."
+        gpus = sorted({int(place.parts[3][5:]) for place in places if place.name == "run.json"})
+        trainings = names.count("train_run") + names.count("train_command")
+        device = "CPU processes" if self._on_cpu else "GPUs"
+        said = [
+            f"{fmt.plural(trainings, 'training')} on {', '.join(map(str, gpus))} {device}",
+            fmt.plural(len(places) - trainings, "other measurement"),
+            others,
+            self._known.time_needed(places),
+            estimate.disk_needed(
+                self._config, len(places), self._results, images="dataset_prepare" in names
+            ),
+        ][not gpus :]
         return "This would run " + ";\n  ".join(said) + "."
 
     def _finished(self, number: int) -> None:
@@ -159,13 +163,15 @@ class Progress(logging.Handler):
             return
         self._done.append(number)
         for place in self._places[number]:
-            self._known[estimate.HERE].add(place)
+            self._known.add(place)
         # In a terminal, profiles/local shows progress bars.
         if sys.stderr.isatty() and "rich" in self._workflow.output_settings.log_handler_settings:
             return
         done = [place for one in self._done for place in self._places[one]]
         wanted = [place for places in self._places.values() for place in places]
-        left = estimate.left(done, [one for one in wanted if one not in done], self._known)
+        # What is between measurements, or at the same time, goes on so.
+        pace = (time.monotonic() - self._start) / (self._known.total(done) or 1)
+        left = pace * self._known.total([one for one in wanted if one not in done])
         of = len(self._places)
         left_said = f", about {estimate.duration(left)} left" if len(self._done) < of else ""
         say(f"[{len(self._done)} of {of}] {self._outcome(number)}{left_said}")
@@ -178,9 +184,8 @@ class Progress(logging.Handler):
         record = RUN.read(self._records / place)
         seconds = timing.epochs([record], "measured")["seconds"]
         cell = Cell(**{key: record["cell"][key] for key in RUN_KEYS})
-        return (
-            f"{cell}: {f'{seconds.median():.3g} s an epoch' if len(seconds) else record['status']}"
-        )
+        told = f"{seconds.median():.3g} s an epoch" if len(seconds) else record["status"]
+        return f"{cell}: {told}"
 
     def end(self, log: Path) -> None:
         """Print the headline from the log of the report's job, and the report's path, if any."""

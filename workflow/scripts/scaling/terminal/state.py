@@ -15,15 +15,15 @@ from scaling.config import stored
 from scaling.core import environment, files, grid
 from scaling.core.errors import UserError
 from scaling.core.records.run import RUN
-from scaling.terminal import estimate
+from scaling.terminal.estimate import Known
 
 RESULTS, LOGS = Path("results"), Path("logs")
 NOT_OF_OTHERS = ("train_run", "train_command", "train_single", "replay")
-"""Folders of logs that are not of measurements beside the grid."""
+"""Folders of logs that are not of measurements besides the grid's."""
 
 
 def of(
-    config: dict[str, Any], begun: Mapping[Path, float], known: estimate.Known, runs_now: bool
+    config: dict[str, Any], begun: Mapping[Path, float], known: Known, runs_now: bool
 ) -> dict[str, Any]:
     """Return the state of the study in results/: a `head`, the `grid` as a table, and `lines`.
 
@@ -40,11 +40,10 @@ def of(
         record, log = RESULTS / place, cell.log_path(LOGS)
         if place not in begun and (since := _elsewhere(record.parent, limit)):
             begun[place] = since
-        if place in begun:
-            state = "running"
-        elif record.exists():
+        state, logs[log] = "running", ""
+        if place not in begun and record.exists():
             state, logs[log] = _status(record, record.stat().st_mtime)
-        else:
+        elif place not in begun:
             state, logs[log] = _failed(log)
         rows.append({**vars(cell), "state": state})
     runs = pd.DataFrame(rows, columns=[*grid.RUN_KEYS, "state"]).rename(columns={"gpus": "GPUs"})
@@ -58,8 +57,8 @@ def of(
         found = [log for log in sorted(LOGS.rglob("*.log")) if log.parts[1] not in NOT_OF_OTHERS]
         logs |= {log: _failed(log)[1] for log in found}
     wanted = [place for place in [*cells, *others] if place not in there | copied]
-    now, done = time.time(), [*there - copied]
-    left = estimate.left(done, wanted, known) - sum(now - since for since in {*begun.values()})
+    now = time.time()
+    left = known.total(wanted) - sum(now - since for since in {*begun.values()})
     counted = f": {_counted(runs['state'], 0)}" if rows else ""
     first = {*(cells or others)}
     head = f"{'running' if runs_now else 'not running'}, {len(there & first)} of {len(first)}"
@@ -79,16 +78,14 @@ def of(
     }
 
 
-def _running(
-    begun: dict[Path, float], cells: dict[Path, grid.Cell], known: estimate.Known
-) -> list[str]:
+def _running(begun: dict[Path, float], cells: dict[Path, grid.Cell], known: Known) -> list[str]:
     """Return a line for each job that runs: since when, and until when by the estimates."""
     said = []
     for since, group in groupby(sorted(begun, key=lambda place: begun[place]), begun.__getitem__):
         places = list(group)
-        end = since + sum(estimate.seconds(place, known)[0] for place in places)
         name = cells.get(places[0], places[0].with_suffix(""))
-        said.append(f"running: {name}, since {_clock(since)}, until about {_clock(end)}")
+        until = _clock(since + known.total(places))
+        said.append(f"running: {name}, since {_clock(since)}, until about {until}")
     return said
 
 

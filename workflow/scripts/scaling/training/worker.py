@@ -139,7 +139,6 @@ def _train(
             _print_progress(epoch, role, result)
         if epoch == spec.epochs and spec.next_role(**taken):
             evaluated = [part.to("cpu", copy=True) for part in evaluation.own_parts(model)]
-    log.append("trained", {})
     peak = memory(spec)
     # Evaluated after equal epochs in all cells, however many one needed until steady.
     if evaluated:
