@@ -36,7 +36,7 @@ class Step:
         rule: UpdateRule,
     ) -> None:
         self._model, self._replica, self._micro_batches = model, replica, micro_batches
-        self.rule, self._losses = rule, losses
+        self.rule, self._objective = rule, objective
         self.replays = True
         self.loss_sum = torch.zeros((), device=device)
         self.correct = torch.zeros((), device=device, dtype=torch.long)
@@ -55,10 +55,9 @@ class Step:
             images, labels = next_part(part)
             self._replica.accumulate(left > 0)
             logits = self._model(images)
-            objective, loss, correct = self._losses(logits, labels, self.rule.label_smoothing)
-            self._replica.backward(objective, part / size)
-            self.loss_sum += loss.detach() * part
-            self.correct += correct
+            sums = self.loss_sum, self.correct
+            loss = self._objective(logits, labels, self.rule.label_smoothing, *sums)
+            self._replica.backward(loss, part / size)
         with record_function("optimizer"):
             self._replica.step()
 
@@ -97,7 +96,7 @@ class DeviceStep(Step):
         self._next_batch = images.next_batch
         if compiled:
             self._next_batch = torch.compile(images.next_batch, dynamic=False)
-            self._losses = torch.compile(losses, dynamic=False)
+            self._objective = torch.compile(objective, dynamic=False)
         self._captured = CapturedSteps()
 
     def run(self, size: int) -> None:
@@ -197,11 +196,14 @@ def algorithm_search(on: bool) -> Iterator[None]:
         torch.backends.cudnn.benchmark = before
 
 
-def losses(logits: Tensor, labels: Tensor, smoothing: float) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the loss to minimize, the unsmoothed mean cross-entropy, and the correct count."""
+def objective(
+    logits: Tensor, labels: Tensor, smoothing: float, loss_sum: Tensor, correct: Tensor
+) -> Tensor:
+    """Return the loss to minimize; add the unsmoothed losses and the correct count to the sums."""
     logits = logits.float()
     loss = functional.cross_entropy(logits, labels)
-    objective = loss
+    loss_sum += loss.detach() * len(labels)
+    correct += (logits.detach().argmax(1) == labels).sum()
     if smoothing:
-        objective = functional.cross_entropy(logits, labels, label_smoothing=smoothing)
-    return objective, loss, (logits.detach().argmax(1) == labels).sum()
+        return functional.cross_entropy(logits, labels, label_smoothing=smoothing)
+    return loss
