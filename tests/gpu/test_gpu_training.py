@@ -87,7 +87,7 @@ SCHEDULED = {"nesterov": True, "warmup_share": 0.2, "decay": "linear"}
 @pytest.mark.parametrize(
     "options",
     [
-        *({}, {"compile": True}, {"precision": "bf16"}, SCHEDULED),
+        *({}, {"compile": True}, {"precision": "bf16"}, {"fused_norms": True}, SCHEDULED),
         *(SCHEDULED | {"muon": STEADY_RATE, "compile": compile} for compile in (False, True)),
     ],
 )

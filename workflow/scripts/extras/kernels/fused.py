@@ -6,6 +6,9 @@ gradients for their sums, then reads and writes them. ReLU's mask is recomputed 
 read anyway.
 """
 
+import os
+from contextlib import nullcontext
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -15,7 +18,11 @@ from torch.nn import functional
 
 from extras.kernels import norm_kernels as kernels
 from scaling.models.resnet import BasicBlock, ResNet18
+from scaling.training.captured_steps import SideStream
 
+ASIDE_BYTES = 25 * 2**20
+"""The largest input of a convolution whose weight's gradient is computed while norms and the next
+convolutions are at work: half of an H200's cache."""
 SUMS = 4
 """Sums per channel: values, their squares, gradients, gradients times normalized values."""
 
@@ -159,6 +166,29 @@ def stem_convolution(images: Tensor, weight: Tensor) -> Tensor:
     return (patches @ matrix.t()).view(count, height, width, -1).permute(0, 3, 1, 2)
 
 
+class _Convolution(torch.autograd.Function):
+    """A convolution whose weight's gradient is computed aside."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, x: Tensor, weight: Tensor, convolution: nn.Conv2d, aside: SideStream
+    ) -> Tensor:
+        ctx.save_for_backward(x, weight)
+        stride, padding = convolution.stride, convolution.padding
+        ctx.aside, ctx.options = aside, (stride, padding, (1, 1), False, (0, 0), 1)
+        return functional.conv2d(x, weight, None, stride, padding)
+
+    @staticmethod
+    def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
+        x, weight = ctx.saved_tensors
+        gradients = partial(torch.ops.aten.convolution_backward, dy, x, weight, None, *ctx.options)
+        dx = gradients((True, False, False))[0]
+        # To an earlier gradient, autograd adds this one at once.
+        with ctx.aside.after(x, dy) if weight.grad is None else nullcontext():
+            dw = gradients((False, True, False))[1]
+        return dx, dw, None, None
+
+
 Twice = tuple[Tensor, Tensor]
 """One array returned as two results: see `FusedNorm.__call__`."""
 
@@ -169,12 +199,12 @@ class FusedResNet(nn.Module):
     Input [batch, 3, height, width], output logits [batch, classes]. Parameters and running
     statistics are the model's; num_batches_tracked, which nothing reads, is not updated. The
     backward pass has to end, and the norms' gradients to be read, before the next forward pass.
-    With `compiled` the head is compiled.
+    With `compiled` the head is compiled. Small weights' gradients are computed `aside`.
     """
 
-    def __init__(self, model: ResNet18, compiled: bool) -> None:
+    def __init__(self, model: ResNet18, compiled: bool, aside: SideStream) -> None:
         super().__init__()
-        self._model = model
+        self._model, self._aside = model, aside
         norms = [module for module in model.modules() if isinstance(module, nn.BatchNorm2d)]
         sizes = [SUMS * norm.num_features for norm in norms]
         self._sums = torch.zeros(sum(sizes), device=norms[0].weight.device)
@@ -193,12 +223,20 @@ class FusedResNet(nn.Module):
         return logits
 
     def _block(self, block: BasicBlock, x: Twice) -> Twice:
-        inner, _ = self._fused(block.bn1)(block.conv1(x[0]))
+        inner, _ = self._fused(block.bn1)(self._convolved(block.conv1, x[0]))
+        last = self._convolved(block.conv2, inner)
         if not len(block.shortcut):
-            return self._fused(block.bn2)(block.conv2(inner), x[1])
+            return self._fused(block.bn2)(last, x[1])
         shortcut: Any = block.shortcut
-        residual = shortcut[0](x[1])
-        return self._fused(block.bn2)(block.conv2(inner), residual, self._fused(shortcut[1]))
+        residual = self._convolved(shortcut[0], x[1])
+        return self._fused(block.bn2)(last, residual, self._fused(shortcut[1]))
+
+    def _convolved(self, convolution: nn.Conv2d, x: Tensor) -> Tensor:
+        if x.nbytes > int(os.environ.get("FASTER2_ASIDE", ASIDE_BYTES)):
+            result: Tensor = convolution(x)
+        else:
+            result = _Convolution.apply(x, convolution.weight, convolution, self._aside)
+        return result
 
     def _fused(self, norm: nn.BatchNorm2d) -> FusedNorm:
         return FusedNorm(norm, self._sums_of[norm])

@@ -55,19 +55,24 @@ class Trace:
         """Return a row for each active `gpu`, by its number in this process.
 
         `busy_seconds` in which anything runs, `compute_seconds` in which anything but communication
-        runs (overlaps count once), the number of `kernels`, copies and fills, and their `classes`:
-        of communication the seconds that are exposed.
+        runs (overlaps count once), the number of `kernels`, copies and fills, and their `classes`.
+        Of communication these are the seconds that are exposed; others that overlap are of the one
+        that began first.
         """
         found: list[dict[str, Any]] = []
         for device, spans in sorted(self.spans.items()):
             whole = [span for own in spans.values() for span in own]
             busy, computing = length(_seconds(whole)), length(self._computing(device))
             times = {"busy_seconds": busy, "compute_seconds": computing, "kernels": len(whole)}
-            classes = {
-                kind: {"seconds": length(_seconds(own)), "bytes": sum(size for *_, size in own)}
-                for kind, own in spans.items()
-            }
-            classes["communication"] = {"seconds": busy - computing, "bytes": 0}
+            classes = {kind: {"seconds": 0.0, "bytes": 0.0} for kind in spans}
+            kinds = [(*span, kind) for kind, own in spans.items() for span in own]
+            edge = 0.0
+            for start, end, size, kind in sorted(kinds):
+                if kind != "communication":
+                    classes[kind]["seconds"] += max(0.0, end - max(start, edge)) * MICROSECOND
+                    classes[kind]["bytes"] += size
+                    edge = max(edge, end)
+            classes["communication"] = {"seconds": busy - computing, "bytes": 0.0}
             found.append({"gpu": device, **times, "classes": classes})
         return found
 

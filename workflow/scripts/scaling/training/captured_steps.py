@@ -2,6 +2,8 @@
 
 import copy
 from collections.abc import Callable, Hashable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -50,6 +52,34 @@ class CapturedSteps:
     def clear(self) -> None:
         """Delete the graphs: NCCL cannot destroy a process group that a graph uses."""
         self._graphs.clear()
+
+
+class SideStream:
+    """A second stream of a captured step, for work whose results only the step's end needs."""
+
+    def __init__(self) -> None:
+        self._stream: torch.cuda.Stream | None = None
+        self._kept: list[Tensor] = []
+
+    def after(self, *read: Tensor) -> AbstractContextManager[Any]:
+        """Return a context whose work runs there, after all that was launched so far.
+
+        What it has `read` is kept until the streams `join`. Outside of a capture the work runs on
+        the current stream, as a search for algorithms must be alone.
+        """
+        if not (read[0].is_cuda and torch.cuda.is_current_stream_capturing()):
+            return nullcontext()
+        self._kept += read
+        self._stream = self._stream or torch.cuda.Stream()
+        self._stream.wait_stream(torch.cuda.current_stream())
+        return torch.cuda.stream(self._stream)
+
+    def join(self) -> None:
+        """Let the current stream wait for this one."""
+        if self._kept:
+            assert self._stream
+            torch.cuda.current_stream().wait_stream(self._stream)
+            self._kept.clear()
 
 
 def refusals(model: nn.Module, images: Tensor) -> list[str]:

@@ -23,6 +23,7 @@ from torch.utils.hooks import RemovableHandle
 from scaling.models.parts import backward_groups
 from scaling.registry.update_rule import UpdateRule
 from scaling.training import update
+from scaling.training.captured_steps import SideStream
 from scaling.training.wrapped import Wrapped
 
 NORMS = (_BatchNorm, nn.LayerNorm, nn.GroupNorm)
@@ -74,6 +75,7 @@ class FlatSGD(Wrapped):
     ) -> None:
         super().__init__(model)
         self._ranks, self.sends, self._more = ranks, ranks > 1, False
+        self.aside = SideStream()
         self._hooks: list[RemovableHandle] = []
         groups = _groups(model, ranks)
         self._parameters = [parameter for group in groups for parameter in group]
@@ -166,6 +168,7 @@ class FlatSGD(Wrapped):
 
     def accumulate(self, more: bool) -> None:
         self._more = more
+        self.aside.join()
 
     def backward(self, loss: Tensor, share: float) -> None:
         """Add the gradients of `loss`, which ranks sum, to this rank's: their mean."""
@@ -177,6 +180,7 @@ class FlatSGD(Wrapped):
 
     def step(self) -> None:
         """Update all weights: those of a message when it has come, or by LARS and Muon at once."""
+        self.aside.join()
         whole = self._rule.lars or self._rule.muon
         for bucket in self._buckets:
             bucket.wait()
@@ -260,11 +264,12 @@ class FlatSGD(Wrapped):
         """Copy the gradients to the flat array and start their all-reduce."""
         flat = self.gradients[bucket.range]
         gradients = [one.grad for one in bucket.parameters if one.grad is not None]
-        self._collect(views_of(flat, bucket.parameters), gradients)
+        with self.aside.after(*gradients):
+            self._collect(views_of(flat, bucket.parameters), gradients)
+            if self.sends:
+                bucket.sent = dist.all_reduce(flat, async_op=True)
         for parameter in bucket.parameters:
             parameter.grad = None
-        if self.sends:
-            bucket.sent = dist.all_reduce(flat, async_op=True)
 
 
 def _collect(views: list[Tensor], gradients: list[Tensor]) -> None:

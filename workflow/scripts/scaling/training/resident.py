@@ -146,7 +146,7 @@ class Resident(Trainer):
             sharded = rank.processes > 1 and spec.cell.strategy == "zero1"
             optimizer = FlatShards if sharded else FlatSGD
             self.replica = optimizer(self._model, rank.processes, working, options.compile)
-            trained = _forward_pass(self.replica.model, options)
+            trained = _forward_pass(self.replica, options)
         self.replica.start(spec.sgd, self._rule)
         self.model = InPrecision(trained, bf16)
         if self._replicated:
@@ -203,10 +203,11 @@ def _compile_blocks(blocks: list[nn.Module], compiled: bool) -> None:
             block.compile(dynamic=False)
 
 
-def _forward_pass(model: nn.Module, options: Options) -> nn.Module:
-    """Return a function equal to `model` in training mode, built as the switches say."""
+def _forward_pass(replica: FlatSGD, options: Options) -> nn.Module:
+    """Return a function equal to its model in training mode, built as the switches say."""
+    model = replica.model
     if options.fused_norms and isinstance(model, ResNet18):
-        fused: nn.Module = KERNELS.load()(model, options.compile)
+        fused: nn.Module = KERNELS.load()(model, options.compile, replica.aside)
         return fused
     if not options.compile:
         return model
