@@ -46,7 +46,7 @@ def by_device(trace):
 
 def test_anything_keeps_a_device_busy_once_and_a_wait_inside_a_collective_does_not_compute():
     # Device 0: 0 to 40 and 60 to 70, of which it computes from 0 to 20 and from 60 to 70. Device 1:
-    # two copies of 5 µs and a kernel of 6, each begun before the last ended; an all-reduce that waits 85 µs for another rank.
+    # copies and a kernel, each begun before the last ended; an all-reduce that waits for a rank.
     first = {"communication": work((10.0, 40.0)), "other": work((0.0, 20.0), (60.0, 70.0))}
     second = {"communication": work((10.0, 95.0)), "copies": work((0.0, 5.0), (2.0, 7.0), size=8)}
     trace = Trace({1: second | {"other": work((6.0, 12.0))}, 0: first})
