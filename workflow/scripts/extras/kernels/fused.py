@@ -232,10 +232,11 @@ class FusedResNet(nn.Module):
         return self._fused(block.bn2)(last, residual, self._fused(shortcut[1]))
 
     def _convolved(self, convolution: nn.Conv2d, x: Tensor) -> Tensor:
-        if x.nbytes > int(os.environ.get("FASTER2_ASIDE", ASIDE_BYTES)):
-            result: Tensor = convolution(x)
+        limit = int(os.environ.get("FASTER2_ASIDE", ASIDE_BYTES))
+        if type(convolution) is nn.Conv2d and x.nbytes <= limit:
+            result: Tensor = _Convolution.apply(x, convolution.weight, convolution, self._aside)
         else:
-            result = _Convolution.apply(x, convolution.weight, convolution, self._aside)
+            result = convolution(x)
         return result
 
     def _fused(self, norm: nn.BatchNorm2d) -> FusedNorm:

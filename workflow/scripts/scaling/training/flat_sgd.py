@@ -77,7 +77,7 @@ class FlatSGD(Wrapped):
         self._ranks, self.sends, self._more = ranks, ranks > 1, False
         self.aside = SideStream()
         self._hooks: list[RemovableHandle] = []
-        groups = _groups(model, ranks)
+        groups = _messages(model, ranks)
         self._parameters = [parameter for group in groups for parameter in group]
         size, device = sum(map(room_of, self._parameters)), self._parameters[0].device
         self._weights = torch.zeros(size, device=device)
@@ -101,7 +101,7 @@ class FlatSGD(Wrapped):
             self._working = self._weights.to(working_dtype)
             shared = {id(m): m for m in model.modules() if isinstance(m, NORMS)}
             self.model = copy.deepcopy(model, shared)
-            groups = _groups(self.model, ranks)
+            groups = _messages(self.model, ranks)
             own = [parameter for group in groups for parameter in group]
             views = views_of(self._working, self._parameters)
             for parameter, mine, view in zip(self._parameters, own, views, strict=True):
@@ -276,7 +276,7 @@ def _collect(views: list[Tensor], gradients: list[Tensor]) -> None:
     torch._foreach_copy_(views, gradients)
 
 
-def _groups(model: nn.Module, ranks: int) -> list[list[nn.Parameter]]:
+def _messages(model: nn.Module, ranks: int) -> list[list[nn.Parameter]]:
     """Return the parameters of each message; one rank sends none, and has all in one group."""
     groups = backward_groups(model)
     return groups if ranks > 1 else [[parameter for group in groups for parameter in group]]

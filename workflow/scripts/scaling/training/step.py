@@ -12,7 +12,7 @@ from torch.nn import functional
 from torch.profiler import record_function
 
 from scaling.registry.update_rule import UpdateRule
-from scaling.training.captured_steps import CapturedSteps
+from scaling.training.captured_steps import captured
 from scaling.training.wrapped import Wrapped
 
 Batch = tuple[Tensor, Tensor]
@@ -97,23 +97,27 @@ class DeviceStep(Step):
         if compiled:
             self._next_batch = torch.compile(images.next_batch, dynamic=False)
             self._objective = torch.compile(objective, dynamic=False)
-        self._captured = CapturedSteps()
+        self._graphs: dict[tuple[UpdateRule, bool, int], torch.cuda.CUDAGraph] = {}
 
     def run(self, size: int) -> None:
         """Launch training on the next `size` images, without waiting."""
-        launch = partial(self._launch, size)
-        self._captured.run(self._key(size), launch) if self.replays else launch()
+        graph = self._graphs.get(self._key(size))
+        if graph and self.replays:
+            graph.replay()
+        else:
+            self._launch(size)
 
     def capture(self, sizes: list[int]) -> None:
         """Capture the graphs that the rule, with or without communication, lacks for `sizes`.
 
         The model and its optimizer are restored afterwards.
         """
-        missing = [size for size in set(sizes) if self._key(size) not in self._captured]
+        missing = [size for size in set(sizes) if self._key(size) not in self._graphs]
         with self._kept() if missing else nullcontext():
             for size in sorted(missing, reverse=True):
                 begin, launch = partial(self._begin, size), partial(self._launch, size)
-                self._captured.capture(self._key(size), begin, launch)
+                memory = next((graph.pool() for graph in self._graphs.values()), None)
+                self._graphs[self._key(size)] = captured(begin, launch, memory)
 
     def compile(self) -> None:
         """Compile the steps of the prepared sizes, and restore model and optimizer."""
@@ -123,8 +127,8 @@ class DeviceStep(Step):
                 self._launch(size)
 
     def release(self) -> None:
-        """Delete the graphs."""
-        self._captured.clear()
+        """Delete the graphs: NCCL cannot destroy a process group that a graph uses."""
+        self._graphs.clear()
 
     def _key(self, size: int) -> tuple[UpdateRule, bool, int]:
         return self.rule, self._replica.sends, size
