@@ -41,12 +41,6 @@ class Bucket:
     missing: int
     sent: dist.Work | None = None
 
-    def wait(self) -> None:
-        """Wait for the message, on a GPU without the host."""
-        if self.sent:
-            self.sent.wait()
-            self.sent = None
-
 
 class FlatSGD(Wrapped):
     """A model and its update by SGD, LARS or Muon in few kernels, which a CUDA graph can capture.
@@ -88,8 +82,7 @@ class FlatSGD(Wrapped):
         for parameter, view in zip(self._parameters, views, strict=True):
             parameter.data = view.copy_(parameter.detach())
         self._buffers = list(model.buffers())
-        hidden = {id(weight) for weight in update.hidden_convolutions(model)}
-        self._hidden = [place for place, one in enumerate(self._parameters) if id(one) in hidden]
+        self._hidden = {id(weight) for weight in update.hidden_convolutions(model)}
         self._groups: list[tuple[list[int], Tensor]] = []
         adapted = torch.tensor([one.dim() > 1 for one in self._parameters])
         of_each = adapted.repeat_interleave(torch.tensor(list(map(room_of, self._parameters))))
@@ -125,8 +118,9 @@ class FlatSGD(Wrapped):
         if rule.muon and not self._groups:
             # Matrices of one shape as a batch: their places, and momenta [n, out, rest].
             matrices, groups = self._matrices(self._weights), defaultdict(list)
-            for place in self._hidden:
-                groups[matrices[place].shape].append(place)
+            for place, one in enumerate(self._parameters):
+                if id(one) in self._hidden:
+                    groups[matrices[place].shape].append(place)
             zeros = self._weights.new_zeros
             self._groups = [(own, zeros(len(own), *shape)) for shape, own in groups.items()]
         for momenta in self.momenta:
@@ -179,11 +173,16 @@ class FlatSGD(Wrapped):
             hook.remove()
 
     def step(self) -> None:
-        """Update all weights: those of a message when it has come, or by LARS and Muon at once."""
+        """Update all weights: those of a message when it has come, or by LARS and Muon at once.
+
+        The host waits for nothing.
+        """
         self.aside.join()
         whole = self._rule.lars or self._rule.muon
         for bucket in self._buckets:
-            bucket.wait()
+            if bucket.sent:
+                bucket.sent.wait()
+                bucket.sent = None
             if not whole:
                 self._update(bucket.range)
         if whole:
@@ -191,23 +190,20 @@ class FlatSGD(Wrapped):
 
     def _update(self, part: slice) -> None:
         """Update this part of the flat arrays."""
-        weights, momenta, gradients = (
-            flat[part] for flat in (self._weights, self._momenta, self.gradients)
-        )
+        rule, gradients = self._rule, self.gradients[part]
         working = None if self._working is None else self._working[part]
-        rule = self._rule
         moved = self._muon() if rule.muon else {}
         rate = self._rest if rule.muon else self._rate
         decay: Tensor | float = self._weight_decay
         if not rule.decay_batch_norm:
             decay = decay * self._in_adapted[part]
         if rule.lars:
-            gradients = gradients + decay * weights
+            gradients = gradients + decay * self._weights
             local = self._local_rates(rule.lars) * rate
             torch._foreach_mul_(views_of(gradients, self._parameters), list(local.unbind()))
             rate, decay = self._one, 0.0
         self._sgd(
-            *(weights, momenta, gradients, None if moved else working),
+            *(self._weights[part], self._momenta[part], gradients, None if moved else working),
             *(rate, self._momentum, decay, rule.nesterov),
         )
         if moved:
@@ -231,11 +227,8 @@ class FlatSGD(Wrapped):
 
     def _matrices(self, flat: Tensor) -> list[Tensor]:
         """Return the tensors of `flat` as matrices whose first dimension is outermost in memory."""
-        parts = flat.split([room_of(one) for one in self._parameters])
-        return [
-            part[: one.numel()].view(len(one), -1)
-            for part, one in zip(parts, self._parameters, strict=True)
-        ]
+        views = views_of(flat, self._parameters)
+        return [one.as_strided((len(one), one[0].numel()), (one[0].numel(), 1)) for one in views]
 
     def _local_rates(self, trust: float) -> Tensor:
         """Return LARS's rate of each parameter tensor: η · |w| / (|g| + decay · |w|), or 1."""
