@@ -41,7 +41,6 @@ rule tables_experiments:
         trainings=MADE.records["full_trainings"],
         ranks=MADE.records["synchronization"],
         variants=MADE.records["quantization"],
-        peers=MADE.records["peers"],
         stages=MADE.records["resnet18"],
         exports=MADE.records["export"],
     output:
@@ -62,5 +61,5 @@ rule tables_experiments:
         " --margin {params.margin} --techniques {input.techniques:q}"
         " --accuracies {params.accuracies} --trainings {input.trainings:q}"
         " --target {params.target} --ranks {input.ranks:q} --variants {input.variants:q}"
-        " --peers {input.peers:q} --stages {input.stages:q} --exports {input.exports:q}"
+        " --stages {input.stages:q} --exports {input.exports:q}"
         " > {log:q} 2>&1"

@@ -6,13 +6,15 @@ GPU, and matrix products run in bf16. Started by torchrun:
 
     torchrun --standalone --nproc-per-node=2 tests/bench/plain_sharded.py --strategy fsdp --compile
 
-Prints one JSON line per epoch, with the seconds of the slowest process.
+Prints one JSON line per epoch, with the seconds of the slowest process, and errors there too.
 """
 
 import argparse
 import json
 import os
+import sys
 import time
+import traceback
 
 import numpy as np
 import torch
@@ -37,6 +39,19 @@ def augmented(images, mean, std):
     return (images / 255 - mean) / std
 
 
+def sharded(model, strategy, compiled):
+    """The model with each block compiled, and its optimizer, one of the two sharded."""
+    for place, module in enumerate(model):
+        if isinstance(module, Block):
+            block = torch.compile(module, dynamic=False) if compiled else module
+            model[place] = fully_shard(block) if strategy == "fsdp" else block
+    options = {"lr": 0.1, "momentum": 0.9, "weight_decay": 5e-4}
+    if strategy == "fsdp":
+        return fully_shard(model), torch.optim.SGD(model.parameters(), **options)
+    model = DistributedDataParallel(model, gradient_as_bucket_view=True)
+    return model, ZeroRedundancyOptimizer(model.parameters(), torch.optim.SGD, **options)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--strategy", required=True, choices=["fsdp", "zero1"])
@@ -49,9 +64,9 @@ def main():
     parser.add_argument("--width", type=int, default=64, help="channels of the first stage")
     args = parser.parse_args()
 
-    local_rank = int(os.environ["LOCAL_RANK"])
-    device = torch.device(args.device, local_rank if args.device == "cuda" else None)
+    device = torch.device("cpu")
     if args.device == "cuda":
+        device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
         torch.cuda.set_device(device)
         torch.backends.cudnn.benchmark = True
     dist.init_process_group("nccl" if args.device == "cuda" else "gloo")
@@ -68,22 +83,9 @@ def main():
 
     torch.manual_seed(0)
     model = resnet18(args.width, classes).to(device)
-    blocks = [module for module in model if isinstance(module, Block)]
-    options = {"lr": 0.1, "momentum": 0.9, "weight_decay": 5e-4}
-    if args.strategy == "fsdp":
-        for block in blocks:
-            if args.compile:
-                block.compile()
-            fully_shard(block)
-        fully_shard(model)
-        optimizer = torch.optim.SGD(model.parameters(), **options)
-    else:
-        model = DistributedDataParallel(model.to(memory_format=torch.channels_last))
-        optimizer = ZeroRedundancyOptimizer(
-            model.parameters(), optimizer_class=torch.optim.SGD, **options
-        )
-        if args.compile:
-            model = torch.compile(model)
+    if args.strategy == "zero1":  # fully_shard takes contiguous parameters only.
+        model = model.to(memory_format=torch.channels_last)
+    model, optimizer = sharded(model, args.strategy, args.compile)
     criterion = nn.CrossEntropyLoss()
 
     for epoch in range(1, args.epochs + 1):
@@ -116,4 +118,9 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except Exception:
+        traceback.print_exc(file=sys.stdout)
+        sys.stdout.flush()
+        raise

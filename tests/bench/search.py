@@ -14,7 +14,7 @@ from typing import Any
 
 from scaling.config.technique import Technique
 from scaling.convergence.experiment import Experiment, leased_device
-from scaling.convergence.plan import RESOLVED, Study
+from scaling.convergence.plan import OF_THE_RATES, Study
 from scaling.core import command_line, environment
 from scaling.core.errors import program
 from scaling.core.training_options import DataOptions
@@ -69,7 +69,7 @@ def main(argv: list[str] | None = None) -> None:
             if time.monotonic() > ends:
                 return None
             technique = Technique.of(options, "the technique")
-            before, kind = kind, technique.model_dump(exclude={*RESOLVED, "muon"})
+            before, kind = kind, technique.model_dump(exclude={*OF_THE_RATES, "muon"})
             if kind != before:  # Memory has room for the graphs of one kind of update.
                 experiment.load(data)
             found: dict[str, list[float]] = {"validation_accuracy": [], "validation_loss": []}

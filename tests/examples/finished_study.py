@@ -31,7 +31,6 @@ CONFIG: dict[str, Any] = {
     "quantization": {
         "seeds": [0],
         "variants": [{"name": "weights", "activation_bits": None}],
-        "peers": [],
         "resnet18": False,
     },
 }

@@ -18,14 +18,13 @@ TRAINING = {
 RECIPE = {"recipe": "plain", "engine": "eager", "recipe_options": {"loader_workers": 0}}
 
 
-def test_integers_equal_their_simulation_and_are_timed(tmp_path):
+def test_integers_equal_their_simulation(tmp_path):
     examples.write_images(tmp_path, examples.some_digits(300, 100))
     examples.train(tmp_path, "weights.pt", **RESNET, **TRAINING, **RECIPE)
     examples.evaluate(tmp_path, "resnet.json", **RESNET)
     record = examples.document(tmp_path, "resnet")
     exact = [row["exactness"] for row in record["stages"] if "exactness" in row]
     assert exact == [{"logits": 1000, "differing": 0}] * 2
-    assert len(record["gpu_speed"]) == 22
 
 
 def test_the_tutorial_cnn_gives_the_same_integers_too(tmp_path):

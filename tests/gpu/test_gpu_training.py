@@ -14,6 +14,7 @@ from scaling.core import environment
 from scaling.core.errors import UserError
 from scaling.core.gpu_counters import GpuCounters, power_capped_seconds
 from scaling.core.grid import Cell
+from scaling.core.training_options import Model
 from scaling.data.dataset import ImageDataset
 from scaling.instruments.messages import Messages, collectives
 from scaling.launch.ranks import Rank
@@ -49,7 +50,7 @@ def trainer(
     spec = RunSpec(
         cell=Cell("tuned", strategy, gpus, global_batch // gpus, 0),
         device="cuda",
-        model_width=16,
+        model=Model(width=16),
         instrumented_iterations=0,
         learning_rate=rate,
         micro_batches=micro_batches,

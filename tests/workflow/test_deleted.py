@@ -9,9 +9,9 @@ from small_study import ROOT, forked
 
 APART = {
     "grader": None,
-    "extras/bits": {"quantization.peers": ["onnxruntime"]},
+    "extras/bits": {"quantization.resnet18": True},
     "extras/kernels": {
-        "quantization.peers": [],
+        "quantization.resnet18": False,
         "grid.recipes": ["tuned"],
         "recipes.tuned.fused_norms": True,
         "recipes.tuned.channels_last": True,

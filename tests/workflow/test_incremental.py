@@ -27,20 +27,20 @@ def test_adding_a_batch_size_runs_its_cells_and_what_follows(study):
     assert set(planned) == AFTER_RUNS | {"train_run", "study_config"}
 
 
-def test_a_repeat_is_one_more_run_of_its_cell_and_no_other(study):
+def test_a_repeat_is_one_more_run_of_each_cell(study):
     first = study.record(batch_size=20)
     before = first.stat().st_mtime_ns
-    study.configure({"grid.repeats": [{"batch_sizes": [20], "repeats": 2}]})
-    assert study.planned()["train_run"] == 1
+    study.configure({"grid.repeats": 2})
+    assert study.planned()["train_run"] == 2
     repeated = study.snakemake()
     assert repeated.returncode == 0, repeated.stdout
     assert "batch 20 per GPU, seed 0, repeat 1: " in repeated.stdout
     again = json.loads((first.parent / "repeat~1/run.json").read_text())
     assert again["cell"]["repeat"] == 1 and first.stat().st_mtime_ns == before
     timing = pd.read_csv(study.folder / "results/tables/tiny/timing.csv")
-    assert (timing["runs"].tolist(), timing["count"].tolist()) == ([1, 2], [3, 6])
+    assert (timing["runs"].tolist(), timing["count"].tolist()) == ([2, 2], [6, 6])
     assert "2 runs: " in (study.folder / "results/report.html").read_text()
-    study.configure({"grid.strategies": ["ddp", "zero1"], "grid.repeats": 2})
+    study.configure({"grid.strategies": ["ddp", "zero1"]})
     assert study.planned()["train_single"] == 4
 
 
@@ -143,7 +143,6 @@ QUANTIZED = {"tables_experiments", "claims_evaluate", "figures_draw"}
             {"quantization.variants": [W4], "convergence.accuracy_margin": 0.05},
             {"quantize_evaluate": 1} | dict.fromkeys(CONVERGENCE - {"convergence_train"}, 1),
         ),
-        ({"quantization.peers": ["onnxruntime"]}, {"quantize_peers": 1}),
         (
             {"quantization.resnet18": True},
             {f"quantize_{job}_resnet": 1 for job in ("train", "evaluate", "export")},

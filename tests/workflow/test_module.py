@@ -27,7 +27,7 @@ MINE = {
     "convergence": {"recipes": []},
     "time_to_accuracy": {"gpus": []},
     "synchronization": {"seeds": []},
-    "quantization": {"seeds": [], "peers": []},
+    "quantization": {"seeds": []},
 }
 
 

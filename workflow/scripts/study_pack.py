@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from scaling.config import stored
-from scaling.config.config import model_options
 from scaling.config.config_file import read_config
 from scaling.config.keys import NAME
-from scaling.config.recipes import techniques
+from scaling.config.recipes import precision, techniques
 from scaling.config.stored import CONFIG, MANIFEST
 from scaling.config.technique import Technique
 from scaling.core import files
@@ -20,6 +19,7 @@ from scaling.core.errors import UserError, program
 from scaling.core.grid import recipe_options
 from scaling.core.records.dataset import DATASET
 from scaling.core.records.kinds import KINDS
+from scaling.core.training_options import Model
 
 RESULTS, DATASETS, STUDIES = Path("results"), Path("resources/dataset"), Path("studies")
 
@@ -34,39 +34,39 @@ def sources(config: dict[str, Any]) -> dict[Path, Path]:
     if config["partial"]:
         for kind in stored.TRAININGS:
             records[kind] = [path for path in records[kind] if (RESULTS / path).exists()]
-    paths = [*chain.from_iterable(records.values()), Path(CONFIG)]
-    found = {path: RESULTS / path for path in paths}
+    found = {path: RESULTS / path for path in [*chain(*records.values()), Path(CONFIG)]}
     found[Path(MANIFEST)] = DATASETS / stored.dataset_folder(config) / MANIFEST
-    missing = [source for source in found.values() if not source.exists()]
-    if missing:
+    if missing := [source for source in found.values() if not source.exists()]:
         raise UserError(
             f"study {config['study']} is not finished: it lacks {len(missing)} of its "
             f"{len(found)} files, the first is {missing[0]}; run it to its end, or "
             "to its partial report (--config partial=true) where only runs are missing"
         )
+    checksum = DATASET.read(found[Path(MANIFEST)])["checksum"]
+    for path in records["runs"] + records["convergence"]:
+        _check(found[path], config, checksum)
     for path in stored.beside_records(config):
         source = path if path.suffix == ".log" else RESULTS / path
         if source.exists():
             found[path] = source
-    checksum = DATASET.read(found[Path(MANIFEST)])["checksum"]
-    for path in records["runs"] + records["convergence"]:
-        _check(found[path], config, checksum)
     return found
 
 
 def _check(path: Path, config: dict[str, Any], checksum: str) -> None:
     """Raise UserError if a record was made with another value than the study asks for."""
     record = KINDS[path.name].read(path)
-    asked, used = dict(config["training"]), dict(record["training"])
+    used = record["training"] | {"dataset checksum": record["dataset"]["checksum"]}
+    asked = config["training"] | {"dataset checksum": checksum}
     if "remedy" in record:
         options = techniques(config)[record["remedy"]]
         asked |= config["convergence"] | {"options": Technique.of(options).model_dump()}
-        used["options"] = record["options"]
+        asked["precision"] = precision(config)
+        used |= {"options": record["options"]}
     else:
-        wanted = recipe_options(config, record["cell"]["recipe"])
-        asked |= config["machine"] | {"recipe_options": wanted}
-    asked |= {**model_options(config), "dataset checksum": checksum}
-    used["dataset checksum"] = record["dataset"]["checksum"]
+        model, recipe = Model.of(config["model"]).model_dump(), record["cell"]["recipe"]
+        asked |= config["machine"] | {f"model.{key}": value for key, value in model.items()}
+        used |= {f"model.{key}": record["model"][key] for key in model}
+        asked["recipe_options"] = recipe_options(config, recipe)
     for key, value in asked.items():
         # Not every key is in a record: machine.share is no parameter of a run.
         if used.get(key, value) != value:

@@ -10,17 +10,15 @@ from scaling.core import command_line
 from scaling.core.records.convergence import CONVERGENCE
 from scaling.core.records.kind import Kind
 from scaling.core.records.machine import SYNCHRONIZATION
-from scaling.core.records.quantization import BACKENDS, EXPORT, STAGED, VARIANT, read
+from scaling.core.records.quantization import EXPORT, STAGED, VARIANT, read
 from scaling.core.records.run import RUN
 from scaling.tables import schema
 from scaling.tables.experiments import (
     convergence,
     quantization,
-    quantization_backends,
     synchronization,
 )
-from scaling.tables.experiments.full_trainings import full_trainings, trained_to_accuracy
-from scaling.tables.experiments.images_to_accuracy import images_to_accuracy, noise_scale
+from scaling.tables.experiments.full_trainings import trained_to_accuracy
 from scaling.tables.experiments.remedies import remedies
 
 Makers = Mapping[str, Callable[[Any], pd.DataFrame]]
@@ -36,10 +34,6 @@ OF_VARIANTS: Makers = {
     "quantization_histograms": quantization.histograms,
     "quantization_paired": quantization.paired,
 }
-OF_STAGES: Makers = {
-    "quantization_resnet": quantization_backends.resnet,
-    "quantization_gpu": quantization_backends.gpu,
-}
 
 
 def _of_techniques(
@@ -49,10 +43,9 @@ def _of_techniques(
     runs = convergence.runs(documents)
     return {
         "convergence": runs,
-        "convergence_epochs": convergence.epochs(documents),
         "remedies": remedies(runs, margin),
-        "images_to_accuracy": images_to_accuracy(documents, accuracies),
-        "noise_scale": noise_scale(documents),
+        "images_to_accuracy": convergence.images_to_accuracy(documents, accuracies),
+        "noise_scale": convergence.noise_scale(documents),
     }
 
 
@@ -66,7 +59,6 @@ def main(
     target: float = 1.0,
     ranks: tuple[Path, ...] = (),
     variants: tuple[Path, ...] = (),
-    peers: tuple[Path, ...] = (),
     stages: tuple[Path, ...] = (),
     exports: tuple[Path, ...] = (),
 ) -> None:
@@ -79,16 +71,15 @@ def main(
     if techniques:
         found |= _of_techniques(techniques, accuracies, margin)
     if trainings:
-        full = full_trainings([RUN.read(path) for path in trainings], target)
-        found |= {"full_trainings": full, "trained_to_accuracy": trained_to_accuracy(full)}
+        records = [RUN.read(path) for path in trainings]
+        found["trained_to_accuracy"] = trained_to_accuracy(records, target)
     if ranks:
         documents = [SYNCHRONIZATION.read(path) for path in ranks]
         found |= {name: make(documents) for name, make in OF_RANKS.items()}
     made: list[tuple[Kind[Any], Sequence[Path], Makers]] = [
         (VARIANT, variants, OF_VARIANTS),
-        (BACKENDS, peers, {"quantization_peers": quantization_backends.backends}),
-        (STAGED, stages, OF_STAGES),
-        (EXPORT, exports, {"quantization_export": quantization_backends.exports}),
+        (STAGED, stages, {"quantization_resnet": quantization.resnet}),
+        (EXPORT, exports, {"quantization_export": quantization.exports}),
     ]
     for kind, paths, makers in made:
         if paths:

@@ -10,6 +10,7 @@ from scaling.core import command_line
 from scaling.core.errors import UserError
 from scaling.core.grid import Cell
 from scaling.core.records.run import RUN, RunRecord
+from scaling.core.training_options import Model
 from scaling.launch.run_spec import RunSpec
 from scaling.registry.strategy import STRATEGIES
 
@@ -24,6 +25,7 @@ def as_strategy(record: RunRecord, strategy: str) -> RunRecord:
         raise UserError(f"a run of {cell.gpus} GPUs serves its own strategy only: train {cell}")
     used = record["training"]
     parameters = {key: used[key] for key in RunSpec.model_fields if key in used}
+    parameters["model"] = Model(**{key: record["model"][key] for key in Model.model_fields})
     digest = RunSpec(cell=cell, **parameters).digest()
     return {
         **record,

@@ -48,7 +48,7 @@ SAME = {
     "divided_twice": {"over_gpus"},
     "other_gpus": {"divided_twice", "not_divided", "same_for_all"},
     "other_share": {"not_divided"},
-    "gpus_times": {"eight_bytes", "broadcast_for_ring", "ring_factor_twice"},
+    "gpus_times": {"eight_bytes", "broadcast_for_ring", "ring_factor_twice", "to_each_peer"},
     "to_each_peer": {"ring_factor_twice"},
     "undivided_iterations": {"gpus_times", "eight_bytes"},
     "over_epoch": {"over_total"},

@@ -22,92 +22,51 @@ def test_the_study_of_large_batches_alone_is_valid():
     ("path", "value", "sentence"),
     [
         ("gird", {}, "the configuration has the unknown key gird, perhaps grid (allowed: study, "),
-        (
-            "grid.recipes",
-            ["course"],
-            "grid.recipes asks for recipe course, which is called plain now (allowed: those of re",
-        ),
         ("recipes.course", {"loader_workers": 2}, "recipes.course is called recipes.plain now"),
         ("recipes.mine", {"loader_workers": 2}, "recipes.mine has neither engine nor base"),
-        (
-            "recipes.mine",
-            {"engine": "fast"},
-            "recipes.mine.engine is 'fast' (allowed: command, eag",
-        ),
+        ("recipes.mine", {"engine": "fast"}, "recipes.mine.engine is 'fast' (allowed: command"),
         ("recipes.mine", {"base": "fast"}, "recipes.mine.base is 'fast' (allowed: a recipe that"),
-        (
-            "recipes.plain.base",
-            "plain",
-            "recipes.plain has a base and engine eager (allowed: one of",
-        ),
+        ("recipes.plain.base", "plain", "recipes.plain has a base and engine eager (allowed: eng"),
         ("recipes.a-b", {"base": "plain"}, "recipes has 'a-b' (allowed: a letter, then letters"),
-        (
-            "recipes",
-            {"plain": {"base": "b"}, "b": {"base": "plain"}},
-            "recipes.b.base is 'plain' (",
-        ),
+        ("recipes", {"plain": {"base": "b"}, "b": {"base": "plain"}}, "recipes.b.base is 'plain'"),
         ("recipes.plain.bucket", 1, "recipes.plain has the unknown key bucket, perhaps bucket_cap"),
         ("grid.recipes", ["mine"], "grid.recipes asks for recipe mine (allowed: those of recipes"),
-        ("knobs", {"gpus": [2]}, "knobs is no section any more: each of its variants is a recipe"),
         ("time_to_accuracy.update", {"muon": 0.1}, "time_to_accuracy.update is no key any more"),
         ("recipes.plain.strategies", ["dp"], "recipes.plain.strategies is dp and grid.strategi"),
         ("grid.batch_size", [32], "grid has the unknown key batch_size, perhaps batch_sizes (all"),
         ("model", {"width": 4, 1: 2}, "model has the unknown key 1 (allowed: name, width, optio"),
         ("grid", {"recipes": ["plain"]}, "grid lacks batch_sizes"),
         ("grid.gpus", 2, "grid.gpus is 2: it should be a valid list"),
-        ("grid.gpus", [1, 0], "grid.gpus[1] is 0: it should be greater than or equal to 1"),
-        ("grid.gpus", [1.0], "grid.gpus[0] is 1.0: it should be a valid integer"),
-        ("grid.batch_sizes", [], "grid.batch_sizes is []: Value should have at least 1 item"),
         ("grid.batch_sizes", [32, 64, 32], "grid.batch_sizes is [32, 64, 32]: 32 is there more t"),
         ("grid.strategies", ["zero"], "grid.strategies[0] is 'zero': it should be one of ddp, dp"),
-        ("grid.seeds", [2**32], "grid.seeds[0] is 4294967296: it should be less"),
-        ("grid.gpus", [2**17], "grid.gpus[0] is 131072: it should be less"),
-        ("model.width", 10**6, "model.width is 1000000: it should be less"),
-        ("machine.time_limit_seconds", 1e12, "time_limit_seconds is 1000000000000.0: it should be"),
         ("synchronization.seeds", [0, 1], "it should have at least 3 seeds, or none"),
         ("convergence.global_batches", [32, 65], "global_batches has 65 and convergence.gpus is 2"),
         ("convergence.recipes", ["tuned"] * 2, "recipes has tuned more than once (allowed: each"),
-        ("convergence.recipes", [{"recipe": "tuned", "speed": 2}], "[0] has the unknown key speed"),
-        ("convergence.recipes", [{"name": "tuned"}], "convergence.recipes[0] lacks recipe"),
         ("convergence.recipes", ["muon"], "convergence.recipes asks for recipe muon (allowed: tho"),
+        ("convergence.precision", "bf16", "convergence.precision is no key any more: it is the re"),
         ("convergence.recipes", ["plain"], "convergence.recipes has plain, of engine eager (allow"),
-        (
-            "convergence.remedies",
-            [{"name": "a"}],
-            "convergence.remedies is no key any more: the op",
-        ),
+        ("convergence.remedies", [{"name": "a"}], "convergence.remedies is no key any more: the"),
         ("training.weight_decay", "5e-4", "YAML reads 5e-4 as text, and 5.0e-4 as a number"),
-        ("training.momentum", float("nan"), "momentum is nan: it should be a finite number"),
-        ("device", "tpu", "device is 'tpu': it should be 'auto', 'cpu' or 'cuda'"),
         ("parts", ["speed"], "parts[0] is 'speed': it should be 'scaling', 'accuracy', 'proofs' o"),
-        ("parts", [], "parts is []: Value should have at least 1 item"),
-        ("quantization.bit_widths", {"both": [9]}, "bit_widths.both[0] is 9: it should be less th"),
-        ("partial", "yes please", "partial is 'yes please': it should be a valid boolean"),
         ("study", "mine\n", "study is 'mine\\n': String should match pattern"),
         ("study", "../up", "study is '../up'"),
-        ("study", "--help", "study is '--help': String should match"),
-        ("study", "n" * 101, "String should have at most 100"),
         ("study", "quantization.csv", "study is quantization.csv (allowed: no name of a"),
         ("study", "published", "study is published (allowed: no name of a"),
-        ("study", "replay", "study is replay (allowed: no name of a"),
         ("grid.strategies", ["dp"], "grid.strategies has dp, which needs GPUs for more"),
         ("dataset.source", "images", "dataset.path is null (allowed for images: a folder or tar"),
         ("dataset.path", "/", "dataset.path is '/' (allowed for digits: null)"),
-        ("dataset", None, "dataset is None"),
         ("quantization.variants", [{"name": "a/b"}], "quantization.variants[0].name is 'a/b'"),
         ("quantization.variants", [{"name": "a"}] * 2, "variants[1] is called a (allowed: a name"),
         ("quantization.variants", [{"name": "float32"}], "variants[0] is called float32 (allowed"),
-        ("quantization.variants", [{"name": "a", "weight_bits": 9}], "[0].weight_bits is 9: it sh"),
-        ("quantization.biases", "first", "biases is 'first': it should be 'all', 'last' or 'none'"),
         ("quantization.variants", [{"name": "a", "seeds": [9]}], "[0].seeds are [9] (allowed: th"),
         ("quantization.variants", [], "quantization.histograms is 'weights+activations+bias' (all"),
-        ("quantization.seeds", [], "seeds is empty, but quantization.peers asks for Part B"),
+        ("quantization.seeds", [], "seeds is empty, but quantization.resnet18 asks for Part B"),
     ],
 )
 def test_a_mistake_is_named_with_its_key_and_what_is_allowed(path, value, sentence):
     used = [("grid.recipes", ["plain", "mine"])] if path == "recipes.mine" else []
     with pytest.raises(UserError) as raised:
-        config.check(changed(("quantization.peers", ["onnxruntime"]), *used, (path, value)))
+        config.check(changed(("quantization.resnet18", True), *used, (path, value)))
     assert sentence in str(raised.value)
     assert all(line.startswith("  ") for line in str(raised.value).splitlines()[1:])
 
@@ -117,7 +76,7 @@ def test_all_mistakes_are_told_at_once():
     mistakes = [
         *(("device", "tpu"), ("grid.gpus", [0]), ("grid.batch_size", 32), ("study", "replay")),
         *(("grid.recipes", ["plain", "tuned", "fast"]), ("recipes.tuned.cuda_grap", True)),
-        *(("dataset.source", "images"), ("grid.repeats", [{"recipes": ["slow"], "repeats": 2}])),
+        *(("dataset.source", "images"), ("grid.repeats", 0)),
         *(("recipes.plain.bucket_cap_mb", "x"), ("convergence.global_batches", [32, 65])),
     ]
     with pytest.raises(UserError) as raised:
@@ -131,6 +90,7 @@ def test_all_mistakes_are_told_at_once():
         "grid has the unknown",
         "grid.gpus[0] is 0: it",
         "grid.recipes asks for recipe",
+        "grid.repeats is 0: it",
         "recipes.plain.bucket_cap_mb is 'x': it",
         "recipes.tuned has the unknown",
         "study is replay (allowed:",
@@ -229,6 +189,9 @@ def test_a_technique_has_its_recipes_update_and_what_the_experiment_adds():
         "muon": {"muon": 0.12, "warmup_share": 0.2},
         "naive": {"scaling": "linear", "factors": [1]},
     }
+    document["recipes"]["muon"]["precision"] = "bf16"
+    with pytest.raises(UserError, match=r"has recipes of precision bf16 and float32 \(allo"):
+        config.check(document)
     document["convergence"]["recipes"] = [{"recipe": "muon", "warmup_epochs": 1}]
     with pytest.raises(UserError, match=r"recipes has muon: warmup_epochs starts at the base rate"):
         config.check(document)
@@ -237,7 +200,6 @@ def test_a_technique_has_its_recipes_update_and_what_the_experiment_adds():
 @pytest.mark.parametrize(
     ("path", "value"),
     [
-        ("quantization.peers", ["onnxruntime"]),
         ("quantization.resnet18", True),
         (
             "quantization.variants",

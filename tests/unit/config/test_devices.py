@@ -52,14 +52,6 @@ def test_what_this_machine_cannot_do_is_refused(
     assert not sentence or sentence in str(raised.value)
 
 
-def test_all_that_this_machine_lacks_is_told_at_once(config):
-    config["device"], config["grid"]["recipes"] = "auto", ["plain", "tuned"]
-    config["recipes"]["tuned"] |= {"cuda_graph": True, "compile": True}
-    config["grid"]["strategies"] = ["dp", "ddp"]
-    with pytest.raises(UserError, match=r"has dp, .*\.cuda_graph is true.*; grid\.gpus asks for "):
-        devices.check(config, 8, None)
-
-
 def test_more_gpus_than_visible_are_refused(config, monkeypatch):
     monkeypatch.setattr(environment, "visible_gpus", lambda: ["0", "1"])
     config["device"] = "auto"
@@ -70,15 +62,14 @@ def test_more_gpus_than_visible_are_refused(config, monkeypatch):
 
 def test_bf16_on_a_gpu_that_has_none_is_refused_by_its_key(config, monkeypatch):
     config["device"] = "auto"
-    config["convergence"] |= {"precision": "bf16"}
+    config["recipes"]["tuned"]["precision"] = "bf16"
     devices.check(config, 1, granted=None)
     monkeypatch.setattr(environment, "visible_gpus", lambda: ["0"])
     monkeypatch.setattr(environment, "older_gpu", {environment.AMPERE: "T4 has 7.5"}.get)
     with pytest.raises(
-        UserError, match=r"convergence\.precision is bf16 and T4 has 7\.5, which has"
+        UserError, match=r"recipes\.tuned\.precision is bf16 and T4 has 7\.5, which has"
     ):
         devices.check(config, 1, granted=None)
-    config["recipes"]["tuned"]["precision"] = "bf16"
     spec = RunSpec(
         cell=Cell("tuned", "ddp", 1, 8, 0),
         engine="resident",

@@ -13,7 +13,7 @@ from scaling.core.errors import UserError
 @pytest.mark.parametrize("off", PARTS)
 def test_what_is_wrong_with_a_part_that_is_off_is_not_looked_at(off):
     wrong = {
-        "scaling": ("grid.repeats", [{"gpus": [7], "repeats": 2}]),
+        "scaling": ("recipes.plain.strategies", ["dp"]),
         "accuracy": ("convergence.recipes", ["tuned"] * 2),
         "proofs": ("synchronization.seeds", []),
         "int8": ("quantization.histograms", "nothing"),

@@ -94,23 +94,13 @@ def test_missing_runs_but_no_missing_sweep_are_accepted_for_a_partial_report(stu
         stored.check(study, config(partial=True))
 
 
-@pytest.mark.parametrize(
-    ("name", "asked", "not_asked"), [("peers", ["onnxruntime"], []), ("resnet18", True, False)]
-)
-def test_records_of_backends_may_be_there_and_need_not(study, name, asked, not_asked):
+def test_a_record_of_resnet_may_be_there_and_need_not(study):
     section = finished_study.CONFIG["quantization"]
-    stored.check(study, config(quantization=section | {name: asked}))
-    (study / f"quantization/seed~0/{name}.json").write_text("{}")
-    stored.check(study, config(quantization=section | {name: asked}))
-    with pytest.raises(UserError, match=rf"{name}\.json is no part of the study"):
-        stored.check(study, config(quantization=section | {name: not_asked}))
-
-
-def test_the_record_of_onnx_files_is_of_the_first_seed_and_of_resnet_where_that_is_asked_for():
-    for asked, names in ((False, ["export"]), (True, ["export", "resnet18_export"])):
-        section = finished_study.CONFIG["quantization"] | {"seeds": [3, 1], "resnet18": asked}
-        found = [str(path) for path in stored.records(config(quantization=section))["export"]]
-        assert found == [f"quantization/seed~3/{name}.json" for name in names]
+    stored.check(study, config(quantization=section | {"resnet18": True}))
+    (study / "quantization/seed~0/resnet18.json").write_text("{}")
+    stored.check(study, config(quantization=section | {"resnet18": True}))
+    with pytest.raises(UserError, match=r"resnet18\.json is no part of the study"):
+        stored.check(study, config())
 
 
 REMEDIES = {"recipes": [{"name": "none"}, {"name": "lars"}], "global_batches": [128]}
@@ -123,28 +113,8 @@ def keep(study, *paths):
         (study / path).write_text("{}")
 
 
-def test_remedies_are_all_there(study):
-    asked = config(convergence=REMEDIES)
-    keep(study, RECORDS[0])
-    with pytest.raises(UserError, match=f"lacks 1 of the 10 .* the first is {RECORDS[1]}"):
-        stored.check(study, asked)
-    stored.check(study, asked | {"partial": True})
-    keep(study, RECORDS[1])
-    stored.check(study, asked)
-
-
 @pytest.mark.parametrize("path", ["runs/old.json", RECORDS[0].replace("none", "luck")])
 def test_a_record_that_the_study_does_not_ask_for_is_named(study, path):
     keep(study, *RECORDS, path)
     with pytest.raises(UserError, match=rf"mine/{path} is no part of the study"):
         stored.check(study, config(convergence=REMEDIES))
-
-
-def test_a_variant_has_records_of_its_seeds():
-    variants = [{"name": "a"}, {"name": "b", "seeds": [1]}]
-    section = finished_study.CONFIG["quantization"] | {"seeds": [0, 1], "variants": variants}
-    found = stored.records(config(quantization=section))["quantization"]
-    places = ("0/variant~a", "1/variant~a", "1/variant~b")
-    assert [path.as_posix() for path in found] == [
-        f"quantization/seed~{place}/quantization.json" for place in places
-    ]

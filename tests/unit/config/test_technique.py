@@ -3,18 +3,12 @@
 import pytest
 
 from scaling.config.technique import Technique, gpus_of, uneven
-from scaling.core.errors import UserError
 
 
 def test_the_rules_of_the_rate_are_those_of_the_papers():
     assert Technique().rate(0.1, 64) == 0.1
     assert Technique(scaling="linear").rate(0.1, 64) == pytest.approx(6.4)
     assert Technique(scaling="sqrt").rate(0.1, 64) == pytest.approx(0.8)
-
-
-def test_an_unknown_option_is_named_with_those_there_are():
-    with pytest.raises(UserError, match=r"remedy fast has .* speed \(allowed: momentum, nesterov"):
-        Technique.of({"speed": 2}, "remedy fast")
 
 
 def test_a_large_batch_is_spread_and_a_small_one_is_not():

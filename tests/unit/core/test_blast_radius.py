@@ -79,7 +79,7 @@ TELLING = [
     ("core/command_line.py", "{yes,no}", "{no,yes}"),
     ("core/records/run_checks.py", "epochs or their ranks", "ranks or their epochs"),
     ("config/devices.py", "needs GPUs for more", "takes GPUs for more"),
-    ("config/recipes.py", "has neither engine nor base", "has no engine, no base"),
+    ("config/recipes.py", "neither engine nor base", "no engine, no base"),
     ("launch/outcome.py", "stopped at the time limit", "ended at the time limit"),
     ("launch/lease.py", "is held by process", "belongs to process"),
     ("launch/launcher.py", "processes are to be spread", "processes shall be spread"),
@@ -105,12 +105,7 @@ MEASURED = [
     ("training/step.py", "left > 0", "left == 0", STUDIED | TUNED | LARGE | INT8),
     ("training/flat_sgd.py", "share / self._ranks", "share", TUNED | RANKS | LARGE | LINK),
     ("training/resident.py", "options.model_copy", "options.copy", TUNED | RANKS),
-    (
-        "registry/resident.py",
-        "    compile: bool",
-        "    compile: bool = True",
-        TUNED | RANKS,
-    ),
+    ("registry/resident.py", "    compile: bool", "    compile: bool = True", TUNED | RANKS),
     ("training/update.py", "= (3.4445", "= (3.5", TUNED | RANKS | LARGE | LINK),
     (
         *("training/distributed_data_parallel.py", "device_ids=devices", "device_ids=None"),

@@ -54,9 +54,7 @@ def test_what_is_written_as_options_is_read_as_it_was():
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
-        ("", "--output PATH"),
         ("--output x --learning-rat 1", "Perhaps you meant: --learning-rate FLOAT"),
-        ("--output x --gpus one", "--gpus"),
         ("--output x --flip maybe", "Expected one of ('yes', 'no')"),
         ("--output x --options {", "--options"),
     ],

@@ -126,17 +126,9 @@ def test_a_measurement_names_the_gpus_it_had_and_not_the_others(machine):
 
 @pytest.mark.parametrize(
     ("silent", "names", "ids"),
-    [
-        ("nvmlInit", [], ["1"]),
-        ("nvmlDeviceGetCount", ["A40"], ["GPU-bbbb"]),
-        ("nvmlDeviceGetHandleByIndex", [], ["1"]),
-        ("nvmlDeviceGetName", [], ["GPU-bbbb"]),
-        ("nvmlDeviceGetUUID", ["A40"], ["1"]),
-    ],
+    [("nvmlInit", [], ["1"]), ("nvmlDeviceGetName", [], ["GPU-bbbb"])],
 )
-def test_what_a_driver_does_not_tell_is_absent_and_no_error(
-    machine, monkeypatch, silent, names, ids
-):
+def test_what_a_driver_does_not_tell_is_absent(machine, monkeypatch, silent, names, ids):
     nvml = environment.pynvml
 
     def lost(*_):
@@ -144,7 +136,6 @@ def test_what_a_driver_does_not_tell_is_absent_and_no_error(
 
     monkeypatch.setattr(nvml, silent, lost)
     assert environment.leased_gpus(["1"]) == {"device_names": names, "device_ids": ids}
-    assert (environment.gpu_names() == []) == (silent == "nvmlDeviceGetCount" or not names)
 
 
 def test_over_several_nodes_the_gpus_of_all_are_known():

@@ -1,4 +1,3 @@
-from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,15 +19,6 @@ def test_the_record_of_a_run_lies_where_the_contract_says():
     assert again.log_path(Path("logs")).name == "repeat~1.log"
 
 
-def test_repeats_are_of_all_cells_or_of_those_that_an_entry_names():
-    some = [{"recipes": ["tuned"], "batch_sizes": [32], "repeats": 2}, {"gpus": [2], "repeats": 3}]
-    lists = ["plain", "tuned"], ["ddp"], [1, 2], [32, 128], [0]
-    runs = Counter((cell.recipe, cell.gpus, cell.batch_size) for cell in grid.expand(*lists, some))
-    assert {cell for cell, count in runs.items() if count == 2} == {("tuned", 1, 32)}
-    assert all((count == 3) == (cell[1] == 2) for cell, count in runs.items())
-    assert [cell.repeat for cell in grid.expand(*lists, 2)] == [0, 1] * 8
-
-
 def test_a_recipe_has_cells_with_its_own_strategies_alone():
     lists = {"strategies": ["dp", "ddp"], "gpus": [2], "batch_sizes": [32], "seeds": [0]}
     config = {
@@ -37,3 +27,5 @@ def test_a_recipe_has_cells_with_its_own_strategies_alone():
     }
     found = [(run.recipe, run.strategy) for run in grid.of(config)]
     assert found == [("plain", "dp"), ("plain", "ddp"), ("tuned", "ddp")]
+    config["grid"]["repeats"] = 2
+    assert [run.repeat for run in grid.of(config)] == [0, 1] * 3

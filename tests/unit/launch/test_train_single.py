@@ -21,7 +21,7 @@ def measured(tmp_path, gpus):
     for row in epochs[: spec.warmup_epochs * gpus]:
         row["role"] = "warmup"
     record = records.record(spec.cell, epochs, environment={"config_digest": spec.digest()})
-    record["model"]["width"] = spec.model_width
+    record["model"] |= spec.model.model_dump()
     return spec, {**record, "training": {**spec.parameters(), **NOT_KNOWN}}
 
 

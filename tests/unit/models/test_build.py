@@ -6,7 +6,7 @@ from torch import nn
 from examples import manifests
 from scaling.core import plugins
 from scaling.core.errors import UserError
-from scaling.core.training_options import ModelOptions
+from scaling.core.training_options import Model
 from scaling.models.build import build
 from scaling.models.check import check
 from scaling.models.parts import GROUP_BYTES, backward_groups, blocks
@@ -77,13 +77,13 @@ def count(model):
 
 
 def test_a_model_is_ours_torchvisions_or_the_users_own(own):
-    assert isinstance(build(ModelOptions(model_width=1), 10), ResNet18)
+    assert isinstance(build(Model(width=1), 10), ResNet18)
     # The counts that torchvision documents, for 1000 classes.
-    assert count(build(ModelOptions(model="resnet50"), 1000)) == 25_557_032
-    assert count(build(ModelOptions(model="vit_b_16"), 1000)) == 86_567_656
-    wide = ModelOptions(model="resnet50", model_options={"width_per_group": 128})
+    assert count(build(Model(name="resnet50"), 1000)) == 25_557_032
+    assert count(build(Model(name="vit_b_16"), 1000)) == 86_567_656
+    wide = Model(name="resnet50", options={"width_per_group": 128})
     assert count(build(wide, 1000)) == 68_883_240
-    made = build(ModelOptions(model=f"{own}:linear", model_options={"bias": False}), 7)
+    made = build(Model(name=f"{own}:linear", options={"bias": False}), 7)
     assert made[1].out_features == 7 and made[1].bias is None
 
 
@@ -102,7 +102,7 @@ def test_a_model_is_ours_torchvisions_or_the_users_own(own):
     ],
 )
 def test_what_cannot_be_made_is_said_in_one_sentence(own, name, options, said):
-    chosen = ModelOptions(model=name.replace("OWN", own), model_options=options)
+    chosen = Model(name=name.replace("OWN", own), options=options)
     with pytest.raises(UserError, match=said):
         build(chosen, 10)
 
@@ -159,13 +159,13 @@ def test_what_can_train_is_let_pass(own, tmp_path):
 
 def test_blocks_are_the_repeated_parts_of_a_network():
     assert [type(block) for block in blocks(ResNet18(1, 2))] == 8 * [BasicBlock]
-    transformer = build(ModelOptions(model="vit_b_16"), 2)
+    transformer = build(Model(name="vit_b_16"), 2)
     assert {type(block).__name__ for block in blocks(transformer)} == {"EncoderBlock"}
     assert blocks(nn.Linear(2, 2)) == []
 
 
 def test_gradients_travel_from_the_last_parameter_to_the_first():
-    model = build(ModelOptions(model="resnet50"), 10)
+    model = build(Model(name="resnet50"), 10)
     groups = backward_groups(model)
     assert [p for group in groups for p in group] == list(reversed(list(model.parameters())))
     sizes = [sum(p.numel() * p.itemsize for p in group) for group in groups]

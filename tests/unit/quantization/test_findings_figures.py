@@ -8,9 +8,9 @@ import pandas as pd
 
 from examples.findings import section
 from scaling.core import numbers as fmt
-from scaling.core.records.quantization import BACKENDS, EXPORT, STAGED, VARIANT, read
-from scaling.tables.experiments import quantization, quantization_backends
-from scaling.tables.experiments.quantization_cost import between, cost, difference
+from scaling.core.records.quantization import EXPORT, STAGED, VARIANT, read
+from scaling.tables.experiments import quantization
+from scaling.tables.experiments.quantization_cost import cost, difference, reach
 
 ROOT = Path(__file__).parents[3]
 STUDY = ROOT / "studies/quantization-cifar10"
@@ -30,34 +30,26 @@ def test_every_figure_of_the_readme_is_that_of_the_records():
         rows = table[table["stage"] == name]
         found, smaller = cost(rows), rows["compression"].mean()
         assert shown.split(" | ") == [
-            *(found.difference, found.reach),
+            *(difference(found), reach(found)),
             *(f"{found.agreement_percent:.1f}", f"{smaller:.2f}×"),
         ], name
     found = cost(table[table["stage"] == INT8])
     for readme in (ROOT / "README.md", STUDY / "README.md"):
         words = readme.read_text(encoding="utf-8")
-        assert found.difference in words and found.reach in words
+        assert difference(found) in words and reach(found) in words
     for level, stage in ((127, INT8), (255, "mistake-255_for_127")):
         mean = table[table["stage"] == stage].mean(numeric_only=True)
         share = f"{100 * mean['clipped_share_calibration']:.3g} %"
         shown = f"| {level} | {mean['accuracy_percent']:.2f} | {share} |"
         assert f"{shown} {mean['sqnr_after_relu_db']:.1f} |" in section("quantization-cifar10")
-    beside = between(quantization.paired(documents), "mistake-255_for_127", INT8)
-    assert f"by {difference(*beside)} points" in section("quantization-cifar10")
-
-
-def test_the_readme_names_the_peers_by_the_records():
-    paths = sorted(STUDY.glob("quantization/*/peers.json"))
-    peers = quantization_backends.backends(read(BACKENDS, paths))
-    words = " ".join(section("quantization-cifar10").split())
-    assert len(paths) == 3 and set(peers["threads"]) == {1}
-    for engine in ("onnxruntime", "torchao"):
-        rows = peers[(peers["engine"] == engine) & (peers["precision"] == "int8")]
-        assert f"ends {fmt.points(rows['difference_points'].mean())} points" in words
-        assert f"{rows['times_smaller'].mean():.2f}× smaller" in words
-        for batch in (1, 256):
-            ratios = rows[f"batch_{batch}_ratio"]
-            assert f"{ratios.min():.2f} to {ratios.max():.2f} times" in words
+    exports = quantization.exports(read(EXPORT, STUDY.glob("quantization/*/export.json")))
+    exports = exports[exports["network"] != "float32"]
+    assert (exports[["differing_classes", "differing_logits"]] == 0).all(axis=None)
+    for batch in (1, 16):
+        shown = "{:.2f} and {:.2f} times".format(*exports[f"batch_{batch}_ratio"])
+        assert shown in section("quantization-cifar10")
+    beside = quantization.paired(documents).set_index("stage").loc["mistake-255_for_127"]
+    assert f"by {difference(beside)} points" in section("quantization-cifar10")
 
 
 def test_the_readme_says_what_mistakes_make_of_the_networks_of_the_lab():
@@ -80,36 +72,28 @@ def test_the_readme_says_what_mistakes_make_of_the_networks_of_the_lab():
 def test_what_resnet_loses_and_how_fast_it_is_are_of_the_records():
     study, words = STUDY.parent / "quantization-resnet18", section("quantization-resnet18")
     documents = read(STAGED, study.glob("quantization/*/resnet18.json"))
-    table = quantization_backends.resnet(documents)
+    table = quantization.resnet(documents)
     assert f"None of {table['logits'].sum():,.0f} logits" in words
     assert table["differing_logits"].sum() == 0
     for (_, stage), rows in table.groupby(["weight_scales", "stage"]):
         if stage == INT8:
             found = cost(rows)
-            shown = f"{found.difference} | {found.reach} | {found.agreement_percent:.1f} |"
+            shown = f"{difference(found)} | {reach(found)} | {found.agreement_percent:.1f} |"
             assert shown in words
             assert (rows["difference_points"] > -0.3).all() and (
                 rows["agreement_percent"] > 97
             ).all()
-    files = quantization_backends.exports(read(EXPORT, study.glob("quantization/*/*_export.json")))
+    files = quantization.exports(read(EXPORT, study.glob("quantization/*/*_export.json")))
     for row in files.itertuples():
         assert f"{row.file_bytes / 1e6:.1f} MB | {row.accuracy_percent:.2f} |" in words
         assert row.network == "float32" or row.times_smaller > 1 / 0.27
         for batch in (1, 16):
-            name = f"batch_{batch}_one_core"
+            name = f"batch_{batch}"
             assert f"| {fmt.significant(1e3 * getattr(row, f'{name}_seconds'))} |" in words
             fast = [1 / getattr(row, f"{name}_ratio{end}") for end in ("", "_max", "_min")]
             wanted = "{:.2f} ({:.2f} to {:.2f})".format(*fast)
             assert row.network == "float32" or wanted in words, wanted
-    elsewhere = quantization_backends.exports(read(EXPORT, [study / "export-epyc.json"]))
+    elsewhere = quantization.exports(read(EXPORT, [study / "export-epyc.json"]))
     for row in elsewhere[elsewhere["network"] != "float32"].itertuples():
-        for cores in ("one_core", "all_cores"):
-            ratios = [1 / getattr(row, f"batch_{batch}_{cores}_ratio") for batch in (1, 16)]
-            assert "{:.2f} and {:.2f}".format(*ratios) in " ".join(words.split())
-    gpu = quantization_backends.gpu(documents)
-    layers = gpu[gpu["layer"] != "network"]
-    for rows in (layers, gpu.drop(layers.index)):
-        seconds = rows.groupby("seed")[["int8_seconds", "bfloat16_seconds"]].sum().mean()
-        assert all(fmt.significant(1e3 * value) in words for value in seconds)
-    ratios = (layers["bfloat16_seconds"] / layers["int8_seconds"]).groupby(layers["layer"]).median()
-    assert f"{ratios.min():.2f} to {ratios.max():.2f} times as fast" in words
+        ratios = 1 / row.batch_1_ratio, 1 / row.batch_16_ratio
+        assert "{:.2f} and {:.2f}".format(*ratios) in " ".join(words.split())

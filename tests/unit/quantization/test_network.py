@@ -58,7 +58,6 @@ def test_one_layer_computes_what_the_formulas_say():
     assert layer.accumulate(torch.tensor([[100.0, 50.0]])).tolist() == [[13200, 0]]
     # 13200 · 0.005 = 66, and 66 / 50 = 1.32 = 1.27·1.0 - 0.5·0.5 + 0.3
     assert quantized(torch.tensor([[1.0, 0.5]])).tolist() == [[66, 0]]
-    assert layer.products_bound == (127 + 50) * 128
     assert layer.accumulator_bound == (127 + 50) * 128 + 3000
     floats = hand_layer(Scheme(logits="float"))(torch.tensor([[1.0, 0.5]]))
     assert floats.flatten().tolist() == pytest.approx([1.32, 0])
@@ -100,8 +99,8 @@ def test_float32_is_exact_up_to_2_to_the_24_and_not_beyond(more, exact):
     layer.bias.data.zero_()
     ranges = {IMAGES: Range(0, 1), "0": Range(0, 1)}
     (quantized,) = layers_of(quantize(nn.Sequential(layer), PLAIN, ranges)[0])
-    assert quantized.bounds()["accumulator_bound"] == 127 * 128 * count
-    assert quantized.bounds()["float32_exact"] is exact
+    assert quantized.accumulator_bound == 127 * 128 * count
+    assert quantized.float32_exact is exact
     # The worst input, and all that are a step or two away from it: odd sums among them.
     worst = torch.full((3, count), -128.0)
     worst[1, 0], worst[2, 0] = -127, -126
@@ -119,8 +118,7 @@ def test_a_bias_too_large_for_an_int32_accumulator_is_refused():
 def test_a_layer_of_zeros_is_refused_by_name_and_a_row_of_zeros_stays(network, images):
     calibration, fc2 = calibrated(network, images), layers(network)["fc2"]
     fc2.weight.data[3] = 0
-    scheme = Scheme(weight_scales="channel", weight_range="mse")
-    layer = integers(network, images, scheme).fc2
+    layer = integers(network, images, Scheme(weight_scales="channel")).fc2
     assert not layer.rounded.weight[3].any()
     assert layer.rounded.weight[2].any() and layer.rounded.scales[3] > 0
     fc2.weight.data.zero_()
@@ -159,9 +157,8 @@ def test_each_scale_is_the_product_of_all_before_it(network, images):
 SCHEMES = [
     Scheme(),
     Scheme(bias="float"),
-    Scheme(weight_scales="channel", weight_range="mse", activation_range="mse"),
-    Scheme(weight_scales="channel", logits="float", weight_range="mse"),
-    Scheme(weight_bits=4, activation_bits=4, unsigned=True, activation_range="percentile"),
+    Scheme(weight_scales="channel", logits="float"),
+    Scheme(weight_bits=4, activation_bits=4, unsigned=True),
     Scheme(weight_bits=3),
     Scheme(mistakes=["activation_scale"]),
     Scheme(mistakes=["no_product"]),

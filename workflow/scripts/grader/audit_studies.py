@@ -12,11 +12,9 @@ from pathlib import Path
 from grader import submissions as report_submissions
 from grader.study import CIFAR10_TRAIN_IMAGES, tables, timings, wanted
 from scaling.config.config_file import read_config
-from scaling.core import files
 from scaling.core.errors import UserError, printable, program
 
 TEMPLATE = Path(__file__).with_name("published.html.j2")
-EMPTY = Path(__file__).parents[3] / "studies/template.csv"
 ASCII = str.maketrans("–−·×…\u00a0", "--*x. ")
 
 
@@ -64,18 +62,7 @@ def main(argv: list[str] | None = None) -> None:
     )
     parser.add_argument("--points", type=Path, help="a points scheme, see studies/README.md")
     parser.add_argument("--output", type=Path, help="the HTML index to write, pages beside it")
-    parser.add_argument(
-        "--template", action="store_true", help="write an empty timings.csv into the folder instead"
-    )
     args = parser.parse_args(argv)
-    if args.template:
-        for folder in map(Path, args.folders):
-            path = folder / "timings.csv"
-            if path.exists():
-                raise UserError(f"{path} exists; name another folder")
-            files.write_text(path, EMPTY.read_text(encoding="utf-8"))
-            print(f"Fill in {path}")
-        return
     if not 1 <= args.train_images <= 10**12:
         raise UserError(f"--train-images {args.train_images} is no training set; give 1 to 10^12")
     points = None

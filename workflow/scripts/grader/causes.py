@@ -1,6 +1,5 @@
 """What is wrong with the figures of a study: the causes that explain most of them, one by one."""
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations, product
@@ -9,16 +8,11 @@ import numpy as np
 
 from grader.cells import FORMULAS, Cells
 from grader.definitions import Verdict
-from grader.intervals import FUZZ, Interval, of
-from grader.mistakes import MISTAKES, SUSPECTS, slips
+from grader.intervals import Interval, of
+from grader.mistakes import MISTAKES
+from grader.readings import LARGE, SUSPECTS, Readings
 from grader.study import PRINTED, TIMES
 
-CHANCE = -math.log(0.05)
-"""A cause is named that explains figures which luck would explain more seldom than this."""
-SPREAD = 4.0
-"""A figure that is wrong for no known reason may be anywhere within a factor of e⁴."""
-LARGE = 1000
-"""Of a study with more cells none are tried as exchanged, nor a time of one as wrong."""
 ROWS = [
     *(("another_row", [quantity]) for quantity in PRINTED),
     ("rows_swapped", [*TIMES, *PRINTED]),
@@ -26,6 +20,8 @@ ROWS = [
     ("figures_swapped", [*PRINTED]),
 ]
 """What two cells may have exchanged, the likelier the later."""
+FEW = 10
+"""A cause may make one other figure wrong for so many that it explains: they were rounded."""
 Wrong = dict[str, np.ndarray]
 """Figures of each quantity, as true or false for each cell."""
 
@@ -55,14 +51,12 @@ def causes(found: dict[str, Verdict]) -> tuple[list[Cause], Wrong]:
     """Every cause, the one that explains most figures first, and what none explains."""
     wrong = {name: one.wrong.copy() for name, one in found.items()}
     blank = {name: one.blank.copy() for name, one in found.items()}
-    tried = {
-        name: list(_tried(one)) for name, one in found.items() if (one.wrong | one.blank).any()
-    }
+    tried = {name: Readings.of(one) for name, one in found.items() if (one.wrong | one.blank).any()}
     named = list[Cause]()
     while any(each.any() for each in [*wrong.values(), *blank.values()]):
         options = [*_of_rows(found, wrong), *_of_times(found, wrong), *_of_columns(found, wrong)]
         for name, slipped in tried.items():
-            options += _of_slips(found[name], slipped, wrong[name], blank[name])
+            options += _of_slips(slipped, wrong[name], blank[name])
         if not options:
             break
         best = max(options, key=lambda cause: cause.weight)
@@ -75,54 +69,18 @@ def causes(found: dict[str, Verdict]) -> tuple[list[Cause], Wrong]:
     return named, wrong
 
 
-def _tried(one: Verdict) -> Iterator[tuple[int, str, Interval, str]]:
-    """Each slip that explains a figure: how many come before it, its name, values and rule."""
-    ranks = dict[tuple[str, str], int]()
-    for name, values, rule in slips(one):
-        rank = ranks.setdefault((name, rule), len(ranks) + 2)
-        if (one.said.meets(values) & (one.wrong | one.blank)).any():
-            yield rank, name, values, rule
-
-
-def _of_slips(
-    one: Verdict,
-    tried: list[tuple[int, str, Interval, str]],
-    wrong: np.ndarray,
-    blank: np.ndarray,
-) -> Iterator[Cause]:
-    """The slip that explains most of a quantity's wrong figures: that luck would do so is rarest.
-
-    Figures without a definition (`blank`) have to agree on a slip.
-    """
-    suspects, best, most = wrong | blank, None, CHANCE
-    for rank, name, values, rule in tried:
-        meets = suspects & one.said.meets(values)
-        total, count = int(suspects.sum()), int(meets.sum())
-        if count >= (max(2, total // 2 + 1) if blank.any() else 1):
-            score = -float(np.log(_luck(one.said, values)[meets]).sum())
-            score -= math.log(rank * math.comb(total, count))
-            if score > most + FUZZ:
-                best, most = (name, values, rule, meets), score
-    if best is None:
+def _of_slips(tried: Readings, wrong: np.ndarray, blank: np.ndarray) -> Iterator[Cause]:
+    """The reading of most of a quantity's wrong figures."""
+    if (best := tried.best(wrong, blank)) is None:
         return
-    name, values, rule, meets = best
-    if meets.sum() > 1:
-        meets = meets | (suspects & one.said.near(values))
+    (slips, values, place), one = best, tried.one
+    name, rule = (";".join(dict.fromkeys(each)) for each in [*zip(*slips, strict=True)][:2])
     # What concerns one of several batch sizes may as well be its T(1,b).
     batch, known = one.cells.batch, one.said.known & (one.cells.gpus > 1)
-    alone = len(set(batch[meets])) == 1 < len(set(batch[known]))
+    alone = len(set(batch[place])) == 1 < len(set(batch[known]))
     alone &= not (one.said.meets(values) | ~known).all()
-    weight = float(meets.sum()) - 0.75 * alone
-    resolved, expected = {one.quantity: meets}, one.values[0]
-    yield Cause(name, meets, one.quantity, rule, one.said, expected, resolved, weight)
-
-
-def _luck(said: Interval, value: Interval) -> np.ndarray:
-    """The chance that a figure wrong for another reason meets `value`: their relative widths."""
-    width = (said.high - said.low) + (value.high - value.low)
-    size = np.minimum(np.abs(said.middle), np.abs(value.middle))
-    share = np.where(np.isfinite(width) & (size > 0), width / size / SPREAD, 1.0)
-    return np.clip(np.where(np.isnan(share), 1.0, share), 1e-6, 1.0)
+    weight, resolved = float(place.sum()) - 0.75 * alone, {one.quantity: place}
+    yield Cause(name, place, one.quantity, rule, one.said, one.values[0], resolved, weight)
 
 
 def _of_rows(found: dict[str, Verdict], wrong: Wrong) -> Iterator[Cause]:
@@ -171,11 +129,11 @@ def _suspects(cells: Cells, wrong: Wrong) -> list[int]:
 
 
 def _resolved(changed: Cells, found: dict[str, Verdict], wrong: Wrong) -> Wrong:
-    """The wrong figures that are right in `changed`; none where others become wrong."""
+    """The wrong figures that are right in `changed`; none where several others become wrong."""
     resolved = {}
     for name, one in found.items():
         again = replace(one, cells=changed)
-        if (again.wrong & ~one.wrong).any():
+        if (again.wrong & ~one.wrong).sum() * FEW > wrong[name].sum():
             return {}
         resolved[name] = wrong[name] & ~again.wrong
     return resolved
@@ -226,21 +184,25 @@ def _of_times(found: dict[str, Verdict], wrong: Wrong) -> Iterator[Cause]:
 
 
 def _of_columns(found: dict[str, Verdict], wrong: Wrong) -> Iterator[Cause]:
-    """The times on one GPU, or all on several, wrong by one known slip."""
+    """The times on one GPU, on several or on all, wrong by one known slip."""
     cells = found["speedup"].cells
-    for name, mistake in MISTAKES.items():
-        for (rule, formula), one in product(mistake.formulas.get("time", []), [True, False]):
-            place = (cells.gpus == 1) == one
-            columns = {column: cells.columns[column] for column in TIMES}
-            right = {
-                column: cells.evaluate(formula, value=own).where(place, own)
-                for column, own in columns.items()
-            }
-            resolved = _resolved(cells.with_columns(right), found, wrong)
-            if (count := _count(resolved)) > 1 and place.sum() > 1:
-                own, time = columns[TIMES[0]], right[TIMES[0]]
-                cause = Cause(name, place, TIMES[0], rule, own, time, resolved, count - 0.4)
-                yield replace(cause, times=TIMES)
+    single = cells.gpus == 1
+    slips = [
+        (name, rule, formula, columns)
+        for columns in (TIMES, TIMES[1:2])
+        for name, mistake in MISTAKES.items()
+        for rule, formula in mistake.formulas.get("time" if columns is TIMES else columns[0], [])
+    ]
+    for (name, rule, formula, columns), place in product(slips, [single, ~single, single | True]):
+        right = dict[str, Interval]()
+        for column in columns:
+            own = cells.columns[column]
+            right[column] = cells.evaluate(formula, value=own).where(place, own)
+        resolved = _resolved(cells.with_columns(right), found, wrong)
+        if (count := _count(resolved)) > 1 and place.sum() > 1:
+            own, time = cells.columns[columns[0]], right[columns[0]]
+            cause = Cause(name, place, columns[0], rule, own, time, resolved, count - 0.4)
+            yield replace(cause, times=columns)
 
 
 def _implied(found: dict[str, Verdict], letter: str, wrong: Wrong) -> dict[str, list[Interval]]:

@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property, reduce
 from pathlib import Path
 from types import CodeType
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
 import yaml
 
 from grader.intervals import NEARLY, Interval, of, printed
@@ -18,6 +19,7 @@ from scaling.registry.strategy import STRATEGIES
 FORMULAS = yaml.safe_load(Path(__file__).with_name("formulas.yaml").read_text(encoding="utf-8"))
 PARAMETERS: dict[str, int] = FORMULAS["parameters"]
 UNKNOWN = of(np.nan)
+Grouped = Literal["mean", "median", "cumsum"]
 
 
 @dataclass(frozen=True)
@@ -84,17 +86,17 @@ class Cells:
         found |= {"W": without, "W1": alone}
         found |= {"TNb": whole.take(together), "WNb": without.take(together)}
         found["X1"] = found["X"].take(first)
-        found |= {"lowest": lowest, "highest": highest, "lowest1": lowest.take(first)}
+        found |= {"lowest": lowest, "lowest1": lowest.take(first)}
+        found |= {"highest": highest, "highest1": highest.take(first)}
         found["range"] = Interval(lowest.low, highest.high)
         parts = [one.where(one.known, of(0.0 * n)) for one in (compute, moving)]
         found["parts"] = parts[0] + parts[1]
-        votes, single = [], self.gpus == 1
+        votes = []
         for time in ("T", "W"):
-            # The share as printed, where that is the same to its last digit or all there is.
             share = found[f"{time}1"] / n
+            # The share as printed, where that is the same to its last digit or all there is.
             same = compute.meets(share) | ~share.known
-            found[f"{time}1C"] = share.hull(compute).where(same, share)
-            rest = found[time] - found[f"{time}1C"]
+            rest = found[time] - share.hull(compute).where(same, share)
             # In either column: they may be exchanged.
             hits = [one.meets(rest) | one.meets(share) for one in (compute, moving)]
             votes.append((np.sum(hits), rest))
@@ -111,9 +113,42 @@ class Cells:
             "beside": lambda figure, batch: figure.take(
                 np.where(self.batch == batch, -1, self.find(self.gpus, batch))
             ),
-            "mean": lambda x: of(np.nansum(x.middle[single]) / x.known[single].sum()),
-            "single": lambda figure, batch: figure.take(self.find(1, batch)),
+            "single": lambda figure, batch: figure.take(self.find(1, of(batch).low)),
+            "row": lambda figure, step: figure.take(self._moved(step)),
+            "neighbour": self._neighbour,
+            "fewer": np.array([max(self.gpus[self.gpus < g], default=0) for g in self.gpus]),
+            "mean": self._of_groups(self.gpus, "mean"),
+            "median": self._of_groups(self.gpus, "median"),
+            "total": self._of_groups(self.batch, "cumsum"),
+            "minutes": _minutes,
+            "whole": lambda x: of(np.round(x.middle)),
+            "log2": lambda x: Interval(np.log2(x.low), np.log2(x.high)),
         }
+
+    @property
+    def _neighbour(self) -> np.ndarray:
+        """The next smaller number of GPUs above 1 of each cell, or the next larger; else -1."""
+        several = np.unique(self.gpus[self.gpus > 1])
+        place = np.searchsorted(several, self.gpus)
+        near = np.where(place > 0, place - 1, 1)
+        return several[near] if len(several) > 1 else np.full(len(self.gpus), -1)
+
+    def _moved(self, step: int) -> np.ndarray:
+        """The index of the row so many further down of those on several GPUs, or -1."""
+        index, rows = np.full(len(self.gpus), -1), np.flatnonzero(self.gpus[: self.own] > 1)
+        index[rows] = np.roll(rows, -step)
+        return index
+
+    def _of_groups(self, keys: np.ndarray, how: Grouped) -> Callable[[Interval], Interval]:
+        """Return what makes of figures their mean, sum or so of the cells with one key."""
+
+        def ends(values: np.ndarray) -> np.ndarray:
+            values = values * np.ones(len(self.gpus))
+            values = np.where((self.gpus == 1) & (how == "cumsum"), np.nan, values)
+            found = pd.DataFrame(values.T).groupby(keys).transform(how)
+            return found.to_numpy().T.reshape(values.shape)
+
+        return lambda figure: Interval(ends(figure.low), ends(figure.high))
 
     def evaluate(self, formula: str, **more: Any) -> Any:
         """The value of a formula of formulas.yaml or mistakes.yaml, with `more` names."""
@@ -130,6 +165,12 @@ class Cells:
 def _sent(strategy: str) -> Callable[[int, float], float]:
     """How many bytes of so many the busiest of so many GPUs sends."""
     return STRATEGIES.find(strategy).busiest_bytes
+
+
+def _minutes(figure: Interval) -> Interval:
+    """The seconds of times that are written as minutes.seconds."""
+    whole, around = np.floor(figure.middle), (figure.high - figure.low) * 50
+    return of(whole * 60 + (figure.middle - whole) * 100) + Interval(-around, around)
 
 
 @cache

@@ -38,6 +38,13 @@ class Verdict:
     def values(self) -> list[Interval]:
         cells = self.cells
         value = cells.evaluate(self.formula)
+        if self.quantity == "communication_seconds":
+            # A document goes on from the compute that it printed.
+            letter, compute = self.formula[0], cells.columns["compute_seconds"]
+            share = cells.names[f"{letter}1"] / cells.names["N"]
+            same = compute.meets(share) | ~share.known
+            rest = (cells.names[letter] - compute).where(same, value)
+            return [value.where(value.known, rest), rest]
         if self.quantity not in (BANDWIDTH, UTILIZATION):
             return [value]
         values = [value, cells.evaluate(self.formula, moving=cells.names["rest"])]

@@ -73,7 +73,7 @@ class Interval:
     def take(self, index: np.ndarray) -> Interval:
         """The intervals of other cells by their index; unknown where it is below 0."""
         there = index >= 0
-        ends = (np.where(there, end[index], np.nan) for end in (self.low, self.high))
+        ends = (np.where(there, end[..., index], np.nan) for end in (self.low, self.high))
         return Interval(*ends)
 
     def where(self, choice: np.ndarray, other: Interval) -> Interval:
@@ -92,6 +92,13 @@ class Interval:
     def hull(self, other: Interval) -> Interval:
         """The intervals that hold both; an unknown one adds nothing."""
         return Interval(np.fmin(self.low, other.low), np.fmax(self.high, other.high))
+
+
+def stacked(each: list[Interval]) -> Interval:
+    """Several intervals for each cell, along a new axis before that of the cells."""
+    ends = ([getattr(one, end) for one in each] for end in ("low", "high"))
+    low, high = (np.stack(np.broadcast_arrays(*end), axis=-2) for end in ends)
+    return Interval(low, high)
 
 
 def common(ratios: Interval) -> Interval:

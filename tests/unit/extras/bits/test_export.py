@@ -12,13 +12,12 @@ import torch
 import tables_experiments
 from examples import quantized_digits as examples
 from examples.made_here import assert_made_here
-from extras.bits import engines, export, quantize_export
+from extras.bits import quantize_export
 from scaling.config.scheme import Scheme
-from scaling.core.records.quantization import EXPORT, STAGED
+from scaling.core.records.quantization import EXPORT
 from scaling.data.batches import read_images
 from scaling.models.resnet import ResNet18
 from scaling.models.tutorial_cnn import load_weights, save_weights
-from scaling.quantization import commands
 from scaling.quantization.network import in_integers
 from scaling.quantization.variant import make
 from scaling.tables.experiments import quantization
@@ -35,7 +34,7 @@ def words(folder, weights, name, **options):
 def _few_rounds():
     """Timed only to be written down."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(engines, "ROUNDS", 2)
+        patch.setattr(quantize_export, "ROUNDS", 2)
         patch.setattr(quantize_export, "ROUND_SECONDS", 0.001)
         yield
 
@@ -103,7 +102,7 @@ def test_the_record_and_the_table_tell_size_agreement_speed_and_processor(folder
     table = pd.read_csv(folder / "quantization_export.csv").set_index(["model", "network"])
     float32 = table.xs("float32", level="network")
     assert (float32["agreement_percent"] == 100).all()
-    assert (float32["batch_16_all_cores_ratio"] == 1).all()
+    assert (float32["batch_16_ratio"] == 1).all()
     lab = table.loc[("tutorial-cnn", "int8")]
     assert lab["differing_classes"] == 0 and lab["largest_steps"] <= 1
     assert 3.5 < lab["times_smaller"] < 4
@@ -113,26 +112,6 @@ def test_the_record_and_the_table_tell_size_agreement_speed_and_processor(folder
     for name in [column for column in integers if column.endswith("_ratio")]:
         low, ratio, high = (integers[name + end] for end in ("_min", "", "_max"))
         assert ((low > 0) & (low <= ratio) & (ratio <= high)).all()
-
-
-def test_ranges_of_the_evaluation_are_taken_and_where_there_are_none_they_are_measured(folder):
-    given = RESNET | {"weights": folder / "resnet.pt", "calibration_images": 100}
-    examples.evaluate(folder, "evaluated.json", **given)
-    evaluated = STAGED.read(folder / "evaluated.json")
-    training, test, _ = read_images(
-        folder / "images.npz", folder / "manifest.json", torch.device("cpu")
-    )
-
-    def file(ranges, calibration_images=1):
-        STAGED.write(folder / "evaluated.json", evaluated | {"ranges": ranges})
-        options = RESNET | {"evaluated": folder / "evaluated.json"}
-        command = commands.parse("evaluation", words(folder, "resnet.pt", "none", **options))
-        made = command.networks(training.sample(calibration_images, 0), test)
-        return export.model(made["int8"]())[0]
-
-    same = (folder / "resnet18-cifar-int8.onnx").read_bytes()
-    wider = {name: [2 * low, 2 * high] for name, (low, high) in evaluated["ranges"].items()}
-    assert file(evaluated["ranges"]) == file(None, 100) == same != file(wider)
 
 
 def test_a_network_that_cannot_be_made_is_left_out_of_the_record_and_its_file_is_empty(

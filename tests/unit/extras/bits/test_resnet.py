@@ -1,15 +1,9 @@
 """ResNet-18 on integers: folding, two branches at one scale, and integers against floats."""
 
-from pathlib import Path
-from types import SimpleNamespace
-
-import pandas as pd
 import pytest
 import torch
 from torch import nn
 
-import tables_experiments
-from extras.bits import resnet_stages
 from extras.bits.resnet import (
     BRANCH,
     fold,
@@ -17,15 +11,10 @@ from extras.bits.resnet import (
     quantize,
 )
 from scaling.config.scheme import Scheme
-from scaling.core.errors import UserError
-from scaling.core.records.quantization import STAGED
 from scaling.models.resnet import ResNet18
 from scaling.quantization.calibration import calibrate, layers
 from scaling.quantization.integers import INT8
 from scaling.quantization.network import QuantizedLayer, in_integers
-from scaling.report.views.int8 import resnet_gpu
-
-STORED = Path(__file__).parents[4] / "studies/quantization-resnet18"
 
 
 @pytest.fixture(scope="module")
@@ -84,32 +73,6 @@ def test_integers_alone_give_the_logits_of_the_simulation(folded, images, option
     assert simulated.unique().numel() > (20 if "branch" in options else 50)
 
 
-def test_each_product_and_the_network_are_timed_in_both_precisions(
-    folded, images, tmp_path, monkeypatch
-):
-    monkeypatch.setattr(resnet_stages, "TIMED_SECONDS", 0.001)
-    found = resnet_stages.gpu_speed(folded, quantized(folded, images), images)
-    assert all(row["int8_seconds"] > 0 and row["bfloat16_seconds"] > 0 for row in found)
-    record = STAGED.read(STORED / "quantization/seed~0/resnet18.json")
-    record |= {"gpu_speed": found, "environment": {"device_names": ["H200"], "commit": "0123"}}
-    STAGED.write(tmp_path / "resnet18.json", record)
-    tables_experiments.main(
-        ["--stages", str(tmp_path / "resnet18.json"), "--tables", str(tmp_path)]
-    )
-    table = pd.read_csv(tmp_path / "quantization_gpu.csv").set_index("layer")
-    assert len(table) == 22 and set(table["gpu"]) == {"H200"}
-    shape = ["patches", "inner", "outputs"]
-    assert table.loc["stem", shape].tolist() == [16 * 32 * 32, 27, 4]
-    assert table.loc["fc", shape].tolist() == [16, 32, 10]
-
-    shown = resnet_gpu.rows(SimpleNamespace(quantization_gpu=table.reset_index()), None)
-    for column in ("int8_seconds", "bfloat16_seconds"):
-        products, network = shown[column]
-        assert products == pytest.approx(table[column].sum() - network)
-        assert network == table.loc["network", column]
-    assert shown["images"].tolist() == [16, 16]
-
-
 @torch.no_grad()
 def test_quantized_logits_are_near_the_float_ones(folded, images):
     exact = folded(images).double()
@@ -142,8 +105,3 @@ def test_both_branches_meet_at_one_scale_and_its_sum_fills_int8(folded, images):
         assert torch.equal(values, values.round())
         assert values.min() >= 0 and 120 <= values.max() <= 127
     assert index == 7
-
-
-def test_options_that_it_does_not_have_are_refused_by_name(folded, images):
-    with pytest.raises(UserError, match="ResNet-18 is not quantized with rounding gptq"):
-        quantized(folded, images, rounding="gptq")

@@ -2,9 +2,7 @@
 
 A pair of QuantizeLinear and DequantizeLinear stands wherever integers are passed on, and weights
 and biases are integers behind a DequantizeLinear. ONNX's scale is the step, the reciprocal of ours.
-QuantizeLinear rounds halves to even and clamps, to int8, or to uint8 for levels from 0; before
-these stands a ReLU, which their clamp makes needless. It scales in float32, where ours is m / 2^n:
-a value next to a half may be rounded the other way.
+It scales in float32, where ours is m / 2^n: a value next to a half may be rounded the other way.
 """
 
 from dataclasses import dataclass, field
@@ -68,13 +66,12 @@ class Graph:
         integers = self.add("QuantizeLinear", name, step, zero)
         return Value(self.add("DequantizeLinear", integers, step, zero), scale, levels)
 
-    def layer(self, value: Value, layer: nn.Module, weight: str, bias: str) -> str:
-        """Add a linear layer or a convolution, float or quantized."""
-        shape = layer.convolution if isinstance(layer, QuantizedLayer) else vars(layer)
-        if not shape or "stride" not in shape:
-            return self.add("Gemm", value.name, weight, bias, transB=1)
+    def layer(self, name: str, shape: dict[str, Any] | None, weight: str, bias: str) -> str:
+        """Add a convolution of this `shape`, or a linear layer without one."""
+        if not shape:
+            return self.add("Gemm", name, weight, bias, transB=1)
         sizes = {"strides": shape["stride"], "pads": 2 * shape["padding"]}
-        return self.add("Conv", value.name, weight, bias, **sizes)
+        return self.add("Conv", name, weight, bias, **sizes)
 
     def module(  # noqa: C901  (one kind of module after the other)
         self, module: nn.Module | Requantization, value: Value
@@ -94,11 +91,12 @@ class Graph:
                 assert module.levels is not None and module.integer_bias
                 weight = self.integers(rounded.weight, torch.int8, rounded.scales)
                 biases = self.integers(module.bias, torch.int32, module.accumulator_scale)
-                name = self.layer(value, module, weight, biases)
+                name = self.layer(name, module.convolution, weight, biases)
                 return self.rounded(name, module.passed_scale, module.levels)
             case nn.Conv2d(bias=Tensor() as bias) | nn.Linear(bias=bias):
+                shape = vars(module) if isinstance(module, nn.Conv2d) else None
                 parameters = self.constant(module.weight), self.constant(bias)
-                return Value(self.layer(value, module, *parameters))
+                return Value(self.layer(name, shape, *parameters))
             case nn.ReLU():
                 done = levels and levels.low == 0
                 return value if done else self.rounded(self.add("Relu", name), scale, levels)

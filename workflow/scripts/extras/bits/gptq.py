@@ -2,27 +2,20 @@
 
 A layer of the quantized network receives x̃ where the float network's receives x: rounded, and with
 the noise of all layers before. Its weights Wq and its bias are chosen to keep the mean of
-|W x - Wq x̃|² small, in three unrounded.
+|W x - Wq x̃|² small. The bias takes the mean shift, so that covariances are what is left:
 
-`compensate` gives the float weights V = W E[x x̃ᵀ] E[x̃ x̃ᵀ]⁻¹ for which that mean is least (normal
-equations of a linear regression). Any others cost E[|(V - Wq) x̃|²] on top, so that V takes the
-place of W in the next step (asymmetric calibration: Li et al. 2025, "GPTAQ: Efficient Finetuning-
-Free Quantization for Asymmetric Calibration").
-
-`round_weights` is GPTQ (Frantar et al. 2022, "GPTQ: Accurate Post-Training Quantization for
-Generative Pre-trained Transformers"): the columns of V [outputs, inputs], one input each, are
-rounded in order, those of the largest inputs first, and what rounding one column adds to the
-layer's output is taken back by the columns not rounded yet. Left out: the batches of columns of the
-paper, which save memory traffic on weights of thousands of inputs and change nothing else, and
-scales per group of columns.
-
-`bias_correction` is Nagel et al. 2019, "Data-Free Quantization Through Weight Equalization and Bias
-Correction", section 4.2, with inputs that were measured instead of derived.
+- `compensate`: the float weights V for which that mean is least. Any others cost E[|(V - Wq) x̃|²]
+  on top, so that V takes the place of W in the next step (asymmetric calibration: Li et al. 2025,
+  "GPTAQ: Efficient Finetuning-Free Quantization for Asymmetric Calibration").
+- `round_weights`: GPTQ (Frantar et al. 2022, "GPTQ: Accurate Post-Training Quantization for
+  Generative Pre-trained Transformers"), without its batches of columns, which save memory traffic
+  on weights of thousands of inputs, and without scales per group of columns.
+- `bias_correction`: Nagel et al. 2019, "Data-Free Quantization Through Weight Equalization and Bias
+  Correction", section 4.2, with inputs that were measured instead of derived.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -33,59 +26,43 @@ from scaling.quantization.calibration import Layer
 from scaling.quantization.integers import weight_levels
 from scaling.quantization.rounding import RoundedLayer, nearest, weight_scales
 
-Rounding = Callable[[Tensor, Tensor, int], Tensor]
-"""From float weights [outputs, inputs], scales [outputs] and bits to integers of that shape."""
 SHARES = [1 - step / 50 for step in range(40)]
 """Thresholds tried in the search for the least output error, as shares of the largest weight."""
 ENOUGH_ROWS = 400_000
 """A convolution sees hundreds of rows of inputs in an image, a linear layer one."""
 DAMPING = 0.01
-"""Added to the diagonal of the second moments, as a share of its mean: the paper's."""
-ZERO = torch.zeros(())  # Of no dimension, so that it adds to a tensor on any device.
+"""Added to the diagonal of the covariance, as a share of its mean: the paper's."""
 
 
 @dataclass
 class InputMoments:
-    """Means and second moments of what a layer receives, x̃, and of the error x - x̃ in it.
+    """Means and covariances of what a layer receives, x̃, and of the error x - x̃ in it.
 
-    x is what the float network's layer receives for the same image. The fields are sums over all
-    `rows` seen, float64: [inputs] and [inputs, inputs].
+    x is what the float network's layer receives for the same image. `total` and `products` with x̃
+    are sums over all `rows` seen, float64 [2 · inputs] and [2 · inputs, inputs]: x̃ first.
     """
 
     rows: int = 0
-    total: Tensor = ZERO
-    error_total: Tensor = ZERO
-    products: Tensor = ZERO
-    error_products: Tensor = ZERO
+    total: Tensor | float = 0.0
+    products: Tensor | float = 0.0
 
     def update(self, floats: Tensor, received: Tensor) -> None:
         """Add the rows x and x̃ of `floats` and `received` [n, inputs]."""
-        error = floats - received
+        both = torch.cat([received, floats - received], dim=1)
         self.rows += len(received)
-        self.total = self.total + received.double().sum(dim=0)
-        self.error_total = self.error_total + error.double().sum(dim=0)
-        self.products = self.products + (received.T @ received).double()
-        self.error_products = self.error_products + (error.T @ received).double()
+        self.total = both.double().sum(dim=0) + self.total
+        self.products = (both.T @ received).double() + self.products
 
-    @property
-    def mean(self) -> Tensor:
-        """E[x̃], float64 [inputs]."""
-        return self.total / self.rows
+    def means(self) -> tuple[Tensor, Tensor]:
+        """Return E[x̃] and E[x - x̃], float64 [inputs]."""
+        mean, error = torch.as_tensor(self.total / self.rows).chunk(2)
+        return mean, error
 
-    @property
-    def mean_error(self) -> Tensor:
-        """E[x - x̃], float64 [inputs]."""
-        return self.error_total / self.rows
-
-    def second(self, centred: bool) -> tuple[Tensor, Tensor]:
-        """Return E[x̃ x̃ᵀ] and E[(x - x̃) x̃ᵀ], float64 [inputs, inputs].
-
-        `centred`, their covariances: what is left to minimise where the bias takes the mean shift.
-        """
-        products, errors = self.products / self.rows, self.error_products / self.rows
-        if centred:
-            products = products - torch.outer(self.mean, self.mean)
-            errors = errors - torch.outer(self.mean_error, self.mean)
+    def covariances(self) -> tuple[Tensor, Tensor]:
+        """Return those of x̃ with x̃ and of x - x̃ with x̃, float64 [inputs, inputs]."""
+        means = self.means()
+        centred = self.products / self.rows - torch.outer(torch.cat(means), means[0])
+        products, errors = centred.chunk(2)
         return products, errors
 
 
@@ -103,32 +80,32 @@ def input_rows(layer: Layer, inputs: Tensor) -> Tensor:
     return patches.transpose(1, 2).flatten(0, 1)
 
 
-def output_errors(difference: Tensor, moments: Tensor) -> Tensor:
-    """Compute E[(d · x)²] of each row d of `difference` [outputs, inputs]: [outputs]."""
-    return ((difference @ moments) * difference).sum(dim=1)
+def output_errors(difference: Tensor, covariance: Tensor) -> Tensor:
+    """Compute the variance of d · x̃ for each row d of `difference` [outputs, inputs]: [outputs]."""
+    return ((difference @ covariance) * difference).sum(dim=1)
 
 
-def compensate(weight: Tensor, error_moment: Tensor, second_moment: Tensor) -> Tensor:
-    """Compute V = W + W E[(x - x̃) x̃ᵀ] E[x̃ x̃ᵀ]⁻¹ [outputs, inputs], damped as GPTQ.
+def compensate(weight: Tensor, errors: Tensor, covariance: Tensor) -> Tensor:
+    """Compute V = W + W cov(x - x̃, x̃) cov(x̃, x̃)⁻¹ [outputs, inputs], damped as GPTQ.
 
     Inputs that arrive as in the float network leave the weights as they are.
     """
-    return weight + weight @ torch.linalg.solve(_damped(second_moment), error_moment, left=False)
+    return weight + weight @ torch.linalg.solve(_damped(covariance), errors, left=False)
 
 
-def round_weights(second_moment: Tensor, weight: Tensor, scales: Tensor, bits: int) -> Tensor:
+def round_weights(covariance: Tensor, weight: Tensor, scales: Tensor, bits: int) -> Tensor:
     """Round `weight` [outputs, inputs] to whole numbers of a small output error, by GPTQ.
 
-    `second_moment` [inputs, inputs] is E[x̃ x̃ᵀ] of the layer's inputs in any unit (or their
-    covariance), `scales` [outputs] are levels per unit; all are float64. A row for which rounding
-    to the nearest gives the smaller output error on these moments keeps that rounding, so none is
-    ever worse.
+    `covariance` [inputs, inputs] is of the layer's inputs in any unit, `scales` [outputs] are
+    levels per unit; all are float64. A row for which rounding to the nearest gives the smaller
+    output error keeps that rounding, so none is ever worse.
     """
     levels = weight_levels(bits)
-    order = second_moment.diagonal().argsort(descending=True, stable=True)
-    moments, ordered = second_moment[order][:, order], weight[:, order]
+    # The largest inputs first; what rounding one adds to the output, those after it take back.
+    order = covariance.diagonal().argsort(descending=True, stable=True)
+    covariance, ordered = covariance[order][:, order], weight[:, order]
     factor = torch.linalg.cholesky(
-        torch.cholesky_inverse(torch.linalg.cholesky(_damped(moments))), upper=True
+        torch.cholesky_inverse(torch.linalg.cholesky(_damped(covariance))), upper=True
     )
     # Row k of the factor, by its diagonal entry, says how the columns after k make up for an error
     # in column k. Inputs that are always zero are left with the damping and make up for nothing.
@@ -139,15 +116,14 @@ def round_weights(second_moment: Tensor, weight: Tensor, scales: Tensor, bits: i
         error = (remaining[:, column] - rounded[:, column]) / row[column]
         remaining[:, column:] -= torch.outer(error, row[column:])
     plain = nearest(ordered, scales, bits)
-    better = output_errors(unrounded - rounded, moments) < output_errors(unrounded - plain, moments)
-    return torch.where(better.unsqueeze(1), rounded, plain)[:, order.argsort()]
+    ours, theirs = (output_errors(unrounded - each, covariance) for each in (rounded, plain))
+    return torch.where((ours < theirs).unsqueeze(1), rounded, plain)[:, order.argsort()]
 
 
-def _damped(moments: Tensor) -> Tensor:
-    """Add a small share of the mean diagonal entry of `moments` to the diagonal."""
-    diagonal = moments.diagonal()
+def _damped(covariance: Tensor) -> Tensor:
+    diagonal = covariance.diagonal()
     damping = DAMPING * diagonal.mean() if bool(diagonal.any()) else torch.ones_like(diagonal[0])
-    return moments + damping * torch.eye(len(moments), dtype=moments.dtype, device=moments.device)
+    return covariance + torch.diag(damping.expand_as(diagonal))
 
 
 def bias_correction(weight: Tensor, quantized_weight: Tensor, moments: InputMoments) -> Tensor:
@@ -156,26 +132,21 @@ def bias_correction(weight: Tensor, quantized_weight: Tensor, moments: InputMome
     `weight` and `quantized_weight` [outputs, inputs] are both in float units (integers divided by
     their scale).
     """
-    return (weight - quantized_weight) @ moments.mean + weight @ moments.mean_error
+    mean, error = moments.means()
+    return (weight - quantized_weight) @ mean + weight @ error
 
 
-def least_output_error(
-    weight: Tensor, widest: Tensor, scheme: Scheme, rounding: Rounding, moments: Tensor
-) -> Tensor:
-    """Find the scales whose rounded weights [outputs, inputs] err least in output on `moments`.
+def least_output_error(covariance: Tensor, weight: Tensor, widest: Tensor, bits: int) -> Tensor:
+    """Find the scales, float64 [outputs], for which GPTQ's weights [outputs, inputs] err least.
 
-    Candidates are the scales `widest`, float64 [outputs], with thresholds of each of `SHARES`; one
-    share for all outputs where the tensor has one scale. Of equal errors the largest threshold
-    wins.
+    Candidates are the scales `widest` with thresholds of each of `SHARES`. Of equal errors the
+    largest threshold wins.
     """
-    chosen = widest.clone()
-    least = torch.full_like(widest, torch.inf)
+    chosen, least = widest.clone(), torch.full_like(widest, torch.inf)
     for share in SHARES:
         scales = widest / share
-        difference = weight - rounding(weight, scales, scheme.weight_bits) / scales.unsqueeze(1)
-        errors = output_errors(difference, moments)
-        if scheme.weight_scales == "tensor":
-            errors = errors.sum().expand_as(errors)
+        rounded = round_weights(covariance, weight, scales, bits) / scales.unsqueeze(1)
+        errors = output_errors(weight - rounded, covariance)
         chosen = torch.where(errors < least, scales, chosen)
         least = torch.minimum(errors, least)
     return chosen
@@ -193,37 +164,26 @@ class ByMoments:
         self.floats = list(batches)
         self.received = self.floats
 
+    @torch.no_grad()
     def round(self, name: str, layer: Layer, scheme: Scheme, scale: float) -> RoundedLayer:
         """Round the layer called `name`, which receives integers of this `scale`.
 
-        With GPTQ the weights first make up for the errors of the inputs.
+        With a scale for each channel, their thresholds are those of the least output error.
         """
         assert layer.bias is not None
-        weight = exact = layer.weight.detach().flatten(1).double()
-        bias = layer.bias.detach().double()
-        rounding: Rounding = nearest
-        moments = self.moments(layer, scale)
-        products, errors = moments.second(centred=scheme.bias_correction)
-        if scheme.rounding == "gptq":
-            weight = compensate(exact, errors, products)
-            rounding = partial(round_weights, products)
-        scales = weight_scales(name, weight, scheme)
-        if scheme.weight_range == "output":
-            scales = least_output_error(weight, scales, scheme, rounding, products)
-        integers = rounding(weight, scales, scheme.weight_bits)
-        if scheme.bias_correction:
-            bias = bias + bias_correction(exact, integers / scales.unsqueeze(1), moments)
-        return RoundedLayer(integers.view_as(layer.weight).to(torch.int8), scales, bias)
-
-    @torch.no_grad()
-    def moments(self, layer: Layer, scale: float = 1.0) -> InputMoments:
-        """Measure the inputs of `layer`, on all images or on as many as give `ENOUGH_ROWS`."""
-        found = InputMoments()
+        moments, exact, bits = InputMoments(), layer.weight.flatten(1).double(), scheme.weight_bits
         for floats, received in zip(self.floats, self.received, strict=True):
-            if found.rows >= ENOUGH_ROWS:
-                break
-            found.update(input_rows(layer, floats), input_rows(layer, received / scale))
-        return found
+            if moments.rows < ENOUGH_ROWS:
+                moments.update(input_rows(layer, floats), input_rows(layer, received / scale))
+        covariance, errors = moments.covariances()
+        weight = compensate(exact, errors, covariance)
+        scales = weight_scales(name, weight, scheme)
+        if scheme.weight_scales == "channel":
+            scales = least_output_error(covariance, weight, scales, bits)
+        integers = round_weights(covariance, weight, scales, bits)
+        shift = bias_correction(exact, integers / scales.unsqueeze(1), moments)
+        rounded = integers.view_as(layer.weight).to(torch.int8)
+        return RoundedLayer(rounded, scales, layer.bias.double() + shift)
 
     @torch.no_grad()
     def advance(self, module: nn.Module, copied: nn.Module) -> None:

@@ -1,19 +1,15 @@
 """ResNet-18 on integers, from the image to the logits.
 
-In evaluation a batch norm is a factor and a shift for each channel, γ / √(σ² + ε) and β - μ times
-that factor, so it becomes part of the weights and biases of the convolution before it (Jacob et al.
-2018, section 3.2). Nothing of the function changes but the rounding of float32.
-
-Layers are those of the tutorial CNN (`network`). What is new is the addition of two branches. Each
-has a scale of its own, so both are first brought to one: to 16-bit integers at
+In evaluation a batch norm is a factor and a shift for each channel, so it becomes part of the
+convolution before it (Jacob et al. 2018, section 3.2). Layers are those of the tutorial CNN
+(`network`). What is new is the addition of two branches. Each has a scale of its own, so both are
+first requantized to one: to 16-bit integers at
 
     C = 32767 / max(|conv2|, |shortcut|),
 
-the maximum calibrated over both branches, by the same requantization as everywhere: a factor
-m / 2^n for a convolution's int32 accumulator, and one for the int8 input where the shortcut is the
-input itself. Then they are added, which 17 bits hold, and the sum is requantized to int8 at the
-scale of what the block passes on after its ReLU. The mean over all positions is a sum in int32,
-whose division is part of its requantization factor.
+the maximum calibrated over both branches. Then they are added, which 17 bits hold, and the sum is
+requantized to int8 at the scale of what the block passes on after its ReLU. The mean over all
+positions is a sum in int32, whose division is part of its requantization factor.
 """
 
 import copy
@@ -24,12 +20,11 @@ from torch import Tensor, nn
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 from scaling.config.scheme import Scheme
-from scaling.core.errors import UserError
 from scaling.models.resnet import BasicBlock, ResNet18
 from scaling.quantization.calibration import Calibration, Points, layers
 from scaling.quantization.integers import Levels, Requantization, symmetric_scale
 from scaling.quantization.network import Builder, QuantizedLayer
-from scaling.quantization.rounding import round_layer
+from scaling.quantization.rounding import NEAREST
 
 BRANCH = Levels(-(2**15), 2**15 - 1)
 """What the two branches of a block are brought to before they are added."""
@@ -52,7 +47,6 @@ class Block(nn.Module):
 
 
 def _folded(pair: nn.Sequential) -> nn.Module:
-    """Fold the batch norm of a convolution and a norm into the convolution."""
     convolution, norm, *_ = pair
     assert isinstance(convolution, nn.Conv2d) and isinstance(norm, nn.BatchNorm2d)
     return fuse_conv_bn_eval(convolution, norm)
@@ -60,10 +54,7 @@ def _folded(pair: nn.Sequential) -> nn.Module:
 
 @torch.no_grad()
 def fold(network: ResNet18) -> nn.Sequential:
-    """Copy `network` with each batch norm folded into its convolution: the same in evaluation.
-
-    Its parts have the names that records have for them.
-    """
+    """Copy `network` with each batch norm folded into its convolution: the same in evaluation."""
     network = copy.deepcopy(network).eval()
     blocks = [one for stage in network.stages for one in stage.children()]
     parts = {
@@ -76,11 +67,7 @@ def fold(network: ResNet18) -> nn.Sequential:
 
 
 def observer_points(folded: nn.Sequential) -> Points:
-    """Map what is calibrated of a folded network to the module that gives it.
-
-    What the stem, each `conv1` and each block pass on after their ReLU, and what each `conv2`,
-    `shortcut`, the pooling and the last layer give.
-    """
+    """Map what is calibrated of a folded network, behind each ReLU, to the module that gives it."""
     points = {"stem": "relu", "pool": "pool", "fc": "fc"}
     for index, _ in folded.get_submodule("blocks").named_children():
         name = f"blocks.{index}"
@@ -90,10 +77,7 @@ def observer_points(folded: nn.Sequential) -> Points:
 
 
 class QuantizedBlock(nn.Module):
-    """A block: `conv1` gives int8, `conv2` and the shortcut give wider integers of one scale.
-
-    The shortcut is a layer, or the requantization of the block's input; `total` is that of the sum.
-    """
+    """A block: `conv2` and the shortcut give wider integers of one scale, `total` requantizes."""
 
     def __init__(
         self,
@@ -132,20 +116,14 @@ def quantize(
 
     Without `scheme.activation_bits` activations stay floats, and weights are rounded to integers
     and divided by their scale again. `calibration` has the ranges at `observer_points`. Raises
-    UserError for a scheme that needs more than ranges, when a tensor has no scale (all zero), and
-    when an accumulator could leave int32.
+    UserError when a tensor has no scale (all zero), and when an accumulator could leave int32.
     """
-    for option in ("activation_range", "rounding", "bias_correction", "mistakes"):
-        if (asked := getattr(scheme, option)) != getattr(Scheme(), option):
-            raise UserError(
-                f"ResNet-18 is not quantized with {option} {asked}; leave {option} as it is by "
-                "default"
-            )
+    assert scheme.rounding == "nearest" and not scheme.mistakes
     if scheme.activation_bits is not None:
         return _integers(folded, Builder(scheme, calibration), branch)
     copied = copy.deepcopy(folded)
     for name, layer in layers(copied).items():
-        round_layer(name, layer, scheme).assign_to(layer)
+        NEAREST.round(name, layer, scheme).assign_to(layer)
     return copied
 
 

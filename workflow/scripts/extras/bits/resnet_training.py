@@ -10,7 +10,7 @@ import torch
 
 from scaling.core.grid import Cell
 from scaling.core.records.dataset import DATASET
-from scaling.core.training_options import ModelOptions, Sgd
+from scaling.core.training_options import Model, Sgd
 from scaling.launch.ranks import Rank
 from scaling.launch.run_spec import RunSpec
 from scaling.models.resnet import ResNet18
@@ -20,9 +20,11 @@ from scaling.training import evaluation
 from scaling.training.trainer import TrainingData
 
 
-class ResNetTraining(Training, Sgd, ModelOptions):
+class ResNetTraining(Training, Sgd):
     """Train a ResNet-18 as a cell of the grid on one GPU."""
 
+    model_width: int = 64
+    """Channels of its first stage."""
     epochs: int
     """Passes over the training images."""
     batch_size: int
@@ -44,7 +46,8 @@ class ResNetTraining(Training, Sgd, ModelOptions):
             engine=self.engine,
             recipe_options=self.recipe_options,
             cpu_threads=torch.get_num_threads(),
-            **self.model_dump(include={*Sgd.model_fields, *ModelOptions.model_fields}),
+            model=Model(width=self.model_width),
+            **self.model_dump(include=set(Sgd.model_fields)),
         ).resolved()
         described = DATASET.read(self.manifest)
         images = TrainingData.read(self.dataset, self.manifest)

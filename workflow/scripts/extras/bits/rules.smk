@@ -1,4 +1,4 @@
-# Int8 beyond the lab: other backends and ONNX files of its network, and a ResNet-18.
+# Int8 beyond the lab: ONNX files of its network, and a ResNet-18.
 
 
 use rule quantize_train as quantize_train_resnet with:
@@ -39,34 +39,8 @@ use rule quantize_evaluate as quantize_evaluate_resnet with:
         own=options(TRAINING, "model_width"),
 
 
-# Timed, but on the CPU: it has the machine to itself and takes no GPU.
-rule quantize_peers:
-    input:
-        **IMAGES,
-        weights="<records>/quantization/seed~{seed}/float32.pt",
-    output:
-        "<records>/quantization/seed~{seed}/peers.json",
-    log:
-        "logs/quantize_peers/seed~{seed}.log",
-    conda:
-        "../../../envs/study.yaml"
-    threads: timed_threads
-    resources:
-        **JOBS.timed(gpus=0),
-    params:
-        code=measuring("extras/bits/quantize_peers"),
-        peers=config["quantization"]["peers"],
-        calibration=options(config["quantization"], "calibration_images"),
-        cpu_threads=config["machine"]["cpu_threads"],
-    shell:
-        'PYTHONPATH="${{SCALING_STUDY_HOME:-.}}"/workflow/scripts python -m extras.bits.quantize_peers'
-        " --dataset {input.images:q}"
-        " --manifest {input.manifest:q} --weights {input.weights:q} --seed {wildcards.seed:q}"
-        " {params.calibration} --peers {params.peers}"
-        " --threads {params.cpu_threads} --output {output:q} > {log:q} 2>&1"
-
-
-# Timed on the CPU as well. The files are what there is to take away; a stored study has the record.
+# Timed, but on the CPU: it has the machine to itself and takes no GPU. The files are what there is
+# to take away; a stored study has the record.
 # The file of a network that cannot be made is empty.
 rule quantize_export:
     input:
@@ -104,7 +78,6 @@ use rule quantize_export as quantize_export_resnet with:
     input:
         **IMAGES,
         weights="<records>/quantization/seed~{seed}/resnet18.pt",
-        evaluated="<records>/quantization/seed~{seed}/resnet18.json",
     output:
         record="<records>/quantization/seed~{seed}/resnet18_export.json",
         networks=multiext(
@@ -118,6 +91,4 @@ use rule quantize_export as quantize_export_resnet with:
             "extras/bits/quantize_export", "resnet18-cifar", "evaluation"
         ),
         model="resnet18-cifar",
-        own=lambda wildcards, input: options(
-            TRAINING | {"evaluated": input.evaluated}, "model_width", "evaluated"
-        ),
+        own=options(TRAINING, "model_width"),

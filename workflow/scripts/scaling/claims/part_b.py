@@ -7,7 +7,7 @@ import pandas as pd
 from scaling.claims.claim import Answer, Claim, Hypothesis
 from scaling.config.scheme import STAGES
 from scaling.core import numbers as fmt
-from scaling.tables.experiments.quantization_cost import STANDARD_ERRORS, cost
+from scaling.tables.experiments.quantization_cost import STANDARD_ERRORS, cost, difference
 from scaling.tables.schema import StudyTables
 
 MARGIN = 1.0
@@ -38,7 +38,7 @@ def answer(tables: StudyTables) -> Answer:
     what = stage.replace("+activations+bias", ", activations and biases").replace("+", " and ")
     text = f"Int8 {what}: {claims[stage].sentence}"
     if stage == STAGES[-1] and "ResNet-18/tensor" in cases:
-        text += f" ResNet-18: {cost(cases['ResNet-18/tensor']).difference} points."
+        text += f" ResNet-18: {difference(cost(cases['ResNet-18/tensor']))} points."
     return Answer(text, list(claims.values()))
 
 
@@ -49,7 +49,7 @@ def _loss(about: str, rows: pd.DataFrame) -> Claim:
     return LOSS.claim(
         about,
         f"{found.accuracy_percent:.2f} % against {found.float32_percent:.2f} % in float32: "
-        f"{found.difference} points over {fmt.plural(found.seeds, 'seed')}{unknown}.",
+        f"{difference(found)} points over {fmt.plural(found.seeds, 'seed')}{unknown}.",
         holds=found.difference_points - reach > -MARGIN,
         fails=found.difference_points + reach < -MARGIN,
     )

@@ -1,20 +1,18 @@
 """The configuration, checked before anything runs."""
 
-import json
 import math
 import os
 import textwrap
 from collections.abc import Collection, Iterator, Sized
 from contextlib import nullcontext, suppress
-from itertools import product
 from pathlib import Path
 from typing import Any
 
 from scaling.config import devices, experiment_checks, recipes
-from scaling.config.keys import EMPTY, PARTS, Configuration, Model
+from scaling.config.keys import EMPTY, PARTS, Configuration
 from scaling.core import plugins
 from scaling.core.errors import UserError
-from scaling.core.grid import repeats_of
+from scaling.core.training_options import Model
 from scaling.registry import command
 from scaling.registry.dataset import DATASETS
 
@@ -62,11 +60,6 @@ def _right(config: dict[str, Any]) -> tuple[Configuration, list[str]]:
     Without the grid and the synchronization experiments, which need its most GPUs, only those of
     trainings to an accuracy remain.
     """
-    for section, values in config.items():
-        try:
-            json.dumps(values)
-        except (RecursionError, TypeError, ValueError):
-            _refuse([f"{section} has a number of thousands of digits, or is nested too deeply"])
     known, sentences = Configuration.right(config), Configuration.sentences(config)
     sentences = recipes.gone(config) or sentences
     off = set(PARTS) - {*getattr(known, "parts", PARTS)}
@@ -97,10 +90,9 @@ def _ask(known: Configuration, given: Collection[str]) -> dict[str, str]:
 
 def _needs_images(known: Configuration) -> str | None:
     """Return what of a configuration trains on its images, by a key; None for nothing."""
-    for name, own in _trained(known).items():
-        if name in known.grid.recipes and own["engine"] != "command":
-            return f"grid.recipes has {name}"
+    used, names = _trained(known), known.grid.recipes
     asked = {
+        "grid.recipes": [one for one in names if one in used and "command" not in used[one]],
         "convergence.recipes": known.convergence.recipes,
         "time_to_accuracy.gpus": known.time_to_accuracy.gpus,
         "synchronization.seeds": known.synchronization.seeds,
@@ -162,8 +154,7 @@ def _recipes(config: Configuration) -> Iterator[str]:
 def leave_out(config: dict[str, Any]) -> list[str]:
     """Take out of `config` what is not `asked`, and what other networks than the lab's do not have.
 
-    Of the latter it returns what and why: techniques for large batches are tried on the lab's
-    model; Part B needs images of 32×32 pixels.
+    Returns what the latter is, and why.
     """
     config |= asked(config)
     said, name, side = [], config["model"]["name"], config["dataset"]["image_size"]
@@ -171,19 +162,15 @@ def leave_out(config: dict[str, Any]) -> list[str]:
         config["convergence"] |= {"recipes": []}
         said.append(f"techniques for large batches are left out: they are tried on {LAB_MODEL}")
     if side != LAB_SIDE and config["quantization"]["seeds"]:
-        config["quantization"] |= {"seeds": [], "peers": [], "resnet18": False}
+        config["quantization"] |= {"seeds": [], "resnet18": False}
         said.append("Part B is left out: its network sees images of 32 × 32 pixels")
     return said
 
 
 def model_options(config: dict[str, Any]) -> dict[str, Any]:
-    """The section model as options of the scripts."""
-    section = Model.of(config["model"], "model")
-    return {
-        "model": section.name,
-        "model_width": section.width,
-        "model_options": section.options,
-    }
+    """Return the section model as options of the scripts, by name."""
+    own = Model.of(config["model"], "model")
+    return {"model": own.name, "model_width": own.width, "model_options": own.options}
 
 
 def _path(config: Configuration) -> Iterator[str]:
@@ -192,10 +179,11 @@ def _path(config: Configuration) -> Iterator[str]:
         yield f"dataset.source is {dataset.source!r}: it should be one of {', '.join(known)}"
         return
     source, path = DATASETS.find(dataset.source), dataset.path
-    if path is None:
-        if source.needs_path:
-            layout = "train/<class>/*"
-            yield f"dataset.path is null (allowed for {source.name}: a folder or tar of {layout})"
+    if path is None and source.needs_path:
+        layout = "train/<class>/*"
+        yield f"dataset.path is null (allowed for {source.name}: a folder or tar of {layout})"
+    elif path is None:
+        return
     elif "path" not in source.options:
         yield f"dataset.path is {path!r} (allowed for {source.name}: null)"
     # Path.exists raises errors for a path that is too long, or of no user.
@@ -209,10 +197,7 @@ def _cells(config: Configuration) -> Iterator[str]:
     if not grid.seeds:
         return
     lists: list[Sized] = [grid.recipes, grid.strategies, grid.gpus, grid.batch_sizes, grid.seeds]
-    runs = math.prod(len(values) for values in lists) * max(
-        [1, *(wanted.repeats for wanted in grid.repeats)]
-    )
-    if runs > MOST_RUNS:
+    if (runs := math.prod(map(len, lists)) * grid.repeats) > MOST_RUNS:
         yield f"grid asks for {runs:,} runs (allowed: at most {MOST_RUNS:,})"
         return
     for name in grid.recipes:
@@ -227,12 +212,6 @@ def _cells(config: Configuration) -> Iterator[str]:
                 f"recipes.{name}.strategies is {', '.join(limits)} and grid.strategies has none of "
                 f"them (it has {', '.join(grid.strategies)}): the recipe would have no cell"
             )
-    cells = list(
-        product(grid.recipes, [*grid.strategies, recipes.OWN], grid.gpus, grid.batch_sizes)
-    )
-    for place, wanted in enumerate(grid.repeats):
-        if not any(repeats_of(wanted.model_dump(), *cell) for cell in cells):
-            yield f"grid.repeats[{place}] is of no cell (allowed: values of the grid's own lists)"
 
 
 def _missing_extras(config: Configuration) -> Iterator[str]:
@@ -244,11 +223,11 @@ def _missing_extras(config: Configuration) -> Iterator[str]:
             "here: restore that folder, or set the key to false"
         )
     section = config.quantization
-    asked = [name for name in ("peers", "resnet18") if getattr(section, name)]
+    asked = ["resnet18"] if section.resnet18 else []
     asked += [
         f"variants[{place}]"
         for place, variant in enumerate(section.variants)
-        if variant.needs_moments
+        if variant.rounding == "gptq"
     ]
     if section.seeds and asked and not plugins.has_extra("bits"):
         yield (

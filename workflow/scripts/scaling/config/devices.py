@@ -38,13 +38,13 @@ def unfit(
                 break
 
 
-def need_newer_gpu(device: str, sections: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    """Say which of these sections, by their keys, ask a GPU for bf16 that has none."""
+def need_newer_gpu(device: str, recipes: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """Say which of these recipes ask a GPU for bf16 that has none."""
     old = device == "cuda" and environment.older_gpu(environment.AMPERE)
-    for key, options in sections.items():
+    for name, options in recipes.items():
         if old and options.get("precision") == "bf16":
             yield (
-                f"{key}.precision is bf16 and {old}, which has none below 8.0 (Ampere): "
+                f"recipes.{name}.precision is bf16 and {old}, which has none below 8.0 (Ampere): "
                 "set it to float32"
             )
 
@@ -74,19 +74,17 @@ def _lacks(config: dict[str, Any], wanted: int, granted: int | None) -> Iterator
             f"grid.gpus asks for {wanted} and machine.gpus_per_node is {per_node}: "
             "run on a cluster (--profile slurm), or set gpus_per_node to null"
         )
-    there, what = len(environment.visible_gpus()), "GPUs"
-    cells = grid.of(config)
-    recipes = {cell.recipe: config["recipes"][cell.recipe] for cell in cells}
+    cells, recipes = grid.of(config), config["recipes"]
+    timed = {cell.recipe: recipes[cell.recipe] for cell in cells}
+    tried = {one["recipe"]: recipes[one["recipe"]] for one in config["convergence"]["recipes"]}
     device = environment.resolve_device(config["device"])
-    yield from unfit(device, {cell.strategy for cell in cells}, recipes, wanted)
+    yield from unfit(device, {cell.strategy for cell in cells}, timed, wanted)
+    yield from need_newer_gpu(device, timed | tried)
+    there, what = len(environment.visible_gpus()), "GPUs"
     if device == "cpu":
         threads = config["machine"]["cpu_threads"]
         there = cores() // threads
         what = f"CPU cores for processes of {threads} thread{'s' if threads > 1 else ''}"
-    sections = {f"recipes.{name}": options for name, options in recipes.items()}
-    if config["convergence"]["recipes"]:
-        sections["convergence"] = config["convergence"]
-    yield from need_newer_gpu(device, sections)
     limits = {f"this machine has {there} {what}": there}
     if granted is not None:
         limits[f"--resources gpu={granted} grants fewer"] = granted

@@ -25,6 +25,13 @@ def large_batches(config: Configuration) -> Iterator[str]:
             f"convergence.global_batches has {', '.join(map(str, odd))} and convergence.gpus is "
             f"{section.gpus} (allowed: multiples of it)"
         )
+    named = [config.recipes.get(tried.recipe, {}) for tried in section.recipes]
+    precisions = sorted({own["precision"] for own in named if "precision" in own})
+    if len(precisions) > 1:
+        yield (
+            f"convergence.recipes has recipes of precision {' and '.join(precisions)} (allowed: "
+            "one for all, which are compared)"
+        )
     names = Counter(tried.name for tried in section.recipes)
     if twice := ", ".join(sorted(name for name, times in names.items() if times > 1)):
         yield f"convergence.recipes has {twice} more than once (allowed: each name once)"
@@ -45,9 +52,8 @@ def large_batches(config: Configuration) -> Iterator[str]:
 def variants(config: Configuration, reads_images: bool) -> Iterator[str]:
     """What is wrong with the quantized networks."""
     section = config.quantization
-    for name in ("peers", "resnet18"):
-        if getattr(section, name) and not section.seeds:
-            yield f"quantization.seeds is empty, but quantization.{name} asks for Part B"
+    if section.resnet18 and not section.seeds:
+        yield "quantization.seeds is empty, but quantization.resnet18 asks for Part B"
     if not section.seeds or not (section.variants or reads_images):
         return
     taken, drawable = {STAGES[0]}, []

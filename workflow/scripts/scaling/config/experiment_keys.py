@@ -1,6 +1,6 @@
 """The keys of the experiments apart from the grid: large batches, synchronization, quantization."""
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Self
 
 from annotated_types import Ge, Gt, Le
 from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
@@ -84,46 +84,31 @@ class Variant(Scheme, Entry):
     """The report shows the variant for these seeds only. It is measured for every seed."""
 
 
-Method = Literal["max_abs", "mse", "gptq"]
-METHODS: dict[Method, dict[str, Any]] = {
-    "max_abs": {},
-    "mse": {"weight_range": "mse", "activation_range": "mse"},
-    "gptq": {
-        "weight_scales": "channel",
-        "weight_range": "output",
-        "activation_range": "mse",
-        "rounding": "gptq",
-        "bias_correction": True,
-    },
-}
-
-
 class BitWidths(Section):
-    """Bit widths for each method: each is a variant such as `w4a8-gptq`."""
+    """Bit widths, plain (`w4a8-max_abs`) and with all that helps (`w4a8-gptq`)."""
 
     weights: Distinct[Bits] = Field(default_factory=list)
-    """Bits of weights, with 8-bit activations: `w4a8-…`. May be left out, like the next three."""
+    """Bits of weights, with 8-bit activations: `w4a8-…`. May be left out, like the next two."""
     activations: Distinct[Bits] = Field(default_factory=list)
     """Bits of activations, with 8-bit weights: `w8a4-…`."""
     both: Distinct[Bits] = Field(default_factory=list)
     """Bits of weights and of activations: `w4a4-…`."""
-    methods: Distinct[Method] = Field(default_factory=lambda: list(METHODS))
-    """`max_abs` is plain, `mse` sets all ranges by the least mean squared error, `gptq` combines
-    all improvements."""
 
     def variants(self) -> list[Variant]:
         """Return the corresponding entries of `quantization.variants`."""
         pairs = [(bits, 8) for bits in self.weights]
         pairs += [(8, bits) for bits in self.activations]
         pairs += [(bits, bits) for bits in self.both]
-        return [self._variant(*pair, method) for pair in pairs for method in self.methods]
-
-    def _variant(self, weights: int, activations: int, method: Method) -> Variant:
-        bits = {"weight_bits": weights, "activation_bits": activations}
-        changed = {key: value for key, value in bits.items() if value != 8} | METHODS[method]
-        if method == "gptq" and activations < 8:
-            changed["unsigned"] = True
-        return Variant(name=f"w{weights}a{activations}-{method}", **changed)
+        found = []
+        for weights, activations in pairs:
+            bits = {"weight_bits": weights, "activation_bits": activations}
+            own: dict[str, Any] = {key: value for key, value in bits.items() if value != 8}
+            unsigned = {"unsigned": True} if activations < 8 else {}
+            gptq = {"weight_scales": "channel", "rounding": "gptq", **unsigned}
+            name = f"w{weights}a{activations}"
+            found.append(Variant(name=f"{name}-max_abs", **own))
+            found.append(Variant(name=f"{name}-gptq", **own, **gptq))
+        return found
 
 
 class Quantization(NetworkTraining):
@@ -131,7 +116,7 @@ class Quantization(NetworkTraining):
 
     seeds: Distinct[Count]
     """One tutorial CNN is trained and quantized for each, the first one written as ONNX files too.
-    With `[]` (and no `peers`, no `resnet18`) the study has no Part B."""
+    With `[]` (and no `resnet18`) the study has no Part B."""
     calibration_images: Count
     """Training images that set the activation scales; 0 means all."""
     variants: list[Variant]
@@ -143,10 +128,6 @@ class Quantization(NetworkTraining):
     histograms: str
     """The variant whose weights and activations are drawn: one with int8 logits and per-tensor
     scales."""
-    peers: Distinct[Literal["onnxruntime", "torchao"]]
-    """Other backends to compare on the same weights and images, on the CPU with
-    `machine.cpu_threads`: `onnxruntime`, `torchao`. One that is not installed
-    (`requirements-peers.txt`) is noted and left out; `[]` measures none."""
     resnet18: bool
     """`true` also trains a ResNet-18 of `model.width` for each seed (recipe `tuned` if the grid has
     it, else its first; one GPU, the epochs of `training`, the smallest of `grid.batch_sizes`) and

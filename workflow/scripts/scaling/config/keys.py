@@ -2,26 +2,20 @@
 
 from typing import Annotated, Any, Literal, get_args
 
-from annotated_types import Ge, Le, MinLen
-from pydantic import BeforeValidator, Field, JsonValue, StringConstraints
+from annotated_types import Ge, Le
+from pydantic import Field, StringConstraints
 
-from scaling.config.experiment_keys import (
-    Convergence,
-    Quantization,
-    TimeToAccuracy,
-)
+from scaling.config.experiment_keys import Convergence, Quantization, TimeToAccuracy
 from scaling.config.recipes import one_of
-from scaling.core.section import (
-    Count,
-    Distinct,
-    Entry,
-    Few,
-    NotNegative,
-    Positive,
-    Section,
-    Some,
+from scaling.core.section import Count, Distinct, Few, NotNegative, Positive, Section, Some
+from scaling.core.training_options import (
+    Interconnect,
+    Limits,
+    Model,
+    Peaks,
+    Synchronization,
+    Training,
 )
-from scaling.core.training_options import Interconnect, Limits, Peaks, Synchronization, Training
 from scaling.registry.strategy import STRATEGIES
 
 NAME = "^[A-Za-z0-9][A-Za-z0-9_.-]*$"
@@ -31,7 +25,7 @@ EMPTY: dict[Part, dict[str, dict[str, Any]]] = {
     "scaling": {"grid": {"seeds": []}},
     "accuracy": {"convergence": {"recipes": []}, "time_to_accuracy": {"gpus": []}},
     "proofs": {"synchronization": {"seeds": []}},
-    "int8": {"quantization": {"seeds": [], "peers": [], "resnet18": False}},
+    "int8": {"quantization": {"seeds": [], "resnet18": False}},
 }
 """What switches each part of a study off, by section."""
 
@@ -41,9 +35,9 @@ class Dataset(Section):
     """`cifar10` (downloaded), `images` (yours), `digits` (1,797 real handwritten digits, nothing to
     download), `synthetic` (generated, for timing)."""
     path: str | None
-    """For `cifar10`: an existing folder with `cifar-10-batches-py`, or `cifar-10-python.tar.gz`;
-    null downloads. For `images`: a folder or tar of `train/<class>/*` and `test/<class>/*`. Images
-    changed in place are read again after `rm -r resources/dataset`."""
+    """For `cifar10`: a folder with `cifar-10-batches-py`, or `cifar-10-python.tar.gz`; null
+    downloads. For `images`: a folder or tar of `train/<class>/*` and `test/<class>/*`, read again
+    after `rm -r resources/dataset`."""
     mirror_url: str | None
     """For `cifar10`: another address of `cifar-10-python.tar.gz`; the checksum is the same."""
     download_attempts: Positive
@@ -58,42 +52,14 @@ class Dataset(Section):
     """Pixels of an image's sides. Others are resized, bilinearly. May be left out."""
 
 
-class Model(Section):
-    name: Annotated[str, MinLen(1)] = "resnet18-cifar"
-    """`resnet18-cifar`, a classification model of torchvision by its name (`resnet50`, `vit_b_16`),
-    or a function of yours that takes the number of classes and returns the network:
-    `path/to/file.py:function` or `module:function`. May be left out."""
-    width: Few = 64
-    """For `resnet18-cifar`: channels of its first stage. 64 is the model of the literature with
-    11,173,962 parameters."""
-    options: dict[str, JsonValue] = Field(default_factory=dict)
-    """For the others: arguments of the function, as `{width_per_group: 128}`."""
-
-
-class Repeats(Entry):
-    """Of some cells; of all that are not named by a key that is left out."""
-
-    repeats: Few
-    recipes: Some[str] | None = None
-    strategies: Some[str] | None = None
-    gpus: Some[Few] | None = None
-    batch_sizes: Some[Positive] | None = None
-
-
-def _for_all(repeats: Any) -> Any:
-    """One number as the repeats of all cells."""
-    return [{"repeats": repeats}] if isinstance(repeats, int) else repeats
-
-
 class Grid(Section):
     recipes: Some[str]
     """How to train: names of sections of `recipes`."""
     strategies: Some[Annotated[str, one_of(STRATEGIES)]] = Field(default_factory=lambda: ["ddp"])
-    """`dp` is torch.nn.DataParallel (GPUs only), `ddp` is one process a GPU and an all-reduce: by
-    DistributedDataParallel in recipe `plain`, by its own in `tuned`; `fsdp` one a GPU that keeps
-    its part of the model (fully_shard, each block for itself), `zero1` one that keeps its part of
-    the optimizer's state: by ZeroRedundancyOptimizer in `plain`, by its own in `tuned`. One GPU is
-    one plain process for all, measured once."""
+    """`dp` is torch.nn.DataParallel (GPUs only); `ddp` one process a GPU and an all-reduce (recipe
+    `plain` by DistributedDataParallel); `fsdp` one a GPU that keeps its part of the model
+    (fully_shard, each block for itself); `zero1` one that keeps its part of the optimizer's state
+    (`plain` by ZeroRedundancyOptimizer). One GPU is one plain process for all, measured once."""
     gpus: Some[Few]
     """Numbers of GPUs. 1 is needed for every speedup."""
     batch_sizes: Some[Positive]
@@ -102,12 +68,9 @@ class Grid(Section):
     seeds: Distinct[Count]
     """One run of every cell per seed: other weights and orders, the same work. `[]` leaves the grid
     and the limits of the machine out."""
-    repeats: Annotated[
-        list[Repeats], BeforeValidator(_for_all, json_schema_input_type=int | list[Repeats])
-    ] = Field(default_factory=list)
+    repeats: Few = 1
     """Runs of every cell and seed, each a process of its own, on Slurm perhaps on another node:
-    only they tell noise from a difference. For some cells, as `[{recipes: [tuned], repeats: 2},
-    {recipes: [plain], batch_sizes: [128, 512], repeats: 2}]`. May be left out."""
+    only they tell noise from a difference. May be left out."""
 
 
 class Machine(Limits):
@@ -120,11 +83,8 @@ class Machine(Limits):
     check: Literal["refuse", "warn", "off"] = "refuse"
     """What to do where the machine is not fit to measure: `refuse` it before anything is measured,
     `warn` in the report, or do not look (`off`). Unfit is a GPU on which others compute, with less
-    than 90 % of its memory free, with memory errors, or at less than 90 % of the median GPU's rate
-    while all multiply matrices. Only warned of: less than 97 %; clocks lowered by heat; fewer
-    NVLinks than another; a slower PCIe link than its own; cores far from it; others that keep over
-    25 % of the CPU busy, or a load above its cores; a governor that saves power; an Xid in the
-    kernel's log. May be left out."""
+    than 90 % of its memory free, with memory errors, or at less than 90 % of the median GPU's rate.
+    What may disturb (heat, links, a busy CPU, Xids) is only warned of. May be left out."""
 
 
 class Cost(Section):
@@ -135,11 +95,9 @@ class Cost(Section):
 
 class Slurm(Section):
     extra: Annotated[str, StringConstraints(pattern="^[-A-Za-z0-9_=,.:/@%+ ]*$")] = ""
-    """Options of sbatch for every job, besides those that it asks for itself: `--constraint=h100
-    --qos=short --reservation=course --mail-type=FAIL`. May be left out."""
+    """More options of sbatch for every job: `--constraint=h100 --qos=short`. May be left out."""
     gres: bool = False
-    """GPUs are asked for by `--gres=gpu:N`, for clusters that do not take `--gpus`. May be left
-    out."""
+    """GPUs are asked for by `--gres=gpu:N`, not by `--gpus`. May be left out."""
 
 
 class Configuration(Section):
@@ -154,9 +112,8 @@ class Configuration(Section):
     ones at the top."""
     parts: Some[Part] = Field(default_factory=lambda: list(PARTS))
     """What is measured: `scaling` (the grid, the interconnect, the peaks), `accuracy` (recipes
-    with large batches, trainings to an accuracy), `proofs` (what ranks share), `int8` (Part B). No
-    key of another part matters; the proofs are on the most GPUs of `grid.gpus`. May be left out:
-    all of them."""
+    with large batches, trainings to an accuracy), `proofs` (what ranks share, on the most GPUs of
+    `grid.gpus`), `int8` (Part B). May be left out: all of them."""
     plugins: Distinct[str] = Field(default_factory=list)
     """Python files of yours, each with an `ENTRY` that adds a strategy, a recipe, a model or a
     dataset: see docs/extending.md. May be left out."""

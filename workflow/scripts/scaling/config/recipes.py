@@ -14,13 +14,14 @@ from scaling.registry.strategy import STRATEGIES
 
 OWN = "own"
 """The strategy of recipes that are a command."""
-RENAMED = {"course": "plain"}
-"""Today's names of recipes, by those of older configurations."""
 GONE = {
-    "knobs": "knobs is no section any more: each of its variants is a recipe, as {bucket100: "
-    "{base: plain, bucket_cap_mb: 100}}",
+    "recipes.course": "recipes.course is called recipes.plain now",
     "time_to_accuracy.update": "time_to_accuracy.update is no key any more: its options are a "
     "recipe's, as {fast: {base: tuned, muon: 0.12}}, which time_to_accuracy.recipe names",
+    "convergence.precision": "convergence.precision is no key any more: it is the recipes', as "
+    "{calm: {base: tuned, precision: float32}}",
+    "quantization.peers": "quantization.peers is no key any more: other quantizers are not "
+    "compared, and export.json says what ONNX Runtime computes of our own integers",
     "convergence.remedies": "convergence.remedies is no key any more: the options of an update are "
     "a recipe's, as {muon: {base: tuned, muon: 0.12}}, and convergence.recipes names it, as [muon, "
     "{name: naive, recipe: tuned, scaling: linear}]",
@@ -63,6 +64,13 @@ def techniques(config: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     }
 
 
+def precision(config: Mapping[str, Any]) -> str:
+    """Return the precision of the recipes of `convergence.recipes`, which is one for all."""
+    names = [tried["recipe"] for tried in config["convergence"]["recipes"]]
+    found: str = config["recipes"][names[0]].get("precision", "float32")
+    return found
+
+
 def of_technique(tried: Mapping[str, Any], recipe: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options of the recipe's update and of its trials that differ from their defaults.
 
@@ -81,21 +89,18 @@ def resolved(
 ) -> tuple[dict[str, dict[str, Any]], list[str]]:
     """Return each recipe that some key `asks` for, with all keys, and a sentence for each mistake.
 
-    A recipe has the keys of its engine and of `Recipe`; what it does not give it has from its
-    `base`. Others are looked at by their names alone.
+    What it does not give it has from its `base`. Others are looked at by their names alone.
     """
-    said: list[str] = []
+    said = [
+        f"recipes has {name!r} (allowed: a letter, then letters, digits and _)"
+        for name in recipes
+        if not re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII)
+    ]
     found: dict[str, dict[str, Any]] = {}
-    for name in recipes:
-        if name in RENAMED:
-            said.append(f"recipes.{name} is called recipes.{RENAMED[name]} now")
-        elif not re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII):
-            said.append(f"recipes has {name!r} (allowed: a letter, then letters, digits and _)")
     for name, key in asks.items():
         if name not in recipes:
-            now = f", which is called {RENAMED[name]} now" if name in RENAMED else ""
             allowed = f"(allowed: those of recipes, {', '.join(recipes)})"
-            said.append(f"{key} asks for recipe {name}{now} {allowed}")
+            said.append(f"{key} asks for recipe {name} {allowed}")
             continue
         try:
             own = _with_base(name, recipes, ())
@@ -115,21 +120,18 @@ def _with_base(
     own = dict(recipes[name])
     if "command" in own and own.keys().isdisjoint(("engine", "base")):
         own |= {"engine": "command", "strategies": [OWN]}
-    if "base" not in own:
-        known = ENGINES.names()
-        if "engine" not in own:
-            raise ValueError(
-                f"recipes.{name} has neither engine nor base (allowed: engine: "
-                f"{' or '.join(known)}, base: another recipe, or command: your own)"
-            )
-        if (engine := own["engine"]) not in known:
-            raise ValueError(f"recipes.{name}.engine is {engine!r} (allowed: {', '.join(known)})")
-        return own
-    if "engine" in own:
+    engine, base = own.get("engine"), own.pop("base", None)
+    if (engine is None) == (base is None):
+        has = f"a base and engine {engine}" if engine else "neither engine nor base"
         raise ValueError(
-            f"recipes.{name} has a base and engine {own['engine']} (allowed: one of them)"
+            f"recipes.{name} has {has} (allowed: engine: {' or '.join(ENGINES.names())}, base: "
+            "another recipe, or command: your own)"
         )
-    base = own.pop("base")
+    if engine is not None:
+        if engine not in ENGINES.names():
+            allowed = ", ".join(ENGINES.names())
+            raise ValueError(f"recipes.{name}.engine is {engine!r} (allowed: {allowed})")
+        return own
     others = [other for other in recipes if other not in (*above, name)]
     if base not in others:
         raise ValueError(

@@ -56,16 +56,10 @@ class Scheme(Section):
     """Activations after ReLU take 0 to 2^bits - 1."""
     weight_scales: Literal["tensor", "channel"] = "tensor"
     """One for each `tensor`, or for each output `channel`."""
-    weight_range: Literal["max_abs", "mse", "output"] = "max_abs"
-    """Clipping threshold: `max_abs`, or the one with the least `mse`, or the least error of the
-    layer's `output`."""
-    activation_range: Literal["max_abs", "percentile", "mse"] = "max_abs"
-    """Clipping threshold: `max_abs`, a high `percentile`, or the one with the least `mse`."""
     rounding: Literal["nearest", "gptq"] = "nearest"
-    """To the `nearest` level, or by `gptq`, which also compensates for errors of the layer's
-    inputs."""
-    bias_correction: bool = False
-    """Subtracts the mean shift of each layer's output from its bias."""
+    """To the `nearest` level of scales that clip nothing, or by `gptq`: weights and bias make up
+    for the errors of the layer's inputs, activations (and weights with a scale per channel) are
+    clipped where the error is least."""
     mistakes: list[Mistake] = Field(default_factory=list)
     """Mistakes to make, as found in documents: `activation_scale`, `bias_scale`, `255_for_127`,
     `bias_unscaled`, `no_product`, `one_image`, `test_data`. For a single one `mistake:
@@ -101,11 +95,6 @@ class Scheme(Section):
     def sound(self) -> Self:
         """The same options without mistakes."""
         return self.model_copy(update={"mistakes": []})
-
-    @property
-    def needs_moments(self) -> bool:
-        """Whether a layer's weights or bias depend on the statistics of its inputs."""
-        return self.rounding == "gptq" or self.bias_correction or self.weight_range == "output"
 
     @property
     def has_histograms(self) -> bool:

@@ -1,8 +1,4 @@
-"""Stored studies: a folder with a configuration and the records it asks for.
-
-Users may add other files (README.md): only `config.yaml`, `manifest.json` and the folders of
-records belong to the study.
-"""
+"""Stored studies: a folder with a configuration, a manifest, and the records it asks for."""
 
 import math
 import os
@@ -26,7 +22,7 @@ RECORDS = [
 """Folders of records, laid out as below results/."""
 MACHINE = Path("machine/check.json")
 """The record of the machine check."""
-TRAININGS, BACKENDS = ("runs", "convergence", "full_trainings"), ("peers", "resnet18", "export")
+TRAININGS, BACKENDS = ("runs", "convergence", "full_trainings"), ("resnet18", "export")
 """The kinds of `records` that a partial study may lack, and those that any stored study may."""
 
 
@@ -52,9 +48,9 @@ def dataset_folder(config: dict[str, Any]) -> Path:
 
 
 def missing_inputs(results: Path, config: dict[str, Any], needed: list[str]) -> list[str]:
-    """Return the missing ones of the files `needed` for the runs in `results`, of the same dataset.
+    """Return the missing ones of the files `needed` for the runs in `results`.
 
-    The first are needed for any dataset: the last is the file of its images.
+    The last, the images, is needed for runs of the same dataset alone.
     """
     if not any((results / "runs").rglob("run.json")):
         return []
@@ -64,10 +60,7 @@ def missing_inputs(results: Path, config: dict[str, Any], needed: list[str]) -> 
 
 
 def beside_records(config: dict[str, Any]) -> dict[Path, int]:
-    """Return what a stored study may have of each run of the grid, with its most bytes.
-
-    That is the end of its log, and its trace.
-    """
+    """Return what a stored study may have of each run, its log's end and its trace, in bytes."""
     runs = grid.of(config)
     logs = {run.log_path(Path("logs")): 50_000_000 for run in runs}
     return logs | {run.trace_path(Path("runs")): grid.TRACE_BYTES for run in runs}
@@ -106,7 +99,6 @@ def records(config: dict[str, Any]) -> dict[str, list[Path]]:
         "limits": [*map(Path, [*sweeps, "peaks/peaks.json"]), *checked] if asked["seeds"] else [],
         "quantization": variants,
         "synchronization": [Path(f"experiments/gpus~{gpus}/synchronization.json")] * bool(shared),
-        "peers": [folder / "peers.json" for folder in seeds.values() if section["peers"]],
         "resnet18": [folder / "resnet18.json" for folder in seeds.values() if section["resnet18"]],
         # Of the first seed only.
         "export": [folder / name for folder in [*seeds.values()][:1] for name in exports],
@@ -115,12 +107,9 @@ def records(config: dict[str, Any]) -> dict[str, list[Path]]:
 
 def own_files(folder: Path) -> set[Path]:
     """Return the study's own files in `folder`, relative to it; none without such a folder."""
-    return {
-        path.relative_to(folder)
-        for name in [CONFIG, MANIFEST, *RECORDS]
-        for path in [folder / name, *folder.glob(f"{name}/**/*")]
-        if path.is_file()
-    }
+    tops = [folder / name for name in [CONFIG, MANIFEST, *RECORDS]]
+    found = [path for top in tops for path in [top, *top.glob("**/*")] if path.is_file()]
+    return {path.relative_to(folder) for path in found}
 
 
 def check(folder: Path, config: dict[str, Any]) -> None:
@@ -128,25 +117,21 @@ def check(folder: Path, config: dict[str, Any]) -> None:
 
     With `partial` in the configuration, runs may lack a record.
     """
-    asked = records(config)
-    runs = [path for kind in TRAININGS for path in asked[kind]]
-    others = [Path(CONFIG), Path(MANIFEST)]
-    others += [path for kind in asked if kind not in TRAININGS + BACKENDS for path in asked[kind]]
-    there = own_files(folder)
-    needed = others if config["partial"] else [*runs, *others]
-    missing = [path for path in needed if path not in there]
-    if missing:
-        partial = "" if set(missing) & set(others) else ", or pass --config partial=true"
+    asked, there, beside = records(config), own_files(folder), beside_records(config)
+    always = [Path(CONFIG), Path(MANIFEST)]
+    always += [path for kind in asked if kind not in TRAININGS + BACKENDS for path in asked[kind]]
+    runs = [] if config["partial"] else [path for kind in TRAININGS for path in asked[kind]]
+    needed = [*runs, *always]
+    if missing := [path for path in needed if path not in there]:
+        partial = "" if set(missing) & set(always) else ", or pass --config partial=true"
         raise UserError(
             f"{folder} lacks {len(missing)} of the {len(needed)} files its {CONFIG} asks for, the "
             f"first is {missing[0]}: restore them{partial}"
         )
-    beside = beside_records(config)
     for path, limit in beside.items():
         if (folder / path).is_symlink() or (folder / path).exists():
             files.regular(folder / path, limit, linked=False)
-    unknown = sorted(there.difference(others, beside, *asked.values()))
-    if unknown:
+    if unknown := sorted(there.difference(always, beside, *asked.values())):
         raise UserError(
             f"{folder / unknown[0]} is no part of the study that its {CONFIG} describes: remove "
             "it, or add it to the grid there"
@@ -157,20 +142,19 @@ def keep_dates(records: Path, manifest: Path) -> None:
     """Make the manifest older than every record that names its images, and newer than all others.
 
     Snakemake decides by dates what is measured again, but a record is valid for the images that it
-    names. A record that names none stays older or newer than the manifest as it was, unless all
-    others name these images. Trained weights become older than the records made from them.
+    names. One that names none keeps its side of the manifest, unless all others name these images.
+    Trained weights become older than the records made from them.
     """
     there = [records / path for path in own_files(records) if path.suffix == ".json"]
-    made = [path for path in there if not path.name.endswith("training.json")]
-    dates = {path: path.stat().st_mtime for path in made}
+    dates = {p: p.stat().st_mtime for p in there if not p.name.endswith("training.json")}
     named, own = {path: _value(path, "checksum") for path in dates}, _value(manifest, "checksum")
     if own not in named.values():
         return
-    dated, others = manifest.stat().st_mtime, bool(set(named.values()) - {own, ""})
+    older = set(named.values()) - {own, ""} and manifest.stat().st_mtime
     stale = [
         path
         for path, images in named.items()
-        if images != own and (images or (others and dates[path] < dated))
+        if images != own and (images or (older and dates[path] < older))
     ]
     _date(manifest, *(date for path, date in dates.items() if path not in stale))
     for path in stale:

@@ -27,23 +27,20 @@ class Trials(Section):
     """Rule of the learning rate (with `muon`, Muon's) in the global batch: `none`, `linear` or
     `sqrt`."""
     warmup_epochs: NotNegative = 0.0
-    """Gradual warm-up from the base rate, per update; none if the peak is no higher. For a warm-up
-    from zero see a recipe's `warmup_share`."""
+    """Gradual warm-up from the base rate; a recipe's `warmup_share` is one from zero."""
     scaled_momentum: bool = False
     """1 − momentum is divided by the ratio of the global batch to the reference batch."""
     equal_updates: bool = False
     """As many updates as at the reference batch, instead of as many epochs."""
     precise_batch_norm: bool = False
-    """Recompute batch-norm statistics on training images before each evaluation. For all
-    techniques: `convergence.precise_batch_norm`."""
+    """`convergence.precise_batch_norm` for this technique alone."""
     noise_scale: bool = False
     """Measure the gradient noise scale after each epoch."""
     lengths: Some[Positive] | None = None
-    """Other numbers of epochs to train at the chosen rate, from every seed, to find the images that
-    an accuracy needs. The schedule spans all epochs."""
+    """Other numbers of epochs to train at the chosen rate, to find the images that an accuracy
+    needs."""
     factors: Some[AboveZero] | None = None
-    """The technique's learning rate sweep; `[1]` is only the rule's rate, compared with the base
-    rate."""
+    """The technique's learning rate sweep; `[1]` is only the rule's rate."""
 
 
 class Technique(Trials, UpdateRule):

@@ -55,7 +55,7 @@ def run(session: Session) -> None:
     dataset = TrainingData.read(session.dataset, session.manifest, session.study.train_images)
     facts = {key: described[key] for key in ("source", "checksum", "train_images", "test_images")}
     kind = environment.resolve_device(session.device)
-    for said in need_newer_gpu(kind, {"convergence": session.study.model_dump()}):
+    for said in need_newer_gpu(kind, {"*": session.study.model_dump()}):
         raise UserError(said)
     precision: Any = environment.applied_precision(session.study.precision, kind)
     study = session.study.model_copy(update={"precision": precision})

@@ -12,12 +12,18 @@ from typing import Any
 
 from scaling.config.technique import Technique, gpus_of
 from scaling.core.environment import Device
-from scaling.core.training_options import DataOptions, LargeBatches, ModelOptions, Sgd
+from scaling.core.section import Precision
+from scaling.core.training_options import DataOptions, LargeBatches, Sgd
 from scaling.registry.update_rule import UpdateRule
 
 
-class Study(LargeBatches, Sgd, ModelOptions):
+class Study(LargeBatches, Sgd):
     """Options shared by all runs; the learning rate is for the reference batch."""
+
+    model_width: int = 64
+    """Channels of ResNet-18's first stage."""
+    precision: Precision = "float32"
+    """Of the recipes: `float32`, `tf32` or `bf16`."""
 
     def gpus_of(self, global_batch: int) -> int:
         """Return the number of GPUs that share a global batch."""

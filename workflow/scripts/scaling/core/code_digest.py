@@ -12,17 +12,16 @@ from scaling.core.errors import UserError
 
 KEPT = Path(".snakemake/code_digests")
 """Cache of parsed modules, in Snakemake's folder: parsing all of them takes a second."""
-MEASURING = (
-    *("data/", "models/", "training/", "instruments/"),
-    *("convergence/", "synchronization/", "quantization/"),
+MEASURES = (
+    *("scaling/data/", "scaling/models/", "scaling/training/", "scaling/instruments/"),
+    *("scaling/convergence/", "scaling/synchronization/", "scaling/quantization/", "extras/"),
     # Data of ranks, meanings of options, counters.
-    "command/",
-    *("launch/measure", "launch/ranks", "launch/run_spec", "launch/supervisor"),
-    *("registry/eager", "registry/resident", "registry/update_rule"),
-    *("config/scheme", "config/technique"),
-    *("core/gpu_counters", "core/paired_accuracy", "core/training_options"),
+    *("scaling/command/", "scaling/launch/measure", "scaling/launch/ranks"),
+    *("scaling/launch/run_spec", "scaling/launch/supervisor", "scaling/registry/eager"),
+    *("scaling/registry/resident", "scaling/registry/update_rule", "scaling/config/scheme"),
+    *("scaling/config/technique", "scaling/core/gpu_counters", "scaling/core/paired_accuracy"),
+    "scaling/core/training_options",
 )
-MEASURES = ("extras/", *(f"scaling/{place}" for place in MEASURING))
 """The modules that decide what is measured. Other imports of a measuring script launch it, check
 its input, word its messages or write its record."""
 
@@ -31,37 +30,33 @@ its input, word its messages or write its record."""
 def measuring_digest(script: Path, *modules: str | Path) -> str:
     """Hash the script and those of its imports that `MEASURES` lists or that are user plugins."""
     root = _root(script)
-    found = [
-        path
-        for path in files_of(script, *modules)
-        if path == script
-        or root not in path.parents
-        or path.relative_to(root).as_posix().startswith(MEASURES)
-    ]
-    return _digest(root, found)
+
+    def measures(path: Path) -> bool:
+        own = root in path.parents and path != script
+        return not own or path.relative_to(root).as_posix().startswith(MEASURES)
+
+    return _digest(root, list(filter(measures, files_of(script, *modules))))
 
 
 @cache
 def digest(script: Path, *modules: str | Path) -> str:
     """Return the hash (hex) of the script, of `modules` (dotted names or files) and their imports.
 
-    Only imports from the script's folder are followed, or from that of the package it is in, also
-    those inside functions. A module that is imported by a name in a string is not found and has to
-    be listed in `modules`. Comments, layout and docstrings are ignored.
+    Imports from the script's folder, or that of its package, are followed, also inside functions. A
+    module that is imported by a name in a string has to be listed in `modules`.
     """
     return _digest(_root(script), files_of(script, *modules))
 
 
 def _root(script: Path) -> Path:
-    """The folder from which the script's imports are found."""
+    """Return the folder from which the script's imports are found."""
     return next(folder for folder in script.parents if not (folder / "__init__.py").exists())
 
 
 def _digest(root: Path, paths: list[Path]) -> str:
-    parts = []
-    for path in paths:
-        name = path.relative_to(root) if root in path.parents else path.name
-        parts.append(f"{name} {_understood(_text(path))[0]}")
+    names = [path.relative_to(root) if root in path.parents else path.name for path in paths]
+    meanings = [_understood(_text(path))[0] for path in paths]
+    parts = [f"{name} {meaning}" for name, meaning in zip(names, meanings, strict=True)]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
 
@@ -69,14 +64,14 @@ def files_of(script: Path, *modules: str | Path) -> list[Path]:
     """Return the files that `digest` covers, sorted."""
     root = _root(script)
     found: set[Path] = set()
-    waiting = [script, *(module for module in modules if isinstance(module, Path))]
-    waiting += [path for name in modules if isinstance(name, str) for path in _files(root, name)]
+    waiting: list[str | Path] = [script, *modules]
     while waiting:
         path = waiting.pop()
-        if path not in found:
+        if isinstance(path, str):
+            waiting += _files(root, path)
+        elif path not in found:
             found.add(path)
-            imported = _understood(_text(path))[1]
-            waiting += [file for name in imported for file in _files(root, name)]
+            waiting += _understood(_text(path))[1]
     return sorted(found)
 
 
@@ -113,8 +108,8 @@ def _understood(text: str) -> tuple[str, list[str]]:
 def _content(node: object, imported: list[str]) -> object:
     """Convert a syntax tree to lists, and add the dotted names that it imports to `imported`.
 
-    Positions, docstrings and other statements that are only a string, and empty fields are left
-    out: empty fields differ between versions of Python, as the text of `ast.unparse` does.
+    Positions, statements that are only a string, and empty fields, which differ between versions of
+    Python, are left out.
     """
     if isinstance(node, list):
         return [_content(child, imported) for child in node if not _is_text(child)]

@@ -27,11 +27,10 @@ def parse(
 ) -> T:
     """Call `command`, a dataclass or function, with the options in `argv` (default: sys.argv).
 
-    A field `learning_rate` is the option `--learning-rate`; fields of nested dataclasses are
-    options too. Lists take any number of values, booleans yes or no, dictionaries and lists of them
-    JSON. `--help` shows `description` (default: the docstring of the module that defines the
-    command) and the docstring of each field. An unknown, missing or invalid option ends the process
-    with status 2 and a message.
+    Fields of nested dataclasses are options too. Lists take any number of values, booleans yes or
+    no, dictionaries and lists of them JSON. `description` (default: the docstring of the command's
+    module) and the fields' docstrings are the `--help`. A wrong option ends the process with
+    status 2.
     """
     import tyro
     from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec

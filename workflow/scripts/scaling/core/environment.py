@@ -38,20 +38,19 @@ def now() -> str:
 def describe(device: Device) -> dict[str, Any]:
     """Return the environment of a run, as far as it is known without initializing a device.
 
-    `device_names` are all GPUs of this machine, until `leased_gpus` replaces them. `boot_id` is the
-    kernel's: virtual machines often share a host name.
+    `device_names` are all GPUs of this machine, until `leased_gpus` replaces them.
     """
+    on_gpu = device == "cuda"
     return {
         "hosts": [host()],
-        "boot_id": _kernel("sys/kernel/random/boot_id") or None,
         "slurm_job_id": os.environ.get("SLURM_JOB_ID"),
         "slurm_gpus": slurm_gpus(),
         "device": device,
-        "device_names": gpu_names() if device == "cuda" else [],
+        "device_names": gpu_names() if on_gpu else [],
         "cpu": _cpu_name(),
         "cpu_count": psutil.cpu_count() or 0,
-        "driver": ask_nvml(pynvml.nvmlSystemGetDriverVersion) if device == "cuda" else None,
-        "topology": _output(["nvidia-smi", "topo", "-m"]) if device == "cuda" else None,
+        "driver": ask_nvml(pynvml.nvmlSystemGetDriverVersion) if on_gpu else None,
+        "topology": _output(["nvidia-smi", "topo", "-m"]) if on_gpu else None,
         "python": platform.python_version(),
         "torch": installed("torch"),
         "torchvision": installed("torchvision"),
@@ -64,23 +63,18 @@ def describe(device: Device) -> dict[str, Any]:
 
 
 def describe_process(device: Any) -> dict[str, Any]:
-    """Return the environment of this process with the GPU of its `device` (a torch.device).
-
-    The GPU is found by its UUID, as CUDA may number GPUs in another order than the driver.
-    """
+    """Return the environment of this process with the GPU of its `device` (a torch.device)."""
     import torch
 
     if device.type == "cpu":
         return describe("cpu")
+    # CUDA may number GPUs in another order than the driver.
     own = f"GPU-{torch.cuda.get_device_properties(device).uuid}"
     return describe("cuda") | leased_gpus([own]) | {"cuda": torch.version.cuda}
 
 
 def seen_by(starts: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the environment as a run's processes reported it in their `start` lines, if any.
-
-    `hosts` and GPUs cover all nodes of a multi-node run; versions are the first process's.
-    """
+    """Return the environment as a run's processes, on all its nodes, reported it, if any did."""
     if not starts:
         return {}
     gpus = chain.from_iterable(start["slurm_gpus"] for start in starts)
@@ -113,9 +107,9 @@ def gpu_names() -> list[str]:
 
 
 def leased_gpus(entries: Sequence[str]) -> dict[str, list[str]]:
-    """Return `device_names` and `device_ids` (UUIDs) of GPUs listed as in CUDA_VISIBLE_DEVICES.
+    """Return the `device_names`, as far as the driver knows them, and the `device_ids` of GPUs.
 
-    Where the driver does not know a GPU, its id is the entry itself and its name is left out.
+    They are listed as in CUDA_VISIBLE_DEVICES.
     """
     names = [ask_nvml(pynvml.nvmlDeviceGetName, gpu_handle(entry)) for entry in entries]
     return {
@@ -125,10 +119,7 @@ def leased_gpus(entries: Sequence[str]) -> dict[str, list[str]]:
 
 
 def gpu_uuid(entry: str) -> str:
-    """Return the UUID of a CUDA_VISIBLE_DEVICES entry; the entry itself if the driver knows none.
-
-    An index can mean another GPU in another container or job; a UUID cannot.
-    """
+    """Return the UUID of a CUDA_VISIBLE_DEVICES entry; or the entry if there is none."""
     return ask_nvml(pynvml.nvmlDeviceGetUUID, gpu_handle(entry)) or entry
 
 
@@ -197,10 +188,7 @@ def resolve_device(requested: Device) -> Device:
 
 
 def torch_build() -> dict[str, Any]:
-    """Return the contents of torch/version.py without importing PyTorch; empty without it.
-
-    `__version__`, and the versions of `cuda` or `hip` that it was built for, else null.
-    """
+    """Return the contents of torch/version.py without importing PyTorch; empty without it."""
     found = find_spec("torch")
     there = found and found.origin
     return runpy.run_path(str(Path(there).with_name("version.py"))) if there else {}
@@ -222,16 +210,12 @@ def applied_precision(asked: str, device: str) -> str:
     return "float32" if asked == "tf32" and lacks else asked
 
 
-def _kernel(name: str) -> str:
-    """Return the text of a file in /proc, empty where there is none."""
-    with suppress(OSError):
-        return Path("/proc", name).read_text().strip()
-    return ""
-
-
 def _cpu_name() -> str:
-    found = re.search(r"^model name\s*:\s*(.+)$", _kernel("cpuinfo"), re.MULTILINE)
-    return found[1].strip() if found else platform.processor() or platform.machine()
+    with suppress(OSError):
+        text = Path("/proc/cpuinfo").read_text()
+        if found := re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE):
+            return found[1].strip()
+    return platform.processor() or platform.machine()
 
 
 def installed(package: str) -> str | None:

@@ -14,10 +14,9 @@ from scaling.core.errors import UserError
 
 @contextmanager
 def atomic_path(target: Path) -> Iterator[Path]:
-    """Yield a temporary path beside `target` that replaces it when the block succeeds.
+    """Yield a temporary path that replaces `target` when the block succeeds.
 
-    If the block raises, `target` is unchanged and the temporary file is removed. Raises UserError
-    when the disk is full or the folder cannot be written.
+    Raises UserError when the disk is full or the folder cannot be written.
     """
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -54,10 +53,7 @@ def write_json(target: Path, document: Any) -> None:
 
 
 def regular(source: Path, most_bytes: int = 50_000_000, *, linked: bool = True) -> Path:
-    """Return `source`; UserError if it is missing, not a file or too large.
-
-    Unless it may be `linked`, a link out of its folder is refused too: what is there is another's.
-    """
+    """Return `source`; UserError if it is missing, not a file, too large, or no link may be."""
     try:
         if not (linked or source.resolve().is_relative_to(source.parent.resolve())):
             raise UserError(f"{source} is a link out of its folder; put the file itself there")
@@ -77,8 +73,8 @@ def read_text(source: Path, most_bytes: int = 50_000_000) -> str:
         return regular(source, most_bytes).read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
-        said = f"line {line}, byte {error.start}: {error.reason}"
-        raise UserError(f"{source} cannot be read as UTF-8 text ({said})") from error
+        place = f"line {line}, byte {error.start}: {error.reason}"
+        raise UserError(f"{source} cannot be read as UTF-8 text ({place})") from error
     except OSError as error:
         raise UserError(f"{source} cannot be read ({error.strerror})") from error
 

@@ -26,9 +26,9 @@ class Cell:
     """One run of the grid: a cell (recipe, strategy, gpus, batch_size per GPU) and its seed."""
 
     recipe: str
-    """A name in the configuration's `recipes`: how to train."""
+    """How to train."""
     strategy: str
-    """A name in the registry of strategies: how to spread training over GPUs."""
+    """How to spread training over GPUs."""
     gpus: int
     """Number of GPUs; on a CPU, of processes."""
     batch_size: int
@@ -58,11 +58,9 @@ class Cell:
         return self.record_path(logs / rule).parent.with_suffix(".log")
 
     def __str__(self) -> str:
-        return (
-            f"{self.recipe}/{self.strategy}, {self.gpus} GPU{'s' if self.gpus > 1 else ''}, "
-            f"batch {self.batch_size} per GPU, seed {self.seed}"
-            f"{f', repeat {self.repeat}' if self.repeat else ''}"
-        )
+        named = f"{self.recipe}/{self.strategy}, {self.gpus} GPU{'s' if self.gpus > 1 else ''}"
+        repeat = f", repeat {self.repeat}" if self.repeat else ""
+        return f"{named}, batch {self.batch_size} per GPU, seed {self.seed}{repeat}"
 
 
 def of(config: dict[str, Any]) -> list[Cell]:
@@ -94,22 +92,15 @@ def expand(
     gpus: list[int],
     batch_sizes: list[int],
     seeds: list[int],
-    repeats: list[dict[str, Any]] | int = 1,
+    repeats: int = 1,
     limits: Mapping[str, Sequence[str]] | None = None,
 ) -> list[Cell]:
-    """Return every combination with its repeats, in the order of the path's folders.
-
-    `repeats` is a number, or a list of numbers for parts of the grid (see `repeats_of`); a recipe
-    in `limits` is combined only with the strategies named there.
-    """
-    limits = limits or {}
-    wanted = [{"repeats": repeats}] if isinstance(repeats, int) else repeats
-    others = (gpus, batch_sizes, seeds)
+    """Return every combination; a recipe in `limits` is combined with those strategies alone."""
+    of_recipe = {name: _strategies(strategies, (limits or {}).get(name)) for name in recipes}
     return [
-        Cell(*values, repeat)
-        for recipe in recipes
-        for values in product([recipe], _strategies(strategies, limits.get(recipe)), *others)
-        for repeat in range(max([1, *(repeats_of(each, *values) for each in wanted)]))
+        Cell(*values)
+        for name, allowed in of_recipe.items()
+        for values in product([name], allowed, gpus, batch_sizes, seeds, range(repeats))
     ]
 
 
@@ -118,13 +109,3 @@ def _strategies(strategies: Sequence[str], limits: Sequence[str] | None) -> Sequ
     if limits is None or list(limits) == ["own"]:
         return limits or strategies
     return [name for name in strategies if name in limits]
-
-
-def repeats_of(wanted: dict[str, Any], *values: Any) -> int:
-    """Return the runs per cell that an entry of `grid.repeats` asks for; 0 for other cells.
-
-    An entry selects cells by its keys (`recipes`, …), without a key all.
-    """
-    chosen = (wanted.get(key) for key in ("recipes", "strategies", "gpus", "batch_sizes"))
-    named = all(some is None or value in some for some, value in zip(chosen, values, strict=False))
-    return int(wanted["repeats"]) if named else 0

@@ -8,10 +8,7 @@ import pandas as pd
 
 
 def significant(value: float, digits: int = 3) -> str:
-    """Format with `digits` significant digits, and all integer digits: 0.345, 12.4, 1,234.
-
-    From a million on only `digits` are shown: 1.66e10. NaN is an en dash.
-    """
+    """Format with `digits` significant digits: 0.345, 12.4, 1,234, 1.66e10; NaN as an en dash."""
     if pd.isna(value):
         return "–"
     if value == 0 or math.isinf(value):
@@ -25,10 +22,7 @@ def significant(value: float, digits: int = 3) -> str:
 
 
 def distinguishable(found: float, expected: float) -> tuple[str, str]:
-    """Two figures with at least 3 digits, and 2 of their difference: 19.764 and 19.704.
-
-    Whole numbers are written as such.
-    """
+    """Format two figures with 3 digits or more, and 2 of their difference: 19.764 and 19.704."""
     if all(pd.isna(value) or value == round(value) for value in (found, expected)):
         return _whole(found), _whole(expected)
     difference, digits = abs(found - expected), 3

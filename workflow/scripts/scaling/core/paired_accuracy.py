@@ -30,11 +30,8 @@ class MeanDifference(NamedTuple):
 def paired(labels: Classes, reference: Classes, picked: Classes) -> dict[str, float]:
     """Compare the predicted classes `picked` with those of the `reference`: [n] each, n ≥ 2.
 
-    `difference_points` is the accuracy minus the reference's, in percentage points, and
-    `standard_error_points` the standard error of the mean of d = right - right of the reference
-    (-1, 0 or 1) over the images; `agreement_percent` is the percentage of images that both put in
-    the same class. `gained` images are right only here, `lost` ones only with the reference
-    (McNemar 1947).
+    Points are percentage points of accuracy, theirs minus the reference's; agreement is of classes.
+    `gained` images are right only here, `lost` ones only with the reference (McNemar 1947).
     """
     images = len(labels)
     right, was_right = picked == labels, reference == labels
@@ -57,8 +54,7 @@ def mean_difference(
 ) -> MeanDifference:
     """Return the mean accuracy difference of `picked` to `references`: [n] for each seed, n ≥ 2.
 
-    Seeds share their test images, so differences are averaged over the seeds per image first; the
-    standard error is the one of the mean of these averages over the n images, for these seeds.
+    Seeds share their test images: the error is that of the n images' means over these seeds.
     """
     pairs = zip(picked, references, strict=True)
     by_seed = [(ours == labels).astype(float) - (theirs == labels) for ours, theirs in pairs]

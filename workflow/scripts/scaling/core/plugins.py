@@ -30,7 +30,7 @@ def files() -> list[Path]:
 
 @cache
 def load(path: Path) -> ModuleType:
-    """Import the file as a module named after it; modules in its folder can be imported too.
+    """Import the file as a module named after it, which may import those in its folder.
 
     Raises UserError if the file is missing or cannot be imported.
     """
@@ -49,10 +49,7 @@ def load(path: Path) -> ModuleType:
 
 
 def find(target: str) -> Any:
-    """Return the object named by `file.py:name`, or by `module:name` of an importable module.
-
-    Raises UserError if it does not exist.
-    """
+    """Return the object named by `file.py:name` or `module:name`; UserError if there is none."""
     place, _, name = target.partition(":")
     try:
         return getattr(load(Path(place)), name) if place.endswith(".py") else resolve_name(target)

@@ -39,9 +39,8 @@ class Difference:
 def difference(*samples: Sequence[float]) -> Difference:
     """Return the mean of the second sample minus the first's, or the mean of paired differences.
 
-    Pairs are trainings with the same seed, whose common effect cancels (Student, Biometrika 6,
-    1908, pp. 1–25); if all differences are equal the interval is a point. Two samples are treated
-    as independent: recipes draw different shuffles and crops even with the same seed. There is no
+    Differences of pairs (Student, Biometrika 6, 1908, pp. 1–25) are of the same seed, whose effect
+    cancels. Two samples are independent: recipes draw other crops with the same seed. There is no
     interval for fewer than 2 values, nor for two samples without variance.
     """
     mean = fmean(samples[-1]) - (fmean(samples[0]) if len(samples) > 1 else 0.0)
@@ -53,12 +52,11 @@ def difference(*samples: Sequence[float]) -> Difference:
 
 
 def margin(spreads: Any, sizes: Any) -> Any:
-    """Return half the width of the 95 % interval of a sum or difference of means.
+    """Return half the width of the 95 % interval of a sum or difference of means; NaN if unknown.
 
-    Welch's t (Biometrika 34, 1947, pp. 28–35), which does not assume equal variances, with
-    Satterthwaite's degrees of freedom (Biometrics Bulletin 2, 1946, pp. 110–114). `spreads` are the
-    standard deviations of the samples, [samples] or [samples, rows]. NaN if a sample has fewer than
-    two values, or if none of them varies, as the noise is then unknown.
+    Welch's t (Biometrika 34, 1947, pp. 28–35) with Satterthwaite's degrees of freedom (Biometrics
+    Bulletin 2, 1946, pp. 110–114). `spreads` are the samples' standard deviations: [samples] or
+    [samples, rows].
     """
     sizes = np.asarray(sizes, float)
     parts = np.square(np.asarray(spreads, float)) / sizes

@@ -6,8 +6,9 @@ The sections of the configuration that a script is told are the base of its comm
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from annotated_types import Ge, Le, MultipleOf
-from pydantic import AfterValidator, ConfigDict, Field
+from annotated_types import Ge, Le, MinLen, MultipleOf
+from pydantic import AfterValidator, ConfigDict, Field, JsonValue
+from tyro.conf import arg
 
 from scaling.core.section import (
     AboveZero,
@@ -17,7 +18,6 @@ from scaling.core.section import (
     Fraction,
     NotNegative,
     Positive,
-    Precision,
     Section,
     Some,
 )
@@ -38,15 +38,18 @@ class DataOptions(Options):
     """Its manifest.json, with the dataset's description."""
 
 
-class ModelOptions(Options):
-    """Options that select the model."""
+class Model(Options):
+    """The section `model`; of a script the options --model, --model-width, --model-options."""
 
-    model: str = "resnet18-cifar"
-    """Name of the model; `scaling.models.build` lists the forms."""
-    model_width: int = 64
-    """Channels of the first stage, for resnet18-cifar."""
-    model_options: dict[str, Any] = Field(default={})
-    """Arguments of the function that makes another model."""
+    name: Annotated[str, MinLen(1), arg(name="model")] = "resnet18-cifar"
+    """`resnet18-cifar`, a classification model of torchvision by its name (`resnet50`, `vit_b_16`),
+    or a function of yours that takes the number of classes and returns the network:
+    `path/to/file.py:function` or `module:function`. May be left out."""
+    width: Annotated[Few, arg(name="model-width")] = 64
+    """For `resnet18-cifar`: channels of its first stage. 64 is the model of the literature with
+    11,173,962 parameters."""
+    options: Annotated[dict[str, JsonValue], arg(name="model-options")] = Field(default={})
+    """For the others: arguments of the function, as `{width_per_group: 128}`."""
 
 
 class Sgd(Options):
@@ -77,26 +80,24 @@ class Training(Sgd):
     """How the cells of the grid are trained and timed."""
 
     micro_batches: Positive = 1
-    """Gradient accumulation: each GPU trains its batch in so many parts, one after another, before
-    the one update. A batch that does not fit into memory then does. May be left out."""
+    """Gradient accumulation: each GPU trains its batch in so many parts before the one update, so
+    that a larger batch fits into memory. May be left out."""
     warmup_epochs: Positive = 1
     """Epochs at the start that are recorded and never averaged."""
     measured_epochs: Annotated[int, Ge(3)] = 3
-    """Epochs after them; the figure of a cell is their median, over all seeds. At least 3. The
-    accuracy of all cells is that after so many epochs and the warm-up's."""
+    """Epochs after them, at least 3; the figure of a cell is their median, over all seeds. The
+    accuracy of all cells is that after these and the warm-up's."""
     warmup_seconds: NotNegative = 0.0
     """Warm-up goes on until so many seconds have passed. May be left out, like the next two."""
     measured_seconds: NotNegative = 0.0
     """Measuring goes on until so many seconds have passed, and then until the cell has settled: the
-    median of the last third of its epochs is within 2 % of the first third's, or within the noise
-    from epoch to epoch."""
+    last third of its epochs is within 2 % of the first third, or within their noise."""
     max_measured_seconds: NotNegative = 0.0
-    """What has not settled after so many seconds is left so; tables and report say of which cells.
-    0: none is waited for."""
+    """What has not settled after so many seconds is left so, and the report says so. 0: none is
+    waited for."""
     instrumented_iterations: Count = 50
-    """Extra epochs of at most so many iterations follow the measured ones. On several GPUs they
-    measure communication: without synchronisation, traced, and by DDP's own log. The traced one
-    also tells how long nothing runs on a GPU. 0 means none."""
+    """Extra epochs of at most so many iterations measure communication (without synchronisation,
+    traced, and by DDP's own log) and how long nothing runs on a GPU. 0 means none."""
 
 
 class Limits(Options):
@@ -105,8 +106,8 @@ class Limits(Options):
     cpu_threads: Few = 1
     """Threads of each training process."""
     time_limit_seconds: AboveZero = 3600.0
-    """A run that takes longer is stopped and recorded as `timeout`. One that waits longer for GPUs
-    that other jobs hold fails and names them."""
+    """A run that takes longer is stopped and recorded as `timeout`; one that waits longer for GPUs
+    fails and names who holds them."""
     collective_timeout_seconds: AboveZero = 300.0
     """A rank that waits longer than this for the others, inside a CUDA graph too, has hung: the run
     fails and names the ranks."""
@@ -119,8 +120,7 @@ class LargeBatches(Options):
     """The batch on one GPU that all are compared with, and that scaling rules refer to."""
     gpus: Positive = 4
     """How many GPUs share a global batch of at least this many reference batches; smaller ones use
-    one. They are emulated on one GPU, with the same result: each rank's batch is normalized
-    separately."""
+    one. One GPU emulates them: each rank's batch is normalized separately."""
     epochs: Positive = 5
     """Epochs of every run, so that techniques are compared after equally many images."""
     max_epochs: Positive = 5
@@ -129,22 +129,18 @@ class LargeBatches(Options):
     """Seeds at the learning rate that a sweep chose. The sweep itself uses the first."""
     factors: Some[AboveZero] = Field(default=[1.0])
     """The learning rate sweep: multiples of the rate that a technique's rule gives. The one with
-    the lowest loss on held-out images, or without any in training, is chosen, never by the test
-    set. A technique with a sweep is compared with plain SGD (`scaling` alone) with the widest
-    sweep; if a best rate is at an end of its sweep, beyond which a better one may be, verdicts that
-    this could overturn stay open."""
+    the lowest loss on held-out images, or without any in training, is chosen. A technique with a
+    sweep is compared with plain SGD with the widest sweep; verdicts that a better rate beyond the
+    end of a sweep could overturn stay open."""
     more_factors: Count = 0
-    """How many factors a sweep may add: beyond its end while the best one is there, then next to
-    the best one until its neighbours are a factor of 2 away. May be left out, like the next
-    three."""
+    """How many factors a sweep may add: beyond its end while the best is there, then next to the
+    best until its neighbours are a factor of 2 away. May be left out, like the next three."""
     held_out_images: Count = 0
     """Training images that are held out of a sweep, to choose its rate and to compare techniques.
-    At the chosen rate all images are trained on. 0: the training loss decides."""
+    0: the training loss decides."""
     precise_batch_norm: bool = False
-    """Test accuracies of all techniques use batch-norm statistics recomputed on training images;
-    those with running statistics are reported too."""
-    precision: Precision = "float32"
-    """Precision of convolutions and matrix products: `float32`, `tf32` or `bf16`."""
+    """Test accuracies use batch-norm statistics recomputed on training images; those with
+    running ones are reported too."""
     train_images: Positive | None = None
     """Train on only the first of the training images; null means all."""
 
@@ -157,12 +153,10 @@ def _none_or_three(seeds: list[int]) -> list[int]:
 
 class Synchronization(Options):
     seeds: Annotated[Distinct[Count], AfterValidator(_none_or_three)] = Field(default=[0, 1, 2])
-    """The experiments on image orders, messages and buffers, on the largest number of GPUs on one
-    machine: one training with and one without `set_epoch` for each. At least 3; `[]` leaves the
-    experiments out."""
+    """The experiments on image orders, messages and buffers, on the most GPUs of one machine: one
+    training with and one without `set_epoch` for each. At least 3; `[]` leaves them out."""
     epochs: Annotated[int, Ge(2)] = 5
-    """Epochs of each of these trainings, 2 or more. The cost of buffers is timed separately, on
-    in-memory batches."""
+    """Epochs of each of these trainings, 2 or more."""
     batch_size: Positive = 256
     """Samples per GPU and step in all of these experiments."""
     train_images: Positive | None = None
@@ -208,6 +202,6 @@ class Peaks(Options):
     repeats: Annotated[int, Ge(3)] = 10
     """Timed repeats of each figure, after a warm-up; the figure is their median."""
     sustained_seconds: NotNegative = 0.0
-    """The rates above are a sprint's, of a GPU that has rested; it lowers its clocks when it works
-    on. The best size is read again after so many seconds of work, and up to three times as many
-    until the rate has settled: the sustained peak. 0: not. May be left out."""
+    """The rates above are of a GPU that has rested. The best size is read again after so many
+    seconds of work, and up to three times as many until the rate has settled: the sustained peak.
+    0: not. May be left out."""

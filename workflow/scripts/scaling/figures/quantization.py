@@ -18,8 +18,8 @@ WIDTH_INCHES, ROW_INCHES = 6.8, 1.75
 def draw_quantization_histograms(histograms: pd.DataFrame) -> Figure | None:
     """Draw the distributions of each layer's values: a row of panels, a column per quantity.
 
-    The y axis is the share of values in a bin of 4 integer levels (1 below 8 bits), logarithmic, as
-    most activations are near zero; the x axis is the float value, for integers level / scale.
+    y is the share of values in a bin of levels, logarithmic, as most activations are near zero; x
+    is the float value, for integers level / scale.
     """
     layers = histograms["layer"].unique()
     if not len(layers):

@@ -48,7 +48,7 @@ def _of_model(sweep: Sweep, rank: Rank) -> list[tuple[str, int]]:
     """Return the bytes of DDP's final buckets, recipe tuned's messages, and all gradients."""
     described = DATASET.read(sweep.manifest)
     side, *_ = described.get("image_shape", [32])
-    model = build(sweep, len(described.get("classes", range(10)))).to(rank.device)
+    model = build(sweep.model, len(described.get("classes", range(10)))).to(rank.device)
     replica = distributed_data_parallel.wrap(model, rank, rank.processes)
     for _ in range(SETTLING_STEPS):
         images = torch.randn(LEAST_BATCH, 3, side, side, device=rank.device)

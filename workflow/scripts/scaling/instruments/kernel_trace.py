@@ -7,13 +7,14 @@ from collections import defaultdict
 from dataclasses import dataclass
 from itertools import repeat
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import torch
 from torch.autograd import DeviceType
 from torch.profiler import ProfilerActivity, profile
 
+from scaling.core.records.run import KernelClass
 from scaling.instruments.kernel_classes import Event, Launches, launches
 from scaling.launch.ranks import Rank
 from scaling.training.trainer import EpochResult, Trainer, TrainIterations
@@ -55,24 +56,19 @@ class Trace:
         """Return a row for each active `gpu`, by its number in this process.
 
         `busy_seconds` in which anything runs, `compute_seconds` in which anything but communication
-        runs (overlaps count once), the number of `kernels`, copies and fills, and their `classes`.
-        Of communication these are the seconds that are exposed; others that overlap are of the one
-        that began first.
+        runs (overlaps count once), the number of `kernels`, copies and fills, and their `classes`,
+        which add up to `busy_seconds`: what hides behind a class before it is not counted.
         """
         found: list[dict[str, Any]] = []
         for device, spans in sorted(self.spans.items()):
-            whole = [span for own in spans.values() for span in own]
-            busy, computing = length(_seconds(whole)), length(self._computing(device))
-            times = {"busy_seconds": busy, "compute_seconds": computing, "kernels": len(whole)}
-            classes = {kind: {"seconds": 0.0, "bytes": 0.0} for kind in spans}
-            kinds = [(*span, kind) for kind, own in spans.items() for span in own]
-            edge = 0.0
-            for start, end, size, kind in sorted(kinds):
-                if kind != "communication":
-                    classes[kind]["seconds"] += max(0.0, end - max(start, edge)) * MICROSECOND
-                    classes[kind]["bytes"] += size
-                    edge = max(edge, end)
-            classes["communication"] = {"seconds": busy - computing, "bytes": 0.0}
+            classes, counted = {}, list[Span]()
+            for kind in [one for one in get_args(KernelClass) if one in (*spans, "communication")]:
+                own, before = spans.get(kind, []), length(_seconds(counted))
+                counted += own
+                alone = length(_seconds(counted)) - before
+                classes[kind] = {"seconds": alone, "bytes": sum(size for *_, size in own)}
+            busy, computing = length(_seconds(counted)), length(self._computing(device))
+            times = {"busy_seconds": busy, "compute_seconds": computing, "kernels": len(counted)}
             found.append({"gpu": device, **times, "classes": classes})
         return found
 
@@ -99,8 +95,8 @@ def record(
         communicates = any(word in name for word in words)
         computes = name.startswith("aten::") and not event.cpu_children
         if event.device_type == DeviceType.CUDA if on_gpu else communicates or computes:
-            kind, size = next(launched.get((device, event.name), UNKNOWN))
-            kind = "communication" if communicates else kind
+            launcher = next(launched.get((device, event.name), UNKNOWN))
+            kind, size = ("communication", 0.0) if communicates else launcher
             spans[device][kind].append((event.time_range.start, event.time_range.end, size))
     if rank.processes > 1 and on_gpu:
         # The barrier before the first iteration, which waits for all ranks' tracers.

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Literal
 
 from scaling.core.environment import Device
-from scaling.core.training_options import Interconnect, ModelOptions, Options, Peaks
+from scaling.core.training_options import Interconnect, Model, Options, Peaks
 
 
 class Measurement(Options):
@@ -23,9 +23,11 @@ class Measurement(Options):
     """Time limit of the whole measurement."""
 
 
-class Sweep(Measurement, ModelOptions, Interconnect):
+class Sweep(Measurement, Interconnect):
     """Options of the all-reduce sweep over 2 GPUs or more."""
 
+    model: Model = Model()
+    """Whose gradients are sent."""
     manifest: Path
     """The dataset's manifest.json, whose classes and image size define the model."""
 

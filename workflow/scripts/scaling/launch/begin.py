@@ -74,7 +74,7 @@ def begin(
                 f"the environment has {', '.join(others)}, as torchrun and mpirun set: unset them, "
                 "or start without a launcher, as Snakemake starts all processes itself"
             )
-        lab = configuration.model_options(config)["model"] == configuration.LAB_MODEL
+        lab = config["model"]["name"] == configuration.LAB_MODEL
         if not lab or config["dataset"]["image_size"] != configuration.LAB_SIDE:
             from scaling.models.check import check  # Imports PyTorch, which takes seconds.
 

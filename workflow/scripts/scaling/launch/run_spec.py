@@ -14,16 +14,18 @@ from scaling.core.grid import Cell
 from scaling.core.records.fields import Role
 from scaling.core.section import Count
 from scaling.core.settling import drift
-from scaling.core.training_options import Limits, ModelOptions, Training
+from scaling.core.training_options import Limits, Model, Training
 from scaling.registry.engine import ENGINES
 from scaling.registry.strategy import STRATEGIES
 
 
-class RunSpec(Training, ModelOptions, Limits):
+class RunSpec(Training, Limits):
     """The parameters of one run: options of `train_run.py`, and all in its record."""
 
     cell: Cell = Cell("plain", "ddp", 1, 128, 0)
     """Which cell of the grid, and its seed."""
+    model: Model = Model()
+    """What is trained."""
     warmup_epochs: Count = 1
     """Epochs at the start; a training to its end may have none."""
     measured_epochs: Count = 3
@@ -66,15 +68,14 @@ class RunSpec(Training, ModelOptions, Limits):
         ENGINES.find(self.engine).options.of(self.recipe_options, "--recipe-options")
         device = environment.resolve_device(self.device)
         recipes = {self.cell.recipe: {"engine": self.engine, **self.recipe_options}}
-        for said in unfit(device, [self.cell.strategy], recipes, self.cell.gpus):
-            raise UserError(said)
-        for said in need_newer_gpu(device, {f"recipes.{self.cell.recipe}": self.recipe_options}):
+        lacks = unfit(device, [self.cell.strategy], recipes, self.cell.gpus)
+        for said in (*lacks, *need_newer_gpu(device, recipes)):
             raise UserError(said)
         return self.model_copy(update={"device": device})
 
     def parameters(self) -> dict[str, Any]:
-        """Every parameter but the cell, as the record's `training`."""
-        return self.model_dump(exclude={"cell"})
+        """Every parameter but the cell and the model, as the record's `training`."""
+        return self.model_dump(exclude={"cell", "model"})
 
     def digest(self) -> str:
         """SHA-256 over all parameters, the cell included."""

@@ -63,9 +63,7 @@ def supervise(spec: RunSpec, manifest: Path, output: Path, command_line: list[st
         message=message,
         dataset={key: dataset[key] for key in OF_DATASET},
         model={
-            "name": spec.model,
-            "width": spec.model_width,
-            "options": spec.model_options,
+            **spec.model.model_dump(),
             "parameters": parameters,
             "gradient_bytes": parameters and parameters * BYTES_PER_PARAMETER,
             "flops_per_image": end.get("flops_per_image"),

@@ -3,6 +3,7 @@
 from typing import Any
 
 from scaling.config.config import model_options
+from scaling.config.recipes import precision
 from scaling.core import grid
 from scaling.core.command_line import options
 from scaling.core.training_options import LargeBatches, Limits, NetworkTraining, Sgd
@@ -81,7 +82,8 @@ def techniques(config: Config) -> str:
     """How networks are trained with large batches, besides the techniques."""
     training = {key: config["convergence"][key] for key in LargeBatches.model_fields}
     threads = {"cpu_threads": config["machine"]["cpu_threads"]}
-    return options(training | lab(config) | threads)
+    own = {"precision": precision(config)}
+    return options(training | lab(config) | threads | own)
 
 
 def synchronization(config: Config) -> str:

@@ -6,26 +6,26 @@ from torch import nn
 
 from scaling.core import plugins
 from scaling.core.errors import UserError
-from scaling.core.training_options import ModelOptions
+from scaling.core.training_options import Model
 from scaling.registry.model import MODELS
 
 LEAST_BATCH = 2
 """Minimum batch size: batch norm refuses a single value per channel."""
 
 
-def build(options: ModelOptions, classes: int) -> nn.Module:
-    """Build the model that `options` name, for so many classes.
+def build(chosen: Model, classes: int) -> nn.Module:
+    """Build the `chosen` model, for so many classes.
 
-    `options.model` is a registered model, a classification model of torchvision, or a function,
+    Its name is that of a registered model, a classification model of torchvision, or a function,
     `file.py:function` or `module:function`, that takes the number of classes. The last two receive
-    `model_options` too. Raises UserError for an unknown name, for arguments that the function does
+    its options too. Raises UserError for an unknown name, for arguments that the function does
     not take, and for a result that is no network.
     """
-    name, given = options.model, options.model_options
+    name, given = chosen.name, chosen.options
     if name in MODELS.names():
         if given:
             raise UserError(f"model.options are {given}, and {name} has none: leave them out")
-        model = MODELS.find(name).factory.load()(options.model_width, classes)
+        model = MODELS.find(name).factory.load()(chosen.width, classes)
     elif ":" in name:
         model = _called(name, plugins.find(name), (classes,), given)
     else:

@@ -9,13 +9,12 @@ import torch
 from torch import nn
 from torch.nn.parameter import is_lazy
 
-from scaling.config import config as configuration
 from scaling.core import grid
 from scaling.core import numbers as fmt
 from scaling.core.errors import UserError
 from scaling.core.grid import Cell
 from scaling.core.records.dataset import DATASET
-from scaling.core.training_options import ModelOptions
+from scaling.core.training_options import Model
 from scaling.models.build import build
 from scaling.registry.strategy import STRATEGIES
 
@@ -36,18 +35,18 @@ def check(config: dict[str, Any], manifest: Path) -> None:
     sizes = _sizes(config, described.get("train_images", known.get(section["source"])))
     if not sizes:
         return
-    options = ModelOptions(**configuration.model_options(config))
+    model = Model(**config["model"])
     classes = len(described.get("classes", range(CLASSES)))
     for device in ("meta", "cpu"):
         with torch.device(device):
             try:
-                said = list(_mistakes(options, sizes, section["image_size"], classes))
+                said = list(_mistakes(model, sizes, section["image_size"], classes))
                 break
             except UserError:
                 raise
             except Exception as error:  # It may depend on values.
                 if device == "cpu":
-                    said = [f"model {options.model} cannot be built ({error!r})"]
+                    said = [f"model {model.name} cannot be built ({error!r})"]
     if said:
         raise UserError("; ".join(said))
 
@@ -83,11 +82,9 @@ def _parts(size: int, into: int) -> set[int]:
     return {part, size % part} - {0} if size else set()
 
 
-def _mistakes(
-    options: ModelOptions, sizes: dict[int, str], side: int, classes: int
-) -> Iterator[str]:
+def _mistakes(chosen: Model, sizes: dict[int, str], side: int, classes: int) -> Iterator[str]:
     """Yield what is wrong with the model; raise the error of the first batch on the meta device."""
-    model, name = build(options, classes).train(), f"model {options.model}"
+    model, name = build(chosen, classes).train(), f"model {chosen.name}"
     parameters = dict(model.named_parameters())
     if lazy := [key for key, own in parameters.items() if is_lazy(own)]:
         yield (

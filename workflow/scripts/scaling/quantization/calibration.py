@@ -1,10 +1,9 @@
 """Observes activations on calibration images, and derives clipping thresholds from them.
 
-A threshold is the magnitude that lands on the last level: `max_abs` is the largest one seen.
-`percentile` clips the largest 0.01 % of magnitudes. `mse` takes the threshold with the smallest
-mean squared error of rounding and clipping together, out of a hundred up to the largest magnitude:
-few bits are worth more on the many small values than on the few large ones (Banner et al. 2019,
-"Post Training 4-bit Quantization of Convolutional Networks for Rapid-Deployment").
+A threshold is the magnitude that lands on the last level: the largest one seen; or the one with the
+smallest mean squared error of rounding and clipping together, as few bits are worth more on the
+many small values than on the few large ones (Banner et al. 2019, "Post Training 4-bit Quantization
+of Convolutional Networks for Rapid-Deployment").
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,7 +16,6 @@ from torch import Tensor, nn
 
 IMAGES = "images"
 """The name of the network's input among the names of its layers."""
-PERCENTILE = 99.99
 CANDIDATES = 100
 BINS = 4096
 
@@ -26,24 +24,10 @@ Points = Mapping[str, str]
 """The names of the modules whose outputs are observed, by layer."""
 
 
-def mse_threshold(values: Tensor, counts: Tensor, max_abs: float, qmax: int) -> float:
-    """Find the threshold t ≤ max_abs with the smallest mean squared error at scale qmax / t.
-
-    `values` are magnitudes [k], float64, seen `counts` [k] times. Of equal errors the largest
-    threshold wins.
-    """
-    thresholds = max_abs * torch.arange(CANDIDATES, 0, -1, dtype=torch.float64) / CANDIDATES
-    scales = (qmax / thresholds).unsqueeze(1)
-    errors = torch.round(values * scales).clamp(max=qmax) / scales - values
-    return float(thresholds[int((errors.square() * counts).sum(dim=1).argmin())])
-
-
 @dataclass
 class Range:
-    """The smallest and the largest value seen, and `counts` of |x| in equal bins up to `max_abs`.
-
-    The values are counted, int64 [4096], only for a threshold that clips.
-    """
+    """The smallest and the largest value seen, and where they were counted (for a threshold that
+    clips) the `counts` of |x| in equal bins up to `max_abs`, int64 [4096]."""
 
     minimum: float = float("inf")
     maximum: float = float("-inf")
@@ -65,27 +49,23 @@ class Range:
             place = (values.abs().flatten() * (BINS / self.max_abs)).long().clamp(max=BINS - 1)
             self.counts += torch.bincount(place, minlength=BINS).cpu()
 
-    def threshold(self, method: Literal["max_abs", "percentile", "mse"], qmax: int) -> float:
-        """Return the magnitude that is to land on the level `qmax`.
+    def least_error(self, qmax: int) -> float:
+        """Return the threshold t ≤ max_abs with the least mean squared error at scale qmax / t.
 
-        The percentile is the upper edge of the bin in which it lies.
+        Of a hundred candidates; of equal errors the largest threshold wins.
         """
-        if method == "max_abs":
-            return self.max_abs
-        if method == "percentile":
-            wanted = self.counts.sum() * (PERCENTILE / 100)
-            place = int(torch.searchsorted(self.counts.cumsum(0).double(), wanted.double()))
-            return self.max_abs * (min(place, BINS - 1) + 1) / BINS
         middles = (torch.arange(BINS, dtype=torch.float64) + 0.5) * (self.max_abs / BINS)
-        return mse_threshold(middles, self.counts, self.max_abs, qmax)
+        shares = torch.arange(CANDIDATES, 0, -1, dtype=torch.float64) / CANDIDATES
+        scales = (qmax / (self.max_abs * shares)).unsqueeze(1)
+        errors = torch.round(middles * scales).clamp(max=qmax) / scales - middles
+        best = int((errors.square() * self.counts).sum(dim=1).argmin())
+        return self.max_abs * float(shares[best])
 
 
 Calibration = dict[str, Range]
-"""The ranges of the images (normalised), and by name of what each layer passes on.
+"""The ranges of the images (normalised), and by name of each layer's output after its ReLU, if any.
 
-That is its output after its ReLU, if it has one: the values before, which may reach further below
-zero, become zero and need no room in the integers that the next layer receives. What is counted is
-what the next layer receives, behind the pooling.
+What is counted is what the next layer receives, behind the pooling.
 """
 
 
@@ -98,8 +78,7 @@ def observer_points(network: nn.Sequential, after: Literal["relu", "pool"]) -> P
     """Map each layer to the module whose output is observed for it.
 
     After `relu`: the layer's ReLU, or the layer itself where there is none. After `pool`: the last
-    module before the next layer. Pooling keeps the larger values, so behind it the extremes are the
-    same, not the distribution.
+    module before the next layer, with the same largest value, but another distribution.
     """
     found: dict[str, str] = {}
     for name, module in network.named_children():

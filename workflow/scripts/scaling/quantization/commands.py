@@ -43,10 +43,7 @@ class Training(Command):
     """The JSON file to write on how it went."""
 
     def train(self, device: torch.device) -> tuple[nn.Module, dict[str, Any]]:
-        """Train a fresh network; returns it in evaluation mode, and the summary.
-
-        Raises UserError when the loss stops being finite.
-        """
+        """Train a fresh network; returns it in evaluation mode, and the summary."""
         raise NotImplementedError
 
 
@@ -91,10 +88,7 @@ class Evaluation(Command):
     def evaluate(
         self, device: torch.device, chosen: Images, test: Images
     ) -> Iterator[tuple[Path, dict[str, Any]]]:
-        """Quantize with the `chosen` training images, measure on the `test` images.
-
-        Yields the path of each record, and what it says of the quantized network.
-        """
+        """Quantize with the `chosen` training images; yield each record's path and what it says."""
         raise NotImplementedError
 
     def networks(self, chosen: Images, test: Images) -> dict[str, Callable[[], nn.Module]]:

@@ -7,10 +7,10 @@ s = 127 / max|x| the largest value lands on ±127 and nothing is clipped (Jacob 
 scale there is the reciprocal, the step size). b bits have qmax = 2^(b-1) - 1 in the place of 127.
 
 Requantization, int32 accumulator to few bits, has one rule everywhere: the factor o becomes m / 2^n
-with an integer m of at most 22 bits, and the product with the accumulator is rounded half to even.
-An accumulator of 31 bits times 22 bits fits the 53 bits of a float64 exactly, so that a float64
-product and a shift of int64 give the same integer, always: floats are requantized by the one,
-integers by the other. The factor is off by at most 2^-22 of itself, 127 levels by at most 0.00003.
+with an integer m ≤ 2^22, and the product with the accumulator is rounded half to even. A product of
+at most 2^31 · 2^22 is exact in the 53 bits of a float64, so that a float64 product and a shift of
+int64 give the same integer, always: floats are requantized by the one, integers by the other. The
+factor is off by at most 2^-22 of itself, 127 levels by at most 0.00003.
 """
 
 import math
@@ -68,10 +68,9 @@ INT32 = Levels(-(2**31), 2**31 - 1)
 
 
 def symmetric_scale(max_abs: float, of: str, qmax: int = INT8.high) -> float:
-    """Return qmax / max|x|: the scale that puts the largest magnitude on the last level.
+    """Return qmax / max|x|, the scale that puts the largest magnitude on the last level.
 
-    Raises UserError, naming what the values are `of`, when there is no such scale: all values
-    zero, infinite or not a number.
+    Raises UserError, naming what the values are `of`, for one that is zero or not finite.
     """
     if not (math.isfinite(max_abs) and max_abs > 0):
         raise UserError(
@@ -82,20 +81,16 @@ def symmetric_scale(max_abs: float, of: str, qmax: int = INT8.high) -> float:
 
 
 def to_levels(values: Tensor, scale: float | Tensor, levels: Levels) -> Tensor:
-    """Round scale · values, clamped to `levels`: integer-valued float64, same shape.
-
-    The product is float64, halves are rounded to even.
-    """
+    """Round scale · values, halves to even, clamped to `levels`: float64, same shape."""
     return (values.double() * scale).round_().clamp_(levels.low, levels.high)
 
 
 @dataclass(frozen=True)
 class Requantization:
-    """m / 2^n for each output channel (int64 [out], m < 2^22: see above), and the `levels` after.
+    """m / 2^n for each output channel (int64 [out]: see above), and the `levels` after.
 
-    Called with integer values, channels in dimension 1, it rounds m · values / 2^n: float64 for
-    floats that hold integers, and for integers by int64 products and shifts alone, as `levels`'
-    own type.
+    Called with values, channels in dimension 1, it rounds m · values / 2^n: float64 for floats that
+    hold integers, and for integers by int64 products and shifts alone, as `levels`' own type.
     """
 
     multiplier: Tensor
@@ -115,12 +110,7 @@ class Requantization:
             )
         mantissa, exponent = torch.frexp(factors)
         multiplier = torch.round(mantissa * 2**MULTIPLIER_BITS).long()
-        shift = MULTIPLIER_BITS - exponent.long()
-        # A mantissa next to 1 rounds up to 2^22, one bit too many: the same number with one less.
-        carried = multiplier == 2**MULTIPLIER_BITS
-        return cls(
-            torch.where(carried, multiplier // 2, multiplier), shift - carried.long(), levels
-        )
+        return cls(multiplier, MULTIPLIER_BITS - exponent.long(), levels)
 
     @property
     def factor(self) -> Tensor:
@@ -143,30 +133,33 @@ def along_channels(channels: Tensor, values: Tensor) -> Tensor:
     return channels.to(values.device).view(-1, *[1] * (values.dim() - 2))
 
 
-def multiply(rows: Tensor, weight: Tensor) -> Tensor:
-    """Multiply int8 [n, inner] by int8 [outputs, inner]: int32 [n, outputs].
+def integer_products(values: Tensor, weight: Tensor, convolution: dict[str, Any] | None) -> Tensor:
+    """Compute the sums of products of integers in int32: [n, outputs, …].
 
-    The product wants the sizes of NVIDIA's tensor cores, more than 16 rows and multiples of 8 else:
-    it is filled up with zeros, which add nothing.
+    `values` are int8, or int32 from 0 to 255: those are moved by 128 and the sums back. `weight` is
+    int8 [outputs, …]; `convolution` has stride and padding, None for a linear layer. PyTorch has no
+    convolution of int8, so the patches that it looks at become the rows of a matrix.
     """
+    offset = 0
+    if values.dtype != torch.int8:
+        values, offset = (values - 128).to(torch.int8), 128
+    rows, columns = values, weight
+    if convolution is not None:
+        rows = _patches(values, tuple(weight.shape[2:]), fill=-offset, **convolution)
+        columns = weight.permute(0, 2, 3, 1).flatten(1)
+    sums = _multiply(rows.flatten(0, -2), columns)
+    if offset:
+        sums = sums + offset * columns.sum(dim=1, dtype=torch.int32)
+    if convolution is None:
+        return sums
+    # PyTorch's pooling of integers refuses another layout.
+    return sums.view(*rows.shape[:3], -1).permute(0, 3, 1, 2).contiguous()
 
-    def filled(matrix: Tensor, rows: int, inner: int) -> Tensor:
-        # pad copies in any case.
-        return functional.pad(matrix, (0, inner, 0, rows)) if rows or inner else matrix
 
-    (n, inner), outputs = rows.shape, len(weight)
-    columns = filled(weight, -outputs % 8, -inner % 8).T
-    return torch._int_mm(filled(rows, max(0, 17 - n), -inner % 8), columns)[:n, :outputs]
-
-
-def patches(
-    values: Tensor, kernel: tuple[int, ...], stride: Any, padding: Any, fill: int = 0
+def _patches(
+    values: Tensor, kernel: tuple[int, ...], stride: Any, padding: Any, fill: int
 ) -> Tensor:
-    """Unfold [n, channels, height, width] to [n, rows, columns, kernel · channels].
-
-    The inner part is in the order kernel row, kernel column, channel, in which both sides of a
-    product are copied fastest.
-    """
+    """Unfold [n, channels, height, width] to [n, rows, columns, kernel · channels]."""
     (down, across), last = padding, values.permute(0, 2, 3, 1)
     around = functional.pad(last, (0, 0, across, across, down, down), value=fill)
     for dimension in (1, 2):
@@ -174,30 +167,13 @@ def patches(
     return around.permute(0, 1, 2, 4, 5, 3).flatten(3)
 
 
-def as_rows(weight: Tensor) -> Tensor:
-    """Lay out [outputs, channels, kernel, kernel] as the rows that `patches` meet."""
-    return weight.permute(0, 2, 3, 1).flatten(1)
+def _multiply(rows: Tensor, weight: Tensor) -> Tensor:
+    """Multiply int8 [n, inner] by int8 [outputs, inner]: int32 [n, outputs].
 
-
-def integer_products(values: Tensor, weight: Tensor, convolution: dict[str, Any] | None) -> Tensor:
-    """Compute the sums of products of integers in int32: [n, outputs, …].
-
-    `values` are int8, or int32 from 0 to 255: those are moved by 128 and the sums back, as
-    Σ w·v = Σ w·(v - 128) + 128 · Σ w. `weight` is int8 [outputs, …]; `convolution` has stride and
-    padding, None for a linear layer. PyTorch has a matrix product of int8 and no convolution, so
-    the patches that a convolution looks at become the rows of a matrix.
+    Zeros fill up the sizes of NVIDIA's tensor cores: more than 16 rows, multiples of 8 else.
     """
-    offset = 0
-    if values.dtype != torch.int8:
-        values, offset = (values - 128).to(torch.int8), 128
-    rows, columns = values, weight
-    if convolution is not None:
-        rows = patches(values, tuple(weight.shape[2:]), fill=-offset, **convolution)
-        columns = as_rows(weight)
-    sums = multiply(rows.flatten(0, -2), columns)
-    if offset:
-        sums = sums + offset * columns.sum(dim=1, dtype=torch.int32)
-    if convolution is None:
-        return sums
-    # PyTorch's pooling of integers refuses another layout.
-    return sums.view(*rows.shape[:3], -1).permute(0, 3, 1, 2).contiguous()
+    (n, inner), outputs = rows.shape, len(weight)
+    if n < 17 or inner % 8:  # It copies in any case.
+        rows = functional.pad(rows, (0, -inner % 8, 0, max(0, 17 - n)))
+    columns = functional.pad(weight, (0, -inner % 8, 0, -outputs % 8)).T
+    return torch._int_mm(rows, columns)[:n, :outputs]

@@ -1,9 +1,7 @@
 """Measures what quantization does to each layer: scales, clipping, noise, distributions.
 
-Noise is SQNR = 10 · log10(Σ x² / Σ (x - x̂)²) in dB, x the float32 value and x̂ the one quantized.
-For weights and for activations it is the noise of their own rounding and clipping: float values
-taken to integers and back. `propagated` compares what the quantized network passes on with what
-the float network does: with all noise that the layers before have added.
+Noise is SQNR = 10 · log10(Σ x² / Σ (x - x̂)²) in dB, x the float32 value and x̂ the one quantized:
+that of the layer's own rounding and clipping, float values taken to integers and back.
 """
 
 import math
@@ -15,9 +13,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from scaling.quantization.calibration import Layer, Range, observer_points, outputs
+from scaling.quantization.calibration import IMAGES, Layer, Range, observer_points, outputs
 from scaling.quantization.integers import Levels, weight_levels
-from scaling.quantization.network import QuantizedImages, QuantizedLayer, quantized_layers
+from scaling.quantization.network import QuantizedLayer, quantized_layers
 from scaling.quantization.rounding import RoundedLayer
 
 
@@ -46,9 +44,8 @@ class Noise:
     @property
     def sqnr_db(self) -> float | None:
         """None without a value other than zero, or without any error."""
-        if not (self.signal > 0 and self.error > 0):
-            return None
-        return 10 * math.log10(self.signal / self.error)
+        known = self.signal > 0 and self.error > 0
+        return 10 * math.log10(self.signal / self.error) if known else None
 
     @property
     def clipped_share(self) -> float | None:
@@ -56,56 +53,23 @@ class Noise:
         return self.clipped / self.values if self.values else None
 
 
-def every_output(network: nn.Module, batch: Tensor) -> dict[str, Tensor]:
-    """Return what each module of the sequential `network` passes on, by name; the logits last."""
-    return outputs(network, batch, {name: name for name, _ in network.named_children()})
+def noise(
+    network: nn.Sequential, quantized: nn.Sequential, batches: Iterable[Tensor]
+) -> dict[str, Noise]:
+    """Quantize the images, and what each layer of the float `network` passes on, as its copy does.
 
-
-class NoiseMeter:
-    """Counts what a quantized network makes of the values of its float network, layer by layer."""
-
-    def __init__(self, network: nn.Sequential, quantized: nn.Sequential) -> None:
-        self.network, self.quantized = network, quantized
-        self.images = Noise()
-        self._points = observer_points(network, after="relu")
-        self._layers = quantized_layers(quantized)
-        self._noise = {name: (Noise(), Noise(), Noise()) for name in self._points}
-
-    @torch.no_grad()
-    def round(self, batch: Tensor) -> dict[str, Tensor]:
-        """Round what the float network has on `batch`; returns the floats by module."""
-        floats = every_output(self.network, batch)
-        entrance = getattr(self.quantized, "quantize", None)
-        if isinstance(entrance, QuantizedImages):
-            self.images.quantize(batch, entrance.scale, entrance.levels)
-        for name, layer in self._layers.items():
-            before_relu, passed, _ = self._noise[name]
-            if layer.levels is not None:
-                # Unsigned levels are none for values before ReLU.
-                if layer.levels.low < 0:
-                    before_relu.quantize(floats[name], layer.passed_scale, layer.levels)
-                passed.quantize(floats[self._points[name]], layer.passed_scale, layer.levels)
-        return floats
-
-    @torch.no_grad()
-    def measure(self, batch: Tensor) -> tuple[Tensor, Tensor]:
-        """Round, and compare what both networks pass on; returns the logits of both."""
-        floats, others = self.round(batch), every_output(self.quantized, batch)
-        for name, point in self._points.items():
-            scale = self._layers[name].passed_scale if name in self._layers else 1.0
-            self._noise[name][2].compare(floats[point], others[point].float() / scale)
-        return list(floats.values())[-1], list(others.values())[-1]
-
-    def row(self, name: str) -> dict[str, Any]:
-        """Return the figures of a layer's outputs for the record."""
-        before_relu, passed, propagated = self._noise[name]
-        return {
-            "clipped_share_test": passed.clipped_share,
-            "clipped_share_before_relu": before_relu.clipped_share,
-            "sqnr_before_relu_db": before_relu.sqnr_db,
-            "sqnr_after_relu_db": passed.sqnr_db,
-            "propagated_sqnr_db": propagated.sqnr_db,
-        }
+    A layer that gives floats counts nothing.
+    """
+    entrance, points = quantized.get_submodule("quantize"), observer_points(network, after="relu")
+    found = {name: Noise() for name in (IMAGES, *points)}
+    takes: dict[str, Any] = {IMAGES: (entrance.scale, entrance.levels)}
+    for name, layer in quantized_layers(quantized).items():
+        takes |= {name: (layer.passed_scale, layer.levels)} if layer.levels else {}
+    for batch in batches:
+        passed = outputs(network, batch, points)
+        for name, scale_and_levels in takes.items():
+            found[name].quantize(passed[name], *scale_and_levels)
+    return found
 
 
 def weight_row(name: str, layer: Layer, rounded: RoundedLayer, bits: int) -> dict[str, Any]:
@@ -118,7 +82,6 @@ def weight_row(name: str, layer: Layer, rounded: RoundedLayer, bits: int) -> dic
         "layer": name,
         "weight_bits": bits,
         "weight_scale": scales.min().item(),
-        "weight_scale_max": scales.max().item(),
         "weight_range": [weight.min().item(), weight.max().item()],
         "weight_clipped_share": clipping.clipped_share,
         "weight_sqnr_db": rounding.sqnr_db,
@@ -131,18 +94,16 @@ def scale_row(layer: QuantizedLayer, seen: Range) -> dict[str, Any]:
     """Describe the scales and bounds of one integer layer.
 
     Scales are in levels per unit, except `output_scale`, the factor on the accumulator; with a
-    scale for each channel they are the first channel's. `output_range` is `seen`, of the float
-    values on the calibration images after ReLU, `top_step` = S · o · max the level on which the
-    largest of them lands: the last one, unless ranges are clipped. `bias_error_steps` is the
-    largest |bias - b · S|: up to a half for an int32 bias. `largest_bias` b becomes `bias_steps`.
+    scale for each channel they are the first channel's. `top_step` = S · o · max is the level on
+    which the largest value `seen` lands: the last one, unless ranges are clipped. `largest_bias`
+    becomes `bias_steps`; `bias_error_steps` is the largest |bias - b · S|.
     """
-    accumulator_scale = layer.accumulator_scale
     factor = None if layer.requantization is None else layer.requantization.factor[0].item()
-    exact = layer.rounded.bias * accumulator_scale
+    exact = layer.rounded.bias * layer.accumulator_scale
     largest = layer.rounded.bias.abs().argmax()
     return {
         "input_scale": layer.input_scale,
-        "accumulator_scale": accumulator_scale[0].item(),
+        "accumulator_scale": layer.accumulator_scale[0].item(),
         "largest_bias": layer.rounded.bias[largest].item(),
         "bias_steps": layer.bias[largest].item(),
         "bias_error_steps": (layer.bias - exact).abs().max().item(),
@@ -150,7 +111,8 @@ def scale_row(layer: QuantizedLayer, seen: Range) -> dict[str, Any]:
         "output_steps": None if layer.levels is None else [layer.levels.low, layer.levels.high],
         "output_range": [seen.minimum, seen.maximum],
         "top_step": None if factor is None else layer.passed_scale * seen.max_abs,
-        **layer.bounds(),
+        "accumulator_bound": layer.accumulator_bound,
+        "float32_exact": layer.float32_exact,
     }
 
 
@@ -158,12 +120,11 @@ def scale_row(layer: QuantizedLayer, seen: Range) -> dict[str, Any]:
 def distributions(
     network: nn.Sequential, quantized: nn.Sequential, batches: Iterable[Tensor]
 ) -> list[dict[str, Any]]:
-    """Count every layer's weights, and its outputs on `batches` before and after ReLU.
+    """Count every layer's weights, and its outputs on `batches` before and after ReLU, if any.
 
-    `quantized` is the integer copy of `network`. The last layer has no ReLU and no after_relu. Bins
-    are one level wide and centred on it, so a float and the level it is rounded to share a bin;
-    floats beyond the levels, which are clipped, keep bins of their own. `scale` is in levels per
-    unit, `bin_edges` (k + 1) in the unit of the floats, with `counts` between them.
+    `quantized` is the integer copy of `network`. Bins are one level wide and centred on it, so a
+    float and the level it is rounded to share a bin. `scale` is in levels per unit, `bin_edges`
+    (k + 1) in the unit of the floats, with `counts` between them.
     """
     found: dict[tuple[str, str], tuple[float, Counter[int], Counter[int]]] = {}
 
@@ -177,8 +138,9 @@ def distributions(
     for name, layer in made.items():
         weights = network.get_parameter(f"{name}.weight"), layer.rounded.weight
         count(name, "weights", layer.rounded.scales[0].item(), *weights)
+    modules = {name: name for name, _ in network.named_children()}
     for batch in batches:
-        floats, integers = every_output(network, batch), every_output(quantized, batch)
+        floats, integers = (outputs(each, batch, modules) for each in (network, quantized))
         for name, point in observer_points(network, after="relu").items():
             for quantity, at in {"before_relu": name, "after_relu": point}.items():
                 if quantity == "before_relu" or at != name:

@@ -15,18 +15,15 @@ product. The layer's own output scale o shrinks the accumulator back to int8,
 
 and the next layer's accumulated scale is S · o. Here max|out| is the calibrated maximum of what the
 layer passes on, after its ReLU: values that the clamp stops at -128 are those that ReLU makes zero
-anyway. ReLU and max pooling work on integers unchanged, as they only compare values. The logits are
-int8 too: one positive scale for all of them leaves their order alone, save for ties; or they are
-the last accumulator divided by its S. Fewer bits have other levels in the places of -128 and 127,
-unsigned ones 0 and 2^bits - 1. With a scale for each output channel w_s, S and o are vectors, and
-S · o is one number still.
+anyway. ReLU and max pooling only compare integers. The logits are int8 too, or the last accumulator
+divided by its S. With a scale for each output channel w_s, S and o are vectors, and S · o is one
+number still.
 
 Every module computes in the arithmetic of what it is called with. Floats that hold integers are the
 simulation, fast on any device. Integers stay integers between image and logits: int8 values are
 multiplied and added up in int32, requantized by an int64 product and a shift, and back to int8. An
-int32 sum cannot wrap, as no accumulator is built whose worst case leaves int32. A bias that is no
-integer (bias: float) is added in float64, which is then the one step that is not an integer's. That
-both agree on every logit is measured, on each run.
+int32 sum cannot wrap, as no accumulator is built whose worst case leaves int32. A float bias is
+added in float64. That both agree on every logit is measured, on each run.
 """
 
 import copy
@@ -54,7 +51,7 @@ from scaling.quantization.integers import (
     symmetric_scale,
     to_levels,
 )
-from scaling.quantization.rounding import RoundedLayer, round_layer
+from scaling.quantization.rounding import NEAREST, RoundedLayer
 
 
 class QuantizedImages(nn.Module):
@@ -62,8 +59,7 @@ class QuantizedImages(nn.Module):
 
     def __init__(self, scale: float, levels: Levels) -> None:
         super().__init__()
-        self.scale = scale
-        self.levels = levels
+        self.scale, self.levels = scale, levels
 
     def forward(self, images: Tensor) -> Tensor:
         return to_levels(images, self.scale, self.levels)
@@ -75,8 +71,7 @@ class QuantizedLayer(nn.Module):
     It gives integers by its `requantization`, or without one (None) the accumulator divided by its
     scale S, `accumulator_scale` [outputs]. `rounded.weight` is in the float layer's shape; `bias`
     is float64 [outputs], of `bias_scale`, and with `integer_bias` a whole number of int32.
-    `products_bound` is the largest |sum of products| that any integer input can cause,
-    `accumulator_bound` the same with the bias.
+    `accumulator_bound` is the largest |sum| of products and bias that any integer input can cause.
     """
 
     def __init__(
@@ -104,7 +99,6 @@ class QuantizedLayer(nn.Module):
         if integer_bias:
             self.bias = to_levels(rounded.bias, bias_scale, INT32)
         products = rounded.weight.double().flatten(1).abs().sum(dim=1) * input_levels.amax
-        self.products_bound = int(products.max().item())
         self.accumulator_bound = math.ceil((products + self.bias.abs()).max().item())
         if self.accumulator_bound > INT32.high:
             raise UserError(
@@ -119,13 +113,10 @@ class QuantizedLayer(nn.Module):
             return 1.0
         return float((self.accumulator_scale * self.requantization.factor)[0])
 
-    def bounds(self) -> dict[str, Any]:
-        """Describe the largest sums, and whether a float32 would hold them exactly."""
-        return {
-            "products_bound": self.products_bound,
-            "accumulator_bound": self.accumulator_bound,
-            "float32_exact": self.accumulator_bound <= FLOAT32_EXACT,
-        }
+    @property
+    def float32_exact(self) -> bool:
+        """Whether a float32 would hold every sum exactly."""
+        return self.accumulator_bound <= FLOAT32_EXACT
 
     def accumulate(self, inputs: Tensor) -> Tensor:
         """Add up products and bias: [n, outputs, …], of floats float64, exact up to 2^53.
@@ -134,14 +125,13 @@ class QuantizedLayer(nn.Module):
         are no integers; in float64 they are off by far less than the half that rounding takes away.
         Of integers int32, or float64 with a float bias.
         """
+        weight = self.rounded.weight.to(inputs.device)
         if not inputs.is_floating_point():
-            weight = self.rounded.weight.to(inputs.device, torch.int8)
             sums = integer_products(inputs, weight, self.convolution)
         elif self.convolution is None:
-            sums = inputs.double() @ self.rounded.weight.to(inputs.device, torch.float64).T
+            sums = inputs.double() @ weight.double().T
         else:
-            weight = self.rounded.weight.to(inputs.device, torch.float64)
-            sums = functional.conv2d(inputs.double(), weight, **self.convolution).round_()
+            sums = functional.conv2d(inputs.double(), weight.double(), **self.convolution).round_()
         bias = along_channels(self.bias, sums)
         return sums + (bias.to(sums.dtype) if self.integer_bias else bias)
 
@@ -162,13 +152,12 @@ def quantized_layers(quantized: nn.Module) -> dict[str, QuantizedLayer]:
 class Builder:
     """Makes the parts of a quantized network by the `calibration` of the float one.
 
-    `rounded` are the layers that it has rounded so far, by name: by the `rounder`, which is there
-    where `scheme.needs_moments` (`BY_MOMENTS`), or else each weight to its nearest level.
+    The `rounder` is `NEAREST`, or GPTQ's (`BY_MOMENTS`); `rounded` are the layers so far, by name.
     """
 
     scheme: Scheme
     calibration: Calibration
-    rounder: Any = None
+    rounder: Any = NEAREST
     rounded: dict[str, RoundedLayer] = field(default_factory=dict)
 
     def levels(self, unsigned: bool = False) -> Levels:
@@ -182,19 +171,18 @@ class Builder:
 
     def scale(self, name: str, levels: Levels) -> float:
         """Return the scale that takes the threshold at `name` to the last of `levels`."""
-        found = self.calibration[name].threshold(self.scheme.activation_range, levels.high)
+        seen = self.calibration[name]
+        gptq = self.scheme.rounding == "gptq"
+        threshold = seen.least_error(levels.high) if gptq else seen.max_abs
         of = "the calibration images" if name == IMAGES else f"the outputs of {name}"
-        return symmetric_scale(found, of, levels.high)
+        return symmetric_scale(threshold, of, levels.high)
 
     def images(self) -> QuantizedImages:
         return QuantizedImages(self.scale(IMAGES, self.levels()), self.levels())
 
     def round(self, name: str, layer: Layer, scale: float = 1.0) -> RoundedLayer:
         """Round the weights of `layer`, which receives values of this `scale`."""
-        if self.rounder is None:
-            self.rounded[name] = round_layer(name, layer, self.scheme)
-        else:
-            self.rounded[name] = self.rounder.round(name, layer, self.scheme, scale)
+        self.rounded[name] = self.rounder.round(name, layer, self.scheme, scale)
         return self.rounded[name]
 
     def layer(
@@ -236,15 +224,14 @@ def quantize(
     network: nn.Sequential,
     scheme: Scheme,
     calibration: Calibration | None = None,
-    rounder: Any = None,
+    rounder: Any = NEAREST,
 ) -> tuple[nn.Sequential, dict[str, RoundedLayer]]:
-    """Copy `network` so that it computes on integers from the image to the logits.
+    """Copy `network` so that it computes on integers; return it, and the rounded layers by name.
 
     Without `scheme.activation_bits` activations stay floats, and weights are rounded to integers
-    and divided by their scale again. Returns the rounded layers too, by name. `calibration` holds
-    the float network's ranges, counted where the scheme clips; the `rounder` is not advanced past
-    any module yet. Raises UserError when a tensor has no scale (all zero), or an accumulator could
-    leave int32.
+    and divided by their scale again. `calibration` holds the float network's ranges, counted for
+    GPTQ's `rounder`, which is at the first module. Raises UserError when a tensor has no scale
+    (all zero), or an accumulator could leave int32.
     """
     rectified = observer_points(network, after="relu")
     builder = Builder(scheme, calibration or {}, rounder)
@@ -252,8 +239,7 @@ def quantize(
     if scheme.activation_bits is not None:
         modules["quantize"] = entrance = builder.images()
         scale, levels = entrance.scale, entrance.levels
-        if rounder:
-            rounder.advance(nn.Identity(), entrance)
+        rounder.advance(nn.Identity(), entrance)
     for name, module in network.named_children():
         modules[name] = copied = copy.deepcopy(module)
         if isinstance(copied, Layer):
@@ -264,8 +250,7 @@ def quantize(
                 passed = builder.logits if name == list(rectified)[-1] else after
                 made = builder.layer(name, copied, scale, levels, passed)
                 modules[name], scale, levels = made, made.passed_scale, after
-        if rounder:
-            rounder.advance(module, modules[name])
+        rounder.advance(module, modules[name])
     return nn.Sequential(modules).eval(), builder.rounded
 
 
@@ -275,10 +260,7 @@ def in_integers(quantized: nn.Module, images: Tensor) -> Tensor:
     They differ from those of the simulation, `quantized(images)`, in their type at most.
     """
     entrance, *modules = quantized.children()
-    values: Tensor = entrance(images).to(torch.int8)
-    for module in modules:
-        values = module(values)
-    return values
+    return nn.Sequential(*modules)(entrance(images).to(torch.int8))
 
 
 def exactness(quantized: nn.Module, images: Tensor, simulated: Tensor) -> Counter[str]:

@@ -4,10 +4,10 @@ import math
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from scaling.config.scheme import Scheme
-from scaling.quantization.calibration import Layer, mse_threshold
+from scaling.quantization.calibration import Layer
 from scaling.quantization.integers import symmetric_scale, to_levels, weight_levels
 
 WORD_BYTES = 4
@@ -19,7 +19,7 @@ class RoundedLayer:
     """A layer's weights as integers and what goes with them.
 
     `weight` int8 in the layer's shape, `scales` float64 [outputs] in levels per unit (all equal
-    with one scale for the tensor), `bias` float64 [outputs] in float units, corrected if so asked.
+    with one scale for the tensor), `bias` float64 [outputs] in float units.
     """
 
     weight: Tensor
@@ -46,28 +46,32 @@ def nearest(weight: Tensor, scales: Tensor, bits: int) -> Tensor:
 
 
 def weight_scales(name: str, weight: Tensor, scheme: Scheme) -> Tensor:
-    """Choose the scales of `weight` [outputs, inputs]: float64 [outputs], all equal for a tensor.
+    """Return the scales of `weight` [outputs, inputs] that clip nothing: float64 [outputs].
 
-    A row of zeros takes any scale, here that of the whole tensor; a tensor of zeros is a UserError
-    that calls it the weights of `name`.
+    All are equal with one for the tensor. A row of zeros takes the tensor's; a tensor of zeros is
+    a UserError that calls it the weights of `name`.
     """
     qmax = weight_levels(scheme.weight_bits).high
     whole = symmetric_scale(weight.abs().max().item(), f"the weights of {name}", qmax)
-    rows = weight.double().cpu().abs()
-    if scheme.weight_scales == "tensor":
-        rows = rows.flatten().unsqueeze(0)
-    thresholds = rows.amax(dim=1).tolist()
-    if scheme.weight_range == "mse":
-        pairs = zip(rows, thresholds, strict=True)
-        thresholds = [mse_threshold(row, torch.ones(()), amax, qmax) for row, amax in pairs]
-    scales = [qmax / threshold if threshold else whole for threshold in thresholds]
-    return torch.tensor(scales, dtype=torch.float64, device=weight.device).expand(len(weight))
+    largest = weight.double().abs().amax(dim=1)
+    own = torch.where(largest > 0, qmax / largest, whole)
+    return own if scheme.weight_scales == "channel" else torch.full_like(own, whole)
 
 
-def round_layer(name: str, layer: Layer, scheme: Scheme) -> RoundedLayer:
-    """Round each weight of the layer called `name` to its nearest level."""
-    assert layer.bias is not None and not scheme.needs_moments
-    weight = layer.weight.detach().flatten(1).double()
-    scales = weight_scales(name, weight, scheme)
-    integers = nearest(weight, scales, scheme.weight_bits).view_as(layer.weight)
-    return RoundedLayer(integers.to(torch.int8), scales, layer.bias.detach().double())
+class _Nearest:
+    """Rounds each weight to its nearest level, whatever a layer receives."""
+
+    @torch.no_grad()
+    def round(self, name: str, layer: Layer, scheme: Scheme, scale: float = 1.0) -> RoundedLayer:
+        """Round the layer called `name`, which receives integers of this `scale`."""
+        assert layer.bias is not None
+        weight = layer.weight.flatten(1).double()
+        scales = weight_scales(name, weight, scheme)
+        integers = nearest(weight, scales, scheme.weight_bits).view_as(layer.weight)
+        return RoundedLayer(integers.to(torch.int8), scales, layer.bias.double())
+
+    def advance(self, module: nn.Module, copied: nn.Module) -> None:
+        """Go on to what follows the float network's `module`, and the copy's."""
+
+
+NEAREST = _Nearest()

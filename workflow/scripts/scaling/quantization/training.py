@@ -9,16 +9,14 @@ from torch import nn
 
 from scaling.core.errors import UserError
 from scaling.core.paired_accuracy import Classes
-from scaling.core.records.dataset import DATASET
 from scaling.core.training_options import NetworkTraining
-from scaling.data.batches import Images
+from scaling.data.batches import Images, read_images
 from scaling.models.tutorial_cnn import CLASSES, tutorial_cnn
 from scaling.quantization.calibration import layers
 from scaling.quantization.commands import Training, diverged
 from scaling.registry.update_rule import UpdateRule
-from scaling.training.evaluation import evaluate
 from scaling.training.step import Batch, Step
-from scaling.training.trainer import TrainingData, finite
+from scaling.training.trainer import finite
 from scaling.training.wrapped import Wrapped
 
 
@@ -29,11 +27,7 @@ class TutorialTraining(Training, NetworkTraining):
     """
 
     def train(self, device: torch.device) -> tuple[nn.Sequential, dict[str, Any]]:
-        described = DATASET.read(self.manifest)
-        read = TrainingData.read(self.dataset, self.manifest)
-        pixels, labels = read.data.train_images, read.data.train_labels
-        mean, std = map(tuple, (read.mean.tolist(), read.std.tolist()))
-        images = Images(pixels, labels, mean, std, device)
+        images, test, identity = read_images(self.dataset, self.manifest, device)
         if images.labels.max() >= CLASSES:
             raise UserError(
                 f"the dataset has {images.labels.max() + 1} classes, the tutorial CNN tells "
@@ -64,25 +58,21 @@ class TutorialTraining(Training, NetworkTraining):
             print(f"epoch {epoch}: training loss {loss:.4f}, accuracy {accuracy:.2%}")
         return network.eval(), {
             "training": self.model_dump(include={"seed", *NetworkTraining.model_fields}),
-            "dataset": {key: described[key] for key in ("source", "checksum")},
+            "dataset": identity,
             "parameters": sum(each.numel() for each in network.parameters() if each.requires_grad),
             "train_images": len(images),
-            "test_images": len(read.data.test_images),
+            "test_images": len(test),
             "epochs": epochs,
-            "test_accuracy": evaluate(network, read, device)["test_accuracy"],
+            "test_accuracy": float((predict(network, test) == test.labels).mean()),
         }
 
 
 def _batch(images: Images, chosen: np.ndarray[Any, Any], size: int) -> Batch:
-    """Return the `chosen` images, all of a step's."""
     return images.normalised(chosen), torch.from_numpy(images.labels[chosen]).to(images.device)
 
 
 @torch.no_grad()
 def predict(network: nn.Module, images: Images) -> Classes:
-    """Pick the class of each image: int64 [n].
-
-    Of equal logits the first wins; integer logits do tie now and then.
-    """
+    """Pick the class of each image, of equal logits the first: int64 [n]."""
     picked = [network(batch).argmax(dim=1).cpu().numpy() for batch in images.batches()]
     return np.concatenate(picked)

@@ -3,10 +3,9 @@
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -27,19 +26,14 @@ from scaling.quantization.calibration import (
     observer_points,
 )
 from scaling.quantization.commands import Evaluation, attempted
-from scaling.quantization.layer_statistics import (
-    NoiseMeter,
-    distributions,
-    scale_row,
-    weight_row,
-)
-from scaling.quantization.network import QuantizedImages, exactness, quantize, quantized_layers
-from scaling.quantization.rounding import WORD_BYTES, RoundedLayer
+from scaling.quantization.layer_statistics import distributions, noise, scale_row, weight_row
+from scaling.quantization.network import exactness, quantize, quantized_layers
+from scaling.quantization.rounding import NEAREST, WORD_BYTES, RoundedLayer
+from scaling.quantization.training import predict
 from scaling.registry.quantized_model import BY_MOMENTS
 
 MOMENT_IMAGES = 10_000
-"""Calibration images whose inputs GPTQ and a corrected bias look at: for hundreds of inputs of a
-layer some ten thousand rows, of which a regression makes little noise its own."""
+"""Calibration images whose inputs GPTQ looks at: ten thousand rows for hundreds of inputs."""
 
 
 class VariantEvaluation(Evaluation):
@@ -82,12 +76,8 @@ class VariantEvaluation(Evaluation):
         return {"float32": lambda: network, "int8": made, "uint8": partial(made, unsigned=True)}
 
 
-@dataclass(frozen=True)
-class Variant:
-    """A quantized copy of a float network, its rounded layers, and what calibrated it, if anything.
-
-    That is how many `images`, and which.
-    """
+class Variant(NamedTuple):
+    """A quantized copy of a float network, and if anything calibrated it, the ranges and images."""
 
     scheme: Scheme
     network: nn.Sequential
@@ -99,12 +89,9 @@ class Variant:
 def make(
     network: nn.Sequential, scheme: Scheme, chosen: Images, test: Images, seed: int
 ) -> Variant:
-    """Quantize `network` as `scheme` says, with the `chosen` training images.
-
-    Or with those that a mistake of `scheme` takes instead.
-    """
-    rounder, calibration, images = None, None, None
-    if scheme.needs_moments:
+    """Quantize `network` with the `chosen` training images, or those of a mistake of `scheme`."""
+    rounder, calibration, images = NEAREST, None, None
+    if gptq := scheme.rounding == "gptq":
         seen = chosen.sample(min(MOMENT_IMAGES, len(chosen)), seed)
         rounder = BY_MOMENTS.load()(seen.batches())
     if scheme.activation_bits is not None:
@@ -112,7 +99,7 @@ def make(
         images = next((mistaken[one] for one in scheme.mistakes if one in mistaken), chosen)
         points = observer_points(network, after="relu")
         calibration = calibrate(network, images.batches(), points)
-        if scheme.activation_range != "max_abs":
+        if gptq:
             count_magnitudes(network, images.batches(), calibration)
     made, rounded = quantize(network, scheme, calibration, rounder)
     return Variant(scheme, made, rounded, calibration, images)
@@ -125,26 +112,23 @@ def measure(
     """Measure accuracy against float32, bit-exactness, bytes and every layer, for the record.
 
     Of equal logits the first wins; integer logits do tie now and then. `exactness` is None where
-    only weights are quantized: there is no integer pipeline then. `training_checksum` is that of
-    the `chosen` training images, which should have calibrated.
+    only weights are quantized. `training_checksum` is that of the `chosen` training images, which
+    should have calibrated.
     """
     quantized, calibration, images = variant.network, variant.calibration, variant.images
-    meter, exact = NoiseMeter(network, quantized), Counter(logits=0, differing=0)
-    picked = []
+    exact, picked = Counter(logits=0, differing=0), []
     for batch in test.batches():
-        floats, simulated = meter.measure(batch)
-        picked.append([each.argmax(dim=1).cpu().numpy() for each in (floats, simulated)])
+        simulated = quantized(batch)
+        picked.append(simulated.argmax(dim=1).cpu().numpy())
         if calibration is not None:
             # GPUs have no max pooling of int8.
             exact.update(exactness(quantized, batch.cpu(), simulated))
-    reference, classes = (np.concatenate(each) for each in zip(*picked, strict=True))
+    reference, classes = predict(network, test), np.concatenate(picked)
     named = {"labels": test.labels, "float32": reference, "variant": classes}
-    rows = []
-    for name, layer in layers(network).items():
-        row = weight_row(name, layer, variant.rounded[name], variant.scheme.weight_bits)
-        if calibration is not None:
-            row |= scale_row(quantized_layers(quantized)[name], calibration[name])
-        rows.append(row | meter.row(name))
+    rows = [
+        weight_row(name, layer, variant.rounded[name], variant.scheme.weight_bits)
+        for name, layer in layers(network).items()
+    ]
     found: dict[str, Any] = {
         "float32": {"accuracy_percent": 100 * int((reference == test.labels).sum()) / len(test)},
         **paired_accuracy.paired(test.labels, reference, classes),
@@ -159,22 +143,25 @@ def measure(
         "layers": rows,
     }
     if calibration is not None:
-        entrance, seen = quantized.get_submodule("quantize"), calibration[IMAGES]
-        assert isinstance(entrance, QuantizedImages)
-        calibrating = NoiseMeter(network, quantized)
-        for batch in chosen.batches():
-            calibrating.round(batch)
+        tested, calibrating = (noise(network, quantized, each.batches()) for each in (test, chosen))
+
+        def shares(name: str, sqnr: str) -> dict[str, Any]:
+            return {
+                "clipped_share_calibration": calibrating[name].clipped_share,
+                "clipped_share_test": tested[name].clipped_share,
+                sqnr: tested[name].sqnr_db,
+            }
+
         for row in rows:
-            own = calibrating.row(row["layer"])
-            row["clipped_share_calibration"] = own["clipped_share_test"]
+            name = row["layer"]
+            row |= scale_row(quantized_layers(quantized)[name], calibration[name])
+            row |= shares(name, "sqnr_after_relu_db")
+        seen = calibration[IMAGES]
+        found["input"] = {
+            "scale": quantized.get_submodule("quantize").scale,
+            "range": [seen.minimum, seen.maximum],
+            **shares(IMAGES, "sqnr_db"),
+        }
         found["exactness"] = dict(exact)
         found["packed_bytes"] += WORD_BYTES
-        found["input"] = {
-            "clipped_share_calibration": calibrating.images.clipped_share,
-            "scale": entrance.scale,
-            "range": [seen.minimum, seen.maximum],
-            "steps": [entrance.levels.low, entrance.levels.high],
-            "clipped_share_test": meter.images.clipped_share,
-            "sqnr_db": meter.images.sqnr_db,
-        }
     return found

@@ -7,40 +7,28 @@ from scaling.registry.registry import Reference, Registry
 
 @dataclass(frozen=True)
 class Dataset:
-    """A source of images.
-
-    `read` refers to a function from a `scaling.data.dataset.Request` to an `ImageDataset` and a
-    description of its origin. `options` are the keys of the section dataset that this source reads;
-    with `needs_path` it requires a path.
-    """
+    """A source of images."""
 
     name: str
     read: Reference
+    """A function from a `scaling.data.dataset.Request` to an `ImageDataset` and its origin."""
     options: tuple[str, ...] = ()
+    """The keys of the section dataset that it reads."""
     needs_path: bool = False
 
 
+CIFAR10 = Dataset(
+    name="cifar10",
+    read=Reference("scaling.data.cifar10:read"),
+    options=("path", "mirror_url", "download_attempts"),
+)
+DIGITS = Dataset(name="digits", read=Reference("scaling.data.digits:read"))
+IMAGES = Dataset("images", Reference("scaling.data.images:read"), ("path",), needs_path=True)
 SYNTHETIC = Dataset(
     name="synthetic",
     read=Reference("scaling.data.synthetic:read"),
     options=("train_images", "test_images", "seed"),
 )
-DATASETS = Registry[Dataset](
-    "dataset",
-    Dataset,
-    Dataset(
-        name="cifar10",
-        read=Reference("scaling.data.cifar10:read"),
-        options=("path", "mirror_url", "download_attempts"),
-    ),
-    Dataset(name="digits", read=Reference("scaling.data.digits:read")),
-    Dataset(
-        name="images",
-        read=Reference("scaling.data.images:read"),
-        options=("path",),
-        needs_path=True,
-    ),
-    SYNTHETIC,
-    # Of a user's own command: nothing is prepared.
-    Dataset(name="own", read=Reference("scaling.command.own_trainer:run")),
-)
+OWN = Dataset(name="own", read=Reference("scaling.command.own_trainer:run"))
+"""Of a user's own command: nothing is prepared."""
+DATASETS = Registry[Dataset]("dataset", Dataset, CIFAR10, DIGITS, IMAGES, SYNTHETIC, OWN)

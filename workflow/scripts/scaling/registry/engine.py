@@ -9,29 +9,26 @@ from scaling.registry.registry import Reference, Registry
 
 @dataclass(frozen=True)
 class Engine:
-    """What the study has to know of an engine.
-
-    `trainer` refers to a class as `scaling.training.trainer.Trainer` describes it. A recipe of this
-    engine has the keys of `options`; `gpu_options` are switches that a CPU cannot have on, and
-    `only_with` names the strategies that an option needs, where it does not go with all. Under a
-    strategy in `sweep_kinds` the engine sends messages of its own, which the interconnect sweep
-    knows as that kind. `kernels` refers to what an extra has for its models, if that is here.
-    """
+    """What the study has to know of an engine."""
 
     name: str
     trainer: Reference
+    """A class as `scaling.training.trainer.Trainer` describes it."""
     options: type[Section]
+    """The keys of its recipes."""
     gpu_options: tuple[str, ...] = ()
+    """Switches that a CPU cannot have on."""
     only_with: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The strategies that an option needs, where it does not go with all."""
     sweep_kinds: Mapping[str, str] = field(default_factory=dict)
+    """The kind of its own messages in the interconnect sweep, by the strategies that have some."""
     kernels: Reference | None = None
+    """What an extra has for its models."""
 
 
 # By reference, so that a cell's digest has the options of its own engine alone.
 ENGINES = Registry[Engine](
     "engine",
     Engine,
-    Reference("scaling.registry.eager:ENTRY"),
-    Reference("scaling.registry.resident:ENTRY"),
-    Reference("scaling.registry.command:ENTRY"),
+    *(Reference(f"scaling.registry.{name}:ENTRY") for name in ("eager", "resident", "command")),
 )

@@ -9,22 +9,16 @@ from scaling.registry.registry import Reference, Registry
 
 @dataclass(frozen=True)
 class Model:
-    """A registered model.
-
-    `factory` refers to a function from (width, classes) to the model with initial weights, where
-    width is the channels of its first stage.
-    """
+    """A registered model."""
 
     name: str
     title: str
     factory: Reference
+    """A function from (width, classes) to the model with initial weights."""
 
 
-MODELS = Registry[Model](
-    "model",
-    Model,
-    Model("resnet18-cifar", "ResNet-18", factory=Reference("scaling.models.resnet:ResNet18")),
-)
+RESNET = Model("resnet18-cifar", "ResNet-18", Reference("scaling.models.resnet:ResNet18"))
+MODELS = Registry[Model]("model", Model, RESNET)
 
 
 def code(name: str) -> list[str | Path]:

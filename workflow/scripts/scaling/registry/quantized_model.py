@@ -9,9 +9,8 @@ from scaling.registry.registry import Reference, Registry
 class QuantizedModel:
     """How a model of Part B is trained and evaluated.
 
-    `training` and `evaluation` refer to the subclasses of `Training` and `Evaluation` (in
-    `scaling.quantization.commands`) whose fields are the options of quantize_train.py and
-    quantize_evaluate.py (and quantize_export.py) for this model.
+    Both are subclasses of those in `scaling.quantization.commands`, whose fields are options of the
+    scripts.
     """
 
     name: str

@@ -1,8 +1,4 @@
-"""A registry finds its entries, and those of the user's plug-ins, by their names.
-
-An entry names the code behind it as text, which is imported on demand: a cell depends only on the
-code of its own entries, and no description needs PyTorch.
-"""
+"""A registry finds its entries, and those of the user's plug-ins, by their names."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +11,10 @@ from scaling.core.errors import UserError
 
 @dataclass(frozen=True)
 class Reference:
-    """An object named `package.module:name`, imported on demand."""
+    """An object named `package.module:name`, imported on demand.
+
+    So a cell depends on the code of its own entries alone, and no description needs PyTorch.
+    """
 
     target: str
 
@@ -45,17 +44,18 @@ class Registry(Generic[Entry]):
 
     def find(self, name: str) -> Entry:
         """Return the entry called `name`; UserError lists the names if there is none."""
-        known = self._known()
-        if name not in known:
-            raise UserError(f"{name!r} is no {self.kind}; choose one of {', '.join(sorted(known))}")
-        return known[name][0]
+        return self._found(name)[0]
 
     def modules(self, name: str) -> list[str | Path]:
         """Return the modules that an entry refers to, after its plug-in's file if it has one."""
-        self.find(name)
-        entry, place = self._known()[name]
-        named = [value.module for value in vars(entry).values() if isinstance(value, Reference)]
-        return [*place, *named]
+        entry, place = self._found(name)
+        referred = [value for value in vars(entry).values() if isinstance(value, Reference)]
+        return [*place, *(one.module for one in referred)]
+
+    def _found(self, name: str) -> tuple[Entry, list[Path]]:
+        if name not in (known := self._known()):
+            raise UserError(f"{name!r} is no {self.kind}; choose one of {', '.join(sorted(known))}")
+        return known[name]
 
     def _known(self) -> dict[str, tuple[Entry, list[Path]]]:
         """Return each entry by its name, with the file of the plug-in that it is from."""

@@ -25,9 +25,8 @@ class Options(UpdateRule):
     """Replays each training step as one CUDA graph. Needs a GPU."""
     fused_norms: bool
     """Trains batch norms, residuals and rectifiers of resnet18-cifar by Triton kernels of the
-    project, with the fewest passes over the activations, and the first convolution as a matrix
-    product. Needs a GPU and `channels_last`. `false` leaves them to torch.compile or PyTorch, as
-    those of other models always are."""
+    project, and the first convolution as a matrix product. Needs a GPU and `channels_last`. Those
+    of other models are always left to torch.compile or PyTorch."""
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:

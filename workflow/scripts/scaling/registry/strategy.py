@@ -1,34 +1,9 @@
 """Strategies: how the training of one model is spread over several GPUs."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from scaling.registry.registry import Reference, Registry
-
-
-@dataclass(frozen=True)
-class Strategy:
-    """A strategy; all fields concern several GPUs.
-
-    `title` is its name in the literature. `processes` returns the number of training processes on N
-    GPUs, `busiest_bytes` the bytes per iteration in one direction of the busiest link, from N and
-    the bytes K of all gradients. Its bandwidth is compared with the sweep's messages of kind
-    `sweep_kind`. `overlaps` means that it communicates during the backward pass, `replicates` that
-    all ranks end with equal parameters, `needs_gpu` that it requires GPUs, `spans_nodes` that it
-    can use several machines. `wrap` refers to a function from (model, rank, gpus) to a
-    `scaling.training.wrapped.Wrapped`.
-    """
-
-    name: str
-    title: str
-    processes: Callable[[int], int]
-    busiest_bytes: Callable[[int, float], float]
-    sweep_kind: str
-    overlaps: bool
-    replicates: bool
-    needs_gpu: bool
-    spans_nodes: bool
-    wrap: Reference
 
 
 def _all_reduced(gpus: int, gradient_bytes: float) -> float:
@@ -58,56 +33,67 @@ def _sharded(gpus: int, gradient_bytes: float) -> float:
     return 3 * (gpus - 1) / gpus * gradient_bytes
 
 
+@dataclass(frozen=True)
+class Strategy:
+    """A strategy; all fields concern several GPUs, and are by default as DDP's."""
+
+    name: str
+    title: str
+    """Its name in the literature."""
+    wrap: Reference
+    """A function from (model, rank, gpus) to a `scaling.training.wrapped.Wrapped`."""
+    processes: Callable[[int], int] = lambda gpus: gpus
+    """The number of training processes on N GPUs."""
+    busiest_bytes: Callable[[int, float], float] = _all_reduced
+    """Bytes per iteration in one direction of the busiest link, from N and the gradients' K."""
+    sweep_kind: str = "bucket"
+    """The messages of the interconnect sweep whose bandwidth its own is compared with."""
+    overlaps: bool = True
+    """It communicates during the backward pass."""
+    replicates: bool = True
+    """All ranks end with equal parameters."""
+    needs_gpu: bool = False
+    spans_nodes: bool = True
+    """It can use several machines."""
+
+
 DDP = Strategy(
     name="ddp",
     title="DistributedDataParallel",
-    processes=lambda gpus: gpus,
-    busiest_bytes=_all_reduced,
-    sweep_kind="bucket",
-    overlaps=True,
-    replicates=True,
-    needs_gpu=False,
-    spans_nodes=True,
     wrap=Reference("scaling.training.distributed_data_parallel:wrap"),
 )
 DP = Strategy(
     name="dp",
     title="DataParallel",
+    wrap=Reference("scaling.training.data_parallel:wrap"),
     processes=lambda gpus: 1,
     busiest_bytes=_copied,
     sweep_kind="gradients",
-    # No overlap: parameters are sent before forward, gradients after backward.
-    overlaps=False,
-    replicates=True,
+    overlaps=False,  # Parameters are sent before the forward, gradients after the backward pass.
     needs_gpu=True,
     spans_nodes=False,
-    wrap=Reference("scaling.training.data_parallel:wrap"),
 )
-FSDP = replace(
-    DDP,
+FSDP = Strategy(
     name="fsdp",
     title="FullyShardedDataParallel",
+    wrap=Reference("scaling.training.fully_sharded:wrap"),
     busiest_bytes=_sharded,
     replicates=False,
-    wrap=Reference("scaling.training.fully_sharded:wrap"),
 )
-ZERO1 = replace(
-    DDP,
+ZERO1 = Strategy(
     name="zero1",
     title="ZeroRedundancyOptimizer",
-    busiest_bytes=_sharded,
     wrap=Reference("scaling.training.zero_redundancy:wrap"),
+    busiest_bytes=_sharded,
 )
 OWN = Strategy(
     name="own",
     title="a command of the user's own",
+    wrap=Reference("scaling.command.own_trainer:run"),
     processes=lambda gpus: 1,
     busiest_bytes=lambda gpus, gradient_bytes: 0.0,
     sweep_kind="",
     overlaps=False,
     replicates=False,
-    needs_gpu=False,
-    spans_nodes=True,
-    wrap=Reference("scaling.command.own_trainer:run"),
 )
 STRATEGIES = Registry[Strategy]("strategy", Strategy, DDP, DP, FSDP, ZERO1, OWN)

@@ -27,23 +27,20 @@ class UpdateRule(Section):
     lars: NotNegative = 0.0
     """Trust coefficient of LARS; batch norms and biases keep plain SGD. 0 disables it."""
     muon: NotNegative = 0.0
-    """Learning rate of Muon for all convolutions but the first: their momentum is orthogonalized
-    and the norm of their weights is fixed. Other parameters use SGD at its rate, on the same
-    schedule. 0 disables it."""
+    """Learning rate of Muon for all convolutions but the first; other parameters use SGD at its
+    rate, on the same schedule. 0 disables it."""
     muon_momentum: Fraction = 0.6
     """Muon's momentum; SGD keeps its own."""
     rest_rate: AboveZero | None = None
     """With `muon`, SGD's rate for all other parameters; null: the study's."""
     newton_schulz_steps: Positive = 3
-    """Newton–Schulz steps that orthogonalize Muon's momentum: more bring its singular values nearer
-    to 1."""
+    """Newton–Schulz steps that orthogonalize Muon's momentum."""
     decay_batch_norm: bool = True
     """Apply weight decay to batch norms and biases, too."""
     label_smoothing: Fraction = 0.0
     """Share of each label that is spread over all classes."""
     warmup_share: Fraction = 0.0
-    """Share of all updates in which the rate rises from zero to its peak, per update. With
-    `decay: linear` the schedule is a triangle."""
+    """Share of all updates in which the rate rises from zero to its peak."""
     decay: Literal["none", "linear", "cosine"] = "none"
     """How the learning rate falls to zero after the warm-up: `none`, `linear` or `cosine`."""
     zero_gamma: bool = False

@@ -93,15 +93,15 @@ def headline(tables: StudyTables, cells: pd.DataFrame) -> str:
     failed = cells["status"][cells["status"] != "ok"].value_counts()
     counts = ", ".join(f"{count} {fmt.words(status)}" for status, count in failed.items())
     lines.append(f"Not measured: {counts or 'none'} of {fmt.plural(len(cells), 'cell')}")
-    if pd.notna(share := measured_share(tables.startup)):
+    if pd.notna(share := measured_share(tables.costs)):
         lines.append(f"Time: {fmt.percent(share)} of the runs' GPU time in measured epochs")
     text = "\n".join(line.removesuffix(".") for line in lines)
     return text.translate(str.maketrans("×–−·’", "x--,'")).encode("ascii", "replace").decode()
 
 
-def measured_share(startup: pd.DataFrame) -> float:
+def measured_share(costs: pd.DataFrame) -> float:
     """Return the share of GPU time, start-up included, that measured epochs took."""
-    runs = startup[startup["run_seconds"].notna()].drop_duplicates(
+    runs = costs[costs["run_seconds"].notna()].drop_duplicates(
         ["recipe", "gpus", "batch_size", "run_seconds"]
     )
     spent = (runs["gpus"] * runs["run_seconds"]).sum()

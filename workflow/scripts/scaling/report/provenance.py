@@ -22,7 +22,7 @@ def headline(study: StudyTables) -> str:
 def _beside_a_grid(study: StudyTables) -> str:
     """Return `Large batches and int8 quantization`: what a study without timed runs measured."""
     kinds = {
-        "large batches": (study.remedies, study.full_trainings),
+        "large batches": (study.remedies, study.trained_to_accuracy),
         "what ranks share": (study.sampler,),
         "int8 quantization": (study.quantization, study.quantization_resnet),
     }
@@ -95,7 +95,7 @@ def summary(study: StudyTables, replayed_from: str | None) -> str:
     """Return a line on cells by status, seeds, epochs, date; or on machines and commits."""
     if (study.timing["status"] == "missing").all():
         resnet = study.quantization_resnet.rename(columns={"device": "cpu"})
-        part_b = pd.concat([study.quantization, study.quantization_peers, resnet])
+        part_b = pd.concat([study.quantization, resnet])
         part_b = part_b[["cpu", "commit"]].astype(object).fillna("")
         commits = ", ".join(map(_commit, _values(part_b, "commit")))
         made = [*_values(part_b, "cpu"), f"commit {commits}" if commits else ""]

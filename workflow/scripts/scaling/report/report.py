@@ -46,7 +46,7 @@ QUESTIONS = [
         "Q4",
         "What do large batches cost, and what helps?",
         "convergence.recipes",
-        ("remedies", "images_to_accuracy", "learning"),
+        ("remedies", "learning"),
     ),
     Question("Q5", "What does set_epoch do?", "synchronization"),
     Question("Q6", "Do only gradients travel?", "synchronization"),
@@ -60,7 +60,6 @@ QUESTIONS = [
 ]
 APPENDIX = {
     "limits": "Physical limits",
-    "fixed-cost": "Fixed cost of a run",
     "audit": "Audit",
     "provenance": "Provenance",
 }

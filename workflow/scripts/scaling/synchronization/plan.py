@@ -10,14 +10,14 @@ from scaling.core import environment
 from scaling.core.environment import Device
 from scaling.core.grid import Cell
 from scaling.core.records.dataset import DATASET
-from scaling.core.training_options import DataOptions, Limits, ModelOptions, Sgd, Synchronization
+from scaling.core.training_options import DataOptions, Limits, Model, Sgd, Synchronization
 from scaling.launch.run_spec import RunSpec
 
 Buffers = Literal["broadcast", "local", "sync_batch_norm"]
 """How batch norm's running statistics are kept: broadcast from rank 0 before each forward pass
 (DistributedDataParallel's default), separate on each rank, or computed over the batches of all
 ranks (torch.nn.SyncBatchNorm)."""
-SHARED = [*Sgd.model_fields, *ModelOptions.model_fields, *Limits.model_fields]
+SHARED = ["model", *Sgd.model_fields, *Limits.model_fields]
 """Options that all trainings have as the plan."""
 WITHOUT_MESSAGES = ("compile", "cuda_graph", "fused_norms")
 """Switches of recipe tuned that change no message, and are off here."""
@@ -37,9 +37,11 @@ class Training:
     seed: int
 
 
-class Plan(Synchronization, DataOptions, Sgd, ModelOptions, Limits):
+class Plan(Synchronization, DataOptions, Sgd, Limits):
     """Options of the synchronization experiments; trainings differ only in seed and mode."""
 
+    model: Model = Model()
+    """What is trained."""
     output: Path
     """The record to write."""
     tuned_options: dict[str, Any] | None = None

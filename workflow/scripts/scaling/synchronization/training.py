@@ -40,7 +40,7 @@ def trainer_of(
     """Return the study's model with its seed's initial weights, and its trainer."""
     spec = plan.spec_of(training)
     torch.manual_seed(training.seed)
-    model = build(spec, len(dataset.data.classes)).to(rank.device)
+    model = build(spec.model, len(dataset.data.classes)).to(rank.device)
     if training.buffers == "sync_batch_norm":
         model = nn.SyncBatchNorm.convert_sync_batchnorm(model)
     trainer = (Resident if training.recipe == "tuned" else Eager)(spec, rank, model, dataset)

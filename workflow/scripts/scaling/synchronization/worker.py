@@ -27,7 +27,7 @@ def run(plan: Plan, log_folder: Path) -> None:
     """
     with _joined(plan, log_folder) as (rank, log):
         dataset = TrainingData.read(plan.dataset, plan.manifest, plan.images)
-        model = build(plan, len(dataset.data.classes))
+        model = build(plan.model, len(dataset.data.classes))
         sizes = {
             "parameter_bytes": sum(p.numel() * p.itemsize for p in model.parameters()),
             "buffer_bytes": sum(b.numel() * b.itemsize for b in model.buffers()),

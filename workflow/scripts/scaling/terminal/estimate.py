@@ -12,10 +12,10 @@ from statistics import fmean, median
 from typing import Any
 
 from scaling.config import stored
-from scaling.config.config import model_options
 from scaling.core import files
 from scaling.core import numbers as fmt
 from scaling.core.errors import UserError
+from scaling.core.training_options import Model
 
 GUESSED_SECONDS, GUESSED_BYTES = 10, 200_000
 """A measurement's cost without any records, with its share of tables and report: the demo's."""
@@ -113,7 +113,7 @@ def sources(config: dict[str, Any], records: Path, studies: Path, on_cpu: bool) 
     for path in sorted(studies.glob(f"*/{stored.CONFIG}")):
         try:
             other = stored.read(path.parent)
-            alike = model_options(other) == model_options(config)
+            alike = Model.of(other["model"]) == Model.of(config["model"])
             alike = alike and (other["device"] == "cpu") == on_cpu
         except (UserError, LookupError):
             continue  # Another's study; its own start tells what is wrong.

@@ -106,7 +106,7 @@ def _train(
     phases["dataset"] = launcher.elapsed()
     torch.manual_seed(spec.cell.seed)
     classes = len(dataset.data.classes)
-    model = build(spec, classes).to(rank.device)
+    model = build(spec.model, classes).to(rank.device)
     parameters = sum(parameter.numel() for parameter in model.parameters())
     log.append("start", {**ranks.versions(spec.device), "parameters": parameters})
 
@@ -144,7 +144,7 @@ def _train(
     digest = evaluation.sha256(model.parameters())
     # On a new model: a sharded or compiled one cannot run on the meta device.
     side = dataset.data.train_images.shape[1]
-    counted = evaluation.count_step(build(spec, classes), (3, side, side))
+    counted = evaluation.count_step(build(spec.model, classes), (3, side, side))
     rank.barrier()
     log.append(
         "end",

@@ -51,10 +51,7 @@ Role = Literal["warmup", "measured", "instrumented"]
 
 @opened
 class Environment(TypedDict):
-    """Where something was measured, as `core.environment` describes it.
-
-    `device_ids` are UUIDs; times are in UTC, ISO 8601.
-    """
+    """Where something was measured, as `core.environment` describes it."""
 
     hosts: NotRequired[list[str]]
     device: NotRequired[str]

@@ -34,29 +34,23 @@ class Kind(Generic[Record]):
     contradictions: Callable[[Any], Iterator[str]] = lambda _: iter(())
 
     def read(self, path: Path) -> Record:
-        """Return the record at `path`; UserError if it is missing, unsigned or invalid."""
-        record, signed = opened(path)
-        if not signed:
-            raise UserError(f"{path} has no version and sha256, as older code wrote it: {MIGRATE}")
+        """Return the record at `path`; UserError if it is missing, damaged or invalid."""
+        record = opened(path)
         if said := self._wrong(record, path):
             raise UserError(
                 f"{path} is no sound record of {self.what} ({said[:300]}): where older code wrote "
                 f"it {MIGRATE}, else {TO_DO}"
             )
-        found: Record = record
+        found: Any = record
         return found
 
     def write(self, path: Path, record: Record) -> None:
-        """Write `record` with version and checksum, after the same checks as `read`."""
-        files.write_json(path, self.signed(path, record))
-
-    def signed(self, path: Path, record: Record) -> dict[str, Any]:
-        """Return what `write` writes, after its checks."""
+        """Write `record` with version and checksum; UserError if it is invalid."""
         content: Any = record
         if said := self._wrong(content, path):
             raise UserError(f"{path} is not written, as no record of {self.what} is so: {said}")
         content = content | {"version": VERSION}
-        return dict(content | {"sha256": _checksum(content)})
+        files.write_json(path, content | {"sha256": _checksum(content)})
 
     @cached_property
     def _adapter(self) -> TypeAdapter[Any]:
@@ -74,18 +68,14 @@ class Kind(Generic[Record]):
             return f"a value is impossible: {error!r}"
 
 
-def opened(path: Path) -> tuple[Any, bool]:
-    """Return the contents of the file at `path` without its signature, and whether it has one.
-
-    Raises UserError for a wrong checksum or version.
-    """
+def opened(path: Path) -> dict[str, Any]:
+    """Return the record at `path`, whatever its fields; UserError unless it is as written."""
     record = files.read_json(path)
-    signed = isinstance(record, dict) and not record.keys().isdisjoint(("version", "sha256"))
-    if signed and record.pop("sha256", None) != _checksum(record):
+    if not isinstance(record, dict) or record.pop("sha256", None) != _checksum(record):
         raise UserError(f"{path} is not as it was written (its checksum differs): {TO_DO}")
-    if signed and record.pop("version", None) != VERSION:
+    if record.pop("version", None) != VERSION:
         raise UserError(f"{path} has another version than {VERSION}: read it by newer code")
-    return record, signed
+    return record
 
 
 def _misplaced(record: dict[str, Any], path: Path) -> Iterator[str]:

@@ -15,7 +15,6 @@ KINDS: dict[str, Kind[Any]] = {
     "synchronization.json": machine.SYNCHRONIZATION,
     "quantization.json": quantization.VARIANT,
     "resnet18.json": quantization.STAGED,
-    "peers.json": quantization.BACKENDS,
     "export.json": quantization.EXPORT,
     "resnet18_export.json": quantization.EXPORT,
 }

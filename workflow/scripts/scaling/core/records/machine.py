@@ -28,7 +28,7 @@ Drift = Annotated[
 
 
 class Host(TypedDict):
-    """The state of a machine's CPU (`instruments.machine`); null where unknown."""
+    """The state of a machine's CPU; null where unknown."""
 
     host: str
     cores: Positive
@@ -39,10 +39,7 @@ class Host(TypedDict):
 
 
 class Gpu(TypedDict):
-    """The state of a GPU (`instruments.machine`); null where its driver does not report it.
-
-    The PCIe link's generation and width are given as current and maximum.
-    """
+    """The state of a GPU; null where unknown. The PCIe link's are the current and the maximum."""
 
     host: str
     gpu: str
@@ -80,7 +77,7 @@ class Look(Record):
 
 
 class AllReduce(TypedDict):
-    """Seconds of one all-reduce in each repeat, how it was launched, and if all sums were right."""
+    """Seconds of one all-reduce in each repeat, and if all sums were right."""
 
     kind: Literal["sweep", "bucket", "tuned_bucket", "gradients"]
     message_bytes: Positive
@@ -163,12 +160,6 @@ class Step(TypedDict):
     messages: list[Message]
 
 
-class RankEpoch(EpochOfRank):
-    """An epoch of a training as one rank saw it, counted from 0."""
-
-    epoch: Whole
-
-
 class RankModel(TypedDict):
     """One rank's copy of the trained model."""
 
@@ -185,7 +176,7 @@ class SharedTraining(TypedDict):
     buffers: str
     set_epoch: bool
     seed: Whole
-    epochs: Annotated[list[RankEpoch], Len(1)]
+    epochs: Annotated[list[EpochOfRank], Len(1)]
     orders: list[Order]
     ranks: Annotated[list[RankModel], Len(1)]
     drift: Drift

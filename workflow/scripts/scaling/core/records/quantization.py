@@ -14,6 +14,7 @@ from scaling.core import paired_accuracy
 from scaling.core.records.dataset import Images
 from scaling.core.records.fields import (
     Amount,
+    Fraction,
     Options,
     Pair,
     Percent,
@@ -24,13 +25,6 @@ from scaling.core.records.fields import (
     Whole,
 )
 from scaling.core.records.kind import Kind
-from scaling.core.records.layers import (
-    Entrance,
-    GpuSpeed,
-    Histogram,
-    Layer,
-    ResNetLayer,
-)
 
 Document = Row
 VARIANT_PATTERN = "variant~{variant}/quantization.json"
@@ -40,21 +34,12 @@ Exactness = Annotated[dict[Literal["logits", "differing"], Whole], Len(2, 2)]
 """The number of logits also computed in integers, and how many of them differ."""
 Classes = Annotated[dict[Literal["labels", "float32", "variant"], str], Len(3, 3)]
 """Classes of all test images, as `core.paired_accuracy` encodes them."""
-Versions = dict[str, str | None]
 
 
-class FloatAccuracy(TypedDict):
-    """The float network's accuracy."""
+class Accuracy(TypedDict):
+    """An accuracy, its difference to the float network's, and its noise: `core.paired_accuracy`."""
 
     accuracy_percent: Percent
-
-
-class Accuracy(FloatAccuracy):
-    """An accuracy, its difference to the float network's, and that difference's significance.
-
-    See `core.paired_accuracy`.
-    """
-
     difference_points: float
     agreement_percent: Percent
     test_images: Positive
@@ -68,6 +53,63 @@ class OfSeed(Record):
 
     seed: Whole
     dataset: Images
+
+
+class Entrance(TypedDict):
+    """How the input images are quantized: `scale` in levels per unit, noise in dB."""
+
+    scale: Amount
+    range: Pair
+    clipped_share_calibration: Fraction | None
+    clipped_share_test: Fraction | None
+    sqnr_db: float | None
+
+
+class Layer(TypedDict):
+    """A layer of a quantized network; see `quantization.layer_statistics`.
+
+    Fields of activation scales are absent where only weights are quantized.
+    """
+
+    layer: str
+    weight_bits: Positive
+    weight_scale: Amount
+    weight_range: Pair
+    weight_clipped_share: Fraction
+    weight_sqnr_db: float | None
+    packed_bytes: Positive
+    float32_bytes: Positive
+    input_scale: NotRequired[Amount]
+    accumulator_scale: NotRequired[Amount]
+    largest_bias: NotRequired[float]
+    bias_steps: NotRequired[float]
+    bias_error_steps: NotRequired[Amount]
+    output_scale: NotRequired[Amount | None]
+    output_steps: NotRequired[list[int] | None]
+    output_range: NotRequired[Pair]
+    top_step: NotRequired[Amount | None]
+    accumulator_bound: NotRequired[Whole]
+    float32_exact: NotRequired[bool]
+    clipped_share_calibration: NotRequired[Fraction | None]
+    clipped_share_test: NotRequired[Fraction | None]
+    sqnr_after_relu_db: NotRequired[float | None]
+
+
+class Counts(TypedDict):
+    """A histogram: the number of values between consecutive edges, in float units."""
+
+    bin_edges: list[float]
+    counts: list[Whole]
+
+
+class Histogram(TypedDict):
+    """The distribution of one quantity of a layer before and after quantization."""
+
+    layer: str
+    quantity: str
+    scale: Amount
+    float: Counts
+    int8: Counts
 
 
 class VariantOfSeed(OfSeed):
@@ -87,7 +129,7 @@ class RefusedRecord(VariantOfSeed):
 class VariantRecord(Accuracy, VariantOfSeed):
     """A variant that was built and evaluated; see `quantization.variant`."""
 
-    float32: FloatAccuracy
+    float32: dict[Literal["accuracy_percent"], Percent]
     classes: Classes
     calibration_images: Whole
     calibration_checksum: str | None
@@ -100,13 +142,9 @@ class VariantRecord(Accuracy, VariantOfSeed):
     histograms: NotRequired[list[Histogram]]
 
 
-def _form(record: Any) -> str:
-    return "refused" if "refused" in record else "variant"
-
-
 TutorialCnn = Annotated[
     Annotated[VariantRecord, Tag("variant")] | Annotated[RefusedRecord, Tag("refused")],
-    Discriminator(_form),
+    Discriminator(lambda record: "refused" if "refused" in record else "variant"),
 ]
 """Contents of `quantization.json`: a variant or its refusal."""
 
@@ -131,61 +169,27 @@ class LeftOut(TypedDict):
 
 
 class StagesRecord(OfSeed):
-    """All stages of a seed's ResNet-18, `resnet18.json`; see `quantization.resnet_stages`.
-
-    `ranges` are the minimum and maximum of each layer on the calibration images, null if not kept.
-    """
+    """All stages of a seed's ResNet-18, `resnet18.json`."""
 
     device: str
     model_width: Positive
     calibration_images: Whole
     stages: Annotated[list[ResNetStage], Len(1)]
-    layers: list[ResNetLayer]
-    ranges: dict[str, Pair] | None
-    gpu_speed: list[GpuSpeed]
     left_out: NotRequired[list[LeftOut]]
 
 
-class Network(Accuracy):
-    """A backend's network or ours; `seconds` per call in each round, by images per batch.
+class ExportedNetwork(Accuracy):
+    """A network's ONNX file as ONNX Runtime computes it, compared with the original.
 
-    Without an int8 network of ours there is no agreement with it.
+    `seconds` are of one core, a call in each round, by images per batch; float32 has no `logits`.
     """
 
-    agreement_ours_percent: Percent | None
     file_bytes: Positive
-    seconds: NotRequired[dict[str, Repeats]]
-
-
-class Peer(TypedDict):
-    """A backend with its networks; none if it is not installed or failed (see `note`)."""
-
-    peer: str
-    status: Literal["measured", "not installed", "failed"]
-    versions: Versions
-    networks: dict[str, Network]
-    note: str | None
-    options: NotRequired[str]
-
-
-class PeersRecord(OfSeed):
-    """Other quantization backends compared with ours, `peers.json`."""
-
-    calibration_images: Whole
-    test_images: Positive
-    threads: Positive
-    ours: dict[str, Network]
-    peers: list[Peer]
-    left_out: NotRequired[list[LeftOut]]
-
-
-class ExportedNetwork(Network):
-    """A network exported to ONNX, compared with its original."""
-
     differing_classes: Whole
     logits: NotRequired[Whole]
     largest_steps: NotRequired[Whole]
     differing_logits: NotRequired[Whole]
+    seconds: NotRequired[dict[str, Repeats]]
 
 
 class ExportRecord(OfSeed):
@@ -193,9 +197,8 @@ class ExportRecord(OfSeed):
 
     model: str
     calibration_images: Whole
-    all_threads: Positive
     instructions: str
-    versions: Versions
+    versions: dict[str, str | None]
     networks: Annotated[dict[Literal["float32", "int8", "uint8"], ExportedNetwork], Len(1, 3)]
     left_out: NotRequired[list[LeftOut]]
 
@@ -236,7 +239,6 @@ def _within(part: Any) -> Iterator[Row]:
 
 VARIANT = Kind[Row]("quantize_evaluate.py, of the tutorial CNN", TutorialCnn, _contradictions)
 STAGED = Kind[Row]("quantize_evaluate.py, of a ResNet-18", StagesRecord, _contradictions)
-BACKENDS = Kind[Row]("quantize_peers.py", PeersRecord, _contradictions)
 EXPORT = Kind[Row]("quantize_export.py", ExportRecord, _contradictions)
 
 

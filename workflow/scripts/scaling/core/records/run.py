@@ -7,7 +7,7 @@ from annotated_types import Len
 from typing_extensions import TypedDict
 
 from scaling.core.records import run_checks
-from scaling.core.records.dataset import Shape
+from scaling.core.records.dataset import OwnData, ShapedDataset
 from scaling.core.records.fields import (
     Amount,
     As,
@@ -37,13 +37,12 @@ Graphs = Annotated[dict[Literal["kept", "made"], Whole], Len(2, 2)]
 class GpuReading(TypedDict):
     """Counters of one GPU over an interval; null where its driver does not report them.
 
-    `energy_joules` used and `held_back_seconds` by each throttling reason; `sm_mhz` and `celsius`
-    at the end. At its power limit a GPU lowers its clocks: the same work then takes longer than on
-    a GPU that has just started. An H200 updates its energy counter every 0.1 s.
+    `sm_mhz` and `celsius` are those at the end.
     """
 
     energy_joules: Amount | None
     held_back_seconds: dict[str, Amount]
+    """By each throttling reason."""
     sm_mhz: Whole | None
     celsius: Whole | None
 
@@ -58,6 +57,7 @@ class OfRank(TypedDict):
 class EpochOfRank(OfRank):
     """An epoch as one rank saw it; seconds are host seconds between device synchronizations."""
 
+    epoch: Whole
     seconds: Seconds
     loader_seconds: Amount | None
     samples: Whole
@@ -66,16 +66,11 @@ class EpochOfRank(OfRank):
 
 
 class EpochRow(EpochOfRank):
-    """An epoch of a run.
+    """An epoch of a run, counted from 1."""
 
-    `power_capped_seconds`: how long one of the rank's GPUs was at its power limit, by the driver's
-    counter; null if not counted. `gpu_readings` are the rank's GPU counters over the epoch, empty
-    on a CPU.
-    """
-
-    epoch: Positive
     role: Role
     power_capped_seconds: Amount | None
+    """How long one of the rank's GPUs was at its power limit; null if not counted."""
     gpu_readings: list[GpuReading]
 
 
@@ -88,16 +83,6 @@ class Run(TypedDict):
     batch_size: Positive
     seed: Whole
     repeat: Whole
-
-
-class RunDataset(TypedDict):
-    """The dataset of a run (`ShapedDataset`); of a user's own command only `source`, "own"."""
-
-    source: str
-    checksum: NotRequired[str]
-    train_images: NotRequired[Positive]
-    test_images: NotRequired[Positive]
-    image_shape: NotRequired[Shape]
 
 
 class Model(TypedDict):
@@ -117,8 +102,7 @@ class Model(TypedDict):
 class Parameters(TypedDict):
     """Every parameter of `launch.run_spec`, and the recipe options that could be applied.
 
-    A user's own command has none of SGD, but the `command`; its `recipe_options` are the checksums
-    of the files that it names.
+    Of a user's own command these are the checksums of the files that it names.
     """
 
     engine: str
@@ -172,15 +156,12 @@ class Reading(OfRank):
 
 
 class Communication(TypedDict):
-    """How gradients were exchanged: the bytes of each message, and `readings` of each rank.
-
-    `sent_share`: the bytes sent for the gradients, as a share of what the strategy sends for
-    gradients in float32; null where the run ended before.
-    """
+    """How gradients were exchanged: the bytes of each message, and `readings` of each rank."""
 
     backend: str | None
     bucket_bytes: list[Whole]
     sent_share: Amount | None
+    """Bytes sent for the gradients, as a share of what the strategy sends for float32 ones."""
     readings: list[Reading]
 
 
@@ -193,11 +174,9 @@ class InMemory(OfRank):
 
 
 KernelClass = Literal["products", "element-wise", "optimizer", "copies", "other", "communication"]
-"""Convolutions and matrix products; normalization and element-wise operations; updates of weights;
-copies; what no known operator launches; and exchange between devices."""
+"""Of kernels, by the operator that launches them."""
 OfClass = Annotated[dict[Literal["seconds", "bytes"], Amount], Len(2, 2)]
-"""Seconds of the kernels of a class, of communication what is exposed, and the bytes that they read
-and wrote, as far as known."""
+"""Seconds in which none of a class before it runs, and the known bytes read and written."""
 
 
 class DeviceTime(OfRank):
@@ -212,26 +191,21 @@ class DeviceTime(OfRank):
     note: NotRequired[str]
 
 
-OF_OURS = {"dataset": RunDataset.__optional_keys__}
-OF_OURS |= {"training": Parameters.__optional_keys__ - {"command"}}
-"""Keys that only a user's own command may lack."""
+OF_OURS = Parameters.__optional_keys__ - {"command"}
+"""Keys of `training` that only a user's own command may lack."""
 
 
 class RunRecord(Record):
-    """The record of one run of the grid, `run.json`.
+    """The record of one run of the grid, `run.json`; fields that a run did not reach are null.
 
-    `message` is one sentence for a status other than ok. `run_seconds` last from the start of the
-    command to the end of its last process, without waiting for GPUs; `shutdown_seconds` are the
-    part after the last report. Fields that a run did not reach are null. For `readings`,
-    `in_memory` and `device_time` see `scaling.instruments.communication`. `measured_as` names the
-    strategy of the run whose measurement this one shares. `untraced`: why `Cell.trace_path` is not
-    beside it.
+    For `readings`, `in_memory` and `device_time` see `scaling.instruments.communication`.
     """
 
     cell: Annotated[Row, As(Run)]
     status: Status
     message: str | None
-    dataset: Annotated[Row, As(RunDataset)]
+    """One sentence for a status other than ok."""
+    dataset: Annotated[Row, As(ShapedDataset | OwnData)]
     model: Annotated[Row, As(Model)]
     training: Annotated[Row, As(Parameters)]
     epochs: list[EpochRow]
@@ -243,15 +217,21 @@ class RunRecord(Record):
     device_time: Annotated[list[Row], As(list[DeviceTime])]
     startup: Annotated[dict[str, float] | None, As(Startup | None)]
     run_seconds: Seconds | None
+    """From the start of the command to the end of its last process, without waiting for GPUs."""
     shutdown_seconds: float | None
+    """The part of it after the last report."""
     untraced: NotRequired[str]
+    """Why there is no `Cell.trace_path`."""
     measured_as: NotRequired[str]
+    """The strategy of the run whose measurement this one shares."""
 
 
 def _contradictions(record: RunRecord) -> Iterator[str]:
     """Yield what is impossible; what a user's own command prints is checked as it comes."""
     if record["training"]["engine"] != "command":
-        yield from run_checks.contradictions(record, OF_OURS)
+        if lacking := sorted(OF_OURS - record["training"].keys()):
+            yield f"training.{lacking[0]}: Field required"
+        yield from run_checks.contradictions(record)
 
 
 RUN = Kind[RunRecord]("a run", RunRecord, _contradictions)

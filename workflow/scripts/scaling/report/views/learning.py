@@ -29,8 +29,7 @@ define(
     gain=Column(
         "",
         detail=interval("gain_low", "gain_high", 100),
-        value=lambda row: 0.0 if row.same_as_compared else row.gain,
-        text=lambda row: "the same runs" if row.same_as_compared else points(row.gain),
+        write=points,
         flags={
             "at an end of its rates": attrgetter("at_edge"),
             "plain SGD at an end": attrgetter("compared_at_edge"),

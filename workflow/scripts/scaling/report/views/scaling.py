@@ -9,8 +9,6 @@ from scaling.core.grid import CELL_KEYS
 from scaling.core.numbers import gpus, words
 from scaling.report.frames import fastest, learned, shown_once
 from scaling.report.quantities import view
-from scaling.tables import noise
-from scaling.tables.communication import MOVING, preferred_estimates
 from scaling.tables.schema import StudyTables, by_configuration
 
 CELL = "configuration gpus batch_size"
@@ -85,7 +83,7 @@ def how_many_gpus(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
         extrapolated=False,
     )
     timed = timed[(timed["status"] == "ok") & timed["speedup"].notna()]
-    timed = timed.merge(study.startup[[*CELL_KEYS, "startup_seconds"]], how="left", on=CELL_KEYS)
+    timed = timed.merge(study.costs[[*CELL_KEYS, "startup_seconds"]], how="left", on=CELL_KEYS)
     found = [timed.iloc[:0]]
     for _, _, own in by_configuration(timed):
         alone = own[own["gpus"] == 1]
@@ -150,8 +148,7 @@ def epoch_parts(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     heading=words,
 )
 def communication(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
-    found = noise.with_uncertainty(study.communication, study.timing)
-    return found[found["communication_seconds"].notna()]
+    return study.communication.dropna(subset="communication_seconds")
 
 
 @view(
@@ -162,7 +159,7 @@ def communication(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     **BY_BATCH,
 )
 def bandwidth_by_batch(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
-    return preferred_estimates(study.bandwidth, MOVING)
+    return study.bandwidth.dropna(subset="bandwidth_gb_per_s")
 
 
 @view(
@@ -172,18 +169,7 @@ def bandwidth_by_batch(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     "step_bytes iterations messages_seconds estimate peak_gb_per_s",
 )
 def bandwidth(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
-    return preferred_estimates(study.bandwidth, MOVING)
-
-
-@view(
-    "Q3.2",
-    "All-reduce of m bytes, fitted as α + β·m",
-    "gpus",
-    "backend latency_seconds seconds_per_byte asymptotic_busbw_gb_per_s",
-    note=lambda row: row.note,
-)
-def interconnect_fit(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
-    return study.interconnect_fit
+    return study.bandwidth.dropna(subset="bandwidth_gb_per_s")
 
 
 @view(
@@ -202,15 +188,3 @@ def interconnect(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
 def peaks(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     between = study.peaks["quantity"] == "gpu_to_gpu_copy"
     return study.peaks[~between | study.peaks["peak"]]
-
-
-@view(
-    "fixed-cost",
-    "Seconds of a run, median over the batch sizes",
-    BY_GPUS,
-    "run_seconds startup_seconds imports_seconds join_seconds dataset_seconds recipe_seconds"
-    " warmup_seconds measured_seconds shutdown_seconds",
-)
-def startup(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
-    runs = study.startup[study.startup["run_seconds"].notna()]
-    return runs.groupby(CELL_KEYS[:3], sort=False).median(numeric_only=True).reset_index()

@@ -1,18 +1,30 @@
-"""Tables of int8 quantization: each variant's accuracy, its layers, what each mistake costs."""
+"""Tables of int8 quantization: variants, layers, mistakes, ResNet-18, ONNX files."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from scaling.config.scheme import STAGES, Scheme
 from scaling.core.paired_accuracy import MeanDifference, decode, mean_difference
 from scaling.core.records.quantization import Document
 from scaling.tables import schema
-from scaling.tables.experiments.quantization_diagnostics import revealed_by
+from scaling.tables.experiments.quantization_cost import STANDARD_ERRORS
 
 WORST = {"sqnr_after_relu_db": min, "clipped_share_calibration": max}
 """How to reduce a quantity over layers; the table of layers has each one."""
+DIAGNOSTICS: dict[str, tuple[str, Callable[[float, float], bool]]] = {
+    # A layer has at least twice the noise.
+    "SQNR": ("sqnr_after_relu_db", lambda wrong, right: wrong < right - 3.0),
+    # Training images are clipped although the levels should cover them.
+    "clipped share": ("clipped_share_calibration", lambda wrong, right: wrong > right),
+    # The largest value is further from the last level than rounding allows.
+    "S·o·max": ("top_step", lambda wrong, right: abs(wrong / right - 1) > 1e-5),
+    # A quantized bias is more than half a level from b · S.
+    "bias": ("bias_error_steps", lambda wrong, _: wrong > 0.5 + 1e-6),
+}
+"""What tells a mistake in any layer: a field, and a test of its mistaken and its correct value."""
 
 
 def variants(documents: list[Document]) -> pd.DataFrame:
@@ -28,20 +40,8 @@ def variants(documents: list[Document]) -> pd.DataFrame:
             same = [one for one in documents if one["variant"] == document["variant"]]
             error = _mean_difference(same, same, "float32").standard_error_points
             means = {"mean_seeds": len(same), "mean_standard_error_points": error}
-            rows.append(_variant(document, own) | means)
+            rows.append(_variant(document) | means)
     return schema.frame("quantization", rows)
-
-
-def refused(documents: Iterable[Document]) -> pd.DataFrame:
-    """Return a row per seed and network of any record that could not be made, and why."""
-    rows = []
-    for document in documents:
-        of_cnn = {"variant", "ours"} & set(document) or document.get("model") == "tutorial-cnn"
-        about = {"seed": document["seed"], "network": "tutorial CNN" if of_cnn else "ResNet-18"}
-        if "refused" in document:
-            rows.append(about | {"stage": document["variant"], "reason": document["refused"]})
-        rows += [about | one for one in document.get("left_out", [])]
-    return schema.frame("quantization_refused", rows)
 
 
 def _float32(document: Document) -> dict[str, Any]:
@@ -56,7 +56,7 @@ def _float32(document: Document) -> dict[str, Any]:
     }
 
 
-def _variant(document: Document, others: list[Document]) -> dict[str, Any]:
+def _variant(document: Document) -> dict[str, Any]:
     scheme = _scheme(document)
     row: dict[str, Any] = {**document["environment"], **document, **scheme.model_dump()}
     row |= {"stage": document["variant"], "mistake": scheme.mistake}
@@ -66,17 +66,23 @@ def _variant(document: Document, others: list[Document]) -> dict[str, Any]:
     row["compression"] = document["float32_bytes"] / document["packed_bytes"]
     if exactness := document["exactness"]:
         row |= {"logits_compared": exactness["logits"], "logits_differing": exactness["differing"]}
-    for sound in _sound(document, others)[:1]:
-        row["revealed_by"] = "; ".join(revealed_by(document, sound))
     return row
 
 
-def layers(documents: list[Document]) -> pd.DataFrame:
-    """Return a row per seed, variant and layer, the input images first; in the given order.
+def refused(documents: Iterable[Document]) -> pd.DataFrame:
+    """Return a row per seed and network of any record that could not be made, and why."""
+    rows = []
+    for document in documents:
+        of_cnn = "variant" in document or document.get("model") == "tutorial-cnn"
+        about = {"seed": document["seed"], "network": "tutorial CNN" if of_cnn else "ResNet-18"}
+        if "refused" in document:
+            rows.append(about | {"stage": document["variant"], "reason": document["refused"]})
+        rows += [about | one for one in document.get("left_out", [])]
+    return schema.frame("quantization_refused", rows)
 
-    The images are a layer whose output is the first layer's input. Records without variants have
-    no such rows.
-    """
+
+def layers(documents: list[Document]) -> pd.DataFrame:
+    """Return a row per seed, variant and layer; the images are the first, if integers."""
     rows = []
     for document in sorted(documents, key=lambda document: document["seed"]):
         found = list(document["layers"])
@@ -97,8 +103,8 @@ def layers(documents: list[Document]) -> pd.DataFrame:
 def histograms(documents: list[Document]) -> pd.DataFrame:
     """Return a row for each non-empty bin, for the first seed of the variant to draw.
 
-    `values` are the layer's as `float` or as `int8`, both in float units; a quantization step is 1
-    / `scale`; `lowest` and `highest` are the range of integers.
+    `values` are the layer's as `float` or as `int8`, both in float units; a step is 1 / `scale`;
+    `lowest` and `highest` are the range of integers.
     """
     kept = sorted((one for one in documents if one.get("histograms")), key=lambda one: one["seed"])
     rows = []
@@ -107,10 +113,9 @@ def histograms(documents: list[Document]) -> pd.DataFrame:
         own = {"seed": document["seed"], "stage": document["variant"]}
         for entry in document["histograms"]:
             layer = layers[entry["layer"]]
-            lowest, highest = layer.get("output_steps") or (-128, 127)
-            if entry["quantity"] == "weights":
-                highest = 2 ** (layer.get("weight_bits", 8) - 1) - 1
-                lowest = -highest
+            largest = 2 ** (layer["weight_bits"] - 1) - 1
+            weights = entry["quantity"] == "weights"
+            lowest, highest = (-largest, largest) if weights else layer["output_steps"]
             place = {**own, **entry, "lowest": lowest, "highest": highest}
             for values in ("float", "int8"):
                 edges, counts = entry[values]["bin_edges"], entry[values]["counts"]
@@ -123,28 +128,54 @@ def histograms(documents: list[Document]) -> pd.DataFrame:
 
 
 def paired(documents: list[Document]) -> pd.DataFrame:
-    """Compare each mistaken variant with the correct one of the same options, image by image.
+    """Return a row for each mistaken variant, compared image by image with a correct one.
 
-    Over all seeds that both have.
+    That has the same options; over all seeds that both have. `revealed_by` names what tells them
+    apart for any seed.
     """
-    by_seed = {(one["variant"], one["seed"]): one for one in documents}
-    pairs: dict[tuple[str, str], list[tuple[Document, Document]]] = {}
-    for (_, seed), wrong in by_seed.items():
-        same_seed = [one for (_, other), one in by_seed.items() if other == seed]
-        for sound in _sound(wrong, same_seed):
-            pairs.setdefault((wrong["variant"], sound["variant"]), []).append((wrong, sound))
+    by_name: dict[str, dict[int, Document]] = {}
+    for document in documents:
+        by_name.setdefault(document["variant"], {})[document["seed"]] = document
+    schemes = {name: _scheme(next(iter(found.values()))) for name, found in by_name.items()}
     rows = []
-    for names, found in pairs.items():
-        ours, theirs = map(list, zip(*found, strict=True))
-        figures = _mean_difference(ours, theirs)
-        rows.append([*names, len(found), ours[0]["test_images"], *figures])
+    for name, wrong in by_name.items():
+        if not (scheme := schemes[name]).mistakes:
+            continue
+        accuracies = [document["accuracy_percent"] for document in wrong.values()]
+        row = {"stage": name, "mistake": scheme.mistake, "seeds": len(wrong)}
+        row["accuracy_percent"] = sum(accuracies) / len(wrong)
+        reference = next((other for other in by_name if schemes[other] == scheme.sound), None)
+        right = by_name[reference] if reference else {}
+        if both := sorted(wrong.keys() & right.keys()):
+            pairs = [wrong[seed] for seed in both], [right[seed] for seed in both]
+            figures = _mean_difference(*pairs)
+            row |= {"reference_stage": reference, "seeds": len(both)}
+            row |= {"difference_points": figures.points, **figures._asdict()}
+            row["test_images"] = pairs[0][0]["test_images"]
+            row["revealed_by"] = ", ".join(revealed_by(*pairs)) or "nothing"
+        rows.append(row)
     return schema.frame("quantization_paired", rows)
 
 
-def _sound(document: Document, others: list[Document]) -> list[Document]:
-    """Return the correct ones among other documents with the options of a mistaken one."""
-    scheme = _scheme(document)
-    return [one for one in others if _scheme(one) == scheme.sound] if scheme.mistakes else []
+def revealed_by(mistaken: list[Document], correct: list[Document]) -> list[str]:
+    """Return what tells the `mistaken` records from the `correct` ones, seed by seed.
+
+    Accuracy does where it drops by more than two standard errors of the paired mean difference; the
+    checksum where other images calibrated than those chosen from the training set.
+    """
+    found = []
+    if _mean_difference(mistaken, correct).errors < -STANDARD_ERRORS:
+        found.append("accuracy")
+    for name, (field, tells) in DIAGNOSTICS.items():
+        values = (
+            [layer.get(field) for one in each for layer in (one["input"], *one["layers"])]
+            for each in (mistaken, correct)
+        )
+        if any(tells(*pair) for pair in zip(*values, strict=True) if None not in pair):
+            found.append(name)
+    if any(one["calibration_checksum"] != one["training_checksum"] for one in mistaken):
+        found.append("calibration checksum")
+    return found
 
 
 def _scheme(document: Document) -> Scheme:
@@ -158,3 +189,42 @@ def _mean_difference(
     labels = decode(ours[0]["classes"]["labels"])
     reference = [decode(one["classes"][by]) for one in theirs]
     return mean_difference(labels, reference, [decode(one["classes"]["variant"]) for one in ours])
+
+
+def resnet(documents: list[Document]) -> pd.DataFrame:
+    """Return a row per seed, stage and kind of weight scales; float32 has no scales.
+
+    `logits` were computed in integers too, of which `differing_logits` differ from the simulation;
+    `device` is the GPU that computed, or the CPU.
+    """
+    rows = []
+    for document in documents:
+        made = document["environment"]
+        device = "; ".join(made["device_names"]) or made["cpu"]
+        for row in document["stages"]:
+            exact = row.get("exactness", {})
+            logits = {"logits": exact.get("logits"), "differing_logits": exact.get("differing")}
+            rows.append({**made, "seed": document["seed"], "device": device, **row, **logits})
+    return schema.frame("quantization_resnet", rows)
+
+
+def exports(documents: list[Document]) -> pd.DataFrame:
+    """Return a row per seed, model and network that was exported to ONNX.
+
+    Accuracies are ONNX Runtime's, differences to our integers, `largest_steps` being the largest,
+    in logit steps. A ratio is the time of one core over float32's in the same round, as median,
+    minimum and maximum of the rounds: below 1 is faster.
+    """
+    rows = []
+    for document in documents:
+        float32 = document["networks"]["float32"]
+        for name, network in document["networks"].items():
+            row = {**document, **document["versions"], **document["environment"], **network}
+            row |= {"network": name}
+            row["times_smaller"] = float32["file_bytes"] / network["file_bytes"]
+            for batch, seconds in network.get("seconds", {}).items():
+                ratios, of = np.divide(seconds, float32["seconds"][batch]), f"batch_{batch}"
+                row |= {f"{of}_seconds": np.median(seconds), f"{of}_ratio": np.median(ratios)}
+                row |= {f"{of}_ratio_min": ratios.min(), f"{of}_ratio_max": ratios.max()}
+            rows.append(row)
+    return schema.frame("quantization_export", rows)

@@ -1,13 +1,11 @@
 """Name quantized variants by their options, and average their accuracy loss over seeds."""
 
 import math
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
 from scaling.core import numbers as fmt
-from scaling.core.paired_accuracy import MeanDifference
 from scaling.tables.schema import rows_of
 
 STANDARD_ERRORS = 2.0
@@ -15,35 +13,28 @@ STANDARD_ERRORS = 2.0
 PLAIN = "max-abs"
 WORDS: dict[tuple[str, object], str] = {
     ("rounding", "gptq"): "GPTQ",
-    ("weight_range", "mse"): "weight ranges by MSE",
-    ("weight_range", "output"): "weight ranges by output error",
-    ("activation_range", "mse"): "activation ranges by MSE",
-    ("activation_range", "percentile"): "activation ranges by percentile",
     ("weight_scales", "channel"): "a scale per channel",
-    ("bias_correction", True): "bias correction",
     ("unsigned", True): "unsigned activations",
     ("logits", "float"): "float logits",
     ("bias", "float"): "float biases",
 }
-OF_WEIGHTS = {"rounding", "weight_range", "weight_scales", "bias_correction"}
-"""Options that apply to float activations."""
 
 
-@dataclass(frozen=True)
-class Cost:
+class Cost(NamedTuple):
     """Means over `seeds`: accuracies in %, differences to float32 in points, with their range.
 
-    `standard_error_points` is of the mean difference, image by image over the seeds (see
-    `paired_accuracy.mean_difference`). If the table has it for other seeds, it is √(Σ e²) / seeds,
-    with e each seed's standard error. NaN if a seed has none.
+    `standard_error_points` is of the mean difference (`paired_accuracy.mean_difference`), or where
+    the table has that for other seeds √(Σ e²) / seeds, with e each seed's; NaN if one has none.
     """
 
     seeds: int
     float32_percent: float
     accuracy_percent: float
-    accuracy_range: tuple[float, float]
+    accuracy_percent_min: float
+    accuracy_percent_max: float
     difference_points: float
-    difference_range: tuple[float, float]
+    difference_points_min: float
+    difference_points_max: float
     standard_error_points: float
     agreement_percent: float
 
@@ -53,17 +44,6 @@ class Cost:
         if math.isnan(self.standard_error_points):
             return None
         return abs(self.difference_points) <= STANDARD_ERRORS * self.standard_error_points
-
-    @property
-    def difference(self) -> str:
-        """The difference and its 95 % interval if that is known, `−0.20 ± 0.10`."""
-        return difference(self.difference_points, self.standard_error_points)
-
-    @property
-    def reach(self) -> str:
-        """The range over seeds, `−0.30 to −0.10`, or `one seed`."""
-        ends = map(fmt.points, self.difference_range)
-        return "one seed" if self.seeds == 1 else " to ".join(ends)
 
 
 def cost(rows: pd.DataFrame) -> Cost:
@@ -81,37 +61,35 @@ def cost(rows: pd.DataFrame) -> Cost:
         seeds=len(rows),
         float32_percent=float((accuracies - differences).mean()),
         accuracy_percent=float(accuracies.mean()),
-        accuracy_range=(float(accuracies.min()), float(accuracies.max())),
+        accuracy_percent_min=float(accuracies.min()),
+        accuracy_percent_max=float(accuracies.max()),
         difference_points=float(differences.mean()),
-        difference_range=(float(differences.min()), float(differences.max())),
+        difference_points_min=float(differences.min()),
+        difference_points_max=float(differences.max()),
         standard_error_points=error,
         agreement_percent=float(rows["agreement_percent"].mean()),
     )
 
 
-def between(paired: pd.DataFrame, stage: str, reference: str) -> MeanDifference | None:
-    """Return `stage` minus `reference` from quantization_paired.csv, None if not compared."""
-    rows = paired[(paired["stage"] == stage) & (paired["reference_stage"] == reference)]
-    figures = rows[["difference_points", "standard_error_points"]].itertuples(index=False)
-    return next((MeanDifference(*row) for row in figures), None)
+def difference(row: Any) -> str:
+    """Format a mean difference in points, with its 95 % interval if known: `−0.20 ± 0.10`."""
+    if pd.isna(row.difference_points):
+        return ""
+    error = row.standard_error_points
+    known = "" if pd.isna(error) else f" ± {STANDARD_ERRORS * error:.2f}"
+    return fmt.points(row.difference_points) + known
 
 
-def difference(points: float, standard_error: float) -> str:
-    """Format a difference in points, with its 95 % interval if known."""
-    known = "" if pd.isna(standard_error) else f" ± {STANDARD_ERRORS * standard_error:.2f}"
-    return fmt.points(points) + known
+def reach(row: Any) -> str:
+    """Format the range of differences over seeds, `−0.30 to −0.10`, or `one seed`."""
+    ends = (row.difference_points_min, row.difference_points_max)
+    return "one seed" if row.seeds == 1 else " to ".join(map(fmt.points, ends))
 
 
 def method(row: Any) -> str:
     """Describe how `row` differs from plain quantization, apart from bits and mistake."""
-    floats = pd.isna(row.activation_bits)
-    found = [
-        said
-        for (column, value), said in WORDS.items()
-        if getattr(row, column) == value and not (floats and column not in OF_WEIGHTS)
-    ]
-    both = "weight ranges by MSE, activation ranges by MSE"
-    return ", ".join(found).replace(both, "ranges by MSE") or PLAIN
+    words = [said for (column, value), said in WORDS.items() if getattr(row, column) == value]
+    return ", ".join(words) or PLAIN
 
 
 def bits(row: Any) -> str:
