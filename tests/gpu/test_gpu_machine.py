@@ -12,7 +12,6 @@ import machine_check
 from scaling.core import environment
 from scaling.instruments import machine
 from scaling.tables.limits import fit, interconnect
-from training_runs import run
 
 GPUS = torch.cuda.device_count()
 pytestmark = pytest.mark.skipif(GPUS == 0, reason="needs a GPU")
@@ -76,16 +75,3 @@ def test_all_reduces_are_timed_without_their_launches_by_python(images, tmp_path
     assert table["correct"].all() and set(table["launch"]) == {"graph"}
     smallest = table.loc[table["message_bytes"] == 4096, "seconds"].item()
     assert fit(table)["latency_seconds"].item() <= smallest < 28e-6
-
-
-@several
-@pytest.mark.parametrize(
-    ("options", "share"),
-    [({"bucket_cap_mb": 0.005}, 1.0), ({"bf16_compression": True}, 0.5), ({"powersgd_rank": 1}, 0)],
-)
-def test_options_of_ddp_send_what_they_say(images, tmp_path, options, share):
-    told = json.dumps({"loader_workers": 0, **options})
-    told = {"device": "cuda", "batch-size": 5, "measured-epochs": 2, "recipe-options": told}
-    record = run(images, tmp_path / "run.json", gpus=2, **told)
-    assert record["status"] == "ok"
-    assert record["communication"]["sent_share"] == pytest.approx(share, abs=0 if share else 0.5)

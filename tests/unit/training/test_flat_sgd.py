@@ -63,36 +63,75 @@ def steps_of_torch(ranks, steps):
     return [parameter.detach() for parameter in model.parameters()]
 
 
-def train_on(rank, folder, kind, ranks):
+def take_steps(optimizer, ranks, steps):
+    """Take steps on the mean of the losses of these ranks, in bf16 on a working copy."""
+    low = optimizer.model.stages[0][0].conv1.weight.dtype == torch.bfloat16
+    for step in range(steps):
+        with torch.autocast("cpu", torch.bfloat16, enabled=low):
+            loss = sum(loss_of(optimizer.model, rank, step) for rank in ranks)
+        optimizer.backward(loss / len(ranks), 1)
+        optimizer.step()
+
+
+def train_on(rank, folder, kind, ranks, working_dtype, steps):
     torch.set_num_threads(1)
     dist.init_process_group(
         "gloo", init_method=f"file://{folder}/store", rank=rank, world_size=ranks
     )
     model = resnet()
-    optimizer = flat_sgd(model, ranks, kind=kind)
-    for step in range(2):
-        optimizer.backward(loss_of(optimizer.model, rank, step), 1)
-        optimizer.step()
-    kept, everything = optimizer.momenta[0].numel(), sum(bucket_bytes(model)) // 4
+    optimizer = flat_sgd(model, ranks, working_dtype, kind=kind)
+    take_steps(optimizer, [rank], steps)
+    kept, everything = optimizer.momenta[0].numel(), sum(bucket_bytes(model)) // 2
     assert kept == (-(-everything // (64 * ranks)) * 64 if kind is FlatShards else everything)
     torch.save([parameter.detach().clone() for parameter in model.parameters()], folder / f"{rank}")
     dist.destroy_process_group()
 
 
-@pytest.mark.parametrize(("kind", "ranks"), [(FlatSGD, 2), (FlatShards, 2), (FlatShards, 3)])
-def test_several_processes_take_the_steps_of_one_on_all_their_images(tmp_path, kind, ranks):
+def trained_in(folder, ranks, *options):
+    """The weights of ranks that train together, which all have the same."""
     torch.set_num_threads(1)  # As the ranks: sums depend on it.
-    in_ranks(train_on, tmp_path, kind, ranks, count=ranks)
-    first, *others = (torch.load(tmp_path / f"{rank}", weights_only=True) for rank in range(ranks))
+    in_ranks(train_on, folder, *options, count=ranks)
+    first, *others = (torch.load(folder / f"{rank}", weights_only=True) for rank in range(ranks))
     for other in others:
         torch.testing.assert_close(first, other, atol=0, rtol=0)
-    torch.testing.assert_close(first, steps_of_torch(ranks, 2), atol=1e-6, rtol=1e-5)
+    return first
+
+
+@pytest.mark.parametrize(("kind", "ranks"), [(FlatSGD, 2), (FlatShards, 2), (FlatShards, 3)])
+def test_several_processes_take_the_steps_of_one_on_all_their_images(tmp_path, kind, ranks):
+    found = trained_in(tmp_path, ranks, kind, ranks, None, 2)
+    torch.testing.assert_close(found, steps_of_torch(ranks, 2), atol=1e-6, rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind", [FlatSGD, FlatShards])
+def test_two_processes_send_bf16_gradients_of_a_working_copy_with_its_rounding(tmp_path, kind):
+    found, start, model = trained_in(tmp_path, 2, kind, 2, torch.bfloat16, 1), resnet(), resnet()
+    take_steps(flat_sgd(model, 1, torch.bfloat16), range(2), 1)
+    for one, wanted, before in zip(found, model.parameters(), start.parameters(), strict=True):
+        moved = (wanted - before).norm()
+        assert moved > 0 and (one - wanted).norm() < 0.01 * moved
+
+
+@pytest.mark.parametrize(
+    "rule", [{}, {"nesterov": True, "decay_batch_norm": False}, {"lars": 0.02}, {"muon": 0.1}]
+)
+def test_the_steps_by_several_messages_are_those_by_one(rule, monkeypatch):
+    several, one = resnet(), resnet()
+    optimizers = [flat_sgd(several, 2, torch.bfloat16, **rule)]
+    monkeypatch.setattr(ResNet18, "backward_order", property(lambda m: [[*m.parameters()]]))
+    optimizers.append(flat_sgd(one, 2, torch.bfloat16, **rule))
+    assert [len(made.bucket_bytes) for made in optimizers] == [3, 1]
+    assert {made.sent_share for made in optimizers} == {0.5}
+    for made in optimizers:
+        with made.without_communication():
+            take_steps(made, [0], 2)
+    torch.testing.assert_close([*several.parameters()], [*one.parameters()])
 
 
 def test_the_messages_hold_every_gradient_and_less_than_a_thousandth_of_padding():
     messages = bucket_bytes(ResNet18())
-    assert len(messages) == 2
-    assert 44_695_848 <= sum(messages) < 44_695_848 * 1.001
+    assert len(messages) == 3 and messages[-1] < 0.07 * sum(messages)
+    assert 22_347_924 <= sum(messages) < 22_347_924 * 1.001
 
 
 def test_three_steps_on_a_working_copy_are_those_of_torch_sgd_with_autocast():

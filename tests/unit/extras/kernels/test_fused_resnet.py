@@ -10,6 +10,7 @@ from extras.kernels.fused import FusedResNet, stem_convolution
 from fused_kernels import DEVICE
 from scaling.models.resnet import ResNet18
 from scaling.registry.update_rule import UpdateRule
+from scaling.training.captured_steps import SideStream
 from scaling.training.flat_sgd import FlatSGD
 
 pytestmark = pytest.mark.usefixtures("interpreter")
@@ -39,7 +40,7 @@ def batch(size):
 def test_two_steps_have_the_losses_gradients_and_statistics_of_the_plain_model():
     """The second step shows whether the sums of the first are gone."""
     plain, own = models()
-    fused = FusedResNet(own, compiled=False)
+    fused = FusedResNet(own, False, SideStream())
     for _ in range(2):
         images, labels = batch(4)
         wanted = functional.cross_entropy(plain(images), labels)
@@ -64,7 +65,7 @@ def test_micro_batches_add_up_to_the_gradients_of_the_plain_model():
     plain, own = models()
     optimizer = FlatSGD(own)
     optimizer.start({"lr": 1.0, "momentum": 0.0, "weight_decay": 0.0}, UpdateRule())
-    fused = FusedResNet(optimizer.model, compiled=False)
+    fused = FusedResNet(optimizer.model, False, optimizer.aside)
     before = [parameter.detach().clone() for parameter in own.parameters()]
     for more in (True, False):
         images, labels = batch(4)

@@ -1,16 +1,22 @@
 """Triton kernels for batch norm with residual and ReLU on [rows, channels], and for im2col.
 
 A row is a position of an image: channels-last memory as a matrix. Each kernel passes over its
-arrays once. Sums over rows are float32 with atomic adds, so their last bits depend on the order in
-which blocks end, as with cuDNN's weight gradients. `sums` is float32 [4, channels]: of x, of x², of
-g, of g times normalized x; g is the gradient before ReLU. The variance is the mean of squares minus
-the square of the mean: its error is about 1e-7 of the mean's square.
+arrays once. Those that sum go from the end, which the kernel before has just written, to the
+beginning, where the next one starts: so both find a part in the cache. Sums over rows are float32
+with atomic adds, so their last bits depend on the order in which blocks end, as with cuDNN's weight
+gradients. `sums` of a norm is float32 [4, channels]: of x, of x², of g, of g times normalized x; g
+is the gradient before ReLU. The variance is the mean of squares minus the square of the mean: its
+error is about 1e-7 of the mean's square. With WAITS blocks are launched while the kernel before is
+at work, and wait for its end (programmatic dependent launch, from compute capability 9.0).
 """
 
 # mypy: disallow-untyped-defs=False
+from typing import Any, NamedTuple
+
 import torch
 import triton
 import triton.language as tl
+from triton.language import constexpr
 
 COLUMNS = 64
 """Maximum channels of a tile: 128 bytes of bf16."""
@@ -25,12 +31,22 @@ PATCH_COLUMNS = 32
 PATCH_ROWS = 128
 
 
+class Norm(NamedTuple):
+    """The arrays of a batch norm, as kernels take them."""
+
+    sums: Any
+    weight: Any
+    bias: Any
+    running_mean: Any
+    running_variance: Any
+
+
 def recorded(kernel):
-    """Let a profiler record each launch of `kernel` with the arrays that it reads and writes."""
+    """Let a profiler record each launch of `kernel` with the activations it reads and writes."""
     run, name = kernel.run, f"triton_{kernel.fn.__name__}"
 
     def recording(*arguments, **options):
-        arrays = {id(one): one for one in arguments if isinstance(one, torch.Tensor)}
+        arrays = {one.data_ptr(): one for one in arguments if isinstance(one, torch.Tensor)}
         with torch._C._profiler._RecordFunctionFast(name, list(arrays.values())):
             return run(*arguments, **options)
 
@@ -39,36 +55,47 @@ def recorded(kernel):
 
 
 @triton.jit
-def _tile(block, rows, CHANNELS: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+def _tile(block, rows, CHANNELS: constexpr, ROWS: constexpr, COLUMNS: constexpr):
     """Return the offsets [ROWS, COLUMNS] of a tile, and the mask of its existing rows."""
     row = (block * ROWS + tl.arange(0, ROWS).to(tl.int64))[:, None]
     return row * CHANNELS + _channel(COLUMNS)[None, :], row < rows
 
 
 @triton.jit
-def _channel(COLUMNS: tl.constexpr):
+def _channel(COLUMNS: constexpr):
     return tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
 
 
 @triton.jit
-def _affine(sums, weight, bias, rows, eps, CHANNELS: tl.constexpr, COLUMNS: tl.constexpr):
+def _affine(norm, rows, eps, CHANNELS: constexpr, COLUMNS: constexpr):
     """Return mean, variance and inverse deviation of x, and its normalizing scale and shift."""
     channel = _channel(COLUMNS)
-    mean = tl.load(sums + channel) / rows
-    variance = tl.maximum(tl.load(sums + CHANNELS + channel) / rows - mean * mean, 0.0)
+    mean = tl.load(norm.sums + channel) / rows
+    variance = tl.maximum(tl.load(norm.sums + CHANNELS + channel) / rows - mean * mean, 0.0)
     inverse = tl.rsqrt(variance + eps)
-    scale = tl.load(weight + channel) * inverse
-    return mean, variance, inverse, scale, tl.load(bias + channel) - mean * scale
+    scale = tl.load(norm.weight + channel) * inverse
+    return mean, variance, inverse, scale, tl.load(norm.bias + channel) - mean * scale
+
+
+@triton.jit
+def _begin(WAITS: constexpr):
+    if WAITS:
+        tl.extra.cuda.gdc_wait()
+        tl.extra.cuda.gdc_launch_dependents()
 
 
 @recorded
 @triton.jit
-def sum_values(x, sums, rows, CHANNELS: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+def sum_values(
+    x, sums, rows, CHANNELS: constexpr, ROWS: constexpr, COLUMNS: constexpr, WAITS: constexpr
+):
     """Add the sums of x and x²."""
+    _begin(WAITS)
     values = tl.zeros([ROWS, COLUMNS], tl.float32)
     squares = tl.zeros([ROWS, COLUMNS], tl.float32)
-    for block in range(tl.program_id(0), tl.cdiv(rows, ROWS), tl.num_programs(0)):
-        offsets, exists = _tile(block, rows, CHANNELS, ROWS, COLUMNS)
+    tiles = tl.cdiv(rows, ROWS)
+    for block in range(tl.program_id(0), tiles, tl.num_programs(0)):
+        offsets, exists = _tile(tiles - 1 - block, rows, CHANNELS, ROWS, COLUMNS)
         value = tl.load(x + offsets, mask=exists, other=0.0).to(tl.float32)
         values += value
         squares += value * value
@@ -77,42 +104,56 @@ def sum_values(x, sums, rows, CHANNELS: tl.constexpr, ROWS: tl.constexpr, COLUMN
     tl.atomic_add(sums + CHANNELS + channel, tl.sum(squares, 0))
 
 
+@triton.jit
+def _normalized(
+    x, norm, rows, eps, momentum, CHANNELS: constexpr, ROWS: constexpr, COLUMNS: constexpr
+):
+    """Return a tile of normalized x; the first one's block updates the running statistics."""
+    mean, variance, _, scale, shift = _affine(norm, rows, eps, CHANNELS, COLUMNS)
+    offsets, exists = _tile(tl.program_id(0), rows, CHANNELS, ROWS, COLUMNS)
+    if tl.program_id(0) == 0:
+        channel = _channel(COLUMNS)
+        old_mean = tl.load(norm.running_mean + channel)
+        old_variance = tl.load(norm.running_variance + channel)
+        unbiased = variance * (rows / (rows - 1.0))
+        tl.store(norm.running_mean + channel, old_mean + momentum * (mean - old_mean))
+        new_variance = old_variance + momentum * (unbiased - old_variance)
+        tl.store(norm.running_variance + channel, new_variance)
+    value = tl.load(x + offsets, mask=exists).to(tl.float32)
+    return value * scale[None, :] + shift[None, :]
+
+
 @recorded
 @triton.jit
 def normalize(
     x,
     residual,
     y,
-    sums,
-    weight,
-    bias,
-    running_mean,
-    running_variance,
+    norm,
+    residual_norm,
     rows,
     eps,
     momentum,
-    ADDS: tl.constexpr,
-    RECTIFIES: tl.constexpr,
-    CHANNELS: tl.constexpr,
-    ROWS: tl.constexpr,
-    COLUMNS: tl.constexpr,
+    ADDS: constexpr,
+    NORMALIZES: constexpr,
+    CHANNELS: constexpr,
+    ROWS: constexpr,
+    COLUMNS: constexpr,
+    WAITS: constexpr,
 ):
-    """Write y = relu(normalized x + residual), each part optional; update running statistics."""
-    mean, variance, _, scale, shift = _affine(sums, weight, bias, rows, eps, CHANNELS, COLUMNS)
+    """Write y = relu(normalized x + residual); update running statistics.
+
+    It ADDS a residual or not, and NORMALIZES it or not.
+    """
+    _begin(WAITS)
+    result = _normalized(x, norm, rows, eps, momentum, CHANNELS, ROWS, COLUMNS)
     offsets, exists = _tile(tl.program_id(0), rows, CHANNELS, ROWS, COLUMNS)
-    result = tl.load(x + offsets, mask=exists).to(tl.float32) * scale[None, :] + shift[None, :]
-    if ADDS:
+    if NORMALIZES:
+        result += _normalized(residual, residual_norm, rows, eps, momentum, CHANNELS, ROWS, COLUMNS)
+    elif ADDS:
         result += tl.load(residual + offsets, mask=exists).to(tl.float32)
-    if RECTIFIES:
-        result = tl.where(result < 0, 0.0, result)  # NaN stays NaN, unlike in tl.maximum
+    result = tl.where(result < 0, 0.0, result)  # NaN stays NaN, unlike in tl.maximum
     tl.store(y + offsets, result.to(y.dtype.element_ty), mask=exists)
-    if tl.program_id(0) == 0:
-        channel = _channel(COLUMNS)
-        old_mean = tl.load(running_mean + channel)
-        old_variance = tl.load(running_variance + channel)
-        unbiased = variance * (rows / (rows - 1.0))
-        tl.store(running_mean + channel, old_mean + momentum * (mean - old_mean))
-        tl.store(running_variance + channel, old_variance + momentum * (unbiased - old_variance))
 
 
 @recorded
@@ -123,47 +164,58 @@ def sum_gradients(
     x,
     y,
     g,
-    sums,
-    weight,
-    bias,
+    residual,
+    norm,
+    residual_norm,
     rows,
     eps,
-    TWO: tl.constexpr,
-    ADDED: tl.constexpr,
-    RECTIFIED: tl.constexpr,
-    CHANNELS: tl.constexpr,
-    ROWS: tl.constexpr,
-    COLUMNS: tl.constexpr,
+    TWO: constexpr,
+    ADDED: constexpr,
+    NORMALIZED: constexpr,
+    CHANNELS: constexpr,
+    ROWS: constexpr,
+    COLUMNS: constexpr,
+    WAITS: constexpr,
 ):
     """Add the sums of g and of g times normalized x: the gradients of bias and weight.
 
-    g is written only if TWO gradients arrive or a residual was ADDED: reading it is then faster
-    than recomputing it.
+    Those of a NORMALIZED residual's norm, too. g is written only if TWO gradients arrive or a
+    residual was ADDED: reading it is then faster than recomputing it.
     """
-    mean, _, inverse, scale, shift = _affine(sums, weight, bias, rows, eps, CHANNELS, COLUMNS)
+    _begin(WAITS)
+    mean, _, inverse, scale, shift = _affine(norm, rows, eps, CHANNELS, COLUMNS)
+    its_mean, _, its_inverse, _, _ = _affine(residual_norm, rows, eps, CHANNELS, COLUMNS)
     plain = tl.zeros([ROWS, COLUMNS], tl.float32)
     weighted = tl.zeros([ROWS, COLUMNS], tl.float32)
-    for block in range(tl.program_id(0), tl.cdiv(rows, ROWS), tl.num_programs(0)):
-        offsets, exists = _tile(block, rows, CHANNELS, ROWS, COLUMNS)
+    its_weighted = tl.zeros([ROWS, COLUMNS], tl.float32)
+    tiles = tl.cdiv(rows, ROWS)
+    for block in range(tl.program_id(0), tiles, tl.num_programs(0)):
+        offsets, exists = _tile(tiles - 1 - block, rows, CHANNELS, ROWS, COLUMNS)
         gradient = tl.load(dy + offsets, mask=exists, other=0.0).to(tl.float32)
         if TWO:
             gradient += tl.load(other_dy + offsets, mask=exists, other=0.0).to(tl.float32)
         value = tl.load(x + offsets, mask=exists, other=0.0).to(tl.float32)
-        if RECTIFIED:
-            if ADDED:
-                passed = tl.load(y + offsets, mask=exists, other=0.0) > 0
-            else:
-                passed = value * scale[None, :] + shift[None, :] > 0
-            gradient = tl.where(passed, gradient, 0.0)
+        if ADDED:
+            passed = tl.load(y + offsets, mask=exists, other=0.0) > 0
+        else:
+            passed = value * scale[None, :] + shift[None, :] > 0
+        gradient = tl.where(passed, gradient, 0.0)
         if TWO or ADDED:
             written = gradient.to(g.dtype.element_ty)
             tl.store(g + offsets, written, mask=exists)
             gradient = written.to(tl.float32)
         plain += gradient
         weighted += gradient * (value - mean[None, :])
-    channel = _channel(COLUMNS)
-    tl.atomic_add(sums + 2 * CHANNELS + channel, tl.sum(plain, 0))
-    tl.atomic_add(sums + 3 * CHANNELS + channel, tl.sum(weighted, 0) * inverse)
+        if NORMALIZED:
+            value = tl.load(residual + offsets, mask=exists, other=0.0).to(tl.float32)
+            its_weighted += gradient * (value - its_mean[None, :])
+    places, plain_sum = 2 * CHANNELS + _channel(COLUMNS), tl.sum(plain, 0)
+    tl.atomic_add(norm.sums + places, plain_sum)
+    tl.atomic_add(norm.sums + CHANNELS + places, tl.sum(weighted, 0) * inverse)
+    if NORMALIZED:
+        tl.atomic_add(residual_norm.sums + places, plain_sum)
+        its_sum = tl.sum(its_weighted, 0) * its_inverse
+        tl.atomic_add(residual_norm.sums + CHANNELS + places, its_sum)
 
 
 @recorded
@@ -172,35 +224,52 @@ def gradient_of_values(
     dy,
     x,
     dx,
-    sums,
-    weight,
-    bias,
+    residual,
+    dresidual,
+    norm,
+    residual_norm,
     rows,
     eps,
-    RECTIFIED: tl.constexpr,
-    CHANNELS: tl.constexpr,
-    ROWS: tl.constexpr,
-    COLUMNS: tl.constexpr,
+    NORMALIZED: constexpr,
+    RECTIFIED: constexpr,
+    CHANNELS: constexpr,
+    ROWS: constexpr,
+    COLUMNS: constexpr,
+    WAITS: constexpr,
 ):
-    """Write dx (Ioffe and Szegedy 2015, arXiv:1502.03167, section 3), of g or of RECTIFIED dy."""
-    mean, _, inverse, scale, shift = _affine(sums, weight, bias, rows, eps, CHANNELS, COLUMNS)
-    channel = _channel(COLUMNS)
-    plain = tl.load(sums + 2 * CHANNELS + channel) / rows
-    weighted = tl.load(sums + 3 * CHANNELS + channel) / rows * inverse
+    """Write dx (Ioffe and Szegedy 2015, arXiv:1502.03167, section 3), of g or of RECTIFIED dy.
+
+    And that of a NORMALIZED residual.
+    """
+    _begin(WAITS)
     offsets, exists = _tile(tl.program_id(0), rows, CHANNELS, ROWS, COLUMNS)
     gradient = tl.load(dy + offsets, mask=exists).to(tl.float32)
     value = tl.load(x + offsets, mask=exists).to(tl.float32)
     if RECTIFIED:
+        _, _, _, scale, shift = _affine(norm, rows, eps, CHANNELS, COLUMNS)
         gradient = tl.where(value * scale[None, :] + shift[None, :] > 0, gradient, 0.0)
+    result = _before_norm(gradient, value, norm, rows, eps, CHANNELS, COLUMNS)
+    tl.store(dx + offsets, result.to(dx.dtype.element_ty), mask=exists)
+    if NORMALIZED:
+        value = tl.load(residual + offsets, mask=exists).to(tl.float32)
+        result = _before_norm(gradient, value, residual_norm, rows, eps, CHANNELS, COLUMNS)
+        tl.store(dresidual + offsets, result.to(dx.dtype.element_ty), mask=exists)
+
+
+@triton.jit
+def _before_norm(gradient, value, norm, rows, eps, CHANNELS: constexpr, COLUMNS: constexpr):
+    """Return the gradient of a tile of x."""
+    mean, _, inverse, scale, _ = _affine(norm, rows, eps, CHANNELS, COLUMNS)
+    channel = _channel(COLUMNS)
+    plain = tl.load(norm.sums + 2 * CHANNELS + channel) / rows
+    weighted = tl.load(norm.sums + 3 * CHANNELS + channel) / rows * inverse
     result = gradient - plain[None, :] - (value - mean[None, :]) * weighted[None, :]
-    tl.store(dx + offsets, (result * scale[None, :]).to(dx.dtype.element_ty), mask=exists)
+    return result * scale[None, :]
 
 
 @recorded
 @triton.jit
-def gather_patches(
-    images, patches, positions, height, width, ROWS: tl.constexpr, COLUMNS: tl.constexpr
-):
+def gather_patches(images, patches, positions, height, width, ROWS: constexpr, COLUMNS: constexpr):
     """Write the values under each position of a 3×3 kernel as rows of `patches` (im2col)."""
     position = (tl.program_id(0) * ROWS + tl.arange(0, ROWS).to(tl.int64))[:, None]
     column = tl.arange(0, COLUMNS)[None, :]

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
 from torch.optim.swa_utils import update_bn
 
 from scaling.convergence.noise_scale import NoiseScale, noise_scale
@@ -29,7 +30,6 @@ from scaling.training.step import (
     InPrecision,
     algorithm_search,
     allow_tf32,
-    losses,
 )
 from scaling.training.trainer import TrainingData, finite
 
@@ -182,8 +182,8 @@ class Engine:
             self._images.draw(epoch)
             for _ in range(min(NOISE_BATCHES, self._shards[0].samples // size)):
                 images, labels = self._shards[0].next_batch(size)
-                losses(self._trained(images), labels, 0.0)[0].backward()
-                gradients.append(self._replica.gradients.clone())
+                cross_entropy(self._trained(images).float(), labels).backward()
+                gradients.append(self._replica.gradients.to(torch.float32, copy=True))
         return noise_scale(torch.stack(gradients), size) if len(gradients) > 2 else None
 
     @contextmanager

@@ -13,7 +13,7 @@ from scaling.launch import ranks
 from scaling.launch.ranks import Rank
 from scaling.models.build import LEAST_BATCH, build
 from scaling.training import distributed_data_parallel, flat_sgd
-from scaling.training.captured_steps import CapturedSteps
+from scaling.training.captured_steps import captured
 
 BYTES_PER_ELEMENT = 4
 SETTLING_STEPS = 3
@@ -72,7 +72,7 @@ def _measure(sweep: Sweep, rank: Rank, message_bytes: int) -> tuple[list[float],
     first_sum = rank.processes * (rank.processes + 1) / 2
     expected = pattern * first_sum * rank.processes ** (sweep.iterations - 1)
     own_seconds, correct = [], True
-    message, captured = torch.empty_like(pattern), CapturedSteps()
+    message = torch.empty_like(pattern)
 
     def begin() -> None:
         message.copy_(pattern * (rank.index + 1))
@@ -81,14 +81,13 @@ def _measure(sweep: Sweep, rank: Rank, message_bytes: int) -> tuple[list[float],
         for _ in range(sweep.iterations):
             dist.all_reduce(message)
 
-    if rank.device.type == "cuda":
-        captured.capture(message_bytes, begin, reduce)
+    run = captured(begin, reduce).replay if rank.device.type == "cuda" else reduce
     for repeat in range(sweep.warmup + sweep.repeats):
         begin()
         rank.barrier()
         rank.synchronize(1)
         started = perf_counter()
-        captured.run(message_bytes, reduce)
+        run()
         rank.synchronize(1)
         if repeat >= sweep.warmup:
             own_seconds.append((perf_counter() - started) / sweep.iterations)

@@ -86,22 +86,15 @@ class StepCosts(NamedTuple):
     without parameters and buffers."""
 
 
-def count_step(model: nn.Module, image_shape: tuple[int, ...] = (3, 32, 32)) -> StepCosts:
+def count_step(
+    model: nn.Module, image_shape: tuple[int, ...] = (3, 32, 32), device: str = "meta"
+) -> StepCosts:
     """Count the cost of a training step of `model` per image of `image_shape`.
 
-    Runs on the meta device, or with zeros on the model's own device if it depends on values;
-    `model` is unchanged.
+    Runs on the meta device, or with zeros on a CPU if the model depends on values; `model` is
+    unchanged.
     """
     tensors = dict([*model.named_parameters(), *model.named_buffers()])
-    try:
-        return _count(model, tensors, image_shape, torch.device("meta"))
-    except (NotImplementedError, RuntimeError):
-        return _count(model, tensors, image_shape, next(iter(tensors.values())).device)
-
-
-def _count(
-    model: nn.Module, tensors: dict[str, Tensor], image_shape: tuple[int, ...], device: torch.device
-) -> StepCosts:
     fresh = {
         name: torch.zeros_like(tensor, device=device, requires_grad=tensor.requires_grad)
         for name, tensor in tensors.items()
@@ -115,8 +108,13 @@ def _count(
         return tensor
 
     saving = torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor)
-    with FlopCounterMode(display=False) as counter, saving:
-        functional_call(model, fresh, (images,)).sum().backward()
+    try:
+        with FlopCounterMode(display=False) as counter, saving:
+            functional_call(model, fresh, (images,)).sum().backward()
+    except (NotImplementedError, RuntimeError):
+        if device == "meta":
+            return count_step(model, image_shape, "cpu")
+        raise
     for tensor in fresh.values():
         kept.pop(tensor.untyped_storage()._cdata, None)
     activations = sum(storage.nbytes() for storage in kept.values())

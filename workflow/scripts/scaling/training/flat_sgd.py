@@ -1,9 +1,9 @@
 """SGD on one flat array of all weights, with gradient all-reduces during the backward pass.
 
 A step of a small model is launch-bound: a cast for each weight, another for each gradient, an
-update for each tensor. With all weights in one array a step has one update, which also writes the
-weights in the working precision. The gradients of each half of the model are sent in one message,
-the first while the backward pass is still in the other half.
+update for each tensor. With all weights in one array a step has few updates, which also write the
+weights in the working precision. The gradients of each part of the model are sent in one message,
+in the working precision, while the backward pass is in the parts before it.
 """
 
 import copy
@@ -23,6 +23,7 @@ from torch.utils.hooks import RemovableHandle
 from scaling.models.parts import backward_groups
 from scaling.registry.update_rule import UpdateRule
 from scaling.training import update
+from scaling.training.captured_steps import SideStream
 from scaling.training.wrapped import Wrapped
 
 NORMS = (_BatchNorm, nn.LayerNorm, nn.GroupNorm)
@@ -33,12 +34,12 @@ ALIGNED_ELEMENTS = 64
 
 @dataclass
 class Bucket:
-    """Parameters whose gradients are sent together, and their place in `flat`."""
+    """Parameters whose gradients are sent together, and their range of the flat arrays."""
 
     parameters: list[nn.Parameter]
-    views: list[Tensor]
-    flat: Tensor
+    range: slice
     missing: int
+    sent: dist.Work | None = None
 
 
 class FlatSGD(Wrapped):
@@ -47,7 +48,8 @@ class FlatSGD(Wrapped):
     The parameters of the model become float32 views of one array. `model`, on which forward and
     backward run, is the given one, or with `working_dtype` a copy that shares its norms and has all
     other parameters in that type. `start` begins a training; rates are tensors on the device, so a
-    captured step follows a schedule. With several `ranks` gradients are averaged over them.
+    captured step follows a schedule. With several `ranks` gradients are averaged over them, in
+    `working_dtype`, which rounds those of norms, and sums, as DDP's bf16_compress_hook does.
 
     SGD is as in torch.optim.SGD; LARS as in You et al. 2017 (arXiv:1708.03888, algorithm 1), with a
     parameter tensor as a layer. Vectors (batch norms and biases) have the trust ratio 1, as in
@@ -67,19 +69,20 @@ class FlatSGD(Wrapped):
     ) -> None:
         super().__init__(model)
         self._ranks, self.sends, self._more = ranks, ranks > 1, False
-        self._sent: list[dist.Work] = []
+        self.aside = SideStream()
         self._hooks: list[RemovableHandle] = []
-        groups = backward_groups(model)
+        groups = _messages(model, ranks)
         self._parameters = [parameter for group in groups for parameter in group]
         size, device = sum(map(room_of, self._parameters)), self._parameters[0].device
         self._weights = torch.zeros(size, device=device)
-        self.gradients, self._momenta = (torch.zeros_like(self._weights) for _ in range(2))
+        self._momenta = torch.zeros_like(self._weights)
+        sent_dtype = working_dtype if ranks > 1 else None
+        self.gradients = torch.zeros_like(self._weights, dtype=sent_dtype)
         views = views_of(self._weights, self._parameters)
         for parameter, view in zip(self._parameters, views, strict=True):
             parameter.data = view.copy_(parameter.detach())
         self._buffers = list(model.buffers())
-        hidden = {id(weight) for weight in update.hidden_convolutions(model)}
-        self._hidden = [place for place, one in enumerate(self._parameters) if id(one) in hidden]
+        self._hidden = {id(weight) for weight in update.hidden_convolutions(model)}
         self._groups: list[tuple[list[int], Tensor]] = []
         adapted = torch.tensor([one.dim() > 1 for one in self._parameters])
         of_each = adapted.repeat_interleave(torch.tensor(list(map(room_of, self._parameters))))
@@ -91,7 +94,7 @@ class FlatSGD(Wrapped):
             self._working = self._weights.to(working_dtype)
             shared = {id(m): m for m in model.modules() if isinstance(m, NORMS)}
             self.model = copy.deepcopy(model, shared)
-            groups = backward_groups(self.model)
+            groups = _messages(self.model, ranks)
             own = [parameter for group in groups for parameter in group]
             views = views_of(self._working, self._parameters)
             for parameter, mine, view in zip(self._parameters, own, views, strict=True):
@@ -99,15 +102,13 @@ class FlatSGD(Wrapped):
                     mine.data = view
         self._collect = torch.compile(_collect, dynamic=False) if compiled else _collect
         self._sgd = torch.compile(update.sgd, dynamic=False) if compiled else update.sgd
-        parts = self.gradients.split([sum(map(room_of, group)) for group in groups])
-        self._buckets = [
-            Bucket(group, views_of(flat, group), flat, len(group))
-            for group, flat in zip(groups, parts, strict=True)
-        ]
-        for bucket in self._buckets:
-            for parameter in bucket.parameters:
-                hook = parameter.register_post_accumulate_grad_hook(self._arrival(bucket))
-                self._hooks.append(hook)
+        self._buckets: list[Bucket] = []
+        end = 0
+        for group in groups:
+            start, end = end, end + sum(map(room_of, group))
+            self._buckets.append(Bucket(group, slice(start, end), len(group)))
+            arrived = self._arrival(self._buckets[-1])
+            self._hooks += [one.register_post_accumulate_grad_hook(arrived) for one in group]
 
     def start(self, options: dict[str, Any], rule: UpdateRule) -> None:
         """Begin a training by `rule` with SGD's options: zero momenta, and the rates' peaks."""
@@ -117,8 +118,9 @@ class FlatSGD(Wrapped):
         if rule.muon and not self._groups:
             # Matrices of one shape as a batch: their places, and momenta [n, out, rest].
             matrices, groups = self._matrices(self._weights), defaultdict(list)
-            for place in self._hidden:
-                groups[matrices[place].shape].append(place)
+            for place, one in enumerate(self._parameters):
+                if id(one) in self._hidden:
+                    groups[matrices[place].shape].append(place)
             zeros = self._weights.new_zeros
             self._groups = [(own, zeros(len(own), *shape)) for shape, own in groups.items()]
         for momenta in self.momenta:
@@ -148,40 +150,60 @@ class FlatSGD(Wrapped):
 
     @property
     def bucket_bytes(self) -> list[int]:
-        return [bucket.flat.nbytes for bucket in self._buckets] if self._ranks > 1 else []
+        sent = self._buckets if self._ranks > 1 else []
+        return [self._weights[bucket.range].nbytes for bucket in sent]
+
+    @property
+    def sent_share(self) -> float:
+        return self.gradients.itemsize / self._weights.itemsize if self._ranks > 1 else 1.0
 
     def without_communication(self) -> AbstractContextManager[None] | None:
         return self._local() if self._ranks > 1 else None
 
     def accumulate(self, more: bool) -> None:
         self._more = more
+        self.aside.join()
 
     def backward(self, loss: Tensor, share: float) -> None:
         """Add the gradients of `loss`, which ranks sum, to this rank's: their mean."""
-        (loss * (share / self._ranks)).backward()
+        loss.backward(loss.new_full((), share / self._ranks))
 
     def release(self) -> None:
         for hook in self._hooks:
             hook.remove()
 
     def step(self) -> None:
-        """Wait on the device for the all-reduces, then update all weights."""
-        for work in self._sent:
-            work.wait()
-        self._sent.clear()
-        rule, gradients = self._rule, self.gradients
+        """Update all weights: those of a message when it has come, or by LARS and Muon at once.
+
+        The host waits for nothing.
+        """
+        self.aside.join()
+        whole = self._rule.lars or self._rule.muon
+        for bucket in self._buckets:
+            if bucket.sent:
+                bucket.sent.wait()
+                bucket.sent = None
+            if not whole:
+                self._update(bucket.range)
+        if whole:
+            self._update(slice(None))
+
+    def _update(self, part: slice) -> None:
+        """Update this part of the flat arrays."""
+        rule, gradients = self._rule, self.gradients[part]
+        working = None if self._working is None else self._working[part]
         moved = self._muon() if rule.muon else {}
         rate = self._rest if rule.muon else self._rate
         decay: Tensor | float = self._weight_decay
         if not rule.decay_batch_norm:
-            decay = decay * self._in_adapted
+            decay = decay * self._in_adapted[part]
         if rule.lars:
             gradients = gradients + decay * self._weights
             local = self._local_rates(rule.lars) * rate
             torch._foreach_mul_(views_of(gradients, self._parameters), list(local.unbind()))
             rate, decay = self._one, 0.0
         self._sgd(
-            *(self._weights, self._momenta, gradients, None if moved else self._working),
+            *(self._weights[part], self._momenta[part], gradients, None if moved else working),
             *(rate, self._momentum, decay, rule.nesterov),
         )
         if moved:
@@ -194,7 +216,7 @@ class FlatSGD(Wrapped):
         weights, gradients = map(self._matrices, (self._weights, self.gradients))
         found: dict[int, Tensor] = {}
         for places, momenta in self._groups:
-            gradient = torch.stack([gradients[place] for place in places])
+            gradient = torch.stack([gradients[place] for place in places]).float()
             momenta.mul_(self._rule.muon_momentum).add_(gradient)
             gradient.add_(momenta, alpha=self._rule.muon_momentum)
             step = update.orthogonalized(gradient, self._rule.newton_schulz_steps)
@@ -205,17 +227,14 @@ class FlatSGD(Wrapped):
 
     def _matrices(self, flat: Tensor) -> list[Tensor]:
         """Return the tensors of `flat` as matrices whose first dimension is outermost in memory."""
-        parts = flat.split([room_of(one) for one in self._parameters])
-        return [
-            part[: one.numel()].view(len(one), -1)
-            for part, one in zip(parts, self._parameters, strict=True)
-        ]
+        views = views_of(flat, self._parameters)
+        return [one.as_strided((len(one), one[0].numel()), (one[0].numel(), 1)) for one in views]
 
     def _local_rates(self, trust: float) -> Tensor:
         """Return LARS's rate of each parameter tensor: η · |w| / (|g| + decay · |w|), or 1."""
         weights, gradients = (
             torch.stack(torch._foreach_norm(views_of(flat, self._parameters)))
-            for flat in (self._weights, self.gradients)
+            for flat in (self._weights, self.gradients.float())
         )
         local = trust * weights / (gradients + self._weight_decay * weights)
         return torch.where(self._adapted & (weights > 0) & (gradients > 0), local, 1.0)
@@ -236,20 +255,24 @@ class FlatSGD(Wrapped):
 
     def _send(self, bucket: Bucket) -> None:
         """Copy the gradients to the flat array and start their all-reduce."""
-        gradients = [
-            parameter.grad for parameter in bucket.parameters if parameter.grad is not None
-        ]
-        self._collect(bucket.views, gradients)
+        flat = self.gradients[bucket.range]
+        gradients = [one.grad for one in bucket.parameters if one.grad is not None]
+        with self.aside.after(*gradients):
+            self._collect(views_of(flat, bucket.parameters), gradients)
+            if self.sends:
+                bucket.sent = dist.all_reduce(flat, async_op=True)
         for parameter in bucket.parameters:
             parameter.grad = None
-        if self.sends:
-            work = dist.all_reduce(bucket.flat, async_op=True)
-            assert work is not None
-            self._sent.append(work)
 
 
 def _collect(views: list[Tensor], gradients: list[Tensor]) -> None:
     torch._foreach_copy_(views, gradients)
+
+
+def _messages(model: nn.Module, ranks: int) -> list[list[nn.Parameter]]:
+    """Return the parameters of each message; one rank sends none, and has all in one group."""
+    groups = backward_groups(model)
+    return groups if ranks > 1 else [[parameter for group in groups for parameter in group]]
 
 
 def room_of(tensor: Tensor) -> int:
@@ -267,6 +290,6 @@ def views_of(flat: Tensor, like: Sequence[Tensor]) -> list[Tensor]:
 
 
 def bucket_bytes(model: nn.Module) -> list[int]:
-    """Return the bytes of each message of a step, in sending order, with padding."""
+    """Return the bytes of each message of a step in bf16, in sending order, with padding."""
     groups = backward_groups(model)
-    return [sum(map(room_of, group)) * torch.float32.itemsize for group in groups]
+    return [sum(map(room_of, group)) * torch.bfloat16.itemsize for group in groups]

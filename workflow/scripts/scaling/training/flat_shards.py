@@ -40,6 +40,7 @@ class FlatShards(FlatSGD):
         self.sends = sends
 
     def step(self) -> None:
+        self.aside.join()
         (weights, gradients), (own_weights, own_gradients) = self._padded, self._own
         if self.sends:
             dist.reduce_scatter_tensor(own_gradients, gradients)

@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from scaling.core import environment
 from scaling.data.resident import ResidentImages, StreamedImages, must_stream
@@ -146,7 +146,7 @@ class Resident(Trainer):
             sharded = rank.processes > 1 and spec.cell.strategy == "zero1"
             optimizer = FlatShards if sharded else FlatSGD
             self.replica = optimizer(self._model, rank.processes, working, options.compile)
-            trained = _forward_pass(self.replica.model, options)
+            trained = _forward_pass(self.replica, options)
         self.replica.start(spec.sgd, self._rule)
         self.model = InPrecision(trained, bf16)
         if self._replicated:
@@ -203,34 +203,20 @@ def _compile_blocks(blocks: list[nn.Module], compiled: bool) -> None:
             block.compile(dynamic=False)
 
 
-def _forward_pass(model: nn.Module, options: Options) -> nn.Module:
-    """Return a function equal to `model` in training mode, built as the switches say."""
+def _forward_pass(replica: FlatSGD, options: Options) -> nn.Module:
+    """Return a function equal to its model in training mode, built as the switches say."""
+    model = replica.model
     if options.fused_norms and isinstance(model, ResNet18):
-        fused: nn.Module = KERNELS.load()(model, options.compile)
+        fused: nn.Module = KERNELS.load()(model, options.compile, replica.aside)
         return fused
     if not options.compile:
         return model
     if isinstance(model, ResNet18):
-        return CompiledHalves(model)
+        # The gradients of a part are sent while the backward pass is in the parts before it.
+        parts: list[Any] = [torch.compile(part, dynamic=False) for part in model.parts]
+        return nn.Sequential(*parts)
     compiled: Any = torch.compile(model, dynamic=False)
     return compiled
-
-
-class CompiledHalves(nn.Module):
-    """`model` with each half compiled separately.
-
-    So the late half's gradients are sent while the backward pass is in the early half.
-    """
-
-    def __init__(self, model: ResNet18) -> None:
-        super().__init__()
-        self._model = model
-        self._early = torch.compile(model.early, dynamic=False)
-        self._late = torch.compile(model.late, dynamic=False)
-
-    def forward(self, images: Tensor) -> Tensor:
-        logits: Tensor = self._late(self._early(images))
-        return logits
 
 
 def _batch_sizes(samples: int, batch_size: int) -> list[int]:

@@ -12,7 +12,7 @@ from torch.nn import functional
 from torch.profiler import record_function
 
 from scaling.registry.update_rule import UpdateRule
-from scaling.training.captured_steps import CapturedSteps
+from scaling.training.captured_steps import captured
 from scaling.training.wrapped import Wrapped
 
 Batch = tuple[Tensor, Tensor]
@@ -36,7 +36,7 @@ class Step:
         rule: UpdateRule,
     ) -> None:
         self._model, self._replica, self._micro_batches = model, replica, micro_batches
-        self.rule, self._losses = rule, losses
+        self.rule, self._objective = rule, objective
         self.replays = True
         self.loss_sum = torch.zeros((), device=device)
         self.correct = torch.zeros((), device=device, dtype=torch.long)
@@ -55,10 +55,9 @@ class Step:
             images, labels = next_part(part)
             self._replica.accumulate(left > 0)
             logits = self._model(images)
-            objective, loss, correct = self._losses(logits, labels, self.rule.label_smoothing)
-            self._replica.backward(objective, part / size)
-            self.loss_sum += loss.detach() * part
-            self.correct += correct
+            sums = self.loss_sum, self.correct
+            loss = self._objective(logits, labels, self.rule.label_smoothing, *sums)
+            self._replica.backward(loss, part / size)
         with record_function("optimizer"):
             self._replica.step()
 
@@ -97,24 +96,28 @@ class DeviceStep(Step):
         self._next_batch = images.next_batch
         if compiled:
             self._next_batch = torch.compile(images.next_batch, dynamic=False)
-            self._losses = torch.compile(losses, dynamic=False)
-        self._captured = CapturedSteps()
+            self._objective = torch.compile(objective, dynamic=False)
+        self._graphs: dict[tuple[UpdateRule, bool, int], torch.cuda.CUDAGraph] = {}
 
     def run(self, size: int) -> None:
         """Launch training on the next `size` images, without waiting."""
-        launch = partial(self._launch, size)
-        self._captured.run(self._key(size), launch) if self.replays else launch()
+        graph = self._graphs.get(self._key(size))
+        if graph and self.replays:
+            graph.replay()
+        else:
+            self._launch(size)
 
     def capture(self, sizes: list[int]) -> None:
         """Capture the graphs that the rule, with or without communication, lacks for `sizes`.
 
         The model and its optimizer are restored afterwards.
         """
-        missing = [size for size in set(sizes) if self._key(size) not in self._captured]
+        missing = [size for size in set(sizes) if self._key(size) not in self._graphs]
         with self._kept() if missing else nullcontext():
             for size in sorted(missing, reverse=True):
                 begin, launch = partial(self._begin, size), partial(self._launch, size)
-                self._captured.capture(self._key(size), begin, launch)
+                memory = next((graph.pool() for graph in self._graphs.values()), None)
+                self._graphs[self._key(size)] = captured(begin, launch, memory)
 
     def compile(self) -> None:
         """Compile the steps of the prepared sizes, and restore model and optimizer."""
@@ -124,8 +127,8 @@ class DeviceStep(Step):
                 self._launch(size)
 
     def release(self) -> None:
-        """Delete the graphs."""
-        self._captured.clear()
+        """Delete the graphs: NCCL cannot destroy a process group that a graph uses."""
+        self._graphs.clear()
 
     def _key(self, size: int) -> tuple[UpdateRule, bool, int]:
         return self.rule, self._replica.sends, size
@@ -197,11 +200,14 @@ def algorithm_search(on: bool) -> Iterator[None]:
         torch.backends.cudnn.benchmark = before
 
 
-def losses(logits: Tensor, labels: Tensor, smoothing: float) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the loss to minimize, the unsmoothed mean cross-entropy, and the correct count."""
+def objective(
+    logits: Tensor, labels: Tensor, smoothing: float, loss_sum: Tensor, correct: Tensor
+) -> Tensor:
+    """Return the loss to minimize; add the unsmoothed losses and the correct count to the sums."""
     logits = logits.float()
     loss = functional.cross_entropy(logits, labels)
-    objective = loss
+    loss_sum += loss.detach() * len(labels)
+    correct += (logits.detach().argmax(1) == labels).sum()
     if smoothing:
-        objective = functional.cross_entropy(logits, labels, label_smoothing=smoothing)
-    return objective, loss, (logits.detach().argmax(1) == labels).sum()
+        return functional.cross_entropy(logits, labels, label_smoothing=smoothing)
+    return loss

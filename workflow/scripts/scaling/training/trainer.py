@@ -31,11 +31,8 @@ class TrainingData:
     def read(cls, images: Path, manifest: Path, train_images: int | None = None) -> "TrainingData":
         """Read images.npz and its manifest.json; keep only the first `train_images` of training."""
         described, data = DATASET.read(manifest), dataset.load(images)
-        data = replace(
-            data,
-            train_images=data.train_images[:train_images],
-            train_labels=data.train_labels[:train_images],
-        )
+        kept = data.train_images[:train_images], data.train_labels[:train_images]
+        data = replace(data, train_images=kept[0], train_labels=kept[1])
         return cls(data, np.array(described["mean"]), np.array(described["std"]))
 
     def judged_by(self, images: int) -> "TrainingData":
@@ -125,12 +122,11 @@ class Trainer:
         if self.progress:
             self.progress.start(epoch, steps)
         iterations = samples = 0
-        waited, started = 0.0, perf_counter()
-        asked = started
-        for batch in batches:
+        waited = 0.0
+        started = asked = perf_counter()
+        for iterations, batch in enumerate(batches, start=1):
             waited += perf_counter() - asked
             samples += self._update(batch)
-            iterations += 1
             if self.progress:
                 self.progress.launch(iterations)
             asked = perf_counter()
@@ -139,7 +135,6 @@ class Trainer:
         seconds = perf_counter() - started
         if self.progress:
             self.progress.end()
-
         return EpochResult(
             seconds=seconds,
             loader_seconds=waited,

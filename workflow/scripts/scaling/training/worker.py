@@ -4,7 +4,6 @@ import faulthandler
 import os
 import resource
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import asdict
@@ -85,14 +84,9 @@ def _stalled(log: RankLog, spec: RunSpec, error: StallError) -> None:
     try:
         at = error.position
         _report(spec, log, error, launched=at.launched, finished=at.finished)
-        # In one write: other ranks report at the same time.
-        with tempfile.TemporaryFile("w+") as stacks:
-            print(
-                f"Rank {log.rank} made no progress; stacks of all threads:", file=stacks, flush=True
-            )
-            faulthandler.dump_traceback(stacks)
-            stacks.seek(0)
-            print(stacks.read(), end="", file=sys.stderr, flush=True)
+        said = f"Rank {log.rank} made no progress; stacks of all threads:"
+        print(said, file=sys.stderr, flush=True)
+        faulthandler.dump_traceback()
         time.sleep(stall.REPORT_GRACE_SECONDS)
     finally:
         os._exit(1)
@@ -130,8 +124,7 @@ def _train(
         counters.read()
         result = asdict(trainer.run_epoch(epoch))
         read = counters.read()
-        capped = power_capped_seconds(read)
-        about: Any = {"power_capped_seconds": capped, "gpu_readings": read}
+        about: Any = {"power_capped_seconds": power_capped_seconds(read), "gpu_readings": read}
         log.append("epoch", {"epoch": epoch, "role": role, **result, **about})
         # The slowest rank's, so that all ranks decide alike.
         taken[role].append(max(rank.gather(result["seconds"])))
@@ -144,10 +137,9 @@ def _train(
     if evaluated:
         for part, value in zip(evaluation.own_parts(model), evaluated, strict=True):
             part.copy_(value)
-    test: dict[str, float | None] | None = None
     # A sharded model needs all ranks to run.
-    if rank.is_first or not STRATEGIES.find(spec.cell.strategy).replicates:
-        test = evaluation.evaluate(model, dataset, rank.device)
+    evaluates = rank.is_first or not STRATEGIES.find(spec.cell.strategy).replicates
+    test = evaluation.evaluate(model, dataset, rank.device) if evaluates else None
     digest = evaluation.sha256(model.parameters())
     # On a new model: a sharded or compiled one cannot run on the meta device.
     side = dataset.data.train_images.shape[1]
@@ -173,8 +165,7 @@ def _train(
     )
     found: dict[str, Any] = {"in_memory": None, "readings": [], "device_time": [], "step": []}
     if spec.instrumented_iterations:
-        limit = spec.instrumented_iterations
-        found = instruments(trainer, rank, spec.cell.gpus, limit)
+        found = instruments(trainer, rank, spec.cell.gpus, spec.instrumented_iterations)
     log.append("readings", {**found, "seconds": launcher.elapsed()})
     rank.barrier()
     trainer.close()
