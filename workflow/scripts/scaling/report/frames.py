@@ -18,11 +18,11 @@ LEARNS = 0.02
 def cells(tables: StudyTables) -> pd.DataFrame:
     """Return one row for each cell of the grid: times, speedup, shares of its epoch, accuracy.
 
-    `gpu_seconds` are N · T of an epoch of T seconds on N GPUs.
-    For accuracies see `accuracy.compare_batches`; there are none for random images. `shared` marks
-    a single-GPU cell that uses another strategy's measurement.
+    `gpu_seconds` are N · T of an epoch of T seconds on N GPUs, `shared` marks a single-GPU cell
+    that uses another strategy's measurement. Random images have no accuracies.
     """
-    ratios = ["speedup", "speedup_low", "speedup_high", "efficiency", "within_spread", "note"]
+    ratios = ["speedup", "speedup_low", "speedup_high", "fixed_global_batch_speedup", "efficiency"]
+    ratios += ["within_spread", "note"]
     found = tables.timing.merge(tables.speedup[[*CELL_KEYS, *ratios]], how="left", on=CELL_KEYS)
     used = tables.utilization.drop(columns="count")
     found = found.merge(used, how="left", on=[*CELL_KEYS, "status"])
@@ -33,7 +33,7 @@ def cells(tables: StudyTables) -> pd.DataFrame:
         found = found.merge(learned.drop(columns="status"), how="left", on=CELL_KEYS)
     runs = tables.provenance.drop_duplicates(CELL_KEYS)
     runs = runs.assign(shared=runs["measured_as"].fillna("") != "")
-    runs = runs[[*CELL_KEYS, "slurm_job_id", "slurm_gpus", "shared"]]
+    runs = runs[[*CELL_KEYS, "slurm_job_id", "shared"]]
     found = found.merge(runs, how="left", on=CELL_KEYS)
     found["shared"] = found["shared"].eq(True)
     costs = [*CELL_KEYS, "peak_memory_bytes", "memory_capacity_bytes", "drift", "settled"]
@@ -55,6 +55,17 @@ def learned(cells: pd.DataFrame) -> pd.Series:
 def shown_once(cells: pd.DataFrame) -> pd.DataFrame:
     """Return `cells`, with single-GPU cells that share a measurement once for each recipe."""
     return cells[~cells["shared"]]
+
+
+def drifting(cells: pd.DataFrame) -> pd.DataFrame:
+    """Return the cells whose epochs still became longer or shorter at the end of a run."""
+    return cells[(cells["count"] > 1) & cells["drift"].notna() & ~cells["settled"].eq(True)]
+
+
+def by_status(cells: pd.DataFrame) -> str:
+    """Return `3 ok, 2 out of memory`."""
+    counts = cells["status"].value_counts(sort=False)
+    return ", ".join(f"{count} {fmt.words(status)}" for status, count in counts.items())
 
 
 def audit_counts(audit: pd.DataFrame) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from scaling.claims.claim import SYMBOLS, Claim, Findings
+from scaling.claims.claim import SYMBOLS, Findings
 from scaling.core import numbers as fmt
 from scaling.core.errors import UserError
 from scaling.figures.registry import FIGURES
@@ -52,49 +52,41 @@ QUESTIONS = [
     Question("Q6", "Do only gradients travel?", "synchronization"),
     Question("Q7", "Do gradients alone keep ranks alike?", "synchronization"),
     Question(
-        "B",
-        "What does int8 quantization cost?",
-        "quantization",
-        ("quantization_histograms",),
+        "B", "What does int8 quantization cost?", "quantization", ("quantization_histograms",)
     ),
 ]
 APPENDIX = {
     "limits": "Physical limits",
     "fixed-cost": "Fixed cost of a run",
     "audit": "Audit",
-    "provenance": "Provenance",
 }
 """The titles of the parts below the questions, by the names of their tables."""
 
 
 def answered(study: StudyTables, cells: pd.DataFrame, findings: Findings) -> list[dict[str, Any]]:
-    """Return every question with its answer, verdict counts, claims and tables.
+    """Return every question with its answer, None if not measured, verdict counts, claims, tables.
 
-    The answer is None if it was not measured.
+    `claims` are the configurations, and for each kind of claims its claim in each, or None.
     """
     made = []
     for question in QUESTIONS:
-        own = [claim for claim in findings.claims if claim.question.startswith(question.name)]
-        counts = Counter(claim.verdict for claim in own)
         answer = findings.answers.get(question.name)
+        own = [one for one in findings.claims if answer and one.question.startswith(question.name)]
+        counts = Counter(claim.verdict for claim in own)
+        configurations = list(dict.fromkeys(claim.configuration for claim in own))
+        found = {(claim.kind, claim.configuration): claim for claim in own}
+        kinds = dict.fromkeys(claim.kind for claim in own)
+        rows = [[found.get((kind, name)) for name in configurations] for kind in kinds]
         made.append(
             {
                 "question": question,
                 "answer": answer,
                 "counts": [(verdict, counts[verdict]) for verdict in SYMBOLS if counts[verdict]],
-                "claims": claim_table(own if answer else []),
+                "claims": (configurations, rows),
                 "tables": tables(PARTS[question.name], study, cells) if answer else [],
             }
         )
     return made
-
-
-def claim_table(claims: Sequence[Claim]) -> tuple[list[str], list[list[Claim | None]]]:
-    """Return the configurations, and for each kind of claims its claim in each, or None."""
-    configurations = list(dict.fromkeys(claim.configuration for claim in claims))
-    found = {(claim.kind, claim.configuration): claim for claim in claims}
-    kinds = dict.fromkeys(claim.kind for claim in claims)
-    return configurations, [[found.get((kind, name)) for name in configurations] for kind in kinds]
 
 
 def renderer(
@@ -110,11 +102,10 @@ def renderer(
 ) -> Callable[[Path], str]:
     """Return the function that fills a template with the study.
 
-    `findings` are the study's, `figures` SVG by name, `runs` the folder of run records, `data` the
-    CSV files to embed. A study with missing cells is refused unless `partial_report`; the page then
-    names them, unless nothing was measured. The page also says if runs were `side_by_side`, and
-    which stored study it was `replayed_from`. If only Part B is answered, the rest is left out.
-    Raises UserError for missing cells, and the function does for an error in the template.
+    `figures` are SVG by name, `runs` is the folder of run records, `data` are CSV files to embed.
+    The page says whether runs were `side_by_side` and where it was `replayed_from`, and names
+    missing cells. Raises UserError for these unless `partial_report`, as the function does for an
+    error in the template. If only Part B is answered, the rest is left out.
     """
     unmeasured = study.timing[study.timing["status"] == "missing"]
     missing = [fmt.cell_name(row) for row in schema.rows_of(unmeasured)]
@@ -126,14 +117,15 @@ def renderer(
         )
     cells = frames.cells(study)
     questions = answered(study, cells, findings)
-    mapped = cell_map.map_rows(cells, overview.recommended(study, cells)) if measured else []
+    marks = overview.marks(study, cells)
+    mapped = cell_map.map_rows(cells, marks) if measured else []
     alone = [each["question"].name for each in questions if each["answer"]] == ["B"]
     return partial(
         page.render,
         study=study.study,
         headline=provenance.headline(study),
         facts=provenance.facts(study),
-        summary=provenance.summary(study, replayed_from),
+        summary=provenance.summary(study, cells, replayed_from),
         on_cpu=schema.on_cpu(study.provenance),
         missing=missing if measured else [],
         side_by_side=side_by_side,
@@ -141,7 +133,8 @@ def renderer(
         replayed_from=replayed_from,
         cards=overview.cards(study, cells),
         metrics=cell_map.metrics(cells),
-        recommended=overview.RECOMMENDED,
+        marks=marks,
+        changing=len(frames.drifting(cells)) > 0,
         batch_sizes=sorted({size for _, row in mapped for size in row}),
         map=mapped,
         recipes=provenance.recipes(study),

@@ -19,10 +19,11 @@ define(
     way=Column("parallel mode", words),
     phase=Column("when", words),
     kind=Column("kind", words),
-    content=Column("content", apart=True),
     messages=Column("messages", whole),
     bytes=Column("bytes", count),
-    share_of_gradients=Column("of K", share, value=lambda row: row.bytes / row.gradient_bytes),
+    share_of_gradients=Column(
+        "of all gradients", share, value=lambda row: row.bytes / row.gradient_bytes
+    ),
     buffers=Column("buffers", words),
     hashes=Column("buffers on the ranks"),
     variance_drift_mean=Column(
@@ -67,8 +68,8 @@ def sampler_accuracy(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
 @view(
     "Q6",
     "Messages of a training step",
-    "way phase kind",
-    "content messages bytes share_of_gradients",
+    "way phase kind content",
+    "messages bytes share_of_gradients",
 )
 def messages(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     """Return the messages of the last recorded step, by mode and content."""

@@ -10,6 +10,7 @@ from scaling.core.grid import CELL_KEYS
 from scaling.core.records.run import RunRecord
 from scaling.core.statistics import difference
 from scaling.tables import schema
+from scaling.tables.runs import in_words
 from scaling.tables.timing import epochs, joules
 
 SPREAD = ["test_accuracy", "training_seconds", "run_seconds", "joules"]
@@ -34,6 +35,7 @@ def full_trainings(records: Sequence[RunRecord], accuracy: float) -> pd.DataFram
             "reached": record["status"] == "ok" and test >= accuracy,
             "training_seconds": trained["seconds"].sum(),
             "joules": joules([record], "warmup", "measured"),
+            "recipe_options": in_words(record["training"])["recipe_options"],
         }
         rows.append({**record, **cell, **figures})
     return schema.arrange("full_trainings", rows)
