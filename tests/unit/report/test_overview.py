@@ -44,7 +44,7 @@ def test_a_study_of_int8_alone_names_machines_and_commits_of_its_records(flagshi
             "Run this: to_accuracy/ddp, 2 x 512, 89 % test accuracy soonest: 3.69-3.72 s of "
             "training in 10 epochs, 5 seeds; 1.64x as fast as 1 GPU at the same global batch (95 % "
             "interval 1.64-1.65)",
-            "Faster on 2 GPUs: 1.86-1.97x, tuned/ddp: 93 % to 99 % efficient",
+            "Faster on 2 GPUs: 1.86-1.97x, tuned/ddp: 93-99 % efficient",
             "The limit is: kernels below the GPU's peak, 70 % of an epoch of tuned, 1 x 128",
             "Trust: 1.6 % from shortest to longest epoch (tuned, median), plain: 58 %",
         ),
@@ -52,16 +52,16 @@ def test_a_study_of_int8_alone_names_machines_and_commits_of_its_records(flagshi
             "h200x4",
             "Fastest that learned, one seed: tuned/ddp, 4 x 32, 0.532 s an epoch: the fastest "
             "that learns (66 %)",
-            "Faster on 4 GPUs: 3.64-4.11x, tuned/ddp: 91 % to 103 % efficient",
+            "Faster on 4 GPUs: 3.64-4.11x, tuned/ddp: 91-103 % efficient",
             "The limit is: kernels below the GPU's peak, 79 % of an epoch of tuned/ddp, 4 x 32",
-            "Trust: 1.8 % from shortest to longest epoch (tuned, median), accuracies in the map: one "
-            "seed",
+            "Trust: 1.8 % from shortest to longest epoch (tuned, median), accuracies in the map: "
+            "one seed",
         ),
         (
             # Random images: nothing is recommended by accuracy.
             "h200x2-models",
             "Fastest: tuned/ddp, 2 x 256, 0.605 s an epoch",
-            "Faster on 2 GPUs: 1.86-1.92x, tuned/ddp: 93 % to 96 % efficient",
+            "Faster on 2 GPUs: 1.86-1.92x, tuned/ddp: 93-96 % efficient",
             "The limit is: power, at its limit 100 % of the time",
             "Trust: 5.6 % from shortest to longest epoch (tuned, median), plain: 7.4 %",
         ),

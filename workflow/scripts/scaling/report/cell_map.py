@@ -107,11 +107,9 @@ def _detail(row: Any) -> str:
     if pd.isna(row.epoch_seconds):
         return fmt.words(row.status)
     low, high, count = row.epoch_seconds_min, row.epoch_seconds_max, row.count
-    said = f"{fmt.span(low, high)} s over {fmt.plural(count, 'epoch')}"
-    if row.runs > 1:
-        said += f", {fmt.span(row.epoch_seconds_run_min, row.epoch_seconds_run_max)} s over "
-        said += fmt.plural(row.runs, "run")
-    return said
+    between = fmt.span(row.epoch_seconds_run_min, row.epoch_seconds_run_max)
+    runs = f", {between} s over {row.runs:g} runs" if row.runs > 1 else ""
+    return f"{fmt.span(low, high)} s over {fmt.plural(count, 'epoch')}{runs}"
 
 
 def _goodness(values: pd.Series, metric: Metric) -> pd.Series:

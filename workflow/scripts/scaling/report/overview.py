@@ -1,6 +1,6 @@
 """The first screen of the report: what to run, how it scales, what limits it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pandas as pd
@@ -167,19 +167,13 @@ def _run_this(chosen: Any | None, quickest: Any, cells: pd.DataFrame) -> Card:
     return Card(title, _named(chosen), text)
 
 
-def _ends(cells: pd.DataFrame, quantity: str) -> tuple[Any, Any]:
-    """Return the cells with the least and the most of a quantity."""
-    ordered = list(rows_of(cells.sort_values(quantity)))
-    return ordered[0], ordered[-1]
-
-
-def _speedup_span(cells: pd.DataFrame) -> Markup:
-    """Return `1.83–1.98×`, figures of the two cells at the ends."""
-    low, high = _ends(cells, "speedup")
-    most = printed(high, "speedup", fmt.times)
-    if len(cells) == 1:
-        return said("{}", most)
-    return said("{}–{}", printed(low, "speedup", fmt.significant), most)
+def _ends(cells: pd.DataFrame, quantity: str) -> Markup:
+    """Return the least and the most of a quantity: `1.83–1.98×`, figures of these two cells."""
+    ordered = cells.sort_values(quantity).iloc[[0, -1]]
+    low, high = (printed(row, quantity) for row in rows_of(ordered))
+    if low.text == high.text:
+        return said("{}", high)
+    return said("{}–{}", replace(low, text=low.text.rstrip("× %")), high)
 
 
 def _scaling(cells: pd.DataFrame) -> Card:
@@ -190,14 +184,12 @@ def _scaling(cells: pd.DataFrame) -> Card:
     gpus, speedup = int(best["gpus"].iloc[0]), best["speedup"]
     slow = "Slower" if speedup.max() < 1 else "Not always faster"
     title = "Faster" if speedup.min() > 1 else slow
-    low, high = (printed(row, "efficiency") for row in _ends(best, "efficiency"))
-    to = said(" to {}", high) if str(low) != str(high) else ""
-    text = said("{}: {}{} efficient.", name, low, to)
+    text = said("{}: {} efficient.", name, _ends(best, "efficiency"))
     if speedup.max() > gpus:
         text += said(" Above {}× the GPUs alone cannot be the cause.", gpus)
     for other, rows in others[:3]:
-        text += said(" {}: {}.", other, _speedup_span(rows))
-    return Card(f"{title} on {fmt.gpus(gpus)}", _speedup_span(best), text)
+        text += said(" {}: {}.", other, _ends(rows, "speedup"))
+    return Card(f"{title} on {fmt.gpus(gpus)}", _ends(best, "speedup"), text)
 
 
 def _the_limit(chosen: Any, cells: pd.DataFrame) -> Card:
@@ -216,7 +208,7 @@ def _the_limit(chosen: Any, cells: pd.DataFrame) -> Card:
         text += said(" At the power limit {} of the time.", capped)
     waits = cells[(cells["recipe"] != chosen.recipe) & (cells["loading_share"] > 0.3)]
     for recipe, rows in waits[waits["status"] == "ok"].groupby("recipe", sort=False):
-        _, worst = _ends(rows, "loading_share")
+        worst = next(rows_of(rows.nlargest(1, "loading_share")))
         text += said(" {}: waiting for data, up to {}.", recipe, printed(worst, "loading_share"))
     return Card("The limit is", said(words), text)
 

@@ -45,7 +45,7 @@ def interval(name: str, factor: float = 1) -> OfRow:
 
 
 def phases(row: Any) -> str:
-    """Return a detail: the parts of a start-up, `imports 1.30, join 0.330`, as far as known."""
+    """Return a detail: the parts of a start-up, `imports 1.30, join 0.330`."""
     seconds = ((phase, getattr(row, f"{phase}_seconds", math.nan)) for phase in PHASES)
     return ", ".join(f"{phase} {significant(part)}" for phase, part in seconds if pd.notna(part))
 
@@ -192,9 +192,6 @@ define(
     messages_seconds=Column("messages, s", significant, name="communication_seconds"),
     estimate=Column("measured by", words),
     peak_gb_per_s=Column("all-reduces alone, GB/s", significant),
-    latency_seconds=Column("α, µs", scaled(1e6)),
-    seconds_per_byte=Column("β, ps per byte", scaled(1e12)),
-    asymptotic_busbw_gb_per_s=Column("large messages, GB/s", significant),
     message_bytes=Column("message", data),
     message_kind=Column("what", words, name="kind"),
     message_seconds=Column("µs", scaled(1e6), span("seconds", scaled(1e6)), name="seconds"),

@@ -148,17 +148,6 @@ def bandwidth(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
 
 @view(
     "Q3.2",
-    "All-reduce of m bytes, fitted as α + β·m",
-    "gpus",
-    "backend latency_seconds seconds_per_byte asymptotic_busbw_gb_per_s",
-    note=lambda row: row.note,
-)
-def interconnect_fit(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
-    return study.interconnect_fit
-
-
-@view(
-    "Q3.2",
     "All-reduce by message size",
     "message_bytes message_kind",
     "message_seconds busbw_gb_per_s",
