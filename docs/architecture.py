@@ -16,7 +16,7 @@ COLUMNS = [
         ],
     ),
     ("what both need", ["core", "registry", "config"]),
-    ("what derives", ["tables", "audit", "claims", "figures", "report", "terminal"]),
+    ("what derives", ["tables", "claims", "figures", "report", "terminal"]),
 ]
 WIDTH, HEIGHT, GAP_X, GAP_Y, TOP = 330, 46, 80, 22, 40
 

@@ -25,9 +25,8 @@ rule figures_draw:
     params:
         code=digest("figures_draw", *{FIGURES[name].module for name in DRAWN}),
         figures=list(DRAWN),
-        study=STUDY,
         folder=subpath(output[0], parent=True),
     shell:
         'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/figures_draw.py --figures {params.figures:q}'
-        " --study {params.study:q} --tables {input.tables:q} --output {params.folder:q}"
+        " --tables {input.tables:q} --output {params.folder:q}"
         " > {log:q} 2>&1"

@@ -1,6 +1,5 @@
 """The made-up study of `report_cells`, in memory, for the claims on its times."""
 
-import math
 from collections.abc import Callable
 from functools import cache
 
@@ -10,7 +9,7 @@ from examples import report_cells
 from scaling.claims.claim import Answer, Claim
 from scaling.core.grid import CELL_KEYS
 from scaling.tables import schema
-from scaling.tables.communication import communication
+from scaling.tables.communication import communication, readings
 from scaling.tables.epoch_parts import epoch_parts
 from scaling.tables.schema import StudyTables
 from scaling.tables.speedup import speedup
@@ -33,12 +32,12 @@ def _unchanged() -> Tables:
 
 
 def _of(timing: pd.DataFrame) -> Tables:
-    parts = communication(timing, None)
+    memory = report_cells.in_memory(timing)
+    parts = communication(timing, memory, readings([]))
     return {
         "timing": timing,
         "speedup": speedup(timing, schema.frame("costs")),
-        "communication": parts,
-        "epoch_parts": epoch_parts(timing, report_cells.in_memory(timing), parts),
+        "epoch_parts": epoch_parts(timing, memory, parts),
     }
 
 
@@ -70,26 +69,3 @@ def device_time(cells: dict[int, tuple[float, float]]) -> pd.DataFrame:
     table = schema.frame("device_time", rows)
     gap = table["step_seconds"] - table["busy_seconds"]
     return table.assign(gap_seconds=gap, gap_seconds_min=0.99 * gap, gap_seconds_max=1.01 * gap)
-
-
-def instrumented(
-    made: Tables,
-    seconds: dict[int, float],
-    estimate: str = "without_communication",
-    spread: float = math.nan,
-    runs: int = 1,
-    run_std: float = math.nan,
-) -> Tables:
-    """The study with exposed communication read by an instrument on plain/ddp, 4 GPUs, by batch.
-
-    `seconds` are those of an epoch, `spread` the range of what was read, `run_std` the standard
-    deviation between `runs`.
-    """
-    timing = made["timing"]
-    of_line = (timing["recipe"] == "plain") & (timing["strategy"] == "ddp")
-    rows = timing[of_line & (timing["gpus"] == 4) & timing["batch_size"].isin(seconds)]
-    read = rows[[*CELL_KEYS, "status"]].assign(estimate=estimate, spread_seconds=spread)
-    read = read.assign(runs=runs, run_std_seconds=run_std)
-    read["communication_seconds"] = read["batch_size"].map(seconds)
-    both = pd.concat([made["communication"], read], ignore_index=True)
-    return made | {"communication": both}

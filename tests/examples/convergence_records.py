@@ -2,13 +2,9 @@
 
 from typing import Any
 
-import pandas as pd
-
 from scaling.config.technique import Technique
 from scaling.convergence.plan import Study
 from scaling.core.records.convergence import ConvergenceRecord
-from scaling.tables import schema
-from scaling.tables.experiments import convergence, images_to_accuracy, remedies
 
 STUDY = Study(
     reference_batch=128,
@@ -148,15 +144,3 @@ def study() -> list[ConvergenceRecord]:
         record("equal", 512, swept(0.74, 0.75, 0.76, epochs=4), **equal),
         record("equal", 8192, swept(0.50, 0.51, 0.52, epochs=4, planned_updates=8), **equal),
     ]
-
-
-def tables() -> dict[str, pd.DataFrame]:
-    """The tables of `study` as the report reads them."""
-    found, runs = study(), convergence.runs(study())
-    return {
-        "convergence": runs,
-        "remedies": remedies.remedies(runs, MARGIN),
-        "images_to_accuracy": images_to_accuracy.images_to_accuracy(found, [0.4, 0.6, 0.9]),
-        "noise_scale": images_to_accuracy.noise_scale(found),
-        "full_trainings": schema.frame("full_trainings"),
-    }

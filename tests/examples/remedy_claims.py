@@ -13,12 +13,3 @@ def few(*changed: ConvergenceRecord) -> list[ConvergenceRecord]:
     known = [each for each in study() if each["remedy"] in names and each["global_batch"] < 8192]
     records = {(each["remedy"], each["global_batch"]): each for each in (*known, *changed)}
     return list(records.values())
-
-
-def without(name: str, *batches: int) -> list[ConvergenceRecord]:
-    """The records of `study` but those of a remedy (at these batches)."""
-    return [
-        each
-        for each in study()
-        if each["remedy"] != name or (batches and each["global_batch"] not in batches)
-    ]

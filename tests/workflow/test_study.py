@@ -62,7 +62,7 @@ def test_a_training_is_told_what_its_folder_says_and_how_many_epochs_were_chosen
     own |= {"engine": "resident", **dict.fromkeys(["cuda_graph", "fused_norms"], False)}
     full = {"gpus": [1], "epochs": 5, "recipe": "muon"}
     study = new_study(grid__seeds=[3], time_to_accuracy=full, recipes__muon=own)
-    targets = ["results/tables/tiny/timing.csv", "results/tables/full_trainings.csv"]
+    targets = ["results/tables/tiny/timing.csv", "results/tables/trained_to_accuracy.csv"]
     said = study.snakemake("--dry-run", "--printshellcmds", *targets).stdout
     commands = [shlex.split(line) for line in re.findall(r"train_run\.py (.*)", said)]
     for words in commands:

@@ -15,6 +15,6 @@ def main(study: str, output: Path, source: str = "", tables: tuple[Path, ...] = 
 
     From random images, the dataset's `source` synthetic, nothing is learned that could be judged.
     """
-    found = schema.StudyTables(study, schema.read_files(study, tables), "", {})
+    found = schema.StudyTables(study, schema.read_files(tables), "", {})
     findings = questions.evaluate(found, learned=source != SYNTHETIC.name)
     files.write_json(output, asdict(findings))

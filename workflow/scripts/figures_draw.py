@@ -10,15 +10,15 @@ from scaling.tables import schema
 
 
 @command_line.script
-def main(figures: tuple[str, ...], output: Path, study: str, tables: tuple[Path, ...] = ()) -> None:
-    """Draw `figures` into the folder `output`, from the rows of `study` in `tables`.
+def main(figures: tuple[str, ...], output: Path, tables: tuple[Path, ...] = ()) -> None:
+    """Draw `figures` into the folder `output`, from `tables`.
 
     Missing tables count as empty. The same tables give the same bytes.
     """
-    found = schema.read_files(study, tables)
+    found = schema.StudyTables("", schema.read_files(tables), "", {})
     for name in figures:
         spec = FIGURES[name]
-        own = [found[table] if table in found else schema.empty(table) for table in spec.tables]
+        own = [getattr(found, table) for table in spec.tables]
         draw = getattr(importlib.import_module(spec.module), f"draw_{name}")
         with style.style(name):
             style.save(draw(*own), output / f"{name}.svg")

@@ -19,8 +19,7 @@ from scaling.tables.experiments import (
     quantization_backends,
     synchronization,
 )
-from scaling.tables.experiments.full_trainings import full_trainings, trained_to_accuracy
-from scaling.tables.experiments.images_to_accuracy import images_to_accuracy, noise_scale
+from scaling.tables.experiments.full_trainings import trained_to_accuracy
 from scaling.tables.experiments.remedies import remedies
 
 Makers = Mapping[str, Callable[[Any], pd.DataFrame]]
@@ -49,10 +48,9 @@ def _of_techniques(
     runs = convergence.runs(documents)
     return {
         "convergence": runs,
-        "convergence_epochs": convergence.epochs(documents),
         "remedies": remedies(runs, margin),
-        "images_to_accuracy": images_to_accuracy(documents, accuracies),
-        "noise_scale": noise_scale(documents),
+        "images_to_accuracy": convergence.images_to_accuracy(documents, accuracies),
+        "noise_scale": convergence.noise_scale(documents),
     }
 
 
@@ -79,8 +77,8 @@ def main(
     if techniques:
         found |= _of_techniques(techniques, accuracies, margin)
     if trainings:
-        full = full_trainings([RUN.read(path) for path in trainings], target)
-        found |= {"full_trainings": full, "trained_to_accuracy": trained_to_accuracy(full)}
+        records = [RUN.read(path) for path in trainings]
+        found["trained_to_accuracy"] = trained_to_accuracy(records, target)
     if ranks:
         documents = [SYNCHRONIZATION.read(path) for path in ranks]
         found |= {name: make(documents) for name, make in OF_RANKS.items()}

@@ -6,35 +6,36 @@ from typing import Any
 
 import pandas as pd
 
-from scaling.audit.limits import audit
 from scaling.core import command_line, files
 from scaling.core.grid import expand
 from scaling.core.records.machine import CHECK, PEAKS, SWEEP
 from scaling.tables import limits, schema
 from scaling.tables.accuracy import accuracy
+from scaling.tables.audit import audit
 from scaling.tables.bandwidth import bandwidth, swept_gradient_bytes
-from scaling.tables.communication import communication
+from scaling.tables.communication import communication, readings
 from scaling.tables.epoch_parts import epoch_parts, in_memory, ranks
-from scaling.tables.measurements import costs, device_time, readings, step_classes
-from scaling.tables.runs import Run, paired, provenance, read_runs
+from scaling.tables.measurements import costs, device_time, step_classes
+from scaling.tables.runs import Run, provenance, read_runs
 from scaling.tables.speedup import speedup
-from scaling.tables.timing import startup, timing
+from scaling.tables.timing import timing
 from scaling.tables.utilization import of_classes, utilization
 
-OF_TIMES = (timing, startup, in_memory, ranks, readings, device_time, step_classes, costs)
-OF_MACHINE = ("interconnect", "interconnect_fit", "peaks", "machine")
+OF_TIMES = (timing, in_memory, ranks, device_time, step_classes, costs)
+OF_MACHINE = ("interconnect", "peaks", "machine")
 
 
-def _of_runs(records: list[Run], study: str, per_gpu_hour: float | None) -> dict[str, pd.DataFrame]:
-    timed = paired(records)
-    found = {make.__name__: make(timed) for make in OF_TIMES}
+def _of_runs(records: list[Run], per_gpu_hour: float | None) -> dict[str, pd.DataFrame]:
+    found = {make.__name__: make(records) for make in OF_TIMES}
     found["provenance"] = provenance(records)
+    memory = found["in_memory"]
+    found["communication"] = communication(found["timing"], memory, readings(records))
     if per_gpu_hour is not None:
         times = found["timing"]
         gpu_hours = times["gpus"] * times["epoch_seconds"] / 3600
         found["costs"]["money_per_epoch"] = gpu_hours * per_gpu_hour
     # Repeats train alike: only the first counts for accuracy.
-    found["accuracy"] = accuracy([run for run in records if not run[0].repeat], study)
+    found["accuracy"] = accuracy([run for run in records if not run[0].repeat])
     return found
 
 
@@ -45,7 +46,6 @@ def _of_machine(
     findings = [one for path in machine for one in CHECK.read(path)["findings"]]
     return {
         "interconnect": swept,
-        "interconnect_fit": limits.fit(swept),
         "peaks": limits.peaks(peaks),
         "machine": schema.frame("machine", findings),
     }
@@ -54,13 +54,12 @@ def _of_machine(
 def _derived(found: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
     """Return the tables that follow from those of times and of the machine."""
     times, costs, link = found["timing"], found["costs"], found["interconnect"]
-    parts = communication(times, found["readings"], found["in_memory"])
-    epochs = epoch_parts(times, found["in_memory"], parts)
+    exposed = found["communication"]
+    epochs = epoch_parts(times, found["in_memory"], exposed)
     used = utilization(times, epochs, found["peaks"], costs, found["device_time"])
     return {
         "speedup": speedup(times, costs),
-        "communication": parts,
-        "bandwidth": bandwidth(times, parts, link, swept_gradient_bytes(link), costs),
+        "bandwidth": bandwidth(times, exposed, link, swept_gradient_bytes(link), costs),
         "epoch_parts": epochs,
         "utilization": used,
         "step_classes": of_classes(found["step_classes"], used, found["peaks"]),
@@ -87,11 +86,13 @@ def main(
     """
     listed = expand(**grid)
     files.write_text(cells, pd.DataFrame(listed).to_csv(index=False, lineterminator="\n"))
-    schema.write_all(_of_runs(read_runs(listed, runs, partial), study, per_gpu_hour), tables, study)
+    schema.write_all(_of_runs(read_runs(listed, runs, partial), per_gpu_hour), tables, study)
     document = PEAKS.read(peaks)
     schema.write_all(_of_machine(document, sweeps, machine), tables)
     files.write_text(tables / "topology.txt", limits.topology(document))
-    found = schema.read_all([*(make.__name__ for make in OF_TIMES), *OF_MACHINE], tables, study)
+    found = schema.read_all(
+        [*(make.__name__ for make in OF_TIMES), "communication", *OF_MACHINE], tables, study
+    )
     derived = _derived(found)
     judged = schema.StudyTables(study, found | derived, "", {})
     schema.write_all(derived | {"audit": audit(judged)}, tables, study)

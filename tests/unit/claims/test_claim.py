@@ -5,11 +5,10 @@ from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
 
-import pandas as pd
 import pytest
 
 import claims_evaluate
-from scaling.claims import claim, phrases, q1, q3_1, questions
+from scaling.claims import claim, q1, q3_1, questions
 from scaling.claims.claim import Answer, Findings
 from scaling.core import files
 from scaling.core.errors import UserError
@@ -60,12 +59,12 @@ def test_without_tables_each_question_says_what_to_add_and_nothing_is_learned_of
 
 
 def test_claims_of_a_kind_stand_side_by_side_and_what_none_has_is_said_once(monkeypatch):
-    made = [q3_1.FALLS.missing(name, "Add it.") for name in ("a/ddp", "b/ddp")]
+    made = [q3_1.COMPUTING.missing(name, "Add it.") for name in ("a/ddp", "b/ddp")]
     made[:0] = [q1.GAPS.claim(name, "It is so.", holds=True) for name in ("a", "b")]
     answer = Answer("So.", [made[0], made[2], made[1], made[3]])
     monkeypatch.setattr(questions, "ANSWERS", {"Q1": lambda tables: answer})
     found = questions.evaluate(EMPTY)
-    assert [one.id for one in found.claims] == ["Q1-gaps-a", "Q1-gaps-b", "Q3.1-falls"]
+    assert [one.id for one in found.claims] == ["Q1-gaps-a", "Q1-gaps-b", "Q3.1-computing"]
     assert found.answers == {"Q1": "So."}
 
 
@@ -84,22 +83,3 @@ def test_what_stored_studies_say_is_short_and_each_claim_has_an_id_of_its_own(pa
         assert words[0] <= 25 and words[1] <= (20 if one.verdict == "not measured" else 40), one
         assert one.sentence.endswith(".") and not re.search(r"[{}]|  | [.,;]", one.sentence), one
     assert all(len(text.split()) <= 40 for text in found.answers.values()), found.answers
-
-
-@pytest.mark.parametrize(
-    ("ends", "said"),
-    [
-        ((0.094, 0.34), "9.4–34 %"),
-        ((0.104, 0.102), "10 %"),
-        ((-0.1, 0.3), "≤ 30 %"),
-        ((-0.4, -0.1), "< 0.1 %"),
-        ((0.76, 1.12), "≥ 76 %"),
-    ],
-)
-def test_a_range_of_shares_is_one_figure_where_both_ends_are(ends, said):
-    assert phrases.shares(*ends) == said
-
-
-def test_the_span_of_some_shares_is_not_below_zero():
-    spans = [phrases.span_of_shares(pd.Series(each)) for each in ([-0.2, -0.1], [0.1, 0.1, 0.2])]
-    assert spans == ["0 %", "10–20 %"]

@@ -2,41 +2,10 @@
 
 import pytest
 
-from examples import report_cells
-from examples.claim_study import claims, instrumented, set_time, study, told
+from examples.claim_study import claims, study
 from scaling.claims import q3_1, q3_2
-from scaling.tables.epoch_parts import epoch_parts
 
 B = "b\u00a0=\u00a0"
-
-
-def test_the_preferred_estimate_alone_decides():
-    # By subtraction 14 to 21 % with b=32, 12 to 16 % with b=512; read 0.31 of 3.1 s and 0.018 of
-    # 0.9 s, ± 0.009 s; the traced kernels 0.248 and 0.27 s.
-    tables = instrumented(study(), {32: 0.31, 512: 0.018}, spread=0.009)
-    both = instrumented(tables, {32: 0.248, 512: 0.27}, estimate="profiler")
-    claim = claims(q3_1.answer, both)["Q3.1-falls-plain-ddp"]
-    # At 128 there is the subtraction alone: 13 to 20 %.
-    assert claim.verdict == "in part" and told(claim) == "rs"
-    # 0.1 ± 0.009 / 3.1
-    assert claim.sentence.startswith(f"1.0–3.0 % with {B}512, 9.7–10 % with {B}32.")
-
-
-def test_the_noise_of_a_lone_instrument_is_not_taken_to_be_none():
-    # Each half to double of 0.155 s of 3.1 and of 0.03 s of 0.9.
-    read = instrumented(study(), {32: 0.155, 512: 0.03}, estimate="profiler")
-    claim = claims(q3_1.answer, read)["Q3.1-falls-plain-ddp"]
-    assert claim.sentence.startswith(f"1.7–6.7 % with {B}512, 2.5–10 % with {B}32")
-
-
-def test_a_larger_batch_communicates_less_more_or_neither():
-    example = claims(q3_1.answer, study())
-    # 17 to 28 % at 128, 14 to 22 % at 32.
-    assert told(example["Q3.1-falls-fast-ddp"]) == "rss"
-    # 0.156 to 0.194 s of 1.25 at 128, 0.498 to 0.603 s of 3.1 at 32.
-    assert told(example["Q3.1-falls-plain-ddp"]) == "ss"
-    slow = study(lambda timing: set_time(timing, ("fast", "ddp", 4, 2048), 0.62))
-    assert told(claims(q3_1.answer, slow)["Q3.1-falls-fast-ddp"]) == "rsr"
 
 
 @pytest.mark.parametrize(
@@ -60,56 +29,6 @@ def test_computing_is_what_the_parts_of_an_epoch_say(shares, verdict):
         assert f"{B}512: 40 % computing, 60 % GPU idle." in claim.sentence
 
 
-# plain/ddp, 4 GPUs: 2.9 - 9.4 / 4 = 0.55 s (± 0.105) with b=32, 1.05 - 3.5 / 4 = 0.175 (± 0.0385)
-# with 128, 0.5 - 1.5 / 4 = 0.125 (± 0.0175) with 512.
-@pytest.mark.parametrize(
-    ("seconds", "options", "verdict", "parts"),
-    [
-        ({32: 0.5, 128: 0.15, 512: 0.12}, {}, "supported", "sss"),
-        ({32: 0.1, 128: 0.02, 512: 0.12}, {}, "in part", "rrs"),
-        # The range of the instrument's repeats is part of what the two may differ by.
-        ({32: 0.4, 128: 0.14, 512: 0.12}, {"spread": 0.05}, "supported", "sss"),
-        # Noise as large as what was read agrees with anything.
-        ({32: 0.4, 128: 0.14, 512: 0.12}, {"spread": 0.5}, "unclear", "uuu"),
-        # Traced kernels stand in where communication cannot be left out.
-        ({32: 0.1, 128: 0.02}, {"estimate": "profiler"}, "refuted", "rr"),
-    ],
-)
-def test_subtraction_is_held_against_an_instrument(seconds, options, verdict, parts):
-    read = instrumented(study(), seconds, **options)
-    claim = claims(q3_1.answer, read)["Q3.1-estimates-plain-ddp"]
-    assert claim.verdict == verdict and told(claim) == parts
-    if "r" in parts:
-        said = f"Most apart with {B}32: 0.550 ± 0.105 s by subtraction, 0.100 s by "
-        assert claim.sentence.startswith(said)
-
-
-@pytest.mark.parametrize("gpus", [[1], [2, 4]])
-def test_nothing_rests_on_a_time_without_loading_below_the_epoch_in_memory(gpus):
-    tables = study()
-    memory = report_cells.in_memory(tables["timing"])
-    memory.loc[memory["gpus"].isin(gpus), "in_memory_epoch_seconds"] *= 3
-    tables["in_memory"] = memory
-    parts = epoch_parts(tables["timing"], memory, tables["communication"])
-    assert parts.loc[parts["gpus"] > 1, "communication_seconds"].isna().all()
-    falls = claims(q3_1.answer, tables)["Q3.1-falls-plain-ddp"]
-    assert falls.verdict == "not measured"
-    assert used("subtraction_without_loading", 0.6, made=tables).verdict == "not measured"
-    # An instrument is believed as before.
-    read = instrumented(tables, {32: 0.31, 512: 0.009})
-    assert claims(q3_1.answer, read)["Q3.1-falls-plain-ddp"].verdict == "supported"
-    assert used("profiler", 0.6, made=tables).verdict == "supported"
-
-
-def used(estimate, *utilizations, made=None):
-    """The claim on a link of 100 GB/s between 2 GPUs, used to these shares with batch 32, 64, …"""
-    tables = made or study()
-    rows = tables["timing"][tables["timing"]["gpus"] == 2].head(len(utilizations))
-    rows = rows.assign(estimate=estimate, peak_gb_per_s=100.0, utilization=utilizations)
-    tables["bandwidth"] = rows.assign(bandwidth_gb_per_s=0.0, communication_seconds=1.0)
-    return claims(q3_2.answer, tables)["Q3.2-travelling-plain-dp"]
-
-
 @pytest.mark.parametrize(
     ("estimate", "utilizations", "verdict", "best"),
     [
@@ -123,15 +42,10 @@ def used(estimate, *utilizations, made=None):
     ],
 )
 def test_each_cell_tells_how_much_of_the_link_is_used(estimate, utilizations, verdict, best):
-    claim = used(estimate, *utilizations)
+    """On a link of 100 GB/s between 2 GPUs, used to these shares with batch 32, 64, …"""
+    timing = study()["timing"]
+    rows = timing[timing["gpus"] == 2].head(len(utilizations))
+    rows = rows.assign(estimate=estimate, peak_gb_per_s=100.0, utilization=utilizations)
+    tables = {"bandwidth": rows.assign(bandwidth_gb_per_s=0.0)}
+    claim = claims(q3_2.answer, tables)["Q3.2-travelling-plain-dp"]
     assert claim.verdict == verdict and f"GB/s ({best} %) with" in claim.sentence
-
-
-def test_what_has_no_estimate_was_not_measured():
-    unread = claims(q3_1.answer, study())["Q3.1-estimates-plain-ddp"]
-    assert unread.verdict == "not measured"
-    assert used("ddp_log", 0.5).verdict == "not measured"
-    tables = study()
-    tables["communication"]["communication_seconds"] = None
-    found = claims(q3_1.answer, tables)
-    assert {claim.verdict for claim in found.values()} == {"not measured"}

@@ -16,13 +16,13 @@ def study_with(name):
     return "h200-large-batches" if name == "images_to_accuracy" else "cpu"
 
 
-def draw(name, folder, tables=None, study=None):
+def draw(name, folder, tables=None):
     """The figure of a stored study, or of what is in `tables`."""
     own = study_with(name)
     folder_of_tables = tables or EXPECTED / own / "tables"
     places = (schema.TABLES[table].path(folder_of_tables, own) for table in FIGURES[name].tables)
     made = [str(path) for path in places if path.exists()]
-    asked = ["--figures", name, "--study", study or own, "--output", str(folder)]
+    asked = ["--figures", name, "--output", str(folder)]
     figures_draw.main([*asked, "--tables", *made])
     return (folder / f"{name}.svg").read_text()
 
@@ -47,7 +47,3 @@ def test_the_same_tables_give_the_same_file_and_two_figures_share_no_clip_path(t
     assert one == again
     ids, others = ({part[:12] for part in svg.split('clipPath id="')[1:]} for svg in (one, other))
     assert ids and not ids & others
-
-
-def test_only_the_runs_of_the_chosen_study_are_drawn(tmp_path):
-    assert draw("learning", tmp_path, study="other") == style.EMPTY

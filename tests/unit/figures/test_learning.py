@@ -41,7 +41,7 @@ def test_the_first_technique_and_those_best_at_a_batch_are_named_the_others_grey
     assert list(reference[0].get_ydata()) == [70, 70]
 
 
-def test_images_to_an_accuracy_have_a_line_for_each_that_was_reached_beside_the_noise_scale():
+def test_images_to_an_accuracy_have_a_line_for_each_that_was_reached():
     needed = {0.7: (1.0, 2.0), 0.9: (4.0, float("inf"))}
     rows = [
         {"accuracy": accuracy, "global_batch": batch, "remedy": "muon", "epochs": epochs}
@@ -49,12 +49,8 @@ def test_images_to_an_accuracy_have_a_line_for_each_that_was_reached_beside_the_
         for accuracy, values in needed.items()
         for batch, epochs in zip((128, 512), values, strict=True)
     ]
-    measured = {"remedy": "sweep", "noise_scale_low": 200.0, "noise_scale_high": 300.0}
-    noise = pd.DataFrame([{**measured, "global_batch": 128}])
-    figure = draw_images_to_accuracy(pd.DataFrame(rows), noise)
-    assert {"70 %", "90 %", "gradient noise scale"} <= set(words(figure))
+    figure = draw_images_to_accuracy(pd.DataFrame(rows))
+    assert {"70 %", "90 %"} <= set(words(figure))
     drawn = {tuple(line.get_ydata()) for line in figure.axes[0].lines}
     assert {(50.0, 100.0), (200.0,)} <= drawn
-    none = draw_images_to_accuracy(pd.DataFrame(rows), noise.iloc[:0])
-    assert "gradient noise scale" not in words(none)
-    assert draw_images_to_accuracy(pd.DataFrame(rows[-1:]), noise) is None
+    assert draw_images_to_accuracy(pd.DataFrame(rows[-1:])) is None

@@ -54,12 +54,11 @@ def test_an_efficiency_lies_at_its_batch_size_beside_the_ideal(study):
 def test_exposed_communication_is_a_share_of_its_epoch_on_the_most_gpus(study):
     axes = panel(draw_communication(study.epoch_parts), "Exposed communication on 4 GPUs")
     cell = "gpus == 4 and batch_size == 128"
-    timing, (read,) = (
-        study.timing.query(cell).iloc[0],
-        study.readings.query(f"{cell} and estimate == 'without_communication'").itertuples(),
-    )
-    share = read.exposed_seconds * timing["iterations"] / timing["epoch_seconds"]
+    (read,) = study.epoch_parts.query(cell).itertuples()
+    share = read.communication_seconds / read.epoch_seconds
     assert (128, round(100 * share, 6)) in points(axes)
+    ends = (read.communication_seconds_low, read.communication_seconds_high)
+    assert tuple(round(100 * end / read.epoch_seconds, 6) for end in ends) in error_bars(axes)
 
 
 def test_the_link_alone_and_in_training_lie_at_their_bytes(study):

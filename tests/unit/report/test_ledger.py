@@ -49,7 +49,7 @@ def made_here(quantized_digits, tmp_path_factory):
     folder = tmp_path_factory.mktemp("tables")
     records = [str(examples.record_path(quantized_digits, name)) for name in examples.STAGES]
     tables_experiments.main(["--variants", *records, "--tables", str(folder)])
-    study = schema.StudyTables("digits", schema.read_files("digits", folder.glob("*.csv")), "", {})
+    study = schema.StudyTables("digits", schema.read_files(folder.glob("*.csv")), "", {})
     made = tables(PARTS["B"], study, None)
     names = [table.name for table in made]
     assert names[0] == "stages" and [name for name in names if name in LAB] == list(LAB)

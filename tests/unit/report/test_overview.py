@@ -28,7 +28,7 @@ def test_a_study_of_int8_alone_names_machines_and_commits_of_its_records(flagshi
     made = {"cpu": ["", "EPYC"], "commit": ["", "0123456789abcdef+changes"]}
     resnet = {"device": ["NVIDIA H200"], "commit": ["0011223344556677"]}
     tables = {"quantization": pd.DataFrame(made), "quantization_resnet": pd.DataFrame(resnet)}
-    empty = {name: schema.frame(name) for name in ("remedies", "full_trainings", "sampler")}
+    empty = {name: schema.frame(name) for name in ("remedies", "trained_to_accuracy", "sampler")}
     timing = flagship.timing.assign(status="missing")
     alone = replace(flagship, found={**empty, **tables, "timing": timing})
     said = "Int8 quantization alone · EPYC · NVIDIA H200 · commit "

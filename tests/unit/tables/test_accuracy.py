@@ -13,7 +13,7 @@ TEST = {"test_loss": 1.1, "test_accuracy": 0.6}
 
 
 def of_record(epochs, **more):
-    return accuracy([(CELL, record(CELL, epochs, **more))], "measured")
+    return accuracy([(CELL, record(CELL, epochs, **more))])
 
 
 @pytest.mark.parametrize("measured", [2, 5])

@@ -8,7 +8,7 @@ from examples.records import GRADIENT_BYTES, timing_row, timing_table
 from scaling.core.grid import CELL_KEYS
 from scaling.tables import schema
 from scaling.tables.bandwidth import bandwidth
-from scaling.tables.communication import communication
+from scaling.tables.communication import communication, readings
 from scaling.tables.limits import interconnect
 
 NO_SWEEP = interconnect([])
@@ -27,8 +27,9 @@ def sweep_of(*rows, gpus=4, correct=True):
 def row_of(timing, sweep=NO_SWEEP, **costs):
     own = [timing.iloc[-1][CELL_KEYS].to_dict() | costs] if costs else []
     known = schema.frame("costs", own)
-    table = bandwidth(timing, communication(timing), sweep, GRADIENT_BYTES, known)
-    return table.set_index("estimate").loc["subtraction"]
+    parts = communication(timing, schema.frame("in_memory"), readings([]))
+    (row,) = bandwidth(timing, parts, sweep, GRADIENT_BYTES, known).itertuples()
+    return row
 
 
 @pytest.mark.parametrize(
@@ -76,4 +77,3 @@ def test_communication_of_nothing_or_less_has_no_bandwidth(seconds):
     timing = timing_table(timing_row(1, 512, 20.0), timing_row(4, 512, seconds))
     row = row_of(timing, sweep_of(("bucket", 1000, 1.0)))
     assert math.isnan(row.bandwidth_gb_per_s) and math.isnan(row.utilization)
-    assert row.communication_seconds == seconds - 5.0

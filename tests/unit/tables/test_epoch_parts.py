@@ -7,14 +7,13 @@ from pathlib import Path
 import pytest
 
 from examples.delayed import DELAY
-from scaling.audit.limits import slow_rank
 from scaling.core import plugins
 from scaling.core.grid import Cell
 from scaling.core.records.run import RUN
 from scaling.tables import schema
-from scaling.tables.communication import communication
+from scaling.tables.audit import slow_rank
+from scaling.tables.communication import communication, readings
 from scaling.tables.epoch_parts import epoch_parts, in_memory, ranks
-from scaling.tables.measurements import readings
 from scaling.tables.timing import timing
 from training_runs import run, write_images
 
@@ -63,7 +62,7 @@ def test_a_rank_that_computes_longer_is_found_although_all_epochs_are_equally_lo
 def test_a_slow_loader_is_data_wait_and_neither_compute_nor_communication(delayed):
     runs = delayed(loads_longer=True)
     times, memory = timing(runs), in_memory(runs)
-    (parts,) = epoch_parts(times, memory, communication(times, readings(runs), memory)).itertuples()
+    (parts,) = epoch_parts(times, memory, communication(times, memory, readings(runs))).itertuples()
     assert parts.data_wait_seconds == pytest.approx(2 * DELAY, rel=0.5)
     # Steps of milliseconds may differ by chance, so one may be said to compute slower as well.
     told = warned(runs).str.extract(r"^rank (\d) .*waits (\d+) % of the epoch for data")

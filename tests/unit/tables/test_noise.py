@@ -3,37 +3,34 @@
 import math
 from dataclasses import replace
 
-import pandas as pd
 import pytest
 from scipy import stats
 
 from examples.claim_study import claims
 from examples.records import epoch, record, timing_row, timing_table
-from scaling.audit import limits
 from scaling.claims import q2
 from scaling.core.grid import Cell
 from scaling.tables import comparison, noise, schema
-from scaling.tables.communication import communication
+from scaling.tables.audit import speedup_above_gpus
+from scaling.tables.communication import communication, readings
 from scaling.tables.speedup import speedup
 from scaling.tables.timing import timing
 
 
-def judged(*rows):
-    timing = timing_table(*rows)
-    return noise.with_uncertainty(communication(timing), timing)
+def communicated(timing):
+    """Its communication by subtraction."""
+    none = schema.frame("in_memory"), readings([])
+    return communication(timing, *none)
 
 
 def test_noisy_loading_does_not_make_a_time_without_loading_uncertain():
-    # 5.4 - 10 / 2 is 0.4 s in both estimates; the whole epochs vary by 1 s, all of it loading.
+    # 5.4 - 10 / 2 is 0.4 s; the whole epochs vary by 1 s, all of it loading.
     column = "epoch_seconds_without_loading"
     rows = [timing_row(gpus, 128, each, spread=0.5) for gpus, each in ((1, 10.0), (2, 5.4))]
     rows = [row | {f"{column}_{end}": row[column] for end in ("min", "max")} for row in rows]
-    assert judged(*rows)["within_noise"].tolist() == [True, False]
-    # A reading of an instrument is never within the noise of a subtraction.
-    timing = timing_table(*rows)
-    reading = communication(timing).head(1).assign(estimate="profiler")
-    found = noise.with_uncertainty(reading, timing).iloc[0]
-    assert not found["within_noise"] and pd.isna(found["resolution_seconds"])
+    (found,) = communicated(timing_table(*rows)).itertuples()
+    ends = (found.communication_seconds_low, found.communication_seconds_high)
+    assert ends == pytest.approx((0.4, 0.4)) and not found.within_noise
 
 
 def measured(*runs):
@@ -68,12 +65,9 @@ def test_equal_epochs_in_unequal_processes_are_within_noise_wherever_it_is_judge
     assert match["verdict"] == ("within noise" if within else "faster") and match["basis"] == basis
     # More than twice as fast on two GPUs: an implausible time, or noise.
     table = measured(ONE[:runs], TOO_FAST[:runs])
-    costs = schema.frame("costs")
-    judged = {"speedup": speedup(table, costs), "communication": communication(table)}
-    study = schema.StudyTables("demo", {"timing": table, **judged}, "", {})
-    for check in (limits.speedup_above_gpus, limits.negative_communication):
-        assert set(check(study)["severity"]) == {"info" if within else "warning"}, check
-    assert set(noise.with_uncertainty(study.communication, table)["basis"]) == {basis}
+    study = schema.StudyTables("demo", {"speedup": speedup(table, schema.frame("costs"))}, "", {})
+    assert len(speedup_above_gpus(study)) == (not within)
+    assert set(communicated(table)["within_noise"]) == {within}
 
 
 def test_times_are_judged_within_one_run_where_one_of_them_has_no_other():
@@ -83,7 +77,7 @@ def test_times_are_judged_within_one_run_where_one_of_them_has_no_other():
 
 
 def test_between_runs_the_ends_are_those_of_welchs_interval():
-    ends = noise.ratio(*([row] for row in measured([10.0, 10.1, 10.3], [9.9, 9.7]).itertuples()))
+    ends = noise.ratio(*measured([10.0, 10.1, 10.3], [9.9, 9.7]).itertuples())
     logarithms = [[math.log(each) for each in own] for own in ([10.0, 10.1, 10.3], [9.9, 9.7])]
     interval = stats.ttest_ind(*logarithms, equal_var=False).confidence_interval(0.95)
     assert math.log(ends.high / ends.low) == pytest.approx(interval.high - interval.low, rel=0.02)
@@ -92,5 +86,5 @@ def test_between_runs_the_ends_are_those_of_welchs_interval():
 def test_a_time_of_nothing_or_next_to_it_has_an_interval():
     one, two = measured(ONE, FASTER).itertuples()
     # Where all of an epoch was a wait for data, none of it is left.
-    assert noise.ratio([one], [two._replace(epoch_seconds=0.0)]).basis == "within one run"
-    assert noise.ratio([one], [two._replace(epoch_seconds=1e-9)]).high == math.inf
+    assert noise.ratio(one, two._replace(epoch_seconds=0.0)).basis == "within one run"
+    assert noise.ratio(one, two._replace(epoch_seconds=1e-9)).high == math.inf

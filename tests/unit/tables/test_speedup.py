@@ -2,12 +2,9 @@
 
 import pytest
 
-from examples.records import epoch, record, timing_row, timing_table
-from scaling.core.grid import Cell
+from examples.records import timing_row, timing_table
 from scaling.tables import schema
-from scaling.tables.runs import paired
 from scaling.tables.speedup import speedup
-from scaling.tables.timing import timing
 
 NONE = schema.frame("costs")
 
@@ -54,15 +51,3 @@ def test_a_cell_without_a_switch_of_its_baseline_has_no_ratio(switches, ratio):
     row = cell(timing, 2, 128, costs)
     assert (row.speedup == 2) == (row.fixed_global_batch_efficiency == 1) == ratio
     assert ("no ratio: one GPU ran with compile, which" in row.note) != ratio
-
-
-def test_a_speedup_is_of_seeds_that_were_measured_on_all_numbers_of_gpus():
-    seconds = {(1, 0): 20.0, (1, 1): 10.0, (2, 0): None, (2, 1): 5.0, (4, 0): None, (4, 1): None}
-    cells = {Cell("plain", "ddp", gpus, 128, seed): took for (gpus, seed), took in seconds.items()}
-    runs = [(c, took and record(c, [epoch(2, took)])) for c, took in cells.items()]
-    found = speedup(timing(paired(runs)), NONE)
-    assert found["speedup"].tolist()[:2] == [1, 2]
-    assert found["status"].tolist() == ["ok", "ok", "missing"]
-    # Without a seed in common there is nothing better than all of them.
-    apart = [run for run in runs if (run[0].gpus, run[0].seed) != (1, 1)]
-    assert paired(apart) == apart

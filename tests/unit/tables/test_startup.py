@@ -1,16 +1,6 @@
-"""The fixed cost of a cell: what a run takes besides its measured epochs."""
+"""The phases of a start."""
 
-from examples.records import epoch, record
-from scaling.core.grid import Cell
 from scaling.launch import supervisor
-from scaling.tables.timing import startup
-
-
-def test_a_cell_that_was_missing_or_not_clocked_keeps_its_row():
-    before, missing = (Cell("plain", "ddp", gpus, 128, 0) for gpus in (3, 4))
-    table = startup([(before, record(before, [epoch(2, 5.0)])), (missing, None)])
-    assert table[["status", "count"]].values.tolist() == [["ok", 0], ["missing", 0]]
-    assert table.filter(like="_seconds").isna().all(axis=None)
 
 
 def test_a_phase_ends_when_the_last_rank_has_ended_it():

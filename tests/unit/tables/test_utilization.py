@@ -9,7 +9,7 @@ from examples.records import epoch, record, timing_row, timing_table
 from scaling.core.grid import Cell
 from scaling.tables import limits as peaks
 from scaling.tables import schema
-from scaling.tables.communication import communication as communicate
+from scaling.tables.communication import communication, readings
 from scaling.tables.epoch_parts import epoch_parts
 from scaling.tables.measurements import costs, device_time
 from scaling.tables.timing import timing
@@ -44,7 +44,8 @@ def run(gpus=1, seed=0, flops=FLOPS, precision="tf32", status="ok"):
 
 
 def used(times, *runs):
-    parts = epoch_parts(times, schema.frame("in_memory"), communicate(times))
+    memory = schema.frame("in_memory")
+    parts = epoch_parts(times, memory, communication(times, memory, readings(list(runs))))
     return utilization(times, parts, PEAKS, costs(list(runs)), device_time(list(runs)))
 
 

@@ -6,8 +6,7 @@ import pytest
 
 from examples.convergence_records import MARGIN, record, seeds, study, swept
 from scaling.tables.experiments import convergence
-from scaling.tables.experiments.best_remedy import best
-from scaling.tables.experiments.remedies import remedies
+from scaling.tables.experiments.remedies import best, remedies
 
 
 def row(table, remedy, global_batch):

@@ -6,8 +6,8 @@ import pytest
 
 from examples.convergence_records import record, seeds
 from examples.records import full_training
-from scaling.tables.experiments.full_trainings import full_trainings, trained_to_accuracy
-from scaling.tables.experiments.images_to_accuracy import images_to_accuracy, noise_scale
+from scaling.tables.experiments.convergence import images_to_accuracy, noise_scale
+from scaling.tables.experiments.full_trainings import trained_to_accuracy
 
 
 def test_each_batch_has_the_technique_and_length_that_need_the_fewest_images():
@@ -35,19 +35,15 @@ def test_the_noise_scale_is_that_of_chosen_runs_and_infinite_without_a_signal():
     assert found[["noise_scale", "noise_scale_high"]].iloc[0].tolist() == [100.0, math.inf]
 
 
-def test_a_full_training_counts_its_slowest_ranks_and_all_gpus_joules():
+def test_trainings_count_their_slowest_ranks_and_all_gpus_joules():
     one = [full_training(1, seed, seconds, 0.9) for seed, seconds in enumerate((6.0, 6.2, 7.0))]
     two = [full_training(2, seed, seconds, 0.9) for seed, seconds in enumerate((3.0, 3.1, 3.5))]
     two[0]["evaluation"] = {"test_accuracy": 0.5}
-    two[1]["epochs"][0]["gpu_readings"][0]["energy_joules"] = None
-    table = full_trainings([*one, *two], 0.89)
-    assert table["training_seconds"].tolist() == pytest.approx([6.0, 6.2, 7.0, 3.0, 3.1, 3.5])
-    assert table["joules"].tolist()[:4] == [400, 400, 400, 800]
-    assert math.isnan(table["joules"].iloc[4])
-    assert table["reached"].tolist() == [True, True, True, False, True, True]
-    on_one, on_two = trained_to_accuracy(table).to_dict("records")
+    on_one, on_two = trained_to_accuracy([*one, *two], 0.89).to_dict("records")
     assert (on_one["training_seconds"], on_one["run_seconds_max"]) == (6.2, 27)
+    assert (on_one["joules"], on_two["joules"]) == (400, 800)
     assert math.isnan(on_one["speedup"]) and on_two["reached"] == 2
     assert on_two["speedup"] == pytest.approx(2) and on_two["speedup_low"] < 2
-    (alone,) = trained_to_accuracy(full_trainings(two[:1], 0.89)).to_dict("records")
-    assert math.isnan(alone["speedup"])
+    two[1]["epochs"][0]["gpu_readings"][0]["energy_joules"] = None
+    (alone,) = trained_to_accuracy(two[1:2], 0.89).to_dict("records")
+    assert math.isnan(alone["speedup"]) and math.isnan(alone["joules"])

@@ -10,7 +10,6 @@ from pydantic import TypeAdapter, ValidationError
 from scaling.core import files
 from scaling.core.errors import UserError
 from scaling.core.statistics import judge
-from scaling.tables.noise import Ratio
 
 Verdict = Literal["supported", "refuted", "in part", "unclear", "not measured"]
 """Supported: the values pass the test; refuted: they contradict the hypothesis; in part: cells
@@ -42,11 +41,10 @@ class Part:
 class Claim:
     """A claim made from a study's tables; other values give another sentence or verdict.
 
-    `id` is unique in the study (and an anchor of the report), `question` begins with the name of
-    one of `questions.ANSWERS`. `kind`, `hypothesis` and `test` are those of its `Hypothesis`;
-    `evidence` is the table with the values. `configuration` is the part of the study it is about,
-    such as `tuned/ddp, 2 GPUs`, or "". The `sentence` says what was measured or, if nothing was,
-    what to add to the configuration. `parts` are the verdicts on single cells, if it has them.
+    `id` is unique in the study, and an anchor of the report. `kind`, `hypothesis` and `test` are
+    those of its `Hypothesis`, `evidence` is its table. `configuration` is the part of the study it
+    is about, such as `tuned/ddp, 2 GPUs`, or "". The `sentence` says what was measured or, if
+    nothing was, what to add to the configuration. `parts` are the verdicts on single cells.
     """
 
     id: str
@@ -118,13 +116,6 @@ class Hypothesis:
     def missing(self, about: str, what_to_add: str) -> Claim:
         """Return the claim that was not measured."""
         return replace(self.claim(about, what_to_add, holds=True), verdict="not measured")
-
-
-def above_one(cells: Iterable[Any], ratios: Iterable[Ratio]) -> list[Judged]:
-    """Return for each cell whether its ratio is above 1 by more than noise, or below by more."""
-    return [
-        (cell, ratio.low > 1, ratio.high < 1) for cell, ratio in zip(cells, ratios, strict=True)
-    ]
 
 
 def _where(parts: Sequence[Part]) -> str:

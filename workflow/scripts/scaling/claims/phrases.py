@@ -27,43 +27,32 @@ def label(row: Any) -> str:
     return f"{configuration}, {int(row.gpus)} × {int(row.batch_size)}"
 
 
-def shares(low: float, high: float) -> str:
-    """Format a range of shares: `9.4–34 %`; with an end below 0 `≤ 34 %`, above 1 `≥ 76 %`."""
-    ends = dict.fromkeys(fmt.percent(end).removesuffix(" %") for end in (low, high))
-    if high < 0.0005:
-        return "< 0.1 %"
-    if high > 1:
-        return f"≥ {fmt.percent(low)}"
-    return f"≤ {fmt.percent(high)}" if low < 0 else f"{'–'.join(ends)} %"
+def span_of_shares(shares: pd.Series) -> str:
+    """Format the smallest and largest of some shares, not below 0: `10–20 %`."""
+    ends = shares.clip(lower=0).agg(["min", "max"]).map(fmt.percent)
+    return "–".join(ends.unique()).replace(" %–", "–")
 
 
-def difference(found: Difference, unit: str = " points", of: str = "95 % interval ") -> str:
+def difference(found: Difference) -> str:
     """Format in percentage points: `−3.10 points (95 % interval −4.00 to −2.20)`."""
     if math.isnan(found.mean):
         return "unknown (a loss is not finite)"
-    if math.isnan(found.low):
-        return f"{fmt.points(100 * found.mean)}{unit} (no interval)"
-    ends = f"{fmt.points(100 * found.low)} to {fmt.points(100 * found.high)}"
-    return f"{fmt.points(100 * found.mean)}{unit} ({of}{ends})"
+    mean, low, high = (fmt.points(100 * one) for one in (found.mean, found.low, found.high))
+    ends = "no interval" if math.isnan(found.low) else f"95 % interval {low} to {high}"
+    return f"{mean} points ({ends})"
 
 
-def spread(row: Any, quantity: str = "test_accuracy") -> str:
-    """Format mean and range of an accuracy over the seeds: `71.2 % (70.9–71.5)`."""
-    mean, low, high = (100 * getattr(row, f"{quantity}{end}") for end in ("", "_min", "_max"))
+def spread(row: Any) -> str:
+    """Format mean and range of test accuracy over the seeds: `71.2 % (70.9–71.5)`."""
+    low, high = 100 * row.test_accuracy_min, 100 * row.test_accuracy_max
     ends = f" ({fmt.span(low, high)})" if low < high else ""
-    return f"{fmt.significant(mean)} %{ends}"
+    return f"{fmt.significant(100 * row.test_accuracy)} %{ends}"
 
 
 def span_of_times(ratios: pd.Series) -> str:
     """Format the smallest and largest of some ratios: `1.83–1.98×`."""
     low, high = fmt.significant(ratios.min()), fmt.times(ratios.max())
     return high if len(ratios) == 1 else f"{low}–{high}"
-
-
-def span_of_shares(shares: pd.Series) -> str:
-    """Format the smallest and largest of some shares, not below 0: `10–20 %`."""
-    ends = shares.clip(lower=0).agg(["min", "max"]).map(fmt.percent)
-    return "–".join(ends.unique()).replace(" %–", "–")
 
 
 def measured(table: pd.DataFrame, column: str) -> pd.DataFrame:

@@ -5,16 +5,9 @@ from typing import Any
 import pandas as pd
 
 from scaling.claims.claim import Answer, Claim, Hypothesis
-from scaling.claims.phrases import NO_TRACE, batch, measured, row_at, shares, span_of_shares
+from scaling.claims.phrases import NO_TRACE, batch, measured, span_of_shares
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
-from scaling.tables import noise
-from scaling.tables.communication import (
-    BY_SUBTRACTION,
-    EXPOSED,
-    drop_overlapped_loading,
-    preferred_estimates,
-)
 from scaling.tables.schema import StudyTables, by_configuration, rows_of
 
 PARTS = {
@@ -32,19 +25,15 @@ HALF = 0.5
 
 
 def answer(tables: StudyTables) -> Answer:
-    """Answer by the largest part of an epoch; three claims a configuration on the most GPUs."""
+    """Answer by the largest part of an epoch; a claim a configuration on the most GPUs."""
     claims = []
-    epochs = measured(tables.epoch_parts, "work_seconds")[[*CELL_KEYS, "epoch_seconds"]]
-    for recipe, strategy, rows in by_configuration(tables.communication):
+    table = tables.epoch_parts[tables.epoch_parts["gpus"] > 1]
+    for recipe, strategy, rows in by_configuration(table):
         known = measured(rows, "communication_seconds")
         gpus = (rows if known.empty else known)["gpus"].max()
         about = f"{recipe}/{strategy}, {fmt.gpus(gpus)}"
-        own = known[(known["gpus"] == gpus) & known["estimate"].isin(EXPOSED)].merge(epochs)
-        cells = noise.with_uncertainty(own, tables.timing)
-        parts = tables.utilization.merge(own[CELL_KEYS].drop_duplicates())
-        believed = drop_overlapped_loading(cells, tables.timing, tables.in_memory)
-        claims += [_computing(about, parts), _falls(about, _ends(believed))]
-        claims.append(_estimates(about, cells))
+        own = known[(known["gpus"] == gpus) & known["work_seconds"].notna()]
+        claims.append(_computing(about, tables.utilization.merge(own[CELL_KEYS])))
     missing = COMPUTING.missing("", "Add 2 or more to `grid.gpus`.")
     return Answer(_text(tables.utilization), claims or [missing])
 
@@ -91,78 +80,3 @@ def _parts(cell: Any) -> str:
     others = {part: getattr(cell, name) for name, part in PARTS.items() if name not in COMPUTED}
     said = [f"{fmt.percent(share)} {part}" for part, share in others.items() if share > 0.05]
     return f"{batch(cell)}: {', '.join([f'{fmt.percent(cell.low)} computing', *said])}."
-
-
-FALLS = Hypothesis(
-    "Q3.1-falls",
-    "A larger batch spends a smaller share of its epoch on communication.",
-    table="communication",
-    test="Communication that computing does not hide, over the whole epoch, by the first estimate "
-    "that a cell has: steps without synchronisation, traced kernels, subtraction without loading. "
-    "Lowest and highest by its noise; where none is known, half to double. Supported: at a larger "
-    "batch both are below both of the smallest batch; refuted: both are above.",
-)
-
-
-def _ends(cells: pd.DataFrame) -> pd.DataFrame:
-    """Return the preferred estimate of each batch size, its lowest and highest share of the epoch.
-
-    They are half and double of an estimate of unknown noise.
-    """
-    known = preferred_estimates(cells).sort_values("batch_size")
-    half, double = (
-        known["communication_seconds"] * factor
-        for factor in (1 / noise.LONE_INSTRUMENT, noise.LONE_INSTRUMENT)
-    )
-    low = known["lowest_seconds"].fillna(half.clip(upper=double))
-    high = known["highest_seconds"].fillna(double.clip(lower=half))
-    return known.assign(low=low / known["epoch_seconds"], high=high / known["epoch_seconds"])
-
-
-def _falls(about: str, parts: pd.DataFrame) -> Claim:
-    if len(parts) < 2:
-        return FALLS.missing(about, NO_TRACE)
-    small, *cells = rows_of(parts)
-    ends = (f"{shares(cell.low, cell.high)} with {batch(cell)}" for cell in (cells[-1], small))
-    return FALLS.claim(
-        about,
-        f"{', '.join(ends)}.",
-        parts=[(cell, cell.high < small.low, cell.low > small.high) for cell in cells],
-    )
-
-
-ESTIMATES = Hypothesis(
-    "Q3.1-estimates",
-    "Subtracting T(1, b) / N from an epoch gives the communication that instruments measure.",
-    table="communication",
-    test="In every cell on the most GPUs, subtraction without loading against steps minus steps "
-    "without synchronisation; where a strategy cannot leave that out, against traced kernels. They "
-    "agree where they differ by no more than the ranges of the two subtracted times and of the "
-    "instrument's repeats together. Supported: they agree, and these ranges are smaller than what "
-    "the instrument found; refuted: they differ.",
-)
-
-
-def _estimates(about: str, cells: pd.DataFrame) -> Claim:
-    """Noise as large as the instrument's value agrees with anything, and shows nothing."""
-    instruments = [estimate for estimate in EXPOSED if estimate != BY_SUBTRACTION]
-    direct = preferred_estimates(cells, instruments)
-    direct = direct[[*CELL_KEYS, "communication_seconds", "resolution_seconds", "estimate"]]
-    both = cells[(cells["estimate"] == BY_SUBTRACTION) & cells["resolution_seconds"].notna()]
-    both = both.merge(direct, on=CELL_KEYS, suffixes=("", "_direct"))
-    if both.empty:
-        return ESTIMATES.missing(about, NO_TRACE)
-    apart = (both["communication_seconds"] - both["communication_seconds_direct"]).abs()
-    unsure = both["resolution_seconds"] + both["resolution_seconds_direct"].fillna(0)
-    differs, small = apart > unsure, unsure < both["communication_seconds_direct"].abs()
-    worst = row_at(both, (apart - unsure).idxmax())
-    read = fmt.significant(worst.communication_seconds_direct)
-    if pd.notna(worst.resolution_seconds_direct):
-        read += f" ± {fmt.significant(worst.resolution_seconds_direct)}"
-    by = "the trace" if worst.estimate_direct == "profiler" else "leaving it out"
-    return ESTIMATES.claim(
-        about,
-        f"Most apart with {batch(worst)}: {fmt.significant(worst.communication_seconds)} ± "
-        f"{fmt.seconds(worst.resolution_seconds)} by subtraction, {read} s by {by}.",
-        parts=zip(rows_of(both), ~differs & small, differs, strict=True),
-    )

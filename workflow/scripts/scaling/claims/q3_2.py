@@ -1,19 +1,14 @@
 """Question 3.2: the bandwidth of gradients, compared with that of all-reduces alone."""
 
-from typing import Any
-
 import pandas as pd
 
 from scaling.claims.claim import Answer, Claim, Hypothesis
 from scaling.claims.phrases import batch, extremes, label, measured
 from scaling.core import numbers as fmt
-from scaling.tables import noise
-from scaling.tables.communication import BY_SUBTRACTION, drop_overlapped_loading
+from scaling.tables.communication import TRACE
 from scaling.tables.schema import StudyTables, by_configuration, rows_of
 
 HALF = 0.5
-TRACE = "profiler"
-
 TRAVELLING = Hypothesis(
     "Q3.2-travelling",
     "On their way, gradients reach at least half of the bandwidth of all-reduces alone.",
@@ -28,19 +23,17 @@ TRAVELLING = Hypothesis(
 
 def answer(tables: StudyTables) -> Answer:
     """Answer by the slowest and fastest gradients; a claim a configuration on the most GPUs."""
-    claims: list[Claim] = []
-    ends: list[Any] = []
+    claims, known = [], []
     for recipe, strategy, rows in by_configuration(tables.bandwidth):
         gpus = rows["gpus"].max()
-        cells = _believed(rows[rows["gpus"] == gpus], tables)
-        about = f"{recipe}/{strategy}, {fmt.gpus(gpus)}"
-        claims.append(_travelling(about, cells))
-        ends += extremes(cells, "utilization") if len(cells) else []
+        cells = measured(rows[rows["gpus"] == gpus], "utilization")
+        known.append(cells[cells["utilization"] <= 1])
+        claims.append(_travelling(f"{recipe}/{strategy}, {fmt.gpus(gpus)}", known[-1]))
     if not claims:
         return Answer(None, [TRAVELLING.missing("", "Add 2 or more to `grid.gpus`.")])
-    if not ends:
+    if (whole := pd.concat(known)).empty:
         return Answer(None, claims)
-    worst, *_, best = sorted(ends, key=lambda cell: cell.utilization)
+    worst, best = extremes(whole.reset_index(drop=True), "utilization")
     said = f"At {fmt.percent(best.utilization)} of the {fmt.significant(best.peak_gb_per_s)} GB/s "
     said += f"of all-reduces alone ({label(best)}, by {fmt.words(best.estimate)})"
     if worst.utilization < best.utilization:
@@ -48,36 +41,20 @@ def answer(tables: StudyTables) -> Answer:
     return Answer(f"{said}.", claims)
 
 
-def _believed(rows: pd.DataFrame, tables: StudyTables) -> pd.DataFrame:
-    """Return the cells by the trace or, without one, by subtraction beyond its noise.
-
-    A bandwidth above the peak has a wrong communication time.
-    """
-    cells = measured(rows, "utilization")
-    cells = drop_overlapped_loading(cells, tables.timing, tables.in_memory)
-    cells = noise.with_uncertainty(cells, tables.timing)
-    real = cells[~cells["within_noise"] & (cells["utilization"] <= 1)]
-    traced = real[real["estimate"] == TRACE]
-    return traced if len(traced) else real[real["estimate"] == BY_SUBTRACTION]
-
-
 def _travelling(about: str, cells: pd.DataFrame) -> Claim:
     if cells.empty:
         add = "Set `training.instrumented_iterations` above 0 to trace communication."
         return TRAVELLING.missing(about, add)
     worst, best = extremes(cells, "utilization")
-    traced = best.estimate == TRACE
     sentence = f"{fmt.significant(best.bandwidth_gb_per_s)} of "
     sentence += f"{fmt.significant(best.peak_gb_per_s)} GB/s ({fmt.percent(best.utilization)}) "
     sentence += f"with {batch(best)}"
     if worst.Index != best.Index:
         sentence += f", {fmt.percent(worst.utilization)} with {batch(worst)}"
+    traced = best.estimate == TRACE
     by = "by the trace" if traced else "by subtraction, which overstates the time"
     return TRAVELLING.claim(
         about,
         f"{sentence}, {by}.",
-        parts=[
-            (cell, cell.utilization >= HALF, traced and cell.utilization < HALF)
-            for cell in rows_of(cells)
-        ],
+        parts=[(cell, cell.utilization >= HALF, cell.estimate == TRACE) for cell in rows_of(cells)],
     )

@@ -15,7 +15,7 @@ PARAMETERS = Hypothesis(
 
 def answer(tables: StudyTables) -> Answer:
     """Answer by parameters and running statistics after the last epoch; one claim."""
-    table = tables.buffers[tables.buffers["rank"].notna()]
+    table = tables.buffers
     if table.empty:
         return Answer(None, [PARAMETERS.missing("", "Add 3 or more to `synchronization.seeds`.")])
     modes = table.groupby("buffers", sort=False)

@@ -1,6 +1,6 @@
 """Results of training over the global batch: loss, accuracy, images to an accuracy."""
 
-from typing import Any, cast
+from typing import cast
 
 import pandas as pd
 from matplotlib.figure import Figure
@@ -50,11 +50,10 @@ def draw_remedies(remedies: pd.DataFrame) -> Figure | None:
     return figure
 
 
-def draw_images_to_accuracy(images: pd.DataFrame, noise: pd.DataFrame) -> Figure | None:
+def draw_images_to_accuracy(images: pd.DataFrame) -> Figure | None:
     """Draw the images needed over the global batch, a line for each accuracy that was reached.
 
-    A point is the median over the seeds, its bar their range. The band is the gradient noise scale
-    of the first technique at its smallest batch: the medians of its interval's ends.
+    A point is the median over the seeds, its bar their range.
     """
     known = images[images["images"] < float("inf")]
     if known.empty:
@@ -74,15 +73,7 @@ def draw_images_to_accuracy(images: pd.DataFrame, noise: pd.DataFrame) -> Figure
     low, high = ends.min().min() / 1.3, ends.max().max() * 1.3
     style.log2_axis(axes.yaxis, style.ROUND, (low, high))
     style.log2_axis(axes.xaxis, sorted(images["global_batch"].unique()))
-    handles: list[Any] = []
-    own = noise[noise["remedy"].isin(noise["remedy"].head(1))]
-    own = own[own["global_batch"] == own["global_batch"].min()]
-    scale = own[["noise_scale_low", "noise_scale_high"]].median()
-    if scale.notna().all() and scale.iloc[0] < float("inf"):
-        right = min(scale.iloc[1], 2 * images["global_batch"].max())
-        axes.axvspan(scale.iloc[0], right, color=FAINT, alpha=0.4, zorder=0)
-        handles = [style.line_handle("gradient noise scale", color=FAINT, linewidth=6)]
-    style.legend(figure, list(groups), *handles)
+    style.legend(figure, groups)
     return figure
 
 

@@ -6,7 +6,6 @@ from matplotlib.ticker import FuncFormatter
 
 from scaling.core import numbers as fmt
 from scaling.figures import style
-from scaling.tables.communication import MOVING, preferred_estimates
 from scaling.tables.schema import rows_of
 
 PER_GPU = "batch size per GPU"
@@ -81,13 +80,15 @@ def draw_speedup(speedup: pd.DataFrame) -> Figure | None:
 def draw_communication(epoch_parts: pd.DataFrame) -> Figure | None:
     """Draw exposed communication over batch size on the most GPUs, as a share of the epoch.
 
-    A line for each recipe and strategy, by the estimate that the report prefers.
+    A line for each recipe and strategy, with the noise of the estimate.
     """
     known = epoch_parts[epoch_parts["communication_seconds"].notna() & (epoch_parts["gpus"] > 1)]
     if known.empty:
         return None
     known = known[known["gpus"] == known["gpus"].max()].sort_values("batch_size", kind="stable")
-    known = known.assign(share=100 * known["communication_seconds"] / known["epoch_seconds"])
+    ends = {"": "", "_min": "_low", "_max": "_high"}
+    seconds = {f"share{to}": known[f"communication_seconds{end}"] for to, end in ends.items()}
+    known = known.assign(**{to: 100 * own / known["epoch_seconds"] for to, own in seconds.items()})
     groups = style.by_configuration(known)
     title = f"Exposed communication on {fmt.gpus(known['gpus'].max())}"
     figure, (axes,) = style.panels([title], PER_GPU, "% of the epoch")
@@ -141,7 +142,7 @@ def draw_bandwidth(interconnect: pd.DataFrame, bandwidth: pd.DataFrame) -> Figur
         name=interconnect["kind"] + ", " + bytes_of.map(fmt.data),
         open=interconnect["kind"].str.endswith("bucket"),
     )
-    reached = preferred_estimates(bandwidth, MOVING).rename(columns={"bandwidth_gb_per_s": "rate"})
+    reached = bandwidth.rename(columns={"bandwidth_gb_per_s": "rate"}).dropna(subset="rate")
     titles = [f"All-reduce on {fmt.gpus(gpus)}" for gpus in counts]
     figure, panels = style.panels(titles, "bytes of a message", "GB/s")
     for axes, gpus in zip(panels, counts, strict=True):

@@ -31,7 +31,7 @@ def headline(study: StudyTables) -> str:
 def _beside_a_grid(study: StudyTables) -> str:
     """Return `Large batches and int8 quantization`: what a study without timed runs measured."""
     kinds = {
-        "large batches": (study.remedies, study.full_trainings),
+        "large batches": (study.remedies, study.trained_to_accuracy),
         "what ranks share": (study.sampler,),
         "int8 quantization": (study.quantization, study.quantization_resnet),
     }

@@ -11,7 +11,6 @@ import pandas as pd
 
 from scaling.core import numbers as fmt
 from scaling.core.numbers import data, part, percent, rate, significant, times, words
-from scaling.core.records.run import PHASES
 from scaling.report.table import Column, Figure, OfRow, View, figure
 
 
@@ -42,12 +41,6 @@ def interval(name: str, factor: float = 1) -> OfRow:
         return "" if any(map(pd.isna, ends)) else " to ".join(map(significant, ends))
 
     return said
-
-
-def phases(row: Any) -> str:
-    """Return a detail: the parts of a start-up, `imports 1.30, join 0.330`."""
-    seconds = ((phase, getattr(row, f"{phase}_seconds", math.nan)) for phase in PHASES)
-    return ", ".join(f"{phase} {significant(part)}" for phase, part in seconds if pd.notna(part))
 
 
 def scaled(factor: float) -> Callable[[float], str]:
@@ -159,7 +152,7 @@ define(
     gpu_seconds=Column("GPU-seconds", significant),
     epoch_joules=Column("kJ", scaled(1e-3)),
     money_per_epoch=Column("money an epoch", significant),
-    same_global_seconds=Column("same global batch, s", significant),
+    same_global_seconds=Column("same global batch: T(N, b / N), s", significant),
     peak_memory_bytes=Column("GB a GPU", scaled(1e-9)),
     # Its parts, and what travels.
     compute_seconds=Column("compute and idle", significant),
@@ -213,9 +206,7 @@ define(
         text=lambda row: rate(row.value, row.unit),
     ),
     run_seconds=Column("whole run", significant),
-    startup_seconds=Column("start-up", significant, phases),
-    warmup_seconds=Column("warm-up", significant),
+    startup_seconds=Column("start-up", significant),
     measured_seconds=Column("measured epochs", significant),
-    shutdown_seconds=Column("end", significant),
-    rest_seconds=Column("evaluation, instruments", significant),
+    rest_seconds=Column("warm-up, evaluation, instruments, end", significant),
 )

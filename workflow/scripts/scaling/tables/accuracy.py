@@ -22,13 +22,13 @@ EPOCH = 5
 _CONFIGURATION = ["recipe", "strategy"]
 
 
-def accuracy(runs: list[Run], study: str) -> pd.DataFrame:
+def accuracy(runs: list[Run]) -> pd.DataFrame:
     """Return one row per run and training epoch (from 1, warm-up included).
 
-    Training metrics are means over ranks, weighted by samples. Test metrics are in the last epoch's
-    row only: the last epoch that was asked for, so that equal epochs are compared. Later ones, run
-    until times were steady or with instruments, are left out. Accuracies are fractions, empty when
-    the run diverged. A run without epochs has one row, without epoch.
+    Training metrics are means over ranks, weighted by samples. Test metrics are in the row of the
+    last epoch that was asked for; later ones, run until times were steady or with instruments, are
+    left out. Accuracies are fractions, empty when the run diverged. A run without epochs has one
+    row, without epoch.
     """
     rows = []
     for cell, record in runs:
@@ -50,7 +50,7 @@ def accuracy(runs: list[Run], study: str) -> pd.DataFrame:
         epochs[-1] |= (record and record["evaluation"]) or {}
         if status == "diverged":
             epochs = [row | {"train_accuracy": None, "test_accuracy": None} for row in epochs]
-        rows += [{"study": study, **asdict(cell), "status": status, **row} for row in epochs]
+        rows += [{**asdict(cell), "status": status, **row} for row in epochs]
     return schema.arrange("accuracy", rows)
 
 
@@ -60,9 +60,9 @@ def compare_batches(timing: pd.DataFrame, accuracy: pd.DataFrame) -> pd.DataFram
     Training metrics are from epoch 5, or the last one of a shorter training. For each of `LEARNING`
     there is the mean over the seeds, and `…_min`, `…_max`, `…_count`, `…_std`. The `reference` of a
     recipe and strategy is batch 128 on 1 GPU if the grid has it, else the smallest. `difference` is
-    that in mean accuracy, a fraction: of the test where both cells have it, else of the training
-    (`difference_of`). `within_spread` tells whether it is within the seeds' `statistics.margin`;
-    where one has fewer than `SEEDS`, within the noise of `equal_trainings`, None without any.
+    that in mean test accuracy, a fraction. `within_spread` tells whether it is within the seeds'
+    `statistics.margin`; where one has fewer than `SEEDS`, within the noise of `_equal_trainings`,
+    None without any.
     """
     last = accuracy.groupby(_CONFIGURATION)["epoch"].transform("max").clip(upper=EPOCH)
     shown = accuracy.assign(last=last)
@@ -81,52 +81,33 @@ def compare_batches(timing: pd.DataFrame, accuracy: pd.DataFrame) -> pd.DataFram
 
     alone = table[table["gpus"] == 1].assign(other=table["batch_size"] != REFERENCE_BATCH)
     alone = alone.sort_values(["other", "batch_size"]).drop_duplicates(_CONFIGURATION)
-    references = {(row.recipe, row.strategy): row for row in schema.rows_of(alone)}
-    alike = {quantity: equal_trainings(accuracy, quantity) for quantity in LEARNING[1:]}
-    gaps = [
-        _gap(row, references.get((row.recipe, row.strategy)), alike)
-        for row in schema.rows_of(table)
-    ]
-    columns = ["difference", "difference_of", "within_spread"]
-    gap = pd.DataFrame(gaps, table.index, columns)
-    return table.assign(reference=table.index.isin(alone.index)).join(gap)
+    table["reference"] = table.index.isin(alone.index)
+    test = [*_CONFIGURATION, *(name for name in table if name.startswith("test_accuracy"))]
+    base = table[_CONFIGURATION].merge(alone[test], how="left", on=_CONFIGURATION)
+    gap = (table["test_accuracy"] - base["test_accuracy"]).mask(table["reference"])
+    sides = [table, base]
+    spreads, counted = ([each[f"test_accuracy_{of}"] for each in sides] for of in ("std", "count"))
+    off = margin(spreads, counted)
+    spread, freedom = _equal_trainings(accuracy)
+    few = np.minimum(*counted) < SEEDS
+    pooled = stdtrit(freedom, (1 + CONFIDENCE) / 2) * spread * np.sqrt(sum(1 / n for n in counted))
+    off = pd.Series(off, table.index).mask(few, pooled)
+    within = (gap.abs() <= off).astype(object).where(gap.notna() & off.notna(), None)
+    return table.assign(difference=gap, within_spread=within)
 
 
-def equal_trainings(accuracy: pd.DataFrame, quantity: str) -> tuple[float, int]:
-    """Return the standard deviation of a metric between trainings that should agree.
+def _equal_trainings(accuracy: pd.DataFrame) -> tuple[float, int]:
+    """Return the standard deviation of test accuracy between trainings that should agree.
 
     These have the recipe, the global batch and the number of epochs in common, whatever their seed,
     strategy and GPUs. It is pooled over all such groups, with its degrees of freedom: NaN and 0 if
     no two trainings are alike.
     """
-    ends = accuracy[accuracy[quantity].notna()].drop_duplicates(
-        ["recipe", "gpus", "batch_size", "seed", "epoch", quantity]
-    )
-    ends = ends.groupby([*CELL_KEYS, "seed"]).tail(1)
+    keys = ["recipe", "gpus", "batch_size", "seed", "epoch", "test_accuracy"]
+    ends = accuracy[accuracy["test_accuracy"].notna()].drop_duplicates(keys)
     groups = ends.assign(global_batch=ends["gpus"] * ends["batch_size"]).groupby(
         ["recipe", "global_batch", "epoch"]
-    )[quantity]
+    )["test_accuracy"]
     freedom = int((groups.count() - 1).sum())
     squares = ((groups.count() - 1) * groups.var()).sum()
     return (math.sqrt(squares / freedom), freedom) if freedom else (math.nan, 0)
-
-
-def _gap(
-    row: Any, reference: Any | None, alike: dict[str, tuple[float, int]]
-) -> tuple[float, str, bool | None]:
-    """Return a cell's difference to the reference, its metric, and whether it is within noise."""
-    for quantity in ("test_accuracy", "train_accuracy"):
-        spreads, counts = (
-            [getattr(each, f"{quantity}_{part}") for each in (row, reference) if each]
-            for part in ("std", "count")
-        )
-        if reference is None or row.Index == reference.Index or not min(counts):
-            continue
-        difference = getattr(row, quantity) - getattr(reference, quantity)
-        off = float(margin(spreads, counts))
-        if min(counts) < SEEDS:
-            spread, freedom = alike[quantity]
-            sides = math.sqrt(sum(1 / count for count in counts))
-            off = float(stdtrit(freedom, (1 + CONFIDENCE) / 2)) * spread * sides
-        return difference, quantity, None if math.isnan(off) else bool(abs(difference) <= off)
-    return math.nan, "", None

@@ -1,7 +1,6 @@
 """Bytes that a cell communicates, and its bandwidth relative to the measured peak."""
 
 import math
-from typing import Any
 
 import pandas as pd
 
@@ -9,9 +8,8 @@ from scaling.core.grid import CELL_KEYS
 from scaling.registry.engine import ENGINES
 from scaling.registry.strategy import STRATEGIES
 from scaling.tables import schema
+from scaling.tables.communication import MOVING, TRACE, preferred
 from scaling.tables.limits import GB, ring_factor
-
-BLIND = "the estimate does not see communication behind computation"
 
 
 def swept_gradient_bytes(interconnect: pd.DataFrame) -> float:
@@ -42,20 +40,23 @@ def bandwidth(
     gradient_bytes: float,
     costs: pd.DataFrame,
 ) -> pd.DataFrame:
-    """Return the table of bandwidths, one row per row of `communication`.
+    """Return the table of bandwidths, one row per multi-GPU cell of `timing`.
 
     bandwidth = bytes_per_iteration · iterations / communication_seconds, in GB/s, with the bytes
     over the busiest link (`busiest_bytes` of the strategy, from K = `gradient_bytes` times the
-    share of it that is sent, in `costs`). The seconds are the `moving_seconds` of `communication`
-    where an estimate has them. utilization = bandwidth / peak, as a fraction. Values are empty
+    share of it that is sent, in `costs`). The seconds are the trace's `moving_seconds`, or those by
+    subtraction beyond noise. utilization = bandwidth / peak, as a fraction. Values are empty
     without communication time above 0, without a sweep and without K (`gradient_bytes` NaN).
     """
-    table = communication.merge(timing[[*CELL_KEYS, "iterations"]], how="left", on=CELL_KEYS)
+    table = timing.loc[timing["gpus"] > 1, [*CELL_KEYS, "status", "iterations"]]
     table = table.merge(costs[[*CELL_KEYS, "sent_share"]], how="left", on=CELL_KEYS)
+    told = communication[(communication["estimate"] == TRACE) | ~communication["within_noise"]]
+    told = preferred(told, MOVING).drop(columns="status")
+    table = table.merge(told, how="left", on=CELL_KEYS)
     seconds = table["moving_seconds"].fillna(table["communication_seconds"])
     # The engine of a recipe's other cells where one was not measured.
     known = costs[costs["engine"].notna() & (costs["engine"] != "")]
-    engines = dict(zip(known["recipe"], known["engine"], strict=True))
+    engines = known.groupby("recipe")["engine"].last()
     moved, peaks = [], []
     for row in schema.rows_of(table.fillna({"sent_share": 1.0})):
         busiest = STRATEGIES.find(row.strategy).busiest_bytes
@@ -72,11 +73,3 @@ def bandwidth(
     )
     table["utilization"] = table["bandwidth_gb_per_s"] / table["peak_gb_per_s"]
     return schema.arrange("bandwidth", table)
-
-
-def blind(row: Any) -> bool:
-    """Return whether an estimate misses communication that is overlapped with compute.
-
-    `row` has strategy and moving_seconds, as in the table of communication.
-    """
-    return STRATEGIES.find(row.strategy).overlaps and math.isnan(row.moving_seconds)

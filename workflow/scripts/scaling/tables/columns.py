@@ -5,6 +5,7 @@ A study has the tables of the kinds of records that it has; runs come with those
 
 _CELL = "recipe:text strategy:text gpus batch_size"
 _KEYS = f"{_CELL} status:text"
+_EXPOSED = "communication_seconds communication_seconds_low communication_seconds_high"
 _LEARNING = "train_loss train_accuracy test_loss test_accuracy"
 _RUN = "remedy:text global_batch seed factor learning_rate chosen:truth"
 _CORES = " ".join(
@@ -21,22 +22,19 @@ COLUMNS: dict[str, dict[str, str]] = {
             epoch_seconds_without_loading_max count iterations samples message:text runs
             epoch_seconds_run_min epoch_seconds_run_max epoch_seconds_run_std
             epoch_seconds_without_loading_run_std""",
-        "{study}/startup": f"""{_KEYS} imports_seconds join_seconds dataset_seconds recipe_seconds
-            startup_seconds warmup_seconds measured_seconds shutdown_seconds run_seconds count""",
-        "{study}/readings": f"""{_CELL} estimate:text communication_seconds exposed_seconds
-            overlapped_seconds spread_seconds count runs run_std_seconds""",
         "{study}/in_memory": f"""{_CELL} in_memory_epoch_seconds in_memory_epoch_seconds_min
             in_memory_epoch_seconds_max count runs in_memory_epoch_seconds_run_std""",
         "{study}/ranks": f"""{_CELL} rank own_epoch_seconds own_epoch_seconds_min
             own_epoch_seconds_max slower loader_seconds loader_seconds_min loader_seconds_max
-            sm_mhz count""",
+            count""",
         "{study}/device_time": f"""{_CELL} step_seconds busy_seconds compute_seconds gap_seconds
             kernels gap_seconds_min gap_seconds_max count note:text""",
         "{study}/step_classes": f"""{_CELL} kernel_class:text seconds images bytes rate unit:text
             limit reached least_seconds""",
         "{study}/costs": f"""{_CELL} flops_per_image precision:text power_capped_share
             peak_memory_bytes memory_capacity_bytes drift settled:truth joules_per_image
-            money_per_epoch engine:text switches:text sent_share""",
+            money_per_epoch engine:text switches:text sent_share
+            startup_seconds measured_seconds run_seconds""",
         "{study}/provenance": f"""{_CELL} seed status:text measured_as:text model:text
             training:text recipe_options:text compiled_batch_sizes:text cpu_threads:text hosts:text
             device_names:text device_ids:text slurm_gpus:text device:text cpu:text cpu_count:text
@@ -44,26 +42,23 @@ COLUMNS: dict[str, dict[str, str]] = {
             config_digest:text started:text ended:text repeat""",
         "{study}/speedup": f"""{_KEYS} epoch_seconds epoch_seconds_min epoch_seconds_max count
             speedup efficiency fixed_global_batch_speedup fixed_global_batch_efficiency
-            within_spread:truth note:text runs speedup_low speedup_high basis:text
-            fixed_global_batch_speedup_low fixed_global_batch_speedup_high""",
-        "{study}/communication": f"""{_KEYS} estimate:text total_seconds compute_seconds
-            communication_seconds moving_seconds spread_seconds runs run_std_seconds""",
-        "{study}/epoch_parts": f"""{_KEYS} epoch_seconds compute_seconds communication_seconds
+            within_spread:truth note:text runs speedup_low speedup_high basis:text""",
+        "{study}/communication": f"""{_KEYS} estimate:text {_EXPOSED} moving_seconds
+            within_noise:truth""",
+        "{study}/epoch_parts": f"""{_KEYS} epoch_seconds compute_seconds {_EXPOSED}
             data_wait_seconds communication_estimate:text work_seconds work_seconds_min
             work_seconds_max work_seconds_run_std count runs""",
         "{study}/bandwidth": f"""{_KEYS} bytes_per_iteration iterations estimate:text
             communication_seconds bandwidth_gb_per_s peak_gb_per_s utilization""",
         "{study}/utilization": f"""{_KEYS} images_per_second count flops_per_image precision:text
-            flops_per_second_per_gpu peak_flops_per_second utilization utilization_without_loading
-            loading_share communication_share communication_estimate:text idle_share slower_share
+            flops_per_second_per_gpu peak_flops_per_second utilization loading_share
+            communication_share communication_estimate:text idle_share slower_share
             unknown_share power_capped_share""",
         "{study}/audit": f"check:text {_CELL} severity:text message:text found expected",
-        "accuracy": f"study:text {_CELL} seed epoch {_LEARNING} status:text",
+        "accuracy": f"{_CELL} seed epoch {_LEARNING} status:text",
         "interconnect": """gpus backend:text kind:text message_bytes seconds seconds_min
             seconds_max count busbw_gb_per_s correct:truth launch:text""",
-        "interconnect_fit": """gpus backend:text latency_seconds seconds_per_byte
-            asymptotic_busbw_gb_per_s points note:text""",
-        "peaks": """quantity:text precision:text matrix_size copy_bytes source_gpu target_gpu
+        "peaks": """quantity:text precision:text matrix_size copy_bytes
             unit:text value value_min value_max count peak:truth state:text""",
         "machine": "severity:text host:text gpu:text message:text",
     },
@@ -72,20 +67,17 @@ COLUMNS: dict[str, dict[str, str]] = {
             message:text reference:truth at_edge:truth seed factor learning_rate chosen:truth
             epochs updates planned_epochs planned_updates diverged:text {_LEARNING} held_out:truth
             validation_accuracy""",
-        "convergence_epochs": f"{_RUN} epoch updates {_LEARNING}",
         "remedies": """remedy:text options:text global_batch gpus batch_size status:text
             message:text reference:truth factor learning_rate rates at_edge:truth epochs updates
             planned_epochs planned_updates seeds diverged_seeds train_loss train_accuracy test_loss
             test_accuracy test_accuracy_min test_accuracy_max test_difference accuracy_margin
-            compared_with:text compared_at_edge:truth same_as_compared:truth gain gain_low
+            compared_with:text compared_at_edge:truth gain gain_low
             gain_high validation_accuracy""",
         "images_to_accuracy": """accuracy global_batch remedy:text planned_epochs seeds reached
             epochs epochs_min epochs_max updates images""",
         "noise_scale": f"{_RUN} epoch updates noise_scale noise_scale_low noise_scale_high",
     },
     "full_trainings": {
-        "full_trainings": f"""{_CELL} seed global_batch status:text target_accuracy epochs
-            test_accuracy reached:truth training_seconds run_seconds joules recipe_options:text""",
         "trained_to_accuracy": f"""{_CELL} global_batch target_accuracy epochs seeds reached
             test_accuracy test_accuracy_min test_accuracy_max training_seconds training_seconds_min
             training_seconds_max run_seconds run_seconds_min run_seconds_max joules joules_min
@@ -96,10 +88,9 @@ COLUMNS: dict[str, dict[str, str]] = {
             first_epoch overlap unseen repeated""",
         "sampler_accuracy": f"gpus seed set_epoch:truth epochs {_LEARNING}",
         "collectives": """way:text gpus backend:text step phase:text position kind:text
-            content:text dtype:text bytes gradient_bytes buffer_bytes ranks_agree:truth
-            note:text""",
+            content:text dtype:text bytes gradient_bytes buffer_bytes ranks_agree:truth""",
         "buffers": """buffers:text gpus seed epochs rank test_loss test_accuracy variance_drift_max
-            variance_drift_mean parameters_sha256:text buffers_sha256:text note:text""",
+            variance_drift_mean parameters_sha256:text buffers_sha256:text""",
     },
     "quantization": {
         "quantization": """seed stage:text accuracy_percent difference_points agreement_percent

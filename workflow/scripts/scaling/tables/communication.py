@@ -1,91 +1,122 @@
 """Communication time of every multi-GPU cell, one row per cell and estimate."""
 
-import math
+from collections.abc import Iterator
+from statistics import stdev
 
+import numpy as np
 import pandas as pd
 
 from scaling.core.grid import CELL_KEYS
-from scaling.tables import schema
+from scaling.core.statistics import margin
+from scaling.tables import noise, schema
+from scaling.tables.runs import Run, Seeds, by_cell
 from scaling.tables.timing import with_single_gpu
 
-SUBTRACTIONS = {
-    "subtraction": "epoch_seconds",
-    "subtraction_without_loading": "epoch_seconds_without_loading",
-}
-"""Each estimate by subtraction, and the column of the timing table that it uses."""
-BY_SUBTRACTION = "subtraction_without_loading"
-PREFERRED = ["without_communication", "profiler", BY_SUBTRACTION, "subtraction"]
-"""Estimates by preference: timed steps in memory, with and without exchange; the trace;
-subtraction, which mistakes data waits that the GPU worked through for communication."""
-EXPOSED = PREFERRED[:-1]
-"""Estimates of exposed communication: whole epochs have all data waits in them."""
-MOVING = PREFERRED[1:]
+TRACE, BY_SUBTRACTION = "profiler", "subtraction_without_loading"
+INSTRUMENTS = ["without_communication", TRACE]
+EXPOSED = [*INSTRUMENTS, BY_SUBTRACTION]
+"""Estimates of exposed communication by preference: timed steps in memory, with and without
+exchange; the trace; subtraction, which mistakes data waits that the GPU worked through for it."""
+MOVING = [TRACE, BY_SUBTRACTION]
 """Estimates of all communication, for bandwidths: steps without exchange miss what overlaps."""
+WITHOUT_LOADING = "epoch_seconds_without_loading"
+NEGLIGIBLE = 0.02
+"""A data wait below this share of an epoch is negligible."""
+SECONDS = ["communication_seconds", "moving_seconds", "low", "high"]
+
+
+def readings(runs: list[Run]) -> pd.DataFrame:
+    """Return what instruments read of one iteration: `SECONDS` for each multi-GPU cell.
+
+    Medians over the repeats of all runs: of the exposed part, and in a trace of all communication.
+    `low` and `high` are the 95 % interval between runs; of one run the range of its repeats to
+    either side; of a single reading half and double.
+    """
+    found = [
+        {**cell, "estimate": estimate, **_medians(each)}
+        for cell, seeds in by_cell([run for run in runs if run[0].gpus > 1])
+        for estimate in INSTRUMENTS
+        if (each := list(_of_runs(seeds, estimate)))
+    ]
+    return pd.DataFrame(found, columns=[*CELL_KEYS, "estimate", *SECONDS])
+
+
+def _of_runs(seeds: Seeds, estimate: str) -> Iterator[pd.DataFrame]:
+    """Yield the seconds per iteration of each run that has them, a row per repeat.
+
+    A trace has the medians over ranks, steps without exchange the difference of the slowest rank's
+    times, which may be negative.
+    """
+    for record in filter(None, seeds):
+        traced = [one for one in record["communication"]["readings"] if one["estimate"] == TRACE]
+        timed = [rank for rank in record["in_memory"] if rank["seconds_without_exchange"]]
+        ranks = pd.DataFrame(traced if estimate == TRACE else timed)
+        if ranks.empty or not ranks["iterations"].all():
+            continue
+        if estimate == TRACE:
+            medians = ranks[["exposed_seconds", "communication_seconds"]].median()
+            seconds = medians.to_frame().T.set_axis(SECONDS[:2], axis=1)
+        else:
+            keys = ("seconds", "seconds_without_exchange")
+            with_it, without = (np.max(ranks[key].tolist(), axis=0) for key in keys)
+            seconds = pd.DataFrame({SECONDS[0]: with_it - without, SECONDS[1]: np.nan})
+        yield seconds / ranks["iterations"].iloc[0]
+
+
+def _medians(each: list[pd.DataFrame]) -> dict[str, float]:
+    whole, column = pd.concat(each), SECONDS[0]
+    exposed, moving = whole.median(skipna=False)
+    between = [run[column].median() for run in each]
+    off = margin([stdev(between)], [len(each)]) if len(each) > 1 else np.nan
+    ends = sorted(exposed * factor for factor in (1 / noise.LONE_READING, noise.LONE_READING))
+    if len(whole) > 1:
+        off = np.ptp(whole[column]) if np.isnan(off) else off
+        ends = [exposed - off, exposed + off]
+    return dict(zip(SECONDS, (exposed, moving, *ends), strict=True))
 
 
 def communication(
-    timing: pd.DataFrame,
-    readings: pd.DataFrame | None = None,
-    in_memory: pd.DataFrame | None = None,
+    timing: pd.DataFrame, in_memory: pd.DataFrame, readings: pd.DataFrame
 ) -> pd.DataFrame:
     """Return the communication seconds per epoch of the multi-GPU cells of `timing`.
 
-    `communication_seconds` is what communication adds to the epoch: the exposed part, if the
-    estimate distinguishes it from the overlapped one. Only then `moving_seconds` is the time of all
-    communication, which bandwidths divide by. By subtraction it is T(N,b) - T(1,b) / N, also below
-    0. The instruments' `readings` (a published study has none) are per iteration, times the epoch's
-    iterations; their total is the epoch in memory, or without loading if that was not measured.
-    A cell without time or baseline keeps its rows.
+    `communication_seconds` is what communication adds to the epoch, the exposed part;
+    `moving_seconds`, by the trace alone, the time of all communication. `…_low` and `…_high` are
+    its noise (see `readings`), `within_noise` that these contain 0. By subtraction it is
+    T(N,b) - T(1,b) / N = T(N,b) · (1 - speedup / N) without loading, whose ends follow from those
+    of the speedup, or from the extremes of times of one run. It is empty where the epoch in memory
+    takes longer, by more than is `NEGLIGIBLE`: the GPU worked while the host waited.
     """
-    several = timing[timing["gpus"] > 1]
-    paired = with_single_gpu(several, timing, "batch_size")
-    estimates = [_subtraction(paired, *pair) for pair in SUBTRACTIONS.items()]
-    if readings is not None and in_memory is not None:
-        estimates.append(_measured(several, readings, in_memory))
-    return schema.arrange("communication", pd.concat(estimates))
+    memory = timing.merge(in_memory, how="left", on=CELL_KEYS)["in_memory_epoch_seconds"]
+    short = memory > (1 + NEGLIGIBLE) * timing[WITHOUT_LOADING]
+    times = timing.assign(**{WITHOUT_LOADING: timing[WITHOUT_LOADING].mask(short)})
+    several = times[times["gpus"] > 1]
+    paired = with_single_gpu(several, times, "batch_size")
+    measured = several.merge(readings, on=CELL_KEYS)
+    measured[SECONDS] = measured[SECONDS].mul(measured["iterations"], axis=0)
+    table = pd.concat([_subtraction(paired), measured])
+    ends = {f"{SECONDS[0]}_{end}": table[end] for end in SECONDS[2:]}
+    table = table.assign(**ends, within_noise=(table["low"] <= 0) & (table["high"] >= 0))
+    return schema.arrange("communication", table)
 
 
-def preferred_estimates(table: pd.DataFrame, estimates: list[str] = EXPOSED) -> pd.DataFrame:
+def _subtraction(paired: pd.DataFrame) -> pd.DataFrame:
+    """Return `paired`, cells with their baseline on one GPU, with its estimate."""
+    gpus, total = paired["gpus"], paired[WITHOUT_LOADING]
+    exposed = total - paired[f"single_{WITHOUT_LOADING}"] / gpus
+    table = paired.assign(estimate=BY_SUBTRACTION, communication_seconds=exposed)
+    speedups = noise.ratios(paired, "single_", "", WITHOUT_LOADING)
+    for end, own, other, speedup in (("low", "min", "max", "high"), ("high", "max", "min", "low")):
+        alone = paired[f"single_{WITHOUT_LOADING}_{other}"] / gpus
+        of_one_run = paired[f"{WITHOUT_LOADING}_{own}"] - alone
+        seconds = total * (1 - speedups[speedup] / gpus)
+        seconds = of_one_run.where(speedups["basis"] == noise.WITHIN, seconds)
+        table[end] = seconds.where(exposed.notna())
+    return table
+
+
+def preferred(table: pd.DataFrame, estimates: list[str] = EXPOSED) -> pd.DataFrame:
     """Return each cell's row of the first of these estimates that has seconds for it."""
     known = table[table["communication_seconds"].notna() & table["estimate"].isin(estimates)]
     order = known["estimate"].map(estimates.index).sort_values(kind="stable").index
     return known.loc[order].drop_duplicates(CELL_KEYS).sort_index()
-
-
-def drop_overlapped_loading(
-    estimates: pd.DataFrame, timing: pd.DataFrame, in_memory: pd.DataFrame
-) -> pd.DataFrame:
-    """Drop subtraction without loading where it is below the epoch in memory.
-
-    There the GPU worked while the host waited, so that wait must not be subtracted.
-    """
-    memory = in_memory[[*CELL_KEYS, "in_memory_epoch_seconds"]]
-    cells = timing.merge(memory, how="left", on=CELL_KEYS)
-    cells["short"] = cells["in_memory_epoch_seconds"] > cells["epoch_seconds_without_loading"]
-    cells = with_single_gpu(cells, cells, "batch_size")
-    short = cells.loc[cells["short"] | cells["single_short"].eq(True), CELL_KEYS]
-    lost = pd.MultiIndex.from_frame(estimates[CELL_KEYS]).isin(pd.MultiIndex.from_frame(short))
-    return estimates[~(lost & estimates["estimate"].eq(BY_SUBTRACTION))]
-
-
-def _subtraction(paired: pd.DataFrame, estimate: str, seconds: str) -> pd.DataFrame:
-    total, compute = paired[seconds], paired[f"single_{seconds}"] / paired["gpus"]
-    parts = {"compute_seconds": compute, "communication_seconds": total - compute}
-    unknown = dict.fromkeys(["moving_seconds", "spread_seconds", "run_std_seconds"], math.nan)
-    return paired.assign(estimate=estimate, total_seconds=total, **parts, **unknown)
-
-
-def _measured(times: pd.DataFrame, readings: pd.DataFrame, in_memory: pd.DataFrame) -> pd.DataFrame:
-    read = readings.rename(columns={"communication_seconds": "moving_seconds"})
-    table = times.drop(columns=["count", "runs"]).merge(read, on=CELL_KEYS)
-    memory = in_memory[[*CELL_KEYS, "in_memory_epoch_seconds"]]
-    table = table.merge(memory, how="left", on=CELL_KEYS)
-    table["moving_seconds"] = table["moving_seconds"].where(table["overlapped_seconds"].notna())
-    seconds = ["moving_seconds", "exposed_seconds", "spread_seconds", "run_std_seconds"]
-    table[seconds] = table[seconds].mul(table["iterations"], axis=0)
-    table["communication_seconds"] = table["exposed_seconds"]
-    table["total_seconds"] = table["in_memory_epoch_seconds"].fillna(
-        table["epoch_seconds_without_loading"]
-    )
-    table["compute_seconds"] = table["total_seconds"] - table["communication_seconds"]
-    return table

@@ -9,14 +9,12 @@ from numpy.typing import NDArray
 from scaling.core.grid import CELL_KEYS
 from scaling.core.records.run import RunRecord
 from scaling.tables import schema
-from scaling.tables.communication import drop_overlapped_loading, preferred_estimates
+from scaling.tables.communication import NEGLIGIBLE, preferred
 from scaling.tables.runs import Run, Seeds, by_cell, table_of_cells
 from scaling.tables.timing import epochs, spread
 
 SECONDS = ("seconds", "seconds_without_exchange")
 """Quantities measured in memory."""
-NEGLIGIBLE = 0.02
-"""A data wait below this share of an epoch is negligible."""
 
 
 def in_memory(runs: list[Run]) -> pd.DataFrame:
@@ -59,8 +57,8 @@ def ranks(runs: list[Run]) -> pd.DataFrame:
     """Return each rank's own speed without gradient exchange, one row per rank of a cell.
 
     An all-reduce makes all ranks as slow as the slowest, so stragglers only show here. `slower` is
-    this rank's relative slowdown to the median of the others (0.18: 18 %), `loader_seconds` and
-    `sm_mhz` the medians of its data waits and of its GPU's clock in the measured epochs.
+    this rank's relative slowdown to the median of the others (0.18: 18 %), `loader_seconds` the
+    median of its data waits in the measured epochs.
     """
     rows = []
     for cell, seeds in by_cell(runs):
@@ -71,19 +69,17 @@ def ranks(runs: list[Run]) -> pd.DataFrame:
             continue
         seconds = np.concatenate(times, axis=1)
         middle = np.median(seconds, axis=1)
-        recorded = pd.DataFrame([row for record in records for row in record["epochs"]])
-        measured = recorded[recorded["role"] == "measured"].groupby("rank")
         for rank in range(len(middle)):
-            waits = schema.of_repeats("loader_seconds", measured["loader_seconds"].get_group(rank))
-            read = measured["gpu_readings"].get_group(rank)
-            clocks = [gpu["sm_mhz"] for gpus in read for gpu in gpus]
-            figures = {
-                "rank": rank,
-                "slower": middle[rank] / np.median(np.delete(middle, rank)) - 1,
-                "sm_mhz": pd.Series(clocks, dtype=float).median(),
-            }
-            own_seconds = schema.of_repeats("own_epoch_seconds", seconds[rank])
-            rows.append({**cell, **figures, **waits, **own_seconds})
+            waits = [
+                epoch["loader_seconds"]
+                for record in records
+                for epoch in record["epochs"]
+                if epoch["role"] == "measured" and epoch["rank"] == rank
+            ]
+            slower = middle[rank] / np.median(np.delete(middle, rank)) - 1
+            found = schema.of_repeats("loader_seconds", waits)
+            found |= schema.of_repeats("own_epoch_seconds", seconds[rank])
+            rows.append({**cell, "rank": rank, "slower": slower, **found})
     return schema.arrange("ranks", rows)
 
 
@@ -94,14 +90,12 @@ def epoch_parts(
 
     `work_seconds` is the epoch without data waits: the epoch in memory, or the epoch itself if that
     was measured at most once and data waits are `NEGLIGIBLE`. Data wait = epoch - work, not below
-    0. Communication is the exposed part, by `communication_estimate`, the first one of `EXPOSED`
-    that `drop_overlapped_loading` keeps. Compute is the rest. A cell with data waits and no
-    in-memory measurement has no work and no compute; its data wait is the host's, an upper bound,
-    as the GPU works meanwhile.
+    0. Communication is the exposed part, by the `preferred` estimate. Compute is the rest. A cell
+    with data waits and no in-memory measurement has no work and no compute; its data wait is the
+    host's, an upper bound, as the GPU works meanwhile.
     """
-    first = preferred_estimates(drop_overlapped_loading(communication, timing, in_memory))
-    first = first[[*CELL_KEYS, "communication_seconds", "estimate"]]
-    first = first.rename(columns={"estimate": "communication_estimate"})
+    first = preferred(communication).rename(columns={"estimate": "communication_estimate"})
+    first = first[[*CELL_KEYS, *first.filter(like="communication_")]]
     memory = in_memory.rename(columns={"count": "memory_count", "runs": "memory_runs"})
     table = timing.merge(memory, how="left", on=CELL_KEYS).merge(first, how="left", on=CELL_KEYS)
     table.loc[table["gpus"] == 1, "communication_seconds"] = 0.0

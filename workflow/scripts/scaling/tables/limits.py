@@ -1,21 +1,14 @@
 """Tables of a machine's measured limits: all-reduces by message size, matrix products, copies."""
 
-import math
 from statistics import median
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from scaling.tables import schema
 
 GB = 1e9
 """Bytes of one GB (decimal, as in nccl-tests)."""
-LAUNCHED = {
-    "graph": "α is of all-reduces in a CUDA graph, with no launch by Python",
-    "eager": "α has each all-reduce's launch by Python in it",
-}
-"""What a fitted latency includes, by how the all-reduces were launched."""
 
 
 def ring_factor(gpus: Any) -> Any:
@@ -41,36 +34,6 @@ def interconnect(sweeps: list[dict[str, Any]]) -> pd.DataFrame:
     table = schema.frame("interconnect", rows).sort_values(order, kind="stable", ignore_index=True)
     busbw = ring_factor(table["gpus"]) * table["message_bytes"] / table["seconds"] / GB
     return table.assign(busbw_gb_per_s=busbw)
-
-
-def fit(table: pd.DataFrame) -> pd.DataFrame:
-    """Fit latency and time per byte for each (gpus, backend) in `table`.
-
-    Least squares of seconds = latency + seconds_per_byte · message_bytes over the correct rows of
-    kind `sweep`, in relative error (weights 1/seconds, as sizes span orders of magnitude). The
-    latency is limited to the smallest message's time; the slope is then fitted to it. Empty with
-    fewer than 3 sizes. The asymptotic bus bandwidth is 2(N-1)/N / seconds_per_byte, empty when the
-    slope is not above 0.
-    """
-    rows = []
-    for (gpus, backend), group in table.groupby(["gpus", "backend"]):
-        points = group[(group["kind"] == "sweep") & group["correct"].astype(bool)]
-        several = points["message_bytes"].nunique() >= 3
-        latency, slope = _line(points) if several else (math.nan, math.nan)
-        busbw = ring_factor(gpus) / slope / GB if slope > 0 else math.nan
-        note = LAUNCHED.get(str(points["launch"].max()), "")
-        rows.append([gpus, backend, latency, slope, busbw, len(points), note])
-    return schema.arrange("interconnect_fit", rows)
-
-
-def _line(points: pd.DataFrame) -> tuple[float, float]:
-    """Return intercept and slope."""
-    size, seconds = points["message_bytes"].to_numpy(float), points["seconds"].to_numpy(float)
-    slope, intercept = np.polyfit(size, seconds, 1, w=1 / seconds)
-    if intercept > (smallest := seconds[size.argmin()]):
-        shares, intercept = size / seconds, smallest
-        slope = shares @ (1 - intercept / seconds) / (shares @ shares)
-    return float(intercept), float(slope)
 
 
 def peaks(document: dict[str, Any]) -> pd.DataFrame:

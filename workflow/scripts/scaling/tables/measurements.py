@@ -1,8 +1,7 @@
-"""The instruments' measurements of each cell: communication, device time, costs."""
+"""The instruments' measurements of each cell: device time, classes of kernels, costs."""
 
 import math
 from collections.abc import Iterator
-from statistics import stdev
 from typing import Any, get_args
 
 import numpy as np
@@ -13,63 +12,7 @@ from scaling.tables import schema
 from scaling.tables.runs import Run, Seeds, by_cell, table_of_cells
 from scaling.tables.timing import TIMED, epochs, joules
 
-INSTRUMENTS = ["without_communication", "profiler", "ddp_log"]
-COMMUNICATION = ["communication_seconds", "exposed_seconds", "overlapped_seconds"]
 STEP = ["seconds", "busy_seconds", "compute_seconds", "kernels"]
-
-
-def readings(runs: list[Run]) -> pd.DataFrame:
-    """Return the communication seconds of one iteration, one row per multi-GPU cell and estimate.
-
-    The value is the median over runs and their repeats, `count` of them. A trace or DDP's log gives
-    the median over ranks. Skipping gradient exchange gives the difference of the slowest rank's
-    times with and without it, which may be negative. `spread_seconds` is the range of the exposed
-    seconds, `run_std_seconds` the standard deviation of the `runs`' medians.
-    """
-    rows = [
-        cell | _reading(estimate, seeds)
-        for cell, seeds in by_cell([run for run in runs if run[0].gpus > 1])
-        for estimate in INSTRUMENTS
-    ]
-    return schema.arrange("readings", rows)
-
-
-def _reading(estimate: str, seeds: Seeds) -> dict[str, Any]:
-    read = [_figures(_reads(record, estimate)) for record in seeds if record]
-    runs = [found for found in read if len(found)]
-    if not runs:
-        return {"estimate": estimate, "count": 0}
-    figures = pd.concat(runs)
-    exposed, of_runs = figures["exposed_seconds"], [run["exposed_seconds"].median() for run in runs]
-    return {
-        "estimate": estimate,
-        **figures.median(skipna=False),
-        "spread_seconds": np.ptp(exposed) if len(exposed) > 1 else math.nan,
-        "count": len(figures),
-        "runs": len(runs),
-        "run_std_seconds": stdev(of_runs) if len(runs) > 1 else math.nan,
-    }
-
-
-def _reads(record: RunRecord, estimate: str) -> list[dict[str, Any]]:
-    if estimate == "without_communication" and record["in_memory"]:
-        return [rank for rank in record["in_memory"] if rank["seconds_without_exchange"]]
-    return [read for read in record["communication"]["readings"] if read["estimate"] == estimate]
-
-
-def _figures(ranks: list[dict[str, Any]]) -> pd.DataFrame:
-    """Return a run's seconds per iteration from its ranks' readings, one row per repeat."""
-    read = pd.DataFrame(ranks)
-    if read.empty or not read["iterations"].all():
-        return pd.DataFrame()
-    if "seconds" not in read:
-        parts = read[COMMUNICATION].astype(float).median(skipna=False).to_frame().T
-    else:
-        keys = ("seconds", "seconds_without_exchange")
-        with_it, without = (np.max(read[key].tolist(), axis=0) for key in keys)
-        added = with_it - without
-        parts = pd.DataFrame(dict.fromkeys(COMMUNICATION[:2], added), columns=COMMUNICATION)
-    return parts.astype(float) / read["iterations"].iloc[0]
 
 
 def device_time(runs: list[Run]) -> pd.DataFrame:
@@ -136,8 +79,9 @@ def costs(runs: list[Run]) -> pd.DataFrame:
     `power_capped_share` is the part of all measured epochs that the most limited GPU spent at its
     power limit, rough below a second. `drift` is the largest of the runs (`settling.drift`). Energy
     is of all GPUs, not of hosts. `peak_memory_bytes` is the highest of all ranks and seeds.
-    `switches` are the options that were on; `sent_share` is the bytes sent for the gradients as a
-    share of the gradients' own.
+    `startup_seconds` of a run, `measured_seconds` of its epochs and `run_seconds` of its whole
+    command are medians. `switches` are the options that were on; `sent_share` is the bytes sent for
+    the gradients as a share of the gradients' own.
     """
     return table_of_cells("costs", runs, _cost)
 
@@ -155,7 +99,17 @@ def _cost(seeds: Seeds) -> dict[str, Any]:
     drifts = [each["drift"] for each in settlings if each["drift"] is not None]
     shares = [record["communication"]["sent_share"] for record in records]
     switches = [{key for key, value in each.items() if value is True} for each in applied if each]
+    clocked = [
+        {
+            "startup_seconds": record["startup"]["total"],
+            "measured_seconds": epochs([record], "measured")["seconds"].sum(),
+            "run_seconds": record["run_seconds"],
+        }
+        for record in records
+        if record["status"] in TIMED and record["startup"] and record["run_seconds"]
+    ]
     return {
+        **pd.DataFrame(clocked).median(),
         "switches": ", ".join(sorted(set.intersection(*switches))) if switches else None,
         "engine": next((record["training"]["engine"] for record in records), ""),
         "sent_share": min(filter(None, shares), default=None),

@@ -38,27 +38,6 @@ def read_runs(cells: list[Cell], folder: Path, partial: bool) -> list[Run]:
     return found
 
 
-def paired(runs: list[Run]) -> list[Run]:
-    """Return the runs whose times can be compared over numbers of GPUs.
-
-    These are the seeds with a record on each number of GPUs that has one, by recipe, strategy and
-    batch size: machines differ by more than GPUs gain, and seeds may come from several. All runs
-    stay where there is no such seed.
-    """
-    recorded: dict[tuple[str, str, int], dict[int, set[int]]] = {}
-    for cell, record in runs:
-        line = recorded.setdefault((cell.recipe, cell.strategy, cell.batch_size), {})
-        if record:
-            line.setdefault(cell.gpus, set()).add(cell.seed)
-    found = []
-    for cell, record in runs:
-        line = recorded[cell.recipe, cell.strategy, cell.batch_size]
-        common = set.intersection(*line.values()) if line else set()
-        if cell.gpus not in line or not common or cell.seed in common:
-            found.append((cell, record))
-    return found
-
-
 def by_cell(runs: list[Run]) -> list[tuple[dict[str, Any], Seeds]]:
     """Return each cell's values of `CELL_KEYS`, and the records of its runs."""
     cells: dict[tuple[Any, ...], Seeds] = {}
@@ -114,29 +93,22 @@ def _model(model: dict[str, Any]) -> str:
 
 def in_words(training: dict[str, Any]) -> dict[str, Any]:
     """Return the columns of provenance.csv on how a run trained."""
+    own = {"cpu_threads": str(training["cpu_threads"])}
     if training["engine"] == "command":
         files = [f"{name} {checksum[:12]}" for name, checksum in training["recipe_options"].items()]
-        return {
-            "training": training["command"],
-            "recipe_options": ", ".join(files),
-            "cpu_threads": str(training["cpu_threads"]),
-        }
+        return own | {"training": training["command"], "recipe_options": ", ".join(files)}
     flip = "random" if training["horizontal_flip"] else "no"
     options = training["recipe_applied"] or training["recipe_options"]
-    notes = {"notes": "; ".join(options.get("notes", []))}
-    said = {name: value for name, value in {**options, **notes}.items() if value != ""}
-    parts, seconds = training["micro_batches"], training["measured_seconds"]
-    return {
-        "training": (
-            f"SGD, learning rate {training['learning_rate']:g}, "
-            f"momentum {training['momentum']:g}, weight decay {training['weight_decay']:g}; "
-            f"random crop with {training['crop_padding']} pixels of padding, "
-            f"{flip} horizontal flip. Epochs: {training['warmup_epochs']} to warm up, "
-            f"{training['measured_epochs']} measured"
-            + (f", for {seconds:g} s at least, until they settle" if seconds else "")
-            + (f"; each update of {parts} micro-batches" if parts > 1 else "")
-        ),
-        "recipe_options": ", ".join(f"{name} {value}" for name, value in said.items()),
+    options = options | {"notes": "; ".join(options.get("notes", []))}
+    parts = training["micro_batches"]
+    said = (
+        f"SGD, learning rate {training['learning_rate']:g}, momentum {training['momentum']:g}, "
+        f"weight decay {training['weight_decay']:g}; random crop with {training['crop_padding']} "
+        f"pixels of padding, {flip} horizontal flip. Epochs: {training['warmup_epochs']} to warm "
+        f"up, {training['measured_epochs']} measured"
+    )
+    return own | {
+        "training": said + (f"; each update of {parts} micro-batches" if parts > 1 else ""),
+        "recipe_options": ", ".join(f"{name} {own}" for name, own in options.items() if own != ""),
         "compiled_batch_sizes": "; ".join(map(str, training["compiled_batch_sizes"] or [])),
-        "cpu_threads": str(training["cpu_threads"]),
     }

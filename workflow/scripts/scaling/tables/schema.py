@@ -36,14 +36,14 @@ class Table:
         return tables / f"{self.file.format(study=study)}.csv"
 
 
-def table(file: str, records: str, columns: str) -> Table:
-    """Return a table with columns such as `recipe:text seconds`; the default type is number."""
+def _types(columns: str) -> dict[str, Type]:
+    """Return the types of columns such as `recipe:text seconds`; the default is number."""
     parts = (column.partition(":") for column in columns.split())
-    return Table(file, records, {name: cast(Type, kind or "number") for name, _, kind in parts})
+    return {name: cast(Type, kind or "number") for name, _, kind in parts}
 
 
 TABLES = {
-    Path(file).name: table(file, records, text)
+    Path(file).name: Table(file, records, _types(text))
     for records, tables in COLUMNS.items()
     for file, text in tables.items()
 }
@@ -102,15 +102,14 @@ def read(name: str, path: Path) -> pd.DataFrame:
     return table.assign(**texts, **truths)
 
 
-def write(name: str | Table, table: pd.DataFrame, path: Path) -> None:
+def write(name: str, table: pd.DataFrame, path: Path) -> None:
     """Write the table called `name` as CSV, with its columns in the order of the registry.
 
     Floats are written with full precision, integers without a decimal point, and missing values as
     empty. A text that a spreadsheet would evaluate gets an apostrophe in front, which `read`
     removes.
     """
-    kind = TABLES[name] if isinstance(name, str) else name
-    files.write_text(path, as_csv(table[list(kind.types)]))
+    files.write_text(path, as_csv(table[columns(name)]))
 
 
 def as_csv(table: pd.DataFrame) -> str:
@@ -133,8 +132,8 @@ def write_all(found: Mapping[str, pd.DataFrame], tables: Path, study: str = "") 
         write(name, table, TABLES[name].path(tables, study))
 
 
-def read_files(study: str, paths: Iterable[Path]) -> dict[str, pd.DataFrame]:
-    """Return the tables of `study` at `paths`, keyed by file name; see `read`.
+def read_files(paths: Iterable[Path]) -> dict[str, pd.DataFrame]:
+    """Return the tables at `paths`, keyed by file name; see `read`.
 
     Raises UserError for an unknown name.
     """
@@ -142,10 +141,7 @@ def read_files(study: str, paths: Iterable[Path]) -> dict[str, pd.DataFrame]:
     for path in paths:
         if path.stem not in TABLES:
             raise UserError(f"{path} is no table of a study; those are {', '.join(TABLES)}")
-        table = read(path.stem, path)
-        if "study" in table:
-            table = table[table["study"] == study].reset_index(drop=True)
-        found[path.stem] = table
+        found[path.stem] = read(path.stem, path)
     return found
 
 
@@ -173,7 +169,7 @@ def read_study(
 ) -> StudyTables:
     """Return the tables of `study` at `paths`; see `read_files`."""
     connected = topology.read_text(encoding="utf-8") if topology else ""
-    return StudyTables(study, read_files(study, paths), connected, DATASET.read(manifest))
+    return StudyTables(study, read_files(paths), connected, DATASET.read(manifest))
 
 
 def on_cpu(provenance: pd.DataFrame) -> bool:

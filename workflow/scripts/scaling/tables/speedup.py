@@ -7,16 +7,12 @@ Each efficiency is speedup / N. A cell that ran without a switch of its baseline
 DataParallel without compiled steps.
 """
 
-from typing import Any
-
 import pandas as pd
 
 from scaling.core.grid import CELL_KEYS
 from scaling.tables import noise, schema
 from scaling.tables.timing import with_single_gpu
 
-VIEWS = {"speedup": "speedup", "fixed_global_batch_speedup": "fixed global batch speedup"}
-"""The column of each view's speedup, and its name in a sentence."""
 RATIOS = ("speedup", "efficiency", "fixed_global_batch_", "within_")
 """How the columns of ratios begin."""
 UNLIKE = "no ratio: one GPU ran with"
@@ -26,10 +22,10 @@ UNLIKE = "no ratio: one GPU ran with"
 def speedup(timing: pd.DataFrame, costs: pd.DataFrame) -> pd.DataFrame:
     """Return the speedups, one row per row of `timing`.
 
-    `costs` has each cell's switches; it is empty for a published study. `…_low` and `…_high` are
-    the noise interval, by the `basis` of `noise.ratio`; `within_spread` is True if it contains 1.
-    Empty on 1 GPU, or if either time was measured once. `runs` are the cell's. A cell without
-    time or baseline keeps its row; `note` says which switches its baseline had alone.
+    `costs` has each cell's switches. `speedup_low` and `speedup_high` are the noise interval, by
+    the `basis` of `noise.ratio`; `within_spread` is True if it contains 1. Empty on 1 GPU, or if
+    either time was measured once. A cell without time or baseline keeps its row; `note` says which
+    switches its baseline had alone.
     """
     table = with_single_gpu(timing, timing, "batch_size")
     gpus, seconds = table["gpus"], table["epoch_seconds"]
@@ -40,8 +36,8 @@ def speedup(timing: pd.DataFrame, costs: pd.DataFrame) -> pd.DataFrame:
     for view, side in (("fixed_global_batch_speedup", "fixed_single_"), ("speedup", "single_")):
         table[view] = table[f"{side}epoch_seconds"] / seconds
         table[view.replace("speedup", "efficiency")] = table[view] / gpus
-        ends = noise.ratios(table, side, "").where(gpus > 1)
-        table[[f"{view}_low", f"{view}_high", "basis"]] = ends
+    ends = noise.ratios(table, "single_", "").where(gpus > 1)
+    table[["speedup_low", "speedup_high", "basis"]] = ends
     around = (ends["low"] <= 1) & (ends["high"] >= 1)
     table["within_spread"] = around.astype(object).where(ends["low"].notna(), None)
     lacking = pd.Series(_lacking(table, costs), table.index, str)
@@ -60,8 +56,3 @@ def _lacking(cells: pd.DataFrame, costs: pd.DataFrame) -> list[str]:
         own = str(switches.get((recipe, strategy, gpus, batch), single)).split(", ")
         found.append(", ".join(name for name in single.split(", ") if name not in own))
     return found
-
-
-def why_above_gpus(row: Any, view: str) -> list[str]:
-    """Explain a speedup above N by noise, if its lower end (`noise.ratio`) is at most N."""
-    return [noise.within(row.basis)] if getattr(row, f"{view}_low") <= row.gpus else []

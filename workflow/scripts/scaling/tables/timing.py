@@ -1,4 +1,4 @@
-"""Time of every cell, from its run records: seconds per epoch, and the fixed costs of a run."""
+"""Time of every cell, from its run records: seconds per epoch."""
 
 import math
 from collections.abc import Iterable
@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from scaling.core.records.fields import Role
-from scaling.core.records.run import PHASES, RunRecord
+from scaling.core.records.run import RunRecord
 from scaling.tables.runs import Run, Seeds, table_of_cells, worst_status
 
 TIMED = ("ok", "diverged")
@@ -45,12 +45,6 @@ def joules(records: Iterable[RunRecord], *roles: Role) -> float:
     return sum(math.nan if one is None else one for one in read) if known else math.nan
 
 
-def _middle(table: pd.DataFrame, *order: str) -> pd.Series:
-    """Return the median row, or the mean of the two middle ones."""
-    ordered = table.sort_values([*order], kind="stable")
-    return ordered.iloc[(len(ordered) - 1) // 2 : len(ordered) // 2 + 1].mean()
-
-
 def timing(runs: list[Run]) -> pd.DataFrame:
     """Return the seconds per epoch, one row per cell, the epochs of its runs pooled.
 
@@ -70,7 +64,8 @@ def _figures(seeds: Seeds) -> dict[str, Any]:
     timed = epochs((record for record in records if record["status"] in TIMED), "measured")
     if timed.empty:
         return row
-    middle = _middle(timed, "seconds", "loader_seconds")
+    ordered = timed.sort_values(["seconds", "loader_seconds"], kind="stable")
+    middle = ordered.iloc[(len(timed) - 1) // 2 : len(timed) // 2 + 1].mean()
     without_loading = timed["seconds"] - timed["loader_seconds"]
     return row | {
         "epoch_seconds": middle["seconds"],
@@ -99,35 +94,6 @@ def spread(name: str, seconds: pd.Series) -> dict[str, float]:
         f"{name}_run_max": medians.max(),
         f"{name}_run_std": stdev(medians) if len(medians) > 1 else math.nan,
     }
-
-
-def startup(runs: list[Run]) -> pd.DataFrame:
-    """Return the fixed costs of each cell, one row per cell, in seconds.
-
-    The phases (`PHASES`) add up to startup_seconds; run_seconds are from the start of the run's
-    command to the end of its last process. Values are the seed's with the median run_seconds (the
-    mean of the two middle ones for an even count), out of `count` seeds; NaN if none ran to its end
-    or this was not recorded.
-    """
-    return table_of_cells("startup", runs, _fixed_cost)
-
-
-def _fixed_cost(seeds: Seeds) -> dict[str, Any]:
-    whole = [
-        {
-            **{f"{phase}_seconds": record["startup"].get(phase, math.nan) for phase in PHASES},
-            "startup_seconds": record["startup"]["total"],
-            "warmup_seconds": epochs([record], "warmup")["seconds"].sum(),
-            "measured_seconds": epochs([record], "measured")["seconds"].sum(),
-            "shutdown_seconds": record["shutdown_seconds"],
-            "run_seconds": record["run_seconds"],
-        }
-        for record in seeds
-        if record and record["status"] in TIMED
-        if record["startup"] and record["run_seconds"] and record["shutdown_seconds"] is not None
-    ]
-    means: Any = _middle(pd.DataFrame(whole), "run_seconds") if whole else {}
-    return {"status": worst_status(seeds), **means, "count": len(whole)}
 
 
 def with_single_gpu(table: pd.DataFrame, timing: pd.DataFrame, batch_size: str) -> pd.DataFrame:

@@ -40,7 +40,6 @@ def utilization(
     table["flops_per_second_per_gpu"] = table["images_per_second"] * per_gpu
     best = peaks[peaks["state"] == "sprint"].groupby("precision")["value"].max()
     peak = table["precision"].map(best).astype(float)
-    without = table["samples"] / table["epoch_seconds_without_loading"] * per_gpu
     # Of a user's own command the driver counts whole epochs.
     work = table["work_seconds"].where(table["strategy"] != OWN.name, epoch)
     of_a_step = work / epoch / table["step_seconds"]
@@ -52,7 +51,6 @@ def utilization(
     table = table.assign(
         peak_flops_per_second=peak,
         utilization=table["flops_per_second_per_gpu"] / peak,
-        utilization_without_loading=without / peak,
         loading_share=waits,
         communication_share=share.where(table["gpus"] > 1),
         idle_share=rest.clip(lower=0),

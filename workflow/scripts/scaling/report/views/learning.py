@@ -39,9 +39,7 @@ define(
         "points gained",
         points,
         interval("gain", 100),
-        value=lambda row: 0.0 if row.same_as_compared else row.gain,
         flags={
-            "the same runs": attrgetter("same_as_compared"),
             "at an end of its rates": attrgetter("at_edge"),
             "plain SGD at an end": attrgetter("compared_at_edge"),
         },

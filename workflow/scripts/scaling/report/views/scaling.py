@@ -9,8 +9,6 @@ from scaling.core.grid import CELL_KEYS
 from scaling.core.numbers import data, gpus, words
 from scaling.report.frames import fastest, learned, shown_once
 from scaling.report.quantities import view
-from scaling.tables import noise
-from scaling.tables.communication import MOVING, preferred_estimates
 from scaling.tables.schema import StudyTables, by_configuration
 
 CELL = "configuration gpus batch_size"
@@ -70,7 +68,7 @@ def how_many_gpus(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
         guess=False,
     )
     timed = timed[(timed["status"] == "ok") & timed["speedup"].notna()]
-    timed = timed.merge(study.startup[[*CELL_KEYS, "startup_seconds"]], how="left", on=CELL_KEYS)
+    timed = timed.merge(study.costs[[*CELL_KEYS, "startup_seconds"]], how="left", on=CELL_KEYS)
     found = [timed.iloc[:0]]
     for _, _, own in by_configuration(timed):
         alone = own[own["gpus"] == 1]
@@ -121,8 +119,7 @@ def epoch_parts(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     heading=words,
 )
 def communication(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
-    found = noise.with_uncertainty(study.communication, study.timing)
-    return found[found["communication_seconds"].notna()]
+    return study.communication.dropna(subset="communication_seconds")
 
 
 @view(
@@ -133,7 +130,7 @@ def communication(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     **BY_BATCH,
 )
 def bandwidth_by_batch(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
-    return preferred_estimates(study.bandwidth, MOVING)
+    return study.bandwidth.dropna(subset="bandwidth_gb_per_s")
 
 
 @view(
@@ -143,7 +140,7 @@ def bandwidth_by_batch(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     "bytes_per_iteration iterations messages_seconds estimate peak_gb_per_s",
 )
 def bandwidth(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
-    return preferred_estimates(study.bandwidth, MOVING)
+    return study.bandwidth.dropna(subset="bandwidth_gb_per_s")
 
 
 @view(
@@ -171,11 +168,11 @@ def peaks(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     "fixed-cost",
     "Seconds of a run and of its parts, which add up to it: means over the batch sizes",
     BY_GPUS,
-    "run_seconds startup_seconds warmup_seconds measured_seconds rest_seconds shutdown_seconds",
+    "run_seconds startup_seconds measured_seconds rest_seconds",
 )
 def startup(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     """Return the seconds of a run by its parts; `rest_seconds` are those in no other."""
-    runs = study.startup.merge(shown_once(cells)[CELL_KEYS]).dropna(subset="run_seconds")
-    parts = runs[["startup_seconds", "warmup_seconds", "measured_seconds", "shutdown_seconds"]]
-    runs = runs.assign(rest_seconds=runs["run_seconds"] - parts.sum(axis=1))
-    return runs.groupby(CELL_KEYS[:3], sort=False).mean(numeric_only=True).reset_index()
+    runs = study.costs.merge(shown_once(cells)[CELL_KEYS]).dropna(subset="run_seconds")
+    rest = runs["run_seconds"] - runs["startup_seconds"] - runs["measured_seconds"]
+    runs = runs.assign(rest_seconds=rest).groupby(CELL_KEYS[:3], sort=False)
+    return runs.mean(numeric_only=True).reset_index()

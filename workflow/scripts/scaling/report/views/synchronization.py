@@ -74,7 +74,6 @@ def sampler_accuracy(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
 def messages(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     """Return the messages of the last recorded step, by mode and content."""
     known = study.collectives
-    known = known[known["bytes"].notna()]
     last = known[known["step"] == known.groupby("way")["step"].transform("max")]
     groups = last.groupby(["way", "phase", "kind", "content"], sort=False)
     return groups.agg(
@@ -89,12 +88,10 @@ def messages(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     "Ranks compared after the last epoch",
     "buffers",
     "parameters hashes variance_drift_mean lowest",
-    note=lambda row: row.note,
 )
 def buffers(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     """Return one row for each buffer mode: whether ranks end equal, and their differences."""
-    known = study.buffers
-    groups = known[known["rank"].notna()].groupby("buffers", sort=False)
+    groups = study.buffers.groupby("buffers", sort=False)
     found = groups.first()
     return found.assign(
         parameters=groups["parameters_sha256"].agg(_alike),

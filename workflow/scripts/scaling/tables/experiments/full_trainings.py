@@ -16,38 +16,16 @@ from scaling.tables.timing import epochs, joules
 SPREAD = ["test_accuracy", "training_seconds", "run_seconds", "joules"]
 
 
-def full_trainings(records: Sequence[RunRecord], accuracy: float) -> pd.DataFrame:
-    """Return one row per training with a fixed number of epochs, towards a test `accuracy`.
+def trained_to_accuracy(records: Sequence[RunRecord], accuracy: float) -> pd.DataFrame:
+    """Return one row per cell: medians over its trainings towards a test `accuracy`, and ends.
 
     `training_seconds` are all epochs, each as long as its slowest rank's; `run_seconds` the whole
-    command with start-up, evaluation and shutdown. `joules` are of all its GPUs over these epochs,
-    empty if incomplete.
+    command with start-up, evaluation and shutdown; `joules` of all GPUs over these epochs, empty if
+    incomplete. `reached` of its `seeds` achieved the accuracy. `speedup` is in training seconds,
+    relative to the fewest GPUs, with the 95 % interval of the ratio of geometric means
+    (`difference` of logarithms), which needs 2 seeds.
     """
-    rows = []
-    for record in records:
-        cell, trained = record["cell"], epochs([record], "warmup", "measured")
-        test = (record["evaluation"] or {}).get("test_accuracy", math.nan)
-        figures = {
-            "global_batch": cell["gpus"] * cell["batch_size"],
-            "target_accuracy": accuracy,
-            "epochs": len(trained),
-            "test_accuracy": test,
-            "reached": record["status"] == "ok" and test >= accuracy,
-            "training_seconds": trained["seconds"].sum(),
-            "joules": joules([record], "warmup", "measured"),
-            "recipe_options": in_words(record["training"])["recipe_options"],
-        }
-        rows.append({**record, **cell, **figures})
-    return schema.arrange("full_trainings", rows)
-
-
-def trained_to_accuracy(trainings: pd.DataFrame) -> pd.DataFrame:
-    """Return one row per cell of full_trainings.csv: medians over its seeds, `…_min` and `…_max`.
-
-    `reached` of its `seeds` achieved the accuracy. `speedup` is in training seconds, relative to
-    the fewest GPUs, with the 95 % interval of the ratio of geometric means (`difference` of
-    logarithms), which needs 2 seeds.
-    """
+    trainings = pd.DataFrame([_training(record, accuracy) for record in records])
     rows, base = [], None
     for _, runs in trainings.groupby(CELL_KEYS):
         row = dict(runs.iloc[0]) | {"seeds": len(runs), "reached": int(runs["reached"].sum())}
@@ -61,3 +39,20 @@ def trained_to_accuracy(trainings: pd.DataFrame) -> pd.DataFrame:
         base = logs if base is None else base
         rows.append(row)
     return schema.frame("trained_to_accuracy", rows)
+
+
+def _training(record: RunRecord, accuracy: float) -> dict[str, object]:
+    cell, trained = record["cell"], epochs([record], "warmup", "measured")
+    test = (record["evaluation"] or {}).get("test_accuracy", math.nan)
+    return {
+        **cell,
+        "global_batch": cell["gpus"] * cell["batch_size"],
+        "target_accuracy": accuracy,
+        "epochs": len(trained),
+        "test_accuracy": test,
+        "reached": record["status"] == "ok" and test >= accuracy,
+        "training_seconds": trained["seconds"].sum(),
+        "run_seconds": record["run_seconds"],
+        "joules": joules([record], "warmup", "measured"),
+        "recipe_options": in_words(record["training"])["recipe_options"],
+    }

@@ -10,18 +10,9 @@ import pandas as pd
 
 from scaling.tables import schema
 
-NO_SYNC_BATCH_NORM = "not measured: SyncBatchNorm runs on GPUs only"
-KINDS = ["broadcast", "local", "sync_batch_norm"]
-WAYS = {
-    "ddp": "",
-    "ddp, buffers local": "",
-    "ddp, SyncBatchNorm": NO_SYNC_BATCH_NORM,
-    "tuned": "",
-    "dp": "not measured: DataParallel on several devices runs on GPUs only",
-    "fsdp": "",
-    "zero1": "",
-}
-"""Parallel modes in table order; one that a machine does not support has one row with this note."""
+BUFFERS = ["broadcast", "local", "sync_batch_norm"]
+WAYS = ["ddp", "ddp, buffers local", "ddp, SyncBatchNorm", "tuned", "dp", "fsdp", "zero1"]
+"""Parallel modes in table order; a machine without GPUs does not support all."""
 CONTENTS = {
     ("forward", "all_gather"): "batch statistics",
     ("forward", "scatter"): "images",
@@ -89,18 +80,14 @@ def collectives(documents: list[dict[str, Any]]) -> pd.DataFrame:
     """
     rows = []
     for document in documents:
-        found = {one["way"]: one for one in document["steps"]}
         model = document["model"]
         sizes = {"gradient_bytes": model["parameter_bytes"], "buffer_bytes": model["buffer_bytes"]}
-        for way, absent in WAYS.items():
-            shared = {**document, **sizes, "way": way, "note": ""}
-            if way not in found:
-                rows += [shared | {"note": absent}] if absent else []
-                continue
-            one = found[way]
-            for index, message in enumerate(one["messages"], start=1):
-                own = {"position": index, "ranks_agree": one["ranks_agree"]}
-                rows.append({**shared, **message, **own, "content": _content(message, one, model)})
+        for one in sorted(document["steps"], key=lambda one: WAYS.index(one["way"])):
+            shared = {**document, **sizes, "way": one["way"], "ranks_agree": one["ranks_agree"]}
+            rows += [
+                {**shared, **message, "position": index, "content": _content(message, one, model)}
+                for index, message in enumerate(one["messages"], start=1)
+            ]
     return schema.frame("collectives", rows)
 
 
@@ -130,20 +117,14 @@ def buffers(documents: list[dict[str, Any]]) -> pd.DataFrame:
     """Return one row per buffer mode and rank, of the first seed.
 
     Loss and accuracy are of the rank's own model on all test images. For the relative drift, equal
-    for all ranks, see `synchronization.training.drift`. A mode that the machine does not support
-    has one row with a note.
+    for all ranks, see `synchronization.training.drift`.
     """
     rows = []
     for document in documents:
         with_set_epoch = [one for one in document["trainings"] if one["set_epoch"]]
         first = {one["buffers"]: one for one in reversed(with_set_epoch)}
-        for kind in KINDS:
-            place = {"buffers": kind, "gpus": document["gpus"]}
-            if kind not in first:
-                rows.append({**place, "note": NO_SYNC_BATCH_NORM})
-                continue
-            one = first[kind]
-            shared = {**place, "seed": one["seed"], "note": ""}
+        for one in sorted(first.values(), key=lambda one: BUFFERS.index(one["buffers"])):
+            shared = {**one, "gpus": document["gpus"]}
             shared["epochs"] = 1 + max(row["epoch"] for row in one["epochs"])
             shared |= {name.replace("_", "_drift_"): drift for name, drift in one["drift"].items()}
             rows += [{**shared, **rank} for rank in one["ranks"]]

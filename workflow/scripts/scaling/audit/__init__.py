@@ -1,1 +1,0 @@
-"""Checks of what cannot be right in a study."""
