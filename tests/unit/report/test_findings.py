@@ -1,6 +1,5 @@
 """The tables of docs/findings.md are what the stored studies give."""
 
-import json
 import re
 import statistics
 from pathlib import Path
@@ -8,13 +7,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import yaml
-from scipy.stats import ttest_ind
 
 from examples.findings import section
-from scaling.core.grid import Cell
 from scaling.core.records.convergence import CONVERGENCE
-from scaling.core.records.run import RUN
-from scaling.tables import limits, measurements, schema, utilization
+from scaling.tables import schema
 from scaling.tables.experiments import remedies
 
 ROOT = Path(__file__).parents[3]
@@ -144,42 +140,6 @@ def test_the_gap_the_noise_scale_and_the_full_trainings_are_those_of_the_records
     )
 
 
-def test_the_images_to_an_accuracy_and_what_muon_costs_are_those_of_the_records():
-    said = " ".join(section("h200-large-batches").split())
-    epochs = table("h200-large-batches", "images_to_accuracy").set_index(
-        ["accuracy", "global_batch"]
-    )["epochs"]
-    assert "as many epochs as 128 and 512, three; to 85 % five for four, to 89 % twelve" in said
-    for accuracy, small, large in ((0.8, 3, 3), (0.85, 4, 5), (0.89, 11, 12)):
-        assert [epochs[accuracy, batch] for batch in (128, 512, 2048)] == [small, small, large]
-    assert epochs[0.7, 8192] / epochs[0.7, 128] == 4 and "8192 needs four times" in said
-    runs = [
-        RUN.read(ROOT / "studies/h200-large-batches/muon_epoch" / name)
-        for name in ("with.json", "without.json")
-    ]
-    muon, sgd = (
-        statistics.median(row["seconds"] for row in run["epochs"] if row["role"] == "measured")
-        for run in runs
-    )
-    assert f"{100 * (muon / sgd - 1):.0f} % longer" in said and muon / sgd <= 1.1
-    assert f"{muon:.3f} s for {sgd:.3f} with SGD" in said
-
-
-def test_ghost_batch_norms_change_nothing_that_five_seeds_would_show():
-    assert "(`ghost`) change nothing" in section("h200-large-batches")
-    runs = ROOT / "studies/h200-large-batches/convergence"
-    for path in runs.glob("remedy~ghost/*/runs.json"):
-        pair = [
-            [
-                run["epochs"][-1]["test_accuracy"]
-                for run in CONVERGENCE.read(of)["result"]["runs"]
-                if not run["held_out"]
-            ]
-            for of in (path, runs / "remedy~triangle" / path.parent.name / path.name)
-        ]
-        assert ttest_ind(*pair, equal_var=False).pvalue > 0.05
-
-
 def test_the_share_of_the_peak_and_of_the_power_limit_is_that_of_the_records():
     used = table("h100x2", "utilization")
     ours = used[(used["recipe"] == "tuned") & (used["batch_size"] >= 2048)]
@@ -187,25 +147,3 @@ def test_the_share_of_the_peak_and_of_the_power_limit_is_that_of_the_records():
     said = " ".join(section("h100x2").split())
     assert f"reaches {100 * share.min():.0f} to {100 * share.max():.0f} % of the bf16" in said
     assert "at its power limit all the time" in said and ours["power_capped_share"].min() > 0.99
-
-
-def test_the_classes_of_a_step_are_those_of_the_records():
-    folder = ROOT / "studies/h200x1"
-    cells = {b: RUN.read(folder / f"step_classes/{b}.json") for b in (128, 512)}
-    runs = [(Cell(**record["cell"]), record) for record in cells.values()]
-    measured = limits.peaks(json.loads((folder / "peaks/peaks.json").read_text()))
-    best = measured.query("precision == 'bf16' and state == 'sprint'")["value"].max()
-    used = measurements.costs(runs).assign(peak_flops_per_second=best)
-    found = utilization.of_classes(measurements.step_classes(runs), used, measured)
-    said = section("h100x2")
-    for batch, rows in found.groupby("batch_size"):
-        of = rows.set_index("kernel_class")
-        step, floor = rows["seconds"].sum(), rows["least_seconds"].sum()
-        ms = (1e3 * of["seconds"]).map("{:.2f}".format)
-        reached = of["reached"].map("{:.0%}".format).str.replace("%", " %")
-        assert (
-            f"| {batch} | {1e3 * step:.2f} | {ms['products']}, {reached['products']} of peak "
-            f"| {ms['element-wise']}, {reached['element-wise']} of bandwidth "
-            f"| {ms['optimizer']}, {reached['optimizer']} | {ms['copies']} | {ms['idle']} "
-            f"| {1e3 * floor:.2f}, {100 * floor / step:.0f} % |"
-        ) in said
