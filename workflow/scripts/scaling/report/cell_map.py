@@ -80,7 +80,8 @@ def map_rows(
     drifts, shown = set(drifting(alone).index), metrics(cells)
     ratings = {metric: _goodness(alone[metric.column], metric) for metric in shown}
     rows = []
-    for (recipe, gpus, strategy), own in alone.groupby(["recipe", "gpus", "strategy"], sort=True):
+    configurations: Any = alone.groupby(["recipe", "gpus", "strategy"], sort=True)
+    for (recipe, gpus, strategy), own in configurations:
         found = {}
         for row in rows_of(own):
             values = {}

@@ -235,8 +235,8 @@ def _trust(tables: StudyTables, cells: pd.DataFrame) -> Card:
     drifting = shown_once(frames.drifting(cells)).sort_values("drift", key=abs, ascending=False)
     for row in rows_of(drifting.head(1)):
         change = figure(f"{100 * abs(row.drift):.0f} %", row, "drift", row.drift)
-        count = fmt.plural(len(drifting), "cell")
-        text += said(" Still changing: {} (~), by up to {}.", count, change)
+        many = fmt.plural(len(drifting), "cell")
+        text += said(" Still changing: {} (~), by up to {}.", many, change)
     median = figure(fmt.percent(spread), None, f"median_epoch_spread_{steady}", spread)
     unit = f"from shortest to longest epoch ({steady}, median)"
     return Card("Trust", said("{}", median), text, unit)

@@ -174,5 +174,5 @@ def startup(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     """Return the seconds of a run by its parts; `rest_seconds` are those in no other."""
     runs = study.costs.merge(shown_once(cells)[CELL_KEYS]).dropna(subset="run_seconds")
     rest = runs["run_seconds"] - runs["startup_seconds"] - runs["measured_seconds"]
-    runs = runs.assign(rest_seconds=rest).groupby(CELL_KEYS[:3], sort=False)
-    return runs.mean(numeric_only=True).reset_index()
+    groups = runs.assign(rest_seconds=rest).groupby(CELL_KEYS[:3], sort=False)
+    return groups.mean(numeric_only=True).reset_index()

@@ -54,18 +54,6 @@ def sampler(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
 
 
 @view(
-    "Q5",
-    "Training with and without set_epoch",
-    "seed",
-    "train_loss test_accuracy",
-    across="set_epoch",
-    heading=lambda called: "with set_epoch" if called else "without",
-)
-def sampler_accuracy(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
-    return study.sampler_accuracy
-
-
-@view(
     "Q6",
     "Messages of a training step",
     "way phase kind content",
