@@ -16,8 +16,7 @@ LEARNS = 0.02
 
 
 COLUMNS = {
-    "speedup": "speedup speedup_low speedup_high fixed_global_batch_speedup efficiency"
-    " within_spread note",
+    "speedup": "speedup speedup_low speedup_high efficiency within_spread note",
     "costs": "peak_memory_bytes memory_capacity_bytes drift settled joules_per_image"
     " money_per_epoch",
     "provenance": "measured_as slurm_job_id",

@@ -148,7 +148,7 @@ define(
         },
     ),
     efficiency=Column("efficiency", percent),
-    fixed_global_batch_speedup=Column("same global batch", times),
+    fixed_global_batch_speedup=Column("speedup", times),
     gpu_seconds=Column("GPU-seconds", significant),
     epoch_joules=Column("kJ", scaled(1e-3)),
     money_per_epoch=Column("money an epoch", significant),
