@@ -18,7 +18,7 @@ APART = [LIBRARY.parent / "grader", *(path.parent for path in EXTRAS.glob("*/__i
 ORDER = [
     *("core", "registry", "config", "data", "models", "launch", "training", "instruments"),
     *("command", "convergence", "synchronization", "quantization"),
-    *("tables", "audit", "claims", "figures", "report", "terminal"),
+    *("tables", "claims", "figures", "report", "terminal"),
 ]
 """Packages by stage: each imports only those before it."""
 DERIVING = ORDER[ORDER.index("tables") :]

@@ -12,8 +12,12 @@ from scaling.core.records.machine import CHECK, PEAKS, SWEEP
 from scaling.tables import limits, schema
 from scaling.tables.accuracy import accuracy
 from scaling.tables.audit import audit
-from scaling.tables.bandwidth import bandwidth, swept_gradient_bytes
-from scaling.tables.communication import communication, readings
+from scaling.tables.communication import (
+    bandwidth,
+    communication,
+    readings,
+    swept_gradient_bytes,
+)
 from scaling.tables.epoch_parts import epoch_parts, in_memory, ranks
 from scaling.tables.measurements import costs, device_time, step_classes
 from scaling.tables.runs import Run, provenance, read_runs
@@ -86,13 +90,10 @@ def main(
     """
     listed = expand(**grid)
     files.write_text(cells, pd.DataFrame(listed).to_csv(index=False, lineterminator="\n"))
-    schema.write_all(_of_runs(read_runs(listed, runs, partial), per_gpu_hour), tables, study)
     document = PEAKS.read(peaks)
-    schema.write_all(_of_machine(document, sweeps, machine), tables)
+    found = _of_runs(read_runs(listed, runs, partial), per_gpu_hour)
+    found |= _of_machine(document, sweeps, machine)
+    found |= _derived(found)
+    found["audit"] = audit(schema.StudyTables(study, found, "", {}))
+    schema.write_all(found, tables, study)
     files.write_text(tables / "topology.txt", limits.topology(document))
-    found = schema.read_all(
-        [*(make.__name__ for make in OF_TIMES), "communication", *OF_MACHINE], tables, study
-    )
-    derived = _derived(found)
-    judged = schema.StudyTables(study, found | derived, "", {})
-    schema.write_all(derived | {"audit": audit(judged)}, tables, study)

@@ -11,16 +11,10 @@ from scaling.tables import schema
 CAPTIONS = ROOT / "report/captions"
 
 
-def study_with(name):
-    """A stored study that has the tables of a figure."""
-    return "h200-large-batches" if name == "images_to_accuracy" else "cpu"
-
-
 def draw(name, folder, tables=None):
     """The figure of a stored study, or of what is in `tables`."""
-    own = study_with(name)
-    folder_of_tables = tables or EXPECTED / own / "tables"
-    places = (schema.TABLES[table].path(folder_of_tables, own) for table in FIGURES[name].tables)
+    folder_of_tables = tables or EXPECTED / "cpu/tables"
+    places = (schema.TABLES[table].path(folder_of_tables, "cpu") for table in FIGURES[name].tables)
     made = [str(path) for path in places if path.exists()]
     asked = ["--figures", name, "--output", str(folder)]
     figures_draw.main([*asked, "--tables", *made])
@@ -36,7 +30,7 @@ def test_a_figure_has_a_caption_and_is_drawn_from_its_tables_or_empty(name, tmp_
     assert "<title>" in drawn or name in ("quantization_histograms", "step_classes")
     assert draw(name, tmp_path / "none", tmp_path) == style.EMPTY
     for table in FIGURES[name].tables:
-        path = schema.TABLES[table].path(tmp_path, study_with(name))
+        path = schema.TABLES[table].path(tmp_path, "cpu")
         schema.write(table, schema.frame(table), path)
     assert draw(name, tmp_path / "empty", tmp_path) == style.EMPTY
 

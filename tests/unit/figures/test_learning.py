@@ -3,7 +3,7 @@
 import pandas as pd
 
 from examples.drawn import error_bars, panel, points, words
-from scaling.figures.learning import draw_images_to_accuracy, draw_learning, draw_remedies
+from scaling.figures.learning import draw_learning, draw_remedies
 
 
 def test_a_point_is_the_mean_over_the_seeds_after_the_last_epoch():
@@ -39,18 +39,3 @@ def test_the_first_technique_and_those_best_at_a_batch_are_named_the_others_grey
     assert {"none", "lars", "other techniques"} <= set(found) and "warm up" not in found
     reference = [line for line in figure.axes[0].lines if line.get_linestyle() == "--"]
     assert list(reference[0].get_ydata()) == [70, 70]
-
-
-def test_images_to_an_accuracy_have_a_line_for_each_that_was_reached():
-    needed = {0.7: (1.0, 2.0), 0.9: (4.0, float("inf"))}
-    rows = [
-        {"accuracy": accuracy, "global_batch": batch, "remedy": "muon", "epochs": epochs}
-        | {"epochs_min": epochs, "epochs_max": epochs, "images": 50_000 * epochs}
-        for accuracy, values in needed.items()
-        for batch, epochs in zip((128, 512), values, strict=True)
-    ]
-    figure = draw_images_to_accuracy(pd.DataFrame(rows))
-    assert {"70 %", "90 %"} <= set(words(figure))
-    drawn = {tuple(line.get_ydata()) for line in figure.axes[0].lines}
-    assert {(50.0, 100.0), (200.0,)} <= drawn
-    assert draw_images_to_accuracy(pd.DataFrame(rows[-1:])) is None

@@ -7,8 +7,7 @@ import pytest
 from examples.records import GRADIENT_BYTES, timing_row, timing_table
 from scaling.core.grid import CELL_KEYS
 from scaling.tables import schema
-from scaling.tables.bandwidth import bandwidth
-from scaling.tables.communication import communication, readings
+from scaling.tables.communication import bandwidth, communication, readings
 from scaling.tables.limits import interconnect
 
 NO_SWEEP = interconnect([])

@@ -11,7 +11,6 @@ from examples.records import epoch, record, timing_row, timing_table
 from scaling.claims import q2
 from scaling.core.grid import Cell
 from scaling.tables import comparison, noise, schema
-from scaling.tables.audit import speedup_above_gpus
 from scaling.tables.communication import communication, readings
 from scaling.tables.speedup import speedup
 from scaling.tables.timing import timing
@@ -63,10 +62,8 @@ def test_equal_epochs_in_unequal_processes_are_within_noise_wherever_it_is_judge
     one, other = (table[table["gpus"] == gpus].assign(gpus=1) for gpus in (1, 2))
     match = comparison.match(one, other).iloc[0]
     assert match["verdict"] == ("within noise" if within else "faster") and match["basis"] == basis
-    # More than twice as fast on two GPUs: an implausible time, or noise.
+    # More than twice as fast on two GPUs: communication below 0, or noise.
     table = measured(ONE[:runs], TOO_FAST[:runs])
-    study = schema.StudyTables("demo", {"speedup": speedup(table, schema.frame("costs"))}, "", {})
-    assert len(speedup_above_gpus(study)) == (not within)
     assert set(communicated(table)["within_noise"]) == {within}
 
 

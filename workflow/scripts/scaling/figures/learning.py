@@ -1,11 +1,8 @@
-"""Results of training over the global batch: loss, accuracy, images to an accuracy."""
-
-from typing import cast
+"""Results of training over the global batch: loss and accuracy."""
 
 import pandas as pd
 from matplotlib.figure import Figure
 
-from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
 from scaling.figures import style
 from scaling.tables.schema import rows_of
@@ -50,39 +47,13 @@ def draw_remedies(remedies: pd.DataFrame) -> Figure | None:
     return figure
 
 
-def draw_images_to_accuracy(images: pd.DataFrame) -> Figure | None:
-    """Draw the images needed over the global batch, a line for each accuracy that was reached.
-
-    A point is the median over the seeds, its bar their range.
-    """
-    known = images[images["images"] < float("inf")]
-    if known.empty:
-        return None
-    title = "Images to a test accuracy"
-    figure, (axes,) = style.panels([title], "global batch", "1,000 images")
-    known = known.assign(images=known["images"] / 1000)
-    per_epoch = known["images"] / known["epochs"]
-    known = known.assign(
-        images_min=known["epochs_min"] * per_epoch,
-        images_max=(known["epochs_max"] * per_epoch).where(known["epochs_max"] < float("inf")),
-        name=known["remedy"] + ", global batch " + known["global_batch"].astype(str),
-    )
-    groups = {fmt.percent(cast(float, key)): rows for key, rows in known.groupby("accuracy")}
-    style.lines(axes, groups.values(), "global_batch", "images", "images_to_accuracy")
-    ends = known[["images_min", "images_max"]]
-    low, high = ends.min().min() / 1.3, ends.max().max() * 1.3
-    style.log2_axis(axes.yaxis, style.ROUND, (low, high))
-    style.log2_axis(axes.xaxis, sorted(images["global_batch"].unique()))
-    style.legend(figure, groups)
-    return figure
-
-
 def draw_learning(accuracy: pd.DataFrame) -> Figure | None:
     """Draw a panel for each metric over the global batch, a line for each recipe and strategy.
 
     A point is the mean over the runs of a global batch, its bar their range.
     """
-    last = _last_epochs(accuracy)
+    known = accuracy[accuracy["epoch"].notna()].sort_values("epoch", kind="stable")
+    last = known.groupby([*CELL_KEYS, "seed"], sort=False).tail(1).copy()
     if last.empty:
         return None
     last["global_batch"] = last["gpus"] * last["batch_size"]
@@ -99,9 +70,3 @@ def draw_learning(accuracy: pd.DataFrame) -> Figure | None:
         style.batch_axis(axes, sorted(last["global_batch"].unique()))
     style.legend(figure, groups)
     return figure
-
-
-def _last_epochs(accuracy: pd.DataFrame) -> pd.DataFrame:
-    """Return the row of each run's last epoch."""
-    known = accuracy[accuracy["epoch"].notna()].sort_values("epoch", kind="stable")
-    return known.groupby([*CELL_KEYS, "seed"], sort=False).tail(1).copy()

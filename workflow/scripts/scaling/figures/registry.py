@@ -30,7 +30,6 @@ FIGURES = {
     "bandwidth": FigureSpec(_SCALING, "Communication", ("interconnect", "bandwidth")),
     "learning": FigureSpec(_LEARNING, "Accuracy", ("accuracy",)),
     "remedies": FigureSpec(_LEARNING, "Accuracy", ("remedies",)),
-    "images_to_accuracy": FigureSpec(_LEARNING, "Accuracy", ("images_to_accuracy",)),
     "quantization_histograms": FigureSpec(
         _PART_B, "Int8 quantization", ("quantization_histograms",)
     ),

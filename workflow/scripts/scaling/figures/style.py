@@ -31,7 +31,6 @@ MARKERS = ["o", "s", "^", "D", "v", "P", "X"]
 STYLE = Path(__file__).parents[4] / "report/figures.mplstyle"
 WIDTH_INCHES, PANEL_INCHES = 4.2, 1.9
 POWERS = [2.0**power for power in range(-16, 16)]
-ROUND = [factor * 10.0**power for power in range(-4, 9) for factor in (1, 1.5, 2, 3, 4, 5, 7)]
 IDEAL: dict[str, Any] = {"color": GREY, "linestyle": "--", "linewidth": 1}
 EMPTY = '<svg xmlns="http://www.w3.org/2000/svg"/>\n'
 """The contents of a figure without data."""

@@ -45,7 +45,7 @@ QUESTIONS = [
         "Q4",
         "What do large batches cost, and what helps?",
         "convergence.recipes",
-        ("remedies", "images_to_accuracy", "learning"),
+        ("remedies", "learning"),
     ),
     Question("Q5", "What does set_epoch do?", "synchronization"),
     Question("Q6", "Do only gradients travel?", "synchronization"),

@@ -82,14 +82,14 @@ def compare_batches(timing: pd.DataFrame, accuracy: pd.DataFrame) -> pd.DataFram
     alone = table[table["gpus"] == 1].assign(other=table["batch_size"] != REFERENCE_BATCH)
     alone = alone.sort_values(["other", "batch_size"]).drop_duplicates(_CONFIGURATION)
     table["reference"] = table.index.isin(alone.index)
-    test = [*_CONFIGURATION, *(name for name in table if name.startswith("test_accuracy"))]
-    base = table[_CONFIGURATION].merge(alone[test], how="left", on=_CONFIGURATION)
+    test = [f"test_accuracy{end}" for end in ("", "_std", "_count")]
+    base = table[_CONFIGURATION].merge(alone[_CONFIGURATION + test], how="left", on=_CONFIGURATION)
     gap = (table["test_accuracy"] - base["test_accuracy"]).mask(table["reference"])
     sides = [table, base]
     spreads, counted = ([each[f"test_accuracy_{of}"] for each in sides] for of in ("std", "count"))
     off = margin(spreads, counted)
     spread, freedom = _equal_trainings(accuracy)
-    few = np.minimum(*counted) < SEEDS
+    few = np.minimum(counted[0], counted[1]) < SEEDS
     pooled = stdtrit(freedom, (1 + CONFIDENCE) / 2) * spread * np.sqrt(sum(1 / n for n in counted))
     off = pd.Series(off, table.index).mask(few, pooled)
     within = (gap.abs() <= off).astype(object).where(gap.notna() & off.notna(), None)

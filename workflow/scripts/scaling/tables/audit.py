@@ -1,18 +1,13 @@
-"""What N GPUs and their link cannot do: the audit of a measured study.
+"""What the page's tables do not show: the audit of a measured study.
 
-A result beyond a limit by more than noise is a warning: what is behind it does not measure what it
-is named for. A time measured once has no noise.
+Each finding is a warning: a rank that holds up the others, or a time that cannot be.
 """
-
-from collections.abc import Callable
 
 import pandas as pd
 
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
-from scaling.registry.strategy import STRATEGIES
 from scaling.tables import schema
-from scaling.tables.communication import TRACE
 from scaling.tables.schema import StudyTables, rows_of
 
 SLOW = 0.05
@@ -47,18 +42,6 @@ def slow_rank(study: StudyTables) -> pd.DataFrame:
     return pd.DataFrame(found)
 
 
-def bandwidth_above_peak(study: StudyTables) -> pd.DataFrame:
-    """No cell communicates faster than all-reduces alone in the same study.
-
-    Subtraction does not see what a strategy sends behind computation, so it may seem to.
-    """
-    table = study.bandwidth
-    overlaps = table["strategy"].map(lambda name: STRATEGIES.find(name).overlaps).astype(bool)
-    rows = table[(table["utilization"] > 1) & ((table["estimate"] == TRACE) | ~overlaps)]
-    message = "faster than all-reduces alone, by " + rows["estimate"]
-    return rows.assign(message=message, found=rows["utilization"], expected=1)
-
-
 def epoch_below_peak(study: StudyTables) -> pd.DataFrame:
     """No epoch takes less time than its operations would at the matrix product rate measured."""
     rows = study.utilization[study.utilization["utilization"] > 1]
@@ -66,25 +49,11 @@ def epoch_below_peak(study: StudyTables) -> pd.DataFrame:
     return rows.assign(message=message, found=rows["utilization"], expected=1)
 
 
-def speedup_above_gpus(study: StudyTables) -> pd.DataFrame:
-    """N GPUs are at most N times as fast."""
-    table = study.speedup
-    lowest = table["speedup_low"].fillna(table["speedup"])
-    rows = table[(table["gpus"] > 1) & (lowest > table["gpus"])]
-    message = "speedup above the number of GPUs"
-    return rows.assign(message=message, found=rows["speedup"], expected=rows["gpus"])
-
-
-CHECKS: list[Callable[[StudyTables], pd.DataFrame]] = [
-    slow_rank,
-    bandwidth_above_peak,
-    epoch_below_peak,
-    speedup_above_gpus,
-]
-
-
 def audit(study: StudyTables) -> pd.DataFrame:
     """Return every finding of every check: what was `found`, and the limit that it is beyond."""
-    found = [check(study).assign(check=check.__name__, severity="warning") for check in CHECKS]
-    rows = [row for each in found for row in each.to_dict("records")]
+    rows = [
+        row | {"check": check.__name__, "severity": "warning"}
+        for check in (slow_rank, epoch_below_peak)
+        for row in check(study).to_dict("records")
+    ]
     return schema.arrange("audit", rows).astype({"found": float, "expected": float})

@@ -11,7 +11,7 @@ from scaling.tables.schema import StudyTables, rows_of
 define(message=Column("finding", fmt.words), value=Column(""))
 
 
-@view("audit", "Findings; audit.csv has remarks, too", "severity message", "cells found expected")
+@view("audit", "Findings", "severity message", "cells found expected")
 def findings(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     """Return the audit's errors and warnings, merged by message."""
     rows = []
