@@ -100,22 +100,6 @@ def accuracy(timing: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=schema.columns("accuracy"))
 
 
-def costs(timing: pd.DataFrame) -> pd.DataFrame:
-    """3.329 GFLOP an image; plain ran in TF32, fast in bf16, what had no time said nothing."""
-    timed = timing["epoch_seconds"].notna()
-    return timing[CELL_KEYS].assign(
-        flops_per_image=timed.map({True: 3_328_997_376, False: float("nan")}),
-        precision=timing["recipe"].map({"plain": "tf32", "fast": "bf16"}).where(timed),
-        power_capped_share=float("nan"),
-        cost_note="",
-        drift=timing["batch_size"].map({128: -0.03, 512: 0.09}),
-        settled=~timing["batch_size"].isin([128, 512]),
-        engine=timing["recipe"].map({"plain": "eager", "fast": "resident"}),
-        switches="",
-        sent_share=1.0,
-    )
-
-
 def in_memory(timing: pd.DataFrame) -> pd.DataFrame:
     """in_memory.csv: what an epoch takes without loading, it takes in memory; three repeats."""
     ends = {
@@ -124,22 +108,3 @@ def in_memory(timing: pd.DataFrame) -> pd.DataFrame:
     }
     keys = timing[CELL_KEYS]
     return schema.frame("in_memory", keys.assign(**ends, count=timing["count"], runs=1))
-
-
-def provenance(timing: pd.DataFrame, device: str, host: str) -> pd.DataFrame:
-    """provenance.csv: every run on one machine, three seeds a cell."""
-    rows = [
-        {key: getattr(cell, key) for key in timing.columns[:5]}
-        | {
-            "seed": seed,
-            "repeat": 0,
-            "hosts": host,
-            "device": device,
-            "model": "resnet18-cifar, width 64",
-        }
-        | {"device_names": "NVIDIA H200" if device == "cuda" else "", "torch": "2.11.0"}
-        | {"training": "SGD, learning rate 0.1", "started": "2025-11-20T09:00:00+00:00"}
-        for cell in timing[timing["status"] != "missing"].itertuples()
-        for seed in (0, 1, 2)
-    ]
-    return pd.DataFrame(rows).reindex(columns=schema.columns("provenance"))

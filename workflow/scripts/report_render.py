@@ -32,16 +32,9 @@ def main(
     shared = results / "tables"
     found = schema.read_study(study, tables, next(iter(topology), None), manifest)
     drawn = dict.fromkeys(FIGURES, "")
-    render = report.renderer(
-        found,
-        claim.read(shared / "claims.json"),
-        drawn | {path.stem: page.inline_svg(path) for path in figures},
-        runs=runs,
-        data=tables,
-        partial_report=partial,
-        side_by_side=side_by_side,
-        replayed_from=replayed_from,
-    )
+    drawn |= {path.stem: page.inline_svg(path) for path in figures}
+    findings = claim.read(shared / "claims.json")
+    values = report.values(found, findings, drawn, runs, tables, partial, replayed_from)
     for name, target in ((template, output), (template.with_name("answers.md.j2"), answers)):
-        files.write_text(target, render(name))
+        files.write_text(target, page.render(name, side_by_side=side_by_side, **values))
     print(overview.headline(found, frames.cells(found)))

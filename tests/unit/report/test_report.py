@@ -72,7 +72,7 @@ def test_the_answers_in_markdown_are_those_of_the_page(page, folder):
     found = re.search(r"## Q2: .*?(?=\n## )", text, re.DOTALL).group()
     answer, *_, table, title, figure = found.split("\n\n")[1:]
     assert answer in page.text and "**Supported** for tuned/ddp, 2 GPUs: " in found
-    assert title == "*Table 1: seconds of an epoch T(N, b), and speedup T(1, b) / T(N, b)*"
+    assert title.startswith("*Table 1: seconds of an epoch T(N, b) on N GPUs, b images each; ")
     assert len(table.splitlines()) == 1 + len(page.rows(title.strip("*")))
     # 1.892 s on one GPU, 1.017 s on two
     (two,) = [line for line in table.splitlines() if line.startswith("|tuned · ddp|2|")]
@@ -112,7 +112,7 @@ def test_a_partial_page_lists_what_is_missing_and_is_refused_unless_asked_for(tm
         render(tmp_path, "cpu")
     partial = render(tmp_path, "cpu", "--partial", "yes", "--side-by-side", "yes")
     assert "script" not in [tag for tag, _ in partial.elements]
-    assert host in partial.row("Environments of the runs", "hosts")
+    assert host in partial.text
     for words in (
         "Partial: 1 cells are missing",
         "Runs may have shared one machine",

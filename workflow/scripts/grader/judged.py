@@ -3,18 +3,16 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import pandas as pd
 
 from grader.mistakes import MISTAKES
-from grader.study import CIFAR10_TRAIN_IMAGES, PRINTED, TIMINGS, PublishedStudy, by_name
+from grader.study import PRINTED, PublishedStudy
 from grader.views import OF_A_STUDY, OF_ALL
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
-from scaling.report import compare
 from scaling.report.frames import SEVERITIES, audit_counts
 from scaling.report.table import Table, tables
 from scaling.tables.schema import rows_of
@@ -178,19 +176,6 @@ def source_facts(source: PublishedStudy) -> list[tuple[str, str]]:
         ("Model", f"{source.model}, {parameters}"),
         ("Units", source.description.units),
     ]
-
-
-def sides(studies: Path) -> dict[str, compare.Side]:
-    """The published studies in the folder `studies`, by name, for a comparison with others."""
-    data = {"Data": f"CIFAR-10, {CIFAR10_TRAIN_IMAGES:,} train images"}
-    return {
-        name: compare.Side(
-            name, one.timing(CIFAR10_TRAIN_IMAGES), dict(source_facts(one)) | data, settings={}
-        )
-        for name, (_, one) in by_name(
-            sorted(p.parent for p in studies.glob(f"*/{TIMINGS}"))
-        ).items()
-    }
 
 
 def beside(printed: pd.DataFrame, ours: pd.DataFrame) -> pd.DataFrame:

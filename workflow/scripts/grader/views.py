@@ -66,9 +66,8 @@ OF_A_STUDY = [
         "learning",
         "Learning as printed",
         itemgetter("printed_accuracy"),
-        [Column("cell", name="strategy", text=CELL)],
+        [Column("cell", name="strategy", text=CELL), Column("epoch", name="epoch")],
         [
-            Column("epoch", name="epoch", apart=True),
             Column("training loss", name="train_loss"),
             Column("training accuracy", percent, name="train_accuracy"),
         ],

@@ -1,5 +1,7 @@
 """Scaling over batch size and GPUs: times, efficiency, communication, bandwidth."""
 
+from typing import Any
+
 import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
@@ -16,28 +18,40 @@ LOG_FROM_RATIO = 8
 def draw_epoch_time(timing: pd.DataFrame) -> Figure | None:
     """Draw seconds per epoch over the batch size: a panel for each recipe, a line per strategy, N.
 
-    One GPU has one line, as all strategies share it.
+    One GPU has one line, as all strategies share it. A recipe and strategy has the colour that it
+    has in the other figures, whatever N.
     """
     known = timing[timing["epoch_seconds"].notna()]
     if known.empty:
         return None
-    gpus = known["gpus"].map(fmt.gpus)
-    known = known.assign(line=gpus.where(known["gpus"] == 1, known["strategy"] + " · " + gpus))
+    several = known[known["gpus"] > 1]
+    configurations, counts = list(style.by_configuration(several)), sorted(several["gpus"].unique())
+    names = known["recipe"] + " · " + known["strategy"]
+    if len(counts) > 1:
+        names += " · " + known["gpus"].map(fmt.gpus)
+    known = known.assign(line=names.where(known["gpus"] > 1, "1 GPU"))
     known = known.drop_duplicates(["recipe", "line", "batch_size"])
-    known = known.sort_values(["gpus", "strategy", "batch_size"])
-    lines, recipes = list(known["line"].unique()), sorted(known["recipe"].unique())
+    known = known.sort_values(["gpus", "recipe", "strategy", "batch_size"])
+    looks: dict[str, Any] = (
+        {"1 GPU": {"color": style.INK, "marker": "X"}} if (known["gpus"] == 1).any() else {}
+    )
+    for row in rows_of(known[known["gpus"] > 1].drop_duplicates("line")):
+        own = style.numbered(configurations.index(f"{row.recipe} · {row.strategy}"))
+        looks[row.line] = own | {"linestyle": style.DASHES[counts.index(row.gpus)]}
+    recipes = sorted(known["recipe"].unique())
     figure, panels = style.panels(recipes, PER_GPU, "seconds per epoch")
     lowest, highest = known["epoch_seconds"].min(), known["epoch_seconds_max"].max()
     for axes, recipe in zip(panels, recipes, strict=True):
         rows = known[known["recipe"] == recipe]
-        groups = [rows[rows["line"] == line] for line in lines]
-        style.lines(axes, groups, "batch_size", "epoch_seconds", "timing", step=1.06)
+        groups = [rows[rows["line"] == line] for line in looks]
+        over = ("batch_size", "epoch_seconds", "timing")
+        style.lines(axes, groups, *over, step=1.06, looks=[*looks.values()])
         style.batch_axis(axes, sorted(timing["batch_size"].unique()))
         if highest > LOG_FROM_RATIO * lowest:
             style.log2_axis(axes.yaxis, style.POWERS, (lowest / 1.25, highest * 1.5))
         else:
             axes.set_ylim(0, highest * 1.15)
-    style.legend(figure, lines)
+    style.legend(figure, [], *(style.line_handle(name, **look) for name, look in looks.items()))
     return figure
 
 

@@ -24,6 +24,8 @@ matplotlib.use("agg")
 BLUE, VERMILLION, GREEN, PURPLE = "#0072b2", "#d55e00", "#009e73", "#cc79a7"
 ORANGE, SKY, INK, GREY = "#e69f00", "#56b4e9", "#222222", "#767676"
 COLOURS = [BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, INK]
+DASHES = ["-", "--", ":", "-."]
+"""Styles of lines for the numbers of GPUs."""
 MARKERS = ["o", "s", "^", "D", "v", "P", "X"]
 
 STYLE = Path(__file__).parents[4] / "report/figures.mplstyle"
@@ -58,9 +60,10 @@ def lines(
     column: str,
     source: str,
     step: float = 1.0,
+    looks: Sequence[dict[str, Any]] = (),
     **look: Any,
 ) -> None:
-    """Draw `column` over `x` for each group, with numbered styles except for `look`.
+    """Draw `column` over `x` for each group, with numbered styles or `looks`, except for `look`.
 
     With error bars from `column`_min to `column`_max, if there are any. A point has a tooltip with
     the `name` of its row (default: its cell), its values and the table `source`; an `open` row has
@@ -68,7 +71,7 @@ def lines(
     """
     groups = list(groups)
     for index, rows in enumerate(groups):
-        own = numbered(index) | look
+        own = (looks[index] if looks else numbered(index)) | look
         place = rows[x] * step ** (index - (len(groups) - 1) / 2)
         value, low, high = (
             rows.get(f"{column}{end}", rows[column]) for end in ("", "_min", "_max")

@@ -1,6 +1,6 @@
 """The map of cells with their metrics, and bars of the parts of their epochs."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,13 +11,15 @@ from scaling.claims.phrases import label
 from scaling.claims.q3_1 import PARTS
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
-from scaling.report.frames import fastest, shown_once
+from scaling.report.frames import drifting, shown_once
 from scaling.report.quantities import printed
 from scaling.report.table import figure, of_cell, place
 from scaling.tables.schema import rows_of
 
 APART = "trained apart"
 """The status of a cell that is recommended for its trainings, and is none of the grid."""
+DRIFTS = "changing"
+"""The mark of a cell whose epochs still became longer or shorter at the end of a run."""
 
 
 @dataclass(frozen=True)
@@ -61,42 +63,41 @@ def cell_id(row: Any) -> str:
 
 
 def map_rows(
-    cells: pd.DataFrame, chosen: Any | None = None
+    cells: pd.DataFrame, marks: Mapping[str, Any]
 ) -> list[tuple[str, dict[int, dict[str, Any]]]]:
     """Return the rows of the map: a configuration, with its cells by batch size.
 
-    A cell has its link, its marks, and for each metric a figure and a rating. The `chosen` one is
-    marked as recommended, and added if it is none of `cells`.
+    A cell has its link, its `marks` and `DRIFTS`, and for each metric a figure and a rating. What
+    is marked and none of `cells` is added.
     """
     alone = shown_once(cells)
     shared = len(alone) < len(cells)
-    marks = {"recommended": chosen, "fastest": fastest(alone)}
-    marked = {name: place(row) for name, row in marks.items() if row}
-    if chosen and place(chosen) not in map(place, rows_of(alone)):
-        added = {key: getattr(chosen, key) for key in CELL_KEYS} | {"status": APART}
-        alone = pd.concat([alone, pd.DataFrame([added])], ignore_index=True)
-    shown = metrics(cells)
+    for row in marks.values():
+        if place(row) not in map(place, rows_of(alone)):
+            added = {key: getattr(row, key) for key in CELL_KEYS} | {"status": APART}
+            alone = pd.concat([alone, pd.DataFrame([added])])
+    alone = alone.reset_index(drop=True)
+    drifts, shown = set(drifting(alone).index), metrics(cells)
     ratings = {metric: _goodness(alone[metric.column], metric) for metric in shown}
     rows = []
     configurations: Any = alone.groupby(["recipe", "gpus", "strategy"], sort=True)
     for (recipe, gpus, strategy), own in configurations:
-        found = {
-            int(row.batch_size): {
+        found = {}
+        for row in rows_of(own):
+            values = {}
+            for metric in shown:
+                if pd.notna(value := getattr(row, metric.column)):
+                    text = figure(metric.write(value), row, metric.column, value)
+                    values[metric.name] = (text, ratings[metric][row.Index])
+            names = [name for name, of in marks.items() if place(of) == place(row)]
+            found[int(row.batch_size)] = {
                 "id": "trained-to-accuracy" if row.status == APART else cell_id(row),
                 "cell": of_cell(row),
-                "name": label(row),
+                "title": f"{label(row)}: {_detail(row)}",
                 "status": fmt.words(row.status),
-                "detail": _detail(row),
-                "values": {
-                    metric.name: (figure(metric.write(value), row, metric.column, value), rating)
-                    for metric in shown
-                    if pd.notna(value := getattr(row, metric.column))
-                    for rating in [ratings[metric][row.Index]]
-                },
-                "marks": [name for name, of in marked.items() if of == place(row)],
+                "values": values,
+                "marks": [*names, *[DRIFTS] * (row.Index in drifts)],
             }
-            for row in rows_of(own)
-        }
         single = gpus == 1 and shared
         name = f"{recipe} · one GPU" if single else f"{recipe} · {strategy} · {fmt.gpus(gpus)}"
         rows.append((name, found))
@@ -107,11 +108,9 @@ def _detail(row: Any) -> str:
     if pd.isna(row.epoch_seconds):
         return fmt.words(row.status)
     low, high, count = row.epoch_seconds_min, row.epoch_seconds_max, row.count
-    said = f"{fmt.span(low, high)} s over {fmt.plural(count, 'epoch')}"
-    if row.runs > 1:
-        said += f", {fmt.span(row.epoch_seconds_run_min, row.epoch_seconds_run_max)} s over "
-        said += fmt.plural(row.runs, "run")
-    return said
+    between = fmt.span(row.epoch_seconds_run_min, row.epoch_seconds_run_max)
+    runs = f", {between} s over {row.runs:g} runs" if row.runs > 1 else ""
+    return f"{fmt.span(low, high)} s over {fmt.plural(count, 'epoch')}{runs}"
 
 
 def _goodness(values: pd.Series, metric: Metric) -> pd.Series:
@@ -131,7 +130,7 @@ def bars(cells: pd.DataFrame) -> list[dict[str, Any]]:
     timed = shown_once(cells[(cells["status"] == "ok") & cells["utilization"].notna()])
     for row in rows_of(timed):
         shares = {part: getattr(row, part) for part in PARTS}
-        widths = {part: round(max(0.0, np.nan_to_num(share)), 9) for part, share in shares.items()}
+        widths = {part: max(0.0, np.nan_to_num(share)) for part, share in shares.items()}
         texts = [f"{fmt.percent(width)} {PARTS[part]}" for part, width in widths.items()]
         made.append(
             {

@@ -3,7 +3,6 @@
 import base64
 import gzip
 import math
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -39,15 +38,14 @@ def pages(tables: StudyTables, cells: pd.DataFrame, runs: Path, logs: Path) -> l
         own = [Cell(*place, *run) for run in numbers.itertuples(index=False)]
         records = [path for cell in own if (path := cell.record_path(runs)).exists()]
         traces = [path for cell in own if (path := cell.trace_path(runs)).exists()][:1]
-        epochs = [epoch for path in records for epoch in files.read_json(path)["epochs"]]
         written = [path for cell in own if (path := cell.log_path(logs)).exists()]
         made.append(
             {
                 "id": ids[index],
                 "title": label(row),
                 "status": fmt.words(row.status),
-                "facts": _facts(row, epochs),
-                **_dots(epochs),
+                "facts": _facts(row),
+                **_dots([each for path in records for each in files.read_json(path)["epochs"]]),
                 "parts": shares.get(ids[index], []),
                 "findings": _findings(tables.audit, row),
                 "records": [download(path, "application/json") for path in records],
@@ -61,33 +59,22 @@ def pages(tables: StudyTables, cells: pd.DataFrame, runs: Path, logs: Path) -> l
     return made
 
 
-def _facts(row: Any, epochs: list[dict[str, Any]]) -> list[tuple[str, str | Figure]]:
-    """Return facts on a cell; `warm-up` lists the epochs' seconds (slowest rank's)."""
-    before: dict[int, float] = {}
-    for epoch in epochs:
-        if epoch["role"] == "warmup":
-            before[epoch["epoch"]] = max(before.get(epoch["epoch"], 0.0), epoch["seconds"])
-    warmup = f"{', '.join(map(fmt.significant, before.values()))} s" if before else ""
+def _facts(row: Any) -> list[tuple[str, str | Figure]]:
+    """Return what is known of a cell: its figures, and what else its run said."""
     share = row.peak_memory_bytes / row.memory_capacity_bytes
     of_capacity = f" ({fmt.percent(share)})" if pd.notna(share) else ""
-    known: dict[str, tuple[Any, Callable[[Any], str]]] = {
-        "epoch": ("epoch_seconds", fmt.seconds),
-        "speedup": ("speedup", fmt.times),
-        "test accuracy": ("test_accuracy", fmt.percent),
-        "memory": ("peak_memory_bytes", lambda peak: f"{fmt.data(peak)}{of_capacity}"),
-    }
-    found: list[tuple[str, str | Figure]] = [
-        (name, printed(row, quantity, write))
-        for name, (quantity, write) in known.items()
+    found: dict[str, str | Figure] = {
+        name: printed(row, quantity, write)
+        for name, quantity, write in (
+            ("epoch", "epoch_seconds", fmt.seconds),
+            ("speedup", "speedup", fmt.times),
+            ("test accuracy", "test_accuracy", fmt.percent),
+            ("memory", "peak_memory_bytes", lambda peak: f"{fmt.data(peak)}{of_capacity}"),
+        )
         if pd.notna(getattr(row, quantity, None)) and (name != "speedup" or row.gpus > 1)
-    ]
-    texts = {
-        "Slurm job": row.slurm_job_id,
-        "Slurm GPUs": row.slurm_gpus,
-        "message": row.message,
-        "warm-up": warmup,
     }
-    return found + [(name, text) for name, text in texts.items() if text and pd.notna(text)]
+    found |= {"Slurm job": row.slurm_job_id, "message": row.message}
+    return [(name, text) for name, text in found.items() if not isinstance(text, float) and text]
 
 
 def _dots(epochs: list[dict[str, Any]]) -> dict[str, Any]:

@@ -1,7 +1,6 @@
 """Compare two studies: which cells are faster, by how much, and what else differs."""
 
 import re
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,16 +23,14 @@ from scaling.tables.runs import provenance, read_runs
 from scaling.tables.timing import TIMED, timing
 
 STUDIES = Path("studies")
-FACTS_NOT_ON_CARDS = ["Training", "Recipe options", "Units"]
-"""Facts that are shown only where they differ, and not on the cards."""
-
-
-def _configuration(row: Any) -> str:
-    return " · ".join(filter(None, [row.recipe, row.strategy]))
-
+CELL = "compared gpus batch_size"
 
 define(
-    compared=Column("configuration", name="recipe", text=_configuration),
+    compared=Column(
+        "configuration",
+        name="recipe",
+        text=lambda row: " · ".join(filter(None, [row.recipe, row.strategy])),
+    ),
     a_epoch_seconds=Column("A, s", significant, span("a_epoch_seconds")),
     b_epoch_seconds=Column("B, s", significant, span("b_epoch_seconds")),
     ratio=Column("A / B", times, span("ratio")),
@@ -41,57 +38,31 @@ define(
     a=Column("A"),
     b=Column("B"),
 )
-CELL = "compared gpus batch_size"
 
 
 @dataclass(frozen=True)
 class Side:
-    """One of the two studies: times, facts in words, configuration keys, runs of a cell.
-
-    A published study has no configuration, and its cells have no recipe.
-    """
+    """One of the two studies: its times, facts in words, and keys of the configuration."""
 
     name: str
     times: pd.DataFrame
     facts: dict[str, str]
     settings: dict[str, str]
-    runs: int = 0
-
-    @property
-    def card(self) -> list[tuple[str, str]]:
-        """Return the facts of its card, and the basis of its noise."""
-        epochs = self.times["count"].dropna()
-        noise = "unknown, as each time was measured once"
-        if epochs.max() > 1:
-            noise = f"range over {fmt.whole_span(epochs)} epochs of a cell, from "
-            one = "one run: what differs between runs is not in it"
-            noise += f"{self.runs} runs" if self.runs > 1 else one
-        return [
-            *(fact for fact in self.facts.items() if fact[0] not in FACTS_NOT_ON_CARDS),
-            ("Noise", noise),
-        ]
 
 
-def read(name: str, printed: Callable[[], Mapping[str, Side]] = dict) -> Side:
-    """Return a study by its name in studies/ or among the `printed`, or by its results folder.
+def read(name: str) -> Side:
+    """Return a study by its name in studies/ or by its results folder, from its records or tables.
 
     Raises UserError for anything else, and lists the names.
     """
-    for folder in (STUDIES / name, Path(name)) if name else ():
-        if (folder / stored.CONFIG).is_file():
-            return _measured(name, folder)
-    known = printed()
-    if name in known:
-        return known[name]
-    there = sorted(path.parent.name for path in STUDIES.glob(f"*/{stored.CONFIG}"))
-    raise UserError(
-        f"{name!r} is no study, and no results folder with a {stored.CONFIG}: name one of "
-        f"{', '.join([*there, *known])}"
-    )
-
-
-def _measured(name: str, folder: Path) -> Side:
-    """Return the study in `folder`, from its records or, without any, from its tables."""
+    places = [STUDIES / name, Path(name)] if name else []
+    folder = next((place for place in places if (place / stored.CONFIG).is_file()), None)
+    if folder is None:
+        there = sorted(path.parent.name for path in STUDIES.glob(f"*/{stored.CONFIG}"))
+        raise UserError(
+            f"{name!r} is no study, and no results folder with a {stored.CONFIG}: name one of "
+            f"{', '.join(there)}"
+        )
     path = folder / stored.CONFIG
     try:
         config = stored.read(folder)
@@ -101,10 +72,11 @@ def _measured(name: str, folder: Path) -> Side:
         raise UserError(f"{path} is no configuration of a study ({error!r})") from error
     runs = read_runs(cells, folder / "runs", partial=True)
     if recorded := [record for _, record in runs if record]:
-        times, origin = timing(runs), provenance(runs)
+        seconds, origin = timing(runs), provenance(runs)
         data = data | recorded[0]["dataset"]
     elif (folder / "tables").is_dir():
-        times, origin = schema.read_all(["timing", "provenance"], folder / "tables", study).values()
+        found = schema.read_all(["timing", "provenance"], folder / "tables", study)
+        seconds, origin = found.values()
     else:
         raise UserError(f"{folder} has no record of a run and no tables, so no times to compare")
     origin = origin[origin["status"] != "missing"].astype(object).fillna("")
@@ -113,23 +85,22 @@ def _measured(name: str, folder: Path) -> Side:
         **dict(run_facts(origin)),
         "Data": f"{data['source']}, {data['train_images']:,} train images",
         "Measured": origin["started"].min()[:10],
+        "Noise": _noise(seconds["count"].dropna(), origin[origin["status"].isin(TIMED)]),
     }
-    settings = {str(key): str(value)[:80] for key, value in keys.items()}
-    timed = origin[origin["status"].isin(TIMED)].groupby(CELL_KEYS).size()
-    return Side(name, times, facts, settings, int(timed.max()) if len(timed) else 0)
+    return Side(name, seconds, facts, {str(key): str(value)[:80] for key, value in keys.items()})
+
+
+def _noise(epochs: pd.Series, timed: pd.DataFrame) -> str:
+    if not epochs.max() > 1:
+        return "unknown, as each time was measured once"
+    runs = timed.groupby(CELL_KEYS).size().max()
+    of = f"{runs} runs" if runs > 1 else "one run: what differs between runs is not in it"
+    return f"range over {fmt.whole_span(epochs)} epochs of a cell, from {of}"
 
 
 def cells(a: Side, b: Side) -> pd.DataFrame:
-    """Return the matched cells, see `comparison.match`; a published study matches all recipes.
-
-    Raises UserError if no cell has a time in both.
-    """
-    times = [a.times, b.times]
-    if bool(a.settings) != bool(b.settings):
-        index, measured = (0, b) if b.settings else (1, a)
-        recipes = measured.times[["recipe"]].drop_duplicates()
-        times[index] = times[index].drop(columns="recipe").merge(recipes, how="cross")
-    found = comparison.match(*times)
+    """Return the matched cells, see `comparison.match`; UserError if none has a time in both."""
+    found = comparison.match(a.times, b.times)
     if found["ratio"].isna().all():
         raise UserError(
             f"{a.name} and {b.name} have no cell (recipe, strategy, GPUs, batch size per GPU) with "
@@ -161,28 +132,23 @@ def configuration(_: pd.DataFrame, a: Side, b: Side) -> pd.DataFrame:
 
     Keys of other parts than scaling, which no time of a cell depends on, are last.
     """
-    both = {what: (a.facts[what], b.facts[what]) for what in a.facts if what in b.facts}
+    both = [(what, a.facts[what], b.facts[what]) for what in a.facts if what in b.facts]
     apart = {section for part, own in EMPTY.items() if part != "scaling" for section in own}
-    keys = [*a.settings, *b.settings] if a.settings and b.settings else []
+    keys = dict.fromkeys([*a.settings, *b.settings])
     for key in sorted(keys, key=lambda key: key.partition(".")[0] in apart):
-        both[key] = (a.settings.get(key, "not set"), b.settings.get(key, "not set"))
-    rows = [(what, *pair) for what, pair in both.items() if pair[0] != pair[1]]
-    return pd.DataFrame(rows, columns=["what", "a", "b"])
+        both.append((key, a.settings.get(key, "not set"), b.settings.get(key, "not set")))
+    return pd.DataFrame([row for row in both if row[1] != row[2]], columns=["what", "a", "b"])
 
 
 def values(a: Side, b: Side, found: pd.DataFrame) -> dict[str, Any]:
-    """Return the values that the page's template uses. Bars range over ratios from 0 to 2."""
-    alike, alone = matched.rows(found), alone_cells.rows(found)
-    ends = (alike[end].fillna(alike["ratio"]) for end in ("ratio_min", "ratio_max"))
-    low, high = (50 * end.clip(upper=1.98) for end in ends)
+    """Return the values that the page's template uses."""
+    alike = matched.rows(found)
     sizes = [re.findall(r"[\d,]+(?= parameters)", side.facts.get("Model", "")) for side in (a, b)]
     images = (alike["a_samples"] != alike["b_samples"]).any()
     return {
         "sides": [("A, baseline", a), ("B, contender", b)],
         "summary": summary(found),
-        "alone": alone["verdict"].value_counts(sort=False).to_dict(),
         "tables": {table.name: table for table in tables(PARTS["compare"], found, a, b)},
-        "bars": list(zip(low, high - low, alike["verdict"], strict=True)),
         "unlike": bool(images) or (all(sizes) and sizes[0] != sizes[1]),
     }
 

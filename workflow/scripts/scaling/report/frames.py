@@ -15,30 +15,32 @@ LEARNS = 0.02
 """The largest loss in test accuracy to the reference of a cell that learns."""
 
 
+COLUMNS = {
+    "speedup": "speedup speedup_low speedup_high efficiency within_spread note",
+    "costs": "peak_memory_bytes memory_capacity_bytes drift settled joules_per_image"
+    " money_per_epoch",
+    "provenance": "measured_as slurm_job_id",
+}
+"""Columns of a cell by the tables that have them."""
+
+
 def cells(tables: StudyTables) -> pd.DataFrame:
     """Return one row for each cell of the grid: times, speedup, shares of its epoch, accuracy.
 
-    `gpu_seconds` are N · T of an epoch of T seconds on N GPUs.
-    For accuracies see `accuracy.compare_batches`; there are none for random images. `shared` marks
-    a single-GPU cell that uses another strategy's measurement.
+    `gpu_seconds` are N · T of an epoch of T seconds on N GPUs, `shared` marks a single-GPU cell
+    that uses another strategy's measurement. Random images have no accuracies.
     """
-    ratios = ["speedup", "speedup_low", "speedup_high", "efficiency", "within_spread", "note"]
-    found = tables.timing.merge(tables.speedup[[*CELL_KEYS, *ratios]], how="left", on=CELL_KEYS)
-    used = tables.utilization.drop(columns="count")
-    found = found.merge(used, how="left", on=[*CELL_KEYS, "status"])
-    found["gpu_seconds"] = found["gpus"] * found["epoch_seconds"]
-    learned = accuracy.compare_batches(tables.timing, tables.accuracy)
+    used = tables.utilization.drop(columns=["count", "status"])
+    found = tables.timing.merge(used, how="left", on=CELL_KEYS)
+    for name, columns in COLUMNS.items():
+        own = getattr(tables, name).drop_duplicates(CELL_KEYS)[[*CELL_KEYS, *columns.split()]]
+        found = found.merge(own, how="left", on=CELL_KEYS)
+    learned = accuracy.compare_batches(tables.timing, tables.accuracy).drop(columns="status")
     if len(learned) and tables.manifest["source"] != SYNTHETIC.name:
         learned = learned.rename(columns={"within_spread": "accuracy_within_spread"})
-        found = found.merge(learned.drop(columns="status"), how="left", on=CELL_KEYS)
-    runs = tables.provenance.drop_duplicates(CELL_KEYS)
-    runs = runs.assign(shared=runs["measured_as"].fillna("") != "")
-    runs = runs[[*CELL_KEYS, "slurm_job_id", "slurm_gpus", "shared"]]
-    found = found.merge(runs, how="left", on=CELL_KEYS)
-    found["shared"] = found["shared"].eq(True)
-    costs = [*CELL_KEYS, "peak_memory_bytes", "memory_capacity_bytes", "drift", "settled"]
-    costs += ["joules_per_image", "money_per_epoch"]
-    return found.merge(tables.costs[costs], how="left", on=CELL_KEYS)
+        found = found.merge(learned, how="left", on=CELL_KEYS)
+    shared = found["measured_as"].fillna("").ne("")
+    return found.assign(gpu_seconds=found["gpus"] * found["epoch_seconds"], shared=shared)
 
 
 def fastest(cells: pd.DataFrame) -> Any | None:
@@ -55,6 +57,17 @@ def learned(cells: pd.DataFrame) -> pd.Series:
 def shown_once(cells: pd.DataFrame) -> pd.DataFrame:
     """Return `cells`, with single-GPU cells that share a measurement once for each recipe."""
     return cells[~cells["shared"]]
+
+
+def drifting(cells: pd.DataFrame) -> pd.DataFrame:
+    """Return the cells whose epochs still became longer or shorter at the end of a run."""
+    return cells[(cells["count"] > 1) & cells["drift"].notna() & ~cells["settled"].eq(True)]
+
+
+def by_status(cells: pd.DataFrame) -> str:
+    """Return `3 ok, 2 out of memory`."""
+    counts = cells["status"].value_counts(sort=False)
+    return ", ".join(f"{count} {fmt.words(status)}" for status, count in counts.items())
 
 
 def audit_counts(audit: pd.DataFrame) -> str:

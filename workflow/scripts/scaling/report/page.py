@@ -30,9 +30,9 @@ _OWN_IDS = re.compile(
 
 
 def render(template: Path, **values: Any) -> str:
-    """Return `template`, filled with `values`, as HTML; it can include files of `REPORT`, too.
+    """Return `template`, filled with `values`, as HTML; UserError for an error in it.
 
-    Texts are escaped. Raises UserError for an error in the template.
+    Texts are escaped. It can include files of `REPORT`, too.
     """
     try:
         return _environment(template.parent).get_template(template.name).render(**values)
@@ -54,9 +54,9 @@ def _environment(folder: Path) -> Environment:
 
 
 def inline_svg(path: Path) -> Markup:
-    """Return the SVG file at `path` as an HTML element with the page's colours and font.
+    """Return the SVG file at `path` as an element in the page's colours and font; "" if empty.
 
-    An empty file gives "". Raises UserError if it cannot be read.
+    Raises UserError if it cannot be read.
     """
     try:
         source = path.read_text(encoding="utf-8")

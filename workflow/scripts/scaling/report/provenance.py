@@ -7,16 +7,25 @@ import pandas as pd
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
 from scaling.registry import model
+from scaling.report import frames
 from scaling.tables import schema
-from scaling.tables.schema import StudyTables
+from scaling.tables.schema import StudyTables, rows_of
+
+ENGINES = {
+    "eager": "PyTorch’s standard parts",
+    "resident": "images on the GPU, own exchange of gradients",
+}
+"""What the engines of the project are."""
+OPTIONS = {"muon": "optimizer Muon at rate", "decay": "rate decay"}
+"""Options of recipes in words, where these differ from their names."""
 
 
 def headline(study: StudyTables) -> str:
     """Return `ResNet-18 on CIFAR-10, 2 × NVIDIA H200`, as far as known."""
-    runs = _recorded(study)
+    runs = recorded(study)
     models = _values(runs, "model")
     title = model.title(models[0].partition(",")[0]) if models else _beside_a_grid(study)
-    return ", ".join(filter(None, [f"{title} on {dataset(study)}", machine(study.provenance)]))
+    return ", ".join(filter(None, [f"{title} on {dataset(study)}", machine(runs)]))
 
 
 def _beside_a_grid(study: StudyTables) -> str:
@@ -30,46 +39,48 @@ def _beside_a_grid(study: StudyTables) -> str:
     return (" and ".join(found) or "nothing").capitalize()
 
 
-ENGINES = {
-    "eager": "PyTorch’s standard parts",
-    "resident": "images on the GPU, own exchange of gradients",
-}
-"""What the engines of the project are."""
-
-
 def recipes(study: StudyTables) -> list[tuple[str, str]]:
-    """Return each recipe's name, and its engine and options, or its purpose, in words."""
-    runs = _recorded(study).merge(study.costs[[*CELL_KEYS, "engine"]], on=CELL_KEYS)
+    """Return each recipe's name, and its engine and options in words.
+
+    One that was trained to an accuracy is told by what it adds to another.
+    """
+    runs = recorded(study).merge(study.costs[[*CELL_KEYS, "engine"]], on=CELL_KEYS)
     firsts = runs[runs["status"] == "ok"].drop_duplicates("recipe")
-    found = {
-        run.recipe: ": ".join(filter(None, [ENGINES.get(run.engine, run.engine), on]))
-        for run in schema.rows_of(firsts)
-        for on in [_switches(run.recipe_options)]
-    }
-    for trained in schema.rows_of(study.trained_to_accuracy):
-        found.setdefault(
-            trained.recipe, f"to {fmt.percent(trained.target_accuracy)}, trained apart"
-        )
+    found, options = {}, {}
+    for run in rows_of(firsts):
+        options[run.recipe] = run.recipe_options.split(", ")
+        parts = [ENGINES.get(run.engine, run.engine), _words(options[run.recipe])]
+        found[run.recipe] = ": ".join(filter(None, parts))
+    for trained in rows_of(study.trained_to_accuracy.drop_duplicates("recipe")):
+        own = trained.recipe_options.split(", ")
+        base = next((name for name, its in options.items() if set(its) <= set(own)), "")
+        said = _words([one for one in own if one not in options.get(base, ())])
+        said = f"as {base}, with {said}" if base else said
+        goal = f"to {fmt.percent(trained.target_accuracy)}, trained apart"
+        found.setdefault(trained.recipe, f"{said}; {goal}")
     return list(found.items())
 
 
-def _switches(options: str) -> str:
-    """Return the options of a recipe in words, without those that are off."""
-    said = [option.removesuffix(" True") for option in options.split(", ")]
-    return ", ".join(fmt.words(option) for option in said if not option.endswith(" False"))
+def _words(options: list[str]) -> str:
+    """Return the options of a recipe in words, without those that are off or of its engine."""
+    said = []
+    for name, _, value in (option.partition(" ") for option in options):
+        if value not in ("False", "resident"):
+            named = OPTIONS.get(name, fmt.words(name))
+            said.append(f"{named} {fmt.words(value)}".removesuffix(" True"))
+    return ", ".join(said)
 
 
 def of_the_lab(study: StudyTables) -> bool:
     """Return whether no other network than the lab's was timed."""
-    return all(name.startswith("resnet18-cifar,") for name in _values(_recorded(study), "model"))
+    return all(name.startswith("resnet18-cifar,") for name in _values(recorded(study), "model"))
 
 
-def machine(provenance: pd.DataFrame) -> str:
+def machine(runs: pd.DataFrame) -> str:
     """Return `2 × NVIDIA H200`, or "" if no run recorded a device."""
-    runs = provenance[provenance["status"] != "missing"]
     names = {part for value in _values(runs, "device_names") for part in value.split("; ")}
-    device = "CPU processes" if schema.on_cpu(provenance) else " or ".join(sorted(names))
-    return f"{provenance['gpus'].max()} × {device}" if device else ""
+    device = "CPU processes" if schema.on_cpu(runs) else " or ".join(sorted(names))
+    return f"{runs['gpus'].max()} × {device}" if device else ""
 
 
 def unfit(findings: pd.DataFrame) -> str:
@@ -77,7 +88,7 @@ def unfit(findings: pd.DataFrame) -> str:
     more = f" And {len(findings) - 1} more: machine.csv." if len(findings) > 1 else ""
     return "".join(
         f"{row.host} {row.gpu[:12]}".strip() + f": {row.message}.{more}"
-        for row in schema.rows_of(findings[:1])
+        for row in rows_of(findings[:1])
     )
 
 
@@ -91,28 +102,21 @@ def dataset(study: StudyTables) -> str:
     return name if side == 32 else f"{name} at {side} × {side}"
 
 
-def summary(study: StudyTables, replayed_from: str | None) -> str:
-    """Return a line on cells by status, seeds, epochs, date; or on machines and commits."""
-    if (study.timing["status"] == "missing").all():
+def summary(study: StudyTables, cells: pd.DataFrame, replayed_from: str | None) -> str:
+    """Return a line on `cells` by status, seeds, epochs, date; or on machines and commits."""
+    if (cells["status"] == "missing").all():
         resnet = study.quantization_resnet.rename(columns={"device": "cpu"})
         part_b = pd.concat([study.quantization, resnet])
-        part_b = part_b[["cpu", "commit"]].astype(object).fillna("")
-        commits = ", ".join(map(_commit, _values(part_b, "commit")))
-        made = [*_values(part_b, "cpu"), f"commit {commits}" if commits else ""]
-        return " · ".join(filter(None, [f"{_beside_a_grid(study)} alone", *made]))
-    shared = study.provenance[study.provenance["measured_as"].fillna("").ne("")][
-        CELL_KEYS
-    ].drop_duplicates()
-    cells = study.timing.merge(shared, how="left", on=CELL_KEYS, indicator=True)
-    cells = cells[cells["_merge"] == "left_only"]
-    counts = cells["status"].value_counts(sort=False)
-    statuses = ", ".join(f"{count} {fmt.words(status)}" for status, count in counts.items())
-    epochs = fmt.whole_span(study.timing["count"].dropna())
-    started = min(_values(_recorded(study), "started"), default="")
+        facts = dict(run_facts(part_b[["cpu", "commit"]].astype(object).fillna("")))
+        commit = f"commit {facts['Commit']}" if "Commit" in facts else ""
+        made = [f"{_beside_a_grid(study)} alone", facts.get("CPU"), commit]
+        return " · ".join(filter(None, made))
+    cells = frames.shown_once(cells)
+    started = min(_values(recorded(study), "started"), default="")
     parts = [
-        f"{fmt.plural(len(cells), 'cell')}: {statuses}",
+        f"{fmt.plural(len(cells), 'cell')}: {frames.by_status(cells)}",
         fmt.plural(study.provenance["seed"].nunique(), "seed"),
-        f"{epochs} epochs each",
+        f"{fmt.whole_span(cells['count'].dropna())} epochs each",
         f"{'replayed from records of' if replayed_from else 'measured'} {started[:10]}",
     ]
     return " · ".join(parts)
@@ -121,49 +125,37 @@ def summary(study: StudyTables, replayed_from: str | None) -> str:
 def facts(study: StudyTables) -> list[tuple[str, str]]:
     """Return (name, value) pairs on dataset, model, training, machine and software."""
     manifest = study.manifest
-    if manifest["source"] == "own":
-        return run_facts(_recorded(study))
     data = (
         f"{manifest['source']} ({manifest['origin']}): {manifest['train_images']:,} training "
         f"and {manifest['test_images']:,} test images, {len(manifest['classes'])} classes"
     )
-    return [("Dataset", data), *run_facts(_recorded(study))]
+    known = [] if manifest["source"] == "own" else [("Dataset", data)]
+    return known + run_facts(recorded(study))
 
 
 def run_facts(runs: pd.DataFrame) -> list[tuple[str, str]]:
     """Return (name, value) pairs on model, training, machine and software of recorded runs."""
     software = {"torch": "torch", "cuda": "CUDA", "nccl": "NCCL", "driver": "driver"}
     known = {name: "; ".join(_values(runs, column)) for column, name in software.items()}
-    versions = [f"{name} {version}" for name, version in known.items() if version]
     pairs = [
         ("Model", "; ".join(_values(runs, "model")[:1])),
-        ("Training", _per_recipe(runs, "training")),
-        ("Recipe options", _per_recipe(runs, "recipe_options")),
-        ("CPU", "; ".join(_values(runs, "cpu"))),
-        ("Software", ", ".join(versions)),
+        ("Training", "; ".join(_values(runs, "training"))),
+        ("CPU", " · ".join(_values(runs, "cpu"))),
+        ("Hosts", "; ".join(_values(runs, "hosts"))),
+        ("Software", ", ".join(f"{name} {value}" for name, value in known.items() if value)),
         ("Commit", ", ".join(dict.fromkeys(map(_commit, _values(runs, "commit"))))),
     ]
     return [(what, value) for what, value in pairs if value]
 
 
-def _recorded(study: StudyTables) -> pd.DataFrame:
+def recorded(study: StudyTables) -> pd.DataFrame:
+    """Return the runs of provenance.csv that have a record."""
     return study.provenance[study.provenance["status"] != "missing"]
 
 
 def _values(runs: pd.DataFrame, column: str) -> list[Any]:
     """Return the distinct non-empty values of a column."""
     return [value for value in runs[column].unique() if value] if column in runs else []
-
-
-def _per_recipe(runs: pd.DataFrame, column: str) -> str:
-    """Return each recipe's value, from its ok runs; once if all share it."""
-    runs = runs[runs["status"] == "ok"]
-    said = {
-        str(recipe): " or ".join(_values(rows, column)) for recipe, rows in runs.groupby("recipe")
-    }
-    if len(set(said.values())) <= 1:
-        return "".join(set(said.values()))
-    return ". ".join(f"In {recipe}: {value or 'none'}" for recipe, value in said.items())
 
 
 def _commit(commit: str) -> str:

@@ -33,12 +33,12 @@ def span(
     return said
 
 
-def interval(low: str, high: str, factor: float = 1) -> OfRow:
-    """Return a detail: `−1.2 to 0.3`, from two columns; "" if one is empty."""
+def interval(name: str, factor: float = 1) -> OfRow:
+    """Return a detail: `−1.2 to 0.3`, from the columns `…_low` and `…_high`; "" if one is empty."""
 
     def said(row: Any) -> str:
-        ends = [factor * getattr(row, end) for end in (low, high)]
-        return "" if any(map(pd.isna, ends)) else " to ".join(map(fmt.significant, ends))
+        ends = [factor * getattr(row, f"{name}_{end}") for end in ("low", "high")]
+        return "" if any(map(pd.isna, ends)) else " to ".join(map(significant, ends))
 
     return said
 
@@ -68,18 +68,6 @@ def points(share: float) -> str:
 def share(value: float) -> str:
     """Format a fraction of 1 in percent, also a tiny one."""
     return "< 0.001 %" if 0 < value < 1e-5 else f"{100 * value:.3g} %"
-
-
-def speedup(row: Any) -> str:
-    return "1" if row.gpus == 1 else times(row.speedup)
-
-
-def size(row: Any) -> str:
-    return whole(row.matrix_size) if row.matrix_size > 0 else data(row.copy_bytes)
-
-
-def estimate(row: Any) -> str:
-    return f"by {words(row.communication_estimate)}"
 
 
 NOISE = {"within noise": attrgetter("within_noise")}
@@ -123,10 +111,9 @@ def view(
     heading: Callable[[Any], str] = str,
     note: OfRow | None = None,
 ) -> Callable[[Callable[..., pd.DataFrame]], View]:
-    """Return a decorator of the function of a table's rows, which adds it to a part of the page.
+    """Return a decorator of a table's rows, which adds the `View` to a part of the page.
 
-    Its name is the table's anchor; `keys` and `columns` are quantities, separated by spaces. For
-    the rest see `View`.
+    The function's name is the anchor; `keys` and `columns` are quantities, separated by spaces.
     """
 
     def made(rows: Callable[..., pd.DataFrame]) -> View:
@@ -141,27 +128,32 @@ def view(
 define(
     # What rows are of.
     configuration=Column("configuration", text="{0.recipe} · {0.strategy}".format, name="recipe"),
-    gpus=Column("GPUs", whole),
+    gpus=Column("GPUs", whole, flags={"extrapolated": lambda row: getattr(row, "guess", False)}),
     batch_size=Column("b", whole),
     seed=Column("seed", whole),
     # Times of an epoch.
-    epoch_seconds=Column("epoch, s", significant),
+    epoch_seconds=Column("epoch, s", significant, span("epoch_seconds")),
     work_seconds=Column("without waiting, s", significant),
     step_seconds=Column("step, ms", scaled(1e3)),
     step_compute_seconds=Column("computing, ms", scaled(1e3), name="compute_seconds"),
     gap_seconds=Column("gaps, ms", scaled(1e3), span("gap_seconds", scaled(1e3))),
     kernels=Column("kernels", count),
-    speedup=Column("speedup", text=speedup),
+    speedup=Column(
+        "speedup",
+        times,
+        span("speedup", ends=("low", "high")),
+        flags={
+            "within noise": lambda row: row.gpus > 1 and row.within_spread,
+            "above N": lambda row: row.speedup > row.gpus,
+        },
+    ),
     efficiency=Column("efficiency", percent),
     fixed_global_batch_speedup=Column("speedup", times),
-    fixed_global_batch_efficiency=Column("efficiency", percent),
     gpu_seconds=Column("GPU-seconds", significant),
     epoch_joules=Column("kJ", scaled(1e-3)),
-    money_per_epoch=Column("money", significant),
-    startup_of_a_run_seconds=Column("start-up of a run, s", significant, name="startup_seconds"),
+    money_per_epoch=Column("money an epoch", significant),
     same_global_seconds=Column("same global batch: T(N, b / N), s", significant),
     peak_memory_bytes=Column("GB a GPU", scaled(1e-9)),
-    bytes_per_iteration=Column("MB sent a step", scaled(1e-6)),
     # Its parts, and what travels.
     compute_seconds=Column("compute and idle", significant),
     communication_seconds=Column(
@@ -175,7 +167,9 @@ define(
     slower_share=Column("kernels below peak", percent),
     idle_share=Column("GPU idle", percent),
     unknown_share=Column("not known", percent),
-    communication_share=Column("exposed communication", part, estimate),
+    communication_share=Column(
+        "exposed communication", part, lambda row: f"by {words(row.communication_estimate)}"
+    ),
     loading_share=Column("waiting for data", percent),
     power_capped_share=Column("at the power limit", percent),
     joules_per_image=Column("J an image", significant),
@@ -186,6 +180,7 @@ define(
         name="utilization",
         flags={"above 100 %": lambda row: row.utilization > 1},
     ),
+    bytes_per_iteration=Column("bytes a step", data),
     iterations=Column("steps", count),
     messages_seconds=Column("messages, s", significant, name="communication_seconds"),
     estimate=Column("measured by", words),
@@ -203,29 +198,15 @@ define(
     test_accuracy=Column("test accuracy", percent, span("test_accuracy", percent)),
     # The machine and a run.
     quantity=Column("what", words),
-    state=Column("state", text=lambda row: row.state * (row.state == "sustained"), apart=True),
-    size=Column("size", value=size, apart=True),
+    size=Column("size"),
     rate=Column(
         "rate",
         detail=lambda row: span("value", scaled(1e-12 if row.value >= 1e12 else 1e-9))(row),
         name="value",
         text=lambda row: rate(row.value, row.unit),
     ),
-)
-define(
-    time=replace(QUANTITIES["epoch_seconds"], head="time, s", detail=span("epoch_seconds")),
-    foreseen_seconds=replace(
-        QUANTITIES["epoch_seconds"], flags={"extrapolated": attrgetter("extrapolated")}
-    ),
-    judged_speedup=replace(
-        QUANTITIES["speedup"],
-        detail=span("speedup", ends=("low", "high")),
-        flags={
-            "within noise": lambda row: row.gpus > 1 and row.within_spread,
-            "above N": lambda row: row.speedup > row.gpus,
-        },
-    ),
-    waiting=replace(QUANTITIES["loading_share"], head="waiting"),
-    money_an_epoch=replace(QUANTITIES["money_per_epoch"], head="money an epoch"),
-    step_bytes=replace(QUANTITIES["bytes_per_iteration"], head="bytes a step", write=data),
+    run_seconds=Column("whole run", significant),
+    startup_seconds=Column("start-up", significant),
+    measured_seconds=Column("measured epochs", significant),
+    rest_seconds=Column("warm-up, evaluation, instruments, end", significant),
 )

@@ -1,6 +1,5 @@
 """Tables of a page, made by views of frames, and how every figure of a page is printed."""
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -25,10 +24,7 @@ OfRow = Callable[[Any], Any]
 
 @dataclass(frozen=True)
 class Figure:
-    """A printed value: its text, and the attributes that say what it is of.
-
-    A template prints it as an element with these attributes; as a string it is its text.
-    """
+    """A printed value: its text, and the attributes of its element, which say what it is of."""
 
     text: str
     attributes: Markup = field(default_factory=Markup)
@@ -40,16 +36,6 @@ class Figure:
         return Markup("<span{}>{}</span>").format(self.attributes, printable(self.text))
 
 
-class Text(tuple[str | Figure, ...]):
-    """Words and figures, which a template prints one after another; as a string plain."""
-
-    def __str__(self) -> str:
-        return "".join(map(str, self))
-
-    def __html__(self) -> Markup:
-        return Markup().join(printable(one) if isinstance(one, str) else one for one in self)
-
-
 @dataclass(frozen=True)
 class TableCell(Figure):
     """A cell of a table: a figure or a text, with a smaller second line, labels, and a link."""
@@ -59,16 +45,21 @@ class TableCell(Figure):
     link: str = ""
 
 
-def figure(text: str, row: Any, quantity: str, value: Any) -> Figure:
-    """Return `value` of a row, printed as `text`, with attributes that say what it is of.
+def said(pattern: str, *values: object) -> Markup:
+    """Return a sentence: `pattern`, with texts and figures in its braces."""
+    return Markup(pattern).format(*(printable(v) if type(v) is str else v for v in values))
 
-    They are `data-cell`, such as tuned/ddp/2/512 and empty for the whole study, `data-quantity` and
-    `data-value`; a value that is not a number has none.
+
+def figure(text: str, row: Any, quantity: str, value: Any) -> Figure:
+    """Return `value` of a row, printed as `text`.
+
+    Its attributes are `data-cell`, such as tuned/ddp/2/512 and empty for the whole study,
+    `data-quantity` and `data-value`; a value that is not a number has none.
     """
     if isinstance(value, bool) or not isinstance(value, Real):
         return Figure(text)
-    said = Markup('{} data-quantity="{}" data-value="{:.5g}"')
-    return Figure(text, said.format(of_cell(row), quantity, float(value)))
+    attributes = Markup('{} data-quantity="{}" data-value="{:.5g}"')
+    return Figure(text, attributes.format(of_cell(row), quantity, float(value)))
 
 
 def of_cell(row: Any) -> Markup:
@@ -89,8 +80,7 @@ class Column:
 
     `value` returns what is no column of the row. `quantity` is the figure's name on the page, where
     that is not `name`.
-    `detail` returns the second line; a flag is shown if its function holds. With `apart` the text
-    tells rows apart, as keys do.
+    `detail` returns the second line; a flag is shown if its function holds.
     """
 
     head: str
@@ -101,7 +91,6 @@ class Column:
     value: OfRow | None = None
     text: OfRow | None = None
     flags: Mapping[str, OfRow] = field(default_factory=dict)
-    apart: bool = False
     link: OfRow | None = None
 
     def figure(self, row: Any, qualifier: str = "") -> Figure | None:
@@ -158,8 +147,8 @@ class View:
     """A table of a page: the frame that `rows` returns, shown by its `keys` and other columns.
 
     Missing texts of the frame count as "". With `across`, a column of the frame, each of its values
-    has a group of `columns` below `heading`, and rows with equal keys are merged. `note` returns
-    texts for below the table, joined by "; ".
+    has a group of `columns` below `heading`, and rows with equal keys are merged. `note` returns a
+    text for below the table, or "".
     """
 
     name: str
@@ -172,44 +161,44 @@ class View:
     note: OfRow | None = None
 
     def make(self, *given: Any) -> Table | None:
-        """Return the table of what `rows` returns for `given`; None if it has no rows."""
+        """Return the table of what `rows` returns for `given`; None if nothing has a value.
+
+        Rows and columns without any value are left out.
+        """
         frame = self.rows(*given)
-        if frame.empty:
-            return None
         texts = frame.select_dtypes(["object", "string"]).astype(object)
         rows = list(rows_of(frame.assign(**texts.where(texts.notna(), ""))))
-        values = _distinct(getattr(row, self.across, "") for row in rows)
+        groups = _distinct(getattr(row, self.across, "") for row in rows)
         lines: dict[Any, list[list[TableCell]]] = {}
         for row in rows:
             head = [column.cell(row) for column in self.keys]
             key = tuple(cell.text for cell in head) if self.across else len(lines)
-            gaps = [[TableCell(EMPTY)] * len(self.columns)] * len(values)
-            groups = lines.setdefault(key, [head, *gaps])
-            groups[1 + values.index(getattr(row, self.across, ""))] = self._cells(row, head)
-        body = [list(chain(*groups)) for groups in lines.values()]
+            gaps = [[TableCell(EMPTY)] * len(self.columns)] * len(groups)
+            line = lines.setdefault(key, [head, *gaps])
+            line[1 + groups.index(getattr(row, self.across, ""))] = self._cells(row, head)
+        keys, body = len(self.keys), [list(chain(*line)) for line in lines.values()]
+        body = [line for line in body if _filled(line[keys:])]
+        if not body:
+            return None
         labels = [(column.head, "") for column in self.keys]
-        for heading in map(self.heading, values):
+        for heading in map(self.heading, groups):
             labels += [(one.head or heading, heading * bool(one.head)) for one in self.columns]
-        shown = [
-            index
-            for index in range(len(labels))
-            if index < len(self.keys) or any(line[index].text not in (EMPTY, "") for line in body)
-        ]
+        known = [at for at in range(keys, len(labels)) if _filled(line[at] for line in body)]
+        shown = [*range(keys), *known]
         return Table(
             self.name,
             self.title,
-            [labels[index] for index in shown],
-            [[line[index] for index in shown] for line in body],
-            len(self.keys),
-            _notes(rows, self.note) if self.note else [],
+            [labels[at] for at in shown],
+            [[line[at] for at in shown] for line in body],
+            keys,
+            list(dict.fromkeys(filter(None, map(self.note, rows)))) if self.note else [],
         )
 
     def _cells(self, row: Any, head: Sequence[TableCell]) -> list[TableCell]:
         """Return the cells of a row; without values its status is shown once."""
         known = place(row)
-        named = [*zip(self.keys, head, strict=True)]
-        named += [(column, column.cell(row)) for column in self.columns if column.apart]
-        apart = [f"{one.text} {one.detail}".strip() for of, one in named if of.name not in known]
+        keys = zip(self.keys, head, strict=True)
+        apart = [f"{one.text} {one.detail}".strip() for of, one in keys if of.name not in known]
         if self.across and self.across not in known:
             apart.append(str(getattr(row, self.across)))
         qualifier = f" ({', '.join(apart)})" if apart else ""
@@ -224,18 +213,11 @@ def tables(views: Iterable[View], *given: Any) -> list[Table]:
     return [table for view in views if (table := view.make(*given))]
 
 
+def _filled(cells: Iterable[TableCell]) -> bool:
+    return any(cell.text not in (EMPTY, "") for cell in cells)
+
+
 def _distinct(values: Iterable[Any]) -> list[Any]:
     """Return the distinct values: numbers ascending, texts in order."""
     found = list(dict.fromkeys(values))
     return found if any(isinstance(value, str | bool) for value in found) else sorted(found)
-
-
-def _notes(rows: Iterable[Any], note: OfRow) -> list[str]:
-    """Return the distinct texts of a note, each with its number of cells."""
-    counts = Counter(
-        (part, hasattr(row, "batch_size")) for row in rows for part in note(row).split("; ") if part
-    )
-    return [
-        f"{text} ({fmt.plural(count, 'cell')})" if of_cells else text
-        for (text, of_cells), count in counts.items()
-    ]

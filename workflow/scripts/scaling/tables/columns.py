@@ -80,7 +80,7 @@ COLUMNS: dict[str, dict[str, str]] = {
         "trained_to_accuracy": f"""{_CELL} global_batch target_accuracy epochs seeds reached
             test_accuracy test_accuracy_min test_accuracy_max training_seconds training_seconds_min
             training_seconds_max run_seconds run_seconds_min run_seconds_max joules joules_min
-            joules_max speedup speedup_low speedup_high""",
+            joules_max speedup speedup_low speedup_high recipe_options:text""",
     },
     "synchronization": {
         "sampler": """sampler:text gpus set_epoch:truth trained:truth seed epoch rank samples

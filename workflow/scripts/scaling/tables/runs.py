@@ -71,7 +71,7 @@ def provenance(runs: list[Run]) -> pd.DataFrame:
         row: dict[str, Any] = {**asdict(cell), "status": "missing"}
         if record:
             row |= {key: record.get(key) for key in ("status", "measured_as")}
-            row |= {"model": _model(record["model"]), **_training(record["training"])}
+            row |= {"model": _model(record["model"]), **in_words(record["training"])}
             row |= {
                 key: "; ".join(dict.fromkeys(value)) if isinstance(value, list) else str(value)
                 for key, value in record["environment"].items()
@@ -91,7 +91,8 @@ def _model(model: dict[str, Any]) -> str:
     return ", ".join(parts)
 
 
-def _training(training: dict[str, Any]) -> dict[str, Any]:
+def in_words(training: dict[str, Any]) -> dict[str, Any]:
+    """Return the columns of provenance.csv on how a run trained."""
     own = {"cpu_threads": str(training["cpu_threads"])}
     if training["engine"] == "command":
         files = [f"{name} {checksum[:12]}" for name, checksum in training["recipe_options"].items()]

@@ -7,8 +7,8 @@ import pandas as pd
 
 from scaling.config.scheme import STAGES
 from scaling.core.numbers import data, significant, times
-from scaling.report.quantities import count, define, fixed, share, view
-from scaling.report.table import Column
+from scaling.report.quantities import PARTS, count, define, fixed, named, share
+from scaling.report.table import Column, View
 from scaling.tables.schema import StudyTables
 
 INT32 = 2**31 - 1
@@ -63,11 +63,15 @@ define(
     bias_error_steps=Column("all off b · S by at most", significant),
     accumulator_bound=Column("largest accumulator", count),
     share_of_int32=Column("of int32", share, value=lambda row: row.accumulator_bound / INT32),
-    float32_exact=Column("exact in float32", lambda exact: "yes" if exact else "no"),
+    float32_exact=Column(
+        "exact in float32",
+        lambda exact: "yes" if exact else "no",
+        value=lambda row: None if pd.isna(row.accumulator_bound) else row.float32_exact,
+    ),
 )
 
 
-def _ledger(study: StudyTables) -> pd.DataFrame:
+def _ledger(study: StudyTables, _: pd.DataFrame) -> pd.DataFrame:
     """Return scales and ranges by layer of the last stage, in float units.
 
     They are of the seed with histograms, else the first.
@@ -95,52 +99,32 @@ def _ledger(study: StudyTables) -> pd.DataFrame:
     return rows.assign(passed_scale=passed, pixel_scale=passed.where(rows["layer"] == "images"))
 
 
-@view(
-    "B",
-    "1. Visualize weights: the range and 3σ of each layer",
-    "layer",
-    "weight_range weight_mean weight_amax_in_reaches",
-)
-def weights(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
-    return _ledger(study).dropna(subset="weight_amax")
-
-
-@view(
-    "B",
-    "2. Quantize weights: n_W = 127 / max|W|, round(n_W · W)",
-    "layer",
-    "weight_scale weight_clipped_share weight_sqnr_db float32_bytes packed_bytes",
-)
-def weight_scales(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
-    return _ledger(study).dropna(subset="weight_amax")
-
-
-@view(
-    "B",
-    "3. Visualize activations: the range and 3σ of what each layer passes on",
-    "layer",
-    "output_range output_mean",
-)
-def activations(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
-    return _ledger(study).dropna(subset="amax")
-
-
-@view(
-    "B",
-    "4. Quantize activations: n_in = 127 / max|pixel|, S = n_W · A, o = 127 / (S · max), "
-    "next A = S · o",
-    "layer",
-    "pixel_scale accumulator_scale output_scale passed_scale clipped_share_test sqnr_after_relu_db",
-)
-def activation_scales(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
-    return _ledger(study).dropna(subset="amax")
-
-
-@view(
-    "B",
-    "5. Quantize biases: round(b · S)",
-    "layer",
-    "largest_bias bias_error_steps accumulator_bound share_of_int32 float32_exact",
-)
-def biases(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
-    return _ledger(study).dropna(subset="accumulator_bound")
+STEPS = {
+    "weights": (
+        "1. Visualize weights: the range and 3σ of each layer",
+        "weight_range weight_mean weight_amax_in_reaches",
+    ),
+    "weight-scales": (
+        "2. Quantize weights: n_W = 127 / max|W|, round(n_W · W)",
+        "weight_scale weight_clipped_share weight_sqnr_db float32_bytes packed_bytes",
+    ),
+    "activations": (
+        "3. Visualize activations: the range and 3σ of what each layer passes on",
+        "output_range output_mean",
+    ),
+    "activation-scales": (
+        "4. Quantize activations: n_in = 127 / max|pixel|, S = n_W · A, o = 127 / (S · max), "
+        "next A = S · o",
+        "pixel_scale accumulator_scale output_scale passed_scale clipped_share_test"
+        " sqnr_after_relu_db",
+    ),
+    "biases": (
+        "5. Quantize biases: round(b · S)",
+        "largest_bias bias_error_steps accumulator_bound share_of_int32 float32_exact",
+    ),
+}
+"""The lab's steps: their names, titles and columns."""
+PARTS["B"] += [
+    View(step, title, _ledger, named("layer"), named(columns))
+    for step, (title, columns) in STEPS.items()
+]

@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 
 from scaling.core.grid import CELL_KEYS
-from scaling.core.numbers import gpus, words
+from scaling.core.numbers import data, gpus, words
 from scaling.report.frames import fastest, learned, shown_once
 from scaling.report.quantities import view
 from scaling.tables.schema import StudyTables, by_configuration
@@ -16,15 +16,11 @@ BY_GPUS = "configuration gpus"
 BY_BATCH: Any = {"across": "batch_size", "heading": "b = {}".format}
 
 
-def _several(table: pd.DataFrame) -> pd.DataFrame:
-    return table[table["gpus"] > 1]
-
-
 @view(
     "Q1",
     "Epoch time and waiting for data",
     "gpus batch_size",
-    "epoch_seconds work_seconds waiting",
+    "epoch_seconds work_seconds loading_share",
     across="recipe",
 )
 def epoch_time(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
@@ -40,9 +36,9 @@ def device_time(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
 
 @view(
     "Q2",
-    "Table 1: seconds of an epoch T(N, b), and speedup T(1, b) / T(N, b)",
+    "Table 1: seconds of an epoch T(N, b) on N GPUs, b images each; speedup T(1, b) / T(N, b)",
     BY_GPUS,
-    "time judged_speedup",
+    "epoch_seconds speedup",
     note=lambda row: row.message or (row.note if "no ratio" in row.note else ""),
     **BY_BATCH,
 )
@@ -54,33 +50,31 @@ def speedup(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     "Q2",
     "At the same global batch (strong scaling): T(1, N·b) / T(N, b)",
     BY_GPUS,
-    "fixed_global_batch_speedup fixed_global_batch_efficiency",
+    "fixed_global_batch_speedup",
     **BY_BATCH,
 )
 def same_global_batch(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
-    return _several(study.speedup).dropna(subset="fixed_global_batch_speedup")
+    return study.speedup[study.speedup["gpus"] > 1].dropna(subset="fixed_global_batch_speedup")
 
 
 @view(
     "Q2",
     "How many GPUs? An epoch at the fastest b that learns on one",
     CELL,
-    "foreseen_seconds speedup efficiency gpu_seconds epoch_joules money_per_epoch"
-    " startup_of_a_run_seconds same_global_seconds",
+    "epoch_seconds speedup efficiency gpu_seconds epoch_joules money_per_epoch startup_seconds"
+    " same_global_seconds",
 )
 def how_many_gpus(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
-    """Return the cells of a batch size on each number N of GPUs: the fastest on one that learned.
+    """Return the cells on each N of the fastest batch size that learned on one GPU, or is fastest.
 
-    Where no accuracy is known it is the fastest on one. They have `epoch_joules`,
-    `startup_seconds` of a run and `same_global_seconds` T(N, b / N). The last row of a
-    configuration is for twice the most GPUs, at their efficiency and cost, and `extrapolated`; none
-    where their speedup is within noise. Configurations that are no faster than on one GPU are left
-    out.
+    The last row of a configuration is a `guess`: twice the most GPUs at their efficiency and cost,
+    unless their speedup is within noise. Configurations that several GPUs do not speed up are left
+    out. `same_global_seconds` are T(N, b / N).
     """
     timed = cells.assign(
         good=learned(cells) if "reference" in cells else True,
         epoch_joules=cells["joules_per_image"] * cells["samples"],
-        extrapolated=False,
+        guess=False,
     )
     timed = timed[(timed["status"] == "ok") & timed["speedup"].notna()]
     timed = timed.merge(study.costs[[*CELL_KEYS, "startup_seconds"]], how="left", on=CELL_KEYS)
@@ -93,27 +87,12 @@ def how_many_gpus(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
             continue
         split = own[own["gpus"] * own["batch_size"] == best.batch_size].set_index("gpus")
         same = same.assign(same_global_seconds=same["gpus"].map(split["epoch_seconds"]))
-        unknown = dict.fromkeys(("startup_seconds", "same_global_seconds"), math.nan)
-        double = same.tail(1).assign(**unknown, extrapolated=True)
+        measured = ["startup_seconds", "same_global_seconds", "speedup_low", "epoch_seconds_min"]
+        double = same.tail(1).assign(**dict.fromkeys(measured, math.nan), guess=True)
         double[["gpus", "speedup"]] *= 2
         double["epoch_seconds"] /= 2
         found += [same] if bool(same["within_spread"].iloc[-1]) else [same, double]
     return pd.concat(found)
-
-
-@view(
-    "Q2",
-    "What each strategy costs and saves",
-    "recipe gpus batch_size",
-    "epoch_seconds peak_memory_bytes bytes_per_iteration",
-    across="strategy",
-    note=lambda row: row.message,
-)
-def strategies(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
-    """Return the multi-GPU cells with the bytes of a step, if there are three strategies."""
-    sent = study.bandwidth[[*CELL_KEYS, "bytes_per_iteration"]].drop_duplicates(CELL_KEYS)
-    found = cells.merge(sent, how="inner", on=CELL_KEYS)
-    return found if found["strategy"].nunique() > 2 else found.iloc[:0]
 
 
 @view(
@@ -125,7 +104,8 @@ def strategies(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     **BY_BATCH,
 )
 def compute_and_communication(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
-    return _several(study.epoch_parts).dropna(subset="compute_seconds")
+    parts = study.epoch_parts
+    return parts[parts["gpus"] > 1].dropna(subset="compute_seconds")
 
 
 @view(
@@ -133,7 +113,7 @@ def compute_and_communication(study: StudyTables, cells: pd.DataFrame) -> pd.Dat
     "Where an epoch goes",
     CELL,
     "flops_per_second_per_gpu utilization slower_share idle_share unknown_share communication_share"
-    " loading_share power_capped_share joules_per_image money_an_epoch",
+    " loading_share power_capped_share joules_per_image money_per_epoch",
 )
 def epoch_parts(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     return shown_once(cells[cells["status"] == "ok"])
@@ -166,7 +146,7 @@ def bandwidth_by_batch(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     "Q3.2",
     "What the bandwidths are made of",
     CELL,
-    "step_bytes iterations messages_seconds estimate peak_gb_per_s",
+    "bytes_per_iteration iterations messages_seconds estimate peak_gb_per_s",
 )
 def bandwidth(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     return study.bandwidth.dropna(subset="bandwidth_gb_per_s")
@@ -184,7 +164,24 @@ def interconnect(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     return study.interconnect
 
 
-@view("limits", "What the machine reaches", "quantity precision", "state size rate")
+@view("limits", "What the machine reaches", "quantity precision size", "rate")
 def peaks(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
-    between = study.peaks["quantity"] == "gpu_to_gpu_copy"
-    return study.peaks[~between | study.peaks["peak"]]
+    found = study.peaks
+    found = found[(found["quantity"] != "gpu_to_gpu_copy") | found["peak"]]
+    sizes = found["matrix_size"].map("{:g}".format).where(found["matrix_size"] > 0)
+    sizes = sizes.fillna(found["copy_bytes"].map(data))
+    return found.assign(size=sizes + found["state"].map({"sustained": ", sustained"}).fillna(""))
+
+
+@view(
+    "fixed-cost",
+    "Seconds of a run and of its parts, which add up to it: means over the batch sizes",
+    BY_GPUS,
+    "run_seconds startup_seconds measured_seconds rest_seconds",
+)
+def startup(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
+    """Return the seconds of a run by its parts; `rest_seconds` are those in no other."""
+    runs = study.costs.merge(shown_once(cells)[CELL_KEYS]).dropna(subset="run_seconds")
+    rest = runs["run_seconds"] - runs["startup_seconds"] - runs["measured_seconds"]
+    groups = runs.assign(rest_seconds=rest).groupby(CELL_KEYS[:3], sort=False)
+    return groups.mean(numeric_only=True).reset_index()

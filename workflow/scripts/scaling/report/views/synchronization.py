@@ -19,10 +19,11 @@ define(
     way=Column("parallel mode", words),
     phase=Column("when", words),
     kind=Column("kind", words),
-    content=Column("content", apart=True),
     messages=Column("messages", whole),
     bytes=Column("bytes", count),
-    share_of_gradients=Column("of K", share, value=lambda row: row.bytes / row.gradient_bytes),
+    share_of_gradients=Column(
+        "of all gradients", share, value=lambda row: row.bytes / row.gradient_bytes
+    ),
     buffers=Column("buffers", words),
     hashes=Column("buffers on the ranks"),
     variance_drift_mean=Column(
@@ -53,22 +54,10 @@ def sampler(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
 
 
 @view(
-    "Q5",
-    "Training with and without set_epoch",
-    "seed",
-    "train_loss test_accuracy",
-    across="set_epoch",
-    heading=lambda called: "with set_epoch" if called else "without",
-)
-def sampler_accuracy(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
-    return study.sampler_accuracy
-
-
-@view(
     "Q6",
     "Messages of a training step",
-    "way phase kind",
-    "content messages bytes share_of_gradients",
+    "way phase kind content",
+    "messages bytes share_of_gradients",
 )
 def messages(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     """Return the messages of the last recorded step, by mode and content."""

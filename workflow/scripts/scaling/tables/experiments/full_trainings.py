@@ -10,6 +10,7 @@ from scaling.core.grid import CELL_KEYS
 from scaling.core.records.run import RunRecord
 from scaling.core.statistics import difference
 from scaling.tables import schema
+from scaling.tables.runs import in_words
 from scaling.tables.timing import epochs, joules
 
 SPREAD = ["test_accuracy", "training_seconds", "run_seconds", "joules"]
@@ -53,4 +54,5 @@ def _training(record: RunRecord, accuracy: float) -> dict[str, object]:
         "training_seconds": trained["seconds"].sum(),
         "run_seconds": record["run_seconds"],
         "joules": joules([record], "warmup", "measured"),
+        "recipe_options": in_words(record["training"])["recipe_options"],
     }
