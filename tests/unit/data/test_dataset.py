@@ -7,9 +7,7 @@ import numpy as np
 import pytest
 
 import dataset_prepare
-from examples import manifests
 from scaling.core.errors import UserError
-from scaling.core.records.dataset import DATASET
 from scaling.data import dataset
 from scaling.data.dataset import ImageDataset
 
@@ -116,16 +114,3 @@ def test_digits_are_prepared_and_take_no_path(tmp_path):
     assert (manifest["source"], manifest["train_images"]) == ("digits", 1500)
     with pytest.raises(UserError, match="the source digits takes no --path"):
         prepare(tmp_path, "--source=digits", f"--path={tmp_path}")
-
-
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        ({"classes": ["a", "a"]}, "classes: two have the same name"),
-        ({"train_images": 50_001}, "train_counts: not a number for each class"),
-    ],
-)
-def test_a_manifest_that_cannot_be_is_refused(tmp_path, change, said):
-    manifest = DATASET.read(manifests.write(tmp_path)) | change
-    with pytest.raises(UserError, match=said):
-        DATASET.write(tmp_path / "manifest.json", manifest)

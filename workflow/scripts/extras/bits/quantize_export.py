@@ -18,12 +18,11 @@ from scaling.core import environment
 from scaling.core.errors import program
 from scaling.core.paired_accuracy import Classes, paired
 from scaling.core.records.quantization import EXPORT
-from scaling.data.batches import Images, read_images
+from scaling.data.batches import Images, predict, read_images
 from scaling.launch import lease
 from scaling.quantization import commands
 from scaling.quantization.commands import Evaluation
 from scaling.quantization.network import in_integers
-from scaling.quantization.training import predict
 
 Run = Callable[[Tensor], Tensor]
 """Normalised images, float32 [n, 3, 32, 32] on the CPU, to logits, float32 [n, classes]."""

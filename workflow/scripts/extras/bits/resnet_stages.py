@@ -15,14 +15,13 @@ from scaling.config.scheme import STAGES, Scheme
 from scaling.core.environment import TURING, older_gpu
 from scaling.core.paired_accuracy import paired
 from scaling.core.records.dataset import DATASET
-from scaling.data.batches import Images
+from scaling.data.batches import Images, predict
 from scaling.models.resnet import ResNet18
 from scaling.models.tutorial_cnn import load_into
 from scaling.quantization.calibration import calibrate, layers
 from scaling.quantization.commands import Evaluation, attempted
 from scaling.quantization.integers import INT8
 from scaling.quantization.network import exactness, quantized_layers
-from scaling.quantization.training import predict
 
 SCHEMES: dict[str, dict[str, Any]] = dict(
     zip(STAGES[1:], ({"activation_bits": None}, {"bias": "float"}, {}), strict=True)

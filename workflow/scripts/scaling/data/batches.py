@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from scaling.core.errors import UserError
+from scaling.core.paired_accuracy import Classes
 from scaling.core.records.dataset import DATASET
 from scaling.data import dataset
 
@@ -77,3 +78,10 @@ def read_images(
     train = Images(arrays.train_images, arrays.train_labels, mean, std, device)
     test = Images(arrays.test_images, arrays.test_labels, mean, std, device)
     return train, test, {key: described[key] for key in ("source", "checksum")}
+
+
+@torch.no_grad()
+def predict(network: nn.Module, images: Images) -> Classes:
+    """Pick the class of each image, of equal logits the first: int64 [n]."""
+    picked = [network(batch).argmax(dim=1).cpu().numpy() for batch in images.batches()]
+    return np.concatenate(picked)

@@ -8,9 +8,8 @@ import torch
 from torch import nn
 
 from scaling.core.errors import UserError
-from scaling.core.paired_accuracy import Classes
 from scaling.core.training_options import NetworkTraining
-from scaling.data.batches import Images, read_images
+from scaling.data.batches import Images, predict, read_images
 from scaling.models.tutorial_cnn import CLASSES, tutorial_cnn
 from scaling.quantization.calibration import layers
 from scaling.quantization.commands import Training, diverged
@@ -69,10 +68,3 @@ class TutorialTraining(Training, NetworkTraining):
 
 def _batch(images: Images, chosen: np.ndarray[Any, Any], size: int) -> Batch:
     return images.normalised(chosen), torch.from_numpy(images.labels[chosen]).to(images.device)
-
-
-@torch.no_grad()
-def predict(network: nn.Module, images: Images) -> Classes:
-    """Pick the class of each image, of equal logits the first: int64 [n]."""
-    picked = [network(batch).argmax(dim=1).cpu().numpy() for batch in images.batches()]
-    return np.concatenate(picked)

@@ -15,7 +15,7 @@ from torch import nn
 from scaling.config.scheme import Scheme
 from scaling.core import paired_accuracy
 from scaling.core.records.quantization import VARIANT_PATTERN
-from scaling.data.batches import Images
+from scaling.data.batches import Images, predict
 from scaling.models.tutorial_cnn import load_weights
 from scaling.quantization.calibration import (
     IMAGES,
@@ -29,7 +29,6 @@ from scaling.quantization.commands import Evaluation, attempted
 from scaling.quantization.layer_statistics import distributions, noise, scale_row, weight_row
 from scaling.quantization.network import exactness, quantize, quantized_layers
 from scaling.quantization.rounding import NEAREST, WORD_BYTES, RoundedLayer
-from scaling.quantization.training import predict
 from scaling.registry.quantized_model import BY_MOMENTS
 
 MOMENT_IMAGES = 10_000
