@@ -112,7 +112,7 @@ MEASURED = [
         {"eager/ddp", "resident/ddp"} | LINK,
     ),
     ("training/data_parallel.py", "range(gpus)", "range(1, gpus)", {"eager/dp", "resident/dp"}),
-    ("training/evaluation.py", "size: int = 500", "size: int = 50", STUDIED | TUNED | LARGE | INT8),
+    ("training/evaluation.py", "size: int = 500", "size: int = 50", STUDIED | TUNED | LARGE),
     ("training/worker.py", "manual_seed(spec.cell.seed)", "manual_seed(0)", CELLS),
     ("instruments/peaks.py", "BLOCK_SECONDS = 0.02", "BLOCK_SECONDS = 0.2", {"peaks_measure"}),
     ("instruments/allreduce.py", "/ sweep.iterations", "/ sweep.repeats", LINK),
