@@ -19,7 +19,7 @@ NOT_IN_MEMORY = (
 
 
 def answer(tables: StudyTables) -> Answer:
-    """Answer by what a step costs whatever its size; two claims on each recipe on one GPU."""
+    """Answer by what a step costs besides its images; two claims on each recipe on one GPU."""
     steps = tables.timing[[*CELL_KEYS, "iterations"]]
     work = _alone(measured(tables.epoch_parts, "work_seconds").merge(steps, on=CELL_KEYS))
     claims, costs = [], []
@@ -32,7 +32,7 @@ def answer(tables: StudyTables) -> Answer:
             claims += [_faster(about, own), _gaps(about, str(recipe), tables)]
         if (cost := _cost_of_a_step(own)) > 0:
             costs.append(f"{fmt.significant(1000 * cost)} ms with {recipe}")
-    text = f"A step costs {', '.join(costs[:3])}, whatever its size; larger batches take fewer."
+    text = f"Each step costs {', '.join(costs[:3])}, besides its images; larger batches take fewer."
     waits = _waits(_alone(measured(tables.utilization, "loading_share")))
     add = "Add 1 to `grid.gpus` and a second size to `grid.batch_sizes`."
     return Answer(f"{text}{waits}" if costs else None, claims or [FASTER.missing("", add)])
