@@ -42,7 +42,7 @@ def test_the_answer_is_what_a_step_costs_beyond_its_images_and_who_waits():
     own = alone.assign(loading_share=[0.1, 0.5, 0.8, 0.6, 0.0])
     tables = schema.StudyTables("example", made | {"utilization": own}, "", {})
     assert q1.answer(tables).text == (
-        "A step costs 4.79 ms with fast, whatever its size; larger batches take fewer. "
+        "Each step costs 4.79 ms with fast, besides its images; larger batches take fewer. "
         "From b\u00a0=\u00a0128 fast waits for data (50–80 %)."
     )
 

@@ -90,14 +90,14 @@ def test_the_map_frames_what_is_recommended_and_the_fastest_that_learned(flagshi
     # tuned on 2 × 8192 is the fastest of all, and learns 10 %.
     assert {name: label(row) for name, row in marks.items()} == {
         "recommended": "to_accuracy/ddp, 2 × 512",
-        "fastest that learned": "tuned, 1 × 128",
+        "fastest that learned as well": "tuned, 1 × 128",
     }
     rows = dict(cell_map.map_rows(cells, marks))
     assert rows["to_accuracy · ddp · 2 GPUs"][512]["marks"] == ["recommended"]
-    assert rows["tuned · one GPU"][128]["marks"] == ["fastest that learned"]
+    assert rows["tuned · one GPU"][128]["marks"] == ["fastest that learned as well"]
     assert rows["plain · ddp · 2 GPUs"][512]["marks"] == [cell_map.DRIFTS]
     cells = frames.cells(one_seed)
-    assert list(overview.marks(one_seed, cells)) == ["fastest that learned"]
+    assert list(overview.marks(one_seed, cells)) == ["fastest that learned as well"]
     unknown = cells.drop(columns="reference")
     assert list(overview.marks(one_seed, unknown)) == ["fastest"]
     card, *_ = overview.cards(one_seed, unknown)
