@@ -117,7 +117,6 @@ def cell_name(row: Any) -> str:
 WORDS = {
     "without_communication": "steps without exchange",
     "profiler": "trace",
-    "ddp_log": "DDP’s log",
     "infeasible": "cannot run",
     "oom": "out of memory",
     "oom_host": "out of host memory",

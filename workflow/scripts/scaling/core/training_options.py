@@ -97,7 +97,7 @@ class Training(Sgd):
     waited for."""
     instrumented_iterations: Count = 50
     """Extra epochs of at most so many iterations measure communication (without synchronisation,
-    traced, and by DDP's own log) and how long nothing runs on a GPU. 0 means none."""
+    and traced) and how long nothing runs on a GPU. 0 means none."""
 
 
 class Limits(Options):

@@ -1,18 +1,16 @@
 """Measure where the time of a run's steps goes, in extra iterations on in-memory batches.
 
 So no rank waits for data. There are at most `limit` iterations of each kind: timed steps, with and
-without gradient exchange; a profiler trace; and DistributedDataParallel's own log; then one step is
-traced to be looked at. The trace and the log yield a measurement, a dict: `estimate`, `rank`, its
-number of `iterations`, and their `communication_seconds`, `exposed_seconds` and
-`overlapped_seconds`, or a `note` why these are missing. A communication kernel runs until all ranks
+without gradient exchange, and a profiler trace; then one step is traced to be looked at. The trace
+yields a measurement, a dict: `estimate`, `rank`, its number of `iterations`, and their
+`communication_seconds`, `exposed_seconds` and `overlapped_seconds`, or a `note` why these are
+missing. A communication kernel runs until all ranks
 have joined it, so its time includes waiting for the slowest rank.
 """
 
 from contextlib import nullcontext
 from statistics import median
 from typing import Any
-
-from torch.nn.parallel import DistributedDataParallel
 
 from scaling.instruments import kernel_trace
 from scaling.launch.ranks import Rank
@@ -22,7 +20,6 @@ Measurement = dict[str, Any]
 
 SETTLING_ITERATIONS = 2
 REPEATS = 3
-NANOSECOND = 1e-9
 
 
 def measure_all(trainer: Trainer, rank: Rank, gpus: int, limit: int) -> dict[str, Any]:
@@ -55,7 +52,7 @@ def measure_all(trainer: Trainer, rank: Rank, gpus: int, limit: int) -> dict[str
     if gpus > 1:
         spans, note = trace.communicating(), "the trace shows no communication"
         by_trace = _reading("profiler", traced.iterations, spans, note)
-        found["readings"] = [own | by_trace, own | _ddp_log(trainer, train, limit)]
+        found["readings"] = [own | by_trace]
     return {**found, "step": kernel_trace.one_step(train, rank)}
 
 
@@ -76,28 +73,6 @@ def _in_memory(trainer: Trainer, train: TrainIterations, limit: int) -> Measurem
         "seconds": [result.seconds for result in with_it],
         "seconds_without_exchange": [result.seconds for result in without] or None,
     }
-
-
-def _ddp_log(trainer: Trainer, train: TrainIterations, limit: int) -> Measurement:
-    """Return the sums of the all-reduce times that DDP's reducer logs in each iteration.
-
-    DDP's own averages include the first epochs, in which ranks waited for data.
-    """
-    model = trainer.model
-    if not isinstance(model, DistributedDataParallel):
-        return _reading("ddp_log", 0, None, "the cell does not use DistributedDataParallel")
-    model._set_ddp_runtime_logging_sample_rate(1)
-    iterations = train(limit).iterations
-    logged = []
-    for _ in range(iterations):
-        train(1)
-        logged.append(model._get_ddp_logging_data())
-    total, hidden = (
-        sum(float(entry.get(name, 0)) for entry in logged) * NANOSECOND
-        for name in ("backward_comm_time", "backward_compute_comm_overlap_time")
-    )
-    note = "DistributedDataParallel logged no communication time"
-    return _reading("ddp_log", iterations, (total, hidden) if total > 0 else None, note)
 
 
 def _reading(
