@@ -94,6 +94,11 @@ if FULL["gpus"]:
                 *(RunSpec, "time_to_accuracy"),
                 warmup_epochs=1,
                 measured_epochs=FULL["epochs"] - 1,
+                # As many epochs as were chosen, none to settle.
+                warmup_seconds=0.0,
+                measured_seconds=0.0,
+                max_measured_seconds=0.0,
+                micro_batches=1,
                 instrumented_iterations=0,
             ),
 
