@@ -263,6 +263,6 @@ def test_a_rank_that_is_lost_inside_a_captured_epoch_ends_the_run_and_is_named(
 ):
     asked = {"device": "cuda", "collective-timeout-seconds": 5}
     asked |= tuned(**OPTIONS | {"cuda_graph": True})
-    named = r"rank 0: timed out: waited \d+ s for step 2 of epoch 2.*; likely stuck: rank 1\)"
+    named = r"rank 0: timed out: waited \d+ s after step 1 of epoch 2.*; likely stuck: rank 1\)"
     with pytest.raises(UserError, match=named):
         supervise_faulty(images, tmp_path / "run.json", monkeypatch, fault, **asked)
