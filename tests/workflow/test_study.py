@@ -61,7 +61,12 @@ def test_a_training_is_told_what_its_folder_says_and_how_many_epochs_were_chosen
     own = {"precision": "float32", **dict.fromkeys(["channels_last", "compile"], False)}
     own |= {"engine": "resident", **dict.fromkeys(["cuda_graph", "fused_norms"], False)}
     full = {"gpus": [1], "epochs": 5, "recipe": "muon"}
-    study = new_study(grid__seeds=[3], time_to_accuracy=full, recipes__muon=own)
+    study = new_study(
+        grid__seeds=[3],
+        training__measured_seconds=60.0,
+        time_to_accuracy=full,
+        recipes__muon=own,
+    )
     targets = ["results/tables/tiny/timing.csv", "results/tables/trained_to_accuracy.csv"]
     said = study.snakemake("--dry-run", "--printshellcmds", *targets).stdout
     commands = [shlex.split(line) for line in re.findall(r"train_run\.py (.*)", said)]
@@ -70,8 +75,9 @@ def test_a_training_is_told_what_its_folder_says_and_how_many_epochs_were_chosen
         for key, value in re.findall(r"(\w+)~([^/]+)", output):
             assert words[words.index(f"--{key.replace('_', '-')}") + 1] == value
     full = [words for words in commands if any("/to_accuracy/" in word for word in words)]
-    # And one of warm-up.
+    # And one of warm-up; none until they settle.
     assert {words[words.index("--measured-epochs") + 1] for words in full} == {"4"}
+    assert {words[words.index("--measured-seconds") + 1] for words in full} == {"0.0"}
     assert all('"muon": 0.0' in words[words.index("--recipe-options") + 1] for words in full)
 
 
