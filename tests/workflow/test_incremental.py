@@ -1,11 +1,13 @@
 """Only what depends on a change runs again."""
 
+import json
 import os
 import shutil
 import signal
 import subprocess
 import time
 
+import pandas as pd
 import pytest
 
 from scaling.core.records.run import RUN
@@ -30,6 +32,21 @@ def test_a_key_of_cells_runs_those_it_concerns_and_what_follows(study, key, valu
     planned = study.planned()
     assert planned["train_run"] == trained
     assert set(planned) == AFTER_RUNS | others | {"train_run", "study_config"}
+
+
+def test_a_repeat_is_one_more_run_of_each_cell(study):
+    first = study.record(batch_size=20)
+    before = first.stat().st_mtime_ns
+    study.configure({"grid.repeats": 2})
+    assert study.planned()["train_run"] == 2
+    repeated = study.snakemake()
+    assert repeated.returncode == 0, repeated.stdout
+    assert "batch 20 per GPU, seed 0, repeat 1: " in repeated.stdout
+    again = json.loads((first.parent / "repeat~1/run.json").read_text())
+    assert again["cell"]["repeat"] == 1 and first.stat().st_mtime_ns == before
+    timing = pd.read_csv(study.folder / "results/tables/tiny/timing.csv")
+    assert (timing["runs"].tolist(), timing["count"].tolist()) == ([2, 2], [6, 6])
+    assert "2 runs: " in (study.folder / "results/report.html").read_text()
 
 
 def test_a_strategy_shares_the_runs_on_one_gpu_and_other_images_are_trained_on_again(study):

@@ -1,6 +1,5 @@
 """The page of a study while it runs, and after it was stopped."""
 
-import json
 import re
 import subprocess
 import sys
@@ -31,27 +30,18 @@ def heads(pages):
     return [re.search(r'class="chip[^>]*>([^<]*?)(; until about|<)', page)[1] for page in pages]
 
 
-def test_a_repeat_is_one_more_run_and_the_page_follows_it_until_it_is_the_report(study):
-    page, first = study.folder / "results/report.html", study.record(batch_size=20)
-    before = first.stat().st_mtime_ns
-    study.configure({"grid.repeats": 2})
-    assert study.planned()["train_run"] == 2
+def test_the_page_is_there_from_the_first_job_on_and_becomes_the_report(study):
+    page = study.folder / "results/report.html"
+    study.configure({"grid.batch_sizes": [10, 20, 30]})
     with watched(page) as pages:
         said = study.snakemake()
     assert said.returncode == 0, said.stdout
-    assert "batch 20 per GPU, seed 0, repeat 1: " in said.stdout
-    again = json.loads((first.parent / "repeat~1/run.json").read_text())
-    assert again["cell"]["repeat"] == 1 and first.stat().st_mtime_ns == before
-    timing = pd.read_csv(study.folder / "results/tables/tiny/timing.csv")
-    assert (timing["runs"].tolist(), timing["count"].tolist()) == ([2, 2], [6, 6])
-
     assert "not present when the DAG was created" not in said.stdout
-    old, *running, report = pages
-    assert report == page.read_text() and REFRESH not in old + report and "2 runs: " in report
+    before, *running, report = pages
+    assert report == page.read_text() and REFRESH not in before + report
     assert all(REFRESH in text and "<h2>Fastest</h2>" in text for text in running)
     assert "Cards and answers come later" not in "".join(running)
-    counts = ["2 of 4: 2 done, 2 waiting", "2 of 4: 2 done, 1 running, 1 waiting"]
-    counts += ["3 of 4: 3 done, 1 waiting", "3 of 4: 3 done, 1 running", "4 of 4: 4 done"]
+    counts = ["2 of 3: 2 done, 1 waiting", "2 of 3: 2 done, 1 running", "3 of 3: 3 done"]
     assert [*dict.fromkeys(heads(running))] == [f"running, {count}" for count in counts]
 
 

@@ -100,11 +100,11 @@ def test_without_a_terminal_each_measurement_is_a_line_and_the_end_has_the_figur
         assert any(said in line for line in measured)
     assert all(re.search(r"about \d+ (s|min) left$", line) for line in measured[:-1])
     start = next(i for i, line in enumerate(lines) if line.startswith("Fastest"))
-    assert [line.partition(":")[0] for line in lines[start + 1 : start + 6]] == [
-        *("Scaling", "The limit is", "Trust", "Not measured", "Time")
+    assert [line.partition(":")[0] for line in lines[start + 1 : start + 5]] == [
+        *("Scaling", "The limit is", "Trust", "Not measured")
     ]
     report = finished_study.folder / "results/report.html"
-    assert lines[start + 6] == f"The report is {report.as_uri()}"
+    assert lines[start + 5] == f"The report is {report.as_uri()}"
 
 
 def test_cells_come_before_experiments_and_the_limits_of_the_machine_before_them(finished_study):

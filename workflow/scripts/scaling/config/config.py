@@ -90,9 +90,10 @@ def _ask(known: Configuration, given: Collection[str]) -> dict[str, str]:
 
 def _needs_images(known: Configuration) -> str | None:
     """Return what of a configuration trains on its images, by a key; None for nothing."""
-    used, names = _trained(known), known.grid.recipes
+    for name, own in _trained(known).items():
+        if name in known.grid.recipes and "command" not in own:
+            return f"grid.recipes has {name}"
     asked = {
-        "grid.recipes": [one for one in names if one in used and "command" not in used[one]],
         "convergence.recipes": known.convergence.recipes,
         "time_to_accuracy.gpus": known.time_to_accuracy.gpus,
         "synchronization.seeds": known.synchronization.seeds,

@@ -124,12 +124,13 @@ def summary(study: StudyTables, cells: pd.DataFrame, replayed_from: str | None) 
 
 def facts(study: StudyTables) -> list[tuple[str, str]]:
     """Return (name, value) pairs on dataset, model, training, machine and software."""
-    manifest = study.manifest
-    data = (
-        f"{manifest['source']} ({manifest['origin']}): {manifest['train_images']:,} training "
-        f"and {manifest['test_images']:,} test images, {len(manifest['classes'])} classes"
-    )
-    known = [] if manifest["source"] == "own" else [("Dataset", data)]
+    manifest, known = study.manifest, []
+    if manifest["source"] != "own":
+        data = (
+            f"{manifest['source']} ({manifest['origin']}): {manifest['train_images']:,} training "
+            f"and {manifest['test_images']:,} test images, {len(manifest['classes'])} classes"
+        )
+        known = [("Dataset", data)]
     return known + run_facts(recorded(study))
 
 
