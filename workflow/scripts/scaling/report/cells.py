@@ -73,7 +73,7 @@ def _facts(row: Any) -> list[tuple[str, str | Figure]]:
         )
         if pd.notna(getattr(row, quantity, None)) and (name != "speedup" or row.gpus > 1)
     }
-    found |= {"Slurm job": row.slurm_job_id, "message": row.message}
+    found |= {"Slurm job": row.slurm_job_id, "Slurm GPUs": row.slurm_gpus, "message": row.message}
     return [(name, text) for name, text in found.items() if not isinstance(text, float) and text]
 
 

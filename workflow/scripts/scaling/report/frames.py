@@ -19,7 +19,7 @@ COLUMNS = {
     "speedup": "speedup speedup_low speedup_high efficiency within_spread note",
     "costs": "peak_memory_bytes memory_capacity_bytes drift settled joules_per_image"
     " money_per_epoch",
-    "provenance": "measured_as slurm_job_id",
+    "provenance": "measured_as slurm_job_id slurm_gpus",
 }
 """Columns of a cell by the tables that have them."""
 
