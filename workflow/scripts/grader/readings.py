@@ -49,7 +49,7 @@ class Slip(NamedTuple):
 
 
 Way = tuple[Slip, str, dict[str, Any]]
-"""A slip, its formula and what the letter in it stands for."""
+"""A mistake, the formula that it leads to, and the values of the names in that formula."""
 RIGHT: Way = Slip("", "", "", 0.0), "value", {}
 
 
