@@ -61,7 +61,7 @@ demo: env ## the whole study in small, on the CPU: results/report.html in minute
 	$(SNAKEMAKE) --configfile config/demo.yaml
 
 study: configured env ## a study on this machine: of config/config.yaml, or of yours by CONFIG=mine.yaml
-	@PYTHONPATH=workflow/scripts python -m scaling.config.config_file "$${BASE:-config/scaling.yaml}" "$$CONFIG"
+	@PYTHONPATH=workflow/scripts python -m scaling.config.stored "$${BASE:-config/scaling.yaml}" "$$CONFIG"
 	$(SNAKEMAKE) $${CONFIG:+--configfile "$${BASE:-config/scaling.yaml}" "$$CONFIG"}
 
 status: configured small-env ## the state of each cell of the study in results/, while it runs or after

@@ -9,17 +9,17 @@ from pathlib import Path
 from typing import Any
 
 from scaling.config import stored
-from scaling.config.config_file import read_config
 from scaling.config.keys import NAME
 from scaling.config.recipes import precision, techniques
-from scaling.config.stored import CONFIG, MANIFEST
-from scaling.config.technique import Technique
+from scaling.config.stored import CONFIG, MANIFEST, read_config
 from scaling.core import files
 from scaling.core.errors import UserError, program
 from scaling.core.grid import recipe_options
+from scaling.core.records.convergence import CONVERGENCE
 from scaling.core.records.dataset import DATASET
-from scaling.core.records.kinds import KINDS
+from scaling.core.records.run import RUN
 from scaling.core.training_options import Model
+from scaling.registry.update_rule import Technique
 
 RESULTS, DATASETS, STUDIES = Path("results"), Path("resources/dataset"), Path("studies")
 
@@ -43,8 +43,9 @@ def sources(config: dict[str, Any]) -> dict[Path, Path]:
             "to its partial report (--config partial=true) where only runs are missing"
         )
     checksum = DATASET.read(found[Path(MANIFEST)])["checksum"]
-    for path in records["runs"] + records["convergence"]:
-        _check(found[path], config, checksum)
+    for kind, of_kind in (("runs", RUN), ("convergence", CONVERGENCE)):
+        for path in records[kind]:
+            _check(found[path], of_kind.read(found[path]), config, checksum)
     for path in stored.beside_records(config):
         source = path if path.suffix == ".log" else RESULTS / path
         if source.exists():
@@ -52,9 +53,8 @@ def sources(config: dict[str, Any]) -> dict[Path, Path]:
     return found
 
 
-def _check(path: Path, config: dict[str, Any], checksum: str) -> None:
+def _check(path: Path, record: Any, config: dict[str, Any], checksum: str) -> None:
     """Raise UserError if a record was made with another value than the study asks for."""
-    record = KINDS[path.name].read(path)
     used = record["training"] | {"dataset checksum": record["dataset"]["checksum"]}
     asked = config["training"] | {"dataset checksum": checksum}
     if "remedy" in record:

@@ -22,7 +22,6 @@ def test_the_study_of_large_batches_alone_is_valid():
     ("path", "value", "sentence"),
     [
         ("gird", {}, "the configuration has the unknown key gird, perhaps grid (allowed: study, "),
-        ("recipes.course", {"loader_workers": 2}, "recipes.course is called recipes.plain now"),
         ("recipes.mine", {"loader_workers": 2}, "recipes.mine has neither engine nor base"),
         ("recipes.mine", {"engine": "fast"}, "recipes.mine.engine is 'fast' (allowed: command"),
         ("recipes.mine", {"base": "fast"}, "recipes.mine.base is 'fast' (allowed: a recipe that"),
@@ -31,7 +30,6 @@ def test_the_study_of_large_batches_alone_is_valid():
         ("recipes", {"plain": {"base": "b"}, "b": {"base": "plain"}}, "recipes.b.base is 'plain'"),
         ("recipes.plain.bucket", 1, "recipes.plain has the unknown key bucket, perhaps bucket_cap"),
         ("grid.recipes", ["mine"], "grid.recipes asks for recipe mine (allowed: those of recipes"),
-        ("time_to_accuracy.update", {"muon": 0.1}, "time_to_accuracy.update is no key any more"),
         ("recipes.plain.strategies", ["dp"], "recipes.plain.strategies is dp and grid.strategi"),
         ("grid.batch_size", [32], "grid has the unknown key batch_size, perhaps batch_sizes (all"),
         ("model", {"width": 4, 1: 2}, "model has the unknown key 1 (allowed: name, width, optio"),
@@ -45,7 +43,6 @@ def test_the_study_of_large_batches_alone_is_valid():
         ("convergence.recipes", ["muon"], "convergence.recipes asks for recipe muon (allowed: tho"),
         ("convergence.precision", "bf16", "convergence.precision is no key any more: it is the re"),
         ("convergence.recipes", ["plain"], "convergence.recipes has plain, of engine eager (allow"),
-        ("convergence.remedies", [{"name": "a"}], "convergence.remedies is no key any more: the"),
         ("training.weight_decay", "5e-4", "YAML reads 5e-4 as text, and 5.0e-4 as a number"),
         ("parts", ["speed"], "parts[0] is 'speed': it should be 'scaling', 'accuracy', 'proofs' o"),
         ("study", "mine\n", "study is 'mine\\n': String should match pattern"),
@@ -212,7 +209,7 @@ def test_what_an_extra_measures_is_refused_where_it_is_not_here(path, value, mon
     used = [("grid.recipes", ["tuned"]), ("device", "cuda"), ("recipes.tuned.channels_last", True)]
     document = changed(*used, (path, value))
     config.check(document)
-    monkeypatch.setattr(config.plugins, "has_extra", lambda name: False)
+    monkeypatch.setattr(config.registry, "has_extra", lambda name: False)
     key = path.rpartition(".")[2]
     with pytest.raises(UserError, match=rf"{key}.* needs workflow/scripts/extras/\w+, which is n"):
         config.check(document)

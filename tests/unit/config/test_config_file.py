@@ -8,7 +8,7 @@ import yaml
 
 from examples import damage
 from scaling.config import config
-from scaling.config.config_file import read_config, recipes_of
+from scaling.config.stored import read_config, recipes_of
 from scaling.core.errors import UserError
 
 DEMO = Path(__file__).parents[3] / "config/demo.yaml"

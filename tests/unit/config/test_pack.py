@@ -6,7 +6,7 @@ import yaml
 import study_pack
 from examples import convergence_records, finished_study, manifests
 from scaling.config import stored
-from scaling.config.config_file import read_config
+from scaling.config.stored import read_config
 from scaling.core.errors import UserError
 from scaling.core.records.convergence import CONVERGENCE
 

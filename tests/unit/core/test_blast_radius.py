@@ -9,8 +9,7 @@ import pytest
 from scaling.core import code_digest
 from scaling.registry.dataset import DATASETS
 from scaling.registry.engine import ENGINES
-from scaling.registry.model import MODELS
-from scaling.registry.quantized_model import BY_MOMENTS, QUANTIZED_MODELS
+from scaling.registry.model import BY_MOMENTS, MODELS, QUANTIZED_MODELS
 from scaling.registry.strategy import STRATEGIES
 
 SCRIPTS = Path(__file__).parents[3] / "workflow/scripts"
@@ -77,7 +76,7 @@ TELLING = [
     ("core/environment.py", "run where there is one", "take a machine with one"),
     ("core/section.py", "perhaps", "maybe"),
     ("core/command_line.py", "{yes,no}", "{no,yes}"),
-    ("core/records/run_checks.py", "epochs or their ranks", "ranks or their epochs"),
+    ("core/records/run.py", "epochs or their ranks", "ranks or their epochs"),
     ("config/devices.py", "needs GPUs for more", "takes GPUs for more"),
     ("config/recipes.py", "neither engine nor base", "no engine, no base"),
     ("launch/outcome.py", "stopped at the time limit", "ended at the time limit"),

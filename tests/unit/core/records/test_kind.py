@@ -8,8 +8,8 @@ import pytest
 
 from examples import damage
 from scaling.core.errors import UserError
-from scaling.core.records.kinds import KINDS
 from scaling.core.records.run import RUN
+from study_migrate import KINDS
 
 STUDIES = Path(__file__).parents[4] / "studies"
 INT8 = STUDIES / "quantization-cifar10/quantization/seed~0"

@@ -19,7 +19,7 @@ from scaling.command.printed_epochs import Printed, PrintedEpochs
 from scaling.core import environment
 from scaling.core.errors import UserError
 from scaling.core.gpu_counters import power_capped_seconds
-from scaling.core.records.fields import Status
+from scaling.core.records.kind import Status
 from scaling.core.records.run import EpochRow, RunRecord
 from scaling.launch import launcher, measure, outcome, supervisor
 from scaling.launch.launcher import ProcessResult

@@ -6,25 +6,19 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, create_model
 
-from scaling.config.technique import Technique
 from scaling.core.section import Section, Some
 from scaling.registry.engine import ENGINES
 from scaling.registry.registry import Registry
 from scaling.registry.strategy import STRATEGIES
+from scaling.registry.update_rule import Technique
 
 OWN = "own"
 """The strategy of recipes that are a command."""
 GONE = {
-    "recipes.course": "recipes.course is called recipes.plain now",
-    "time_to_accuracy.update": "time_to_accuracy.update is no key any more: its options are a "
-    "recipe's, as {fast: {base: tuned, muon: 0.12}}, which time_to_accuracy.recipe names",
     "convergence.precision": "convergence.precision is no key any more: it is the recipes', as "
     "{calm: {base: tuned, precision: float32}}",
     "quantization.peers": "quantization.peers is no key any more: other quantizers are not "
     "compared, and export.json says what ONNX Runtime computes of our own integers",
-    "convergence.remedies": "convergence.remedies is no key any more: the options of an update are "
-    "a recipe's, as {muon: {base: tuned, muon: 0.12}}, and convergence.recipes names it, as [muon, "
-    "{name: naive, recipe: tuned, scaling: linear}]",
 }
 """What to write in the place of older configurations' keys."""
 

@@ -1,17 +1,97 @@
-"""Stored studies: a folder with a configuration, a manifest, and the records it asks for."""
+"""Configuration files, and stored studies: a folder with one, a manifest, and records.
+
+As a program, the configuration files it is given are read.
+"""
 
 import math
 import os
 import re
+import sys
+from collections.abc import Iterable
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from scaling.config.config_file import read_config
+import yaml
+
 from scaling.core import files, grid
-from scaling.core.errors import UserError
+from scaling.core.errors import UserError, program
 from scaling.core.records.convergence import convergence_path
 from scaling.core.records.quantization import VARIANT_PATTERN
+
+MOST_BYTES, MOST_VALUES, MOST_DIGITS = 100_000, 100_000, 100
+PLAIN = {"null", "bool", "int", "float", "str", "seq", "map", "merge"}
+"""The tags of YAML whose values are JSON's too."""
+WHOLE = {"engine", "base", "command"}
+"""The keys by which a recipe is one without another of its name."""
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    """Return the configuration in `path`; UserError for ambiguous YAML."""
+    try:
+        config = parsed(files.read_text(path, MOST_BYTES))
+    except ValueError as error:
+        raise UserError(f"{path} is no configuration ({error})") from error
+    if not isinstance(config, dict):
+        raise UserError(f"{path} has no keys: write them as config/README.md says")
+    return config
+
+
+def recipes_of(layers: Iterable[Any]) -> Any:
+    """Return the recipes of configurations, each laid over those before it.
+
+    A recipe with an engine, a base or a command replaces the one of its name, of which it would
+    have options by Snakemake's own rule. Another changes what it gives.
+    """
+    found: dict[str, Any] = {}
+    for given in [layer["recipes"] for layer in layers if "recipes" in layer]:
+        if not isinstance(given, dict):
+            return given
+        for name, own in given.items():
+            whole = not isinstance(own, dict) or not WHOLE.isdisjoint(own)
+            found[name] = own if whole else found.get(name, {}) | own
+    return found
+
+
+def parsed(text: str) -> Any:
+    """Return the document in a YAML `text`; ValueError unless it is plain, small and unambiguous.
+
+    The error is on one line. In C, PyYAML would be faster, and crash on deep nesting.
+    """
+    try:
+        loader = yaml.SafeLoader(text)
+        node = loader.get_single_node()
+        if node and _values(node, {}) > MOST_VALUES:
+            raise ValueError(f"more than {MOST_VALUES:,} values: write fewer aliases")
+        return loader.construct_document(node) if node else None
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = f"line {mark.line + 1}: " if mark else ""
+        raise ValueError(f"{line}{error.problem or error.context}"[:200]) from error
+    except (yaml.YAMLError, ValueError, LookupError, TypeError, RecursionError) as error:
+        raise ValueError(" ".join(str(error).split())[:200]) from error
+
+
+def _values(node: Any, known: dict[Any, float]) -> float:
+    """Count the values below `node`, aliases expanded; ValueError for what is not plain."""
+    tag, line = node.tag.rpartition(":")[2], node.start_mark.line + 1
+    if tag not in PLAIN:
+        raise ValueError(f"line {line} has a value of the kind {tag}: write it as text, in quotes")
+    if tag in ("int", "float") and len(node.value) > MOST_DIGITS:
+        raise ValueError(f"line {line} has a number of more than {MOST_DIGITS} digits")
+    if isinstance(node, yaml.CollectionNode) and node not in known:
+        known[node] = math.inf  # a recursive alias
+        inside = node.value
+        if isinstance(node, yaml.MappingNode):
+            keys = {str(key.value): key for key, _ in node.value}
+            for key in {key for key, _ in node.value} - set(keys.values()):
+                line = key.start_mark.line + 1
+                raise ValueError(f"line {line} has the key {key.value}, as another line has")
+            inside = list(chain(*node.value))
+        known[node] = 1 + sum(_values(inner, known) for inner in inside)
+    return known.get(node, 1)
+
 
 CONFIG = "config.yaml"
 MANIFEST = "manifest.json"
@@ -143,7 +223,6 @@ def keep_dates(records: Path, manifest: Path) -> None:
 
     Snakemake decides by dates what is measured again, but a record is valid for the images that it
     names. One that names none keeps its side of the manifest, unless all others name these images.
-    Trained weights become older than the records made from them.
     """
     there = [records / path for path in own_files(records) if path.suffix == ".json"]
     dates = {p: p.stat().st_mtime for p in there if not p.name.endswith("training.json")}
@@ -159,13 +238,6 @@ def keep_dates(records: Path, manifest: Path) -> None:
     _date(manifest, *(date for path, date in dates.items() if path not in stale))
     for path in stale:
         _date(path, manifest.stat().st_mtime - 1)
-    for name, prefix in (("float32.pt", ""), ("resnet18.pt", "resnet18_")):
-        for weights in records.glob(f"quantization/seed~*/{name}"):
-            trained = _value(weights.with_name(f"{prefix}training.json"), "ended")
-            of_them = [path for path in dates if weights.parent in path.parents]
-            of_them = [path for path in of_them if path.name.startswith("resnet18") == bool(prefix)]
-            if trained and all(_value(path, "started") >= trained for path in of_them):
-                _date(weights, *(dates[path] for path in of_them))
 
 
 def _date(path: Path, *latest: float) -> None:
@@ -180,3 +252,9 @@ def _value(path: Path, key: str) -> str:
         found = re.search(rf'"{key}": *"([^"]+)"', files.read_text(path))
         return found[1] if found else ""
     return ""
+
+
+@program
+def main() -> None:
+    for path in filter(None, sys.argv[1:]):
+        read_config(Path(path))

@@ -18,7 +18,6 @@ from typing import Any
 import torch
 
 from scaling.config.devices import need_newer_gpu
-from scaling.config.technique import Technique
 from scaling.convergence.engine import Engine
 from scaling.convergence.plan import (
     Run,
@@ -35,6 +34,7 @@ from scaling.core.errors import UserError
 from scaling.core.records.convergence import CONVERGENCE, TRAINING, convergence_path
 from scaling.core.records.dataset import DATASET
 from scaling.launch import lease, outcome
+from scaling.registry.update_rule import Technique
 from scaling.training.trainer import TrainingData
 
 CURVE_POINTS = 200

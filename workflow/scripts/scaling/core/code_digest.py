@@ -19,8 +19,7 @@ MEASURES = (
     *("scaling/command/", "scaling/launch/measure", "scaling/launch/ranks"),
     *("scaling/launch/run_spec", "scaling/launch/supervisor", "scaling/registry/eager"),
     *("scaling/registry/resident", "scaling/registry/update_rule", "scaling/config/scheme"),
-    *("scaling/config/technique", "scaling/core/gpu_counters", "scaling/core/paired_accuracy"),
-    "scaling/core/training_options",
+    *("scaling/core/gpu_counters", "scaling/core/paired_accuracy", "scaling/core/training_options"),
 )
 """The modules that decide what is measured. Other imports of a measuring script launch it, check
 its input, word its messages or write its record."""

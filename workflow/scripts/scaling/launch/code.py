@@ -6,7 +6,7 @@ from pathlib import Path
 from scaling.core import code_digest
 from scaling.registry import model as models
 from scaling.registry.engine import ENGINES
-from scaling.registry.quantized_model import QUANTIZED_MODELS
+from scaling.registry.model import QUANTIZED_MODELS
 from scaling.registry.strategy import STRATEGIES
 
 SCRIPTS = Path(__file__).parents[2]

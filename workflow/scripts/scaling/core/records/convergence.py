@@ -7,10 +7,11 @@ from typing import Annotated, NotRequired
 from typing_extensions import TypedDict
 
 from scaling.core.records.dataset import Dataset
-from scaling.core.records.fields import (
+from scaling.core.records.kind import (
     Amount,
     As,
     Fraction,
+    Kind,
     Options,
     Positive,
     Record,
@@ -22,7 +23,6 @@ from scaling.core.records.fields import (
     of_images,
     opened,
 )
-from scaling.core.records.kind import Kind
 
 CONVERGENCE_PATTERN = "remedy~{remedy}/global_batch~{global_batch}"
 
@@ -102,7 +102,7 @@ class Shared(TypedDict):
 class ConvergenceRecord(Record):
     """The record of one technique ("remedy") at one global batch, `runs.json`.
 
-    `options` are those of `config.technique`; a status other than ok has a message and no result.
+    `options` are those of `Technique`; a status other than ok has a message and no result.
     """
 
     remedy: str

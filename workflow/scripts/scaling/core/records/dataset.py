@@ -5,8 +5,7 @@ from typing import Annotated, Literal
 from annotated_types import Len
 from typing_extensions import TypedDict
 
-from scaling.core.records.fields import Fraction, Positive, Row, Whole, closed
-from scaling.core.records.kind import Kind
+from scaling.core.records.kind import Fraction, Kind, Positive, Row, Whole, closed
 
 Channels = Annotated[list[Fraction], Len(3, 3)]
 Shape = Annotated[list[Positive], Len(3, 3)]

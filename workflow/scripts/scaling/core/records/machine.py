@@ -5,9 +5,10 @@ from typing import Annotated, Literal, NotRequired
 from annotated_types import Len
 from typing_extensions import TypedDict
 
-from scaling.core.records.fields import (
+from scaling.core.records.kind import (
     Amount,
     Fraction,
+    Kind,
     Options,
     Positive,
     Record,
@@ -16,7 +17,6 @@ from scaling.core.records.fields import (
     Seconds,
     Whole,
 )
-from scaling.core.records.kind import Kind
 from scaling.core.records.run import EpochOfRank, GpuReading, OfRank
 
 Device = Literal["cpu", "cuda"]
