@@ -42,7 +42,7 @@ with refused():
     from scaling.launch import begin, code
     from scaling.launch.code import digest, measuring
     from scaling.launch.jobs import Jobs
-    from scaling.registry import command, model as models
+    from scaling.registry import engine as engines, model as models
     from scaling.registry.dataset import DATASETS
     from scaling.registry.engine import ENGINES
     from scaling.registry.strategy import STRATEGIES

@@ -15,15 +15,15 @@ from scaling.config import stored
 from scaling.config.scheme import Scheme
 from scaling.core import command_line, files
 from scaling.core.errors import UserError
-from scaling.core.records import convergence, dataset, machine, quantization, run
-from scaling.core.records.kind import Kind, unsigned
+from scaling.core.records import convergence, machine, quantization, run
+from scaling.core.records.kind import DATASET, Kind, unsigned
 from scaling.registry.update_rule import Technique
 
 STUDIES = Path("studies")
 KINDS: dict[str, Kind[Any]] = {
     "run.json": run.RUN,
     "runs.json": convergence.CONVERGENCE,
-    "manifest.json": dataset.DATASET,
+    "manifest.json": DATASET,
     "check.json": machine.CHECK,
     "sweep.json": machine.SWEEP,
     "peaks.json": machine.PEAKS,

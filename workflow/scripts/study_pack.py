@@ -2,8 +2,6 @@
 
 import argparse
 import re
-import shutil
-import tempfile
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -16,7 +14,7 @@ from scaling.core import files
 from scaling.core.errors import UserError, program
 from scaling.core.grid import recipe_options
 from scaling.core.records.convergence import CONVERGENCE
-from scaling.core.records.dataset import DATASET
+from scaling.core.records.kind import DATASET
 from scaling.core.records.run import RUN
 from scaling.core.training_options import Model
 from scaling.registry.update_rule import Technique
@@ -79,13 +77,14 @@ def _check(path: Path, record: Any, config: dict[str, Any], checksum: str) -> No
 def pack(found: dict[Path, Path], folder: Path, force: bool) -> bool:
     """Copy the files of `sources` into `folder`, of logs the end; return False if already there.
 
-    The folder is written atomically. A different study in it is a UserError, or replaced with
-    `force`; the user's other files there are kept.
+    A different study in it is a UserError, or replaced with `force`; other files there are kept.
     """
     there = stored.own_files(folder)
-    if there == set(found) and all(
-        (folder / path).read_bytes() == _content(source) for path, source in found.items()
-    ):
+    made = {
+        path: files.log_end(source).encode() if source.suffix == ".log" else source.read_bytes()
+        for path, source in found.items()
+    }
+    if {path: (folder / path).read_bytes() for path in there} == made:
         return False
     if there and not force:
         raise UserError(
@@ -93,31 +92,18 @@ def pack(found: dict[Path, Path], folder: Path, force: bool) -> bool:
             "with --force (make pack FORCE=1)"
         )
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as name:
-            fresh = Path(name, "fresh")
-            if folder.exists():
-                shutil.copytree(folder, fresh)
-            for path in there:
-                (fresh / path).unlink()
-            for path, source in found.items():
-                (fresh / path).parent.mkdir(parents=True, exist_ok=True)
-                (fresh / path).write_bytes(_content(source))
-            if folder.exists():
-                folder.rename(Path(name, "old"))
-            fresh.rename(folder)
+        for path in there:
+            (folder / path).unlink()
+        for path, content in made.items():
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_bytes(content)
     except OSError as error:
         raise UserError(f"cannot write {folder}: {error.strerror or error}") from error
     return True
 
 
-def _content(source: Path) -> bytes:
-    return files.log_end(source).encode() if source.suffix == ".log" else source.read_bytes()
-
-
 @program
 def main(argv: list[str] | None = None) -> None:
-    """Copy the study into its folder atomically."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--study", required=True, help="name of the study (safety check)")
     parser.add_argument("--force", action="store_true", help="replace a stored one that differs")

@@ -41,7 +41,7 @@ def test_the_study_of_large_batches_alone_is_valid():
         ("convergence.global_batches", [32, 65], "global_batches has 65 and convergence.gpus is 2"),
         ("convergence.recipes", ["tuned"] * 2, "recipes has tuned more than once (allowed: each"),
         ("convergence.recipes", ["muon"], "convergence.recipes asks for recipe muon (allowed: tho"),
-        ("convergence.precision", "bf16", "convergence.precision is no key any more: it is the re"),
+        ("convergence.precision", "bf16", "convergence.precision is no key any more: it is a reci"),
         ("convergence.recipes", ["plain"], "convergence.recipes has plain, of engine eager (allow"),
         ("training.weight_decay", "5e-4", "YAML reads 5e-4 as text, and 5.0e-4 as a number"),
         ("parts", ["speed"], "parts[0] is 'speed': it should be 'scaling', 'accuracy', 'proofs' o"),

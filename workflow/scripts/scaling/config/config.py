@@ -14,9 +14,9 @@ from scaling.config.keys import EMPTY, PARTS, Configuration
 from scaling.config.scheme import STAGES
 from scaling.core.errors import UserError
 from scaling.core.training_options import Model
-from scaling.registry import command, registry
+from scaling.registry import registry
 from scaling.registry.dataset import DATASETS
-from scaling.registry.engine import ENGINES
+from scaling.registry.engine import ENGINES, places
 from scaling.registry.update_rule import Technique, UpdateRule, uneven
 
 LAB_MODEL, LAB_SIDE, MOST_RUNS = "resnet18-cifar", 32, 100_000
@@ -208,7 +208,7 @@ def _cells(config: Configuration) -> Iterator[str]:
         own = config.recipes.get(name, {})
         limits = own.get("strategies") or grid.strategies
         if limits == [recipes.OWN]:
-            named = command.places(own["command"])
+            named = places(own["command"])
             if len(grid.batch_sizes) > 1 and named.isdisjoint(("batch_size", "global_batch_size")):
                 yield f"recipes.{name}.command takes no {{batch_size}} (allowed: one in the grid)"
         elif not set(limits) & set(grid.strategies):

@@ -15,12 +15,14 @@ from scaling.registry.update_rule import Technique
 OWN = "own"
 """The strategy of recipes that are a command."""
 GONE = {
-    "convergence.precision": "convergence.precision is no key any more: it is the recipes', as "
-    "{calm: {base: tuned, precision: float32}}",
-    "quantization.peers": "quantization.peers is no key any more: other quantizers are not "
-    "compared, and export.json says what ONNX Runtime computes of our own integers",
+    (
+        "convergence",
+        "precision",
+    ): "it is the recipes', as {calm: {base: tuned, precision: float32}}",
+    ("quantization", "peers"): "other quantizers are not compared, and export.json says what ONNX "
+    "Runtime computes of our own integers",
 }
-"""What to write in the place of older configurations' keys."""
+"""What to write in the place of keys of version 2."""
 
 
 def one_of(registry: Registry[Any]) -> AfterValidator:
@@ -45,9 +47,11 @@ class Recipe(Section):
 
 def gone(config: Mapping[str, Any]) -> list[str]:
     """Return a sentence for each key of older configurations."""
-    sections = {key: value if isinstance(value, dict) else {} for key, value in config.items()}
-    there = {*sections, *(f"{name}.{key}" for name, own in sections.items() for key in own)}
-    return [said for key, said in GONE.items() if key in there]
+    return [
+        f"{section}.{key} is no key any more: {said}"
+        for (section, key), said in GONE.items()
+        if isinstance(own := config.get(section), dict) and key in own
+    ]
 
 
 def techniques(config: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

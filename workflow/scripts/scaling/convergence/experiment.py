@@ -32,7 +32,7 @@ from scaling.core import code_digest, environment
 from scaling.core.environment import Device
 from scaling.core.errors import UserError
 from scaling.core.records.convergence import CONVERGENCE, TRAINING, convergence_path
-from scaling.core.records.dataset import DATASET
+from scaling.core.records.kind import DATASET
 from scaling.launch import lease, outcome
 from scaling.registry.update_rule import Technique
 from scaling.training.trainer import TrainingData

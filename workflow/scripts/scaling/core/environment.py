@@ -22,11 +22,9 @@ from scaling.core.errors import UserError
 
 Device = Literal["auto", "cpu", "cuda"]
 """Where to compute; see `resolve_device` for `auto`."""
-OLDEST_TORCH = (2, 11)
 TURING, AMPERE = (7, 5), (8, 0)
 """Minimum compute capabilities: for CUDA 13, and for TF32 and bf16."""
 _BEGAN = datetime.now(UTC), time.monotonic()
-TERMINAL_CODES = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def now() -> str:
@@ -153,11 +151,11 @@ def visible_gpus() -> list[str]:
 def resolve_device(requested: Device) -> Device:
     """Replace `auto` by `cuda` if a GPU is visible, else by `cpu`.
 
-    Raises UserError for `cuda` without a GPU, and a PyTorch that is too old or of no use to them.
+    Raises UserError for `cuda` without a GPU, and for a PyTorch that cannot use them.
     """
     built = torch_build()
     version = built.get("__version__", "")
-    if version and tuple(map(int, version.split(".")[:2])) < OLDEST_TORCH:
+    if version and tuple(map(int, version.split(".")[:2])) < (2, 11):
         raise UserError(f"PyTorch is {version}, and 2.11 or newer is needed: make env installs it")
     if requested == "cpu":
         return "cpu"
@@ -238,4 +236,4 @@ def _output(command: list[str]) -> str | None:
         finished = subprocess.run(command, capture_output=True, text=True, check=True, timeout=30)
     except (OSError, subprocess.SubprocessError):
         return None
-    return TERMINAL_CODES.sub("", finished.stdout.strip())
+    return re.sub(r"\x1b\[[0-9;]*m", "", finished.stdout.strip())

@@ -14,8 +14,7 @@ def drift(seconds: Sequence[float]) -> tuple[float, bool]:
     """Return the relative slowdown from the first to the last third, and whether times are steady.
 
     They are if it is at most `STEADY`, or below the noise: the median difference of consecutive
-    epochs (von Neumann et al., Annals of Mathematical Statistics 12, 1941, pp. 153–162). With fewer
-    than 3 epochs it is NaN and not steady.
+    epochs (von Neumann et al. 1941). With fewer than 3 epochs it is NaN and not steady.
     """
     if len(seconds) < 3:
         return math.nan, False

@@ -14,8 +14,7 @@ from typing import Any
 
 from scaling.core import environment, files
 from scaling.core.grid import TRACE, TRACE_BYTES
-from scaling.core.records.dataset import DATASET
-from scaling.core.records.kind import Status
+from scaling.core.records.kind import DATASET, Status
 from scaling.core.records.run import PHASES, RUN, RunRecord
 from scaling.core.settling import settling
 from scaling.launch.launcher import ProcessResult

@@ -9,14 +9,6 @@ from scaling.core.section import Section
 from scaling.registry.engine import Engine
 from scaling.registry.registry import Reference
 
-OF_DDP = (
-    "bucket_cap_mb",
-    "gradient_as_bucket_view",
-    "static_graph",
-    "bf16_compression",
-    "powersgd_rank",
-)
-
 
 class Options(Section):
     """The options of engine `eager`; all but the first may be left out."""
@@ -38,12 +30,12 @@ class Options(Section):
 
     def of_ddp(self) -> dict[str, Any]:
         """Return the options of DistributedDataParallel that differ from its defaults."""
-        return self.model_dump(include=set(OF_DDP), exclude_defaults=True)
+        return self.model_dump(exclude={"loader_workers"}, exclude_defaults=True)
 
 
 ENTRY = Engine(
     name="eager",
     trainer=Reference("scaling.training.eager:Eager"),
     options=Options,
-    only_with=dict.fromkeys(OF_DDP, ("ddp",)),
+    only_with=dict.fromkeys(sorted(set(Options.model_fields) - {"loader_workers"}), ("ddp",)),
 )

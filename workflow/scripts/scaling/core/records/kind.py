@@ -87,6 +87,56 @@ class Record(TypedDict):
     environment: Annotated[Row, As(Environment)]
 
 
+Channels = Annotated[list[Fraction], Len(3, 3)]
+Shape = Annotated[list[Positive], Len(3, 3)]
+"""Height, width and channels of an image."""
+
+
+class Images(TypedDict):
+    """The dataset that a measurement used: its source and the checksum of its images."""
+
+    source: str
+    checksum: str
+
+
+class Dataset(Images):
+    """The dataset with its numbers of images."""
+
+    train_images: Positive
+    test_images: Positive
+
+
+class ShapedDataset(Dataset):
+    """The dataset with the shape of its images."""
+
+    image_shape: Shape
+
+
+@closed
+class Manifest(ShapedDataset):
+    """The record of a dataset, `manifest.json`; counts are images per class."""
+
+    origin: str
+    classes: Annotated[list[str], Len(2)]
+    train_counts: list[Whole]
+    test_counts: list[Whole]
+    mean: Channels
+    std: Channels
+
+
+class OwnData(TypedDict):
+    """The data of a user's own command."""
+
+    source: Literal["own"]
+
+
+@closed
+class OwnManifest(OwnData):
+    """Its record."""
+
+    origin: str
+
+
 @dataclass(frozen=True)
 class Kind(Generic[Found]):
     """A kind of record: its `schema` (a TypedDict), and a function that finds contradictions.
@@ -162,3 +212,6 @@ def _misplaced(record: dict[str, Any], path: Path) -> Iterator[str]:
 def _checksum(record: dict[str, Any]) -> str:
     """Return the SHA-256 of a record's content, whatever its layout."""
     return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()
+
+
+DATASET = Kind[Row]("a dataset", Manifest | OwnManifest)

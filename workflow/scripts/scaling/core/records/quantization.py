@@ -11,10 +11,10 @@ from pydantic import Discriminator, Tag
 from typing_extensions import TypedDict
 
 from scaling.core import paired_accuracy
-from scaling.core.records.dataset import Images
 from scaling.core.records.kind import (
     Amount,
     Fraction,
+    Images,
     Kind,
     Options,
     Pair,

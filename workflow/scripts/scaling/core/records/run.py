@@ -7,19 +7,20 @@ from typing import Annotated, Any, Literal, NotRequired, get_args
 from annotated_types import Len
 from typing_extensions import TypedDict
 
-from scaling.core.records.dataset import OwnData, ShapedDataset
 from scaling.core.records.kind import (
     Amount,
     As,
     Fraction,
     Kind,
     Options,
+    OwnData,
     Positive,
     Record,
     Repeats,
     Role,
     Row,
     Seconds,
+    ShapedDataset,
     Status,
     Whole,
     of_images,
