@@ -147,14 +147,6 @@ def timing_table(*rows: dict[str, Any]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=schema.columns("timing"))
 
 
-def sweep(*rows: tuple[str, int, float], gpus: int = 4, correct: bool = True) -> dict[str, Any]:
-    """The record of all-reduces of (kind, bytes, median seconds); two more repeats are near it."""
-    measured = [
-        {"kind": kind, "message_bytes": size, "correct": correct, "launch": "eager"}
-        | {"seconds": [0.97 * seconds, seconds, 1.1 * seconds]}
-        for kind, size, seconds in rows
-    ]
-    return {"gpus": gpus, "backend": "nccl", "rows": measured}
 
 
 def full_training(gpus: int, seed: int, seconds: float, accuracy: float) -> RunRecord:

@@ -27,11 +27,8 @@ def config(monkeypatch):
         ("machine", {}, 4, 4, None),
         ("machine", {}, 5, None, "this machine has 4 CPU cores for processes of 1 thread: remove"),
         ("machine", {}, 2, 1, "grid.gpus asks for 2 and --resources gpu=1 grants fewer: remove"),
-        ("machine", {"cpu_threads": 3}, 2, None, "has 1 CPU cores for processes of 3 threads"),
         ("machine", {"gpus_per_node": 2}, 4, None, "machine.gpus_per_node is 2: run on a cluster"),
-        ("grid", {"strategies": ["ddp", "dp"]}, 1, None, None),
         ("grid", {"strategies": ["ddp", "dp"]}, 2, None, "dp, which needs GPUs for more than one"),
-        ("grid", {"recipes": ["plain"]}, 1, None, None),
         (
             "grid",
             {"recipes": ["tuned"]},

@@ -41,8 +41,7 @@ class Recipe(Section):
     """What trains: `eager` (the lab's own way, with PyTorch's standard parts), `resident` (images
     on the GPU, compiled steps, CUDA graphs), or one of yours (docs/extending.md)."""
     strategies: Some[Annotated[str, one_of(STRATEGIES)]] | None = None
-    """Of `grid.strategies` those that this recipe is for, as `[ddp]`: it has no cells with others.
-    Null: all of them. May be left out."""
+    """Of `grid.strategies` those that this recipe is for, as `[ddp]`. Null: all of them."""
 
 
 def gone(config: Mapping[str, Any]) -> list[str]:

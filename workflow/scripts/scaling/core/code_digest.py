@@ -41,8 +41,7 @@ def measuring_digest(script: Path, *modules: str | Path) -> str:
 def digest(script: Path, *modules: str | Path) -> str:
     """Return the hash (hex) of the script, of `modules` (dotted names or files) and their imports.
 
-    Imports from the script's folder, or that of its package, are followed, also inside functions. A
-    module that is imported by a name in a string has to be listed in `modules`.
+    Imports from the script's folder, or that of its package, are followed, in functions too.
     """
     return _digest(_root(script), files_of(script, *modules))
 
@@ -107,8 +106,7 @@ def _understood(text: str) -> tuple[str, list[str]]:
 def _content(node: object, imported: list[str]) -> object:
     """Convert a syntax tree to lists, and add the dotted names that it imports to `imported`.
 
-    Positions, statements that are only a string, and empty fields, which differ between versions of
-    Python, are left out.
+    Positions, docstrings, and empty fields, which differ between Pythons, are left out.
     """
     if isinstance(node, list):
         return [_content(child, imported) for child in node if not _is_text(child)]

@@ -39,9 +39,8 @@ class Difference:
 def difference(*samples: Sequence[float]) -> Difference:
     """Return the mean of the second sample minus the first's, or the mean of paired differences.
 
-    Differences of pairs (Student, Biometrika 6, 1908, pp. 1–25) are of the same seed, whose effect
-    cancels. Two samples are independent: recipes draw other crops with the same seed. There is no
-    interval for fewer than 2 values, nor for two samples without variance.
+    Two samples are independent: recipes draw other crops with the same seed. There is no interval
+    for fewer than 2 values, nor for two samples without variance.
     """
     mean = fmean(samples[-1]) - (fmean(samples[0]) if len(samples) > 1 else 0.0)
     sizes, off = list(map(len, samples)), math.nan
@@ -54,9 +53,8 @@ def difference(*samples: Sequence[float]) -> Difference:
 def margin(spreads: Any, sizes: Any) -> Any:
     """Return half the width of the 95 % interval of a sum or difference of means; NaN if unknown.
 
-    Welch's t (Biometrika 34, 1947, pp. 28–35) with Satterthwaite's degrees of freedom (Biometrics
-    Bulletin 2, 1946, pp. 110–114). `spreads` are the samples' standard deviations: [samples] or
-    [samples, rows].
+    By Welch's t (1947) with Satterthwaite's degrees of freedom (1946). `spreads` are the samples'
+    standard deviations: [samples] or [samples, rows].
     """
     sizes = np.asarray(sizes, float)
     parts = np.square(np.asarray(spreads, float)) / sizes

@@ -11,13 +11,12 @@ from scaling.registry.registry import Reference
 
 
 class Options(Section):
-    """The options of engine `eager`; all but the first may be left out."""
+    """The options of engine `eager`."""
 
     loader_workers: int = Field(ge=0)
     """DataLoader processes of each training process."""
     bucket_cap_mb: Annotated[float, Gt(0)] | None = None
-    """DistributedDataParallel's: MiB of a bucket, a message of gradients. null is PyTorch's
-    default, 25."""
+    """DistributedDataParallel's: MiB of a bucket, a message of gradients. null: 25."""
     gradient_as_bucket_view: bool = False
     """DistributedDataParallel's: gradients are views of the buckets, and not copied to them."""
     static_graph: bool = False

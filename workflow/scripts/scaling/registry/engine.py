@@ -76,10 +76,10 @@ class CommandOptions(Section):
     """The option of a recipe that is a command."""
 
     command: Annotated[str, AfterValidator(_can_be_started)]
-    """A command of yours that trains, in the place of `engine`. It is started once for each cell,
-    without a shell, with values in the place of `{gpus}`, `{batch_size}` (per GPU),
-    `{global_batch_size}`, `{seed}`, `{repeat}`, `{epochs}` (warm-up and measured), `{nodes}`,
-    `{gpus_per_node}`, `{host}` and `{port}` (a free one). See docs/own_trainer.md."""
+    """A command of yours that trains, in the place of `engine`, started once for each cell with
+    values in the place of `{gpus}`, `{batch_size}` (per GPU), `{global_batch_size}`, `{seed}`,
+    `{repeat}`, `{epochs}`, `{nodes}`, `{gpus_per_node}`, `{host}` and `{port}`. See
+    docs/own_trainer.md."""
 
 
 COMMAND = Engine("command", Reference("scaling.command.own_trainer:run"), CommandOptions)

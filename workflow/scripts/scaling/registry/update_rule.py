@@ -12,10 +12,9 @@ from scaling.core.section import AboveZero, Count, Fraction, NotNegative, Positi
 class UpdateRule(Section):
     """Options of how a recipe updates the weights; the default is plain SGD.
 
-    `lars` is from You et al. 2017 (arXiv:1708.03888), the cosine from Loshchilov and Hutter 2017
-    (arXiv:1608.03983), `label_smoothing` from Szegedy et al. 2016 (arXiv:1512.00567), Muon from
-    Jordan et al. 2024 (https://kellerjordan.github.io/posts/muon), `zero_gamma` from Goyal et al.
-    2017 (arXiv:1706.02677), `ghost_batch` from Hoffer et al. 2017 (arXiv:1705.08741).
+    `lars` is from arXiv:1708.03888, the cosine from 1608.03983, `label_smoothing` from 1512.00567,
+    `zero_gamma` from 1706.02677, `ghost_batch` from 1705.08741, Muon from Jordan et al. 2024
+    (https://kellerjordan.github.io/posts/muon).
     """
 
     model_config = ConfigDict(frozen=True)
@@ -27,8 +26,7 @@ class UpdateRule(Section):
     lars: NotNegative = 0.0
     """Trust coefficient of LARS; batch norms and biases keep plain SGD. 0 disables it."""
     muon: NotNegative = 0.0
-    """Learning rate of Muon for all convolutions but the first; other parameters use SGD at its
-    rate, on the same schedule. 0 disables it."""
+    """Learning rate of Muon for all convolutions but the first; the rest has SGD. 0 disables it."""
     muon_momentum: Fraction = 0.6
     """Muon's momentum; SGD keeps its own."""
     rest_rate: AboveZero | None = None
@@ -69,15 +67,13 @@ class Trials(Section):
     """What of a technique the experiment alone knows; the default is the recipe at its own rate.
 
     When the global batch is k times the reference batch, `scaling` multiplies the rate by k
-    (linear: Goyal et al. 2017, arXiv:1706.02677) or √k (sqrt: Krizhevsky 2014, arXiv:1404.5997).
-    `warmup_epochs` is from Goyal et al. too, `scaled_momentum` from Smith et al. 2018
-    (arXiv:1711.00489), `precise_batch_norm`, which only changes evaluation, from Wu and Johnson
-    2021 (arXiv:2105.07576), and `noise_scale` from McCandlish et al. 2018 (arXiv:1812.06162).
+    (linear, arXiv:1706.02677, as `warmup_epochs`) or √k (sqrt, 1404.5997). `scaled_momentum` is
+    from 1711.00489, `precise_batch_norm`, which only changes evaluation, from 2105.07576, and
+    `noise_scale` from 1812.06162.
     """
 
     scaling: Literal["none", "linear", "sqrt"] = "none"
-    """Rule of the learning rate (with `muon`, Muon's) in the global batch: `none`, `linear` or
-    `sqrt`."""
+    """Rule of the learning rate (with `muon`, Muon's) in the global batch."""
     warmup_epochs: NotNegative = 0.0
     """Gradual warm-up from the base rate; a recipe's `warmup_share` is one from zero."""
     scaled_momentum: bool = False
@@ -89,8 +85,7 @@ class Trials(Section):
     noise_scale: bool = False
     """Measure the gradient noise scale after each epoch."""
     lengths: Some[Positive] | None = None
-    """Other numbers of epochs to train at the chosen rate, to find the images that an accuracy
-    needs."""
+    """Other numbers of epochs, to find the images that an accuracy needs."""
     factors: Some[AboveZero] | None = None
     """The technique's learning rate sweep; `[1]` is only the rule's rate."""
 
@@ -116,10 +111,7 @@ class Technique(Trials, UpdateRule):
 
 
 def gpus_of(global_batch: int, reference_batch: int, gpus: int) -> int:
-    """Return how many of `gpus` GPUs share a global batch.
-
-    It is all of them if each gets at least the reference batch, else one.
-    """
+    """Return how many of `gpus` share a global batch: all if each gets the reference batch, or 1."""
     return gpus if global_batch >= gpus * reference_batch else 1
 
 
