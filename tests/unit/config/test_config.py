@@ -28,12 +28,16 @@ def test_the_study_of_large_batches_alone_is_valid():
         ("recipes", {"plain": {"base": "b"}, "b": {"base": "plain"}}, "recipes.b.base is 'plain'"),
         ("recipes.plain.bucket", 1, "recipes.plain has the unknown key bucket, perhaps bucket_cap"),
         ("grid.recipes", ["mine"], "grid.recipes asks for recipe mine (allowed: those of recipes"),
-        ("recipes.plain.strategies", ["dp"], "recipes.plain.strategies is dp and grid.strategi"),
+        ("recipes.plain.strategies", ["dp"], "recipes.plain.strategies has none of grid.strate"),
         ("grid", {"recipes": ["plain"]}, "grid lacks batch_sizes"),
         ("grid.gpus", 2, "grid.gpus is 2: it should be a valid list"),
         ("grid.strategies", ["zero"], "grid.strategies[0] is 'zero': it should be one of ddp, dp"),
         ("synchronization.seeds", [0, 1], "it should have at least 3 seeds, or none"),
-        ("convergence.global_batches", [32, 65], "global_batches has 65 and convergence.gpus is 2"),
+        (
+            "convergence.global_batches",
+            [32, 65],
+            "global_batches has [65] (allowed: multiples of its gpus, 2",
+        ),
         ("convergence.recipes", ["tuned"] * 2, "recipes has tuned more than once (allowed: each"),
         ("convergence.precision", "bf16", "convergence.precision is no key any more: it is the re"),
         ("convergence.recipes", ["plain"], "convergence.recipes has plain, of engine eager (allow"),
@@ -70,7 +74,7 @@ def test_all_mistakes_are_told_at_once():
     start, *sentences = str(raised.value).split("\n")
     assert start == "the configuration is wrong:"
     assert sorted(" ".join(sentence.split()[:4]) for sentence in sentences) == [
-        "convergence.global_batches has 65 and",
+        "convergence.global_batches has [65] (allowed:",
         "dataset.path is null (allowed",
         "device is 'tpu': it",
         "grid has the unknown",

@@ -25,7 +25,7 @@ def config(monkeypatch):
     ("section", "changes", "wanted", "granted", "sentence"),
     [
         ("machine", {}, 4, 4, None),
-        ("machine", {}, 5, None, "this machine has 4 CPU cores for processes of 1 thread: remove"),
+        ("machine", {}, 5, None, "this machine has 4 CPU cores for 1-thread processes: remove"),
         ("machine", {}, 2, 1, "grid.gpus asks for 2 and --resources gpu=1 grants fewer: remove"),
         ("machine", {"gpus_per_node": 2}, 4, None, "machine.gpus_per_node is 2: run on a cluster"),
         ("grid", {"strategies": ["ddp", "dp"]}, 2, None, "dp, which needs GPUs for more than one"),
@@ -64,7 +64,7 @@ def test_bf16_on_a_gpu_that_has_none_is_refused_by_its_key(config, monkeypatch):
     monkeypatch.setattr(environment, "visible_gpus", lambda: ["0"])
     monkeypatch.setattr(environment, "older_gpu", {environment.AMPERE: "T4 has 7.5"}.get)
     with pytest.raises(
-        UserError, match=r"recipes\.tuned\.precision is bf16 and T4 has 7\.5, which has"
+        UserError, match=r"recipes\.tuned\.precision is bf16 and T4 has 7\.5: bf16 needs 8\.0"
     ):
         devices.check(config, 1, granted=None)
     spec = RunSpec(

@@ -149,10 +149,7 @@ def _recipes(config: Configuration) -> Iterator[str]:
     yield from devices.unfit(config.device, strategies, used, max(grid.gpus))
     per_node = config.machine.gpus_per_node
     if uneven := [n for n in grid.gpus if per_node and n > per_node and n % per_node]:
-        yield (
-            f"grid.gpus has {', '.join(map(str, uneven))} and machine.gpus_per_node is {per_node} "
-            "(allowed: numbers of GPUs up to one node's, or multiples of it)"
-        )
+        yield f"grid.gpus has {uneven} (allowed: {per_node} of a node, fewer, or multiples)"
 
 
 def leave_out(config: dict[str, Any]) -> list[str]:
@@ -212,18 +209,14 @@ def _cells(config: Configuration) -> Iterator[str]:
             if len(grid.batch_sizes) > 1 and named.isdisjoint(("batch_size", "global_batch_size")):
                 yield f"recipes.{name}.command takes no {{batch_size}} (allowed: one in the grid)"
         elif not set(limits) & set(grid.strategies):
-            yield (
-                f"recipes.{name}.strategies is {', '.join(limits)} and grid.strategies has none of "
-                f"them (it has {', '.join(grid.strategies)}): the recipe would have no cell"
-            )
+            there = ", ".join(grid.strategies)
+            yield f"recipes.{name}.strategies has none of grid.strategies (allowed: {there})"
 
 
 def _missing_extras(config: Configuration) -> Iterator[str]:
     """Say which keys need an extra whose folder is not here."""
-    trained, section = _trained(config), config.quantization
-    fused = [
-        f"recipes.{name}.fused_norms" for name, own in trained.items() if own.get("fused_norms")
-    ]
+    trained, section = _trained(config).items(), config.quantization
+    fused = [f"recipes.{name}.fused_norms" for name, own in trained if own.get("fused_norms")]
     bits = ["quantization.resnet18"] * section.resnet18 + [
         f"quantization.variants[{place}]"
         for place, variant in enumerate(section.variants)
@@ -231,44 +224,34 @@ def _missing_extras(config: Configuration) -> Iterator[str]:
     ]
     for extra, keys in (("kernels", fused), ("bits", bits if section.seeds else [])):
         if keys and not registry.has_extra(extra):
-            yield (
-                f"{keys[0]} needs workflow/scripts/extras/{extra}, which is not here: restore that "
-                "folder, or leave the key as in config/config.yaml"
-            )
+            folder = f"workflow/scripts/extras/{extra}"
+            yield f"{keys[0]} needs {folder}, which is not here: restore it, or leave the key out"
 
 
 def _large_batches(config: Configuration) -> Iterator[str]:
     """What is wrong with the trainings of large batches, and to an accuracy."""
     section, full = config.convergence, config.time_to_accuracy
     if odd := [gpus for gpus in full.gpus if full.global_batch % gpus]:
-        yield (
-            f"time_to_accuracy.gpus has {', '.join(map(str, odd))} and time_to_accuracy."
-            f"global_batch is {full.global_batch} (allowed: numbers that divide it)"
-        )
+        whole = full.global_batch
+        yield f"time_to_accuracy.gpus has {odd} (allowed: divisors of its global_batch, {whole})"
     odd = uneven(section.global_batches, section.reference_batch, section.gpus)
     if section.recipes and odd:
-        yield (
-            f"convergence.global_batches has {', '.join(map(str, odd))} and convergence.gpus is "
-            f"{section.gpus} (allowed: multiples of it)"
-        )
+        gpus = section.gpus
+        yield f"convergence.global_batches has {odd} (allowed: multiples of its gpus, {gpus})"
     named = [config.recipes.get(tried.recipe, {}) for tried in section.recipes]
     precisions = sorted({own["precision"] for own in named if "precision" in own})
     if len(precisions) > 1:
-        yield (
-            f"convergence.recipes has recipes of precision {' and '.join(precisions)} (allowed: "
-            "one for all, which are compared)"
-        )
+        both = " and ".join(precisions)
+        yield f"convergence.recipes has recipes of precision {both} (allowed: one for all)"
     names = Counter(tried.name for tried in section.recipes)
-    if twice := ", ".join(sorted(name for name, times in names.items() if times > 1)):
-        yield f"convergence.recipes has {twice} more than once (allowed: each name once)"
+    if twice := [name for name, times in names.items() if times > 1]:
+        yield f"convergence.recipes has {', '.join(twice)} more than once (allowed: each name once)"
     for tried, own in zip(section.recipes, named, strict=True):
         if not own:  # What is wrong with it is said where recipes are.
             continue
         if not issubclass(ENGINES.find(own["engine"]).options, UpdateRule):
-            yield (
-                f"convergence.recipes has {tried.recipe}, of engine {own['engine']} (allowed: "
-                "recipes of an engine with options of the update, like tuned)"
-            )
+            engine = f"{tried.recipe}, of engine {own['engine']}"
+            yield f"convergence.recipes has {engine} (allowed: of one like resident)"
         for said in Technique.sentences(recipes.of_technique(tried.model_dump(), own)):
             yield f"convergence.recipes has {tried.name}: {said}"
 
@@ -291,7 +274,5 @@ def _variants(config: Configuration, reads_images: bool) -> Iterator[str]:
         if variant.has_histograms and section.seeds[0] in seeds:
             drawable.append(variant.name)
     if section.histograms not in drawable:
-        yield (
-            f"quantization.histograms is {section.histograms!r} (allowed: a variant with int8 "
-            f"logits and one scale for each tensor, here {', '.join(drawable) or 'none'})"
-        )
+        there = ", ".join(drawable) or "none with int8 logits and one scale for each tensor"
+        yield f"quantization.histograms is {section.histograms!r} (allowed: {there})"

@@ -223,6 +223,7 @@ def keep_dates(records: Path, manifest: Path) -> None:
 
     Snakemake decides by dates what is measured again, but a record is valid for the images that it
     names. One that names none keeps its side of the manifest, unless all others name these images.
+    Trained weights become older than the records made from them.
     """
     there = [records / path for path in own_files(records) if path.suffix == ".json"]
     dates = {p: p.stat().st_mtime for p in there if not p.name.endswith("training.json")}
@@ -238,6 +239,13 @@ def keep_dates(records: Path, manifest: Path) -> None:
     _date(manifest, *(date for path, date in dates.items() if path not in stale))
     for path in stale:
         _date(path, manifest.stat().st_mtime - 1)
+    for name, prefix in (("float32.pt", ""), ("resnet18.pt", "resnet18_")):
+        for weights in records.glob(f"quantization/seed~*/{name}"):
+            trained = _value(weights.with_name(f"{prefix}training.json"), "ended")
+            of_them = [path for path in dates if weights.parent in path.parents]
+            of_them = [path for path in of_them if path.name.startswith("resnet18") == bool(prefix)]
+            if trained and all(_value(path, "started") >= trained for path in of_them):
+                _date(weights, *(dates[path] for path in of_them))
 
 
 def _date(path: Path, *latest: float) -> None:
