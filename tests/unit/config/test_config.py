@@ -36,7 +36,7 @@ def test_the_study_of_large_batches_alone_is_valid():
         (
             "convergence.global_batches",
             [32, 65],
-            "global_batches has [65] (allowed: multiples of its gpus, 2",
+            "global_batches has [65] (allowed: multiples",
         ),
         ("convergence.recipes", ["tuned"] * 2, "recipes has tuned more than once (allowed: each"),
         ("convergence.precision", "bf16", "convergence.precision is no key any more: it is the re"),

@@ -23,7 +23,7 @@ MEASURING = {
 def digests(root):
     """The digest of every script, and of every kind of cell."""
     # Not those that are kept by a text, so that only edited files are parsed again.
-    for cached in ("digest", "measuring_digest", "_files", "_text"):
+    for cached in ("digest", "_files", "_text"):
         getattr(code_digest, cached).cache_clear()
     found = {path.stem: code_digest.digest(path) for path in root.glob("*.py")}
     model, part_b = MODELS.modules("resnet18-cifar"), QUANTIZED_MODELS.find("tutorial-cnn")
@@ -34,11 +34,12 @@ def digests(root):
         "quantize_evaluate": [part_b.evaluation.module, BY_MOMENTS.module],
     }
     for name in MEASURING:
-        found[name] = code_digest.measuring_digest(root / f"{name}.py", *chosen.get(name, ()))
+        path = root / f"{name}.py"
+        found[name] = code_digest.digest(path, *chosen.get(name, ()), measuring=True)
     for cell in CELLS:
         engine, strategy = cell.split("/")
         modules = [*ENGINES.modules(engine), *STRATEGIES.modules(strategy), *model]
-        found[cell] = code_digest.measuring_digest(root / "train_run.py", *modules)
+        found[cell] = code_digest.digest(root / "train_run.py", *modules, measuring=True)
     return found
 
 

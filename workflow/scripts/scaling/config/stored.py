@@ -41,8 +41,7 @@ def read_config(path: Path) -> dict[str, Any]:
 def recipes_of(layers: Iterable[Any]) -> Any:
     """Return the recipes of configurations, each laid over those before it.
 
-    A recipe with an engine, a base or a command replaces the one of its name, of which it would
-    have options by Snakemake's own rule. Another changes what it gives.
+    A recipe with an engine, a base or a command replaces the one of its name; another changes it.
     """
     found: dict[str, Any] = {}
     for given in [layer["recipes"] for layer in layers if "recipes" in layer]:
@@ -128,10 +127,7 @@ def dataset_folder(config: dict[str, Any]) -> Path:
 
 
 def missing_inputs(results: Path, config: dict[str, Any], needed: list[str]) -> list[str]:
-    """Return the missing ones of the files `needed` for the runs in `results`.
-
-    The last, the images, is needed for runs of the same dataset alone.
-    """
+    """Return the missing ones of the files that finished runs need; the last are their images."""
     if not any((results / "runs").rglob("run.json")):
         return []
     before = results / CONFIG
@@ -212,10 +208,8 @@ def check(folder: Path, config: dict[str, Any]) -> None:
         if (folder / path).is_symlink() or (folder / path).exists():
             files.regular(folder / path, limit, linked=False)
     if unknown := sorted(there.difference(always, beside, *asked.values())):
-        raise UserError(
-            f"{folder / unknown[0]} is no part of the study that its {CONFIG} describes: remove "
-            "it, or add it to the grid there"
-        )
+        place = folder / unknown[0]
+        raise UserError(f"{place} is no part of the study that its {CONFIG} describes: remove it")
 
 
 def keep_dates(records: Path, manifest: Path) -> None:

@@ -63,7 +63,7 @@ def run(session: Session) -> None:
     with leased_device(kind) as (device, host_info):
         name = torch.cuda.get_device_name(device) if kind == "cuda" else kind
         shared = {key: value for key, value in study.model_dump().items() if key not in OF_A_RUN}
-        code = code_digest.measuring_digest(SCRIPT)
+        code = code_digest.digest(SCRIPT, measuring=True)
         for global_batch in session.global_batches:
             # With a run's own options all that decides what it gives.
             identity = [code, shared, global_batch, facts, name, torch.__version__]

@@ -26,36 +26,24 @@ its input, word its messages or write its record."""
 
 
 @cache
-def measuring_digest(script: Path, *modules: str | Path) -> str:
-    """Hash the script and those of its imports that `MEASURES` lists or that are user plugins."""
-    root = _root(script)
-
-    def measures(path: Path) -> bool:
-        own = root in path.parents and path != script
-        return not own or path.relative_to(root).as_posix().startswith(MEASURES)
-
-    return _digest(root, list(filter(measures, files_of(script, *modules))))
-
-
-@cache
-def digest(script: Path, *modules: str | Path) -> str:
+def digest(script: Path, *modules: str | Path, measuring: bool = False) -> str:
     """Return the hash (hex) of the script, of `modules` (dotted names or files) and their imports.
 
-    Imports from the script's folder, or that of its package, are followed, in functions too.
+    Imports from the script's folder, or that of its package, are followed, in functions too. If
+    `measuring`, only those count that `MEASURES` lists or that are user plugins.
     """
-    return _digest(_root(script), files_of(script, *modules))
+    root, parts = _root(script), []
+    for path in files_of(script, *modules):
+        own = root in path.parents
+        name = path.relative_to(root).as_posix() if own else path.name
+        if not measuring or path == script or not own or name.startswith(MEASURES):
+            parts.append(f"{name} {_understood(_text(path))[0]}")
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
 
 def _root(script: Path) -> Path:
     """Return the folder from which the script's imports are found."""
     return next(folder for folder in script.parents if not (folder / "__init__.py").exists())
-
-
-def _digest(root: Path, paths: list[Path]) -> str:
-    names = [path.relative_to(root) if root in path.parents else path.name for path in paths]
-    meanings = [_understood(_text(path))[0] for path in paths]
-    parts = [f"{name} {meaning}" for name, meaning in zip(names, meanings, strict=True)]
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
 
 def files_of(script: Path, *modules: str | Path) -> list[Path]:

@@ -34,10 +34,7 @@ def now() -> str:
 
 
 def describe(device: Device) -> dict[str, Any]:
-    """Return the environment of a run, as far as it is known without initializing a device.
-
-    `device_names` are all GPUs of this machine, until `leased_gpus` replaces them.
-    """
+    """Return the environment of a run, without initializing a device: all GPUs of the machine."""
     on_gpu = device == "cuda"
     return {
         "hosts": [host()],
@@ -105,10 +102,7 @@ def gpu_names() -> list[str]:
 
 
 def leased_gpus(entries: Sequence[str]) -> dict[str, list[str]]:
-    """Return the `device_names`, as far as the driver knows them, and the `device_ids` of GPUs.
-
-    They are listed as in CUDA_VISIBLE_DEVICES.
-    """
+    """Return the known `device_names` and the `device_ids` of CUDA_VISIBLE_DEVICES' `entries`."""
     names = [ask_nvml(pynvml.nvmlDeviceGetName, gpu_handle(entry)) for entry in entries]
     return {
         "device_names": [name for name in names if name is not None],
@@ -160,28 +154,20 @@ def resolve_device(requested: Device) -> Device:
     if requested == "cpu":
         return "cpu"
     if built.get("hip"):
-        raise UserError(
-            f"torch.version.hip is {built['hip']}, and only NVIDIA GPUs through CUDA are "
-            "supported: set device to cpu, or install PyTorch for CUDA"
-        )
+        hip = f"torch.version.hip is {built['hip']}, and only NVIDIA GPUs are supported"
+        raise UserError(f"{hip}: set device to cpu, or install PyTorch for CUDA")
     if visible_gpus():
         cuda = built.get("cuda") or ""
         if cuda >= "13" and (old := older_gpu(TURING)):
-            raise UserError(
-                f"{old}, and CUDA {cuda} of PyTorch {version} begins at 7.5 (Turing): leave it out "
-                "of CUDA_VISIBLE_DEVICES, or set device to cpu"
-            )
+            needs = f"{old}, and CUDA {cuda} of PyTorch {version} begins at 7.5"
+            raise UserError(f"{needs}: leave it out of CUDA_VISIBLE_DEVICES")
         return "cuda"
     if given := slurm_gpus():
-        raise UserError(
-            f"Slurm gave this job GPUs ({given[0]}) and none of them is visible here: look at "
-            "nvidia-smi on that node, or set device to cpu"
-        )
+        none = f"Slurm gave this job GPUs ({given[0]}) and none of them is visible here"
+        raise UserError(f"{none}: look at nvidia-smi there, or set device to cpu")
     if requested == "cuda":
-        raise UserError(
-            "device is cuda, and no GPU is visible here (nvidia-smi, CUDA_VISIBLE_DEVICES): "
-            "run where there is one, or set device to cpu"
-        )
+        none = "device is cuda, and no GPU is visible here (nvidia-smi, CUDA_VISIBLE_DEVICES)"
+        raise UserError(f"{none}: run where there is one, or set device to cpu")
     return "cpu"
 
 

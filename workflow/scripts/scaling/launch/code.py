@@ -18,8 +18,8 @@ def digest(script: str, *modules: str | Path) -> str:
 
 
 def measuring(script: str, *modules: str | Path) -> str:
-    """The digest of what decides what a script measures; see `code_digest.measuring_digest`."""
-    return code_digest.measuring_digest(SCRIPTS / f"{script}.py", *modules)
+    """The digest of what decides what a script measures; see `code_digest.digest`."""
+    return code_digest.digest(SCRIPTS / f"{script}.py", *modules, measuring=True)
 
 
 @cache

@@ -111,7 +111,7 @@ class Technique(Trials, UpdateRule):
 
 
 def gpus_of(global_batch: int, reference_batch: int, gpus: int) -> int:
-    """Return how many of `gpus` share a global batch: all if each gets the reference batch, or 1."""
+    """Return how many GPUs share a global batch: all if each gets the reference batch, or 1."""
     return gpus if global_batch >= gpus * reference_batch else 1
 
 
