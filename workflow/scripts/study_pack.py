@@ -1,6 +1,5 @@
 """Pack the study in results/: its configuration and raw records, without weights."""
 
-import argparse
 import re
 from itertools import chain
 from pathlib import Path
@@ -10,8 +9,8 @@ from scaling.config import stored
 from scaling.config.keys import NAME
 from scaling.config.recipes import precision, techniques
 from scaling.config.stored import CONFIG, MANIFEST, read_config
-from scaling.core import files
-from scaling.core.errors import UserError, program
+from scaling.core import command_line, files
+from scaling.core.errors import UserError
 from scaling.core.grid import recipe_options
 from scaling.core.records.convergence import CONVERGENCE
 from scaling.core.records.kind import DATASET
@@ -36,9 +35,8 @@ def sources(config: dict[str, Any]) -> dict[Path, Path]:
     found[Path(MANIFEST)] = DATASETS / stored.dataset_folder(config) / MANIFEST
     if missing := [source for source in found.values() if not source.exists()]:
         raise UserError(
-            f"study {config['study']} is not finished: it lacks {len(missing)} of its "
-            f"{len(found)} files, the first is {missing[0]}; run it to its end, or "
-            "to its partial report (--config partial=true) where only runs are missing"
+            f"study {config['study']} lacks {len(missing)} of its {len(found)} files, the first is "
+            f"{missing[0]}; run it to its end, or with --config partial=true where runs are missing"
         )
     checksum = DATASET.read(found[Path(MANIFEST)])["checksum"]
     for kind, of_kind in (("runs", RUN), ("convergence", CONVERGENCE)):
@@ -68,10 +66,8 @@ def _check(path: Path, record: Any, config: dict[str, Any], checksum: str) -> No
     for key, value in asked.items():
         # Not every key is in a record: machine.share is no parameter of a run.
         if used.get(key, value) != value:
-            raise UserError(
-                f"{path} was made with {key} {used[key]}, but the study asks for {value}: run the "
-                "study again, then pack it"
-            )
+            made = f"{path} was made with {key} {used[key]}"
+            raise UserError(f"{made}, but the study asks for {value}: run it again, then pack it")
 
 
 def pack(found: dict[Path, Path], folder: Path, force: bool) -> bool:
@@ -87,10 +83,7 @@ def pack(found: dict[Path, Path], folder: Path, force: bool) -> bool:
     if {path: (folder / path).read_bytes() for path in there} == made:
         return False
     if there and not force:
-        raise UserError(
-            f"{folder} holds a study with other content: pack under another name, or replace it "
-            "with --force (make pack FORCE=1)"
-        )
+        raise UserError(f"{folder} holds a study with other content: make pack FORCE=1 replaces it")
     try:
         for path in there:
             (folder / path).unlink()
@@ -102,21 +95,16 @@ def pack(found: dict[Path, Path], folder: Path, force: bool) -> bool:
     return True
 
 
-@program
-def main(argv: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--study", required=True, help="name of the study (safety check)")
-    parser.add_argument("--force", action="store_true", help="replace a stored one that differs")
-    args = parser.parse_args(argv)
-    if not re.fullmatch(NAME, args.study):
-        raise UserError(f"study {args.study!r} is no name (allowed: letters, digits, _, . and -)")
+@command_line.script
+def main(study: str, force: bool = False) -> None:
+    """Pack the study of this name; `force` replaces a stored one that differs."""
+    if not re.fullmatch(NAME, study):
+        raise UserError(f"study {study!r} is no name (allowed: letters, digits, _, . and -)")
     config = read_config(RESULTS / CONFIG)
-    if config["study"] != args.study:
-        raise UserError(
-            f"{RESULTS} holds the study {config['study']}, not {args.study!r}: pack it by that name"
-        )
-    found, folder = sources(config), STUDIES / args.study
-    if not pack(found, folder, args.force):
+    if (there := config["study"]) != study:
+        raise UserError(f"{RESULTS} holds the study {there}, not {study!r}: pack it by that name")
+    found, folder = sources(config), STUDIES / study
+    if not pack(found, folder, force):
         print(f"{folder} holds this study already")
         return
     kilobytes = sum(source.stat().st_size for source in found.values()) / 1e3
