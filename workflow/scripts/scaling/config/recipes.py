@@ -69,10 +69,7 @@ def precision(config: Mapping[str, Any]) -> str:
 
 
 def of_technique(tried: Mapping[str, Any], recipe: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options of the recipe's update and of its trials that differ from their defaults.
-
-    `tried` is an entry of `convergence.recipes`, `recipe` its recipe with all keys.
-    """
+    """Return what differs from the defaults of a technique in an entry of `convergence.recipes`."""
     own = {**recipe, **tried}
     return {
         key: own[key]
@@ -86,7 +83,7 @@ def resolved(
 ) -> tuple[dict[str, dict[str, Any]], list[str]]:
     """Return each recipe that some key `asks` for, with all keys, and a sentence for each mistake.
 
-    What it does not give it has from its `base`. Others are looked at by their names alone.
+    Others are looked at by their names alone.
     """
     said = [
         f"recipes has {name!r} (allowed: a letter, then letters, digits and _)"
@@ -96,8 +93,7 @@ def resolved(
     found: dict[str, dict[str, Any]] = {}
     for name, key in asks.items():
         if name not in recipes:
-            allowed = f"(allowed: those of recipes, {', '.join(recipes)})"
-            said.append(f"{key} asks for recipe {name} {allowed}")
+            said.append(f"{key} asks for recipe {name} (allowed: {', '.join(recipes)})")
             continue
         try:
             own = _with_base(name, recipes, ())
@@ -117,22 +113,16 @@ def _with_base(
     own = dict(recipes[name])
     if "command" in own and own.keys().isdisjoint(("engine", "base")):
         own |= {"engine": "command", "strategies": [OWN]}
-    engine, base = own.get("engine"), own.pop("base", None)
+    engine, base, engines = own.get("engine"), own.pop("base", None), ", ".join(ENGINES.names())
     if (engine is None) == (base is None):
         has = f"a base and engine {engine}" if engine else "neither engine nor base"
-        raise ValueError(
-            f"recipes.{name} has {has} (allowed: engine: {' or '.join(ENGINES.names())}, base: "
-            "another recipe, or command: your own)"
-        )
+        raise ValueError(f"recipes.{name} has {has} (allowed: one of them; engines are {engines})")
     if engine is not None:
         if engine not in ENGINES.names():
-            allowed = ", ".join(ENGINES.names())
-            raise ValueError(f"recipes.{name}.engine is {engine!r} (allowed: {allowed})")
+            raise ValueError(f"recipes.{name}.engine is {engine!r} (allowed: {engines})")
         return own
     others = [other for other in recipes if other not in (*above, name)]
     if base not in others:
-        raise ValueError(
-            f"recipes.{name}.base is {base!r} (allowed: a recipe that is not based on this one, "
-            f"here {', '.join(others) or 'none'})"
-        )
+        there = ", ".join(others) or "none"
+        raise ValueError(f"recipes.{name}.base is {base!r} (allowed: another recipe, here {there})")
     return _with_base(base, recipes, (*above, name)) | own

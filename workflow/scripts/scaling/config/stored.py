@@ -200,10 +200,8 @@ def check(folder: Path, config: dict[str, Any]) -> None:
     needed = [*runs, *always]
     if missing := [path for path in needed if path not in there]:
         partial = "" if set(missing) & set(always) else ", or pass --config partial=true"
-        raise UserError(
-            f"{folder} lacks {len(missing)} of the {len(needed)} files its {CONFIG} asks for, the "
-            f"first is {missing[0]}: restore them{partial}"
-        )
+        lacks = f"{len(missing)} of the {len(needed)} files its {CONFIG} asks for"
+        raise UserError(f"{folder} lacks {lacks}, the first is {missing[0]}: restore them{partial}")
     for path, limit in beside.items():
         if (folder / path).is_symlink() or (folder / path).exists():
             files.regular(folder / path, limit, linked=False)

@@ -34,10 +34,8 @@ def _can_be_started(command: str) -> str:
     except ValueError as error:
         raise ValueError(f"{error}: it should be words and quotes as in a shell") from error
     if unknown := sorted(named - {*PLACES}):
-        raise ValueError(
-            f"it should have no {{{unknown[0]}}} (allowed in braces: {', '.join(PLACES)}; double "
-            "other braces)"
-        )
+        allowed = f"allowed in braces: {', '.join(PLACES)}; double other braces"
+        raise ValueError(f"it should have no {{{unknown[0]}}} ({allowed})")
     if "gpus" not in named and "gpus_per_node" not in named:
         raise ValueError("it should have {gpus}, by which it starts as many processes")
     return command

@@ -105,22 +105,19 @@ class Registry(Generic[Entry]):
 
     def find(self, name: str) -> Entry:
         """Return the entry called `name`; UserError lists the names if there is none."""
-        return self._found(name)[0]
-
-    def modules(self, name: str) -> list[str | Path]:
-        """Return the modules that an entry refers to, after its plug-in's file if it has one."""
-        entry, place = self._found(name)
-        referred = [value for value in vars(entry).values() if isinstance(value, Reference)]
-        return [*place, *(one.module for one in referred)]
-
-    def _found(self, name: str) -> tuple[Entry, list[Path]]:
         if name not in (known := self._known()):
             raise UserError(f"{name!r} is no {self.kind}; choose one of {', '.join(sorted(known))}")
         return known[name]
 
-    def _known(self) -> dict[str, tuple[Entry, list[Path]]]:
-        """Return each entry by its name, with the file of the plug-in that it is from."""
-        files = {path: getattr(loaded(path), "ENTRY", None) for path in plugin_files()}
-        found = [(one, [path]) for path, one in files.items() if isinstance(one, self._type)]
+    def modules(self, name: str) -> list[str | Path]:
+        """Return the modules that an entry refers to, after its plug-in's file if it has one."""
+        entry = self.find(name)
+        place = [path for path in plugin_files() if getattr(loaded(path), "ENTRY", None) is entry]
+        referred = [value for value in vars(entry).values() if isinstance(value, Reference)]
+        return [*place, *(one.module for one in referred)]
+
+    def _known(self) -> dict[str, Any]:
+        """Return each entry by its name; the project's own before a plug-in's."""
+        added = [getattr(loaded(path), "ENTRY", None) for path in plugin_files()]
         own = [one.load() if isinstance(one, Reference) else one for one in self._own]
-        return {one.name: (one, place) for one, place in [*found, *((one, []) for one in own)]}
+        return {one.name: one for one in [*added, *own] if isinstance(one, self._type)}

@@ -152,10 +152,8 @@ class Kind(Generic[Found]):
         """Return the record at `path`; UserError if it is missing, damaged or invalid."""
         record: Any = unsigned(path)
         if said := self._wrong(record, path):
-            raise UserError(
-                f"{path} is no sound record of {self.what} ({said[:300]}): where older code wrote "
-                f"it {MIGRATE}, else {TO_DO}"
-            )
+            wrong = f"{path} is no sound record of {self.what} ({said[:300]})"
+            raise UserError(f"{wrong}: where older code wrote it {MIGRATE}, else {TO_DO}")
         return record
 
     def write(self, path: Path, record: Found) -> None:
