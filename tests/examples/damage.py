@@ -1,4 +1,4 @@
-"""Damages documents and texts at random, as disks, editors and people do."""
+"""Damages documents at random, as editors and people do."""
 
 import copy
 import random
@@ -41,26 +41,3 @@ def values(
         else:
             container[key] = chance.choice(strange)
         yield made
-
-
-def texts(text: str, number: int, seed: int) -> Iterator[bytes]:
-    """`text` in UTF-8, each time damaged at one place: bits, bytes, lines."""
-    chance = random.Random(seed)
-    for _ in range(number):
-        content = bytearray(text.encode())
-        at = chance.randrange(len(content))
-        way = chance.choice(["bit", "byte", "cut", "line", "twice", "encoding"])
-        if way == "bit":
-            content[at] ^= 1 << chance.randrange(8)
-        elif way == "byte":
-            content[at : at + 1] = bytes([chance.randrange(256)])
-        elif way == "cut":
-            del content[at:]
-        elif way in ("line", "twice"):
-            lines = content.splitlines(keepends=True)
-            place = chance.randrange(len(lines))
-            lines[place : place + 1] = [] if way == "line" else [lines[place]] * 2
-            content = bytearray(b"".join(lines))
-        else:
-            content = bytearray(text.encode("utf-16"))
-        yield bytes(content)

@@ -147,8 +147,6 @@ def timing_table(*rows: dict[str, Any]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=schema.columns("timing"))
 
 
-
-
 def full_training(gpus: int, seed: int, seconds: float, accuracy: float) -> RunRecord:
     """A training of four epochs by two GPUs at most; each GPU takes 100 J an epoch."""
     reading: Any = {"energy_joules": 100.0}

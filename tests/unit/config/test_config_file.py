@@ -43,17 +43,6 @@ def test_damaged_values_are_refused_in_a_sentence_or_right():
     assert 0 < accepted < MUTANTS / 2
 
 
-def test_damaged_text_is_refused_in_a_sentence_or_read(tmp_path):
-    path = tmp_path / "mine.yaml"
-    for content in damage.texts(DEMO.read_text(), MUTANTS, seed=0):
-        path.write_bytes(content)
-        try:
-            config.check(read_config(path))
-        except UserError as error:
-            said = str(error)
-            assert all(line.startswith("  ") for line in said.splitlines()[1:])
-
-
 BOMB = "a0: &a0 [1, 2]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 40))
 
 
