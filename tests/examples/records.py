@@ -10,7 +10,7 @@ import pandas as pd
 from scaling.core.grid import Cell
 from scaling.core.records.kind import Role, Status
 from scaling.core.records.run import RUN, EpochRow, RunRecord
-from scaling.core.settling import settling
+from scaling.core.statistics import settling
 from scaling.tables import schema
 
 STORED = (

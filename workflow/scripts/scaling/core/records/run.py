@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, NotRequired, get_args
 from annotated_types import Len
 from typing_extensions import TypedDict
 
+from scaling.core.grid import Cell
 from scaling.core.records.kind import (
     Amount,
     As,
@@ -26,15 +27,13 @@ from scaling.core.records.kind import (
     of_images,
     opened,
 )
-from scaling.core.settling import settling
+from scaling.core.statistics import settling
 
 Phase = Literal["launch", "imports", "join", "dataset", "recipe"]
 PHASES: tuple[Phase, ...] = get_args(Phase)
 """The phases of a run's start-up; see `scaling.launch.supervisor`."""
 Startup = Annotated[dict[Literal[Phase, "total"], Amount], Len(1, 6)]
 """Seconds of `PHASES` and their total; of a user's own command the total alone."""
-Graphs = Annotated[dict[Literal["kept", "made"], Whole], Len(2, 2)]
-"""Numbers of compiled graphs: loaded from the cache, and compiled anew."""
 
 
 class GpuReading(TypedDict):
@@ -77,17 +76,6 @@ class EpochRow(EpochOfRank):
     gpu_readings: list[GpuReading]
 
 
-class Run(TypedDict):
-    """Identifies a run of the grid (`grid.Cell`)."""
-
-    recipe: str
-    strategy: str
-    gpus: Positive
-    batch_size: Positive
-    seed: Whole
-    repeat: Whole
-
-
 class Model(TypedDict):
     """The model with what `training.evaluation` counts, and the SHA-256 of each rank's weights."""
 
@@ -103,9 +91,9 @@ class Model(TypedDict):
 
 @opened
 class Parameters(TypedDict):
-    """Every parameter of `launch.run_spec`, and the recipe options that could be applied.
+    """What is read of the parameters of `launch.run_spec`, and the options that could be applied.
 
-    Of a user's own command these are the checksums of the files that it names.
+    Of a user's own command also the checksums of the files that it names.
     """
 
     engine: str
@@ -116,14 +104,6 @@ class Parameters(TypedDict):
     compiled_batch_sizes: list[Positive] | None
     cpu_threads: Positive
     command: NotRequired[str]
-    learning_rate: NotRequired[Amount]
-    momentum: NotRequired[Amount]
-    weight_decay: NotRequired[Amount]
-    crop_padding: NotRequired[Whole]
-    horizontal_flip: NotRequired[bool]
-    compiled_graphs: NotRequired[Graphs | None]
-    micro_batches: NotRequired[Positive]
-    measured_seconds: NotRequired[Amount]
 
 
 class Evaluation(TypedDict):
@@ -131,13 +111,6 @@ class Evaluation(TypedDict):
 
     test_loss: Amount | None
     test_accuracy: Fraction
-
-
-class Settling(TypedDict):
-    """Whether the measured epochs were steady; see `core.settling`."""
-
-    drift: float | None
-    settled: bool
 
 
 class Memory(TypedDict):
@@ -200,7 +173,7 @@ class RunRecord(Record):
     For `readings`, `in_memory` and `device_time` see `scaling.instruments.communication`.
     """
 
-    cell: Annotated[Row, As(Run)]
+    cell: Annotated[Row, As(Cell)]
     status: Status
     message: str | None
     """One sentence for a status other than ok."""
@@ -209,7 +182,8 @@ class RunRecord(Record):
     training: Annotated[Row, As(Parameters)]
     epochs: list[EpochRow]
     evaluation: Annotated[Row | None, As(Evaluation | None)]
-    settling: Annotated[Row, As(Settling)]
+    settling: Row
+    """Whether the measured epochs were steady; see `core.statistics.settling`."""
     memory: Annotated[Row, As(Memory)]
     communication: Annotated[Row, As(Communication)]
     in_memory: Annotated[list[Row], As(list[InMemory])]
