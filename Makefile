@@ -61,7 +61,7 @@ demo: env ## the whole study in small, on the CPU: results/report.html in minute
 	$(SNAKEMAKE) --configfile config/demo.yaml
 
 study: configured env ## a study on this machine: of config/config.yaml, or of yours by CONFIG=mine.yaml
-	@PYTHONPATH=workflow/scripts python -m scaling.config.config_file "$${BASE:-config/scaling.yaml}" "$$CONFIG"
+	@PYTHONPATH=workflow/scripts python -m scaling.config.stored "$${BASE:-config/scaling.yaml}" "$$CONFIG"
 	$(SNAKEMAKE) $${CONFIG:+--configfile "$${BASE:-config/scaling.yaml}" "$$CONFIG"}
 
 status: configured small-env ## the state of each cell of the study in results/, while it runs or after
@@ -72,7 +72,7 @@ cancel: ## end the Slurm jobs of this study, whoever submitted them, and no othe
 	  | HERE="$$(pwd -P)" awk -F'|' '$$2 == ENVIRON["HERE"] { print $$1 }' | xargs -r scancel
 
 pack: named env ## keep the study in results/ as data: make pack STUDY=name (FORCE=1 replaces)
-	python workflow/scripts/study_pack.py --study "$$STUDY" $(if $(FORCE),--force)
+	python workflow/scripts/study_pack.py --study "$$STUDY" $(if $(FORCE),--force yes)
 
 migrate: named small-env ## bring what older code stored to today's schema: make migrate STUDY=name (or a folder)
 	@python workflow/scripts/study_migrate.py --study "$$STUDY"

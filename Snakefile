@@ -37,7 +37,7 @@ if not REPLAY:
 
         include: "rules/quantize.smk"
 
-        if plugins.has_extra("bits"):
+        if registry.has_extra("bits"):
 
             include: "workflow/scripts/extras/bits/rules.smk"
 

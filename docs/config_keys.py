@@ -21,7 +21,8 @@ def rows(section: type[Section] = Configuration, prefix: str = "") -> list[tuple
     found = []
     for name, key in section.model_fields.items():
         if key.description:
-            found.append((prefix + name, " ".join(key.description.split())))
+            optional = "" if key.is_required() else " May be left out."
+            found.append((prefix + name, " ".join(key.description.split()) + optional))
         inner, place = section_of(key.annotation)
         if name == "recipes" and section is Configuration:
             found += recipes()

@@ -7,8 +7,9 @@ from snakemake.logging import logger
 from snakemake.utils import update_config
 
 from scaling.config import stored
-from scaling.core import command_line, plugins
+from scaling.core import command_line
 from scaling.core.errors import refused
+from scaling.registry import registry
 
 # As a module of another workflow, the configuration has only what differs from ours.
 complete = read_config(Path(f"{OURS}config/config.yaml"))
@@ -34,14 +35,14 @@ config["recipes"] = recipes_of(LAYERS)
 
 # Jobs use it too, also on other nodes, as Slurm's jobs read this file. Set before the imports, as
 # the allowed values of keys depend on the user's plugins.
-os.environ[plugins.VARIABLE] = os.pathsep.join(map(str, config.get("plugins") or []))
+os.environ[registry.VARIABLE] = os.pathsep.join(map(str, config.get("plugins") or []))
 with refused():
     from scaling.config.config import model_options
     from scaling.core import grid
     from scaling.launch import begin, code
     from scaling.launch.code import digest, measuring
     from scaling.launch.jobs import Jobs
-    from scaling.registry import command, model as models
+    from scaling.registry import engine as engines, model as models
     from scaling.registry.dataset import DATASETS
     from scaling.registry.engine import ENGINES
     from scaling.registry.strategy import STRATEGIES

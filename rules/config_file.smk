@@ -12,7 +12,7 @@ OURS = "" if HOME == Path.cwd() else f"{HOME}/"
 # Locates the scripts, also in jobs on other nodes, which read this file.
 os.environ.update(SCALING_STUDY_HOME=str(HOME) if OURS else ".")
 
-from scaling.config.config_file import read_config, recipes_of
+from scaling.config.stored import read_config, recipes_of
 from scaling.core.errors import refused
 
 with refused():

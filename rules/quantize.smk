@@ -1,7 +1,7 @@
 # The network of the lab's Part B: trained and quantized.
 from scaling.core.records.quantization import VARIANT_PATTERN
 from scaling.core.training_options import NetworkTraining
-from scaling.registry.quantized_model import BY_MOMENTS
+from scaling.registry.model import BY_MOMENTS
 
 VARIANTS = {
     one["name"]: {key: one[key] for key in one if key not in ("name", "seeds")}

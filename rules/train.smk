@@ -63,7 +63,7 @@ if OWN := [name for name, own in config["recipes"].items() if "command" in own]:
             **TIMED,
         params:
             code=measuring("train_command"),
-            files=lambda wildcards: command.files(
+            files=lambda wildcards: engines.files(
                 config["recipes"][wildcards.recipe]["command"]
             ),
             nodes=TIMED["nodes"],

@@ -10,7 +10,7 @@ import numpy as np
 import train_run
 from fused_kernels import DEVICE
 from scaling.core import command_line
-from scaling.core.records.dataset import DATASET
+from scaling.core.records.kind import DATASET
 from scaling.data import dataset
 from scaling.data.dataset import ImageDataset
 from scaling.launch import launcher, supervisor

@@ -12,12 +12,12 @@ from itertools import cycle
 from pathlib import Path
 from typing import Any
 
-from scaling.config.technique import Technique
 from scaling.convergence.experiment import Experiment, leased_device
 from scaling.convergence.plan import OF_THE_RATES, Study
 from scaling.core import command_line, environment
 from scaling.core.errors import program
 from scaling.core.training_options import DataOptions
+from scaling.registry.update_rule import Technique
 from scaling.training.trainer import TrainingData
 
 OPTIONS = [

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from scaling.config.technique import Technique
 from scaling.convergence.plan import Study
 from scaling.core.records.convergence import ConvergenceRecord
+from scaling.registry.update_rule import Technique
 
 STUDY = Study(
     reference_batch=128,

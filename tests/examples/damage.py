@@ -1,14 +1,12 @@
-"""Damages documents and texts at random, as disks, editors and people do."""
+"""Damages documents at random, as editors and people do."""
 
 import copy
-import json
 import random
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 STRANGE: list[Any] = [None, True, -1, 0, 0.5, 2**64, 10**400, -2.5, "", "x", "\ud800", [], {}, [1]]
 WAYS = ["gone", "strange", "other", "negated", "renamed"]
-LITERALS = ["NaN", "-Infinity", "1e999", "'a'", "{", "", '{"a": 1, "a": 2}', "[" * 5000]
 
 
 def places(document: Any) -> list[tuple[Any, Any]]:
@@ -43,36 +41,3 @@ def values(
         else:
             container[key] = chance.choice(strange)
         yield made
-
-
-def texts(text: str, number: int, seed: int) -> Iterator[bytes]:
-    """`text` in UTF-8, each time damaged at one place: bits, bytes, lines, words of JSON."""
-    chance = random.Random(seed)
-    for _ in range(number):
-        content = bytearray(text.encode())
-        at = chance.randrange(len(content))
-        way = chance.choice(["bit", "byte", "cut", "line", "literal", "twice", "encoding"])
-        if way == "bit":
-            content[at] ^= 1 << chance.randrange(8)
-        elif way == "byte":
-            content[at : at + 1] = bytes([chance.randrange(256)])
-        elif way == "cut":
-            del content[at:]
-        elif way in ("line", "twice"):
-            lines = content.splitlines(keepends=True)
-            place = chance.randrange(len(lines))
-            lines[place : place + 1] = [] if way == "line" else [lines[place]] * 2
-            content = bytearray(b"".join(lines))
-        elif way == "literal":
-            colon = content.find(b":", at) + 1
-            content[colon : content.find(b"\n", colon)] = chance.choice(LITERALS).encode()
-        else:
-            content = bytearray(text.encode("utf-16"))
-        yield bytes(content)
-
-
-def document_texts(document: Any, number: int, seed: int) -> Iterator[bytes]:
-    """Damaged JSON of `document`: half of them by value, half by text."""
-    for made in values(document, number // 2, seed):
-        yield json.dumps(made, indent=1).encode()
-    yield from texts(json.dumps(document, indent=1), number - number // 2, seed)

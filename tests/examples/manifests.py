@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from scaling.core.records.dataset import DATASET
+from scaling.core.records.kind import DATASET
 
 
 def write(folder: Path, classes: int = 2, train_images: int = 50_000, **changes: Any) -> Path:

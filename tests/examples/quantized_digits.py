@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from scaling.core import command_line
-from scaling.core.records.dataset import DATASET
+from scaling.core.records.kind import DATASET
 from scaling.core.records.quantization import VARIANT_PATTERN
 from scaling.data import dataset
 

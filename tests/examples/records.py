@@ -8,9 +8,9 @@ from typing import Any
 import pandas as pd
 
 from scaling.core.grid import Cell
-from scaling.core.records.fields import Role, Status
+from scaling.core.records.kind import Role, Status
 from scaling.core.records.run import RUN, EpochRow, RunRecord
-from scaling.core.settling import settling
+from scaling.core.statistics import settling
 from scaling.tables import schema
 
 STORED = (
@@ -145,16 +145,6 @@ def timing_row(
 def timing_table(*rows: dict[str, Any]) -> pd.DataFrame:
     """timing.csv with these rows."""
     return pd.DataFrame(rows, columns=schema.columns("timing"))
-
-
-def sweep(*rows: tuple[str, int, float], gpus: int = 4, correct: bool = True) -> dict[str, Any]:
-    """The record of all-reduces of (kind, bytes, median seconds); two more repeats are near it."""
-    measured = [
-        {"kind": kind, "message_bytes": size, "correct": correct, "launch": "eager"}
-        | {"seconds": [0.97 * seconds, seconds, 1.1 * seconds]}
-        for kind, size, seconds in rows
-    ]
-    return {"gpus": gpus, "backend": "nccl", "rows": measured}
 
 
 def full_training(gpus: int, seed: int, seconds: float, accuracy: float) -> RunRecord:

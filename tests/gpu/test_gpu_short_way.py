@@ -40,7 +40,7 @@ def test_a_study_of_four_lines_has_its_page_from_the_first_job_on_and_a_trace(tm
     (study / "mine.yaml").write_text(yaml.safe_dump(MINE))
     path = f"workflow/scripts:{os.environ.get('PYTHONPATH', '')}"
     variables = {**os.environ, "PYTHONPATH": path}
-    checked = [sys.executable, "-m", "scaling.config.config_file", *FILES]
+    checked = [sys.executable, "-m", "scaling.config.stored", *FILES]
     subprocess.run(checked, cwd=study, env=variables, check=True)
     snakemake = [sys.executable, "-m", "snakemake", *PROFILE, "--cores", "all"]
     page, seen = study / "results/report.html", {}

@@ -10,10 +10,10 @@ device, which emulates the global batch of several GPUs.
         --manifest resources/dataset/digits/manifest.json --records results/convergence
 """
 
-from scaling.config.technique import uneven
 from scaling.convergence.plan import Session
 from scaling.core import command_line
 from scaling.core.errors import UserError, program
+from scaling.registry.update_rule import uneven
 
 
 @program

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from scaling.core import command_line, files
 from scaling.core.errors import UserError, program
-from scaling.core.records.dataset import DATASET
+from scaling.core.records.kind import DATASET
 from scaling.data import dataset
 from scaling.registry.dataset import DATASETS
 

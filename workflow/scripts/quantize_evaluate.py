@@ -4,7 +4,7 @@ import torch
 
 from scaling.core import environment
 from scaling.core.errors import program
-from scaling.core.records.fields import Row
+from scaling.core.records.kind import Row
 from scaling.core.records.quantization import STAGED, VARIANT
 from scaling.data.batches import read_images
 from scaling.quantization import commands

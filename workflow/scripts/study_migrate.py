@@ -1,4 +1,4 @@
-"""Bring a stored study, or results/, of version 1.0 or later to today's schema.
+"""Bring a stored study, or results/, of version 2.0 or later to today's schema.
 
 Repeating it changes nothing. Files keep their times, so that Snakemake makes nothing again.
 """
@@ -13,22 +13,34 @@ import yaml
 
 from scaling.config import stored
 from scaling.config.scheme import Scheme
-from scaling.config.technique import Technique
 from scaling.core import command_line, files
 from scaling.core.errors import UserError
-from scaling.core.records.kind import opened
-from scaling.core.records.kinds import KINDS
-from scaling.registry.update_rule import UpdateRule
+from scaling.core.records import convergence, machine, quantization, run
+from scaling.core.records.kind import DATASET, Kind, unsigned
+from scaling.registry.update_rule import Technique
 
 STUDIES = Path("studies")
+KINDS: dict[str, Kind[Any]] = {
+    "run.json": run.RUN,
+    "runs.json": convergence.CONVERGENCE,
+    "manifest.json": DATASET,
+    "check.json": machine.CHECK,
+    "sweep.json": machine.SWEEP,
+    "peaks.json": machine.PEAKS,
+    "synchronization.json": machine.SYNCHRONIZATION,
+    "quantization.json": quantization.VARIANT,
+    "resnet18.json": quantization.STAGED,
+    "export.json": quantization.EXPORT,
+    "resnet18_export.json": quantization.EXPORT,
+}
+"""The kind of each record, by the name of its file."""
 
 
 def configuration(config: dict[str, Any]) -> None:
-    """Make recipes of `convergence.remedies`, and of a `precision` that they do not have.
+    """Make recipes of a `convergence.precision` that those there do not have.
 
-    Variants of ranges that are gone are left out.
-
-    Of repeats that differed from cell to cell the most are asked for.
+    Variants of ranges that are gone are left out. Of repeats that differed from cell to cell the
+    most are asked for.
     """
     if isinstance(repeats := config.get("grid", {}).get("repeats"), list):
         config["grid"]["repeats"] = max([1, *(some["repeats"] for some in repeats)])
@@ -39,9 +51,7 @@ def configuration(config: dict[str, Any]) -> None:
         int8["variants"] = [own for own in int8["variants"] if not other_ranges(own)]
         for own in int8["variants"]:
             without(own, *RANGES)
-    section, recipes = config.get("convergence", {}), config.setdefault("recipes", {})
-    if "remedies" in section:
-        section["recipes"] = [tried(remedy, recipes) for remedy in section.pop("remedies")]
+    section, recipes = config.get("convergence", {}), config.get("recipes", {})
     if precision := section.pop("precision", None):
         for entry in section.get("recipes", []):
             name = entry["recipe"]
@@ -54,29 +64,6 @@ def with_base(recipes: dict[str, Any], name: str) -> dict[str, Any]:
     """Return what a recipe says, and its bases where it says nothing."""
     own = recipes.get(name, {})
     return {**(with_base(recipes, own["base"]) if "base" in own else {}), **own}
-
-
-def tried(remedy: dict[str, Any], recipes: dict[str, Any]) -> dict[str, Any]:
-    """Return the entry of `convergence.recipes` for a remedy, whose update becomes a recipe.
-
-    One of `recipes` with this update is taken, else one is added, which is based on `tuned`.
-    """
-
-    def update(own: dict[str, Any]) -> dict[str, Any]:
-        given = {key: own[key] for key in UpdateRule.model_fields.keys() & own}
-        return UpdateRule(**given).model_dump()
-
-    full = {name: with_base(recipes, name) for name in recipes}
-    known = {name: update(own) for name, own in full.items() if own.get("engine") == "resident"}
-    wanted = update(remedy)
-    recipe = next((name for name, own in known.items() if own == wanted), remedy["name"])
-    if recipe not in known:
-        tuned = known.get("tuned", update({}))
-        own = {key: value for key, value in wanted.items() if value != tuned[key]}
-        whole = {"fused_norms": False} if wanted["ghost_batch"] else {}
-        recipes[recipe] = {"base": "tuned", **own, **whole}
-    kept = {key: value for key, value in remedy.items() if key not in UpdateRule.model_fields}
-    return {"name": kept.pop("name"), "recipe": recipe, **kept}
 
 
 def technique(record: dict[str, Any]) -> None:
@@ -139,7 +126,7 @@ UPGRADES: dict[str, Callable[[Any], None]] = {
 
 def converted(path: Path) -> tuple[Any, Any]:
     """Return the document at `path` as it is and as it is today; UserError if it is damaged."""
-    document = stored.read(path.parent) if path.name == stored.CONFIG else opened(path)
+    document = stored.read(path.parent) if path.name == stored.CONFIG else unsigned(path)
     made = copy.deepcopy(document)
     try:
         UPGRADES.get(path.name, lambda _: None)(made)

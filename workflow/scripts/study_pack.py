@@ -1,25 +1,22 @@
 """Pack the study in results/: its configuration and raw records, without weights."""
 
-import argparse
 import re
-import shutil
-import tempfile
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from scaling.config import stored
-from scaling.config.config_file import read_config
 from scaling.config.keys import NAME
 from scaling.config.recipes import precision, techniques
-from scaling.config.stored import CONFIG, MANIFEST
-from scaling.config.technique import Technique
-from scaling.core import files
-from scaling.core.errors import UserError, program
+from scaling.config.stored import CONFIG, MANIFEST, read_config
+from scaling.core import command_line, files
+from scaling.core.errors import UserError
 from scaling.core.grid import recipe_options
-from scaling.core.records.dataset import DATASET
-from scaling.core.records.kinds import KINDS
+from scaling.core.records.convergence import CONVERGENCE
+from scaling.core.records.kind import DATASET
+from scaling.core.records.run import RUN
 from scaling.core.training_options import Model
+from scaling.registry.update_rule import Technique
 
 RESULTS, DATASETS, STUDIES = Path("results"), Path("resources/dataset"), Path("studies")
 
@@ -38,13 +35,13 @@ def sources(config: dict[str, Any]) -> dict[Path, Path]:
     found[Path(MANIFEST)] = DATASETS / stored.dataset_folder(config) / MANIFEST
     if missing := [source for source in found.values() if not source.exists()]:
         raise UserError(
-            f"study {config['study']} is not finished: it lacks {len(missing)} of its "
-            f"{len(found)} files, the first is {missing[0]}; run it to its end, or "
-            "to its partial report (--config partial=true) where only runs are missing"
+            f"study {config['study']} lacks {len(missing)} of its {len(found)} files, the first is "
+            f"{missing[0]}; run it to its end, or with --config partial=true where runs are missing"
         )
     checksum = DATASET.read(found[Path(MANIFEST)])["checksum"]
-    for path in records["runs"] + records["convergence"]:
-        _check(found[path], config, checksum)
+    for kind, of_kind in (("runs", RUN), ("convergence", CONVERGENCE)):
+        for path in records[kind]:
+            _check(found[path], of_kind.read(found[path]), config, checksum)
     for path in stored.beside_records(config):
         source = path if path.suffix == ".log" else RESULTS / path
         if source.exists():
@@ -52,9 +49,8 @@ def sources(config: dict[str, Any]) -> dict[Path, Path]:
     return found
 
 
-def _check(path: Path, config: dict[str, Any], checksum: str) -> None:
+def _check(path: Path, record: Any, config: dict[str, Any], checksum: str) -> None:
     """Raise UserError if a record was made with another value than the study asks for."""
-    record = KINDS[path.name].read(path)
     used = record["training"] | {"dataset checksum": record["dataset"]["checksum"]}
     asked = config["training"] | {"dataset checksum": checksum}
     if "remedy" in record:
@@ -70,67 +66,45 @@ def _check(path: Path, config: dict[str, Any], checksum: str) -> None:
     for key, value in asked.items():
         # Not every key is in a record: machine.share is no parameter of a run.
         if used.get(key, value) != value:
-            raise UserError(
-                f"{path} was made with {key} {used[key]}, but the study asks for {value}: run the "
-                "study again, then pack it"
-            )
+            made = f"{path} was made with {key} {used[key]}"
+            raise UserError(f"{made}, but the study asks for {value}: run it again, then pack it")
 
 
 def pack(found: dict[Path, Path], folder: Path, force: bool) -> bool:
     """Copy the files of `sources` into `folder`, of logs the end; return False if already there.
 
-    The folder is written atomically. A different study in it is a UserError, or replaced with
-    `force`; the user's other files there are kept.
+    A different study in it is a UserError, or replaced with `force`; other files there are kept.
     """
     there = stored.own_files(folder)
-    if there == set(found) and all(
-        (folder / path).read_bytes() == _content(source) for path, source in found.items()
-    ):
+    made = {
+        path: files.log_end(source).encode() if source.suffix == ".log" else source.read_bytes()
+        for path, source in found.items()
+    }
+    if {path: (folder / path).read_bytes() for path in there} == made:
         return False
     if there and not force:
-        raise UserError(
-            f"{folder} holds a study with other content: pack under another name, or replace it "
-            "with --force (make pack FORCE=1)"
-        )
+        raise UserError(f"{folder} holds a study with other content: make pack FORCE=1 replaces it")
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as name:
-            fresh = Path(name, "fresh")
-            if folder.exists():
-                shutil.copytree(folder, fresh)
-            for path in there:
-                (fresh / path).unlink()
-            for path, source in found.items():
-                (fresh / path).parent.mkdir(parents=True, exist_ok=True)
-                (fresh / path).write_bytes(_content(source))
-            if folder.exists():
-                folder.rename(Path(name, "old"))
-            fresh.rename(folder)
+        for path in there:
+            (folder / path).unlink()
+        for path, content in made.items():
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_bytes(content)
     except OSError as error:
         raise UserError(f"cannot write {folder}: {error.strerror or error}") from error
     return True
 
 
-def _content(source: Path) -> bytes:
-    return files.log_end(source).encode() if source.suffix == ".log" else source.read_bytes()
-
-
-@program
-def main(argv: list[str] | None = None) -> None:
-    """Copy the study into its folder atomically."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--study", required=True, help="name of the study (safety check)")
-    parser.add_argument("--force", action="store_true", help="replace a stored one that differs")
-    args = parser.parse_args(argv)
-    if not re.fullmatch(NAME, args.study):
-        raise UserError(f"study {args.study!r} is no name (allowed: letters, digits, _, . and -)")
+@command_line.script
+def main(study: str, force: bool = False) -> None:
+    """Pack the study of this name; `force` replaces a stored one that differs."""
+    if not re.fullmatch(NAME, study):
+        raise UserError(f"study {study!r} is no name (allowed: letters, digits, _, . and -)")
     config = read_config(RESULTS / CONFIG)
-    if config["study"] != args.study:
-        raise UserError(
-            f"{RESULTS} holds the study {config['study']}, not {args.study!r}: pack it by that name"
-        )
-    found, folder = sources(config), STUDIES / args.study
-    if not pack(found, folder, args.force):
+    if (there := config["study"]) != study:
+        raise UserError(f"{RESULTS} holds the study {there}, not {study!r}: pack it by that name")
+    found, folder = sources(config), STUDIES / study
+    if not pack(found, folder, force):
         print(f"{folder} holds this study already")
         return
     kilobytes = sum(source.stat().st_size for source in found.values()) / 1e3

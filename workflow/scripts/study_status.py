@@ -12,7 +12,7 @@ from snakemake.utils import update_config
 
 from scaling.config import stored
 from scaling.config.config import asked
-from scaling.config.config_file import read_config
+from scaling.config.stored import read_config
 from scaling.core import command_line, environment, files, grid
 from scaling.launch.lease import WAITS
 from scaling.terminal import state

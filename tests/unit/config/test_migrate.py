@@ -1,4 +1,4 @@
-"""Studies as version 1.0 stored them, and what study_migrate.py makes of them."""
+"""Studies as version 2.0 stored them, and what study_migrate.py makes of them."""
 
 import copy
 import json
@@ -16,17 +16,13 @@ from scaling.core.records.convergence import CONVERGENCE
 STUDIES = Path(__file__).parents[3] / "studies"
 RECORD = "convergence/remedy~none/global_batch~128/runs.json"
 VARIANT = "quantization/seed~0/variant~mistake-bias_scale/quantization.json"
-LARS = {"lars": 0.1, "decay": "linear"}
-REMEDIES = [
-    {"name": "none", "factors": [1]},
-    {"name": "a", **LARS},
-    {"name": "b", **LARS},
-    {"name": "ghost", "ghost_batch": 4, "lengths": [3]},
-]
 TUNED = {"tuned": {"engine": "resident", "precision": "bf16"}}
-REPEATS = {"repeats": [{"recipes": ["tuned"], "repeats": 2}]}
-OLD = {"convergence": {"remedies": REMEDIES, "precision": "bf16"}, "recipes": TUNED}
-OLD["grid"] = REPEATS
+TRIED = [{"name": "a", "recipe": "a"}, {"name": "none", "recipe": "tuned", "factors": [1]}]
+OLD = {
+    "convergence": {"recipes": TRIED, "precision": "tf32"},
+    "recipes": TUNED | {"a": {"base": "tuned", "precision": "tf32"}},
+    "grid": {"repeats": [{"recipes": ["tuned"], "repeats": 2}]},
+}
 
 
 @pytest.fixture
@@ -49,34 +45,15 @@ def test_what_older_code_wrote_becomes_todays_once(study, capsys):
     options = record["options"] | {"newton_schulz_steps": 3}
     assert CONVERGENCE.read(study / RECORD) == record | {"options": options}
     config = yaml.safe_load((study / "config.yaml").read_text())
-    assert config["convergence"] == {
-        "recipes": [
-            {"name": "none", "recipe": "tuned", "factors": [1]},
-            {"name": "a", "recipe": "a"},
-            {"name": "b", "recipe": "a"},
-            {"name": "ghost", "recipe": "ghost", "lengths": [3]},
-        ]
-    }
-    assert config["recipes"] == TUNED | {
-        "a": {"base": "tuned", **LARS},
-        "ghost": {"base": "tuned", "ghost_batch": 4, "fused_norms": False},
-    }
+    assert config["convergence"] == {"recipes": [TRIED[0], TRIED[1] | {"recipe": "tuned_tf32"}]}
+    added = {"tuned_tf32": {"base": "tuned", "precision": "tf32"}}
+    assert config["recipes"] == OLD["recipes"] | added
     assert config["grid"] == {"repeats": 2}
     before = {path: (path.read_bytes(), path.stat().st_mtime) for path in study.rglob("*.*")}
     assert {time for _, time in before.values()} == {2000}
     study_migrate.main(["--study", "studies/old"])
     assert "0 of 2 files" in capsys.readouterr().out
     assert {path: (path.read_bytes(), path.stat().st_mtime) for path in before} == before
-
-
-def test_another_precision_than_the_recipes_is_a_recipe_of_its_own():
-    tried = [{"name": "a", "recipe": "a"}, {"name": "none", "recipe": "tuned"}]
-    recipes = TUNED | {"a": {"base": "tuned", "precision": "tf32"}}
-    section = {"recipes": tried, "precision": "tf32"}
-    made = {"convergence": copy.deepcopy(section), "recipes": recipes.copy()}
-    study_migrate.configuration(made)
-    assert made["convergence"]["recipes"] == [tried[0], {"name": "none", "recipe": "tuned_tf32"}]
-    assert made["recipes"] == recipes | {"tuned_tf32": {"base": "tuned", "precision": "tf32"}}
 
 
 def test_a_variant_of_ranges_that_are_gone_is_left_out_and_its_record_refused():

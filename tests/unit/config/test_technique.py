@@ -2,7 +2,7 @@
 
 import pytest
 
-from scaling.config.technique import Technique, gpus_of, uneven
+from scaling.registry.update_rule import Technique, gpus_of, uneven
 
 
 def test_the_rules_of_the_rate_are_those_of_the_papers():

@@ -11,7 +11,7 @@ from scaling.convergence.plan import choose
 from scaling.core import files
 from scaling.core.errors import UserError
 from scaling.core.records.convergence import convergence_path
-from scaling.core.records.dataset import DATASET
+from scaling.core.records.kind import DATASET
 from scaling.data import dataset
 
 OPTIONS = [

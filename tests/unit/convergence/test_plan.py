@@ -5,7 +5,6 @@ import math
 import pytest
 
 from examples.convergence_records import STUDY
-from scaling.config.technique import Technique
 from scaling.convergence.plan import (
     choose,
     epochs_of,
@@ -14,6 +13,7 @@ from scaling.convergence.plan import (
     reference_updates,
     run_of,
 )
+from scaling.registry.update_rule import Technique
 
 
 def test_the_rate_rises_update_by_update_from_the_base_rate_and_falls_to_zero():

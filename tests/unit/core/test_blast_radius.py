@@ -9,8 +9,7 @@ import pytest
 from scaling.core import code_digest
 from scaling.registry.dataset import DATASETS
 from scaling.registry.engine import ENGINES
-from scaling.registry.model import MODELS
-from scaling.registry.quantized_model import BY_MOMENTS, QUANTIZED_MODELS
+from scaling.registry.model import BY_MOMENTS, MODELS, QUANTIZED_MODELS
 from scaling.registry.strategy import STRATEGIES
 
 SCRIPTS = Path(__file__).parents[3] / "workflow/scripts"
@@ -24,7 +23,7 @@ MEASURING = {
 def digests(root):
     """The digest of every script, and of every kind of cell."""
     # Not those that are kept by a text, so that only edited files are parsed again.
-    for cached in ("digest", "measuring_digest", "_files", "_text"):
+    for cached in ("digest", "_files", "_text"):
         getattr(code_digest, cached).cache_clear()
     found = {path.stem: code_digest.digest(path) for path in root.glob("*.py")}
     model, part_b = MODELS.modules("resnet18-cifar"), QUANTIZED_MODELS.find("tutorial-cnn")
@@ -35,11 +34,12 @@ def digests(root):
         "quantize_evaluate": [part_b.evaluation.module, BY_MOMENTS.module],
     }
     for name in MEASURING:
-        found[name] = code_digest.measuring_digest(root / f"{name}.py", *chosen.get(name, ()))
+        path = root / f"{name}.py"
+        found[name] = code_digest.digest(path, *chosen.get(name, ()), measuring=True)
     for cell in CELLS:
         engine, strategy = cell.split("/")
         modules = [*ENGINES.modules(engine), *STRATEGIES.modules(strategy), *model]
-        found[cell] = code_digest.measuring_digest(root / "train_run.py", *modules)
+        found[cell] = code_digest.digest(root / "train_run.py", *modules, measuring=True)
     return found
 
 
@@ -77,7 +77,7 @@ TELLING = [
     ("core/environment.py", "run where there is one", "take a machine with one"),
     ("core/section.py", "perhaps", "maybe"),
     ("core/command_line.py", "{yes,no}", "{no,yes}"),
-    ("core/records/run_checks.py", "epochs or their ranks", "ranks or their epochs"),
+    ("core/records/run.py", "epochs or their ranks", "ranks or their epochs"),
     ("config/devices.py", "needs GPUs for more", "takes GPUs for more"),
     ("config/recipes.py", "neither engine nor base", "no engine, no base"),
     ("launch/outcome.py", "stopped at the time limit", "ended at the time limit"),

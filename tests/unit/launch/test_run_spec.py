@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from scaling.core.errors import UserError
-from scaling.core.settling import drift
+from scaling.core.statistics import drift
 from scaling.launch import supervisor
 from scaling.launch.run_spec import RunSpec
 

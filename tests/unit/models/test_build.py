@@ -4,13 +4,13 @@ import pytest
 from torch import nn
 
 from examples import manifests
-from scaling.core import plugins
 from scaling.core.errors import UserError
 from scaling.core.training_options import Model
 from scaling.models.build import build
 from scaling.models.check import check
 from scaling.models.parts import GROUP_BYTES, backward_groups, blocks
 from scaling.models.resnet import BasicBlock, ResNet18
+from scaling.registry import registry
 
 LAB = "resnet18-cifar"
 OWN = """
@@ -68,7 +68,7 @@ number = 3
 @pytest.fixture
 def own(tmp_path):
     (tmp_path / "own.py").write_text(OWN)
-    plugins.load.cache_clear()
+    registry.loaded.cache_clear()
     return f"{tmp_path}/own.py"
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from examples.delayed import DELAY
-from scaling.core import plugins
 from scaling.core.grid import Cell
 from scaling.core.records.run import RUN
+from scaling.registry import registry
 from scaling.tables import schema
 from scaling.tables.audit import slow_rank
 from scaling.tables.communication import communication, readings
@@ -21,7 +21,7 @@ from training_runs import run, write_images
 @pytest.fixture
 def delayed(tmp_path, monkeypatch, torch):
     """Runs on two processes, one of which is slow at what it is asked to be slow at."""
-    monkeypatch.setenv(plugins.VARIABLE, str(Path(__file__).parents[2] / "examples/delayed.py"))
+    monkeypatch.setenv(registry.VARIABLE, str(Path(__file__).parents[2] / "examples/delayed.py"))
     write_images(tmp_path)
 
     def make(**slow):

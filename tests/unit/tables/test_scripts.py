@@ -13,8 +13,7 @@ from scaling.core.records import machine
 from scaling.tables import schema
 
 GRID = {
-    "recipes": ["plain"],
-    "strategies": ["ddp"],
+    "recipes": {"plain": ["ddp"]},
     "gpus": [1, 4],
     "batch_sizes": [128, 8192],
     "seeds": [0, 1],

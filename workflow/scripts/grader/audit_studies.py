@@ -11,7 +11,7 @@ from pathlib import Path
 
 from grader import submissions as report_submissions
 from grader.study import CIFAR10_TRAIN_IMAGES, tables, timings, wanted
-from scaling.config.config_file import read_config
+from scaling.config.stored import read_config
 from scaling.core.errors import UserError, printable, program
 
 TEMPLATE = Path(__file__).with_name("published.html.j2")

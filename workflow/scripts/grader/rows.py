@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from scaling.core import files
 from scaling.core.errors import UserError
-from scaling.core.records.fields import Status
+from scaling.core.records.kind import Status
 
 
 def _digits(value: Decimal | None) -> Decimal | None:

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from grader.reading.timings import read_rows, read_timings
 from grader.rows import NOT_STATED, Accuracy, Quantization, Row, Sweep, Timing, read_text
-from scaling.config.config_file import MOST_BYTES, parsed
+from scaling.config.stored import MOST_BYTES, parsed
 from scaling.core.errors import UserError
 from scaling.tables import schema
 from scaling.tables.timing import TIMED

@@ -14,7 +14,7 @@ from extras.bits.resnet import fold, observer_points, quantize
 from scaling.config.scheme import STAGES, Scheme
 from scaling.core.environment import TURING, older_gpu
 from scaling.core.paired_accuracy import paired
-from scaling.core.records.dataset import DATASET
+from scaling.core.records.kind import DATASET
 from scaling.data.batches import Images, predict
 from scaling.models.resnet import ResNet18
 from scaling.models.tutorial_cnn import load_into

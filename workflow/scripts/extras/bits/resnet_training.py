@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from scaling.core.grid import Cell
-from scaling.core.records.dataset import DATASET
+from scaling.core.records.kind import DATASET
 from scaling.core.training_options import Model, Sgd
 from scaling.launch.ranks import Rank
 from scaling.launch.run_spec import RunSpec

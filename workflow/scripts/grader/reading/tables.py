@@ -10,7 +10,7 @@ from grader.reading.grids import Grid
 from grader.reading.words import MISSING, OOM, Label, decimal_comma, label, number
 from grader.rows import Timing
 from scaling.core.errors import UserError
-from scaling.core.records.fields import Status
+from scaling.core.records.kind import Status
 
 AXES = {"gpus": "batch_size", "batch_size": "gpus"}
 REPEATED = [*AXES, "study", "strategy", "model"]

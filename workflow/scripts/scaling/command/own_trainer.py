@@ -19,13 +19,13 @@ from scaling.command.printed_epochs import Printed, PrintedEpochs
 from scaling.core import environment
 from scaling.core.errors import UserError
 from scaling.core.gpu_counters import power_capped_seconds
-from scaling.core.records.fields import Status
+from scaling.core.records.kind import Status
 from scaling.core.records.run import EpochRow, RunRecord
 from scaling.launch import launcher, measure, outcome, supervisor
 from scaling.launch.launcher import ProcessResult
 from scaling.launch.rank_log import by_kind
 from scaling.launch.run_spec import CommandOptions, RunSpec
-from scaling.registry import command
+from scaling.registry import engine as engines
 
 CLIENT = Path(__file__).parents[3] / "client"
 
@@ -79,7 +79,7 @@ def run(spec: RunSpec) -> RunRecord:
     epochs = _epochs(spec, output, result) if status in ("ok", "diverged") else []
     lines = by_kind(_lines(spec, epochs, outside))
     ended = replace(result, gpus=tuple(gpus), lines=lines)
-    files = command.files(template)
+    files = engines.files(template)
     read = spec.model_copy(update={"recipe_options": {"command": template} | files})
     record = supervisor.record_of(read, host_info, ended, (status, message))
     record["dataset"] = {"source": "own"}

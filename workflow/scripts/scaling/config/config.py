@@ -3,18 +3,21 @@
 import math
 import os
 import textwrap
+from collections import Counter
 from collections.abc import Collection, Iterator, Sized
 from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
-from scaling.config import devices, experiment_checks, recipes
+from scaling.config import devices, recipes
 from scaling.config.keys import EMPTY, PARTS, Configuration
-from scaling.core import plugins
+from scaling.config.scheme import STAGES
 from scaling.core.errors import UserError
 from scaling.core.training_options import Model
-from scaling.registry import command
+from scaling.registry import registry
 from scaling.registry.dataset import DATASETS
+from scaling.registry.engine import ENGINES, places
+from scaling.registry.update_rule import Technique, UpdateRule, uneven
 
 LAB_MODEL, LAB_SIDE, MOST_RUNS = "resnet18-cifar", 32, 100_000
 TUNED = "tuned"
@@ -110,15 +113,15 @@ def _looks(known: Configuration, reads_images: bool) -> Iterator[Iterator[str]]:
     yield _names(known)
     yield _recipes(known)
     yield _cells(known)
-    yield experiment_checks.large_batches(known)
-    yield experiment_checks.variants(known, reads_images)
+    yield _large_batches(known)
+    yield _variants(known, reads_images)
 
 
 def _names(config: Configuration) -> Iterator[str]:
     if config.study in ("published", "replay") or Path(config.study).suffix in (".csv", ".json"):
         yield f"study is {config.study} (allowed: no name of a file or folder in results/)"
     for path in config.plugins:
-        if not hasattr(plugins.load(Path(path)), "ENTRY"):
+        if not hasattr(registry.loaded(Path(path)), "ENTRY"):
             yield f"plugins has {path}, which has no ENTRY (docs/extending.md has examples)"
     if recipes.OWN in config.grid.strategies:
         yield "grid.strategies has own (allowed: leave it out, recipes that are commands have it)"
@@ -146,10 +149,7 @@ def _recipes(config: Configuration) -> Iterator[str]:
     yield from devices.unfit(config.device, strategies, used, max(grid.gpus))
     per_node = config.machine.gpus_per_node
     if uneven := [n for n in grid.gpus if per_node and n > per_node and n % per_node]:
-        yield (
-            f"grid.gpus has {', '.join(map(str, uneven))} and machine.gpus_per_node is {per_node} "
-            "(allowed: numbers of GPUs up to one node's, or multiples of it)"
-        )
+        yield f"grid.gpus has {uneven} (allowed: {per_node} of a node, fewer, or multiples)"
 
 
 def leave_out(config: dict[str, Any]) -> list[str]:
@@ -205,33 +205,74 @@ def _cells(config: Configuration) -> Iterator[str]:
         own = config.recipes.get(name, {})
         limits = own.get("strategies") or grid.strategies
         if limits == [recipes.OWN]:
-            named = command.places(own["command"])
+            named = places(own["command"])
             if len(grid.batch_sizes) > 1 and named.isdisjoint(("batch_size", "global_batch_size")):
                 yield f"recipes.{name}.command takes no {{batch_size}} (allowed: one in the grid)"
         elif not set(limits) & set(grid.strategies):
-            yield (
-                f"recipes.{name}.strategies is {', '.join(limits)} and grid.strategies has none of "
-                f"them (it has {', '.join(grid.strategies)}): the recipe would have no cell"
-            )
+            there = ", ".join(grid.strategies)
+            yield f"recipes.{name}.strategies has none of grid.strategies (allowed: {there})"
 
 
 def _missing_extras(config: Configuration) -> Iterator[str]:
     """Say which keys need an extra whose folder is not here."""
-    fused = [name for name, own in _trained(config).items() if own.get("fused_norms")]
-    if fused and not plugins.has_extra("kernels"):
-        yield (
-            f"recipes.{fused[0]}.fused_norms needs workflow/scripts/extras/kernels, which is not "
-            "here: restore that folder, or set the key to false"
-        )
-    section = config.quantization
-    asked = ["resnet18"] if section.resnet18 else []
-    asked += [
-        f"variants[{place}]"
+    trained, section = _trained(config).items(), config.quantization
+    fused = [f"recipes.{name}.fused_norms" for name, own in trained if own.get("fused_norms")]
+    bits = ["quantization.resnet18"] * section.resnet18 + [
+        f"quantization.variants[{place}]"
         for place, variant in enumerate(section.variants)
         if variant.rounding == "gptq"
     ]
-    if section.seeds and asked and not plugins.has_extra("bits"):
-        yield (
-            f"quantization.{asked[0]} needs workflow/scripts/extras/bits, which is not here: "
-            "restore that folder, or leave the key as in config/config.yaml"
-        )
+    for extra, keys in (("kernels", fused), ("bits", bits if section.seeds else [])):
+        if keys and not registry.has_extra(extra):
+            folder = f"workflow/scripts/extras/{extra}"
+            yield f"{keys[0]} needs {folder}, which is not here: restore it, or leave the key out"
+
+
+def _large_batches(config: Configuration) -> Iterator[str]:
+    """What is wrong with the trainings of large batches, and to an accuracy."""
+    section, full = config.convergence, config.time_to_accuracy
+    if odd := [gpus for gpus in full.gpus if full.global_batch % gpus]:
+        whole = full.global_batch
+        yield f"time_to_accuracy.gpus has {odd} (allowed: divisors of its global_batch, {whole})"
+    odd = uneven(section.global_batches, section.reference_batch, section.gpus)
+    if section.recipes and odd:
+        gpus = section.gpus
+        yield f"convergence.global_batches has {odd} (allowed: multiples of its gpus, {gpus})"
+    named = [config.recipes.get(tried.recipe, {}) for tried in section.recipes]
+    precisions = sorted({own["precision"] for own in named if "precision" in own})
+    if len(precisions) > 1:
+        both = " and ".join(precisions)
+        yield f"convergence.recipes has recipes of precision {both} (allowed: one for all)"
+    names = Counter(tried.name for tried in section.recipes)
+    if twice := [name for name, times in names.items() if times > 1]:
+        yield f"convergence.recipes has {', '.join(twice)} more than once (allowed: each name once)"
+    for tried, own in zip(section.recipes, named, strict=True):
+        if not own:  # What is wrong with it is said where recipes are.
+            continue
+        if not issubclass(ENGINES.find(own["engine"]).options, UpdateRule):
+            engine = f"{tried.recipe}, of engine {own['engine']}"
+            yield f"convergence.recipes has {engine} (allowed: of one like resident)"
+        for said in Technique.sentences(recipes.of_technique(tried.model_dump(), own)):
+            yield f"convergence.recipes has {tried.name}: {said}"
+
+
+def _variants(config: Configuration, reads_images: bool) -> Iterator[str]:
+    """What is wrong with the quantized networks."""
+    section = config.quantization
+    if section.resnet18 and not section.seeds:
+        yield "quantization.seeds is empty, but quantization.resnet18 asks for Part B"
+    if not section.seeds or not (section.variants or reads_images):
+        return
+    taken, drawable = {STAGES[0]}, []
+    for place, variant in enumerate(section.variants):
+        key, seeds = f"quantization.variants[{place}]", variant.seeds or section.seeds
+        if not set(seeds) <= set(section.seeds):
+            yield f"{key}.seeds are {seeds} (allowed: those of the section)"
+        if variant.name in taken:
+            yield f"{key} is called {variant.name} (allowed: a name not taken)"
+        taken.add(variant.name)
+        if variant.has_histograms and section.seeds[0] in seeds:
+            drawable.append(variant.name)
+    if section.histograms not in drawable:
+        there = ", ".join(drawable) or "none with int8 logits and one scale for each tensor"
+        yield f"quantization.histograms is {section.histograms!r} (allowed: {there})"

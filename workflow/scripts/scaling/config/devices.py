@@ -43,10 +43,7 @@ def need_newer_gpu(device: str, recipes: Mapping[str, Mapping[str, Any]]) -> Ite
     old = device == "cuda" and environment.older_gpu(environment.AMPERE)
     for name, options in recipes.items():
         if old and options.get("precision") == "bf16":
-            yield (
-                f"recipes.{name}.precision is bf16 and {old}, which has none below 8.0 (Ampere): "
-                "set it to float32"
-            )
+            yield f"recipes.{name}.precision is bf16 and {old}: bf16 needs 8.0, set it to float32"
 
 
 def cores(limit: Path = Path("/sys/fs/cgroup/cpu.max")) -> int:
@@ -70,10 +67,8 @@ def check(config: dict[str, Any], wanted: int, granted: int | None) -> None:
 def _lacks(config: dict[str, Any], wanted: int, granted: int | None) -> Iterator[str]:
     per_node = config["machine"]["gpus_per_node"]
     if per_node and wanted > per_node:
-        yield (
-            f"grid.gpus asks for {wanted} and machine.gpus_per_node is {per_node}: "
-            "run on a cluster (--profile slurm), or set gpus_per_node to null"
-        )
+        here = f"{wanted} and machine.gpus_per_node is {per_node}"
+        yield f"grid.gpus asks for {here}: run on a cluster (--profile slurm), or set it to null"
     cells, recipes = grid.of(config), config["recipes"]
     timed = {cell.recipe: recipes[cell.recipe] for cell in cells}
     tried = {one["recipe"]: recipes[one["recipe"]] for one in config["convergence"]["recipes"]}
@@ -83,14 +78,10 @@ def _lacks(config: dict[str, Any], wanted: int, granted: int | None) -> Iterator
     there, what = len(environment.visible_gpus()), "GPUs"
     if device == "cpu":
         threads = config["machine"]["cpu_threads"]
-        there = cores() // threads
-        what = f"CPU cores for processes of {threads} thread{'s' if threads > 1 else ''}"
+        there, what = cores() // threads, f"CPU cores for {threads}-thread processes"
     limits = {f"this machine has {there} {what}": there}
     if granted is not None:
         limits[f"--resources gpu={granted} grants fewer"] = granted
     for said, limit in limits.items():
         if wanted > limit:
-            yield (
-                f"grid.gpus asks for {wanted} and {said}: remove the larger numbers from "
-                "grid.gpus, or run on a larger machine"
-            )
+            yield f"grid.gpus asks for {wanted} and {said}: remove the larger numbers"

@@ -1,22 +1,36 @@
 """The keys of a configuration: their types, what they allow, and what config/README.md says."""
 
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, Self, get_args
 
-from annotated_types import Ge, Le
-from pydantic import Field, StringConstraints
+from annotated_types import Ge, Gt, Le
+from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
 
-from scaling.config.experiment_keys import Convergence, Quantization, TimeToAccuracy
 from scaling.config.recipes import one_of
-from scaling.core.section import Count, Distinct, Few, NotNegative, Positive, Section, Some
+from scaling.config.scheme import Bits, Scheme
+from scaling.core.section import (
+    AboveZero,
+    Count,
+    Distinct,
+    Entry,
+    Few,
+    Fraction,
+    NotNegative,
+    Positive,
+    Section,
+    Some,
+)
 from scaling.core.training_options import (
     Interconnect,
+    LargeBatches,
     Limits,
     Model,
+    NetworkTraining,
     Peaks,
     Synchronization,
     Training,
 )
 from scaling.registry.strategy import STRATEGIES
+from scaling.registry.update_rule import Trials
 
 NAME = "^[A-Za-z0-9][A-Za-z0-9_.-]*$"
 Part = Literal["scaling", "accuracy", "proofs", "int8"]
@@ -32,14 +46,13 @@ EMPTY: dict[Part, dict[str, dict[str, Any]]] = {
 
 class Dataset(Section):
     source: str
-    """`cifar10` (downloaded), `images` (yours), `digits` (1,797 real handwritten digits, nothing to
-    download), `synthetic` (generated, for timing)."""
+    """`cifar10` (downloaded), `images` (yours), `digits` (1,797 handwritten digits, at hand),
+    `synthetic` (generated, for timing)."""
     path: str | None
     """For `cifar10`: a folder with `cifar-10-batches-py`, or `cifar-10-python.tar.gz`; null
-    downloads. For `images`: a folder or tar of `train/<class>/*` and `test/<class>/*`, read again
-    after `rm -r resources/dataset`."""
+    downloads. For `images`: a folder or tar of `train/<class>/*` and `test/<class>/*`."""
     mirror_url: str | None
-    """For `cifar10`: another address of `cifar-10-python.tar.gz`; the checksum is the same."""
+    """For `cifar10`: another address of `cifar-10-python.tar.gz`."""
     download_attempts: Positive
     """For `cifar10`: how often the download is tried."""
     train_images: Annotated[Positive, Ge(10)]
@@ -49,55 +62,167 @@ class Dataset(Section):
     seed: Count
     """For `synthetic`: seed of the images."""
     image_size: Annotated[int, Ge(8), Le(1024)] = 32
-    """Pixels of an image's sides. Others are resized, bilinearly. May be left out."""
+    """Pixels of an image's sides. Others are resized, bilinearly."""
 
 
 class Grid(Section):
     recipes: Some[str]
     """How to train: names of sections of `recipes`."""
     strategies: Some[Annotated[str, one_of(STRATEGIES)]] = Field(default_factory=lambda: ["ddp"])
-    """`dp` is torch.nn.DataParallel (GPUs only); `ddp` one process a GPU and an all-reduce (recipe
-    `plain` by DistributedDataParallel); `fsdp` one a GPU that keeps its part of the model
-    (fully_shard, each block for itself); `zero1` one that keeps its part of the optimizer's state
-    (`plain` by ZeroRedundancyOptimizer). One GPU is one plain process for all, measured once."""
+    """`dp` is torch.nn.DataParallel (GPUs only); `ddp` one process a GPU and an all-reduce; `fsdp`
+    one that keeps its part of the model (fully_shard), `zero1` its part of the optimizer's state.
+    One GPU is one plain process for all, measured once."""
     gpus: Some[Few]
     """Numbers of GPUs. 1 is needed for every speedup."""
     batch_sizes: Some[Positive]
-    """Samples **per GPU** and step. What does not fit into memory is recorded as `oom`, what is
-    larger than the dataset as `infeasible`."""
+    """Samples **per GPU** and step. What does not fit into memory is recorded as `oom`."""
     seeds: Distinct[Count]
-    """One run of every cell per seed: other weights and orders, the same work. `[]` leaves the grid
-    and the limits of the machine out."""
+    """One run of every cell each. `[]` leaves the grid and the machine's limits out."""
     repeats: Few = 1
-    """Runs of every cell and seed, each a process of its own, on Slurm perhaps on another node:
-    only they tell noise from a difference. May be left out."""
+    """Runs of every cell and seed: only they tell noise from a difference."""
 
 
 class Machine(Limits):
     share: bool = False
-    """`true` lets timed jobs run side by side on one machine. Their times then say little; for
-    convergence runs."""
+    """`true` lets timed jobs run side by side on one machine: for accuracies, not for times."""
     gpus_per_node: Few | None = None
-    """On a cluster: GPUs of one node. A run on more GPUs is spread over several nodes, all of whose
-    GPUs it uses, so their number must divide. `null`: every run is on one node."""
+    """On a cluster: GPUs of one node. A run on more is spread over several whole nodes. `null`:
+    every run is on one node."""
     check: Literal["refuse", "warn", "off"] = "refuse"
-    """What to do where the machine is not fit to measure: `refuse` it before anything is measured,
-    `warn` in the report, or do not look (`off`). Unfit is a GPU on which others compute, with less
-    than 90 % of its memory free, with memory errors, or at less than 90 % of the median GPU's rate.
-    What may disturb (heat, links, a busy CPU, Xids) is only warned of. May be left out."""
+    """What to do where the machine is not fit to measure: `refuse`, `warn` in the report, or do not
+    look (`off`). Unfit is a GPU on which others compute, with less than 90 % of its memory free,
+    with memory errors, or at less than 90 % of the median GPU's rate."""
 
 
 class Cost(Section):
     per_gpu_hour: NotNegative | None = None
-    """What an hour of one GPU costs, in any currency: costs.csv has what an epoch does. null: not
-    known. The section may be left out."""
+    """What an hour of one GPU costs, in any currency; null: not known."""
 
 
 class Slurm(Section):
     extra: Annotated[str, StringConstraints(pattern="^[-A-Za-z0-9_=,.:/@%+ ]*$")] = ""
-    """More options of sbatch for every job: `--constraint=h100 --qos=short`. May be left out."""
+    """More options of sbatch for every job: `--constraint=h100 --qos=short`."""
     gres: bool = False
-    """GPUs are asked for by `--gres=gpu:N`, not by `--gpus`. May be left out."""
+    """GPUs are asked for by `--gres=gpu:N`, not by `--gpus`."""
+
+
+class Tried(Trials, Entry):
+    """A recipe that is tried with large batches, and how."""
+
+    recipe: str
+    """A name in `recipes`, of an engine with options of the update, which alone count here."""
+    name: Annotated[str, StringConstraints(pattern="^[A-Za-z][A-Za-z0-9_]*$", max_length=100)]
+    """Its name in tables, figures and paths; the default is the recipe's."""
+
+
+def _named(entries: Any) -> Any:
+    """The entries with a name each; a recipe's name alone is one, too."""
+    if not isinstance(entries, list):
+        return entries
+    entries = [{"recipe": one} if isinstance(one, str) else one for one in entries]
+    return [
+        {"name": one["recipe"]} | one if isinstance(one, dict) and "recipe" in one else one
+        for one in entries
+    ]
+
+
+class Convergence(LargeBatches):
+    global_batches: Some[Annotated[int, Ge(2)]]
+    """Images of one update, over all GPUs, to try each recipe at."""
+    accuracies: Distinct[Annotated[float, Gt(0), Le(1)]] = Field(default=[0.7, 0.8, 0.85, 0.89])
+    """Test accuracies of which the images needed at each global batch are reported."""
+    accuracy_margin: Fraction
+    """A gap to the reference counts as closed if the interval of the difference in test accuracy
+    excludes a loss of this (0.02: two points)."""
+    recipes: Annotated[
+        list[Tried], BeforeValidator(_named, json_schema_input_type=list[str | Tried])
+    ]
+    """The techniques that are tried: names of recipes, or one as `recipe` with more options, as
+    `[muon, {name: naive, recipe: tuned, scaling: linear}]`. `[]` leaves the experiment out."""
+
+
+class TimeToAccuracy(Section):
+    """Trainings by one recipe, strategy ddp, to their end."""
+
+    recipe: str = "tuned"
+    """The recipe that they are trained by."""
+    accuracy: Annotated[float, Gt(0), Le(1)] = 0.89
+    """The target test accuracy. 0.89 suits CIFAR-10 from lossy images, 0.94 the original."""
+    gpus: Distinct[Positive] = Field(default_factory=list)
+    """Numbers of GPUs; `[]` leaves the trainings out."""
+    global_batch: Positive = 1024
+    """Images of one update, shared by the GPUs, so that all trainings are equal."""
+    epochs: Annotated[int, Ge(2)] = 10
+    """Epochs of each training, fixed in advance."""
+    seeds: Some[Count] = Field(default=[0, 1, 2, 3, 4])
+    """One training each; use 5 or more for a useful interval."""
+    learning_rate: AboveZero = 0.1
+    """Peak learning rate of SGD."""
+
+
+class Variant(Scheme, Entry):
+    name: Annotated[str, StringConstraints(pattern=r"^\w[\w.+-]*$", max_length=100)]
+    """Name of the variant in tables, figures and paths."""
+    seeds: Some[Count] = Field(default_factory=list)
+    """The report shows the variant for these seeds only. It is measured for every seed."""
+
+
+class BitWidths(Section):
+    """Bit widths, plain (`w4a8-max_abs`) and with all that helps (`w4a8-gptq`)."""
+
+    weights: Distinct[Bits] = Field(default_factory=list)
+    """Bits of weights, with 8-bit activations: `w4a8-…`. May be left out, like the next two."""
+    activations: Distinct[Bits] = Field(default_factory=list)
+    """Bits of activations, with 8-bit weights: `w8a4-…`."""
+    both: Distinct[Bits] = Field(default_factory=list)
+    """Bits of weights and of activations: `w4a4-…`."""
+
+    def variants(self) -> list[Variant]:
+        """Return the corresponding entries of `quantization.variants`."""
+        pairs = [(bits, 8) for bits in self.weights]
+        pairs += [(8, bits) for bits in self.activations]
+        pairs += [(bits, bits) for bits in self.both]
+        found = []
+        for weights, activations in pairs:
+            bits = {"weight_bits": weights, "activation_bits": activations}
+            own: dict[str, Any] = {key: value for key, value in bits.items() if value != 8}
+            unsigned = {"unsigned": True} if activations < 8 else {}
+            gptq: dict[str, Any] = {"weight_scales": "channel", "rounding": "gptq", **unsigned}
+            name = f"w{weights}a{activations}"
+            found.append(Variant(name=f"{name}-max_abs", **own))
+            found.append(Variant(name=f"{name}-gptq", **own, **gptq))
+        return found
+
+
+class Quantization(NetworkTraining):
+    model_config = ConfigDict(frozen=False)
+
+    seeds: Distinct[Count]
+    """One tutorial CNN is trained and quantized for each, the first one written as ONNX files too.
+    With `[]` (and no `resnet18`) the study has no Part B."""
+    calibration_images: Count
+    """Training images that set the activation scales; 0 means all."""
+    variants: list[Variant]
+    """Quantized copies of each seed's network, in one job: a new or changed one repeats all of a
+    network. One that cannot be made, as its sums could exceed an int32, is refused in its record,
+    and the report says why. Options default to plain int8. The report's stages are `weights`,
+    `weights+activations` and `weights+activations+bias`."""
+    bit_widths: BitWidths = Field(default_factory=BitWidths)
+    histograms: str
+    """The variant whose weights and activations are drawn: one with int8 logits and per-tensor
+    scales."""
+    resnet18: bool
+    """`true` also trains a ResNet-18 of `model.width` for each seed (recipe `tuned` if the grid has
+    it, else its first; one GPU, the epochs of `training`, the smallest of `grid.batch_sizes`) and
+    quantizes it in the same stages. Without a GPU that uses all cores, on Slurm one:
+    `--set-threads quantize_evaluate_resnet=16`."""
+
+    @model_validator(mode="after")
+    def _bits_are_variants(self) -> Self:
+        self.variants = [*self.variants, *self.bit_widths.variants()]
+        # Each list empty, as a file that is laid over another replaces lists alone.
+        self.bit_widths = BitWidths()
+        return self
 
 
 class Configuration(Section):
@@ -105,25 +230,22 @@ class Configuration(Section):
     """Name of the study. Its tables lie in `results/tables/{study}`, its figures in
     `results/figures/{study}`."""
     device: Literal["auto", "cpu", "cuda"]
-    """`cpu`, `cuda`, or `auto`: cuda where a GPU is visible. On `cpu` a "GPU" is one process with
-    `machine.cpu_threads` threads."""
+    """`cpu`, `cuda`, or `auto`: cuda where a GPU is visible. On `cpu` a "GPU" is one process."""
     partial: bool
-    """`true` makes the tables and the report of the runs that exist; the report lists the missing
-    ones at the top."""
+    """`true` makes the tables and the report of the runs that exist."""
     parts: Some[Part] = Field(default_factory=lambda: list(PARTS))
     """What is measured: `scaling` (the grid, the interconnect, the peaks), `accuracy` (recipes
-    with large batches, trainings to an accuracy), `proofs` (what ranks share, on the most GPUs of
-    `grid.gpus`), `int8` (Part B). May be left out: all of them."""
+    with large batches, trainings to an accuracy), `proofs` (what ranks share), `int8` (Part B)."""
     plugins: Distinct[str] = Field(default_factory=list)
-    """Python files of yours, each with an `ENTRY` that adds a strategy, a recipe, a model or a
-    dataset: see docs/extending.md. May be left out."""
+    """Python files of yours, each with an `ENTRY` that adds a strategy, an engine or a dataset: see
+    docs/extending.md."""
     dataset: Dataset
     model: Model = Field(default_factory=Model)
     grid: Grid
     training: Training = Field(default_factory=Training)
     recipes: dict[str, dict[str, Any]]
     """By their names: each an `engine` with its options, or a `base`, another recipe, with what is
-    changed of it. A cell is compared with the one on one GPU that has the same recipe."""
+    changed of it."""
     machine: Machine = Field(default_factory=Machine)
     interconnect: Interconnect
     peaks: Peaks

@@ -6,27 +6,23 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, create_model
 
-from scaling.config.technique import Technique
 from scaling.core.section import Section, Some
 from scaling.registry.engine import ENGINES
 from scaling.registry.registry import Registry
 from scaling.registry.strategy import STRATEGIES
+from scaling.registry.update_rule import Technique
 
 OWN = "own"
 """The strategy of recipes that are a command."""
 GONE = {
-    "recipes.course": "recipes.course is called recipes.plain now",
-    "time_to_accuracy.update": "time_to_accuracy.update is no key any more: its options are a "
-    "recipe's, as {fast: {base: tuned, muon: 0.12}}, which time_to_accuracy.recipe names",
-    "convergence.precision": "convergence.precision is no key any more: it is the recipes', as "
-    "{calm: {base: tuned, precision: float32}}",
-    "quantization.peers": "quantization.peers is no key any more: other quantizers are not "
-    "compared, and export.json says what ONNX Runtime computes of our own integers",
-    "convergence.remedies": "convergence.remedies is no key any more: the options of an update are "
-    "a recipe's, as {muon: {base: tuned, muon: 0.12}}, and convergence.recipes names it, as [muon, "
-    "{name: naive, recipe: tuned, scaling: linear}]",
+    (
+        "convergence",
+        "precision",
+    ): "it is the recipes', as {calm: {base: tuned, precision: float32}}",
+    ("quantization", "peers"): "other quantizers are not compared, and export.json says what ONNX "
+    "Runtime computes of our own integers",
 }
-"""What to write in the place of older configurations' keys."""
+"""What to write in the place of keys of version 2."""
 
 
 def one_of(registry: Registry[Any]) -> AfterValidator:
@@ -45,15 +41,16 @@ class Recipe(Section):
     """What trains: `eager` (the lab's own way, with PyTorch's standard parts), `resident` (images
     on the GPU, compiled steps, CUDA graphs), or one of yours (docs/extending.md)."""
     strategies: Some[Annotated[str, one_of(STRATEGIES)]] | None = None
-    """Of `grid.strategies` those that this recipe is for, as `[ddp]`: it has no cells with others.
-    Null: all of them. May be left out."""
+    """Of `grid.strategies` those that this recipe is for, as `[ddp]`. Null: all of them."""
 
 
 def gone(config: Mapping[str, Any]) -> list[str]:
     """Return a sentence for each key of older configurations."""
-    sections = {key: value if isinstance(value, dict) else {} for key, value in config.items()}
-    there = {*sections, *(f"{name}.{key}" for name, own in sections.items() for key in own)}
-    return [said for key, said in GONE.items() if key in there]
+    return [
+        f"{section}.{key} is no key any more: {said}"
+        for (section, key), said in GONE.items()
+        if isinstance(own := config.get(section), dict) and key in own
+    ]
 
 
 def techniques(config: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -72,10 +69,7 @@ def precision(config: Mapping[str, Any]) -> str:
 
 
 def of_technique(tried: Mapping[str, Any], recipe: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options of the recipe's update and of its trials that differ from their defaults.
-
-    `tried` is an entry of `convergence.recipes`, `recipe` its recipe with all keys.
-    """
+    """Return what differs from the defaults of a technique in an entry of `convergence.recipes`."""
     own = {**recipe, **tried}
     return {
         key: own[key]
@@ -89,7 +83,7 @@ def resolved(
 ) -> tuple[dict[str, dict[str, Any]], list[str]]:
     """Return each recipe that some key `asks` for, with all keys, and a sentence for each mistake.
 
-    What it does not give it has from its `base`. Others are looked at by their names alone.
+    Others are looked at by their names alone.
     """
     said = [
         f"recipes has {name!r} (allowed: a letter, then letters, digits and _)"
@@ -99,8 +93,7 @@ def resolved(
     found: dict[str, dict[str, Any]] = {}
     for name, key in asks.items():
         if name not in recipes:
-            allowed = f"(allowed: those of recipes, {', '.join(recipes)})"
-            said.append(f"{key} asks for recipe {name} {allowed}")
+            said.append(f"{key} asks for recipe {name} (allowed: {', '.join(recipes)})")
             continue
         try:
             own = _with_base(name, recipes, ())
@@ -120,22 +113,16 @@ def _with_base(
     own = dict(recipes[name])
     if "command" in own and own.keys().isdisjoint(("engine", "base")):
         own |= {"engine": "command", "strategies": [OWN]}
-    engine, base = own.get("engine"), own.pop("base", None)
+    engine, base, engines = own.get("engine"), own.pop("base", None), ", ".join(ENGINES.names())
     if (engine is None) == (base is None):
         has = f"a base and engine {engine}" if engine else "neither engine nor base"
-        raise ValueError(
-            f"recipes.{name} has {has} (allowed: engine: {' or '.join(ENGINES.names())}, base: "
-            "another recipe, or command: your own)"
-        )
+        raise ValueError(f"recipes.{name} has {has} (allowed: one of them; engines are {engines})")
     if engine is not None:
         if engine not in ENGINES.names():
-            allowed = ", ".join(ENGINES.names())
-            raise ValueError(f"recipes.{name}.engine is {engine!r} (allowed: {allowed})")
+            raise ValueError(f"recipes.{name}.engine is {engine!r} (allowed: {engines})")
         return own
     others = [other for other in recipes if other not in (*above, name)]
     if base not in others:
-        raise ValueError(
-            f"recipes.{name}.base is {base!r} (allowed: a recipe that is not based on this one, "
-            f"here {', '.join(others) or 'none'})"
-        )
+        there = ", ".join(others) or "none"
+        raise ValueError(f"recipes.{name}.base is {base!r} (allowed: another recipe, here {there})")
     return _with_base(base, recipes, (*above, name)) | own

@@ -1,17 +1,96 @@
-"""Stored studies: a folder with a configuration, a manifest, and the records it asks for."""
+"""Configuration files, and stored studies: a folder with one, a manifest, and records.
+
+As a program, the configuration files it is given are read.
+"""
 
 import math
 import os
 import re
+import sys
+from collections.abc import Iterable
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from scaling.config.config_file import read_config
+import yaml
+
 from scaling.core import files, grid
-from scaling.core.errors import UserError
+from scaling.core.errors import UserError, program
 from scaling.core.records.convergence import convergence_path
 from scaling.core.records.quantization import VARIANT_PATTERN
+
+MOST_BYTES, MOST_VALUES, MOST_DIGITS = 100_000, 100_000, 100
+PLAIN = {"null", "bool", "int", "float", "str", "seq", "map", "merge"}
+"""The tags of YAML whose values are JSON's too."""
+WHOLE = {"engine", "base", "command"}
+"""The keys by which a recipe is one without another of its name."""
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    """Return the configuration in `path`; UserError for ambiguous YAML."""
+    try:
+        config = parsed(files.read_text(path, MOST_BYTES))
+    except ValueError as error:
+        raise UserError(f"{path} is no configuration ({error})") from error
+    if not isinstance(config, dict):
+        raise UserError(f"{path} has no keys: write them as config/README.md says")
+    return config
+
+
+def recipes_of(layers: Iterable[Any]) -> Any:
+    """Return the recipes of configurations, each laid over those before it.
+
+    A recipe with an engine, a base or a command replaces the one of its name; another changes it.
+    """
+    found: dict[str, Any] = {}
+    for given in [layer["recipes"] for layer in layers if "recipes" in layer]:
+        if not isinstance(given, dict):
+            return given
+        for name, own in given.items():
+            whole = not isinstance(own, dict) or not WHOLE.isdisjoint(own)
+            found[name] = own if whole else found.get(name, {}) | own
+    return found
+
+
+def parsed(text: str) -> Any:
+    """Return the document in a YAML `text`; ValueError unless it is plain, small and unambiguous.
+
+    The error is on one line. In C, PyYAML would be faster, and crash on deep nesting.
+    """
+    try:
+        loader = yaml.SafeLoader(text)
+        node = loader.get_single_node()
+        if node and _values(node, {}) > MOST_VALUES:
+            raise ValueError(f"more than {MOST_VALUES:,} values: write fewer aliases")
+        return loader.construct_document(node) if node else None
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = f"line {mark.line + 1}: " if mark else ""
+        raise ValueError(f"{line}{error.problem or error.context}"[:200]) from error
+    except (yaml.YAMLError, ValueError, LookupError, TypeError, RecursionError) as error:
+        raise ValueError(" ".join(str(error).split())[:200]) from error
+
+
+def _values(node: Any, known: dict[Any, float]) -> float:
+    """Count the values below `node`, aliases expanded; ValueError for what is not plain."""
+    tag, line = node.tag.rpartition(":")[2], node.start_mark.line + 1
+    if tag not in PLAIN:
+        raise ValueError(f"line {line} has a value of the kind {tag}: write it as text, in quotes")
+    if tag in ("int", "float") and len(node.value) > MOST_DIGITS:
+        raise ValueError(f"line {line} has a number of more than {MOST_DIGITS} digits")
+    if isinstance(node, yaml.CollectionNode) and node not in known:
+        known[node] = math.inf  # a recursive alias
+        inside = node.value
+        if isinstance(node, yaml.MappingNode):
+            keys = {str(key.value): key for key, _ in node.value}
+            for key in {key for key, _ in node.value} - set(keys.values()):
+                line = key.start_mark.line + 1
+                raise ValueError(f"line {line} has the key {key.value}, as another line has")
+            inside = list(chain(*node.value))
+        known[node] = 1 + sum(_values(inner, known) for inner in inside)
+    return known.get(node, 1)
+
 
 CONFIG = "config.yaml"
 MANIFEST = "manifest.json"
@@ -48,10 +127,7 @@ def dataset_folder(config: dict[str, Any]) -> Path:
 
 
 def missing_inputs(results: Path, config: dict[str, Any], needed: list[str]) -> list[str]:
-    """Return the missing ones of the files `needed` for the runs in `results`.
-
-    The last, the images, is needed for runs of the same dataset alone.
-    """
+    """Return the missing ones of the files that finished runs need; the last are their images."""
     if not any((results / "runs").rglob("run.json")):
         return []
     before = results / CONFIG
@@ -124,18 +200,14 @@ def check(folder: Path, config: dict[str, Any]) -> None:
     needed = [*runs, *always]
     if missing := [path for path in needed if path not in there]:
         partial = "" if set(missing) & set(always) else ", or pass --config partial=true"
-        raise UserError(
-            f"{folder} lacks {len(missing)} of the {len(needed)} files its {CONFIG} asks for, the "
-            f"first is {missing[0]}: restore them{partial}"
-        )
+        lacks = f"{len(missing)} of the {len(needed)} files its {CONFIG} asks for"
+        raise UserError(f"{folder} lacks {lacks}, the first is {missing[0]}: restore them{partial}")
     for path, limit in beside.items():
         if (folder / path).is_symlink() or (folder / path).exists():
             files.regular(folder / path, limit, linked=False)
     if unknown := sorted(there.difference(always, beside, *asked.values())):
-        raise UserError(
-            f"{folder / unknown[0]} is no part of the study that its {CONFIG} describes: remove "
-            "it, or add it to the grid there"
-        )
+        place = folder / unknown[0]
+        raise UserError(f"{place} is no part of the study that its {CONFIG} describes: remove it")
 
 
 def keep_dates(records: Path, manifest: Path) -> None:
@@ -180,3 +252,9 @@ def _value(path: Path, key: str) -> str:
         found = re.search(rf'"{key}": *"([^"]+)"', files.read_text(path))
         return found[1] if found else ""
     return ""
+
+
+@program
+def main() -> None:
+    for path in filter(None, sys.argv[1:]):
+        read_config(Path(path))

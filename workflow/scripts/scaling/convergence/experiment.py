@@ -18,7 +18,6 @@ from typing import Any
 import torch
 
 from scaling.config.devices import need_newer_gpu
-from scaling.config.technique import Technique
 from scaling.convergence.engine import Engine
 from scaling.convergence.plan import (
     Run,
@@ -33,8 +32,9 @@ from scaling.core import code_digest, environment
 from scaling.core.environment import Device
 from scaling.core.errors import UserError
 from scaling.core.records.convergence import CONVERGENCE, TRAINING, convergence_path
-from scaling.core.records.dataset import DATASET
+from scaling.core.records.kind import DATASET
 from scaling.launch import lease, outcome
+from scaling.registry.update_rule import Technique
 from scaling.training.trainer import TrainingData
 
 CURVE_POINTS = 200
@@ -63,7 +63,7 @@ def run(session: Session) -> None:
     with leased_device(kind) as (device, host_info):
         name = torch.cuda.get_device_name(device) if kind == "cuda" else kind
         shared = {key: value for key, value in study.model_dump().items() if key not in OF_A_RUN}
-        code = code_digest.measuring_digest(SCRIPT)
+        code = code_digest.digest(SCRIPT, measuring=True)
         for global_batch in session.global_batches:
             # With a run's own options all that decides what it gives.
             identity = [code, shared, global_batch, facts, name, torch.__version__]

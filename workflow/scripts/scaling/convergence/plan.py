@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from scaling.config.technique import Technique, gpus_of
 from scaling.core.environment import Device
 from scaling.core.section import Precision
 from scaling.core.training_options import DataOptions, LargeBatches, Sgd
-from scaling.registry.update_rule import UpdateRule
+from scaling.registry.update_rule import Technique, UpdateRule, gpus_of
 
 
 class Study(LargeBatches, Sgd):

@@ -19,45 +19,31 @@ MEASURES = (
     *("scaling/command/", "scaling/launch/measure", "scaling/launch/ranks"),
     *("scaling/launch/run_spec", "scaling/launch/supervisor", "scaling/registry/eager"),
     *("scaling/registry/resident", "scaling/registry/update_rule", "scaling/config/scheme"),
-    *("scaling/config/technique", "scaling/core/gpu_counters", "scaling/core/paired_accuracy"),
-    "scaling/core/training_options",
+    *("scaling/core/gpu_counters", "scaling/core/paired_accuracy", "scaling/core/training_options"),
 )
 """The modules that decide what is measured. Other imports of a measuring script launch it, check
 its input, word its messages or write its record."""
 
 
 @cache
-def measuring_digest(script: Path, *modules: str | Path) -> str:
-    """Hash the script and those of its imports that `MEASURES` lists or that are user plugins."""
-    root = _root(script)
-
-    def measures(path: Path) -> bool:
-        own = root in path.parents and path != script
-        return not own or path.relative_to(root).as_posix().startswith(MEASURES)
-
-    return _digest(root, list(filter(measures, files_of(script, *modules))))
-
-
-@cache
-def digest(script: Path, *modules: str | Path) -> str:
+def digest(script: Path, *modules: str | Path, measuring: bool = False) -> str:
     """Return the hash (hex) of the script, of `modules` (dotted names or files) and their imports.
 
-    Imports from the script's folder, or that of its package, are followed, also inside functions. A
-    module that is imported by a name in a string has to be listed in `modules`.
+    Imports from the script's folder, or that of its package, are followed, in functions too. If
+    `measuring`, only those count that `MEASURES` lists or that are user plugins.
     """
-    return _digest(_root(script), files_of(script, *modules))
+    root, parts = _root(script), []
+    for path in files_of(script, *modules):
+        own = root in path.parents
+        name = path.relative_to(root).as_posix() if own else path.name
+        if not measuring or path == script or not own or name.startswith(MEASURES):
+            parts.append(f"{name} {_understood(_text(path))[0]}")
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
 
 def _root(script: Path) -> Path:
     """Return the folder from which the script's imports are found."""
     return next(folder for folder in script.parents if not (folder / "__init__.py").exists())
-
-
-def _digest(root: Path, paths: list[Path]) -> str:
-    names = [path.relative_to(root) if root in path.parents else path.name for path in paths]
-    meanings = [_understood(_text(path))[0] for path in paths]
-    parts = [f"{name} {meaning}" for name, meaning in zip(names, meanings, strict=True)]
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
 
 def files_of(script: Path, *modules: str | Path) -> list[Path]:
@@ -108,8 +94,7 @@ def _understood(text: str) -> tuple[str, list[str]]:
 def _content(node: object, imported: list[str]) -> object:
     """Convert a syntax tree to lists, and add the dotted names that it imports to `imported`.
 
-    Positions, statements that are only a string, and empty fields, which differ between versions of
-    Python, are left out.
+    Positions, docstrings, and empty fields, which differ between Pythons, are left out.
     """
     if isinstance(node, list):
         return [_content(child, imported) for child in node if not _is_text(child)]

@@ -28,9 +28,8 @@ def parse(
     """Call `command`, a dataclass or function, with the options in `argv` (default: sys.argv).
 
     Fields of nested dataclasses are options too. Lists take any number of values, booleans yes or
-    no, dictionaries and lists of them JSON. `description` (default: the docstring of the command's
-    module) and the fields' docstrings are the `--help`. A wrong option ends the process with
-    status 2.
+    no, dictionaries and lists of them JSON. `description` (default: the module's docstring) and the
+    fields' docstrings are the `--help`. A wrong option ends the process with status 2.
     """
     import tyro
     from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec

@@ -22,11 +22,9 @@ from scaling.core.errors import UserError
 
 Device = Literal["auto", "cpu", "cuda"]
 """Where to compute; see `resolve_device` for `auto`."""
-OLDEST_TORCH = (2, 11)
 TURING, AMPERE = (7, 5), (8, 0)
 """Minimum compute capabilities: for CUDA 13, and for TF32 and bf16."""
 _BEGAN = datetime.now(UTC), time.monotonic()
-TERMINAL_CODES = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def now() -> str:
@@ -36,10 +34,7 @@ def now() -> str:
 
 
 def describe(device: Device) -> dict[str, Any]:
-    """Return the environment of a run, as far as it is known without initializing a device.
-
-    `device_names` are all GPUs of this machine, until `leased_gpus` replaces them.
-    """
+    """Return the environment of a run, without initializing a device: all GPUs of the machine."""
     on_gpu = device == "cuda"
     return {
         "hosts": [host()],
@@ -107,10 +102,7 @@ def gpu_names() -> list[str]:
 
 
 def leased_gpus(entries: Sequence[str]) -> dict[str, list[str]]:
-    """Return the `device_names`, as far as the driver knows them, and the `device_ids` of GPUs.
-
-    They are listed as in CUDA_VISIBLE_DEVICES.
-    """
+    """Return the known `device_names` and the `device_ids` of CUDA_VISIBLE_DEVICES' `entries`."""
     names = [ask_nvml(pynvml.nvmlDeviceGetName, gpu_handle(entry)) for entry in entries]
     return {
         "device_names": [name for name in names if name is not None],
@@ -153,37 +145,29 @@ def visible_gpus() -> list[str]:
 def resolve_device(requested: Device) -> Device:
     """Replace `auto` by `cuda` if a GPU is visible, else by `cpu`.
 
-    Raises UserError for `cuda` without a GPU, and a PyTorch that is too old or of no use to them.
+    Raises UserError for `cuda` without a GPU, and for a PyTorch that cannot use them.
     """
     built = torch_build()
     version = built.get("__version__", "")
-    if version and tuple(map(int, version.split(".")[:2])) < OLDEST_TORCH:
+    if version and tuple(map(int, version.split(".")[:2])) < (2, 11):
         raise UserError(f"PyTorch is {version}, and 2.11 or newer is needed: make env installs it")
     if requested == "cpu":
         return "cpu"
     if built.get("hip"):
-        raise UserError(
-            f"torch.version.hip is {built['hip']}, and only NVIDIA GPUs through CUDA are "
-            "supported: set device to cpu, or install PyTorch for CUDA"
-        )
+        hip = f"torch.version.hip is {built['hip']}, and only NVIDIA GPUs are supported"
+        raise UserError(f"{hip}: set device to cpu, or install PyTorch for CUDA")
     if visible_gpus():
         cuda = built.get("cuda") or ""
         if cuda >= "13" and (old := older_gpu(TURING)):
-            raise UserError(
-                f"{old}, and CUDA {cuda} of PyTorch {version} begins at 7.5 (Turing): leave it out "
-                "of CUDA_VISIBLE_DEVICES, or set device to cpu"
-            )
+            needs = f"{old}, and CUDA {cuda} of PyTorch {version} begins at 7.5"
+            raise UserError(f"{needs}: leave it out of CUDA_VISIBLE_DEVICES")
         return "cuda"
     if given := slurm_gpus():
-        raise UserError(
-            f"Slurm gave this job GPUs ({given[0]}) and none of them is visible here: look at "
-            "nvidia-smi on that node, or set device to cpu"
-        )
+        none = f"Slurm gave this job GPUs ({given[0]}) and none of them is visible here"
+        raise UserError(f"{none}: look at nvidia-smi there, or set device to cpu")
     if requested == "cuda":
-        raise UserError(
-            "device is cuda, and no GPU is visible here (nvidia-smi, CUDA_VISIBLE_DEVICES): "
-            "run where there is one, or set device to cpu"
-        )
+        none = "device is cuda, and no GPU is visible here (nvidia-smi, CUDA_VISIBLE_DEVICES)"
+        raise UserError(f"{none}: run where there is one, or set device to cpu")
     return "cpu"
 
 
@@ -238,4 +222,4 @@ def _output(command: list[str]) -> str | None:
         finished = subprocess.run(command, capture_output=True, text=True, check=True, timeout=30)
     except (OSError, subprocess.SubprocessError):
         return None
-    return TERMINAL_CODES.sub("", finished.stdout.strip())
+    return re.sub(r"\x1b\[[0-9;]*m", "", finished.stdout.strip())

@@ -45,8 +45,7 @@ def refused() -> Iterator[None]:
 def program(main: Main) -> Main:
     """Decorate a script's main(), the last function of its module: it runs if the file is started.
 
-    A UserError ends it with a message. The end of its Snakemake, or of the shell between them, ends
-    it as SIGTERM does: a killed Snakemake does not end its jobs itself.
+    A UserError ends it with a message, the end of its Snakemake, or of their shell, as SIGTERM.
     """
     if main.__module__ == "__main__":
         if snakemake := os.environ.get(SNAKEMAKE_VARIABLE):

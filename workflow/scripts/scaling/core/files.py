@@ -85,9 +85,7 @@ def read_json(source: Path) -> Any:
         document = json.loads(read_text(source), object_pairs_hook=_once, parse_constant=float)
         json.dumps(document, ensure_ascii=False, allow_nan=False).encode()
     except (ValueError, RecursionError) as error:
-        raise UserError(
-            f"{source} is not valid JSON ({error}); delete it so that it is made again"
-        ) from error
+        raise UserError(f"{source} is not valid JSON ({error}): delete it") from error
     return document
 
 

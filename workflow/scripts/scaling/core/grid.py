@@ -10,8 +10,6 @@ CELL_KEYS = ["recipe", "strategy", "gpus", "batch_size"]
 RUN_KEYS = [*CELL_KEYS, "seed", "repeat"]
 RUN_PATTERN = "/".join(f"{key}~{{{key}}}" for key in RUN_KEYS[:-1]) + "{repeat}"
 """The folder of a run's record below `runs`; `repeat` is "" for the first, else a folder."""
-
-
 TRACE, TRACE_BYTES = "trace.json.gz", 1_000_000
 """The file with one step of each rank, for ui.perfetto.dev, and its largest size."""
 
@@ -26,17 +24,15 @@ class Cell:
     """One run of the grid: a cell (recipe, strategy, gpus, batch_size per GPU) and its seed."""
 
     recipe: str
-    """How to train."""
     strategy: str
-    """How to spread training over GPUs."""
     gpus: int
-    """Number of GPUs; on a CPU, of processes."""
+    """On a CPU, processes."""
     batch_size: int
     """Samples per GPU and step."""
     seed: int
-    """Seed of initial weights, order and augmentation."""
+    """Of initial weights, order and augmentation."""
     repeat: int = 0
-    """Number of the repeat, from 0: repeats are processes that do the same work."""
+    """From 0: repeats are processes that do the same work."""
 
     @property
     def global_batch_size(self) -> int:
@@ -74,10 +70,13 @@ def on_one_gpu(config: dict[str, Any]) -> list[str]:
 
 
 def section(config: dict[str, Any]) -> dict[str, Any]:
-    """Return the section `grid` with each recipe's limit on strategies, for `expand`."""
-    recipes = {name: config["recipes"][name] for name in config["grid"]["recipes"]}
-    limits = {name: own["strategies"] for name, own in recipes.items() if own.get("strategies")}
-    return config["grid"] | ({"limits": limits} if limits else {})
+    """Return the section `grid` with the strategies of each recipe, for `expand`."""
+    asked, found = config["grid"], {}
+    for name in asked["recipes"]:
+        own = config["recipes"][name].get("strategies")
+        among = [strategy for strategy in asked["strategies"] if own is None or strategy in own]
+        found[name] = own if own == ["own"] else among
+    return {key: value for key, value in asked.items() if key != "strategies"} | {"recipes": found}
 
 
 def recipe_options(config: dict[str, Any], recipe: str) -> dict[str, Any]:
@@ -87,25 +86,15 @@ def recipe_options(config: dict[str, Any], recipe: str) -> dict[str, Any]:
 
 
 def expand(
-    recipes: list[str],
-    strategies: list[str],
+    recipes: Mapping[str, Sequence[str]],
     gpus: list[int],
     batch_sizes: list[int],
     seeds: list[int],
     repeats: int = 1,
-    limits: Mapping[str, Sequence[str]] | None = None,
 ) -> list[Cell]:
-    """Return every combination; a recipe in `limits` is combined with those strategies alone."""
-    of_recipe = {name: _strategies(strategies, (limits or {}).get(name)) for name in recipes}
+    """Return every combination; `recipes` are the strategies of each."""
     return [
-        Cell(*values)
-        for name, allowed in of_recipe.items()
-        for values in product([name], allowed, gpus, batch_sizes, seeds, range(repeats))
+        Cell(name, *values)
+        for name, strategies in recipes.items()
+        for values in product(strategies, gpus, batch_sizes, seeds, range(repeats))
     ]
-
-
-def _strategies(strategies: Sequence[str], limits: Sequence[str] | None) -> Sequence[str]:
-    """Return those of a recipe with `limits`: the grid's among them, or a command's `own`."""
-    if limits is None or list(limits) == ["own"]:
-        return limits or strategies
-    return [name for name in strategies if name in limits]

@@ -1,15 +1,17 @@
-"""Confidence intervals of differences of means, and verdicts from several tests."""
+"""Intervals of differences of means, verdicts, and whether repeats have become steady."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean, stdev
+from itertools import pairwise
+from statistics import fmean, median, stdev
 from typing import Any
 
 import numpy as np
-from scipy.special import stdtrit
 
 CONFIDENCE = 0.95
+STEADY = 0.02
+"""The largest drift, as a fraction, that counts as steady whatever the noise."""
 
 
 def judge(holds: object, fails: object, between: str = "undecided") -> Any:
@@ -39,9 +41,8 @@ class Difference:
 def difference(*samples: Sequence[float]) -> Difference:
     """Return the mean of the second sample minus the first's, or the mean of paired differences.
 
-    Differences of pairs (Student, Biometrika 6, 1908, pp. 1–25) are of the same seed, whose effect
-    cancels. Two samples are independent: recipes draw other crops with the same seed. There is no
-    interval for fewer than 2 values, nor for two samples without variance.
+    Two samples are independent: recipes draw other crops with the same seed. There is no interval
+    for fewer than 2 values, nor for two samples without variance.
     """
     mean = fmean(samples[-1]) - (fmean(samples[0]) if len(samples) > 1 else 0.0)
     sizes, off = list(map(len, samples)), math.nan
@@ -54,12 +55,37 @@ def difference(*samples: Sequence[float]) -> Difference:
 def margin(spreads: Any, sizes: Any) -> Any:
     """Return half the width of the 95 % interval of a sum or difference of means; NaN if unknown.
 
-    Welch's t (Biometrika 34, 1947, pp. 28–35) with Satterthwaite's degrees of freedom (Biometrics
-    Bulletin 2, 1946, pp. 110–114). `spreads` are the samples' standard deviations: [samples] or
-    [samples, rows].
+    By Welch's t (1947) with Satterthwaite's degrees of freedom (1946). `spreads` are the samples'
+    standard deviations: [samples] or [samples, rows].
     """
+    from scipy.special import stdtrit  # Not where only `drift` is asked for.
+
     sizes = np.asarray(sizes, float)
     parts = np.square(np.asarray(spreads, float)) / sizes
     with np.errstate(invalid="ignore", divide="ignore"):
         freedom = parts.sum(axis=0) ** 2 / (parts**2 / (sizes - 1)).sum(axis=0)
     return stdtrit(freedom, (1 + CONFIDENCE) / 2) * np.sqrt(parts.sum(axis=0))
+
+
+def drift(seconds: Sequence[float]) -> tuple[float, bool]:
+    """Return the relative slowdown from the first to the last third, and whether times are steady.
+
+    They are if it is at most `STEADY`, or below the noise: the median difference of consecutive
+    epochs (von Neumann et al. 1941). With fewer than 3 epochs it is NaN and not steady.
+    """
+    if len(seconds) < 3:
+        return math.nan, False
+    third = len(seconds) // 3
+    first, last = median(seconds[:third]), median(seconds[-third:])
+    noise = median(abs(after - before) for before, after in pairwise(seconds)) / first
+    return last / first - 1, abs(last / first - 1) <= max(STEADY, noise)
+
+
+def settling(epochs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the `drift` of the measured epochs (slowest rank's seconds), and `settled`."""
+    seconds: dict[int, float] = {}
+    for row in epochs:
+        if row["role"] == "measured":
+            seconds[row["epoch"]] = max(seconds.get(row["epoch"], 0.0), row["seconds"])
+    change, settled = drift(list(seconds.values()))
+    return {"drift": None if math.isnan(change) else change, "settled": settled}

@@ -1,7 +1,4 @@
-"""Options of measurements: keys of the configuration, options of scripts, parameters of records.
-
-The sections of the configuration that a script is told are the base of its command.
-"""
+"""Options of measurements: keys of the configuration, options of scripts, parameters of records."""
 
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -42,12 +39,10 @@ class Model(Options):
     """The section `model`; of a script the options --model, --model-width, --model-options."""
 
     name: Annotated[str, MinLen(1), arg(name="model")] = "resnet18-cifar"
-    """`resnet18-cifar`, a classification model of torchvision by its name (`resnet50`, `vit_b_16`),
-    or a function of yours that takes the number of classes and returns the network:
-    `path/to/file.py:function` or `module:function`. May be left out."""
+    """`resnet18-cifar`, a classification model of torchvision (`resnet50`, `vit_b_16`), or your
+    function of the number of classes: `path/to/file.py:function` or `module:function`."""
     width: Annotated[Few, arg(name="model-width")] = 64
-    """For `resnet18-cifar`: channels of its first stage. 64 is the model of the literature with
-    11,173,962 parameters."""
+    """For `resnet18-cifar`: channels of its first stage. 64 has 11,173,962 parameters."""
     options: Annotated[dict[str, JsonValue], arg(name="model-options")] = Field(default={})
     """For the others: arguments of the function, as `{width_per_group: 128}`."""
 
@@ -80,24 +75,20 @@ class Training(Sgd):
     """How the cells of the grid are trained and timed."""
 
     micro_batches: Positive = 1
-    """Gradient accumulation: each GPU trains its batch in so many parts before the one update, so
-    that a larger batch fits into memory. May be left out."""
+    """Gradient accumulation: each GPU trains its batch in so many parts before the one update."""
     warmup_epochs: Positive = 1
     """Epochs at the start that are recorded and never averaged."""
     measured_epochs: Annotated[int, Ge(3)] = 3
-    """Epochs after them, at least 3; the figure of a cell is their median, over all seeds. The
-    accuracy of all cells is that after these and the warm-up's."""
+    """Epochs after them; the figure of a cell is their median, over all seeds."""
     warmup_seconds: NotNegative = 0.0
-    """Warm-up goes on until so many seconds have passed. May be left out, like the next two."""
+    """Warm-up goes on until so many seconds have passed."""
     measured_seconds: NotNegative = 0.0
-    """Measuring goes on until so many seconds have passed, and then until the cell has settled: the
-    last third of its epochs is within 2 % of the first third, or within their noise."""
+    """Measuring goes on for so many seconds, and then until the last third of the epochs is within
+    2 % of the first third, or within their noise."""
     max_measured_seconds: NotNegative = 0.0
-    """What has not settled after so many seconds is left so, and the report says so. 0: none is
-    waited for."""
+    """What has not settled after so many seconds is reported so. 0: none is waited for."""
     instrumented_iterations: Count = 50
-    """Extra epochs of at most so many iterations measure communication (without synchronisation,
-    and traced) and how long nothing runs on a GPU. 0 means none."""
+    """Extra epochs of at most so many iterations measure communication and idle GPUs. 0: none."""
 
 
 class Limits(Options):
@@ -106,11 +97,9 @@ class Limits(Options):
     cpu_threads: Few = 1
     """Threads of each training process."""
     time_limit_seconds: AboveZero = 3600.0
-    """A run that takes longer is stopped and recorded as `timeout`; one that waits longer for GPUs
-    fails and names who holds them."""
+    """A run that takes longer is recorded as `timeout`; one that waits longer for GPUs fails."""
     collective_timeout_seconds: AboveZero = 300.0
-    """A rank that waits longer than this for the others, inside a CUDA graph too, has hung: the run
-    fails and names the ranks."""
+    """A rank that waits longer for the others has hung: the run fails and names the ranks."""
 
 
 class LargeBatches(Options):
@@ -119,8 +108,8 @@ class LargeBatches(Options):
     reference_batch: Annotated[int, Ge(2)] = 128
     """The batch on one GPU that all are compared with, and that scaling rules refer to."""
     gpus: Positive = 4
-    """How many GPUs share a global batch of at least this many reference batches; smaller ones use
-    one. One GPU emulates them: each rank's batch is normalized separately."""
+    """How many GPUs share a global batch of at least this many reference batches. One GPU emulates
+    them: each rank's batch is normalized separately."""
     epochs: Positive = 5
     """Epochs of every run, so that techniques are compared after equally many images."""
     max_epochs: Positive = 5
@@ -128,21 +117,18 @@ class LargeBatches(Options):
     seeds: Some[Count] = Field(default=[0, 1, 2])
     """Seeds at the learning rate that a sweep chose. The sweep itself uses the first."""
     factors: Some[AboveZero] = Field(default=[1.0])
-    """The learning rate sweep: multiples of the rate that a technique's rule gives. The one with
-    the lowest loss on held-out images, or without any in training, is chosen. A technique with a
-    sweep is compared with plain SGD with the widest sweep; verdicts that a better rate beyond the
-    end of a sweep could overturn stay open."""
+    """The learning rate sweep: multiples of the rate that a technique's rule gives. The lowest loss
+    on held-out images, or without any in training, decides. A technique with a sweep is compared
+    with plain SGD with the widest sweep."""
     more_factors: Count = 0
     """How many factors a sweep may add: beyond its end while the best is there, then next to the
-    best until its neighbours are a factor of 2 away. May be left out, like the next three."""
+    best until its neighbours are a factor of 2 away."""
     held_out_images: Count = 0
-    """Training images that are held out of a sweep, to choose its rate and to compare techniques.
-    0: the training loss decides."""
+    """Training images held out to choose a rate. 0: the training loss decides."""
     precise_batch_norm: bool = False
-    """Test accuracies use batch-norm statistics recomputed on training images; those with
-    running ones are reported too."""
+    """Test accuracies use batch-norm statistics recomputed on training images."""
     train_images: Positive | None = None
-    """Train on only the first of the training images; null means all."""
+    """Train on only the first of the training images; null: all."""
 
 
 def _none_or_three(seeds: list[int]) -> list[int]:
@@ -153,8 +139,8 @@ def _none_or_three(seeds: list[int]) -> list[int]:
 
 class Synchronization(Options):
     seeds: Annotated[Distinct[Count], AfterValidator(_none_or_three)] = Field(default=[0, 1, 2])
-    """The experiments on image orders, messages and buffers, on the most GPUs of one machine: one
-    training with and one without `set_epoch` for each. At least 3; `[]` leaves them out."""
+    """The experiments on image orders, messages and buffers: one training with and one without
+    `set_epoch` for each. At least 3; `[]` leaves them out."""
     epochs: Annotated[int, Ge(2)] = 5
     """Epochs of each of these trainings, 2 or more."""
     batch_size: Positive = 256
@@ -177,14 +163,12 @@ class NetworkTraining(Options):
     momentum: Fraction
     """Momentum of its SGD."""
     biases: Literal["all", "last", "none"] = "all"
-    """The layers of the tutorial CNN with a bias: `all`, or as in the lab's notebook `none`, and
-    for its question on biases the `last` alone."""
+    """The layers of the tutorial CNN with a bias: `all`, the `last`, or as in the lab `none`."""
 
 
 class Interconnect(Options):
     message_bytes: Some[Annotated[int, Ge(4), MultipleOf(4)]]
-    """Sizes of the all-reduce sweep. The gradients' size, DDP's buckets and recipe `tuned`'s are
-    always added."""
+    """Sizes of the all-reduce sweep; the gradients' and the buckets' are always added."""
     warmup: Positive = 5
     """Untimed repeats of each size."""
     repeats: Annotated[int, Ge(3)] = 20
@@ -195,13 +179,11 @@ class Interconnect(Options):
 
 class Peaks(Options):
     matrix_sizes: Some[Positive]
-    """Sizes of the square matrix products, in float32, TF32 and bf16 (on a CPU, float32 and bf16).
-    The largest rate of a precision is its peak."""
+    """Sizes of the square matrix products. The largest rate of a precision is its peak."""
     copy_bytes: Positive
-    """Size of the copies within a device and between GPUs; larger than any cache."""
+    """Size of the copies within a device and between GPUs."""
     repeats: Annotated[int, Ge(3)] = 10
-    """Timed repeats of each figure, after a warm-up; the figure is their median."""
+    """Timed repeats of each figure, which is their median."""
     sustained_seconds: NotNegative = 0.0
-    """The rates above are of a GPU that has rested. The best size is read again after so many
-    seconds of work, and up to three times as many until the rate has settled: the sustained peak.
-    0: not. May be left out."""
+    """The best size is read again after so many seconds of work, and up to three times as many
+    until the rate has settled: the sustained peak. 0: not."""

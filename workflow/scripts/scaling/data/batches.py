@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from scaling.core.errors import UserError
 from scaling.core.paired_accuracy import Classes
-from scaling.core.records.dataset import DATASET
+from scaling.core.records.kind import DATASET
 from scaling.data import dataset
 
 EVALUATION_BATCH = 250

@@ -7,7 +7,7 @@ from time import perf_counter
 import torch
 import torch.distributed as dist
 
-from scaling.core.records.dataset import DATASET
+from scaling.core.records.kind import DATASET
 from scaling.instruments.options import Sweep
 from scaling.launch import ranks
 from scaling.launch.ranks import Rank

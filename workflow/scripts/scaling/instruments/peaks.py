@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from scaling.core import environment
-from scaling.core.settling import drift
+from scaling.core.statistics import drift
 from scaling.instruments.options import Probe
 from scaling.launch import ranks
 

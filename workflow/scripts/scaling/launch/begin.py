@@ -12,7 +12,7 @@ from snakemake.logging import logger
 
 from scaling.config import config as configuration
 from scaling.config import stored
-from scaling.config.config_file import read_config
+from scaling.config.stored import read_config
 from scaling.core.errors import SNAKEMAKE_VARIABLE, UserError
 from scaling.launch.lease import SHARE_VARIABLE
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from scaling.core import code_digest
 from scaling.registry import model as models
 from scaling.registry.engine import ENGINES
-from scaling.registry.quantized_model import QUANTIZED_MODELS
+from scaling.registry.model import QUANTIZED_MODELS
 from scaling.registry.strategy import STRATEGIES
 
 SCRIPTS = Path(__file__).parents[2]
@@ -18,8 +18,8 @@ def digest(script: str, *modules: str | Path) -> str:
 
 
 def measuring(script: str, *modules: str | Path) -> str:
-    """The digest of what decides what a script measures; see `code_digest.measuring_digest`."""
-    return code_digest.measuring_digest(SCRIPTS / f"{script}.py", *modules)
+    """The digest of what decides what a script measures; see `code_digest.digest`."""
+    return code_digest.digest(SCRIPTS / f"{script}.py", *modules, measuring=True)
 
 
 @cache

@@ -11,9 +11,9 @@ from scaling.core import environment
 from scaling.core.environment import Device
 from scaling.core.errors import UserError
 from scaling.core.grid import Cell
-from scaling.core.records.fields import Role
+from scaling.core.records.kind import Role
 from scaling.core.section import Count
-from scaling.core.settling import drift
+from scaling.core.statistics import drift
 from scaling.core.training_options import Limits, Model, Training
 from scaling.registry.engine import ENGINES
 from scaling.registry.strategy import STRATEGIES

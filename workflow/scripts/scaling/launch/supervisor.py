@@ -14,10 +14,9 @@ from typing import Any
 
 from scaling.core import environment, files
 from scaling.core.grid import TRACE, TRACE_BYTES
-from scaling.core.records.dataset import DATASET
-from scaling.core.records.fields import Status
+from scaling.core.records.kind import DATASET, Status
 from scaling.core.records.run import PHASES, RUN, RunRecord
-from scaling.core.settling import settling
+from scaling.core.statistics import settling
 from scaling.launch.launcher import ProcessResult
 from scaling.launch.measure import completed, launch_ranks
 from scaling.launch.outcome import verdict

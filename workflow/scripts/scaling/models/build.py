@@ -4,10 +4,10 @@ import inspect
 
 from torch import nn
 
-from scaling.core import plugins
 from scaling.core.errors import UserError
 from scaling.core.training_options import Model
 from scaling.registry.model import MODELS
+from scaling.registry.registry import resolved
 
 LEAST_BATCH = 2
 """Minimum batch size: batch norm refuses a single value per channel."""
@@ -27,7 +27,7 @@ def build(chosen: Model, classes: int) -> nn.Module:
             raise UserError(f"model.options are {given}, and {name} has none: leave them out")
         model = MODELS.find(name).factory.load()(chosen.width, classes)
     elif ":" in name:
-        model = _called(name, plugins.find(name), (classes,), given)
+        model = _called(name, resolved(name), (classes,), given)
     else:
         from torchvision import models
 

@@ -13,7 +13,7 @@ from scaling.core import grid
 from scaling.core import numbers as fmt
 from scaling.core.errors import UserError
 from scaling.core.grid import Cell
-from scaling.core.records.dataset import DATASET
+from scaling.core.records.kind import DATASET
 from scaling.core.training_options import Model
 from scaling.models.build import build
 from scaling.registry.strategy import STRATEGIES

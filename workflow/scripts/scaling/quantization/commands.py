@@ -17,7 +17,7 @@ from scaling.core.errors import UserError
 from scaling.core.training_options import DataOptions
 from scaling.data.batches import Images
 from scaling.launch import lease
-from scaling.registry.quantized_model import QUANTIZED_MODELS
+from scaling.registry.model import QUANTIZED_MODELS
 
 DEFAULT = "tutorial-cnn"
 T = TypeVar("T")

@@ -29,7 +29,7 @@ from scaling.quantization.commands import Evaluation, attempted
 from scaling.quantization.layer_statistics import distributions, noise, scale_row, weight_row
 from scaling.quantization.network import exactness, quantize, quantized_layers
 from scaling.quantization.rounding import NEAREST, WORD_BYTES, RoundedLayer
-from scaling.registry.quantized_model import BY_MOMENTS
+from scaling.registry.model import BY_MOMENTS
 
 MOMENT_IMAGES = 10_000
 """Calibration images whose inputs GPTQ looks at: ten thousand rows for hundreds of inputs."""

@@ -9,23 +9,14 @@ from scaling.core.section import Section
 from scaling.registry.engine import Engine
 from scaling.registry.registry import Reference
 
-OF_DDP = (
-    "bucket_cap_mb",
-    "gradient_as_bucket_view",
-    "static_graph",
-    "bf16_compression",
-    "powersgd_rank",
-)
-
 
 class Options(Section):
-    """The options of engine `eager`; all but the first may be left out."""
+    """The options of engine `eager`."""
 
     loader_workers: int = Field(ge=0)
     """DataLoader processes of each training process."""
     bucket_cap_mb: Annotated[float, Gt(0)] | None = None
-    """DistributedDataParallel's: MiB of a bucket, a message of gradients. null is PyTorch's
-    default, 25."""
+    """DistributedDataParallel's: MiB of a bucket, a message of gradients. null: 25."""
     gradient_as_bucket_view: bool = False
     """DistributedDataParallel's: gradients are views of the buckets, and not copied to them."""
     static_graph: bool = False
@@ -38,12 +29,12 @@ class Options(Section):
 
     def of_ddp(self) -> dict[str, Any]:
         """Return the options of DistributedDataParallel that differ from its defaults."""
-        return self.model_dump(include=set(OF_DDP), exclude_defaults=True)
+        return self.model_dump(exclude={"loader_workers"}, exclude_defaults=True)
 
 
 ENTRY = Engine(
     name="eager",
     trainer=Reference("scaling.training.eager:Eager"),
     options=Options,
-    only_with=dict.fromkeys(OF_DDP, ("ddp",)),
+    only_with=dict.fromkeys(sorted(set(Options.model_fields) - {"loader_workers"}), ("ddp",)),
 )

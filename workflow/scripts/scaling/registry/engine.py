@@ -1,10 +1,54 @@
-"""Engines: the code that trains an epoch, whatever the strategy; a recipe is one with options."""
+"""Engines: the code that trains an epoch, whatever the strategy; a recipe is one with options.
 
+Engine `command` is a training script of one's own, which starts its processes itself.
+"""
+
+import hashlib
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
+from string import Formatter
+from typing import Annotated
+
+from pydantic import AfterValidator
 
 from scaling.core.section import Section
 from scaling.registry.registry import Reference, Registry
+
+PLACES = (
+    *("gpus", "batch_size", "global_batch_size", "seed", "repeat", "epochs"),
+    *("nodes", "gpus_per_node", "host", "port"),
+)
+
+
+def places(command: str) -> set[str]:
+    """Return the names in braces; ValueError for a command that is no words with such names."""
+    words = shlex.split(command)
+    return {name for word in words for _, name, _, _ in Formatter().parse(word) if name is not None}
+
+
+def _can_be_started(command: str) -> str:
+    try:
+        named = places(command)
+    except ValueError as error:
+        raise ValueError(f"{error}: it should be words and quotes as in a shell") from error
+    if unknown := sorted(named - {*PLACES}):
+        allowed = f"allowed in braces: {', '.join(PLACES)}; double other braces"
+        raise ValueError(f"it should have no {{{unknown[0]}}} ({allowed})")
+    if "gpus" not in named and "gpus_per_node" not in named:
+        raise ValueError("it should have {gpus}, by which it starts as many processes")
+    return command
+
+
+def files(command: str) -> dict[str, str]:
+    """Return the SHA-256 of each file that a command names, by its path."""
+    there = {word: Path(word) for word in shlex.split(command)}
+    return {
+        word: hashlib.sha256(path.read_bytes()).hexdigest()
+        for word, path in there.items()
+        if path.is_file()
+    }
 
 
 @dataclass(frozen=True)
@@ -26,9 +70,21 @@ class Engine:
     """What an extra has for its models."""
 
 
+class CommandOptions(Section):
+    """The option of a recipe that is a command."""
+
+    command: Annotated[str, AfterValidator(_can_be_started)]
+    """A command of yours that trains, in the place of `engine`, started once for each cell with
+    values in the place of `{gpus}`, `{batch_size}` (per GPU), `{global_batch_size}`, `{seed}`,
+    `{repeat}`, `{epochs}`, `{nodes}`, `{gpus_per_node}`, `{host}` and `{port}`. See
+    docs/own_trainer.md."""
+
+
+COMMAND = Engine("command", Reference("scaling.command.own_trainer:run"), CommandOptions)
 # By reference, so that a cell's digest has the options of its own engine alone.
 ENGINES = Registry[Engine](
     "engine",
     Engine,
-    *(Reference(f"scaling.registry.{name}:ENTRY") for name in ("eager", "resident", "command")),
+    COMMAND,
+    *(Reference(f"scaling.registry.{name}:ENTRY") for name in ("eager", "resident")),
 )

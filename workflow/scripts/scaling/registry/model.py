@@ -1,10 +1,9 @@
-"""Models: registered ones, torchvision's, and the user's functions."""
+"""Models: registered ones, torchvision's, the user's functions, and the networks of Part B."""
 
 from dataclasses import dataclass
 from pathlib import Path
 
-from scaling.core import plugins
-from scaling.registry.registry import Reference, Registry
+from scaling.registry.registry import Reference, Registry, source
 
 
 @dataclass(frozen=True)
@@ -21,10 +20,41 @@ RESNET = Model("resnet18-cifar", "ResNet-18", Reference("scaling.models.resnet:R
 MODELS = Registry[Model]("model", Model, RESNET)
 
 
+@dataclass(frozen=True)
+class QuantizedModel:
+    """How a model of Part B is trained and evaluated.
+
+    Both are subclasses of those in `scaling.quantization.commands`, whose fields are options of the
+    scripts.
+    """
+
+    name: str
+    training: Reference
+    evaluation: Reference
+
+
+QUANTIZED_MODELS = Registry[QuantizedModel](
+    "quantized model",
+    QuantizedModel,
+    QuantizedModel(
+        name="tutorial-cnn",
+        training=Reference("scaling.quantization.training:TutorialTraining"),
+        evaluation=Reference("scaling.quantization.variant:VariantEvaluation"),
+    ),
+    QuantizedModel(
+        name="resnet18-cifar",
+        training=Reference("extras.bits.resnet_training:ResNetTraining"),
+        evaluation=Reference("extras.bits.resnet_stages:StagesEvaluation"),
+    ),
+)
+BY_MOMENTS = Reference("extras.bits.gptq:ByMoments")
+"""What rounds the layers of a variant by their inputs: an extra, like ResNet-18."""
+
+
 def code(name: str) -> list[str | Path]:
     """Return the modules of a model's code, as dotted names or files; none for torchvision's."""
     if ":" in name:
-        return [path for path in [plugins.source(name)] if path]
+        return [path for path in [source(name)] if path]
     return MODELS.modules(name) if name in MODELS.names() else []
 
 

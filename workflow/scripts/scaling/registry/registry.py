@@ -1,12 +1,73 @@
-"""A registry finds its entries, and those of the user's plug-ins, by their names."""
+"""A registry finds its entries, and those of the user's plug-ins, by their names.
 
+Plug-ins are Python files of the user: a strategy, an engine, a dataset, or a model's function.
+"""
+
+import importlib.util
+import os
+import sys
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from pkgutil import resolve_name
+from types import ModuleType
 from typing import Any, Generic, TypeVar
 
-from scaling.core import plugins
 from scaling.core.errors import UserError
+
+VARIABLE = "SCALING_PLUGINS"
+"""Environment variable that lists the plugin files, separated as in PATH."""
+
+EXTRAS = Path(__file__).parents[2] / "extras"
+"""What a study can do without: a package each, with its rules and its scripts."""
+
+
+def has_extra(name: str) -> bool:
+    """Whether that extra is here; its folder may be deleted."""
+    return (EXTRAS / name / "__init__.py").exists()
+
+
+def plugin_files() -> list[Path]:
+    """Return the files that the environment variable lists."""
+    return [Path(name) for name in os.environ.get(VARIABLE, "").split(os.pathsep) if name]
+
+
+@cache
+def loaded(path: Path) -> ModuleType:
+    """Import the file as a module named after it, which may import those in its folder.
+
+    Raises UserError if the file is missing or cannot be imported.
+    """
+    if not path.is_file():
+        raise UserError(f"{path} does not exist from {Path.cwd()}: give the path of a Python file")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    sys.path.append(str(path.parent.resolve()))
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise UserError(f"{path} cannot be imported: {type(error).__name__}: {error}") from error
+    return module
+
+
+def resolved(target: str) -> Any:
+    """Return the object named by `file.py:name` or `module:name`; UserError if there is none."""
+    place, _, name = target.partition(":")
+    try:
+        return getattr(loaded(Path(place)), name) if place.endswith(".py") else resolve_name(target)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise UserError(f"there is no {target}: {error}") from error
+
+
+def source(target: str) -> Path | None:
+    """Return the file behind a `target` of `resolved`; None if there is no readable one."""
+    place = target.partition(":")[0]
+    if place.endswith(".py"):
+        return Path(place)
+    found = importlib.util.find_spec(place)
+    return Path(found.origin) if found and found.origin else None
 
 
 @dataclass(frozen=True)
@@ -32,7 +93,7 @@ Entry = TypeVar("Entry")
 class Registry(Generic[Entry]):
     """The project's `own` entries, or references to them; messages call an entry `kind`.
 
-    A plug-in (`core.plugins`) adds its constant `ENTRY`, if that is of the same type.
+    A plug-in adds its constant `ENTRY`, if that is of the same type.
     """
 
     def __init__(self, kind: str, entry: type[Entry], *own: Entry | Reference) -> None:
@@ -44,22 +105,19 @@ class Registry(Generic[Entry]):
 
     def find(self, name: str) -> Entry:
         """Return the entry called `name`; UserError lists the names if there is none."""
-        return self._found(name)[0]
-
-    def modules(self, name: str) -> list[str | Path]:
-        """Return the modules that an entry refers to, after its plug-in's file if it has one."""
-        entry, place = self._found(name)
-        referred = [value for value in vars(entry).values() if isinstance(value, Reference)]
-        return [*place, *(one.module for one in referred)]
-
-    def _found(self, name: str) -> tuple[Entry, list[Path]]:
         if name not in (known := self._known()):
             raise UserError(f"{name!r} is no {self.kind}; choose one of {', '.join(sorted(known))}")
         return known[name]
 
-    def _known(self) -> dict[str, tuple[Entry, list[Path]]]:
-        """Return each entry by its name, with the file of the plug-in that it is from."""
-        files = {path: getattr(plugins.load(path), "ENTRY", None) for path in plugins.files()}
-        found = [(one, [path]) for path, one in files.items() if isinstance(one, self._type)]
+    def modules(self, name: str) -> list[str | Path]:
+        """Return the modules that an entry refers to, after its plug-in's file if it has one."""
+        entry = self.find(name)
+        place = [path for path in plugin_files() if getattr(loaded(path), "ENTRY", None) is entry]
+        referred = [value for value in vars(entry).values() if isinstance(value, Reference)]
+        return [*place, *(one.module for one in referred)]
+
+    def _known(self) -> dict[str, Any]:
+        """Return each entry by its name; the project's own before a plug-in's."""
+        added = [getattr(loaded(path), "ENTRY", None) for path in plugin_files()]
         own = [one.load() if isinstance(one, Reference) else one for one in self._own]
-        return {one.name: (one, place) for one, place in [*found, *((one, []) for one in own)]}
+        return {one.name: one for one in [*added, *own] if isinstance(one, self._type)}

@@ -14,19 +14,16 @@ class Options(UpdateRule):
     """The options of engine `resident`; those of the update may be left out."""
 
     precision: Precision
-    """Of convolutions and matrix products: `float32`, `tf32` or `bf16`. Weights and the update are
-    float32 in all."""
+    """Of convolutions and matrix products. Weights and the update are float32 in all."""
     channels_last: bool
     """Keeps activations in channels-last order, which tensor cores want."""
     compile: bool
-    """Compiles with torch.compile: the model (with `fused_norms` its last layers), augmentation,
-    loss and update."""
+    """Compiles model, augmentation, loss and update with torch.compile."""
     cuda_graph: bool
     """Replays each training step as one CUDA graph. Needs a GPU."""
     fused_norms: bool
     """Trains batch norms, residuals and rectifiers of resnet18-cifar by Triton kernels of the
-    project, and the first convolution as a matrix product. Needs a GPU and `channels_last`. Those
-    of other models are always left to torch.compile or PyTorch."""
+    project, and the first convolution as a matrix product. Needs a GPU and `channels_last`."""
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:

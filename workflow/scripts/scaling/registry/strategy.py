@@ -14,10 +14,8 @@ def _all_reduced(gpus: int, gradient_bytes: float) -> float:
 def _copied(gpus: int, gradient_bytes: float) -> float:
     """Return 2 K: a broadcast of the parameters, and a reduction of the gradients to GPU 0.
 
-    NCCL does both by rings, as its log and kernels (Broadcast_RING, Reduce_Sum_f32_RING) on two
-    H200 show: every GPU sends K to the next, except the last of the chain. The two follow each
-    other, so a link's direction carries K once or twice: the bus bandwidth of broadcast and reduce
-    in nccl-tests' PERFORMANCE.md, for any N. Buffers, inputs and outputs are not counted.
+    NCCL does both by rings, in which every GPU but the last sends K to the next: the bus bandwidth
+    of broadcast and reduce in nccl-tests' PERFORMANCE.md. Buffers and outputs are not counted.
     """
     return 2 * gradient_bytes if gpus > 1 else 0.0
 
@@ -25,10 +23,9 @@ def _copied(gpus: int, gradient_bytes: float) -> float:
 def _sharded(gpus: int, gradient_bytes: float) -> float:
     """Return 3(N-1)/N · K, of three rings that each send (N-1)/N of their bytes from each GPU.
 
-    FSDP's are an all-gather in both passes and a reduce-scatter (Zhao et al. 2023). ZeRO needs only
-    2(N-1)/N · K (Rajbhandari et al. 2020, arXiv:1910.02054, section 7); PyTorch's
-    ZeroRedundancyOptimizer broadcasts updated parameters in addition to DDP's all-reduce. What
-    recipe tuned sends is less (`sent_share`).
+    FSDP's are an all-gather in both passes and a reduce-scatter (Zhao et al. 2023). PyTorch's
+    ZeroRedundancyOptimizer broadcasts updated parameters after DDP's all-reduce. What recipe tuned
+    sends is less (`sent_share`).
     """
     return 3 * (gpus - 1) / gpus * gradient_bytes
 

@@ -1,21 +1,20 @@
-"""The optimizer's update rule and learning rate schedule. Does not import torch."""
+"""The optimizer's update rule, and how its rate is swept for large batches. Needs no torch."""
 
 import math
-from collections.abc import Callable
-from typing import Literal
+from collections.abc import Callable, Sequence
+from typing import Literal, Self
 
-from pydantic import ConfigDict
+from pydantic import ConfigDict, model_validator
 
-from scaling.core.section import AboveZero, Count, Fraction, NotNegative, Positive, Section
+from scaling.core.section import AboveZero, Count, Fraction, NotNegative, Positive, Section, Some
 
 
 class UpdateRule(Section):
     """Options of how a recipe updates the weights; the default is plain SGD.
 
-    `lars` is from You et al. 2017 (arXiv:1708.03888), the cosine from Loshchilov and Hutter 2017
-    (arXiv:1608.03983), `label_smoothing` from Szegedy et al. 2016 (arXiv:1512.00567), Muon from
-    Jordan et al. 2024 (https://kellerjordan.github.io/posts/muon), `zero_gamma` from Goyal et al.
-    2017 (arXiv:1706.02677), `ghost_batch` from Hoffer et al. 2017 (arXiv:1705.08741).
+    `lars` is from arXiv:1708.03888, the cosine from 1608.03983, `label_smoothing` from 1512.00567,
+    `zero_gamma` from 1706.02677, `ghost_batch` from 1705.08741, Muon from Jordan et al. 2024
+    (https://kellerjordan.github.io/posts/muon).
     """
 
     model_config = ConfigDict(frozen=True)
@@ -27,8 +26,7 @@ class UpdateRule(Section):
     lars: NotNegative = 0.0
     """Trust coefficient of LARS; batch norms and biases keep plain SGD. 0 disables it."""
     muon: NotNegative = 0.0
-    """Learning rate of Muon for all convolutions but the first; other parameters use SGD at its
-    rate, on the same schedule. 0 disables it."""
+    """Learning rate of Muon for all convolutions but the first; the rest has SGD. 0 disables it."""
     muon_momentum: Fraction = 0.6
     """Muon's momentum; SGD keeps its own."""
     rest_rate: AboveZero | None = None
@@ -65,3 +63,60 @@ class UpdateRule(Section):
         }[self.decay]
         up = [(update + 1) / (rising + 1) for update in range(rising)]
         return up + [remaining(update / left) for update in range(left)]
+
+
+class Trials(Section):
+    """What of a technique the experiment alone knows; the default is the recipe at its own rate.
+
+    When the global batch is k times the reference batch, `scaling` multiplies the rate by k
+    (linear, arXiv:1706.02677, as `warmup_epochs`) or √k (sqrt, 1404.5997). `scaled_momentum` is
+    from 1711.00489, `precise_batch_norm`, which only changes evaluation, from 2105.07576, and
+    `noise_scale` from 1812.06162.
+    """
+
+    scaling: Literal["none", "linear", "sqrt"] = "none"
+    """Rule of the learning rate (with `muon`, Muon's) in the global batch."""
+    warmup_epochs: NotNegative = 0.0
+    """Gradual warm-up from the base rate; a recipe's `warmup_share` is one from zero."""
+    scaled_momentum: bool = False
+    """1 − momentum is divided by the ratio of the global batch to the reference batch."""
+    equal_updates: bool = False
+    """As many updates as at the reference batch, instead of as many epochs."""
+    precise_batch_norm: bool = False
+    """`convergence.precise_batch_norm` for this technique alone."""
+    noise_scale: bool = False
+    """Measure the gradient noise scale after each epoch."""
+    lengths: Some[Positive] | None = None
+    """Other numbers of epochs, to find the images that an accuracy needs."""
+    factors: Some[AboveZero] | None = None
+    """The technique's learning rate sweep; `[1]` is only the rule's rate."""
+
+
+class Technique(Trials, UpdateRule):
+    """The options of one technique; the default is plain SGD at the base rate."""
+
+    @model_validator(mode="after")
+    def _one_warmup(self) -> Self:
+        if self.warmup_epochs and self.warmup_share:
+            raise ValueError("warmup_epochs starts at the base rate, warmup_share at 0: give one")
+        return self
+
+    def rate(self, base: float, scale: float) -> float:
+        """Return the rule's rate (Muon's, if used) at `scale` times the reference batch."""
+        rules = {"none": 1.0, "linear": scale, "sqrt": math.sqrt(scale)}
+        return self.peaks(base)[0] * rules[self.scaling]
+
+    def momentum_of(self, base: float, scale: float) -> float:
+        """Return the momentum when the global batch is `scale` times the reference batch."""
+        momentum = base if self.momentum is None else self.momentum
+        return 1 - (1 - momentum) / scale if self.scaled_momentum else momentum
+
+
+def gpus_of(global_batch: int, reference_batch: int, gpus: int) -> int:
+    """Return how many GPUs share a global batch: all if each gets the reference batch, or 1."""
+    return gpus if global_batch >= gpus * reference_batch else 1
+
+
+def uneven(global_batches: Sequence[int], reference_batch: int, gpus: int) -> list[int]:
+    """Return the global batches that are not divisible by their number of GPUs."""
+    return [batch for batch in global_batches if batch % gpus_of(batch, reference_batch, gpus)]

@@ -9,7 +9,7 @@ from pydantic import Field
 from scaling.core import environment
 from scaling.core.environment import Device
 from scaling.core.grid import Cell
-from scaling.core.records.dataset import DATASET
+from scaling.core.records.kind import DATASET
 from scaling.core.training_options import DataOptions, Limits, Model, Sgd, Synchronization
 from scaling.launch.run_spec import RunSpec
 

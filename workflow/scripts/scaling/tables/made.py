@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from scaling.config import stored
-from scaling.core import plugins
+from scaling.registry.registry import has_extra
 from scaling.tables import schema
 
 
@@ -21,7 +21,7 @@ class Made:
         self._partial = is_stored or config["partial"]
         asked = stored.records(config)
         self._runs = asked["runs"]
-        if is_stored or not plugins.has_extra("bits"):
+        if is_stored or not has_extra("bits"):
             for kind in stored.BACKENDS:
                 asked[kind] = [path for path in asked[kind] if (self._folder / path).exists()]
         partial = ("convergence", "full_trainings", "synchronization")

@@ -10,7 +10,7 @@ import pandas as pd
 
 from scaling.core import files
 from scaling.core.errors import UserError
-from scaling.core.records.dataset import DATASET
+from scaling.core.records.kind import DATASET
 from scaling.tables.columns import COLUMNS
 
 FORMULA = r"^'*[=+\-@\t\r]"

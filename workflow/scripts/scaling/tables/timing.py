@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from scaling.core.records.fields import Role
+from scaling.core.records.kind import Role
 from scaling.core.records.run import RunRecord
 from scaling.tables.runs import Run, Seeds, table_of_cells, worst_status
 

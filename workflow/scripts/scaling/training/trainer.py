@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from torch import nn
 
-from scaling.core.records.dataset import DATASET
+from scaling.core.records.kind import DATASET
 from scaling.data import dataset
 from scaling.data.dataset import ImageDataset
 from scaling.launch.ranks import Rank

@@ -16,7 +16,7 @@ import torch
 
 from scaling.core import environment
 from scaling.core.gpu_counters import GpuCounters, power_capped_seconds
-from scaling.core.records.fields import Role
+from scaling.core.records.kind import Role
 from scaling.launch import launcher, outcome, ranks, stall
 from scaling.launch.rank_log import RankLog
 from scaling.launch.ranks import Rank

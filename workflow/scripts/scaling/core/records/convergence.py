@@ -6,11 +6,12 @@ from typing import Annotated, NotRequired
 
 from typing_extensions import TypedDict
 
-from scaling.core.records.dataset import Dataset
-from scaling.core.records.fields import (
+from scaling.core.records.kind import (
     Amount,
     As,
+    Dataset,
     Fraction,
+    Kind,
     Options,
     Positive,
     Record,
@@ -18,35 +19,27 @@ from scaling.core.records.fields import (
     Seconds,
     Status,
     Whole,
-    closed,
     of_images,
     opened,
 )
-from scaling.core.records.kind import Kind
 
 CONVERGENCE_PATTERN = "remedy~{remedy}/global_batch~{global_batch}"
 
 
+@opened
 class Figures(TypedDict):
-    """Metrics after an epoch, with `running` statistics of batch norms or `precise` ones."""
+    """Metrics after an epoch, of a technique's record those by the statistics that all use."""
 
     epoch: Positive
     updates: Positive
     train_loss: Amount | None
     train_accuracy: Fraction | None
-    running_test_loss: NotRequired[Amount | None]
-    running_test_accuracy: NotRequired[Fraction | None]
-    precise_test_loss: NotRequired[Amount | None]
-    precise_test_accuracy: NotRequired[Fraction | None]
-    noise_scale: NotRequired[list[float | None]]
-    """The gradient noise scale in images, and the ends of its interval."""
     test_loss: NotRequired[Amount | None]
-    """In a technique's record, like those below: by the statistics that all techniques use."""
     test_accuracy: NotRequired[Fraction | None]
-    validation_loss: NotRequired[Amount | None]
     validation_accuracy: NotRequired[Fraction | None]
 
 
+@opened
 class Training(TypedDict):
     """A training as `convergence.experiment` describes it."""
 
@@ -55,16 +48,8 @@ class Training(TypedDict):
     planned_epochs: Positive
     planned_updates: Positive
     diverged: str
-    diverged_update: Positive | None
-    updates_per_point: Positive
-    losses: list[Amount | None]
     seconds: Seconds
     epochs: list[Figures]
-
-
-@closed
-class KeptTraining(Training):
-    """A training that is kept for the next technique."""
 
 
 class Run(Training):
@@ -77,15 +62,13 @@ class Run(Training):
     chosen: bool
 
 
+@opened
 class Result(TypedDict):
     """The results of a technique's runs; see `convergence.experiment`."""
 
     gpus: Positive
-    rule_rate: Amount
     chosen_factor: Amount
     at_edge: bool
-    updates_per_epoch: Positive
-    reference_updates: Positive
     runs: list[Run]
     longer: list[Run]
 
@@ -102,7 +85,7 @@ class Shared(TypedDict):
 class ConvergenceRecord(Record):
     """The record of one technique ("remedy") at one global batch, `runs.json`.
 
-    `options` are those of `config.technique`; a status other than ok has a message and no result.
+    `options` are those of `Technique`; a status other than ok has a message and no result.
     """
 
     remedy: str
@@ -143,8 +126,8 @@ def _contradictions(record: ConvergenceRecord) -> Iterator[str]:
             yield f"a test accuracy {where} is not that of its images"
 
 
-TRAINING = Kind[Row]("a training that was kept", KeptTraining)
-"""The record that `convergence.experiment` keeps of a training."""
+TRAINING = Kind[Row]("a training that was kept", Training)
+"""The record that `convergence.experiment` keeps for the next technique."""
 CONVERGENCE = Kind[ConvergenceRecord](
     "a technique for large batches", ConvergenceRecord, _contradictions
 )

@@ -8,9 +8,19 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, Literal, NotRequired, TypeVar
 
-from pydantic import TypeAdapter, ValidationError
+from annotated_types import Ge, Gt, Interval, Len
+from pydantic import (
+    AwareDatetime,
+    ConfigDict,
+    GetCoreSchemaHandler,
+    TypeAdapter,
+    ValidationError,
+    with_config,
+)
+from pydantic_core import CoreSchema
+from typing_extensions import TypedDict
 
 from scaling.core import files
 from scaling.core.errors import UserError
@@ -19,11 +29,116 @@ from scaling.core.section import key_name
 VERSION = 1
 TO_DO = "restore it, or delete it so that it is made again"
 MIGRATE = "study_migrate.py (make migrate STUDY=name) brings a study to today's schema"
-Record = TypeVar("Record")
+Found = TypeVar("Found")
+
+_SHARED = ConfigDict(strict=True, allow_inf_nan=False)
+closed = with_config(ConfigDict(extra="forbid", **_SHARED))
+"""Decorator: a schema that rejects unknown keys, as do its parts and subclasses."""
+opened = with_config(ConfigDict(extra="allow", **_SHARED))
+"""Decorator: a schema that allows unknown keys."""
+
+Row = dict[str, Any]
+Options = Row
+Whole = Annotated[int, Interval(ge=0, lt=2**63)]
+Positive = Annotated[int, Interval(ge=1, lt=2**63)]
+Amount = Annotated[float, Ge(0)]
+Seconds = Annotated[float, Gt(0)]
+Repeats = Annotated[list[Seconds], Len(1)]
+"""Seconds of each repeat."""
+Fraction = Annotated[float, Interval(ge=0, le=1)]
+Percent = Annotated[float, Interval(ge=0, le=100)]
+Pair = Annotated[list[float], Len(2, 2)]
+"""The minimum and the maximum."""
+Status = Literal["ok", "oom", "oom_host", "infeasible", "diverged", "timeout"]
+Role = Literal["warmup", "measured", "instrumented"]
+
+
+class As:
+    """Field metadata: validate a dict as another type in pydantic."""
+
+    def __init__(self, schema: Any) -> None:
+        self._schema = schema
+
+    def __get_pydantic_core_schema__(self, _: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return handler.generate_schema(self._schema)
+
+
+@opened
+class Environment(TypedDict):
+    """Where something was measured, as `core.environment` describes it."""
+
+    hosts: NotRequired[list[str]]
+    device: NotRequired[str]
+    device_names: NotRequired[list[str]]
+    device_ids: NotRequired[list[str]]
+    slurm_gpus: NotRequired[list[str]]
+    cpu: NotRequired[str]
+    cpu_count: NotRequired[Whole]
+    topology: NotRequired[str | None]
+    commit: NotRequired[str | None]
+    started: NotRequired[AwareDatetime | None]
+    ended: NotRequired[AwareDatetime | None]
+
+
+@closed
+class Record(TypedDict):
+    """The fields of every measurement record. Its schemas reject unknown keys, too."""
+
+    environment: Annotated[Row, As(Environment)]
+
+
+Channels = Annotated[list[Fraction], Len(3, 3)]
+Shape = Annotated[list[Positive], Len(3, 3)]
+"""Height, width and channels of an image."""
+
+
+class Images(TypedDict):
+    """The dataset that a measurement used: its source and the checksum of its images."""
+
+    source: str
+    checksum: str
+
+
+class Dataset(Images):
+    """The dataset with its numbers of images."""
+
+    train_images: Positive
+    test_images: Positive
+
+
+class ShapedDataset(Dataset):
+    """The dataset with the shape of its images."""
+
+    image_shape: Shape
+
+
+@closed
+class Manifest(ShapedDataset):
+    """The record of a dataset, `manifest.json`; counts are images per class."""
+
+    origin: str
+    classes: Annotated[list[str], Len(2)]
+    train_counts: list[Whole]
+    test_counts: list[Whole]
+    mean: Channels
+    std: Channels
+
+
+class OwnData(TypedDict):
+    """The data of a user's own command."""
+
+    source: Literal["own"]
+
+
+@closed
+class OwnManifest(OwnData):
+    """Its record."""
+
+    origin: str
 
 
 @dataclass(frozen=True)
-class Kind(Generic[Record]):
+class Kind(Generic[Found]):
     """A kind of record: its `schema` (a TypedDict), and a function that finds contradictions.
 
     A file also has `version` and `sha256`, the checksum of all its other fields.
@@ -33,18 +148,15 @@ class Kind(Generic[Record]):
     schema: Any
     contradictions: Callable[[Any], Iterator[str]] = lambda _: iter(())
 
-    def read(self, path: Path) -> Record:
+    def read(self, path: Path) -> Found:
         """Return the record at `path`; UserError if it is missing, damaged or invalid."""
-        record = opened(path)
+        record: Any = unsigned(path)
         if said := self._wrong(record, path):
-            raise UserError(
-                f"{path} is no sound record of {self.what} ({said[:300]}): where older code wrote "
-                f"it {MIGRATE}, else {TO_DO}"
-            )
-        found: Any = record
-        return found
+            wrong = f"{path} is no sound record of {self.what} ({said[:300]})"
+            raise UserError(f"{wrong}: where older code wrote it {MIGRATE}, else {TO_DO}")
+        return record
 
-    def write(self, path: Path, record: Record) -> None:
+    def write(self, path: Path, record: Found) -> None:
         """Write `record` with version and checksum; UserError if it is invalid."""
         content: Any = record
         if said := self._wrong(content, path):
@@ -68,7 +180,7 @@ class Kind(Generic[Record]):
             return f"a value is impossible: {error!r}"
 
 
-def opened(path: Path) -> dict[str, Any]:
+def unsigned(path: Path) -> dict[str, Any]:
     """Return the record at `path`, whatever its fields; UserError unless it is as written."""
     record = files.read_json(path)
     if not isinstance(record, dict) or record.pop("sha256", None) != _checksum(record):
@@ -76,6 +188,12 @@ def opened(path: Path) -> dict[str, Any]:
     if record.pop("version", None) != VERSION:
         raise UserError(f"{path} has another version than {VERSION}: read it by newer code")
     return record
+
+
+def of_images(accuracy: float | None, images: int) -> bool:
+    """Return whether an accuracy is that of a whole number of so many images."""
+    right = (accuracy or 0) * images
+    return abs(right - round(right)) <= 1e-6 * images
 
 
 def _misplaced(record: dict[str, Any], path: Path) -> Iterator[str]:
@@ -92,3 +210,6 @@ def _misplaced(record: dict[str, Any], path: Path) -> Iterator[str]:
 def _checksum(record: dict[str, Any]) -> str:
     """Return the SHA-256 of a record's content, whatever its layout."""
     return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()
+
+
+DATASET = Kind[Row]("a dataset", Manifest | OwnManifest)

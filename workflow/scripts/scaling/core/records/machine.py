@@ -5,9 +5,10 @@ from typing import Annotated, Literal, NotRequired
 from annotated_types import Len
 from typing_extensions import TypedDict
 
-from scaling.core.records.fields import (
+from scaling.core.records.kind import (
     Amount,
     Fraction,
+    Kind,
     Options,
     Positive,
     Record,
@@ -16,8 +17,7 @@ from scaling.core.records.fields import (
     Seconds,
     Whole,
 )
-from scaling.core.records.kind import Kind
-from scaling.core.records.run import EpochOfRank, GpuReading, OfRank
+from scaling.core.records.run import EpochOfRank, OfRank
 
 Device = Literal["cpu", "cuda"]
 Drift = Annotated[
@@ -25,37 +25,7 @@ Drift = Annotated[
     Len(4, 4),
 ]
 """The spread of the running statistics over the ranks, relative to their size."""
-
-
-class Host(TypedDict):
-    """The state of a machine's CPU; null where unknown."""
-
-    host: str
-    cores: Positive
-    busy_share: Fraction
-    load_average: Amount
-    governor: str | None
-    xid: str | None
-
-
-class Gpu(TypedDict):
-    """The state of a GPU; null where unknown. The PCIe link's are the current and the maximum."""
-
-    host: str
-    gpu: str
-    processes: list[Whole]
-    memory_bytes: Whole | None
-    free_bytes: Whole | None
-    uncorrected_errors: Whole | None
-    rows_to_remap: Whole | None
-    nvlinks: Whole
-    nvlink_version: Whole | None
-    numa_node: int | None
-    cores_near: Whole | None
-    flops_per_second: Amount | None
-    reading: list[GpuReading]
-    PcieLinkGeneration: list[Whole | None]
-    PcieLinkWidth: list[Whole | None]
+Sizes = Annotated[dict[Literal["parameter_bytes", "buffer_bytes", "widest_norm"], Whole], Len(3, 3)]
 
 
 class Finding(TypedDict):
@@ -71,8 +41,9 @@ class Look(Record):
     """The machine check before measuring, `check.json`."""
 
     check: str
-    hosts: list[Host]
-    gpus: list[Gpu]
+    hosts: list[Row]
+    gpus: list[Row]
+    """What `instruments.machine` read; only its findings are told."""
     findings: list[Finding]
 
 
@@ -198,14 +169,6 @@ class Agreement(TypedDict):
     distance: Amount
 
 
-class Sizes(TypedDict):
-    """Bytes of the model's parameters and buffers, and the channels of its widest norm."""
-
-    parameter_bytes: Positive
-    buffer_bytes: Whole
-    widest_norm: Whole
-
-
 class Synchronization(Record):
     """The record of the synchronization experiments, `synchronization.json`."""
 
@@ -215,6 +178,7 @@ class Synchronization(Record):
     train_images: Positive
     parameters: Options
     model: Sizes
+    """Bytes, and the channels of the widest norm."""
     permutations: list[Permutation]
     steps: list[Step]
     trainings: list[SharedTraining]

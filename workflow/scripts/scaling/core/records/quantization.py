@@ -11,10 +11,11 @@ from pydantic import Discriminator, Tag
 from typing_extensions import TypedDict
 
 from scaling.core import paired_accuracy
-from scaling.core.records.dataset import Images
-from scaling.core.records.fields import (
+from scaling.core.records.kind import (
     Amount,
     Fraction,
+    Images,
+    Kind,
     Options,
     Pair,
     Percent,
@@ -24,7 +25,6 @@ from scaling.core.records.fields import (
     Row,
     Whole,
 )
-from scaling.core.records.kind import Kind
 
 Document = Row
 VARIANT_PATTERN = "variant~{variant}/quantization.json"

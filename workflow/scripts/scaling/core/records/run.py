@@ -1,37 +1,39 @@
 """The record of a grid run: its fields and consistency checks."""
 
+import math
 from collections.abc import Iterator
-from typing import Annotated, Literal, NotRequired, get_args
+from typing import Annotated, Any, Literal, NotRequired, get_args
 
 from annotated_types import Len
 from typing_extensions import TypedDict
 
-from scaling.core.records import run_checks
-from scaling.core.records.dataset import OwnData, ShapedDataset
-from scaling.core.records.fields import (
+from scaling.core.grid import Cell
+from scaling.core.records.kind import (
     Amount,
     As,
     Fraction,
+    Kind,
     Options,
+    OwnData,
     Positive,
     Record,
     Repeats,
     Role,
     Row,
     Seconds,
+    ShapedDataset,
     Status,
     Whole,
+    of_images,
     opened,
 )
-from scaling.core.records.kind import Kind
+from scaling.core.statistics import settling
 
 Phase = Literal["launch", "imports", "join", "dataset", "recipe"]
 PHASES: tuple[Phase, ...] = get_args(Phase)
 """The phases of a run's start-up; see `scaling.launch.supervisor`."""
 Startup = Annotated[dict[Literal[Phase, "total"], Amount], Len(1, 6)]
 """Seconds of `PHASES` and their total; of a user's own command the total alone."""
-Graphs = Annotated[dict[Literal["kept", "made"], Whole], Len(2, 2)]
-"""Numbers of compiled graphs: loaded from the cache, and compiled anew."""
 
 
 class GpuReading(TypedDict):
@@ -74,17 +76,6 @@ class EpochRow(EpochOfRank):
     gpu_readings: list[GpuReading]
 
 
-class Run(TypedDict):
-    """Identifies a run of the grid (`grid.Cell`)."""
-
-    recipe: str
-    strategy: str
-    gpus: Positive
-    batch_size: Positive
-    seed: Whole
-    repeat: Whole
-
-
 class Model(TypedDict):
     """The model with what `training.evaluation` counts, and the SHA-256 of each rank's weights."""
 
@@ -100,9 +91,9 @@ class Model(TypedDict):
 
 @opened
 class Parameters(TypedDict):
-    """Every parameter of `launch.run_spec`, and the recipe options that could be applied.
+    """What is read of the parameters of `launch.run_spec`, and the options that could be applied.
 
-    Of a user's own command these are the checksums of the files that it names.
+    Of a user's own command also the checksums of the files that it names.
     """
 
     engine: str
@@ -113,14 +104,6 @@ class Parameters(TypedDict):
     compiled_batch_sizes: list[Positive] | None
     cpu_threads: Positive
     command: NotRequired[str]
-    learning_rate: NotRequired[Amount]
-    momentum: NotRequired[Amount]
-    weight_decay: NotRequired[Amount]
-    crop_padding: NotRequired[Whole]
-    horizontal_flip: NotRequired[bool]
-    compiled_graphs: NotRequired[Graphs | None]
-    micro_batches: NotRequired[Positive]
-    measured_seconds: NotRequired[Amount]
 
 
 class Evaluation(TypedDict):
@@ -128,13 +111,6 @@ class Evaluation(TypedDict):
 
     test_loss: Amount | None
     test_accuracy: Fraction
-
-
-class Settling(TypedDict):
-    """Whether the measured epochs were steady; see `core.settling`."""
-
-    drift: float | None
-    settled: bool
 
 
 class Memory(TypedDict):
@@ -191,17 +167,13 @@ class DeviceTime(OfRank):
     note: NotRequired[str]
 
 
-OF_OURS = Parameters.__optional_keys__ - {"command"}
-"""Keys of `training` that only a user's own command may lack."""
-
-
 class RunRecord(Record):
     """The record of one run of the grid, `run.json`; fields that a run did not reach are null.
 
     For `readings`, `in_memory` and `device_time` see `scaling.instruments.communication`.
     """
 
-    cell: Annotated[Row, As(Run)]
+    cell: Annotated[Row, As(Cell)]
     status: Status
     message: str | None
     """One sentence for a status other than ok."""
@@ -210,7 +182,8 @@ class RunRecord(Record):
     training: Annotated[Row, As(Parameters)]
     epochs: list[EpochRow]
     evaluation: Annotated[Row | None, As(Evaluation | None)]
-    settling: Annotated[Row, As(Settling)]
+    settling: Row
+    """Whether the measured epochs were steady; see `core.statistics.settling`."""
     memory: Annotated[Row, As(Memory)]
     communication: Annotated[Row, As(Communication)]
     in_memory: Annotated[list[Row], As(list[InMemory])]
@@ -226,12 +199,73 @@ class RunRecord(Record):
     """The strategy of the run whose measurement this one shares."""
 
 
-def _contradictions(record: RunRecord) -> Iterator[str]:
+def _contradictions(record: Any) -> Iterator[str]:
     """Yield what is impossible; what a user's own command prints is checked as it comes."""
-    if record["training"]["engine"] != "command":
-        if lacking := sorted(OF_OURS - record["training"].keys()):
-            yield f"training.{lacking[0]}: Field required"
-        yield from run_checks.contradictions(record)
+    if record["training"]["engine"] == "command":
+        return
+    status, rows = record["status"], record["epochs"]
+    complete, processes = status in ("ok", "diverged"), len({row["rank"] for row in rows})
+    if (status != "ok" and not record["message"]) or (status == "infeasible" and rows):
+        yield f"status {status} without its message, or with epochs"
+    places = [(row["epoch"], row["rank"]) for row in rows]
+    wanted = sorted(set(places))
+    if complete:
+        last = min(max(places, default=(0, 0))[0], len(rows))
+        wanted = [(epoch, rank) for epoch in range(1, last + 1) for rank in range(processes)]
+    roles = [get_args(Role).index(row["role"]) for row in rows]
+    if places != wanted or roles != sorted(roles):
+        yield "epochs or their ranks are missing, twice, or out of order"
+    elif complete:
+        yield from _epochs(record, processes)
+        yield from (said for said, wrong in _parts(record, processes).items() if wrong)
+
+
+def _epochs(record: Any, processes: int) -> Iterator[str]:
+    """Yield which epochs of a run that came to its end are impossible."""
+    cell, images = record["cell"], record["dataset"]["train_images"]
+    samples: dict[int, int] = {}
+    for row in record["epochs"]:
+        number = row["epoch"]
+        if (row["loader_seconds"] or 0) > row["seconds"]:
+            yield f"epoch {number} waits for longer than it takes"
+        if record["status"] == "ok" and row["train_loss"] is None:
+            yield f"the loss of epoch {number} is not finite, and the status ok"
+        if row["role"] != "instrumented":
+            share = cell["batch_size"] * cell["gpus"] // processes
+            samples[number] = samples.get(number, 0) + row["samples"]
+            if row["iterations"] != math.ceil(row["samples"] / share):
+                yield f"epoch {number} has other iterations than its samples make"
+        if not of_images(row["train_accuracy"], row["samples"]):
+            yield f"epoch {number} has an accuracy that is not that of its samples"
+    # The sampler gives all ranks the same number, so some images twice.
+    if not all(0 <= found - images < processes for found in samples.values()):
+        yield "an epoch has not the samples that the training set has"
+
+
+def _parts(record: Any, processes: int) -> dict[str, bool]:
+    """Return, by what it says, which parts of a run that came to its end do not fit its epochs."""
+    first = [row for row in record["epochs"] if row["rank"] == 0]
+    roles, asked = [row["role"] for row in first], record["training"]
+    few = any(roles.count(role) < asked[f"{role}_epochs"] for role in ("warmup", "measured"))
+    instruments = [
+        *record["in_memory"],
+        *record["communication"]["readings"],
+        *record["device_time"],
+    ]
+    accuracy = record["evaluation"] and record["evaluation"]["test_accuracy"]
+    return {
+        "fewer epochs than asked for, or no measured one": "measured" not in roles
+        or (record["status"] == "ok" and few),
+        "epochs that take longer than the run": sum(row["seconds"] for row in first)
+        > 1.001 * (record["run_seconds"] or math.inf),
+        "another settling than that of the epochs": record["settling"]
+        != settling(record["epochs"]),
+        "not every rank's weights": len(record["model"]["parameters_sha256"]) != processes,
+        "a test accuracy that is not that of its images": not of_images(
+            accuracy, record["dataset"]["test_images"]
+        ),
+        "instruments of other ranks": any(row["rank"] >= processes for row in instruments),
+    }
 
 
 RUN = Kind[RunRecord]("a run", RunRecord, _contradictions)

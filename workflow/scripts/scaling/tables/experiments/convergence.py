@@ -6,8 +6,8 @@ from typing import Any
 
 import pandas as pd
 
-from scaling.config.technique import Technique
 from scaling.core.records.convergence import ConvergenceRecord
+from scaling.registry.update_rule import Technique
 from scaling.tables import schema
 from scaling.tables.experiments.remedies import is_plain
 
