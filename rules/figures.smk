@@ -12,7 +12,7 @@ rule figures_draw:
         [
             report(
                 f"<results>/figures/{STUDY}/{name}.svg",
-                caption=f"../report/captions/{name}.rst",
+                caption="../report/captions/figures.rst",
                 category=FIGURES[name].category,
             )
             for name in DRAWN

@@ -4,7 +4,7 @@ import re
 from html.parser import HTMLParser
 
 _VOID = {"meta", "input", "br"}
-_HIDDEN = re.compile(r"\bv-(?!seconds)")
+_HIDDEN = re.compile(r"\bv-(?!epoch_seconds)")
 
 
 class Page(HTMLParser):

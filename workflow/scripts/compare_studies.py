@@ -1,26 +1,152 @@
 """Compare two studies cell by cell: A, the baseline, and B, the contender.
 
 Each is the name of a study in studies/, or a results folder. Cells match by recipe, strategy, GPUs
-and batch size per GPU (on one GPU strategies are equal). A cell's ratio is A's seconds per epoch
-over B's, as medians. If each time has two runs or more, its range is the 95 % interval between
-runs; else it goes from A's shortest epoch over B's longest to A's longest over B's shortest. B is
-faster or slower if the range excludes 1, else within noise.
-
-With --fail-below MARK the exit status is 1 if the whole range of a matched cell is below MARK, or
-if B ran out of memory or time in a cell that A has a time for. A cell that either study timed once
-has no range and never fails.
+and batch size per GPU; the page says how they are judged. With --fail-below MARK the exit status is
+1 if the whole range of a cell's ratio is below MARK, or if B ran out of memory or time in a cell
+that A has a time for. A cell that either study timed once has no range and never fails.
 """
 
 import re
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from scaling.core import command_line, files
+import pandas as pd
+
+from scaling.claims.phrases import label
+from scaling.config import stored
+from scaling.config.keys import EMPTY
+from scaling.core import command_line, files, grid
+from scaling.core import numbers as fmt
 from scaling.core.errors import UserError
-from scaling.report import compare, page
+from scaling.report import page
 from scaling.report.cells import download
-from scaling.tables.schema import as_csv
+from scaling.report.provenance import machine, run_facts
+from scaling.report.quantities import define, named, span
+from scaling.report.table import Column, View
+from scaling.tables import comparison, schema
+from scaling.tables.runs import provenance, read_runs
+from scaling.tables.timing import timing
 
-TEMPLATE = Path(__file__).parents[2] / "report/compare.html.j2"
+TEMPLATE = page.REPORT / "compare.html.j2"
+STUDIES = Path("studies")
+
+
+def _without_time(row: Any) -> str:
+    """Return what the side without a time in this cell says of it; "" if both have one."""
+    absent = row.a_status if pd.isna(row.a_epoch_seconds) else row.b_status
+    return fmt.words(absent) if pd.isna(row.ratio) else ""
+
+
+define(
+    compared=Column(
+        "configuration",
+        name="recipe",
+        text=lambda row: " · ".join(filter(None, [row.recipe, row.strategy])),
+    ),
+    a_epoch_seconds=Column("A, s", fmt.significant, span("a_epoch_seconds")),
+    b_epoch_seconds=Column("B, s", fmt.significant, span("b_epoch_seconds")),
+    ratio=Column("A / B", fmt.times, span("ratio")),
+    judged=Column("B is", name="verdict", detail=_without_time),
+)
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the two studies: its times, facts in words, and keys of the configuration."""
+
+    name: str
+    times: pd.DataFrame
+    facts: dict[str, str]
+    settings: dict[str, str]
+
+
+def read(name: str) -> Side:
+    """Return a study by its name in studies/ or by its results folder, from its records.
+
+    Raises UserError for anything else, and lists the names.
+    """
+    places = [STUDIES / name, Path(name)] if name else []
+    folder = next((place for place in places if (place / stored.CONFIG).is_file()), None)
+    if folder is None:
+        there = sorted(path.parent.name for path in STUDIES.glob(f"*/{stored.CONFIG}"))
+        raise UserError(
+            f"{name!r} is no study, and no results folder with a {stored.CONFIG}: name one of "
+            f"{', '.join(there)}"
+        )
+    path = folder / stored.CONFIG
+    try:
+        config = stored.read(folder)
+        cells, data = grid.of(config), config["dataset"]
+        keys = pd.json_normalize(config | {"study": ""}).iloc[0]
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        raise UserError(f"{path} is no configuration of a study ({error!r})") from error
+    runs = read_runs(cells, folder / "runs", partial=True)
+    recorded = [record for _, record in runs if record]
+    if not recorded:
+        raise UserError(f"{folder} has no record of a run, so no times to compare")
+    origin = provenance(runs)
+    origin = origin[origin["status"] != "missing"].astype(object).fillna("")
+    data = data | recorded[0]["dataset"]
+    facts = {
+        "GPUs": machine(origin),
+        **dict(run_facts(origin)),
+        "Data": f"{data['source']}, {data['train_images']:,} train images",
+        "Measured": origin["started"].min()[:10],
+    }
+    settings = {str(key): str(value)[:80] for key, value in keys.items()}
+    return Side(name, timing(runs), facts, settings)
+
+
+def differences(a: Side, b: Side) -> pd.DataFrame:
+    """Return what differs: facts that both have, then configuration keys of either.
+
+    Keys of other parts than scaling, which no time of a cell depends on, are last.
+    """
+    apart = {section for part, own in EMPTY.items() if part != "scaling" for section in own}
+    facts = [(what, a.facts[what], b.facts[what]) for what in a.facts if what in b.facts]
+    settings = [
+        (key, a.settings.get(key, "not set"), b.settings.get(key, "not set"))
+        for key in sorted(a.settings | b.settings, key=lambda key: key.partition(".")[0] in apart)
+    ]
+    differing = [row for row in facts + settings if row[1] != row[2]]
+    return pd.DataFrame(differing, columns=["what", "a", "b"])
+
+
+MATCHED = View(
+    "matched",
+    "Seconds per epoch of A and B",
+    pd.DataFrame,
+    named("compared gpus batch_size"),
+    named("a_epoch_seconds b_epoch_seconds ratio judged"),
+)
+DIFFERENCES = View(
+    "configuration",
+    "Machine, versions and keys of the configuration",
+    differences,
+    named("what"),
+    [Column("A", name="a"), Column("B", name="b")],
+)
+
+
+def summary(found: pd.DataFrame) -> str:
+    """Return `12 matched cells: 9 faster, 3 within noise, 2 only in A; median ratio 1.03×`."""
+    counts, known = found["verdict"].value_counts(), found["ratio"].dropna()
+    said = [f"{counts[name]} {name}" for name in comparison.VERDICTS if name in counts]
+    head = f"{fmt.plural(len(known), 'matched cell')}: {', '.join(said)}"
+    return f"{head}; median ratio {fmt.times(known.median())}"
+
+
+def refusal(found: pd.DataFrame, mark: float) -> str:
+    """Return a sentence on the cells that do not pass `mark`, worst first; "" for none."""
+    slow = comparison.too_slow(found, mark).sort_values("ratio", na_position="first")
+    cells = [
+        f"{label(row)} ({row.b_status if pd.isna(row.ratio) else fmt.times(row.ratio)})"
+        for row in schema.rows_of(slow)
+    ]
+    more = f" and {len(cells) - 3} more" if len(cells) > 3 else ""
+    said = f"B is clearly below {mark:g} of the speed of A in {'; '.join(cells[:3])}{more}"
+    return said if cells else ""
 
 
 @command_line.script
@@ -28,22 +154,32 @@ def main(
     a: str, b: str, fail_below: float | None = None, output: Path = Path("results/compare")
 ) -> None:
     """Write the page and the table into the folder `output`, and print a summary."""
-    sides = compare.read(a), compare.read(b)
-    if sides[0].times.equals(sides[1].times):
+    sides = first, second = read(a), read(b)
+    if first.times.equals(second.times):
         raise UserError(f"A ({a}) and B ({b}) have the same times in every cell: name two studies")
-    found = compare.cells(*sides)
+    found = comparison.match(first.times, second.times)
+    if found["ratio"].isna().all():
+        raise UserError(
+            f"{a} and {b} have no cell (recipe, strategy, GPUs, batch size per GPU) with a time in "
+            "both: nothing to compare"
+        )
     name = "-".join(re.sub(r"[^\w.]+", "-", side).strip("-.") for side in (a, b))
     table, target = output / f"{name}.csv", output / f"{name}.html"
-    files.write_text(table, as_csv(found))
-    refusal = compare.refusal(found, fail_below) if fail_below else ""
+    files.write_text(table, schema.as_csv(found))
+    refused = refusal(found, fail_below) if fail_below else ""
     html = page.render(
         TEMPLATE,
-        **compare.values(*sides, found),
+        sides=[("A, baseline", first), ("B, contender", second)],
+        summary=summary(found),
+        matched=MATCHED.make(found),
+        differences=DIFFERENCES.make(*sides),
+        unlike=len({side.facts.get("Model", "").partition(" parameters")[0] for side in sides}) > 1
+        or found[["a_samples", "b_samples"]].dropna().nunique(axis=1).gt(1).any(),
         data=[download(table, "text/csv")],
         mark=fail_below,
-        refusal=refusal,
+        refusal=refused,
     )
     files.write_text(target, html)
-    print(f"{b} against {a}: {compare.summary(found)}\nThe page is {target.resolve().as_uri()}")
-    if refusal:
-        raise UserError(refusal)
+    print(f"{b} against {a}: {summary(found)}\nThe page is {target.resolve().as_uri()}")
+    if refused:
+        raise UserError(refused)

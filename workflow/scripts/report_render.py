@@ -4,8 +4,13 @@ from pathlib import Path
 
 from scaling.claims import claim
 from scaling.core import command_line, files
+from scaling.core import numbers as fmt
+from scaling.core.errors import UserError
 from scaling.figures.registry import FIGURES
-from scaling.report import frames, overview, page, report
+from scaling.report import cells, overview, page, provenance
+from scaling.report.report import APPENDIX, answered
+from scaling.report.table import tables as tables_of
+from scaling.report.views import PARTS
 from scaling.tables import schema
 
 
@@ -27,14 +32,63 @@ def main(
 ) -> None:
     """Write page and answers from tables, figures, claims (in `results`) and run records.
 
-    `partial` accepts missing cells; the page's top mentions `side_by_side` and `replayed_from`.
+    `partial` accepts missing cells; the page's top mentions `side_by_side` and `replayed_from`. If
+    only Part B is answered, the rest is left out.
     """
-    shared = results / "tables"
     found = schema.read_study(study, tables, next(iter(topology), None), manifest)
-    drawn = dict.fromkeys(FIGURES, "")
-    drawn |= {path.stem: page.inline_svg(path) for path in figures}
-    findings = claim.read(shared / "claims.json")
-    values = report.values(found, findings, drawn, runs, tables, partial, replayed_from)
+    unmeasured = found.timing[found.timing["status"] == "missing"]
+    missing = [fmt.cell_name(row) for row in schema.rows_of(unmeasured)]
+    measured = len(missing) < len(found.timing)
+    if missing and not partial:
+        raise UserError(
+            f"{fmt.plural(len(missing), 'cell')} of {study} are missing, the first is "
+            f"{missing[0]}; run them, or ask for a partial report with --partial"
+        )
+    of_cells = cells.of_study(found)
+    findings = claim.read(results / "tables/claims.json")
+    questions = answered(found, of_cells, findings)
+    marks = overview.marks(found, of_cells)
+    mapped = cells.map_rows(of_cells, marks) if measured else []
+    alone = list(findings.answers) == ["B"]
+    logs = Path(replayed_from or "", "logs")
+    values = {
+        "study": study,
+        "headline": provenance.headline(found),
+        "facts": provenance.facts(found),
+        "summary": provenance.summary(found, of_cells, replayed_from),
+        "on_cpu": schema.on_cpu(found.provenance),
+        "missing": missing if measured else [],
+        "machine": provenance.unfit(found.machine),
+        "side_by_side": side_by_side,
+        "replayed_from": replayed_from,
+        "cards": overview.cards(found, of_cells),
+        "metrics": cells.metrics(of_cells),
+        "marks": marks,
+        "batch_sizes": sorted({size for _, row in mapped for size in row}),
+        "map": mapped,
+        "recipes": provenance.recipes(found),
+        "questions": questions,
+        "of_the_lab": provenance.of_the_lab(found),
+        "verdicts": claim.SYMBOLS,
+        "bars": cells.bars(of_cells),
+        "parts": cells.PARTS.values(),
+        "appendix": [
+            (name, title, shown)
+            for name, title in APPENDIX.items()
+            if not (alone and name == "limits")
+            and (shown := tables_of(PARTS[name], found, of_cells))
+        ],
+        "topology": found.topology,
+        "cells": cells.pages(found, of_cells, runs, logs) if measured else [],
+        "data": {
+            path.stem: cells.download(path, "text/csv")
+            for path in tables
+            if path.read_bytes().count(b"\n") > 1
+            and (not alone or path.stem.startswith("quantization"))
+        },
+        "sources": {name: figure.tables for name, figure in FIGURES.items()},
+        "figures": dict.fromkeys(FIGURES, "") | {one.stem: page.inline_svg(one) for one in figures},
+    }
     for name, target in ((template, output), (template.with_name("answers.md.j2"), answers)):
-        files.write_text(target, page.render(name, side_by_side=side_by_side, **values))
-    print(overview.headline(found, frames.cells(found)))
+        files.write_text(target, page.render(name, **values))
+    print(overview.headline(found, of_cells))

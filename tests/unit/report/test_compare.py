@@ -32,7 +32,7 @@ def test_two_stored_studies_are_compared_cell_by_cell(compare, tmp_path):
     # 0.518 s in one of timing.csv, 0.585 s in the other
     assert list(cells["ratio"][[(1, 512, "slower")]]) == pytest.approx([0.518 / 0.585], abs=2e-3)
     assert "5 matched cells: 5 slower, 5 only in A, 8 only in B" in said
-    assert "from one run: what differs between runs is not in it" in page.text
+    assert page.rows(TABLE)[-1][-1] == "only in B not in the grid"
     differing = "Machine, versions and keys of the configuration"
     assert page.row(differing, "grid.gpus") == ["[1]", "[1, 2, 4]"]
     assert all(row[1] != row[2] for row in page.rows(differing))
@@ -52,7 +52,6 @@ def test_a_results_folder_is_a_study_too(compare, tmp_path):
     folder = tmp_path / "mine/results"
     page, _ = compare("h200x1", str(folder))
     assert page.row(TABLE, "plain")[:4] == ["1", "128", "4.98 4.43–6.59", "2.50"]
-    assert "range over 9 epochs of a cell, from 3 runs" in page.text
     for text in ("grid: 3", "["):
         (folder / "config.yaml").write_text(text)
         with pytest.raises(UserError, match=r"results/config.yaml is no configuration"):

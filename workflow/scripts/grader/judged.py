@@ -10,10 +10,9 @@ import pandas as pd
 
 from grader.mistakes import MISTAKES
 from grader.study import PRINTED, PublishedStudy
-from grader.views import OF_A_STUDY, OF_ALL
+from grader.views import OF_A_STUDY, OF_ALL, SEVERITIES
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
-from scaling.report.frames import SEVERITIES, audit_counts
 from scaling.report.table import Table, tables
 from scaling.tables.schema import rows_of
 
@@ -70,7 +69,9 @@ class Judged:
     @property
     def counts(self) -> str:
         """`1 error, 2 warnings, 1 remark`, or `no findings`."""
-        return audit_counts(self.rows.drop_duplicates("number"))
+        found = self.rows.drop_duplicates("number")["severity"].value_counts()
+        parts = [fmt.plural(found[key], name) for key, name in SEVERITIES.items() if key in found]
+        return ", ".join(parts) or "no findings"
 
     @property
     def facts(self) -> list[tuple[str, str]]:

@@ -3,10 +3,10 @@
 from operator import attrgetter, itemgetter
 
 from scaling.core.numbers import percent, words
-from scaling.report.frames import SEVERITIES
 from scaling.report.quantities import whole
 from scaling.report.table import Column, View
 
+SEVERITIES = {"error": "error", "warning": "warning", "info": "remark"}
 PRINTED_HEADS = {
     "epoch_seconds": "time, s",
     "epoch_seconds_without_loading": "without loading, s",

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class FigureSpec:
-    """A figure; its name is that of its SVG, its rule (`plot_…`) and its caption.
+    """A figure; its name is that of its SVG.
 
     The function `draw_{name}` of `module` draws it from its `tables` (names of the schema), in this
     order. `category` is its place in Snakemake's report.

@@ -1,25 +1,188 @@
-"""The detail page of a cell: epochs, memory, message, findings, record and command."""
+"""The cells of a study in one table; their map, the bars of their epochs, and a page of each."""
 
 import base64
 import gzip
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from scaling.claims.phrases import label
+from scaling.claims.q3_1 import PARTS
 from scaling.core import files
 from scaling.core import numbers as fmt
-from scaling.core.grid import Cell
-from scaling.report.cell_map import bars, cell_id
-from scaling.report.frames import shown_once
-from scaling.report.table import Figure
-from scaling.report.views import printed
+from scaling.core.grid import CELL_KEYS, Cell
+from scaling.registry.dataset import SYNTHETIC
+from scaling.report.quantities import named, printed
+from scaling.report.table import Figure, figure, of_cell, place
+from scaling.tables import accuracy
 from scaling.tables.schema import StudyTables, rows_of
 
+APART = "trained apart"
+"""The status of a cell that is recommended for its trainings, and is none of the grid."""
 COMPRESSED_FROM = {"text/csv": 50_000, "application/json": 10_000}
 """Size in bytes above which a file of this kind is compressed inside the page; of others none."""
+
+
+METRICS = {
+    "epoch_seconds": ("seconds per epoch", False),
+    "images_per_second": ("images/s", True),
+    "efficiency": ("efficiency", True),
+    "loading_share": ("waiting for data", False),
+    "communication_share": ("exposed communication", False),
+    "utilization": ("share of peak", True),
+    "test_accuracy": ("test accuracy", True),
+    "peak_memory_bytes": ("peak memory", False),
+    "gpu_seconds": ("GPU-seconds", False),
+    "joules_per_image": ("joules an image", False),
+    "money_per_epoch": ("money an epoch", False),
+}
+"""The quantities of the map: in words, and whether a higher one is better."""
+FACTS = named(
+    "epoch_seconds speedup test_accuracy peak_memory_bytes slurm_job_id slurm_gpus message"
+)
+LEARNS = 0.02
+"""The largest loss in test accuracy to the reference of a cell that learns."""
+COLUMNS = {
+    "speedup": "speedup speedup_low speedup_high efficiency within_spread note",
+    "costs": "peak_memory_bytes memory_capacity_bytes drift settled joules_per_image"
+    " money_per_epoch startup_seconds",
+    "provenance": "measured_as slurm_job_id slurm_gpus",
+}
+"""Columns of a cell by the tables that have them."""
+
+
+def of_study(tables: StudyTables) -> pd.DataFrame:
+    """Return one row for each cell of the grid: times, speedup, shares of its epoch, accuracy.
+
+    `gpu_seconds` are N · T of an epoch of T seconds on N GPUs, `shared` marks a single-GPU cell
+    that uses another strategy's measurement. Random images have no accuracies.
+    """
+    used = tables.utilization.drop(columns=["count", "status"])
+    found = tables.timing.merge(used, how="left", on=CELL_KEYS)
+    for name, columns in COLUMNS.items():
+        own = getattr(tables, name).drop_duplicates(CELL_KEYS)[[*CELL_KEYS, *columns.split()]]
+        found = found.merge(own, how="left", on=CELL_KEYS)
+    learned = accuracy.compare_batches(tables.timing, tables.accuracy).drop(columns="status")
+    learned = learned.rename(columns={"within_spread": "accuracy_within_spread"})
+    meant = learned if tables.manifest["source"] != SYNTHETIC.name else learned.iloc[:0]
+    found = found.merge(meant, how="left", on=CELL_KEYS)
+    shared = found["measured_as"].fillna("").ne("")
+    return found.assign(gpu_seconds=found["gpus"] * found["epoch_seconds"], shared=shared)
+
+
+def fastest(cells: pd.DataFrame) -> Any | None:
+    """Return the cell with the shortest epoch, or None."""
+    timed = cells[cells["status"] == "ok"].dropna(subset="epoch_seconds")
+    return next(timed.sort_values("epoch_seconds").itertuples(), None)
+
+
+def learned(cells: pd.DataFrame) -> pd.Series:
+    """Return for each cell whether its mean accuracy is within `LEARNS` of its reference's."""
+    reference = cells["reference"].eq(True) & cells["test_accuracy"].notna()
+    return reference | (cells["difference"] >= -LEARNS)
+
+
+def shown_once(cells: pd.DataFrame) -> pd.DataFrame:
+    """Return `cells`, with single-GPU cells that share a measurement once for each recipe."""
+    return cells[~cells["shared"]]
+
+
+def by_status(cells: pd.DataFrame) -> str:
+    """Return `3 ok, 2 out of memory`."""
+    counts = cells["status"].value_counts(sort=False)
+    return ", ".join(f"{count} {fmt.words(status)}" for status, count in counts.items())
+
+
+def metrics(cells: pd.DataFrame) -> dict[str, str]:
+    """Return the known ones of `METRICS` in words; accuracies say after how many epochs."""
+    epochs = set(cells["epoch"].dropna())
+    after = f" after {fmt.plural(max(epochs), 'epoch')}" if len(epochs) == 1 else ""
+    known = [name for name in METRICS if cells[name].notna().any()]
+    return {name: METRICS[name][0] + after * (name == "test_accuracy") for name in known}
+
+
+def cell_id(row: Any) -> str:
+    """Return the anchor of a cell: `cell-tuned-ddp-2-512`."""
+    return f"cell-{'-'.join(place(row).values())}"
+
+
+def map_rows(
+    cells: pd.DataFrame, marks: Mapping[str, Any]
+) -> list[tuple[str, dict[int, dict[str, Any]]]]:
+    """Return the rows of the map: a configuration, with its cells by batch size.
+
+    A cell has its link, its `marks`, and for each metric a figure and a rating. What is marked and
+    none of `cells` is added.
+    """
+    alone = shown_once(cells)
+    shared = len(alone) < len(cells)
+    for row in marks.values():
+        if place(row) not in map(place, rows_of(alone)):
+            added = {key: getattr(row, key) for key in CELL_KEYS} | {"status": APART}
+            alone = pd.concat([alone, pd.DataFrame([added])])
+    alone = alone.reset_index(drop=True)
+    ratings = {name: _goodness(alone[name], METRICS[name][1]) for name in metrics(cells)}
+    rows: dict[str, dict[int, dict[str, Any]]] = {}
+    for row in rows_of(alone.sort_values(["recipe", "gpus", "strategy"], kind="stable")):
+        configuration = f"{row.recipe} · {row.strategy} · {fmt.gpus(row.gpus)}"
+        name = f"{row.recipe} · one GPU" if row.gpus == 1 and shared else configuration
+        known = [quantity for quantity in ratings if pd.notna(getattr(row, quantity))]
+        rows.setdefault(name, {})[int(row.batch_size)] = {
+            "id": "trained-to-accuracy" if row.status == APART else cell_id(row),
+            "cell": of_cell(row),
+            "title": f"{label(row)}: {_range(row)}",
+            "status": fmt.words(row.status),
+            "values": {one: (printed(row, one), ratings[one][row.Index]) for one in known},
+            "marks": [name for name, of in marks.items() if place(of) == place(row)],
+        }
+    return list(rows.items())
+
+
+def _range(row: Any) -> str:
+    """Return the range of a cell's epochs in seconds, or its status."""
+    seconds = FACTS[0].cell(row)
+    return f"{seconds.detail} s" if seconds.detail else seconds.text
+
+
+def _goodness(values: pd.Series, higher_is_better: bool) -> pd.Series:
+    """Return each cell's rating from 0 (worst of the study) to 1 (best), 0.5 if all are equal.
+
+    It is linear in the logarithm of what is above 0 in all cells.
+    """
+    values = values.astype(float)
+    scaled: Any = values if values.le(0).any() else np.log(values)
+    share = (scaled - scaled.min()) / (scaled.max() - scaled.min())
+    return (share if higher_is_better else 1 - share).fillna(0.5).round(2)
+
+
+def bars(cells: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return the parts of each timed cell's epoch, as figures of their widths in percent.
+
+    `detail` has the epoch's range and the parts in words.
+    """
+    made = []
+    timed = shown_once(cells[(cells["status"] == "ok") & cells["utilization"].notna()])
+    for row in rows_of(timed):
+        shares = {part: getattr(row, part) for part in PARTS}
+        widths = {part: max(0.0, np.nan_to_num(share)) for part, share in shares.items()}
+        texts = [f"{fmt.percent(width)} {PARTS[part]}" for part, width in widths.items()]
+        made.append(
+            {
+                "id": cell_id(row),
+                "name": label(row),
+                "parts": [
+                    figure(f"{100 * widths[part]:.2f}", row, part, share)
+                    for part, share in shares.items()
+                ],
+                "seconds": printed(row, "epoch_seconds", fmt.seconds),
+                "detail": f"{_range(row)}: {', '.join(texts)}",
+            }
+        )
+    return made
 
 
 def pages(tables: StudyTables, cells: pd.DataFrame, runs: Path, logs: Path) -> list[dict[str, Any]]:
@@ -34,11 +197,12 @@ def pages(tables: StudyTables, cells: pd.DataFrame, runs: Path, logs: Path) -> l
     numbers = tables.provenance[["seed", "repeat"]].drop_duplicates().astype(int)
     made = []
     for index, row in enumerate(rows):
-        place = (row.recipe, row.strategy, row.gpus, row.batch_size)
-        own = [Cell(*place, *run) for run in numbers.itertuples(index=False)]
+        keys = [row.recipe, row.strategy, row.gpus, row.batch_size]
+        own = [Cell(*keys, *run) for run in numbers.itertuples(index=False)]
         records = [path for cell in own if (path := cell.record_path(runs)).exists()]
         traces = [path for cell in own if (path := cell.trace_path(runs)).exists()][:1]
         written = [path for cell in own if (path := cell.log_path(logs)).exists()]
+        warned = tables.audit[(tables.audit[CELL_KEYS] == keys).all(axis=1)]
         made.append(
             {
                 "id": ids[index],
@@ -47,7 +211,7 @@ def pages(tables: StudyTables, cells: pd.DataFrame, runs: Path, logs: Path) -> l
                 "facts": _facts(row),
                 **_dots([each for path in records for each in files.read_json(path)["epochs"]]),
                 "parts": shares.get(ids[index], []),
-                "findings": _findings(tables.audit, row),
+                "warnings": list(warned["message"]),
                 "records": [download(path, "application/json") for path in records],
                 "traces": [download(path, "application/gzip") for path in traces],
                 "log": "".join(map(files.log_end, written)),
@@ -59,22 +223,10 @@ def pages(tables: StudyTables, cells: pd.DataFrame, runs: Path, logs: Path) -> l
     return made
 
 
-def _facts(row: Any) -> list[tuple[str, str | Figure]]:
+def _facts(row: Any) -> list[tuple[str, Figure]]:
     """Return what is known of a cell: its figures, and what else its run said."""
-    share = row.peak_memory_bytes / row.memory_capacity_bytes
-    of_capacity = f" ({fmt.percent(share)})" if pd.notna(share) else ""
-    found: dict[str, str | Figure] = {
-        name: printed(row, quantity, write)
-        for name, quantity, write in (
-            ("epoch", "epoch_seconds", fmt.seconds),
-            ("speedup", "speedup", fmt.times),
-            ("test accuracy", "test_accuracy", fmt.percent),
-            ("memory", "peak_memory_bytes", lambda peak: f"{fmt.data(peak)}{of_capacity}"),
-        )
-        if pd.notna(getattr(row, quantity, None)) and (name != "speedup" or row.gpus > 1)
-    }
-    found |= {"Slurm job": row.slurm_job_id, "Slurm GPUs": row.slurm_gpus, "message": row.message}
-    return [(name, text) for name, text in found.items() if not isinstance(text, float) and text]
+    known = [one for one in FACTS if getattr(row, one.name) not in ("", None)]
+    return [(one.head, one.cell(row)) for one in known if pd.notna(getattr(row, one.name))]
 
 
 def _dots(epochs: list[dict[str, Any]]) -> dict[str, Any]:
@@ -82,32 +234,13 @@ def _dots(epochs: list[dict[str, Any]]) -> dict[str, Any]:
     epochs = [epoch for epoch in epochs if epoch["role"] == "measured"]
     seconds = [epoch["seconds"] for epoch in epochs] or [0.0]
     low, high = min(seconds), max(seconds)
-    dots = [
-        {
-            "x": round(100 * (epoch["seconds"] - low) / ((high - low) or 1.0), 1),
-            "rank": epoch["rank"],
-            "words": f"epoch {epoch['epoch']}, rank {epoch['rank']}: "
-            + fmt.seconds(epoch["seconds"]),
-        }
-        for epoch in epochs
-    ]
+    dots = []
+    for rank, epoch, took in ((one["rank"], one["epoch"], one["seconds"]) for one in epochs):
+        place = round(100 * (took - low) / ((high - low) or 1.0), 1)
+        words = f"epoch {epoch}, rank {rank}: {fmt.seconds(took)}"
+        dots.append({"x": place, "rank": rank, "words": words})
     shortest, longest = fmt.distinguishable(low, high)
     return {"dots": dots, "ends": (shortest, f"{longest} s")}
-
-
-def _findings(audit: pd.DataFrame, row: Any) -> list[str]:
-    """Return the warnings of a cell."""
-    own = audit
-    for key in ("recipe", "strategy", "gpus", "batch_size"):
-        own = own[own[key] == getattr(row, key)]
-    return [
-        "{}: {} (found {}, expected {})".format(
-            one.severity,
-            one.message.replace("_", " "),
-            *fmt.distinguishable(one.found, one.expected),
-        )
-        for one in rows_of(own)
-    ]
 
 
 def download(path: Path, kind: str) -> tuple[str, str]:

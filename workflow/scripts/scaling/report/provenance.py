@@ -7,7 +7,7 @@ import pandas as pd
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
 from scaling.registry import model
-from scaling.report import frames
+from scaling.report.cells import by_status, shown_once
 from scaling.tables import schema
 from scaling.tables.schema import StudyTables, rows_of
 
@@ -24,11 +24,11 @@ def headline(study: StudyTables) -> str:
     """Return `ResNet-18 on CIFAR-10, 2 × NVIDIA H200`, as far as known."""
     runs = recorded(study)
     models = _values(runs, "model")
-    title = model.title(models[0].partition(",")[0]) if models else _beside_a_grid(study)
+    title = model.title(models[0].partition(",")[0]) if models else _untimed(study)
     return ", ".join(filter(None, [f"{title} on {dataset(study)}", machine(runs)]))
 
 
-def _beside_a_grid(study: StudyTables) -> str:
+def _untimed(study: StudyTables) -> str:
     """Return `Large batches and int8 quantization`: what a study without timed runs measured."""
     kinds = {
         "large batches": (study.remedies, study.trained_to_accuracy),
@@ -86,10 +86,8 @@ def machine(runs: pd.DataFrame) -> str:
 def unfit(findings: pd.DataFrame) -> str:
     """Return the worst finding of the machine check, and the number of others; "" for none."""
     more = f" And {len(findings) - 1} more: machine.csv." if len(findings) > 1 else ""
-    return "".join(
-        f"{row.host} {row.gpu[:12]}".strip() + f": {row.message}.{more}"
-        for row in rows_of(findings[:1])
-    )
+    places = (findings["host"] + " " + findings["gpu"].str[:12]).str.strip()
+    return "".join((places + ": " + findings["message"] + "." + more)[:1])
 
 
 def dataset(study: StudyTables) -> str:
@@ -109,12 +107,11 @@ def summary(study: StudyTables, cells: pd.DataFrame, replayed_from: str | None) 
         part_b = pd.concat([study.quantization, resnet])
         facts = dict(run_facts(part_b[["cpu", "commit"]].astype(object).fillna("")))
         commit = f"commit {facts['Commit']}" if "Commit" in facts else ""
-        made = [f"{_beside_a_grid(study)} alone", facts.get("CPU"), commit]
-        return " · ".join(filter(None, made))
-    cells = frames.shown_once(cells)
+        return " · ".join(filter(None, [f"{_untimed(study)} alone", facts.get("CPU"), commit]))
+    cells = shown_once(cells)
     started = min(_values(recorded(study), "started"), default="")
     parts = [
-        f"{fmt.plural(len(cells), 'cell')}: {frames.by_status(cells)}",
+        f"{fmt.plural(len(cells), 'cell')}: {by_status(cells)}",
         fmt.plural(study.provenance["seed"].nunique(), "seed"),
         f"{fmt.whole_span(cells['count'].dropna())} epochs each",
         f"{'replayed from records of' if replayed_from else 'measured'} {started[:10]}",
@@ -124,27 +121,29 @@ def summary(study: StudyTables, cells: pd.DataFrame, replayed_from: str | None) 
 
 def facts(study: StudyTables) -> list[tuple[str, str]]:
     """Return (name, value) pairs on dataset, model, training, machine and software."""
-    manifest, known = study.manifest, []
-    if manifest["source"] != "own":
-        data = (
-            f"{manifest['source']} ({manifest['origin']}): {manifest['train_images']:,} training "
-            f"and {manifest['test_images']:,} test images, {len(manifest['classes'])} classes"
-        )
-        known = [("Dataset", data)]
-    return known + run_facts(recorded(study))
+    of = study.manifest
+    data = (
+        f"{of['source']} ({of['origin']}): {of['train_images']:,} training and "
+        f"{of['test_images']:,} test images, {len(of['classes'])} classes"
+    )
+    return [("Dataset", data)] * (of["source"] != "own") + run_facts(recorded(study))
 
 
 def run_facts(runs: pd.DataFrame) -> list[tuple[str, str]]:
     """Return (name, value) pairs on model, training, machine and software of recorded runs."""
     software = {"torch": "torch", "cuda": "CUDA", "nccl": "NCCL", "driver": "driver"}
     known = {name: "; ".join(_values(runs, column)) for column, name in software.items()}
+    commits = [
+        commit[:12] + " with uncommitted changes" * ("+changes" in commit)
+        for commit in _values(runs, "commit")
+    ]
     pairs = [
         ("Model", "; ".join(_values(runs, "model")[:1])),
         ("Training", "; ".join(_values(runs, "training"))),
         ("CPU", " · ".join(_values(runs, "cpu"))),
         ("Hosts", "; ".join(_values(runs, "hosts"))),
         ("Software", ", ".join(f"{name} {value}" for name, value in known.items() if value)),
-        ("Commit", ", ".join(dict.fromkeys(map(_commit, _values(runs, "commit"))))),
+        ("Commit", ", ".join(dict.fromkeys(commits))),
     ]
     return [(what, value) for what, value in pairs if value]
 
@@ -157,9 +156,3 @@ def recorded(study: StudyTables) -> pd.DataFrame:
 def _values(runs: pd.DataFrame, column: str) -> list[Any]:
     """Return the distinct non-empty values of a column."""
     return [value for value in runs[column].unique() if value] if column in runs else []
-
-
-def _commit(commit: str) -> str:
-    """Return the abbreviated commit, with a mark for a modified checkout."""
-    name, changes, _ = commit.partition("+changes")
-    return f"{name[:12]}{' with uncommitted changes' if changes else ''}"

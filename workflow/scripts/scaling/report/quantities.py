@@ -9,7 +9,6 @@ from typing import Any
 
 import pandas as pd
 
-from scaling.core import numbers as fmt
 from scaling.core.numbers import data, part, percent, rate, significant, times, words
 from scaling.report.table import Column, Figure, OfRow, View, figure
 
@@ -19,7 +18,7 @@ def span(
 ) -> OfRow:
     """Return a detail: `0.341–0.352`, from the columns `…_min` and `…_max`; "" if they are equal.
 
-    For times of several runs the range of their medians follows: `; 2 runs: 0.343–0.351`.
+    The range of the medians of several runs follows: `; 2 runs: 0.343–0.351`.
     """
 
     def said(row: Any) -> str:
@@ -29,16 +28,6 @@ def span(
         runs = getattr(row, "runs", 1) if hasattr(row, f"{name}_run_min") else 1
         between = f"; {runs:.0f} runs: {span(f'{name}_run', write)(row)}" if runs > 1 else ""
         return f"{write(low)}–{write(high)}{between}"
-
-    return said
-
-
-def interval(name: str, factor: float = 1) -> OfRow:
-    """Return a detail: `−1.2 to 0.3`, from the columns `…_low` and `…_high`; "" if one is empty."""
-
-    def said(row: Any) -> str:
-        ends = [factor * getattr(row, f"{name}_{end}") for end in ("low", "high")]
-        return "" if any(map(pd.isna, ends)) else " to ".join(map(significant, ends))
 
     return said
 
@@ -58,11 +47,6 @@ def count(value: float) -> str:
 
 def fixed(value: float, digits: int = 2) -> str:
     return f"{value:.{digits}f}".replace("-", "−")
-
-
-def points(share: float) -> str:
-    """Format a difference of fractions of 1 in points."""
-    return fmt.points(100 * share)
 
 
 def share(value: float) -> str:
@@ -110,34 +94,29 @@ def view(
     across: str = "",
     heading: Callable[[Any], str] = str,
     note: OfRow | None = None,
-) -> Callable[[Callable[..., pd.DataFrame]], View]:
-    """Return a decorator of a table's rows, which adds the `View` to a part of the page.
+    **rows: Callable[..., pd.DataFrame],
+) -> Any:
+    """Add a `View` to a part of the page: of its rows by its name, or as their decorator.
 
-    The function's name is the anchor; `keys` and `columns` are quantities, separated by spaces.
+    The name of the rows is the anchor; `keys` and `columns` are quantities, separated by spaces.
     """
 
-    def made(rows: Callable[..., pd.DataFrame]) -> View:
-        name = rows.__name__.replace("_", "-")
+    def made(rows: Callable[..., pd.DataFrame], name: str = "") -> View:
+        name = (name or rows.__name__).replace("_", "-")
         found = View(name, title, rows, named(keys), named(columns), across, heading, note)
         PARTS[part].append(found)
         return found
 
-    return made
+    return next((made(of, name) for name, of in rows.items()), made)
 
 
 define(
-    # What rows are of.
     configuration=Column("configuration", text="{0.recipe} · {0.strategy}".format, name="recipe"),
     gpus=Column("GPUs", whole, flags={"extrapolated": lambda row: getattr(row, "guess", False)}),
     batch_size=Column("b", whole),
     seed=Column("seed", whole),
-    # Times of an epoch.
     epoch_seconds=Column("epoch, s", significant, span("epoch_seconds")),
     work_seconds=Column("without waiting, s", significant),
-    step_seconds=Column("step, ms", scaled(1e3)),
-    step_compute_seconds=Column("computing, ms", scaled(1e3), name="compute_seconds"),
-    gap_seconds=Column("gaps, ms", scaled(1e3), span("gap_seconds", scaled(1e3))),
-    kernels=Column("kernels", count),
     speedup=Column(
         "speedup",
         times,
@@ -153,14 +132,9 @@ define(
     epoch_joules=Column("kJ", scaled(1e-3)),
     money_per_epoch=Column("money an epoch", significant),
     same_global_seconds=Column("same global batch: T(N, b / N), s", significant),
-    peak_memory_bytes=Column("GB a GPU", scaled(1e-9)),
-    # Its parts, and what travels.
     compute_seconds=Column("compute and idle", significant),
     communication_seconds=Column(
         "communication", significant, flags={"below 0": lambda row: row.communication_seconds < 0}
-    ),
-    estimated_communication_seconds=Column(
-        "", significant, name="communication_seconds", flags=NOISE
     ),
     flops_per_second_per_gpu=Column("TFLOP/s a GPU", scaled(1e-12)),
     utilization=Column("arithmetic at peak", percent),
@@ -173,6 +147,7 @@ define(
     loading_share=Column("waiting for data", percent),
     power_capped_share=Column("at the power limit", percent),
     joules_per_image=Column("J an image", significant),
+    images_per_second=Column("images/s", significant),
     bandwidth_gb_per_s=Column("GB/s", significant),
     link_utilization=Column(
         "of all-reduces alone",
@@ -191,12 +166,10 @@ define(
     busbw_gb_per_s=Column(
         "bus bandwidth, GB/s", significant, flags={"wrong result": lambda row: not row.correct}
     ),
-    # Accuracies.
     epoch=Column("epochs", whole),
     train_loss=Column("training loss", significant),
     train_accuracy=Column("training accuracy", percent, span("train_accuracy", percent)),
     test_accuracy=Column("test accuracy", percent, span("test_accuracy", percent)),
-    # The machine and a run.
     quantity=Column("what", words),
     size=Column("size"),
     rate=Column(
@@ -205,8 +178,12 @@ define(
         name="value",
         text=lambda row: rate(row.value, row.unit),
     ),
-    run_seconds=Column("whole run", significant),
     startup_seconds=Column("start-up", significant),
-    measured_seconds=Column("measured epochs", significant),
-    rest_seconds=Column("warm-up, evaluation, instruments, end", significant),
+    peak_memory_bytes=Column(
+        "peak memory",
+        data,
+        lambda row: f"{percent(row.peak_memory_bytes / row.memory_capacity_bytes)} of the GPU’s",
+    ),
+    found=Column("found", significant),
+    expected=Column("expected", significant),
 )

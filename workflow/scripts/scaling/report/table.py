@@ -24,25 +24,22 @@ OfRow = Callable[[Any], Any]
 
 @dataclass(frozen=True)
 class Figure:
-    """A printed value: its text, and the attributes of its element, which say what it is of."""
+    """A printed value: its text, and the attributes of its element, which say what it is of.
+
+    In a table it may have a smaller second line, labels, and a link.
+    """
 
     text: str
     attributes: Markup = field(default_factory=Markup)
+    detail: str = ""
+    flags: tuple[str, ...] = ()
+    link: str = ""
 
     def __str__(self) -> str:
         return self.text
 
     def __html__(self) -> Markup:
         return Markup("<span{}>{}</span>").format(self.attributes, printable(self.text))
-
-
-@dataclass(frozen=True)
-class TableCell(Figure):
-    """A cell of a table: a figure or a text, with a smaller second line, labels, and a link."""
-
-    detail: str = ""
-    flags: tuple[str, ...] = ()
-    link: str = ""
 
 
 def said(pattern: str, *values: object) -> Markup:
@@ -78,9 +75,8 @@ def place(row: Any) -> dict[str, str]:
 class Column:
     """How a row becomes a cell: its column `name` as `write` says or, from all of the row, `text`.
 
-    `value` returns what is no column of the row. `quantity` is the figure's name on the page, where
-    that is not `name`.
-    `detail` returns the second line; a flag is shown if its function holds.
+    `quantity` is the figure's name on the page, where that is not `name`. `detail` returns the
+    second line; a flag is shown if its function holds.
     """
 
     head: str
@@ -88,31 +84,25 @@ class Column:
     detail: OfRow | None = None
     name: str = ""
     quantity: str = ""
-    value: OfRow | None = None
     text: OfRow | None = None
     flags: Mapping[str, OfRow] = field(default_factory=dict)
     link: OfRow | None = None
 
-    def figure(self, row: Any, qualifier: str = "") -> Figure | None:
-        """Return the figure of `row`, None for an empty one.
+    def cell(self, row: Any, qualifier: str = "") -> Figure:
+        """Return the cell of `row`: without a value, its status or a dash.
 
         `qualifier` tells figures of one quantity and cell apart, as techniques.
         """
-        value = self.value(row) if self.value else getattr(row, self.name)
-        if value is None or value == "" or pd.isna(value):
-            return None
-        text = self.text(row) if self.text else self.write(value)
-        return figure(text, row, (self.quantity or self.name) + qualifier, value) if text else None
-
-    def cell(self, row: Any, qualifier: str = "") -> TableCell:
-        """Return the cell of `row`: without a value, its status or a dash."""
-        shown = self.figure(row, qualifier)
-        if not shown:
+        value, text = getattr(row, self.name), ""
+        if value != "" and pd.notna(value):
+            text = self.text(row) if self.text else self.write(value)
+        if not text:
             state = getattr(row, "status", "ok") or "ok"
-            return TableCell(EMPTY if state == "ok" else fmt.words(state))
+            return Figure(EMPTY if state == "ok" else fmt.words(state))
+        shown = figure(text, row, (self.quantity or self.name) + qualifier, value)
         flags = tuple(label for label, holds in self.flags.items() if holds(row))
         detail, link = (of(row) if of else "" for of in (self.detail, self.link))
-        return TableCell(shown.text, shown.attributes, detail, flags, link)
+        return Figure(text, shown.attributes, detail, flags, link)
 
 
 @dataclass(frozen=True)
@@ -125,7 +115,7 @@ class Table:
     name: str
     title: str
     columns: list[tuple[str, str]]
-    rows: list[list[TableCell]]
+    rows: list[list[Figure]]
     keys: int = 1
     notes: list[str] = field(default_factory=list)
 
@@ -168,12 +158,14 @@ class View:
         frame = self.rows(*given)
         texts = frame.select_dtypes(["object", "string"]).astype(object)
         rows = list(rows_of(frame.assign(**texts.where(texts.notna(), ""))))
-        groups = _distinct(getattr(row, self.across, "") for row in rows)
-        lines: dict[Any, list[list[TableCell]]] = {}
+        groups: list[Any] = list(dict.fromkeys(getattr(row, self.across, "") for row in rows))
+        if not any(isinstance(group, str | bool) for group in groups):
+            groups.sort()
+        lines: dict[Any, list[list[Figure]]] = {}
         for row in rows:
             head = [column.cell(row) for column in self.keys]
             key = tuple(cell.text for cell in head) if self.across else len(lines)
-            gaps = [[TableCell(EMPTY)] * len(self.columns)] * len(groups)
+            gaps = [[Figure(EMPTY)] * len(self.columns)] * len(groups)
             line = lines.setdefault(key, [head, *gaps])
             line[1 + groups.index(getattr(row, self.across, ""))] = self._cells(row, head)
         keys, body = len(self.keys), [list(chain(*line)) for line in lines.values()]
@@ -185,16 +177,11 @@ class View:
             labels += [(one.head or heading, heading * bool(one.head)) for one in self.columns]
         known = [at for at in range(keys, len(labels)) if _filled(line[at] for line in body)]
         shown = [*range(keys), *known]
-        return Table(
-            self.name,
-            self.title,
-            [labels[at] for at in shown],
-            [[line[at] for at in shown] for line in body],
-            keys,
-            list(dict.fromkeys(filter(None, map(self.note, rows)))) if self.note else [],
-        )
+        notes = dict.fromkeys(filter(None, map(self.note, rows))) if self.note else ()
+        columns, kept = [labels[at] for at in shown], [[line[at] for at in shown] for line in body]
+        return Table(self.name, self.title, columns, kept, keys, list(notes))
 
-    def _cells(self, row: Any, head: Sequence[TableCell]) -> list[TableCell]:
+    def _cells(self, row: Any, head: Sequence[Figure]) -> list[Figure]:
         """Return the cells of a row; without values its status is shown once."""
         known = place(row)
         keys = zip(self.keys, head, strict=True)
@@ -203,9 +190,9 @@ class View:
             apart.append(str(getattr(row, self.across)))
         qualifier = f" ({', '.join(apart)})" if apart else ""
         cells = [column.cell(row, qualifier) for column in self.columns]
-        state = TableCell(fmt.words(getattr(row, "status", "")))
+        state = Figure(fmt.words(getattr(row, "status", "")))
         alone = cells[:1] == [state] and set(cells) <= {state}
-        return [state, *([TableCell("")] * (len(cells) - 1))] if alone else cells
+        return [state, *([Figure("")] * (len(cells) - 1))] if alone else cells
 
 
 def tables(views: Iterable[View], *given: Any) -> list[Table]:
@@ -213,11 +200,5 @@ def tables(views: Iterable[View], *given: Any) -> list[Table]:
     return [table for view in views if (table := view.make(*given))]
 
 
-def _filled(cells: Iterable[TableCell]) -> bool:
+def _filled(cells: Iterable[Figure]) -> bool:
     return any(cell.text not in (EMPTY, "") for cell in cells)
-
-
-def _distinct(values: Iterable[Any]) -> list[Any]:
-    """Return the distinct values: numbers ascending, texts in order."""
-    found = list(dict.fromkeys(values))
-    return found if any(isinstance(value, str | bool) for value in found) else sorted(found)

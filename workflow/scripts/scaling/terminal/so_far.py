@@ -14,7 +14,7 @@ from typing import Any
 
 from scaling.claims import claim
 from scaling.core import files
-from scaling.report import frames, overview, page
+from scaling.report import cells, overview, page
 from scaling.report.report import QUESTIONS
 from scaling.tables import schema
 
@@ -68,7 +68,7 @@ class SoFar:
                 study = schema.read_study(self._study, there, None, manifest)
                 answers = claim.read(Path(name, "claims.json")).answers
             return {
-                "cards": overview.cards(study, frames.cells(study)),
+                "cards": overview.cards(study, cells.of_study(study)),
                 "answers": [(one, answers[one.name]) for one in QUESTIONS if answers.get(one.name)],
                 "at": f"{datetime.now():%H:%M}",
                 "missing": "",

@@ -1,13 +1,14 @@
-"""Tables on accuracy: question 4, what large batches cost and what helps."""
+"""Tables on accuracy and on what ranks share: questions 4 to 7."""
 
 from operator import attrgetter
 from typing import Any
 
 import pandas as pd
 
-from scaling.core.numbers import percent, significant, times, words
-from scaling.report.frames import shown_once
-from scaling.report.quantities import define, interval, points, scaled, span, view, whole
+from scaling.core import numbers as fmt
+from scaling.core.numbers import percent, significant, times, whole_span, words
+from scaling.report.cells import shown_once
+from scaling.report.quantities import count, define, scaled, share, span, view, whole
 from scaling.report.table import Column
 from scaling.report.views.scaling import CELL
 from scaling.tables.schema import StudyTables
@@ -17,8 +18,7 @@ BY_GLOBAL_BATCH: Any = {"across": "global_batch", "heading": whole}
 define(
     difference=Column(
         "points to the reference",
-        value=lambda row: 0.0 if row.reference else row.difference,
-        text=lambda row: "reference" if row.reference else points(row.difference),
+        text=lambda row: "reference" if row.reference else fmt.points(100 * row.difference),
         flags={
             "one seed": lambda row: row.seeds == 1 and not row.reference,
             "within noise": attrgetter("accuracy_within_spread"),
@@ -26,22 +26,14 @@ define(
     ),
     technique=Column("technique", words, attrgetter("options"), "remedy"),
     technique_accuracy=Column(
-        "test accuracy",
+        "",
         percent,
         lambda row: f"rate {significant(row.learning_rate)}",
         "test_accuracy",
         flags={
             "all diverged": lambda row: row.diverged_seeds == row.seeds,
             "some diverged": lambda row: 0 < row.diverged_seeds < row.seeds,
-        },
-    ),
-    gain=Column(
-        "points gained",
-        points,
-        interval("gain", 100),
-        flags={
             "at an end of its rates": attrgetter("at_edge"),
-            "plain SGD at an end": attrgetter("compared_at_edge"),
         },
     ),
     accuracy=Column("accuracy", percent),
@@ -55,7 +47,27 @@ define(
     training_seconds=Column("seconds", significant, span("training_seconds")),
     trained_run_seconds=Column("with start-up", significant, span("run_seconds"), "run_seconds"),
     training_joules=Column("joules", significant, span("joules"), "joules"),
-    training_speedup=Column("speedup", times, interval("speedup"), "speedup"),
+    training_speedup=Column("speedup", times, span("speedup", ends=("low", "high")), "speedup"),
+    set_epoch=Column("set_epoch", lambda called: "yes" if called else "no"),
+    epochs=Column("epochs", whole),
+    different=Column("different orders of a rank"),
+    overlap=Column("images two ranks share"),
+    unseen=Column("images left out"),
+    repeated=Column("draws repeated"),
+    way=Column("parallel mode", words),
+    phase=Column("when", words),
+    kind=Column("kind", words),
+    messages=Column("messages", whole),
+    bytes=Column("bytes", count),
+    share_of_gradients=Column("of all gradients", share),
+    buffers=Column("buffers", words),
+    hashes=Column("buffers on the ranks"),
+    variance_drift_mean=Column(
+        "running variances apart", percent, lambda row: percent(row.variance_drift_max)
+    ),
+    lowest=Column(
+        "test accuracy by rank", text=lambda row: f"{percent(row.lowest)} to {percent(row.highest)}"
+    ),
 )
 
 
@@ -66,32 +78,87 @@ define(
     "epoch train_loss train_accuracy test_accuracy difference",
 )
 def accuracy(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
-    return shown_once(cells.dropna(subset="test_accuracy"))
+    known = shown_once(cells.dropna(subset="test_accuracy"))
+    return known.assign(difference=known["difference"].mask(known["reference"].eq(True), 0.0))
 
 
-@view(
+view(
     "Q4",
-    "Techniques by global batch: test accuracy at equal epochs; points gained on plain SGD at the "
-    "base rate, or with its rate swept alike",
+    "Techniques by global batch: test accuracy at equal epochs",
     "technique",
-    "technique_accuracy gain",
+    "technique_accuracy",
+    techniques=lambda study, cells: study.remedies,
     **BY_GLOBAL_BATCH,
 )
-def techniques(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
-    return study.remedies
-
-
-@view("Q4", "Images to a test accuracy, in units of 1,000", "accuracy", "images", **BY_GLOBAL_BATCH)
-def images_to_accuracy(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
-    return study.images_to_accuracy[study.images_to_accuracy["images"].lt(float("inf"))]
-
-
-@view(
+view(
+    "Q4",
+    "Images to a test accuracy, in units of 1,000",
+    "accuracy",
+    "images",
+    images_to_accuracy=lambda study, cells: study.images_to_accuracy.query("images < inf"),
+    **BY_GLOBAL_BATCH,
+)
+view(
     "Q4",
     "Trainings to an accuracy, run to their end",
     "trained_on",
     "trained_epochs reached trained_accuracy training_seconds trained_run_seconds training_joules"
     " training_speedup",
+    trained_to_accuracy=lambda study, cells: study.trained_to_accuracy,
 )
-def trained_to_accuracy(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
-    return study.trained_to_accuracy
+
+
+@view(
+    "Q5",
+    "Orders of images, hashed",
+    "sampler gpus set_epoch",
+    "epochs different overlap unseen repeated",
+)
+def sampler(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
+    """Summarize what each sampler drew: extremes over ranks, seeds and epochs."""
+    groups = study.sampler.groupby(["sampler", "gpus", "set_epoch"], sort=False)
+    chains = ["trained", "seed", "rank"]
+    of_ranks = study.sampler.groupby([*groups.keys, *chains], sort=False)["first_epoch"].nunique()
+    found = groups[["overlap", "unseen", "repeated"]].agg(whole_span, "–")
+    different = of_ranks.groupby(level=[0, 1, 2], sort=False).agg(whole_span, "–")
+    return found.assign(epochs=groups["epoch"].nunique(), different=different).reset_index()
+
+
+@view(
+    "Q6",
+    "Messages of a training step",
+    "way phase kind content",
+    "messages bytes share_of_gradients",
+)
+def messages(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
+    """Return the messages of the last recorded step, by mode and content."""
+    known = study.collectives
+    last = known[known["step"] == known.groupby("way")["step"].transform("max")]
+    groups = last.groupby(["way", "phase", "kind", "content"], sort=False)
+    found = groups.agg(messages=("bytes", "size"), bytes=("bytes", "sum")).reset_index()
+    return found.assign(share_of_gradients=found["bytes"] / known["gradient_bytes"].max())
+
+
+@view(
+    "Q7",
+    "Ranks compared after the last epoch",
+    "buffers",
+    "parameters hashes variance_drift_mean lowest",
+)
+def buffers(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
+    """Return one row for each buffer mode: whether ranks end equal, and their differences."""
+    groups = study.buffers.groupby("buffers", sort=False)
+    return (
+        groups.first()
+        .assign(
+            parameters=groups["parameters_sha256"].agg(_alike),
+            hashes=groups["buffers_sha256"].agg(_alike),
+            lowest=groups["test_accuracy"].min(),
+            highest=groups["test_accuracy"].max(),
+        )
+        .reset_index()
+    )
+
+
+def _alike(hashes: pd.Series) -> str:
+    return "identical" if hashes.nunique() == 1 else f"{hashes.nunique()} different"

@@ -6,12 +6,10 @@ from typing import Any
 import pandas as pd
 
 from scaling.config.scheme import STAGES
-from scaling.core.numbers import data, significant, times
+from scaling.core.numbers import data, significant
 from scaling.report.quantities import PARTS, count, define, fixed, named, share
 from scaling.report.table import Column, View
 from scaling.tables.schema import StudyTables
-
-INT32 = 2**31 - 1
 
 
 def equation(pattern: str, names: str, digits: int = 5) -> Callable[[Any], str]:
@@ -43,12 +41,8 @@ REACH = "{} ± {}"
 define(
     weight_range=formula("range", "{} to {}", "weight_minimum weight_maximum", "weight_amax", 3),
     weight_mean=formula("mean ± 3σ", REACH, "weight_mean weight_reach", digits=3),
-    weight_amax_in_reaches=Column(
-        "largest over 3σ", times, value=lambda row: row.weight_amax / row.weight_reach
-    ),
     weight_scale=formula("n_W, levels per unit", "127 / {} = {}", "weight_amax weight_scale"),
     weight_clipped_share=Column("clipped", share),
-    weight_sqnr_db=Column("SQNR, dB", significant),
     float32_bytes=Column("float32", data),
     packed_bytes=Column("packed", data),
     output_range=formula("range", "{} to {}", "output_minimum output_maximum", "amax", 3),
@@ -58,25 +52,18 @@ define(
     output_scale=formula("o", "127 / ({} × {}) = {}", "accumulator_scale amax output_scale"),
     passed_scale=formula("next A", "{} × {} = {}", "accumulator_scale output_scale passed_scale"),
     clipped_share_test=Column("clipped, test", share),
-    sqnr_after_relu_db=Column("SQNR, dB", significant),
     largest_bias=Column("of the largest b", text=bias),
     bias_error_steps=Column("all off b · S by at most", significant),
     accumulator_bound=Column("largest accumulator", count),
-    share_of_int32=Column("of int32", share, value=lambda row: row.accumulator_bound / INT32),
-    float32_exact=Column(
-        "exact in float32",
-        lambda exact: "yes" if exact else "no",
-        value=lambda row: None if pd.isna(row.accumulator_bound) else row.float32_exact,
-    ),
 )
 
 
 def _ledger(study: StudyTables, _: pd.DataFrame) -> pd.DataFrame:
     """Return scales and ranges by layer of the last stage, in float units.
 
-    They are of the seed with histograms, else the first.
-    `weight_amax` and `amax` are the largest magnitudes; `…_mean` and `…_reach`, three standard
-    deviations, are of the values in the histograms; `passed_scale` is S · o, n_in for images.
+    They are of the seed with histograms, else the first. `weight_amax` and `amax` are the largest
+    magnitudes; `…_mean` and `…_reach`, three standard deviations, are of the values in the
+    histograms; `passed_scale` is S · o, n_in for images.
     """
     rows, counted = study.quantization_layers, study.quantization_histograms
     rows = rows[rows["stage"].isin([stage for stage in STAGES if stage in set(rows["stage"])][-1:])]
@@ -100,13 +87,10 @@ def _ledger(study: StudyTables, _: pd.DataFrame) -> pd.DataFrame:
 
 
 STEPS = {
-    "weights": (
-        "1. Visualize weights: the range and 3σ of each layer",
-        "weight_range weight_mean weight_amax_in_reaches",
-    ),
+    "weights": ("1. Visualize weights: the range and 3σ of each layer", "weight_range weight_mean"),
     "weight-scales": (
         "2. Quantize weights: n_W = 127 / max|W|, round(n_W · W)",
-        "weight_scale weight_clipped_share weight_sqnr_db float32_bytes packed_bytes",
+        "weight_scale weight_clipped_share float32_bytes packed_bytes",
     ),
     "activations": (
         "3. Visualize activations: the range and 3σ of what each layer passes on",
@@ -115,12 +99,11 @@ STEPS = {
     "activation-scales": (
         "4. Quantize activations: n_in = 127 / max|pixel|, S = n_W · A, o = 127 / (S · max), "
         "next A = S · o",
-        "pixel_scale accumulator_scale output_scale passed_scale clipped_share_test"
-        " sqnr_after_relu_db",
+        "pixel_scale accumulator_scale output_scale passed_scale clipped_share_test",
     ),
     "biases": (
         "5. Quantize biases: round(b · S)",
-        "largest_bias bias_error_steps accumulator_bound share_of_int32 float32_exact",
+        "largest_bias bias_error_steps accumulator_bound",
     ),
 }
 """The lab's steps: their names, titles and columns."""

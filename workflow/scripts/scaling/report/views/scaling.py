@@ -1,13 +1,13 @@
-"""Tables on times, communication and the machine: questions 1 to 3, peaks and start-up."""
+"""Tables on times, communication, the machine and the audit: questions 1 to 3, and below."""
 
 import math
 from typing import Any
 
 import pandas as pd
 
+from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
-from scaling.core.numbers import data, gpus, words
-from scaling.report.frames import fastest, learned, shown_once
+from scaling.report.cells import fastest, learned, shown_once
 from scaling.report.quantities import view
 from scaling.tables.schema import StudyTables, by_configuration
 
@@ -29,32 +29,25 @@ def epoch_time(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     return table.merge(work, how="left", on=CELL_KEYS)
 
 
-@view("Q1", "One step on the device", CELL, "step_seconds step_compute_seconds gap_seconds kernels")
-def device_time(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
-    return study.device_time.merge(shown_once(cells)[CELL_KEYS]).dropna(subset="step_seconds")
-
-
-@view(
+view(
     "Q2",
     "Table 1: seconds of an epoch T(N, b) on N GPUs, b images each; speedup T(1, b) / T(N, b)",
     BY_GPUS,
     "epoch_seconds speedup",
     note=lambda row: row.message or (row.note if "no ratio" in row.note else ""),
+    speedup=lambda study, cells: shown_once(cells),
     **BY_BATCH,
 )
-def speedup(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
-    return shown_once(cells)
-
-
-@view(
+view(
     "Q2",
     "At the same global batch (strong scaling): T(1, N·b) / T(N, b)",
     BY_GPUS,
     "fixed_global_batch_speedup",
+    same_global_batch=lambda study, cells: study.speedup[study.speedup["gpus"] > 1].dropna(
+        subset="fixed_global_batch_speedup"
+    ),
     **BY_BATCH,
 )
-def same_global_batch(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
-    return study.speedup[study.speedup["gpus"] > 1].dropna(subset="fixed_global_batch_speedup")
 
 
 @view(
@@ -71,13 +64,9 @@ def how_many_gpus(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     unless their speedup is within noise. Configurations that several GPUs do not speed up are left
     out. `same_global_seconds` are T(N, b / N).
     """
-    timed = cells.assign(
-        good=learned(cells) if "reference" in cells else True,
-        epoch_joules=cells["joules_per_image"] * cells["samples"],
-        guess=False,
-    )
+    joules = cells["joules_per_image"] * cells["samples"]
+    timed = cells.assign(good=learned(cells), epoch_joules=joules, guess=False)
     timed = timed[(timed["status"] == "ok") & timed["speedup"].notna()]
-    timed = timed.merge(study.costs[[*CELL_KEYS, "startup_seconds"]], how="left", on=CELL_KEYS)
     found = [timed.iloc[:0]]
     for _, _, own in by_configuration(timed):
         alone = own[own["gpus"] == 1]
@@ -95,73 +84,49 @@ def how_many_gpus(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     return pd.concat(found)
 
 
-@view(
+view(
     "Q3.1",
     "Table 2: seconds of an epoch, without waiting for data: communication that is exposed, and "
     "the rest",
     BY_GPUS,
     "compute_seconds communication_seconds",
+    compute_and_communication=lambda study, cells: study.epoch_parts[
+        study.epoch_parts["gpus"] > 1
+    ].dropna(subset="compute_seconds"),
     **BY_BATCH,
 )
-def compute_and_communication(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
-    parts = study.epoch_parts
-    return parts[parts["gpus"] > 1].dropna(subset="compute_seconds")
-
-
-@view(
+view(
     "Q3.1",
     "Where an epoch goes",
     CELL,
     "flops_per_second_per_gpu utilization slower_share idle_share unknown_share communication_share"
     " loading_share power_capped_share joules_per_image money_per_epoch",
+    epoch_parts=lambda study, cells: shown_once(cells[cells["status"] == "ok"]),
 )
-def epoch_parts(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
-    return shown_once(cells[cells["status"] == "ok"])
-
-
-@view(
-    "Q3.1",
-    "Communication by every estimate, seconds",
-    CELL,
-    "estimated_communication_seconds",
-    across="estimate",
-    heading=words,
-)
-def communication(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
-    return study.communication.dropna(subset="communication_seconds")
-
-
-@view(
+view(
     "Q3.2",
     "Table 3: GB/s while gradients travel: bytes of an epoch over the seconds of its messages",
     BY_GPUS,
     "bandwidth_gb_per_s link_utilization",
+    bandwidth_by_batch=lambda study, cells: study.bandwidth.dropna(subset="bandwidth_gb_per_s"),
     **BY_BATCH,
 )
-def bandwidth_by_batch(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
-    return study.bandwidth.dropna(subset="bandwidth_gb_per_s")
-
-
-@view(
+view(
     "Q3.2",
     "What the bandwidths are made of",
     CELL,
     "bytes_per_iteration iterations messages_seconds estimate peak_gb_per_s",
+    bandwidth=lambda study, cells: study.bandwidth.dropna(subset="bandwidth_gb_per_s"),
 )
-def bandwidth(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
-    return study.bandwidth.dropna(subset="bandwidth_gb_per_s")
-
-
-@view(
+view(
     "Q3.2",
     "All-reduce by message size",
     "message_bytes message_kind",
     "message_seconds busbw_gb_per_s",
     across="gpus",
-    heading=gpus,
+    heading=fmt.gpus,
+    interconnect=lambda study, cells: study.interconnect,
 )
-def interconnect(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
-    return study.interconnect
 
 
 @view("limits", "What the machine reaches", "quantity precision size", "rate")
@@ -169,19 +134,8 @@ def peaks(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     found = study.peaks
     found = found[(found["quantity"] != "gpu_to_gpu_copy") | found["peak"]]
     sizes = found["matrix_size"].map("{:g}".format).where(found["matrix_size"] > 0)
-    sizes = sizes.fillna(found["copy_bytes"].map(data))
+    sizes = sizes.fillna(found["copy_bytes"].map(fmt.data))
     return found.assign(size=sizes + found["state"].map({"sustained": ", sustained"}).fillna(""))
 
 
-@view(
-    "fixed-cost",
-    "Seconds of a run and of its parts, which add up to it: means over the batch sizes",
-    BY_GPUS,
-    "run_seconds startup_seconds measured_seconds rest_seconds",
-)
-def startup(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
-    """Return the seconds of a run by its parts; `rest_seconds` are those in no other."""
-    runs = study.costs.merge(shown_once(cells)[CELL_KEYS]).dropna(subset="run_seconds")
-    rest = runs["run_seconds"] - runs["startup_seconds"] - runs["measured_seconds"]
-    groups = runs.assign(rest_seconds=rest).groupby(CELL_KEYS[:3], sort=False)
-    return groups.mean(numeric_only=True).reset_index()
+view("audit", "Warnings", CELL, "message found expected", findings=lambda study, _: study.audit)
