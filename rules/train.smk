@@ -19,7 +19,7 @@ rule train_run:
     resources:
         **TIMED,
     params:
-        code=lambda wildcards: code.of_cell(
+        code=lambda wildcards: jobs.of_cell(
             config["recipes"][wildcards.recipe]["engine"],
             wildcards.strategy,
             MODEL["model"],

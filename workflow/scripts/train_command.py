@@ -7,12 +7,11 @@ r"""Run a user's own training command as one cell of the grid, and write its rec
 
 from pathlib import Path
 
-from scaling.command import own_trainer
 from scaling.core import command_line
 from scaling.core.errors import program
 from scaling.core.records.run import RUN
 from scaling.core.training_options import Options
-from scaling.launch import supervisor
+from scaling.launch import own_trainer, supervisor
 from scaling.launch.run_spec import RunSpec
 
 

@@ -33,14 +33,14 @@ def main(argv: list[str] | None = None) -> None:
     spec = command.run.resolved()
     if ranks_folder := launcher.worker_folder():
         phases = {"launch": launcher.elapsed()}
-        from scaling.instruments import communication
+        from scaling.instruments import steps
         from scaling.launch import ranks
         from scaling.training import worker
 
         worker.load(spec)
         phases["imports"] = launcher.elapsed()
         job = (spec, command.dataset, command.manifest, ranks_folder, phases)
-        ranks.start(spec.processes, worker.run, *job, communication.measure_all)
+        ranks.start(spec.processes, worker.run, *job, steps.measure_all)
         return
     if "TORCHELASTIC_RUN_ID" in os.environ:
         raise UserError("start train_run.py with python: it starts its processes itself")

@@ -5,7 +5,7 @@ from pathlib import Path
 import torch
 
 from scaling.instruments import allreduce
-from scaling.instruments.options import Sweep
+from scaling.launch.measure import Sweep
 from scaling.launch.ranks import Rank
 
 

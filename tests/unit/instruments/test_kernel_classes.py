@@ -9,8 +9,7 @@ from torch import nn
 from torch.profiler import record_function
 
 from scaling.core.grid import CELL_KEYS, Cell
-from scaling.instruments import kernel_trace
-from scaling.instruments.kernel_classes import launches
+from scaling.instruments import steps
 from scaling.launch.ranks import Rank
 from scaling.tables.measurements import step_classes
 from scaling.tables.utilization import of_classes
@@ -39,13 +38,13 @@ def launched():
             sgd.step()
 
     train()
-    events = kernel_trace._exported(train, 1, Rank(0, 0, 1, torch.device("cpu")), shapes=True)
+    events = steps._exported(train, 1, Rank(0, 0, 1, torch.device("cpu")), shapes=True)
     for event in events[:]:
         if event["name"] in {f"aten::{name}" for name in COMPUTE.split()}:
             args = {"External id": event["args"]["External id"], "device": 0}
             kernel = {"cat": "kernel", "name": f"kernel {len(events)}", "ts": event["ts"]}
             events.append(kernel | {"args": args})
-    return network, [next(own) for own in launches(events).values()]
+    return network, [next(own) for own in steps.launches(events).values()]
 
 
 def test_a_step_of_known_work_has_its_classes_bytes_and_floor():

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaling.instruments.kernel_trace import Trace, length, overlap, union
+from scaling.instruments.steps import Trace, length, overlap, union
 
 
 def spans(*pairs):

@@ -6,7 +6,7 @@ from time import perf_counter
 import pytest
 
 from scaling.instruments import peaks
-from scaling.instruments.options import Probe
+from scaling.launch.measure import Probe
 from scaling.tables import limits
 
 

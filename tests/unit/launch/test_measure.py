@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from scaling.core.errors import UserError
-from scaling.instruments.options import Probe
 from scaling.launch import measure
 from scaling.launch.launcher import ProcessResult
+from scaling.launch.measure import Probe
 from scaling.launch.rank_log import by_kind
 
 START = {"kind": "start", "host": "node01", "slurm_gpus": [], "cuda": None, "nccl": None}

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from scaling.core.grid import Cell
-from scaling.terminal.estimate import GUESSED_SECONDS, HERE, Known
+from scaling.terminal.state import GUESSED_SECONDS, HERE, Known
 
 ROOT = Path(__file__).parents[3]
 

@@ -1,6 +1,7 @@
 """The grid of a study with the state of each cell, from its files."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -9,7 +10,6 @@ from pathlib import Path
 
 import yaml
 
-import study_status
 from scaling.core import environment
 from scaling.core.records.run import RUN
 
@@ -17,6 +17,15 @@ CELL = "recipe~{}/strategy~{}/gpus~{}/batch_size~{}/seed~0/run.json"
 STORED = Path(__file__).parents[3] / "studies/h100x2"
 OUT_OF_MEMORY = STORED.parent / "h200x2-models/runs/recipe~plain/strategy~dp"
 INFEASIBLE = STORED.parent / "h200x4/runs" / CELL.format("tuned", "ddp", 4, 32768)
+
+
+def status(*options):
+    """What `make status` prints."""
+    command = [sys.executable, "-m", "scaling.terminal.state", *options]
+    environment = os.environ | {"PYTHONPATH": ":".join(sys.path)}
+    return subprocess.run(
+        command, env=environment, capture_output=True, text=True, check=True
+    ).stdout
 
 
 def test_each_cell_has_its_state_while_a_study_runs_and_after(tmp_path, monkeypatch):
@@ -51,8 +60,7 @@ def test_each_cell_has_its_state_while_a_study_runs_and_after(tmp_path, monkeypa
     log.write_text(f"waits for 2 of 2 GPUs, for at most 60 s: {held}\n")
     waiting = [sys.executable, "-c", "input()", "--output", str(here)]
     with subprocess.Popen(waiting, stdin=subprocess.PIPE) as process:
-        command = [sys.executable, study_status.__file__]
-        said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        said = status()
         process.communicate(b"\n")
     counts = "6 done, 2 oom, 2 waiting, 1 failed, 2 running, 1 infeasible"
     assert said.startswith(f"h100x2 (results/config.yaml), running, 9 of 14: {counts}; until ")
@@ -76,12 +84,5 @@ def test_before_a_study_has_begun_all_its_cells_wait(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     shutil.copytree(STORED.parents[1] / "config", "config")
     Path("mine.yaml").write_text("study: mine\ngrid: {gpus: [1], batch_sizes: [32, 64]}\n")
-    command = [
-        sys.executable,
-        study_status.__file__,
-        "--config",
-        "config/scaling.yaml",
-        "mine.yaml",
-    ]
-    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    said = status("--config", "config/scaling.yaml", "mine.yaml")
     assert said.startswith("mine (mine.yaml), not running, 0 of 2: 2 waiting\n")

@@ -59,6 +59,4 @@ class Options(Section):
     `{gpus_per_node}`, `{host}` and `{port}` (a free one). See docs/own_trainer.md."""
 
 
-ENTRY = Engine(
-    name="command", trainer=Reference("scaling.command.own_trainer:run"), options=Options
-)
+ENTRY = Engine(name="command", trainer=Reference("scaling.launch.own_trainer:run"), options=Options)

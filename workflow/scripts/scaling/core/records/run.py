@@ -198,7 +198,7 @@ OF_OURS = Parameters.__optional_keys__ - {"command"}
 class RunRecord(Record):
     """The record of one run of the grid, `run.json`; fields that a run did not reach are null.
 
-    For `readings`, `in_memory` and `device_time` see `scaling.instruments.communication`.
+    For `readings`, `in_memory` and `device_time` see `scaling.instruments.steps`.
     """
 
     cell: Annotated[Row, As(Run)]

@@ -22,8 +22,8 @@ INTERVAL_SECONDS, OF_HOST = 0.2, 0.5
 class FromOutside:
     """Samples of `gpus` (CUDA_VISIBLE_DEVICES entries) or, without any, of our descendants' memory.
 
-    They are taken by a thread within the block; times are seconds since its start. Of several
-    `nodes` this one alone could be read, which would be taken for all: none is.
+    A thread takes them within the block; times are seconds since its start. Of several `nodes` this
+    one alone could be read: none is.
     """
 
     def __init__(self, gpus: Sequence[str], nodes: int = 1) -> None:
