@@ -23,7 +23,6 @@ def test_the_page_follows_slurms_jobs_and_tells_that_snakemake_was_killed(new_sl
     config = yaml.safe_load(path.read_text())
     config["recipes"] = {"mine": {"command": "python train.py {batch_size} {gpus}"}}
     config["grid"]["recipes"], config["dataset"] = ["mine"], {"source": "own"}
-    config["peaks"] |= {"matrix_sizes": [64], "copy_bytes": 1000}
     config["parts"] = ["scaling"]
     path.write_text(yaml.safe_dump(config))
 

@@ -47,9 +47,8 @@ def test_the_page_is_there_from_the_first_job_on_and_becomes_the_report(study):
 def test_a_cell_that_fails_is_named_with_its_log_by_snakemake_the_page_and_status(study):
     # Two processes do not meet within a millisecond; one does.
     study.record(batch_size=20).unlink()
-    study.configure(
-        {"grid.gpus": [1, 2], "grid.batch_sizes": [20], "machine.collective_timeout_seconds": 0.001}
-    )
+    own = {"parts": ["scaling"], "machine.collective_timeout_seconds": 0.001}
+    study.configure(own | {"grid.gpus": [1, 2], "grid.batch_sizes": [20]})
     failed = study.snakemake("--show-failed-logs")
     log = "logs/train_run/recipe~plain/strategy~ddp/gpus~2/batch_size~20/seed~0.log"
     assert failed.returncode != 0
