@@ -42,43 +42,31 @@ def test_epochs_are_recorded(tmp_path):
     assert 0 <= record["startup"]["total"] < record["run_seconds"]
 
 
-def test_of_several_nodes_nothing_is_read_from_outside():
-    record = of(EPOCHS.replace("{count}", "4"), nodes=2)
-    assert record["memory"]["peak_bytes"] == record["device_time"] == []
-    assert not any(row["gpu_readings"] for row in record["epochs"])
-
-
-def test_values_of_the_cell_are_in_the_command(capsys):
-    record = of("import sys; print('given', *sys.argv[1:])")
+def test_values_of_the_cell_are_in_the_command_and_of_several_nodes_nothing_is_read(capsys):
+    record = of("import sys; print('given', *sys.argv[1:])", nodes=2)
     assert "given 2 16" in capsys.readouterr().out
+    assert record["memory"]["peak_bytes"] == record["device_time"] == []
     assert "the whole run counts as one" in record["message"]
     (only,) = record["epochs"]
     assert (only["role"], only["seconds"]) == ("measured", record["run_seconds"])
 
 
+DIVERGES = "\\n".join(f'{{"epoch": {n}, "seconds": 0.001, "loss": NaN}}' for n in range(4))
+FULL = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB"
+
+
 @pytest.mark.parametrize(
-    ("words", "status"),
+    ("source", "status", "message"),
     [
-        ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB", "oom"),
-        ("RuntimeError: DefaultCPUAllocator: can't allocate memory", "oom_host"),
+        (f"import sys; print({FULL!r}, file=sys.stderr); sys.exit(1)", "oom", "out of memory"),
+        ("import time; time.sleep(60)", "timeout", "time limit of 0.5 s"),
+        (f"print('{DIVERGES}')", "diverged", "a loss was not finite"),
     ],
 )
-def test_out_of_memory_is_a_result(words, status):
-    record = of(f"import sys; print({words!r}, file=sys.stderr); sys.exit(1)")
-    assert record["status"] == status
-    assert record["epochs"] == []
-
-
-def test_a_time_limit_is_a_result():
-    record = of("import time; time.sleep(60)", time_limit_seconds=0.5)
-    assert record["status"] == "timeout"
-    assert "time limit of 0.5 s" in record["message"]
-
-
-def test_a_loss_that_is_not_finite_is_divergence():
-    lines = "\\n".join(f'{{"epoch": {n}, "seconds": 0.001, "loss": NaN}}' for n in range(4))
-    record = of(f"print('{lines}')")
-    assert record["status"] == "diverged"
+def test_no_memory_no_time_and_no_finite_loss_are_results(source, status, message):
+    record = of(source, time_limit_seconds=0.5 if status == "timeout" else 60)
+    assert record["status"] == status and message in record["message"]
+    assert status == "diverged" or record["epochs"] == []
 
 
 @pytest.mark.parametrize(
@@ -123,26 +111,15 @@ def test_seconds_that_are_not_printed_are_those_since_the_line_before():
     assert [epoch.seconds for epoch in epochs_of({"epoch": 1}, "-", {"epoch": 2})] == [1.0, 2.0]
 
 
-def test_of_several_ranks_the_slowest_counts():
-    lines = [{"epoch": 1, "seconds": seconds, "samples": 8} for seconds in (0.1, 0.3, 0.2)]
-    (only,) = epochs_of(*lines, ranks=3)
-    assert (only.seconds, only.samples) == (0.3, 8)
-
-
-def test_a_rank_may_be_a_step_behind():
+def test_steps_of_an_epoch_are_added_up_and_the_slowest_rank_counts_even_a_step_behind():
     places = [(1, 0), (1, 1), (1, 0), (2, 0), (1, 1), (2, 1), (2, 0), (2, 1)]
-    lines = [{"epoch": epoch, "step": step, "seconds": 0.1} for epoch, step in places]
-    assert [epoch.steps for epoch in epochs_of(*lines, ranks=2)] == [2, 2]
-
-
-def test_steps_of_an_epoch_are_added_up():
     lines = [
-        {"epoch": epoch, "step": step, "seconds": 0.1, "samples": 4, "loss": step}
-        for epoch in (1, 2)
-        for step in range(3)
+        {"epoch": epoch, "step": step, "seconds": 0.1 * count, "samples": 4, "loss": step}
+        for count, (epoch, step) in enumerate(places, start=1)
     ]
-    first, _ = epochs_of(*lines)
-    assert (round(first.seconds, 6), first.samples, first.loss, first.steps) == (0.3, 12, 1.0, 3)
+    first, second = epochs_of(*lines, ranks=2)
+    assert (round(first.seconds, 6), first.samples, first.loss, first.steps) == (0.8, 8, 0.5, 2)
+    assert (round(second.seconds, 6), second.steps) == (1.5, 2)
 
 
 def test_steps_alone_are_cut_into_equal_parts():
