@@ -88,7 +88,7 @@ TELLING = [
     ("tables/noise.py", "within", "inside"),
     ("claims/q2.py", "finish an epoch sooner", "end an epoch earlier"),
     ("report/overview.py", "Not always faster", "Rarely faster"),
-    ("terminal/state.py", "one after another", "in turn"),
+    ("terminal/progress.py", "one after another", "in turn"),
 ]
 PLAIN, TUNED = {"eager/dp", "eager/ddp"}, {"resident/dp", "resident/ddp"}
 RANKS, LARGE, LINK = {"synchronization_measure"}, {"convergence_train"}, {"interconnect_sweep"}

@@ -93,13 +93,12 @@ class FromOutside:
 
 
 def _at(own: pd.DataFrame, time: float) -> dict[str, float]:
-    """Return the state of a GPU at a time, of what all its samples have."""
+    """Return the state of a GPU at a time, as far as all its samples have it."""
     known = own.drop(columns="busy").dropna(axis="columns")
     return {str(name): float(np.interp(time, own["time"], known[name])) for name in known}
 
 
 def _resident_bytes() -> int:
-    """Return the memory that our descendants hold."""
     held = 0
     for child in psutil.Process().children(recursive=True):
         with suppress(psutil.Error):

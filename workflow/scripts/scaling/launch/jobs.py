@@ -187,7 +187,7 @@ class Jobs:
         return lab | {key: training[key] for key in Sgd.model_fields}
 
     def options(self, kind: type[Options], *sections: str, **own: Any) -> str:
-        """Return a script's options: those of its `kind` in the configuration, and its `own`.
+        """Return a script's options: of its `kind`, and its `own`.
 
         They are in the sections machine, training and model, and then in `sections`.
         """
@@ -238,18 +238,13 @@ class Jobs:
         return self._each(["gpu", "gres"] if self._by_gres else ["gpu"], gpus)
 
     def _each(self, names: list[str], gpus: int | None) -> dict[str, Any]:
-        """Return functions of a job's wildcards: what it asks for by each name, if anything."""
-
         def value(name: str, wildcards: Mapping[str, str]) -> Any:
             return self.asked(self.gpus(wildcards) if gpus is None else gpus).get(name)
 
         return {name: partial(value, name) for name in names}
 
     def asked(self, gpus: int) -> dict[str, Any]:
-        """Return the resource request of a timed job on that many GPUs; locally only `gpu` counts.
-
-        On several nodes `mpi` has the script start its processes by srun, one task per node.
-        """
+        """Return what a timed job on that many GPUs asks for; over nodes a task on each by srun."""
         nodes = self.nodes(gpus)
         extra = [] if self._shares else ["--exclusive"]
         asked: dict[str, Any] = {"nodes": nodes, "runtime": self.minutes}

@@ -7,7 +7,7 @@ wait inside a step for ever. So a thread of each rank looks whether its steps go
 import math
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
 
@@ -81,14 +81,12 @@ class StallError(Exception):
 
     def __init__(self, position: Progress, seconds: float) -> None:
         where = f"epoch {position.epoch}" if position.epoch else "the steps after the last epoch"
-        super().__init__(
-            f"timed out: waited {seconds:.0f} s after step {position.finished} of {where}, "
-            f"{position.launched} launched"
-        )
+        said = f"timed out: waited {seconds:.0f} s after step {position.finished} of {where}"
+        super().__init__(f"{said}, {position.launched} launched")
         self.position = position
 
 
-Looks = Iterable[tuple[float, Progress | None]]
+Looks = Iterator[tuple[float, Progress | None]]
 """Times in seconds, and positions then."""
 
 
@@ -110,7 +108,7 @@ def watch(
 ) -> None:
     """Poll `position` in a thread until the process ends; call `give_up` once if it stalls."""
 
-    def look() -> Iterator[tuple[float, Progress | None]]:
+    def look() -> Looks:
         while True:
             time.sleep(POLL_SECONDS)
             yield time.monotonic(), position()

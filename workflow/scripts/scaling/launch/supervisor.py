@@ -1,9 +1,8 @@
 """Run one cell of the grid and write its record.
 
-The phases of its start-up: `launch`, from the start of the command to main(), with srun on several
-nodes; `imports`, of PyTorch; `join`, the device and the process group; `dataset`, reading the
-images; `recipe`, building the model and its trainer, with compilation and algorithm search for CUDA
-graphs, which without a graph are in the warm-up epoch.
+The phases of its start-up: `launch`, until main(), with srun on several nodes; `imports`, of
+PyTorch; `join`, the device and the process group; `dataset`, reading the images; `recipe`, building
+model and trainer, with what CUDA graphs compile and search, which else is in the warm-up epoch.
 """
 
 import gzip

@@ -10,6 +10,7 @@ import shlex
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterable
 from contextlib import redirect_stderr
 from datetime import datetime
@@ -118,9 +119,9 @@ class Progress(logging.Handler):
         return [job for job in self._jobs.values() if job.rule.name == "report_render"]
 
     def _started(self, number: int, *, begun: bool) -> None:
-        """Write the page of the running study; on this machine the job starts after that.
+        """Write the page of the running study; here the job starts after that.
 
-        So nothing is measured meanwhile, unless jobs share the machine: then only the state is new.
+        If jobs share the machine, something is measured meanwhile: then only the state is new.
         """
         at_rest = not (self._here and self._begun)
         if begun and number in self._places:
@@ -166,11 +167,13 @@ class Progress(logging.Handler):
         gpus = sorted({int(place.parts[3][5:]) for place in places if place.name == "run.json"})
         trainings = names.count("train_run") + names.count("train_command")
         device = "CPU processes" if self._on_cpu else "GPUs"
+        sources = Counter(self._known.seconds(place)[1] for place in places)
+        known = ", ".join(f"{count} {source}" for source, count in sources.most_common())
         said = [
             f"{fmt.plural(trainings, 'training')} on {', '.join(map(str, gpus))} {device}",
             fmt.plural(len(places) - trainings, "other measurement"),
             others,
-            self._known.time_needed(places),
+            f"about {state.duration(self._known.total(places))} one after another ({known})",
         ][not gpus :]
         return "This would run " + ";\n  ".join(said) + "."
 

@@ -6,7 +6,7 @@
 import json
 import math
 import time
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping
 from datetime import datetime
 from functools import cache
@@ -70,12 +70,6 @@ class Known:
     def total(self, places: list[Path]) -> float:
         """Return the estimated seconds of measurements one after another."""
         return sum(self.seconds(place)[0] for place in places)
-
-    def time_needed(self, places: list[Path]) -> str:
-        """Describe how long measurements take one after another, and how that is known."""
-        basis = Counter(self.seconds(place)[1] for place in places)
-        said = ", ".join(f"{count} {name}" for name, count in basis.most_common())
-        return f"about {duration(self.total(places))} one after another ({said})"
 
     def _read(self, name: str, folder: Path) -> None:
         seconds = self.sources[name] = defaultdict(list)
@@ -189,7 +183,6 @@ def _counted(states: pd.Series, alone: int = 1) -> str:
 
 
 def _clock(seconds: float) -> str:
-    """Return `Thu 14:03`."""
     return f"{datetime.fromtimestamp(seconds):%a %H:%M}"
 
 
