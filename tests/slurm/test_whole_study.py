@@ -6,7 +6,7 @@ import json
 import cluster
 import pandas as pd
 import pytest
-from slurm_study import overlap
+from cluster import overlap
 
 
 @pytest.fixture(scope="module")
