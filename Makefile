@@ -65,7 +65,7 @@ study: configured env ## a study on this machine: of config/config.yaml, or of y
 	$(SNAKEMAKE) $${CONFIG:+--configfile "$${BASE:-config/scaling.yaml}" "$$CONFIG"}
 
 status: configured small-env ## the state of each cell of the study in results/, while it runs or after
-	@python workflow/scripts/study_status.py $${CONFIG:+--config "$${BASE:-config/scaling.yaml}" "$$CONFIG"}
+	@PYTHONPATH=workflow/scripts python -m scaling.terminal.state $${CONFIG:+--config "$${BASE:-config/scaling.yaml}" "$$CONFIG"}
 
 cancel: ## end the Slurm jobs of this study, whoever submitted them, and no others
 	@squeue --noheader --user="$$(id -u)" --format='%i|%Z' \

@@ -12,7 +12,7 @@ COLUMNS = [
         "what measures",
         [
             *("data", "models", "launch", "training", "instruments"),
-            *("command", "convergence", "synchronization", "quantization"),
+            *("convergence", "synchronization", "quantization"),
         ],
     ),
     ("what both need", ["core", "registry", "config"]),

@@ -39,9 +39,8 @@ os.environ[registry.VARIABLE] = os.pathsep.join(map(str, config.get("plugins") o
 with refused():
     from scaling.config.config import model_options
     from scaling.core import grid
-    from scaling.launch import begin, code
-    from scaling.launch.code import digest, measuring
-    from scaling.launch.jobs import Jobs
+    from scaling.launch import jobs
+    from scaling.launch.jobs import Jobs, digest, measuring
     from scaling.registry import engine as engines, model as models
     from scaling.registry.dataset import DATASETS
     from scaling.registry.engine import ENGINES
@@ -49,7 +48,7 @@ with refused():
     from scaling.tables.made import Made
     from scaling.terminal.progress import Progress
 
-    TO_SAY = begin.accept(config, REPLAY)
+    TO_SAY = jobs.accept(config, REPLAY)
 
 # Measurements are below RECORDS and DATASET, everything derived from them below RESULTS.
 if REPLAY:
@@ -99,7 +98,7 @@ if config["machine"]["check"] == "off":
     CHECKED = {}
 
 with refused():
-    if begin.begin(
+    if jobs.begin(
         workflow,
         config,
         TO_SAY,
@@ -113,7 +112,7 @@ with refused():
 
 
 onstart:
-    begin.relay_signals()
+    jobs.relay_signals()
 
 
 onsuccess:

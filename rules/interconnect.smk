@@ -1,4 +1,4 @@
-from scaling.instruments.options import Sweep
+from scaling.launch.measure import Sweep
 
 
 rule interconnect_sweep:

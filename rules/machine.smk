@@ -1,4 +1,4 @@
-from scaling.instruments.options import MachineCheck
+from scaling.launch.measure import MachineCheck
 
 
 rule machine_check:

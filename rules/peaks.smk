@@ -1,4 +1,4 @@
-from scaling.instruments.options import Probe
+from scaling.launch.measure import Probe
 
 
 rule peaks_measure:

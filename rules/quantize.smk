@@ -21,7 +21,7 @@ rule quantize_train:
     conda:
         "../workflow/envs/study.yaml"
     params:
-        code=code.of_quantized("quantize_train", "tutorial-cnn", "training"),
+        code=jobs.of_quantized("quantize_train", "tutorial-cnn", "training"),
         model="tutorial-cnn",
         training=JOBS.options(NetworkTraining, "quantization", device=config["device"]),
     shell:
@@ -46,7 +46,7 @@ rule quantize_evaluate:
     conda:
         "../workflow/envs/study.yaml"
     params:
-        code=code.of_quantized(
+        code=jobs.of_quantized(
             *("quantize_evaluate", "tutorial-cnn", "evaluation"), BY_MOMENTS.module
         ),
         model="tutorial-cnn",

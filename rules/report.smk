@@ -15,7 +15,7 @@ rule report_render:
         manifest=f"{DATASET}/manifest.json",
         template=TEMPLATE,
     output:
-        # Not removed before: it is there from the study's first job on (scaling/terminal/so_far.py).
+        # Not removed before: it is there from the study's first job on (scaling/terminal/progress.py).
         page=report(
             update("<results>/report.html"),
             caption="../report/captions/report.rst",

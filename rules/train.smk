@@ -19,7 +19,7 @@ rule train_run:
     resources:
         **TIMED,
     params:
-        code=lambda wildcards: code.of_cell(
+        code=lambda wildcards: jobs.of_cell(
             config["recipes"][wildcards.recipe]["engine"],
             wildcards.strategy,
             MODEL["model"],
@@ -62,7 +62,7 @@ if OWN := [name for name, own in config["recipes"].items() if "command" in own]:
         resources:
             **TIMED,
         params:
-            code=measuring("train_command"),
+            code=measuring("scaling/launch/own_trainer"),
             files=lambda wildcards: engines.files(
                 config["recipes"][wildcards.recipe]["command"]
             ),
@@ -71,7 +71,7 @@ if OWN := [name for name, own in config["recipes"].items() if "command" in own]:
             training=JOBS.options(CommandOptions),
             recipe=lambda wildcards: JOBS.recipe(wildcards.recipe),
         shell:
-            'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/train_command.py'
+            'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/train_run.py'
             " --recipe {wildcards.recipe:q} --strategy {wildcards.strategy:q} --gpus {wildcards.gpus:q}"
             " --nodes {params.nodes} --batch-size {wildcards.batch_size:q} --seed {wildcards.seed:q}"
             " --repeat {params.repeat} {params.training} {params.recipe} --output {output:q} > {log:q} 2>&1"

@@ -29,7 +29,7 @@ with socket.socket(socket.AF_UNIX) as server:
 """What stands on the PATH in the place of Python: it has a script of ours run by `serve`."""
 LIBRARIES = ["torch", "torchvision", "pandas", "scipy.stats", "matplotlib.figure", "jinja2", "tyro"]
 """What jobs of a study import, and takes longest."""
-OF_RANKS = ["scaling.training.worker", "scaling.instruments.communication", "torch._dynamo"]
+OF_RANKS = ["scaling.training.worker", "scaling.instruments.steps", "torch._dynamo"]
 OF_RANKS += ["torch.distributed.fsdp", "torch.distributed.optim", "torch.profiler"]
 OF_RANKS += ["scaling.training.eager", "scaling.training.resident"]
 """What ranks import besides: seconds, once for all forks of a process."""

@@ -66,9 +66,10 @@ def pair(folder, number, options):
         laps = folder / f"{way}{number}.jsonl"
         words = [sys.executable, str(STEPS), "--epochs", str(EPOCHS), "--laps", str(laps), *options]
         if way == "recipe":
-            command = shlex.join([*words, "--gpus"]) + " {gpus}"
-            words = [sys.executable, str(ROOT / "workflow/scripts/train_command.py")]
-            words += ["--command", command, "--output", str(folder / f"{way}{number}.json")]
+            recipe = json.dumps({"command": shlex.join([*words, "--gpus"]) + " {gpus}"})
+            words = [sys.executable, str(ROOT / "workflow/scripts/train_run.py"), "--strategy=own"]
+            words += ["--engine=command", "--recipe-options", recipe]
+            words += ["--output", str(folder / f"{way}{number}.json")]
         with (folder / f"{way}{number}.log").open("w") as log:
             subprocess.run(words, env=environment, stdout=log, stderr=log, check=True)
         found[way] = laps_of(laps)[2:]
@@ -118,7 +119,7 @@ def measuring(snakemake):
     training = {
         process
         for own in family
-        if any(word.endswith("train_command.py") for word in own.cmdline()[:2])
+        if any(word.endswith("train_run.py") for word in own.cmdline()[:2])
         for process in own.children(recursive=True)
     }
     return [process for process in family if process not in training]

@@ -4,7 +4,6 @@ import os
 
 import cluster
 import pytest
-from slurm_study import SlurmStudy
 
 from small_study import TINY
 
@@ -30,7 +29,7 @@ def new_slurm_study(slurm, tmp_path_factory):
 
     def make(**overrides):
         changed = {name.replace("__", "."): value for name, value in overrides.items()}
-        made.append(SlurmStudy(tmp_path_factory.mktemp("study"), {**TINY, **changed}))
+        made.append(cluster.SlurmStudy(tmp_path_factory.mktemp("study"), {**TINY, **changed}))
         return made[-1]
 
     yield make

@@ -6,7 +6,7 @@ import json
 import cluster
 import pandas as pd
 import pytest
-from slurm_study import overlap
+from cluster import overlap
 
 
 @pytest.fixture(scope="module")
@@ -16,9 +16,6 @@ def study(new_slurm_study):
         grid__gpus=[1, 2, 4],
         grid__batch_sizes=[10],
         machine__gpus_per_node=2,
-        interconnect__message_bytes=[4096, 65536],
-        peaks__matrix_sizes=[64],
-        peaks__copy_bytes=2**20,
     )
     finished = study.snakemake()
     assert finished.returncode == 0, finished.stdout

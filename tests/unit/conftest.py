@@ -17,7 +17,7 @@ from fused_kernels import DEVICE
 from scaling.launch import launcher
 from training_runs import run
 
-MEASURING = ["command", "convergence", "data", "instruments", "launch", "models"]
+MEASURING = ["convergence", "data", "instruments", "launch", "models"]
 MEASURING += ["quantization", "synchronization", "training", "extras"]
 collect_ignore = [] if find_spec("torch") else MEASURING
 

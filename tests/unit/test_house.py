@@ -17,7 +17,7 @@ APART = [LIBRARY.parent / "grader", *(path.parent for path in EXTRAS.glob("*/__i
 """Packages beside the library that can be deleted: it imports none of them, and none another."""
 ORDER = [
     *("core", "registry", "config", "data", "models", "launch", "training", "instruments"),
-    *("command", "convergence", "synchronization", "quantization"),
+    *("convergence", "synchronization", "quantization"),
     *("tables", "claims", "figures", "report", "terminal"),
 ]
 """Packages by stage: each imports only those before it."""

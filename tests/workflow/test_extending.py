@@ -58,11 +58,11 @@ def test_a_model_a_strategy_a_recipe_and_a_dataset_of_ones_own_are_measured(stud
 
 
 def test_an_edit_of_ones_own_file_runs_what_uses_it_and_a_comment_nothing(study):
-    target = "results/runs/recipe~adam/strategy~ddp_fp16/gpus~2/batch_size~10/seed~0/run.json"
+    cells = [{"recipe": "adam"}, {"recipe": "plain"}]
+    paths = [study.record(**cell, strategy="ddp_fp16", gpus=2, batch_size=10) for cell in cells]
     for name in FILES:
         with (study.own / name).open("a") as file:
-            file.write("\n# A comment.\n")
-    assert not study.planned(target)
-    with (study.own / "my_recipe.py").open("a") as file:
-        file.write("\nMORE = 1\n")
-    assert study.planned(target) == {"train_run": 1}
+            file.write("\nMORE = 1\n" if name == "my_recipe.py" else "\n# A comment.\n")
+    assert study.planned(*(str(path.relative_to(study.folder)) for path in paths)) == {
+        "train_run": 1
+    }

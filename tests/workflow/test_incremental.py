@@ -1,13 +1,8 @@
 """Only what depends on a change runs again."""
 
-import json
 import os
 import shutil
-import signal
-import subprocess
-import time
 
-import pandas as pd
 import pytest
 
 from scaling.core.records.run import RUN
@@ -24,6 +19,7 @@ AFTER_RUNS = {"tables_scaling", "figures_draw"} | PAGE
     ("key", "value", "trained", "others"),
     [
         ("grid.batch_sizes", [10, 20, 30], 1, set()),
+        ("grid.repeats", 2, 2, set()),
         ("training.learning_rate", 0.05, 2, CONVERGENCE),
     ],
 )
@@ -32,21 +28,6 @@ def test_a_key_of_cells_runs_those_it_concerns_and_what_follows(study, key, valu
     planned = study.planned()
     assert planned["train_run"] == trained
     assert set(planned) == AFTER_RUNS | others | {"train_run", "study_config"}
-
-
-def test_a_repeat_is_one_more_run_of_each_cell(study):
-    first = study.record(batch_size=20)
-    before = first.stat().st_mtime_ns
-    study.configure({"grid.repeats": 2})
-    assert study.planned()["train_run"] == 2
-    repeated = study.snakemake()
-    assert repeated.returncode == 0, repeated.stdout
-    assert "batch 20 per GPU, seed 0, repeat 1: " in repeated.stdout
-    again = json.loads((first.parent / "repeat~1/run.json").read_text())
-    assert again["cell"]["repeat"] == 1 and first.stat().st_mtime_ns == before
-    timing = pd.read_csv(study.folder / "results/tables/tiny/timing.csv")
-    assert (timing["runs"].tolist(), timing["count"].tolist()) == ([2, 2], [6, 6])
-    assert "2 runs: " in (study.folder / "results/report.html").read_text()
 
 
 def test_a_strategy_shares_the_runs_on_one_gpu_and_other_images_are_trained_on_again(study):
@@ -60,13 +41,6 @@ def test_another_look_at_the_machine_makes_no_measurement_old(study):
     study.edit("workflow/scripts/scaling/instruments/machine.py", "\nEDITED = True\n")
     study.configure({"machine.check": "warn"})
     assert study.planned() == {"study_config": 1}
-    # One that is lost is taken again alone.
-    look = "results/machine/check.json"
-    (study.folder / look).unlink()
-    refused = study.snakemake("--dry-run")
-    assert refused.returncode == 1 and f"(snakemake {look})" in refused.stdout
-    assert study.snakemake(look).returncode == 0
-    assert not study.planned().keys() & {"train_run", "peaks_measure"}
 
 
 def test_what_counts_is_the_checksum_that_a_record_names_and_no_date(study):
@@ -85,16 +59,18 @@ def test_what_counts_is_the_checksum_that_a_record_names_and_no_date(study):
     assert planned["train_run"] == 1 and not planned.keys() & (MEASURING - {"train_run"})
 
 
-def test_images_that_are_lost_are_made_again_alone(study):
+def test_images_and_a_look_at_the_machine_that_are_lost_are_made_again_alone(study):
     folder = next((study.folder / "resources/dataset").iterdir())
-    images = str(folder.relative_to(study.folder) / "images.npz")
+    lost = ["results/machine/check.json", str(folder.relative_to(study.folder) / "images.npz")]
     shutil.rmtree(folder)
+    (study.folder / lost[0]).unlink()
     study.configure({"grid.batch_sizes": [10, 20, 30]})
     refused = study.snakemake("--dry-run")
-    assert refused.returncode == 1 and f"(snakemake {images})" in refused.stdout
-    assert study.snakemake(images).returncode == 0
+    assert refused.returncode == 1 and f"(snakemake {' '.join(lost)})" in refused.stdout
+    assert study.snakemake(*lost).returncode == 0
     planned = study.planned()
-    assert planned["train_run"] == 1 and not planned.keys() & {"convergence_train"}
+    assert planned["train_run"] == 1
+    assert not planned.keys() & {"convergence_train", "peaks_measure"}
 
 
 def test_editing_a_claim_makes_the_claims_and_the_report_again(study):
@@ -161,33 +137,3 @@ def test_a_change_of_an_experiment_runs_it_alone(study, changes, jobs):
         study.configure({path: [*study.config[section][key], *change] if added else change})
     always = dict.fromkeys([*QUANTIZED, "report_render", "study_config"], 1)
     assert study.planned() == jobs | always
-
-
-def test_a_killed_run_resumes_without_redoing_finished_cells(study):
-    study.configure({"grid.batch_sizes": [10, 15, 20, 25], "training.measured_epochs": 30})
-    new = [study.record(batch_size=size) for size in (15, 25)]
-    runs = ["--ignore-incomplete", *(str(record.relative_to(study.folder)) for record in new)]
-    killed = subprocess.Popen(
-        study.command(*runs),
-        cwd=study.folder,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        # Jobs of its own, which end with it: see the fixture `python`.
-        env={**os.environ, "PATH": os.environ["PATH"].partition(":")[2]},
-        start_new_session=True,
-    )
-    while killed.poll() is None and not (
-        any(record.exists() for record in new)
-        and any(list(record.parent.glob(".run.ranks.*/rank0.jsonl")) for record in new)
-    ):
-        time.sleep(0.05)
-    os.killpg(killed.pid, signal.SIGINT)
-    killed.wait()
-    done = [record for record in new if record.exists()]
-    assert len(done) == 1 and killed.returncode != 0
-    written = done[0].stat().st_mtime_ns
-    assert study.planned(*runs) == {"train_run": 1}
-    resumed = study.snakemake(*runs)
-    assert resumed.returncode == 0, resumed.stdout
-    assert all(record.exists() for record in new)
-    assert done[0].stat().st_mtime_ns == written

@@ -2,7 +2,6 @@
 
 import re
 import subprocess
-import sys
 import time
 from contextlib import contextmanager
 
@@ -48,9 +47,8 @@ def test_the_page_is_there_from_the_first_job_on_and_becomes_the_report(study):
 def test_a_cell_that_fails_is_named_with_its_log_by_snakemake_the_page_and_status(study):
     # Two processes do not meet within a millisecond; one does.
     study.record(batch_size=20).unlink()
-    study.configure(
-        {"grid.gpus": [1, 2], "grid.batch_sizes": [20], "machine.collective_timeout_seconds": 0.001}
-    )
+    own = {"parts": ["scaling"], "machine.collective_timeout_seconds": 0.001}
+    study.configure(own | {"grid.gpus": [1, 2], "grid.batch_sizes": [20]})
     failed = study.snakemake("--show-failed-logs")
     log = "logs/train_run/recipe~plain/strategy~ddp/gpus~2/batch_size~20/seed~0.log"
     assert failed.returncode != 0
@@ -62,7 +60,7 @@ def test_a_cell_that_fails_is_named_with_its_log_by_snakemake_the_page_and_statu
     page = (study.folder / "results/report.html").read_text()
     assert REFRESH not in page and re.search(r"Written \w+ \d+ \w+ \d{4}, [\d:]+\. The next", page)
     assert heads([page]) == ["not running, 1 of 2: 1 done, 1 failed"] and log in page
-    status = [sys.executable, "workflow/scripts/study_status.py"]
+    status = ["make", "--old-file=small-env", "status"]
     said = subprocess.run(status, cwd=study.folder, capture_output=True, text=True, check=True)
     assert said.stdout.startswith(f"tiny (results/config.yaml), {heads([page])[0]}\n")
     # Though newer than most, it is not taken for the report.

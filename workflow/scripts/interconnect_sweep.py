@@ -7,8 +7,8 @@ of the buckets of DistributedDataParallel and recipe tuned. Every sum is checked
 from scaling.core import command_line
 from scaling.core.errors import program
 from scaling.core.records.machine import SWEEP
-from scaling.instruments.options import Sweep
 from scaling.launch import launcher, measure
+from scaling.launch.measure import Sweep
 
 
 @program

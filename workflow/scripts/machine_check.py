@@ -8,8 +8,8 @@ from scaling.core import command_line, environment
 from scaling.core.errors import UserError, program
 from scaling.core.records.machine import CHECK
 from scaling.instruments import machine
-from scaling.instruments.options import MachineCheck
 from scaling.launch import launcher, measure
+from scaling.launch.measure import MachineCheck
 
 
 @program

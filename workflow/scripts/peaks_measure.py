@@ -8,8 +8,8 @@ the host's memory, by one process.
 from scaling.core import command_line
 from scaling.core.errors import program
 from scaling.core.records.machine import PEAKS
-from scaling.instruments.options import Probe
 from scaling.launch import launcher, measure
+from scaling.launch.measure import Probe
 
 
 @program

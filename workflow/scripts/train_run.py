@@ -1,7 +1,7 @@
 r"""Train one run of the grid and write its record, run.json.
 
 Checks that the cell can run, leases the GPUs, starts the processes (by srun on several nodes),
-limits their time and writes the record.
+limits their time and writes the record. With `--engine command` a command of the user's trains.
 
     python workflow/scripts/train_run.py --gpus 2 --batch-size 512 \
         --dataset resources/dataset/digits/images.npz \
@@ -14,36 +14,49 @@ from pathlib import Path
 
 from scaling.core import command_line
 from scaling.core.errors import UserError, program
-from scaling.core.training_options import DataOptions
+from scaling.core.records.run import RUN
+from scaling.core.training_options import Options
 from scaling.launch import launcher, supervisor
 from scaling.launch.run_spec import RunSpec
+from scaling.registry.engine import ENGINES
 
 
-class Command(DataOptions):
+class Command(Options):
     """A run, the data it trains on, and where its record goes."""
 
     run: RunSpec
     output: Path
     """The record to write."""
+    dataset: Path | None = None
+    """images.npz, made by dataset_prepare.py; none for a command of the user's."""
+    manifest: Path | None = None
+    """Its manifest.json, with the dataset's description."""
 
 
 @program
 def main(argv: list[str] | None = None) -> None:
     command = command_line.parse(Command, argv)
     spec = command.run.resolved()
-    if ranks_folder := launcher.worker_folder():
+    if spec.engine == "command":
+        record = ENGINES.find(spec.engine).trainer.load()(spec)
+        RUN.write(command.output, record)
+    elif command.dataset is None or command.manifest is None:
+        raise UserError("--dataset and --manifest are missing: dataset_prepare.py writes them")
+    elif ranks_folder := launcher.worker_folder():
         phases = {"launch": launcher.elapsed()}
-        from scaling.instruments import communication
+        from scaling.instruments import steps
         from scaling.launch import ranks
         from scaling.training import worker
 
         worker.load(spec)
         phases["imports"] = launcher.elapsed()
         job = (spec, command.dataset, command.manifest, ranks_folder, phases)
-        ranks.start(spec.processes, worker.run, *job, communication.measure_all)
+        ranks.start(spec.processes, worker.run, *job, steps.measure_all)
         return
-    if "TORCHELASTIC_RUN_ID" in os.environ:
+    elif "TORCHELASTIC_RUN_ID" in os.environ:
         raise UserError("start train_run.py with python: it starts its processes itself")
-    arguments = sys.argv[1:] if argv is None else argv
-    line = launcher.command(Path(__file__), arguments, spec.processes, spec.nodes)
-    print(supervisor.summary(supervisor.supervise(spec, command.manifest, command.output, line)))
+    else:
+        arguments = sys.argv[1:] if argv is None else argv
+        line = launcher.command(Path(__file__), arguments, spec.processes, spec.nodes)
+        record = supervisor.supervise(spec, command.manifest, command.output, line)
+    print(supervisor.summary(record))

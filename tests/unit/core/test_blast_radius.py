@@ -82,13 +82,13 @@ TELLING = [
     ("config/recipes.py", "neither engine nor base", "no engine, no base"),
     ("launch/outcome.py", "stopped at the time limit", "ended at the time limit"),
     ("launch/lease.py", "is held by process", "belongs to process"),
-    ("launch/begin.py", "cannot be written", "is not writable"),
+    ("launch/jobs.py", "cannot be written", "is not writable"),
     ("registry/strategy.py", "2 * (gpus - 1) / gpus", "3 * (gpus - 1) / gpus"),
     ("tables/speedup.py", "speedup", "acceleration"),
     ("tables/noise.py", "within", "inside"),
     ("claims/q2.py", "finish an epoch sooner", "end an epoch earlier"),
     ("report/overview.py", "Not always faster", "Rarely faster"),
-    ("terminal/estimate.py", "one after another", "in turn"),
+    ("terminal/progress.py", "one after another", "in turn"),
 ]
 PLAIN, TUNED = {"eager/dp", "eager/ddp"}, {"resident/dp", "resident/ddp"}
 RANKS, LARGE, LINK = {"synchronization_measure"}, {"convergence_train"}, {"interconnect_sweep"}

@@ -1,5 +1,6 @@
 """What jobs ask the scheduler for, on this machine and on a cluster, and scripts are told."""
 
+import os
 import shlex
 from pathlib import Path
 from types import SimpleNamespace
@@ -9,7 +10,9 @@ import yaml
 
 from scaling.config.config import asked as asked_of
 from scaling.core import grid
+from scaling.core.errors import SNAKEMAKE_VARIABLE, UserError
 from scaling.core.training_options import LargeBatches
+from scaling.launch import jobs as jobs_module
 from scaling.launch.jobs import Jobs
 from scaling.launch.run_spec import RunSpec
 
@@ -121,3 +124,19 @@ def test_a_script_is_told_nothing_that_it_does_not_depend_on(study):
     assert jobs.options(LargeBatches, "convergence") == before
     config["convergence"]["epochs"] += 1
     assert jobs.options(LargeBatches, "convergence") != before
+
+
+def test_jobs_keep_compiled_code_in_the_studys_folder_and_not_in_tmp(study, monkeypatch, tmp_path):
+    for name in ("TORCHINDUCTOR_CACHE_DIR", SNAKEMAKE_VARIABLE):
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)
+    jobs_module.accept(study[1], None)
+    assert os.environ["TORCHINDUCTOR_CACHE_DIR"] == f"{tmp_path}/resources/compiled"
+
+
+def test_a_folder_that_cannot_be_written_is_refused(study, monkeypatch):
+    main = SimpleNamespace(is_main_process=True)
+    monkeypatch.setattr(jobs_module.os, "access", lambda path, mode: False)
+    with pytest.raises(UserError, match="cannot be written: start in a folder of yours"):
+        jobs_module.begin(main, study[1], [], manifest=None, records="results", needed=[])

@@ -23,7 +23,6 @@ EVENTS = "low 0\nhigh 12\nmax 7\noom 5\noom_kill 4\noom_group_kill 1\n"
     [
         ("0::/jobs/7\n", "jobs/7", EVENTS, 4),
         ("9:name=systemd:/\n0::/docker/abc\n", ".", EVENTS, 4),
-        ("0::/\n", ".", "oom 5\n", 0),
         ("0::/\n", "elsewhere", EVENTS, 0),
         ("4:memory:/jobs/7\n", "jobs/7", EVENTS, 0),
     ],

@@ -4,10 +4,14 @@ from dataclasses import replace
 
 import pytest
 
+import train_single
+from examples import records
 from scaling.core.errors import UserError
+from scaling.core.records.run import RUN
 from scaling.core.statistics import drift
 from scaling.launch import supervisor
 from scaling.launch.run_spec import RunSpec
+from training_runs import arguments, spec_of
 
 SPEC = RunSpec(device="cpu")
 
@@ -75,3 +79,25 @@ def test_epochs_go_on_until_both_their_number_and_their_seconds_suffice():
     assert spec.next_role([9.0], [1.5, 1.7, 2.0]) == "measured"
     assert spec.next_role([9.0], [1.5, 1.7, 2.0, 3.0]) is None
     assert SPEC.next_role([1.0], [1.5, 1.7, 2.0]) is None
+
+
+NOT_KNOWN = dict.fromkeys(("recipe_applied", "compiled_batch_sizes", "compiled_graphs"))
+
+
+def test_the_same_measurement_stands_under_both_strategies(tmp_path):
+    spec = spec_of(arguments(tmp_path, tmp_path / "run.json"))
+    epochs = records.epochs(spec.cell, *[2.5] * spec.epochs)
+    epochs[0]["role"] = "warmup"
+    record = records.record(spec.cell, epochs, environment={"config_digest": spec.digest()})
+    record["model"] |= spec.model.model_dump()
+    record["training"] = {**spec.parameters(), **NOT_KNOWN}
+    records.save(tmp_path, record)
+    output = tmp_path / "dp" / "run.json"
+    path = spec.cell.record_path(tmp_path)
+    train_single.main(["--record", str(path), "--strategy", "dp", "--output", str(output)])
+    shared = RUN.read(output)
+    assert shared["cell"] == {**record["cell"], "strategy": "dp"}
+    assert shared["measured_as"] == "ddp"
+    assert shared["epochs"] == record["epochs"]
+    as_dp = spec.model_copy(update={"cell": replace(spec.cell, strategy="dp")})
+    assert shared["environment"]["config_digest"] == as_dp.digest() != spec.digest()

@@ -149,10 +149,3 @@ def test_a_command_that_is_ended_twice_leaves_no_process_behind(tmp_path):
             ended.terminate()
             time.sleep(0.5)
     assert len(family) == 2 and not any(process.is_running() for process in family)
-
-
-def test_an_ending_counts_the_processes_the_kernel_killed_meanwhile(monkeypatch):
-    monkeypatch.setattr(launcher, "oom_kills_so_far", iter([2, 5]).__next__)
-    ending = launcher.launch([sys.executable, "-c", "raise SystemExit(4)"], {}, time_limit=60)
-    assert (ending.returncode, ending.timed_out, ending.oom_kills) == (4, False, 3)
-    assert ending.seconds > 0

@@ -145,10 +145,7 @@ class Executor(slurm.Executor):
             self.report_job_error(job, msg="\n".join(said), aux_logs=[str(log)])
 
     def _look(self, jobs: list[Any]) -> dict[str, list[str]] | None:
-        """Return the state and reason of each job, None without an answer.
-
-        Reasons to wait and which jobs have begun are said once.
-        """
+        """Return each job's state and reason, None without an answer; say once what is new."""
         try:
             known = queue("%r")
         except WorkflowError as error:
@@ -157,8 +154,8 @@ class Executor(slurm.Executor):
         found = {job.external_jobid: known.get(job.external_jobid, FORGOTTEN) for job in jobs}
         waits = {why: job for job, (state, why) in found.items() if state == "PENDING"}
         if waits.keys() - self._waits - {"None"}:
-            told = ", ".join(f"{why} (job {job})" for why, job in waits.items())
-            self.logger.info(f"Slurm lets jobs wait: {told}")
+            told = (f"{why} (job {job})" for why, job in waits.items())
+            self.logger.info(f"Slurm lets jobs wait: {', '.join(told)}")
         self._waits = set(waits)
         for job in jobs:
             number, name = job.external_jobid, job_name(job.job)

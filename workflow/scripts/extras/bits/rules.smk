@@ -21,7 +21,7 @@ use rule quantize_train as quantize_train_resnet with:
     conda:
         "../../../envs/study.yaml"
     params:
-        code=code.of_quantized(
+        code=jobs.of_quantized(
             *("quantize_train", "resnet18-cifar", "training"),
             *ENGINES.modules(config["recipes"][RESNET["recipe"]]["engine"]),
         ),
@@ -47,7 +47,7 @@ use rule quantize_evaluate as quantize_evaluate_resnet with:
     # Without a GPU each core counts.
     threads: JOBS.cores
     params:
-        code=code.of_quantized("quantize_evaluate", "resnet18-cifar", "evaluation"),
+        code=jobs.of_quantized("quantize_evaluate", "resnet18-cifar", "evaluation"),
         model="resnet18-cifar",
         written=lambda wildcards, output: output[0],
         own=options(TRAINING, "model_width"),
@@ -74,7 +74,7 @@ rule quantize_export:
     resources:
         **JOBS.timed(gpus=0),
     params:
-        code=code.of_quantized(
+        code=jobs.of_quantized(
             "extras/bits/quantize_export", "tutorial-cnn", "evaluation"
         ),
         model="tutorial-cnn",
@@ -101,7 +101,7 @@ use rule quantize_export as quantize_export_resnet with:
     log:
         "logs/quantize_export_resnet/seed~{seed}.log",
     params:
-        code=code.of_quantized(
+        code=jobs.of_quantized(
             "extras/bits/quantize_export", "resnet18-cifar", "evaluation"
         ),
         model="resnet18-cifar",

@@ -41,10 +41,7 @@ def handles(gpus: Sequence[str]) -> list[Any]:
 
 
 def state(handle: Any) -> dict[str, float]:
-    """Return the joules and seconds that a GPU has counted so far, its clock and temperature.
-
-    What its driver does not know is left out.
-    """
+    """Return the joules and seconds counted so far, clock and temperature, as far as known."""
     fields = ask_nvml(pynvml.nvmlDeviceGetFieldValues, handle, [*REASONS.values()]) or []
     found = {
         name: field.value.ullVal / 1e9

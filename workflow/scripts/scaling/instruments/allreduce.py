@@ -8,8 +8,8 @@ import torch
 import torch.distributed as dist
 
 from scaling.core.records.kind import DATASET
-from scaling.instruments.options import Sweep
 from scaling.launch import ranks
+from scaling.launch.measure import Sweep
 from scaling.launch.ranks import Rank
 from scaling.models.build import LEAST_BATCH, build
 from scaling.training import distributed_data_parallel, flat_sgd
@@ -21,10 +21,9 @@ MOST_BYTES_ON_CPU = 2**24
 
 
 def run(sweep: Sweep, log_folder: Path) -> None:
-    """Measure every size together with the other ranks; rank 0 reports to `log_folder`.
+    """Measure every size together with the other ranks; rank 0 reports rows to `log_folder`.
 
-    A reported `row` has kind, message_bytes, seconds per all-reduce (the slowest rank's, one value
-    per repeat), launch and correct; `model` has gradient_bytes.
+    `seconds` of a row are those per all-reduce of the slowest rank, one value per repeat.
     """
     joined = ranks.joined(log_folder, sweep.device, 1, sweep.time_limit_seconds)
     with joined as (rank, log):
@@ -64,15 +63,13 @@ def _of_model(sweep: Sweep, rank: Rank) -> list[tuple[str, int]]:
 def _measure(sweep: Sweep, rank: Rank, message_bytes: int) -> tuple[list[float], bool]:
     """Return the slowest rank's seconds per all-reduce in each repeat, and whether sums were right.
 
-    On GPUs a repeat is one CUDA graph: launching one all-reduce from Python takes about 30 µs, more
-    than a small message itself.
+    On GPUs a repeat is one CUDA graph, as a launch from Python takes longer than a small message.
     """
     elements = message_bytes // BYTES_PER_ELEMENT
     pattern = (torch.arange(elements, device=rank.device, dtype=torch.float32) % 1021) + 1
     first_sum = rank.processes * (rank.processes + 1) / 2
     expected = pattern * first_sum * rank.processes ** (sweep.iterations - 1)
-    own_seconds, correct = [], True
-    message = torch.empty_like(pattern)
+    own_seconds, correct, message = [], True, torch.empty_like(pattern)
 
     def begin() -> None:
         message.copy_(pattern * (rank.index + 1))

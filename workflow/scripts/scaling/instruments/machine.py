@@ -1,7 +1,4 @@
-"""Check a machine before measuring: other users, throttling, connections.
-
-Imports PyTorch only if there are GPUs to run matrix products on.
-"""
+"""Check a machine before measuring: other users, throttling, connections. Imports torch late."""
 
 import os
 import subprocess
@@ -19,7 +16,7 @@ from scaling.config.devices import cores
 from scaling.core import environment
 from scaling.core.environment import ask_nvml
 from scaling.core.gpu_counters import GpuCounters
-from scaling.instruments.options import MachineCheck
+from scaling.launch.measure import MachineCheck
 
 FREE_MEMORY = 0.9
 """The minimum share of free memory on an unused GPU."""
@@ -55,7 +52,7 @@ def host() -> dict[str, Any]:
 def gpu(entry: str) -> dict[str, Any]:
     """Return the driver's state of a GPU that this process does not use yet; null where unknown.
 
-    `cores_near` are those of this process's cores that are local to the GPU (NUMA).
+    `cores_near` are those of this process's cores that are on the GPU's side (NUMA).
     """
     nvml, handle = pynvml, environment.gpu_handle(entry)
     ecc = (nvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED, nvml.NVML_VOLATILE_ECC)

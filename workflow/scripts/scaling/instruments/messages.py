@@ -52,14 +52,11 @@ class Messages:
         def enter(phase: str, *_: object) -> None:
             self.phase = phase
 
-        forward, backward, update = (
-            partial(enter, phase) for phase in ("forward", "backward", "update")
-        )
         with (
             # Before other hooks: a sharded model gathers its parameters in one.
-            model.register_forward_pre_hook(forward, prepend=True),
-            model.register_forward_hook(backward),
-            register_optimizer_step_pre_hook(update),
+            model.register_forward_pre_hook(partial(enter, "forward"), prepend=True),
+            model.register_forward_hook(partial(enter, "backward")),
+            register_optimizer_step_pre_hook(partial(enter, "update")),
         ):
             yield
 
@@ -106,8 +103,7 @@ def collectives(messages: Messages) -> Iterator[None]:
 def copies(messages: Messages) -> Iterator[None]:
     """Record DataParallel's copies between GPU 0 and the others, which need no process group.
 
-    All use four functions of torch.nn.parallel.comm. `bytes` are for one copy: the whole batch for
-    scatter and gather, one GPU's tensors for broadcast and reduce.
+    `bytes` are of the whole batch for scatter and gather, of one GPU for broadcast and reduce.
     """
 
     def recorded(original: Callable[..., Any], kind: str) -> Any:

@@ -13,8 +13,8 @@ import torch
 
 from scaling.core import environment
 from scaling.core.statistics import drift
-from scaling.instruments.options import Probe
 from scaling.launch import ranks
+from scaling.launch.measure import Probe
 
 PRECISIONS = {"cuda": ["float32", "tf32", "bf16"], "cpu": ["float32", "bf16"]}
 BLOCK_SECONDS = 0.02
@@ -38,10 +38,9 @@ def run(probe: Probe, log_folder: Path) -> None:
 def rows(probe: Probe, device: str) -> Iterator[dict[str, Any]]:
     """Yield a row (`records.machine.Peak`) for each matrix size and precision, and for each copy.
 
-    The `state` of a matrix product is `sprint`, in the first second after a rest, or `sustained`:
-    the fastest size after that many seconds of work, continued for up to three times as long until
-    the last repeats are steady (`settling.drift`). Matrix products and device copies run on the
-    first GPU, copies between GPUs on every ordered pair.
+    The `state` of a product is `sprint`, in the first second after a rest, or `sustained`: the
+    fastest size after `sustained_seconds` of work and up to three times as many, until the last
+    repeats are steady (`settling.drift`). Copies between GPUs are on every ordered pair.
     """
     sizes, copy_bytes = probe.matrix_sizes, probe.copy_bytes
     if device == "cpu":
@@ -93,8 +92,7 @@ def _repeated(
 ) -> list[float]:
     """Return the mean seconds per operation in each of the last repeats of `BLOCK_SECONDS`.
 
-    Host seconds with the devices idle at both ends of a block, after an untimed operation, one that
-    determines the block's length, and a warm-up block. `rows` says how `least` seconds go on.
+    They are host seconds with idle devices at both ends of a block, after a warm-up.
     """
 
     def now() -> float:

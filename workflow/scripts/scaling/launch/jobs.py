@@ -1,19 +1,162 @@
-"""What jobs are given: options of their scripts, and cores of this machine, or cluster nodes."""
+"""What the rules call: checks before the first job, and what jobs are given.
+
+Jobs have options, digests of their code, and cores of this machine or cluster nodes.
+"""
 
 import math
+import os
+import signal
+import sys
 from collections.abc import Mapping
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
+from queue import SimpleQueue
+from threading import Thread
 from typing import Any
 
 import psutil
+from snakemake.logging import logger
 
-from scaling.config.config import model_options
-from scaling.core import grid
+from scaling.config import config as configuration
+from scaling.config import stored
+from scaling.config.stored import read_config
+from scaling.core import code_digest, grid
 from scaling.core.command_line import options
+from scaling.core.errors import SNAKEMAKE_VARIABLE, UserError
 from scaling.core.training_options import Options, Sgd
+from scaling.launch.lease import SHARE_VARIABLE
+from scaling.registry import model as models
+from scaling.registry.engine import ENGINES
+from scaling.registry.model import QUANTIZED_MODELS
+from scaling.registry.strategy import STRATEGIES
 
-Wildcards = Mapping[str, str]
+SCRIPTS = Path(__file__).parents[2]
+WORDS = {"true": True, "false": False}
+LAUNCHERS = ("TORCHELASTIC_RUN_ID", "RANK", "LOCAL_RANK", "WORLD_SIZE", "OMPI_COMM_WORLD_RANK")
+"""Variables of torchrun and mpirun, which measuring processes would take for their own."""
+
+
+def accept(config: dict[str, Any], replayed: Path | None) -> list[str]:
+    """Report and leave out what this study cannot have; UserError if `config` is wrong.
+
+    `replayed` is the folder of the stored study to replay. Variables that jobs read are set.
+    """
+    # `--config partial=true` is a string: Snakemake only parses Python's True and False.
+    if isinstance(partial := config.get("partial"), str):
+        config["partial"] = WORDS.get(partial, partial)
+    try:
+        configuration.check(config, reads_images=not replayed)
+    except UserError as error:
+        used = replayed and read_config(replayed / stored.CONFIG).get("plugins")
+        advice = f"; a stored study brings no code: give its plugins {used}, --config 'plugins=[…]'"
+        raise UserError(f"{error}{advice if used else ''}") from error
+    said = configuration.leave_out(config)
+    if replayed:
+        stored.check(replayed, config)
+    os.environ[SNAKEMAKE_VARIABLE] = str(os.getpid())
+    if config["machine"]["share"]:
+        os.environ[SHARE_VARIABLE] = "1"
+    # PyTorch's default is a folder in /tmp that anyone can make before, with code of theirs.
+    os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(Path("resources/compiled").absolute()))
+    return said
+
+
+def begin(
+    workflow: Any,
+    config: dict[str, Any],
+    sentences: list[str],
+    *,
+    records: str,
+    manifest: Path | None,
+    needed: list[str],
+) -> bool:
+    """Print `sentences`; return whether this process is Snakemake itself, not one of its jobs.
+
+    `manifest` is the dataset's, None if nothing is trained. UserError where another launcher
+    started this process, the model cannot train on the images, or one of the `needed` inputs of
+    finished runs is gone: Snakemake would make it and repeat all measurements that depend on it.
+    """
+    if not workflow.is_main_process:
+        _end_at_sigterm()
+        return False
+    if not os.access(".", os.W_OK):
+        raise UserError(f"{Path.cwd()} cannot be written: start in a folder of yours")
+    if manifest:
+        if others := [name for name in LAUNCHERS if name in os.environ]:
+            raise UserError(
+                f"the environment has {', '.join(others)}, as torchrun and mpirun set: unset them, "
+                "or start without a launcher, as Snakemake starts all processes itself"
+            )
+        lab = config["model"]["name"] == configuration.LAB_MODEL
+        if not lab or config["dataset"]["image_size"] != configuration.LAB_SIDE:
+            from scaling.models.check import check  # Imports PyTorch, which takes seconds.
+
+            check(config, manifest)
+        missing = stored.missing_inputs(Path(records), config, needed)
+        if missing and not set(missing) & set(sys.argv):
+            raise UserError(
+                f"{' and '.join(missing)} is gone, and all would be measured again: make that "
+                f"alone first (snakemake {' '.join(missing)}), then nothing is"
+            )
+        if manifest.exists():
+            stored.keep_dates(Path(records), manifest)
+    for sentence in sentences:
+        logger.info(sentence)
+    return True
+
+
+def relay_signals() -> None:
+    """Run the scheduler's handler of SIGTERM in a thread, and also when the terminal is closed.
+
+    In the main thread it may wait for a lock that this has: see docs/snakemake_sigterm.md.
+    """
+    theirs: Any = signal.getsignal(signal.SIGTERM)
+    told = SimpleQueue[Any]()
+
+    def tell(*signal_and_frame: Any) -> None:
+        theirs.__self__._user_kill = "graceful"  # No job starts before the thread has run.
+        told.put(signal_and_frame)
+
+    Thread(target=lambda: theirs(*told.get()), daemon=True).start()
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) != signal.SIG_IGN:  # As under nohup.
+            signal.signal(number, tell)
+
+
+def _end_at_sigterm() -> None:
+    """End this process, the Snakemake of one job, by SIGTERM, whatever handler is set later."""
+    reads, writes = os.pipe()
+    os.set_blocking(writes, False)
+    signal.set_wakeup_fd(writes)
+
+    def wait() -> None:
+        while os.read(reads, 1)[0] != signal.SIGTERM:
+            pass
+        os._exit(128 + signal.SIGTERM)
+
+    Thread(target=wait, daemon=True).start()
+
+
+def digest(script: str, *modules: str | Path) -> str:
+    """Return the digest of a script and of `modules`; see `code_digest.digest`."""
+    return code_digest.digest(SCRIPTS / f"{script}.py", *modules)
+
+
+def measuring(script: str, *modules: str | Path) -> str:
+    """Return the digest of what decides a script's measurement: `code_digest.digest`."""
+    return code_digest.digest(SCRIPTS / f"{script}.py", *modules, measuring=True)
+
+
+@cache
+def of_cell(engine: str, strategy: str, model: str) -> str:
+    """Return the digest of the code that trains a cell: engine, strategy and model."""
+    modules = [*ENGINES.modules(engine), *STRATEGIES.modules(strategy)]
+    return measuring("train_run", *modules, *models.code(model))
+
+
+def of_quantized(script: str, model: str, part: str, *modules: str | Path) -> str:
+    """Return the digest of a script with a quantized model's `training` or `evaluation`."""
+    return measuring(script, getattr(QUANTIZED_MODELS.find(model), part).module, *modules)
 
 
 class Jobs:
@@ -44,12 +187,11 @@ class Jobs:
         return lab | {key: training[key] for key in Sgd.model_fields}
 
     def options(self, kind: type[Options], *sections: str, **own: Any) -> str:
-        """Return the options of a script, as far as its `kind` has them, and its `own`.
+        """Return a script's options: of its `kind`, and its `own`.
 
-        They are in the sections on the machine, the training and the model, and then in `sections`;
-        a script is told nothing that it does not depend on.
+        They are in the sections machine, training and model, and then in `sections`.
         """
-        values, model = self.lab, model_options(self._config)
+        values, model = self.lab, configuration.model_options(self._config)
         for section in ("machine", "training", *sections):
             values |= self._config[section]
         told = {key: values[key] for key in kind.model_fields if key in values}
@@ -60,11 +202,11 @@ class Jobs:
         own = grid.recipe_options(self._config, name)
         return options({"engine": self._config["recipes"][name]["engine"], "recipe_options": own})
 
-    def place(self, wildcards: Wildcards) -> int:
+    def place(self, wildcards: Mapping[str, str]) -> int:
         """Return a run's priority: runs come in the order of the grid; others have 0."""
         return self._places.get(Path(grid.RUN_PATTERN.format(**wildcards), "run.json"), 0)
 
-    def gpus(self, wildcards: Wildcards) -> int:
+    def gpus(self, wildcards: Mapping[str, str]) -> int:
         """Return the GPUs of a job: those in its path, else the most that one machine has."""
         return int(wildcards.get("gpus", min(self.most, self._per_node)))
 
@@ -72,14 +214,14 @@ class Jobs:
         """Return how many nodes that many GPUs need: one whenever they fit."""
         return max(1, math.ceil(gpus / self._per_node))
 
-    def cores(self, wildcards: Wildcards) -> int:
+    def cores(self, wildcards: Mapping[str, str]) -> int:
         """Return all cores of this machine; on a cluster one."""
         if not self._workflow.local_exec:
             return 1
         given: int = self._workflow.resource_settings.cores or 1
         return max(psutil.cpu_count() or 1, given)
 
-    def threads(self, wildcards: Wildcards) -> int:
+    def threads(self, wildcards: Mapping[str, str]) -> int:
         """Return a timed job's cores per node; here all cores, unless jobs may run side by side."""
         if self._workflow.local_exec and not self._shares:
             return self.cores(wildcards)
@@ -87,32 +229,22 @@ class Jobs:
         return gpus * self._cores_per_gpu // self.nodes(gpus)
 
     def timed(self, gpus: int | None = None) -> dict[str, Any]:
-        """Return the resources of a rule of timed jobs, on `gpus` GPUs if that is no wildcard.
-
-        On one node most are constants, as Snakemake calls functions for each job.
-        """
-        of_each = self.on_gpus(gpus)
-        if self.nodes(self.most) == 1:
-            return self.asked(0) | of_each
-        return of_each | self._each([*self.asked(0), "mpi", "tasks", "tasks_per_gpu"], gpus)
+        """Return the resources of a rule of timed jobs, on `gpus` GPUs if that is no wildcard."""
+        names = [*self.asked(0), "mpi", "tasks", "tasks_per_gpu"]
+        return self.on_gpus(gpus) | self._each(names, gpus)
 
     def on_gpus(self, gpus: int | None = None) -> dict[str, Any]:
         """Return the resources of a rule whose jobs use GPUs and are not timed."""
         return self._each(["gpu", "gres"] if self._by_gres else ["gpu"], gpus)
 
     def _each(self, names: list[str], gpus: int | None) -> dict[str, Any]:
-        """Return functions of a job's wildcards: what it asks for by each name, if anything."""
-
-        def value(name: str, wildcards: Wildcards) -> Any:
+        def value(name: str, wildcards: Mapping[str, str]) -> Any:
             return self.asked(self.gpus(wildcards) if gpus is None else gpus).get(name)
 
         return {name: partial(value, name) for name in names}
 
     def asked(self, gpus: int) -> dict[str, Any]:
-        """Return the resource request of a timed job on that many GPUs; locally only `gpu` counts.
-
-        On several nodes `mpi` has the script start its processes by srun, one task per node.
-        """
+        """Return what a timed job on that many GPUs asks for; over nodes a task on each by srun."""
         nodes = self.nodes(gpus)
         extra = [] if self._shares else ["--exclusive"]
         asked: dict[str, Any] = {"nodes": nodes, "runtime": self.minutes}

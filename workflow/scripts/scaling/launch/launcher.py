@@ -38,11 +38,10 @@ PR_SET_CHILD_SUBREAPER = 36
 
 @dataclass(frozen=True)
 class ProcessResult:
-    """How the processes ended.
+    """How the processes ended; from `measure` also their GPUs, reports and `environment`.
 
-    The exit status (negative for a signal), whether the time limit was reached, the seconds they
-    took, and how many processes of our cgroup were killed for lack of memory meanwhile; from
-    `measure` also their GPUs (CUDA_VISIBLE_DEVICES entries), reports and `environment`.
+    `returncode` is negative for a signal; `oom_kills` counts the processes of our cgroup that were
+    killed for lack of memory meanwhile.
     """
 
     returncode: int
@@ -88,10 +87,9 @@ def adopt_orphans() -> None:
 
 
 def reserve_port() -> int:
-    """Return a TCP port that stays reserved until this process ends.
+    """Return a TCP port that is this process's until it ends: bound, but not listened on.
 
-    The port is bound without listening, so the kernel gives it to nobody else; a process that binds
-    it with SO_REUSEADDR, as PyTorch's store does, can listen on it.
+    A process that binds it with SO_REUSEADDR, as PyTorch's store does, can listen on it.
     """
     held = socket.socket()
     held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -105,8 +103,7 @@ def command(script: Path, arguments: list[str], processes: int, nodes: int = 1) 
     """Return the command line that runs `script` in `processes` processes on `nodes` nodes.
 
     It starts one process, on several nodes of a Slurm job one each by srun, which forks the node's
-    others (`ranks.start`). They meet on this node, the job's first. Raises UserError for several
-    nodes outside of a Slurm job.
+    others (`ranks.start`). UserError for several nodes outside of a Slurm job.
     """
     own = [sys.executable, str(script), *arguments]
     if nodes == 1:
@@ -129,11 +126,9 @@ def launch(
     time_limit: float,
     each_line: Callable[[str], None] | None = None,
 ) -> ProcessResult:
-    """Run a command with inherited output; kill its process tree after `time_limit` seconds.
+    """Run a command; kill its process tree after `time_limit` seconds, or if the wait is ended.
 
-    The tree is also killed if the wait ends otherwise, as by SIGTERM within `terminable`. With
-    `each_line` its output is passed to that instead, line by line; a UserError ends the command,
-    and is raised when it has ended.
+    Its output is inherited, or passed to `each_line`, whose UserError ends the command.
     """
     adopt_orphans()
     before = psutil.Process().children(recursive=True)
@@ -161,12 +156,8 @@ def launch(
         _end_all_but(before)
     if reader:
         reader.result()
-    return ProcessResult(
-        returncode,
-        timed_out,
-        seconds=time.monotonic() - start,
-        oom_kills=oom_kills_so_far() - kills_before,
-    )
+    took, kills = time.monotonic() - start, oom_kills_so_far() - kills_before
+    return ProcessResult(returncode, timed_out, took, kills)
 
 
 def _read(process: "subprocess.Popen[bytes]", each_line: Callable[[str], None]) -> None:
@@ -186,8 +177,7 @@ def _read(process: "subprocess.Popen[bytes]", each_line: Callable[[str], None]) 
 def oom_kills_so_far(membership: Path = MEMBERSHIP, mount: Path = MOUNT) -> int:
     """Return how many processes of our cgroup (version 2) the OOM killer has ended; 0 if unknown.
 
-    Without a cgroup namespace a container sees the host's path but finds its cgroup at the root of
-    the mount.
+    A container may see the host's path and have its cgroup at the root of the mount.
     """
     try:
         path = membership.read_text().rpartition("0::/")[2].strip()

@@ -1,8 +1,8 @@
 """Exclusive locks on GPUs or the CPU: no two timed jobs of any user run on one at a time.
 
 A lease is an abstract socket (`man 7 unix`) named after the GPU's UUID; the kernel gives each name
-once. There is no lock file to find or to leave behind, and users and TMPDIR do not matter.
-Containers with separate networks do not see each other's leases. Child processes inherit a lease.
+once, leaves no file behind, and does not mind users and TMPDIR. Containers with separate networks
+do not see each other's leases. Child processes inherit a lease.
 """
 
 import errno
@@ -24,8 +24,6 @@ ADDRESS = "\0scaling-study/{}"
 POLL_SECONDS = 1.0
 PATIENCE_SECONDS = 3600.0
 """How long a job waits for GPUs if it has no time limit."""
-WAITS = "waits for"
-"""The start of the log line of a waiting job, which `make status` looks for."""
 SHARE_VARIABLE = "SCALING_STUDY_SHARE"
 """Environment variable that lets CPU jobs overlap (`machine.share`)."""
 
@@ -42,9 +40,9 @@ def gpus(
 ) -> Iterator[list[str]]:
     """Yield `count` of the `candidates` (CUDA_VISIBLE_DEVICES entries), held until the block ends.
 
-    Takes all at once or none, in order. While too few are free it prints once to stderr who holds
-    them, and waits for at most `patience` seconds. A lease ends when its process and all that
-    inherited it have ended. Raises UserError on a timeout and if there are too few candidates.
+    Takes all at once or none. While too few are free it says once who holds them, in a line that
+    `make status` looks for, and waits. A lease ends when its process and all that inherited it have
+    ended. UserError after `patience` seconds, and for too few candidates.
     """
     if count > len(candidates):
         raise UserError(
@@ -72,8 +70,9 @@ def gpus(
                     f"waited {patience:g} s for {what}: {others}; run it again when they have "
                     "ended, or, of GPUs, set CUDA_VISIBLE_DEVICES to others"
                 )
-            line, said = f"{WAITS} {what}, for at most {patience:g} s: {others}", True
-            print(line, file=sys.stderr, flush=True)
+            said = True
+            waits = f"waits for {what}, for at most {patience:g} s: {others}"
+            print(waits, file=sys.stderr, flush=True)
         time.sleep(POLL_SECONDS)
 
 

@@ -9,13 +9,53 @@ from contextlib import contextmanager
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from scaling.core import environment
 from scaling.core.environment import Device
 from scaling.core.errors import SNAKEMAKE_VARIABLE, UserError
+from scaling.core.training_options import Interconnect, Model, Options, Peaks
 from scaling.launch import launcher, lease, rank_log
 from scaling.launch.launcher import ProcessResult
+
+
+class Measurement(Options):
+    """Options of every machine measurement."""
+
+    output: Path
+    """JSON file to write."""
+    gpus: int
+    """GPUs of all nodes; on a CPU, processes of the sweep, else ignored."""
+    nodes: int = 1
+    """Nodes of a Slurm job that share the GPUs."""
+    device: Device = "auto"
+    cpu_threads: int = 1
+    """Threads of each process."""
+    time_limit_seconds: float = 600
+    """Time limit of the whole measurement."""
+
+
+class Sweep(Measurement, Interconnect):
+    """Options of the all-reduce sweep over 2 GPUs or more."""
+
+    model: Model = Model()
+    """Whose gradients are sent."""
+    manifest: Path
+    """The dataset's manifest.json, whose classes and image size define the model."""
+
+
+class Probe(Measurement, Peaks):
+    """Options of the measurement of peak rates, on one node."""
+
+    gpus: int = 1
+    """GPUs to measure; ignored on a CPU."""
+
+
+class MachineCheck(Measurement):
+    """Options of the machine check."""
+
+    check: Literal["refuse", "warn", "off"] = "refuse"
+    """What to do about bad findings."""
 
 
 def run(
@@ -30,8 +70,8 @@ def run(
 ) -> ProcessResult:
     """Run `script` again with its arguments in measuring processes; return what they reported.
 
-    `gpus` of the options and `processes` are totals over all nodes. Raises UserError when a process
-    fails; the message calls the measurement `name` and adds `advice`.
+    `gpus` of the options and `processes` are totals over all nodes. UserError when a process fails;
+    it calls the measurement `name` and adds `advice`.
     """
     device = environment.resolve_device(options.device)
     host_info = environment.describe(device)
@@ -61,8 +101,8 @@ def leased(
 ) -> Iterator[tuple[list[str], dict[str, str]]]:
     """Yield so many GPUs of this machine, held until the block ends, and variables for processes.
 
-    They are CUDA_VISIBLE_DEVICES entries, none on a CPU, which is held as a whole. The wait for
-    them is limited to `time_limit` seconds. SIGTERM ends the block.
+    They are CUDA_VISIBLE_DEVICES entries, none on a CPU, which is held as a whole. The wait is
+    limited to `time_limit` seconds. SIGTERM ends the block.
     """
     with launcher.terminable():
         on_gpu = device == "cuda"
@@ -89,9 +129,8 @@ def launch_ranks(
 ) -> ProcessResult:
     """Run the processes of `command_line` on leased GPUs; return their result and their lines.
 
-    `gpus` are this machine's; on other nodes Slurm assigns them. Both the wait for GPUs and the run
-    are limited to `time_limit` seconds. The processes report to a temporary folder in that of
-    `output`, which all nodes of a cluster can read.
+    `gpus` are this machine's; on other nodes Slurm assigns them. The wait and the run are limited
+    to `time_limit` seconds each. Reports go to a folder next to `output`, which all nodes can read.
     """
     output.parent.mkdir(parents=True, exist_ok=True)
     prefix = f".{output.stem}.ranks."

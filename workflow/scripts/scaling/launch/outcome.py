@@ -1,7 +1,4 @@
-"""Derive a run's status from how its processes ended, or raise an error that names the causes.
-
-Does not import torch, as the launching process does without it.
-"""
+"""Derive a run's status from how its processes ended, or name the causes. Imports no torch."""
 
 import re
 import textwrap
@@ -39,10 +36,7 @@ FATAL = "Fatal Python error"
 
 
 def classify(error: BaseException) -> Status | None:
-    """Return `oom` for a full device, `oom_host` for a full host, None for any other error.
-
-    The causes of an error count too. Only the supervisor can tell why a loader worker was killed.
-    """
+    """Return `oom` or `oom_host` for an error, or a cause of it, that is a lack of memory."""
     return next(filter(None, map(_status, _origins(error))), None)
 
 
@@ -82,8 +76,7 @@ def status_of(text: str) -> Status | None:
 def verdict(spec: RunSpec, result: ProcessResult) -> tuple[Status, str | None]:
     """Return the status of a run that was started, and one sentence when it is not ok.
 
-    Raises UserError for a failure: an error other than out-of-memory, a rank that was killed or
-    hung, or a rank that ended without a report.
+    UserError for another failure: any other error, a rank that was killed, hung or said nothing.
     """
     lines = result.lines
     outcomes = sorted(lines["outcome"], key=lambda line: line["time"])
@@ -140,8 +133,7 @@ def _measured(
 def _causes(done: dict[int, int], lines: LinesByKind, outcomes: list[dict[str, Any]]) -> list[str]:
     """Describe each rank's end, the first failure first, and name the rank that likely hung.
 
-    That is the rank without a report; if all reported, the one with the least progress. `done` has
-    the last epoch that each rank reported, 0 for none.
+    That is one without a report, else the one with the fewest steps. `done` has the last epochs.
     """
     fatal = [line for line in lines["stacks"] if line["text"].startswith(FATAL)]
     said = {line["rank"]: line["text"].splitlines()[0] for line in fatal}

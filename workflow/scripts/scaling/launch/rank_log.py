@@ -1,10 +1,9 @@
 """The reports of each rank, one JSON line each, so that nothing is lost when a rank dies.
 
 A rank appends lines to its own file between epochs, never inside one: `start` (versions, host,
-parameters), `startup` (the end of each start-up phase), `epoch` (an EpochRow), `outcome` (status,
-message and time of a rank that had to stop; after a stall also the last steps launched and
-finished), `end` (memory, communication, evaluation and what is counted of the model) and `readings`
-of the instruments after it. A signal that ends a rank adds `stacks` (text).
+parameters), `startup` (ends of phases), `epoch` (an EpochRow), `outcome` (status, message and time
+of a rank that had to stop, after a stall its steps), `end` (memory, communication, evaluation) and
+`readings` of the instruments. A signal that ends a rank adds `stacks` (text).
 """
 
 import faulthandler
@@ -34,10 +33,7 @@ class RankLog:
 
     @contextmanager
     def stacks_kept(self) -> Iterator[None]:
-        """Within the block, SIGTERM or a fatal signal logs `stacks` before the process ends.
-
-        A signal handler in C writes them, so a rank that hangs inside a library is covered too.
-        """
+        """Within the block, SIGTERM or a fatal signal logs `stacks`, even of a hanging library."""
         with self._path.with_suffix(".stacks").open("w", encoding="utf-8") as file:
             faulthandler.enable(file)
             faulthandler.register(signal.SIGTERM, file, chain=True)

@@ -16,11 +16,7 @@ from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
-from torch.multiprocessing import (
-    ProcessExitedException,
-    ProcessRaisedException,
-    start_processes,
-)
+from torch.multiprocessing import ProcessExitedException, ProcessRaisedException, start_processes
 
 from scaling.core import environment
 from scaling.core.environment import Device
@@ -82,8 +78,7 @@ class Rank:
 def start(processes: int, run: Callable[..., None], *arguments: object) -> None:
     """Call `run(*arguments)` in `processes` processes; exit with status 1 when one of them fails.
 
-    The processes are forks, so PyTorch is imported once on each node, whose share of them starts
-    here; CUDA must not be initialized. For one process `run` is called here.
+    They are forks of this one, this node's share of them; CUDA must not be initialized.
     """
     if processes == 1:
         run(*arguments)
@@ -132,8 +127,7 @@ def _run_as_rank(
 def join(device: Device, cpu_threads: int, timeout_seconds: float) -> Rank:
     """Return this process's rank, from the environment; initializes NCCL or gloo for several ranks.
 
-    Each of several ranks sees only its own GPU, as device 0: PyTorch's cache of compiled code
-    depends on the device number, so all ranks can reuse what one has compiled.
+    Each of several ranks sees only its own GPU, as device 0, on which compiled code depends.
     """
     index, local_index = (int(os.environ.get(name, "0")) for name in ("RANK", "LOCAL_RANK"))
     processes = int(os.environ.get("WORLD_SIZE", "1"))
@@ -176,10 +170,9 @@ def _store(index: int, processes: int, timeout: timedelta) -> dist.TCPStore | No
 def wait_for_threads() -> None:
     """Wait, before a fork, until no other PyTorch thread runs, in two consecutive checks.
 
-    A gloo thread that ends a collective takes the lock of Python's list of threads, without the
-    GIL. A child forked just then waits for it for ever, inside os.fork(); Python 3.11.10 and 3.12
-    reset it (gh-112275). A sleeping thread does not hold the lock. Each check releases the GIL, so
-    that a thread that waits for that runs before the next one.
+    A gloo thread that ends a collective takes a lock of Python's without the GIL. A child forked
+    just then waits for it for ever; Python 3.11.10 and 3.12 reset it (gh-112275). A sleeping
+    thread does not hold it. Each check releases the GIL, so that one that waits for that runs.
     """
     asleep, end = 0, time.monotonic() + FORK_PATIENCE_SECONDS
     while asleep < 2 and time.monotonic() < end:
@@ -219,9 +212,8 @@ def process(
 ) -> Iterator[RankLog]:
     """Set up this process as a rank of a measurement, and yield its log.
 
-    An exception in the block is passed to `report` and ends the process with status 1; the launcher
-    then ends the others. It exits at once, as an orderly shutdown would wait for ever for a rank
-    that is in a collective.
+    An exception in the block is passed to `report` and ends the process with status 1, at once: an
+    orderly shutdown would wait for ever for a rank that is in a collective.
     """
     launcher.die_with(os.getppid())
     log = RankLog(log_folder, int(os.environ.get("RANK", "0")))

@@ -64,10 +64,9 @@ class RunSpec(CommandOptions, Training):
         return STRATEGIES.find(self.cell.strategy).processes(self.cell.gpus)
 
     def resolved(self) -> "RunSpec":
-        """Put what `device` means here in its place.
+        """Put what `device` means here in its place; UserError for names and options that are not.
 
-        Raises UserError for an unknown engine or strategy, for options that the engine does not
-        have, and for what cannot be without a GPU, or a newer one.
+        So too for what cannot be without a GPU, or a newer one.
         """
         STRATEGIES.find(self.cell.strategy)
         ENGINES.find(self.engine).options.of(self.recipe_options, "--recipe-options")

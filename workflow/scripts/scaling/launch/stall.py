@@ -1,14 +1,13 @@
 """Watchdog that aborts a rank when its device makes no progress on launched steps.
 
-NCCL's watchdog does not see a collective that is captured in a CUDA graph: when one rank hangs, the
-devices of all others wait inside a step, and their hosts for the devices, for ever. So a thread of
-each rank, which makes no blocking calls, looks whether its steps go on.
+NCCL's does not see a collective in a CUDA graph: when one rank hangs, the devices of all others
+wait inside a step for ever. So a thread of each rank looks whether its steps go on.
 """
 
 import math
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
 
@@ -23,10 +22,9 @@ REPORTS = 16
 
 @dataclass(frozen=True)
 class Progress:
-    """The progress of a rank in one `training` (numbered), in epoch `epoch`; 0 after the last.
+    """The last steps that a rank has launched and is known to have finished.
 
-    `launched` is the last step that the host launched, `finished` the last one that the device is
-    known to have finished.
+    They are of one `training` (numbered) and epoch, which is 0 after the last.
     """
 
     training: int
@@ -38,8 +36,8 @@ class Progress:
 class StepProgress:
     """Tracks the `position` of a training of at most `steps` steps; readable from any thread.
 
-    After some steps the device writes their number, on a stream of its own, so that no step waits,
-    to memory that the host reads without a driver call, which a launch may block.
+    The device writes numbers of steps, on a stream of its own, to memory that the host reads
+    without a driver call, which a launch may block.
     """
 
     def __init__(self, steps: int, device: torch.device) -> None:
@@ -83,17 +81,17 @@ class StallError(Exception):
 
     def __init__(self, position: Progress, seconds: float) -> None:
         where = f"epoch {position.epoch}" if position.epoch else "the steps after the last epoch"
-        super().__init__(
-            f"timed out: waited {seconds:.0f} s after step {position.finished} of {where}, "
-            f"{position.launched} launched"
-        )
+        said = f"timed out: waited {seconds:.0f} s after step {position.finished} of {where}"
+        super().__init__(f"{said}, {position.launched} launched")
         self.position = position
 
 
-def stalls(
-    looks: Iterable[tuple[float, Progress | None]], timeout_seconds: float
-) -> Iterator[StallError]:
-    """Yield an error for each look (seconds, position) at which none finished for the timeout."""
+Looks = Iterator[tuple[float, Progress | None]]
+"""Times in seconds, and positions then."""
+
+
+def stalls(looks: Looks, timeout_seconds: float) -> Iterator[StallError]:
+    """Yield an error for each look at which no step has finished for the timeout."""
     last, since = None, 0.0
     for now, position in looks:
         seen = (position.training, position.finished) if position else None
@@ -110,12 +108,12 @@ def watch(
 ) -> None:
     """Poll `position` in a thread until the process ends; call `give_up` once if it stalls."""
 
-    def looks() -> Iterator[tuple[float, Progress | None]]:
+    def look() -> Looks:
         while True:
             time.sleep(POLL_SECONDS)
             yield time.monotonic(), position()
 
-    def look() -> None:
-        give_up(next(stalls(looks(), timeout_seconds)))
+    def wait() -> None:
+        give_up(next(stalls(look(), timeout_seconds)))
 
-    threading.Thread(target=look, name="stall watch", daemon=True).start()
+    threading.Thread(target=wait, name="stall watch", daemon=True).start()

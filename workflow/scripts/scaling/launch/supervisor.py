@@ -1,9 +1,8 @@
 """Run one cell of the grid and write its record.
 
-The phases of its start-up: `launch`, from the start of the command to main(), with srun on several
-nodes; `imports`, of PyTorch; `join`, the device and the process group; `dataset`, reading the
-images; `recipe`, building the model and its trainer, with compilation and algorithm search for CUDA
-graphs, which without a graph are in the warm-up epoch.
+The phases of its start-up: `launch`, until main(), with srun on several nodes; `imports`, of
+PyTorch; `join`, the device and the process group; `dataset`, reading the images; `recipe`, building
+model and trainer, with what CUDA graphs compile and search, which else is in the warm-up epoch.
 """
 
 import gzip
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from scaling.core import environment, files
-from scaling.core.grid import TRACE, TRACE_BYTES
+from scaling.core.grid import TRACE, TRACE_BYTES, Cell
 from scaling.core.records.kind import DATASET, Status
 from scaling.core.records.run import PHASES, RUN, RunRecord
 from scaling.core.statistics import settling
@@ -28,10 +27,9 @@ OF_DATASET = ("source", "checksum", "train_images", "test_images", "image_shape"
 
 
 def supervise(spec: RunSpec, manifest: Path, output: Path, command_line: list[str]) -> RunRecord:
-    """Run the cell of `spec` by `command_line` and write its record to `output`.
+    """Run the cell of `spec` by `command_line`, write its record to `output` and return it.
 
-    An infeasible cell, a lack of memory, divergence and a time-out are recorded as a status. Any
-    other failure raises UserError and leaves no record.
+    A lack of memory, divergence and a time-out are a status; any other failure is a UserError.
     """
     dataset = DATASET.read(manifest)
     host_info = environment.describe(spec.device)
@@ -59,10 +57,7 @@ def record_of(
     result: ProcessResult,
     judged: tuple[Status, str | None],
 ) -> RunRecord:
-    """Return the record of a run, `judged` as a status and its message, by what its ranks said.
-
-    Only its `dataset` is left empty.
-    """
+    """Return the record of a run, without its dataset: status, message and what its ranks said."""
     lines = result.lines
     ends, read, startups = lines["end"], lines["readings"], lines["startup"]
     end = next((line for line in ends if line["rank"] == 0), {})
@@ -74,9 +69,7 @@ def record_of(
     reports = {line["rank"]: line["memory"] for line in [*ends, *lines["outcome"]]}
     memory = next(iter(reports.values()), {"kind": None, "capacity_bytes": None})
     silent: dict[str, Any] = {"backend": None, "bucket_bytes": [], "sent_share": None}
-    shutdown = None
-    if len(read) == spec.processes:
-        shutdown = result.seconds - max(line["seconds"] for line in read)
+    last = max(line["seconds"] for line in read) if len(read) == spec.processes else None
     return RunRecord(
         cell=vars(spec.cell).copy(),
         status=judged[0],
@@ -112,7 +105,7 @@ def record_of(
         environment=completed(host_info, result) | {"config_digest": spec.digest()},
         startup=merged_phases(startups) if len(startups) == spec.processes else None,
         run_seconds=result.seconds or None,
-        shutdown_seconds=shutdown,
+        shutdown_seconds=last and result.seconds - last,
     )
 
 
@@ -129,8 +122,7 @@ def write_trace(target: Path, events: list[dict[str, Any]]) -> str | None:
 def nested(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the events of a trace, of which none outlasts the one that it begins in.
 
-    Perfetto drops what crosses another event of its track, as kernels do that begin some ns before
-    the last one of their stream has ended: the earlier is cut there. Times are from the first on.
+    Perfetto drops what crosses another event of its track: the earlier is cut there.
     """
     spans = [event for event in events if event["ph"] == "X"]
     first = min((event["ts"] for event in spans), default=0.0)
@@ -173,29 +165,15 @@ def infeasible_reason(spec: RunSpec, train_images: int) -> str | None:
 
 
 def merged_phases(ends: list[dict[str, float]]) -> dict[str, float]:
-    """Return the seconds of each of `PHASES` and their `total`, over all ranks.
-
-    A phase ends when the last rank has ended it, so that the phases add up to the total.
-    """
+    """Return the seconds of each phase, until the last rank has ended it, and their `total`."""
     last = [max(rank[phase] for rank in ends) for phase in PHASES]
     seconds = [end - start for start, end in pairwise([0.0, *last])]
     return {**dict(zip(PHASES, seconds, strict=True)), "total": last[-1]}
 
 
 def summary(record: RunRecord) -> str:
-    """Return a short text on the run: status, last epoch, accuracy, memory."""
-    cell, message, memory = record["cell"], record["message"], record["memory"]
-    lines = [
-        f"{cell['recipe']}/{cell['strategy']} on {cell['gpus']} x "
-        f"{record['environment']['device']}, batch {cell['batch_size']} per GPU: "
-        f"{record['status']}" + (f" ({message})" if message else "")
-    ]
-    if record["epochs"]:
-        last = record["epochs"][-1]["epoch"]
-        seconds = max(row["seconds"] for row in record["epochs"] if row["epoch"] == last)
-        lines.append(f"last epoch: {seconds:.3f} s")
-    if record["evaluation"] and record["status"] == "ok":
-        lines.append(f"test accuracy: {100 * record['evaluation']['test_accuracy']:.2f} %")
-    if memory["peak_bytes"]:
-        lines.append(f"peak {memory['kind']} memory: {max(memory['peak_bytes']) / 1e9:.2f} GB")
-    return "\n".join(lines)
+    """Return a line on the run for its log: cell, status and accuracy."""
+    tested = record["evaluation"] if record["status"] == "ok" else None
+    accuracy = f", test accuracy {100 * tested['test_accuracy']:.2f} %" if tested else ""
+    message = f" ({record['message']})" if record["message"] else ""
+    return f"{Cell(**record['cell'])}: {record['status']}{message}{accuracy}"

@@ -29,6 +29,6 @@ SYNTHETIC = Dataset(
     read=Reference("scaling.data.synthetic:read"),
     options=("train_images", "test_images", "seed"),
 )
-OWN = Dataset(name="own", read=Reference("scaling.command.own_trainer:run"))
+OWN = Dataset(name="own", read=Reference("scaling.launch.own_trainer:run"))
 """Of a user's own command: nothing is prepared."""
 DATASETS = Registry[Dataset]("dataset", Dataset, CIFAR10, DIGITS, IMAGES, SYNTHETIC, OWN)

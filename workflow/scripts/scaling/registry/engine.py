@@ -80,7 +80,7 @@ class CommandOptions(Section):
     docs/own_trainer.md."""
 
 
-COMMAND = Engine("command", Reference("scaling.command.own_trainer:run"), CommandOptions)
+COMMAND = Engine("command", Reference("scaling.launch.own_trainer:run"), CommandOptions)
 # By reference, so that a cell's digest has the options of its own engine alone.
 ENGINES = Registry[Engine](
     "engine",

@@ -1,25 +1,45 @@
 """Progress of a study while Snakemake runs it: its size, each measurement, results at the end.
 
-A handler of Snakemake's log, which receives events of all jobs, wherever they run.
+A handler of Snakemake's log, which receives events of all jobs, wherever they run; it also writes
+the page of the running study: its state, and cards and answers from what exists.
 """
 
+import importlib
 import logging
+import shlex
+import subprocess
 import sys
 import time
+from collections import Counter
+from collections.abc import Iterable
+from contextlib import redirect_stderr
+from datetime import datetime
+from io import StringIO
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
+from scaling.claims import claim
 from scaling.config import devices, stored
-from scaling.core import environment
+from scaling.core import environment, files
 from scaling.core import numbers as fmt
 from scaling.core.errors import UserError, printable
 from scaling.core.grid import RUN_KEYS, Cell
 from scaling.core.records.run import RUN
-from scaling.tables import timing
-from scaling.terminal import estimate, state
-from scaling.terminal.so_far import SoFar
+from scaling.report import cells, overview, page
+from scaling.report.report import QUESTIONS
+from scaling.tables import schema, timing
+from scaling.terminal import state
 
 say = logging.getLogger("snakemake.logging").info
+RESTS = 100
+"""After a look at the tables the next is as many times later as it took: 1 % of the time."""
+KILLED = "ended without a word, as by SIGKILL; before: "
+AT_THE_END = f"""read -r line
+grep -q '<meta http-equiv="refresh"' "$0" && \\
+  sed -i -e '/<meta http-equiv="refresh"/d' -e 's/class="chip">/class="chip bad">{KILLED}/' "$0"
+"""
+"""What a shell does with the page once its own input ends: a page still `running` says so."""
 
 
 class Progress(logging.Handler):
@@ -32,11 +52,11 @@ class Progress(logging.Handler):
         self._jobs: dict[int, Any] = {}
         self._places: dict[int, list[Path]] = {}
         """The records of each job that measures, from their folder."""
-        self._known: estimate.Known
+        self._known: state.Known
         self._start = time.monotonic()
         self._begun: dict[int, float] = {}
         self._done: list[int] = []
-        self._so_far: SoFar | None = None
+        self._page: StudyPage | None = None
         self._here = True
         self._on_cpu = False
 
@@ -88,17 +108,20 @@ class Progress(logging.Handler):
         if not self._places:
             return
         self._on_cpu = config["device"] == "cpu" or (here and not environment.visible_gpus())
-        self._known = estimate.Known(config, self._records, Path("studies"), on_cpu=self._on_cpu)
-        renders = [job for job in self._jobs.values() if job.rule.name == "report_render"]
+        self._known = state.Known(config, self._records, Path("studies"), on_cpu=self._on_cpu)
+        renders = self._renders()
         if renders and not (workflow.dryrun or workflow.touch):
-            self._so_far = SoFar(config["study"], self._results, dag.jobs)
+            self._page = StudyPage(config["study"], self._results, dag.jobs)
             # It will be there, which is not worth Snakemake's warning.
             dag.reason(renders[0]).missing_output.discard(renders[0].output.page)
 
-    def _started(self, number: int, *, begun: bool) -> None:
-        """Write the page of the running study; on this machine the job starts after that.
+    def _renders(self) -> list[Any]:
+        return [job for job in self._jobs.values() if job.rule.name == "report_render"]
 
-        So nothing is measured meanwhile, unless jobs share the machine: then only the state is new.
+    def _started(self, number: int, *, begun: bool) -> None:
+        """Write the page of the running study; here the job starts after that.
+
+        If jobs share the machine, something is measured meanwhile: then only the state is new.
         """
         at_rest = not (self._here and self._begun)
         if begun and number in self._places:
@@ -112,11 +135,11 @@ class Progress(logging.Handler):
             self._write(running=True, at_rest=True)
 
     def _write(self, *, running: bool, at_rest: bool) -> None:
-        if self._so_far:
+        if self._page:
             begun = self._begun if running else {}
             places = {place: since for job, since in begun.items() for place in self._places[job]}
             told = state.of(self._config, places, self._known, running)
-            self._so_far.write(told, running=running, at_rest=at_rest)
+            self._page.write(told, running=running, at_rest=at_rest)
 
     def stopped(self) -> None:
         """Write the page of a study whose run ends without its report."""
@@ -134,7 +157,7 @@ class Progress(logging.Handler):
         return [place for place in places if place.parts[0] in stored.RECORDS]
 
     def _plan(self) -> str:
-        """Print how many measurements are due, their duration and disk space."""
+        """Return how many measurements are due, and how long they take."""
         names = [job.rule.name for job in self._jobs.values()]
         places = [place for own in self._places.values() for place in own]
         others = fmt.plural(len(names) - len(self._places), "job")
@@ -144,21 +167,20 @@ class Progress(logging.Handler):
         gpus = sorted({int(place.parts[3][5:]) for place in places if place.name == "run.json"})
         trainings = names.count("train_run") + names.count("train_command")
         device = "CPU processes" if self._on_cpu else "GPUs"
+        sources = Counter(self._known.seconds(place)[1] for place in places)
+        known = ", ".join(f"{count} {source}" for source, count in sources.most_common())
         said = [
             f"{fmt.plural(trainings, 'training')} on {', '.join(map(str, gpus))} {device}",
             fmt.plural(len(places) - trainings, "other measurement"),
             others,
-            self._known.time_needed(places),
-            estimate.disk_needed(
-                self._config, len(places), self._results, images="dataset_prepare" in names
-            ),
+            f"about {state.duration(self._known.total(places))} one after another ({known})",
         ][not gpus :]
         return "This would run " + ";\n  ".join(said) + "."
 
     def _finished(self, number: int) -> None:
         """Print one line on a finished measurement, and the remaining time."""
-        if number in self._jobs and self._jobs[number].rule.name == "report_render":
-            self._so_far = None
+        if number in self._jobs and self._jobs[number] in self._renders():
+            self._page = None
         if number not in self._places:
             return
         self._done.append(number)
@@ -173,7 +195,7 @@ class Progress(logging.Handler):
         pace = (time.monotonic() - self._start) / (self._known.total(done) or 1)
         left = pace * self._known.total([one for one in wanted if one not in done])
         of = len(self._places)
-        left_said = f", about {estimate.duration(left)} left" if len(self._done) < of else ""
+        left_said = f", about {state.duration(left)} left" if len(self._done) < of else ""
         say(f"[{len(self._done)} of {of}] {self._outcome(number)}{left_said}")
 
     def _outcome(self, number: int) -> str:
@@ -189,7 +211,7 @@ class Progress(logging.Handler):
 
     def end(self, log: Path) -> None:
         """Print the headline from the log of the report's job, and the report's path, if any."""
-        if any(job.rule.name == "report_render" for job in self._jobs.values()):
+        if self._renders():
             say(log.read_text(encoding="utf-8").rstrip())
             self._link()
 
@@ -197,3 +219,69 @@ class Progress(logging.Handler):
         report = (self._results / "report.html").resolve()
         if report.exists():
             say(f"The report is {report.as_uri()}")
+
+
+class StudyPage:
+    """Writes the page in `results` of the study called `study`, whose `jobs` make its report."""
+
+    def __init__(self, study: str, results: Path, jobs: Iterable[Any]) -> None:
+        self._study, self._results = study, results
+        self._jobs = {job.rule.name: job for job in jobs}
+        self._told: dict[str, Any] = {"cards": [], "answers": [], "at": "", "missing": ""}
+        self._due = 0.0
+        # Its input ends with this process, however that ends.
+        command = ["sh", "-c", AT_THE_END, str((results / "report.html").resolve())]
+        self._watch = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
+
+    def write(self, told: dict[str, Any], *, running: bool, at_rest: bool) -> None:
+        """Write the page; tables are looked at again if that is due, and nothing is disturbed."""
+        if at_rest and told["measured"] and (begin := time.monotonic()) >= self._due:
+            self._told |= self._tell()
+            self._due = begin + RESTS * (time.monotonic() - begin)
+        table = told["grid"].to_html(index=False, border=0) if len(told["grid"]) else ""
+        html = page.render(
+            page.REPORT / "running.html.j2",
+            study=self._study,
+            running=running,
+            written=f"{datetime.now():%a %d %b %Y, %H:%M:%S}",
+            **told | {"grid": page.Markup(table)} | self._told,
+        )
+        files.write_text(self._results / "report.html", html)
+
+    def _tell(self) -> dict[str, Any]:
+        """Return the cards and answers that the commands of the study's jobs give by now."""
+        try:
+            with TemporaryDirectory() as name:
+                for rule in ("tables_scaling", "tables_experiments", "claims_evaluate"):
+                    if rule in self._jobs:
+                        self._run(self._jobs[rule], Path(name))
+                made = [kind.path(Path(name), self._study) for kind in schema.TABLES.values()]
+                manifest = Path(self._jobs["report_render"].input.manifest)
+                there = [path for path in made if path.exists()]
+                study = schema.read_study(self._study, there, None, manifest)
+                answers = claim.read(Path(name, "claims.json")).answers
+            return {
+                "cards": overview.cards(study, cells.of_study(study)),
+                "answers": [(one, answers[one.name]) for one in QUESTIONS if answers.get(one.name)],
+                "at": f"{datetime.now():%H:%M}",
+                "missing": "",
+            }
+        except (Exception, SystemExit) as error:
+            return {"missing": f"{type(error).__name__}: {error}"}
+
+    def _run(self, job: Any, folder: Path) -> None:
+        """Run the command of a job in this process, from the inputs there are, to `folder`."""
+        tables, placed = self._results / "tables", []
+        _, script, *words = shlex.split(job.shellcmd)
+        for word in words[: words.index(">")]:
+            path = Path(word)
+            if path.is_relative_to(tables):
+                path = folder / path.relative_to(tables)
+            elif word in job.output:
+                path = folder / path.name
+            if word not in job.input or path.exists():
+                placed.append(str(path) if folder in [path, *path.parents] else word)
+        if "--partial" in placed:
+            placed[placed.index("--partial") + 1] = "yes"
+        with redirect_stderr(StringIO()):
+            importlib.import_module(Path(script).stem).main(placed)

@@ -170,7 +170,7 @@ class DeviceTime(OfRank):
 class RunRecord(Record):
     """The record of one run of the grid, `run.json`; fields that a run did not reach are null.
 
-    For `readings`, `in_memory` and `device_time` see `scaling.instruments.communication`.
+    For `readings`, `in_memory` and `device_time` see `scaling.instruments.steps`.
     """
 
     cell: Annotated[Row, As(Cell)]

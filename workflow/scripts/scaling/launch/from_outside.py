@@ -22,8 +22,8 @@ INTERVAL_SECONDS, OF_HOST = 0.2, 0.5
 class FromOutside:
     """Samples of `gpus` (CUDA_VISIBLE_DEVICES entries) or, without any, of our descendants' memory.
 
-    They are taken by a thread within the block; times are seconds since its start. Of several
-    `nodes` this one alone could be read, which would be taken for all: none is.
+    A thread takes them within the block; times are seconds since its start. Of several `nodes` this
+    one alone could be read: none is.
     """
 
     def __init__(self, gpus: Sequence[str], nodes: int = 1) -> None:
@@ -93,13 +93,12 @@ class FromOutside:
 
 
 def _at(own: pd.DataFrame, time: float) -> dict[str, float]:
-    """Return the state of a GPU at a time, of what all its samples have."""
+    """Return the state of a GPU at a time, as far as all its samples have it."""
     known = own.drop(columns="busy").dropna(axis="columns")
     return {str(name): float(np.interp(time, own["time"], known[name])) for name in known}
 
 
 def _resident_bytes() -> int:
-    """Return the memory that our descendants hold."""
     held = 0
     for child in psutil.Process().children(recursive=True):
         with suppress(psutil.Error):

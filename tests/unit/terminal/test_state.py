@@ -1,22 +1,34 @@
-"""The grid of a study with the state of each cell, from its files."""
+"""The state of each cell of a study, from its files, and how long the rest takes."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 import yaml
 
-import study_status
 from scaling.core import environment
+from scaling.core.grid import Cell
 from scaling.core.records.run import RUN
+from scaling.terminal.state import GUESSED_SECONDS, HERE, Known
 
 CELL = "recipe~{}/strategy~{}/gpus~{}/batch_size~{}/seed~0/run.json"
 STORED = Path(__file__).parents[3] / "studies/h100x2"
 OUT_OF_MEMORY = STORED.parent / "h200x2-models/runs/recipe~plain/strategy~dp"
 INFEASIBLE = STORED.parent / "h200x4/runs" / CELL.format("tuned", "ddp", 4, 32768)
+
+
+def status(*options):
+    """What `make status` prints."""
+    command = [sys.executable, "-m", "scaling.terminal.state", *options]
+    environment = os.environ | {"PYTHONPATH": ":".join(sys.path)}
+    return subprocess.run(
+        command, env=environment, capture_output=True, text=True, check=True
+    ).stdout
 
 
 def test_each_cell_has_its_state_while_a_study_runs_and_after(tmp_path, monkeypatch):
@@ -51,8 +63,7 @@ def test_each_cell_has_its_state_while_a_study_runs_and_after(tmp_path, monkeypa
     log.write_text(f"waits for 2 of 2 GPUs, for at most 60 s: {held}\n")
     waiting = [sys.executable, "-c", "input()", "--output", str(here)]
     with subprocess.Popen(waiting, stdin=subprocess.PIPE) as process:
-        command = [sys.executable, study_status.__file__]
-        said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        said = status()
         process.communicate(b"\n")
     counts = "6 done, 2 oom, 2 waiting, 1 failed, 2 running, 1 infeasible"
     assert said.startswith(f"h100x2 (results/config.yaml), running, 9 of 14: {counts}; until ")
@@ -76,12 +87,55 @@ def test_before_a_study_has_begun_all_its_cells_wait(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     shutil.copytree(STORED.parents[1] / "config", "config")
     Path("mine.yaml").write_text("study: mine\ngrid: {gpus: [1], batch_sizes: [32, 64]}\n")
-    command = [
-        sys.executable,
-        study_status.__file__,
-        "--config",
-        "config/scaling.yaml",
-        "mine.yaml",
-    ]
-    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    said = status("--config", "config/scaling.yaml", "mine.yaml")
     assert said.startswith("mine (mine.yaml), not running, 0 of 2: 2 waiting\n")
+
+
+@pytest.fixture
+def config():
+    """One epoch of warm-up and three measured ones."""
+    config = yaml.safe_load((STORED.parents[1] / "config/demo.yaml").read_text())
+    config["training"] |= {"warmup_epochs": 1, "measured_epochs": 3}
+    return config
+
+
+def place(batch_size, seed=0, recipe="plain"):
+    return Cell(recipe, "ddp", 1, batch_size, seed).record_path(Path("runs"))
+
+
+def write(folder, record, end, epochs, **more):
+    """A record of so many epochs that began at a full minute, and ended so many seconds later."""
+    ends = {"started": "2026-01-01T00:01:00+00:00", "ended": f"2026-01-01T{end}+00:00"}
+    rows = [{"epoch": number} for number in range(1, epochs + 1)]
+    (folder / record).parent.mkdir(parents=True, exist_ok=True)
+    (folder / record).write_text(json.dumps({"environment": ends, "epochs": rows} | more))
+
+
+def test_a_cell_takes_what_the_most_alike_took_for_as_many_epochs(config, tmp_path):
+    write(tmp_path, place(32), "00:01:20", 4)
+    write(tmp_path, place(128), "00:01:30", 2)
+    known = Known(config, tmp_path, tmp_path, on_cpu=True)
+    assert known.seconds(place(32, seed=1)) == (20, HERE)
+    assert known.seconds(place(128)) == (60, HERE)
+    assert known.seconds(place(512)) == (40, HERE)
+    assert known.seconds(Path("peaks/peaks.json"))[0] == GUESSED_SECONDS
+    assert known.total([place(32), place(128)]) == 80
+    write(tmp_path, place(512), "00:01:50", 4)
+    known.add(place(512))
+    assert known.seconds(place(512, seed=3)) == (50, HERE)
+
+
+def test_a_clock_that_was_set_back_makes_no_duration_negative(config, tmp_path):
+    write(tmp_path, place(32), "00:00:30", 4)
+    assert Known(config, tmp_path, tmp_path, on_cpu=True).seconds(place(32))[0] == GUESSED_SECONDS
+    write(tmp_path, place(32), "00:00:30", 4, run_seconds=12.0)
+    assert Known(config, tmp_path, tmp_path, on_cpu=True).seconds(place(32)) == (12, HERE)
+
+
+def test_other_studies_that_cannot_be_read_are_left_out(config, tmp_path):
+    bad = ["", "[", "device: cpu\n", "a: !mine 1\n", "model: []\ndevice: cpu\n", "<<: 1\n"]
+    for name, written in [*enumerate(bad), ("good", yaml.safe_dump(config))]:
+        (tmp_path / str(name)).mkdir()
+        (tmp_path / str(name) / "config.yaml").write_text(written)
+    found = Known(config, tmp_path / "records", tmp_path, on_cpu=True).sources
+    assert list(found) == [HERE, f"as in {tmp_path / 'good'}"]

@@ -1,12 +1,14 @@
-"""Peaks in both states, on this CPU: of a sprint, and of work that goes on."""
+"""Peaks in both states, on this CPU, and the time of an all-reduce."""
 
 from pathlib import Path
 from time import perf_counter
 
 import pytest
+import torch
 
-from scaling.instruments import peaks
-from scaling.instruments.options import Probe
+from scaling.instruments import allreduce, peaks
+from scaling.launch.measure import Probe, Sweep
+from scaling.launch.ranks import Rank
 from scaling.tables import limits
 
 
@@ -39,3 +41,11 @@ def test_precisions_are_those_that_the_gpu_multiplies_in(monkeypatch, old, preci
     rows = list(peaks.rows(probe, "cuda"))
     products = [row for row in rows if row["quantity"] == "matrix_product"]
     assert list(dict.fromkeys(row["precision"] for row in products)) == precisions
+
+
+def test_an_all_reduce_takes_the_slowest_ranks_time(monkeypatch):
+    monkeypatch.setattr(allreduce.dist, "all_reduce", lambda message: None)
+    slow = [100.0, 100.0, 100.0], True
+    monkeypatch.setattr(Rank, "gather", lambda rank, own: [own, slow])
+    sweep = Sweep(output=Path("x"), manifest=Path("x"), gpus=1, message_bytes=[8], repeats=3)
+    assert allreduce._measure(sweep, Rank(0, 0, 1, torch.device("cpu")), 8) == slow

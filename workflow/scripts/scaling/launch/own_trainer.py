@@ -1,56 +1,149 @@
 """Run a user's own training command as a cell of the grid, and record what it prints.
 
-The command starts its processes itself. Times and losses are what it prints
-(`scaling.command.printed_epochs`); busy time, energy and memory are read from outside.
+Times and losses are those it prints, one line of JSON for each epoch or step; busy time, energy and
+memory are read from outside. `{"epoch": 2, "seconds": 4.1, "samples": 50000, "loss": 0.31,
+"test_accuracy": 0.87}`: all but `epoch` may be left out. With `step` too the lines of an epoch are
+added up; with `step` alone steps are cut into as many equal parts as epochs are asked for.
 """
 
 import math
 import os
 import platform
+import re
 import shlex
 import shutil
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
-from typing import Any
+from statistics import fmean
+from typing import Annotated, Any
 
-from scaling.command.from_outside import FromOutside
-from scaling.command.printed_epochs import Printed, PrintedEpochs
+from annotated_types import Ge, Gt, Le
+from pydantic import BaseModel, FiniteFloat, ValidationError
+
 from scaling.core import environment
 from scaling.core.errors import UserError
 from scaling.core.gpu_counters import power_capped_seconds
 from scaling.core.records.kind import Status
 from scaling.core.records.run import EpochRow, RunRecord
 from scaling.launch import launcher, measure, outcome, supervisor
+from scaling.launch.from_outside import FromOutside
 from scaling.launch.launcher import ProcessResult
 from scaling.launch.rank_log import by_kind
 from scaling.launch.run_spec import CommandOptions, RunSpec
 from scaling.registry import engine as engines
 
 CLIENT = Path(__file__).parents[3] / "client"
+LONGEST_SHOWN = 200
+TELLS = re.compile(r'\s*\{.*"(epoch|step)"')
+
+
+class Printed(BaseModel):
+    """An epoch or a step as it was printed; `end` is when, in seconds since the command's start."""
+
+    epoch: Annotated[int, Ge(0)] | None = None
+    step: Annotated[int, Ge(0)] | None = None
+    seconds: Annotated[FiniteFloat, Gt(0)] | None = None
+    samples: Annotated[int, Gt(0), Le(2**62)] | None = None
+    loss: float | None = None
+    test_accuracy: Annotated[float, Ge(0), Le(1)] | None = None
+    end: float = 0.0
+    steps: int = 0
+
+    @property
+    def place(self) -> tuple[int, int]:
+        return (self.epoch or 0, -1 if self.step is None else self.step)
 
 
 class Output:
-    """The output of a command: printed on, and read for epochs and for a lack of memory."""
+    """What a command's lines tell of its epochs or steps, in order, and of a lack of memory.
 
-    def __init__(self, outside: FromOutside, ranks: int) -> None:
-        self.epochs, self._outside = PrintedEpochs(ranks), outside
+    Each of at most `ranks` processes may print the same ones; the longest counts.
+    """
+
+    def __init__(self, ranks: int = 1) -> None:
         self.status: Status | None = None
         self.last = "nothing"
+        self._told: dict[tuple[int, int], Printed] = {}
+        self._times: Counter[tuple[int, int]] = Counter()
+        self._ranks, self._before = ranks, 0.0
 
-    def line(self, text: str) -> None:
-        """Take a line; UserError if it tells of an epoch and is wrong."""
-        print(text, end="", flush=True)
-        self.last = text.strip() or self.last
-        self.status = self.status or outcome.status_of(text)
-        self.epochs.read(text, self._outside.seconds())
+    def told(self) -> list[Printed]:
+        """Return the epochs or steps so far."""
+        return list(self._told.values())
+
+    def read(self, line: str, now: float) -> None:
+        """Print a line of time `now`, and read it; UserError for an epoch that cannot be."""
+        print(line, end="", flush=True)
+        self.last = line.strip() or self.last
+        self.status = self.status or outcome.status_of(line)
+        if not TELLS.match(line):
+            return
+        try:
+            found = Printed.model_validate_json(line)
+            self._check(found)
+        except ValueError as error:
+            why = str(error)
+            if isinstance(error, ValidationError):
+                first = error.errors()[0]
+                why = f"{'.'.join(map(str, first['loc']))} {first['msg']}"
+            shown = line.strip()[:LONGEST_SHOWN]
+            raise UserError(f"the command printed {shown}, and {why}") from error
+        seconds = found.seconds or max(now - self._before, 1e-9)
+        self._before = now
+        before = self._told.get(found.place)
+        if before is None or seconds > (before.seconds or 0):
+            own = found.model_copy(update={"end": now, "seconds": seconds})
+            self._told[found.place] = own
+
+    def _check(self, found: Printed) -> None:
+        """Raise ValueError for a line that cannot come after those before."""
+        last, place = next(reversed(self._told.values()), found), found.place
+        self._times[place] += 1
+        if (last.epoch is None) != (found.epoch is None):
+            raise ValueError("only some lines have an epoch: print it in all or in none")
+        if place not in self._told and place < last.place:
+            raise ValueError(f"it comes after {last.place[0]}: print epochs in their order")
+        if self._times[place] > self._ranks:
+            raise ValueError("each process has printed that before: number epochs on")
+
+    def epochs(self, wanted: int) -> list[Printed]:
+        """Return the epochs; steps that have none are cut into `wanted` equal parts."""
+        lines = self.told()
+        if not lines or lines[0].epoch is not None:
+            return [_sum([*own]) for _, own in groupby(lines, lambda line: line.epoch)]
+        size = len(lines) // wanted
+        if not size:
+            raise UserError(
+                f"the command printed {len(lines)} steps, to be cut into {wanted} parts "
+                "(training.warmup_epochs and measured_epochs): train for longer, or print epochs"
+            )
+        return [_sum(lines[size * part : size * (part + 1)]) for part in range(wanted)]
+
+
+def _sum(lines: Sequence[Printed]) -> Printed:
+    """Return an epoch of its steps: of several, their sums, mean loss and last accuracy."""
+    samples, losses, accuracies = (
+        [value for line in lines if (value := getattr(line, name)) is not None]
+        for name in ("samples", "loss", "test_accuracy")
+    )
+    return lines[-1].model_copy(
+        update={
+            "seconds": sum(line.seconds or 0 for line in lines),
+            "samples": sum(samples) if len(samples) == len(lines) else None,
+            "loss": fmean(losses) if losses else None,
+            "test_accuracy": accuracies[-1] if accuracies else None,
+            "steps": len(lines) if lines[-1].step is not None else 0,
+        }
+    )
 
 
 def run(spec: RunSpec) -> RunRecord:
-    """Return the record of a cell, whose recipe is a command.
+    """Return the record of a cell whose recipe is a command.
 
-    Raises UserError where the command fails for another reason than memory or time, or prints what
-    cannot be.
+    UserError where it fails for another reason than memory or time, or prints what cannot be.
     """
     host_info, cell = environment.describe(spec.device), spec.cell
     template: str = spec.recipe_options["command"]
@@ -73,8 +166,10 @@ def run(spec: RunSpec) -> RunRecord:
         measure.leased(spec.device, here, spec.cpu_threads, limit) as (gpus, variables),
         FromOutside(gpus, spec.nodes) as outside,
     ):
-        output = Output(outside, cell.gpus)
-        result = launcher.launch(words, variables | own, limit, output.line)
+        output = Output(cell.gpus)
+        result = launcher.launch(
+            words, variables | own, limit, lambda line: output.read(line, outside.seconds())
+        )
     status, message = _verdict(spec, output, result)
     epochs = _epochs(spec, output, result) if status in ("ok", "diverged") else []
     lines = by_kind(_lines(spec, epochs, outside))
@@ -98,7 +193,7 @@ def run(spec: RunSpec) -> RunRecord:
 
 def _verdict(spec: RunSpec, output: Output, result: ProcessResult) -> tuple[Status, str | None]:
     """Return the status of a command that has ended, and a sentence on what is unusual."""
-    told = output.epochs.told()
+    told = output.told()
     if result.timed_out:
         limit = f"stopped at the time limit of {spec.time_limit_seconds:g} s"
         return "timeout", f"{limit} after {len(told)} printed epochs or steps"
@@ -115,11 +210,8 @@ def _verdict(spec: RunSpec, output: Output, result: ProcessResult) -> tuple[Stat
 
 
 def _epochs(spec: RunSpec, output: Output, result: ProcessResult) -> list[Printed]:
-    """Return the epochs of a command that has ended; UserError if they cannot be.
-
-    Without a printed one the whole run is an epoch.
-    """
-    epochs = output.epochs.epochs(spec.epochs)
+    """Return a command's epochs, or the whole run as one; UserError for what cannot be."""
+    epochs = output.epochs(spec.epochs)
     if 0 < len(epochs) <= spec.warmup_epochs:
         raise UserError(
             f"the command of {spec.cell} printed {len(epochs)} epochs, of which the first "

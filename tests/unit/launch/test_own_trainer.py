@@ -1,0 +1,147 @@
+import json
+import shlex
+import sys
+
+import pytest
+
+from scaling.core.errors import UserError
+from scaling.core.grid import Cell
+from scaling.core.records.run import RUN
+from scaling.launch import own_trainer
+from scaling.launch.run_spec import RunSpec
+
+EPOCHS = """
+import time
+from scaling_client import epoch
+for number in range({count}):
+    time.sleep(0.3)
+    epoch(number, samples=64, loss=1 / (1 + number), test_accuracy=0.5)
+"""
+
+
+def of(source, **options):
+    """Run a Python program as the command of a cell on two devices."""
+    command = shlex.join([sys.executable, "-c", source.replace("{", "{{").replace("}", "}}")])
+    return own_trainer.run(spec_of(f"{command} {{gpus}} {{batch_size}}", **options))
+
+
+def spec_of(command, **options):
+    cell, recipe = Cell("mine", "own", 2, 16, 0), {"command": command}
+    return RunSpec(cell=cell, engine="command", recipe_options=recipe, device="cpu", **options)
+
+
+def test_epochs_are_recorded(tmp_path):
+    record = of(EPOCHS.replace("{count}", "4"))
+    RUN.write(tmp_path / "run.json", record)
+    assert record["status"] == "ok" and record["message"] is None
+    assert [row["role"] for row in record["epochs"]] == ["warmup"] + 3 * ["measured"]
+    assert all(row["seconds"] >= 0.3 for row in record["epochs"])
+    assert [row["iterations"] for row in record["epochs"]] == [2] * 4
+    assert record["evaluation"]["test_accuracy"] == 0.5
+    assert record["memory"]["peak_bytes"][0] > 1e6
+    assert 0 <= record["startup"]["total"] < record["run_seconds"]
+
+
+def test_values_of_the_cell_are_in_the_command_and_of_several_nodes_nothing_is_read(capsys):
+    record = of("import sys; print('given', *sys.argv[1:])", nodes=2)
+    assert "given 2 16" in capsys.readouterr().out
+    assert record["memory"]["peak_bytes"] == record["device_time"] == []
+    assert "the whole run counts as one" in record["message"]
+    (only,) = record["epochs"]
+    assert (only["role"], only["seconds"]) == ("measured", record["run_seconds"])
+
+
+DIVERGES = "\\n".join(f'{{"epoch": {n}, "seconds": 0.001, "loss": NaN}}' for n in range(4))
+FULL = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB"
+
+
+@pytest.mark.parametrize(
+    ("source", "status", "message"),
+    [
+        (f"import sys; print({FULL!r}, file=sys.stderr); sys.exit(1)", "oom", "out of memory"),
+        ("import time; time.sleep(60)", "timeout", "time limit of 0.5 s"),
+        (f"print('{DIVERGES}')", "diverged", "a loss was not finite"),
+    ],
+)
+def test_no_memory_no_time_and_no_finite_loss_are_results(source, status, message):
+    record = of(source, time_limit_seconds=0.5 if status == "timeout" else 60)
+    assert record["status"] == status and message in record["message"]
+    assert status == "diverged" or record["epochs"] == []
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        (
+            "import sys; print('no such file'); sys.exit(3)",
+            "exit status 3, its last line being 'no",
+        ),
+        (EPOCHS.replace("{count}", "1"), "printed 1 epochs, of which the first 1 warm up"),
+        ('[print(f\'{{"epoch": {n}, "seconds": 9}}\') for n in range(4)]', "an epoch's own"),
+    ],
+)
+def test_what_cannot_be_recorded_is_one_sentence(source, said):
+    with pytest.raises(UserError, match=said):
+        of(source)
+
+
+def test_a_program_that_is_missing_is_named():
+    with pytest.raises(UserError, match="starts no-such-program, which is not found"):
+        own_trainer.run(spec_of("no-such-program {gpus}"))
+
+
+def epochs_of(*lines, wanted=2, ranks=1):
+    printed = own_trainer.Output(ranks)
+    for now, line in enumerate(lines, start=1):
+        printed.read(line if isinstance(line, str) else json.dumps(line), float(now))
+    return printed.epochs(wanted)
+
+
+def test_a_line_is_an_epoch():
+    (first, second) = epochs_of(
+        {"epoch": 0, "seconds": 0.5, "samples": 100, "loss": 2.0, "other": [1]},
+        "Epoch 1: 100 %",
+        {"epoch": 1, "seconds": 0.25, "samples": 100, "loss": 1.0, "test_accuracy": 0.5},
+    )
+    assert (first.seconds, first.samples, first.loss, first.end) == (0.5, 100, 2.0, 1.0)
+    assert (second.seconds, second.test_accuracy, second.end) == (0.25, 0.5, 3.0)
+
+
+def test_seconds_that_are_not_printed_are_those_since_the_line_before():
+    assert [epoch.seconds for epoch in epochs_of({"epoch": 1}, "-", {"epoch": 2})] == [1.0, 2.0]
+
+
+def test_steps_of_an_epoch_are_added_up_and_the_slowest_rank_counts_even_a_step_behind():
+    places = [(1, 0), (1, 1), (1, 0), (2, 0), (1, 1), (2, 1), (2, 0), (2, 1)]
+    lines = [
+        {"epoch": epoch, "step": step, "seconds": 0.1 * count, "samples": 4, "loss": step}
+        for count, (epoch, step) in enumerate(places, start=1)
+    ]
+    first, second = epochs_of(*lines, ranks=2)
+    assert (round(first.seconds, 6), first.samples, first.loss, first.steps) == (0.8, 8, 0.5, 2)
+    assert (round(second.seconds, 6), second.steps) == (1.5, 2)
+
+
+def test_steps_alone_are_cut_into_equal_parts():
+    parts = epochs_of(*({"step": step, "seconds": 1.0} for step in range(7)), wanted=3)
+    assert [part.seconds for part in parts] == [2.0, 2.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ([{"epoch": 2}, {"epoch": 1}], "it comes after 2"),
+        ([{"epoch": 1}, {"epoch": 2}, {"epoch": 1}], "each process has printed that before"),
+        ([{"epoch": 1, "seconds": -1}], "seconds Input should be greater than 0"),
+        ([{"epoch": 1, "seconds": "long"}], "seconds Input should be a valid number"),
+        ([{"epoch": 1.5}], "epoch Input should be a valid integer"),
+        ([{"epoch": 1, "samples": 0}], "samples Input should be greater than 0"),
+        ([{"epoch": 1, "test_accuracy": 87}], "test_accuracy Input should be less than or equal"),
+        ([{"epoch": 1}, {"step": 1}], "only some lines have an epoch"),
+        (['{"epoch": 1, "seconds": }'], "Invalid JSON"),
+        ([{"step": 1}], "1 steps, to be cut into 2 parts"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_its_line(lines, said):
+    with pytest.raises(UserError, match=said):
+        epochs_of(*lines)

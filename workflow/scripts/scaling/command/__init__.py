@@ -1,1 +1,0 @@
-"""A user's own training command as a cell of the grid."""
