@@ -6,6 +6,7 @@ seeds, is higher. Ends when no neighbour is better; after so many `seconds` none
 """
 
 import csv
+import tempfile
 import time
 from collections.abc import Callable
 from itertools import cycle
@@ -60,8 +61,9 @@ def main(argv: list[str] | None = None) -> None:
     asked = command_line.parse(Search, argv, __doc__)
     data = TrainingData.read(asked.dataset, asked.manifest).judged_by(asked.study.held_out_images)
     rows, firsts = list[dict[str, Any]](), list[float]()
-    with leased_device(environment.resolve_device("auto")) as (device, _):
-        experiment = Experiment(asked.study, asked.global_batch, device, None, [])
+    device_kind, cache = environment.resolve_device("auto"), tempfile.TemporaryDirectory()
+    with leased_device(device_kind) as device, cache as trained:
+        experiment = Experiment(asked.study, asked.global_batch, device, Path(trained), [])
         ends, kind = time.monotonic() + asked.seconds, dict[str, Any]()
 
         def accuracy(options: dict[str, Any]) -> float | None:

@@ -42,6 +42,8 @@ def configuration(config: dict[str, Any]) -> None:
     section, recipes = config.get("convergence", {}), config.setdefault("recipes", {})
     if "remedies" in section:
         section["recipes"] = [tried(remedy, recipes) for remedy in section.pop("remedies")]
+    for entry in section.get("recipes", []):
+        without(entry, "noise_scale")
     if precision := section.pop("precision", None):
         for entry in section.get("recipes", []):
             name = entry["recipe"]

@@ -18,7 +18,7 @@ RECORD = "convergence/remedy~none/global_batch~128/runs.json"
 VARIANT = "quantization/seed~0/variant~mistake-bias_scale/quantization.json"
 LARS = {"lars": 0.1, "decay": "linear"}
 REMEDIES = [
-    {"name": "none", "factors": [1]},
+    {"name": "none", "factors": [1], "noise_scale": True},
     {"name": "a", **LARS},
     {"name": "b", **LARS},
     {"name": "ghost", "ghost_batch": 4, "lengths": [3]},

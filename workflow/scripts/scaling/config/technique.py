@@ -19,8 +19,8 @@ class Trials(Section):
     When the global batch is k times the reference batch, `scaling` multiplies the rate by k
     (linear: Goyal et al. 2017, arXiv:1706.02677) or √k (sqrt: Krizhevsky 2014, arXiv:1404.5997).
     `warmup_epochs` is from Goyal et al. too, `scaled_momentum` from Smith et al. 2018
-    (arXiv:1711.00489), `precise_batch_norm`, which only changes evaluation, from Wu and Johnson
-    2021 (arXiv:2105.07576), and `noise_scale` from McCandlish et al. 2018 (arXiv:1812.06162).
+    (arXiv:1711.00489), and `precise_batch_norm`, which only changes evaluation, from Wu and
+    Johnson 2021 (arXiv:2105.07576).
     """
 
     scaling: Literal["none", "linear", "sqrt"] = "none"
@@ -34,8 +34,6 @@ class Trials(Section):
     """As many updates as at the reference batch, instead of as many epochs."""
     precise_batch_norm: bool = False
     """`convergence.precise_batch_norm` for this technique alone."""
-    noise_scale: bool = False
-    """Measure the gradient noise scale after each epoch."""
     lengths: Some[Positive] | None = None
     """Other numbers of epochs to train at the chosen rate, to find the images that an accuracy
     needs."""

@@ -52,15 +52,8 @@ class Session(DataOptions):
     device: Device = "auto"
     cpu_threads: int = 1
     """Threads of the process."""
-    cache: Path | None = None
+    cache: Path = Path("resources/trained")
     """Folder of finished trainings, which are not repeated."""
-
-    @property
-    def techniques(self) -> dict[str, Technique]:
-        """Return the techniques by name; UserError for an unknown option."""
-        return {
-            name: Technique.of(options, f"remedy {name}") for name, options in self.remedies.items()
-        }
 
 
 @dataclass(frozen=True)
@@ -69,7 +62,8 @@ class Run:
 
     `rates` has one learning rate per update (Muon's, if used), and `rest` those of parameters that
     Muon leaves to SGD; `rule` omits what these and `momentum` contain. With `held_out` the run
-    trains without the images that judge a sweep, and is evaluated on them.
+    trains without the images that judge a sweep, and is evaluated on them; with `precise` by batch
+    norms' statistics of training images.
     """
 
     seed: int
@@ -78,8 +72,8 @@ class Run:
     rest: tuple[float, ...]
     momentum: float
     rule: UpdateRule
-    noise_scale: bool = False
     held_out: bool = False
+    precise: bool = False
 
 
 OF_THE_RATES = ("warmup_share", "decay", "momentum", "rest_rate")
@@ -107,23 +101,17 @@ def run_of(
     kept = technique.model_dump(include=UpdateRule.model_fields.keys() - OF_THE_RATES)
     rule = UpdateRule(**kept | {"muon": float(technique.muon > 0)})
     momentum = technique.momentum_of(study.momentum, scale)
-    return Run(seed, epochs, found, rest, momentum, rule, technique.noise_scale, held_out)
+    precise = technique.precise_batch_norm or study.precise_batch_norm
+    return Run(seed, epochs, found, rest, momentum, rule, held_out, precise)
 
 
 def epochs_of(study: Study, technique: Technique, global_batch: int, train_images: int) -> int:
     """Return the study's epochs, or as many as give the reference batch's number of updates."""
     if not technique.equal_updates:
         return study.epochs
-    updates = len(study.batch_sizes(train_images, global_batch))
-    return min(
-        max(study.epochs, math.ceil(reference_updates(study, train_images) / updates)),
-        max(study.max_epochs, study.epochs),
-    )
-
-
-def reference_updates(study: Study, train_images: int) -> int:
-    """Return the updates of the reference batch on one GPU in the study's epochs."""
-    return study.epochs * len(study.batch_sizes(train_images, study.reference_batch))
+    wanted = study.epochs * len(study.batch_sizes(train_images, study.reference_batch))
+    equal = math.ceil(wanted / len(study.batch_sizes(train_images, global_batch)))
+    return max(study.epochs, min(equal, study.max_epochs))
 
 
 def rates(

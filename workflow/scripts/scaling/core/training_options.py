@@ -139,8 +139,7 @@ class LargeBatches(Options):
     """Training images that are held out of a sweep, to choose its rate and to compare techniques.
     0: the training loss decides."""
     precise_batch_norm: bool = False
-    """Test accuracies use batch-norm statistics recomputed on training images; those with
-    running ones are reported too."""
+    """Test accuracies use batch-norm statistics recomputed on training images."""
     train_images: Positive | None = None
     """Train on only the first of the training images; null means all."""
 

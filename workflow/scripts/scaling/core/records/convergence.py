@@ -28,7 +28,7 @@ CONVERGENCE_PATTERN = "remedy~{remedy}/global_batch~{global_batch}"
 
 
 class Figures(TypedDict):
-    """Metrics after an epoch, with `running` statistics of batch norms or `precise` ones."""
+    """Metrics after an epoch; no code reads what is `running`, `precise` or `noise_scale`."""
 
     epoch: Positive
     updates: Positive
@@ -39,9 +39,7 @@ class Figures(TypedDict):
     precise_test_loss: NotRequired[Amount | None]
     precise_test_accuracy: NotRequired[Fraction | None]
     noise_scale: NotRequired[list[float | None]]
-    """The gradient noise scale in images, and the ends of its interval."""
     test_loss: NotRequired[Amount | None]
-    """In a technique's record, like those below: by the statistics that all techniques use."""
     test_accuracy: NotRequired[Fraction | None]
     validation_loss: NotRequired[Amount | None]
     validation_accuracy: NotRequired[Fraction | None]
@@ -55,9 +53,9 @@ class Training(TypedDict):
     planned_epochs: Positive
     planned_updates: Positive
     diverged: str
-    diverged_update: Positive | None
-    updates_per_point: Positive
-    losses: list[Amount | None]
+    diverged_update: NotRequired[Positive | None]
+    updates_per_point: NotRequired[Positive]
+    losses: NotRequired[list[Amount | None]]
     seconds: Seconds
     epochs: list[Figures]
 
@@ -81,11 +79,11 @@ class Result(TypedDict):
     """The results of a technique's runs; see `convergence.experiment`."""
 
     gpus: Positive
-    rule_rate: Amount
+    rule_rate: NotRequired[Amount]
     chosen_factor: Amount
     at_edge: bool
-    updates_per_epoch: Positive
-    reference_updates: Positive
+    updates_per_epoch: NotRequired[Positive]
+    reference_updates: NotRequired[Positive]
     runs: list[Run]
     longer: list[Run]
 
