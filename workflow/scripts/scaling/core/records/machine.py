@@ -17,12 +17,12 @@ from scaling.core.records.fields import (
     Whole,
 )
 from scaling.core.records.kind import Kind
-from scaling.core.records.run import EpochOfRank, GpuReading, OfRank
+from scaling.core.records.run import EpochOfRank, GpuReading
 
 Device = Literal["cpu", "cuda"]
 Drift = Annotated[
     dict[Literal["mean_max", "mean_mean", "variance_max", "variance_mean"], Amount | None],
-    Len(4, 4),
+    Len(2, 4),
 ]
 """The spread of the running statistics over the ranks, relative to their size."""
 
@@ -130,7 +130,7 @@ class Message(TypedDict):
 
 
 class Order(TypedDict):
-    """The images that a rank drew in an epoch; see `synchronization.training`."""
+    """The images that a rank drew in an epoch; see `synchronization.worker`."""
 
     epoch: Whole
     rank: Whole
@@ -182,22 +182,6 @@ class SharedTraining(TypedDict):
     drift: Drift
 
 
-class BufferSeconds(OfRank):
-    """Seconds of one rank's epoch on in-memory batches, in one round over the buffer modes."""
-
-    buffers: str
-    round: Positive
-    seconds: Seconds
-
-
-class Agreement(TypedDict):
-    """The distance of a strategy's parameters from DDP's, relative to the length of DDP's path."""
-
-    strategy: str
-    steps: Positive
-    distance: Amount
-
-
 class Sizes(TypedDict):
     """Bytes of the model's parameters and buffers, and the channels of its widest norm."""
 
@@ -218,8 +202,9 @@ class Synchronization(Record):
     permutations: list[Permutation]
     steps: list[Step]
     trainings: list[SharedTraining]
-    buffer_seconds: list[BufferSeconds]
-    agreement: list[Agreement]
+    buffer_seconds: NotRequired[list[Row]]
+    """Like `agreement` of older records, which no code reads."""
+    agreement: NotRequired[list[Row]]
     seconds: Seconds
 
 
