@@ -7,9 +7,8 @@ from examples import manifests
 from scaling.core import plugins
 from scaling.core.errors import UserError
 from scaling.core.training_options import Model
-from scaling.models.build import build
+from scaling.models.build import GROUP_BYTES, backward_groups, blocks, build
 from scaling.models.check import check
-from scaling.models.parts import GROUP_BYTES, backward_groups, blocks
 from scaling.models.resnet import BasicBlock, ResNet18
 
 LAB = "resnet18-cifar"
