@@ -167,19 +167,17 @@ def test_an_archive_or_a_folder_is_used_where_it_lies(archive, raw):
     assert not raw.exists()
 
 
-def test_a_path_without_cifar10_is_named(archive, tmp_path, raw):
+def test_a_missing_or_changed_file_is_told_and_a_path_without_any(archive, tmp_path, raw):
     with pytest.raises(UserError, match=f"there is neither {BATCHES} nor {ARCHIVE} at .*absent;"):
         read(tmp_path / "absent", raw)
-
-
-@pytest.mark.parametrize(
-    "name", [ARCHIVE, *(f"{BATCHES}/{name}" for name in ("data_batch_2", "batches.meta"))]
-)
-def test_a_missing_or_changed_file_is_named(archive, raw, name):
-    file = archive.parent / name
-    given = archive if name == ARCHIVE else file.parent
-    file.write_bytes(file.read_bytes()[:-1])
-    for _ in range(1 if given == archive else 2):
-        with pytest.raises(UserError, match=rf"{file.name} is missing, truncated or damaged"):
-            read(given, raw)
-        file.unlink(missing_ok=True)
+    for name in ("data_batch_2", "batches.meta"):
+        file = archive.parent / BATCHES / name
+        whole = file.read_bytes()
+        for damage in (lambda file: file.write_bytes(file.read_bytes()[:-1]), Path.unlink):
+            damage(file)
+            with pytest.raises(UserError, match=rf"{BATCHES} is missing, truncated or damaged"):
+                read(file.parent, raw)
+        file.write_bytes(whole)
+    archive.write_bytes(archive.read_bytes()[:-1])
+    with pytest.raises(UserError, match=rf"{ARCHIVE} is truncated or damaged, by its md5; fetch"):
+        read(archive, raw)
