@@ -10,7 +10,7 @@ import math
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -60,8 +60,8 @@ def run(session: Session) -> None:
         # With a run's own options all that decides what it gives.
         identity = [code, study.model_dump(exclude=OF_A_RUN), facts, device_name, torch.__version__]
         for global_batch in session.global_batches:
-            experiment = Experiment(study, global_batch, device, session.cache, identity)
-            for name, found in experiment.results(techniques, dataset):
+            experiment = Experiment(study, dataset, global_batch, device, session.cache, identity)
+            for name, found in experiment.results(techniques):
                 document: Any = {
                     "remedy": name,
                     "global_batch": global_batch,
@@ -71,63 +71,52 @@ def run(session: Session) -> None:
                     **found,
                     "environment": host_info | {"ended": environment.now()},
                 }
-                path = convergence_path(session.records, name, global_batch)
-                CONVERGENCE.write(path, document)
+                CONVERGENCE.write(convergence_path(session.records, name, global_batch), document)
                 host_info["started"] = environment.now()
 
 
 @contextmanager
 def leased_device(kind: Device) -> Iterator[torch.device]:
     """Yield the device; a GPU is leased until the block ends."""
-    if kind == "cpu":
-        yield torch.device("cpu")
-        return
-    with lease.gpus(1, environment.visible_gpus()) as names:
-        os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
-        os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(names)
-        yield torch.device("cuda", 0)
+    with ExitStack() as held:
+        if kind == "cuda":
+            (name,) = held.enter_context(lease.gpus(1, environment.visible_gpus()))
+            os.environ |= {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": name}
+        yield torch.device(kind)
 
 
 class Experiment:
     """Trains all runs at one global batch; finished ones are kept in `folder`, by `identity`."""
 
-    _engine: Engine
-
     def __init__(
         self,
         study: Study,
+        dataset: TrainingData,
         global_batch: int,
         device: torch.device,
         folder: Path,
         identity: list[Any],
     ) -> None:
-        self._study, self._global_batch, self._device = study, global_batch, device
-        self._folder, self._identity = folder, identity
+        self._study, self._dataset, self._global_batch = study, dataset, global_batch
+        self._device, self._folder, self._identity = device, folder, identity
+        self._engines = dict[bool, Engine]()
 
-    def results(
-        self, techniques: dict[str, Technique], dataset: TrainingData
-    ) -> Iterator[tuple[str, Result]]:
+    def results(self, techniques: dict[str, Technique]) -> Iterator[tuple[str, Result]]:
         """Yield each technique's name and the results of its runs, for the record.
 
         After an out-of-memory error the remaining techniques are recorded as out of memory too.
         Prints a line for each run.
         """
-        study, left = self._study, dict(techniques)
-        images = len(dataset.data.train_labels) - study.held_out_images
-        sweeps: dict[str, Sweep] = {}
+        left, images = list(techniques), self._images(self._study.held_out_images > 0)
         status = "infeasible"
         message = f"the global batch is larger than the {images} training images"
         try:
-            if study.held_out_images and self._global_batch <= images:
-                self.load(dataset.judged_by(study.held_out_images))
-                sweeps = {name: self._sweep(name, left[name]) for name in left}
             if self._global_batch <= images:
-                self.load(dataset)
-                for name, technique in techniques.items():
-                    sweep = sweeps.get(name) or self._sweep(name, technique)
-                    result = self._result(name, technique, sweep)
+                sweeps = {name: self._sweep(name, own) for name, own in techniques.items()}
+                for name, sweep in sweeps.items():
+                    result = self._result(name, techniques[name], sweep)
                     yield name, {"status": "ok", "message": None, "result": result}
-                    del left[name]
+                    left.remove(name)
         except Exception as error:
             lack = outcome.classify(error)
             if lack is None:
@@ -136,18 +125,25 @@ class Experiment:
         for name in left:
             yield name, {"status": status, "message": message, "result": None}
 
-    def load(self, dataset: TrainingData) -> None:
-        """Hold these images; memory has room for one engine at a time."""
-        if hasattr(self, "_engine"):
-            del self._engine
-        gc.collect()
-        self._engine = Engine(self._study, dataset, self._global_batch, self._device)
+    def _images(self, held_out: bool) -> int:
+        """Return the number of images to train on."""
+        return len(self._dataset.data.train_labels) - held_out * self._study.held_out_images
+
+    def _engine(self, held_out: bool) -> Engine:
+        """Return the engine of these runs; memory has room for one at a time."""
+        if held_out not in self._engines:
+            self._engines.clear()
+            gc.collect()
+            images = self._study.held_out_images
+            data = self._dataset.judged_by(images) if held_out else self._dataset
+            engine = Engine(self._study, data, self._global_batch, self._device)
+            self._engines[held_out] = engine
+        return self._engines[held_out]
 
     def _sweep(self, name: str, technique: Technique) -> Sweep:
         """Train the first seed at each factor, and at more until the best is no end of the sweep.
 
-        Factors are judged by held-out images if there are any (the engine's test images), else by
-        training loss.
+        Factors are judged by held-out images if there are any, else by training loss.
         """
         study, runs = self._study, Sweep()
         wanted = list(technique.factors or study.factors)
@@ -195,7 +191,7 @@ class Experiment:
     ) -> Result:
         """Return the record's part of a run, trained now or before."""
         run = run_of(
-            *(self._study, technique, self._global_batch, self._engine.train_images),
+            *(self._study, technique, self._global_batch, self._images(held_out)),
             *(factor, seed, epochs, held_out),
         )
         own = [self._global_batch, asdict(run) | {"rule": run.rule.model_dump()}]
@@ -223,12 +219,13 @@ class Experiment:
         in an update or after it, "at chance" a training loss in the last epoch no better than that
         of a constant prediction, ln(classes).
         """
+        engine = self._engine(run.held_out)
         started = time.perf_counter()
-        self._engine.start(run)
+        engine.start(run)
         rows: list[dict[str, Any]] = []
         updates, diverged = len(run.rates) // run.epochs, ""
         for number in range(1, run.epochs + 1):
-            found = self._engine.train_epoch(run, number)
+            found = engine.train_epoch(run, number)
             lost = found["train_loss"] is None or found["test_loss"] is None
             if run.held_out:
                 judged = {f"validation_{of}": found[f"test_{of}"] for of in ("loss", "accuracy")}
@@ -238,7 +235,7 @@ class Experiment:
                 diverged = NOT_FINITE
                 break
         else:
-            if rows[-1]["train_loss"] >= math.log(self._engine.classes):
+            if rows[-1]["train_loss"] >= math.log(engine.classes):
                 diverged = AT_CHANCE
         return {
             "seed": run.seed,
