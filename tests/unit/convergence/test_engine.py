@@ -20,6 +20,12 @@ from scaling.models.resnet import BasicBlock
 from training_runs import in_ranks
 
 
+@pytest.fixture(autouse=True, scope="module")
+def one_thread():
+    """Several take longer, more so where others compute too."""
+    torch.set_num_threads(1)
+
+
 def test_the_emulation_gives_what_ddp_over_two_processes_gives(tmp_path):
     files = str(tmp_path / "rendezvous"), str(tmp_path / "state.pt")
     in_ranks(train_by_torch, *files, count=GPUS)

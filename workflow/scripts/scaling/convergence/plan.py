@@ -30,10 +30,7 @@ class Study(LargeBatches, Sgd):
         return gpus_of(global_batch, self.reference_batch, self.gpus)
 
     def batch_sizes(self, train_images: int, global_batch: int) -> list[int]:
-        """Return the images per GPU of each update of an epoch; the last may have fewer.
-
-        They are as DistributedSampler and DataLoader give them.
-        """
+        """Return the images per GPU of each update of an epoch, as DistributedSampler has them."""
         gpus = self.gpus_of(global_batch)
         full, rest = divmod(math.ceil(train_images / gpus), global_batch // gpus)
         return [global_batch // gpus] * full + ([rest] if rest else [])
@@ -128,11 +125,7 @@ def rates(
 
 
 def choose(found: Mapping[float, float | None]) -> float:
-    """Return the factor whose run has the lowest loss in its last epoch.
-
-    `found` maps factors to losses, None for runs that were not finite. If all are None, returns the
-    factor nearest to 1.
-    """
+    """Return the factor of the lowest loss; that nearest to 1 if none is finite (all are None)."""
     finished = [(loss, factor) for factor, loss in found.items() if loss is not None]
     if not finished:
         return min(found, key=lambda factor: abs(math.log(factor)))

@@ -23,10 +23,7 @@ WITHOUT_MESSAGES = ("compile", "cuda_graph", "fused_norms")
 
 @dataclass(frozen=True, kw_only=True)
 class Training:
-    """What is trained: with recipe `plain` and DDP, unless said otherwise.
-
-    Without `set_epoch` the sampler stays at epoch 0.
-    """
+    """What is trained; without `set_epoch` the sampler stays at epoch 0."""
 
     recipe: Literal["plain", "tuned"] = "plain"
     strategy: str = "ddp"
