@@ -28,7 +28,6 @@ rule synchronization_measure:
         ),
         options=JOBS.options(
             *(Plan, "synchronization"),
-            world_sizes=config["grid"]["gpus"],
             tuned_options=TUNED,
         ),
     shell:

@@ -6,6 +6,7 @@ seeds, is higher. Ends when no neighbour is better; after so many `seconds` none
 """
 
 import csv
+import tempfile
 import time
 from collections.abc import Callable
 from itertools import cycle
@@ -58,20 +59,22 @@ def climb(start: Any, values: Any, accuracy: Callable[[Any], float | None]) -> N
 def main(argv: list[str] | None = None) -> None:
     """Write a row of each technique that was tried."""
     asked = command_line.parse(Search, argv, __doc__)
-    data = TrainingData.read(asked.dataset, asked.manifest).judged_by(asked.study.held_out_images)
+    data = TrainingData.read(asked.dataset, asked.manifest)
     rows, firsts = list[dict[str, Any]](), list[float]()
-    with leased_device(environment.resolve_device("auto")) as (device, _):
-        experiment = Experiment(asked.study, asked.global_batch, device, None, [])
+    device_kind, cache = environment.resolve_device("auto"), tempfile.TemporaryDirectory()
+    with leased_device(device_kind) as device, cache as trained:
+        of_all: Any = (asked.study, data, asked.global_batch, device, Path(trained), [])
+        experiment = Experiment(*of_all)
         ends, kind = time.monotonic() + asked.seconds, dict[str, Any]()
 
         def accuracy(options: dict[str, Any]) -> float | None:
-            nonlocal kind
+            nonlocal experiment, kind
             if time.monotonic() > ends:
                 return None
             technique = Technique.of(options, "the technique")
             before, kind = kind, technique.model_dump(exclude={*OF_THE_RATES, "muon"})
             if kind != before:  # Memory has room for the graphs of one kind of update.
-                experiment.load(data)
+                experiment = Experiment(*of_all)
             found: dict[str, list[float]] = {"validation_accuracy": [], "validation_loss": []}
             for seed in asked.study.seeds:
                 run = experiment.run(str(options), technique, 1.0, seed, held_out=True)

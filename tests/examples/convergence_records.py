@@ -32,7 +32,7 @@ def run(
     """A run of so many epochs of 5 updates each that ends with this test accuracy.
 
     Before the last epoch it was 0.2 lower; training accuracy is 0.1 higher. None: the loss was not
-    finite in update 7.
+    finite.
     """
     failed = accuracy is None
     value = 0.1 if accuracy is None else accuracy
@@ -56,10 +56,7 @@ def run(
         "planned_epochs": epochs,
         "planned_updates": 5 * epochs,
         "diverged": "not finite" if failed else "",
-        "diverged_update": 7 if failed else None,
         "epochs": rows,
-        "updates_per_point": 4,
-        "losses": [2.5, 2.0, None if failed else 1.5],
         "seconds": 1.0,
         **more,
     }
@@ -78,11 +75,8 @@ def record(
     rate = chosen.rate(STUDY.learning_rate, global_batch / STUDY.reference_batch)
     result = {
         "gpus": gpus,
-        "rule_rate": rate,
         "chosen_factor": 1.0,
         "at_edge": at_edge,
-        "updates_per_epoch": 5,
-        "reference_updates": 10,
         "runs": [{"learning_rate": rate * each["factor"], **each} for each in runs],
         "longer": [],
     }

@@ -14,7 +14,6 @@ OPTIONS = {
     "model_width": 1,
     "device": "cpu",
     "loader_workers": 0,
-    "world_sizes": [1, 2, 3],
     "seeds": [0, 1, 2],
     # Switches change no message, so they are left out; two of them could not be on here.
     "tuned_options": {"precision": "float32", **dict.fromkeys(SWITCHES, True)},

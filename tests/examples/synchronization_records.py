@@ -142,7 +142,7 @@ def training(
             }
             for rank in (0, 1)
         ],
-        "drift": {f"{name}_{of}": drift for name in ("mean", "variance") for of in ("max", "mean")},
+        "drift": {"variance_max": drift, "variance_mean": drift},
     }
 
 
@@ -154,17 +154,6 @@ def trainings(on_gpus: bool = False) -> list[dict[str, Any]]:
         same = ("s", "s")
         found.append(training("sync_batch_norm", parameters=same, statistics=same, drift=0.0))
     return found
-
-
-def buffer_seconds(
-    buffers: str, seconds: tuple[float, ...] = (1.0, 1.2, 1.1)
-) -> list[dict[str, Any]]:
-    """Rounds of epochs on batches in memory; rank 1 takes 10 % longer."""
-    return [
-        {"buffers": buffers, "round": turn, "rank": rank, "seconds": length * (1 + rank / 10)}
-        for turn, length in enumerate(seconds, start=1)
-        for rank in (0, 1)
-    ]
 
 
 def document(on_gpus: bool = False, **changes: Any) -> dict[str, Any]:
@@ -190,15 +179,6 @@ def document(on_gpus: bool = False, **changes: Any) -> dict[str, Any]:
         "permutations": drawn,
         "steps": steps(on_gpus),
         "trainings": trainings(on_gpus),
-        "buffer_seconds": [
-            row
-            for kind in ["broadcast", "local", *["sync_batch_norm"] * on_gpus]
-            for row in buffer_seconds(kind)
-        ],
-        "agreement": [
-            {"strategy": strategy, "steps": 10, "distance": distance}
-            for strategy, distance in (("ddp", 1e-6), ("fsdp", 2e-5), ("zero1", 1e-6))
-        ],
         "environment": {},
     }
     return whole | changes

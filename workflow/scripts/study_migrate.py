@@ -52,6 +52,8 @@ def configuration(config: dict[str, Any]) -> None:
         for own in int8["variants"]:
             without(own, *RANGES)
     section, recipes = config.get("convergence", {}), config.get("recipes", {})
+    for entry in section.get("recipes", []):
+        without(entry, "noise_scale")
     if precision := section.pop("precision", None):
         for entry in section.get("recipes", []):
             name = entry["recipe"]

@@ -1,8 +1,8 @@
 """Measure how the ranks of a training share images, messages and buffers.
 
-Image orders: DistributedSampler with and without set_epoch, and trainings both ways. Messages:
-every collective of a training step of DDP, of recipe tuned and, on GPUs, of DataParallel. Buffers:
-trainings with running statistics broadcast, kept by each rank and, on GPUs, synchronized.
+Image orders: trainings with and without set_epoch. Messages: every collective of a training step of
+each strategy, of recipe tuned and, on GPUs, of DataParallel. Buffers: trainings with running
+statistics broadcast, kept by each rank and, on GPUs, synchronized.
 """
 
 from scaling.core import command_line
@@ -47,8 +47,6 @@ def main(argv: list[str] | None = None) -> None:
         "permutations": found.of("permutations"),
         "steps": found.of("steps"),
         "trainings": found.of("training"),
-        "buffer_seconds": found.of("buffer_seconds")[0]["rows"],
-        "agreement": found.of("agreement")[0]["rows"],
         "seconds": found.seconds,
         "environment": found.environment,
     }

@@ -45,7 +45,6 @@ def _of_techniques(
         "convergence": runs,
         "remedies": remedies(runs, margin),
         "images_to_accuracy": convergence.images_to_accuracy(documents, accuracies),
-        "noise_scale": convergence.noise_scale(documents),
     }
 
 

@@ -17,7 +17,10 @@ STUDIES = Path(__file__).parents[3] / "studies"
 RECORD = "convergence/remedy~none/global_batch~128/runs.json"
 VARIANT = "quantization/seed~0/variant~mistake-bias_scale/quantization.json"
 TUNED = {"tuned": {"engine": "resident", "precision": "bf16"}}
-TRIED = [{"name": "a", "recipe": "a"}, {"name": "none", "recipe": "tuned", "factors": [1]}]
+TRIED = [
+    {"name": "a", "recipe": "a"},
+    {"name": "none", "recipe": "tuned", "factors": [1], "noise_scale": True},
+]
 OLD = {
     "convergence": {"recipes": TRIED, "precision": "tf32"},
     "recipes": TUNED | {"a": {"base": "tuned", "precision": "tf32"}},

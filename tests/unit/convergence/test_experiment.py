@@ -35,7 +35,14 @@ def train(tmp_path):
                 *("--remedies", json.dumps(remedies), "--records", str(tmp_path / "records")),
                 *("--dataset", str(tmp_path / "images.npz")),
                 *("--manifest", str(tmp_path / "manifest.json")),
-                *("--global-batches", *map(str, global_batches), *OPTIONS, *options),
+                *(
+                    "--cache",
+                    str(tmp_path / "trained"),
+                    "--global-batches",
+                    *map(str, global_batches),
+                    *OPTIONS,
+                    *options,
+                ),
             ]
         )
         return tmp_path / "records"
@@ -50,43 +57,34 @@ def test_each_remedy_and_batch_has_its_sweep_and_the_chosen_rates_seeds(train, c
     assert found["training"]["precision"] == "float32"  # A CPU has no TF32.
     assert (found["status"], found["options"]["scaling"]) == ("ok", "linear")
     result = found["result"]
-    assert (result["gpus"], result["rule_rate"], result["updates_per_epoch"]) == (2, 0.2, 3)
+    assert result["gpus"] == 2
     runs = [(run["factor"], run["seed"], run["chosen"]) for run in result["runs"]]
     best = result["chosen_factor"]
     assert sorted(runs) == sorted([(best, 0, True), (best, 1, True), (1.5 - best, 0, False)])
     sweep = {run["factor"]: run["epochs"][-1]["train_loss"] for run in result["runs"][:2]}
     assert best == min(sweep, key=sweep.get)
-    assert len(result["runs"][0]["losses"]) == result["runs"][0]["updates"] == 3
+    assert result["runs"][0]["updates"] == 3
     # At the reference batch the two remedies are one, and trained once.
     lines = capsys.readouterr().out.splitlines()
     assert sum(line.endswith("shared") for line in lines if line.startswith("linear, ")) >= 3
 
 
-def test_precise_batch_norms_are_another_evaluation_of_a_training(train, tmp_path, capsys):
-    precise = {"precise_batch_norm": True}
-    cache = ["--cache", str(tmp_path / "trained")]
-    records = train({"none": {}, "precise": precise}, 16, options=cache)
-    paths = {name: convergence_path(records, name, 16) for name in ("none", "precise")}
-    plain, other = (files.read_json(path)["result"]["runs"] for path in paths.values())
-    assert [run["losses"] for run in plain] == [run["losses"] for run in other]
-    for quantity, same in (("train_loss", True), ("test_loss", False)):
-        pairs = zip(plain, other, strict=True)
-        assert all((a["epochs"][0][quantity] == b["epochs"][0][quantity]) == same for a, b in pairs)
-    lines = capsys.readouterr().out.splitlines()
-    assert sum(line.endswith("shared") for line in lines) == 3
-    # What was trained once is not trained again by another process, nor for other seeds beside it.
-    always = ["--precise-batch-norm", "yes", "--seeds", "0", "1", "2"]
-    train({"none": {}}, 16, options=[*cache, *always])
+def test_what_was_trained_is_not_trained_again_by_another_process(train, capsys):
+    records = train({"none": {}, "precise": {"precise_batch_norm": True}}, 16)
+    found = [files.read_json(convergence_path(records, name, 16)) for name in ("none", "precise")]
+    plain, other = (record["result"]["runs"][0]["epochs"][0] for record in found)
+    assert plain["train_loss"] == other["train_loss"] and plain["test_loss"] != other["test_loss"]
+    capsys.readouterr()
+    train({"none": {}}, 16, options=["--seeds", "0", "1", "2"])
     lines = capsys.readouterr().out.splitlines()
     assert [line.endswith("shared") for line in lines] == [True, True, True, False]
-    again = files.read_json(paths["none"])["result"]["runs"]
-    assert again[0]["epochs"] == other[0]["epochs"]
-    assert again[0]["epochs"][0]["running_test_loss"] == plain[0]["epochs"][0]["test_loss"]
+    again = files.read_json(convergence_path(records, "none", 16))["result"]["runs"]
+    assert again[:3] == found[0]["result"]["runs"]
 
 
 def test_held_out_images_choose_the_rate_and_all_are_trained_on_afterwards(train):
     options = ["--held-out-images", "11", "--more-factors", "2", "--factors", "2", "4"]
-    remedies = {"muon": {"muon": 0.02, "noise_scale": True, "lengths": [2]}}
+    remedies = {"muon": {"muon": 0.02, "lengths": [2]}}
     records = train(remedies, 8, options=options)
     result = files.read_json(convergence_path(records, "muon", 8))["result"]
     sweep = [run for run in result["runs"] if run["held_out"]]
@@ -106,7 +104,6 @@ def test_held_out_images_choose_the_rate_and_all_are_trained_on_afterwards(train
     # 32 images are left to a sweep, 43 afterwards.
     assert {run["updates"] for run in sweep} == {4} and {run["updates"] for run in seeds} == {6}
     assert [(len(run["epochs"]), run["updates"]) for run in result["longer"]] == [(2, 12)] * 2
-    assert len(seeds[0]["epochs"][0]["noise_scale"]) == 3
 
 
 def test_a_batch_that_cannot_be_trained_is_a_record_that_says_so_or_refused(train):
@@ -122,9 +119,7 @@ def test_a_run_that_diverges_ends_and_tells_when(train):
     records = train({"none": {"factors": [1]}}, 8, options=options)
     (run, _) = files.read_json(convergence_path(records, "none", 8))["result"]["runs"]
     assert run["diverged"] == "not finite"
-    assert 2 <= run["diverged_update"] <= 6
     assert (run["planned_epochs"], run["planned_updates"]) == (2, 12)
     assert (len(run["epochs"]), run["updates"]) == (1, 6)
-    assert None in run["losses"]
     last = run["epochs"][-1]
     assert (last["train_accuracy"], last["test_accuracy"]) == (None, None)

@@ -103,14 +103,11 @@ def test_mean_and_std_are_those_of_each_channel():
     assert manifest["std"] == pytest.approx((images / 255).std(axis=(0, 1, 2)))
 
 
-def prepare(folder, *options):
-    where = [f"--output={folder}/images.npz", f"--manifest={folder}/manifest.json"]
-    dataset_prepare.main([*where, *options])
-    return json.loads((folder / "manifest.json").read_text())
-
-
 def test_digits_are_prepared_and_take_no_path(tmp_path):
-    manifest = prepare(tmp_path, "--source=digits")
-    assert (manifest["source"], manifest["train_images"]) == ("digits", 1500)
+    manifest, more = tmp_path / "manifest.json", f"--path={tmp_path}"
+    options = ["--source=digits", f"--output={tmp_path}/images.npz", f"--manifest={manifest}"]
+    dataset_prepare.main(options)
+    found = json.loads(manifest.read_text())
+    assert (found["source"], found["train_images"]) == ("digits", 1500)
     with pytest.raises(UserError, match="the source digits takes no --path"):
-        prepare(tmp_path, "--source=digits", f"--path={tmp_path}")
+        dataset_prepare.main([*options, more])

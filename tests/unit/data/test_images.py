@@ -122,7 +122,7 @@ def test_an_unreadable_image_is_named(folder):
                 read(path)
 
 
-def test_an_archive_cut_off_within_or_before_a_header_is_named(folder):
+def test_an_archive_that_is_cut_off_damaged_or_writes_elsewhere_is_named(folder):
     path = archive_of(folder, "tar")
     with tarfile.open(path) as tar:
         starts = [member.offset for member in tar if member.isfile()]
@@ -133,6 +133,14 @@ def test_an_archive_cut_off_within_or_before_a_header_is_named(folder):
         path.write_bytes(kept)
         with pytest.raises(UserError, match=r"unpacked \((it is cut off|unexpected end)"):
             read(path)
+    for name, kind in (("../train/cat/9.png", tarfile.REGTYPE), ("train/9", tarfile.FIFOTYPE)):
+        path.write_bytes(content)
+        with tarfile.open(path, "a") as tar:
+            member = tarfile.TarInfo(name)
+            member.type = kind
+            tar.addfile(member)
+        with pytest.raises(UserError, match="is not a tar archive that can be unpacked"):
+            read(path)
 
 
 def test_a_small_archive_of_much_is_not_unpacked(folder):
@@ -142,20 +150,6 @@ def test_a_small_archive_of_much_is_not_unpacked(folder):
     path = archive_of(folder, "tar.xz")
     assert path.stat().st_size < 100_000
     with pytest.raises(UserError, match="it unpacks to more than 100,000,000 bytes"):
-        read(path)
-
-
-@pytest.mark.parametrize(
-    ("name", "kind"),
-    [("../train/cat/9.png", tarfile.REGTYPE), ("train/cat/9.png", tarfile.FIFOTYPE)],
-)
-def test_an_archive_writes_nowhere_else_and_no_devices(folder, name, kind):
-    path = archive_of(folder, "tar")
-    with tarfile.open(path, "a") as tar:
-        member = tarfile.TarInfo(name)
-        member.type = kind
-        tar.addfile(member)
-    with pytest.raises(UserError, match="is not a tar archive that can be unpacked"):
         read(path)
 
 
@@ -186,10 +180,9 @@ def png(side, depth, content, colours=2):
         (png(8, 16, (b"\0" + b"\x12\x34" * 24) * 8), "has more than 8 bits per channel"),
         (b"P6 8 8 65535\n" + b"\x12\x34" * 192, "has more than 8 bits per channel"),
         (b"P6 8 8 1023\n" + b"\x01\x34" * 192, "has more than 8 bits per channel"),
-        (b"P3 1 1 65535\n65535 3 4\n", "has more than 8 bits per channel"),
         (png(20_000, 8, b""), ".*more than 50,000,000 pixels; save it smaller"),
     ],
-    ids=["gray", "colours", "P6", "10 bits", "P3", "pixels"],
+    ids=["gray", "colours", "P6", "10 bits", "pixels"],
 )
 def test_sixteen_bits_are_refused_rather_than_clipped_and_too_many_pixels(
     folder, content, complaint
@@ -199,16 +192,13 @@ def test_sixteen_bits_are_refused_rather_than_clipped_and_too_many_pixels(
         read(folder)
 
 
-def test_a_large_file_is_not_read_nor_unpacked(folder):
-    with (folder / "train/cat/1.png").open("ab") as file:
+def test_what_is_large_or_no_file_is_neither_read_nor_unpacked_nor_waited_for(folder):
+    place = folder / "train/cat/1.png"
+    with place.open("ab") as file:
         file.truncate(100_000_001)
     for path in (folder, archive_of(folder, "tar.gz")):
         with pytest.raises(UserError, match=r"100,000,00[01] bytes; save it smaller, or raise"):
             read(path)
-
-
-def test_what_is_no_file_is_not_waited_for(folder):
-    place = folder / "train/cat/1.png"
     os.mkfifo(folder / "fifo")
     for target in ("/dev/zero", place, "nowhere", folder / "fifo"):
         place.unlink()

@@ -1,5 +1,8 @@
-"""The experiments in small, with real processes."""
+"""The experiments in small, with real processes, and how they compare orders and statistics."""
 
+import hashlib
+
+import numpy as np
 import pytest
 
 from examples.small_synchronization import measure
@@ -7,6 +10,9 @@ from scaling.core.errors import UserError
 from scaling.models.resnet import ResNet18
 from scaling.registry.strategy import STRATEGIES
 from scaling.synchronization.plan import Plan
+from scaling.synchronization.worker import drift, orders_of
+
+NAN = float("nan")
 
 
 @pytest.fixture(scope="module")
@@ -33,20 +39,13 @@ def test_trainings_repeat_their_order_unless_the_sampler_is_told_the_epoch(docum
     kinds = [(one["buffers"], one["set_epoch"], one["seed"]) for one in document["trainings"]]
     both = [("broadcast", told, seed) for seed in (0, 1, 2) for told in (True, False)]
     assert kinds == [*both, ("local", True, 0)]
-    drawn = {
-        (one["gpus"], one["set_epoch"]): one["orders"]
-        for one in document["permutations"]
-        if one["sampler"] == "DistributedSampler"
-    }
-    assert {gpus for gpus, _ in drawn} == {2, 3}
-    # The last is RandomSampler's.
-    alone = document["permutations"][-1]["orders"]
-    assert len({row["order_sha256"] for row in alone}) == len(alone) > 1
+    # RandomSampler's.
+    (alone,) = document["permutations"]
+    assert len({row["order_sha256"] for row in alone["orders"]}) == len(alone["orders"]) > 1
     for told, different in ((True, 4), (False, 2)):
         for one in trained(document, set_epoch=told):
             assert len({row["order_sha256"] for row in one["orders"]}) == different
             assert {(row["overlap"], row["repeated"]) for row in one["orders"]} == {(0, 0)}
-        assert trained(document, set_epoch=told, seed=0)[0]["orders"] == drawn[2, told]
     # The first epoch is the same with and without set_epoch.
     told, untold = trained(document, buffers="broadcast", seed=0)
     assert told["epochs"][0]["train_loss"] == untold["epochs"][0]["train_loss"]
@@ -82,7 +81,7 @@ def test_every_rank_recorded_the_same_messages_and_their_gradients_are_k(documen
         assert sum(buffers) == (model["buffer_bytes"] if one["way"] == "ddp" else 0)
 
 
-def test_sharded_steps_send_what_their_formula_says_and_train_the_same_model(document):
+def test_sharded_steps_send_what_their_formula_says(document):
     # What each GPU sends round a ring, of the bytes of a message.
     ring = {"all_gather": 1, "broadcast": 0.5, "reduce_scatter": 0.5, "all_reduce": 1}
     parameters = document["model"]["parameter_bytes"]
@@ -93,22 +92,37 @@ def test_sharded_steps_send_what_their_formula_says_and_train_the_same_model(doc
             sent = sum(row["bytes"] * ring[row["kind"]] for row in last) - buffers / 2
             formula = STRATEGIES.find(one["way"]).busiest_bytes(2, parameters)
             assert sent == pytest.approx(formula, rel=0.05)
-    repeat, fsdp, zero1 = document["agreement"]
-    assert (repeat["strategy"], repeat["distance"]) == ("ddp", 0)
-    assert max(fsdp["distance"], zero1["distance"]) < 1e-4
-
-
-def test_epochs_with_each_kind_of_buffers_are_timed_in_turn_and_equally_often(document):
-    rows = document["buffer_seconds"]
-    assert all(row["seconds"] > 0 and row["iterations"] == 2 for row in rows)
-    turns = [(row["round"], row["buffers"]) for row in rows if row["rank"] == 1]
-    there, back = ("broadcast", "local"), ("local", "broadcast")
-    assert turns == [
-        (number, kind) for number in range(1, 6) for kind in (there if number % 2 else back)
-    ]
-    assert len(rows) == 2 * len(turns)
 
 
 def test_a_batch_larger_than_the_images_is_refused_with_the_key_to_change(images, tmp_path):
     with pytest.raises(UserError, match=r"2·10 = 20 .*synchronization\.batch_size"):
         measure(images, tmp_path / "out.json", train_images=15)
+
+
+def test_an_overlap_is_counted_pair_by_pair_and_the_largest_is_told():
+    # 0 shares images 1 and 2 with 1, image 0 with 2; 1 and 2 share nothing. 8 draws, 5 images.
+    orders = [np.array(order) for order in ([0, 1, 2], [1, 2, 3], [0, 4])]
+    rows = orders_of(orders, images=7, epoch=0)
+    assert [row["overlap"] for row in rows] == [2, 2, 1]
+    assert [row["samples"] for row in rows] == [3, 3, 2]
+    assert {(row["unseen"], row["repeated"]) for row in rows} == {(2, 3)}
+    (row,) = orders_of([np.array([1, 0, 1])], images=4, epoch=0)
+    expected = hashlib.sha256(bytes([1, *[0] * 7, *[0] * 8, 1, *[0] * 7])).hexdigest()
+    order = {"epoch": 0, "rank": 0, "samples": 3, "order_sha256": expected}
+    assert row == order | {"overlap": None, "unseen": 2, "repeated": 1}
+
+
+@pytest.mark.parametrize(
+    ("ranks", "expected"),
+    [
+        # Variances 3 and 5, range 2 over mean 4; the other channel has equal ones.
+        ([[3, 9], [5, 9]], [0.5, 0.25]),
+        # A training that diverged has none; a channel that never varies is left out.
+        ([[1, NAN]] * 2, [None, None]),
+        ([[1, 0], [3, 0]], [1.0, 1.0]),
+        ([[0.0]] * 2, [0.0, 0.0]),
+    ],
+)
+def test_a_drift_is_a_range_relative_to_the_mean(ranks, expected):
+    found = drift([np.array(variances, dtype=float) for variances in ranks])
+    assert found == dict(zip(("variance_max", "variance_mean"), expected, strict=True))

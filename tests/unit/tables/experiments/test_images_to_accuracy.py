@@ -6,7 +6,7 @@ import pytest
 
 from examples.convergence_records import record, seeds
 from examples.records import full_training
-from scaling.tables.experiments.convergence import images_to_accuracy, noise_scale
+from scaling.tables.experiments.convergence import images_to_accuracy
 from scaling.tables.experiments.full_trainings import trained_to_accuracy
 
 
@@ -24,15 +24,6 @@ def test_each_batch_has_the_technique_and_length_that_need_the_fewest_images():
     assert (late["images"], late["seeds"], late["reached"]) == (3 * 640, 2, 2)
     assert rows.loc[(512, 0.99), "images"] == rows.loc[(128, 0.55), "images"] == math.inf
     assert rows.loc[(512, 0.99), "reached"] == 0
-
-
-def test_the_noise_scale_is_that_of_chosen_runs_and_infinite_without_a_signal():
-    measured = record("plain", 128, seeds(0.5))
-    for run in measured["result"]["runs"]:
-        run["epochs"][0]["noise_scale"] = [100.0, 80.0, None]
-    found = noise_scale([measured, record("other", 128, seeds(0.5))])
-    assert found["remedy"].tolist() == ["plain"] and found["epoch"].tolist() == [1]
-    assert found[["noise_scale", "noise_scale_high"]].iloc[0].tolist() == [100.0, math.inf]
 
 
 def test_trainings_count_their_slowest_ranks_and_all_gpus_joules():

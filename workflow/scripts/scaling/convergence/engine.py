@@ -8,16 +8,12 @@ statistics of the batch norms are rank 0's, which DDP broadcasts.
 
 import math
 from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
-from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy
 from torch.optim.swa_utils import update_bn
 
-from scaling.convergence.noise_scale import NoiseScale, noise_scale
 from scaling.convergence.plan import Run, Study
 from scaling.data.resident import ResidentImages
 from scaling.models.resnet import ResNet18
@@ -35,23 +31,9 @@ from scaling.training.trainer import TrainingData, finite
 
 BATCH_SIZE = 2000
 """Maximum batch size for precise statistics."""
-NOISE_BATCHES = 64
-"""Maximum number of reference batches for the noise scale."""
 PRECISE_IMAGES = 10_000
 """Maximum number of images for precise statistics: Wu and Johnson 2021 (arXiv:2105.07576, section
 3) need 1,000 to 10,000."""
-
-
-class Epoch(NamedTuple):
-    """The mean cross-entropy of each update, and the epoch's `figures` for its record.
-
-    `train_loss` and `train_accuracy` are means over its images. Test metrics after it use the batch
-    norms' running statistics, as `running_test_loss` and `running_test_accuracy`, or `precise` ones
-    recomputed on training images. Losses are null if not finite, and then accuracies are too.
-    """
-
-    losses: list[float]
-    figures: dict[str, Any]
 
 
 class RanksInTurn:
@@ -95,8 +77,7 @@ class Engine:
         self, study: Study, dataset: TrainingData, global_batch: int, device: torch.device
     ) -> None:
         gpus = study.gpus_of(global_batch)
-        self.study, self.global_batch = study, global_batch
-        self.train_images = len(dataset.data.train_images)
+        self.study, self.train_images = study, len(dataset.data.train_images)
         self.classes = len(dataset.data.classes)
         self.captures = device.type == "cuda"
         self._sizes = [gpus * size for size in study.batch_sizes(self.train_images, global_batch)]
@@ -104,11 +85,11 @@ class Engine:
         self.model = ResNet18(study.model_width, self.classes).to(device)
         if self.captures:
             self.model.to(memory_format=torch.channels_last)
-        self._norms = [one for one in self.model.modules() if isinstance(one, nn.BatchNorm2d)]
+        norms = [one for one in self.model.modules() if isinstance(one, nn.BatchNorm2d)]
         padding, flip = study.crop_padding, study.horizontal_flip
         images = partial(ResidentImages, dataset.data, dataset.mean, dataset.std, padding, flip)
         self._shards = [images(device, rank, gpus, seed=0) for rank in range(gpus)]
-        self._images = RanksInTurn(self._shards, self._norms)
+        self._images = RanksInTurn(self._shards, norms)
         self._replica = FlatSGD(self.model)
         self._trained = InPrecision(self.model, study.precision == "bf16")
         self._evaluate = partial(evaluate, self._trained, dataset, device)
@@ -117,14 +98,12 @@ class Engine:
             self._sizes[:1],
             channels_last=self.captures,
         )
-        self._fresh: dict[int, dict[str, Tensor]] = {}
 
     def start(self, run: Run) -> None:
         """Begin a run: initialize weights, momenta and order."""
-        if run.seed not in self._fresh:
-            torch.manual_seed(run.seed)
-            self._fresh[run.seed] = ResNet18(self.study.model_width, self.classes).state_dict()
-        self.model.load_state_dict(self._fresh[run.seed])
+        torch.manual_seed(run.seed)
+        fresh = ResNet18(self.study.model_width, self.classes)
+        self.model.load_state_dict(fresh.state_dict())
         decay = self.study.weight_decay
         self._replica.start({"lr": 0.0, "momentum": run.momentum, "weight_decay": decay}, run.rule)
         self._step.rule = run.rule
@@ -135,8 +114,12 @@ class Engine:
             with algorithm_search(True):
                 self._step.capture(self._sizes)
 
-    def train_epoch(self, run: Run, epoch: int) -> Epoch:
-        """Train epoch number `epoch` (from 1) of the run that `start` began, and evaluate."""
+    def train_epoch(self, run: Run, epoch: int) -> dict[str, float | None]:
+        """Train epoch number `epoch` (from 1) of the run that `start` began, and evaluate.
+
+        Returns `train_loss` and `train_accuracy`, means over its images, and `test_loss` and
+        `test_accuracy` after it. Losses are null if not finite, and then accuracies are too.
+        """
         self.model.train()
         self._step.reset()
         self._images.draw(epoch)
@@ -146,25 +129,25 @@ class Engine:
             self._step.loss_sum.zero_()
             self._step.run(size)
             sums.append(self._step.loss_sum.clone())
-        totals, images = torch.stack(sums).tolist(), sum(self._sizes)
-        figures: dict[str, Any] = {
-            "train_loss": finite(sum(totals) / images),
+        images = sum(self._sizes)
+        found = {
+            "train_loss": finite(sum(torch.stack(sums).tolist()) / images),
             "train_accuracy": self._step.correct.item() / images,
+            **(self._precise(epoch) if run.precise else self._evaluate()),
         }
-        for kind, found in (("running", self._evaluate()), ("precise", self._precise(epoch))):
-            figures |= {f"{kind}_{name}": value for name, value in found.items()}
-        if None in (figures["train_loss"], figures["running_test_loss"]):
-            figures |= {name: None for name in figures if name.endswith("accuracy")}
-        if run.noise_scale and (noise := self._noise_scale(epoch)):
-            figures["noise_scale"] = [finite(value) for value in noise]
-        return Epoch([t / size for t, size in zip(totals, self._sizes, strict=True)], figures)
+        if None in found.values():
+            found |= {"train_accuracy": None, "test_accuracy": None}
+        return found
 
     def _precise(self, epoch: int) -> dict[str, float | None]:
-        """Evaluate with statistics of the epoch's images."""
-        with self._buffers_kept():
-            self._images.draw(epoch)
-            update_bn(self._training_images(), self._trained)
-            return self._evaluate()
+        """Evaluate with batch norms' statistics of the epoch's images; the model is unchanged."""
+        buffers = list(self.model.buffers())
+        kept = [buffer.clone() for buffer in buffers]
+        self._images.draw(epoch)
+        update_bn(self._training_images(), self._trained)
+        found = self._evaluate()
+        torch._foreach_copy_(buffers, kept)
+        return found
 
     def _training_images(self) -> Iterator[Tensor]:
         """Yield up to `PRECISE_IMAGES` of the epoch's images, in equal batches."""
@@ -173,22 +156,3 @@ class Engine:
             batches = math.ceil(wanted / BATCH_SIZE)
             for _ in range(batches):
                 yield shard.next_batch(wanted // batches)[0]
-
-    def _noise_scale(self, epoch: int) -> NoiseScale | None:
-        """Estimate the gradient noise scale from 3 batches or more; the model is unchanged."""
-        size, gradients = self.study.reference_batch, []
-        with self._buffers_kept():
-            self.model.train()
-            self._images.draw(epoch)
-            for _ in range(min(NOISE_BATCHES, self._shards[0].samples // size)):
-                images, labels = self._shards[0].next_batch(size)
-                cross_entropy(self._trained(images).float(), labels).backward()
-                gradients.append(self._replica.gradients.to(torch.float32, copy=True))
-        return noise_scale(torch.stack(gradients), size) if len(gradients) > 2 else None
-
-    @contextmanager
-    def _buffers_kept(self) -> Iterator[None]:
-        buffers = list(self.model.buffers())
-        kept = [buffer.clone() for buffer in buffers]
-        yield
-        torch._foreach_copy_(buffers, kept)

@@ -10,7 +10,7 @@ import math
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -19,15 +19,7 @@ import torch
 
 from scaling.config.devices import need_newer_gpu
 from scaling.convergence.engine import Engine
-from scaling.convergence.plan import (
-    Run,
-    Session,
-    Study,
-    choose,
-    next_factor,
-    reference_updates,
-    run_of,
-)
+from scaling.convergence.plan import Run, Session, Study, choose, next_factor, run_of
 from scaling.core import code_digest, environment
 from scaling.core.environment import Device
 from scaling.core.errors import UserError
@@ -37,38 +29,39 @@ from scaling.launch import lease, outcome
 from scaling.registry.update_rule import Technique
 from scaling.training.trainer import TrainingData
 
-CURVE_POINTS = 200
-"""Maximum number of points of a loss curve in a record."""
 NOT_FINITE, AT_CHANCE = "not finite", "at chance"
 SCRIPT = Path(__file__).parents[2] / "convergence_train.py"
 Result = dict[str, Any]
 Sweep = dict[float, Result]
 """Runs by their factor, a multiple of the rule's rate."""
-OF_A_RUN = ("epochs", "max_epochs", "seeds", "factors", "more_factors", "precise_batch_norm")
+OF_A_RUN = {"epochs", "max_epochs", "seeds", "factors", "more_factors", "precise_batch_norm"}
 """Options of a study that decide which runs there are, and not what one gives."""
 
 
 def run(session: Session) -> None:
     """Train all techniques and write each record as soon as it is complete."""
     torch.set_num_threads(session.cpu_threads)
-    techniques, described = session.techniques, DATASET.read(session.manifest)
+    techniques = {
+        name: Technique.of(options, f"remedy {name}") for name, options in session.remedies.items()
+    }
     dataset = TrainingData.read(session.dataset, session.manifest, session.study.train_images)
-    facts = {key: described[key] for key in ("source", "checksum", "train_images", "test_images")}
+    manifest = DATASET.read(session.manifest)
+    facts = {key: manifest[key] for key in ("source", "checksum", "train_images", "test_images")}
     kind = environment.resolve_device(session.device)
     for said in need_newer_gpu(kind, {"*": session.study.model_dump()}):
         raise UserError(said)
     precision: Any = environment.applied_precision(session.study.precision, kind)
     study = session.study.model_copy(update={"precision": precision})
     # The images are there before a GPU is leased, which the next job can have at once.
-    with leased_device(kind) as (device, host_info):
-        name = torch.cuda.get_device_name(device) if kind == "cuda" else kind
-        shared = {key: value for key, value in study.model_dump().items() if key not in OF_A_RUN}
+    with leased_device(kind) as device:
+        host_info = environment.describe_process(device)
+        device_name = torch.cuda.get_device_name(device) if kind == "cuda" else kind
         code = code_digest.digest(SCRIPT, measuring=True)
+        # With a run's own options all that decides what it gives.
+        identity = [code, study.model_dump(exclude=OF_A_RUN), facts, device_name, torch.__version__]
         for global_batch in session.global_batches:
-            # With a run's own options all that decides what it gives.
-            identity = [code, shared, global_batch, facts, name, torch.__version__]
-            experiment = Experiment(study, global_batch, device, session.cache, identity)
-            for name, found in experiment.results(techniques, dataset):
+            experiment = Experiment(study, dataset, global_batch, device, session.cache, identity)
+            for name, found in experiment.results(techniques):
                 document: Any = {
                     "remedy": name,
                     "global_batch": global_batch,
@@ -78,66 +71,52 @@ def run(session: Session) -> None:
                     **found,
                     "environment": host_info | {"ended": environment.now()},
                 }
-                path = convergence_path(session.records, name, global_batch)
-                CONVERGENCE.write(path, document)
+                CONVERGENCE.write(convergence_path(session.records, name, global_batch), document)
                 host_info["started"] = environment.now()
 
 
 @contextmanager
-def leased_device(kind: Device) -> Iterator[tuple[torch.device, dict[str, Any]]]:
-    """Yield the device, leased until the block ends, and the record's `environment`."""
-    host_info = environment.describe(kind)
-    if kind == "cpu":
-        yield torch.device("cpu"), host_info
-        return
-    with lease.gpus(1, environment.visible_gpus()) as names:
-        os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
-        os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(names)
-        versions = {"cuda": torch.version.cuda}
-        yield torch.device("cuda", 0), host_info | environment.leased_gpus(names) | versions
+def leased_device(kind: Device) -> Iterator[torch.device]:
+    """Yield the device; a GPU is leased until the block ends."""
+    with ExitStack() as held:
+        if kind == "cuda":
+            (name,) = held.enter_context(lease.gpus(1, environment.visible_gpus()))
+            os.environ |= {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": name}
+        yield torch.device(kind)
 
 
 class Experiment:
     """Trains all runs at one global batch; finished ones are kept in `folder`, by `identity`."""
 
-    _engine: Engine
-
     def __init__(
         self,
         study: Study,
+        dataset: TrainingData,
         global_batch: int,
         device: torch.device,
-        folder: Path | None,
+        folder: Path,
         identity: list[Any],
     ) -> None:
-        self._study, self._global_batch, self._device = study, global_batch, device
-        self._folder, self._identity = folder, identity
-        self._done = dict[Run, Result]()
+        self._study, self._dataset, self._global_batch = study, dataset, global_batch
+        self._device, self._folder, self._identity = device, folder, identity
+        self._engines = dict[bool, Engine]()
 
-    def results(
-        self, techniques: dict[str, Technique], dataset: TrainingData
-    ) -> Iterator[tuple[str, Result]]:
+    def results(self, techniques: dict[str, Technique]) -> Iterator[tuple[str, Result]]:
         """Yield each technique's name and the results of its runs, for the record.
 
         After an out-of-memory error the remaining techniques are recorded as out of memory too.
         Prints a line for each run.
         """
-        study, left = self._study, dict(techniques)
-        images = len(dataset.data.train_labels) - study.held_out_images
-        sweeps: dict[str, Sweep] = {}
+        left, images = list(techniques), self._images(self._study.held_out_images > 0)
         status = "infeasible"
         message = f"the global batch is larger than the {images} training images"
         try:
-            if study.held_out_images and self._global_batch <= images:
-                self.load(dataset.judged_by(study.held_out_images))
-                sweeps = {name: self._sweep(name, left[name]) for name in left}
             if self._global_batch <= images:
-                self.load(dataset)
-                for name, technique in techniques.items():
-                    sweep = sweeps.get(name) or self._sweep(name, technique)
-                    result = self._result(name, technique, sweep)
+                sweeps = {name: self._sweep(name, own) for name, own in techniques.items()}
+                for name, sweep in sweeps.items():
+                    result = self._result(name, techniques[name], sweep)
                     yield name, {"status": "ok", "message": None, "result": result}
-                    del left[name]
+                    left.remove(name)
         except Exception as error:
             lack = outcome.classify(error)
             if lack is None:
@@ -146,18 +125,25 @@ class Experiment:
         for name in left:
             yield name, {"status": status, "message": message, "result": None}
 
-    def load(self, dataset: TrainingData) -> None:
-        """Hold these images; memory has room for one engine at a time."""
-        if hasattr(self, "_engine"):
-            del self._engine
-        gc.collect()
-        self._engine = Engine(self._study, dataset, self._global_batch, self._device)
+    def _images(self, held_out: bool) -> int:
+        """Return the number of images to train on."""
+        return len(self._dataset.data.train_labels) - held_out * self._study.held_out_images
+
+    def _engine(self, held_out: bool) -> Engine:
+        """Return the engine of these runs; memory has room for one at a time."""
+        if held_out not in self._engines:
+            self._engines.clear()
+            gc.collect()
+            images = self._study.held_out_images
+            data = self._dataset.judged_by(images) if held_out else self._dataset
+            engine = Engine(self._study, data, self._global_batch, self._device)
+            self._engines[held_out] = engine
+        return self._engines[held_out]
 
     def _sweep(self, name: str, technique: Technique) -> Sweep:
         """Train the first seed at each factor, and at more until the best is no end of the sweep.
 
-        Factors are judged by held-out images if there are any (the engine's test images), else by
-        training loss.
+        Factors are judged by held-out images if there are any, else by training loss.
         """
         study, runs = self._study, Sweep()
         wanted = list(technique.factors or study.factors)
@@ -185,14 +171,10 @@ class Experiment:
             runs, left = [{**run, "chosen": False} for run in runs], study.seeds
         runs += [trained(seed) for seed in left]
         lengths = technique.lengths or []
-        images, scale = self._engine.train_images, self._global_batch / study.reference_batch
         return {
             "gpus": study.gpus_of(self._global_batch),
-            "rule_rate": technique.rate(study.learning_rate, scale),
             "chosen_factor": chosen,
             "at_edge": len(factors) > 1 and chosen in (factors[0], factors[-1]),
-            "updates_per_epoch": len(study.batch_sizes(images, self._global_batch)),
-            "reference_updates": reference_updates(study, images),
             "runs": runs,
             "longer": [trained(seed, epochs) for epochs in lengths for seed in study.seeds],
         }
@@ -209,73 +191,58 @@ class Experiment:
     ) -> Result:
         """Return the record's part of a run, trained now or before."""
         run = run_of(
-            *(self._study, technique, self._global_batch, self._engine.train_images),
+            *(self._study, technique, self._global_batch, self._images(held_out)),
             *(factor, seed, epochs, held_out),
         )
-        found, there = self._kept(run)
-        precise = technique.precise_batch_norm or self._study.precise_batch_norm
-        rows = [
-            _recorded(row, "precise" if precise else "running", held_out) for row in found["epochs"]
-        ]
-        figures = ", ".join(f"{key} {value}" for key, value in rows[-1].items() if "_" in key)
+        own = [self._global_batch, asdict(run) | {"rule": run.rule.model_dump()}]
+        text = json.dumps([*self._identity, *own], sort_keys=True)
+        path = self._folder / f"{hashlib.sha256(text.encode()).hexdigest()}.json"
+        there = path.exists()
+        if not there:
+            TRAINING.write(path, self._train(run))
+        found = TRAINING.read(path)
+        last = {key: value for key, value in found["epochs"][-1].items() if "_" in key}
         print(
             f"{name}, global batch {self._global_batch}, factor {factor:g} rate "
-            f"{max(run.rates):g} seed {seed} epochs {run.epochs}: {figures} {found['diverged']} "
+            f"{max(run.rates):g} seed {seed} epochs {run.epochs}: "
+            f"{', '.join(f'{key} {value}' for key, value in last.items())} {found['diverged']} "
             + ("shared" if there else f"{found['seconds']:.2f} s"),
             flush=True,
         )
-        of_run = {"factor": factor, "learning_rate": max(run.rates), "held_out": held_out}
-        return {**of_run, **found, "epochs": rows}
-
-    def _kept(self, run: Run) -> tuple[Result, bool]:
-        """Return what a run gives, and whether it had been trained before."""
-        own = asdict(run) | {"rule": run.rule.model_dump()}
-        text = json.dumps([*self._identity, own], sort_keys=True)
-        digest = hashlib.sha256(text.encode()).hexdigest()
-        path = self._folder and self._folder / f"{digest}.json"
-        there = run in self._done or (path is not None and path.exists())
-        if run not in self._done:
-            self._done[run] = TRAINING.read(path) if there and path else self._train(run)
-            if path and not there:
-                TRAINING.write(path, self._done[run])
-        return self._done[run], there
+        return {"factor": factor, "learning_rate": max(run.rates), "held_out": held_out, **found}
 
     def _train(self, run: Run) -> Result:
         """Train one run to its end, or to the end of the epoch in which it diverges.
 
-        Returns its `epochs`, with metrics for both statistics of the batch norms; what was planned,
-        which a diverged run may not have reached; `losses`, means over `updates_per_point` updates,
-        null if not finite; and `diverged`, "" or the reason. "not finite" is a loss in an update
-        (number `diverged_update`, from 1) or on the test set. "at chance" is a training loss in the
-        last epoch no better than that of a constant prediction, ln(classes).
+        Returns its `epochs` (of held-out images as `validation_…`); what was planned, which a
+        diverged run may not have reached; and `diverged`, "" or the reason. "not finite" is a loss
+        in an update or after it, "at chance" a training loss in the last epoch no better than that
+        of a constant prediction, ln(classes).
         """
+        engine = self._engine(run.held_out)
         started = time.perf_counter()
-        self._engine.start(run)
+        engine.start(run)
         rows: list[dict[str, Any]] = []
-        losses: list[float] = []
-        diverged, diverged_update = "", None
+        updates, diverged = len(run.rates) // run.epochs, ""
         for number in range(1, run.epochs + 1):
-            found, figures = self._engine.train_epoch(run, number)
-            losses += found
-            rows.append({"epoch": number, "updates": len(losses), **figures})
-            bad = [index for index, loss in enumerate(losses, start=1) if not math.isfinite(loss)]
-            if bad or figures["running_test_loss"] is None:
-                diverged, diverged_update = NOT_FINITE, (bad or [len(losses)])[0]
+            found = engine.train_epoch(run, number)
+            lost = found["train_loss"] is None or found["test_loss"] is None
+            if run.held_out:
+                judged = {f"validation_{of}": found[f"test_{of}"] for of in ("loss", "accuracy")}
+                found |= {"test_loss": None, "test_accuracy": None, **judged}
+            rows.append({"epoch": number, "updates": number * updates, **found})
+            if lost:
+                diverged = NOT_FINITE
                 break
-        if not diverged and figures["train_loss"] >= math.log(self._engine.classes):
-            diverged = AT_CHANCE
-        stretch = math.ceil(len(losses) / CURVE_POINTS)
-        parts = [losses[start : start + stretch] for start in range(0, len(losses), stretch)]
-        means = [sum(part) / len(part) for part in parts]
+        else:
+            if rows[-1]["train_loss"] >= math.log(engine.classes):
+                diverged = AT_CHANCE
         return {
             "seed": run.seed,
-            "updates": len(losses),
+            "updates": rows[-1]["updates"],
             "planned_epochs": run.epochs,
             "planned_updates": len(run.rates),
             "diverged": diverged,
-            "diverged_update": diverged_update,
-            "updates_per_point": stretch,
-            "losses": [float(f"{mean:.6g}") if math.isfinite(mean) else None for mean in means],
             "seconds": round(time.perf_counter() - started, 3),
             "epochs": rows,
         }
@@ -289,11 +256,3 @@ def losses(runs: Sweep) -> dict[float, float | None]:
         else run["epochs"][-1]["validation_loss" if run["held_out"] else "train_loss"]
         for factor, run in runs.items()
     }
-
-
-def _recorded(row: dict[str, Any], kind: str, held_out: bool) -> dict[str, Any]:
-    """Return an epoch's row with one kind of statistics, as validation metrics if held out."""
-    split = "validation" if held_out else "test"
-    kept = {key: value for key, value in row.items() if not (held_out and "_test_" in key)}
-    own = {f"{split}_{what}": row[f"{kind}_test_{what}"] for what in ("loss", "accuracy")}
-    return kept | {"test_loss": None, "test_accuracy": None} | own

@@ -29,10 +29,7 @@ class Study(LargeBatches, Sgd):
         return gpus_of(global_batch, self.reference_batch, self.gpus)
 
     def batch_sizes(self, train_images: int, global_batch: int) -> list[int]:
-        """Return the images per GPU of each update of an epoch; the last may have fewer.
-
-        They are as DistributedSampler and DataLoader give them.
-        """
+        """Return the images per GPU of each update of an epoch, as DistributedSampler has them."""
         gpus = self.gpus_of(global_batch)
         full, rest = divmod(math.ceil(train_images / gpus), global_batch // gpus)
         return [global_batch // gpus] * full + ([rest] if rest else [])
@@ -51,15 +48,8 @@ class Session(DataOptions):
     device: Device = "auto"
     cpu_threads: int = 1
     """Threads of the process."""
-    cache: Path | None = None
+    cache: Path = Path("resources/trained")
     """Folder of finished trainings, which are not repeated."""
-
-    @property
-    def techniques(self) -> dict[str, Technique]:
-        """Return the techniques by name; UserError for an unknown option."""
-        return {
-            name: Technique.of(options, f"remedy {name}") for name, options in self.remedies.items()
-        }
 
 
 @dataclass(frozen=True)
@@ -68,7 +58,8 @@ class Run:
 
     `rates` has one learning rate per update (Muon's, if used), and `rest` those of parameters that
     Muon leaves to SGD; `rule` omits what these and `momentum` contain. With `held_out` the run
-    trains without the images that judge a sweep, and is evaluated on them.
+    trains without the images that judge a sweep, and is evaluated on them; with `precise` by batch
+    norms' statistics of training images.
     """
 
     seed: int
@@ -77,8 +68,8 @@ class Run:
     rest: tuple[float, ...]
     momentum: float
     rule: UpdateRule
-    noise_scale: bool = False
     held_out: bool = False
+    precise: bool = False
 
 
 OF_THE_RATES = ("warmup_share", "decay", "momentum", "rest_rate")
@@ -106,23 +97,17 @@ def run_of(
     kept = technique.model_dump(include=UpdateRule.model_fields.keys() - OF_THE_RATES)
     rule = UpdateRule(**kept | {"muon": float(technique.muon > 0)})
     momentum = technique.momentum_of(study.momentum, scale)
-    return Run(seed, epochs, found, rest, momentum, rule, technique.noise_scale, held_out)
+    precise = technique.precise_batch_norm or study.precise_batch_norm
+    return Run(seed, epochs, found, rest, momentum, rule, held_out, precise)
 
 
 def epochs_of(study: Study, technique: Technique, global_batch: int, train_images: int) -> int:
     """Return the study's epochs, or as many as give the reference batch's number of updates."""
     if not technique.equal_updates:
         return study.epochs
-    updates = len(study.batch_sizes(train_images, global_batch))
-    return min(
-        max(study.epochs, math.ceil(reference_updates(study, train_images) / updates)),
-        max(study.max_epochs, study.epochs),
-    )
-
-
-def reference_updates(study: Study, train_images: int) -> int:
-    """Return the updates of the reference batch on one GPU in the study's epochs."""
-    return study.epochs * len(study.batch_sizes(train_images, study.reference_batch))
+    wanted = study.epochs * len(study.batch_sizes(train_images, study.reference_batch))
+    equal = math.ceil(wanted / len(study.batch_sizes(train_images, global_batch)))
+    return max(study.epochs, min(equal, study.max_epochs))
 
 
 def rates(
@@ -139,11 +124,7 @@ def rates(
 
 
 def choose(found: Mapping[float, float | None]) -> float:
-    """Return the factor whose run has the lowest loss in its last epoch.
-
-    `found` maps factors to losses, None for runs that were not finite. If all are None, returns the
-    factor nearest to 1.
-    """
+    """Return the factor of the lowest loss; that nearest to 1 if none is finite (all are None)."""
     finished = [(loss, factor) for factor, loss in found.items() if loss is not None]
     if not finished:
         return min(found, key=lambda factor: abs(math.log(factor)))

@@ -20,10 +20,9 @@ EVALUATION_BATCH = 250
 
 @dataclass(frozen=True)
 class Images:
-    """Images and their normalization.
+    """`pixels` uint8 [n, 32, 32, 3] and `labels` int64 [n]; `device` receives their batches.
 
-    `pixels` uint8 [n, 32, 32, 3], `labels` int64 [n]; `mean` and `std` per channel, of the training
-    images scaled to [0, 1]; `device` receives the batches.
+    `mean` and `std` are per channel, of the training images scaled to [0, 1].
     """
 
     pixels: np.ndarray[Any, Any]
@@ -55,9 +54,9 @@ class Images:
     def sample(self, count: int, seed: int) -> "Images":
         """Return `count` of the images, drawn without replacement by `seed`; all of them for 0."""
         if not 0 <= count <= len(self):
+            here = len(self)
             raise UserError(
-                f"{count} images cannot be drawn from {len(self)}; ask for 1 to {len(self)}, "
-                "or 0 for all"
+                f"{count} images cannot be drawn from {here}; ask for 0 (all) to {here}"
             )
         if count == 0:
             return self
@@ -68,15 +67,11 @@ class Images:
 def read_images(
     source: Path, manifest: Path, device: torch.device
 ) -> tuple[Images, Images, dict[str, str]]:
-    """Return the training and the test images of the dataset `source`, and its identification.
-
-    Mean and standard deviation come from its `manifest`, as do `source` and `checksum`.
-    """
-    arrays = dataset.load(source)
-    described = DATASET.read(manifest)
-    mean, std = tuple(described["mean"]), tuple(described["std"])
-    train = Images(arrays.train_images, arrays.train_labels, mean, std, device)
-    test = Images(arrays.test_images, arrays.test_labels, mean, std, device)
+    """Return the training and the test images of `source`, and its manifest's identification."""
+    arrays, described = dataset.load(source), DATASET.read(manifest)
+    shared = tuple(described["mean"]), tuple(described["std"]), device
+    train = Images(arrays.train_images, arrays.train_labels, *shared)
+    test = Images(arrays.test_images, arrays.test_labels, *shared)
     return train, test, {key: described[key] for key in ("source", "checksum")}
 
 

@@ -15,6 +15,7 @@ from scaling.data.dataset import ImageDataset, Request
 
 SILENCE_SECONDS = 60.0
 """Timeout for a server that sends nothing."""
+AGAIN = f"fetch {CIFAR10.filename} again from {CIFAR10.url}"
 
 
 class _Batches(CIFAR10):
@@ -30,39 +31,33 @@ def read(request: Request) -> tuple[ImageDataset, str]:
     cifar-10-batches-py. Without a path the archive is downloaded, unless the download folder has
     it. Raises UserError if the files are unusable, or after the last attempt.
     """
-    place = _located(request.path.expanduser() if request.path else _downloaded(request))
+    path = request.path.expanduser() if request.path else _downloaded(request)
     origin = "CIFAR-10 (Krizhevsky 2009), "
-    if place.is_dir():
-        return _read_batches(place), f"{origin}{CIFAR10.base_folder}, md5 of each file checked"
-    with tempfile.TemporaryDirectory(prefix="cifar10-") as folder, tarfile.open(place) as archive:
-        archive.extractall(folder, filter="data")
-        data = _read_batches(Path(folder, CIFAR10.base_folder))
-    return data, f"{origin}{CIFAR10.filename}, md5 {CIFAR10.tgz_md5}"
-
-
-def _located(path: Path) -> Path:
-    """Return the archive or the folder of batch files at `path`, after checking every md5."""
-    batches = [*CIFAR10.train_list, *CIFAR10.test_list]
-    batches.append((CIFAR10.meta["filename"], CIFAR10.meta["md5"]))
-    for place in (path, path / CIFAR10.base_folder, path / CIFAR10.filename):
-        archive = {place: CIFAR10.tgz_md5} if place.is_file() else {}
-        checked = archive or {place / name: md5 for name, md5 in batches}
-        if any(file.exists() for file in checked):
-            for file, md5 in checked.items():
-                if not check_integrity(file, md5):
-                    raise UserError(
-                        f"{file} is missing, truncated or damaged (its md5 must be {md5}); fetch "
-                        f"{CIFAR10.filename} again from {CIFAR10.url}"
-                    )
-            return place
+    for folder in (path, path / CIFAR10.base_folder):
+        if any(folder.glob("data_batch_*")):
+            return _read(folder), f"{origin}{CIFAR10.base_folder}, md5 of each file checked"
+    for archive in (path, path / CIFAR10.filename):
+        if archive.is_file():
+            if not check_integrity(archive, CIFAR10.tgz_md5):
+                raise UserError(f"{archive} is truncated or damaged, by its md5; {AGAIN}")
+            with tempfile.TemporaryDirectory(prefix="cifar10-") as unpacked:
+                with tarfile.open(archive) as files:
+                    files.extractall(unpacked, filter="data")
+                data = _read(Path(unpacked, CIFAR10.base_folder))
+            return data, f"{origin}{CIFAR10.filename}, md5 {CIFAR10.tgz_md5}"
     raise UserError(
         f"there is neither {CIFAR10.base_folder} nor {CIFAR10.filename} at {path}; "
         "give a folder that has one, or leave the path out to download"
     )
 
 
-def _read_batches(folder: Path) -> ImageDataset:
-    train, test = _Batches(folder, train=True), _Batches(folder, train=False)
+def _read(folder: Path) -> ImageDataset:
+    try:
+        train, test = _Batches(folder, train=True), _Batches(folder, train=False)
+    except RuntimeError as error:
+        raise UserError(
+            f"a file of CIFAR-10 in {folder} is missing, truncated or damaged, by its md5; {AGAIN}"
+        ) from error
     return ImageDataset(
         train_images=np.ascontiguousarray(train.data),
         train_labels=np.array(train.targets, dtype=np.int64),

@@ -57,14 +57,11 @@ class ImageDataset:
     def __post_init__(self) -> None:
         if len(set(self.classes)) != len(self.classes):
             raise UserError(f"class names must be distinct, not {', '.join(self.classes)}")
+        known = np.arange(len(self.classes))
         for split, labels in (("train", self.train_labels), ("test", self.test_labels)):
-            unknown = np.setdiff1d(labels, np.arange(len(self.classes)))
-            if unknown.size:
-                raise UserError(
-                    f"{split} label {unknown[0]} is outside the {len(self.classes)} classes"
-                )
-            missing = np.setdiff1d(np.arange(len(self.classes)), labels)
-            if missing.size:
+            if (unknown := np.setdiff1d(labels, known)).size:
+                raise UserError(f"{split} label {unknown[0]} is outside the {len(known)} classes")
+            if (missing := np.setdiff1d(known, labels)).size:
                 raise UserError(
                     f"class {self.classes[missing[0]]!r} has no {split} image: give every class at "
                     "least one image in both splits, or leave the class out"
@@ -101,10 +98,15 @@ def load(path: Path) -> ImageDataset:
 def manifest(dataset: ImageDataset, source: str, origin: str) -> dict[str, Any]:
     """Return what the study needs to know of `dataset` without reading its images.
 
-    `mean` and `std` are per channel of the training images, scaled to [0, 1]; counts are in the
-    order of the classes. `origin` describes where the images of `source` came from.
+    `mean` and (population) `std` are per channel of the training images, scaled to [0, 1]; counts
+    are in the order of the classes. `origin` describes where the images of `source` came from.
     """
-    mean, std = _channel_statistics(dataset.train_images)
+    # Counting the 256 values is exact and needs no float64 copy of the images.
+    channels = np.moveaxis(dataset.train_images, -1, 0)
+    counts = np.stack([np.bincount(channel.ravel(), minlength=256) for channel in channels])
+    values, pixels = np.arange(256) / 255, counts.sum(axis=1)
+    mean = counts @ values / pixels
+    variance = (counts * (values - mean[:, None]) ** 2).sum(axis=1) / pixels
     return {
         "source": source,
         "origin": origin,
@@ -115,8 +117,8 @@ def manifest(dataset: ImageDataset, source: str, origin: str) -> dict[str, Any]:
         "image_shape": list(dataset.train_images.shape[1:]),
         "train_counts": np.bincount(dataset.train_labels).tolist(),
         "test_counts": np.bincount(dataset.test_labels).tolist(),
-        "mean": mean,
-        "std": std,
+        "mean": mean.tolist(),
+        "std": np.sqrt(variance).tolist(),
     }
 
 
@@ -124,21 +126,7 @@ def _checksum(dataset: ImageDataset) -> str:
     """Return the SHA-256 (hex) of the class names and of the shapes and bytes of the arrays."""
     sizes = [len(dataset.train_images), len(dataset.test_images)]
     digest = hashlib.sha256(json.dumps([dataset.classes, sizes]).encode())
-    for array in (
-        dataset.train_images,
-        dataset.train_labels.astype("<i8"),
-        dataset.test_images,
-        dataset.test_labels.astype("<i8"),
-    ):
+    train, test = dataset.train_labels.astype("<i8"), dataset.test_labels.astype("<i8")
+    for array in (dataset.train_images, train, dataset.test_images, test):
         digest.update(np.ascontiguousarray(array).data)
     return digest.hexdigest()
-
-
-def _channel_statistics(images: NDArray[np.uint8]) -> tuple[list[float], list[float]]:
-    """Return mean and (population) standard deviation of each channel, in [0, 1]."""
-    # Counting the 256 values is exact and needs no float64 copy of the images.
-    values = np.arange(256) / 255
-    counts = np.stack([np.bincount(images[..., c].ravel(), minlength=256) for c in range(3)])
-    means = counts @ values / counts.sum(axis=1)
-    variances = (counts * (values - means[:, None]) ** 2).sum(axis=1) / counts.sum(axis=1)
-    return means.tolist(), np.sqrt(variances).tolist()

@@ -29,14 +29,14 @@ def read(request: Request) -> tuple[ImageDataset, str]:
 
     Classes are the folder names, sorted. Images are sorted by file name, then class, so that
     numbered files alternate between classes; a folder and an archive of it give the same dataset.
-    Hidden files, and anything beside train/ and test/, are ignored. Raises UserError for an
+    Hidden files, and anything that is not in train/ and test/, are ignored. Raises UserError for an
     unreadable image, a split without images of a class, another layout, and a damaged archive.
     """
-    path = request.path.expanduser() if request.path else None
+    path, side = request.path.expanduser() if request.path else None, request.image_size
     if path is None or not (path.is_dir() or path.is_file()):
         raise UserError(f"{path or '--path'} does not exist; give a folder or tar of {LAYOUT}")
     if path.is_dir():
-        data, resized = _read(path, path, request.image_size)
+        data, resized = _read(path, path, side)
         origin = f"images in folder {path.name}"
     else:
         with path.open("rb") as stream:
@@ -44,9 +44,8 @@ def read(request: Request) -> tuple[ImageDataset, str]:
         origin = f"images in {path.name}, sha256 {digest}"
         with tempfile.TemporaryDirectory(prefix="images-") as folder:
             _unpack(path, folder)
-            data, resized = _read(Path(folder), path, request.image_size)
-    size = f"{request.image_size}x{request.image_size}"
-    return data, origin + (f"; resized to {size}: {resized}" if resized else "")
+            data, resized = _read(Path(folder), path, side)
+    return data, origin + (f"; resized to {side}x{side}: {resized}" if resized else "")
 
 
 def _unpack(path: Path, folder: str) -> None:
@@ -123,11 +122,11 @@ def _decode(file: Path, name: str, side: int) -> tuple[NDArray[np.uint8], bool]:
             if math.prod(image.size) > MOST_PIXELS:
                 raise ValueError(f"more than {MOST_PIXELS:,} pixels; {TO_DO}")
             # Pillow reads 16-bit colours as 8 bits; only this shows it.
-            deep = any(map(_deep, image.tile))
-            mode, pixels = image.mode, image.convert("RGB")
+            deep = image.mode.startswith(("I", "F")) or any(map(_deep, image.tile))
+            pixels = image.convert("RGB")
     except Exception as error:  # Pillow's readers raise nearly anything for a damaged file.
         raise UserError(f"{name} cannot be read as an image ({error}): fix or remove it") from error
-    if deep or mode.startswith(("I", "F")):
+    if deep:
         raise UserError(f"{name} has more than 8 bits per channel; save it with 8 bits")
     resized = pixels.size != (side, side)
     return np.asarray(pixels.resize((side, side), Image.Resampling.BILINEAR)), resized

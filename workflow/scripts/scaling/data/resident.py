@@ -17,11 +17,9 @@ RESIDENT_SHARE = 0.25
 class ResidentImages:
     """All training images on one device, in one rank's order.
 
-    The distribution equals torchvision's RandomCrop(S, padding) and RandomHorizontalFlip: each
-    image of S×S pixels gets one of (2·padding + 1)² crops with equal probability and is flipped
-    with probability 1/2. `draw` starts an epoch; each `stage` and `next_batch` return the next
-    images. They only launch work on the device, and a CUDA graph can capture `next_batch`. A new
-    `seed` applies from the next `draw`.
+    Crops and flips are distributed as by torchvision's RandomCrop(S, padding) and
+    RandomHorizontalFlip. `draw` starts an epoch, with the `seed` it then has; `next_batch` only
+    launches work on the device, and a CUDA graph can capture it.
     """
 
     def __init__(
@@ -103,8 +101,8 @@ def must_stream(data: ImageDataset, padding: int, device: torch.device) -> bool:
 class StreamedImages(ResidentImages):
     """The same images in the same order as `ResidentImages`, kept in host memory.
 
-    A thread collects the next batch in pinned memory, which PyTorch keeps until it is copied.
-    `stage` waits for it and copies it to where the steps read, outside of any CUDA graph.
+    A thread collects the next batch in pinned memory. `stage` waits for it and copies it to where
+    the steps read, outside of any CUDA graph.
     """
 
     def _hold(self, images: np.ndarray) -> None:

@@ -1,7 +1,13 @@
-"""Build a study's model with initial weights."""
+"""A study's model: built by name, split into blocks and groups, and what its compilation used."""
 
 import inspect
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any
 
+import torch
 from torch import nn
 
 from scaling.core.errors import UserError
@@ -11,6 +17,8 @@ from scaling.registry.registry import resolved
 
 LEAST_BATCH = 2
 """Minimum batch size: batch norm refuses a single value per channel."""
+GROUP_BYTES = 25 * 2**20
+"""Minimum gradient bytes of a message: DistributedDataParallel's default."""
 
 
 def build(chosen: Model, classes: int) -> nn.Module:
@@ -54,3 +62,61 @@ def _called(name: str, function: object, positional: tuple[int, ...], named: dic
         raise UserError(
             f"model {name} cannot be made with {named or positional}: {error}"
         ) from error
+
+
+def blocks(model: nn.Module) -> list[nn.Module]:
+    """Return a network's repeated parts, such as residual blocks or a transformer's encoder blocks.
+
+    They are the outermost modules with submodules whose class, not one of torch.nn, occurs several
+    times.
+    """
+    classes = Counter(type(module) for module in model.modules())
+
+    def search(module: nn.Module) -> Iterator[nn.Module]:
+        for child in module.children():
+            own = not type(child).__module__.startswith("torch.nn")
+            if own and classes[type(child)] > 1 and any(child.children()):
+                yield child
+            else:
+                yield from search(child)
+
+    return list(search(model))
+
+
+def backward_groups(model: nn.Module) -> list[list[nn.Parameter]]:
+    """Return groups of parameters to send together, in the order of the backward pass.
+
+    They are the model's `backward_order`, or its parameters from last to first by `GROUP_BYTES`.
+    """
+    if hasattr(model, "backward_order"):
+        own: Any = model.backward_order
+        return list(own)
+    groups: list[list[nn.Parameter]] = [[]]
+    for parameter in reversed(list(model.parameters())):
+        if sum(one.numel() * one.itemsize for one in groups[-1]) >= GROUP_BYTES:
+            groups.append([])
+        groups[-1].append(parameter)
+    return groups
+
+
+def cache_use() -> dict[str, int]:
+    """Return how many graphs came from torch.compile's cache (`kept`), and how many were compiled.
+
+    It is keyed by code, shapes, options, versions and device, and written atomically, so that
+    processes may share it.
+    """
+    if "torch._dynamo.utils" not in sys.modules:
+        return {"kept": 0, "made": 0}
+    found = torch._dynamo.utils.counters["aot_autograd"]
+    made = found["autograd_cache_miss"] + found["autograd_cache_bypass"]
+    return {"kept": found["autograd_cache_hit"], "made": made}
+
+
+def compile_anew() -> ExitStack:
+    """Compile with an empty cache from now on; closing the returned object deletes it."""
+    from torch._inductor.utils import fresh_cache
+
+    torch.compiler.reset()
+    emptied = ExitStack()
+    emptied.enter_context(fresh_cache())
+    return emptied

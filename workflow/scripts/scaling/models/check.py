@@ -40,15 +40,16 @@ def check(config: dict[str, Any], manifest: Path) -> None:
     for device in ("meta", "cpu"):
         with torch.device(device):
             try:
-                said = list(_mistakes(model, sizes, section["image_size"], classes))
-                break
+                said = next(_mistakes(build(model, classes), sizes, section["image_size"], classes))
+            except StopIteration:
+                return
             except UserError:
                 raise
             except Exception as error:  # It may depend on values.
-                if device == "cpu":
-                    said = [f"model {model.name} cannot be built ({error!r})"]
-    if said:
-        raise UserError("; ".join(said))
+                said = f"cannot be built ({error!r})"
+            else:
+                break
+    raise UserError(f"model {model.name} {said}")
 
 
 def _sizes(config: dict[str, Any], images: int | None) -> dict[int, str]:
@@ -82,23 +83,20 @@ def _parts(size: int, into: int) -> set[int]:
     return {part, size % part} - {0} if size else set()
 
 
-def _mistakes(chosen: Model, sizes: dict[int, str], side: int, classes: int) -> Iterator[str]:
-    """Yield what is wrong with the model; raise the error of the first batch on the meta device."""
-    model, name = build(chosen, classes).train(), f"model {chosen.name}"
-    parameters = dict(model.named_parameters())
+def _mistakes(model: nn.Module, sizes: dict[int, str], side: int, classes: int) -> Iterator[str]:
+    """Yield what is wrong with the model's parameters, its results for each size, its gradients.
+
+    Raises the error of the first batch on the meta device.
+    """
+    parameters = dict(model.train().named_parameters())
     if lazy := [key for key, own in parameters.items() if is_lazy(own)]:
         yield (
-            f"{name} has lazy parameters, {lazy[0]} the first, whose sizes are not known before "
-            "it runs: write layers with their sizes, as Linear for LazyLinear"
+            f"has lazy parameters, {lazy[0]} the first, whose sizes are not known before it runs: "
+            "write layers with their sizes, as Linear for LazyLinear"
         )
-    elif not any(own.requires_grad for own in parameters.values()):
-        yield f"{name} has no parameter to train: set requires_grad of one to True"
-    else:
-        yield from (f"{name} {said}" for said in _in_steps(model, sizes, side, classes))
-
-
-def _in_steps(model: nn.Module, sizes: dict[int, str], side: int, classes: int) -> Iterator[str]:
-    """Yield what is wrong with the model's results for each size of batch, and its gradients."""
+    trained = {key: own for key, own in parameters.items() if own.requires_grad}
+    if not trained:
+        yield "has no parameter to train: set requires_grad of one to True"
     for place, size in enumerate(sizes):
         images = torch.zeros(size, 3, side, side)
         if place and not images.is_meta and size * side**2 > MOST_PIXELS_ON_CPU:
@@ -114,23 +112,16 @@ def _in_steps(model: nn.Module, sizes: dict[int, str], side: int, classes: int) 
                 f"{sizes[size]} ({' '.join(str(error).split())}): set dataset.image_size, or "
                 "grid.batch_sizes, to others"
             )
-            return
         shape = tuple(logits.shape) if isinstance(logits, torch.Tensor) else type(logits).__name__
         if shape != (size, classes):
             yield (
                 f"returns {shape} for {size} images of {classes} classes, where ({size}, "
                 f"{classes}) is needed: see model.options"
             )
-            return
         if place == 0:
             logits.sum().backward()
-            yield from _without_gradient(model)
-
-
-def _without_gradient(model: nn.Module) -> Iterator[str]:
-    trained = {key: own for key, own in model.named_parameters() if own.requires_grad}
-    if idle := [key for key, own in trained.items() if own.grad is None]:
-        yield (
-            f"gives {len(idle)} of {len(trained)} parameters no gradient, {idle[0]} the first: "
-            "use it in every forward pass, or take it out"
-        )
+            if idle := [key for key, own in trained.items() if own.grad is None]:
+                yield (
+                    f"gives {len(idle)} of {len(trained)} parameters no gradient, {idle[0]} the "
+                    "first: use it in every forward pass, or take it out"
+                )

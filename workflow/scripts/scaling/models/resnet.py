@@ -55,24 +55,17 @@ class ResNet18(nn.Module):
         self.stages = nn.ModuleList()
         channels = width
         for stage in range(4):
-            channels_out = width * 2**stage
-            self.stages.append(
-                nn.Sequential(
-                    BasicBlock(channels, channels_out, stride=1 if stage == 0 else 2),
-                    BasicBlock(channels_out, channels_out, stride=1),
-                )
-            )
-            channels = channels_out
+            wider = width * 2**stage
+            first = BasicBlock(channels, wider, stride=1 if stage == 0 else 2)
+            self.stages.append(nn.Sequential(first, BasicBlock(wider, wider, stride=1)))
+            channels = wider
         self.head = nn.Sequential(
             nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, classes)
         )
 
     @property
     def parts(self) -> list[nn.Module]:
-        """Return modules that run one after the other: stem and two stages, a stage, the rest.
-
-        They have 6, 19 and 75 % of the parameters, and half and twice a quarter of the work.
-        """
+        """Return stem and two stages, a stage, and the rest: 6, 19 and 75 % of the parameters."""
         first = nn.Sequential(self.stem, *self.stages[:2])
         return [first, self.stages[2], nn.Sequential(self.stages[3], self.head)]
 

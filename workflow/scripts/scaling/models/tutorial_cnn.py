@@ -17,8 +17,7 @@ CLASSES = 10
 def tutorial_cnn() -> nn.Sequential:
     """Return a LeNet-like network: images [n, 3, 32, 32] to logits [n, 10]; 62,006 parameters.
 
-    Two 5×5 convolutions (3→6→16), each with ReLU and 2×2 max pooling, then 400→120→84→10. Every
-    step is a module, so that hooks can observe it and quantized layers can replace it.
+    Every step is a module, so that hooks can observe it and quantized layers can replace it.
     """
     return nn.Sequential(
         OrderedDict[str, nn.Module](
@@ -55,10 +54,9 @@ def load_weights(source: Path) -> nn.Sequential:
 
 
 def load_into(network: nn.Module, source: Path, name: str, script: str) -> None:
-    """Load parameters from `source`, which `script` wrote, into `network`, called `name`.
+    """Load tensors alone from `source`, which `script` wrote, into `network`, called `name`.
 
-    Only tensors are unpickled. Raises UserError, naming `source`, for a missing or broken file, for
-    weights of another network, and for non-finite weights.
+    Raises UserError for a missing or broken file, other networks' and non-finite weights.
     """
     try:
         network.load_state_dict(torch.load(source, map_location="cpu", weights_only=True))

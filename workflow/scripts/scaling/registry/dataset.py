@@ -22,11 +22,11 @@ CIFAR10 = Dataset(
     read=Reference("scaling.data.cifar10:read"),
     options=("path", "mirror_url", "download_attempts"),
 )
-DIGITS = Dataset(name="digits", read=Reference("scaling.data.digits:read"))
+DIGITS = Dataset(name="digits", read=Reference("scaling.data.generated:digits"))
 IMAGES = Dataset("images", Reference("scaling.data.images:read"), ("path",), needs_path=True)
 SYNTHETIC = Dataset(
     name="synthetic",
-    read=Reference("scaling.data.synthetic:read"),
+    read=Reference("scaling.data.generated:synthetic"),
     options=("train_images", "test_images", "seed"),
 )
 OWN = Dataset(name="own", read=Reference("scaling.launch.own_trainer:run"))

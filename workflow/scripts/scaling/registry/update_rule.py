@@ -70,8 +70,7 @@ class Trials(Section):
 
     When the global batch is k times the reference batch, `scaling` multiplies the rate by k
     (linear, arXiv:1706.02677, as `warmup_epochs`) or √k (sqrt, 1404.5997). `scaled_momentum` is
-    from 1711.00489, `precise_batch_norm`, which only changes evaluation, from 2105.07576, and
-    `noise_scale` from 1812.06162.
+    from 1711.00489, and `precise_batch_norm`, which only changes evaluation, from 2105.07576.
     """
 
     scaling: Literal["none", "linear", "sqrt"] = "none"
@@ -84,8 +83,6 @@ class Trials(Section):
     """As many updates as at the reference batch, instead of as many epochs."""
     precise_batch_norm: bool = False
     """`convergence.precise_batch_norm` for this technique alone."""
-    noise_scale: bool = False
-    """Measure the gradient noise scale after each epoch."""
     lengths: Some[Positive] | None = None
     """Other numbers of epochs, to find the images that an accuracy needs."""
     factors: Some[AboveZero] | None = None

@@ -4,8 +4,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field
-
 from scaling.core import environment
 from scaling.core.environment import Device
 from scaling.core.grid import Cell
@@ -25,10 +23,7 @@ WITHOUT_MESSAGES = ("compile", "cuda_graph", "fused_norms")
 
 @dataclass(frozen=True, kw_only=True)
 class Training:
-    """What is trained: with recipe `plain` and DDP, unless said otherwise.
-
-    Without `set_epoch` the sampler stays at epoch 0.
-    """
+    """What is trained; without `set_epoch` the sampler stays at epoch 0."""
 
     recipe: Literal["plain", "tuned"] = "plain"
     strategy: str = "ddp"
@@ -48,8 +43,6 @@ class Plan(Synchronization, DataOptions, Sgd, Limits):
     """Options of recipe tuned, of which only the messages are recorded; none without them."""
     gpus: int = 2
     """GPUs, 2 or more; on a CPU, processes."""
-    world_sizes: list[int] = Field(default=[])
-    """Other numbers of ranks to draw image orders for."""
     device: Device = "auto"
     """Where to train; `auto` means GPUs where one is visible."""
 
@@ -58,13 +51,6 @@ class Plan(Synchronization, DataOptions, Sgd, Limits):
         """The number of training images."""
         there: int = DATASET.read(self.manifest)["train_images"]
         return min(there, self.train_images or there)
-
-    @property
-    def kinds(self) -> list[Buffers]:
-        """The buffer modes that these devices support, DistributedDataParallel's default first."""
-        on_gpu = environment.resolve_device(self.device) == "cuda"
-        kinds: list[Buffers] = ["broadcast", "local", "sync_batch_norm"]
-        return kinds if on_gpu else kinds[:2]
 
     def training(self, **chosen: Any) -> Training:
         """Return a training from the first seed."""
@@ -78,7 +64,9 @@ class Plan(Synchronization, DataOptions, Sgd, Limits):
             for seed in self.seeds
             for set_epoch in (True, False)
         ]
-        return [*orders, *(self.training(buffers=kind) for kind in self.kinds[1:])]
+        # SyncBatchNorm needs GPUs.
+        kinds = ["local", "sync_batch_norm"] if self._on_gpus else ["local"]
+        return [*orders, *(self.training(buffers=kind) for kind in kinds)]
 
     @property
     def modes(self) -> dict[str, Training]:
@@ -86,16 +74,17 @@ class Plan(Synchronization, DataOptions, Sgd, Limits):
         modes: dict[str, dict[str, Any]] = {
             "ddp": {},
             "ddp, buffers local": {"buffers": "local"},
-            "ddp, SyncBatchNorm": {"buffers": "sync_batch_norm"},
+            **({"ddp, SyncBatchNorm": {"buffers": "sync_batch_norm"}} if self._on_gpus else {}),
             "fsdp": {"strategy": "fsdp"},
             "zero1": {"strategy": "zero1"},
             # Last, as recipe tuned sets precision and algorithms for the whole process.
-            "tuned": {"recipe": "tuned"},
+            **({"tuned": {"recipe": "tuned"}} if self.tuned_options else {}),
         }
-        if not self.tuned_options:
-            del modes["tuned"]
-        found = {name: self.training(**chosen) for name, chosen in modes.items()}
-        return {name: mode for name, mode in found.items() if mode.buffers in self.kinds}
+        return {name: self.training(**chosen) for name, chosen in modes.items()}
+
+    @property
+    def _on_gpus(self) -> bool:
+        return environment.resolve_device(self.device) == "cuda"
 
     def spec_of(self, training: Training) -> RunSpec:
         """Return the parameters of a training, or of one step, on the plan's number of GPUs."""

@@ -1,29 +1,41 @@
-"""Run the synchronization experiments as one rank, which reports to its log."""
+"""Run the synchronization experiments as one rank: orders of images, messages, and buffers."""
 
-from collections.abc import Iterator
+import hashlib
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+from torch.utils.data import RandomSampler
 
 from scaling.instruments.messages import Messages, collectives, copies
 from scaling.launch import ranks
 from scaling.launch.rank_log import RankLog
 from scaling.launch.ranks import Rank
 from scaling.models.build import build
-from scaling.synchronization import training
 from scaling.synchronization.plan import Plan, Training
-from scaling.training.trainer import TrainingData
+from scaling.training import evaluation
+from scaling.training.eager import Eager
+from scaling.training.resident import Resident
+from scaling.training.trainer import TrainingData, finite
 
 STEPS = 3
 """Steps to record: DDP sends all gradients in one message in the first, rebuilds its buckets in the
 second, and uses these from the third on."""
+Order = NDArray[np.int64]
+"""Image indexes in the order in which one rank trains on them."""
 
 
 def run(plan: Plan, log_folder: Path) -> None:
     """Run the experiments that use one process per GPU; rank 0 reports to `log_folder`.
 
     Reports `model` with parameter_bytes (K), buffer_bytes and widest_norm (channels), and the rows
-    of `permutations`, `steps`, `training`, `buffer_seconds` and `agreement`.
+    of `permutations`, `steps` and `training`.
     """
     with _joined(plan, log_folder) as (rank, log):
         dataset = TrainingData.read(plan.dataset, plan.manifest, plan.images)
@@ -34,14 +46,9 @@ def run(plan: Plan, log_folder: Path) -> None:
             "widest_norm": max((b.numel() for b in model.buffers()), default=0),
         }
         _report(log, rank, "model", sizes)
-        for drawn in _permutations(plan) if rank.is_first else []:
-            _report(log, rank, "permutations", drawn)
+        _report(log, rank, "permutations", drawn_alone(plan))
         for one in plan.trainings:
-            _report(log, rank, "training", training.run(plan, one, rank, dataset))
-        rows = training.epoch_seconds(plan, rank, dataset)
-        _report(log, rank, "buffer_seconds", {"rows": rows})
-        rows = training.distances(plan, rank, dataset)
-        _report(log, rank, "agreement", {"rows": rows})
+            _report(log, rank, "training", train(plan, one, rank, dataset))
         for name, mode in plan.modes.items():
             _report(log, rank, "steps", record_steps(plan, name, mode, rank, dataset))
 
@@ -59,21 +66,116 @@ def _joined(plan: Plan, log_folder: Path) -> AbstractContextManager[tuple[Rank, 
     return ranks.joined(log_folder, plan.device, plan.cpu_threads, limit)
 
 
-def _permutations(plan: Plan) -> Iterator[dict[str, Any]]:
-    images, seed, epochs = plan.images, plan.seeds[0], plan.epochs
-    for gpus in sorted({plan.gpus, *plan.world_sizes} - {1}):
-        about = {"sampler": "DistributedSampler", "gpus": gpus, "seed": seed}
-        for set_epoch in (True, False):
-            drawn = training.sampled(images, gpus, seed, epochs, set_epoch)
-            yield {**about, "set_epoch": set_epoch, "orders": drawn}
-    alone = {"sampler": "RandomSampler", "gpus": 1, "seed": seed, "set_epoch": False}
-    yield {**alone, "orders": training.sampled_alone(images, seed, epochs)}
-
-
 def _report(log: RankLog, rank: Rank, kind: str, content: dict[str, Any]) -> None:
     if rank.is_first:
         log.append(kind, content)
         print(kind, content.get("buffers") or content.get("way") or "", flush=True)
+
+
+def trainer_of(
+    plan: Plan, training: Training, rank: Rank, dataset: TrainingData
+) -> tuple[nn.Module, Eager | Resident]:
+    """Return the study's model with its seed's initial weights, and its trainer."""
+    spec = plan.spec_of(training)
+    torch.manual_seed(training.seed)
+    model = build(spec.model, len(dataset.data.classes)).to(rank.device)
+    if training.buffers == "sync_batch_norm":
+        model = nn.SyncBatchNorm.convert_sync_batchnorm(model)
+    trainer = (Resident if training.recipe == "tuned" else Eager)(spec, rank, model, dataset)
+    if training.buffers == "local":
+        # DistributedDataParallel reads this before each forward pass. The argument's name,
+        # broadcast_buffers or forward_sync_buffers, depends on PyTorch's version.
+        trainer.model.broadcast_buffers = False  # type: ignore[assignment]
+    return model, trainer
+
+
+def train(plan: Plan, training: Training, rank: Rank, dataset: TrainingData) -> dict[str, Any]:
+    """Train with recipe `plain` and return a comparison of the ranks, equal on every rank.
+
+    `epochs` has a row per epoch and rank (an EpochResult), `orders` the rows of `orders_of` for
+    what its samplers drew, `ranks` the quality of each rank's model and the SHA-256 of its
+    parameters and of its buffers, and `drift` is that of their running variances.
+    """
+    model, trainer = trainer_of(plan, training, rank, dataset)
+    assert isinstance(trainer, Eager)
+    images, epochs, drawn = len(dataset.data.train_labels), [], []
+    for epoch in range(plan.epochs):
+        result = trainer.run_epoch(epoch if training.set_epoch else 0)
+        epochs += rank.gather({"epoch": epoch, "rank": rank.index, **asdict(result)})
+        drawn += orders_of(rank.gather(_drawn(trainer.sampler)), images, epoch)
+    own = {
+        "rank": rank.index,
+        **evaluation.evaluate(model, dataset, rank.device),
+        "parameters_sha256": evaluation.sha256(model.parameters()),
+        "buffers_sha256": evaluation.sha256(model.buffers()),
+    }
+    buffers = [one for name, one in model.named_buffers() if name.endswith("running_var")]
+    variances = np.concatenate([[], *(one.double().cpu().numpy() for one in buffers)])
+    return {
+        "buffers": training.buffers,
+        "set_epoch": training.set_epoch,
+        "seed": training.seed,
+        "epochs": epochs,
+        "orders": drawn,
+        "ranks": rank.gather(own),
+        "drift": drift(rank.gather(variances)),
+    }
+
+
+def drift(ranks: Sequence[NDArray[np.float64]]) -> dict[str, float | None]:
+    """Return the range over `ranks` of each channel's running variance, relative to its mean.
+
+    Returns `variance_max` and `variance_mean` over all channels, null if a training diverged.
+    Channels with zero variance on every rank are left out; 0 if none remains.
+    """
+    variances = np.stack(ranks)
+    mean = variances.mean(axis=0)
+    apart = np.ptp(variances, axis=0)[mean != 0] / mean[mean != 0]
+    reduced = (apart.max(), apart.mean()) if apart.size else (0.0, 0.0)
+    names = ("variance_max", "variance_mean")
+    return {name: finite(float(value)) for name, value in zip(names, reduced, strict=True)}
+
+
+def drawn_alone(plan: Plan) -> dict[str, Any]:
+    """Describe each epoch of a RandomSampler, which DataParallel uses, without set_epoch."""
+    torch.manual_seed(plan.seeds[0])
+    sampler = RandomSampler(range(plan.images))
+    epochs, images = range(plan.epochs), plan.images
+    rows = [row for epoch in epochs for row in orders_of([_drawn(sampler)], images, epoch)]
+    about = {"sampler": "RandomSampler", "gpus": 1, "seed": plan.seeds[0], "set_epoch": False}
+    return {**about, "orders": rows}
+
+
+def _drawn(sampler: Iterable[int]) -> Order:
+    """Return the indexes that a sampler draws for one epoch."""
+    return np.fromiter(sampler, dtype=np.int64)
+
+
+def orders_of(orders: Sequence[Order], images: int, epoch: int) -> list[dict[str, Any]]:
+    """Return a row for each rank's order of one epoch.
+
+    `samples` drawn, `order_sha256` (of little-endian 64-bit integers), `overlap` (the largest
+    number of distinct images shared with one other rank, null for a single rank), and, equal in all
+    rows: `unseen`, the `images` that no rank draws, and `repeated`, the draws of an image beyond
+    its first. DistributedSampler repeats images if the ranks do not divide their number.
+    """
+    sets = [set(order.tolist()) for order in orders]
+    seen = set().union(*sets)
+    return [
+        {
+            "epoch": epoch,
+            "rank": rank,
+            "samples": len(order),
+            "order_sha256": hashlib.sha256(order.astype("<i8").tobytes()).hexdigest(),
+            "overlap": max(
+                (len(sets[rank] & other) for index, other in enumerate(sets) if index != rank),
+                default=None,
+            ),
+            "unseen": images - len(seen),
+            "repeated": sum(map(len, orders)) - len(seen),
+        }
+        for rank, order in enumerate(orders)
+    ]
 
 
 def record_steps(
@@ -84,13 +186,13 @@ def record_steps(
     recording = collectives if rank.processes > 1 else copies
     with recording(messages):
         messages.phase = "start"
-        _, trainer = training.trainer_of(plan, mode, rank, dataset)
+        _, trainer = trainer_of(plan, mode, rank, dataset)
         messages.phase = None
-    train = trainer.in_memory(1)
+    step = trainer.in_memory(1)
     with messages.phases_of(trainer.model):
         for messages.step in range(1, STEPS + 1):
             with recording(messages):
-                train(1)
+                step(1)
             messages.phase = None
     bucket_bytes = trainer.replica.bucket_bytes
     trainer.close()

@@ -7,7 +7,6 @@ _CELL = "recipe:text strategy:text gpus batch_size"
 _KEYS = f"{_CELL} status:text"
 _EXPOSED = "communication_seconds communication_seconds_low communication_seconds_high"
 _LEARNING = "train_loss train_accuracy test_loss test_accuracy"
-_RUN = "remedy:text global_batch seed factor learning_rate chosen:truth"
 _TIMES = " ".join(
     f"batch_{batch}_{figure}"
     for batch in (1, 16)
@@ -74,7 +73,6 @@ COLUMNS: dict[str, dict[str, str]] = {
             gain_high validation_accuracy""",
         "images_to_accuracy": """accuracy global_batch remedy:text planned_epochs seeds reached
             epochs epochs_min epochs_max updates images""",
-        "noise_scale": f"{_RUN} epoch updates noise_scale noise_scale_low noise_scale_high",
     },
     "full_trainings": {
         "trained_to_accuracy": f"""{_CELL} global_batch target_accuracy epochs seeds reached

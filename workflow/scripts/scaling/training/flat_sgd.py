@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.utils.hooks import RemovableHandle
 
-from scaling.models.parts import backward_groups
+from scaling.models.build import backward_groups
 from scaling.registry.update_rule import UpdateRule
 from scaling.training import update
 from scaling.training.captured_steps import SideStream

@@ -9,7 +9,7 @@ from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.distributed.tensor import DTensor
 
 from scaling.launch.ranks import Rank
-from scaling.models.parts import blocks
+from scaling.models.build import blocks
 from scaling.training.wrapped import Wrapped
 
 

@@ -20,8 +20,7 @@ from scaling.launch import outcome
 from scaling.launch.ranks import Rank
 from scaling.launch.run_spec import RunSpec
 from scaling.launch.stall import StepProgress
-from scaling.models import compiled
-from scaling.models.parts import blocks
+from scaling.models.build import blocks, compile_anew
 from scaling.models.resnet import ResNet18
 from scaling.registry.engine import ENGINES
 from scaling.registry.resident import KERNELS, Options
@@ -129,7 +128,7 @@ class Resident(Trainer):
                 self.replica.release()
                 self._model.zero_grad()
                 if options.compile and self._fresh is None:
-                    self._fresh = compiled.anew()
+                    self._fresh = compile_anew()
                     continue
                 switch = "cuda_graph" if options.cuda_graph else "compile"
                 notes.append(f"without {switch}: {outcome.first_sentence(error)}")

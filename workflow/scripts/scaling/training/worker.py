@@ -22,8 +22,7 @@ from scaling.launch.rank_log import RankLog
 from scaling.launch.ranks import Rank
 from scaling.launch.run_spec import RunSpec
 from scaling.launch.stall import StallError
-from scaling.models import compiled
-from scaling.models.build import build
+from scaling.models.build import build, cache_use
 from scaling.registry.engine import ENGINES
 from scaling.registry.strategy import STRATEGIES
 from scaling.training import evaluation
@@ -158,7 +157,7 @@ def _train(
             },
             "applied": trainer.applied,
             "compiled_batch_sizes": trainer.compiled_batch_sizes,
-            "compiled_graphs": compiled.cache_use(),
+            "compiled_graphs": cache_use(),
             "flops_per_image": counted.flops,
             "activation_bytes_per_image": counted.activation_bytes,
         },

@@ -17,12 +17,12 @@ from scaling.core.records.kind import (
     Seconds,
     Whole,
 )
-from scaling.core.records.run import EpochOfRank, OfRank
+from scaling.core.records.run import EpochOfRank
 
 Device = Literal["cpu", "cuda"]
 Drift = Annotated[
     dict[Literal["mean_max", "mean_mean", "variance_max", "variance_mean"], Amount | None],
-    Len(4, 4),
+    Len(2, 4),
 ]
 """The spread of the running statistics over the ranks, relative to their size."""
 Sizes = Annotated[dict[Literal["parameter_bytes", "buffer_bytes", "widest_norm"], Whole], Len(3, 3)]
@@ -101,7 +101,7 @@ class Message(TypedDict):
 
 
 class Order(TypedDict):
-    """The images that a rank drew in an epoch; see `synchronization.training`."""
+    """The images that a rank drew in an epoch; see `synchronization.worker`."""
 
     epoch: Whole
     rank: Whole
@@ -153,22 +153,6 @@ class SharedTraining(TypedDict):
     drift: Drift
 
 
-class BufferSeconds(OfRank):
-    """Seconds of one rank's epoch on in-memory batches, in one round over the buffer modes."""
-
-    buffers: str
-    round: Positive
-    seconds: Seconds
-
-
-class Agreement(TypedDict):
-    """The distance of a strategy's parameters from DDP's, relative to the length of DDP's path."""
-
-    strategy: str
-    steps: Positive
-    distance: Amount
-
-
 class Synchronization(Record):
     """The record of the synchronization experiments, `synchronization.json`."""
 
@@ -182,8 +166,9 @@ class Synchronization(Record):
     permutations: list[Permutation]
     steps: list[Step]
     trainings: list[SharedTraining]
-    buffer_seconds: list[BufferSeconds]
-    agreement: list[Agreement]
+    buffer_seconds: NotRequired[list[Row]]
+    """Like `agreement` of older records, which no code reads."""
+    agreement: NotRequired[list[Row]]
     seconds: Seconds
 
 

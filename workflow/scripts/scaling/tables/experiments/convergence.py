@@ -1,4 +1,4 @@
-"""Tables of the large-batch records: runs, images to an accuracy, gradient noise scale."""
+"""Tables of the large-batch records: runs, and images to an accuracy."""
 
 import math
 from collections.abc import Sequence
@@ -54,7 +54,7 @@ def _reference(records: Sequence[ConvergenceRecord]) -> ConvergenceRecord | None
 
 def _options(record: ConvergenceRecord) -> str:
     """Return the options that differ from plain SGD's and change a run, in words."""
-    plain = Technique().model_dump(exclude={"factors", "lengths", "noise_scale"})
+    plain = Technique().model_dump(exclude={"factors", "lengths"})
     changed = {name: value for name, value in record["options"].items() if name in plain}
     return ", ".join(
         (name if value else f"no {name}")
@@ -106,21 +106,6 @@ def _epochs_to(target: float, epochs: pd.DataFrame) -> dict[str, Any]:
         "epochs_max": first["epoch"].max(),
         "updates": middle["updates"],
     }
-
-
-def noise_scale(records: Sequence[ConvergenceRecord]) -> pd.DataFrame:
-    """Return one row per run and epoch with a gradient noise scale, in images with its interval.
-
-    Includes runs at a chosen rate and the study's length; see `convergence.noise_scale`. Infinite
-    where the gradient is not distinguishable from noise.
-    """
-    names = ("noise_scale", "noise_scale_low", "noise_scale_high")
-    rows = [
-        epoch | dict(zip(names, epoch["noise_scale"], strict=True))
-        for epoch in _chosen_epochs(records, "runs")
-        if epoch.get("noise_scale")
-    ]
-    return schema.frame("noise_scale", rows).fillna(dict.fromkeys(names, math.inf))
 
 
 def _chosen_epochs(records: Sequence[ConvergenceRecord], *kinds: str) -> list[dict[str, Any]]:

@@ -35,7 +35,7 @@ def orders(documents: list[dict[str, Any]]) -> pd.DataFrame:
     `trained` is True for orders of a training; others were only drawn. `set_epoch` is whether
     sampler.set_epoch was called (a RandomSampler has none). `first_epoch` is the first epoch in
     which that rank had this order: `epoch` itself if it is new. Epochs count from 0; for the other
-    columns see `synchronization.training.orders_of`.
+    columns see `synchronization.worker.orders_of`.
     """
     rows = []
     for document in documents:
@@ -117,7 +117,7 @@ def buffers(documents: list[dict[str, Any]]) -> pd.DataFrame:
     """Return one row per buffer mode and rank, of the first seed.
 
     Loss and accuracy are of the rank's own model on all test images. For the relative drift, equal
-    for all ranks, see `synchronization.training.drift`.
+    for all ranks, see `synchronization.worker.drift`.
     """
     rows = []
     for document in documents:

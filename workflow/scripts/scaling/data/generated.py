@@ -1,7 +1,7 @@
-"""Synthetic images of any size and number.
+"""Datasets that need no files: scikit-learn's handwritten digits, and synthetic gratings.
 
-Each class is a grating: stripes at one of 5 angles, in one of 2 pairs of colours. Phase, width and
-contrast of the stripes are random, so that no single pixel determines the class: a linear
+Each synthetic class is a grating: stripes at one of 5 angles, in one of 2 pairs of colours. Phase,
+width and contrast of the stripes are random, so that no single pixel determines the class: a linear
 classifier learns little, a convolution learns it. The angles of neighbouring classes overlap
 slightly, and noise is added, so that no classifier is perfect.
 """
@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scaling.core.errors import UserError
-from scaling.data.dataset import ImageDataset, Request
+from scaling.data.dataset import ImageDataset, Request, resize
 
-ORIGIN = "synthetic gratings, 5 angles in 2 pairs of colours"
-
+DIGITS = "scikit-learn load_digits (1,797 handwritten digits of 8x8), enlarged to 32x32"
+DIGITS_TEST_IMAGES = 297
+GRATINGS = "synthetic gratings, 5 angles in 2 pairs of colours"
 COLOUR_PAIRS = {"red-green": (1.0, -1.0, 0.0), "yellow-blue": (0.5, 0.5, -1.0)}
 ANGLES_DEGREES = (0, 36, 72, 108, 144)
 ANGLE_SPREAD_DEGREES = 10.0
@@ -26,30 +27,47 @@ CLASSES = [f"{colours} at {angle} degrees" for colours in COLOUR_PAIRS for angle
 CHUNK_IMAGES = 2000
 
 
-def read(request: Request) -> tuple[ImageDataset, str]:
-    """Return generated images, and a description with their seed."""
-    data = generate(request.train_images, request.test_images, request.seed, request.image_size)
-    return data, f"{ORIGIN}, seed {request.seed}"
+def digits(request: Request) -> tuple[ImageDataset, str]:
+    """Return 1,500 training and 297 test images of the digits 0 to 9, the same at every call.
 
-
-def generate(train_images: int, test_images: int, seed: int, side: int = 32) -> ImageDataset:
-    """Generate images of side² pixels in 10 balanced classes.
-
-    Class sizes differ by 1 at most; the same arguments give the same images. Raises UserError for
-    less than one image per class.
+    The 17 grey levels are scaled to 0 to 255, enlarged bilinearly, and repeated in three equal
+    channels. The split is stratified.
     """
-    for split, count in (("train", train_images), ("test", test_images)):
+    from sklearn.datasets import load_digits
+    from sklearn.model_selection import train_test_split
+
+    found = load_digits()
+    grey = np.round(found.images * (255 / 16)).astype(np.uint8)
+    train_images, test_images, train_labels, test_labels = train_test_split(
+        resize(np.repeat(grey[..., None], 3, axis=3), 32),
+        found.target.astype(np.int64),
+        test_size=DIGITS_TEST_IMAGES,
+        stratify=found.target,
+        random_state=0,
+    )
+    classes = [str(digit) for digit in range(10)]
+    return ImageDataset(train_images, train_labels, test_images, test_labels, classes), DIGITS
+
+
+def synthetic(request: Request) -> tuple[ImageDataset, str]:
+    """Return gratings of 10 balanced classes, whose sizes differ by 1 at most.
+
+    The same request gives the same images. Raises UserError for less than one image per class.
+    """
+    split = {"train": request.train_images, "test": request.test_images}
+    for name, count in split.items():
         if count < len(CLASSES):
             raise UserError(
-                f"synthetic data need at least {len(CLASSES)} {split} images, "
+                f"synthetic data need at least {len(CLASSES)} {name} images, "
                 f"one for each class, not {count}"
             )
-    train_seed, test_seed = np.random.SeedSequence(seed).spawn(2)
-    return ImageDataset(
-        *_split(train_images, np.random.default_rng(train_seed), side),
-        *_split(test_images, np.random.default_rng(test_seed), side),
-        classes=list(CLASSES),
-    )
+    seeds = np.random.SeedSequence(request.seed).spawn(2)
+    arrays = [
+        array
+        for count, seed in zip(split.values(), seeds, strict=True)
+        for array in _split(count, np.random.default_rng(seed), request.image_size)
+    ]
+    return ImageDataset(*arrays, classes=list(CLASSES)), f"{GRATINGS}, seed {request.seed}"
 
 
 def _split(

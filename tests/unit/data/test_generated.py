@@ -1,0 +1,64 @@
+"""Datasets without files: digits, and gratings that are neither trivial nor impossible to learn."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+from sklearn.linear_model import RidgeClassifier
+
+from scaling.core.errors import UserError
+from scaling.data import generated
+from scaling.data.dataset import Request
+
+
+def gratings(train, test, seed=0):
+    asked = Request("synthetic", train_images=train, test_images=test, seed=seed)
+    return generated.synthetic(asked)[0]
+
+
+def test_digits_are_split_by_class_and_each_image_still_shows_its_digit():
+    data, originals = generated.digits(Request("digits"))[0], load_digits()
+    assert data.train_images.shape == (1500, 32, 32, 3)
+    of_all, in_test = (np.bincount(labels) for labels in (originals.target, data.test_labels))
+    assert (np.bincount(data.train_labels) + in_test == of_all).all()
+    assert np.abs(in_test - of_all * 297 / 1797).max() < 1
+    # Averaged back over blocks of 4x4, each image lies nearest to one with its own label.
+    blocks = data.test_images[:50, ..., 0].reshape(50, 8, 4, 8, 4).mean(axis=(2, 4)) * 16 / 255
+    assert (data.train_images == data.train_images[..., :1]).all()
+    distances = ((blocks[:, None] - originals.images[None]) ** 2).sum(axis=(2, 3))
+    assert (originals.target[distances.argmin(axis=1)] == data.test_labels[:50]).all()
+
+
+def test_any_number_of_gratings_has_balanced_classes_and_too_few_are_refused():
+    data = gratings(2_503, 17)
+    assert data.train_images.shape == (2_503, 32, 32, 3)
+    assert sorted(np.bincount(data.train_labels)) == [250] * 7 + [251] * 3
+    assert sorted(np.bincount(data.test_labels)) == [1] * 3 + [2] * 7
+    for counts, split in (((9, 10), "train"), ((10, 9), "test")):
+        with pytest.raises(UserError, match=f"need at least 10 {split} images, .* not 9"):
+            gratings(*counts)
+
+
+def test_a_seed_fixes_every_image_another_changes_them_and_test_images_have_their_own():
+    first, again, other = (gratings(50, 50, seed) for seed in (3, 3, 4))
+    assert np.array_equal(first.train_images, again.train_images)
+    assert np.array_equal(first.test_images, again.test_images)
+    for unlike in (other.train_images, first.test_images):
+        assert not np.array_equal(first.train_images, unlike)
+
+
+def spectra(images):
+    """The size of each low spatial frequency of each channel: blind to where the stripes lie."""
+    transformed = np.abs(np.fft.fft2(images.astype(float), axes=(1, 2)))
+    return transformed[:, :7, [*range(7), *range(-6, 0)]].reshape(len(images), -1)
+
+
+def test_pixels_alone_do_not_tell_the_class_but_stripes_do():
+    data = gratings(1_000, 500)
+
+    def accuracy(describe):
+        fitted = RidgeClassifier(alpha=1e4).fit(describe(data.train_images), data.train_labels)
+        return float(fitted.score(describe(data.test_images), data.test_labels))
+
+    # Chance is 0.1. Neither is perfect: neighbouring angles overlap.
+    assert accuracy(lambda images: images.reshape(len(images), -1).astype(float)) < 0.3
+    assert 0.6 < accuracy(spectra) < 0.99
