@@ -11,7 +11,7 @@ import pytest
 
 from examples.grader.published_study import CLEAN, column, edited, write
 from examples.page import Page
-from grader import audit_studies, submissions
+from grader import audit_studies
 from grader.findings import COLUMNS
 from scaling.core.errors import UserError
 
@@ -220,14 +220,14 @@ def test_a_study_with_hardly_a_time_is_audited_all_the_same(tmp_path, text, cell
 
 
 def test_a_defect_in_the_audit_of_one_study_leaves_the_others_theirs(pile, capsys, monkeypatch):
-    judge = submissions.judge
+    judge = audit_studies.judge
 
     def broken(study, train_images, ring):
         if study.name == "bobs":
             raise ZeroDivisionError("division by zero")
         return judge(study, train_images, ring)
 
-    monkeypatch.setattr(submissions, "judge", broken)
+    monkeypatch.setattr(audit_studies, "judge", broken)
     with pytest.raises(UserError, match="1 of 2 have errors"):
         audit_studies.main(pile[:2])
     ann, bob = capsys.readouterr().out.splitlines()[-2:]

@@ -7,9 +7,8 @@ from itertools import combinations, product
 import numpy as np
 
 from grader.cells import FORMULAS, Cells
-from grader.definitions import Verdict
+from grader.definitions import MISTAKES, Verdict
 from grader.intervals import Interval, of
-from grader.mistakes import MISTAKES
 from grader.readings import LARGE, SUSPECTS, Readings
 from grader.study import PRINTED, TIMES
 
@@ -55,8 +54,8 @@ def causes(found: dict[str, Verdict]) -> tuple[list[Cause], Wrong]:
     named = list[Cause]()
     while any(each.any() for each in [*wrong.values(), *blank.values()]):
         options = [*_of_rows(found, wrong), *_of_times(found, wrong), *_of_columns(found, wrong)]
-        for name, slipped in tried.items():
-            options += _of_slips(slipped, wrong[name], blank[name])
+        for name, readings in tried.items():
+            options += _of_readings(readings, wrong[name], blank[name])
         if not options:
             break
         best = max(options, key=lambda cause: cause.weight)
@@ -69,12 +68,12 @@ def causes(found: dict[str, Verdict]) -> tuple[list[Cause], Wrong]:
     return named, wrong
 
 
-def _of_slips(tried: Readings, wrong: np.ndarray, blank: np.ndarray) -> Iterator[Cause]:
+def _of_readings(tried: Readings, wrong: np.ndarray, blank: np.ndarray) -> Iterator[Cause]:
     """The reading of most of a quantity's wrong figures."""
     if (best := tried.best(wrong, blank)) is None:
         return
-    (slips, values, place), one = best, tried.one
-    name, rule = (";".join(dict.fromkeys(each)) for each in [*zip(*slips, strict=True)][:2])
+    (mistakes, values, place), one = best, tried.one
+    name, rule = (";".join(dict.fromkeys(each)) for each in [*zip(*mistakes, strict=True)][:2])
     # What concerns one of several batch sizes may as well be its T(1,b).
     batch, known = one.cells.batch, one.said.known & (one.cells.gpus > 1)
     alone = len(set(batch[place])) == 1 < len(set(batch[known]))
@@ -105,7 +104,7 @@ def _of_rows(found: dict[str, Verdict], wrong: Wrong) -> Iterator[Cause]:
             if one and not wrong[one.quantity][place].all():
                 continue
             moved = {column: cells.columns[column].take(order) for column in columns}
-            resolved = _resolved(cells.with_columns(moved), found, wrong)
+            resolved = _resolved(cells.with_values(moved), found, wrong)
             if (count := _count(resolved)) >= 2:
                 weight = count + 0.3 + 0.01 * rank
                 times = [column for column in columns if column in TIMES]
@@ -174,31 +173,31 @@ def _of_times(found: dict[str, Verdict], wrong: Wrong) -> Iterator[Cause]:
             ).where(place, names[letter])
             for letter in letters
         }
-        resolved = _resolved(cells.with_columns(times), found, wrong)
+        resolved = _resolved(cells.with_values(times), found, wrong)
         if count := _count(resolved):
             column = next(iter(times))
             own, right = cells.columns[column], times[column]
-            name, rule = _time_slip(cells, own, index, right.take(np.full(len(n), index)))
+            name, rule = _mistaken_time(cells, own, index, right.take(np.full(len(n), index)))
             cause = Cause(name, place, column, rule, own, right, resolved, count - 0.5)
             yield replace(cause, times=[*times])
 
 
 def _of_columns(found: dict[str, Verdict], wrong: Wrong) -> Iterator[Cause]:
-    """The times on one GPU, on several or on all, wrong by one known slip."""
+    """The times on one GPU, on several or on all, wrong by one known mistake."""
     cells = found["speedup"].cells
     single = cells.gpus == 1
-    slips = [
+    every = [
         (name, rule, formula, columns)
         for columns in (TIMES, TIMES[1:2])
         for name, mistake in MISTAKES.items()
         for rule, formula in mistake.formulas.get("time" if columns is TIMES else columns[0], [])
     ]
-    for (name, rule, formula, columns), place in product(slips, [single, ~single, single | True]):
+    for (name, rule, formula, columns), place in product(every, [single, ~single, single | True]):
         right = dict[str, Interval]()
         for column in columns:
             own = cells.columns[column]
             right[column] = cells.evaluate(formula, value=own).where(place, own)
-        resolved = _resolved(cells.with_columns(right), found, wrong)
+        resolved = _resolved(cells.with_values(right), found, wrong)
         if (count := _count(resolved)) > 1 and place.sum() > 1:
             own, time = cells.columns[columns[0]], right[columns[0]]
             cause = Cause(name, place, columns[0], rule, own, time, resolved, count - 0.4)
@@ -217,7 +216,7 @@ def _implied(found: dict[str, Verdict], letter: str, wrong: Wrong) -> dict[str, 
     return implied
 
 
-def _time_slip(cells: Cells, own: Interval, index: int, time: Interval) -> tuple[str, str]:
+def _mistaken_time(cells: Cells, own: Interval, index: int, time: Interval) -> tuple[str, str]:
     """The mistake that made a time of another one, and its rule."""
     for name, mistake in MISTAKES.items():
         for rule, formula in mistake.formulas.get("time", []):

@@ -27,9 +27,9 @@ class Cells:
     """Hold one strategy's cells: N, b, the times and figures that are printed, by their columns.
 
     The first `own` cells are the strategy's rows, the others times on one GPU that stand elsewhere
-    in the study. `constants` are K, the bytes of all gradients, and `share`, the percent that a
-    GB/s is of the peak. An epoch's `arithmetic` takes one GPU at its peak (`gpu` says which) so
-    many seconds, NaN for an unknown model.
+    in the study. K, the bytes of all gradients, and `share`, the percent that a GB/s is of the
+    peak, are columns of one value. An epoch's `arithmetic` takes one GPU at its peak (`gpu` says
+    which) so many seconds, NaN for an unknown model.
     """
 
     strategy: str
@@ -39,7 +39,6 @@ class Cells:
     columns: dict[str, Interval]
     count: np.ndarray
     images: int
-    constants: dict[str, Interval]
     gpu: str
     arithmetic: float
 
@@ -104,7 +103,6 @@ class Cells:
         most = max(count for count, _ in votes)
         rest = found["rest"] = reduce(Interval.hull, [r for count, r in votes if count == most])
         return found | {
-            **self.constants,
             **{"moving": moving.or_derived(rest), "every": _every, "unknown": whole * np.nan},
             **{"own_row": np.arange(len(n)) < self.own, "several": n > 1},
             "around": Interval(np.array(1 - NEARLY), np.array(1 + NEARLY)),
@@ -154,10 +152,8 @@ class Cells:
         """The value of a formula of formulas.yaml or mistakes.yaml, with `more` names."""
         return eval(_compiled(formula), {"__builtins__": {}}, self.names | more)
 
-    def with_constant(self, name: str, value: Interval) -> "Cells":
-        return replace(self, constants=self.constants | {name: value})
-
-    def with_columns(self, columns: dict[str, Interval]) -> "Cells":
+    def with_values(self, columns: dict[str, Interval]) -> "Cells":
+        """These cells with other columns."""
         return replace(self, columns=self.columns | columns)
 
 
@@ -213,6 +209,7 @@ def of_strategy(study: PublishedStudy, strategy: str, train_images: int) -> Cell
     place = {(row["strategy"] == strategy, row["gpus"], row["batch_size"]): row for row in rows}
     others = [place.get((False, row["gpus"], row["batch_size"]), {}) for row in every]
     columns["X"] = printed(row.get(TIMES[0]) for row in others)
+    columns |= {"K": of(study.gradient_bytes), "share": UNKNOWN}
     gpu, peak = _peak(study)
     # A network that nobody describes is the lab's.
     gflop = FORMULAS["gflop_of_image"].get(study.parameters or PARAMETERS["resnet18-cifar"], np.nan)
@@ -224,7 +221,6 @@ def of_strategy(study: PublishedStudy, strategy: str, train_images: int) -> Cell
         columns=columns,
         count=np.array([row.get("count") or np.nan for row in every], dtype=float),
         images=train_images,
-        constants={"K": of(study.gradient_bytes), "share": UNKNOWN},
         gpu=f"{gpu}, {peak:g} TFLOP/s; {gflop:g} GFLOP an image",
         arithmetic=train_images * gflop / peak / 1e3,
     )

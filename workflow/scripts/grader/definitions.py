@@ -1,10 +1,12 @@
-"""Which definition of each printed quantity a study follows, and what its figures are by that."""
+"""Which definition of each printed quantity a study follows, and which mistakes are known."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import yaml
 
 from grader.cells import FORMULAS, PARAMETERS, UNKNOWN, Cells
 from grader.intervals import Interval, common, of
@@ -14,6 +16,44 @@ BANDWIDTH, UTILIZATION = "bandwidth_gb_per_s", "utilization_percent"
 RATE = "images_per_second"
 ONE, CLOSE = of(1.0), 1.002
 DEFINITIONS: dict[str, dict[str, str]] = FORMULAS["definitions"]
+SEVERITIES = ["error", "warning", "info"]
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """How grave it is, what happened, what to do about it, and the formulas that tell it.
+
+    `formulas` has (rule, formula) for each way to take a part or a quantity wrongly; `when` the
+    columns in which a formula sees it.
+    """
+
+    severity: str
+    sentence: str
+    advice: str
+    formulas: dict[str, list[tuple[str, str]]]
+    when: dict[str, str] = field(default_factory=dict)
+    found: str = ""
+    expected: str = ""
+
+    @classmethod
+    def of(cls, entry: dict[str, Any]) -> "Mistake":
+        """The mistake of an entry of mistakes.yaml."""
+        severity = next(name for name in SEVERITIES if name in entry)
+        sentence, _, advice = entry.pop(severity).partition(". ")
+        others = {name: entry.pop(name) for name in ("when", "found", "expected") if name in entry}
+        formulas = {
+            key: [
+                (str(rule or formula), formula)
+                for rule, each in (ways if isinstance(ways, dict) else {"": ways}).items()
+                for formula in ([each] if isinstance(each, str) else each)
+            ]
+            for key, ways in entry.items()
+        }
+        return cls(severity, sentence, advice, formulas, **others)
+
+
+_ENTRIES = yaml.safe_load(Path(__file__).with_name("mistakes.yaml").read_text(encoding="utf-8"))
+MISTAKES = {name: Mistake.of(entry) for name, entry in _ENTRIES.items()}
 
 
 @dataclass(frozen=True)
@@ -143,7 +183,7 @@ def _utilization(rates: Verdict, peak: Any) -> Verdict:
     if peak is not None:
         each = peak if isinstance(peak, dict) else dict.fromkeys(gpus, peak)
         share = of(100 / np.array([each.get(n, np.nan) for n in gpus]))
-        return replace(own, cells=cells.with_constant("share", share), note="stated")
+        return replace(own, cells=cells.with_values({"share": share}), note="stated")
     options = [replace(_fitted(own, "share"), note="one_peak"), _fitted(own, "share", by_gpus=True)]
     said = own.said.known & (cells.gpus > 1)
     alone = np.isin(cells.gpus, [gpus[i[0]] for i in cells.groups if said[i].sum() < 2])
@@ -158,7 +198,7 @@ def _fitted(one: Verdict, name: str, by_gpus: bool = False) -> Verdict:
     unknown explains nothing.
     """
     cells = one.cells
-    ratio = one.said / replace(one, cells=cells.with_constant(name, ONE)).values[0]
+    ratio = one.said / replace(one, cells=cells.with_values({name: ONE})).values[0]
     ratio = ratio.where(cells.gpus > 1, UNKNOWN)
     constant = common(ratio)
     if by_gpus:
@@ -170,4 +210,4 @@ def _fitted(one: Verdict, name: str, by_gpus: bool = False) -> Verdict:
             low[place] = found.low if found.known or not more else np.inf
             high[place] = found.high if found.known or not more else np.inf
         constant = Interval(low, high) if np.isfinite(low).any() else UNKNOWN
-    return replace(one, cells=cells.with_constant(name, constant))
+    return replace(one, cells=cells.with_values({name: constant}))

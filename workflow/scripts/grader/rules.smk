@@ -13,16 +13,9 @@ rule published:
         texts=expand(f"{GRADER}/{{name}}.yaml", name=["mistakes", "formulas"]),
         template=f"{GRADER}/published.html.j2",
         shared=TEMPLATE,
-        style=f"{OURS}report/figures.mplstyle",
     output:
         page=report(
             "<results>/published.html", caption="published.rst", category="Report"
-        ),
-        table="<results>/tables/published/comparison.csv",
-        figure=report(
-            "<results>/figures/published/comparison.svg",
-            caption="comparison.rst",
-            category="Side by side",
         ),
     log:
         "<logs>/published.log",
@@ -35,5 +28,4 @@ rule published:
     shell:
         'PYTHONPATH="${{SCALING_STUDY_HOME:-.}}"/workflow/scripts python -m grader.published'
         " --folders {params.folders:q} --networks {input.networks:q} --template {input.template:q}"
-        " --output {output.page:q} --table {output.table:q} --figure {output.figure:q}"
-        " > {log:q} 2>&1"
+        " --output {output.page:q} > {log:q} 2>&1"

@@ -6,9 +6,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import get_args
 
-from grader.reading.grids import Grid
-from grader.reading.words import MISSING, OOM, Label, decimal_comma, label, number
-from grader.rows import Timing
+from grader.fields import MISSING, OOM, Label, Timing, decimal_comma, label, number
+from grader.grids import Grid
 from scaling.core.errors import UserError
 from scaling.core.records.fields import Status
 

@@ -7,10 +7,10 @@ from typing import Any
 import pandas as pd
 from pydantic import ValidationError
 
-from grader import rows as models
-from grader.reading.grids import check_width, grids, records
-from grader.reading.tables import FIGURES, IDENTITY, Row, Table, said
-from grader.rows import Timing
+from grader import fields as models
+from grader.fields import Timing
+from grader.grids import check_width, grids, records
+from grader.tables import FIGURES, IDENTITY, Row, Table, said
 from scaling.core.errors import UserError
 
 NEEDED = {"GPUs": {"gpus"}, "batch size": {"batch_size"}, "time or speedup": {*FIGURES}}
