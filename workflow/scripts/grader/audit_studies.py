@@ -19,7 +19,7 @@ from pydantic import Field, NonNegativeFloat
 
 from grader.fields import NOT_STATED
 from grader.findings import COLUMNS, judge
-from grader.pages import Judged, index, shared
+from grader.pages import Judged, common, index
 from grader.study import CIFAR10_TRAIN_IMAGES, read_folder, tables, timings, wanted
 from scaling.config.config_file import read_config
 from scaling.core import files
@@ -135,15 +135,19 @@ def as_text(submissions: list[Submission]) -> str:
             summary.append((one.folder, judged.study.name, judged.counts))
     widths = [max(len(row[column]) for row in summary) for column in (0, 1)]
     table = [f"{a:<{widths[0]}}  {b:<{widths[1]}}  {verdict}" for a, b, verdict in summary]
-    common = shared([one.studies for one in submissions])
-    return "\n".join([*lines, *[""] * bool(lines), *table, *[""] * bool(common), *common])
+    causes = common([one.studies for one in submissions])
+    several = causes[causes["studies"] > 1]
+    shared = [
+        f"{one.studies} of {len(submissions)}: {one.sentence}"
+        for one in rows_of(several.sort_values("studies", ascending=False, kind="stable"))
+    ]
+    return "\n".join([*lines, *[""] * bool(lines), *table, *[""] * bool(shared), *shared])
 
 
 def _lines(judged: Judged) -> list[str]:
     lines = [f"read: {judged.study.reading}"] if judged.study.reading else []
     for one in rows_of(judged.findings):
-        strategy = one.strategy.replace(NOT_STATED, "")
-        where = ": ".join(filter(None, (strategy, one.values)))
+        where = one.where.removeprefix(f"{NOT_STATED}: ")
         explains = f", {one.explains} figures" if one.explains else ""
         advice = f"; {one.advice}" if one.advice and one.severity != "info" else ""
         lines.append(f"{one.name}: {one.cause}: {one.sentence} ({where}{explains}){advice}")
@@ -158,9 +162,7 @@ def write(submissions: list[Submission], target: Path, points: Points | None = N
         link, title = f"{quote(folder.name)}/{name}", f"Audit of {one.folder}"
         try:
             if one.studies:
-                text = page.render(
-                    TEMPLATE, title=title, tables=[], studies=one.studies, trainings=0
-                )
+                text = page.render(TEMPLATE, title=title, tables=[], studies=one.studies)
                 files.write_text(folder / name, text)
             overview += [
                 each.overview(f"{link}#{each.id}", f"{points.earned(each):g}" if points else "")
@@ -174,9 +176,7 @@ def write(submissions: list[Submission], target: Path, points: Points | None = N
             overview.append(row | {"points": f"{points.unreadable:g}" if points else ""})
     title = f"Audit of {fmt.plural(len(submissions), 'submission')}"
     shown = index(overview, judged)
-    files.write_text(
-        target, page.render(TEMPLATE, title=title, tables=shown, studies=[], trainings=0)
-    )
+    files.write_text(target, page.render(TEMPLATE, title=title, tables=shown, studies=[]))
     found = [each.rows.assign(folder=each.folder, study=each.study.name) for each in judged]
     rows = pd.concat([pd.DataFrame(columns=["folder", "study", *COLUMNS]), *found])
     files.write_text(folder / "audit.csv", as_csv(rows))

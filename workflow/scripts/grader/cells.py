@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, reduce
 from pathlib import Path
 from types import CodeType
@@ -29,7 +29,7 @@ class Cells:
     The first `own` cells are the strategy's rows, the others times on one GPU that stand elsewhere
     in the study. K, the bytes of all gradients, and `share`, the percent that a GB/s is of the
     peak, are columns of one value. An epoch's `arithmetic` takes one GPU at its peak (`gpu` says
-    which) so many seconds, NaN for an unknown model.
+    which) so many seconds, NaN for an unknown model. `fixed` keeps what no column changes.
     """
 
     strategy: str
@@ -41,17 +41,16 @@ class Cells:
     images: int
     gpu: str
     arithmetic: float
-
-    @cached_property
-    def _places(self) -> dict[tuple[int, int], int]:
-        pairs = zip(self.gpus.tolist(), self.batch.tolist(), strict=True)
-        return {pair: i for i, pair in enumerate(pairs)}
+    fixed: dict[str, Any] = field(default_factory=dict)
 
     def find(self, gpus: np.ndarray | int, batch: np.ndarray | int) -> np.ndarray:
         """Return for each cell the index of that on so many GPUs, of such a batch size, or -1."""
+        if "places" not in self.fixed:
+            pairs = zip(self.gpus.tolist(), self.batch.tolist(), strict=True)
+            self.fixed["places"] = {pair: i for i, pair in enumerate(pairs)}
         wanted = np.broadcast_arrays(gpus, batch, self.gpus)[:2]
         pairs = zip(*(each.tolist() for each in wanted), strict=True)
-        return np.array([self._places.get(pair, -1) for pair in pairs], dtype=int)
+        return np.array([self.fixed["places"].get(pair, -1) for pair in pairs], dtype=int)
 
     @cached_property
     def groups(self) -> list[np.ndarray]:
@@ -59,52 +58,22 @@ class Cells:
         order = np.argsort(self.gpus, kind="stable")
         return np.split(order, np.flatnonzero(np.diff(self.gpus[order])) + 1)
 
-    @cached_property
-    def names(self) -> dict[str, Any]:
-        """What the names in formulas.yaml stand for."""
+    def _fix(self) -> None:
+        """Keep what the names stand for that depend on no column, and the cells of single GPUs."""
         n, b = self.gpus.astype(float), self.batch.astype(float)
         # Of a strategy that nobody states either may be meant.
-        known = "ddp" if self.strategy == "ddp" else "dp"
-        own, ring = _sent(known), _sent("ddp")
+        sent = {"own": "ddp" if self.strategy == "ddp" else "dp", "ring": "ddp"}
         arrays = {
             **{"N": n, "b": b, "count": self.count, "one": np.ones_like(n)},
             **{"images": np.full_like(n, self.images), "floor": self.arithmetic / n},
             **{"steps": np.ceil(self.images / (n * b)), "full_steps": self.images // (n * b)},
             **{"single_steps": np.ceil(self.images / b), "full_single": self.images // b},
-            "own": np.array([own(gpus, 1.0) for gpus in self.gpus.tolist()]),
-            "ring": np.array([ring(gpus, 1.0) for gpus in self.gpus.tolist()]),
         }
-        found: dict[str, Any] = {name: of(array) for name, array in arrays.items()} | self.columns
-        whole, without, lowest, highest = (self.columns[name] for name in TIMES)
-        compute, moving = (self.columns[f"{name}_seconds"] for name in ("compute", "communication"))
-        first, together = self.find(1, self.batch), self.find(1, self.gpus * self.batch)
-        least = self.find(1, min(self.batch[self.gpus == 1], default=0))
-        # One GPU computes all the time that it does not load.
-        alone = without.where(without.known, compute).take(first)
-        found |= {"T": whole, "T1": whole.take(first), "T0": whole.take(least)}
-        found |= {"W": without, "W1": alone}
-        found |= {"TNb": whole.take(together), "WNb": without.take(together)}
-        found["X1"] = found["X"].take(first)
-        found |= {"lowest": lowest, "lowest1": lowest.take(first)}
-        found |= {"highest": highest, "highest1": highest.take(first)}
-        found["range"] = Interval(lowest.low, highest.high)
-        parts = [one.where(one.known, of(0.0 * n)) for one in (compute, moving)]
-        found["parts"] = parts[0] + parts[1]
-        votes = []
-        for time in ("T", "W"):
-            share = found[f"{time}1"] / n
-            # The share as printed, where that is the same to its last digit or all there is.
-            same = compute.meets(share) | ~share.known
-            rest = found[time] - share.hull(compute).where(same, share)
-            # In either column: they may be exchanged.
-            hits = [one.meets(rest) | one.meets(share) for one in (compute, moving)]
-            votes.append((np.sum(hits), rest))
-        # Where both explain as much it may be either.
-        most = max(count for count, _ in votes)
-        rest = found["rest"] = reduce(Interval.hull, [r for count, r in votes if count == most])
-        return found | {
-            **{"moving": moving.or_derived(rest), "every": _every, "unknown": whole * np.nan},
-            **{"own_row": np.arange(len(n)) < self.own, "several": n > 1},
+        for name, strategy in sent.items():
+            of_bytes = STRATEGIES.find(strategy).busiest_bytes
+            arrays[name] = np.array([of_bytes(gpus, 1.0) for gpus in self.gpus.tolist()])
+        self.fixed["names"] = {name: of(array) for name, array in arrays.items()} | {
+            **{"own_row": np.arange(len(n)) < self.own, "several": n > 1, "every": _every},
             "around": Interval(np.array(1 - NEARLY), np.array(1 + NEARLY)),
             "steps_of": lambda images: of(np.ceil(images / (n * b))),
             "at": lambda figure, gpus: figure.take(self.find(gpus, self.batch)),
@@ -122,6 +91,46 @@ class Cells:
             "whole": lambda x: of(np.round(x.middle)),
             "log2": lambda x: Interval(np.log2(x.low), np.log2(x.high)),
         }
+        least = min(self.batch[self.gpus == 1], default=0)
+        self.fixed["first"] = self.find(1, self.batch)
+        self.fixed["together"], self.fixed["least"] = (
+            self.find(1, self.gpus * self.batch),
+            self.find(1, least),
+        )
+
+    @cached_property
+    def names(self) -> dict[str, Any]:
+        """What the names in formulas.yaml stand for."""
+        if "names" not in self.fixed:
+            self._fix()
+        first, together = self.fixed["first"], self.fixed["together"]
+        found: dict[str, Any] = self.fixed["names"] | self.columns
+        n = found["N"]
+        whole, without, lowest, highest = (self.columns[name] for name in TIMES)
+        compute, moving = (self.columns[f"{name}_seconds"] for name in ("compute", "communication"))
+        found |= {"T": whole, "T1": whole.take(first), "T0": whole.take(self.fixed["least"])}
+        # One GPU computes all the time that it does not load.
+        found |= {"W": without, "W1": without.where(without.known, compute).take(first)}
+        found |= {"TNb": whole.take(together), "WNb": without.take(together)}
+        found |= {"X1": found["X"].take(first), "unknown": whole * np.nan}
+        found |= {"lowest": lowest, "lowest1": lowest.take(first)}
+        found |= {"highest": highest, "highest1": highest.take(first)}
+        found["range"] = Interval(lowest.low, highest.high)
+        parts = [one.where(one.known, n * 0.0) for one in (compute, moving)]
+        found["parts"] = parts[0] + parts[1]
+        votes = []
+        for time in ("T", "W"):
+            share = found[f"{time}1"] / n
+            # The share as printed, where that is the same to its last digit or all there is.
+            same = compute.meets(share) | ~share.known
+            rest = found[time] - share.hull(compute).where(same, share)
+            # In either column: they may be exchanged.
+            hits = [one.meets(rest) | one.meets(share) for one in (compute, moving)]
+            votes.append((np.sum(hits), rest))
+        # Where both explain as much it may be either.
+        most = max(count for count, _ in votes)
+        rest = reduce(Interval.hull, [rest for count, rest in votes if count == most])
+        return found | {"rest": rest, "moving": moving.or_derived(rest)}
 
     @property
     def _neighbour(self) -> np.ndarray:
@@ -155,12 +164,6 @@ class Cells:
     def with_values(self, columns: dict[str, Interval]) -> "Cells":
         """These cells with other columns."""
         return replace(self, columns=self.columns | columns)
-
-
-@cache
-def _sent(strategy: str) -> Callable[[int, float], float]:
-    """How many bytes of so many the busiest of so many GPUs sends."""
-    return STRATEGIES.find(strategy).busiest_bytes
 
 
 def _minutes(figure: Interval) -> Interval:

@@ -77,25 +77,6 @@ class Sweep(Row):
     epoch_seconds: Seconds
 
 
-class Accuracy(Row):
-    """A row of accuracy.csv: loss and accuracy on the training set after an epoch."""
-
-    gpus: Gpus
-    batch_size: Count
-    strategy: Name
-    epoch: Count
-    train_loss: Figure
-    train_accuracy: Figure
-
-
-class Quantization(Row):
-    """A row of quantization.csv: the accuracy of a stage, and where the document prints it."""
-
-    stage: str
-    accuracy_percent: Figure
-    where: str
-
-
 GPU = r"(?:\w*gpus?|devices?|cards?|ranks?|world size|n?procs?|processes)"
 IMAGE = r"(?:im(?:age|g)s?|samples?|examples?)"
 STEP = r"(?:it|iter|iterations?|steps?|batch(?:es)?)"

@@ -9,7 +9,6 @@ rule published:
         sources=[
             str(path) for times in PRINTED for path in sorted(times.parent.glob("*.*"))
         ],
-        networks=f"{OURS}studies/published/lab_networks.csv",
         texts=expand(f"{GRADER}/{{name}}.yaml", name=["mistakes", "formulas"]),
         template=f"{GRADER}/published.html.j2",
         shared=TEMPLATE,
@@ -27,5 +26,5 @@ rule published:
         folders=[str(times.parent) for times in PRINTED],
     shell:
         'PYTHONPATH="${{SCALING_STUDY_HOME:-.}}"/workflow/scripts python -m grader.published'
-        " --folders {params.folders:q} --networks {input.networks:q} --template {input.template:q}"
-        " --output {output.page:q} > {log:q} 2>&1"
+        " --folders {params.folders:q} --template {input.template:q} --output {output.page:q}"
+        " > {log:q} 2>&1"

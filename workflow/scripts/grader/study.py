@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from grader.fields import NOT_STATED, Quantization, Row, Sweep, Timing
+from grader.fields import NOT_STATED, Sweep, Timing
 from grader.grids import read_text
 from grader.timings import read_rows, read_timings
 from scaling.config.config_file import MOST_BYTES, parsed
@@ -69,7 +69,6 @@ class PublishedStudy:
     description: Description
     rows: pd.DataFrame
     sweep: pd.DataFrame
-    quantization: pd.DataFrame
     reading: str = ""
 
     @property
@@ -94,7 +93,7 @@ class PublishedStudy:
 
 
 def read_folder(path: Path, train_images: int = CIFAR10_TRAIN_IMAGES) -> list[PublishedStudy]:
-    """Return the studies in a folder's timings.csv and the folder's other files, or in one file.
+    """Return the studies in a folder, of timings.csv and what lies by it, or in one file.
 
     Images per second become the time of an epoch of `train_images`. Raises UserError, naming file,
     line and column, for what is missing or cannot be.
@@ -107,8 +106,7 @@ def read_folder(path: Path, train_images: int = CIFAR10_TRAIN_IMAGES) -> list[Pu
         raise UserError(f"{path}: there are more than {MOST_STUDIES} studies; hand in fewer")
     for study, (rows, _) in found.items():
         _check(path, study, rows)
-    sweep = _other(folder, "batch_sweep.csv", Sweep, list(found))
-    quantization = _other(folder, "quantization.csv", Quantization, list(found))
+    sweep = _sweep(folder / "batch_sweep.csv" if folder else None, list(found))
     descriptions = _descriptions(folder / "studies.yaml") if folder else {}
     return [
         PublishedStudy(
@@ -116,7 +114,6 @@ def read_folder(path: Path, train_images: int = CIFAR10_TRAIN_IMAGES) -> list[Pu
             descriptions.get(study, Description(units=reading or "not stated")),
             rows.fillna({"status": "ok"}),
             sweep[sweep["study"] == study],
-            quantization[quantization["study"] == study],
             reading,
         )
         for study, (rows, reading) in found.items()
@@ -140,16 +137,16 @@ def wanted(path: Path) -> bool:
     return not path.name.startswith((".", "~$", "__MACOSX"))
 
 
-def _other(folder: Path | None, file: str, model: type[Row], studies: list[str]) -> pd.DataFrame:
-    path = folder / file if folder else None
-    rows = list(read_rows(path, model)) if path and path.exists() else []
+def _sweep(path: Path | None, studies: list[str]) -> pd.DataFrame:
+    """The rows of batch_sweep.csv, all of which are of one of the `studies`."""
+    rows = list(read_rows(path, Sweep)) if path and path.exists() else []
     for row in rows:
         if row["study"] not in studies:
             raise UserError(
                 f"{path}, line {row['line']}, column study: timings.csv has no study "
                 f"{row['study']}; name one it has"
             )
-    return pd.DataFrame(rows, columns=["line", *model.model_fields])
+    return pd.DataFrame(rows, columns=["line", *Sweep.model_fields])
 
 
 def _check(path: Path, study: str, rows: pd.DataFrame) -> None:

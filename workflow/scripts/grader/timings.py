@@ -23,8 +23,7 @@ OURS = {*Timing.model_fields} - OPTIONAL
 def read_rows(path: Path, model: type[models.Row]) -> Iterator[dict[str, Any]]:
     """Yield every row of the table at `path` as fields of `model`, and its number as `line`.
 
-    Raises UserError, which names file, line and column, when the file is no table, columns are
-    missing, a row has too few or too many fields, or a field is not what it should be.
+    Raises UserError, which names file, line and column, for what is not as it should be.
     """
     separator, lines = records(path)
     (_, header), *lines = [one for one in lines if any(one[1])] or [(1, list[str]())]
