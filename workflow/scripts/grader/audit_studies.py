@@ -73,6 +73,7 @@ class Submission:
     def failed(self, error: Exception) -> None:
         """Note a bug of the audit, which must not affect other submissions."""
         traceback.print_exception(error)
+        self.studies = []
         self.refusal = f"{self.folder}: the audit itself failed ({error!r}); please report it"
 
 
@@ -156,26 +157,24 @@ def _lines(judged: Judged) -> list[str]:
 
 def write(submissions: list[Submission], target: Path, points: Points | None = None) -> None:
     """Write the index page, and in a folder of its name the pages, audit.csv and audit.json."""
-    folder, overview, judged = target.with_suffix(""), [], list[Judged]()
+    folder, overview = target.with_suffix(""), []
     for number, one in enumerate(submissions, start=1):
         name = f"{number:03d}-{re.sub(r'[^A-Za-z0-9]+', '-', Path(one.folder).stem)[:60]}.html"
-        link, title = f"{quote(folder.name)}/{name}", f"Audit of {one.folder}"
         try:
             if one.studies:
+                title = f"Audit of {one.folder}"
                 text = page.render(TEMPLATE, title=title, tables=[], studies=one.studies)
                 files.write_text(folder / name, text)
-            overview += [
-                each.overview(f"{link}#{each.id}", f"{points.earned(each):g}" if points else "")
-                for each in one.studies
-            ]
-            judged += one.studies
         except Exception as error:
             one.failed(error)
+        for each in one.studies:
+            earned = f"{points.earned(each):g}" if points else ""
+            overview.append(each.overview(f"{quote(folder.name)}/{name}#{each.id}", earned))
         if one.refusal:
             row = {"folder": one.folder, "causes": f"cannot be read: {one.refusal}"}
             overview.append(row | {"points": f"{points.unreadable:g}" if points else ""})
-    title = f"Audit of {fmt.plural(len(submissions), 'submission')}"
-    shown = index(overview, judged)
+    judged = [each for one in submissions for each in one.studies]
+    title, shown = f"Audit of {fmt.plural(len(submissions), 'submission')}", index(overview, judged)
     files.write_text(target, page.render(TEMPLATE, title=title, tables=shown, studies=[]))
     found = [each.rows.assign(folder=each.folder, study=each.study.name) for each in judged]
     rows = pd.concat([pd.DataFrame(columns=["folder", "study", *COLUMNS]), *found])
@@ -206,9 +205,8 @@ def main(argv: list[str] | None = None) -> None:
     args = parser.parse_args(argv)
     if not 1 <= args.train_images <= 10**12:
         raise UserError(f"--train-images {args.train_images} is no training set; give 1 to 10^12")
-    points = None
-    if args.points:
-        points = Points.of(read_config(args.points), f"the points scheme {args.points}")
+    scheme = f"the points scheme {args.points}"
+    points = Points.of(read_config(args.points), scheme) if args.points else None
     submissions = read(paths(args.folders), args.train_images, args.ring)
     if args.output:
         write(submissions, args.output, points)

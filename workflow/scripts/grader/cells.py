@@ -43,14 +43,16 @@ class Cells:
     arithmetic: float
     fixed: dict[str, Any] = field(default_factory=dict)
 
+    @cached_property
+    def _places(self) -> dict[tuple[int, int], int]:
+        pairs = zip(self.gpus.tolist(), self.batch.tolist(), strict=True)
+        return {pair: i for i, pair in enumerate(pairs)}
+
     def find(self, gpus: np.ndarray | int, batch: np.ndarray | int) -> np.ndarray:
         """Return for each cell the index of that on so many GPUs, of such a batch size, or -1."""
-        if "places" not in self.fixed:
-            pairs = zip(self.gpus.tolist(), self.batch.tolist(), strict=True)
-            self.fixed["places"] = {pair: i for i, pair in enumerate(pairs)}
         wanted = np.broadcast_arrays(gpus, batch, self.gpus)[:2]
         pairs = zip(*(each.tolist() for each in wanted), strict=True)
-        return np.array([self.fixed["places"].get(pair, -1) for pair in pairs], dtype=int)
+        return np.array([self._places.get(pair, -1) for pair in pairs], dtype=int)
 
     @cached_property
     def groups(self) -> list[np.ndarray]:
@@ -58,8 +60,8 @@ class Cells:
         order = np.argsort(self.gpus, kind="stable")
         return np.split(order, np.flatnonzero(np.diff(self.gpus[order])) + 1)
 
-    def _fix(self) -> None:
-        """Keep what the names stand for that depend on no column, and the cells of single GPUs."""
+    def _constant_names(self) -> dict[str, Any]:
+        """What the names stand for that depend on no column."""
         n, b = self.gpus.astype(float), self.batch.astype(float)
         # Of a strategy that nobody states either may be meant.
         sent = {"own": "ddp" if self.strategy == "ddp" else "dp", "ring": "ddp"}
@@ -72,7 +74,7 @@ class Cells:
         for name, strategy in sent.items():
             of_bytes = STRATEGIES.find(strategy).busiest_bytes
             arrays[name] = np.array([of_bytes(gpus, 1.0) for gpus in self.gpus.tolist()])
-        self.fixed["names"] = {name: of(array) for name, array in arrays.items()} | {
+        return {name: of(array) for name, array in arrays.items()} | {
             **{"own_row": np.arange(len(n)) < self.own, "several": n > 1, "every": _every},
             "around": Interval(np.array(1 - NEARLY), np.array(1 + NEARLY)),
             "steps_of": lambda images: of(np.ceil(images / (n * b))),
@@ -91,24 +93,22 @@ class Cells:
             "whole": lambda x: of(np.round(x.middle)),
             "log2": lambda x: Interval(np.log2(x.low), np.log2(x.high)),
         }
-        least = min(self.batch[self.gpus == 1], default=0)
-        self.fixed["first"] = self.find(1, self.batch)
-        self.fixed["together"], self.fixed["least"] = (
-            self.find(1, self.gpus * self.batch),
-            self.find(1, least),
-        )
 
     @cached_property
     def names(self) -> dict[str, Any]:
         """What the names in formulas.yaml stand for."""
-        if "names" not in self.fixed:
-            self._fix()
-        first, together = self.fixed["first"], self.fixed["together"]
+        if not self.fixed:
+            least = min(self.batch[self.gpus == 1], default=0)
+            self.fixed["names"] = self._constant_names()
+            self.fixed["single"] = [
+                self.find(1, batch) for batch in (self.batch, self.gpus * self.batch, least)
+            ]
+        first, together, smallest = self.fixed["single"]
         found: dict[str, Any] = self.fixed["names"] | self.columns
         n = found["N"]
         whole, without, lowest, highest = (self.columns[name] for name in TIMES)
         compute, moving = (self.columns[f"{name}_seconds"] for name in ("compute", "communication"))
-        found |= {"T": whole, "T1": whole.take(first), "T0": whole.take(self.fixed["least"])}
+        found |= {"T": whole, "T1": whole.take(first), "T0": whole.take(smallest)}
         # One GPU computes all the time that it does not load.
         found |= {"W": without, "W1": without.where(without.known, compute).take(first)}
         found |= {"TNb": whole.take(together), "WNb": without.take(together)}

@@ -41,14 +41,11 @@ class Mistake:
         severity = next(name for name in SEVERITIES if name in entry)
         sentence, _, advice = entry.pop(severity).partition(". ")
         others = {name: entry.pop(name) for name in ("when", "found", "expected") if name in entry}
-        formulas = {
-            key: [
-                (str(rule or formula), formula)
-                for rule, each in (ways if isinstance(ways, dict) else {"": ways}).items()
-                for formula in ([each] if isinstance(each, str) else each)
-            ]
-            for key, ways in entry.items()
-        }
+        formulas = dict[str, list[tuple[str, str]]]()
+        for key, ways in entry.items():
+            for rule, each in (ways if isinstance(ways, dict) else {"": ways}).items():
+                every = [each] if isinstance(each, str) else each
+                formulas.setdefault(key, []).extend((str(rule or one), one) for one in every)
         return cls(severity, sentence, advice, formulas, **others)
 
 
@@ -200,14 +197,15 @@ def _fitted(one: Verdict, name: str, by_gpus: bool = False) -> Verdict:
     cells = one.cells
     ratio = one.said / replace(one, cells=cells.with_values({name: ONE})).values[0]
     ratio = ratio.where(cells.gpus > 1, UNKNOWN)
-    constant = common(ratio)
+    constant = UNKNOWN if by_gpus else common(ratio)
     if by_gpus:
-        each = [common(ratio.take(place)) for place in cells.groups]
-        # No number is as good as any where those of one N do not agree on it.
-        several = [ratio.known[place].sum() > 1 for place in cells.groups]
         low, high = np.full((2, len(cells.gpus)), np.nan)
-        for place, found, more in zip(cells.groups, each, several, strict=True):
-            low[place] = found.low if found.known or not more else np.inf
-            high[place] = found.high if found.known or not more else np.inf
-        constant = Interval(low, high) if np.isfinite(low).any() else UNKNOWN
+        for place in cells.groups:
+            found = common(ratio.take(place))
+            low[place], high[place] = found.low, found.high
+            if ratio.known[place].sum() > 1 and not found.known:
+                # No number is as good as any where those of one N do not agree on it.
+                low[place] = high[place] = np.inf
+        if np.isfinite(low).any():
+            constant = Interval(low, high)
     return replace(one, cells=cells.with_values({name: constant}))

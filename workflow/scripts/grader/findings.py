@@ -21,8 +21,6 @@ LISTED = 200
 """Cells of a finding that have a row: a study has a few dozen."""
 FIXED, TIGHT = 0.03, 0.25
 """A part of T(1,b) that is worth a remark, and how much of it the fit may be off."""
-COINCIDENCE = 0.001
-"""How many pairs of equal times chance may be expected to give before a pair is no remark."""
 
 
 def judge(study: PublishedStudy, train_images: int, ring: bool = False) -> pd.DataFrame:
@@ -45,8 +43,7 @@ def judge(study: PublishedStudy, train_images: int, ring: bool = False) -> pd.Da
                 cells = cells.with_values(
                     {name: UNKNOWN.where(cause.cells, cells.columns[name]) for name in cause.times}
                 )
-            named += [*explained, *_by_formula(cells, found, left)]
-            named += [*_identical(cells), *_fixed_part(cells)]
+            named += [*explained, *_by_formula(cells, found, left), *_fixed_part(cells)]
             rows += [row for one in named for row in _rows(cells, one)]
             gaps = _missing(cells)
             said = _said("missing_cell") | {"strategy": strategy, "cells": len(gaps)}
@@ -166,22 +163,6 @@ def _fixed_part(cells: Cells) -> Iterator[Cause]:
             fixed, off = fit[0], np.abs(seconds[place] - shares @ fit)
             if fixed > FIXED * single.middle[place].max() and off.max() < TIGHT * fixed:
                 yield Cause("fixed_part", place, column, f"{fixed:.2g} s", own, own - fixed)
-
-
-def _identical(cells: Cells) -> Iterator[Cause]:
-    """Two cells hardly ever take the same time to the last digit, with loading and without."""
-    own, luck = np.arange(len(cells.gpus)) < cells.own, 1.0
-    again = own & cells.names["T"].known
-    for times in (cells.columns[name] for name in TIMES[:2]):
-        known = times.known & own
-        if known.sum() > 1:
-            values, rows = times.middle[known], np.flatnonzero(known)
-            places, count = np.unique(values, return_inverse=True, return_counts=True)[1:]
-            again[rows[count[places] == 1]] = False
-            width = np.median((times.high - times.low)[known]) / (np.ptp(values) or 1.0)
-            luck *= min(1.0, known.sum() ** 2 / 2 * width)
-    if luck < COINCIDENCE:
-        yield Cause("identical_times", again, TIMES[0], found=cells.names["T"])
 
 
 def _missing(cells: Cells) -> list[tuple[int, int]]:

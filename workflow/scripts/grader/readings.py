@@ -222,6 +222,6 @@ def _under(cells: Cells, key: str) -> Iterator[Substitution]:
             for letter in used:
                 numbers, there = letters[letter]
                 every = np.unique(numbers[there])[:SUSPECTS].tolist()
-                dear = cost + math.log(max(1, len(every)))
                 for one in every:
+                    dear = cost + math.log(len(every))
                     yield Substitution(name, str(one), key, dear, formula, {letter: one})
