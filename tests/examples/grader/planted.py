@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.random import Generator
 
-from examples.grader.planted_ratios import RATIOS, Factor
 from examples.grader.published_study import TRAIN_IMAGES
 from examples.grader.submissions import FIGURES, Key, Submission, honest
 from grader.study import TIMES
@@ -25,6 +24,7 @@ class Planted:
 Found = tuple[list[Key], list[str]]
 """The cells that an audit has to find, and the causes that name what is wrong there."""
 Plant = Callable[[Submission, Generator, list[Key]], Found]
+Factor = Callable[[int, int, dict[str, float]], float]
 
 
 def planted(number: int, seed: int) -> Planted:
@@ -66,27 +66,75 @@ def _pair(rng: Generator, keys: list[Key]) -> tuple[Key, Key]:
     return one, _pick(rng, [key for key in keys if key[0] == one[0] and key != one])
 
 
-def _ratio(quantity: str, name: str, factor: Factor, cell: bool) -> Plant:
-    """Figures of a column, or one of them, times a factor."""
+def _ratio(quantity: str, name: str, factor: Factor) -> Plant:
+    """Figures of a column times a factor, or one of them, by chance."""
 
     def plant(made: Submission, rng: Generator, several: list[Key]) -> Found:
         change = {key: abs(factor(*key, made.values[key]) - 1) for key in several}
         bent = [key for key in several if change[key] > 0]
-        if cell:
+        if rng.random() < 0.5:
             bent = [_pick(rng, [key for key in bent if change[key] > 0.005] or bent)]
-        for key in bent if cell else several:
-            value = made.values[key][quantity]
-            made.put(key, quantity, value * factor(*key, made.values[key]))
+        for key in bent:
+            made.put(key, quantity, made.values[key][quantity] * factor(*key, made.values[key]))
         return bent, [name, *SAME.get(name, ())]
 
     return plant
 
 
-def _scale(made: Submission, keys: list[Key], columns: list[str], factor: float) -> None:
-    for key in keys:
+def _steps(n: int, b: int, images: float = TRAIN_IMAGES) -> int:
+    return math.ceil(images / (n * b))
+
+
+def _peers(n: int) -> float:
+    return 2 * (n - 1) / n
+
+
+def _rest(v: dict[str, float], m: int) -> float:
+    return (v["own"] - v["own single"] / m) / v["communication"]
+
+
+def _waited(n: int, v: dict[str, float]) -> float:
+    return v["seconds"] - v["single"] / n
+
+
+def _each(
+    edit: Callable[[Submission, Key], None], names: list[str], rows: str = "several"
+) -> Plant:
+    """Rows that are edited: those on several GPUs, all, one of several, or one of a single GPU."""
+
+    def plant(made: Submission, rng: Generator, several: list[Key]) -> Found:
+        keys = {"several": several, "one": several, "all": list(made.rows)}.get(rows)
+        keys = keys or [key for key in made.rows if key[0] == 1]
+        keys = [_pick(rng, keys)] if rows in ("one", "single") else keys
+        for key in keys:
+            edit(made, key)
+        return keys, names
+
+    return plant
+
+
+def _by(columns: list[str], factor: Callable[[int], float]) -> Callable[[Submission, Key], None]:
+    """Columns of a row times a factor of its number of GPUs, with as many digits."""
+
+    def edit(made: Submission, key: Key) -> None:
         for column in columns:
             if text := made.rows[key][column]:
-                made.rows[key][column] = f"{float(text) * factor:.{len(text.partition('.')[2])}f}"
+                digits = len(text.partition(".")[2])
+                made.rows[key][column] = f"{float(text) * factor(key[0]):.{digits}f}"
+
+    return edit
+
+
+def _scaled(columns: list[str], factor: float, names: list[str], rows: str = "single") -> Plant:
+    return _each(_by(columns, lambda n: factor), names, rows)
+
+
+def _columns(one: str, other: str, copied: bool, names: list[str]) -> Plant:
+    def edit(made: Submission, key: Key) -> None:
+        row = made.rows[key]
+        row[one], row[other] = row[other], row[other] if copied else row[one]
+
+    return _each(edit, names, "all")
 
 
 def _rows_swapped(columns: list[str], name: str) -> Plant:
@@ -100,40 +148,14 @@ def _rows_swapped(columns: list[str], name: str) -> Plant:
     return plant
 
 
-def _columns(one: str, other: str, copied: bool, names: list[str]) -> Plant:
-    def plant(made: Submission, rng: Generator, several: list[Key]) -> Found:
-        for key in made.rows:
-            row = made.rows[key]
-            row[one], row[other] = row[other], row[other] if copied else row[one]
-        return list(made.rows), names
-
-    return plant
-
-
-def _scaled(
-    columns: list[str], factor: float, names: list[str], single: bool | None = True
-) -> Plant:
-    """Another unit in the row of one GPU or of several, or in all rows for None."""
-
-    def plant(made: Submission, rng: Generator, several: list[Key]) -> Found:
-        keys = list(made.rows)
-        if single is not None:
-            keys = [_pick(rng, [key for key in keys if (key[0] == 1) == single])]
-        _scale(made, keys, columns, factor)
-        return keys, names
-
-    return plant
-
-
-def _edit(column: str, factor: float, names: list[str], count: str = "") -> Plant:
+def _edit(column: str, factor: float, names: list[str], count: str = "3") -> Plant:
     """Another figure beside the time of a cell, or none where the factor is 0."""
 
     def plant(made: Submission, rng: Generator, several: list[Key]) -> Found:
         for row in made.rows.values():
             row |= {"count": "3", TIMES[2]: row[TIMES[0]], TIMES[3]: row[TIMES[0]]}
-        key = _pick(rng, several)
-        made.rows[key][column] = f"{float(made.rows[key][column]) * factor:.3f}" * (factor != 0)
-        made.rows[key]["count"] = count or "3"
+        row = made.rows[key := _pick(rng, several)]
+        row |= {column: f"{float(row[column]) * factor:.3f}" * (factor != 0), "count": count}
         return [key], names
 
     return plant
@@ -147,54 +169,34 @@ def _missing(made: Submission, rng: Generator, several: list[Key]) -> Found:
 
 def _copied_time(made: Submission, rng: Generator, several: list[Key]) -> Found:
     one, other = _pair(rng, several)
-    for column in TIMES:
-        made.rows[one][column] = made.rows[other][column]
-    return [one, other], ["identical_times", "time_of_another"]
-
-
-def _first_speedup(made: Submission, rng: Generator, several: list[Key]) -> Found:
-    key = _pick(rng, [key for key in made.rows if key[0] == 1])
-    made.rows[key]["printed_speedup"] = "1.25"
-    return [key], []
+    made.rows[one] |= {column: made.rows[other][column] for column in TIMES}
+    return [one, other], ["time_of_another"]
 
 
 def _of_one(pick: Callable[[Submission, int, int], Key]) -> Plant:
     """Speedups against the time of another cell of one GPU, where there is one."""
 
-    def plant(made: Submission, rng: Generator, several: list[Key]) -> Found:
-        there = [key for key in several if pick(made, *key) in made.rows]
-        for key in there:
-            single = made.values[pick(made, *key)]["seconds"]
+    def edit(made: Submission, key: Key) -> None:
+        if (other := pick(made, *key)) in made.rows:
+            single = made.values[other]["seconds"]
             made.put(key, "speedup", single / made.values[key]["seconds"])
-        return several, ["fixed_global_batch", "one_baseline"]
 
-    return plant
-
-
-def _throughput(made: Submission, rng: Generator, several: list[Key]) -> Found:
-    for row in made.rows.values():
-        row |= {name: f"{TRAIN_IMAGES / float(row[name]):.2f}" for name in TIMES[:2]}
-        row |= dict.fromkeys(["count", *TIMES[2:]], "")
-    return list(made.rows), ["throughput_as_time"]
+    return _each(edit, ["fixed_global_batch", "one_baseline"])
 
 
-def _ranks_twice(made: Submission, rng: Generator, several: list[Key]) -> Found:
-    for key in several:
-        _scale(made, [key], TIMES, 1 / key[0])
-        made.rows[key] |= dict.fromkeys(FIGURES.values(), "")
-    return several, ["ranks_twice", "faster_than_gpus"]
+def _throughput(made: Submission, key: Key) -> None:
+    rates = {name: f"{TRAIN_IMAGES / float(made.rows[key][name]):.2f}" for name in TIMES[:2]}
+    made.rows[key] |= rates | dict.fromkeys(["count", *TIMES[2:]], "")
 
 
-def _never_divided(made: Submission, rng: Generator, several: list[Key]) -> Found:
-    for key in several:
-        made.put(key, "compute", made.values[key]["compute"] * key[0] * (0.85 + 0.003 * key[0]))
-    return several, ["same_for_all"]
+def _ranks_twice(made: Submission, key: Key) -> None:
+    _by(TIMES, lambda n: 1 / n)(made, key)
+    made.rows[key] |= dict.fromkeys(FIGURES.values(), "")
 
 
-def _added_up(made: Submission, rng: Generator, several: list[Key]) -> Found:
-    for key in several:
-        _scale(made, [key], TIMES, key[0])
-    return several, ["time_of_all"]
+def _never_divided(made: Submission, key: Key) -> None:
+    once = made.values[key]["compute"] * key[0]
+    made.put(key, "compute", once * (0.85 + 0.003 * key[0]))
 
 
 def _shifted(made: Submission, rng: Generator, several: list[Key]) -> Found:
@@ -213,6 +215,68 @@ def _of_first_batch(made: Submission, rng: Generator, several: list[Key]) -> Fou
     return [key for key in several if key[1] != first], ["other_batch"]
 
 
+RATIOS: list[tuple[str, str, Factor]] = [
+    ("speedup", "times_gpus", lambda n, b, v: n),
+    ("speedup", "efficiency", lambda n, b, v: 1 / n),
+    ("speedup", "inverted", lambda n, b, v: 1 / v["speedup"] ** 2),
+    ("speedup", "ideal", lambda n, b, v: n / v["speedup"]),
+    ("speedup", "hundred_times", lambda n, b, v: 100),
+    ("compute", "not_divided", lambda n, b, v: n),
+    ("compute", "divided_twice", lambda n, b, v: 1 / n),
+    ("compute", "thousand_times", lambda n, b, v: 1000),
+    ("compute", "total_as_compute", lambda n, b, v: v["seconds"] / v["compute"]),
+    ("communication", "thousand_times", lambda n, b, v: 1000),
+    ("communication", "per_step", lambda n, b, v: 1 / _steps(n, b)),
+    ("communication", "wrong_column", lambda n, b, v: v["compute"] / v["communication"]),
+    ("communication", "sign", lambda n, b, v: -1),
+    ("compute", "divided_epoch", lambda n, b, v: v["own"] / n / v["compute"]),
+    ("compute", "rate", lambda n, b, v: TRAIN_IMAGES / v["compute"] ** 2),
+    ("bandwidth", "to_each_peer", lambda n, b, v: v["to each"]),
+    ("bandwidth", "one_iteration", lambda n, b, v: 1 / _steps(n, b)),
+    ("bandwidth", "gib", lambda n, b, v: 1e9 / 2**30),
+    ("bandwidth", "mib", lambda n, b, v: 1e9 / 2**20),
+    ("bandwidth", "thousand_times", lambda n, b, v: 1000),
+    ("bandwidth", "bits", lambda n, b, v: 8),
+    ("bandwidth", "eighth", lambda n, b, v: 1 / 8),
+    ("bandwidth", "eight_bytes", lambda n, b, v: 2),
+    ("bandwidth", "numbers", lambda n, b, v: 1 / 4),
+    ("bandwidth", "ring_factor_twice", lambda n, b, v: _peers(n)),
+    ("bandwidth", "no_ring_factor", lambda n, b, v: 1 / _peers(n)),
+    ("bandwidth", "floor", lambda n, b, v: (TRAIN_IMAGES // (n * b)) / _steps(n, b)),
+    ("bandwidth", "other_images", lambda n, b, v: _steps(n, b, 60_000) / _steps(n, b)),
+    ("bandwidth", "other_images", lambda n, b, v: _steps(n, b, 45_000) / _steps(n, b)),
+    ("bandwidth", "over_epoch", lambda n, b, v: v["communication"] / v["seconds"]),
+    ("bandwidth", "over_total", lambda n, b, v: v["communication"] / v["compute"]),
+    ("bandwidth", "batch_as_bandwidth", lambda n, b, v: b / v["bandwidth"]),
+    ("utilization", "fraction", lambda n, b, v: 1 / 100),
+    ("speedup", "gained", lambda n, b, v: 100 - 100 / v["speedup"]),
+    ("speedup", "gained", lambda n, b, v: 1 - 1 / v["speedup"]),
+    ("speedup", "saved", lambda n, b, v: (1 - 1 / v["speedup"]) / v["speedup"]),
+    ("speedup", "saved", lambda n, b, v: (100 - 100 / v["speedup"]) / v["speedup"]),
+    ("speedup", "efficiency", lambda n, b, v: 100 / n),
+    ("compute", "minutes", lambda n, b, v: 1 / 60),
+    ("compute", "epochs", lambda n, b, v: 5),
+    ("compute", "share", lambda n, b, v: 100 / v["own"]),
+    ("compute", "other_gpus", lambda n, b, v: n / 2),
+    ("communication", "minutes", lambda n, b, v: 1 / 60),
+    ("communication", "epochs", lambda n, b, v: 5),
+    ("communication", "share", lambda n, b, v: 100 / v["seconds"]),
+    ("communication", "share", lambda n, b, v: 1 / v["own"]),
+    ("communication", "not_divided", lambda n, b, v: _rest(v, 1)),
+    ("communication", "other_share", lambda n, b, v: _rest(v, 2)),
+    ("bandwidth", "over_loading", lambda n, b, v: v["communication"] / _waited(n, v)),
+    ("bandwidth", "over_undivided", lambda n, b, v: 1 / _rest(v, 1)),
+    ("bandwidth", "over_epoch", lambda n, b, v: v["communication"] / v["without"]),
+    ("bandwidth", "undivided_iterations", lambda n, b, v: _steps(1, b) / _steps(n, b)),
+    ("bandwidth", "gpus_times", lambda n, b, v: n),
+    ("bandwidth", "epochs", lambda n, b, v: 1 / 5),
+    ("utilization", "above_all", lambda n, b, v: 130 / v["utilization"]),
+    ("bandwidth", "constant_factor", lambda n, b, v: 1.37),
+    ("bandwidth", "thousand_times", lambda n, b, v: 1e6),
+    ("communication", "thousand_times", lambda n, b, v: 1000 / _steps(n, b)),
+    ("speedup", "rate", lambda n, b, v: TRAIN_IMAGES / v["seconds"] / v["speedup"]),
+]
+"""Mistakes that multiply a printed figure: the quantity, the cause, the factor of a cell."""
 _ALL = list(FIGURES.values())
 OTHER: list[Plant] = [
     _rows_swapped(_ALL, "figures_swapped"),
@@ -226,41 +290,37 @@ OTHER: list[Plant] = [
     _columns(_ALL[3], _ALL[4], True, ["copied"]),
     _scaled(TIMES, 1000, ["time_in_ms"]),
     _scaled(TIMES[:2], 1.21, ["time_contradicted", "time_of_another"]),
-    _scaled(TIMES, 1000, ["time_in_ms", "thousand_times"], False),
-    _scaled(TIMES[:2], 1.21, [], False),
-    _scaled(_ALL[:1], 1.37, [], False),
-    _scaled(_ALL[1:2], 0.83, [], False),
-    _scaled(_ALL[2:3], 1.37, [], False),
-    _scaled(_ALL[3:4], 1.37, [], False),
-    _scaled(_ALL[3:4], 1e5, [], False),
-    _scaled(_ALL[4:], 1.37, [], False),
+    _scaled(TIMES, 1000, ["time_in_ms", "thousand_times"], "one"),
+    _scaled(TIMES[:2], 1.21, [], "one"),
+    _scaled(_ALL[:1], 1.37, [], "one"),
+    _scaled(_ALL[1:2], 0.83, [], "one"),
+    _scaled(_ALL[2:3], 1.37, [], "one"),
+    _scaled(_ALL[3:4], 1.37, [], "one"),
+    _scaled(_ALL[3:4], 1e5, [], "one"),
+    _scaled(_ALL[4:], 1.37, [], "one"),
     _edit(TIMES[2], 1.1, ["range"]),
     _edit(TIMES[3], 0.9, ["range"]),
     _edit(TIMES[2], 0.9, ["range_of_one"], count="1"),
     _edit(_ALL[2], 0, ["blank_figure"]),
     _missing,
     _copied_time,
-    _first_speedup,
-    _scaled([*TIMES, *_ALL[1:3]], 1000, ["in_milliseconds"], None),
+    _each(lambda made, key: made.rows[key].update(printed_speedup="1.25"), [], "single"),
+    _scaled([*TIMES, *_ALL[1:3]], 1000, ["in_milliseconds"], "all"),
     _of_one(lambda made, n, b: (1, n * b)),
     _of_one(lambda made, n, b: max(k for k in made.rows if k[0] == 1)),
     _of_one(
         lambda made, n, b: min((v["seconds"], k) for k, v in made.values.items() if k[0] == 1)[1]
     ),
-    _scaled(TIMES, 5, ["epochs"], None),
-    _throughput,
-    _ranks_twice,
-    _never_divided,
-    _scaled(TIMES, 1.4, ["time_contradicted", "time_of_another"], False),
+    _scaled(TIMES, 5, ["epochs"], "all"),
+    _each(_throughput, ["throughput_as_time"], "all"),
+    _each(_ranks_twice, ["ranks_twice", "faster_than_gpus"]),
+    _each(_never_divided, ["same_for_all"]),
+    _scaled(TIMES, 1.4, ["time_contradicted", "time_of_another"], "one"),
     _scaled(TIMES, 1 / 60, ["time_in_minutes"]),
     _scaled(TIMES, 5, ["time_of_epochs"]),
-    _added_up,
+    _each(_by(TIMES, lambda n: n), ["time_of_all"]),
     _shifted,
     _of_first_batch,
-    _ratio("bandwidth", "constant_factor", lambda n, b, v: 1.37, False),
-    _ratio("bandwidth", "thousand_times", lambda n, b, v: 1e6, False),
-    _ratio("communication", "thousand_times", lambda n, b, v: 1000 / math.ceil(5e4 / n / b), False),
-    _ratio("speedup", "rate", lambda n, b, v: 5e4 / v["seconds"] / v["speedup"], False),
 ]
-KINDS = [_ratio(*ratio, cell) for cell in (False, True) for ratio in RATIOS] + OTHER
+KINDS = [*(_ratio(*ratio) for ratio in RATIOS), *OTHER]
 """A column or a cell that is off by a ratio, or a kind of its own; some have no name."""

@@ -10,14 +10,12 @@ A ring of 2 sends K per iteration, 44,695,848 B / 4 ms = 11.173962 GB/s; one of 
 Utilization is of 50 GB/s on 2 GPUs and of 60 GB/s on 4: 11.173962/50 and 16.760943/60.
 """
 
-from functools import cache
 from pathlib import Path
 
 import pandas as pd
 
 from grader import study as published
 from grader.findings import judge
-from grader.study import PublishedStudy
 
 TRAIN_IMAGES = 50_000
 HEADER = (
@@ -77,11 +75,3 @@ def said(judged: pd.DataFrame, *severities: str) -> dict[str, list[tuple[int, in
         str(cause): list(zip(same["gpus"], same["batch_size"], strict=True))
         for cause, same in rows.groupby("cause", sort=False)
     }
-
-
-@cache
-def of_repository(name: str) -> PublishedStudy:
-    """One of the studies that the repository brings along."""
-    folder = Path(__file__).parents[3] / "studies/published"
-    (found,) = (study for study in published.read_folder(folder) if study.name == name)
-    return found

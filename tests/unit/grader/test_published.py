@@ -92,13 +92,6 @@ def test_a_folder_without_timings_or_with_a_wrong_description_is_named(tmp_path)
         published.read_folder(tmp_path)
 
 
-def test_a_name_belongs_to_one_study(tmp_path):
-    folders = [write(tmp_path / name) for name in ("a", "b")]
-    with pytest.raises(UserError, match=r"/b and .*/a both have a study clean"):
-        published.by_name(folders)
-    assert set(published.by_name(folders[:1])) == {"clean"}
-
-
 @given(
     line=st.integers(0, 7),
     position=st.integers(0, len(HEADER.split(",")) - 1),
@@ -120,4 +113,3 @@ def test_whatever_stands_in_a_field_it_is_read_or_refused_in_one_sentence(line, 
         assert bool(studies) != ("timings.csv" in refusal)
         for found in studies:
             judge(found, TRAIN_IMAGES)
-            found.timing(TRAIN_IMAGES)

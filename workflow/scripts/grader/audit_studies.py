@@ -5,14 +5,29 @@ if a study has an error or cannot be read. studies/README.md describes timings.c
 """
 
 import argparse
+import re
 import shlex
 import sys
+import traceback
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import quote
 
-from grader import submissions as report_submissions
-from grader.study import CIFAR10_TRAIN_IMAGES, tables, timings, wanted
+import pandas as pd
+from pydantic import Field, NonNegativeFloat
+
+from grader.fields import NOT_STATED
+from grader.findings import COLUMNS, judge
+from grader.pages import Judged, common, index
+from grader.study import CIFAR10_TRAIN_IMAGES, read_folder, tables, timings, wanted
 from scaling.config.stored import read_config
+from scaling.core import files
+from scaling.core import numbers as fmt
 from scaling.core.errors import UserError, printable, program
+from scaling.core.section import Section
+from scaling.report import page
+from scaling.tables.schema import as_csv, rows_of
 
 TEMPLATE = Path(__file__).with_name("published.html.j2")
 ASCII = str.maketrans("–−·×…\u00a0", "--*x. ")
@@ -22,6 +37,44 @@ class ErrorsFound(UserError):
     """The audit is made, and not every study is right."""
 
     status = 3
+
+
+class Points(Section):
+    """A grading scheme: `full` minus the cost of each finding, by its cause or severity."""
+
+    full: NonNegativeFloat = 10
+    error: NonNegativeFloat = 2
+    warning: NonNegativeFloat = 0.5
+    info: NonNegativeFloat = 0
+    unreadable: NonNegativeFloat = 0
+    causes: dict[str, NonNegativeFloat] = Field(default_factory=dict)
+
+    def earned(self, judged: Judged) -> float:
+        """Return the points of a study, at least 0."""
+        found = judged.rows.drop_duplicates("number")
+        pairs = zip(found["cause"], found["severity"], strict=True)
+        return max(0.0, self.full - sum(self.causes.get(c, getattr(self, s)) for c, s in pairs))
+
+
+@dataclass
+class Submission:
+    """A submitted folder: its judged studies, or why it cannot be read."""
+
+    folder: str
+    studies: list[Judged]
+    refusal: str = ""
+
+    @property
+    def wrong(self) -> bool:
+        """Whether it cannot be read, or a study has an error."""
+        errors = ((each.rows["severity"] == "error").any() for each in self.studies)
+        return bool(self.refusal) or any(errors)
+
+    def failed(self, error: Exception) -> None:
+        """Note a bug of the audit, which must not affect other submissions."""
+        traceback.print_exception(error)
+        self.studies = []
+        self.refusal = f"{self.folder}: the audit itself failed ({error!r}); please report it"
 
 
 def paths(names: list[str]) -> list[Path]:
@@ -42,6 +95,93 @@ def _inside(path: Path) -> list[Path]:
         return [path]
     folders = sorted(one for one in path.iterdir() if one.is_dir() and wanted(one))
     return tables(path) + [one for folder in folders for one in _inside(folder)]
+
+
+def read(folders: Iterable[Path], train_images: int, ring: bool = False) -> list[Submission]:
+    """Return every folder's studies, judged; an unreadable folder does not affect others.
+
+    A folder may also be a single file. Duplicates are read once. A text without a table of times is
+    passed over beside a file that has one.
+    """
+    found = {folder: _read(folder, train_images, ring) for folder in dict.fromkeys(folders)}
+    read = {folder.parent for folder, one in found.items() if one.studies}
+    return [
+        one
+        for folder, one in found.items()
+        if one.studies or folder.suffix not in (".md", ".txt") or folder.parent not in read
+    ]
+
+
+def _read(folder: Path, train_images: int, ring: bool) -> Submission:
+    # The name may be any bytes.
+    made = Submission(printable(str(folder)).replace("\n", "\\n"), [])
+    try:
+        studies = read_folder(folder, train_images)
+        made.studies = [Judged(one, made.folder, judge(one, train_images, ring)) for one in studies]
+    except UserError as error:
+        made.refusal = printable(str(error)).replace("\n", "\\n")
+    except Exception as error:
+        made.failed(error)
+    return made
+
+
+def as_text(submissions: list[Submission]) -> str:
+    """Return a line for each finding, for each study, and for what several submissions share."""
+    lines, summary = [], []
+    for one in submissions:
+        if one.refusal:
+            summary.append((one.folder, "", f"cannot be read: {one.refusal}"))
+        for judged in one.studies:
+            lines += _lines(judged)
+            summary.append((one.folder, judged.study.name, judged.counts))
+    widths = [max(len(row[column]) for row in summary) for column in (0, 1)]
+    table = [f"{a:<{widths[0]}}  {b:<{widths[1]}}  {verdict}" for a, b, verdict in summary]
+    causes = common([one.studies for one in submissions])
+    several = causes[causes["studies"] > 1]
+    shared = [
+        f"{one.studies} of {len(submissions)}: {one.sentence}"
+        for one in rows_of(several.sort_values("studies", ascending=False, kind="stable"))
+    ]
+    return "\n".join([*lines, *[""] * bool(lines), *table, *[""] * bool(shared), *shared])
+
+
+def _lines(judged: Judged) -> list[str]:
+    lines = [f"read: {judged.study.reading}"] if judged.study.reading else []
+    for one in rows_of(judged.findings):
+        where = one.where.removeprefix(f"{NOT_STATED}: ")
+        explains = f", {one.explains} figures" if one.explains else ""
+        advice = f"; {one.advice}" if one.advice and one.severity != "info" else ""
+        lines.append(f"{one.name}: {one.cause}: {one.sentence} ({where}{explains}){advice}")
+    return [f"{judged.folder}: {judged.study.name}: {line}" for line in lines]
+
+
+def write(submissions: list[Submission], target: Path, points: Points | None = None) -> None:
+    """Write the index page, and in a folder of its name the pages, audit.csv and audit.json."""
+    folder, overview = target.with_suffix(""), []
+    for number, one in enumerate(submissions, start=1):
+        name = f"{number:03d}-{re.sub(r'[^A-Za-z0-9]+', '-', Path(one.folder).stem)[:60]}.html"
+        try:
+            if one.studies:
+                title = f"Audit of {one.folder}"
+                text = page.render(TEMPLATE, title=title, tables=[], studies=one.studies)
+                files.write_text(folder / name, text)
+        except Exception as error:
+            one.failed(error)
+        for each in one.studies:
+            earned = f"{points.earned(each):g}" if points else ""
+            overview.append(each.overview(f"{quote(folder.name)}/{name}#{each.id}", earned))
+        if one.refusal:
+            row = {"folder": one.folder, "causes": f"cannot be read: {one.refusal}"}
+            overview.append(row | {"points": f"{points.unreadable:g}" if points else ""})
+    judged = [each for one in submissions for each in one.studies]
+    title, shown = f"Audit of {fmt.plural(len(submissions), 'submission')}", index(overview, judged)
+    files.write_text(target, page.render(TEMPLATE, title=title, tables=shown, studies=[]))
+    found = [each.rows.assign(folder=each.folder, study=each.study.name) for each in judged]
+    rows = pd.concat([pd.DataFrame(columns=["folder", "study", *COLUMNS]), *found])
+    files.write_text(folder / "audit.csv", as_csv(rows))
+    records = [one.to_json(orient="records") for one in (pd.DataFrame(overview), rows)]
+    text = '{{"submissions":{},"findings":{}}}\n'.format(*records)
+    files.write_text(folder / "audit.json", text)
 
 
 @program
@@ -65,18 +205,16 @@ def main(argv: list[str] | None = None) -> None:
     args = parser.parse_args(argv)
     if not 1 <= args.train_images <= 10**12:
         raise UserError(f"--train-images {args.train_images} is no training set; give 1 to 10^12")
-    points = None
-    if args.points:
-        scheme = f"the points scheme {args.points}"
-        points = report_submissions.Points.of(read_config(args.points), scheme)
-    submissions = report_submissions.read(paths(args.folders), args.train_images, args.ring)
+    scheme = f"the points scheme {args.points}"
+    points = Points.of(read_config(args.points), scheme) if args.points else None
+    submissions = read(paths(args.folders), args.train_images, args.ring)
     if args.output:
-        report_submissions.write(submissions, TEMPLATE, args.output, points)
+        write(submissions, args.output, points)
     sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
-    print(printable(report_submissions.as_text(submissions)).translate(ASCII))
+    print(printable(as_text(submissions)).translate(ASCII))
     if args.output:
         print(f"\nThe page is {args.output}")
-    if failed := report_submissions.failed(submissions):
+    if failed := [one.folder for one in submissions if one.wrong]:
         raise ErrorsFound(
             f"{len(failed)} of {len(submissions)} have errors: {', '.join(failed)}; "
             "see the findings above"

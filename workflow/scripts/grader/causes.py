@@ -7,9 +7,8 @@ from itertools import combinations, product
 import numpy as np
 
 from grader.cells import FORMULAS, Cells
-from grader.definitions import Verdict
+from grader.definitions import MISTAKES, Verdict
 from grader.intervals import Interval, of
-from grader.mistakes import MISTAKES
 from grader.readings import LARGE, SUSPECTS, Readings
 from grader.study import PRINTED, TIMES
 
@@ -24,6 +23,7 @@ FEW = 10
 """A cause may make one other figure wrong for so many that it explains: they were rounded."""
 Wrong = dict[str, np.ndarray]
 """Figures of each quantity, as true or false for each cell."""
+Found = dict[str, Verdict]
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Cause:
     suspects: int = 0
 
 
-def causes(found: dict[str, Verdict]) -> tuple[list[Cause], Wrong]:
+def causes(found: Found) -> tuple[list[Cause], Wrong]:
     """Every cause, the one that explains most figures first, and what none explains."""
     wrong = {name: one.wrong.copy() for name, one in found.items()}
     blank = {name: one.blank.copy() for name, one in found.items()}
@@ -55,8 +55,8 @@ def causes(found: dict[str, Verdict]) -> tuple[list[Cause], Wrong]:
     named = list[Cause]()
     while any(each.any() for each in [*wrong.values(), *blank.values()]):
         options = [*_of_rows(found, wrong), *_of_times(found, wrong), *_of_columns(found, wrong)]
-        for name, slipped in tried.items():
-            options += _of_slips(slipped, wrong[name], blank[name])
+        for name, readings in tried.items():
+            options += _of_readings(readings, wrong[name], blank[name])
         if not options:
             break
         best = max(options, key=lambda cause: cause.weight)
@@ -69,12 +69,12 @@ def causes(found: dict[str, Verdict]) -> tuple[list[Cause], Wrong]:
     return named, wrong
 
 
-def _of_slips(tried: Readings, wrong: np.ndarray, blank: np.ndarray) -> Iterator[Cause]:
+def _of_readings(tried: Readings, wrong: np.ndarray, blank: np.ndarray) -> Iterator[Cause]:
     """The reading of most of a quantity's wrong figures."""
     if (best := tried.best(wrong, blank)) is None:
         return
-    (slips, values, place), one = best, tried.one
-    name, rule = (";".join(dict.fromkeys(each)) for each in [*zip(*slips, strict=True)][:2])
+    (mistakes, values, place), one = best, tried.one
+    name, rule = (";".join(dict.fromkeys(each)) for each in [*zip(*mistakes, strict=True)][:2])
     # What concerns one of several batch sizes may as well be its T(1,b).
     batch, known = one.cells.batch, one.said.known & (one.cells.gpus > 1)
     alone = len(set(batch[place])) == 1 < len(set(batch[known]))
@@ -83,7 +83,7 @@ def _of_slips(tried: Readings, wrong: np.ndarray, blank: np.ndarray) -> Iterator
     yield Cause(name, place, one.quantity, rule, one.said, one.values[0], resolved, weight)
 
 
-def _of_rows(found: dict[str, Verdict], wrong: Wrong) -> Iterator[Cause]:
+def _of_rows(found: Found, wrong: Wrong) -> Iterator[Cause]:
     """Cells whose times, figures or both stand in each other's row: two, or all of one N."""
     cells, suspects = found["speedup"].cells, _suspects(found["speedup"].cells, wrong)
     moves = [
@@ -101,23 +101,37 @@ def _of_rows(found: dict[str, Verdict], wrong: Wrong) -> Iterator[Cause]:
         order[rows] = others
         place = order != np.arange(len(order))
         for rank, (name, columns) in enumerate(ROWS):
-            one = found[columns[0]] if len(columns) == 1 else None
-            if one and not wrong[one.quantity][place].all():
-                continue
+            cause = Cause(name, place)
+            if len(columns) == 1:
+                one = found[columns[0]]
+                if not wrong[one.quantity][place].all():
+                    continue
+                cause = Cause(name, place, one.quantity, "", one.said, one.values[0])
             moved = {column: cells.columns[column].take(order) for column in columns}
-            resolved = _resolved(cells.with_columns(moved), found, wrong)
-            if (count := _count(resolved)) >= 2:
-                weight = count + 0.3 + 0.01 * rank
-                times = [column for column in columns if column in TIMES]
-                cause = Cause(name, place, resolved=resolved, weight=weight, times=times)
-                if one:
-                    right = one.values[0]
-                    cause = replace(cause, quantity=columns[0], found=one.said, expected=right)
-                yield cause
+            yield from _explains(cause, moved, found, wrong, 0.3 + 0.01 * rank, least=2)
 
 
-def _count(figures: Wrong) -> int:
-    return sum(int(each.sum()) for each in figures.values())
+def _explains(
+    cause: Cause,
+    changed: dict[str, Interval],
+    found: Found,
+    wrong: Wrong,
+    bonus: float,
+    least: int = 1,
+) -> Iterator[Cause]:
+    """Yield `cause` with the wrong figures that are right by changed columns, if they are enough.
+
+    Not where several others become wrong.
+    """
+    cells, resolved = found["speedup"].cells.with_values(changed), {}
+    for name, one in found.items():
+        again = replace(one, cells=cells)
+        if (again.wrong & ~one.wrong).sum() * FEW > wrong[name].sum():
+            return
+        resolved[name] = wrong[name] & ~again.wrong
+    if (count := sum(int(each.sum()) for each in resolved.values())) >= least:
+        times = [column for column in changed if column in TIMES]
+        yield replace(cause, resolved=resolved, weight=count + bonus, times=times)
 
 
 def _suspects(cells: Cells, wrong: Wrong) -> list[int]:
@@ -128,18 +142,7 @@ def _suspects(cells: Cells, wrong: Wrong) -> list[int]:
     return found if len(found) <= SUSPECTS and len(single) <= LARGE else []
 
 
-def _resolved(changed: Cells, found: dict[str, Verdict], wrong: Wrong) -> Wrong:
-    """The wrong figures that are right in `changed`; none where several others become wrong."""
-    resolved = {}
-    for name, one in found.items():
-        again = replace(one, cells=changed)
-        if (again.wrong & ~one.wrong).sum() * FEW > wrong[name].sum():
-            return {}
-        resolved[name] = wrong[name] & ~again.wrong
-    return resolved
-
-
-def _of_times(found: dict[str, Verdict], wrong: Wrong) -> Iterator[Cause]:
+def _of_times(found: Found, wrong: Wrong) -> Iterator[Cause]:
     """A time of a cell wrong by a factor on which two figures agree, or both by nearly the same.
 
     The range of the cell's epochs is as good as a figure.
@@ -154,58 +157,56 @@ def _of_times(found: dict[str, Verdict], wrong: Wrong) -> Iterator[Cause]:
             same, time = (cells.batch == cells.batch[index]) & (n > 1), "T1"
         tolerance = {letters[0]: of(1.0), letters[1:]: names["around"]}
         evidence = [
-            (factor * tolerance[letter], same)
+            (factor * tolerance[letter]).take(np.flatnonzero(same))
             for letter in letters
             for factor in implied[letter][time]
         ]
         if "T" in letters:
             off = place & ~names["range"].meets(names["T"])
-            evidence.append((names["range"] / names["T"], off))
+            evidence.append((names["range"] / names["T"]).take(np.flatnonzero(off)))
         lows, highs = (
-            np.concatenate([[np.nan], *(getattr(one, end)[there] for one, there in evidence)])
+            np.concatenate([[np.nan], *(getattr(one, end) for one in evidence)])
             for end in ("low", "high")
         )
         low, high = np.nanmax(lows, initial=-np.inf), np.nanmin(highs, initial=np.inf)
         if (~np.isnan(lows)).sum() < 2 or low > high or high <= 0:
             continue
         times = {
-            TIMES["TW".index(letter)]: (
-                names[letter] * Interval(low, high) * tolerance[letter]
-            ).where(place, names[letter])
-            for letter in letters
+            column: (names[letter] * Interval(low, high) * tolerance[letter]).where(
+                place, names[letter]
+            )
+            for letter, column in zip("TW", TIMES, strict=False)
+            if letter in letters
         }
-        resolved = _resolved(cells.with_columns(times), found, wrong)
-        if count := _count(resolved):
-            column = next(iter(times))
-            own, right = cells.columns[column], times[column]
-            name, rule = _time_slip(cells, own, index, right.take(np.full(len(n), index)))
-            cause = Cause(name, place, column, rule, own, right, resolved, count - 0.5)
-            yield replace(cause, times=[*times])
+        column = next(iter(times))
+        own, right = cells.columns[column], times[column]
+        cause = Cause("time_contradicted", place, column, "", own, right)
+        for one in _explains(cause, times, found, wrong, -0.5):
+            name, rule = _mistaken_time(cells, own, index, right.take(np.full(len(n), index)))
+            yield replace(one, name=name, rule=rule)
 
 
-def _of_columns(found: dict[str, Verdict], wrong: Wrong) -> Iterator[Cause]:
-    """The times on one GPU, on several or on all, wrong by one known slip."""
+def _of_columns(found: Found, wrong: Wrong) -> Iterator[Cause]:
+    """The times on one GPU, on several or on all, wrong by one known mistake."""
     cells = found["speedup"].cells
     single = cells.gpus == 1
-    slips = [
-        (name, rule, formula, columns)
-        for columns in (TIMES, TIMES[1:2])
+    every = [
+        (name, rule, formula, times)
+        for key, times in (("time", TIMES), (TIMES[1], TIMES[1:2]))
         for name, mistake in MISTAKES.items()
-        for rule, formula in mistake.formulas.get("time" if columns is TIMES else columns[0], [])
+        for rule, formula in mistake.formulas.get(key, [])
     ]
-    for (name, rule, formula, columns), place in product(slips, [single, ~single, single | True]):
+    for (name, rule, formula, times), place in product(every, [single, ~single, single | True]):
         right = dict[str, Interval]()
-        for column in columns:
-            own = cells.columns[column]
-            right[column] = cells.evaluate(formula, value=own).where(place, own)
-        resolved = _resolved(cells.with_columns(right), found, wrong)
-        if (count := _count(resolved)) > 1 and place.sum() > 1:
-            own, time = cells.columns[columns[0]], right[columns[0]]
-            cause = Cause(name, place, columns[0], rule, own, time, resolved, count - 0.4)
-            yield replace(cause, times=columns)
+        for time in times if place.sum() > 1 else []:
+            own = cells.columns[time]
+            right[time] = cells.evaluate(formula, value=own).where(place, own)
+        if right:
+            cause = Cause(name, place, times[0], rule, cells.columns[times[0]], right[times[0]])
+            yield from _explains(cause, right, found, wrong, -0.4, least=2)
 
 
-def _implied(found: dict[str, Verdict], letter: str, wrong: Wrong) -> dict[str, list[Interval]]:
+def _implied(found: Found, letter: str, wrong: Wrong) -> dict[str, list[Interval]]:
     """By what the wrong figures by times of one kind say that T(1,b) and T(N,b) are to multiply."""
     cells, implied = found["speedup"].cells, {"T1": list[Interval](), "T": list[Interval]()}
     times = {"T": cells.names[letter], "T1": cells.names[f"{letter}1"]}
@@ -217,16 +218,15 @@ def _implied(found: dict[str, Verdict], letter: str, wrong: Wrong) -> dict[str, 
     return implied
 
 
-def _time_slip(cells: Cells, own: Interval, index: int, time: Interval) -> tuple[str, str]:
+def _mistaken_time(cells: Cells, own: Interval, index: int, time: Interval) -> tuple[str, str]:
     """The mistake that made a time of another one, and its rule."""
     for name, mistake in MISTAKES.items():
         for rule, formula in mistake.formulas.get("time", []):
             made = cells.evaluate(formula, value=own)
             if (made.meets(time) & ~made.meets(own))[index]:
                 return name, rule
-    for other in np.flatnonzero(
-        own.meets(time) | own.meets(own.take(np.full(len(own.low), index)))
-    ):
+    alike = own.meets(time) | own.meets(own.take(np.full(len(own.low), index)))
+    for other in np.flatnonzero(alike):
         same = cells.gpus[other] == cells.gpus[index] or cells.batch[other] == cells.batch[index]
         if other != index and same:
             return "time_of_another", f"{cells.gpus[other]} x {cells.batch[other]}"

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, reduce
 from pathlib import Path
 from types import CodeType
@@ -27,9 +27,9 @@ class Cells:
     """Hold one strategy's cells: N, b, the times and figures that are printed, by their columns.
 
     The first `own` cells are the strategy's rows, the others times on one GPU that stand elsewhere
-    in the study. `constants` are K, the bytes of all gradients, and `share`, the percent that a
-    GB/s is of the peak. An epoch's `arithmetic` takes one GPU at its peak (`gpu` says which) so
-    many seconds, NaN for an unknown model.
+    in the study. K, the bytes of all gradients, and `share`, the percent that a GB/s is of the
+    peak, are columns of one value. An epoch's `arithmetic` takes one GPU at its peak (`gpu` says
+    which) so many seconds, NaN for an unknown model. `fixed` keeps what no column changes.
     """
 
     strategy: str
@@ -39,9 +39,9 @@ class Cells:
     columns: dict[str, Interval]
     count: np.ndarray
     images: int
-    constants: dict[str, Interval]
     gpu: str
     arithmetic: float
+    fixed: dict[str, Any] = field(default_factory=dict)
 
     @cached_property
     def _places(self) -> dict[tuple[int, int], int]:
@@ -60,53 +60,22 @@ class Cells:
         order = np.argsort(self.gpus, kind="stable")
         return np.split(order, np.flatnonzero(np.diff(self.gpus[order])) + 1)
 
-    @cached_property
-    def names(self) -> dict[str, Any]:
-        """What the names in formulas.yaml stand for."""
+    def _constant_names(self) -> dict[str, Any]:
+        """What the names stand for that depend on no column."""
         n, b = self.gpus.astype(float), self.batch.astype(float)
         # Of a strategy that nobody states either may be meant.
-        known = "ddp" if self.strategy == "ddp" else "dp"
-        own, ring = _sent(known), _sent("ddp")
+        sent = {"own": "ddp" if self.strategy == "ddp" else "dp", "ring": "ddp"}
         arrays = {
             **{"N": n, "b": b, "count": self.count, "one": np.ones_like(n)},
             **{"images": np.full_like(n, self.images), "floor": self.arithmetic / n},
             **{"steps": np.ceil(self.images / (n * b)), "full_steps": self.images // (n * b)},
             **{"single_steps": np.ceil(self.images / b), "full_single": self.images // b},
-            "own": np.array([own(gpus, 1.0) for gpus in self.gpus.tolist()]),
-            "ring": np.array([ring(gpus, 1.0) for gpus in self.gpus.tolist()]),
         }
-        found: dict[str, Any] = {name: of(array) for name, array in arrays.items()} | self.columns
-        whole, without, lowest, highest = (self.columns[name] for name in TIMES)
-        compute, moving = (self.columns[f"{name}_seconds"] for name in ("compute", "communication"))
-        first, together = self.find(1, self.batch), self.find(1, self.gpus * self.batch)
-        least = self.find(1, min(self.batch[self.gpus == 1], default=0))
-        # One GPU computes all the time that it does not load.
-        alone = without.where(without.known, compute).take(first)
-        found |= {"T": whole, "T1": whole.take(first), "T0": whole.take(least)}
-        found |= {"W": without, "W1": alone}
-        found |= {"TNb": whole.take(together), "WNb": without.take(together)}
-        found["X1"] = found["X"].take(first)
-        found |= {"lowest": lowest, "lowest1": lowest.take(first)}
-        found |= {"highest": highest, "highest1": highest.take(first)}
-        found["range"] = Interval(lowest.low, highest.high)
-        parts = [one.where(one.known, of(0.0 * n)) for one in (compute, moving)]
-        found["parts"] = parts[0] + parts[1]
-        votes = []
-        for time in ("T", "W"):
-            share = found[f"{time}1"] / n
-            # The share as printed, where that is the same to its last digit or all there is.
-            same = compute.meets(share) | ~share.known
-            rest = found[time] - share.hull(compute).where(same, share)
-            # In either column: they may be exchanged.
-            hits = [one.meets(rest) | one.meets(share) for one in (compute, moving)]
-            votes.append((np.sum(hits), rest))
-        # Where both explain as much it may be either.
-        most = max(count for count, _ in votes)
-        rest = found["rest"] = reduce(Interval.hull, [r for count, r in votes if count == most])
-        return found | {
-            **self.constants,
-            **{"moving": moving.or_derived(rest), "every": _every, "unknown": whole * np.nan},
-            **{"own_row": np.arange(len(n)) < self.own, "several": n > 1},
+        for name, strategy in sent.items():
+            of_bytes = STRATEGIES.find(strategy).busiest_bytes
+            arrays[name] = np.array([of_bytes(gpus, 1.0) for gpus in self.gpus.tolist()])
+        return {name: of(array) for name, array in arrays.items()} | {
+            **{"own_row": np.arange(len(n)) < self.own, "several": n > 1, "every": _every},
             "around": Interval(np.array(1 - NEARLY), np.array(1 + NEARLY)),
             "steps_of": lambda images: of(np.ceil(images / (n * b))),
             "at": lambda figure, gpus: figure.take(self.find(gpus, self.batch)),
@@ -124,6 +93,44 @@ class Cells:
             "whole": lambda x: of(np.round(x.middle)),
             "log2": lambda x: Interval(np.log2(x.low), np.log2(x.high)),
         }
+
+    @cached_property
+    def names(self) -> dict[str, Any]:
+        """What the names in formulas.yaml stand for."""
+        if not self.fixed:
+            least = min(self.batch[self.gpus == 1], default=0)
+            self.fixed["names"] = self._constant_names()
+            self.fixed["single"] = [
+                self.find(1, batch) for batch in (self.batch, self.gpus * self.batch, least)
+            ]
+        first, together, smallest = self.fixed["single"]
+        found: dict[str, Any] = self.fixed["names"] | self.columns
+        n = found["N"]
+        whole, without, lowest, highest = (self.columns[name] for name in TIMES)
+        compute, moving = (self.columns[f"{name}_seconds"] for name in ("compute", "communication"))
+        found |= {"T": whole, "T1": whole.take(first), "T0": whole.take(smallest)}
+        # One GPU computes all the time that it does not load.
+        found |= {"W": without, "W1": without.where(without.known, compute).take(first)}
+        found |= {"TNb": whole.take(together), "WNb": without.take(together)}
+        found |= {"X1": found["X"].take(first), "unknown": whole * np.nan}
+        found |= {"lowest": lowest, "lowest1": lowest.take(first)}
+        found |= {"highest": highest, "highest1": highest.take(first)}
+        found["range"] = Interval(lowest.low, highest.high)
+        parts = [one.where(one.known, n * 0.0) for one in (compute, moving)]
+        found["parts"] = parts[0] + parts[1]
+        votes = []
+        for time in ("T", "W"):
+            share = found[f"{time}1"] / n
+            # The share as printed, where that is the same to its last digit or all there is.
+            same = compute.meets(share) | ~share.known
+            rest = found[time] - share.hull(compute).where(same, share)
+            # In either column: they may be exchanged.
+            hits = [one.meets(rest) | one.meets(share) for one in (compute, moving)]
+            votes.append((np.sum(hits), rest))
+        # Where both explain as much it may be either.
+        most = max(count for count, _ in votes)
+        rest = reduce(Interval.hull, [rest for count, rest in votes if count == most])
+        return found | {"rest": rest, "moving": moving.or_derived(rest)}
 
     @property
     def _neighbour(self) -> np.ndarray:
@@ -154,17 +161,9 @@ class Cells:
         """The value of a formula of formulas.yaml or mistakes.yaml, with `more` names."""
         return eval(_compiled(formula), {"__builtins__": {}}, self.names | more)
 
-    def with_constant(self, name: str, value: Interval) -> "Cells":
-        return replace(self, constants=self.constants | {name: value})
-
-    def with_columns(self, columns: dict[str, Interval]) -> "Cells":
+    def with_values(self, columns: dict[str, Interval]) -> "Cells":
+        """These cells with other columns."""
         return replace(self, columns=self.columns | columns)
-
-
-@cache
-def _sent(strategy: str) -> Callable[[int, float], float]:
-    """How many bytes of so many the busiest of so many GPUs sends."""
-    return STRATEGIES.find(strategy).busiest_bytes
 
 
 def _minutes(figure: Interval) -> Interval:
@@ -213,6 +212,7 @@ def of_strategy(study: PublishedStudy, strategy: str, train_images: int) -> Cell
     place = {(row["strategy"] == strategy, row["gpus"], row["batch_size"]): row for row in rows}
     others = [place.get((False, row["gpus"], row["batch_size"]), {}) for row in every]
     columns["X"] = printed(row.get(TIMES[0]) for row in others)
+    columns |= {"K": of(study.gradient_bytes), "share": UNKNOWN}
     gpu, peak = _peak(study)
     # A network that nobody describes is the lab's.
     gflop = FORMULAS["gflop_of_image"].get(study.parameters or PARAMETERS["resnet18-cifar"], np.nan)
@@ -224,7 +224,6 @@ def of_strategy(study: PublishedStudy, strategy: str, train_images: int) -> Cell
         columns=columns,
         count=np.array([row.get("count") or np.nan for row in every], dtype=float),
         images=train_images,
-        constants={"K": of(study.gradient_bytes), "share": UNKNOWN},
         gpu=f"{gpu}, {peak:g} TFLOP/s; {gflop:g} GFLOP an image",
         arithmetic=train_images * gflop / peak / 1e3,
     )

@@ -1,10 +1,12 @@
-"""Which definition of each printed quantity a study follows, and what its figures are by that."""
+"""Which definition of each printed quantity a study follows, and which mistakes are known."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import yaml
 
 from grader.cells import FORMULAS, PARAMETERS, UNKNOWN, Cells
 from grader.intervals import Interval, common, of
@@ -14,6 +16,41 @@ BANDWIDTH, UTILIZATION = "bandwidth_gb_per_s", "utilization_percent"
 RATE = "images_per_second"
 ONE, CLOSE = of(1.0), 1.002
 DEFINITIONS: dict[str, dict[str, str]] = FORMULAS["definitions"]
+SEVERITIES = ["error", "warning", "info"]
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """How grave it is, what happened, what to do about it, and the formulas that tell it.
+
+    `formulas` has (rule, formula) for each way to take a part or a quantity wrongly; `when` the
+    columns in which a formula sees it.
+    """
+
+    severity: str
+    sentence: str
+    advice: str
+    formulas: dict[str, list[tuple[str, str]]]
+    when: dict[str, str] = field(default_factory=dict)
+    found: str = ""
+    expected: str = ""
+
+    @classmethod
+    def of(cls, entry: dict[str, Any]) -> "Mistake":
+        """The mistake of an entry of mistakes.yaml."""
+        severity = next(name for name in SEVERITIES if name in entry)
+        sentence, _, advice = entry.pop(severity).partition(". ")
+        others = {name: entry.pop(name) for name in ("when", "found", "expected") if name in entry}
+        formulas = dict[str, list[tuple[str, str]]]()
+        for key, ways in entry.items():
+            for rule, each in (ways if isinstance(ways, dict) else {"": ways}).items():
+                every = [each] if isinstance(each, str) else each
+                formulas.setdefault(key, []).extend((str(rule or one), one) for one in every)
+        return cls(severity, sentence, advice, formulas, **others)
+
+
+_ENTRIES = yaml.safe_load(Path(__file__).with_name("mistakes.yaml").read_text(encoding="utf-8"))
+MISTAKES = {name: Mistake.of(entry) for name, entry in _ENTRIES.items()}
 
 
 @dataclass(frozen=True)
@@ -143,7 +180,7 @@ def _utilization(rates: Verdict, peak: Any) -> Verdict:
     if peak is not None:
         each = peak if isinstance(peak, dict) else dict.fromkeys(gpus, peak)
         share = of(100 / np.array([each.get(n, np.nan) for n in gpus]))
-        return replace(own, cells=cells.with_constant("share", share), note="stated")
+        return replace(own, cells=cells.with_values({"share": share}), note="stated")
     options = [replace(_fitted(own, "share"), note="one_peak"), _fitted(own, "share", by_gpus=True)]
     said = own.said.known & (cells.gpus > 1)
     alone = np.isin(cells.gpus, [gpus[i[0]] for i in cells.groups if said[i].sum() < 2])
@@ -158,16 +195,17 @@ def _fitted(one: Verdict, name: str, by_gpus: bool = False) -> Verdict:
     unknown explains nothing.
     """
     cells = one.cells
-    ratio = one.said / replace(one, cells=cells.with_constant(name, ONE)).values[0]
+    ratio = one.said / replace(one, cells=cells.with_values({name: ONE})).values[0]
     ratio = ratio.where(cells.gpus > 1, UNKNOWN)
-    constant = common(ratio)
+    constant = UNKNOWN if by_gpus else common(ratio)
     if by_gpus:
-        each = [common(ratio.take(place)) for place in cells.groups]
-        # No number is as good as any where those of one N do not agree on it.
-        several = [ratio.known[place].sum() > 1 for place in cells.groups]
         low, high = np.full((2, len(cells.gpus)), np.nan)
-        for place, found, more in zip(cells.groups, each, several, strict=True):
-            low[place] = found.low if found.known or not more else np.inf
-            high[place] = found.high if found.known or not more else np.inf
-        constant = Interval(low, high) if np.isfinite(low).any() else UNKNOWN
-    return replace(one, cells=cells.with_constant(name, constant))
+        for place in cells.groups:
+            found = common(ratio.take(place))
+            low[place], high[place] = found.low, found.high
+            if ratio.known[place].sum() > 1 and not found.known:
+                # No number is as good as any where those of one N do not agree on it.
+                low[place] = high[place] = np.inf
+        if np.isfinite(low).any():
+            constant = Interval(low, high)
+    return replace(one, cells=cells.with_values({name: constant}))

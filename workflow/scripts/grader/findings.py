@@ -1,23 +1,26 @@
-"""What is to be said of a study: a finding for each cause, with its cells and what to do."""
+"""What is to be said of a study: a finding for each cause, with its cells and what to do.
 
+A check that is a formula stands in mistakes.yaml; the others are here.
+"""
+
+from bisect import bisect_right
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from grader import checks
-from grader.causes import Cause, causes
+from grader.causes import Cause, Wrong, causes
 from grader.cells import FORMULAS, PARAMETERS, UNKNOWN, Cells, of_strategy
-from grader.definitions import verdicts
-from grader.mistakes import MISTAKES, SEVERITIES
-from grader.study import PublishedStudy
+from grader.definitions import MISTAKES, RATE, SEVERITIES, Verdict, verdicts
+from grader.study import PRINTED, TIMES, PublishedStudy
 
-WORDS: dict[str, str] = FORMULAS["words"]
 COLUMNS = ["number", "severity", "cause", "strategy", "gpus", "batch_size", "quantity", "found"]
 COLUMNS += ["expected_low", "expected_high", "explains", "suspects", "cells", "sentence", "advice"]
 LISTED = 200
 """Cells of a finding that have a row: a study has a few dozen."""
+FIXED, TIGHT = 0.03, 0.25
+"""A part of T(1,b) that is worth a remark, and how much of it the fit may be off."""
 
 
 def judge(study: PublishedStudy, train_images: int, ring: bool = False) -> pd.DataFrame:
@@ -31,18 +34,18 @@ def judge(study: PublishedStudy, train_images: int, ring: bool = False) -> pd.Da
     rows: list[dict[str, Any]] = []
     with np.errstate(all="ignore"):
         for strategy in study.strategies:
-            cells, named = checks.as_seconds(of_strategy(study, strategy, train_images))
+            cells, named = _as_seconds(of_strategy(study, strategy, train_images))
             found = verdicts(cells, stated, ring)
             explained, left = causes(found)
             cells = found["speedup"].cells
             for cause in explained:
                 # What a wrong time implies is no finding of its own.
-                known = {x: UNKNOWN.where(cause.cells, cells.columns[x]) for x in cause.times}
-                cells = cells.with_columns(known)
-            named += [*explained, *checks.by_formula(cells, found, left)]
-            named += [*checks.identical(cells), *checks.fixed_part(cells)]
-            rows += [row for one in named for row in _rows(cells, one, id(one))]
-            gaps = checks.missing(cells)
+                cells = cells.with_values(
+                    {name: UNKNOWN.where(cause.cells, cells.columns[name]) for name in cause.times}
+                )
+            named += [*explained, *_by_formula(cells, found, left), *_fixed_part(cells)]
+            rows += [row for one in named for row in _rows(cells, one)]
+            gaps = _missing(cells)
             said = _said("missing_cell") | {"strategy": strategy, "cells": len(gaps)}
             rows += [said | {"gpus": n, "batch_size": b} for n, b in gaps[:LISTED]]
     expected = PARAMETERS.get(study.model, study.parameters)
@@ -54,16 +57,15 @@ def judge(study: PublishedStudy, train_images: int, ring: bool = False) -> pd.Da
     return table.assign(number=numbers)
 
 
-def _rows(cells: Cells, cause: Cause, number: int) -> Iterator[dict[str, Any]]:
+def _rows(cells: Cells, cause: Cause) -> Iterator[dict[str, Any]]:
     explains = sum(int(each.sum()) for each in cause.resolved.values())
-    said = _said(cause.name, cause.quantity, cause.rule) | {"number": number}
+    said = _said(cause.name, cause.quantity, cause.rule) | {"number": id(cause)}
     said |= {"strategy": cells.strategy, "explains": explains, "suspects": cause.suspects}
     said["cells"] = int(cause.cells.sum())
-    found = None if cause.found is None else cause.found.middle
     for i in np.flatnonzero(cause.cells)[:LISTED].tolist():
         row = said | {"gpus": int(cells.gpus[i]), "batch_size": int(cells.batch[i])}
-        if found is not None:
-            row["found"] = found[i]
+        if cause.found is not None:
+            row["found"] = cause.found.middle[i]
         if cause.expected is not None and np.isfinite(cause.expected.high[i]):
             row |= {f"expected_{end}": getattr(cause.expected, end)[i] for end in ("low", "high")}
         yield row
@@ -74,12 +76,102 @@ def _said(names: str, quantity: str = "", rule: str = "") -> dict[str, Any]:
     found = [MISTAKES[name] for name in names.split(";")]
     rules = rule.split(";") if rule.count(";") == len(found) - 1 else [rule] * len(found)
     sentences = (one.sentence.format(rule=own) for one, own in zip(found, rules, strict=True))
-    sentence = "; it ".join(sentences)
-    if quantity in WORDS:
-        sentence = f"the printed {WORDS[quantity]} {sentence}"
+    word = FORMULAS["words"].get(quantity)
     return {
-        **{"number": 0, "cause": names, "strategy": "", "quantity": quantity, "sentence": sentence},
+        "number": 0,
+        "cause": names,
+        "quantity": quantity,
+        "strategy": "",
+        "sentence": (f"the printed {word} " if word else "") + "; it ".join(sentences),
         "cells": 0,
         "severity": min((one.severity for one in found), key=SEVERITIES.index),
         "advice": " ".join(filter(None, (one.advice for one in found))),
     }
+
+
+def _as_seconds(cells: Cells) -> tuple[Cells, list[Cause]]:
+    """The cells with seconds where they have a throughput in the place of a time, and where."""
+    name, named = "throughput_as_time", []
+    for column, when in MISTAKES[name].when.items():
+        printed = cells.columns
+        if cells.evaluate(when).any():
+            # The shortest time is that of the highest throughput.
+            pairs = {column: column}
+            if column == TIMES[0]:
+                pairs |= {TIMES[2]: TIMES[3], TIMES[3]: TIMES[2]}
+            images = cells.names["images"]
+            seconds = {time: images / printed[other] for time, other in pairs.items()}
+            cells = cells.with_values(seconds)
+            found = {"found": printed[column], "expected": seconds[column]}
+            named.append(Cause(name, printed[column].known, column, **found))
+    return cells, named
+
+
+def _by_formula(cells: Cells, found: dict[str, Verdict], left: Wrong) -> Iterator[Cause]:
+    """Yield the checks of mistakes.yaml, then what is `left` of the wrong figures.
+
+    Where one of these cannot be, that is said with it; other wrong figures are named already.
+    """
+    names, left = dict[str, Any](), dict(left)
+    checks = [
+        (name, mistake, column, when)
+        for name, mistake in MISTAKES.items()
+        for key, when in mistake.when.items()
+        for column in (PRINTED if key == "any" else [key])
+    ]
+    for name, mistake, column, when in checks:
+        rule, one = cells.gpu, found.get(column)
+        if one:
+            least = np.fmin.reduce([value.low for value in one.values])
+            names |= {"figure": one.said, "value": one.values[0], "least": least}
+            names |= {"open": one.open, "agrees": one.agrees, "unexplained": left[column]}
+            names |= {"noted": one.note == name, "stated": one.note == "stated"}
+            rule = one.rule
+        place = cells.evaluate(when, **names)
+        seen, right = (
+            cells.evaluate(formula, **names) if formula else None
+            for formula in (mistake.found, mistake.expected)
+        )
+        if one:
+            both = place & left[column]
+            yield _left(f"unexplained;{name}", one, both)
+            left[column] = left[column] & ~both
+            place = place & ~one.wrong
+        names[f"is_{name}"] = place
+        yield Cause(name, place, column, rule, seen or cells.columns.get(column), right)
+    for column, one in found.items():
+        near = one.said.near(one.values[0]) & (column != RATE)
+        yield _left("nearly", one, left[column] & near)
+        name = "measured_apart" if column == RATE else "unexplained"
+        yield _left(name, one, left[column] & ~near)
+
+
+def _left(name: str, one: Verdict, place: np.ndarray) -> Cause:
+    return Cause(name, place, one.quantity, found=one.said, expected=one.values[0])
+
+
+def _fixed_part(cells: Cells) -> Iterator[Cause]:
+    """What of an epoch falls neither with N nor with the iterations, where that fits its times."""
+    n, steps = cells.gpus, cells.names["steps"].low
+    for time, column in zip("TW", TIMES, strict=False):
+        own, single = cells.names[time], cells.names[f"{time}1"]
+        seconds = (own - single / n).middle
+        place = np.isfinite(seconds) & (n > 1)
+        if place.sum() > 3 and min(len(set(each[place])) for each in (n, cells.batch)) > 1:
+            shares = np.column_stack([1 - 1 / n, steps])[place]
+            fit = np.linalg.lstsq(shares, seconds[place], rcond=None)[0]
+            fixed, off = fit[0], np.abs(seconds[place] - shares @ fit)
+            if fixed > FIXED * single.middle[place].max() and off.max() < TIGHT * fixed:
+                yield Cause("fixed_part", place, column, f"{fixed:.2g} s", own, own - fixed)
+
+
+def _missing(cells: Cells) -> list[tuple[int, int]]:
+    """(N, b) of every combination of the strategy's numbers of GPUs and batches without a row."""
+    gpus, batch = (cells.gpus[: cells.own].tolist(), cells.batch[: cells.own].tolist())
+    own, batches = set(zip(gpus, batch, strict=True)), sorted(set(batch))
+    return [
+        (n, b)
+        for n in sorted(set(gpus))
+        for b in batches[: bisect_right(batches, cells.images // n)]
+        if (n, b) not in own
+    ]

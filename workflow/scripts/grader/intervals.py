@@ -22,9 +22,8 @@ NEARLY = 0.02
 class Interval:
     """Hold the lowest and the highest value of each cell, NaN where a value is unknown.
 
-    Arithmetic holds for every pair of values within the intervals, so a formula in which each
-    figure occurs once has exactly the interval of its results. Numbers and arrays are intervals
-    without width. Division by an interval around 0 keeps the results above 0.
+    A formula in which each figure occurs once has exactly the interval of its results. Division by
+    an interval around 0 keeps the results above 0.
     """
 
     low: np.ndarray
@@ -78,14 +77,11 @@ class Interval:
 
     def where(self, choice: np.ndarray, other: Interval) -> Interval:
         """These intervals where `choice` holds, those of `other` elsewhere."""
-        low, high = np.where(choice, self.low, other.low), np.where(choice, self.high, other.high)
-        return Interval(low, high)
+        ends = zip((self.low, self.high), (other.low, other.high), strict=True)
+        return Interval(*(np.where(choice, own, end) for own, end in ends))
 
     def or_derived(self, other: Interval) -> Interval:
-        """`other` where these are unknown, with the digits that figures of this column have.
-
-        Or with one decimal where it has none: a document may go on from a figure it rounded first.
-        """
+        """`other` where these are unknown, rounded as the figures here, or else to one decimal."""
         around = np.nanmax(self.high - self.low, initial=0.0) / 2 or UNSHOWN
         return self.where(self.known, Interval(other.low - around, other.high + around))
 
@@ -123,13 +119,10 @@ def of(value: Any) -> Interval:
 def printed(figures: Iterable[Decimal | None], units: float = 0.5) -> Interval:
     """What figures may have been before they were rounded, `units` of the last digit around.
 
-    Each digit counts. Half a unit is rounding, a whole one truncation too. Unknown for None.
+    Half a unit is rounding, a whole one truncation too. Unknown for None.
     """
-    ends = [
-        (np.nan, np.nan)
-        if figure is None
-        else (float(figure), units * 10.0 ** int(figure.as_tuple().exponent))
-        for figure in figures
-    ]
-    value, around = np.array(ends, dtype=float).reshape(-1, 2).T
+    known = [Decimal("nan") if figure is None else figure for figure in figures]
+    value = np.array(known, dtype=float)
+    digits = [0 if one.is_nan() else int(one.as_tuple().exponent) for one in known]
+    around = units * 10.0 ** np.array(digits, dtype=float)
     return Interval(value - around, value + around)

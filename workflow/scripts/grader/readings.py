@@ -5,14 +5,13 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from grader.cells import PARAMETERS, UNKNOWN, Cells
-from grader.definitions import BANDWIDTH, DEFINITIONS, UTILIZATION, Verdict, foreign
+from grader.definitions import BANDWIDTH, DEFINITIONS, MISTAKES, UTILIZATION, Verdict, foreign
 from grader.intervals import Interval, common, of, stacked
-from grader.mistakes import MISTAKES
 from grader.study import BYTES_PER_PARAMETER
 
 CHANCE = -math.log(0.05)
@@ -22,11 +21,11 @@ SPREAD = 4.0
 AGAIN, PAIR = 0.5, math.log(len(MISTAKES))
 """The cost of the same mistake in a second part, and of another one with it."""
 WHOLE = 1.6
-"""How much likelier a slip is that gives the right figures of its column as well: five times."""
+"""How much likelier a mistake is that gives the right figures of its column as well: five times."""
 SUSPECTS = 40
 """Cells or numbers of GPUs beyond these are not tried as causes: a study has a few dozen."""
 LARGE = 1000
-"""Of a study with more cells no two slips together are tried, nor one in the times of a cell."""
+"""Of a study with more cells no two mistakes together are tried, nor one in the times of a cell."""
 FITTED = 4.0
 """The cost of a number that is fitted to the figures."""
 OF_CELLS = {"T": "its time", "W": "its time", "moving": "its communication time"}
@@ -34,34 +33,37 @@ OF_CELLS = {"T": "its time", "W": "its time", "moving": "its communication time"
 ALIKE = {"own": "sent", "ring": "sent", "W": "T", "W1": "T1"}
 """Parts that may be taken for the same as another."""
 EXCHANGED = {"T": "W", "W": "T"}
+TIME = re.compile(r"\b([TW])(?=0\b|1\b|Nb\b|\b)")
+Named = dict[str, Interval]
 
 
-class Slip(NamedTuple):
-    """A mistake of mistakes.yaml in a part or the whole, its rule, and how uncommon it is.
+class Substitution(NamedTuple):
+    """What stands in the place of a part, or of the whole, by a mistake of mistakes.yaml.
 
-    The cost is the logarithm of how many of its kind are as common.
+    That is `formula` with the `numbers` of its letters. `cost` is the logarithm of how many of its
+    kind are as common.
     """
 
     name: str
     rule: str
     part: str
     cost: float
+    formula: str
+    numbers: dict[str, int]
 
 
-Way = tuple[Slip, str, dict[str, Any]]
-"""A mistake, the formula that it leads to, and the values of the names in that formula."""
-RIGHT: Way = Slip("", "", "", 0.0), "value", {}
+RIGHT = Substitution("", "", "", 0.0, "value", {})
 
 
 @dataclass(frozen=True)
 class Readings:
     """All that wrong figures of a quantity may have been computed from, a row for each reading.
 
-    Its `slips`, their `costs`, the `values` that it gives and the `surprise` at each that is met.
+    Its `mistakes`, their `costs`, the `values` that it gives, the `surprise` at each that is met.
     """
 
     one: Verdict
-    slips: list[list[Slip]]
+    mistakes: list[list[Substitution]]
     costs: np.ndarray
     values: Interval
     surprise: np.ndarray
@@ -69,15 +71,16 @@ class Readings:
     @classmethod
     def of(cls, one: Verdict) -> "Readings":
         """The readings of a quantity that meet a figure which is wrong or has no definition."""
-        slips, costs, lows, highs = [], [], [], []
+        mistakes, costs, lows, highs = [], [], [], []
         for cost, first, second, values in _readings(one):
             meets = (one.said.meets(values) & (one.wrong | one.blank)).sum(-1)
             for i, j in np.argwhere(meets).tolist():
-                both = [slip for slip in (first[i][0], second[j][0]) if slip.name]
-                again = len({slip.name for slip in both}) < len(both)
-                if 1 <= len(both) <= min(meets[i, j], len({slip[::2] for slip in both})):
-                    slips.append(both)
-                    costs.append(cost + sum(slip.cost for slip in both[: 1 if again else 2]))
+                both = [each for each in (first[i], second[j]) if each.name]
+                again = len({each.name for each in both}) < len(both)
+                places = {(each.name, each.part) for each in both}
+                if 1 <= len(both) <= min(meets[i, j], len(places)):
+                    mistakes.append(both)
+                    costs.append(cost + sum(each.cost for each in both[: 1 if again else 2]))
                     costs[-1] += AGAIN if again else PAIR * (len(both) - 1)
                     lows.append(values.low[i, j])
                     highs.append(values.high[i, j])
@@ -87,12 +90,12 @@ class Readings:
         # The same number where the same is right is one witness.
         alike = np.stack([one.said.middle, one.values[0].middle])
         _, which, counts = np.unique(alike, axis=1, return_inverse=True, return_counts=True)
-        return cls(one, slips, np.array(costs), values, surprise / counts[which.reshape(-1)])
+        return cls(one, mistakes, np.array(costs), values, surprise / counts[which.reshape(-1)])
 
     def best(
         self, wrong: np.ndarray, blank: np.ndarray
-    ) -> tuple[list[Slip], Interval, np.ndarray] | None:
-        """Return the slips that luck would explain most seldom, their values and figures.
+    ) -> tuple[list[Substitution], Interval, np.ndarray] | None:
+        """Return the mistakes that luck would explain most seldom, their values and figures.
 
         Figures without a definition (`blank`) have to agree on one. None if luck is as good.
         """
@@ -113,7 +116,7 @@ class Readings:
         values, explained = Interval(self.values.low[best], self.values.high[best]), meets[best]
         if explained.sum() > 1:
             explained = explained | (suspects & one.said.near(values))
-        return self.slips[best], values, explained
+        return self.mistakes[best], values, explained
 
 
 def _luck(said: Interval, value: Interval) -> np.ndarray:
@@ -124,8 +127,10 @@ def _luck(said: Interval, value: Interval) -> np.ndarray:
     return np.clip(np.where(np.isnan(share), 1.0, share), 1e-6, 1.0)
 
 
-def _readings(one: Verdict) -> Iterator[tuple[float, list[Way], list[Way], Interval]]:
-    """Yield what each of some ways, with each of others, makes of every cell.
+def _readings(
+    one: Verdict,
+) -> Iterator[tuple[float, list[Substitution], list[Substitution], Interval]]:
+    """Yield what each of some substitutions, with each of others, makes of every cell.
 
     That is each sound definition, at its cost, with all that may stand in the place of one of its
     parts, or of two, or of one and of the whole.
@@ -135,15 +140,15 @@ def _readings(one: Verdict) -> Iterator[tuple[float, list[Way], list[Way], Inter
     alone = one.quantity == BANDWIDTH and foreign(cells)
     by_lab = alone or (one.quantity == BANDWIDTH and not cells.names["K"].known.any())
     if by_lab:
-        # Slips that no other number explains are tried with that of the lab's network.
+        # Mistakes that no other number explains are tried with that of the lab's network.
         size = of(float(BYTES_PER_PARAMETER * PARAMETERS["resnet18-cifar"]))
-        one = replace(one, cells=(cells := cells.with_constant("K", size)))
-    wholes = [way for key in (one.quantity, "any", "cells") for way in _ways(cells, key)]
+        one = replace(one, cells=(cells := cells.with_values({"K": size})))
+    wholes = [each for key in (one.quantity, "any", "cells") for each in _under(cells, key)]
     if one.quantity == UTILIZATION:
-        wholes += [way for way in _ways(cells, BANDWIDTH) if "value" in way[1]]
-    wholes = [RIGHT, *(way for way in wholes if way[1] != one.quantity)]
+        wholes += [each for each in _under(cells, BANDWIDTH) if "value" in each.formula]
+    wholes = [RIGHT, *(each for each in wholes if each.formula != one.quantity)]
     pairs = not alone and len(cells.gpus) <= LARGE
-    then = [way for way in wholes if way[1].startswith("value")] if pairs else [RIGHT]
+    then = [each for each in wholes if each.formula.startswith("value")] if pairs else [RIGHT]
 
     def fit(value: Interval) -> Interval:
         """`value` times what makes most wrong figures of it, if those are three.
@@ -157,25 +162,26 @@ def _readings(one: Verdict) -> Iterator[tuple[float, list[Way], list[Way], Inter
     names = {"figure": one.said, "wrong": one.wrong, "fit": fit}
     for number, (formula, base) in enumerate(_bases(one), 1):
 
-        def made(ways: list[Way], value: Interval, own: dict[str, Interval] = base) -> Interval:
-            given = names | own | {"value": value}
-            return stacked([cells.evaluate(x, **given, **letters) for _, x, letters in ways])
+        def made(each: list[Substitution], value: Interval, base: Named = base) -> Interval:
+            given = names | base | {"value": value}
+            return stacked([cells.evaluate(x.formula, **given, **x.numbers) for x in each])
 
-        cost, parts = math.log(number), dict[str, tuple[list[Way], Interval]]()
+        cost, parts = math.log(number), dict[str, tuple[list[Substitution], Interval]]()
         value = cells.evaluate(formula, **base) * np.ones(len(cells.gpus))
         yield cost, wholes, then, made(then, made(wholes, value))
         for part in dict.fromkeys(re.findall(r"[A-Za-z]\w*", formula)):
-            if ways := _of_part(cells, part):
+            if others := _of_part(cells, part):
                 right = cells.evaluate(part, **base) * np.ones(len(cells.gpus))
-                ways, taken = parts[part] = [RIGHT, *ways], made([RIGHT, *ways], right)
+                taken = made([RIGHT, *others], right)
+                parts[part] = [RIGHT, *others], taken
                 changed = cells.evaluate(formula, **base | {part: taken})
-                yield cost, ways, then, made(then, changed)
+                yield cost, parts[part][0], then, made(then, changed)
         for (a, (first, x)), (b, (second, y)) in combinations(parts.items() if pairs else [], 2):
             both = {a: Interval(x.low[:, None], x.high[:, None]), b: y}
             yield cost, first, second, cells.evaluate(formula, **base | both)
 
 
-def _bases(one: Verdict) -> Iterator[tuple[str, dict[str, Interval]]]:
+def _bases(one: Verdict) -> Iterator[tuple[str, Named]]:
     """Yield the formulas by which a figure may be right, and the names of its own in each."""
     if one.quantity == UTILIZATION:
         yield from (("rate", {"rate": value}) for value in one.values)
@@ -187,36 +193,35 @@ def _bases(one: Verdict) -> Iterator[tuple[str, dict[str, Interval]]]:
             yield formula, {"moving": one.cells.names["rest"]}
 
 
-def _of_part(cells: Cells, part: str) -> list[Way]:
+def _of_part(cells: Cells, part: str) -> list[Substitution]:
     """What may stand in the place of a part, W in that of T where its time is without loading."""
-    ways = list(_ways(cells, ALIKE.get(part, part)))
+    found = list(_under(cells, ALIKE.get(part, part)))
     if part in OF_CELLS:
-        ways += [
-            (slip._replace(rule=f"{slip.rule}, in {OF_CELLS[part]}", part=part), formula, numbers)
-            for slip, formula, numbers in _ways(cells, "cells")
+        found += [
+            each._replace(rule=f"{each.rule}, in {OF_CELLS[part]}", part=part)
+            for each in _under(cells, "cells")
         ]
     if not part.startswith("W"):
-        return ways
-    swap = re.compile(r"\b([TW])(?=0\b|1\b|Nb\b|\b)")
+        return found
     return [
-        (slip, swap.sub(lambda found: EXCHANGED[found[1]], formula), numbers)
-        for slip, formula, numbers in ways
+        each._replace(formula=TIME.sub(lambda time: EXCHANGED[time[1]], each.formula))
+        for each in found
     ]
 
 
-def _ways(cells: Cells, key: str) -> Iterator[Way]:
-    """Yield each slip that mistakes.yaml has under a key, with each number that it may be of."""
+def _under(cells: Cells, key: str) -> Iterator[Substitution]:
+    """Yield what mistakes.yaml has under a key, with each number that it may be of."""
     names = [name for name, mistake in MISTAKES.items() if key in mistake.formulas]
+    letters = {"M": (cells.gpus, cells.gpus > 1), "B": (cells.batch, cells.gpus == 1)}
     for rank, name in enumerate(names, 2):
         for rule, formula in MISTAKES[name].formulas[key]:
-            letters = {"M": (cells.gpus, cells.gpus > 1), "B": (cells.batch, cells.gpus == 1)}
             used = [letter for letter in letters if re.search(rf"\b{letter}\b", formula)]
             cost = math.log(rank) + FITTED * ("fit" in formula)
             if not used:
-                yield Slip(name, rule, key, cost), formula, {}
+                yield Substitution(name, rule, key, cost, formula, {})
             for letter in used:
                 numbers, there = letters[letter]
                 every = np.unique(numbers[there])[:SUSPECTS].tolist()
-                for number in every:
-                    slip = Slip(name, str(number), key, cost + math.log(len(every)))
-                    yield slip, formula, {letter: number}
+                for one in every:
+                    dear = cost + math.log(len(every))
+                    yield Substitution(name, str(one), key, dear, formula, {letter: one})

@@ -9,20 +9,12 @@ rule published:
         sources=[
             str(path) for times in PRINTED for path in sorted(times.parent.glob("*.*"))
         ],
-        networks=f"{OURS}studies/published/lab_networks.csv",
         texts=expand(f"{GRADER}/{{name}}.yaml", name=["mistakes", "formulas"]),
         template=f"{GRADER}/published.html.j2",
         shared=TEMPLATE,
-        style=f"{OURS}report/figures.mplstyle",
     output:
         page=report(
             "<results>/published.html", caption="published.rst", category="Report"
-        ),
-        table="<results>/tables/published/comparison.csv",
-        figure=report(
-            "<results>/figures/published/comparison.svg",
-            caption="comparison.rst",
-            category="Side by side",
         ),
     log:
         "<logs>/published.log",
@@ -34,6 +26,5 @@ rule published:
         folders=[str(times.parent) for times in PRINTED],
     shell:
         'PYTHONPATH="${{SCALING_STUDY_HOME:-.}}"/workflow/scripts python -m grader.published'
-        " --folders {params.folders:q} --networks {input.networks:q} --template {input.template:q}"
-        " --output {output.page:q} --table {output.table:q} --figure {output.figure:q}"
+        " --folders {params.folders:q} --template {input.template:q} --output {output.page:q}"
         " > {log:q} 2>&1"

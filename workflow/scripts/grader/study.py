@@ -2,7 +2,6 @@
 
 import math
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
@@ -10,36 +9,26 @@ from typing import Annotated, Literal
 import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from grader.reading.timings import read_rows, read_timings
-from grader.rows import NOT_STATED, Accuracy, Quantization, Row, Sweep, Timing, read_text
+from grader.fields import NOT_STATED, Sweep, Timing
+from grader.grids import read_text
+from grader.timings import read_rows, read_timings
 from scaling.config.stored import MOST_BYTES, parsed
 from scaling.core.errors import UserError
-from scaling.tables import schema
 from scaling.tables.timing import TIMED
 
 CIFAR10_TRAIN_IMAGES = 50_000
 BYTES_PER_PARAMETER = 4
 """Gradients are taken as float32, which every study of this lab used."""
-
 TIMINGS = "timings.csv"
 KINDS = [".csv", ".tsv", ".txt", ".md", ".markdown", ".xlsx"]
 """Endings of files that may hold a table."""
 MOST_STUDIES = 100
 """Of a folder: each is judged for itself."""
-
 PRINTED = {
     name.removeprefix("printed_"): name for name in Timing.model_fields if "printed_" in name
 }
 """Every derived figure a document may print, and its column."""
 TIMES = ["epoch_seconds", "epoch_seconds_without_loading", "epoch_seconds_min", "epoch_seconds_max"]
-BESIDE: dict[str, tuple[str, type[Row]]] = {
-    "sweep": ("batch_sweep.csv", Sweep),
-    "accuracy": ("accuracy.csv", Accuracy),
-    "quantization": ("quantization.csv", Quantization),
-}
-"""What may lie beside timings.csv."""
-
-
 Times = Literal["whole", "without_loading"]
 Peak = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 """GB/s."""
@@ -69,7 +58,7 @@ class Description(BaseModel):
 
 @dataclass(frozen=True)
 class PublishedStudy:
-    """One study as it was printed: a table for each model of `grader.rows`.
+    """One study as it was printed: a table for each model of `grader.fields`.
 
     Printed figures are Decimal with their digits, None if not printed; `sweep` has more single-GPU
     times, which may repeat a cell of `rows`. `reading` says which words of a table were taken for
@@ -80,8 +69,6 @@ class PublishedStudy:
     description: Description
     rows: pd.DataFrame
     sweep: pd.DataFrame
-    accuracy: pd.DataFrame
-    quantization: pd.DataFrame
     reading: str = ""
 
     @property
@@ -104,25 +91,9 @@ class PublishedStudy:
         """K: bytes of all gradients, NaN when the number of parameters is unknown."""
         return math.nan if self.parameters is None else BYTES_PER_PARAMETER * self.parameters
 
-    def timing(self, train_images: int) -> pd.DataFrame:
-        """Return the table of seconds per epoch, with the sweep's batch sizes as cells of one GPU.
-
-        `recipe` is the model's name. A time without `count` was measured once.
-        """
-        known = self.rows.loc[self.rows["gpus"] == 1, "batch_size"]
-        more = self.sweep[~self.sweep["batch_size"].isin(known)].dropna(subset="epoch_seconds")
-        more = more.assign(strategy=self.strategies[0], status="ok")
-        table = pd.concat([self.rows, more], ignore_index=True).assign(recipe=self.model)
-        times = table[TIMES].astype(float).where(table["status"].isin(TIMED))
-        count = table["count"].astype(float).fillna(1).where(times["epoch_seconds"].notna())
-        for end in ("min", "max"):
-            column = f"epoch_seconds_{end}"
-            times[column] = times[column].where(count > 1, times["epoch_seconds"])
-        return schema.arrange("timing", table.assign(count=count, samples=train_images, **times))
-
 
 def read_folder(path: Path, train_images: int = CIFAR10_TRAIN_IMAGES) -> list[PublishedStudy]:
-    """Return the studies in a folder's timings.csv and the folder's other files, or in one file.
+    """Return the studies in a folder, of timings.csv and what lies by it, or in one file.
 
     Images per second become the time of an epoch of `train_images`. Raises UserError, naming file,
     line and column, for what is missing or cannot be.
@@ -135,15 +106,15 @@ def read_folder(path: Path, train_images: int = CIFAR10_TRAIN_IMAGES) -> list[Pu
         raise UserError(f"{path}: there are more than {MOST_STUDIES} studies; hand in fewer")
     for study, (rows, _) in found.items():
         _check(path, study, rows)
-    beside = {name: _beside(folder, *what, list(found)) for name, what in BESIDE.items()}
+    sweep = _sweep(folder / "batch_sweep.csv" if folder else None, list(found))
     descriptions = _descriptions(folder / "studies.yaml") if folder else {}
     return [
         PublishedStudy(
-            name=study,
-            description=descriptions.get(study, Description(units=reading or "not stated")),
-            rows=rows.fillna({"status": "ok"}),
-            **{name: table[table["study"] == study] for name, table in beside.items()},
-            reading=reading,
+            study,
+            descriptions.get(study, Description(units=reading or "not stated")),
+            rows.fillna({"status": "ok"}),
+            sweep[sweep["study"] == study],
+            reading,
         )
         for study, (rows, reading) in found.items()
     ]
@@ -166,31 +137,16 @@ def wanted(path: Path) -> bool:
     return not path.name.startswith((".", "~$", "__MACOSX"))
 
 
-def by_name(paths: Iterable[Path]) -> dict[str, tuple[Path, PublishedStudy]]:
-    """The studies of all folders `paths` by name, each with its folder.
-
-    Raises UserError for two of one name.
-    """
-    found: dict[str, tuple[Path, PublishedStudy]] = {}
-    for folder in paths:
-        for study in read_folder(folder):
-            if study.name in found:
-                other = found[study.name][0]
-                raise UserError(f"{folder} and {other} both have a study {study.name}; rename one")
-            found[study.name] = (folder, study)
-    return found
-
-
-def _beside(folder: Path | None, file: str, model: type[Row], studies: list[str]) -> pd.DataFrame:
-    path = folder / file if folder else None
-    rows = list(read_rows(path, model)) if path and path.exists() else []
+def _sweep(path: Path | None, studies: list[str]) -> pd.DataFrame:
+    """The rows of batch_sweep.csv, all of which are of one of the `studies`."""
+    rows = list(read_rows(path, Sweep)) if path and path.exists() else []
     for row in rows:
         if row["study"] not in studies:
             raise UserError(
                 f"{path}, line {row['line']}, column study: timings.csv has no study "
                 f"{row['study']}; name one it has"
             )
-    return pd.DataFrame(rows, columns=["line", *model.model_fields])
+    return pd.DataFrame(rows, columns=["line", *Sweep.model_fields])
 
 
 def _check(path: Path, study: str, rows: pd.DataFrame) -> None:
@@ -202,17 +158,13 @@ def _check(path: Path, study: str, rows: pd.DataFrame) -> None:
         )
     timed, times = rows["status"].isin(TIMED), rows["epoch_seconds"].notna()
     # A study may print no time at all.
-    figures = rows[[TIMES[1], *PRINTED.values()]].notna().any(axis=1)
-    figures &= not times.any()
+    figures = rows[[TIMES[1], *PRINTED.values()]].notna().any(axis=1) & (not times.any())
     wrong = (timed & ~times & ~figures) | (~timed & times & rows["status"].notna())
     for row in rows[wrong].itertuples():
-        wanted = "needs a time; write it" if row.status in TIMED else "has no time; empty it"
-        raise UserError(
-            f"{path}, line {row.line}, column epoch_seconds: status {row.status} {wanted}"
-        )
+        mend = "needs a time; write it" if row.status in TIMED else "has no time; empty it"
+        raise UserError(f"{path}, line {row.line}, column {TIMES[0]}: status {row.status} {mend}")
     for column in ("model", "parameters"):
-        stated = rows.dropna(subset=column).drop_duplicates(column)
-        for row in stated.iloc[1:].itertuples():
+        for row in rows.dropna(subset=column).drop_duplicates(column).iloc[1:].itertuples():
             raise UserError(
                 f"{path}, line {row.line}, column {column}: {study} has two of them; give each "
                 "model a study of its own"

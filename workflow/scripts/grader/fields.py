@@ -1,13 +1,81 @@
-"""Interpret the words of a table: labels of rows and columns, numbers and their units."""
+"""What a row of a table holds, checked field by field, and by which words people call it."""
 
 import re
 from collections.abc import Mapping
 from decimal import Decimal
 from functools import lru_cache
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
-from grader.rows import Timing
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+
+from scaling.core.records.kind import Status
+
+
+def _digits(value: Decimal | None) -> Decimal | None:
+    """Refuse what floats do not tell from its neighbours, 0 or infinity by its last digit."""
+    if value is None:
+        return None
+    exponent = value.as_tuple().exponent
+    if not isinstance(exponent, int) or not -30 <= exponent <= 15 or value.copy_abs() > 1e15:
+        raise ValueError("Input should be below 10^15 and have at most 30 decimals")
+    return value
+
+
+Empty = BeforeValidator(lambda field: field or None)
+Lower = BeforeValidator(str.lower)
+Name = Annotated[str, Field(pattern=r"^[\w-][\w.-]*$")]
+"""Letters, digits, ".", "_" and "-": a part of a path."""
+Gpus = Annotated[int, Field(ge=1, le=10**6)]
+Count = Annotated[int, Field(ge=1, le=10**12)]
+MaybeCount = Annotated[Count | None, Empty]
+Seconds = Annotated[
+    Annotated[Decimal, Field(ge=Decimal("1e-6"), le=10**9)] | None, Empty, AfterValidator(_digits)
+]
+"""A time with its digits; None where the field is empty."""
+Figure = Annotated[Decimal | None, Empty, AfterValidator(_digits)]
+"""A printed figure with its digits; None where the field is empty."""
+
+
+class Row(BaseModel):
+    """A row of a table on one study; other columns of the file are passed over."""
+
+    model_config = ConfigDict(extra="ignore", str_strip_whitespace=True, frozen=True)
+    study: Name
+
+
+NOT_STATED: Literal["not stated"] = "not stated"
+
+
+class Timing(Row):
+    """A row of timings.csv. `status` is None where a table has no such column."""
+
+    gpus: Gpus
+    batch_size: Count
+    strategy: Annotated[Literal["dp", "ddp", "not stated"], Lower] = NOT_STATED
+    model: Name = NOT_STATED
+    parameters: MaybeCount = None
+    status: Annotated[Status | None, Lower] = None
+    epoch_seconds: Seconds = None
+    epoch_seconds_without_loading: Seconds = None
+    printed_speedup: Figure = None
+    printed_compute_seconds: Figure = None
+    printed_communication_seconds: Figure = None
+    printed_bandwidth_gb_per_s: Figure = None
+    printed_utilization_percent: Figure = None
+    printed_images_per_second: Figure = None
+    count: MaybeCount = None
+    epoch_seconds_min: Seconds = None
+    epoch_seconds_max: Seconds = None
+
+
+class Sweep(Row):
+    """A row of batch_sweep.csv: one more time on one GPU."""
+
+    gpus: Annotated[int, Field(ge=1, le=1)]
+    batch_size: Count
+    epoch_seconds: Seconds
+
 
 GPU = r"(?:\w*gpus?|devices?|cards?|ranks?|world size|n?procs?|processes)"
 IMAGE = r"(?:im(?:age|g)s?|samples?|examples?)"

@@ -6,9 +6,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import get_args
 
-from grader.reading.grids import Grid
-from grader.reading.words import MISSING, OOM, Label, decimal_comma, label, number
-from grader.rows import Timing
+from grader.fields import MISSING, OOM, Label, Timing, decimal_comma, label, number
+from grader.grids import Grid
 from scaling.core.errors import UserError
 from scaling.core.records.kind import Status
 
@@ -50,7 +49,9 @@ class Table:
         ]
         self.keys = self._keys()
         self.of_all = "batch_size" in self.keys and self.labels[self.keys["batch_size"]].whole
-        across = self._across
+        # Headers that are only numbers are of the other axis.
+        told = {axis for j in self.told for text in self.cells[j] for axis in label(text).values}
+        across = AXES["batch_size" if "batch_size" in {*self.keys, *told} else "gpus"]
         for j, number_only in enumerate(bare):
             if number_only:
                 values = {**self.labels[j].values, across: number_only}
@@ -101,7 +102,8 @@ class Table:
             if field == WHOLE:
                 rates = [j for j in same if self.labels[j].field == "throughput"]
                 if times := [j for j in same if j not in rates]:
-                    found |= dict.fromkeys(sorted(rates, key=self._of_each)[:1], RATE)
+                    rates.sort(key=lambda j: self.labels[j].per_gpu)
+                    found |= dict.fromkeys(rates[:1], RATE)
                     same = times
                 two = len(same) == 2 and (WITHOUT, where) not in alike
                 if two and (pair := self._shorter(*same)):
@@ -113,14 +115,11 @@ class Table:
                     "write how they differ"
                 )
             found[same[0]] = field
-        quantities = {j: self._quantity(j) for j in found}
+        labels = [self._quantity(j) for j in found]
         return {
-            j: (field, quantities[j]._replace(field=field) if field == RATE else quantities[j])
-            for j, field in found.items()
+            j: (field, one._replace(field=RATE) if field == RATE else one)
+            for (j, field), one in zip(found.items(), labels, strict=True)
         }
-
-    def _of_each(self, j: int) -> bool:
-        return self.labels[j].per_gpu
 
     def _quantity(self, j: int) -> Label:
         """Return a column's quantity, from its header, the top left cell or the caption."""
@@ -136,9 +135,9 @@ class Table:
         return own._replace(field=field, factor=own.factor or unit)
 
     def _shorter(self, a: int, b: int) -> list[int]:
-        """Return which of two time columns excludes loading, then which is the epoch.
+        """Return which of two time columns excludes loading, then the other; empty if neither.
 
-        The first is the one that is not called total, or else is never longer. Empty if neither is.
+        It is not called total, or else is never longer.
         """
         one, other = self.labels[a], self.labels[b]
         pairs = [[number(fields[j], self.comma) for j in (a, b)] for _, fields in self.grid.rows]
@@ -176,23 +175,15 @@ class Table:
                 row["batch_size"] = f"{batch} / {gpus}" if batch % gpus else str(batch // gpus)
         return found
 
-    @property
-    def _across(self) -> str:
-        """Return the field of headers that are only numbers."""
-        told = {axis for j in self.told for text in self.cells[j] for axis in label(text).values}
-        return AXES["batch_size" if "batch_size" in {*self.keys, *told} else "gpus"]
-
     def sources(self) -> Iterator[tuple[str, str, str]]:
         """Return each field that was found, its header, and its unit or reference in words."""
         told = [self.grid.caption, *(text for j in self.told for text in self.cells[j])]
         found = [(axis, text) for text in told for axis in label(text).values]
-        columns = [(field, j) for field, j in self.keys.items()]
-        for j, (field, one) in self.fields.items():
+        for j, (_, one) in self.fields.items():
             found += [(axis, self.heads[j][0]) for axis in one.values]
-            columns.append((field, j))
-        found += [
-            (field, self.heads[j][-1] or self.labels[j].text or field) for field, j in columns
-        ]
+        columns = [*self.keys.items(), *((field, j) for j, (field, _) in self.fields.items())]
+        for field, j in columns:
+            found.append((field, self.heads[j][-1] or self.labels[j].text or field))
         notes = {"batch_size": ", of all GPUs" if self.of_all else ", per GPU"}
         for field, one in self.fields.values():
             notes[field] = f" x {one.factor}" if one.factor not in (None, 1) else ""

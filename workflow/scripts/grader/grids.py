@@ -11,10 +11,12 @@ from zipfile import ZipFile
 
 import pandas as pd
 
-from grader.reading.words import MISSING, OOM, label
-from grader.rows import MOST_BYTES, MOST_ROWS, read_bytes, read_text
+from grader.fields import MISSING, OOM, label
+from scaling.core import files
 from scaling.core.errors import UserError
 
+MOST_BYTES, MOST_ROWS = 10 * 10**6, 100_000
+"""Limits of a file: a study has a few dozen rows."""
 MOST_SHEET_ROWS = 2000
 """Limit of the cells of a workbook."""
 Records = list[tuple[int, list[str]]]
@@ -32,6 +34,31 @@ class Grid(NamedTuple):
     header: list[list[str]]
     rows: Records
     separator: str
+
+
+def read_bytes(path: Path, most: int = MOST_BYTES) -> bytes:
+    """Return what is in a file that somebody handed in; UserError as `files.regular`."""
+    try:
+        return files.regular(path, most, linked=False).read_bytes()
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path} cannot be read ({error}); save it as UTF-8 text") from error
+
+
+def read_text(path: Path, most: int = MOST_BYTES) -> str:
+    """Return the text of a file, without a byte order mark: UTF-8, UTF-16, or Windows' Latin-1.
+
+    Raises UserError as `read_bytes` does, and for what is no text.
+    """
+    data = read_bytes(path, most)
+    codec = "utf-16" if data.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig"
+    for choice in (codec, "cp1252"):
+        try:
+            text = data.decode(choice)
+        except UnicodeError:
+            continue
+        if "\0" not in text:
+            return text
+    raise UserError(f"{path} cannot be read as text; save it as UTF-8 text")
 
 
 def grids(path: Path) -> list[Grid]:

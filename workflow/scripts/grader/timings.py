@@ -7,10 +7,10 @@ from typing import Any
 import pandas as pd
 from pydantic import ValidationError
 
-from grader import rows as models
-from grader.reading.grids import check_width, grids, records
-from grader.reading.tables import FIGURES, IDENTITY, Row, Table, said
-from grader.rows import Timing
+from grader import fields as models
+from grader.fields import Timing
+from grader.grids import check_width, grids, records
+from grader.tables import FIGURES, IDENTITY, Row, Table, said
 from scaling.core.errors import UserError
 
 NEEDED = {"GPUs": {"gpus"}, "batch size": {"batch_size"}, "time or speedup": {*FIGURES}}
@@ -23,8 +23,7 @@ OURS = {*Timing.model_fields} - OPTIONAL
 def read_rows(path: Path, model: type[models.Row]) -> Iterator[dict[str, Any]]:
     """Yield every row of the table at `path` as fields of `model`, and its number as `line`.
 
-    Raises UserError, which names file, line and column, when the file is no table, columns are
-    missing, a row has too few or too many fields, or a field is not what it should be.
+    Raises UserError, which names file, line and column, for what is not as it should be.
     """
     separator, lines = records(path)
     (_, header), *lines = [one for one in lines if any(one[1])] or [(1, list[str]())]

@@ -1,0 +1,158 @@
+"""What a page says of a published study: findings by cause; and the index of all studies."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from operator import attrgetter, itemgetter
+from typing import Any
+from urllib.parse import quote
+
+import pandas as pd
+
+from grader.findings import COLUMNS
+from grader.study import PublishedStudy
+from scaling.core import numbers as fmt
+from scaling.report.quantities import whole
+from scaling.report.table import Column, Table, View, tables
+from scaling.tables.schema import rows_of
+
+SEVERITIES = {"error": "error", "warning": "warning", "info": "remark"}
+SHOWN_CELLS = 12
+OVERVIEW = ["study", "folder", "link", "points", "cells", *SEVERITIES, "causes"]
+CAUSE = Column("cause", lambda of: fmt.words(of).replace(";", " and "), name="cause")
+WHAT = Column("what happened", name="sentence")
+
+
+def _texts(names: str) -> list[Column]:
+    """Return columns that are headed by their names."""
+    return [Column(name, name=name) for name in names.split()]
+
+
+FINDINGS = View(
+    "findings",
+    "Findings",
+    itemgetter("findings"),
+    [Column("no.", name="number"), Column("severity", name="name"), CAUSE],
+    [WHAT, Column("cells (GPUs x b)", name="where"), *_texts("explains")],
+)
+INDEX = [
+    View(
+        "overview",
+        "All studies",
+        itemgetter("overview"),
+        [Column("study", name="study", link=attrgetter("link"))],
+        [
+            *_texts("folder"),
+            Column("cells", whole, name="cells"),
+            *(Column(f"{name}s", whole, name=key) for key, name in SEVERITIES.items()),
+            *_texts("causes points"),
+        ],
+    ),
+    View(
+        "mistakes",
+        "Causes, and where they occur",
+        itemgetter("mistakes"),
+        [CAUSE],
+        [Column("gravity", name="name"), WHAT, *_texts("studies where")],
+    ),
+]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A study of a folder, and the rows of `findings.judge`."""
+
+    study: PublishedStudy
+    folder: str
+    rows: pd.DataFrame
+
+    @property
+    def id(self) -> str:
+        """Its place on the page: a folder has no two studies of one name."""
+        return quote(f"{self.folder}/{self.study.name}")
+
+    @property
+    def grave(self) -> pd.DataFrame:
+        """The errors and warnings among its rows."""
+        return self.rows[self.rows["severity"] != "info"]
+
+    @cached_property
+    def findings(self) -> pd.DataFrame:
+        """A row for each finding: what happened, in which cells, how many figures it explains."""
+        rows = []
+        for _, same in self.rows.groupby("number"):
+            one = same.iloc[0]
+            cells = [
+                f"{cell.gpus:.0f} x {cell.batch_size:.0f}{_figures(cell)}"
+                for cell in rows_of(same.dropna(subset=["gpus", "batch_size"])[:SHOWN_CELLS])
+            ]
+            where = ("; " if any(":" in cell for cell in cells) else ", ").join(cells)
+            more = f" and {rest} more" if (rest := one["cells"] - len(cells)) > 0 else ""
+            explains = f"{one['explains']:.0f} of {one['suspects']:.0f}"
+            told = {
+                "name": SEVERITIES[one["severity"]],
+                "where": ": ".join(filter(None, (one["strategy"], where + more))),
+                "explains": explains if one["suspects"] > 0 else "",
+            }
+            rows.append({**one, **told})
+        return pd.DataFrame(rows, columns=[*self.rows, "name", "where"])
+
+    @property
+    def counts(self) -> str:
+        """`1 error, 2 warnings, 1 remark`, or `no findings`."""
+        found = self.rows.drop_duplicates("number")["severity"].value_counts()
+        parts = [fmt.plural(found[key], name) for key, name in SEVERITIES.items() if key in found]
+        return ", ".join(parts) or "no findings"
+
+    @property
+    def bytes(self) -> str:
+        """How large its gradients are, in words."""
+        return fmt.data(self.study.gradient_bytes)
+
+    @property
+    def tables(self) -> list[Table]:
+        """The tables on the page."""
+        made = tables([FINDINGS], {"findings": self.findings})
+        return [replace(table, name=f"{self.id}-{table.name}") for table in made]
+
+    def overview(self, link: str, points: str = "") -> dict[str, Any]:
+        """Its row in the index: cells, findings of each severity, causes."""
+        counts = self.rows.groupby("severity")["number"].nunique()
+        return {
+            **{"study": self.study.name, "folder": self.folder, "link": link, "points": points},
+            **{"cells": len(self.study.rows)},
+            **{severity: counts.get(severity, 0) for severity in SEVERITIES},
+            "causes": ", ".join(self.grave["cause"].str.replace("_", " ").unique()),
+        }
+
+
+def index(rows: Iterable[dict[str, Any]], studies: Sequence[Judged]) -> list[Table]:
+    """The tables of all studies: their `rows`, and each cause with the studies it occurs in."""
+    causes = common([[one] for one in studies])
+    return tables(INDEX, {"overview": pd.DataFrame(rows, columns=OVERVIEW), "mistakes": causes})
+
+
+def common(submissions: Sequence[Sequence[Judged]]) -> pd.DataFrame:
+    """A row for each error or warning: its words, `where` it is, and in how many submissions."""
+    every = [
+        one.grave.assign(of=number, study=one.study.name)
+        for number, studies in enumerate(submissions)
+        for one in studies
+    ]
+    found = pd.concat([pd.DataFrame(columns=[*COLUMNS, "of", "study"]), *every])
+    rows = [
+        {
+            **same.iloc[0],
+            **{"name": SEVERITIES[same["severity"].iloc[0]], "studies": same["of"].nunique()},
+            "where": ", ".join(same["study"].unique()[:SHOWN_CELLS]),
+        }
+        for _, same in found.groupby(["cause", "quantity"])
+    ]
+    return pd.DataFrame(rows, columns=[*COLUMNS, "name", "studies", "where"])
+
+
+def _figures(finding: Any) -> str:
+    """What stands in the cell of a finding's row, and what is expected there."""
+    expected = (finding.expected_low + finding.expected_high) / 2
+    found, right = fmt.distinguishable(finding.found, expected)
+    return (f": {found}" + f", expected {right}" * (right != "–")) * (found != "–")
