@@ -223,15 +223,8 @@ def _missing_extras(config: Configuration) -> Iterator[str]:
             f"recipes.{fused[0]}.fused_norms needs workflow/scripts/extras/kernels, which is not "
             "here: restore that folder, or set the key to false"
         )
-    section = config.quantization
-    asked = ["resnet18"] if section.resnet18 else []
-    asked += [
-        f"variants[{place}]"
-        for place, variant in enumerate(section.variants)
-        if variant.rounding == "gptq"
-    ]
-    if section.seeds and asked and not plugins.has_extra("bits"):
+    if config.quantization.seeds and config.quantization.resnet18 and not plugins.has_extra("bits"):
         yield (
-            f"quantization.{asked[0]} needs workflow/scripts/extras/bits, which is not here: "
-            "restore that folder, or leave the key as in config/config.yaml"
+            "quantization.resnet18 needs workflow/scripts/extras/bits, which is not here: restore "
+            "that folder, or set the key to false"
         )

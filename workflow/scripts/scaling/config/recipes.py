@@ -20,8 +20,7 @@ GONE = {
     "recipe's, as {fast: {base: tuned, muon: 0.12}}, which time_to_accuracy.recipe names",
     "convergence.precision": "convergence.precision is no key any more: it is the recipes', as "
     "{calm: {base: tuned, precision: float32}}",
-    "quantization.peers": "quantization.peers is no key any more: other quantizers are not "
-    "compared, and export.json says what ONNX Runtime computes of our own integers",
+    "quantization.peers": "quantization.peers is no key any more: our quantizer alone is measured",
     "convergence.remedies": "convergence.remedies is no key any more: the options of an update are "
     "a recipe's, as {muon: {base: tuned, muon: 0.12}}, and convergence.recipes names it, as [muon, "
     "{name: naive, recipe: tuned, scaling: linear}]",

@@ -15,6 +15,4 @@ KINDS: dict[str, Kind[Any]] = {
     "synchronization.json": machine.SYNCHRONIZATION,
     "quantization.json": quantization.VARIANT,
     "resnet18.json": quantization.STAGED,
-    "export.json": quantization.EXPORT,
-    "resnet18_export.json": quantization.EXPORT,
 }

@@ -47,7 +47,6 @@ define(
         "largest over 3σ", times, value=lambda row: row.weight_amax / row.weight_reach
     ),
     weight_scale=formula("n_W, levels per unit", "127 / {} = {}", "weight_amax weight_scale"),
-    weight_clipped_share=Column("clipped", share),
     weight_sqnr_db=Column("SQNR, dB", significant),
     float32_bytes=Column("float32", data),
     packed_bytes=Column("packed", data),
@@ -63,11 +62,6 @@ define(
     bias_error_steps=Column("all off b · S by at most", significant),
     accumulator_bound=Column("largest accumulator", count),
     share_of_int32=Column("of int32", share, value=lambda row: row.accumulator_bound / INT32),
-    float32_exact=Column(
-        "exact in float32",
-        lambda exact: "yes" if exact else "no",
-        value=lambda row: None if pd.isna(row.accumulator_bound) else row.float32_exact,
-    ),
 )
 
 
@@ -106,7 +100,7 @@ STEPS = {
     ),
     "weight-scales": (
         "2. Quantize weights: n_W = 127 / max|W|, round(n_W · W)",
-        "weight_scale weight_clipped_share weight_sqnr_db float32_bytes packed_bytes",
+        "weight_scale weight_sqnr_db float32_bytes packed_bytes",
     ),
     "activations": (
         "3. Visualize activations: the range and 3σ of what each layer passes on",
@@ -120,7 +114,7 @@ STEPS = {
     ),
     "biases": (
         "5. Quantize biases: round(b · S)",
-        "largest_bias bias_error_steps accumulator_bound share_of_int32 float32_exact",
+        "largest_bias bias_error_steps accumulator_bound share_of_int32",
     ),
 }
 """The lab's steps: their names, titles and columns."""
