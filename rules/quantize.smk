@@ -1,7 +1,6 @@
 # The network of the lab's Part B: trained and quantized.
 from scaling.core.records.quantization import VARIANT_PATTERN
 from scaling.core.training_options import NetworkTraining
-from scaling.registry.model import BY_MOMENTS
 
 VARIANTS = {
     one["name"]: {key: one[key] for key in one if key not in ("name", "seeds")}
@@ -46,9 +45,7 @@ rule quantize_evaluate:
     conda:
         "../workflow/envs/study.yaml"
     params:
-        code=jobs.of_quantized(
-            *("quantize_evaluate", "tutorial-cnn", "evaluation"), BY_MOMENTS.module
-        ),
+        code=jobs.of_quantized("quantize_evaluate", "tutorial-cnn", "evaluation"),
         model="tutorial-cnn",
         device=config["device"],
         calibration=options(config["quantization"], "calibration_images"),

@@ -42,7 +42,6 @@ rule tables_experiments:
         ranks=MADE.records["synchronization"],
         variants=MADE.records["quantization"],
         stages=MADE.records["resnet18"],
-        exports=MADE.records["export"],
     output:
         MADE.tables_of(runs=False),
     log:
@@ -61,5 +60,4 @@ rule tables_experiments:
         " --margin {params.margin} --techniques {input.techniques:q}"
         " --accuracies {params.accuracies} --trainings {input.trainings:q}"
         " --target {params.target} --ranks {input.ranks:q} --variants {input.variants:q}"
-        " --stages {input.stages:q} --exports {input.exports:q}"
-        " > {log:q} 2>&1"
+        " --stages {input.stages:q} > {log:q} 2>&1"

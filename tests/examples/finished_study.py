@@ -39,7 +39,6 @@ RECORDS = [
     "experiments/gpus~2/synchronization.json",
     "interconnect/gpus~2/sweep.json",
     "peaks/peaks.json",
-    "quantization/seed~0/export.json",
     "quantization/seed~0/variant~weights/quantization.json",
     "runs/recipe~plain/strategy~ddp/gpus~1/batch_size~128/seed~0/run.json",
     "runs/recipe~plain/strategy~ddp/gpus~2/batch_size~128/seed~0/run.json",
@@ -61,7 +60,6 @@ def make(folder: Path, **changes: Any) -> None:
         results / "interconnect/gpus~2/sweep.json": {"gpus": 2},
         results / "quantization/seed~0/variant~weights/quantization.json": {"seed": 0},
         results / "quantization/seed~0/training.json": {"epochs": 1},
-        results / "quantization/seed~0/export.json": {"seed": 0},
         results / "peaks/peaks.json": {"device": "cpu"},
     }
     for path, document in others.items():

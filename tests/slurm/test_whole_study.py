@@ -47,7 +47,6 @@ def test_training_and_sweeps_are_jobs_and_the_rest_is_not(study):
         "rule_machine_check",
         "rule_peaks_measure",
         "rule_quantize_evaluate",
-        "rule_quantize_export",
         "rule_quantize_train",
         "rule_synchronization_measure",
         *["rule_train_run"] * 3,

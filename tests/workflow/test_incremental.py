@@ -8,7 +8,7 @@ import pytest
 from scaling.core.records.run import RUN
 
 MEASURING = {"train_run", "convergence_train", "interconnect_sweep", "synchronization_measure"}
-MEASURING |= {"peaks_measure", "quantize_train", "quantize_evaluate", "quantize_export"}
+MEASURING |= {"peaks_measure", "quantize_train", "quantize_evaluate"}
 CONVERGENCE = {"convergence_train", "tables_experiments", "figures_draw"}
 PAGE = {"claims_evaluate", "report_render"}
 # Planned for the tables that theirs follow from; not made again where those stay as they were.
@@ -118,7 +118,7 @@ QUANTIZED = {"tables_experiments", "claims_evaluate", "figures_draw"}
         # Of two experiments at a time, whose jobs differ.
         (
             {"quantization.calibration_images": 30, "convergence.recipes": [TRIED]},
-            {"quantize_evaluate": 1, "quantize_export": 1} | dict.fromkeys(CONVERGENCE, 1),
+            {"quantize_evaluate": 1} | dict.fromkeys(CONVERGENCE, 1),
         ),
         (
             {"quantization.variants": [W4], "convergence.accuracy_margin": 0.05},
@@ -126,7 +126,7 @@ QUANTIZED = {"tables_experiments", "claims_evaluate", "figures_draw"}
         ),
         (
             {"quantization.resnet18": True},
-            {f"quantize_{job}_resnet": 1 for job in ("train", "evaluate", "export")},
+            {f"quantize_{job}_resnet": 1 for job in ("train", "evaluate")},
         ),
     ],
 )

@@ -14,7 +14,6 @@ MEASURING = {"dataset_prepare", "train_run", "interconnect_sweep"}
 MEASURING |= {"quantize_train", "quantize_evaluate", "peaks_measure", "synchronization_measure"}
 MEASURING |= {"convergence_train", "quantize_train_resnet"}
 MEASURING |= {"quantize_evaluate_resnet", "machine_check"}
-MEASURING |= {"quantize_export", "quantize_export_resnet"}
 
 
 def make(study, *arguments):

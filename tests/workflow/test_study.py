@@ -46,8 +46,7 @@ ALWAYS = {"dataset_prepare", "study_config", "claims_evaluate", "report_render"}
         ),
         (
             ["int8"],
-            {f"quantize_{name}" for name in ("train", "evaluate", "export")}
-            | {"tables_experiments", "figures_draw"},
+            {"quantize_train", "quantize_evaluate", "tables_experiments", "figures_draw"},
         ),
     ],
 )

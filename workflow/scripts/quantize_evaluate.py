@@ -12,9 +12,6 @@ from scaling.quantization.commands import Evaluation
 
 
 def say(record: Row) -> None:
-    if "refused" in record:
-        print(f"{record['variant']}: refused, as {record['refused']}")
-        return
     for row in record.get("stages", [record]):
         print(
             f"{row.get('stage', row.get('variant'))} {row.get('weight_scales', '')}: accuracy "

@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from scaling.config import stored
-from scaling.config.scheme import Scheme
+from scaling.config.scheme import GONE, Scheme
 from scaling.core import command_line, files
 from scaling.core.errors import UserError
 from scaling.core.records import convergence, machine, quantization, run
@@ -30,8 +30,6 @@ KINDS: dict[str, Kind[Any]] = {
     "synchronization.json": machine.SYNCHRONIZATION,
     "quantization.json": quantization.VARIANT,
     "resnet18.json": quantization.STAGED,
-    "export.json": quantization.EXPORT,
-    "resnet18_export.json": quantization.EXPORT,
 }
 """The kind of each record, by the name of its file."""
 
@@ -48,9 +46,9 @@ def configuration(config: dict[str, Any]) -> None:
     without(int8, "peers")
     without(int8.get("bit_widths", {}), "methods")
     if "variants" in int8:
-        int8["variants"] = [own for own in int8["variants"] if not other_ranges(own)]
+        int8["variants"] = [own for own in int8["variants"] if not is_gone(own)]
         for own in int8["variants"]:
-            without(own, *RANGES)
+            without(own, *GONE_OPTIONS)
     section, recipes = config.get("convergence", {}), config.get("recipes", {})
     for entry in section.get("recipes", []):
         without(entry, "noise_scale")
@@ -79,24 +77,24 @@ def without(found: dict[str, Any], *keys: str) -> None:
         found.pop(key, None)
 
 
-RANGES = {"weight_range": "max_abs", "activation_range": "max_abs", "bias_correction": False}
-"""Options of a variant, at their defaults, that its `rounding` decides now."""
+GONE_OPTIONS = GONE | {"weight_range": "max_abs", "activation_range": "max_abs"}
+GONE_OPTIONS |= {"bias_correction": False}
+"""Options that older variants have, with the value that is the only one now."""
 
 
-def other_ranges(scheme: dict[str, Any]) -> bool:
-    """Return whether a variant's `RANGES` are others than its `rounding` decides now."""
-    wanted = dict(RANGES)
-    if scheme.get("rounding") == "gptq":
-        wanted |= {"activation_range": "mse", "bias_correction": True}
-        wanted["weight_range"] = "output" if scheme.get("weight_scales") == "channel" else "max_abs"
-    return not RANGES.keys().isdisjoint(scheme) and (RANGES | scheme) != (scheme | wanted)
+def is_gone(scheme: dict[str, Any]) -> bool:
+    """Return whether a variant has another value than there is now."""
+    return any(scheme.get(key, value) != value for key, value in GONE_OPTIONS.items())
 
 
 def variant(record: Any) -> None:
     """Give a quantized variant today's options; UserError for those that are gone."""
-    if other_ranges(record["scheme"]):
-        raise UserError(f"the ranges of variant {record['variant']} are no option any more")
-    without(record["scheme"], *RANGES)
+    if is_gone(record["scheme"]):
+        raise UserError(
+            f"variant {record['variant']} has options that are gone: remove the records of GPTQ, "
+            "of unsigned activations and of other ranges than the largest value's"
+        )
+    without(record["scheme"], *GONE_OPTIONS)
     record["scheme"] = Scheme.of(record["scheme"], "the scheme").model_dump()
     if record.get("input"):
         without(record["input"], "steps")
@@ -105,23 +103,11 @@ def variant(record: Any) -> None:
         without(layer, "clipped_share_before_relu", "sqnr_before_relu_db")
 
 
-def export(record: Any) -> None:
-    """Keep the times of one core alone in the record of ONNX files."""
-    without(record, "all_threads")
-    for network in record["networks"].values():
-        without(network, "agreement_ours_percent")
-        seconds = network.get("seconds", {})
-        without(seconds, "1_all_cores", "16_all_cores")
-        for batch in list(seconds):
-            seconds[batch.removesuffix("_one_core")] = seconds.pop(batch)
-
-
 UPGRADES: dict[str, Callable[[Any], None]] = {
     stored.CONFIG: configuration,
     "runs.json": technique,
     "quantization.json": variant,
     "resnet18.json": lambda record: without(record, "ranges", "gpu_speed", "layers"),
-    **dict.fromkeys(["export.json", "resnet18_export.json"], export),
 }
 """How a document is brought to today's schema, in place, by the name of its file."""
 

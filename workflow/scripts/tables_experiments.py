@@ -8,9 +8,8 @@ import pandas as pd
 
 from scaling.core import command_line
 from scaling.core.records.convergence import CONVERGENCE
-from scaling.core.records.kind import Kind
 from scaling.core.records.machine import SYNCHRONIZATION
-from scaling.core.records.quantization import EXPORT, STAGED, VARIANT, read
+from scaling.core.records.quantization import STAGED, VARIANT, read
 from scaling.core.records.run import RUN
 from scaling.tables import schema
 from scaling.tables.experiments import (
@@ -59,7 +58,6 @@ def main(
     ranks: tuple[Path, ...] = (),
     variants: tuple[Path, ...] = (),
     stages: tuple[Path, ...] = (),
-    exports: tuple[Path, ...] = (),
 ) -> None:
     """Write the tables of each kind of record that exists.
 
@@ -75,16 +73,9 @@ def main(
     if ranks:
         documents = [SYNCHRONIZATION.read(path) for path in ranks]
         found |= {name: make(documents) for name, make in OF_RANKS.items()}
-    made: list[tuple[Kind[Any], Sequence[Path], Makers]] = [
-        (VARIANT, variants, OF_VARIANTS),
-        (STAGED, stages, {"quantization_resnet": quantization.resnet}),
-        (EXPORT, exports, {"quantization_export": quantization.exports}),
-    ]
-    for kind, paths, makers in made:
-        if paths:
-            measured = read(kind, paths)
-            found |= {name: make(measured) for name, make in makers.items()}
     if variants:
-        documents = [kind.read(path) for kind, paths, _ in made for path in paths]
-        found["quantization_refused"] = quantization.refused(documents)
+        measured = read(VARIANT, variants)
+        found |= {name: make(measured) for name, make in OF_VARIANTS.items()}
+    if stages:
+        found["quantization_resnet"] = quantization.resnet(read(STAGED, stages))
     schema.write_all(found, tables)

@@ -49,6 +49,7 @@ def test_the_study_of_large_batches_alone_is_valid():
         ("quantization.variants", [{"name": "a"}] * 2, "variants[1] is called a (allowed: a name"),
         ("quantization.variants", [{"name": "float32"}], "variants[0] is called float32 (allowed"),
         ("quantization.variants", [{"name": "a", "seeds": [9]}], "[0].seeds are [9] (allowed: th"),
+        ("quantization.variants", [{"name": "a", "rounding": "gptq"}], "rounding gptq is gone: w"),
         ("quantization.variants", [], "quantization.histograms is 'weights+activations+bias' (all"),
         ("quantization.seeds", [], "seeds is empty, but quantization.resnet18 asks for Part B"),
     ],
@@ -164,10 +165,6 @@ def test_a_technique_has_its_recipes_update_and_what_the_experiment_adds():
     ("path", "value"),
     [
         ("quantization.resnet18", True),
-        (
-            "quantization.variants",
-            [{"name": "weights+activations+bias"}, {"name": "a", "rounding": "gptq"}],
-        ),
         ("recipes.tuned.fused_norms", True),
     ],
 )

@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 import study_migrate
+from scaling.config.scheme import GONE
 from scaling.core.errors import UserError
 from scaling.core.records.convergence import CONVERGENCE
 
@@ -59,22 +60,24 @@ def test_what_older_code_wrote_becomes_todays_once(study, capsys):
     assert {path: (path.read_bytes(), path.stat().st_mtime) for path in before} == before
 
 
-def test_a_variant_of_ranges_that_are_gone_is_left_out_and_its_record_refused():
-    gptq = {"rounding": "gptq", "bias_correction": True, "activation_range": "mse"}
-    asked = [{"name": "mse", "activation_range": "mse"}, {"name": "best", **gptq}]
+def test_a_variant_of_options_that_are_gone_is_left_out_and_its_record_refused():
+    asked = [{"name": "mse", "activation_range": "mse"}, {"name": "best", "rounding": "gptq"}]
+    asked.append({"name": "w4", "weight_bits": 4, "unsigned": False})
     int8 = {"variants": asked, "peers": ["torchao"], "bit_widths": {"methods": ["mse"]}}
     made = {"quantization": int8}
     study_migrate.configuration(made)
-    left = {"variants": [{"name": "best", "rounding": "gptq"}], "bit_widths": {}}
+    left = {"variants": [{"name": "w4", "weight_bits": 4}], "bit_widths": {}}
     assert made["quantization"] == left
     record = json.loads((STUDIES / "quantization-cifar10" / VARIANT).read_text())
     today = copy.deepcopy(record)
-    record["scheme"] |= study_migrate.RANGES
+    for key in GONE:
+        del today["scheme"][key]
+    record["scheme"] |= study_migrate.GONE_OPTIONS
     record["layers"][0]["propagated_sqnr_db"] = 40.0
     study_migrate.variant(record)
     assert record == today
-    record["scheme"] |= study_migrate.RANGES | {"weight_range": "mse"}
-    with pytest.raises(UserError, match="the ranges of variant mistake-bias_scale are no option"):
+    record["scheme"]["weight_range"] = "mse"
+    with pytest.raises(UserError, match="variant mistake-bias_scale has options that are gone"):
         study_migrate.variant(record)
 
 

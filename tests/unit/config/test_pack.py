@@ -27,7 +27,7 @@ def pack(*options):
 
 def test_a_packed_study_is_its_records_byte_for_byte_without_weights(folder, capsys):
     pack()
-    assert "packed 9 files" in (said := capsys.readouterr().out)
+    assert "packed 8 files" in (said := capsys.readouterr().out)
     assert "write studies/mine/README.md: the machine" in said
     assert finished_study.stored(folder / "studies/mine") == finished_study.FILES
     for path in finished_study.FILES:

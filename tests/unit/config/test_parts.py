@@ -30,7 +30,7 @@ def test_a_part_alone_has_no_records_of_others():
         "scaling": ["runs", "limits"],
         "accuracy": ["convergence", "full_trainings"],
         "proofs": ["synchronization"],
-        "int8": ["quantization", "export"],
+        "int8": ["quantization"],
     }
     for part in PARTS:
         document = changed(("parts", [part]), ("time_to_accuracy.gpus", [1]))

@@ -10,6 +10,7 @@ def test_one_mistake_may_be_spelt_as_records_and_configurations_before_lists_do(
     both = Scheme(weight_bits=4, mistakes=["activation_scale", "bias_scale"])
     assert both.mistake == "activation_scale+bias_scale"
     assert both.sound == Scheme(weight_bits=4) and both.sound.mistake == ""
+    assert Scheme.of({"rounding": "nearest", "unsigned": False}) == Scheme()
 
 
 def test_nothing_said_is_int8_from_image_to_logits():
@@ -23,7 +24,7 @@ def test_nothing_said_is_int8_from_image_to_logits():
     [
         ({"weight_bits": 1}, "the scheme is wrong: weight_bits is 1: it should be greater than or"),
         ({"weight_bit": 4}, "the scheme has the unknown key weight_bit, perhaps weight_bits"),
-        ({"unsigned": True, "activation_bits": None}, "unsigned activations are integers: give"),
+        ({"unsigned": True}, "unsigned True is gone: weights are rounded to the nearest"),
         (
             {"activation_bits": None, "mistakes": ["bias_scale"]},
             "is a mistake of activations: give",

@@ -9,7 +9,7 @@ import pytest
 from scaling.core import code_digest
 from scaling.registry.dataset import DATASETS
 from scaling.registry.engine import ENGINES
-from scaling.registry.model import BY_MOMENTS, MODELS, QUANTIZED_MODELS
+from scaling.registry.model import MODELS, QUANTIZED_MODELS
 from scaling.registry.strategy import STRATEGIES
 
 SCRIPTS = Path(__file__).parents[3] / "workflow/scripts"
@@ -31,7 +31,7 @@ def digests(root):
         "dataset_prepare": DATASETS.modules("images"),
         "interconnect_sweep": model,
         "quantize_train": [part_b.training.module],
-        "quantize_evaluate": [part_b.evaluation.module, BY_MOMENTS.module],
+        "quantize_evaluate": [part_b.evaluation.module],
     }
     for name in MEASURING:
         path = root / f"{name}.py"
@@ -119,7 +119,12 @@ MEASURED = [
     ("launch/ranks.py", '"500"', '"5000"', LAUNCHED | LARGE | INT8),
     ("launch/measure.py", '"OMP_NUM_THREADS"', '"OMP_THREADS"', LAUNCHED),
     ("convergence/engine.py", "BATCH_SIZE = 2000", "BATCH_SIZE = 200", LARGE),
-    ("../extras/bits/gptq.py", "DAMPING = 0.01", "DAMPING = 0.02", {"quantize_evaluate"}),
+    (
+        "quantization/integers.py",
+        "MULTIPLIER_BITS = 22",
+        "MULTIPLIER_BITS = 21",
+        {"quantize_evaluate"},
+    ),
 ]
 
 

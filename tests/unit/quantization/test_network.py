@@ -10,7 +10,6 @@ from scaling.quantization.calibration import (
     IMAGES,
     Range,
     calibrate,
-    count_magnitudes,
     layers,
     observer_points,
 )
@@ -21,13 +20,11 @@ PLAIN = Scheme()
 
 
 def calibrated(network, images):
-    found = calibrate(network, [images], observer_points(network, "relu"))
-    count_magnitudes(network, [images], found)
-    return found
+    return calibrate(network, images.split(15), observer_points(network))
 
 
 def integers(network, images, scheme=PLAIN):
-    return quantize(network, scheme, calibrated(network, images))[0]
+    return quantize(network, scheme, calibrated(network, images))
 
 
 def float_layer(bias=(0.3, -0.1)):
@@ -40,7 +37,7 @@ def float_layer(bias=(0.3, -0.1)):
 def hand_layer(scheme=PLAIN, bias=(0.3, -0.1)):
     """A 2→2 layer with weight scale 100, image scale 100 (so S = 10,000) and output range ±2.54."""
     ranges = {IMAGES: Range(-1.0, 1.27), "0": Range(-0.3, 2.54)}
-    return quantize(float_layer(bias), scheme, ranges)[0]
+    return quantize(float_layer(bias), scheme, ranges)
 
 
 def layers_of(quantized):
@@ -62,7 +59,7 @@ def test_one_layer_computes_what_the_formulas_say():
     floats = hand_layer(Scheme(logits="float"))(torch.tensor([[1.0, 0.5]]))
     assert floats.flatten().tolist() == pytest.approx([1.32, 0])
     # Weights alone: 127 and 20 levels of a hundredth, all else as it was.
-    alone, _ = quantize(float_layer(), Scheme(activation_bits=None))
+    alone = quantize(float_layer(), Scheme(activation_bits=None))
     assert alone[0].weight.flatten().tolist() == pytest.approx([1.27, -0.5, 0, 0.2], rel=1e-6)
     assert alone[0].bias.tolist() == float_layer()[0].bias.tolist()
     # A byte for each weight, four for each bias and the scale.
@@ -90,24 +87,21 @@ def test_a_bias_is_rounded_in_the_scale_of_the_accumulator_or_left_a_float():
     assert floats == pytest.approx([12.3, -16.6], rel=1e-6)
 
 
-@pytest.mark.parametrize(("more", "exact"), [(0, True), (1, False)])
-def test_float32_is_exact_up_to_2_to_the_24_and_not_beyond(more, exact):
-    # So many inputs of -128 by weights of 127 add up to just less than 2^24, and one more does not.
-    count = 2**24 // (127 * 128) + more
+def test_sums_that_float32_does_not_hold_are_exact():
+    # So many inputs of -128 by weights of 127 add up to just more than 2^24.
+    count = 2**24 // (127 * 128) + 1
     layer = nn.Linear(count, 1)
     layer.weight.data.fill_(1.0)
     layer.bias.data.zero_()
     ranges = {IMAGES: Range(0, 1), "0": Range(0, 1)}
-    (quantized,) = layers_of(quantize(nn.Sequential(layer), PLAIN, ranges)[0])
+    (quantized,) = layers_of(quantize(nn.Sequential(layer), PLAIN, ranges))
     assert quantized.accumulator_bound == 127 * 128 * count
-    assert quantized.float32_exact is exact
     # The worst input, and all that are a step or two away from it: odd sums among them.
     worst = torch.full((3, count), -128.0)
     worst[1, 0], worst[2, 0] = -127, -126
     true = [-127 * (128 * count - less) for less in (0, 1, 2)]
     assert quantized.accumulate(worst).flatten().tolist() == true
-    in_float32 = [float(torch.tensor(value, dtype=torch.float32)) for value in true]
-    assert (in_float32 == true) is exact
+    assert [float(torch.tensor(value, dtype=torch.float32)) for value in true] != true
 
 
 def test_a_bias_too_large_for_an_int32_accumulator_is_refused():
@@ -127,17 +121,13 @@ def test_a_layer_of_zeros_is_refused_by_name_and_a_row_of_zeros_stays(network, i
             quantize(network, Scheme.of(changed), calibration)
 
 
-def test_ranges_are_those_after_relu_and_magnitudes_those_after_pooling(network, images):
+def test_ranges_are_those_after_relu(network, images):
     calibration = calibrated(network, images)
     with torch.no_grad():
         first = network.relu1(network.conv1(images))
-        seen = calibration["conv1"]
-        assert (seen.minimum, seen.maximum) == (0, first.max().item())
-        assert calibration["fc3"].minimum < 0
-        counts = calibration["conv1"].counts
-        assert counts.sum() == first.numel() // 4
-        below = network.pool1(first) < first.max() / 4096
-    assert counts[0] / counts.sum() == pytest.approx(below.float().mean().item(), abs=1e-3)
+    seen = calibration["conv1"]
+    assert (seen.minimum, seen.maximum) == (0, first.max().item())
+    assert calibration["fc3"].minimum < 0
     assert not any(module._forward_hooks for module in network.modules())
 
 
@@ -158,7 +148,7 @@ SCHEMES = [
     Scheme(),
     Scheme(bias="float"),
     Scheme(weight_scales="channel", logits="float"),
-    Scheme(weight_bits=4, activation_bits=4, unsigned=True),
+    Scheme(weight_bits=4, activation_bits=4),
     Scheme(weight_bits=3),
     Scheme(mistakes=["activation_scale"]),
     Scheme(mistakes=["no_product"]),

@@ -1,5 +1,7 @@
-"""The training of the network that is quantized, as the rule runs it."""
+"""The training of the network that is quantized, as the rule runs it; on a GPU of its own."""
 
+import os
+import uuid
 from pathlib import Path
 
 import pytest
@@ -7,18 +9,27 @@ import torch
 
 from examples.made_here import assert_made_here
 from examples.quantized_digits import document, record, train
+from scaling.core import environment
 from scaling.core.errors import UserError
 from scaling.models.tutorial_cnn import load_weights
+from scaling.quantization import commands
 
 ROOT = Path(__file__).parents[3]
 
 
-def test_a_seed_gives_the_same_weights_bit_for_bit_and_another_seed_others(quantized_digits):
-    weights = []
-    for name, seed in (("one.pt", 3), ("again.pt", 3), ("other.pt", 4)):
+def test_a_seed_draws_the_first_weights_and_the_order_of_the_images(quantized_digits, monkeypatch):
+    def weights(name, seed):
         train(quantized_digits, name, seed=seed)
-        weights.append((quantized_digits / name).read_bytes())
-    assert weights[0] == weights[1] != weights[2]
+        return (quantized_digits / name).read_bytes()
+
+    one, other = weights("one.pt", 3), weights("other.pt", 4)
+    assert weights("again.pt", 3) == one != other
+    seed_weights = torch.manual_seed
+    monkeypatch.setattr(torch, "manual_seed", lambda seed: seed_weights(3))
+    assert weights("mixed.pt", 4) not in (one, other)
+
+
+def test_the_summary_says_how_it_went(quantized_digits):
     summary = document(quantized_digits, "weights.pt")
     assert summary["parameters"] == 62_006 and summary["device"] == "cpu"
     assert_made_here(summary["environment"])
@@ -26,15 +37,6 @@ def test_a_seed_gives_the_same_weights_bit_for_bit_and_another_seed_others(quant
     assert len(losses) == 6 and losses[-1] < losses[0]
     float32 = record(quantized_digits)["float32"]["accuracy_percent"]
     assert summary["test_accuracy"] == pytest.approx(float32 / 100)
-
-
-def test_a_seed_draws_the_order_of_the_images_too(quantized_digits, monkeypatch):
-    seed_weights, losses = torch.manual_seed, []
-    monkeypatch.setattr(torch, "manual_seed", lambda seed: seed_weights(0))
-    for seed in (3, 4):
-        train(quantized_digits, "one.pt", seed=seed, epochs=1)
-        losses.append(document(quantized_digits, "one.pt")["epochs"][0]["train_loss"])
-    assert losses[0] != losses[1]
 
 
 @pytest.mark.parametrize(("biases", "held"), [("last", 226), ("none", 236)])
@@ -58,3 +60,19 @@ def test_training_that_cannot_work_says_why(quantized_digits, changes, complaint
     with pytest.raises(UserError, match=complaint):
         train(quantized_digits, "never.pt", **changes)
     assert not (quantized_digits / "never.pt").exists()
+
+
+def test_two_jobs_of_part_b_never_share_a_gpu(monkeypatch):
+    gpus = [f"GPU-{uuid.uuid4()}" for _ in range(2)]
+    monkeypatch.setattr(environment, "visible_gpus", lambda: gpus)
+    for name in ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"):
+        monkeypatch.setenv(name, "")
+    with commands.leased("cuda") as first:
+        own = os.environ["CUDA_VISIBLE_DEVICES"]
+        with commands.leased("cuda") as second:
+            assert [own, os.environ["CUDA_VISIBLE_DEVICES"]] == gpus
+    assert first.type == second.type == "cuda"
+    with commands.leased("auto"):
+        assert os.environ["CUDA_VISIBLE_DEVICES"] == gpus[0]
+    with commands.leased("cpu") as device:
+        assert device.type == "cpu"

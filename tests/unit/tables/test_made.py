@@ -34,8 +34,3 @@ def test_one_that_is_told_in_part_has_those_that_are_there(config, tmp_path):
     assert made.runs({}) == [str(tmp_path / second)] == made.there([first, second])
     assert made.records["convergence"] == []
     assert "<results>/tables/demo/timing.csv" in made.tables_of(runs=True)
-
-
-def test_a_stored_study_need_not_have_onnx_files(config, tmp_path):
-    assert Made(config, "nowhere", is_stored=False).records["export"]
-    assert not Made(config, str(tmp_path), is_stored=True).records["export"]

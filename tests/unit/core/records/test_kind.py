@@ -20,7 +20,6 @@ PATHS = [
     STUDIES / "h100x2/interconnect/gpus~2/sweep.json",
     STUDIES / "h100x2/peaks/peaks.json",
     INT8 / "variant~mistake-bias_scale/quantization.json",
-    INT8.with_name("seed~3") / "export.json",
 ]
 BY_NAME = {path.name: path for path in PATHS}
 MUTANTS = int(os.environ.get("MUTANTS", "20"))
@@ -93,7 +92,6 @@ OF_OTHERS = [
     ("quantization.json", "gained", 7),
     ("quantization.json", "classes.labels", "eJwDAAAAAAE="),
     ("quantization.json", "layers.0.packed_bytes", 7),
-    ("export.json", "networks.int8.lost", 7),
 ]
 
 

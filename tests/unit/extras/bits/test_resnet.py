@@ -1,20 +1,26 @@
-"""ResNet-18 on integers: folding, two branches at one scale, and integers against floats."""
+"""ResNet-18 on integers: folding, branches at one scale, and all stages as the rules run them."""
 
+from pathlib import Path
+
+import pandas as pd
 import pytest
 import torch
+import yaml
 from torch import nn
 
-from extras.bits.resnet import (
-    BRANCH,
-    fold,
-    observer_points,
-    quantize,
-)
+import tables_experiments
+from examples import quantized_digits as examples
+from examples.made_here import assert_made_here
+from extras.bits.resnet import BRANCH, fold, observer_points, quantize
+from scaling.config import config
 from scaling.config.scheme import Scheme
+from scaling.core.errors import UserError
 from scaling.models.resnet import ResNet18
 from scaling.quantization.calibration import calibrate, layers
-from scaling.quantization.integers import INT8
 from scaling.quantization.network import QuantizedLayer, in_integers
+
+ROOT = Path(__file__).parents[4]
+MODEL = {"model": "resnet18-cifar", "model_width": 2}
 
 
 @pytest.fixture(scope="module")
@@ -42,9 +48,9 @@ def folded(network):
     return fold(network)
 
 
-def quantized(folded, images, branch=BRANCH, **options):
+def quantized(folded, images, **options):
     calibration = calibrate(folded, images.split(10), observer_points(folded))
-    return quantize(folded, Scheme(**options), calibration, branch)
+    return quantize(folded, Scheme(**options), calibration)
 
 
 @torch.no_grad()
@@ -61,16 +67,13 @@ def test_folding_leaves_the_function_and_no_batch_norm(network, folded, images):
         {},
         {"weight_scales": "channel", "logits": "float"},
         {"bias": "float"},
-        # As they are exported: sums of int8 branches do not wrap.
-        {"branch": INT8},
-        {"branch": INT8, "unsigned": True},
     ],
 )
 def test_integers_alone_give_the_logits_of_the_simulation(folded, images, options):
     made, beyond_calibration = quantized(folded, images, **options), 1.5 * images
     simulated = made(beyond_calibration)
     assert torch.equal(simulated, in_integers(made, beyond_calibration).double())
-    assert simulated.unique().numel() > (20 if "branch" in options else 50)
+    assert simulated.unique().numel() > 50
 
 
 @torch.no_grad()
@@ -105,3 +108,75 @@ def test_both_branches_meet_at_one_scale_and_its_sum_fills_int8(folded, images):
         assert torch.equal(values, values.round())
         assert values.min() >= 0 and 120 <= values.max() <= 127
     assert index == 7
+
+
+def train(folder, name, **changes):
+    options = {"epochs": 2, "batch_size": 20, "learning_rate": 0.05, "weight_decay": 5e-4}
+    options |= {"crop_padding": 0, "horizontal_flip": False}
+    options |= {"recipe": "plain", "engine": "eager", "recipe_options": {"loader_workers": 0}}
+    examples.train(folder, name, **MODEL, **(options | changes))
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    """A folder with some digits, a narrow ResNet-18 trained on them, its stages and their table."""
+    folder = tmp_path_factory.mktemp("study")
+    examples.write_images(folder, examples.some_digits(300, 100))
+    train(folder, "weights.pt")
+    examples.evaluate(folder, "resnet.json", **MODEL, calibration_images=50)
+    tables_experiments.main(["--stages", str(folder / "resnet.json"), "--tables", str(folder)])
+    return folder
+
+
+def test_the_trained_network_keeps_what_it_learned_through_the_stages(study):
+    table = pd.read_csv(study / "quantization_resnet.csv")
+    summary, record = (examples.document(study, name) for name in ("weights.pt", "resnet"))
+    for each in (summary, record):
+        assert_made_here(each["environment"])
+    stages = ["weights", "weights+activations", "weights+activations+bias"]
+    assert list(table["stage"]) == ["float32", *stages, *stages]
+    assert list(table["weight_scales"][1:]) == ["tensor"] * 3 + ["channel"] * 3
+    float32 = table["accuracy_percent"][0]
+    assert float32 == pytest.approx(100 * summary["evaluation"]["test_accuracy"])
+    assert (table["agreement_percent"][4:] >= 90).all()
+
+    row = table.set_index(["stage", "weight_scales"]).loc[("weights+activations+bias", "tensor")]
+    # The packed bytes of 45,274 parameters, a quarter but for biases and scales.
+    assert 3.4 < row["float32_bytes"] / row["packed_bytes"] < 4
+    assert (row["logits"], row["differing_logits"]) == (1000, 0)
+    assert row["accumulator_bound"] < 2**31
+
+
+def test_what_trained_it_may_be_tuned_as_well(study):
+    switches = dict.fromkeys(["channels_last", "compile", "cuda_graph", "fused_norms"], False)
+    own = {"recipe": "tuned", "engine": "resident"}
+    own |= {"recipe_options": {"precision": "float32", **switches}}
+    train(study, "tuned.pt", **own)
+    epochs = examples.document(study, "tuned.pt")["epochs"]
+    first, last = (epoch["train_loss"] for epoch in epochs)
+    assert last < 0.95 * first
+    with pytest.raises(UserError, match=r"cuda_graph .* needs a GPU: this is a CPU"):
+        own["recipe_options"] |= {"cuda_graph": True}
+        train(study, "captured.pt", **own)
+
+
+def test_the_same_seed_gives_the_same_weights_and_one_that_diverges_says_what_to_do(
+    study,
+):
+    train(study, "again.pt")
+    assert (study / "again.pt").read_bytes() == (study / "weights.pt").read_bytes()
+    with pytest.raises(UserError, match=r"epoch \d; lower --learning-rate, now 1000000000"):
+        train(study, "diverged.pt", learning_rate=1e9)
+    wider = MODEL | {"model_width": 8}
+    with pytest.raises(UserError, match="of another network than a ResNet-18 of width 8"):
+        examples.evaluate(study, "never.json", **wider, calibration_images=50)
+
+
+def test_the_configuration_that_asks_for_fewer_bits_is_right():
+    asked, bits = (
+        yaml.safe_load((ROOT / path).read_text())
+        for path in ("config/config.yaml", "workflow/scripts/extras/bits/config.yaml")
+    )
+    asked["quantization"] |= bits["quantization"]
+    found = config.asked(asked)["quantization"]["variants"]
+    assert len(found) == 5 + 6 + 6 + 4 and found[-1]["name"] == "w2a2-max_abs"

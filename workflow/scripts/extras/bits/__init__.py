@@ -1,1 +1,1 @@
-"""Int8 beyond the lab: GPTQ, other backends, ONNX files, ResNet-18."""
+"""Int8 beyond the lab: a ResNet-18."""

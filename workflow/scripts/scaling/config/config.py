@@ -217,11 +217,7 @@ def _missing_extras(config: Configuration) -> Iterator[str]:
     """Say which keys need an extra whose folder is not here."""
     trained, section = _trained(config).items(), config.quantization
     fused = [f"recipes.{name}.fused_norms" for name, own in trained if own.get("fused_norms")]
-    bits = ["quantization.resnet18"] * section.resnet18 + [
-        f"quantization.variants[{place}]"
-        for place, variant in enumerate(section.variants)
-        if variant.rounding == "gptq"
-    ]
+    bits = ["quantization.resnet18"] * section.resnet18
     for extra, keys in (("kernels", fused), ("bits", bits if section.seeds else [])):
         if keys and not registry.has_extra(extra):
             folder = f"workflow/scripts/extras/{extra}"

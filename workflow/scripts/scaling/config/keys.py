@@ -168,7 +168,7 @@ class Variant(Scheme, Entry):
 
 
 class BitWidths(Section):
-    """Bit widths, plain (`w4a8-max_abs`) and with all that helps (`w4a8-gptq`)."""
+    """Bit widths of variants that are plain otherwise, as `w4a8-max_abs`."""
 
     weights: Distinct[Bits] = Field(default_factory=list)
     """Bits of weights, with 8-bit activations: `w4a8-…`. May be left out, like the next two."""
@@ -186,11 +186,7 @@ class BitWidths(Section):
         for weights, activations in pairs:
             bits = {"weight_bits": weights, "activation_bits": activations}
             own: dict[str, Any] = {key: value for key, value in bits.items() if value != 8}
-            unsigned = {"unsigned": True} if activations < 8 else {}
-            gptq: dict[str, Any] = {"weight_scales": "channel", "rounding": "gptq", **unsigned}
-            name = f"w{weights}a{activations}"
-            found.append(Variant(name=f"{name}-max_abs", **own))
-            found.append(Variant(name=f"{name}-gptq", **own, **gptq))
+            found.append(Variant(name=f"w{weights}a{activations}-max_abs", **own))
         return found
 
 
@@ -198,14 +194,13 @@ class Quantization(NetworkTraining):
     model_config = ConfigDict(frozen=False)
 
     seeds: Distinct[Count]
-    """One tutorial CNN is trained and quantized for each, the first one written as ONNX files too.
-    With `[]` (and no `resnet18`) the study has no Part B."""
+    """One tutorial CNN is trained and quantized for each. With `[]` (and no `resnet18`) the study
+    has no Part B."""
     calibration_images: Count
     """Training images that set the activation scales; 0 means all."""
     variants: list[Variant]
     """Quantized copies of each seed's network, in one job: a new or changed one repeats all of a
-    network. One that cannot be made, as its sums could exceed an int32, is refused in its record,
-    and the report says why. Options default to plain int8. The report's stages are `weights`,
+    network. Options default to plain int8. The report's stages are `weights`,
     `weights+activations` and `weights+activations+bias`."""
     bit_widths: BitWidths = Field(default_factory=BitWidths)
     histograms: str

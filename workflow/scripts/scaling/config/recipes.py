@@ -19,8 +19,7 @@ GONE = {
         "convergence",
         "precision",
     ): "it is the recipes', as {calm: {base: tuned, precision: float32}}",
-    ("quantization", "peers"): "other quantizers are not compared, and export.json says what ONNX "
-    "Runtime computes of our own integers",
+    ("quantization", "peers"): "our quantizer alone is measured",
 }
 """What to write in the place of keys of version 2."""
 

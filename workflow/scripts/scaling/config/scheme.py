@@ -34,6 +34,8 @@ CHANGED: dict[str, set[Mistake]] = {
     "calibration images": {"one_image", "test_data"},
 }
 """What mistakes change; a variant has at most one of each set."""
+GONE = {"unsigned": False, "rounding": "nearest"}
+"""Options of older variants, with the value that is the only one now."""
 STAGES = ("float32", "weights", "weights+activations", "weights+activations+bias")
 """The lab's stages in order: the float network, and three variants."""
 
@@ -52,14 +54,8 @@ class Scheme(Section):
     """Rounded to `int32`, or a `float` in the accumulator's scale."""
     logits: Literal["int8", "float"] = "int8"
     """`int8` whatever `activation_bits`, or `float`: the last accumulator divided by its scale."""
-    unsigned: bool = False
-    """Activations after ReLU take 0 to 2^bits - 1."""
     weight_scales: Literal["tensor", "channel"] = "tensor"
-    """One for each `tensor`, or for each output `channel`."""
-    rounding: Literal["nearest", "gptq"] = "nearest"
-    """To the `nearest` level of scales that clip nothing, or by `gptq`: weights and bias make up
-    for the errors of the layer's inputs, activations (and weights with a scale per channel) are
-    clipped where the error is least."""
+    """One for each `tensor`, or for each output `channel`; none clips a weight."""
     mistakes: list[Mistake] = Field(default_factory=list)
     """Mistakes to make, as found in documents: `activation_scale`, `bias_scale`, `255_for_127`,
     `bias_unscaled`, `no_product`, `one_image`, `test_data`. For a single one `mistake:
@@ -67,17 +63,24 @@ class Scheme(Section):
 
     @model_validator(mode="before")
     @classmethod
-    def _one_mistake(cls, values: Any) -> Any:
-        if not isinstance(values, dict) or "mistake" not in values or "mistakes" in values:
+    def _of_older(cls, values: Any) -> Any:
+        """Leave out options that are `GONE`, and make a list of one `mistake`."""
+        if not isinstance(values, dict):
             return values
-        others = {key: value for key, value in values.items() if key != "mistake"}
-        one = values["mistake"]
-        return others | {"mistakes": [] if one is None else [one]}
+        for key, value in values.items():
+            if value != GONE.get(key, value):
+                raise ValueError(
+                    f"{key} {value} is gone: weights are rounded to the nearest level of scales "
+                    "that clip nothing, and activations are signed"
+                )
+        values = {key: value for key, value in values.items() if key not in GONE}
+        if "mistake" in values and "mistakes" not in values:
+            one = values.pop("mistake")
+            values["mistakes"] = [] if one is None else [one]
+        return values
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
-        if self.unsigned and self.activation_bits is None:
-            raise ValueError("unsigned activations are integers: give activation_bits")
         if self.activation_bits is None and self.mistakes:
             raise ValueError(f"{self.mistake} is a mistake of activations: give activation_bits")
         for quantity, of_it in CHANGED.items():

@@ -101,7 +101,7 @@ RECORDS = [
 """Folders of records, laid out as below results/."""
 MACHINE = Path("machine/check.json")
 """The record of the machine check."""
-TRAININGS, BACKENDS = ("runs", "convergence", "full_trainings"), ("resnet18", "export")
+TRAININGS, BACKENDS = ("runs", "convergence", "full_trainings"), ("resnet18",)
 """The kinds of `records` that a partial study may lack, and those that any stored study may."""
 
 
@@ -163,7 +163,6 @@ def records(config: dict[str, Any]) -> dict[str, list[Path]]:
         for variant in section["variants"]
         if seed in variant.get("seeds", seeds)
     ]
-    exports = ["export.json", "resnet18_export.json"][: 1 + bool(section["resnet18"])]
     return {
         "runs": [run.record_path(Path("runs")) for run in grid.of(config)],
         "convergence": [
@@ -176,8 +175,6 @@ def records(config: dict[str, Any]) -> dict[str, list[Path]]:
         "quantization": variants,
         "synchronization": [Path(f"experiments/gpus~{gpus}/synchronization.json")] * bool(shared),
         "resnet18": [folder / "resnet18.json" for folder in seeds.values() if section["resnet18"]],
-        # Of the first seed only.
-        "export": [folder / name for folder in [*seeds.values()][:1] for name in exports],
     }
 
 

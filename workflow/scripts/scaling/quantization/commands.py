@@ -1,12 +1,11 @@
-"""The options of quantize_train.py, quantize_evaluate.py and quantize_export.py for all models."""
+"""The options of quantize_train.py and quantize_evaluate.py for all models."""
 
 import argparse
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from textwrap import shorten
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import torch
 from torch import nn
@@ -20,7 +19,6 @@ from scaling.launch import lease
 from scaling.registry.model import QUANTIZED_MODELS
 
 DEFAULT = "tutorial-cnn"
-T = TypeVar("T")
 
 
 class Command(DataOptions):
@@ -65,18 +63,6 @@ def diverged(epoch: int, learning_rate: float) -> UserError:
     )
 
 
-def attempted(make: Callable[[], T]) -> T | str:
-    """Return what `make` gives, or why it cannot be had: a refusal is a network's result."""
-    try:
-        return make()
-    except UserError as error:
-        return str(error)
-    except torch.OutOfMemoryError:
-        raise
-    except (ArithmeticError, RuntimeError, ValueError) as error:
-        return shorten(f"it cannot be computed ({error})", 300)
-
-
 class Evaluation(Command):
     """A quantization of trained weights, and its measurement."""
 
@@ -89,10 +75,6 @@ class Evaluation(Command):
         self, device: torch.device, chosen: Images, test: Images
     ) -> Iterator[tuple[Path, dict[str, Any]]]:
         """Quantize with the `chosen` training images; yield each record's path and what it says."""
-        raise NotImplementedError
-
-    def networks(self, chosen: Images, test: Images) -> dict[str, Callable[[], nn.Module]]:
-        """Return what makes the networks to export: float32, int8, uint8 (unsigned after ReLU)."""
         raise NotImplementedError
 
 

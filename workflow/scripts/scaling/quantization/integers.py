@@ -1,4 +1,4 @@
-"""The arithmetic of symmetric quantization: levels, scales, rounding, requantization.
+"""The arithmetic of symmetric quantization: levels, scales, rounded weights, requantization.
 
 A scale is the number of integer levels per unit: q = round(s · x), so x ≈ q / s. Symmetric means
 that zero maps to zero and one scale serves a whole tensor (or one row of weights). With
@@ -21,10 +21,12 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from scaling.config.scheme import Scheme
 from scaling.core.errors import UserError
+from scaling.quantization.calibration import Layer
 
-# Every integer up to here is a float32 and so is every sum on the way; 2^24 + 1 is not.
-FLOAT32_EXACT = 2**24
+WORD_BYTES = 4
+"""Of an int32 bias, of a scale, and of a requantization's multiplier (22 bits) with its shift."""
 MULTIPLIER_BITS = 22
 # A product below 2^53 shifted by more than 54 bits is 0 in any case, and int64 has only 63.
 LARGEST_SHIFT = 62
@@ -57,10 +59,10 @@ def weight_levels(bits: int) -> Levels:
     return Levels(-qmax, qmax)
 
 
-def activation_levels(bits: int, unsigned: bool = False) -> Levels:
-    """Return -2^(bits-1) to 2^(bits-1) - 1, or 0 to 2^bits - 1 where nothing is negative."""
+def activation_levels(bits: int) -> Levels:
+    """Return the levels from -2^(bits-1) to 2^(bits-1) - 1."""
     half = 2 ** (bits - 1)
-    return Levels(0, 2 * half - 1) if unsigned else Levels(-half, half - 1)
+    return Levels(-half, half - 1)
 
 
 INT8 = activation_levels(8)
@@ -83,6 +85,47 @@ def symmetric_scale(max_abs: float, of: str, qmax: int = INT8.high) -> float:
 def to_levels(values: Tensor, scale: float | Tensor, levels: Levels) -> Tensor:
     """Round scale · values, halves to even, clamped to `levels`: float64, same shape."""
     return (values.double() * scale).round_().clamp_(levels.low, levels.high)
+
+
+@dataclass(frozen=True)
+class RoundedLayer:
+    """A layer's weights as integers and what goes with them.
+
+    `weight` int8 in the layer's shape, `scales` float64 [outputs] in levels per unit (all equal
+    with one scale for the tensor), `bias` float64 [outputs] in float units.
+    """
+
+    weight: Tensor
+    scales: Tensor
+    bias: Tensor
+
+    @classmethod
+    @torch.no_grad()
+    def of(cls, name: str, layer: Layer, scheme: Scheme) -> "RoundedLayer":
+        """Round each weight of `layer` to its nearest level, by scales that clip nothing.
+
+        A row of zeros takes the tensor's scale; a tensor of zeros is a UserError that names it.
+        """
+        assert layer.bias is not None
+        weight, levels = layer.weight.flatten(1).double(), weight_levels(scheme.weight_bits)
+        largest = weight.abs().amax(dim=1)
+        whole = symmetric_scale(largest.max().item(), f"the weights of {name}", levels.high)
+        scales = torch.full_like(largest, whole)
+        if scheme.weight_scales == "channel":
+            scales = torch.where(largest > 0, levels.high / largest, whole)
+        rounded = to_levels(weight, scales.unsqueeze(1), levels).view_as(layer.weight)
+        return cls(rounded.to(torch.int8), scales, layer.bias.double())
+
+    def packed_bytes(self, bits: int) -> int:
+        """Count the bytes with weights of `bits`, an int32 bias for each output, and the scales."""
+        words = len(self.bias) + len(set(self.scales.tolist()))
+        return math.ceil(self.weight.numel() * bits / 8) + WORD_BYTES * words
+
+    @torch.no_grad()
+    def assign_to(self, layer: Layer) -> None:
+        """Give the float `layer` the weights that the integers stand for."""
+        scales = self.scales.view(-1, *[1] * (self.weight.dim() - 1))
+        layer.weight.copy_(self.weight.double() / scales)
 
 
 @dataclass(frozen=True)
@@ -134,34 +177,23 @@ def along_channels(channels: Tensor, values: Tensor) -> Tensor:
 
 
 def integer_products(values: Tensor, weight: Tensor, convolution: dict[str, Any] | None) -> Tensor:
-    """Compute the sums of products of integers in int32: [n, outputs, …].
+    """Compute the sums of products of int8 values and weights: int32 [n, outputs, …].
 
-    `values` are int8, or int32 from 0 to 255: those are moved by 128 and the sums back. `weight` is
-    int8 [outputs, …]; `convolution` has stride and padding, None for a linear layer. PyTorch has no
-    convolution of int8, so the patches that it looks at become the rows of a matrix.
+    `weight` is [outputs, …]; `convolution` has stride and padding, None for a linear layer. PyTorch
+    has no convolution of int8, so the patches that it looks at become the rows of a matrix.
     """
-    offset = 0
-    if values.dtype != torch.int8:
-        values, offset = (values - 128).to(torch.int8), 128
-    rows, columns = values, weight
-    if convolution is not None:
-        rows = _patches(values, tuple(weight.shape[2:]), fill=-offset, **convolution)
-        columns = weight.permute(0, 2, 3, 1).flatten(1)
-    sums = _multiply(rows.flatten(0, -2), columns)
-    if offset:
-        sums = sums + offset * columns.sum(dim=1, dtype=torch.int32)
     if convolution is None:
-        return sums
+        return _multiply(values, weight)
+    rows = _patches(values, tuple(weight.shape[2:]), **convolution)
+    sums = _multiply(rows.flatten(0, -2), weight.permute(0, 2, 3, 1).flatten(1))
     # PyTorch's pooling of integers refuses another layout.
     return sums.view(*rows.shape[:3], -1).permute(0, 3, 1, 2).contiguous()
 
 
-def _patches(
-    values: Tensor, kernel: tuple[int, ...], stride: Any, padding: Any, fill: int
-) -> Tensor:
+def _patches(values: Tensor, kernel: tuple[int, ...], stride: Any, padding: Any) -> Tensor:
     """Unfold [n, channels, height, width] to [n, rows, columns, kernel · channels]."""
     (down, across), last = padding, values.permute(0, 2, 3, 1)
-    around = functional.pad(last, (0, 0, across, across, down, down), value=fill)
+    around = functional.pad(last, (0, 0, across, across, down, down))
     for dimension in (1, 2):
         around = around.unfold(dimension, kernel[dimension - 1], stride[dimension - 1])
     return around.permute(0, 1, 2, 4, 5, 3).flatten(3)

@@ -13,10 +13,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from scaling.config.scheme import Scheme
 from scaling.quantization.calibration import IMAGES, Layer, Range, observer_points, outputs
-from scaling.quantization.integers import Levels, weight_levels
+from scaling.quantization.integers import Levels, RoundedLayer
 from scaling.quantization.network import QuantizedLayer, quantized_layers
-from scaling.quantization.rounding import RoundedLayer
 
 
 @dataclass
@@ -60,7 +60,7 @@ def noise(
 
     A layer that gives floats counts nothing.
     """
-    entrance, points = quantized.get_submodule("quantize"), observer_points(network, after="relu")
+    entrance, points = quantized.get_submodule("quantize"), observer_points(network)
     found = {name: Noise() for name in (IMAGES, *points)}
     takes: dict[str, Any] = {IMAGES: (entrance.scale, entrance.levels)}
     for name, layer in quantized_layers(quantized).items():
@@ -72,19 +72,17 @@ def noise(
     return found
 
 
-def weight_row(name: str, layer: Layer, rounded: RoundedLayer, bits: int) -> dict[str, Any]:
-    """Describe the weights of one layer: bits, scales, range, clipped share, SQNR and bytes."""
-    weight, scales = layer.weight.detach().flatten(1), rounded.scales.unsqueeze(1)
-    clipping, rounding = Noise(), Noise()
-    clipping.quantize(weight, scales, weight_levels(bits))
-    rounding.compare(weight, rounded.weight.flatten(1) / scales)
+def weight_row(name: str, layer: Layer, scheme: Scheme) -> dict[str, Any]:
+    """Describe the weights of one layer: bits, smallest scale, range, SQNR and bytes."""
+    rounded, bits = RoundedLayer.of(name, layer, scheme), scheme.weight_bits
+    weight, noise = layer.weight.detach().flatten(1), Noise()
+    noise.compare(weight, rounded.weight.flatten(1) / rounded.scales.unsqueeze(1))
     return {
         "layer": name,
         "weight_bits": bits,
-        "weight_scale": scales.min().item(),
+        "weight_scale": rounded.scales.min().item(),
         "weight_range": [weight.min().item(), weight.max().item()],
-        "weight_clipped_share": clipping.clipped_share,
-        "weight_sqnr_db": rounding.sqnr_db,
+        "weight_sqnr_db": noise.sqnr_db,
         "packed_bytes": rounded.packed_bytes(bits),
         "float32_bytes": 4 * (weight.numel() + len(weight)),
     }
@@ -95,8 +93,8 @@ def scale_row(layer: QuantizedLayer, seen: Range) -> dict[str, Any]:
 
     Scales are in levels per unit, except `output_scale`, the factor on the accumulator; with a
     scale for each channel they are the first channel's. `top_step` = S · o · max is the level on
-    which the largest value `seen` lands: the last one, unless ranges are clipped. `largest_bias`
-    becomes `bias_steps`; `bias_error_steps` is the largest |bias - b · S|.
+    which the largest value `seen` lands: the last one. `largest_bias` becomes `bias_steps`;
+    `bias_error_steps` is the largest |bias - b · S|.
     """
     factor = None if layer.requantization is None else layer.requantization.factor[0].item()
     exact = layer.rounded.bias * layer.accumulator_scale
@@ -112,7 +110,6 @@ def scale_row(layer: QuantizedLayer, seen: Range) -> dict[str, Any]:
         "output_range": [seen.minimum, seen.maximum],
         "top_step": None if factor is None else layer.passed_scale * seen.max_abs,
         "accumulator_bound": layer.accumulator_bound,
-        "float32_exact": layer.float32_exact,
     }
 
 
@@ -141,7 +138,7 @@ def distributions(
     modules = {name: name for name, _ in network.named_children()}
     for batch in batches:
         floats, integers = (outputs(each, batch, modules) for each in (network, quantized))
-        for name, point in observer_points(network, after="relu").items():
+        for name, point in observer_points(network).items():
             for quantity, at in {"before_relu": name, "after_relu": point}.items():
                 if quantity == "before_relu" or at != name:
                     count(name, quantity, made[name].passed_scale, floats[at], integers[at])

@@ -29,7 +29,7 @@ added in float64. That both agree on every logit is measured, on each run.
 import copy
 import math
 from collections import Counter, OrderedDict
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -38,20 +38,19 @@ from torch.nn import functional
 
 from scaling.config.scheme import Scheme
 from scaling.core.errors import UserError
-from scaling.quantization.calibration import IMAGES, Calibration, Layer, observer_points
+from scaling.quantization.calibration import IMAGES, Calibration, Layer, layers
 from scaling.quantization.integers import (
-    FLOAT32_EXACT,
     INT8,
     INT32,
     Levels,
     Requantization,
+    RoundedLayer,
     activation_levels,
     along_channels,
     integer_products,
     symmetric_scale,
     to_levels,
 )
-from scaling.quantization.rounding import NEAREST, RoundedLayer
 
 
 class QuantizedImages(nn.Module):
@@ -113,11 +112,6 @@ class QuantizedLayer(nn.Module):
             return 1.0
         return float((self.accumulator_scale * self.requantization.factor)[0])
 
-    @property
-    def float32_exact(self) -> bool:
-        """Whether a float32 would hold every sum exactly."""
-        return self.accumulator_bound <= FLOAT32_EXACT
-
     def accumulate(self, inputs: Tensor) -> Tensor:
         """Add up products and bias: [n, outputs, …], of floats float64, exact up to 2^53.
 
@@ -150,19 +144,15 @@ def quantized_layers(quantized: nn.Module) -> dict[str, QuantizedLayer]:
 
 @dataclass(frozen=True)
 class Builder:
-    """Makes the parts of a quantized network by the `calibration` of the float one.
-
-    The `rounder` is `NEAREST`, or GPTQ's (`BY_MOMENTS`); `rounded` are the layers so far, by name.
-    """
+    """Makes the parts of a quantized network by the `calibration` of the float one."""
 
     scheme: Scheme
     calibration: Calibration
-    rounder: Any = NEAREST
-    rounded: dict[str, RoundedLayer] = field(default_factory=dict)
 
-    def levels(self, unsigned: bool = False) -> Levels:
+    @property
+    def levels(self) -> Levels:
         assert self.scheme.activation_bits is not None
-        return activation_levels(self.scheme.activation_bits, unsigned)
+        return activation_levels(self.scheme.activation_bits)
 
     @property
     def logits(self) -> Levels | None:
@@ -170,27 +160,18 @@ class Builder:
         return None if self.scheme.logits == "float" else INT8
 
     def scale(self, name: str, levels: Levels) -> float:
-        """Return the scale that takes the threshold at `name` to the last of `levels`."""
-        seen = self.calibration[name]
-        gptq = self.scheme.rounding == "gptq"
-        threshold = seen.least_error(levels.high) if gptq else seen.max_abs
+        """Return the scale that takes the largest magnitude at `name` to the last of `levels`."""
         of = "the calibration images" if name == IMAGES else f"the outputs of {name}"
-        return symmetric_scale(threshold, of, levels.high)
+        return symmetric_scale(self.calibration[name].max_abs, of, levels.high)
 
     def images(self) -> QuantizedImages:
-        return QuantizedImages(self.scale(IMAGES, self.levels()), self.levels())
-
-    def round(self, name: str, layer: Layer, scale: float = 1.0) -> RoundedLayer:
-        """Round the weights of `layer`, which receives values of this `scale`."""
-        self.rounded[name] = self.rounder.round(name, layer, self.scheme, scale)
-        return self.rounded[name]
+        return QuantizedImages(self.scale(IMAGES, self.levels), self.levels)
 
     def layer(
         self,
         name: str,
         layer: Layer,
         input_scale: float,
-        input_levels: Levels,
         levels: Levels | None,
         scale: float | None = None,
     ) -> QuantizedLayer:
@@ -198,7 +179,7 @@ class Builder:
 
         The `mistakes` that documents have made change one of these, or the calibration images.
         """
-        rounded, mistakes = self.round(name, layer, input_scale), self.scheme.mistakes
+        rounded, mistakes = RoundedLayer.of(name, layer, self.scheme), self.scheme.mistakes
         # The scale of the accumulator, S in the lab's text.
         before = self.images().scale if "no_product" in mistakes else input_scale
         bias_scale = accumulator = rounded.scales * before
@@ -216,42 +197,34 @@ class Builder:
             rule = Requantization.nearest(scale / accumulator, levels, name)
         whole = self.scheme.bias == "int32"
         return QuantizedLayer(
-            name, layer, rounded, input_scale, input_levels, bias_scale, rule, whole
+            name, layer, rounded, input_scale, self.levels, bias_scale, rule, whole
         )
 
 
 def quantize(
-    network: nn.Sequential,
-    scheme: Scheme,
-    calibration: Calibration | None = None,
-    rounder: Any = NEAREST,
-) -> tuple[nn.Sequential, dict[str, RoundedLayer]]:
-    """Copy `network` so that it computes on integers; return it, and the rounded layers by name.
+    network: nn.Sequential, scheme: Scheme, calibration: Calibration | None = None
+) -> nn.Sequential:
+    """Copy `network` so that it computes on integers.
 
     Without `scheme.activation_bits` activations stay floats, and weights are rounded to integers
-    and divided by their scale again. `calibration` holds the float network's ranges, counted for
-    GPTQ's `rounder`, which is at the first module. Raises UserError when a tensor has no scale
-    (all zero), or an accumulator could leave int32.
+    and divided by their scale again. `calibration` holds the float network's ranges. Raises
+    UserError when a tensor has no scale (all zero), or an accumulator could leave int32.
     """
-    rectified = observer_points(network, after="relu")
-    builder = Builder(scheme, calibration or {}, rounder)
-    modules, scale, levels = OrderedDict[str, nn.Module](), 1.0, INT8
-    if scheme.activation_bits is not None:
-        modules["quantize"] = entrance = builder.images()
-        scale, levels = entrance.scale, entrance.levels
-        rounder.advance(nn.Identity(), entrance)
-    for name, module in network.named_children():
-        modules[name] = copied = copy.deepcopy(module)
-        if isinstance(copied, Layer):
-            if scheme.activation_bits is None:
-                builder.round(name, copied).assign_to(copied)
-            else:
-                after = builder.levels(unsigned=scheme.unsigned and rectified[name] != name)
-                passed = builder.logits if name == list(rectified)[-1] else after
-                made = builder.layer(name, copied, scale, levels, passed)
-                modules[name], scale, levels = made, made.passed_scale, after
-        rounder.advance(module, modules[name])
-    return nn.Sequential(modules).eval(), builder.rounded
+    copied = copy.deepcopy(network).eval()
+    if scheme.activation_bits is None:
+        for name, layer in layers(copied).items():
+            RoundedLayer.of(name, layer, scheme).assign_to(layer)
+        return copied
+    builder, last = Builder(scheme, calibration or {}), [*layers(network)][-1]
+    modules = OrderedDict[str, nn.Module](quantize=builder.images())
+    scale = builder.images().scale
+    for name, module in copied.named_children():
+        if isinstance(module, Layer):
+            passed = builder.logits if name == last else builder.levels
+            module = builder.layer(name, module, scale, passed)
+            scale = module.passed_scale
+        modules[name] = module
+    return nn.Sequential(modules).eval()
 
 
 def in_integers(quantized: nn.Module, images: Tensor) -> Tensor:

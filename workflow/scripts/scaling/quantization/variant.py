@@ -1,11 +1,9 @@
 """Makes variants of the trained tutorial CNN (calibrated, quantized) and measures them."""
 
-import json
 from collections import Counter
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,25 +12,15 @@ from torch import nn
 
 from scaling.config.scheme import Scheme
 from scaling.core import paired_accuracy
+from scaling.core.errors import UserError
 from scaling.core.records.quantization import VARIANT_PATTERN
 from scaling.data.batches import Images, predict
 from scaling.models.tutorial_cnn import load_weights
-from scaling.quantization.calibration import (
-    IMAGES,
-    Calibration,
-    calibrate,
-    count_magnitudes,
-    layers,
-    observer_points,
-)
-from scaling.quantization.commands import Evaluation, attempted
+from scaling.quantization.calibration import IMAGES, calibrate, layers, observer_points
+from scaling.quantization.commands import Evaluation
+from scaling.quantization.integers import WORD_BYTES
 from scaling.quantization.layer_statistics import distributions, noise, scale_row, weight_row
 from scaling.quantization.network import exactness, quantize, quantized_layers
-from scaling.quantization.rounding import NEAREST, WORD_BYTES, RoundedLayer
-from scaling.registry.model import BY_MOMENTS
-
-MOMENT_IMAGES = 10_000
-"""Calibration images whose inputs GPTQ looks at: ten thousand rows for hundreds of inputs."""
 
 
 class VariantEvaluation(Evaluation):
@@ -47,97 +35,62 @@ class VariantEvaluation(Evaluation):
     def evaluate(
         self, device: torch.device, chosen: Images, test: Images
     ) -> Iterator[tuple[Path, dict[str, Any]]]:
-        """Yield a record for each variant; one that cannot be made says why, in `refused`."""
+        """Yield a record for each variant; UserError for one that cannot be made."""
         schemes = {name: Scheme.of(own, f"variant {name}") for name, own in self.variants.items()}
         network = load_weights(self.weights).to(device)
         for name, scheme in schemes.items():
-            measured = attempted(partial(self._measured, network, scheme, name, chosen, test))
-            found = {"refused": measured} if isinstance(measured, str) else measured
+            try:
+                found = measure(
+                    network, scheme, chosen, test, self.seed, counted=name == self.histograms
+                )
+            except UserError as error:
+                raise UserError(f"variant {name} cannot be made: {error}") from error
             about = {"variant": name, "scheme": scheme.model_dump()}
             yield self.output / VARIANT_PATTERN.format(variant=name), about | found
-
-    def _measured(
-        self, network: nn.Sequential, scheme: Scheme, name: str, chosen: Images, test: Images
-    ) -> dict[str, Any]:
-        variant = make(network, scheme, chosen, test, self.seed)
-        found = measure(network, variant, chosen, test)
-        if name == self.histograms:
-            found["histograms"] = distributions(network, variant.network, test.batches())
-        json.dumps(found, allow_nan=False)
-        return found
-
-    def networks(self, chosen: Images, test: Images) -> dict[str, Callable[[], nn.Module]]:
-        network, seed = load_weights(self.weights), self.seed
-
-        def made(**options: Any) -> nn.Module:
-            return make(network, Scheme(**options), chosen, test, seed).network
-
-        return {"float32": lambda: network, "int8": made, "uint8": partial(made, unsigned=True)}
-
-
-class Variant(NamedTuple):
-    """A quantized copy of a float network, and if anything calibrated it, the ranges and images."""
-
-    scheme: Scheme
-    network: nn.Sequential
-    rounded: dict[str, RoundedLayer]
-    calibration: Calibration | None = None
-    images: Images | None = None
-
-
-def make(
-    network: nn.Sequential, scheme: Scheme, chosen: Images, test: Images, seed: int
-) -> Variant:
-    """Quantize `network` with the `chosen` training images, or those of a mistake of `scheme`."""
-    rounder, calibration, images = NEAREST, None, None
-    if gptq := scheme.rounding == "gptq":
-        seen = chosen.sample(min(MOMENT_IMAGES, len(chosen)), seed)
-        rounder = BY_MOMENTS.load()(seen.batches())
-    if scheme.activation_bits is not None:
-        mistaken = {"one_image": chosen.sample(1, seed), "test_data": test}
-        images = next((mistaken[one] for one in scheme.mistakes if one in mistaken), chosen)
-        points = observer_points(network, after="relu")
-        calibration = calibrate(network, images.batches(), points)
-        if gptq:
-            count_magnitudes(network, images.batches(), calibration)
-    made, rounded = quantize(network, scheme, calibration, rounder)
-    return Variant(scheme, made, rounded, calibration, images)
 
 
 @torch.no_grad()
 def measure(
-    network: nn.Sequential, variant: Variant, chosen: Images, test: Images
+    network: nn.Sequential,
+    scheme: Scheme,
+    chosen: Images,
+    test: Images,
+    seed: int,
+    *,
+    counted: bool = False,
 ) -> dict[str, Any]:
-    """Measure accuracy against float32, bit-exactness, bytes and every layer, for the record.
+    """Quantize `network`; measure its accuracy, bit-exactness, bytes and layers, for the record.
 
-    Of equal logits the first wins; integer logits do tie now and then. `exactness` is None where
-    only weights are quantized. `training_checksum` is that of the `chosen` training images, which
-    should have calibrated.
+    The `chosen` training images calibrate, or those of a mistake of `scheme`; `training_checksum`
+    is that of the chosen ones. Of equal logits the first wins. `exactness` is None where only
+    weights are quantized. With `counted` the values of all layers are, too.
     """
-    quantized, calibration, images = variant.network, variant.calibration, variant.images
+    is_integer, images, calibration = scheme.activation_bits is not None, None, None
+    if is_integer:
+        mistaken = {"one_image": chosen.sample(1, seed), "test_data": test}
+        images = next((mistaken[one] for one in scheme.mistakes if one in mistaken), chosen)
+        calibration = calibrate(network, images.batches(), observer_points(network))
+    quantized = quantize(network, scheme, calibration)
     exact, picked = Counter(logits=0, differing=0), []
     for batch in test.batches():
         simulated = quantized(batch)
         picked.append(simulated.argmax(dim=1).cpu().numpy())
-        if calibration is not None:
+        if is_integer:
             # GPUs have no max pooling of int8.
             exact.update(exactness(quantized, batch.cpu(), simulated))
     reference, classes = predict(network, test), np.concatenate(picked)
-    named = {"labels": test.labels, "float32": reference, "variant": classes}
-    rows = [
-        weight_row(name, layer, variant.rounded[name], variant.scheme.weight_bits)
-        for name, layer in layers(network).items()
-    ]
+    told = {"labels": test.labels, "float32": reference, "variant": classes}
+    rows = [weight_row(name, layer, scheme) for name, layer in layers(network).items()]
     found: dict[str, Any] = {
         "float32": {"accuracy_percent": 100 * int((reference == test.labels).sum()) / len(test)},
         **paired_accuracy.paired(test.labels, reference, classes),
-        "classes": {name: paired_accuracy.encode(each) for name, each in named.items()},
+        "classes": {name: paired_accuracy.encode(each) for name, each in told.items()},
         "calibration_images": len(images) if images else 0,
         "calibration_checksum": images.checksum() if images else None,
         "training_checksum": chosen.checksum(),
-        "packed_bytes": sum(row["packed_bytes"] for row in rows),
+        "packed_bytes": sum(row["packed_bytes"] for row in rows) + WORD_BYTES * is_integer,
         "float32_bytes": sum(row["float32_bytes"] for row in rows),
-        "exactness": None,
+        "exactness": dict(exact) if is_integer else None,
         "input": None,
         "layers": rows,
     }
@@ -151,16 +104,14 @@ def measure(
                 sqnr: tested[name].sqnr_db,
             }
 
-        for row in rows:
-            name = row["layer"]
-            row |= scale_row(quantized_layers(quantized)[name], calibration[name])
-            row |= shares(name, "sqnr_after_relu_db")
+        for row, (name, layer) in zip(rows, quantized_layers(quantized).items(), strict=True):
+            row |= scale_row(layer, calibration[name]) | shares(name, "sqnr_after_relu_db")
         seen = calibration[IMAGES]
         found["input"] = {
             "scale": quantized.get_submodule("quantize").scale,
             "range": [seen.minimum, seen.maximum],
             **shares(IMAGES, "sqnr_db"),
         }
-        found["exactness"] = dict(exact)
-        found["packed_bytes"] += WORD_BYTES
+        if counted:
+            found["histograms"] = distributions(network, quantized, test.batches())
     return found

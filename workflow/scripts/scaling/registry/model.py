@@ -44,11 +44,9 @@ QUANTIZED_MODELS = Registry[QuantizedModel](
     QuantizedModel(
         name="resnet18-cifar",
         training=Reference("extras.bits.resnet_training:ResNetTraining"),
-        evaluation=Reference("extras.bits.resnet_stages:StagesEvaluation"),
+        evaluation=Reference("extras.bits.resnet:StagesEvaluation"),
     ),
 )
-BY_MOMENTS = Reference("extras.bits.gptq:ByMoments")
-"""What rounds the layers of a variant by their inputs: an extra, like ResNet-18."""
 
 
 def code(name: str) -> list[str | Path]:

@@ -7,11 +7,6 @@ _CELL = "recipe:text strategy:text gpus batch_size"
 _KEYS = f"{_CELL} status:text"
 _EXPOSED = "communication_seconds communication_seconds_low communication_seconds_high"
 _LEARNING = "train_loss train_accuracy test_loss test_accuracy"
-_TIMES = " ".join(
-    f"batch_{batch}_{figure}"
-    for batch in (1, 16)
-    for figure in ("seconds", "ratio", "ratio_min", "ratio_max")
-)
 
 COLUMNS: dict[str, dict[str, str]] = {
     "runs": {
@@ -92,18 +87,16 @@ COLUMNS: dict[str, dict[str, str]] = {
     "quantization": {
         "quantization": """seed stage:text accuracy_percent difference_points agreement_percent
             test_images standard_error_points packed_bytes float32_bytes compression weight_bits
-            activation_bits bias:text logits:text unsigned:truth weight_scales:text
-            rounding:text mistake:text calibration_images sqnr_after_relu_db
-            clipped_share_calibration logits_compared logits_differing mean_seeds
+            activation_bits bias:text logits:text weight_scales:text mistake:text
+            calibration_images logits_compared logits_differing mean_seeds
             mean_standard_error_points cpu:text commit:text""",
         "quantization_layers": """seed stage:text layer:text weight_bits weight_scale
-            weight_minimum weight_maximum weight_clipped_share weight_sqnr_db input_scale
-            accumulator_scale bias_error_steps output_scale output_minimum output_maximum top_step
-            clipped_share_test sqnr_after_relu_db accumulator_bound float32_exact:truth
-            packed_bytes float32_bytes largest_bias bias_steps""",
+            weight_minimum weight_maximum weight_sqnr_db input_scale accumulator_scale
+            bias_error_steps output_scale output_minimum output_maximum top_step clipped_share_test
+            sqnr_after_relu_db accumulator_bound packed_bytes float32_bytes largest_bias
+            bias_steps""",
         "quantization_histograms": """seed stage:text layer:text quantity:text values:text scale
             lowest highest bin_low bin_high count""",
-        "quantization_refused": "seed network:text stage:text weight_scales:text reason:text",
         "quantization_paired": """stage:text reference_stage:text mistake:text seeds test_images
             accuracy_percent difference_points standard_error_points revealed_by:text""",
     },
@@ -111,11 +104,5 @@ COLUMNS: dict[str, dict[str, str]] = {
         "quantization_resnet": """seed stage:text weight_scales:text accuracy_percent
             difference_points standard_error_points agreement_percent float32_bytes packed_bytes
             logits differing_logits accumulator_bound device:text commit:text""",
-    },
-    "export": {
-        "quantization_export": f"""seed model:text network:text file_bytes times_smaller
-            accuracy_percent difference_points agreement_percent differing_classes logits
-            differing_logits largest_steps cpu:text commit:text instructions:text onnx:text
-            onnxruntime:text {_TIMES}""",
     },
 }

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, NotRequired
 
 from annotated_types import Len
-from pydantic import Discriminator, Tag
 from typing_extensions import TypedDict
 
 from scaling.core import paired_accuracy
@@ -21,7 +20,6 @@ from scaling.core.records.kind import (
     Percent,
     Positive,
     Record,
-    Repeats,
     Row,
     Whole,
 )
@@ -68,14 +66,15 @@ class Entrance(TypedDict):
 class Layer(TypedDict):
     """A layer of a quantized network; see `quantization.layer_statistics`.
 
-    Fields of activation scales are absent where only weights are quantized.
+    Fields of activation scales are absent where only weights are quantized. No code reads
+    `weight_clipped_share` and `float32_exact`, which older records have.
     """
 
     layer: str
     weight_bits: Positive
     weight_scale: Amount
     weight_range: Pair
-    weight_clipped_share: Fraction
+    weight_clipped_share: NotRequired[Fraction]
     weight_sqnr_db: float | None
     packed_bytes: Positive
     float32_bytes: Positive
@@ -112,23 +111,12 @@ class Histogram(TypedDict):
     int8: Counts
 
 
-class VariantOfSeed(OfSeed):
-    """The seed and the variant of a tutorial CNN."""
+class VariantRecord(Accuracy, OfSeed):
+    """A variant of a tutorial CNN, `quantization.json`; see `quantization.variant`."""
 
     variant: str
     scheme: Options
     device: str
-
-
-class RefusedRecord(VariantOfSeed):
-    """A variant that cannot be built: `refused` is the reason."""
-
-    refused: str
-
-
-class VariantRecord(Accuracy, VariantOfSeed):
-    """A variant that was built and evaluated; see `quantization.variant`."""
-
     float32: dict[Literal["accuracy_percent"], Percent]
     classes: Classes
     calibration_images: Whole
@@ -142,13 +130,6 @@ class VariantRecord(Accuracy, VariantOfSeed):
     histograms: NotRequired[list[Histogram]]
 
 
-TutorialCnn = Annotated[
-    Annotated[VariantRecord, Tag("variant")] | Annotated[RefusedRecord, Tag("refused")],
-    Discriminator(lambda record: "refused" if "refused" in record else "variant"),
-]
-"""Contents of `quantization.json`: a variant or its refusal."""
-
-
 class ResNetStage(Accuracy):
     """A stage of ResNet-18 for one kind of weight scales; only integers have bytes and bounds."""
 
@@ -160,14 +141,6 @@ class ResNetStage(Accuracy):
     exactness: NotRequired[Exactness]
 
 
-class LeftOut(TypedDict):
-    """A network that could not be quantized or exported, and the reason."""
-
-    stage: str
-    weight_scales: NotRequired[Literal["tensor", "channel"]]
-    reason: str
-
-
 class StagesRecord(OfSeed):
     """All stages of a seed's ResNet-18, `resnet18.json`."""
 
@@ -175,32 +148,6 @@ class StagesRecord(OfSeed):
     model_width: Positive
     calibration_images: Whole
     stages: Annotated[list[ResNetStage], Len(1)]
-    left_out: NotRequired[list[LeftOut]]
-
-
-class ExportedNetwork(Accuracy):
-    """A network's ONNX file as ONNX Runtime computes it, compared with the original.
-
-    `seconds` are of one core, a call in each round, by images per batch; float32 has no `logits`.
-    """
-
-    file_bytes: Positive
-    differing_classes: Whole
-    logits: NotRequired[Whole]
-    largest_steps: NotRequired[Whole]
-    differing_logits: NotRequired[Whole]
-    seconds: NotRequired[dict[str, Repeats]]
-
-
-class ExportRecord(OfSeed):
-    """A seed's networks exported to ONNX, `export.json`."""
-
-    model: str
-    calibration_images: Whole
-    instructions: str
-    versions: dict[str, str | None]
-    networks: Annotated[dict[Literal["float32", "int8", "uint8"], ExportedNetwork], Len(1, 3)]
-    left_out: NotRequired[list[LeftOut]]
 
 
 def _contradictions(record: Row) -> Iterator[str]:
@@ -214,7 +161,7 @@ def _contradictions(record: Row) -> Iterator[str]:
             yield "a histogram has not one edge more than bins"
         if "quantity" in one and one["layer"] not in [layer["layer"] for layer in layers]:
             yield f"a histogram is of layer {one['layer']}, which is not there"
-    if "classes" not in record:
+    if "classes" not in record:  # ResNet-18's.
         return
     of = {name: paired_accuracy.decode(text) for name, text in record["classes"].items()}
     right = int((of["float32"] == of["labels"]).sum())
@@ -237,12 +184,10 @@ def _within(part: Any) -> Iterator[Row]:
             yield from _within(inner)
 
 
-VARIANT = Kind[Row]("quantize_evaluate.py, of the tutorial CNN", TutorialCnn, _contradictions)
+VARIANT = Kind[Row]("quantize_evaluate.py, of the tutorial CNN", VariantRecord, _contradictions)
 STAGED = Kind[Row]("quantize_evaluate.py, of a ResNet-18", StagesRecord, _contradictions)
-EXPORT = Kind[Row]("quantize_export.py", ExportRecord, _contradictions)
 
 
 def read(kind: Kind[Row], paths: Iterable[Path]) -> list[Document]:
-    """Return the records at `paths`, sorted by seed, without refused variants."""
-    found = [record for record in map(kind.read, paths) if "refused" not in record]
-    return sorted(found, key=itemgetter("seed"))
+    """Return the records at `paths`, sorted by seed."""
+    return sorted(map(kind.read, paths), key=itemgetter("seed"))

@@ -42,7 +42,6 @@ define(
     weight_range=formula("range", "{} to {}", "weight_minimum weight_maximum", "weight_amax", 3),
     weight_mean=formula("mean ± 3σ", REACH, "weight_mean weight_reach", digits=3),
     weight_scale=formula("n_W, levels per unit", "127 / {} = {}", "weight_amax weight_scale"),
-    weight_clipped_share=Column("clipped", share),
     float32_bytes=Column("float32", data),
     packed_bytes=Column("packed", data),
     output_range=formula("range", "{} to {}", "output_minimum output_maximum", "amax", 3),
@@ -90,7 +89,7 @@ STEPS = {
     "weights": ("1. Visualize weights: the range and 3σ of each layer", "weight_range weight_mean"),
     "weight-scales": (
         "2. Quantize weights: n_W = 127 / max|W|, round(n_W · W)",
-        "weight_scale weight_clipped_share float32_bytes packed_bytes",
+        "weight_scale float32_bytes packed_bytes",
     ),
     "activations": (
         "3. Visualize activations: the range and 3σ of what each layer passes on",

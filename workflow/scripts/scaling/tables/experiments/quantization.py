@@ -1,19 +1,19 @@
-"""Tables of int8 quantization: variants, layers, mistakes, ResNet-18, ONNX files."""
+"""Tables of int8 quantization: variants, layers, mistakes, ResNet-18; losses over seeds."""
 
-from collections.abc import Callable, Iterable
-from typing import Any
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
-import numpy as np
 import pandas as pd
 
 from scaling.config.scheme import STAGES, Scheme
+from scaling.core import numbers as fmt
 from scaling.core.paired_accuracy import MeanDifference, decode, mean_difference
 from scaling.core.records.quantization import Document
 from scaling.tables import schema
-from scaling.tables.experiments.quantization_cost import STANDARD_ERRORS
 
-WORST = {"sqnr_after_relu_db": min, "clipped_share_calibration": max}
-"""How to reduce a quantity over layers; the table of layers has each one."""
+STANDARD_ERRORS = 2.0
+"""Half the width of a 95 % interval; a mean difference of up to so many counts as noise."""
 DIAGNOSTICS: dict[str, tuple[str, Callable[[float, float], bool]]] = {
     # A layer has at least twice the noise.
     "SQNR": ("sqnr_after_relu_db", lambda wrong, right: wrong < right - 3.0),
@@ -60,25 +60,10 @@ def _variant(document: Document) -> dict[str, Any]:
     scheme = _scheme(document)
     row: dict[str, Any] = {**document["environment"], **document, **scheme.model_dump()}
     row |= {"stage": document["variant"], "mistake": scheme.mistake}
-    for column, worst in WORST.items():
-        found = [entry.get(column) for entry in document["layers"]]
-        row[column] = worst([value for value in found if value is not None], default=None)
     row["compression"] = document["float32_bytes"] / document["packed_bytes"]
     if exactness := document["exactness"]:
         row |= {"logits_compared": exactness["logits"], "logits_differing": exactness["differing"]}
     return row
-
-
-def refused(documents: Iterable[Document]) -> pd.DataFrame:
-    """Return a row per seed and network of any record that could not be made, and why."""
-    rows = []
-    for document in documents:
-        of_cnn = "variant" in document or document.get("model") == "tutorial-cnn"
-        about = {"seed": document["seed"], "network": "tutorial CNN" if of_cnn else "ResNet-18"}
-        if "refused" in document:
-            rows.append(about | {"stage": document["variant"], "reason": document["refused"]})
-        rows += [about | one for one in document.get("left_out", [])]
-    return schema.frame("quantization_refused", rows)
 
 
 def layers(documents: list[Document]) -> pd.DataFrame:
@@ -208,23 +193,67 @@ def resnet(documents: list[Document]) -> pd.DataFrame:
     return schema.frame("quantization_resnet", rows)
 
 
-def exports(documents: list[Document]) -> pd.DataFrame:
-    """Return a row per seed, model and network that was exported to ONNX.
+class Cost(NamedTuple):
+    """Means over `seeds`: accuracies in %, differences to float32 in points, with their range.
 
-    Accuracies are ONNX Runtime's, differences to our integers, `largest_steps` being the largest,
-    in logit steps. A ratio is the time of one core over float32's in the same round, as median,
-    minimum and maximum of the rounds: below 1 is faster.
+    `standard_error_points` is of the mean difference (`paired_accuracy.mean_difference`), or where
+    the table has that for other seeds √(Σ e²) / seeds, with e each seed's; NaN if one has none.
     """
-    rows = []
-    for document in documents:
-        float32 = document["networks"]["float32"]
-        for name, network in document["networks"].items():
-            row = {**document, **document["versions"], **document["environment"], **network}
-            row |= {"network": name}
-            row["times_smaller"] = float32["file_bytes"] / network["file_bytes"]
-            for batch, seconds in network.get("seconds", {}).items():
-                ratios, of = np.divide(seconds, float32["seconds"][batch]), f"batch_{batch}"
-                row |= {f"{of}_seconds": np.median(seconds), f"{of}_ratio": np.median(ratios)}
-                row |= {f"{of}_ratio_min": ratios.min(), f"{of}_ratio_max": ratios.max()}
-            rows.append(row)
-    return schema.frame("quantization_export", rows)
+
+    seeds: int
+    float32_percent: float
+    accuracy_percent: float
+    accuracy_percent_min: float
+    accuracy_percent_max: float
+    difference_points: float
+    difference_points_min: float
+    difference_points_max: float
+    standard_error_points: float
+    agreement_percent: float
+
+    @property
+    def within_noise(self) -> bool | None:
+        """Whether the mean difference is within two standard errors; None without one."""
+        if math.isnan(self.standard_error_points):
+            return None
+        return abs(self.difference_points) <= STANDARD_ERRORS * self.standard_error_points
+
+
+def cost(rows: pd.DataFrame) -> Cost:
+    """Return the average over one variant's rows of quantization.csv, one per seed.
+
+    Also takes rows of quantization_resnet.csv, which have no errors of means.
+    """
+    accuracies, differences = rows["accuracy_percent"], rows["difference_points"]
+    if "mean_seeds" in rows and rows["mean_seeds"].astype(float).eq(len(rows)).all():
+        error = float(rows["mean_standard_error_points"].iloc[0])
+    else:
+        errors = rows["standard_error_points"].astype(float)
+        error = math.sqrt(float(errors.pow(2).sum(skipna=False))) / len(rows)
+    return Cost(
+        seeds=len(rows),
+        float32_percent=float((accuracies - differences).mean()),
+        accuracy_percent=float(accuracies.mean()),
+        accuracy_percent_min=float(accuracies.min()),
+        accuracy_percent_max=float(accuracies.max()),
+        difference_points=float(differences.mean()),
+        difference_points_min=float(differences.min()),
+        difference_points_max=float(differences.max()),
+        standard_error_points=error,
+        agreement_percent=float(rows["agreement_percent"].mean()),
+    )
+
+
+def difference(row: Any) -> str:
+    """Format a mean difference in points, with its 95 % interval if known: `−0.20 ± 0.10`."""
+    if pd.isna(row.difference_points):
+        return ""
+    error = row.standard_error_points
+    known = "" if pd.isna(error) else f" ± {STANDARD_ERRORS * error:.2f}"
+    return fmt.points(row.difference_points) + known
+
+
+def reach(row: Any) -> str:
+    """Format the range of differences over seeds, `−0.30 to −0.10`, or `one seed`."""
+    ends = (row.difference_points_min, row.difference_points_max)
+    return "one seed" if row.seeds == 1 else " to ".join(map(fmt.points, ends))
