@@ -190,18 +190,13 @@ def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("folders", nargs="+", help="folders, or files with tables")
-    parser.add_argument(
-        "--train-images",
-        type=int,
-        default=CIFAR10_TRAIN_IMAGES,
-        help="images in the training set of the studies (default: CIFAR-10's %(default)s)",
-    )
-    parser.add_argument(
-        "--ring", action="store_true", help="count a ring's bytes for DataParallel too"
-    )
-    parser.add_argument("--points", type=Path, help="a points scheme, see studies/README.md")
-    parser.add_argument("--output", type=Path, help="the HTML index to write, pages beside it")
+    add = parser.add_argument
+    add("folders", nargs="+", help="folders, or files with tables")
+    images = "images in the training set of the studies (default: CIFAR-10's %(default)s)"
+    add("--train-images", type=int, default=CIFAR10_TRAIN_IMAGES, help=images)
+    add("--ring", action="store_true", help="count a ring's bytes for DataParallel too")
+    add("--points", type=Path, help="a points scheme, see studies/README.md")
+    add("--output", type=Path, help="the HTML index to write, pages beside it")
     args = parser.parse_args(argv)
     if not 1 <= args.train_images <= 10**12:
         raise UserError(f"--train-images {args.train_images} is no training set; give 1 to 10^12")

@@ -12,13 +12,10 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from scaling.core.records.kind import Status
 
 
-def _digits(value: Decimal | None) -> Decimal | None:
-    """Refuse what floats do not tell from its neighbours, 0 or infinity by its last digit."""
-    if value is None:
-        return None
-    exponent = value.as_tuple().exponent
-    if not isinstance(exponent, int) or not -30 <= exponent <= 15 or value.copy_abs() > 1e15:
-        raise ValueError("Input should be below 10^15 and have at most 30 decimals")
+def _digits(value: Decimal) -> Decimal:
+    """Refuse what floats do not tell from 0 or infinity."""
+    if not -30 <= value.adjusted() <= 15:
+        raise ValueError("Input should be between 10^-30 and 10^15")
     return value
 
 
@@ -29,12 +26,10 @@ Name = Annotated[str, Field(pattern=r"^[\w-][\w.-]*$")]
 Gpus = Annotated[int, Field(ge=1, le=10**6)]
 Count = Annotated[int, Field(ge=1, le=10**12)]
 MaybeCount = Annotated[Count | None, Empty]
-Seconds = Annotated[
-    Annotated[Decimal, Field(ge=Decimal("1e-6"), le=10**9)] | None, Empty, AfterValidator(_digits)
-]
-"""A time with its digits; None where the field is empty."""
-Figure = Annotated[Decimal | None, Empty, AfterValidator(_digits)]
-"""A printed figure with its digits; None where the field is empty."""
+Time = Annotated[Decimal, Field(ge=Decimal("1e-6"), le=10**9)]
+Printed = Annotated[Decimal, AfterValidator(_digits)]
+Seconds, Figure = Annotated[Time | None, Empty], Annotated[Printed | None, Empty]
+"""A time and a printed figure with their digits; None where the field is empty."""
 
 
 class Row(BaseModel):

@@ -2,16 +2,17 @@
 
 import math
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from grader.fields import NOT_STATED, Sweep, Timing
-from grader.grids import read_text
-from grader.timings import read_rows, read_timings
+from grader.fields import NOT_STATED, Row, Sweep, Timing
+from grader.grids import check_width, grids, read_text, records
+from grader.tables import FIGURES, IDENTITY, Table, Texts, said
 from scaling.config.stored import MOST_BYTES, parsed
 from scaling.core.errors import UserError
 from scaling.tables.timing import TIMED
@@ -29,6 +30,11 @@ PRINTED = {
 }
 """Every derived figure a document may print, and its column."""
 TIMES = ["epoch_seconds", "epoch_seconds_without_loading", "epoch_seconds_min", "epoch_seconds_max"]
+NEEDED = {"GPUs": {"gpus"}, "batch size": {"batch_size"}, "time or speedup": {*FIGURES}}
+KEY = ["strategy", "gpus", "batch_size"]
+OPTIONAL = {"count", "epoch_seconds_min", "epoch_seconds_max", "printed_images_per_second"}
+OURS = {*Timing.model_fields} - OPTIONAL
+"""The columns of timings.csv: a table that begins with all of them is not interpreted."""
 Times = Literal["whole", "without_loading"]
 Peak = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 """GB/s."""
@@ -101,7 +107,7 @@ def read_folder(path: Path, train_images: int = CIFAR10_TRAIN_IMAGES) -> list[Pu
     folder = None if path.is_file() else path
     path = timings(folder) if folder else path
     name = re.sub(r"[^\w.-]+", "-", path.parent.name if folder else path.stem).strip("-.")
-    found = read_timings(path, name or "study", train_images)
+    found = _timings(path, name or "study", train_images)
     if len(found) > MOST_STUDIES:
         raise UserError(f"{path}: there are more than {MOST_STUDIES} studies; hand in fewer")
     for study, (rows, _) in found.items():
@@ -139,7 +145,7 @@ def wanted(path: Path) -> bool:
 
 def _sweep(path: Path | None, studies: list[str]) -> pd.DataFrame:
     """The rows of batch_sweep.csv, all of which are of one of the `studies`."""
-    rows = list(read_rows(path, Sweep)) if path and path.exists() else []
+    rows = list(_rows(path, Sweep)) if path and path.exists() else []
     for row in rows:
         if row["study"] not in studies:
             raise UserError(
@@ -184,3 +190,108 @@ def _descriptions(path: Path) -> dict[str, Description]:
             f"{path} does not describe studies ({told}); write title, hardware, units, doubts and "
             "definitions for each"
         ) from error
+
+
+def _rows(path: Path, model: type[Row]) -> Iterator[dict[str, Any]]:
+    """Yield every row of the table at `path` as fields of `model`, and its number as `line`.
+
+    Raises UserError, which names file, line and column, for what is not as it should be.
+    """
+    separator, lines = records(path)
+    (_, header), *lines = [one for one in lines if any(one[1])] or [(1, list[str]())]
+    names, fields_of = list(map(str.lower, header)), model.model_fields
+    if lacks := [name for name in fields_of if fields_of[name].is_required() and name not in names]:
+        raise UserError(f"{path}, line 1: there is no column {', '.join(lacks)}; add it")
+    for line, fields in lines:
+        check_width(path, line, fields, names)
+        texts = [field.replace(",", ".") for field in fields] if separator == ";" else fields
+        yield _checked(path, model, dict(zip(names, texts, strict=False)) | {"line": str(line)})
+
+
+def _timings(path: Path, name: str, images: int) -> dict[str, tuple[pd.DataFrame, str]]:
+    """Return the rows of each study in the file at `path`, and in words how they were read.
+
+    A table that goes on with the cells of the one before is a part of its study. `name` is that of
+    a study that states none; a rate of `images` becomes the time of an epoch. The words are empty
+    for a file of exactly our columns.
+    """
+    tables = grids(path)
+    if not tables:
+        raise UserError(f"{path} has no row of a table; write one for each cell of the study")
+    if {text.lower() for text in tables[0].header[0]} >= OURS and tables[0].separator != "sheet":
+        rows = pd.DataFrame(_rows(path, Timing))
+        return {str(study): (same, "") for study, same in rows.groupby("study", sort=False)}
+    found, passed = dict[str, list[Texts]](), list[str]()
+    sources = dict[str, dict[str, str]]()
+    for table in (Table(path, grid, images) for grid in tables):
+        texts = table.rows()
+        known = {field for row in texts for field in row} | {*table.keys}
+        if lacks := [words for words, fields in NEEDED.items() if not fields & known]:
+            there = ", ".join(f"`{one.text[:40]}`" for one in table.labels[:12] if one.text)
+            passed.append(f"{table.where}: there is no column of {', '.join(lacks)} among {there}")
+            continue
+        passed += [f"`{text}`" for text in table.passed]
+        for field, words, note in table.sources():
+            sources.setdefault(field, {}).setdefault(words, note)
+        for study in dict.fromkeys(row.setdefault("study", name) for row in texts):
+            _add(found, study, [row for row in texts if row["study"] == study])
+    if not found:
+        raise UserError(f"{passed[0]}; add what is missing")
+    heads = {field: next(iter(words)) for field, words in sources.items()}
+    columns = ["line", *Timing.model_fields]
+    return {
+        study: (
+            pd.DataFrame(
+                [_checked(path, Timing, row, heads) | {"study": study} for row in rows],
+                columns=columns,
+            ),
+            _in_words(sources, passed),
+        )
+        for study, rows in found.items()
+    }
+
+
+def _add(found: dict[str, list[Texts]], study: str, rows: list[Texts]) -> None:
+    """Add a table's rows to a study, or to a new study if they contradict it."""
+
+    def key(row: Texts) -> tuple[str, ...]:
+        return tuple(row.get(field, "") for field in KEY)
+
+    for name in [study, *(f"{study}-{number}" for number in range(2, 1000))]:
+        known = {key(row): row for row in found.get(name, [])}
+        pairs = [(row, known.get(key(row), row)) for row in rows]
+        if all(a[f] == b[f] for a, b in pairs for f in a.keys() & b.keys() & {*FIGURES}):
+            break
+    for row, other in pairs:
+        if other is row:
+            found.setdefault(name, []).append(row)
+        else:
+            other |= row | {"line": other["line"]}
+
+
+def _checked(
+    path: Path, model: type[Row], row: Texts, heads: dict[str, str] | None = None
+) -> dict[str, Any]:
+    try:
+        return {"line": int(row["line"]), **model.model_validate(row).model_dump()}
+    except ValidationError as error:
+        wrong = error.errors()[0]
+        column = str(wrong["loc"][0])
+        where = f"{path}, line {row['line']}"
+        if column not in row:
+            raise UserError(f"{where}: there is no {said(column)}; write it") from error
+        head = (heads or {}).get(column, column)
+        raise UserError(f"{where}, column {head}: {row[column]!r}: {wrong['msg']}") from error
+
+
+def _in_words(sources: dict[str, dict[str, str]], passed: list[str]) -> str:
+    """Return in words how headers were understood, what is missing and what was ignored."""
+    parts = [
+        f"{said(field)} = `{words}`{' etc.' if len(sources[field]) > 1 else ''}{note}"
+        for field in [*IDENTITY, *FIGURES]
+        for words, note in list(sources.get(field, {}).items())[:1]
+    ]
+    lacks = ", ".join(name for name in ("strategy", "model") if name not in sources)
+    parts += [f"not stated: {lacks}"] if lacks else []
+    parts += [f"not read: {', '.join(dict.fromkeys(passed))}"] if passed else []
+    return "; ".join(parts)

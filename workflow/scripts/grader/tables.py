@@ -20,7 +20,7 @@ WHOLE, WITHOUT = "epoch_seconds", "epoch_seconds_without_loading"
 TIMES = [WHOLE, "time", "throughput"]
 RATE = "printed_images_per_second"
 QUANTITIES = [*FIGURES, *TIMES]
-Row = dict[str, str]
+Texts = dict[str, str]
 """The fields of a cell as texts, and the `line` of the file it stands in."""
 
 
@@ -148,9 +148,9 @@ class Table:
             return []
         return [a, b] if less.pop() else [b, a]
 
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[Texts]:
         """Return one row of fields for each combination of GPUs, batch size and so on."""
-        found, above = list[Row](), Row()
+        found, above = list[Texts](), Texts()
         for line, fields in self.grid.rows:
             for field, j in self.keys.items():
                 if fields[j] or field not in REPEATED:
@@ -159,7 +159,7 @@ class Table:
             about |= {field: text for field, text in above.items() if text}
             for j in self.told:
                 about |= label(fields[j]).values
-            by = dict[str, Row]()
+            by = dict[str, Texts]()
             for j, (field, one) in self.fields.items():
                 where = {**about, **one.values}
                 row = by.setdefault(str([where.get(name) for name in REPEATED]), where)
@@ -207,7 +207,7 @@ class Table:
         found = re.fullmatch(r"(\d+)(?:\.0+)?", digits)
         return found[1] if found else label(text).values.get(axis, "")
 
-    def _figure(self, text: str, one: Label, row: Row) -> str:
+    def _figure(self, text: str, one: Label, row: Texts) -> str:
         """Return a figure converted to seconds, GB/s, percent or a ratio; other texts unchanged."""
         if not (found := number(text, self.comma)):
             return text
