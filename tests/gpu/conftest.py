@@ -11,6 +11,11 @@ if shutil.which("nvidia-smi"):
     os.environ.pop("TORCHINDUCTOR_COMPILE_THREADS", None)
 
 
+def pytest_collection_modifyitems(items):
+    """First the study that asks for GPUs without another process, as this one will be."""
+    items.sort(key=lambda item: "short_way" not in item.nodeid)
+
+
 @pytest.fixture(autouse=True)
 def environment_as_it_was():
     with mock.patch.dict(os.environ):

@@ -49,6 +49,7 @@ def trainer(
     """A trainer of recipe tuned on new weights, and these."""
     spec = RunSpec(
         cell=Cell("tuned", strategy, gpus, global_batch // gpus, 0),
+        engine="resident",
         device="cuda",
         model=Model(width=16),
         instrumented_iterations=0,

@@ -25,6 +25,8 @@ def test_the_rate_rises_update_by_update_from_the_base_rate_and_falls_to_zero():
     assert linear == pytest.approx([0.1, 0.3, 0.5, 0.375, 0.25, 0.125])
     cosine = rates(Technique(decay="cosine"), 0.1, 1.0, 4, 1)
     assert cosine == pytest.approx([(1 + math.cos(math.pi * i / 4)) / 2 for i in range(4)])
+    root = rates(Technique(decay="sqrt"), 0.1, 2.0, 4, 1)
+    assert root == pytest.approx([2, 3**0.5, 2**0.5, 1])
 
 
 def test_an_epoch_has_the_batches_that_ddp_would_have():

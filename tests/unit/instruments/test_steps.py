@@ -45,9 +45,9 @@ def launched():
     events = steps._exported(train, 1, Rank(0, 0, 1, torch.device("cpu")), shapes=True)
     for event in events[:]:
         if event["name"] in {f"aten::{name}" for name in COMPUTE.split()}:
-            args = {"External id": event["args"]["External id"], "device": 0}
             kernel = {"cat": "kernel", "name": f"kernel {len(events)}", "ts": event["ts"]}
-            events.append(kernel | {"args": args})
+            operator = {"External id": event["args"]["External id"]}
+            events.append(kernel | {"pid": 0, "args": operator})
     return network, [next(own) for own in steps.launches(events).values()]
 
 

@@ -270,7 +270,7 @@ def launches(events: list[Event]) -> Launches:
         kind = kernel_class(operator["name"])
         if any(0 <= operator["ts"] - update["ts"] <= update["dur"] for update in updates):
             kind = kind if kind == "communication" else "optimizer"
-        place = kernel["args"]["device"], kernel["name"]
+        place = kernel["pid"], kernel["name"]  # Copies between GPUs tell no device.
         found[place].append((kind, moved_bytes(operator) / count[number]))
     return {place: chain(own, repeat(own[-1])) for place, own in found.items()}
 

@@ -41,8 +41,9 @@ class UpdateRule(Section):
     """Share of each label that is spread over all classes."""
     warmup_share: Fraction = 0.0
     """Share of all updates in which the rate rises from zero to its peak."""
-    decay: Literal["none", "linear", "cosine"] = "none"
-    """How the learning rate falls to zero after the warm-up: `none`, `linear` or `cosine`."""
+    decay: Literal["none", "linear", "cosine", "sqrt"] = "none"
+    """How the learning rate falls to zero after the warm-up: `none`, `linear`, `cosine`, or `sqrt`,
+    the square root of linear: high for longer."""
     zero_gamma: bool = False
     """The last batch-norm scale of each residual block of resnet18-cifar starts at 0."""
     ghost_batch: Count = 0
@@ -60,6 +61,7 @@ class UpdateRule(Section):
             "none": lambda progress: 1.0,
             "linear": lambda progress: 1 - progress,
             "cosine": lambda progress: (1 + math.cos(math.pi * progress)) / 2,
+            "sqrt": lambda progress: math.sqrt(1 - progress),
         }[self.decay]
         up = [(update + 1) / (rising + 1) for update in range(rising)]
         return up + [remaining(update / left) for update in range(left)]
