@@ -170,6 +170,8 @@ def run(spec: RunSpec) -> RunRecord:
         result = launcher.launch(
             words, variables | own, limit, lambda line: output.read(line, outside.seconds())
         )
+        # On the clock of the lines: a little more than the command's own seconds.
+        result = replace(result, seconds=outside.seconds())
     status, message = _verdict(spec, output, result)
     epochs = _epochs(spec, output, result) if status in ("ok", "diverged") else []
     lines = by_kind(_lines(spec, epochs, outside))
