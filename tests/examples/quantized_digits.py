@@ -33,7 +33,7 @@ def some_digits(training: int, test: int) -> dataset.ImageDataset:
     """The first images of each split."""
     from scaling.data import generated
 
-    found = generated.digits(dataset.Request("digits"))[0]
+    found = generated.digits(dataset.Request(source="digits"))[0]
     pixels = found.train_images[:training], found.train_labels[:training]
     return dataset.ImageDataset(
         *pixels, found.test_images[:test], found.test_labels[:test], found.classes

@@ -3,7 +3,7 @@
 The only step of the study that needs a network, and only for cifar10 without --path.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from scaling.core import command_line, files
@@ -13,11 +13,9 @@ from scaling.data import dataset
 from scaling.registry.dataset import DATASETS
 
 
-@dataclass(frozen=True)
-class Command:
+class Command(dataset.Request):
     """Which images to read, and where to write them."""
 
-    request: dataset.Request
     output: Path
     """.npz file to write."""
     manifest: Path
@@ -27,15 +25,15 @@ class Command:
 @program
 def main(argv: list[str] | None = None) -> None:
     command = command_line.parse(Command, argv)
-    source, path = DATASETS.find(command.request.source), command.request.path
-    if path and "path" not in source.options:
-        raise UserError(f"the source {source.name} takes no --path ({path}): leave it out")
+    source = DATASETS.find(command.source)
+    if command.path and "path" not in source.options:
+        raise UserError(f"the source {source.name} takes no --path ({command.path}): leave it out")
     if source.name == "own":
         files.write_text(command.output, "")
         DATASET.write(command.manifest, {"source": "own", "origin": "data of the command's own"})
         return
-    data, origin = source.read.load()(command.request)
-    side = command.request.image_size
+    data, origin = source.read.load()(command)
+    side = command.image_size
     if data.train_images.shape[1] != side:
         train, test = (dataset.resize(own, side) for own in (data.train_images, data.test_images))
         data = replace(data, train_images=train, test_images=test)

@@ -24,7 +24,7 @@ def main(argv: list[str] | None = None) -> None:
 
         ranks.start(plan.gpus, worker.run, plan, log_folder)
         if spec.device == "cuda":
-            worker.run_data_parallel(plan, log_folder)
+            worker.run(plan, log_folder)
         return
     reason = supervisor.infeasible_reason(spec, plan.images)
     if reason:

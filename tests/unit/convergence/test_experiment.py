@@ -25,26 +25,14 @@ def train(tmp_path):
     """A function that trains remedies on 43 images and gives the folder of the records."""
     data = images()
     dataset.save(data, tmp_path / "images.npz")
-    DATASET.write(
-        tmp_path / "manifest.json", dataset.manifest(data, source="synthetic", origin="noise")
-    )
+    DATASET.write(tmp_path / "manifest.json", dataset.manifest(data, "synthetic", "noise"))
 
     def run(remedies, *global_batches, options=()):
-        convergence_train.main(
-            [
-                *("--remedies", json.dumps(remedies), "--records", str(tmp_path / "records")),
-                *("--dataset", str(tmp_path / "images.npz")),
-                *("--manifest", str(tmp_path / "manifest.json")),
-                *(
-                    "--cache",
-                    str(tmp_path / "trained"),
-                    "--global-batches",
-                    *map(str, global_batches),
-                    *OPTIONS,
-                    *options,
-                ),
-            ]
-        )
+        places = {"dataset": "images.npz", "manifest": "manifest.json", "records": "records"}
+        places["cache"] = "trained"
+        told = [text for key, name in places.items() for text in (f"--{key}", str(tmp_path / name))]
+        told += ["--remedies", json.dumps(remedies), "--global-batches", *map(str, global_batches)]
+        convergence_train.main([*told, *OPTIONS, *options])
         return tmp_path / "records"
 
     return run

@@ -50,7 +50,8 @@ def archive(tmp_path, monkeypatch):
 
 
 def read(path, raw, url=None, attempts=1):
-    return cifar10.read(Request("cifar10", raw, path, url, attempts))[0]
+    told = {"path": path and str(path), "mirror_url": url, "download_attempts": attempts}
+    return cifar10.read(Request(source="cifar10", raw_folder=raw, **told))[0]
 
 
 def assert_is_the_small_cifar10(data):

@@ -2,21 +2,21 @@
 
 import numpy as np
 import pytest
+from pydantic import ValidationError
 from sklearn.datasets import load_digits
 from sklearn.linear_model import RidgeClassifier
 
-from scaling.core.errors import UserError
 from scaling.data import generated
 from scaling.data.dataset import Request
 
 
 def gratings(train, test, seed=0):
-    asked = Request("synthetic", train_images=train, test_images=test, seed=seed)
+    asked = Request(source="synthetic", train_images=train, test_images=test, seed=seed)
     return generated.synthetic(asked)[0]
 
 
 def test_digits_are_split_by_class_and_each_image_still_shows_its_digit():
-    data, originals = generated.digits(Request("digits"))[0], load_digits()
+    data, originals = generated.digits(Request(source="digits"))[0], load_digits()
     assert data.train_images.shape == (1500, 32, 32, 3)
     of_all, in_test = (np.bincount(labels) for labels in (originals.target, data.test_labels))
     assert (np.bincount(data.train_labels) + in_test == of_all).all()
@@ -34,7 +34,7 @@ def test_any_number_of_gratings_has_balanced_classes_and_too_few_are_refused():
     assert sorted(np.bincount(data.train_labels)) == [250] * 7 + [251] * 3
     assert sorted(np.bincount(data.test_labels)) == [1] * 3 + [2] * 7
     for counts, split in (((9, 10), "train"), ((10, 9), "test")):
-        with pytest.raises(UserError, match=f"need at least 10 {split} images, .* not 9"):
+        with pytest.raises(ValidationError, match=f"{split}_images"):
             gratings(*counts)
 
 

@@ -39,8 +39,12 @@ def archive_of(folder, suffix="tar.gz"):
     return path
 
 
+def read_with_origin(path):
+    return images.read(Request(source="images", path=path and str(path)))
+
+
 def read(path):
-    return images.read(Request("images", path=path))[0]
+    return read_with_origin(path)[0]
 
 
 def checksum(data):
@@ -48,7 +52,7 @@ def checksum(data):
 
 
 def test_folder_names_are_the_classes_and_pixels_are_kept(folder):
-    data, origin = images.read(Request("images", path=folder))
+    data, origin = read_with_origin(folder)
     assert origin == "images in folder mine"
     assert data.classes == ["cat", "dog"]
     # By file name, then class: the number in the first pixel, the class in the others.
@@ -62,7 +66,7 @@ def test_folder_names_are_the_classes_and_pixels_are_kept(folder):
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_an_archive_gives_the_same_dataset_as_its_folder_and_one_cut_off_is_named(folder, suffix):
     path = archive_of(folder, suffix)
-    data, origin = images.read(Request("images", path=path))
+    data, origin = read_with_origin(path)
     assert checksum(data) == checksum(read(folder))
     content = path.read_bytes()
     assert origin == f"images in mine.{suffix}, sha256 {hashlib.sha256(content).hexdigest()}"
@@ -75,7 +79,7 @@ def test_an_archive_gives_the_same_dataset_as_its_folder_and_one_cut_off_is_name
 def test_other_sizes_and_modes_become_32x32_rgb_and_are_reported(folder):
     Image.new("L", (64, 48), 77).save(folder / "train" / "cat" / "1.png")
     Image.new("RGBA", (32, 32), (1, 2, 3, 128)).save(folder / "train" / "dog" / "1.png")
-    data, origin = images.read(Request("images", path=folder))
+    data, origin = read_with_origin(folder)
     assert (data.train_images[0] == 77).all()
     assert (data.train_images[1] == [1, 2, 3]).all()
     assert origin == "images in folder mine; resized to 32x32: 1"

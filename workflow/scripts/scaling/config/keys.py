@@ -48,18 +48,18 @@ class Dataset(Section):
     source: str
     """`cifar10` (downloaded), `images` (yours), `digits` (1,797 handwritten digits, at hand),
     `synthetic` (generated, for timing)."""
-    path: str | None
+    path: str | None = None
     """For `cifar10`: a folder with `cifar-10-batches-py`, or `cifar-10-python.tar.gz`; null
     downloads. For `images`: a folder or tar of `train/<class>/*` and `test/<class>/*`."""
-    mirror_url: str | None
+    mirror_url: str | None = None
     """For `cifar10`: another address of `cifar-10-python.tar.gz`."""
-    download_attempts: Positive
+    download_attempts: Positive = 3
     """For `cifar10`: how often the download is tried."""
-    train_images: Annotated[Positive, Ge(10)]
+    train_images: Annotated[Positive, Ge(10)] = 50_000
     """For `synthetic`: number of training images."""
-    test_images: Annotated[Positive, Ge(10)]
+    test_images: Annotated[Positive, Ge(10)] = 10_000
     """For `synthetic`: number of test images."""
-    seed: Count
+    seed: Count = 0
     """For `synthetic`: seed of the images."""
     image_size: Annotated[int, Ge(8), Le(1024)] = 32
     """Pixels of an image's sides. Others are resized, bilinearly."""

@@ -82,7 +82,7 @@ def leased_device(kind: Device) -> Iterator[torch.device]:
         if kind == "cuda":
             (name,) = held.enter_context(lease.gpus(1, environment.visible_gpus()))
             os.environ |= {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": name}
-        yield torch.device(kind)
+        yield torch.device("cuda:0" if kind == "cuda" else kind)
 
 
 class Experiment:

@@ -31,7 +31,7 @@ def read(request: Request) -> tuple[ImageDataset, str]:
     cifar-10-batches-py. Without a path the archive is downloaded, unless the download folder has
     it. Raises UserError if the files are unusable, or after the last attempt.
     """
-    path = request.path.expanduser() if request.path else _downloaded(request)
+    path = Path(request.path).expanduser() if request.path else _downloaded(request)
     origin = "CIFAR-10 (Krizhevsky 2009), "
     for folder in (path, path / CIFAR10.base_folder):
         if any(folder.glob("data_batch_*")):

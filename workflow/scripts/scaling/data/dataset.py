@@ -11,32 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from scaling.config.keys import Dataset
 from scaling.core import files
 from scaling.core.errors import UserError
 
 
-@dataclass(frozen=True)
-class Request:
-    """Options of `dataset_prepare.py`: which images to read."""
+class Request(Dataset):
+    """Which images to read: the section `dataset`."""
 
-    source: str
-    """A name in the registry of datasets."""
     raw_folder: Path = Path("resources/dataset/raw")
     """Folder for downloads."""
-    path: Path | None = None
-    """For cifar10 and images: path of existing files."""
-    mirror_url: str | None = None
-    """For cifar10: another address of the archive."""
-    download_attempts: int = 3
-    """For cifar10: maximum number of attempts."""
-    train_images: int = 50_000
-    """For synthetic: number of training images."""
-    test_images: int = 10_000
-    """For synthetic: number of test images."""
-    seed: int = 0
-    """For synthetic: seed of the images."""
-    image_size: int = 32
-    """Side length in pixels; other images are resized bilinearly."""
 
 
 @dataclass(frozen=True, eq=False)

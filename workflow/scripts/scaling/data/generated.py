@@ -9,7 +9,6 @@ slightly, and noise is added, so that no classifier is perfect.
 import numpy as np
 from numpy.typing import NDArray
 
-from scaling.core.errors import UserError
 from scaling.data.dataset import ImageDataset, Request, resize
 
 DIGITS = "scikit-learn load_digits (1,797 handwritten digits of 8x8), enlarged to 32x32"
@@ -50,24 +49,14 @@ def digits(request: Request) -> tuple[ImageDataset, str]:
 
 
 def synthetic(request: Request) -> tuple[ImageDataset, str]:
-    """Return gratings of 10 balanced classes, whose sizes differ by 1 at most.
-
-    The same request gives the same images. Raises UserError for less than one image per class.
-    """
-    split = {"train": request.train_images, "test": request.test_images}
-    for name, count in split.items():
-        if count < len(CLASSES):
-            raise UserError(
-                f"synthetic data need at least {len(CLASSES)} {name} images, "
-                f"one for each class, not {count}"
-            )
-    seeds = np.random.SeedSequence(request.seed).spawn(2)
-    arrays = [
-        array
-        for count, seed in zip(split.values(), seeds, strict=True)
-        for array in _split(count, np.random.default_rng(seed), request.image_size)
-    ]
-    return ImageDataset(*arrays, classes=list(CLASSES)), f"{GRATINGS}, seed {request.seed}"
+    """Return gratings of 10 classes whose sizes differ by 1 at most; a seed gives the same."""
+    train_seed, test_seed = np.random.SeedSequence(request.seed).spawn(2)
+    data = ImageDataset(
+        *_split(request.train_images, np.random.default_rng(train_seed), request.image_size),
+        *_split(request.test_images, np.random.default_rng(test_seed), request.image_size),
+        classes=list(CLASSES),
+    )
+    return data, f"{GRATINGS}, seed {request.seed}"
 
 
 def _split(

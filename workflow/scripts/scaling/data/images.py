@@ -32,8 +32,8 @@ def read(request: Request) -> tuple[ImageDataset, str]:
     Hidden files, and anything that is not in train/ and test/, are ignored. Raises UserError for an
     unreadable image, a split without images of a class, another layout, and a damaged archive.
     """
-    path, side = request.path.expanduser() if request.path else None, request.image_size
-    if path is None or not (path.is_dir() or path.is_file()):
+    path, side = request.path and Path(request.path).expanduser(), request.image_size
+    if not path or not (path.is_dir() or path.is_file()):
         raise UserError(f"{path or '--path'} does not exist; give a folder or tar of {LAYOUT}")
     if path.is_dir():
         data, resized = _read(path, path, side)

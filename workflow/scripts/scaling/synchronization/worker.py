@@ -2,7 +2,6 @@
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ from torch.utils.data import RandomSampler
 
 from scaling.instruments.messages import Messages, collectives, copies
 from scaling.launch import ranks
-from scaling.launch.rank_log import RankLog
 from scaling.launch.ranks import Rank
 from scaling.models.build import build
 from scaling.synchronization.plan import Plan, Training
@@ -32,44 +30,35 @@ Order = NDArray[np.int64]
 
 
 def run(plan: Plan, log_folder: Path) -> None:
-    """Run the experiments that use one process per GPU; rank 0 reports to `log_folder`.
+    """Run the experiments as one rank, of which the first reports to `log_folder`.
 
     Reports `model` with parameter_bytes (K), buffer_bytes and widest_norm (channels), and the rows
-    of `permutations`, `steps` and `training`.
+    of `permutations`, `training` and `steps`; a single process those of DataParallel's steps alone.
     """
-    with _joined(plan, log_folder) as (rank, log):
-        dataset = TrainingData.read(plan.dataset, plan.manifest, plan.images)
-        model = build(plan.model, len(dataset.data.classes))
-        sizes = {
-            "parameter_bytes": sum(p.numel() * p.itemsize for p in model.parameters()),
-            "buffer_bytes": sum(b.numel() * b.itemsize for b in model.buffers()),
-            "widest_norm": max((b.numel() for b in model.buffers()), default=0),
-        }
-        _report(log, rank, "model", sizes)
-        _report(log, rank, "permutations", drawn_alone(plan))
-        for one in plan.trainings:
-            _report(log, rank, "training", train(plan, one, rank, dataset))
-        for name, mode in plan.modes.items():
-            _report(log, rank, "steps", record_steps(plan, name, mode, rank, dataset))
-
-
-def run_data_parallel(plan: Plan, log_folder: Path) -> None:
-    """Record DataParallel's steps, in one process with all GPUs."""
-    with _joined(plan, log_folder) as (rank, log):
-        dataset = TrainingData.read(plan.dataset, plan.manifest, plan.images)
-        mode = plan.training(strategy="dp")
-        _report(log, rank, "steps", record_steps(plan, "dp", mode, rank, dataset))
-
-
-def _joined(plan: Plan, log_folder: Path) -> AbstractContextManager[tuple[Rank, RankLog]]:
     limit = plan.collective_timeout_seconds
-    return ranks.joined(log_folder, plan.device, plan.cpu_threads, limit)
+    with ranks.joined(log_folder, plan.device, plan.cpu_threads, limit) as (rank, log):
 
+        def report(kind: str, content: dict[str, Any]) -> None:
+            if rank.is_first:
+                log.append(kind, content)
+                print(kind, content.get("buffers") or content.get("way") or "", flush=True)
 
-def _report(log: RankLog, rank: Rank, kind: str, content: dict[str, Any]) -> None:
-    if rank.is_first:
-        log.append(kind, content)
-        print(kind, content.get("buffers") or content.get("way") or "", flush=True)
+        dataset = TrainingData.read(plan.dataset, plan.manifest, plan.images)
+        modes = {"dp": plan.training(strategy="dp")}
+        if rank.processes > 1:
+            modes = plan.modes
+            model = build(plan.model, len(dataset.data.classes))
+            sizes = {
+                "parameter_bytes": sum(p.numel() * p.itemsize for p in model.parameters()),
+                "buffer_bytes": sum(b.numel() * b.itemsize for b in model.buffers()),
+                "widest_norm": max((b.numel() for b in model.buffers()), default=0),
+            }
+            report("model", sizes)
+            report("permutations", drawn_alone(plan))
+            for one in plan.trainings:
+                report("training", train(plan, one, rank, dataset))
+        for name, mode in modes.items():
+            report("steps", record_steps(plan, name, mode, rank, dataset))
 
 
 def trainer_of(
