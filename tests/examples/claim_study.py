@@ -11,8 +11,8 @@ from scaling.core.grid import CELL_KEYS
 from scaling.tables import schema
 from scaling.tables.communication import communication, readings
 from scaling.tables.epoch_parts import epoch_parts
+from scaling.tables.ratios import speedup
 from scaling.tables.schema import StudyTables
-from scaling.tables.speedup import speedup
 
 Tables = dict[str, pd.DataFrame]
 

@@ -4,8 +4,7 @@ import importlib
 from pathlib import Path
 
 from scaling.core import command_line
-from scaling.figures import style
-from scaling.figures.registry import FIGURES
+from scaling.figures import FIGURES, style
 from scaling.tables import schema
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from scaling.claims import claim
 from scaling.core import command_line, files
-from scaling.figures.registry import FIGURES
+from scaling.figures import FIGURES
 from scaling.report import frames, overview, page, report
 from scaling.tables import schema
 

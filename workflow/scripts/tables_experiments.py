@@ -13,18 +13,12 @@ from scaling.core.records.machine import SYNCHRONIZATION
 from scaling.core.records.quantization import EXPORT, STAGED, VARIANT, read
 from scaling.core.records.run import RUN
 from scaling.tables import schema
-from scaling.tables.experiments import (
-    convergence,
-    quantization,
-    synchronization,
-)
-from scaling.tables.experiments.full_trainings import trained_to_accuracy
-from scaling.tables.experiments.remedies import remedies
+from scaling.tables.accuracy import trained_to_accuracy
+from scaling.tables.experiments import convergence, quantization, synchronization
 
 Makers = Mapping[str, Callable[[Any], pd.DataFrame]]
 OF_RANKS: Makers = {
     "sampler": synchronization.orders,
-    "sampler_accuracy": synchronization.accuracy,
     "collectives": synchronization.collectives,
     "buffers": synchronization.buffers,
 }
@@ -43,7 +37,7 @@ def _of_techniques(
     runs = convergence.runs(documents)
     return {
         "convergence": runs,
-        "remedies": remedies(runs, margin),
+        "remedies": convergence.remedies(runs, margin),
         "images_to_accuracy": convergence.images_to_accuracy(documents, accuracies),
         "noise_scale": convergence.noise_scale(documents),
     }

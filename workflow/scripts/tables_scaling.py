@@ -9,50 +9,33 @@ import pandas as pd
 from scaling.core import command_line, files
 from scaling.core.grid import expand
 from scaling.core.records.machine import CHECK, PEAKS, SWEEP
-from scaling.tables import limits, schema
+from scaling.tables import measurements, schema
 from scaling.tables.accuracy import accuracy
-from scaling.tables.audit import audit
 from scaling.tables.communication import (
     bandwidth,
     communication,
+    interconnect,
     readings,
     swept_gradient_bytes,
 )
-from scaling.tables.epoch_parts import epoch_parts, in_memory, ranks
-from scaling.tables.measurements import costs, device_time, step_classes
-from scaling.tables.runs import Run, provenance, read_runs
-from scaling.tables.speedup import speedup
-from scaling.tables.timing import timing
-from scaling.tables.utilization import of_classes, utilization
+from scaling.tables.epoch_parts import audit, epoch_parts, of_classes, utilization
+from scaling.tables.measurements import costs, device_time, in_memory, step_classes
+from scaling.tables.ratios import speedup
+from scaling.tables.timing import Run, provenance, read_runs, timing
 
-OF_TIMES = (timing, in_memory, ranks, device_time, step_classes, costs)
-OF_MACHINE = ("interconnect", "peaks", "machine")
+OF_TIMES = (timing, in_memory, device_time, step_classes, costs, provenance)
 
 
 def _of_runs(records: list[Run], per_gpu_hour: float | None) -> dict[str, pd.DataFrame]:
     found = {make.__name__: make(records) for make in OF_TIMES}
-    found["provenance"] = provenance(records)
-    memory = found["in_memory"]
-    found["communication"] = communication(found["timing"], memory, readings(records))
+    times = found["timing"]
+    found["communication"] = communication(times, found["in_memory"], readings(records))
     if per_gpu_hour is not None:
-        times = found["timing"]
         gpu_hours = times["gpus"] * times["epoch_seconds"] / 3600
         found["costs"]["money_per_epoch"] = gpu_hours * per_gpu_hour
     # Repeats train alike: only the first counts for accuracy.
     found["accuracy"] = accuracy([run for run in records if not run[0].repeat])
     return found
-
-
-def _of_machine(
-    peaks: dict[str, Any], sweeps: tuple[Path, ...], machine: tuple[Path, ...]
-) -> dict[str, pd.DataFrame]:
-    swept = limits.interconnect([SWEEP.read(path) for path in sweeps])
-    findings = [one for path in machine for one in CHECK.read(path)["findings"]]
-    return {
-        "interconnect": swept,
-        "peaks": limits.peaks(peaks),
-        "machine": schema.frame("machine", findings),
-    }
 
 
 def _derived(found: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
@@ -90,10 +73,13 @@ def main(
     """
     listed = expand(**grid)
     files.write_text(cells, pd.DataFrame(listed).to_csv(index=False, lineterminator="\n"))
-    document = PEAKS.read(peaks)
-    found = _of_runs(read_runs(listed, runs, partial), per_gpu_hour)
-    found |= _of_machine(document, sweeps, machine)
+    document, records = PEAKS.read(peaks), read_runs(listed, runs, partial)
+    found = _of_runs(records, per_gpu_hour)
+    found["interconnect"] = interconnect([SWEEP.read(path) for path in sweeps])
+    found["peaks"] = measurements.peaks(document)
+    findings = [one for path in machine for one in CHECK.read(path)["findings"]]
+    found["machine"] = schema.frame("machine", findings)
     found |= _derived(found)
-    found["audit"] = audit(schema.StudyTables(study, found, "", {}))
+    found["audit"] = audit(measurements.slow_ranks(records), found["utilization"])
     schema.write_all(found, tables, study)
-    files.write_text(tables / "topology.txt", limits.topology(document))
+    files.write_text(tables / "topology.txt", measurements.topology(document))

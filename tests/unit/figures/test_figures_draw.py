@@ -4,8 +4,7 @@ import pytest
 
 import figures_draw
 from examples.stored import EXPECTED, ROOT
-from scaling.figures import style
-from scaling.figures.registry import FIGURES
+from scaling.figures import FIGURES, style
 from scaling.tables import schema
 
 CAPTIONS = ROOT / "report/captions"

@@ -12,8 +12,8 @@ from scaling.core.grid import CELL_KEYS, Cell
 from scaling.instruments import kernel_trace
 from scaling.instruments.kernel_classes import launches
 from scaling.launch.ranks import Rank
+from scaling.tables.epoch_parts import of_classes
 from scaling.tables.measurements import step_classes
-from scaling.tables.utilization import of_classes
 from scaling.training.evaluation import count_step
 
 IMAGES, CHANNELS, PIXELS, CLASSES = 4, 8, 64, 10

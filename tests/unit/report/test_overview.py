@@ -7,7 +7,7 @@ import pytest
 
 from examples import stored
 from scaling.claims import questions
-from scaling.claims.phrases import label
+from scaling.claims.claim import label
 from scaling.report import cell_map, frames, overview, provenance
 from scaling.report.views import scaling
 from scaling.tables import schema

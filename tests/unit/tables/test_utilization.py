@@ -7,19 +7,17 @@ import pytest
 
 from examples.records import epoch, record, timing_row, timing_table
 from scaling.core.grid import Cell
-from scaling.tables import limits as peaks
 from scaling.tables import schema
 from scaling.tables.communication import communication, readings
-from scaling.tables.epoch_parts import epoch_parts
-from scaling.tables.measurements import costs, device_time
+from scaling.tables.epoch_parts import epoch_parts, utilization
+from scaling.tables.measurements import costs, device_time, peaks
 from scaling.tables.timing import timing
-from scaling.tables.utilization import utilization
 
 FLOPS = 4_000_000_000
 # Repeats of products of 1000×1000 matrices, 2e9 operations: 100 TFLOP/s in tf32, 400 in bf16.
 # Where it works on, 80 in tf32.
 SPRINT, STEADY = {"state": "sprint"}, {"state": "sustained"}
-PEAKS = peaks.peaks(
+PEAKS = peaks(
     {
         "rows": [
             {"quantity": "matrix_product", "precision": name, "matrix_size": 1000, "seconds": [s]}

@@ -2,12 +2,20 @@
 
 import pandas as pd
 
-from scaling.claims.claim import Answer, Claim, Hypothesis
-from scaling.claims.phrases import NO_TRACE, batch, extremes, measured, span_of_shares
+from scaling.claims.claim import (
+    NO_TRACE,
+    Answer,
+    Claim,
+    Hypothesis,
+    batch,
+    extremes,
+    measured,
+    span_of_shares,
+)
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
 from scaling.registry.strategy import OWN
-from scaling.tables import noise
+from scaling.tables import ratios
 from scaling.tables.schema import StudyTables, rows_of
 
 HALF = 0.5
@@ -75,12 +83,12 @@ def _faster(about: str, work: pd.DataFrame) -> Claim:
         return FASTER.missing(about, NOT_IN_MEMORY)
     small, *cells = rows_of(work)
     fast, _ = extremes(work.iloc[1:], "work_seconds")
-    ratios = ((cell, noise.ratio(small, cell, "work_seconds")) for cell in cells)
+    found = ((cell, ratios.ratio(small, cell, "work_seconds")) for cell in cells)
     return FASTER.claim(
         about,
         f"{fmt.seconds(fast.work_seconds)} with {batch(fast)}, {fmt.seconds(small.work_seconds)} "
         f"with {batch(small)}, without waiting for data.",
-        parts=[(cell, ratio.low > 1, ratio.high < 1) for cell, ratio in ratios],
+        parts=[(cell, ratio.low > 1, ratio.high < 1) for cell, ratio in found],
     )
 
 
@@ -103,7 +111,7 @@ def _gaps(about: str, recipe: str, tables: StudyTables) -> Claim:
         add = "A CPU runs no kernels; set `device` to `cuda`." if on_cpu else NO_TRACE
         return GAPS.missing(about, add)
     small, large = extremes(traced, "batch_size")
-    unknown = noise.LONE_READING if small.count == 1 else 1.0
+    unknown = ratios.LONE_READING if small.count == 1 else 1.0
     said = (
         f"{fmt.percent(max(0, row.gap_seconds) / row.step_seconds)} with {batch(row)}"
         for row in (small, large)

@@ -2,11 +2,10 @@
 
 import pandas as pd
 
-from scaling.claims.claim import Answer, Claim, Hypothesis
-from scaling.claims.phrases import batch, extremes, span_of_times
+from scaling.claims.claim import Answer, Claim, Hypothesis, batch, extremes, span_of_times
 from scaling.core import numbers as fmt
+from scaling.tables.ratios import UNLIKE
 from scaling.tables.schema import StudyTables, by_configuration, rows_of
-from scaling.tables.speedup import UNLIKE
 
 STRONG = "fixed_global_batch_speedup"
 WHY_SLOW = " (one process launches for all GPUs)"

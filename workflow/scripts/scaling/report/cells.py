@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from scaling.claims.phrases import label
+from scaling.claims.claim import label
 from scaling.core import files
 from scaling.core import numbers as fmt
 from scaling.core.grid import Cell

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from scaling.claims.phrases import label
+from scaling.claims.claim import label
 from scaling.config import stored
 from scaling.config.keys import EMPTY
 from scaling.core import grid
@@ -18,9 +18,8 @@ from scaling.core.numbers import significant, times
 from scaling.report.provenance import machine, run_facts
 from scaling.report.quantities import PARTS, define, span, view
 from scaling.report.table import Column, tables
-from scaling.tables import comparison, schema
-from scaling.tables.runs import provenance, read_runs
-from scaling.tables.timing import TIMED, timing
+from scaling.tables import ratios, schema
+from scaling.tables.timing import TIMED, provenance, read_runs, timing
 
 STUDIES = Path("studies")
 CELL = "compared gpus batch_size"
@@ -99,8 +98,8 @@ def _noise(epochs: pd.Series, timed: pd.DataFrame) -> str:
 
 
 def cells(a: Side, b: Side) -> pd.DataFrame:
-    """Return the matched cells, see `comparison.match`; UserError if none has a time in both."""
-    found = comparison.match(a.times, b.times)
+    """Return the matched cells, see `ratios.match`; UserError if none has a time in both."""
+    found = ratios.match(a.times, b.times)
     if found["ratio"].isna().all():
         raise UserError(
             f"{a.name} and {b.name} have no cell (recipe, strategy, GPUs, batch size per GPU) with "
@@ -156,14 +155,14 @@ def values(a: Side, b: Side, found: pd.DataFrame) -> dict[str, Any]:
 def summary(found: pd.DataFrame) -> str:
     """Return `12 matched cells: 9 faster, 3 within noise, 2 only in A; median ratio 1.03×`."""
     counts, known = found["verdict"].value_counts(), found["ratio"].dropna()
-    said = [f"{counts[name]} {name}" for name in comparison.VERDICTS if name in counts]
+    said = [f"{counts[name]} {name}" for name in ratios.VERDICTS if name in counts]
     head = f"{fmt.plural(len(known), 'matched cell')}: {', '.join(said)}"
     return f"{head}; median ratio {fmt.times(known.median())}"
 
 
 def refusal(found: pd.DataFrame, mark: float) -> str:
     """Return a sentence on the cells that do not pass `mark`, worst first; "" for none."""
-    slow = comparison.too_slow(found, mark).sort_values("ratio", na_position="first")
+    slow = ratios.too_slow(found, mark).sort_values("ratio", na_position="first")
     named = [
         f"{label(row)} ({row.b_status if pd.isna(row.ratio) else fmt.times(row.ratio)})"
         for row in schema.rows_of(slow)

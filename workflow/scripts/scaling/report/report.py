@@ -11,7 +11,7 @@ import pandas as pd
 from scaling.claims.claim import SYMBOLS, Findings
 from scaling.core import numbers as fmt
 from scaling.core.errors import UserError
-from scaling.figures.registry import FIGURES
+from scaling.figures import FIGURES
 from scaling.report import cell_map, frames, overview, provenance
 from scaling.report import cells as cell_pages
 from scaling.report.table import tables

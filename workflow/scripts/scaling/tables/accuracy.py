@@ -1,6 +1,7 @@
-"""Loss and accuracy of every run, and their differences between cells."""
+"""Loss and accuracy of every run, their differences between cells, and trainings to an accuracy."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -9,9 +10,10 @@ import pandas as pd
 from scipy.special import stdtrit
 
 from scaling.core.grid import CELL_KEYS
-from scaling.core.statistics import CONFIDENCE, margin
+from scaling.core.records.run import RunRecord
+from scaling.core.statistics import CONFIDENCE, difference, margin
 from scaling.tables import schema
-from scaling.tables.runs import Run
+from scaling.tables.timing import Run, epochs, in_words, joules
 
 LEARNING = ["train_loss", "train_accuracy", "test_accuracy"]
 REFERENCE_BATCH = 128
@@ -19,6 +21,7 @@ SEEDS = 3
 """Fewer of them tell too little of their own noise: of two, a 95 % interval is ± 9 deviations."""
 EPOCH = 5
 
+SPREAD = ["test_accuracy", "training_seconds", "run_seconds", "joules"]
 _CONFIGURATION = ["recipe", "strategy"]
 
 
@@ -111,3 +114,45 @@ def _equal_trainings(accuracy: pd.DataFrame) -> tuple[float, int]:
     freedom = int((groups.count() - 1).sum())
     squares = ((groups.count() - 1) * groups.var()).sum()
     return (math.sqrt(squares / freedom), freedom) if freedom else (math.nan, 0)
+
+
+def trained_to_accuracy(records: Sequence[RunRecord], accuracy: float) -> pd.DataFrame:
+    """Return one row per cell: medians over its trainings towards a test `accuracy`, and ends.
+
+    `training_seconds` are all epochs, each as long as its slowest rank's; `run_seconds` the whole
+    command with start-up, evaluation and shutdown; `joules` of all GPUs over these epochs, empty if
+    incomplete. `reached` of its `seeds` achieved the accuracy. `speedup` is in training seconds,
+    relative to the fewest GPUs, with the 95 % interval of the ratio of geometric means, which needs
+    2 seeds.
+    """
+    trainings = pd.DataFrame([_training(record, accuracy) for record in records])
+    rows, base = [], None
+    for _, runs in trainings.groupby(CELL_KEYS):
+        row = dict(runs.iloc[0]) | {"seeds": len(runs), "reached": int(runs["reached"].sum())}
+        for end, how in (("", "median"), ("_min", "min"), ("_max", "max")):
+            row |= dict(runs[SPREAD].agg(how).add_suffix(end))
+        logs = np.log(runs["training_seconds"]).tolist()
+        if base is not None:
+            found = difference(logs, base)
+            ends = {"": found.mean, "_low": found.low, "_high": found.high}
+            row |= {f"speedup{name}": math.exp(end) for name, end in ends.items()}
+        base = base or logs
+        rows.append(row)
+    return schema.frame("trained_to_accuracy", rows)
+
+
+def _training(record: RunRecord, accuracy: float) -> dict[str, object]:
+    cell, trained = record["cell"], epochs([record], "warmup", "measured")
+    test = (record["evaluation"] or {}).get("test_accuracy", math.nan)
+    return {
+        **cell,
+        "global_batch": cell["gpus"] * cell["batch_size"],
+        "target_accuracy": accuracy,
+        "epochs": len(trained),
+        "test_accuracy": test,
+        "reached": record["status"] == "ok" and test >= accuracy,
+        "training_seconds": trained["seconds"].sum(),
+        "run_seconds": record["run_seconds"],
+        "joules": joules([record], "warmup", "measured"),
+        "recipe_options": in_words(record["training"])["recipe_options"],
+    }

@@ -1,8 +1,9 @@
-"""Communication time of every multi-GPU cell by each estimate, and its bandwidth."""
+"""Communication time of every multi-GPU cell by each estimate, and bandwidths."""
 
 import math
 from collections.abc import Iterator
 from statistics import stdev
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,11 +12,11 @@ from scaling.core.grid import CELL_KEYS
 from scaling.core.statistics import margin
 from scaling.registry.engine import ENGINES
 from scaling.registry.strategy import STRATEGIES
-from scaling.tables import noise, schema
-from scaling.tables.limits import GB, ring_factor
-from scaling.tables.runs import Run, Seeds, by_cell
-from scaling.tables.timing import with_single_gpu
+from scaling.tables import ratios, schema
+from scaling.tables.timing import Run, Seeds, by_cell, with_single_gpu
 
+GB = 1e9
+"""Bytes of one GB (decimal, as in nccl-tests)."""
 TRACE, BY_SUBTRACTION = "profiler", "subtraction_without_loading"
 INSTRUMENTS = ["without_communication", TRACE]
 EXPOSED = [*INSTRUMENTS, BY_SUBTRACTION]
@@ -72,7 +73,7 @@ def _medians(each: list[pd.DataFrame]) -> dict[str, float]:
     exposed, moving = whole.median(skipna=False)
     between = [run[column].median() for run in each]
     off = margin([stdev(between)], [len(each)]) if len(each) > 1 else np.nan
-    ends = sorted(exposed * factor for factor in (1 / noise.LONE_READING, noise.LONE_READING))
+    ends = sorted(exposed * factor for factor in (1 / ratios.LONE_READING, ratios.LONE_READING))
     if len(whole) > 1:
         off = np.ptp(whole[column]) if np.isnan(off) else off
         ends = [exposed - off, exposed + off]
@@ -109,13 +110,13 @@ def _subtraction(paired: pd.DataFrame) -> pd.DataFrame:
     gpus, total = paired["gpus"], paired[WITHOUT_LOADING]
     exposed = total - paired[f"single_{WITHOUT_LOADING}"] / gpus
     table = paired.assign(estimate=BY_SUBTRACTION, communication_seconds=exposed)
-    speedups = noise.ratios(paired, "single_", "", WITHOUT_LOADING)
+    speedups = ratios.ratios(paired, "single_", "", WITHOUT_LOADING)
+    one_run = paired[["runs", "single_runs"]].min(axis=1) < 2
     for end, own, other, speedup in (("low", "min", "max", "high"), ("high", "max", "min", "low")):
         alone = paired[f"single_{WITHOUT_LOADING}_{other}"] / gpus
-        of_one_run = paired[f"{WITHOUT_LOADING}_{own}"] - alone
         seconds = total * (1 - speedups[speedup] / gpus)
-        seconds = of_one_run.where(speedups["basis"] == noise.WITHIN, seconds)
-        table[end] = seconds.where(exposed.notna())
+        seconds = seconds.mask(one_run, paired[f"{WITHOUT_LOADING}_{own}"] - alone)
+        table[end] = seconds.where(exposed.notna() & speedups[speedup].notna())
     return table
 
 
@@ -124,6 +125,31 @@ def preferred(table: pd.DataFrame, estimates: list[str] = EXPOSED) -> pd.DataFra
     known = table[table["communication_seconds"].notna() & table["estimate"].isin(estimates)]
     order = known["estimate"].map(estimates.index).sort_values(kind="stable").index
     return known.loc[order].drop_duplicates(CELL_KEYS).sort_index()
+
+
+def ring_factor(gpus: Any) -> Any:
+    """Return the bytes that each GPU sends per byte of a ring all-reduce: 2(N-1)/N.
+
+    Patarasuk & Yuan 2009; also the factor from algbw to busbw in nccl-tests' PERFORMANCE.md.
+    """
+    return 2 * (gpus - 1) / gpus
+
+
+def interconnect(sweeps: list[dict[str, Any]]) -> pd.DataFrame:
+    """Return the all-reduce times, one row per message of each sweep.
+
+    `seconds` is the median over the repeats; busbw = message bytes / seconds · 2(N-1)/N, in GB/s
+    with 1 GB = 1e9 bytes.
+    """
+    rows = [
+        {**sweep, **row, **schema.of_repeats("seconds", row["seconds"])}
+        for sweep in sweeps
+        for row in sweep["rows"]
+    ]
+    order = ["gpus", "backend", "kind", "message_bytes"]
+    table = schema.frame("interconnect", rows).sort_values(order, kind="stable", ignore_index=True)
+    busbw = ring_factor(table["gpus"]) * table["message_bytes"] / table["seconds"] / GB
+    return table.assign(busbw_gb_per_s=busbw)
 
 
 def swept_gradient_bytes(interconnect: pd.DataFrame) -> float:

@@ -1,18 +1,89 @@
-"""The instruments' measurements of each cell: device time, classes of kernels, costs."""
+"""The instruments' measurements: of each cell on the device, and the machine's limits."""
 
 import math
 from collections.abc import Iterator
+from statistics import median
 from typing import Any, get_args
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
+from scaling.core import numbers as fmt
 from scaling.core.records.run import KernelClass, RunRecord
 from scaling.tables import schema
-from scaling.tables.runs import Run, Seeds, by_cell, table_of_cells
-from scaling.tables.timing import TIMED, epochs, joules
+from scaling.tables.timing import (
+    TIMED,
+    Run,
+    Seeds,
+    by_cell,
+    epochs,
+    joules,
+    spread,
+    table_of_cells,
+)
 
+ALONE = "seconds_without_exchange"
+SLOW = 0.05
+"""How much slower a rank may be than the others: GPUs of a kind differ by 1 or 2 %."""
 STEP = ["seconds", "busy_seconds", "compute_seconds", "kernels"]
+
+
+def in_memory(runs: list[Run]) -> pd.DataFrame:
+    """Return the seconds of an epoch on in-memory batches, one row per cell.
+
+    It is the slowest rank's time, scaled to the epoch's number of images: the median over repeats
+    and seeds, `count` of them, with its `spread`.
+    """
+    return table_of_cells("in_memory", runs, _in_memory)
+
+
+def _in_memory(seeds: Seeds) -> dict[str, Any]:
+    times = [_repeats(record) for record in seeds if record]
+    found = [pd.Series(own["seconds"].max(axis=0)) for own in times if "seconds" in own]
+    if not found:
+        return {"runs": 0, "count": 0}
+    seconds = pd.concat(found, keys=range(len(found)))
+    column = "in_memory_epoch_seconds"
+    whole = {column: seconds.median(), **spread(column, seconds)}
+    return whole | {"runs": len(found), "count": len(seconds)}
+
+
+def _repeats(record: RunRecord) -> dict[str, NDArray[np.float64]]:
+    """Return the seconds of an epoch [rank, repeat], for each quantity that all ranks measured."""
+    ranks, whole = record["in_memory"], epochs([record], "measured")
+    if not ranks or whole.empty or not all(rank["iterations"] for rank in ranks):
+        return {}
+    if all(rank["samples"] for rank in ranks):
+        scale = whole["samples"].iloc[0] / sum(rank["samples"] for rank in ranks)
+    else:
+        scale = whole["iterations"].iloc[0] / ranks[0]["iterations"]
+    return {
+        name: np.array([rank[name] for rank in ranks]) * scale
+        for name in ("seconds", ALONE)
+        if all(rank[name] for rank in ranks)
+    }
+
+
+def slow_ranks(runs: list[Run]) -> pd.DataFrame:
+    """Return the ranks that compute slower than all others, by more than `SLOW`, as findings.
+
+    By steps in memory without exchange: an all-reduce makes all ranks as slow as the slowest.
+    """
+    found = []
+    for cell, seeds in by_cell(runs):
+        own = [_repeats(record) for record in seeds if record]
+        times = [each[ALONE] for each in own if ALONE in each]
+        if len({len(each) for each in times}) != 1 or len(times[0]) < 2:
+            continue
+        seconds = np.concatenate(times, axis=1)
+        rank = int(np.median(seconds, axis=1).argmax())
+        others = np.delete(seconds, rank, axis=0)
+        slower = np.median(seconds[rank]) / np.median(others) - 1
+        if slower > SLOW and seconds[rank].min() > others.max():
+            message = f"rank {rank} computes {fmt.percent(slower)} slower than the others"
+            found.append(cell | {"message": message, "found": slower, "expected": SLOW})
+    return pd.DataFrame(found)
 
 
 def device_time(runs: list[Run]) -> pd.DataFrame:
@@ -122,3 +193,40 @@ def _cost(seeds: Seeds) -> dict[str, Any]:
         "joules_per_image": total / (measured["samples"].sum() or math.nan),
         "settled": len(drifts) > 0 and all(each["settled"] for each in settlings),
     }
+
+
+def peaks(document: dict[str, Any]) -> pd.DataFrame:
+    """Return the measured rates, one row per row of the document (see `instruments.peaks`).
+
+    The value is the median repeat's rate, in FLOP/s or B/s; minimum and maximum are the slowest and
+    the fastest repeat's. The work is 2·n³ FLOP for a product of two n×n matrices, and the bytes of
+    a copy, counted twice within a memory (read and write) and once between GPUs. `peak` marks the
+    largest value of each quantity, precision and `state`: after a rest (`sprint`) or after seconds
+    of work (`sustained`).
+    """
+    rows = []
+    for row in document["rows"]:
+        seconds, product = row["seconds"], row["quantity"] == "matrix_product"
+        if product:
+            work = 2 * row["matrix_size"] ** 3
+        else:
+            work = row["copy_bytes"] * (2 if row["quantity"] == "device_copy" else 1)
+        figures = {
+            "unit": "FLOP/s" if product else "B/s",
+            "value": work / median(seconds),
+            "value_min": work / max(seconds),
+            "value_max": work / min(seconds),
+            "count": len(seconds),
+        }
+        rows.append({**row, **figures})
+    table = schema.frame("peaks", rows)
+    kinds = ["quantity", "precision", "state"]
+    best = table.groupby(kinds, dropna=False)["value"].transform("max")
+    return table.assign(peak=table["value"] == best)
+
+
+def topology(document: dict[str, Any]) -> str:
+    """Return the output of `nvidia-smi topo -m` without styling; "" if it was not recorded."""
+    printed = (document["environment"].get("topology") or "").strip()
+    # Records lack leading blanks; without the tab the header is shifted by a column.
+    return f"\t{printed}\n" if printed else ""

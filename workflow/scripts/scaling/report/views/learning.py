@@ -33,15 +33,7 @@ define(
         flags={
             "all diverged": lambda row: row.diverged_seeds == row.seeds,
             "some diverged": lambda row: 0 < row.diverged_seeds < row.seeds,
-        },
-    ),
-    gain=Column(
-        "points gained",
-        points,
-        interval("gain", 100),
-        flags={
             "at an end of its rates": attrgetter("at_edge"),
-            "plain SGD at an end": attrgetter("compared_at_edge"),
         },
     ),
     accuracy=Column("accuracy", percent),
@@ -71,10 +63,9 @@ def accuracy(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
 
 @view(
     "Q4",
-    "Techniques by global batch: test accuracy at equal epochs; points gained on plain SGD at the "
-    "base rate, or with its rate swept alike",
+    "Techniques by global batch: test accuracy at equal epochs",
     "technique",
-    "technique_accuracy gain",
+    "technique_accuracy",
     **BY_GLOBAL_BATCH,
 )
 def techniques(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:

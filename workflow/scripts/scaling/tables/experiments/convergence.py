@@ -1,15 +1,24 @@
-"""Tables of the large-batch records: runs, images to an accuracy, gradient noise scale."""
+"""Tables of the large-batch records: runs, techniques, images to an accuracy, noise scale.
+
+Options are those of the tables, in words: text with ", " between them.
+"""
 
 import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from scaling.config.technique import Technique
+from scaling.core import statistics
 from scaling.core.records.convergence import ConvergenceRecord
+from scaling.core.statistics import Difference
 from scaling.tables import schema
-from scaling.tables.experiments.remedies import is_plain
+
+MEANS = ["train_loss", "train_accuracy", "test_loss", "test_accuracy"]
+OTHER_UPDATES = "muon |lars "
+"""Options that replace SGD's update."""
 
 
 def runs(records: Sequence[ConvergenceRecord]) -> pd.DataFrame:
@@ -47,7 +56,7 @@ def _reference(records: Sequence[ConvergenceRecord]) -> ConvergenceRecord | None
         if record["result"]
         and record["global_batch"] == record["training"]["reference_batch"]
         # At the reference batch every scaling rule gives the base rate.
-        and is_plain(_options(record))
+        and all(option.startswith("scaling ") for option in _options(record).split(", ") if option)
     ]
     return max(plain, key=lambda each: each[0])[1] if plain else None
 
@@ -63,6 +72,72 @@ def _options(record: ConvergenceRecord) -> str:
         for name, value in changed.items()
         if value != plain[name] and value is not None
     )
+
+
+def remedies(runs: pd.DataFrame, margin: float) -> pd.DataFrame:
+    """Return one row per technique and global batch, from the table of `runs`.
+
+    Values are means over the seeds of the chosen rate, out of `rates` that were tried;
+    `validation_accuracy` is the sweep's on held-out images. `epochs` and `updates` are completed,
+    `planned_…` requested. `accuracy_margin` is the loss that counts as none. A seed "at chance" has
+    values and counts as diverged.
+    """
+    groups = runs.groupby(["remedy", "global_batch"], sort=False)
+    rows = [_remedy(group) | {"accuracy_margin": margin} for _, group in groups]
+    return schema.frame("remedies", rows)
+
+
+def _remedy(group: pd.DataFrame) -> dict[str, Any]:
+    same = ["remedy", "options", "global_batch", "gpus", "batch_size", "status", "message"]
+    row = dict(group.iloc[0][[*same, "reference", "at_edge"]])
+    chosen = group[group["chosen"].eq(True)]
+    if chosen.empty:
+        return row
+    row |= dict(chosen.iloc[0][["factor", "learning_rate"]])
+    row |= dict(chosen[["epochs", "updates", "planned_epochs", "planned_updates"]].max())
+    held_out = group[group["held_out"] & (group["factor"] == row["factor"])]
+    row |= dict(chosen[MEANS].mean())
+    row |= {f"test_accuracy_{end}": chosen["test_accuracy"].agg(end) for end in ("min", "max")}
+    return row | {
+        "rates": group["learning_rate"].nunique(),
+        "seeds": len(chosen),
+        "diverged_seeds": int((chosen["diverged"] != "").sum()),
+        "validation_accuracy": held_out["validation_accuracy"].mean(),
+    }
+
+
+def base_rate(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of `remedies` of plain SGD at the unscaled base rate."""
+    plain = table[(table["options"] == "") & (table["factor"] == 1)]
+    return plain[plain["remedy"].isin(plain["remedy"].head(1))]
+
+
+def best(table: pd.DataFrame, global_batch: int, sgd: bool = False) -> Any | None:
+    """Return the row of `remedies` with the highest accuracy on held-out images, or None.
+
+    So the test set can judge the choice. Rows have as many epochs as the reference, and no diverged
+    seed. `sgd` excludes Muon and LARS.
+    """
+    epochs = table.loc[table["reference"].eq(True), "planned_epochs"].max()
+    trained = table["validation_accuracy"].notna() & (table["diverged_seeds"] == 0)
+    equal = (table["planned_epochs"] == epochs) & (table["global_batch"] == global_batch)
+    rows = table[trained & equal]
+    if sgd:
+        rows = rows[~rows["options"].str.contains(OTHER_UPDATES)]
+    return next(rows.nlargest(1, "validation_accuracy").itertuples(), None)
+
+
+def difference(own: pd.DataFrame, other: pd.DataFrame) -> Difference:
+    """Return the mean test accuracy of `own` runs minus that of `other`, with Welch's interval.
+
+    There is no interval if a loss was not finite, as the remaining seeds are a biased selection.
+    """
+    samples = [runs["test_accuracy"].dropna().tolist() for runs in (other, own)]
+    if not all(samples):
+        return Difference(math.nan, math.nan, math.nan)
+    if pd.concat([own["diverged"], other["diverged"]]).eq("not finite").any():
+        return Difference(float(np.mean(samples[1]) - np.mean(samples[0])), math.nan, math.nan)
+    return statistics.difference(*samples)
 
 
 def images_to_accuracy(

@@ -5,7 +5,6 @@ Each is made from the records synchronization.json, one per number of GPUs.
 
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from scaling.tables import schema
@@ -52,24 +51,6 @@ def orders(documents: list[dict[str, Any]]) -> pd.DataFrame:
 def _broadcast(document: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the trainings with broadcast buffers."""
     return [one for one in document["trainings"] if one["buffers"] == "broadcast"]
-
-
-def accuracy(documents: list[dict[str, Any]]) -> pd.DataFrame:
-    """Return one row per training with broadcast buffers, with and without set_epoch, by seed.
-
-    Loss and accuracy (a fraction) are of the last epoch over all ranks, and of rank 0's model on
-    the test images; a non-finite loss is empty.
-    """
-    rows = []
-    for document in documents:
-        for one in _broadcast(document):
-            epochs = pd.DataFrame(one["epochs"])
-            last = epochs[epochs["epoch"] == epochs["epoch"].max()]
-            row = {**one, **one["ranks"][0], "gpus": document["gpus"]}
-            for name in ("train_loss", "train_accuracy"):
-                row[name] = np.average(last[name].astype(float), weights=last["samples"])
-            rows.append(row | {"epochs": epochs["epoch"].max() + 1})
-    return schema.frame("sampler_accuracy", rows)
 
 
 def collectives(documents: list[dict[str, Any]]) -> pd.DataFrame:
