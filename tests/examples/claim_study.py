@@ -47,11 +47,6 @@ def claims(answer: Callable[[StudyTables], Answer], made: Tables) -> dict[str, C
     return {claim.id: claim for claim in found.claims}
 
 
-def told(claim: Claim) -> str:
-    """Initials of the verdict on each batch size, from the smallest: `ssur`."""
-    return "".join(part.verdict[0] for part in sorted(claim.parts, key=lambda p: p.batch_size))
-
-
 def set_time(timing: pd.DataFrame, cell: tuple, seconds: float, loader: float = 0.0) -> None:
     """Give a cell (recipe, strategy, gpus, batch_size) a time of ± 2 %, ± 1 % without loading."""
     row = (timing[CELL_KEYS] == list(cell)).all(axis=1)

@@ -11,13 +11,7 @@ from scaling.core.grid import expand
 from scaling.core.records.machine import CHECK, PEAKS, SWEEP
 from scaling.tables import measurements, schema
 from scaling.tables.accuracy import accuracy
-from scaling.tables.communication import (
-    bandwidth,
-    communication,
-    interconnect,
-    readings,
-    swept_gradient_bytes,
-)
+from scaling.tables.communication import bandwidth, communication, interconnect, readings
 from scaling.tables.epoch_parts import audit, epoch_parts, of_classes, utilization
 from scaling.tables.measurements import costs, device_time, in_memory, step_classes
 from scaling.tables.ratios import speedup
@@ -40,13 +34,12 @@ def _of_runs(records: list[Run], per_gpu_hour: float | None) -> dict[str, pd.Dat
 
 def _derived(found: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
     """Return the tables that follow from those of times and of the machine."""
-    times, costs, link = found["timing"], found["costs"], found["interconnect"]
-    exposed = found["communication"]
+    times, costs, exposed = (found[name] for name in ("timing", "costs", "communication"))
     epochs = epoch_parts(times, found["in_memory"], exposed)
     used = utilization(times, epochs, found["peaks"], costs, found["device_time"])
     return {
         "speedup": speedup(times, costs),
-        "bandwidth": bandwidth(times, exposed, link, swept_gradient_bytes(link), costs),
+        "bandwidth": bandwidth(times, exposed, found["interconnect"], costs),
         "epoch_parts": epochs,
         "utilization": used,
         "step_classes": of_classes(found["step_classes"], used, found["peaks"]),

@@ -101,7 +101,7 @@ def row_of(timing, sweep=NO_SWEEP, **costs):
     own = [timing.iloc[-1][CELL_KEYS].to_dict() | costs] if costs else []
     known = schema.frame("costs", own)
     parts = communication(timing, schema.frame("in_memory"), readings([]))
-    (row,) = bandwidth(timing, parts, sweep, GRADIENT_BYTES, known).itertuples()
+    (row,) = bandwidth(timing, parts, sweep, known).itertuples()
     return row
 
 
@@ -140,7 +140,8 @@ def test_the_peak_is_the_bus_bandwidth_of_the_messages_that_a_cell_sends(
 
 
 def test_gradients_that_are_sent_in_bf16_are_half_the_bytes():
-    whole, half = (row_of(A40, sent_share=share) for share in (1.0, 0.5))
+    swept = sweep_of(("gradients", GRADIENT_BYTES, 1.0))
+    whole, half = (row_of(A40, swept, sent_share=share) for share in (1.0, 0.5))
     assert half.bytes_per_iteration == pytest.approx(whole.bytes_per_iteration / 2, abs=1)
     assert half.bandwidth_gb_per_s == pytest.approx(whole.bandwidth_gb_per_s / 2)
 
@@ -148,5 +149,5 @@ def test_gradients_that_are_sent_in_bf16_are_half_the_bytes():
 @pytest.mark.parametrize("seconds", [4.5, 5.0])
 def test_communication_of_nothing_or_less_has_no_bandwidth(seconds):
     timing = timing_table(timing_row(1, 512, 20.0), timing_row(4, 512, seconds))
-    row = row_of(timing, sweep_of(("bucket", 1000, 1.0)))
+    row = row_of(timing, sweep_of(("gradients", 1000, 1.0)))
     assert math.isnan(row.bandwidth_gb_per_s) and math.isnan(row.utilization)

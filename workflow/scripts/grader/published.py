@@ -64,7 +64,7 @@ def draw(comparison: pd.DataFrame) -> Figure | None:
     shown = timed[timed["gpus"].isin(counts)]
     for axes, (metric, gpus) in zip(panels, places, strict=True):
         cells = [rows[(rows["gpus"] == gpus) & rows[metric].notna()] for rows in studies.values()]
-        style.lines(axes, cells, "batch_size", metric, "comparison")
+        style.lines(axes, cells, "batch_size", metric)
         style.batch_axis(axes, sorted(shown["batch_size"].unique()))
         values, ideal = shown[metric].dropna(), COMPARED[metric][2]
         if ideal:

@@ -1,10 +1,10 @@
 """A claim on a study: what was expected, the rule that decides it, and what was measured."""
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import pandas as pd
 from pydantic import TypeAdapter, ValidationError
@@ -17,32 +17,18 @@ from scaling.core.statistics import Difference, judge
 Verdict = Literal["supported", "refuted", "in part", "unclear", "not measured"]
 """Supported: the values pass the test; refuted: they contradict the hypothesis; in part: cells
 differ, and the claim names them; unclear: too noisy to decide; not measured: there are none."""
-SYMBOLS: dict[Verdict, str] = {
-    "supported": "✓",
-    "refuted": "✗",
-    "in part": "◐",
-    "unclear": "?",
-    "not measured": "–",
-}
-"""Each verdict with its symbol, in the order of the counts."""
+SYMBOLS: dict[Verdict, str] = dict(zip(get_args(Verdict), "✓✗◐?–", strict=True))
 BATCH = "b\u00a0=\u00a0"
-HELD = {"supported": "held for", "refuted": "not for", "unclear": "unclear for"}
-NO_TRACE = (
-    "These records have no traced steps: measure the cells again, with "
+HELD: dict[Verdict, str] = {
+    "supported": "held for",
+    "refuted": "not for",
+    "unclear": "unclear for",
+}
+NO_STEPS = (
+    "These records have no steps in memory: measure the cells again, with "
     "`training.instrumented_iterations` above 0."
 )
-"""What a claim says that needs a trace, if there is none."""
-Judged = tuple[Any, object, object]
-"""A cell, whether the claim's test holds in it, and whether it clearly fails."""
-
-
-@dataclass(frozen=True)
-class Part:
-    """The verdict on one cell of the claim's configuration."""
-
-    gpus: int
-    batch_size: int
-    verdict: Verdict
+"""What a claim says that needs steps with instruments, if there are none."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +38,7 @@ class Claim:
     `id` is unique in the study, and an anchor of the report. `kind`, `hypothesis` and `test` are
     those of its `Hypothesis`, `evidence` is its table. `configuration` is the part of the study it
     is about, such as `tuned/ddp, 2 GPUs`, or "". The `sentence` says what was measured or, if
-    nothing was, what to add to the configuration. `parts` are the verdicts on single cells.
+    nothing was, what to add to the configuration.
     """
 
     id: str
@@ -64,7 +50,6 @@ class Claim:
     configuration: str
     verdict: Verdict
     sentence: str
-    parts: list[Part] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -88,23 +73,25 @@ class Hypothesis:
         *,
         holds: object = False,
         fails: object = False,
-        parts: Iterable[Judged] = (),
+        parts: Iterable[tuple[Any, object, object]] = (),
         unclear: str = "",
     ) -> Claim:
         """Return the claim on a configuration such as `tuned/ddp, 2 GPUs`.
 
         It is supported if its test `holds`, refuted if it clearly `fails`, else unclear; the same
-        for each of `parts`, of which the verdict is then the one they share, or else "in part". A
-        sentence on what is unclear ends with the words `unclear`, or with what would tell.
+        for each of `parts` (cell, holds, fails), of which the verdict is then the one they share,
+        or else "in part". A sentence on what is unclear ends with the words `unclear`, or with what
+        would tell.
         """
-        own = [
-            Part(int(cell.gpus), int(cell.batch_size), judge(yes, no, "unclear"))
-            for cell, yes, no in parts
-        ]
-        found: set[Verdict] = {part.verdict for part in own} or {judge(holds, fails, "unclear")}
+        cells: dict[Verdict, list[str]] = {}
+        for cell, yes, no in parts:
+            cells.setdefault(judge(yes, no, "unclear"), []).append(str(cell.batch_size))
+        found: set[Verdict] = set(cells) or {judge(holds, fails, "unclear")}
         verdict = next(iter(found)) if len(found) == 1 else "in part"
         if verdict == "in part":
-            sentence += _where(own)
+            said = [f"{words} {', '.join(cells[of])}" for of, words in HELD.items() if of in cells]
+            said[0] = said[0].replace(" for ", f" for {BATCH}").capitalize()
+            sentence += f" {'; '.join(said)}."
         if "unclear" in found:
             sentence = f"{sentence.removesuffix('.')}; {unclear or f'{self.more} would tell'}."
         of = about.partition(",")[0].split(" ")[-1].replace("/", "-")
@@ -118,21 +105,11 @@ class Hypothesis:
             configuration=about,
             verdict=verdict,
             sentence=sentence,
-            parts=own,
         )
 
     def missing(self, about: str, what_to_add: str) -> Claim:
         """Return the claim that was not measured."""
         return replace(self.claim(about, what_to_add, holds=True), verdict="not measured")
-
-
-def _where(parts: Sequence[Part]) -> str:
-    """Describe in which cells a claim held: ` Held for b = 32, 128; not for 8192.`"""
-    said: list[str] = []
-    for verdict, words in HELD.items():
-        if sizes := [str(part.batch_size) for part in parts if part.verdict == verdict]:
-            said.append(f"{words} {'' if said else BATCH}{', '.join(sizes)}")
-    return f" {'; '.join(said).capitalize()}."
 
 
 @dataclass(frozen=True)
@@ -193,22 +170,12 @@ def spread(row: Any) -> str:
     return f"{fmt.significant(100 * row.test_accuracy)} %{ends}"
 
 
-def span_of_times(ratios: pd.Series) -> str:
-    """Format the smallest and largest of some ratios: `1.83–1.98×`."""
-    low, high = fmt.significant(ratios.min()), fmt.times(ratios.max())
-    return high if len(ratios) == 1 else f"{low}–{high}"
-
-
 def measured(table: pd.DataFrame, column: str) -> pd.DataFrame:
     """Return the rows of ok cells with a value in `column`."""
     return table[(table["status"] == "ok") & table[column].notna()]
 
 
-def row_at(table: pd.DataFrame, index: Any) -> Any:
-    """Return the row of `table` with this label."""
-    return next(table.loc[[index]].itertuples())
-
-
 def extremes(table: pd.DataFrame, column: str) -> tuple[Any, Any]:
     """Return the rows with the smallest and the largest value of `column`."""
-    return row_at(table, table[column].idxmin()), row_at(table, table[column].idxmax())
+    least, most = table[column].idxmin(), table[column].idxmax()
+    return next(table.loc[[least]].itertuples()), next(table.loc[[most]].itertuples())

@@ -5,7 +5,7 @@ from typing import Any
 import pandas as pd
 
 from scaling.claims.claim import (
-    NO_TRACE,
+    NO_STEPS,
     Answer,
     Claim,
     Hypothesis,
@@ -85,7 +85,7 @@ def _computing(about: str, shares: pd.DataFrame) -> Claim:
     known = shares.assign(low=low, high=low + shares["unknown_share"]).sort_values("batch_size")
     cells = list(rows_of(known[known["slower_share"].notna()]))
     if not cells:
-        return COMPUTING.missing(about, NO_TRACE)
+        return COMPUTING.missing(about, NO_STEPS)
     return COMPUTING.claim(
         about,
         " ".join(map(_parts, [cells[0], *cells[1:][-1:]])),
@@ -110,9 +110,9 @@ def bandwidth(tables: StudyTables) -> Answer:
         claims.append(_travelling(f"{recipe}/{strategy}, {fmt.gpus(gpus)}", known[-1]))
     if not claims:
         return Answer(None, [TRAVELLING.missing("", "Add 2 or more to `grid.gpus`.")])
-    if (whole := pd.concat(known)).empty:
+    if (whole := pd.concat(known, ignore_index=True)).empty:
         return Answer(None, claims)
-    worst, best = extremes(whole.reset_index(drop=True), "utilization")
+    worst, best = extremes(whole, "utilization")
     said = f"At {fmt.percent(best.utilization)} of the {fmt.significant(best.peak_gb_per_s)} GB/s "
     said += f"of all-reduces alone ({label(best)}, by {fmt.words(best.estimate)})"
     if worst.utilization < best.utilization:
@@ -122,18 +122,13 @@ def bandwidth(tables: StudyTables) -> Answer:
 
 def _travelling(about: str, cells: pd.DataFrame) -> Claim:
     if cells.empty:
-        add = "Set `training.instrumented_iterations` above 0 to trace communication."
-        return TRAVELLING.missing(about, add)
+        return TRAVELLING.missing(about, NO_STEPS)
     worst, best = extremes(cells, "utilization")
-    sentence = f"{fmt.significant(best.bandwidth_gb_per_s)} of "
-    sentence += f"{fmt.significant(best.peak_gb_per_s)} GB/s ({fmt.percent(best.utilization)}) "
-    sentence += f"with {batch(best)}"
+    said = f"{fmt.significant(best.bandwidth_gb_per_s)} of {fmt.significant(best.peak_gb_per_s)} "
+    said += f"GB/s ({fmt.percent(best.utilization)}) with {batch(best)}"
     if worst.Index != best.Index:
-        sentence += f", {fmt.percent(worst.utilization)} with {batch(worst)}"
+        said += f", {fmt.percent(worst.utilization)} with {batch(worst)}"
     traced = best.estimate == TRACE
-    by = "by the trace" if traced else "by subtraction, which overstates the time"
-    return TRAVELLING.claim(
-        about,
-        f"{sentence}, {by}.",
-        parts=[(cell, cell.utilization >= HALF, cell.estimate == TRACE) for cell in rows_of(cells)],
-    )
+    said += ", by the trace." if traced else ", by subtraction, which overstates the time."
+    parts = [(cell, cell.utilization >= HALF, cell.estimate == TRACE) for cell in rows_of(cells)]
+    return TRAVELLING.claim(about, said, parts=parts)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pandas as pd
 
-from scaling.claims.claim import Answer, Claim, Hypothesis, difference, extremes, row_at, spread
+from scaling.claims.claim import Answer, Claim, Hypothesis, difference, extremes, spread
 from scaling.core import numbers as fmt
 from scaling.core.statistics import Difference
 from scaling.tables import accuracy as learning
@@ -90,7 +90,7 @@ def _of_cells(tables: StudyTables) -> list[Claim]:
         known = rows[rows["difference"].notna() & (rows["gpus"] == rows["gpus"].max())]
         if known.empty:
             continue
-        large = row_at(known, known["global_batch_size"].idxmax())
+        _, large = extremes(known, "global_batch_size")
         small = next(rows_of(rows[rows["reference"]]))
         apart = large.within_spread is False
         seeds = min(row.test_accuracy_count for row in (large, small))

@@ -50,8 +50,7 @@ def draw_epoch_time(timing: pd.DataFrame) -> Figure | None:
     for axes, recipe in zip(panels, recipes, strict=True):
         rows = known[known["recipe"] == recipe]
         groups = [rows[rows["line"] == line] for line in looks]
-        over = ("batch_size", "epoch_seconds", "timing")
-        style.lines(axes, groups, *over, step=1.06, looks=[*looks.values()])
+        style.lines(axes, groups, "batch_size", "epoch_seconds", 1.06, [*looks.values()])
         style.batch_axis(axes, sorted(timing["batch_size"].unique()))
         if highest > LOG_FROM_RATIO * lowest:
             style.log2_axis(axes.yaxis, style.POWERS, (lowest / 1.25, highest * 1.5))
@@ -79,14 +78,14 @@ def draw_speedup(speedup: pd.DataFrame) -> Figure | None:
     figure, (first, *others) = style.panels([title, *over_gpus], PER_GPU, "speedup / N")
     first.axhline(1, **style.IDEAL)
     cells = [rows[rows["gpus"] == counts[-1]] for rows in groups.values()]
-    style.lines(first, cells, "batch_size", "efficiency", "speedup", step=1.06)
+    style.lines(first, cells, "batch_size", "efficiency", step=1.06)
     style.batch_axis(first, sorted(known["batch_size"].unique()))
     first.set_ylim(0, max(1.1, 1.05 * known["efficiency_max"].max()))
     for axes in others:
         axes.plot([1, *counts], [1, *counts], **style.IDEAL)
         rows = groups.values()
         best = [cells.loc[cells.groupby("gpus")["speedup"].idxmax()] for cells in rows]
-        style.lines(axes, best, "gpus", "speedup", "speedup")
+        style.lines(axes, best, "gpus", "speedup")
         style.log2_axis(axes.xaxis, [1, *counts])
         lowest, highest = known["speedup_min"].min(), known["speedup_max"].max()
         limits = min(1, lowest) / 1.15, 1.15 * max(counts[-1], highest)
@@ -113,7 +112,7 @@ def draw_communication(epoch_parts: pd.DataFrame) -> Figure | None:
     title = f"Exposed communication on {fmt.gpus(known['gpus'].max())}"
     figure, (axes,) = style.panels([title], PER_GPU, "% of the epoch")
     axes.axhline(0, color=style.GREY, linewidth=0.8)
-    style.lines(axes, groups.values(), "batch_size", "share", "epoch_parts", step=1.06)
+    style.lines(axes, groups.values(), "batch_size", "share", step=1.06)
     style.batch_axis(axes, sorted(known["batch_size"].unique()))
     style.legend(figure, groups)
     return figure
@@ -138,8 +137,7 @@ def draw_step_classes(step_classes: pd.DataFrame) -> Figure | None:
     for row, factor in zip(rows_of(known), percent, strict=True):
         own, colour = axes[panels.index(row.panel)], style.COLOURS[classes.index(row.kernel_class)]
         place = {"x": str(row.batch_size), "bottom": row.top - row.share, "color": colour}
-        note = f"{fmt.cell_name(row)}, {row.kernel_class}: {row.share:.1f} % · step_classes.csv"
-        own.bar(height=row.share, alpha=0.4, **place)[0].set_url(note)
+        own.bar(height=row.share, alpha=0.4, **place)
         own.bar(height=row.least_seconds * factor, **place)
     style.legend(figure, classes, linestyle="none")
     return figure
@@ -148,29 +146,24 @@ def draw_step_classes(step_classes: pd.DataFrame) -> Figure | None:
 def draw_bandwidth(interconnect: pd.DataFrame, bandwidth: pd.DataFrame) -> Figure | None:
     """Draw bus bandwidth over message size, a panel for each N: the sweep, and training.
 
-    Open markers are DistributedDataParallel's buckets. Dots are trainings, at the bytes of a step,
-    by the estimate that the report prefers.
+    Dots are trainings, at the bytes of a step, by the estimate that the report prefers.
     """
     counts = sorted(interconnect["gpus"].unique())
     if not counts:
         return None
-    bytes_of, seconds = interconnect["message_bytes"], interconnect["seconds"]
-    swept = interconnect.assign(
-        rate=interconnect["busbw_gb_per_s"],
-        rate_min=interconnect["busbw_gb_per_s"] * seconds / interconnect["seconds_max"],
-        rate_max=interconnect["busbw_gb_per_s"] * seconds / interconnect["seconds_min"],
-        name=interconnect["kind"] + ", " + bytes_of.map(fmt.data),
-        open=interconnect["kind"].str.endswith("bucket"),
-    )
+    moved = interconnect["busbw_gb_per_s"] * interconnect["seconds"]
+    ends = {"": "", "_min": "_max", "_max": "_min"}
+    rates = {f"rate{to}": moved / interconnect[f"seconds{end}"] for to, end in ends.items()}
+    swept = interconnect.assign(**rates)
     reached = bandwidth.rename(columns={"bandwidth_gb_per_s": "rate"}).dropna(subset="rate")
     titles = [f"All-reduce on {fmt.gpus(gpus)}" for gpus in counts]
     figure, panels = style.panels(titles, "bytes of a message", "GB/s")
     for axes, gpus in zip(panels, counts, strict=True):
         rows = swept[swept["gpus"] == gpus].sort_values("message_bytes")
-        style.lines(axes, [rows], "message_bytes", "rate", "interconnect")
+        style.lines(axes, [rows], "message_bytes", "rate")
         rows = reached[reached["gpus"] == gpus]
         look = {"linestyle": "none", **style.numbered(1), "markersize": 3}
-        style.lines(axes, [rows], "bytes_per_iteration", "rate", "bandwidth", **look)
+        style.lines(axes, [rows], "bytes_per_iteration", "rate", **look)
         style.log2_axis(axes.xaxis, [1000 * 16**power for power in range(6)])
         axes.xaxis.set_major_formatter(FuncFormatter(lambda size, _: fmt.data(size)))
         values = pd.concat([swept["rate"], reached["rate"]])
@@ -184,7 +177,7 @@ def draw_remedies(remedies: pd.DataFrame) -> Figure | None:
 
     The first one (the unscaled rate) and those that are best at a batch are coloured, the rest are
     grey. A point is the mean over the seeds, its bar their range; the dashed line is plain SGD at
-    its best rate and the smallest batch. Open markers have a diverged seed.
+    its best rate and the smallest batch.
     """
     known = remedies[remedies["test_accuracy"].notna()]
     if known.empty:
@@ -193,13 +186,10 @@ def draw_remedies(remedies: pd.DataFrame) -> Figure | None:
     named = list(dict.fromkeys([known["remedy"].iloc[0], *best]))
     title = "Test accuracy by technique"
     figure, (axes,) = style.panels([title], "global batch", "%")
-    known = known.sort_values("global_batch").assign(
-        **{f"percent{end}": 100 * known[f"test_accuracy{end}"] for end in ("", "_min", "_max")},
-        name=known["remedy"] + ", global batch " + known["global_batch"].astype(str),
-        open=known["diverged_seeds"] > 0,
-    )
+    percents = {f"percent{end}": 100 * known[f"test_accuracy{end}"] for end in ("", "_min", "_max")}
+    known = known.assign(**percents).sort_values("global_batch")
     groups = dict(list(known.groupby("remedy", sort=False)))
-    over = ("global_batch", "percent", "remedies")
+    over = ("global_batch", "percent")
     style.lines(axes, [groups.pop(name) for name in named], *over, zorder=3)
     style.lines(
         axes, groups.values(), *over, color=FAINT, linewidth=0.8, marker="", elinewidth=0, capsize=0
@@ -226,12 +216,11 @@ def draw_learning(accuracy: pd.DataFrame) -> Figure | None:
     figure, panels = style.panels(list(QUANTITIES), "global batch")
     for axes, (column, factor) in zip(panels, QUANTITIES.values(), strict=True):
         means = []
-        for name, rows in groups.items():
+        for rows in groups.values():
             values = (factor * rows[column].dropna()).groupby(rows["global_batch"])
-            seeds = values.agg(value="mean", value_min="min", value_max="max").reset_index()
-            sizes = seeds["global_batch"].astype(str)
-            means.append(seeds.assign(name=f"{name}, global batch " + sizes))
-        style.lines(axes, means, "global_batch", "value", "accuracy", step=1.04)
+            seeds = values.agg(value="mean", value_min="min", value_max="max")
+            means.append(seeds.reset_index())
+        style.lines(axes, means, "global_batch", "value", step=1.04)
         style.batch_axis(axes, sorted(last["global_batch"].unique()))
     style.legend(figure, groups)
     return figure

@@ -1,7 +1,6 @@
 """Common style of the figures: palette, panels, lines, axes and legends."""
 
 import io
-import re
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -15,7 +14,6 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, NullLocator
 
 from scaling.core import files
-from scaling.core import numbers as fmt
 from scaling.tables import schema
 
 matplotlib.use("agg")
@@ -42,15 +40,11 @@ def style(name: str) -> AbstractContextManager[None]:
 
 
 def save(figure: Figure | None, path: Path) -> None:
-    """Write `figure` as SVG without date or program version, atomically; None as an empty file.
-
-    The notes of `lines` are links first and become titles, which browsers show as tooltips.
-    """
+    """Write `figure` as SVG without date or program version, atomically; None as an empty file."""
     drawn = io.StringIO(EMPTY)
     if figure is not None:
         figure.savefig(drawn, format="svg", metadata={"Date": None, "Creator": None})
-    titled = re.sub(r'<a xlink:href="([^"]*)"[^>]*>', r"<g><title>\1</title>", drawn.getvalue())
-    files.write_text(path, titled.replace("</a>", "</g>"))
+    files.write_text(path, drawn.getvalue())
 
 
 def lines(
@@ -58,16 +52,14 @@ def lines(
     groups: Iterable[pd.DataFrame],
     x: str,
     column: str,
-    source: str,
     step: float = 1.0,
     looks: Sequence[dict[str, Any]] = (),
     **look: Any,
 ) -> None:
     """Draw `column` over `x` for each group, with numbered styles or `looks`, except for `look`.
 
-    With error bars from `column`_min to `column`_max, if there are any. A point has a tooltip with
-    the `name` of its row (default: its cell), its values and the table `source`; an `open` row has
-    an open marker. On a logarithmic axis lines are shifted by `step`, so that bars do not overlap.
+    With error bars from `column`_min to `column`_max, if there are any. On a logarithmic axis lines
+    are shifted by `step`, so that bars do not overlap.
     """
     groups = list(groups)
     for index, rows in enumerate(groups):
@@ -77,16 +69,6 @@ def lines(
             rows.get(f"{column}{end}", rows[column]) for end in ("", "_min", "_max")
         )
         axes.errorbar(place, value, yerr=[(value - low).clip(0), (high - value).clip(0)], **own)
-        if "open" in rows:
-            hollow = {"markerfacecolor": "white", "markeredgecolor": own["color"]}
-            chosen = place[rows["open"]], value[rows["open"]]
-            axes.plot(*chosen, "o", markersize=4, zorder=5, **hollow)
-        names = rows["name"] if "name" in rows else map(fmt.cell_name, rows.itertuples())
-        notes = []
-        for name, middle, *ends in zip(names, value, low, high, strict=True):
-            span = f" ({fmt.span(*ends)})" if ends[0] < ends[1] else ""
-            notes.append(f"{name}: {fmt.significant(middle)}{span} · {source}.csv")
-        axes.scatter(place, value, s=90, alpha=0, linewidths=0, urls=notes)
 
 
 def panels(titles: Sequence[str], x: str = "", y: str = "") -> tuple[Figure, list[Axes]]:

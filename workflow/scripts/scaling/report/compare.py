@@ -22,6 +22,7 @@ from scaling.tables import ratios, schema
 from scaling.tables.timing import TIMED, provenance, read_runs, timing
 
 STUDIES = Path("studies")
+BOTH = ("timing", "provenance")
 CELL = "compared gpus batch_size"
 
 define(
@@ -74,8 +75,8 @@ def read(name: str) -> Side:
         seconds, origin = timing(runs), provenance(runs)
         data = data | recorded[0]["dataset"]
     elif (folder / "tables").is_dir():
-        found = schema.read_all(["timing", "provenance"], folder / "tables", study)
-        seconds, origin = found.values()
+        paths = [schema.TABLES[name].path(folder / "tables", study) for name in BOTH]
+        seconds, origin = map(schema.read, BOTH, paths)
     else:
         raise UserError(f"{folder} has no record of a run and no tables, so no times to compare")
     origin = origin[origin["status"] != "missing"].astype(object).fillna("")

@@ -26,12 +26,10 @@ _CONFIGURATION = ["recipe", "strategy"]
 
 
 def accuracy(runs: list[Run]) -> pd.DataFrame:
-    """Return one row per run and training epoch (from 1, warm-up included).
+    """Return one row per run and training epoch that was asked for (from 1), or without epochs one.
 
     Training metrics are means over ranks, weighted by samples. Test metrics are in the row of the
-    last epoch that was asked for; later ones, run until times were steady or with instruments, are
-    left out. Accuracies are fractions, empty when the run diverged. A run without epochs has one
-    row, without epoch.
+    last epoch. Accuracies are fractions, empty when the run diverged.
     """
     rows = []
     for cell, record in runs:
@@ -60,12 +58,11 @@ def accuracy(runs: list[Run]) -> pd.DataFrame:
 def compare_batches(timing: pd.DataFrame, accuracy: pd.DataFrame) -> pd.DataFrame:
     """Return one row per cell of `timing`: metrics over its seeds, and the gap to the reference.
 
-    Training metrics are from epoch 5, or the last one of a shorter training. For each of `LEARNING`
-    there is the mean over the seeds, and `…_min`, `…_max`, `…_count`, `…_std`. The `reference` of a
-    recipe and strategy is batch 128 on 1 GPU if the grid has it, else the smallest. `difference` is
-    that in mean test accuracy, a fraction. `within_spread` tells whether it is within the seeds'
-    `statistics.margin`; where one has fewer than `SEEDS`, within the noise of `_equal_trainings`,
-    None without any.
+    Training metrics are from epoch 5, or the last one of a shorter training; for each of `LEARNING`
+    there is the mean, and `…_min`, `…_max`, `…_count`, `…_std`. The `reference` of a recipe and
+    strategy is batch 128 on 1 GPU, else the smallest. `within_spread` tells whether the
+    `difference` in mean test accuracy is within the seeds' margin; where one has fewer than
+    `SEEDS`, within the noise of `_equal_trainings`, None without any.
     """
     last = accuracy.groupby(_CONFIGURATION)["epoch"].transform("max").clip(upper=EPOCH)
     shown = accuracy.assign(last=last)
@@ -102,15 +99,13 @@ def compare_batches(timing: pd.DataFrame, accuracy: pd.DataFrame) -> pd.DataFram
 def _equal_trainings(accuracy: pd.DataFrame) -> tuple[float, int]:
     """Return the standard deviation of test accuracy between trainings that should agree.
 
-    These have the recipe, the global batch and the number of epochs in common, whatever their seed,
-    strategy and GPUs. It is pooled over all such groups, with its degrees of freedom: NaN and 0 if
-    no two trainings are alike.
+    These have the recipe, the global batch and the number of epochs in common. It is pooled over
+    all such groups, with its degrees of freedom: NaN and 0 if no two trainings are alike.
     """
     keys = ["recipe", "gpus", "batch_size", "seed", "epoch", "test_accuracy"]
     ends = accuracy[accuracy["test_accuracy"].notna()].drop_duplicates(keys)
-    groups = ends.assign(global_batch=ends["gpus"] * ends["batch_size"]).groupby(
-        ["recipe", "global_batch", "epoch"]
-    )["test_accuracy"]
+    alike = [ends["recipe"], ends["gpus"] * ends["batch_size"], ends["epoch"]]
+    groups = ends["test_accuracy"].groupby(alike)
     freedom = int((groups.count() - 1).sum())
     squares = ((groups.count() - 1) * groups.var()).sum()
     return (math.sqrt(squares / freedom), freedom) if freedom else (math.nan, 0)
@@ -120,10 +115,9 @@ def trained_to_accuracy(records: Sequence[RunRecord], accuracy: float) -> pd.Dat
     """Return one row per cell: medians over its trainings towards a test `accuracy`, and ends.
 
     `training_seconds` are all epochs, each as long as its slowest rank's; `run_seconds` the whole
-    command with start-up, evaluation and shutdown; `joules` of all GPUs over these epochs, empty if
-    incomplete. `reached` of its `seeds` achieved the accuracy. `speedup` is in training seconds,
-    relative to the fewest GPUs, with the 95 % interval of the ratio of geometric means, which needs
-    2 seeds.
+    command; `joules` of all GPUs over these epochs. `reached` of its `seeds` achieved the accuracy.
+    `speedup` is in training seconds, relative to the fewest GPUs, with the 95 % interval of the
+    ratio of geometric means.
     """
     trainings = pd.DataFrame([_training(record, accuracy) for record in records])
     rows, base = [], None

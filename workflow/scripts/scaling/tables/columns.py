@@ -32,12 +32,11 @@ COLUMNS: dict[str, dict[str, str]] = {
             money_per_epoch engine:text switches:text sent_share
             startup_seconds measured_seconds run_seconds""",
         "{study}/provenance": f"""{_CELL} seed status:text measured_as:text model:text
-            training:text recipe_options:text compiled_batch_sizes:text cpu_threads:text hosts:text
-            device_names:text device_ids:text slurm_gpus:text device:text cpu:text cpu_count:text
-            python:text torch:text cuda:text nccl:text driver:text slurm_job_id:text commit:text
-            config_digest:text started:text ended:text repeat""",
-        "{study}/speedup": f"""{_KEYS} epoch_seconds epoch_seconds_min epoch_seconds_max count speedup
-            efficiency fixed_global_batch_speedup within_spread:truth
+            training:text recipe_options:text hosts:text device_names:text slurm_gpus:text
+            device:text cpu:text python:text torch:text cuda:text nccl:text driver:text
+            slurm_job_id:text commit:text started:text ended:text repeat""",
+        "{study}/speedup": f"""{_KEYS} epoch_seconds epoch_seconds_min epoch_seconds_max count
+            speedup efficiency fixed_global_batch_speedup within_spread:truth
             note:text runs speedup_low speedup_high""",
         "{study}/communication": f"""{_KEYS} estimate:text {_EXPOSED} moving_seconds
             within_noise:truth""",
@@ -64,12 +63,12 @@ COLUMNS: dict[str, dict[str, str]] = {
             epochs updates planned_epochs planned_updates diverged:text {_LEARNING} held_out:truth
             validation_accuracy""",
         "remedies": """remedy:text options:text global_batch gpus batch_size status:text
-            message:text reference:truth factor learning_rate rates at_edge:truth epochs updates
+            message:text reference:truth factor learning_rate at_edge:truth epochs updates
             planned_epochs planned_updates seeds diverged_seeds train_loss train_accuracy test_loss
             test_accuracy test_accuracy_min test_accuracy_max accuracy_margin
             validation_accuracy""",
-        "images_to_accuracy": """accuracy global_batch remedy:text planned_epochs seeds reached
-            epochs epochs_min epochs_max updates images""",
+        "images_to_accuracy": """accuracy global_batch remedy:text planned_epochs epochs
+            epochs_min epochs_max images""",
         "noise_scale": f"{_RUN} epoch updates noise_scale noise_scale_low noise_scale_high",
     },
     "full_trainings": {

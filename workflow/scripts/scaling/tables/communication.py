@@ -33,9 +33,8 @@ SECONDS = ["communication_seconds", "moving_seconds", "low", "high"]
 def readings(runs: list[Run]) -> pd.DataFrame:
     """Return what instruments read of one iteration: `SECONDS` for each multi-GPU cell.
 
-    Medians over the repeats of all runs: of the exposed part, and in a trace of all communication.
-    `low` and `high` are the 95 % interval between runs; of one run the range of its repeats to
-    either side; of a single reading half and double.
+    Medians over the repeats of all runs; `low` and `high` are the 95 % interval between runs, of
+    one run the range of its repeats to either side, of a single reading half and double.
     """
     found = [
         {**cell, "estimate": estimate, **_medians(each)}
@@ -49,8 +48,7 @@ def readings(runs: list[Run]) -> pd.DataFrame:
 def _of_runs(seeds: Seeds, estimate: str) -> Iterator[pd.DataFrame]:
     """Yield the seconds per iteration of each run that has them, a row per repeat.
 
-    A trace has the medians over ranks, steps without exchange the difference of the slowest rank's
-    times, which may be negative.
+    Steps without exchange give the difference of the slowest rank's times, maybe negative.
     """
     for record in filter(None, seeds):
         traced = [one for one in record["communication"]["readings"] if one["estimate"] == TRACE]
@@ -152,17 +150,10 @@ def interconnect(sweeps: list[dict[str, Any]]) -> pd.DataFrame:
     return table.assign(busbw_gb_per_s=busbw)
 
 
-def swept_gradient_bytes(interconnect: pd.DataFrame) -> float:
-    """Return K, the bytes of all gradients, from the interconnect sweep; NaN without a sweep."""
-    sizes = interconnect.loc[interconnect["kind"] == "gradients", "message_bytes"]
-    return float(sizes.iloc[0]) if len(sizes) else math.nan
+def _peak(interconnect: pd.DataFrame, engine: str, strategy: str, gpus: int) -> float:
+    """Return the measured bus bandwidth, in GB/s, of the engine's or strategy's kind of messages.
 
-
-def peak_gb_per_s(interconnect: pd.DataFrame, engine: str, strategy: str, gpus: int) -> float:
-    """Return the measured bus bandwidth, in GB/s, for a cell's messages; NaN without a sweep.
-
-    2(N-1)/N · sum of bytes / sum of seconds over the sweep's rows of the engine's or strategy's
-    kind for the same number of GPUs. NaN also if the sweep's sums were wrong.
+    2(N-1)/N · sum of bytes / sum of seconds; NaN without a sweep, or if its sums were wrong.
     """
     swept = interconnect[interconnect["gpus"] == gpus]
     kinds = ENGINES.find(engine).sweep_kinds if engine in ENGINES.names() else {}
@@ -177,17 +168,17 @@ def bandwidth(
     timing: pd.DataFrame,
     communication: pd.DataFrame,
     interconnect: pd.DataFrame,
-    gradient_bytes: float,
     costs: pd.DataFrame,
 ) -> pd.DataFrame:
     """Return the table of bandwidths, one row per multi-GPU cell of `timing`.
 
     bandwidth = bytes_per_iteration · iterations / communication_seconds, in GB/s, with the bytes
-    over the busiest link (`busiest_bytes` of the strategy, from K = `gradient_bytes` times the
-    share of it that is sent, in `costs`). The seconds are the trace's `moving_seconds`, or those by
-    subtraction beyond noise. utilization = bandwidth / peak, as a fraction. Values are empty
-    without communication time above 0, without a sweep and without K (`gradient_bytes` NaN).
+    over the busiest link, from K, the sweep's bytes of all gradients, times the share of it that is
+    sent. The seconds are the trace's `moving_seconds`, or those by subtraction beyond noise.
+    utilization = bandwidth / peak, a fraction.
     """
+    swept = interconnect.loc[interconnect["kind"] == "gradients", "message_bytes"]
+    gradient_bytes = float(swept.max())
     table = timing.loc[timing["gpus"] > 1, [*CELL_KEYS, "status", "iterations"]]
     table = table.merge(costs[[*CELL_KEYS, "sent_share"]], how="left", on=CELL_KEYS)
     told = communication[(communication["estimate"] == TRACE) | ~communication["within_noise"]]
@@ -201,15 +192,11 @@ def bandwidth(
     for row in schema.rows_of(table.fillna({"sent_share": 1.0})):
         busiest = STRATEGIES.find(row.strategy).busiest_bytes
         moved.append(busiest(row.gpus, gradient_bytes * row.sent_share))
-        engine = engines.get(row.recipe, "")
-        peaks.append(peak_gb_per_s(interconnect, engine, row.strategy, row.gpus))
-    bytes_per_iteration = pd.Series(moved, table.index, float).round()
-    per_second = bytes_per_iteration * table["iterations"] / seconds.where(seconds > 0)
-    table = table.assign(
-        communication_seconds=seconds,
-        bytes_per_iteration=bytes_per_iteration,
-        bandwidth_gb_per_s=per_second / GB,
-        peak_gb_per_s=pd.Series(peaks, table.index, float),
-    )
+        peaks.append(_peak(interconnect, engines.get(row.recipe, ""), row.strategy, row.gpus))
+    table["communication_seconds"] = seconds
+    table["bytes_per_iteration"] = pd.Series(moved, table.index, float).round()
+    sent = table["bytes_per_iteration"] * table["iterations"]
+    table["bandwidth_gb_per_s"] = sent / seconds.where(seconds > 0) / GB
+    table["peak_gb_per_s"] = pd.Series(peaks, table.index, float)
     table["utilization"] = table["bandwidth_gb_per_s"] / table["peak_gb_per_s"]
     return schema.arrange("bandwidth", table)

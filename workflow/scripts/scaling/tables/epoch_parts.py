@@ -15,10 +15,9 @@ def epoch_parts(
     """Return the parts of each epoch: compute + communication + data wait = epoch.
 
     `work_seconds` is the epoch without data waits: the epoch in memory, or the epoch itself if that
-    was measured at most once and data waits are `NEGLIGIBLE`. Data wait = epoch - work, not below
-    0. Communication is the exposed part, by the `preferred` estimate. Compute is the rest. A cell
-    with data waits and no in-memory measurement has no work and no compute; its data wait is the
-    host's, an upper bound, as the GPU works meanwhile.
+    was measured at most once and data waits are `NEGLIGIBLE`. Communication is the exposed part, by
+    the `preferred` estimate. A cell with data waits and no steps in memory has no work and no
+    compute; its data wait is the host's, an upper bound, as the GPU works meanwhile.
     """
     first = preferred(communication).rename(columns={"estimate": "communication_estimate"})
     first = first[[*CELL_KEYS, *first.filter(like="communication_")]]
@@ -47,19 +46,14 @@ def utilization(
     costs: pd.DataFrame,
     device_time: pd.DataFrame,
 ) -> pd.DataFrame:
-    """Return the utilization (MFU), one row per row of `timing`.
+    """Return the utilization (MFU), one row per row of `timing`, and the shares of its epoch.
 
-    utilization = images/s · flops_per_image / (N · peak), the model FLOP utilization of PaLM
-    (Chowdhery et al. 2022, arXiv:2204.02311, section 4.1), with the measured `peaks` of the cell's
-    precision instead of the data sheet's, as a fraction. images/s are from the median epoch. The
-    peak is that of a cool GPU, state `sprint`.
-
-    The shares are parts of that epoch: `utilization` is the time its operations would take at the
-    peak, `loading_share` the data wait and `communication_share` the communication of
-    `epoch_parts`. By the traced steps of `device_time`, kernels computed below the peak in
-    `slower_share`. The rest is `idle_share`, not below 0: no kernel ran, or one of communication
-    waited for another rank's host; without a trace it is `unknown_share`. For `power_capped_share`
-    see `measurements.costs`.
+    utilization = images/s · flops_per_image / (N · peak), a fraction (Chowdhery et al. 2022,
+    arXiv:2204.02311, section 4.1), with the peak that a cool GPU reached at the cell's precision.
+    It is also the share of the epoch that its operations would take at the peak. `loading_share`
+    and `communication_share` are those of `epoch_parts`. By the traced steps of `device_time`,
+    kernels computed below the peak in `slower_share`. The rest is `idle_share`: no kernel ran, or
+    one of communication waited for another rank's host; without a trace it is `unknown_share`.
     """
     parts = ["data_wait_seconds", "communication_seconds", "communication_estimate", "work_seconds"]
     steps = ["step_seconds", "busy_seconds", "compute_seconds"]
@@ -98,11 +92,10 @@ def utilization(
 def of_classes(classes: pd.DataFrame, used: pd.DataFrame, peaks: pd.DataFrame) -> pd.DataFrame:
     """Return `step_classes` with the rate that each class reaches, and its limit.
 
-    The rate of products is the model's FLOP/s, and its limit the peak of the table `used`; that of
-    others is in B/s, and its limit that of copies within the device's memory. `reached` is their
-    ratio: above 1 where data come from a cache. `least_seconds` is the time of a class at its
-    limit; their sum over a cell is the floor of its step on this device. It has no idle time, and
-    no communication, which may be hidden.
+    The limit of products is the peak of the table `used`, in FLOP/s; that of others is the rate of
+    copies within the device's memory, in B/s. `reached` is above 1 where data come from a cache.
+    `least_seconds` is the time of a class at its limit: together the floor of a step on this
+    device, without idle time and communication, which may be hidden.
     """
     own = used[[*CELL_KEYS, "flops_per_image", "peak_flops_per_second"]]
     table = classes.merge(own, how="left", on=CELL_KEYS)

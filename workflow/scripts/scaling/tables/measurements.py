@@ -32,8 +32,7 @@ STEP = ["seconds", "busy_seconds", "compute_seconds", "kernels"]
 def in_memory(runs: list[Run]) -> pd.DataFrame:
     """Return the seconds of an epoch on in-memory batches, one row per cell.
 
-    It is the slowest rank's time, scaled to the epoch's number of images: the median over repeats
-    and seeds, `count` of them, with its `spread`.
+    It is the slowest rank's time, scaled to the epoch's images: the median over repeats and seeds.
     """
     return table_of_cells("in_memory", runs, _in_memory)
 
@@ -89,10 +88,10 @@ def slow_ranks(runs: list[Run]) -> pd.DataFrame:
 def device_time(runs: list[Run]) -> pd.DataFrame:
     """Return busy and idle time of one step on in-memory batches, one row per cell.
 
-    step = busy + gap: the host's seconds; the part in which the device runs a kernel, a copy or a
-    fill; the rest, below 0 if the traced steps took longer than the untraced ones. Busy is compute
-    plus exposed communication, which includes waiting for other devices. Values are medians over
-    the GPUs of a run, then over the seeds. A cell without values has a `note` why.
+    step = busy + gap: the host's seconds; the part in which the device runs a kernel or a copy; the
+    rest, below 0 if the traced steps took longer than the untraced ones. Busy is compute plus
+    exposed communication. Values are medians over the GPUs of a run, then over the seeds. A cell
+    without values has a `note` why.
     """
     return table_of_cells("device_time", runs, _device_time)
 
@@ -118,10 +117,9 @@ def _device_time(records: Seeds) -> dict[str, Any]:
 def step_classes(runs: list[Run]) -> pd.DataFrame:
     """Return what the kernels of each class do in one step, a row per class of a traced cell.
 
-    These are their seconds, the bytes that they read and write as far as that is known, and the
-    `images` of a step on one GPU: medians over the GPUs of all seeds. With the exposed part of
-    communication and the class `idle`, without a kernel, they add up to the step. For the other
-    columns see `utilization.of_classes`.
+    These are their seconds, the bytes that they read and write as far as known, and the `images` of
+    a step on one GPU: medians over the GPUs of all seeds. With the exposed part of communication
+    and the class `idle` they add up to the step. For other columns see `epoch_parts.of_classes`.
     """
     rows = []
     for cell, seeds in by_cell(runs):
@@ -146,10 +144,10 @@ def _of_devices(record: RunRecord) -> Iterator[dict[str, Any]]:
 def costs(runs: list[Run]) -> pd.DataFrame:
     """Return what an image costs in each cell, and with which options, from the records.
 
-    A value that is missing in a cell's records, or differs between its seeds, is empty.
-    `power_capped_share` is the part of all measured epochs that the most limited GPU spent at its
-    power limit, rough below a second. `drift` is the largest of the runs (`settling.drift`). Energy
-    is of all GPUs, not of hosts. `peak_memory_bytes` is the highest of all ranks and seeds.
+    A value that is missing, or differs between the seeds, is empty. `power_capped_share` is the
+    part of all measured epochs that the most limited GPU spent at its power limit. `drift` is the
+    largest of the runs (`settling.drift`). Energy is of all GPUs, not of hosts.
+    `peak_memory_bytes` is the highest of all ranks and seeds.
     `startup_seconds` of a run, `measured_seconds` of its epochs and `run_seconds` of its whole
     command are medians. `switches` are the options that were on; `sent_share` is the bytes sent for
     the gradients as a share of the gradients' own.
@@ -198,9 +196,8 @@ def _cost(seeds: Seeds) -> dict[str, Any]:
 def peaks(document: dict[str, Any]) -> pd.DataFrame:
     """Return the measured rates, one row per row of the document (see `instruments.peaks`).
 
-    The value is the median repeat's rate, in FLOP/s or B/s; minimum and maximum are the slowest and
-    the fastest repeat's. The work is 2·n³ FLOP for a product of two n×n matrices, and the bytes of
-    a copy, counted twice within a memory (read and write) and once between GPUs. `peak` marks the
+    The value is the median repeat's rate, in FLOP/s or B/s. The work is 2·n³ FLOP for a product of
+    n×n matrices, and the bytes of a copy, twice within a memory (read and write). `peak` marks the
     largest value of each quantity, precision and `state`: after a rest (`sprint`) or after seconds
     of work (`sustained`).
     """

@@ -5,8 +5,7 @@ variation between runs: the 95 % interval of `statistics.margin`. Else it is the
 epochs: the ratios of the extremes of both times, too little, as a whole process can be slower.
 """
 
-import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,7 +16,7 @@ from scaling.tables import schema
 from scaling.tables.timing import with_single_gpu
 
 LONE_READING = 2.0
-"""Assumed uncertainty of a single reading of an instrument: half to double its value."""
+"""Assumed uncertainty of a single reading: half to double its value."""
 RATIOS = ("speedup", "efficiency", "fixed_global_batch_", "within_")
 """How the columns of ratios begin."""
 UNLIKE = "no ratio: one GPU ran with"
@@ -28,59 +27,38 @@ VERDICTS = ["slower", "within noise", "faster", "not repeated", "only in A", "on
 FAILED = ["oom", "oom_host", "timeout"]
 
 
-class Ratio(NamedTuple):
-    """The noise interval of a ratio of times; NaN for times measured once."""
-
-    low: float
-    high: float
-
-
-def ratio(one: Any, other: Any, seconds: str = "epoch_seconds") -> Ratio:
-    """Return the noise interval of the ratio of two cells' times.
-
-    The cells are rows of a timing table; without a column `runs`, each time is of one run. Between
-    runs, logarithms are compared, whose standard deviations are the relative ones.
-    """
-    rows = (one, other)
-    runs = [getattr(row, "runs", 1) for row in rows]
-    if not min(row.count for row in rows) > 1:
-        return Ratio(math.nan, math.nan)
-    times, shortest, longest, spreads = (
-        np.array([getattr(row, seconds + end, math.nan) for row in rows], float)
-        for end in ("", "_min", "_max", "_run_std")
-    )
-    # A time without loading may be 0.
-    with np.errstate(all="ignore"):
-        off = margin(spreads / times, runs)
-        if math.isnan(off):
-            return Ratio(shortest[0] / longest[1], longest[0] / shortest[1])
-        return Ratio(*(times[0] / times[1] * np.exp([-off, off])))
-
-
 def ratios(
     table: pd.DataFrame, one: str, other: str, seconds: str = "epoch_seconds"
 ) -> pd.DataFrame:
-    """Return the `ratio` of two times in each row of `table`: columns low and high.
+    """Return the noise interval of the ratio of two times in each row of `table`: `low`, `high`.
 
-    The times are the columns with the prefixes `one` and `other` before their usual names.
+    The times are the columns with the prefixes `one` and `other` before their usual names. NaN for
+    a time measured once. Between runs, logarithms are compared: their deviations are relative.
     """
-    names = [*(f"{seconds}{end}" for end in ("", "_min", "_max", "_run_std")), "runs", "count"]
-    sides = [
-        table[[side + name for name in names]].astype(float).set_axis(names, axis=1).itertuples()
-        for side in (one, other)
-    ]
-    found = [ratio(own, base, seconds) for own, base in zip(*sides, strict=True)]
-    return pd.DataFrame(found, table.index, Ratio._fields)
+
+    def both(name: str) -> Any:
+        return np.array([table[one + name], table[other + name]], float)
+
+    times, shortest, longest, spreads = (
+        both(seconds + end) for end in ("", "_min", "_max", "_run_std")
+    )
+    # A time without loading may be 0.
+    with np.errstate(all="ignore"):
+        off = margin(spreads / times, both("runs"))
+        whole, within = times[0] / times[1], np.isnan(off)
+        low = np.where(within, shortest[0] / longest[1], whole * np.exp(-off))
+        high = np.where(within, longest[0] / shortest[1], whole * np.exp(off))
+    found = pd.DataFrame({"low": low, "high": high}, table.index)
+    found.loc[~(both("count").min(axis=0) > 1)] = np.nan
+    return found
 
 
 def speedup(timing: pd.DataFrame, costs: pd.DataFrame) -> pd.DataFrame:
     """Return the speedups T(1,b) / T(N,b), one row per row of `timing`, and efficiency, that / N.
 
     The batch per GPU is fixed, in `fixed_global_batch_speedup` the global one: T(1,N·b) / T(N,b).
-    `speedup_low` and `speedup_high` are the noise interval (`ratio`), `within_spread` that it
-    contains 1. Empty on 1 GPU, or if either time was measured once. A cell that ran without a
-    switch of its baseline, by `costs`, has no ratio but a `note`, as DataParallel without compiled
-    steps.
+    `within_spread` tells whether the noise interval contains 1. A cell that ran without a switch of
+    its baseline, by `costs`, has no ratio but a `note`, as DataParallel without compiled steps.
     """
     table = with_single_gpu(timing, timing, "batch_size")
     gpus, seconds = table["gpus"], table["epoch_seconds"]

@@ -23,17 +23,14 @@ Seeds = list[RunRecord | None]
 WORST_FIRST = ["missing", "timeout", "oom", "oom_host", "infeasible", "diverged", "ok"]
 TIMED = ("ok", "diverged")
 """Statuses whose measured epochs count: a NaN loss does not change the time."""
-_OVER_RANKS = {
-    **{"seconds": "max", "loader_seconds": "max", "power_capped_seconds": "max"},
-    **{"iterations": "first", "samples": "sum"},
-}
+_OVER_RANKS = dict.fromkeys(("seconds", "loader_seconds", "power_capped_seconds"), "max")
+_OVER_RANKS |= {"iterations": "first", "samples": "sum"}
 
 
 def read_runs(cells: list[Cell], folder: Path, partial: bool) -> list[Run]:
-    """Return every run of `cells` with its record below `folder`.
+    """Return every run of `cells` with its record below `folder`; None without, if `partial`.
 
-    With `partial` a run may have no record (None); otherwise that is a UserError, as is always a
-    damaged record or one of another run.
+    Raises UserError for a missing record otherwise, and for a damaged one.
     """
     paths = [cell.record_path(folder) for cell in cells]
     records = [RUN.read(path) if path.exists() else None for path in paths]
@@ -62,18 +59,11 @@ def table_of_cells(
     return schema.arrange(name, [cell | row(seeds) for cell, seeds in by_cell(runs)])
 
 
-def worst_status(seeds: Seeds) -> str:
-    """Return the worst status of the runs (`WORST_FIRST`); `missing` without records."""
-    statuses = [record["status"] if record else "missing" for record in seeds]
-    return min(statuses, key=WORST_FIRST.index)
-
-
 def epochs(records: Iterable[RunRecord], *roles: Role) -> pd.DataFrame:
     """Return the epochs of these runs with these roles, indexed by run number and epoch.
 
-    Seconds are the longest of all ranks, `power_capped_seconds` NaN if not counted; samples are
-    summed. While one rank waits for data, the others wait for it in the all-reduce: such a stall is
-    loading, not communication.
+    Seconds are the longest of all ranks: while one waits for data, the others wait for it in the
+    all-reduce. Such a stall is loading, not communication.
     """
     rows = [
         {**row, "run": number}
@@ -97,9 +87,8 @@ def joules(records: Iterable[RunRecord], *roles: Role) -> float:
 def timing(runs: list[Run]) -> pd.DataFrame:
     """Return the seconds per epoch, one row per cell, the epochs of its runs pooled.
 
-    Values are of the median epoch (the mean of the two middle ones for an even count), so that
-    epoch_seconds = epoch_seconds_without_loading + loader_seconds, and `spread`. A cell without a
-    timed epoch has none.
+    Values are of the median epoch (the mean of two middle ones), so that epoch_seconds =
+    epoch_seconds_without_loading + loader_seconds, and `spread`.
     """
     return table_of_cells("timing", runs, _figures)
 
@@ -109,7 +98,9 @@ def _figures(seeds: Seeds) -> dict[str, Any]:
     messages = [record["message"] for record in records if record["message"]]
     if len(records) < len(seeds):
         messages.append(f"{len(seeds) - len(records)} of {len(seeds)} runs have no record")
-    row = {"status": worst_status(seeds), "message": "; ".join(dict.fromkeys(messages))}
+    statuses = [record["status"] if record else "missing" for record in seeds]
+    row = {"status": min(statuses, key=WORST_FIRST.index)}
+    row["message"] = "; ".join(dict.fromkeys(messages))
     timed = epochs((record for record in records if record["status"] in TIMED), "measured")
     if timed.empty:
         return row
@@ -132,8 +123,7 @@ def _figures(seeds: Seeds) -> dict[str, Any]:
 def spread(name: str, seconds: pd.Series) -> dict[str, float]:
     """Return minimum and maximum of a time over all epochs, and over the medians of its runs.
 
-    `…_run_std` is the sample standard deviation of these. The first level of the index of `seconds`
-    is the number of the run.
+    `…_run_std` is the deviation of these. The index of `seconds` begins with the run's number.
     """
     medians = seconds.groupby(level=0).median()
     return {
@@ -146,10 +136,9 @@ def spread(name: str, seconds: pd.Series) -> dict[str, float]:
 
 
 def with_single_gpu(table: pd.DataFrame, timing: pd.DataFrame, batch_size: str) -> pd.DataFrame:
-    """Return `table` with its single-GPU baseline: every column of `timing` as `single_…`.
+    """Return `table` with the columns `single_…` of its baseline, NaN without one.
 
-    The baseline of a row is the 1-GPU row of `timing` with the same recipe, strategy and batch size
-    (column `batch_size`); without one the columns are NaN.
+    That is the row of `timing` on one GPU, with the batch size in the column `batch_size`.
     """
     single = timing[timing["gpus"] == 1].add_prefix("single_")
     own = ["recipe", "strategy", batch_size]
@@ -158,11 +147,10 @@ def with_single_gpu(table: pd.DataFrame, timing: pd.DataFrame, batch_size: str) 
 
 
 def provenance(runs: list[Run]) -> pd.DataFrame:
-    """Return each run's environment, one row per run, with empty fields for missing values.
+    """Return how and where each run trained, one row per run.
 
-    Values of several processes are listed without duplicates. `recipe_options` are the applied
-    ones, or the requested ones of a run that ended before. `measured_as` is the strategy whose
-    single-GPU run this one shares.
+    `recipe_options` are the applied ones, or the requested ones of a run that ended before.
+    `measured_as` is the strategy whose single-GPU run this one shares.
     """
     rows, known = [], schema.columns("provenance")
     for cell, record in runs:
@@ -191,10 +179,9 @@ def _model(model: dict[str, Any]) -> str:
 
 def in_words(training: dict[str, Any]) -> dict[str, Any]:
     """Return the columns of provenance.csv on how a run trained."""
-    own = {"cpu_threads": str(training["cpu_threads"])}
     if training["engine"] == "command":
         files = [f"{name} {checksum[:12]}" for name, checksum in training["recipe_options"].items()]
-        return own | {"training": training["command"], "recipe_options": ", ".join(files)}
+        return {"training": training["command"], "recipe_options": ", ".join(files)}
     flip = "random" if training["horizontal_flip"] else "no"
     options = training["recipe_applied"] or training["recipe_options"]
     options = options | {"notes": "; ".join(options.get("notes", []))}
@@ -205,8 +192,9 @@ def in_words(training: dict[str, Any]) -> dict[str, Any]:
         f"pixels of padding, {flip} horizontal flip. Epochs: {training['warmup_epochs']} to warm "
         f"up, {training['measured_epochs']} measured"
     )
-    return own | {
+    return {
         "training": said + (f"; each update of {parts} micro-batches" if parts > 1 else ""),
-        "recipe_options": ", ".join(f"{name} {own}" for name, own in options.items() if own != ""),
-        "compiled_batch_sizes": "; ".join(map(str, training["compiled_batch_sizes"] or [])),
+        "recipe_options": ", ".join(
+            f"{name} {value}" for name, value in options.items() if value != ""
+        ),
     }

@@ -16,6 +16,7 @@ from scaling.core.records.convergence import ConvergenceRecord
 from scaling.core.statistics import Difference
 from scaling.tables import schema
 
+SEEN = ["epoch", "test_accuracy"]
 MEANS = ["train_loss", "train_accuracy", "test_loss", "test_accuracy"]
 OTHER_UPDATES = "muon |lars "
 """Options that replace SGD's update."""
@@ -26,19 +27,23 @@ def runs(records: Sequence[ConvergenceRecord]) -> pd.DataFrame:
 
     A technique that could not run has one row with its `status` and `message`. `chosen` runs have
     the rate with the lowest loss, on held-out images or else in training. The chosen runs of
-    `reference` are the baseline of all others: the reference batch on one GPU, plain SGD, with the
-    widest learning rate sweep. `options` are those that differ from plain SGD's; `factor` 1 is the
-    rate of the technique's rule; `at_edge` tells whether the sweep's best rate is at an end. Runs
-    with `held_out` images have metrics of these, `validation_…`, and none of the test set.
+    `reference` are the baseline of all others: the reference batch, plain SGD, with the widest
+    sweep. `factor` 1 is the rate of the technique's rule; `at_edge` tells whether the sweep's best
+    rate is at an end. Runs with `held_out` images have `validation_…` metrics of these.
     """
-    reference = _reference(records)
+    plain = {
+        index: len({run["factor"] for run in record["result"]["runs"]})
+        for index, record in enumerate(records)
+        if record["result"]
+        and record["global_batch"] == record["training"]["reference_batch"]
+        # At the reference batch every scaling rule gives the base rate.
+        and _changed(record).keys() <= {"scaling"}
+    }
+    reference = max(plain, key=lambda index: plain[index], default=None)
     rows = []
-    for record in records:
-        own: dict[str, Any] = {
-            **record,
-            "options": _options(record),
-            "reference": record is reference,
-        }
+    for index, record in enumerate(records):
+        own: dict[str, Any] = {**record, "reference": index == reference}
+        own["options"] = ", ".join(_changed(record).values())
         if not record["result"]:
             rows.append(own)
             continue
@@ -48,39 +53,24 @@ def runs(records: Sequence[ConvergenceRecord]) -> pd.DataFrame:
     return schema.frame("convergence", rows)
 
 
-def _reference(records: Sequence[ConvergenceRecord]) -> ConvergenceRecord | None:
-    """Return the record of the reference, or None."""
-    plain = [
-        (len({run["factor"] for run in record["result"]["runs"]}), record)
-        for record in records
-        if record["result"]
-        and record["global_batch"] == record["training"]["reference_batch"]
-        # At the reference batch every scaling rule gives the base rate.
-        and all(option.startswith("scaling ") for option in _options(record).split(", ") if option)
-    ]
-    return max(plain, key=lambda each: each[0])[1] if plain else None
-
-
-def _options(record: ConvergenceRecord) -> str:
+def _changed(record: ConvergenceRecord) -> dict[str, str]:
     """Return the options that differ from plain SGD's and change a run, in words."""
     plain = Technique().model_dump(exclude={"factors", "lengths", "noise_scale"})
-    changed = {name: value for name, value in record["options"].items() if name in plain}
-    return ", ".join(
-        (name if value else f"no {name}")
+    return {
+        name: (name if value else f"no {name}")
         if isinstance(value, bool)
         else f"{name} {format(value, 'g') if isinstance(value, float) else value}"
-        for name, value in changed.items()
-        if value != plain[name] and value is not None
-    )
+        for name, value in record["options"].items()
+        if name in plain and value != plain[name] and value is not None
+    }
 
 
 def remedies(runs: pd.DataFrame, margin: float) -> pd.DataFrame:
     """Return one row per technique and global batch, from the table of `runs`.
 
-    Values are means over the seeds of the chosen rate, out of `rates` that were tried;
-    `validation_accuracy` is the sweep's on held-out images. `epochs` and `updates` are completed,
-    `planned_…` requested. `accuracy_margin` is the loss that counts as none. A seed "at chance" has
-    values and counts as diverged.
+    Values are means over the seeds of the chosen rate; `validation_accuracy` is the sweep's on
+    held-out images. `epochs` and `updates` are completed, `planned_…` requested. `accuracy_margin`
+    is the loss that counts as none. A seed "at chance" has values and counts as diverged.
     """
     groups = runs.groupby(["remedy", "global_batch"], sort=False)
     rows = [_remedy(group) | {"accuracy_margin": margin} for _, group in groups]
@@ -99,7 +89,6 @@ def _remedy(group: pd.DataFrame) -> dict[str, Any]:
     row |= dict(chosen[MEANS].mean())
     row |= {f"test_accuracy_{end}": chosen["test_accuracy"].agg(end) for end in ("min", "max")}
     return row | {
-        "rates": group["learning_rate"].nunique(),
         "seeds": len(chosen),
         "diverged_seeds": int((chosen["diverged"] != "").sum()),
         "validation_accuracy": held_out["validation_accuracy"].mean(),
@@ -147,40 +136,24 @@ def images_to_accuracy(
 
     It is the minimum over all techniques and all their lengths (`planned_epochs`) of the epochs
     until test accuracy first reaches the target: the median over the seeds at the chosen rate,
-    `…_min` and `…_max`; infinite if never. `images` and `updates` are the median's. As in MLPerf's
+    `…_min` and `…_max`; infinite if never. Of two middle seeds it is the later one. As in MLPerf's
     reference points, the best is chosen by these values themselves.
     """
-    rows = []
-    trained = _chosen_epochs(records, "runs", "longer")
-    keys = ["global_batch", "remedy", "planned_epochs"]
-    for names, epochs in pd.DataFrame(trained).groupby(keys, sort=False) if trained else ():
-        first = epochs.iloc[0]
-        images = first["training"]["train_images"] or first["dataset"]["train_images"]
-        for accuracy in accuracies:
-            found = _epochs_to(accuracy, epochs)
-            found |= {"accuracy": accuracy, "images": found["epochs"] * images}
-            rows.append(dict(zip(keys, names, strict=True)) | found)
+    keys = ["global_batch", "remedy", "planned_epochs", "images"]
+    epochs = pd.DataFrame(_chosen_epochs(records, "runs", "longer"), columns=[*keys, "seed", *SEEN])
+    found = []
+    for accuracy in accuracies:
+        reached = epochs["epoch"].where(epochs["test_accuracy"] >= accuracy, math.inf)
+        first = epochs.assign(epochs=reached).groupby([*keys, "seed"], sort=False)["epochs"].min()
+        seeds = first.groupby(level=keys, sort=False)
+        ends = {"epochs_min": seeds.min(), "epochs_max": seeds.max()}
+        middle = seeds.quantile(interpolation="higher")
+        found.append(pd.DataFrame({"epochs": middle, **ends}).reset_index())
+        found[-1]["accuracy"] = accuracy
     order = ["global_batch", "accuracy", "epochs", "epochs_max", "epochs_min"]
-    table = schema.frame("images_to_accuracy", rows).sort_values(order, kind="stable")
-    return table.drop_duplicates(order[:2], ignore_index=True)
-
-
-def _epochs_to(target: float, epochs: pd.DataFrame) -> dict[str, Any]:
-    """Return the epochs and updates until the seeds reach the target: the median, or infinity.
-
-    Of two middle values it is the higher: there is nothing between 3 and infinity.
-    """
-    reached = epochs[epochs["test_accuracy"] >= target].groupby("seed")[["epoch", "updates"]].min()
-    first = reached.astype(float).reindex(epochs["seed"].unique(), fill_value=math.inf)
-    middle = first.apply(lambda values: sorted(values)[len(values) // 2])
-    return {
-        "seeds": len(first),
-        "reached": len(reached),
-        "epochs": middle["epoch"],
-        "epochs_min": first["epoch"].min(),
-        "epochs_max": first["epoch"].max(),
-        "updates": middle["updates"],
-    }
+    table = pd.concat(found).sort_values(order, kind="stable") if found else None
+    table = schema.frame("images_to_accuracy", table).drop_duplicates(order[:2], ignore_index=True)
+    return table.assign(images=table["epochs"] * table["images"])
 
 
 def noise_scale(records: Sequence[ConvergenceRecord]) -> pd.DataFrame:
@@ -201,7 +174,10 @@ def noise_scale(records: Sequence[ConvergenceRecord]) -> pd.DataFrame:
 def _chosen_epochs(records: Sequence[ConvergenceRecord], *kinds: str) -> list[dict[str, Any]]:
     """Return the epochs of these kinds of runs at a chosen rate, each with its run and record."""
     return [
-        {**record, **run, **epoch}
+        {
+            **{**record, **run, **epoch},
+            "images": record["training"]["train_images"] or record["dataset"]["train_images"],
+        }
         for record in records
         for kind in kinds
         for run in (record["result"][kind] if record["result"] else [])
