@@ -12,12 +12,12 @@ from scaling.core.records.machine import CHECK, PEAKS, SWEEP
 from scaling.tables import measurements, schema
 from scaling.tables.accuracy import accuracy
 from scaling.tables.communication import bandwidth, communication, interconnect, readings
-from scaling.tables.epoch_parts import audit, epoch_parts, of_classes, utilization
-from scaling.tables.measurements import costs, device_time, in_memory, step_classes
+from scaling.tables.epoch_parts import audit, epoch_parts, utilization
+from scaling.tables.measurements import costs, device_time, in_memory
 from scaling.tables.ratios import speedup
 from scaling.tables.timing import Run, provenance, read_runs, timing
 
-OF_TIMES = (timing, in_memory, device_time, step_classes, costs, provenance)
+OF_TIMES = (timing, in_memory, device_time, costs, provenance)
 
 
 def _of_runs(records: list[Run], per_gpu_hour: float | None) -> dict[str, pd.DataFrame]:
@@ -42,7 +42,6 @@ def _derived(found: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
         "bandwidth": bandwidth(times, exposed, found["interconnect"], costs),
         "epoch_parts": epochs,
         "utilization": used,
-        "step_classes": of_classes(found["step_classes"], used, found["peaks"]),
     }
 
 
@@ -61,8 +60,7 @@ def main(
 ) -> None:
     """Write cells.csv, the tables of the grid's runs and of the machine, and topology.txt.
 
-    Runs may lack a record if the study is `partial`. `per_gpu_hour` is the price of a GPU hour, if
-    known.
+    Runs may lack a record if the study is `partial`; `per_gpu_hour` is the price of a GPU hour.
     """
     listed = expand(**grid)
     files.write_text(cells, pd.DataFrame(listed).to_csv(index=False, lineterminator="\n"))
@@ -73,6 +71,8 @@ def main(
     findings = [one for path in machine for one in CHECK.read(path)["findings"]]
     found["machine"] = schema.frame("machine", findings)
     found |= _derived(found)
+    used = found["utilization"], found["peaks"]
+    found["step_classes"] = measurements.step_classes(records, *used)
     found["audit"] = audit(measurements.slow_ranks(records), found["utilization"])
     schema.write_all(found, tables, study)
     files.write_text(tables / "topology.txt", measurements.topology(document))

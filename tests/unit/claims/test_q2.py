@@ -33,12 +33,3 @@ def test_scaling_is_judged_by_the_ranges_of_speedups(id, seconds, verdict, cells
     claim = changed(change)[id]
     assert claim.verdict == verdict and claim.configuration.endswith("4 GPUs")
     assert cells in claim.sentence.replace("\u00a0", " ")
-
-
-def test_what_is_missing_is_named():
-    tables = study()
-    cells = tables["speedup"][tables["speedup"]["batch_size"] == 32].copy()
-    cells.loc[cells["recipe"] == "fast", "speedup"] = None
-    found = claims(q2.answer, tables | {"speedup": cells})
-    missing = {id for id, claim in found.items() if claim.verdict == "not measured"}
-    assert missing == {"Q2-faster-fast-ddp"}

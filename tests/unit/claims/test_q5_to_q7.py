@@ -55,12 +55,6 @@ def test_parameters_that_differ_between_ranks_refute():
     assert "differ with buffers local" in said.claims[0].sentence
 
 
-def test_a_study_without_the_experiment_says_what_to_add():
-    said = answers(made.document(steps=[], trainings=[], permutations=[]))
-    assert [one.text for one in said] == [None] * 3
-    assert [one.claims[0].verdict for one in said] == ["not measured"] * 3
-
-
 def test_orders_that_come_again_only_without_set_epoch():
     said = answers(made.document())[0]
     assert said.claims[0].verdict == "supported" and said.text.endswith("all 3 epochs differ.")

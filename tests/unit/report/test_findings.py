@@ -14,7 +14,7 @@ from examples.findings import section
 from scaling.core.grid import Cell
 from scaling.core.records.convergence import CONVERGENCE
 from scaling.core.records.run import RUN
-from scaling.tables import epoch_parts, measurements, schema
+from scaling.tables import measurements, schema
 from scaling.tables.experiments import convergence
 
 ROOT = Path(__file__).parents[3]
@@ -197,7 +197,7 @@ def test_the_classes_of_a_step_are_those_of_the_records():
     measured = measurements.peaks(json.loads((folder / "peaks/peaks.json").read_text()))
     best = measured.query("precision == 'bf16' and state == 'sprint'")["value"].max()
     used = measurements.costs(runs).assign(peak_flops_per_second=best)
-    found = epoch_parts.of_classes(measurements.step_classes(runs), used, measured)
+    found = measurements.step_classes(runs, used, measured)
     said = section("h100x2")
     for batch, rows in found.groupby("batch_size"):
         of = rows.set_index("kernel_class")

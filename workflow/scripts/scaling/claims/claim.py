@@ -33,12 +33,10 @@ NO_STEPS = (
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim made from a study's tables; other values give another sentence or verdict.
+    """A `Hypothesis` with a study's verdict. `id` is unique in the study, an anchor of the report.
 
-    `id` is unique in the study, and an anchor of the report. `kind`, `hypothesis` and `test` are
-    those of its `Hypothesis`, `evidence` is its table. `configuration` is the part of the study it
-    is about, such as `tuned/ddp, 2 GPUs`, or "". The `sentence` says what was measured or, if
-    nothing was, what to add to the configuration.
+    `configuration` is the part of the study it is about, such as `tuned/ddp, 2 GPUs`, or "". The
+    `sentence` says what was measured or, if nothing was, what to add to the configuration.
     """
 
     id: str
@@ -78,10 +76,9 @@ class Hypothesis:
     ) -> Claim:
         """Return the claim on a configuration such as `tuned/ddp, 2 GPUs`.
 
-        It is supported if its test `holds`, refuted if it clearly `fails`, else unclear; the same
-        for each of `parts` (cell, holds, fails), of which the verdict is then the one they share,
-        or else "in part". A sentence on what is unclear ends with the words `unclear`, or with what
-        would tell.
+        It is supported if its test `holds`, refuted if it clearly `fails`, else unclear. Of `parts`
+        (cell, holds, fails) it is the verdict that they share, or else "in part". A sentence on
+        what is unclear ends with the words `unclear`, or with what would tell.
         """
         cells: dict[Verdict, list[str]] = {}
         for cell, yes, no in parts:

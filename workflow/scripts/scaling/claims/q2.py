@@ -17,10 +17,7 @@ FASTER = Hypothesis(
 
 
 def answer(tables: StudyTables) -> Answer:
-    """Answer by the speedups on the most GPUs; a claim for each recipe and strategy there.
-
-    None for those without any ratio because one GPU ran another program.
-    """
+    """Answer by the speedups on the most GPUs; a claim for each recipe and strategy with ratios."""
     table = tables.speedup
     claims = []
     for recipe, strategy, cells in by_configuration(table[table["gpus"] > 1]):

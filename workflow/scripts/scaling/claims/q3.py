@@ -16,7 +16,6 @@ from scaling.claims.claim import (
     span_of_shares,
 )
 from scaling.core import numbers as fmt
-from scaling.core.grid import CELL_KEYS
 from scaling.tables.communication import TRACE
 from scaling.tables.schema import StudyTables, by_configuration, rows_of
 
@@ -55,22 +54,20 @@ TRAVELLING = Hypothesis(
 def parts(tables: StudyTables) -> Answer:
     """Answer by the largest part of an epoch; a claim a configuration on the most GPUs."""
     claims = []
-    table = tables.epoch_parts[tables.epoch_parts["gpus"] > 1]
+    table = tables.utilization[tables.utilization["gpus"] > 1]
     for recipe, strategy, rows in by_configuration(table):
-        known = measured(rows, "communication_seconds")
+        known = measured(rows, "communication_share")
         gpus = (rows if known.empty else known)["gpus"].max()
         about = f"{recipe}/{strategy}, {fmt.gpus(gpus)}"
-        own = known[(known["gpus"] == gpus) & known["work_seconds"].notna()]
-        claims.append(_computing(about, tables.utilization.merge(own[CELL_KEYS])))
+        claims.append(_computing(about, known[known["gpus"] == gpus]))
     missing = COMPUTING.missing("", "Add 2 or more to `grid.gpus`.")
-    return Answer(_text(tables.utilization), claims or [missing])
+    return Answer(_text(table), claims or [missing])
 
 
 def _text(table: pd.DataFrame) -> str | None:
     """Return the largest part of a median epoch and that of communication, on several GPUs."""
-    known = table[table["communication_share"].notna() & (table["gpus"] > 1)]
     said = []
-    for recipe, strategy, rows in by_configuration(known):
+    for recipe, strategy, rows in by_configuration(table.dropna(subset="communication_share")):
         median = rows[list(PARTS)].median()
         most = str(median.idxmax())
         said.append(

@@ -5,10 +5,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class FigureSpec:
-    """A figure; its name is that of its SVG, its rule (`plot_…`) and its caption.
+    """A figure, which `draw_{name}` of `module` draws from its `tables`, in this order.
 
-    The function `draw_{name}` of `module` draws it from its `tables` (names of the schema), in this
-    order. `category` is its place in Snakemake's report.
+    `category` is its place in Snakemake's report.
     """
 
     module: str

@@ -24,33 +24,28 @@ LOG_FROM_RATIO = 8
 def draw_epoch_time(timing: pd.DataFrame) -> Figure | None:
     """Draw seconds per epoch over the batch size: a panel for each recipe, a line per strategy, N.
 
-    One GPU has one line, as all strategies share it. A recipe and strategy has the colour that it
-    has in the other figures, whatever N.
+    A recipe and strategy has the colour that it has in the other figures, whatever N.
     """
-    known = timing[timing["epoch_seconds"].notna()]
+    known = timing[timing["epoch_seconds"].notna()].sort_values("batch_size", kind="stable")
     if known.empty:
         return None
     several = known[known["gpus"] > 1]
     configurations, counts = list(style.by_configuration(several)), sorted(several["gpus"].unique())
-    names = known["recipe"] + " · " + known["strategy"]
-    if len(counts) > 1:
-        names += " · " + known["gpus"].map(fmt.gpus)
-    known = known.assign(line=names.where(known["gpus"] > 1, "1 GPU"))
-    known = known.drop_duplicates(["recipe", "line", "batch_size"])
-    known = known.sort_values(["gpus", "recipe", "strategy", "batch_size"])
-    looks: dict[str, Any] = (
-        {"1 GPU": {"color": style.INK, "marker": "X"}} if (known["gpus"] == 1).any() else {}
-    )
-    for row in rows_of(known[known["gpus"] > 1].drop_duplicates("line")):
-        own = style.numbered(configurations.index(f"{row.recipe} · {row.strategy}"))
-        looks[row.line] = own | {"linestyle": style.DASHES[counts.index(row.gpus)]}
-    recipes = sorted(known["recipe"].unique())
+    recipes, looks = sorted(known["recipe"].unique()), dict[str, dict[str, Any]]()
     figure, panels = style.panels(recipes, PER_GPU, "seconds per epoch")
     lowest, highest = known["epoch_seconds"].min(), known["epoch_seconds_max"].max()
-    for axes, recipe in zip(panels, recipes, strict=True):
-        rows = known[known["recipe"] == recipe]
-        groups = [rows[rows["line"] == line] for line in looks]
-        style.lines(axes, groups, "batch_size", "epoch_seconds", 1.06, [*looks.values()])
+    known = known.assign(strategy=known["strategy"].where(known["gpus"] > 1, ""))
+    for (gpus, recipe, strategy), rows in known.groupby(["gpus", "recipe", "strategy"]):
+        name, look = "1 GPU", {"color": style.INK, "marker": "X"}
+        if strategy:
+            name = f"{recipe} · {strategy}"
+            look = style.numbered(configurations.index(name))
+            look |= {"linestyle": style.DASHES[counts.index(gpus)]}
+            name += f" · {fmt.gpus(gpus)}" * (len(counts) > 1)
+        looks[name] = look
+        once = rows.drop_duplicates("batch_size")
+        style.lines(panels[recipes.index(recipe)], [once], "batch_size", "epoch_seconds", **look)
+    for axes in panels:
         style.batch_axis(axes, sorted(timing["batch_size"].unique()))
         if highest > LOG_FROM_RATIO * lowest:
             style.log2_axis(axes.yaxis, style.POWERS, (lowest / 1.25, highest * 1.5))
@@ -61,10 +56,7 @@ def draw_epoch_time(timing: pd.DataFrame) -> Figure | None:
 
 
 def draw_speedup(speedup: pd.DataFrame) -> Figure | None:
-    """Draw efficiency over batch size on the most GPUs; from three N on also speedup over N.
-
-    A line for each recipe and strategy; speedup over N is for the batch size with the best scaling.
-    """
+    """Draw efficiency over batch size on the most GPUs; from three N on also the best speedup."""
     known = speedup[(speedup["gpus"] > 1) & speedup["speedup"].notna()].copy()
     if known.empty:
         return None
@@ -78,7 +70,7 @@ def draw_speedup(speedup: pd.DataFrame) -> Figure | None:
     figure, (first, *others) = style.panels([title, *over_gpus], PER_GPU, "speedup / N")
     first.axhline(1, **style.IDEAL)
     cells = [rows[rows["gpus"] == counts[-1]] for rows in groups.values()]
-    style.lines(first, cells, "batch_size", "efficiency", step=1.06)
+    style.lines(first, cells, "batch_size", "efficiency")
     style.batch_axis(first, sorted(known["batch_size"].unique()))
     first.set_ylim(0, max(1.1, 1.05 * known["efficiency_max"].max()))
     for axes in others:
@@ -97,10 +89,7 @@ def draw_speedup(speedup: pd.DataFrame) -> Figure | None:
 
 
 def draw_communication(epoch_parts: pd.DataFrame) -> Figure | None:
-    """Draw exposed communication over batch size on the most GPUs, as a share of the epoch.
-
-    A line for each recipe and strategy, with the noise of the estimate.
-    """
+    """Draw exposed communication over batch size on the most GPUs, as a share of the epoch."""
     known = epoch_parts[epoch_parts["communication_seconds"].notna() & (epoch_parts["gpus"] > 1)]
     if known.empty:
         return None
@@ -112,17 +101,14 @@ def draw_communication(epoch_parts: pd.DataFrame) -> Figure | None:
     title = f"Exposed communication on {fmt.gpus(known['gpus'].max())}"
     figure, (axes,) = style.panels([title], PER_GPU, "% of the epoch")
     axes.axhline(0, color=style.GREY, linewidth=0.8)
-    style.lines(axes, groups.values(), "batch_size", "share", step=1.06)
+    style.lines(axes, groups.values(), "batch_size", "share")
     style.batch_axis(axes, sorted(known["batch_size"].unique()))
     style.legend(figure, groups)
     return figure
 
 
 def draw_step_classes(step_classes: pd.DataFrame) -> Figure | None:
-    """Draw the classes of a step's kernels as shares of it, a panel for each configuration and N.
-
-    The full colour of each is its time at its limit. One GPU has one panel for all strategies.
-    """
+    """Draw the classes of a step's kernels as shares of it, and the least of each, in full."""
     if step_classes.empty:
         return None
     known = step_classes.sort_values(["gpus", "batch_size"], kind="stable")
@@ -144,10 +130,7 @@ def draw_step_classes(step_classes: pd.DataFrame) -> Figure | None:
 
 
 def draw_bandwidth(interconnect: pd.DataFrame, bandwidth: pd.DataFrame) -> Figure | None:
-    """Draw bus bandwidth over message size, a panel for each N: the sweep, and training.
-
-    Dots are trainings, at the bytes of a step, by the estimate that the report prefers.
-    """
+    """Draw bus bandwidth over message size, a panel for each N: the sweep, and trainings."""
     counts = sorted(interconnect["gpus"].unique())
     if not counts:
         return None
@@ -164,7 +147,7 @@ def draw_bandwidth(interconnect: pd.DataFrame, bandwidth: pd.DataFrame) -> Figur
         rows = reached[reached["gpus"] == gpus]
         look = {"linestyle": "none", **style.numbered(1), "markersize": 3}
         style.lines(axes, [rows], "bytes_per_iteration", "rate", **look)
-        style.log2_axis(axes.xaxis, [1000 * 16**power for power in range(6)])
+        style.log2_axis(axes.xaxis, [1000 * 256**power for power in range(3)])
         axes.xaxis.set_major_formatter(FuncFormatter(lambda size, _: fmt.data(size)))
         values = pd.concat([swept["rate"], reached["rate"]])
         style.log2_axis(axes.yaxis, style.POWERS, (values.min() / 2, values.max() * 2))
@@ -173,11 +156,10 @@ def draw_bandwidth(interconnect: pd.DataFrame, bandwidth: pd.DataFrame) -> Figur
 
 
 def draw_remedies(remedies: pd.DataFrame) -> Figure | None:
-    """Draw test accuracy over the global batch, a line for each technique.
+    """Draw test accuracy over the global batch, a line for each technique: means and ranges.
 
     The first one (the unscaled rate) and those that are best at a batch are coloured, the rest are
-    grey. A point is the mean over the seeds, its bar their range; the dashed line is plain SGD at
-    its best rate and the smallest batch.
+    grey. The dashed line is plain SGD at its best rate and the smallest batch.
     """
     known = remedies[remedies["test_accuracy"].notna()]
     if known.empty:
@@ -203,10 +185,7 @@ def draw_remedies(remedies: pd.DataFrame) -> Figure | None:
 
 
 def draw_learning(accuracy: pd.DataFrame) -> Figure | None:
-    """Draw a panel for each metric over the global batch, a line for each recipe and strategy.
-
-    A point is the mean over the runs of a global batch, its bar their range.
-    """
+    """Draw each metric over the global batch, a line for each recipe and strategy, with ranges."""
     known = accuracy[accuracy["epoch"].notna()].sort_values("epoch", kind="stable")
     last = known.groupby([*CELL_KEYS, "seed"], sort=False).tail(1).copy()
     if last.empty:
@@ -220,7 +199,7 @@ def draw_learning(accuracy: pd.DataFrame) -> Figure | None:
             values = (factor * rows[column].dropna()).groupby(rows["global_batch"])
             seeds = values.agg(value="mean", value_min="min", value_max="max")
             means.append(seeds.reset_index())
-        style.lines(axes, means, "global_batch", "value", step=1.04)
+        style.lines(axes, means, "global_batch", "value")
         style.batch_axis(axes, sorted(last["global_batch"].unique()))
     style.legend(figure, groups)
     return figure

@@ -47,28 +47,14 @@ def save(figure: Figure | None, path: Path) -> None:
     files.write_text(path, drawn.getvalue())
 
 
-def lines(
-    axes: Axes,
-    groups: Iterable[pd.DataFrame],
-    x: str,
-    column: str,
-    step: float = 1.0,
-    looks: Sequence[dict[str, Any]] = (),
-    **look: Any,
-) -> None:
-    """Draw `column` over `x` for each group, with numbered styles or `looks`, except for `look`.
-
-    With error bars from `column`_min to `column`_max, if there are any. On a logarithmic axis lines
-    are shifted by `step`, so that bars do not overlap.
-    """
-    groups = list(groups)
+def lines(axes: Axes, groups: Iterable[pd.DataFrame], x: str, column: str, **look: Any) -> None:
+    """Draw `column` over `x` for each group, with bars from `column`_min to _max if it has them."""
     for index, rows in enumerate(groups):
-        own = (looks[index] if looks else numbered(index)) | look
-        place = rows[x] * step ** (index - (len(groups) - 1) / 2)
         value, low, high = (
             rows.get(f"{column}{end}", rows[column]) for end in ("", "_min", "_max")
         )
-        axes.errorbar(place, value, yerr=[(value - low).clip(0), (high - value).clip(0)], **own)
+        ends = [(value - low).clip(0), (high - value).clip(0)]
+        axes.errorbar(rows[x], value, yerr=ends, **(numbered(index) | look))
 
 
 def panels(titles: Sequence[str], x: str = "", y: str = "") -> tuple[Figure, list[Axes]]:
@@ -86,17 +72,14 @@ def panels(titles: Sequence[str], x: str = "", y: str = "") -> tuple[Figure, lis
 def log2_axis(axis: Any, values: Sequence[float], ends: tuple[float, float] | None = None) -> None:
     """Make an axis logarithmic, with a tick in plain digits at each of the sorted `values`.
 
-    With `ends` it goes from one to the other, and has those ticks for which there is room.
+    With `ends` it goes from one to the other, and has at most eight of those ticks.
     """
     axis.axes.set(**{f"{axis.axis_name}scale": "log"})
-    ticks = list(values)
     if ends is not None:
         axis.axes.set(**{f"{axis.axis_name}lim": ends})
-        inside, ticks = [value for value in values if ends[0] <= value <= ends[1]], []
-        for value in inside:
-            apart = (inside[-1] / inside[0]) ** (1 / 7)
-            ticks += [value] if not ticks or value >= apart * ticks[-1] else []
-    axis.set_ticks(ticks)
+        values = [value for value in values if ends[0] <= value <= ends[1]]
+        values = values[:: -(-len(values) // 8) or 1]
+    axis.set_ticks(values)
     axis.set_minor_locator(NullLocator())
     digits = FuncFormatter(lambda value, _: f"{value:.2g}" if value < 1 else f"{value:g}")
     axis.set_major_formatter(digits)
@@ -113,21 +96,13 @@ def numbered(index: int) -> dict[str, Any]:
 
 
 def legend(figure: Figure, names: Iterable[Any], *more: Any, **look: Any) -> None:
-    """Add one legend above all panels, in rows that fit the figure.
-
-    It has the numbered lines of these names, drawn as `look` says, then the handles of `more`.
-    """
-    lines = (line_handle(str(name), **numbered(i), **look) for i, name in enumerate(names))
-    handles = [*lines, *more]
+    """Add a legend above all panels: numbered lines of these names, then the handles of `more`."""
+    handles = [line_handle(str(name), **numbered(i), **look) for i, name in enumerate(names)]
+    handles += more
     inches = 0.5 + 0.065 * max(len(handle.get_label()) for handle in handles)
     columns = min(len(handles), max(1, int(figure.get_figwidth() / inches)))
-    figure.legend(
-        handles=[handle for first in range(columns) for handle in handles[first::columns]],
-        loc="outside upper left",
-        ncols=columns,
-        handletextpad=0.5,
-        columnspacing=1.4,
-    )
+    look = {"ncols": columns, "handletextpad": 0.5, "columnspacing": 1.4}
+    figure.legend(handles=handles, loc="outside upper left", **look)
 
 
 def by_configuration(table: pd.DataFrame) -> dict[str, pd.DataFrame]:

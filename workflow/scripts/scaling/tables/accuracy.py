@@ -28,8 +28,8 @@ _CONFIGURATION = ["recipe", "strategy"]
 def accuracy(runs: list[Run]) -> pd.DataFrame:
     """Return one row per run and training epoch that was asked for (from 1), or without epochs one.
 
-    Training metrics are means over ranks, weighted by samples. Test metrics are in the row of the
-    last epoch. Accuracies are fractions, empty when the run diverged.
+    Training metrics are means over ranks, weighted by samples. Accuracies are fractions, empty when
+    the run diverged.
     """
     rows = []
     for cell, record in runs:

@@ -46,10 +46,7 @@ def readings(runs: list[Run]) -> pd.DataFrame:
 
 
 def _of_runs(seeds: Seeds, estimate: str) -> Iterator[pd.DataFrame]:
-    """Yield the seconds per iteration of each run that has them, a row per repeat.
-
-    Steps without exchange give the difference of the slowest rank's times, maybe negative.
-    """
+    """Yield the seconds per iteration of each run that has them, a row per repeat."""
     for record in filter(None, seeds):
         traced = [one for one in record["communication"]["readings"] if one["estimate"] == TRACE]
         timed = [rank for rank in record["in_memory"] if rank["seconds_without_exchange"]]
@@ -83,9 +80,8 @@ def communication(
 ) -> pd.DataFrame:
     """Return the communication seconds per epoch of the multi-GPU cells of `timing`.
 
-    `communication_seconds` is what communication adds to the epoch, the exposed part;
-    `moving_seconds`, by the trace alone, the time of all communication. `…_low` and `…_high` are
-    its noise (see `readings`), `within_noise` that these contain 0. By subtraction it is
+    `communication_seconds` is the exposed part, `moving_seconds` the time of all communication, by
+    the trace alone; `within_noise` that the noise of the former contains 0. By subtraction it is
     T(N,b) - T(1,b) / N = T(N,b) · (1 - speedup / N) without loading, whose ends follow from those
     of the speedup, or from the extremes of times of one run. It is empty where the epoch in memory
     takes longer, by more than is `NEGLIGIBLE`: the GPU worked while the host waited.
@@ -136,8 +132,7 @@ def ring_factor(gpus: Any) -> Any:
 def interconnect(sweeps: list[dict[str, Any]]) -> pd.DataFrame:
     """Return the all-reduce times, one row per message of each sweep.
 
-    `seconds` is the median over the repeats; busbw = message bytes / seconds · 2(N-1)/N, in GB/s
-    with 1 GB = 1e9 bytes.
+    `seconds` is the median over the repeats; busbw = message bytes / seconds · 2(N-1)/N, in GB/s.
     """
     rows = [
         {**sweep, **row, **schema.of_repeats("seconds", row["seconds"])}

@@ -89,31 +89,6 @@ def utilization(
     return schema.arrange("utilization", table)
 
 
-def of_classes(classes: pd.DataFrame, used: pd.DataFrame, peaks: pd.DataFrame) -> pd.DataFrame:
-    """Return `step_classes` with the rate that each class reaches, and its limit.
-
-    The limit of products is the peak of the table `used`, in FLOP/s; that of others is the rate of
-    copies within the device's memory, in B/s. `reached` is above 1 where data come from a cache.
-    `least_seconds` is the time of a class at its limit: together the floor of a step on this
-    device, without idle time and communication, which may be hidden.
-    """
-    own = used[[*CELL_KEYS, "flops_per_image", "peak_flops_per_second"]]
-    table = classes.merge(own, how="left", on=CELL_KEYS)
-    products, seconds = table["kernel_class"] == "products", table["seconds"]
-    copied = peaks.loc[peaks["quantity"] == "device_copy", "value"].max()
-    known = table["bytes"].where(table["bytes"] > 0)
-    work = known.mask(products, table["images"] * table["flops_per_image"])
-    limit = table["peak_flops_per_second"].where(products, copied)
-    found = {
-        "rate": work / seconds,
-        "unit": products.map({True: "FLOP/s", False: "B/s"}).where(work.notna(), ""),
-        "limit": limit.where(work.notna()),
-        "reached": work / seconds / limit,
-        "least_seconds": (work / limit).clip(upper=seconds).fillna(0),
-    }
-    return schema.arrange("step_classes", table.assign(**found))
-
-
 def audit(slow: pd.DataFrame, used: pd.DataFrame) -> pd.DataFrame:
     """Return the findings on a study: what was `found`, and the limit that it is beyond.
 

@@ -10,6 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from scaling.core import numbers as fmt
+from scaling.core.grid import CELL_KEYS
 from scaling.core.records.run import KernelClass, RunRecord
 from scaling.tables import schema
 from scaling.tables.timing import (
@@ -19,8 +20,8 @@ from scaling.tables.timing import (
     by_cell,
     epochs,
     joules,
+    per_cell,
     spread,
-    table_of_cells,
 )
 
 ALONE = "seconds_without_exchange"
@@ -29,15 +30,12 @@ SLOW = 0.05
 STEP = ["seconds", "busy_seconds", "compute_seconds", "kernels"]
 
 
-def in_memory(runs: list[Run]) -> pd.DataFrame:
+@per_cell
+def in_memory(seeds: Seeds) -> dict[str, Any]:
     """Return the seconds of an epoch on in-memory batches, one row per cell.
 
     It is the slowest rank's time, scaled to the epoch's images: the median over repeats and seeds.
     """
-    return table_of_cells("in_memory", runs, _in_memory)
-
-
-def _in_memory(seeds: Seeds) -> dict[str, Any]:
     times = [_repeats(record) for record in seeds if record]
     found = [pd.Series(own["seconds"].max(axis=0)) for own in times if "seconds" in own]
     if not found:
@@ -65,10 +63,7 @@ def _repeats(record: RunRecord) -> dict[str, NDArray[np.float64]]:
 
 
 def slow_ranks(runs: list[Run]) -> pd.DataFrame:
-    """Return the ranks that compute slower than all others, by more than `SLOW`, as findings.
-
-    By steps in memory without exchange: an all-reduce makes all ranks as slow as the slowest.
-    """
+    """Return as findings the ranks that are slower than all others at steps without exchange."""
     found = []
     for cell, seeds in by_cell(runs):
         own = [_repeats(record) for record in seeds if record]
@@ -85,7 +80,8 @@ def slow_ranks(runs: list[Run]) -> pd.DataFrame:
     return pd.DataFrame(found)
 
 
-def device_time(runs: list[Run]) -> pd.DataFrame:
+@per_cell
+def device_time(seeds: Seeds) -> dict[str, Any]:
     """Return busy and idle time of one step on in-memory batches, one row per cell.
 
     step = busy + gap: the host's seconds; the part in which the device runs a kernel or a copy; the
@@ -93,11 +89,7 @@ def device_time(runs: list[Run]) -> pd.DataFrame:
     exposed communication. Values are medians over the GPUs of a run, then over the seeds. A cell
     without values has a `note` why.
     """
-    return table_of_cells("device_time", runs, _device_time)
-
-
-def _device_time(records: Seeds) -> dict[str, Any]:
-    read = [pd.DataFrame(record["device_time"]) for record in records if record is not None]
+    read = [pd.DataFrame(record["device_time"]) for record in seeds if record]
     steps = [
         ranks.reindex(columns=STEP).div(ranks["iterations"], axis=0).median(skipna=False)
         for ranks in read
@@ -114,12 +106,15 @@ def _device_time(records: Seeds) -> dict[str, Any]:
     return {**found, **ends, "count": len(steps), "note": ""}
 
 
-def step_classes(runs: list[Run]) -> pd.DataFrame:
+def step_classes(runs: list[Run], used: pd.DataFrame, peaks: pd.DataFrame) -> pd.DataFrame:
     """Return what the kernels of each class do in one step, a row per class of a traced cell.
 
-    These are their seconds, the bytes that they read and write as far as known, and the `images` of
-    a step on one GPU: medians over the GPUs of all seeds. With the exposed part of communication
-    and the class `idle` they add up to the step. For other columns see `epoch_parts.of_classes`.
+    Their seconds and bytes, and the `images` of a step on one GPU, are medians over the GPUs of all
+    seeds. With the exposed part of communication and the class `idle` they add up to the step. The
+    limit of products is the peak of the table `used`, in FLOP/s; that of others is the rate of
+    copies within the device's memory, in B/s. `reached` is above 1 where data come from a cache.
+    `least_seconds` is the time of a class at its limit: together the floor of a step on this
+    device, without idle time and communication, which may be hidden.
     """
     rows = []
     for cell, seeds in by_cell(runs):
@@ -128,7 +123,18 @@ def step_classes(runs: list[Run]) -> pd.DataFrame:
             medians = found.groupby("kernel_class").median()
             order = [kind for kind in (*get_args(KernelClass), "idle") if kind in medians.index]
             rows += [cell | own for own in medians.loc[order].reset_index().to_dict("records")]
-    return schema.arrange("step_classes", rows)
+    own = used[[*CELL_KEYS, "flops_per_image", "peak_flops_per_second"]]
+    table = schema.frame("step_classes", rows).merge(own, how="left", on=CELL_KEYS)
+    products, seconds = table["kernel_class"] == "products", table["seconds"]
+    copied = peaks.loc[peaks["quantity"] == "device_copy", "value"].max()
+    known = table["bytes"].where(table["bytes"] > 0)
+    work = known.mask(products, table["images"] * table["flops_per_image"])
+    limit = table["peak_flops_per_second"].where(products, copied)
+    table["rate"], table["reached"] = work / seconds, work / seconds / limit
+    table["unit"] = products.map({True: "FLOP/s", False: "B/s"}).where(work.notna(), "")
+    table["limit"] = limit.where(work.notna())
+    table["least_seconds"] = (work / limit).clip(upper=seconds).fillna(0)
+    return schema.arrange("step_classes", table)
 
 
 def _of_devices(record: RunRecord) -> Iterator[dict[str, Any]]:
@@ -141,21 +147,16 @@ def _of_devices(record: RunRecord) -> Iterator[dict[str, Any]]:
             yield {"kernel_class": kind} | {name: total / steps for name, total in sums.items()}
 
 
-def costs(runs: list[Run]) -> pd.DataFrame:
+@per_cell
+def costs(seeds: Seeds) -> dict[str, Any]:
     """Return what an image costs in each cell, and with which options, from the records.
 
     A value that is missing, or differs between the seeds, is empty. `power_capped_share` is the
     part of all measured epochs that the most limited GPU spent at its power limit. `drift` is the
-    largest of the runs (`settling.drift`). Energy is of all GPUs, not of hosts.
-    `peak_memory_bytes` is the highest of all ranks and seeds.
-    `startup_seconds` of a run, `measured_seconds` of its epochs and `run_seconds` of its whole
-    command are medians. `switches` are the options that were on; `sent_share` is the bytes sent for
-    the gradients as a share of the gradients' own.
+    largest of the runs (`settling.drift`). Energy is of all GPUs, not of hosts. Seconds of a run
+    and its parts are medians. `switches` are the options that were on; `sent_share` is the bytes
+    sent for the gradients as a share of the gradients' own.
     """
-    return table_of_cells("costs", runs, _cost)
-
-
-def _cost(seeds: Seeds) -> dict[str, Any]:
     records = [record for record in seeds if record]
     flops = {record["model"]["flops_per_image"] for record in records} - {None}
     applied = [record["training"]["recipe_applied"] or {} for record in records]

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
+from functools import wraps
 from pathlib import Path
 from statistics import stdev
 from typing import Any
@@ -52,11 +53,15 @@ def by_cell(runs: list[Run]) -> list[tuple[dict[str, Any], Seeds]]:
     return [(dict(zip(CELL_KEYS, cell, strict=True)), seeds) for cell, seeds in cells.items()]
 
 
-def table_of_cells(
-    name: str, runs: list[Run], row: Callable[[Seeds], dict[str, Any]]
-) -> pd.DataFrame:
-    """Return the table called `name` with one row per cell, which `row` makes from its records."""
-    return schema.arrange(name, [cell | row(seeds) for cell, seeds in by_cell(runs)])
+def per_cell(row: Callable[[Seeds], dict[str, Any]]) -> Callable[[list[Run]], pd.DataFrame]:
+    """Return a function of runs that makes the table of this name, a `row` per cell."""
+
+    @wraps(row)
+    def table(runs: list[Run]) -> pd.DataFrame:
+        rows = [cell | row(seeds) for cell, seeds in by_cell(runs)]
+        return schema.arrange(row.__name__, rows)
+
+    return table
 
 
 def epochs(records: Iterable[RunRecord], *roles: Role) -> pd.DataFrame:
@@ -84,16 +89,13 @@ def joules(records: Iterable[RunRecord], *roles: Role) -> float:
     return sum(math.nan if one is None else one for one in read) if known else math.nan
 
 
-def timing(runs: list[Run]) -> pd.DataFrame:
+@per_cell
+def timing(seeds: Seeds) -> dict[str, Any]:
     """Return the seconds per epoch, one row per cell, the epochs of its runs pooled.
 
     Values are of the median epoch (the mean of two middle ones), so that epoch_seconds =
     epoch_seconds_without_loading + loader_seconds, and `spread`.
     """
-    return table_of_cells("timing", runs, _figures)
-
-
-def _figures(seeds: Seeds) -> dict[str, Any]:
     records = [record for record in seeds if record is not None]
     messages = [record["message"] for record in records if record["message"]]
     if len(records) < len(seeds):

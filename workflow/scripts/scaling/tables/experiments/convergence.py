@@ -25,11 +25,10 @@ OTHER_UPDATES = "muon |lars "
 def runs(records: Sequence[ConvergenceRecord]) -> pd.DataFrame:
     """Return one row per run, with metrics after its last epoch, NaN where not finite.
 
-    A technique that could not run has one row with its `status` and `message`. `chosen` runs have
-    the rate with the lowest loss, on held-out images or else in training. The chosen runs of
-    `reference` are the baseline of all others: the reference batch, plain SGD, with the widest
-    sweep. `factor` 1 is the rate of the technique's rule; `at_edge` tells whether the sweep's best
-    rate is at an end. Runs with `held_out` images have `validation_…` metrics of these.
+    A technique that could not run has one row. `chosen` runs have the rate with the lowest loss, on
+    held-out images or else in training. Those of `reference` are the baseline of all others: plain
+    SGD at the reference batch, with the widest sweep. `factor` 1 is the rate of the technique's
+    rule; `at_edge` tells whether the sweep's best rate is at an end.
     """
     plain = {
         index: len({run["factor"] for run in record["result"]["runs"]})
