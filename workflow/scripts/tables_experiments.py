@@ -17,11 +17,6 @@ from scaling.tables.accuracy import trained_to_accuracy
 from scaling.tables.experiments import convergence, quantization, synchronization
 
 Makers = Mapping[str, Callable[[Any], pd.DataFrame]]
-OF_RANKS: Makers = {
-    "sampler": synchronization.orders,
-    "collectives": synchronization.collectives,
-    "buffers": synchronization.buffers,
-}
 OF_VARIANTS: Makers = {
     "quantization": quantization.variants,
     "quantization_layers": quantization.layers,
@@ -69,7 +64,9 @@ def main(
         found["trained_to_accuracy"] = trained_to_accuracy(records, target)
     if ranks:
         documents = [SYNCHRONIZATION.read(path) for path in ranks]
-        found |= {name: make(documents) for name, make in OF_RANKS.items()}
+        found["sampler"] = synchronization.orders(documents)
+        found["collectives"] = synchronization.collectives(documents)
+        found["buffers"] = synchronization.buffers(documents)
     made: list[tuple[Kind[Any], Sequence[Path], Makers]] = [
         (VARIANT, variants, OF_VARIANTS),
         (STAGED, stages, {"quantization_resnet": quantization.resnet}),

@@ -26,7 +26,7 @@ def test_computing_is_what_the_parts_of_an_epoch_say(shares, verdict):
     claim = claims(q3.parts, tables)["Q3.1-computing-plain-ddp"]
     assert claim.verdict == verdict
     if verdict == "refuted":
-        assert f"{B}512: 40 % computing, 60 % GPU idle." in claim.sentence
+        assert f"{B}2048: 40 % computing, 60 % GPU idle." in claim.sentence
 
 
 @pytest.mark.parametrize(

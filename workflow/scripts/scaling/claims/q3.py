@@ -43,11 +43,10 @@ TRAVELLING = Hypothesis(
     "Q3.2-travelling",
     "On their way, gradients reach at least half of the bandwidth of all-reduces alone.",
     table="bandwidth",
-    test="Bytes of an epoch over the seconds of its communication kernels, those behind "
-    "computation included, and over the peak measured in the same study, in each cell on the most "
-    "GPUs. Without a trace, by subtraction without loading beyond its noise, which counts all that "
-    "does not shrink with N, so that gradients may be faster. More than the peak is no "
-    "communication time and left out. Supported: half or more; refuted: less, by a trace.",
+    test="Bytes of an epoch over the seconds of its communication kernels, over the peak measured "
+    "in the same study, on the most GPUs. Without a trace, by subtraction beyond its noise, which "
+    "counts all that does not shrink with N, so that gradients may be faster. More than the peak "
+    "is left out. Supported: half or more; refuted: less, by a trace.",
 )
 
 

@@ -41,7 +41,7 @@ def draw_epoch_time(timing: pd.DataFrame) -> Figure | None:
             name = f"{recipe} · {strategy}"
             look = style.numbered(configurations.index(name))
             look |= {"linestyle": style.DASHES[counts.index(gpus)]}
-            name += f" · {fmt.gpus(gpus)}" * (len(counts) > 1)
+            name += f" · {fmt.gpus(int(rows['gpus'].iloc[0]))}" * (len(counts) > 1)
         looks[name] = look
         once = rows.drop_duplicates("batch_size")
         style.lines(panels[recipes.index(recipe)], [once], "batch_size", "epoch_seconds", **look)

@@ -99,7 +99,7 @@ def legend(figure: Figure, names: Iterable[Any], *more: Any, **look: Any) -> Non
     """Add a legend above all panels: numbered lines of these names, then the handles of `more`."""
     handles = [line_handle(str(name), **numbered(i), **look) for i, name in enumerate(names)]
     handles += more
-    inches = 0.5 + 0.065 * max(len(handle.get_label()) for handle in handles)
+    inches = 0.5 + 0.065 * max(len(str(handle.get_label())) for handle in handles)
     columns = min(len(handles), max(1, int(figure.get_figwidth() / inches)))
     look = {"ncols": columns, "handletextpad": 0.5, "columnspacing": 1.4}
     figure.legend(handles=handles, loc="outside upper left", **look)

@@ -172,8 +172,7 @@ def bandwidth(
     sent. The seconds are the trace's `moving_seconds`, or those by subtraction beyond noise.
     utilization = bandwidth / peak, a fraction.
     """
-    swept = interconnect.loc[interconnect["kind"] == "gradients", "message_bytes"]
-    gradient_bytes = float(swept.max())
+    whole = interconnect.loc[interconnect["kind"] == "gradients", "message_bytes"].max()
     table = timing.loc[timing["gpus"] > 1, [*CELL_KEYS, "status", "iterations"]]
     table = table.merge(costs[[*CELL_KEYS, "sent_share"]], how="left", on=CELL_KEYS)
     told = communication[(communication["estimate"] == TRACE) | ~communication["within_noise"]]
@@ -186,7 +185,7 @@ def bandwidth(
     moved, peaks = [], []
     for row in schema.rows_of(table.fillna({"sent_share": 1.0})):
         busiest = STRATEGIES.find(row.strategy).busiest_bytes
-        moved.append(busiest(row.gpus, gradient_bytes * row.sent_share))
+        moved.append(busiest(row.gpus, whole * row.sent_share))
         peaks.append(_peak(interconnect, engines.get(row.recipe, ""), row.strategy, row.gpus))
     table["communication_seconds"] = seconds
     table["bytes_per_iteration"] = pd.Series(moved, table.index, float).round()
