@@ -1,5 +1,5 @@
 # The figures whose tables the study has, drawn in one job.
-from scaling.figures.registry import FIGURES
+from scaling.figures import FIGURES
 
 DRAWN = {name: made for name in FIGURES if (made := MADE.tables(FIGURES[name].tables))}
 

@@ -11,8 +11,8 @@ from scaling.core.grid import CELL_KEYS
 from scaling.tables import schema
 from scaling.tables.communication import communication, readings
 from scaling.tables.epoch_parts import epoch_parts
+from scaling.tables.ratios import speedup
 from scaling.tables.schema import StudyTables
-from scaling.tables.speedup import speedup
 
 Tables = dict[str, pd.DataFrame]
 
@@ -45,11 +45,6 @@ def claims(answer: Callable[[StudyTables], Answer], made: Tables) -> dict[str, C
     """The claims of an answer to these tables, by their ids."""
     found = answer(StudyTables(report_cells.STUDY, made, "", {}))
     return {claim.id: claim for claim in found.claims}
-
-
-def told(claim: Claim) -> str:
-    """Initials of the verdict on each batch size, from the smallest: `ssur`."""
-    return "".join(part.verdict[0] for part in sorted(claim.parts, key=lambda p: p.batch_size))
 
 
 def set_time(timing: pd.DataFrame, cell: tuple, seconds: float, loader: float = 0.0) -> None:

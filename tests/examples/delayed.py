@@ -1,4 +1,4 @@
-"""An engine: eager on a machine where rank 1 computes or loads each batch DELAY seconds longer."""
+"""An engine: eager on a machine where rank 1 takes DELAY seconds longer to load and to compute."""
 
 import time
 
@@ -9,18 +9,12 @@ from scaling.registry.registry import Reference
 DELAY = 0.15
 
 
-class DelayedOptions(Options):
-    computes_longer: bool
-    loads_longer: bool
-
-
 def delayed(spec, rank, model, dataset):
     from scaling.training.eager import Eager
 
     trainer = Eager(spec, rank, model, dataset)
-    if rank.index == 1 and spec.recipe_options["computes_longer"]:
+    if rank.index == 1:
         trainer.model.register_forward_pre_hook(lambda *_: time.sleep(DELAY))
-    if rank.index == 1 and spec.recipe_options["loads_longer"]:
         trainer._loader = Slow(trainer._loader)
     return trainer
 
@@ -37,4 +31,4 @@ class Slow:
             yield batch
 
 
-ENTRY = Engine(name="delayed", trainer=Reference("delayed:delayed"), options=DelayedOptions)
+ENTRY = Engine(name="delayed", trainer=Reference("delayed:delayed"), options=Options)

@@ -1,7 +1,7 @@
 """Reading a figure as a person would: its words, its panels, and what is drawn in them."""
 
 from matplotlib.axes import Axes
-from matplotlib.collections import LineCollection, PathCollection
+from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
@@ -36,13 +36,3 @@ def error_bars(axes: Axes) -> set[tuple[float, float]]:
         if isinstance(bars_of_line, LineCollection)
         for (_, low), (_, high) in bars_of_line.get_segments()
     }
-
-
-def notes(axes: Axes) -> list[str]:
-    """What is shown under the pointer, point by point."""
-    return [
-        note
-        for points in axes.collections
-        if isinstance(points, PathCollection)
-        for note in points.get_urls()
-    ]

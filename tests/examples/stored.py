@@ -5,7 +5,7 @@ from pathlib import Path
 
 import report_render
 from examples.page import Page
-from scaling.figures.registry import FIGURES
+from scaling.figures import FIGURES
 from scaling.tables import schema
 from scaling.tables.schema import StudyTables
 

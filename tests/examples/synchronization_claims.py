@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from scaling.claims import q5, q6, q7
+from scaling.claims import q5_to_q7
 from scaling.claims.claim import Answer
 from scaling.tables.experiments import synchronization
 from scaling.tables.schema import StudyTables
@@ -12,9 +12,8 @@ def answers(document: dict[str, Any]) -> tuple[Answer, Answer, Answer]:
     """The answers to question 5, 6 and 7."""
     found = {
         "sampler": synchronization.orders([document]),
-        "sampler_accuracy": synchronization.accuracy([document]),
         "collectives": synchronization.collectives([document]),
         "buffers": synchronization.buffers([document]),
     }
     tables = StudyTables("demo", found, "", {})
-    return q5.answer(tables), q6.answer(tables), q7.answer(tables)
+    return q5_to_q7.order(tables), q5_to_q7.messages(tables), q5_to_q7.replicas(tables)

@@ -11,10 +11,7 @@ from scaling.tables import schema
 
 @command_line.script
 def main(study: str, output: Path, source: str = "", tables: tuple[Path, ...] = ()) -> None:
-    """Write claims.json from the study's tables; claims without their table are not measured.
-
-    From random images, the dataset's `source` synthetic, nothing is learned that could be judged.
-    """
+    """Write claims.json from the study's tables; of random images nothing is learned."""
     found = schema.StudyTables(study, schema.read_files(tables), "", {})
     findings = questions.evaluate(found, learned=source != SYNTHETIC.name)
     files.write_json(output, asdict(findings))

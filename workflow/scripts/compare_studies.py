@@ -13,7 +13,7 @@ from typing import Any
 
 import pandas as pd
 
-from scaling.claims.phrases import label
+from scaling.claims.claim import label
 from scaling.config import stored
 from scaling.config.keys import EMPTY
 from scaling.core import command_line, files, grid
@@ -24,9 +24,8 @@ from scaling.report.cells import download
 from scaling.report.provenance import machine, run_facts
 from scaling.report.quantities import define, named, span
 from scaling.report.table import Column, View
-from scaling.tables import comparison, schema
-from scaling.tables.runs import provenance, read_runs
-from scaling.tables.timing import timing
+from scaling.tables import ratios, schema
+from scaling.tables.timing import provenance, read_runs, timing
 
 TEMPLATE = page.REPORT / "compare.html.j2"
 STUDIES = Path("studies")
@@ -132,14 +131,14 @@ DIFFERENCES = View(
 def summary(found: pd.DataFrame) -> str:
     """Return `12 matched cells: 9 faster, 3 within noise, 2 only in A; median ratio 1.03×`."""
     counts, known = found["verdict"].value_counts(), found["ratio"].dropna()
-    said = [f"{counts[name]} {name}" for name in comparison.VERDICTS if name in counts]
+    said = [f"{counts[name]} {name}" for name in ratios.VERDICTS if name in counts]
     head = f"{fmt.plural(len(known), 'matched cell')}: {', '.join(said)}"
     return f"{head}; median ratio {fmt.times(known.median())}"
 
 
 def refusal(found: pd.DataFrame, mark: float) -> str:
     """Return a sentence on the cells that do not pass `mark`, worst first; "" for none."""
-    slow = comparison.too_slow(found, mark).sort_values("ratio", na_position="first")
+    slow = ratios.too_slow(found, mark).sort_values("ratio", na_position="first")
     cells = [
         f"{label(row)} ({row.b_status if pd.isna(row.ratio) else fmt.times(row.ratio)})"
         for row in schema.rows_of(slow)
@@ -157,7 +156,7 @@ def main(
     sides = first, second = read(a), read(b)
     if first.times.equals(second.times):
         raise UserError(f"A ({a}) and B ({b}) have the same times in every cell: name two studies")
-    found = comparison.match(first.times, second.times)
+    found = ratios.match(first.times, second.times)
     if found["ratio"].isna().all():
         raise UserError(
             f"{a} and {b} have no cell (recipe, strategy, GPUs, batch size per GPU) with a time in "

@@ -4,17 +4,13 @@ import importlib
 from pathlib import Path
 
 from scaling.core import command_line
-from scaling.figures import style
-from scaling.figures.registry import FIGURES
+from scaling.figures import FIGURES, style
 from scaling.tables import schema
 
 
 @command_line.script
 def main(figures: tuple[str, ...], output: Path, tables: tuple[Path, ...] = ()) -> None:
-    """Draw `figures` into the folder `output`, from `tables`.
-
-    Missing tables count as empty. The same tables give the same bytes.
-    """
+    """Draw `figures` into the folder `output`, from `tables`; missing ones count as empty."""
     found = schema.StudyTables("", schema.read_files(tables), "", {})
     for name in figures:
         spec = FIGURES[name]

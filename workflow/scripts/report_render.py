@@ -6,7 +6,7 @@ from scaling.claims import claim
 from scaling.core import command_line, files
 from scaling.core import numbers as fmt
 from scaling.core.errors import UserError
-from scaling.figures.registry import FIGURES
+from scaling.figures import FIGURES
 from scaling.report import cells, overview, page, provenance
 from scaling.report.report import APPENDIX, answered
 from scaling.report.table import tables as tables_of

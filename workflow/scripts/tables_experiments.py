@@ -12,21 +12,10 @@ from scaling.core.records.machine import SYNCHRONIZATION
 from scaling.core.records.quantization import STAGED, VARIANT, read
 from scaling.core.records.run import RUN
 from scaling.tables import schema
-from scaling.tables.experiments import (
-    convergence,
-    quantization,
-    synchronization,
-)
-from scaling.tables.experiments.full_trainings import trained_to_accuracy
-from scaling.tables.experiments.remedies import remedies
+from scaling.tables.accuracy import trained_to_accuracy
+from scaling.tables.experiments import convergence, quantization, synchronization
 
 Makers = Mapping[str, Callable[[Any], pd.DataFrame]]
-OF_RANKS: Makers = {
-    "sampler": synchronization.orders,
-    "sampler_accuracy": synchronization.accuracy,
-    "collectives": synchronization.collectives,
-    "buffers": synchronization.buffers,
-}
 OF_VARIANTS: Makers = {
     "quantization": quantization.variants,
     "quantization_layers": quantization.layers,
@@ -42,7 +31,7 @@ def _of_techniques(
     runs = convergence.runs(documents)
     return {
         "convergence": runs,
-        "remedies": remedies(runs, margin),
+        "remedies": convergence.remedies(runs, margin),
         "images_to_accuracy": convergence.images_to_accuracy(documents, accuracies),
     }
 
@@ -72,7 +61,9 @@ def main(
         found["trained_to_accuracy"] = trained_to_accuracy(records, target)
     if ranks:
         documents = [SYNCHRONIZATION.read(path) for path in ranks]
-        found |= {name: make(documents) for name, make in OF_RANKS.items()}
+        found["sampler"] = synchronization.orders(documents)
+        found["collectives"] = synchronization.collectives(documents)
+        found["buffers"] = synchronization.buffers(documents)
     if variants:
         measured = read(VARIANT, variants)
         found |= {name: make(measured) for name, make in OF_VARIANTS.items()}

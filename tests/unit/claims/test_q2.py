@@ -2,7 +2,7 @@
 
 import pytest
 
-from examples.claim_study import claims, set_time, study, told
+from examples.claim_study import claims, set_time, study
 from scaling.claims import q2
 
 
@@ -11,29 +11,25 @@ def changed(change=None):
 
 
 @pytest.mark.parametrize(
-    ("id", "seconds", "verdict", "parts"),
+    ("id", "seconds", "verdict", "cells"),
     [
         # On 4 GPUs 2.93 at least; plain/dp takes 19.6 s with batch 32, one GPU 9.8 s.
-        ("Q2-faster-fast-ddp", {}, "supported", "ssss"),
-        ("Q2-faster-plain-dp", {}, "in part", "rrur"),
+        ("Q2-faster-fast-ddp", {}, "supported", ""),
+        ("Q2-faster-plain-dp", {}, "in part", "Not for b = 32, 128, 2048; unclear for 512"),
         # 1.24 / 1.25, each ± 2 %.
-        ("Q2-faster-fast-ddp", {(4, 2048): 1.25}, "in part", "sssu"),
+        (
+            "Q2-faster-fast-ddp",
+            {(4, 2048): 1.25},
+            "in part",
+            "for b = 32, 128, 512; unclear for 2048",
+        ),
     ],
 )
-def test_scaling_is_judged_by_the_ranges_of_speedups(id, seconds, verdict, parts):
+def test_scaling_is_judged_by_the_ranges_of_speedups(id, seconds, verdict, cells):
     def change(timing):
         for cell, time in seconds.items():
             set_time(timing, ("fast", "ddp", *cell), time)
 
     claim = changed(change)[id]
     assert claim.verdict == verdict and claim.configuration.endswith("4 GPUs")
-    assert told(claim) == parts
-
-
-def test_what_is_missing_is_named():
-    tables = study()
-    cells = tables["speedup"][tables["speedup"]["batch_size"] == 32].copy()
-    cells.loc[cells["recipe"] == "fast", "speedup"] = None
-    found = claims(q2.answer, tables | {"speedup": cells})
-    missing = {id for id, claim in found.items() if claim.verdict == "not measured"}
-    assert missing == {"Q2-faster-fast-ddp"}
+    assert cells in claim.sentence.replace("\u00a0", " ")

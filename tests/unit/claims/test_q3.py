@@ -3,7 +3,7 @@
 import pytest
 
 from examples.claim_study import claims, study
-from scaling.claims import q3_1, q3_2
+from scaling.claims import q3
 
 B = "b\u00a0=\u00a0"
 
@@ -23,10 +23,10 @@ def test_computing_is_what_the_parts_of_an_epoch_say(shares, verdict):
     names = ["utilization", "slower_share", "idle_share", "unknown_share"]
     parts = dict(zip(names, shares, strict=True)) | {"communication_share": 0, "loading_share": 0}
     tables["utilization"] = tables["timing"].assign(**parts)
-    claim = claims(q3_1.answer, tables)["Q3.1-computing-plain-ddp"]
+    claim = claims(q3.parts, tables)["Q3.1-computing-plain-ddp"]
     assert claim.verdict == verdict
     if verdict == "refuted":
-        assert f"{B}512: 40 % computing, 60 % GPU idle." in claim.sentence
+        assert f"{B}2048: 40 % computing, 60 % GPU idle." in claim.sentence
 
 
 @pytest.mark.parametrize(
@@ -47,5 +47,5 @@ def test_each_cell_tells_how_much_of_the_link_is_used(estimate, utilizations, ve
     rows = timing[timing["gpus"] == 2].head(len(utilizations))
     rows = rows.assign(estimate=estimate, peak_gb_per_s=100.0, utilization=utilizations)
     tables = {"bandwidth": rows.assign(bandwidth_gb_per_s=0.0)}
-    claim = claims(q3_2.answer, tables)["Q3.2-travelling-plain-dp"]
+    claim = claims(q3.bandwidth, tables)["Q3.2-travelling-plain-dp"]
     assert claim.verdict == verdict and f"GB/s ({best} %) with" in claim.sentence

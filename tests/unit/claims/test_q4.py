@@ -6,14 +6,14 @@ from examples import report_cells
 from examples.claim_study import claims
 from examples.convergence_records import MARGIN, record, seeds, study, swept
 from scaling.claims import q4
-from scaling.tables.experiments import convergence, remedies
+from scaling.tables.experiments import convergence
 
 WARM = {"scaling": "sqrt", "warmup_epochs": 1}
 
 
 def judged(records):
     runs = convergence.runs(records)
-    return claims(q4.answer, {"convergence": runs, "remedies": remedies.remedies(runs, MARGIN)})
+    return claims(q4.answer, {"convergence": runs, "remedies": convergence.remedies(runs, MARGIN)})
 
 
 @pytest.mark.parametrize(

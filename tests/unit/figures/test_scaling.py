@@ -1,14 +1,16 @@
-"""What a reader sees of epoch times, efficiency, and communication."""
+"""What a reader sees of times, efficiency, communication, accuracy, and techniques."""
 
 import pandas as pd
 import pytest
 
 from examples import stored
-from examples.drawn import error_bars, notes, panel, points
+from examples.drawn import error_bars, panel, points, words
 from scaling.figures.scaling import (
     draw_bandwidth,
     draw_communication,
     draw_epoch_time,
+    draw_learning,
+    draw_remedies,
     draw_speedup,
     draw_step_classes,
 )
@@ -26,8 +28,6 @@ def test_epoch_times_lie_at_their_batch_size_with_bars_from_minimum_to_maximum(s
     ends = {round(cell[f"epoch_seconds_{end}"], 6) for end in ("min", "max")}
     assert tuple(sorted(ends)) in error_bars(axes)
     assert set(axes.get_xticks()) == set(study.timing["batch_size"])
-    (note,) = [one for one in notes(axes) if one.startswith("tuned/ddp, 4 GPUs, b\u00a0=\u00a0512")]
-    assert note.endswith(") · timing.csv")
 
 
 def test_classes_of_kernels_are_stacked_to_the_whole_step_with_their_least_time(study):
@@ -65,4 +65,40 @@ def test_the_link_alone_and_in_training_lie_at_their_bytes(study):
     axes, _ = draw_bandwidth(study.interconnect, study.bandwidth).axes
     alone = study.interconnect[study.interconnect["gpus"] == 2]
     assert list(axes.lines[0].get_xdata()) == sorted(alone["message_bytes"])
-    assert any("· bandwidth.csv" in note for note in notes(axes))
+    reached = study.bandwidth.query("gpus == 2")["bandwidth_gb_per_s"].dropna().tolist()
+    assert reached in [list(line.get_ydata()) for line in axes.lines]
+
+
+def test_a_point_is_the_mean_over_the_seeds_after_the_last_epoch():
+    rows = pd.DataFrame(
+        {
+            "recipe": "plain",
+            "strategy": "ddp",
+            "gpus": 2,
+            "batch_size": 64,
+            "seed": [0, 0, 1, 1],
+            "epoch": [1, 2, 1, 2],
+            "train_loss": [2.0, 1.0, 2.4, 1.2],
+            "test_accuracy": [None, 0.5, None, 0.6],
+        }
+    )
+    figure = draw_learning(rows)
+    assert (128, 1.1) in points(panel(figure, "Training loss, last epoch"))
+    accuracy = panel(figure, "Test accuracy, %")
+    assert (128, 55.0) in points(accuracy) and error_bars(accuracy) == {(50.0, 60.0)}
+
+
+def test_the_first_technique_and_those_best_at_a_batch_are_named_the_others_grey():
+    accuracies = {"none": (0.7, 0.5), "warm_up": (0.6, 0.4), "lars": (0.65, 0.6)}
+    rows = [
+        {"remedy": name, "global_batch": batch, "reference": name == "none" and batch == 128}
+        | {"diverged_seeds": 0, "test_accuracy": value}
+        | {"test_accuracy_min": value - 0.01, "test_accuracy_max": value + 0.01}
+        for name, values in accuracies.items()
+        for batch, value in zip((128, 512), values, strict=True)
+    ]
+    figure = draw_remedies(pd.DataFrame(rows))
+    found = words(figure)
+    assert {"none", "lars", "other techniques"} <= set(found) and "warm up" not in found
+    reference = [line for line in figure.axes[0].lines if line.get_linestyle() == "--"]
+    assert list(reference[0].get_ydata()) == [70, 70]

@@ -16,7 +16,6 @@ from scaling.instruments import steps
 from scaling.instruments.steps import Trace, length, overlap, union
 from scaling.launch.ranks import Rank
 from scaling.tables.measurements import step_classes
-from scaling.tables.utilization import of_classes
 from scaling.training.evaluation import count_step
 
 IMAGES, CHANNELS, PIXELS, CLASSES = 4, 8, 64, 10
@@ -69,10 +68,10 @@ def test_a_step_of_known_work_has_its_classes_bytes_and_floor():
     of_device = {"iterations": 2, "seconds": 3e-3, "busy_seconds": 2e-3, "classes": classes}
     record = {"cell": {"gpus": 1}, "in_memory": [{"samples": 2 * IMAGES}]}
     runs = [(Cell("tuned", "ddp", 1, IMAGES, 0), record | {"device_time": [of_device]})]
-    found = step_classes(runs)
-    used = {"flops_per_image": flops, "peak_flops_per_second": 1e10}
+    cell = dict(zip(CELL_KEYS, ("tuned", "ddp", 1, IMAGES), strict=True))
+    used = pd.DataFrame([cell | {"flops_per_image": flops, "peak_flops_per_second": 1e10}])
     peaks = pd.DataFrame([{"quantity": "device_copy", "value": 1e9}])
-    limits = of_classes(found, found.head(1)[CELL_KEYS].assign(**used), peaks)
+    limits = step_classes(runs, used, peaks)
     assert limits["seconds"].sum() == pytest.approx(1.5e-3)
     least = IMAGES * flops / 1e10 + moved["optimizer"] / 2 / 1e9
     assert limits["least_seconds"].sum() == pytest.approx(least)

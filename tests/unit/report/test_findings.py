@@ -11,8 +11,8 @@ import yaml
 from examples.findings import section
 from scaling.core.grid import Cell
 from scaling.core.records.run import RUN
-from scaling.tables import limits, measurements, schema, utilization
-from scaling.tables.experiments import remedies
+from scaling.tables import measurements, schema
+from scaling.tables.experiments import convergence
 
 ROOT = Path(__file__).parents[3]
 EPOCHS = re.compile(r"^\| (\w+), (\w+), (\d+) GPUs? \| (.*) \|$", re.MULTILINE)
@@ -94,12 +94,13 @@ def test_the_gap_and_the_full_trainings_are_those_of_the_records():
         """Points of the best technique at a batch over another row, with the interval."""
         own = [
             runs[runs["chosen"] & (runs[["remedy", "global_batch"]] == list(of)).all(axis=1)]
-            for of in ((remedies.best(found, batch).remedy, batch), other)
+            for of in ((convergence.best(found, batch).remedy, batch), other)
         ]
-        apart = remedies.difference(*own)
+        apart = convergence.difference(*own)
         return tuple(round(100 * each, 2) for each in (apart.mean, apart.low, apart.high))
 
-    sgd, muon, lab = (remedies.best(found, 128, sgd=True).remedy, 128), ("muon", 128), ("none", 128)
+    sgd = convergence.best(found, 128, sgd=True).remedy, 128
+    muon, lab = ("muon", 128), ("none", 128)
     intervals = {
         (2048, sgd): ((2.77, 2.37, 3.16), "2.8 points above the best"),
         (512, sgd): ((4.65,), "4.6 points above it at 512"),
@@ -140,10 +141,10 @@ def test_the_classes_of_a_step_are_those_of_the_records():
     folder = ROOT / "studies/h200x1"
     cells = {b: RUN.read(folder / f"step_classes/{b}.json") for b in (128, 512)}
     runs = [(Cell(**record["cell"]), record) for record in cells.values()]
-    measured = limits.peaks(json.loads((folder / "peaks/peaks.json").read_text()))
+    measured = measurements.peaks(json.loads((folder / "peaks/peaks.json").read_text()))
     best = measured.query("precision == 'bf16' and state == 'sprint'")["value"].max()
     used = measurements.costs(runs).assign(peak_flops_per_second=best)
-    found = utilization.of_classes(measurements.step_classes(runs), used, measured)
+    found = measurements.step_classes(runs, used, measured)
     said = section("h100x2")
     for batch, rows in found.groupby("batch_size"):
         of = rows.set_index("kernel_class")

@@ -7,7 +7,7 @@ import pytest
 
 from examples import stored
 from scaling.claims import questions
-from scaling.claims.phrases import label
+from scaling.claims.claim import label
 from scaling.report import cells as of_page
 from scaling.report import overview, provenance
 from scaling.report.views import scaling

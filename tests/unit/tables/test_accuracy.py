@@ -4,9 +4,9 @@ import math
 
 import pytest
 
-from examples.records import epoch, record
+from examples.records import epoch, full_training, record
 from scaling.core.grid import Cell
-from scaling.tables.accuracy import accuracy
+from scaling.tables.accuracy import accuracy, trained_to_accuracy
 
 CELL = Cell("plain", "ddp", 1, 128, 0)
 TEST = {"test_loss": 1.1, "test_accuracy": 0.6}
@@ -48,3 +48,17 @@ def test_the_accuracy_of_a_diverged_run_is_not_told_but_its_losses_are():
     assert table.status.tolist() == ["diverged", "diverged"]
     assert table.train_accuracy.isna().all() and table.test_accuracy.isna().all()
     assert table.train_loss.tolist() == [3.0, pytest.approx(math.nan, nan_ok=True)]
+
+
+def test_trainings_count_their_slowest_ranks_and_all_gpus_joules():
+    one = [full_training(1, seed, seconds, 0.9) for seed, seconds in enumerate((6.0, 6.2, 7.0))]
+    two = [full_training(2, seed, seconds, 0.9) for seed, seconds in enumerate((3.0, 3.1, 3.5))]
+    two[0]["evaluation"] = {"test_accuracy": 0.5}
+    on_one, on_two = trained_to_accuracy([*one, *two], 0.89).to_dict("records")
+    assert (on_one["training_seconds"], on_one["run_seconds_max"]) == (6.2, 27)
+    assert (on_one["joules"], on_two["joules"]) == (400, 800)
+    assert math.isnan(on_one["speedup"]) and on_two["reached"] == 2
+    assert on_two["speedup"] == pytest.approx(2) and on_two["speedup_low"] < 2
+    two[1]["epochs"][0]["gpu_readings"][0]["energy_joules"] = None
+    (alone,) = trained_to_accuracy(two[1:2], 0.89).to_dict("records")
+    assert math.isnan(alone["speedup"]) and math.isnan(alone["joules"])

@@ -1,9 +1,10 @@
-"""Seconds per epoch: what a cell's status says."""
+"""Seconds per epoch, by what a cell's status says, and of a start."""
 
 import pytest
 
 from examples.records import epoch, record
 from scaling.core.grid import Cell
+from scaling.launch import supervisor
 from scaling.tables.timing import timing
 
 ONE_GPU = Cell("plain", "ddp", 1, 128, 0)
@@ -41,3 +42,13 @@ def test_a_run_without_record_makes_its_cell_missing_and_the_message_counts_it()
     row = only_row((ONE_GPU, record(ONE_GPU, [epoch(2, 18.0)])), (OTHER_SEED, None))
     assert (row.status, row.epoch_seconds) == ("missing", 18.0)
     assert row.message == "1 of 2 runs have no record"
+
+
+def test_a_phase_ends_when_the_last_rank_has_ended_it():
+    # Rank 0 waits 2 s in `join` for rank 1, which imports until 7.
+    ends = [
+        {"launch": 1.0, "imports": 5.0, "join": 7.5, "dataset": 8.0, "recipe": 9.0},
+        {"launch": 2.0, "imports": 7.0, "join": 7.5, "dataset": 8.5, "recipe": 8.75},
+    ]
+    merged = {"launch": 2.0, "imports": 5.0, "join": 0.5, "dataset": 1.0, "recipe": 0.5}
+    assert supervisor.merged_phases(ends) == merged | {"total": 9.0}

@@ -2,19 +2,39 @@
 
 import pandas as pd
 
-from scaling.claims.claim import Answer, Claim, Hypothesis
-from scaling.claims.phrases import NO_TRACE, batch, extremes, measured, span_of_shares
+from scaling.claims.claim import (
+    NO_STEPS,
+    Answer,
+    Claim,
+    Hypothesis,
+    batch,
+    extremes,
+    measured,
+    span_of_shares,
+)
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
 from scaling.registry.strategy import OWN
-from scaling.tables import noise
+from scaling.tables import ratios
 from scaling.tables.schema import StudyTables, rows_of
 
 HALF = 0.5
 OF_A_COMMAND = "A command of one's own does not tell how long it waits for data, nor its kernels."
-NOT_IN_MEMORY = (
-    "These cells wait for data, and their records have no steps in memory: measure them again, "
-    "with `training.instrumented_iterations` above 0."
+FASTER = Hypothesis(
+    "Q1-faster",
+    "Larger batches make the steps of an epoch faster on one GPU.",
+    table="epoch_parts",
+    test="Epochs on batches in memory (the epoch itself where it waits for less than 2 %) at each "
+    "larger batch and at the smallest. Supported: the larger batch is faster by more than noise; "
+    "refuted: slower by more.",
+)
+GAPS = Hypothesis(
+    "Q1-gaps",
+    "In a step of a small batch the GPU is idle most of the time.",
+    table="device_time",
+    test="A step of the smallest batch in memory, traced: seconds without a kernel over all its "
+    "seconds, with the lowest and the highest over the seeds, of one seed half and double. "
+    "Supported: at least half by either extreme; refuted: less than half by both.",
 )
 
 
@@ -60,38 +80,19 @@ def _waits(cells: pd.DataFrame) -> str:
     return ""
 
 
-FASTER = Hypothesis(
-    "Q1-faster",
-    "Larger batches make the steps of an epoch faster on one GPU.",
-    table="epoch_parts",
-    test="Epochs on batches in memory (the epoch itself where it waits for less than 2 %) at each "
-    "larger batch and at the smallest. Supported: the larger batch is faster by more than noise; "
-    "refuted: slower by more.",
-)
-
-
 def _faster(about: str, work: pd.DataFrame) -> Claim:
     if len(work) < 2:
-        return FASTER.missing(about, NOT_IN_MEMORY)
+        return FASTER.missing(about, NO_STEPS)
     small, *cells = rows_of(work)
     fast, _ = extremes(work.iloc[1:], "work_seconds")
-    ratios = ((cell, noise.ratio(small, cell, "work_seconds")) for cell in cells)
+    paired = work.iloc[1:].assign(**work.iloc[0].add_prefix("small_"))
+    found = zip(cells, rows_of(ratios.ratios(paired, "small_", "", "work_seconds")), strict=True)
     return FASTER.claim(
         about,
         f"{fmt.seconds(fast.work_seconds)} with {batch(fast)}, {fmt.seconds(small.work_seconds)} "
         f"with {batch(small)}, without waiting for data.",
-        parts=[(cell, ratio.low > 1, ratio.high < 1) for cell, ratio in ratios],
+        parts=[(cell, ratio.low > 1, ratio.high < 1) for cell, ratio in found],
     )
-
-
-GAPS = Hypothesis(
-    "Q1-gaps",
-    "In a step of a small batch the GPU is idle most of the time.",
-    table="device_time",
-    test="A step of the smallest batch in memory, traced: seconds without a kernel over all its "
-    "seconds, with the lowest and the highest over the seeds, of one seed half and double. "
-    "Supported: at least half by either extreme; refuted: less than half by both.",
-)
 
 
 def _gaps(about: str, recipe: str, tables: StudyTables) -> Claim:
@@ -100,10 +101,10 @@ def _gaps(about: str, recipe: str, tables: StudyTables) -> Claim:
     traced = rows[rows["gap_seconds"].notna()]
     if traced.empty:
         on_cpu = "a CPU runs no kernels" in set(rows["note"])
-        add = "A CPU runs no kernels; set `device` to `cuda`." if on_cpu else NO_TRACE
+        add = "A CPU runs no kernels; set `device` to `cuda`." if on_cpu else NO_STEPS
         return GAPS.missing(about, add)
     small, large = extremes(traced, "batch_size")
-    unknown = noise.LONE_READING if small.count == 1 else 1.0
+    unknown = ratios.LONE_READING if small.count == 1 else 1.0
     said = (
         f"{fmt.percent(max(0, row.gap_seconds) / row.step_seconds)} with {batch(row)}"
         for row in (small, large)

@@ -2,15 +2,11 @@
 
 import pandas as pd
 
-from scaling.claims.claim import Answer, Claim, Hypothesis
-from scaling.claims.phrases import batch, extremes, span_of_times
+from scaling.claims.claim import Answer, Claim, Hypothesis, batch, extremes
 from scaling.core import numbers as fmt
+from scaling.tables.ratios import UNLIKE
 from scaling.tables.schema import StudyTables, by_configuration, rows_of
-from scaling.tables.speedup import UNLIKE
 
-STRONG = "fixed_global_batch_speedup"
-WHY_SLOW = " (one process launches for all GPUs)"
-"""What DataParallel's host does."""
 FASTER = Hypothesis(
     "Q2-faster",
     "Several GPUs finish an epoch sooner than one.",
@@ -21,10 +17,7 @@ FASTER = Hypothesis(
 
 
 def answer(tables: StudyTables) -> Answer:
-    """Answer by the speedups on the most GPUs; a claim for each recipe and strategy there.
-
-    None for those without any ratio because one GPU ran another program.
-    """
+    """Answer by the speedups on the most GPUs; a claim for each recipe and strategy with ratios."""
     table = tables.speedup
     claims = []
     for recipe, strategy, cells in by_configuration(table[table["gpus"] > 1]):
@@ -44,14 +37,21 @@ def _text(table: pd.DataFrame) -> str | None:
     found = by_efficiency(table)
     if not found:
         return None
-    said = ", ".join(
-        f"{name} {span_of_times(rows['speedup'])}{WHY_SLOW if name.endswith('/dp') else ''}"
-        for name, rows in found[:3]
+    said = [f"{name} {_span(rows['speedup'])}" for name, rows in found[:3]]
+    why = (f"{one} (one process launches for all GPUs)" if "/dp " in one else one for one in said)
+    best = found[0][1]
+    known = best["fixed_global_batch_speedup"].dropna()
+    strong = f" At one global batch (strong): {_span(known)}." if len(known) else ""
+    return (
+        "Weak scaling: the batch per GPU is fixed. "
+        f"On {fmt.gpus(best['gpus'].iloc[0])}: {', '.join(why)}.{strong}"
     )
-    weak, (_, best) = "Weak scaling: the batch per GPU is fixed", found[0]
-    known = best[STRONG].dropna()
-    strong = f" At one global batch (strong): {span_of_times(known)}." if len(known) else ""
-    return f"{weak}. On {fmt.gpus(best['gpus'].iloc[0])}: {said}.{strong}"
+
+
+def _span(ratios: pd.Series) -> str:
+    """Format the smallest and largest of some ratios: `1.83–1.98×`."""
+    low, high = fmt.significant(ratios.min()), fmt.times(ratios.max())
+    return high if len(ratios) == 1 else f"{low}–{high}"
 
 
 def by_efficiency(table: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:

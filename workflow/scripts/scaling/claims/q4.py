@@ -4,12 +4,11 @@ from typing import Any
 
 import pandas as pd
 
-from scaling.claims.claim import Answer, Claim, Hypothesis
-from scaling.claims.phrases import difference, extremes, row_at, spread
+from scaling.claims.claim import Answer, Claim, Hypothesis, difference, extremes, spread
 from scaling.core import numbers as fmt
 from scaling.core.statistics import Difference
 from scaling.tables import accuracy as learning
-from scaling.tables.experiments import remedies
+from scaling.tables.experiments import convergence
 from scaling.tables.schema import StudyTables, by_configuration, rows_of
 
 
@@ -22,14 +21,14 @@ def answer(tables: StudyTables) -> Answer:
     if less and not text:
         text = ": ".join(filter(None, (less[0].configuration, less[0].sentence)))
         text += " What helps was not tried." * tables.remedies.empty
-    return Answer(text, [*claims, *_techniques(tables), *_sooner(tables)])
+    return Answer(text, [*claims, *_techniques(tables)])
 
 
 def _best_techniques(table: pd.DataFrame) -> str | None:
     """Return the best SGD at the smallest batch, and the best technique at each larger one."""
     small, *larger = sorted(set(table["global_batch"])) or [0]
-    sgd = remedies.best(table, small, sgd=True)
-    best = [row for batch in larger if (row := remedies.best(table, batch))]
+    sgd = convergence.best(table, small, sgd=True)
+    best = [row for batch in larger if (row := convergence.best(table, batch))]
     if sgd is None or not best:
         return None
     names = ["", *(row.remedy for row in best)]
@@ -55,7 +54,7 @@ OF_TRAININGS = Hypothesis(
 
 def _of_trainings(tables: StudyTables) -> list[Claim]:
     """Claim it of the trainings at the lab's rate, in a study with techniques."""
-    rows = remedies.base_rate(tables.remedies).drop_duplicates("global_batch")
+    rows = convergence.base_rate(tables.remedies).drop_duplicates("global_batch")
     if len(rows) < 2:
         return []
     small, large = extremes(rows, "global_batch")
@@ -91,7 +90,7 @@ def _of_cells(tables: StudyTables) -> list[Claim]:
         known = rows[rows["difference"].notna() & (rows["gpus"] == rows["gpus"].max())]
         if known.empty:
             continue
-        large = row_at(known, known["global_batch_size"].idxmax())
+        _, large = extremes(known, "global_batch_size")
         small = next(rows_of(rows[rows["reference"]]))
         apart = large.within_spread is False
         seeds = min(row.test_accuracy_count for row in (large, small))
@@ -140,13 +139,12 @@ def _techniques(tables: StudyTables) -> list[Claim]:
 def _closes(batch: int, reference: int, tables: StudyTables) -> Claim:
     """Claim that the best technique reaches the test accuracy of the best at the reference batch.
 
-    The gap is closed if the interval excludes a loss of the margin (non-inferiority, as in clinical
-    trials: guideline EMEA/CPMP/EWP/2158/99, 2005). A technique whose best rate is at the end of its
-    sweep might be better, so it is never called behind; if the reference's is at an end, nothing is
-    called closed.
+    That is non-inferiority, as in clinical trials (guideline EMEA/CPMP/EWP/2158/99, 2005). A
+    technique whose best rate is at the end of its sweep might be better, so it is never called
+    behind; if the reference's is at an end, nothing is called closed.
     """
     about = f"global batch {batch}"
-    own, there = (remedies.best(tables.remedies, each) for each in (batch, reference))
+    own, there = (convergence.best(tables.remedies, each) for each in (batch, reference))
     if own is None or there is None:
         said = "No technique learned in every seed, there or at the small batch."
         return CLOSES.claim(about, said, unclear="so there is none to choose")
@@ -170,36 +168,4 @@ def _compared(own: Any, other: Any, tables: StudyTables) -> Difference:
         runs[(runs["remedy"] == row.remedy) & (runs["global_batch"] == row.global_batch)]
         for row in (own, other)
     )
-    return remedies.difference(first, second)
-
-
-SOONER = Hypothesis(
-    "Q4.2-sooner",
-    "More GPUs reach an accuracy sooner, in trainings run to their end.",
-    table="trained_to_accuracy",
-    test="Training seconds of a number of epochs chosen beforehand, 95 % interval of the ratio of "
-    "geometric means. Supported: it is above 1, and most trainings reached the accuracy on either "
-    "number of GPUs. Refuted: it is below 1, or none reached it.",
-    more="more seeds",
-)
-
-
-def _sooner(tables: StudyTables) -> list[Claim]:
-    """Return a claim on each number of GPUs above the fewest."""
-    rows = list(rows_of(tables.trained_to_accuracy.sort_values("gpus")))
-    return [
-        SOONER.claim(
-            f"{row.recipe}/{row.strategy}, {fmt.gpus(row.gpus)}",
-            f"{_reached(row)}; {_reached(rows[0])}: {fmt.times(row.speedup)} "
-            f"({fmt.span(row.speedup_low, row.speedup_high)}).",
-            holds=row.speedup_low > 1 and min(row.reached, rows[0].reached) > row.seeds / 2,
-            fails=row.speedup_high < 1 or row.reached == 0,
-        )
-        for row in rows[1:]
-    ]
-
-
-def _reached(row: Any) -> str:
-    seconds = fmt.span(row.training_seconds_min, row.training_seconds_max)
-    said = f"{row.reached} of {row.seeds} reach {fmt.percent(row.target_accuracy)} on "
-    return f"{said}{fmt.gpus(row.gpus)}, in {seconds} s"
+    return convergence.difference(first, second)

@@ -3,19 +3,19 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from scaling.claims import part_b, q1, q2, q3_1, q3_2, q4, q5, q6, q7
+from scaling.claims import part_b, q1, q2, q3, q4, q5_to_q7
 from scaling.claims.claim import Answer, Claim, Findings
 from scaling.tables.schema import StudyTables
 
 ANSWERS: dict[str, Callable[[StudyTables], Answer]] = {
     "Q1": q1.answer,
     "Q2": q2.answer,
-    "Q3.1": q3_1.answer,
-    "Q3.2": q3_2.answer,
+    "Q3.1": q3.parts,
+    "Q3.2": q3.bandwidth,
     "Q4": q4.answer,
-    "Q5": q5.answer,
-    "Q6": q6.answer,
-    "Q7": q7.answer,
+    "Q5": q5_to_q7.order,
+    "Q6": q5_to_q7.messages,
+    "Q7": q5_to_q7.replicas,
     "B": part_b.answer,
 }
 """Pure functions of a study's tables, by question; without their data they claim what to add."""

@@ -1,1 +1,30 @@
-"""Figures, one drawing function each."""
+"""All figures, with the modules that draw them (loaded only to draw) and their tables."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class FigureSpec:
+    """A figure, which `draw_{name}` of `module` draws from its `tables`, in this order.
+
+    `category` is its place in Snakemake's report.
+    """
+
+    module: str
+    category: str
+    tables: tuple[str, ...]
+
+
+_SCALING, _PART_B = "scaling.figures.scaling", "scaling.figures.quantization"
+FIGURES = {
+    "epoch_time": FigureSpec(_SCALING, "Timing", ("timing",)),
+    "step_classes": FigureSpec(_SCALING, "Timing", ("step_classes",)),
+    "speedup": FigureSpec(_SCALING, "Timing", ("speedup",)),
+    "communication": FigureSpec(_SCALING, "Communication", ("epoch_parts",)),
+    "bandwidth": FigureSpec(_SCALING, "Communication", ("interconnect", "bandwidth")),
+    "learning": FigureSpec(_SCALING, "Accuracy", ("accuracy",)),
+    "remedies": FigureSpec(_SCALING, "Accuracy", ("remedies",)),
+    "quantization_histograms": FigureSpec(
+        _PART_B, "Int8 quantization", ("quantization_histograms",)
+    ),
+}

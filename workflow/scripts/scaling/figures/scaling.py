@@ -1,4 +1,4 @@
-"""Scaling over batch size and GPUs: times, efficiency, communication, bandwidth."""
+"""What changes with the batch size and GPUs: times, communication, bandwidth, accuracy."""
 
 from typing import Any
 
@@ -7,9 +7,15 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
 from scaling.core import numbers as fmt
+from scaling.core.grid import CELL_KEYS
 from scaling.figures import style
 from scaling.tables.schema import rows_of
 
+FAINT = "#b8b8b8"
+QUANTITIES = {
+    "Training loss, last epoch": ("train_loss", 1),
+    "Test accuracy, %": ("test_accuracy", 100),
+}
 PER_GPU = "batch size per GPU"
 LOG_FROM_RATIO = 8
 """The axis is logarithmic if the largest value is at least this many times the smallest."""
@@ -18,34 +24,28 @@ LOG_FROM_RATIO = 8
 def draw_epoch_time(timing: pd.DataFrame) -> Figure | None:
     """Draw seconds per epoch over the batch size: a panel for each recipe, a line per strategy, N.
 
-    One GPU has one line, as all strategies share it. A recipe and strategy has the colour that it
-    has in the other figures, whatever N.
+    A recipe and strategy has the colour that it has in the other figures, whatever N.
     """
-    known = timing[timing["epoch_seconds"].notna()]
+    known = timing[timing["epoch_seconds"].notna()].sort_values("batch_size", kind="stable")
     if known.empty:
         return None
     several = known[known["gpus"] > 1]
     configurations, counts = list(style.by_configuration(several)), sorted(several["gpus"].unique())
-    names = known["recipe"] + " · " + known["strategy"]
-    if len(counts) > 1:
-        names += " · " + known["gpus"].map(fmt.gpus)
-    known = known.assign(line=names.where(known["gpus"] > 1, "1 GPU"))
-    known = known.drop_duplicates(["recipe", "line", "batch_size"])
-    known = known.sort_values(["gpus", "recipe", "strategy", "batch_size"])
-    looks: dict[str, Any] = (
-        {"1 GPU": {"color": style.INK, "marker": "X"}} if (known["gpus"] == 1).any() else {}
-    )
-    for row in rows_of(known[known["gpus"] > 1].drop_duplicates("line")):
-        own = style.numbered(configurations.index(f"{row.recipe} · {row.strategy}"))
-        looks[row.line] = own | {"linestyle": style.DASHES[counts.index(row.gpus)]}
-    recipes = sorted(known["recipe"].unique())
+    recipes, looks = sorted(known["recipe"].unique()), dict[str, dict[str, Any]]()
     figure, panels = style.panels(recipes, PER_GPU, "seconds per epoch")
     lowest, highest = known["epoch_seconds"].min(), known["epoch_seconds_max"].max()
-    for axes, recipe in zip(panels, recipes, strict=True):
-        rows = known[known["recipe"] == recipe]
-        groups = [rows[rows["line"] == line] for line in looks]
-        over = ("batch_size", "epoch_seconds", "timing")
-        style.lines(axes, groups, *over, step=1.06, looks=[*looks.values()])
+    known = known.assign(strategy=known["strategy"].where(known["gpus"] > 1, ""))
+    for (gpus, recipe, strategy), rows in known.groupby(["gpus", "recipe", "strategy"]):
+        name, look = "1 GPU", {"color": style.INK, "marker": "X"}
+        if strategy:
+            name = f"{recipe} · {strategy}"
+            look = style.numbered(configurations.index(name))
+            look |= {"linestyle": style.DASHES[counts.index(gpus)]}
+            name += f" · {fmt.gpus(int(rows['gpus'].iloc[0]))}" * (len(counts) > 1)
+        looks[name] = look
+        once = rows.drop_duplicates("batch_size")
+        style.lines(panels[recipes.index(recipe)], [once], "batch_size", "epoch_seconds", **look)
+    for axes in panels:
         style.batch_axis(axes, sorted(timing["batch_size"].unique()))
         if highest > LOG_FROM_RATIO * lowest:
             style.log2_axis(axes.yaxis, style.POWERS, (lowest / 1.25, highest * 1.5))
@@ -56,10 +56,7 @@ def draw_epoch_time(timing: pd.DataFrame) -> Figure | None:
 
 
 def draw_speedup(speedup: pd.DataFrame) -> Figure | None:
-    """Draw efficiency over batch size on the most GPUs; from three N on also speedup over N.
-
-    A line for each recipe and strategy; speedup over N is for the batch size with the best scaling.
-    """
+    """Draw efficiency over batch size on the most GPUs; from three N on also the best speedup."""
     known = speedup[(speedup["gpus"] > 1) & speedup["speedup"].notna()].copy()
     if known.empty:
         return None
@@ -73,14 +70,14 @@ def draw_speedup(speedup: pd.DataFrame) -> Figure | None:
     figure, (first, *others) = style.panels([title, *over_gpus], PER_GPU, "speedup / N")
     first.axhline(1, **style.IDEAL)
     cells = [rows[rows["gpus"] == counts[-1]] for rows in groups.values()]
-    style.lines(first, cells, "batch_size", "efficiency", "speedup", step=1.06)
+    style.lines(first, cells, "batch_size", "efficiency")
     style.batch_axis(first, sorted(known["batch_size"].unique()))
     first.set_ylim(0, max(1.1, 1.05 * known["efficiency_max"].max()))
     for axes in others:
         axes.plot([1, *counts], [1, *counts], **style.IDEAL)
         rows = groups.values()
         best = [cells.loc[cells.groupby("gpus")["speedup"].idxmax()] for cells in rows]
-        style.lines(axes, best, "gpus", "speedup", "speedup")
+        style.lines(axes, best, "gpus", "speedup")
         style.log2_axis(axes.xaxis, [1, *counts])
         lowest, highest = known["speedup_min"].min(), known["speedup_max"].max()
         limits = min(1, lowest) / 1.15, 1.15 * max(counts[-1], highest)
@@ -92,10 +89,7 @@ def draw_speedup(speedup: pd.DataFrame) -> Figure | None:
 
 
 def draw_communication(epoch_parts: pd.DataFrame) -> Figure | None:
-    """Draw exposed communication over batch size on the most GPUs, as a share of the epoch.
-
-    A line for each recipe and strategy, with the noise of the estimate.
-    """
+    """Draw exposed communication over batch size on the most GPUs, as a share of the epoch."""
     known = epoch_parts[epoch_parts["communication_seconds"].notna() & (epoch_parts["gpus"] > 1)]
     if known.empty:
         return None
@@ -107,17 +101,14 @@ def draw_communication(epoch_parts: pd.DataFrame) -> Figure | None:
     title = f"Exposed communication on {fmt.gpus(known['gpus'].max())}"
     figure, (axes,) = style.panels([title], PER_GPU, "% of the epoch")
     axes.axhline(0, color=style.GREY, linewidth=0.8)
-    style.lines(axes, groups.values(), "batch_size", "share", "epoch_parts", step=1.06)
+    style.lines(axes, groups.values(), "batch_size", "share")
     style.batch_axis(axes, sorted(known["batch_size"].unique()))
     style.legend(figure, groups)
     return figure
 
 
 def draw_step_classes(step_classes: pd.DataFrame) -> Figure | None:
-    """Draw the classes of a step's kernels as shares of it, a panel for each configuration and N.
-
-    The full colour of each is its time at its limit. One GPU has one panel for all strategies.
-    """
+    """Draw the classes of a step's kernels as shares of it, and the least of each, in full."""
     if step_classes.empty:
         return None
     known = step_classes.sort_values(["gpus", "batch_size"], kind="stable")
@@ -132,42 +123,83 @@ def draw_step_classes(step_classes: pd.DataFrame) -> Figure | None:
     for row, factor in zip(rows_of(known), percent, strict=True):
         own, colour = axes[panels.index(row.panel)], style.COLOURS[classes.index(row.kernel_class)]
         place = {"x": str(row.batch_size), "bottom": row.top - row.share, "color": colour}
-        note = f"{fmt.cell_name(row)}, {row.kernel_class}: {row.share:.1f} % · step_classes.csv"
-        own.bar(height=row.share, alpha=0.4, **place)[0].set_url(note)
+        own.bar(height=row.share, alpha=0.4, **place)
         own.bar(height=row.least_seconds * factor, **place)
     style.legend(figure, classes, linestyle="none")
     return figure
 
 
 def draw_bandwidth(interconnect: pd.DataFrame, bandwidth: pd.DataFrame) -> Figure | None:
-    """Draw bus bandwidth over message size, a panel for each N: the sweep, and training.
-
-    Open markers are DistributedDataParallel's buckets. Dots are trainings, at the bytes of a step,
-    by the estimate that the report prefers.
-    """
+    """Draw bus bandwidth over message size, a panel for each N: the sweep, and trainings."""
     counts = sorted(interconnect["gpus"].unique())
     if not counts:
         return None
-    bytes_of, seconds = interconnect["message_bytes"], interconnect["seconds"]
-    swept = interconnect.assign(
-        rate=interconnect["busbw_gb_per_s"],
-        rate_min=interconnect["busbw_gb_per_s"] * seconds / interconnect["seconds_max"],
-        rate_max=interconnect["busbw_gb_per_s"] * seconds / interconnect["seconds_min"],
-        name=interconnect["kind"] + ", " + bytes_of.map(fmt.data),
-        open=interconnect["kind"].str.endswith("bucket"),
-    )
+    moved = interconnect["busbw_gb_per_s"] * interconnect["seconds"]
+    ends = {"": "", "_min": "_max", "_max": "_min"}
+    rates = {f"rate{to}": moved / interconnect[f"seconds{end}"] for to, end in ends.items()}
+    swept = interconnect.assign(**rates)
     reached = bandwidth.rename(columns={"bandwidth_gb_per_s": "rate"}).dropna(subset="rate")
     titles = [f"All-reduce on {fmt.gpus(gpus)}" for gpus in counts]
     figure, panels = style.panels(titles, "bytes of a message", "GB/s")
     for axes, gpus in zip(panels, counts, strict=True):
         rows = swept[swept["gpus"] == gpus].sort_values("message_bytes")
-        style.lines(axes, [rows], "message_bytes", "rate", "interconnect")
+        style.lines(axes, [rows], "message_bytes", "rate")
         rows = reached[reached["gpus"] == gpus]
         look = {"linestyle": "none", **style.numbered(1), "markersize": 3}
-        style.lines(axes, [rows], "bytes_per_iteration", "rate", "bandwidth", **look)
-        style.log2_axis(axes.xaxis, [1000 * 16**power for power in range(6)])
+        style.lines(axes, [rows], "bytes_per_iteration", "rate", **look)
+        style.log2_axis(axes.xaxis, [1000 * 256**power for power in range(3)])
         axes.xaxis.set_major_formatter(FuncFormatter(lambda size, _: fmt.data(size)))
         values = pd.concat([swept["rate"], reached["rate"]])
         style.log2_axis(axes.yaxis, style.POWERS, (values.min() / 2, values.max() * 2))
     style.legend(figure, ["all-reduce alone", "in a step of training"], linestyle="none")
+    return figure
+
+
+def draw_remedies(remedies: pd.DataFrame) -> Figure | None:
+    """Draw test accuracy over the global batch, a line for each technique: means and ranges.
+
+    The first one (the unscaled rate) and those that are best at a batch are coloured, the rest are
+    grey. The dashed line is plain SGD at its best rate and the smallest batch.
+    """
+    known = remedies[remedies["test_accuracy"].notna()]
+    if known.empty:
+        return None
+    best = known.loc[known.groupby("global_batch")["test_accuracy"].idxmax(), "remedy"]
+    named = list(dict.fromkeys([known["remedy"].iloc[0], *best]))
+    title = "Test accuracy by technique"
+    figure, (axes,) = style.panels([title], "global batch", "%")
+    percents = {f"percent{end}": 100 * known[f"test_accuracy{end}"] for end in ("", "_min", "_max")}
+    known = known.assign(**percents).sort_values("global_batch")
+    groups = dict(list(known.groupby("remedy", sort=False)))
+    over = ("global_batch", "percent")
+    style.lines(axes, [groups.pop(name) for name in named], *over, zorder=3)
+    style.lines(
+        axes, groups.values(), *over, color=FAINT, linewidth=0.8, marker="", elinewidth=0, capsize=0
+    )
+    for row in rows_of(known[known["reference"].eq(True)]):
+        axes.axhline(100 * row.test_accuracy, color=style.INK, linestyle="--", linewidth=0.9)
+    style.log2_axis(axes.xaxis, sorted(known["global_batch"].unique()))
+    others = style.line_handle("other techniques", color=FAINT, linewidth=0.8)
+    style.legend(figure, [name.replace("_", " ") for name in named], others)
+    return figure
+
+
+def draw_learning(accuracy: pd.DataFrame) -> Figure | None:
+    """Draw each metric over the global batch, a line for each recipe and strategy, with ranges."""
+    known = accuracy[accuracy["epoch"].notna()].sort_values("epoch", kind="stable")
+    last = known.groupby([*CELL_KEYS, "seed"], sort=False).tail(1).copy()
+    if last.empty:
+        return None
+    last["global_batch"] = last["gpus"] * last["batch_size"]
+    groups = style.by_configuration(last)
+    figure, panels = style.panels(list(QUANTITIES), "global batch")
+    for axes, (column, factor) in zip(panels, QUANTITIES.values(), strict=True):
+        means = []
+        for rows in groups.values():
+            values = (factor * rows[column].dropna()).groupby(rows["global_batch"])
+            seeds = values.agg(value="mean", value_min="min", value_max="max")
+            means.append(seeds.reset_index())
+        style.lines(axes, means, "global_batch", "value")
+        style.batch_axis(axes, sorted(last["global_batch"].unique()))
+    style.legend(figure, groups)
     return figure

@@ -1,7 +1,6 @@
 """Common style of the figures: palette, panels, lines, axes and legends."""
 
 import io
-import re
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -15,7 +14,6 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, NullLocator
 
 from scaling.core import files
-from scaling.core import numbers as fmt
 from scaling.tables import schema
 
 matplotlib.use("agg")
@@ -42,51 +40,21 @@ def style(name: str) -> AbstractContextManager[None]:
 
 
 def save(figure: Figure | None, path: Path) -> None:
-    """Write `figure` as SVG without date or program version, atomically; None as an empty file.
-
-    The notes of `lines` are links first and become titles, which browsers show as tooltips.
-    """
+    """Write `figure` as SVG without date or program version, atomically; None as an empty file."""
     drawn = io.StringIO(EMPTY)
     if figure is not None:
         figure.savefig(drawn, format="svg", metadata={"Date": None, "Creator": None})
-    titled = re.sub(r'<a xlink:href="([^"]*)"[^>]*>', r"<g><title>\1</title>", drawn.getvalue())
-    files.write_text(path, titled.replace("</a>", "</g>"))
+    files.write_text(path, drawn.getvalue())
 
 
-def lines(
-    axes: Axes,
-    groups: Iterable[pd.DataFrame],
-    x: str,
-    column: str,
-    source: str,
-    step: float = 1.0,
-    looks: Sequence[dict[str, Any]] = (),
-    **look: Any,
-) -> None:
-    """Draw `column` over `x` for each group, with numbered styles or `looks`, except for `look`.
-
-    With error bars from `column`_min to `column`_max, if there are any. A point has a tooltip with
-    the `name` of its row (default: its cell), its values and the table `source`; an `open` row has
-    an open marker. On a logarithmic axis lines are shifted by `step`, so that bars do not overlap.
-    """
-    groups = list(groups)
+def lines(axes: Axes, groups: Iterable[pd.DataFrame], x: str, column: str, **look: Any) -> None:
+    """Draw `column` over `x` for each group, with bars from `column`_min to _max if it has them."""
     for index, rows in enumerate(groups):
-        own = (looks[index] if looks else numbered(index)) | look
-        place = rows[x] * step ** (index - (len(groups) - 1) / 2)
         value, low, high = (
             rows.get(f"{column}{end}", rows[column]) for end in ("", "_min", "_max")
         )
-        axes.errorbar(place, value, yerr=[(value - low).clip(0), (high - value).clip(0)], **own)
-        if "open" in rows:
-            hollow = {"markerfacecolor": "white", "markeredgecolor": own["color"]}
-            chosen = place[rows["open"]], value[rows["open"]]
-            axes.plot(*chosen, "o", markersize=4, zorder=5, **hollow)
-        names = rows["name"] if "name" in rows else map(fmt.cell_name, rows.itertuples())
-        notes = []
-        for name, middle, *ends in zip(names, value, low, high, strict=True):
-            span = f" ({fmt.span(*ends)})" if ends[0] < ends[1] else ""
-            notes.append(f"{name}: {fmt.significant(middle)}{span} · {source}.csv")
-        axes.scatter(place, value, s=90, alpha=0, linewidths=0, urls=notes)
+        ends = [(value - low).clip(0), (high - value).clip(0)]
+        axes.errorbar(rows[x], value, yerr=ends, **(numbered(index) | look))
 
 
 def panels(titles: Sequence[str], x: str = "", y: str = "") -> tuple[Figure, list[Axes]]:
@@ -104,17 +72,14 @@ def panels(titles: Sequence[str], x: str = "", y: str = "") -> tuple[Figure, lis
 def log2_axis(axis: Any, values: Sequence[float], ends: tuple[float, float] | None = None) -> None:
     """Make an axis logarithmic, with a tick in plain digits at each of the sorted `values`.
 
-    With `ends` it goes from one to the other, and has those ticks for which there is room.
+    With `ends` it goes from one to the other, and has at most eight of those ticks.
     """
     axis.axes.set(**{f"{axis.axis_name}scale": "log"})
-    ticks = list(values)
     if ends is not None:
         axis.axes.set(**{f"{axis.axis_name}lim": ends})
-        inside, ticks = [value for value in values if ends[0] <= value <= ends[1]], []
-        for value in inside:
-            apart = (inside[-1] / inside[0]) ** (1 / 7)
-            ticks += [value] if not ticks or value >= apart * ticks[-1] else []
-    axis.set_ticks(ticks)
+        values = [value for value in values if ends[0] <= value <= ends[1]]
+        values = values[:: -(-len(values) // 8) or 1]
+    axis.set_ticks(values)
     axis.set_minor_locator(NullLocator())
     digits = FuncFormatter(lambda value, _: f"{value:.2g}" if value < 1 else f"{value:g}")
     axis.set_major_formatter(digits)
@@ -131,21 +96,13 @@ def numbered(index: int) -> dict[str, Any]:
 
 
 def legend(figure: Figure, names: Iterable[Any], *more: Any, **look: Any) -> None:
-    """Add one legend above all panels, in rows that fit the figure.
-
-    It has the numbered lines of these names, drawn as `look` says, then the handles of `more`.
-    """
-    lines = (line_handle(str(name), **numbered(i), **look) for i, name in enumerate(names))
-    handles = [*lines, *more]
-    inches = 0.5 + 0.065 * max(len(handle.get_label()) for handle in handles)
+    """Add a legend above all panels: numbered lines of these names, then the handles of `more`."""
+    handles = [line_handle(str(name), **numbered(i), **look) for i, name in enumerate(names)]
+    handles += more
+    inches = 0.5 + 0.065 * max(len(str(handle.get_label())) for handle in handles)
     columns = min(len(handles), max(1, int(figure.get_figwidth() / inches)))
-    figure.legend(
-        handles=[handle for first in range(columns) for handle in handles[first::columns]],
-        loc="outside upper left",
-        ncols=columns,
-        handletextpad=0.5,
-        columnspacing=1.4,
-    )
+    look = {"ncols": columns, "handletextpad": 0.5, "columnspacing": 1.4}
+    figure.legend(handles=handles, loc="outside upper left", **look)
 
 
 def by_configuration(table: pd.DataFrame) -> dict[str, pd.DataFrame]:

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from scaling.claims.phrases import label
-from scaling.claims.q3_1 import PARTS
+from scaling.claims.claim import label
+from scaling.claims.q3 import PARTS
 from scaling.core import files
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS, Cell

@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 from markupsafe import Markup
 
-from scaling.claims.phrases import label
+from scaling.claims.claim import label
 from scaling.claims.q2 import by_efficiency
 from scaling.core import numbers as fmt
 from scaling.report.cells import by_status, fastest, learned, shown_once

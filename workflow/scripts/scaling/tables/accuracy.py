@@ -1,6 +1,7 @@
-"""Loss and accuracy of every run, and their differences between cells."""
+"""Loss and accuracy of every run, their differences between cells, and trainings to an accuracy."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -9,9 +10,10 @@ import pandas as pd
 from scipy.special import stdtrit
 
 from scaling.core.grid import CELL_KEYS
-from scaling.core.statistics import CONFIDENCE, margin
+from scaling.core.records.run import RunRecord
+from scaling.core.statistics import CONFIDENCE, difference, margin
 from scaling.tables import schema
-from scaling.tables.runs import Run
+from scaling.tables.timing import Run, epochs, in_words, joules
 
 LEARNING = ["train_loss", "train_accuracy", "test_accuracy"]
 REFERENCE_BATCH = 128
@@ -19,16 +21,15 @@ SEEDS = 3
 """Fewer of them tell too little of their own noise: of two, a 95 % interval is ± 9 deviations."""
 EPOCH = 5
 
+SPREAD = ["test_accuracy", "training_seconds", "run_seconds", "joules"]
 _CONFIGURATION = ["recipe", "strategy"]
 
 
 def accuracy(runs: list[Run]) -> pd.DataFrame:
-    """Return one row per run and training epoch (from 1, warm-up included).
+    """Return one row per run and training epoch that was asked for (from 1), or without epochs one.
 
-    Training metrics are means over ranks, weighted by samples. Test metrics are in the row of the
-    last epoch that was asked for; later ones, run until times were steady or with instruments, are
-    left out. Accuracies are fractions, empty when the run diverged. A run without epochs has one
-    row, without epoch.
+    Training metrics are means over ranks, weighted by samples. Accuracies are fractions, empty when
+    the run diverged.
     """
     rows = []
     for cell, record in runs:
@@ -57,12 +58,11 @@ def accuracy(runs: list[Run]) -> pd.DataFrame:
 def compare_batches(timing: pd.DataFrame, accuracy: pd.DataFrame) -> pd.DataFrame:
     """Return one row per cell of `timing`: metrics over its seeds, and the gap to the reference.
 
-    Training metrics are from epoch 5, or the last one of a shorter training. For each of `LEARNING`
-    there is the mean over the seeds, and `…_min`, `…_max`, `…_count`, `…_std`. The `reference` of a
-    recipe and strategy is batch 128 on 1 GPU if the grid has it, else the smallest. `difference` is
-    that in mean test accuracy, a fraction. `within_spread` tells whether it is within the seeds'
-    `statistics.margin`; where one has fewer than `SEEDS`, within the noise of `_equal_trainings`,
-    None without any.
+    Training metrics are from epoch 5, or the last one of a shorter training; for each of `LEARNING`
+    there is the mean, and `…_min`, `…_max`, `…_count`, `…_std`. The `reference` of a recipe and
+    strategy is batch 128 on 1 GPU, else the smallest. `within_spread` tells whether the
+    `difference` in mean test accuracy is within the seeds' margin; where one has fewer than
+    `SEEDS`, within the noise of `_equal_trainings`, None without any.
     """
     last = accuracy.groupby(_CONFIGURATION)["epoch"].transform("max").clip(upper=EPOCH)
     shown = accuracy.assign(last=last)
@@ -99,15 +99,54 @@ def compare_batches(timing: pd.DataFrame, accuracy: pd.DataFrame) -> pd.DataFram
 def _equal_trainings(accuracy: pd.DataFrame) -> tuple[float, int]:
     """Return the standard deviation of test accuracy between trainings that should agree.
 
-    These have the recipe, the global batch and the number of epochs in common, whatever their seed,
-    strategy and GPUs. It is pooled over all such groups, with its degrees of freedom: NaN and 0 if
-    no two trainings are alike.
+    These have the recipe, the global batch and the number of epochs in common. It is pooled over
+    all such groups, with its degrees of freedom: NaN and 0 if no two trainings are alike.
     """
     keys = ["recipe", "gpus", "batch_size", "seed", "epoch", "test_accuracy"]
     ends = accuracy[accuracy["test_accuracy"].notna()].drop_duplicates(keys)
-    groups = ends.assign(global_batch=ends["gpus"] * ends["batch_size"]).groupby(
-        ["recipe", "global_batch", "epoch"]
-    )["test_accuracy"]
+    alike = [ends["recipe"], ends["gpus"] * ends["batch_size"], ends["epoch"]]
+    groups = ends["test_accuracy"].groupby(alike)
     freedom = int((groups.count() - 1).sum())
     squares = ((groups.count() - 1) * groups.var()).sum()
     return (math.sqrt(squares / freedom), freedom) if freedom else (math.nan, 0)
+
+
+def trained_to_accuracy(records: Sequence[RunRecord], accuracy: float) -> pd.DataFrame:
+    """Return one row per cell: medians over its trainings towards a test `accuracy`, and ends.
+
+    `training_seconds` are all epochs, each as long as its slowest rank's; `run_seconds` the whole
+    command; `joules` of all GPUs over these epochs. `reached` of its `seeds` achieved the accuracy.
+    `speedup` is in training seconds, relative to the fewest GPUs, with the 95 % interval of the
+    ratio of geometric means.
+    """
+    trainings = pd.DataFrame([_training(record, accuracy) for record in records])
+    rows, base = [], None
+    for _, runs in trainings.groupby(CELL_KEYS):
+        row = dict(runs.iloc[0]) | {"seeds": len(runs), "reached": int(runs["reached"].sum())}
+        for end, how in (("", "median"), ("_min", "min"), ("_max", "max")):
+            row |= dict(runs[SPREAD].agg(how).add_suffix(end))
+        logs = np.log(runs["training_seconds"]).tolist()
+        if base is not None:
+            found = difference(logs, base)
+            ends = {"": found.mean, "_low": found.low, "_high": found.high}
+            row |= {f"speedup{name}": math.exp(end) for name, end in ends.items()}
+        base = base or logs
+        rows.append(row)
+    return schema.frame("trained_to_accuracy", rows)
+
+
+def _training(record: RunRecord, accuracy: float) -> dict[str, object]:
+    cell, trained = record["cell"], epochs([record], "warmup", "measured")
+    test = (record["evaluation"] or {}).get("test_accuracy", math.nan)
+    return {
+        **cell,
+        "global_batch": cell["gpus"] * cell["batch_size"],
+        "target_accuracy": accuracy,
+        "epochs": len(trained),
+        "test_accuracy": test,
+        "reached": record["status"] == "ok" and test >= accuracy,
+        "training_seconds": trained["seconds"].sum(),
+        "run_seconds": record["run_seconds"],
+        "joules": joules([record], "warmup", "measured"),
+        "recipe_options": in_words(record["training"])["recipe_options"],
+    }

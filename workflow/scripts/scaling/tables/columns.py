@@ -17,9 +17,6 @@ COLUMNS: dict[str, dict[str, str]] = {
             epoch_seconds_without_loading_run_std""",
         "{study}/in_memory": f"""{_CELL} in_memory_epoch_seconds in_memory_epoch_seconds_min
             in_memory_epoch_seconds_max count runs in_memory_epoch_seconds_run_std""",
-        "{study}/ranks": f"""{_CELL} rank own_epoch_seconds own_epoch_seconds_min
-            own_epoch_seconds_max slower loader_seconds loader_seconds_min loader_seconds_max
-            count""",
         "{study}/device_time": f"""{_CELL} step_seconds busy_seconds compute_seconds gap_seconds
             kernels gap_seconds_min gap_seconds_max count note:text""",
         "{study}/step_classes": f"""{_CELL} kernel_class:text seconds images bytes rate unit:text
@@ -29,13 +26,12 @@ COLUMNS: dict[str, dict[str, str]] = {
             money_per_epoch engine:text switches:text sent_share
             startup_seconds measured_seconds run_seconds""",
         "{study}/provenance": f"""{_CELL} seed status:text measured_as:text model:text
-            training:text recipe_options:text compiled_batch_sizes:text cpu_threads:text hosts:text
-            device_names:text device_ids:text slurm_gpus:text device:text cpu:text cpu_count:text
-            python:text torch:text cuda:text nccl:text driver:text slurm_job_id:text commit:text
-            config_digest:text started:text ended:text repeat""",
+            training:text recipe_options:text hosts:text device_names:text slurm_gpus:text
+            device:text cpu:text python:text torch:text cuda:text nccl:text driver:text
+            slurm_job_id:text commit:text started:text ended:text repeat""",
         "{study}/speedup": f"""{_KEYS} epoch_seconds epoch_seconds_min epoch_seconds_max count
-            speedup efficiency fixed_global_batch_speedup fixed_global_batch_efficiency
-            within_spread:truth note:text runs speedup_low speedup_high basis:text""",
+            speedup efficiency fixed_global_batch_speedup within_spread:truth
+            note:text runs speedup_low speedup_high""",
         "{study}/communication": f"""{_KEYS} estimate:text {_EXPOSED} moving_seconds
             within_noise:truth""",
         "{study}/epoch_parts": f"""{_KEYS} epoch_seconds compute_seconds {_EXPOSED}
@@ -47,7 +43,7 @@ COLUMNS: dict[str, dict[str, str]] = {
             flops_per_second_per_gpu peak_flops_per_second utilization loading_share
             communication_share communication_estimate:text idle_share slower_share
             unknown_share power_capped_share""",
-        "{study}/audit": f"check:text {_CELL} severity:text message:text found expected",
+        "{study}/audit": f"{_CELL} severity:text message:text found expected",
         "accuracy": f"{_CELL} seed epoch {_LEARNING} status:text",
         "interconnect": """gpus backend:text kind:text message_bytes seconds seconds_min
             seconds_max count busbw_gb_per_s correct:truth launch:text""",
@@ -61,13 +57,12 @@ COLUMNS: dict[str, dict[str, str]] = {
             epochs updates planned_epochs planned_updates diverged:text {_LEARNING} held_out:truth
             validation_accuracy""",
         "remedies": """remedy:text options:text global_batch gpus batch_size status:text
-            message:text reference:truth factor learning_rate rates at_edge:truth epochs updates
+            message:text reference:truth factor learning_rate at_edge:truth epochs updates
             planned_epochs planned_updates seeds diverged_seeds train_loss train_accuracy test_loss
-            test_accuracy test_accuracy_min test_accuracy_max test_difference accuracy_margin
-            compared_with:text compared_at_edge:truth gain gain_low
-            gain_high validation_accuracy""",
-        "images_to_accuracy": """accuracy global_batch remedy:text planned_epochs seeds reached
-            epochs epochs_min epochs_max updates images""",
+            test_accuracy test_accuracy_min test_accuracy_max accuracy_margin
+            validation_accuracy""",
+        "images_to_accuracy": """accuracy global_batch remedy:text planned_epochs epochs
+            epochs_min epochs_max images""",
     },
     "full_trainings": {
         "trained_to_accuracy": f"""{_CELL} global_batch target_accuracy epochs seeds reached
@@ -78,9 +73,8 @@ COLUMNS: dict[str, dict[str, str]] = {
     "synchronization": {
         "sampler": """sampler:text gpus set_epoch:truth trained:truth seed epoch rank samples
             first_epoch overlap unseen repeated""",
-        "sampler_accuracy": f"gpus seed set_epoch:truth epochs {_LEARNING}",
         "collectives": """way:text gpus backend:text step phase:text position kind:text
-            content:text dtype:text bytes gradient_bytes buffer_bytes ranks_agree:truth""",
+            content:text dtype:text bytes gradient_bytes ranks_agree:truth""",
         "buffers": """buffers:text gpus seed epochs rank test_loss test_accuracy variance_drift_max
             variance_drift_mean parameters_sha256:text buffers_sha256:text""",
     },

@@ -1,8 +1,9 @@
-"""Communication time of every multi-GPU cell by each estimate, and its bandwidth."""
+"""Communication time of every multi-GPU cell by each estimate, and bandwidths."""
 
 import math
 from collections.abc import Iterator
 from statistics import stdev
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,11 +12,11 @@ from scaling.core.grid import CELL_KEYS
 from scaling.core.statistics import margin
 from scaling.registry.engine import ENGINES
 from scaling.registry.strategy import STRATEGIES
-from scaling.tables import noise, schema
-from scaling.tables.limits import GB, ring_factor
-from scaling.tables.runs import Run, Seeds, by_cell
-from scaling.tables.timing import with_single_gpu
+from scaling.tables import ratios, schema
+from scaling.tables.timing import Run, Seeds, by_cell, with_single_gpu
 
+GB = 1e9
+"""Bytes of one GB (decimal, as in nccl-tests)."""
 TRACE, BY_SUBTRACTION = "profiler", "subtraction_without_loading"
 INSTRUMENTS = ["without_communication", TRACE]
 EXPOSED = [*INSTRUMENTS, BY_SUBTRACTION]
@@ -32,9 +33,8 @@ SECONDS = ["communication_seconds", "moving_seconds", "low", "high"]
 def readings(runs: list[Run]) -> pd.DataFrame:
     """Return what instruments read of one iteration: `SECONDS` for each multi-GPU cell.
 
-    Medians over the repeats of all runs: of the exposed part, and in a trace of all communication.
-    `low` and `high` are the 95 % interval between runs; of one run the range of its repeats to
-    either side; of a single reading half and double.
+    Medians over the repeats of all runs; `low` and `high` are the 95 % interval between runs, of
+    one run the range of its repeats to either side, of a single reading half and double.
     """
     found = [
         {**cell, "estimate": estimate, **_medians(each)}
@@ -46,11 +46,7 @@ def readings(runs: list[Run]) -> pd.DataFrame:
 
 
 def _of_runs(seeds: Seeds, estimate: str) -> Iterator[pd.DataFrame]:
-    """Yield the seconds per iteration of each run that has them, a row per repeat.
-
-    A trace has the medians over ranks, steps without exchange the difference of the slowest rank's
-    times, which may be negative.
-    """
+    """Yield the seconds per iteration of each run that has them, a row per repeat."""
     for record in filter(None, seeds):
         traced = [one for one in record["communication"]["readings"] if one["estimate"] == TRACE]
         timed = [rank for rank in record["in_memory"] if rank["seconds_without_exchange"]]
@@ -72,7 +68,7 @@ def _medians(each: list[pd.DataFrame]) -> dict[str, float]:
     exposed, moving = whole.median(skipna=False)
     between = [run[column].median() for run in each]
     off = margin([stdev(between)], [len(each)]) if len(each) > 1 else np.nan
-    ends = sorted(exposed * factor for factor in (1 / noise.LONE_READING, noise.LONE_READING))
+    ends = sorted(exposed * factor for factor in (1 / ratios.LONE_READING, ratios.LONE_READING))
     if len(whole) > 1:
         off = np.ptp(whole[column]) if np.isnan(off) else off
         ends = [exposed - off, exposed + off]
@@ -84,9 +80,8 @@ def communication(
 ) -> pd.DataFrame:
     """Return the communication seconds per epoch of the multi-GPU cells of `timing`.
 
-    `communication_seconds` is what communication adds to the epoch, the exposed part;
-    `moving_seconds`, by the trace alone, the time of all communication. `…_low` and `…_high` are
-    its noise (see `readings`), `within_noise` that these contain 0. By subtraction it is
+    `communication_seconds` is the exposed part, `moving_seconds` the time of all communication, by
+    the trace alone; `within_noise` that the noise of the former contains 0. By subtraction it is
     T(N,b) - T(1,b) / N = T(N,b) · (1 - speedup / N) without loading, whose ends follow from those
     of the speedup, or from the extremes of times of one run. It is empty where the epoch in memory
     takes longer, by more than is `NEGLIGIBLE`: the GPU worked while the host waited.
@@ -109,13 +104,13 @@ def _subtraction(paired: pd.DataFrame) -> pd.DataFrame:
     gpus, total = paired["gpus"], paired[WITHOUT_LOADING]
     exposed = total - paired[f"single_{WITHOUT_LOADING}"] / gpus
     table = paired.assign(estimate=BY_SUBTRACTION, communication_seconds=exposed)
-    speedups = noise.ratios(paired, "single_", "", WITHOUT_LOADING)
+    speedups = ratios.ratios(paired, "single_", "", WITHOUT_LOADING)
+    one_run = paired[["runs", "single_runs"]].min(axis=1) < 2
     for end, own, other, speedup in (("low", "min", "max", "high"), ("high", "max", "min", "low")):
         alone = paired[f"single_{WITHOUT_LOADING}_{other}"] / gpus
-        of_one_run = paired[f"{WITHOUT_LOADING}_{own}"] - alone
         seconds = total * (1 - speedups[speedup] / gpus)
-        seconds = of_one_run.where(speedups["basis"] == noise.WITHIN, seconds)
-        table[end] = seconds.where(exposed.notna())
+        seconds = seconds.mask(one_run, paired[f"{WITHOUT_LOADING}_{own}"] - alone)
+        table[end] = seconds.where(exposed.notna() & speedups[speedup].notna())
     return table
 
 
@@ -126,17 +121,34 @@ def preferred(table: pd.DataFrame, estimates: list[str] = EXPOSED) -> pd.DataFra
     return known.loc[order].drop_duplicates(CELL_KEYS).sort_index()
 
 
-def swept_gradient_bytes(interconnect: pd.DataFrame) -> float:
-    """Return K, the bytes of all gradients, from the interconnect sweep; NaN without a sweep."""
-    sizes = interconnect.loc[interconnect["kind"] == "gradients", "message_bytes"]
-    return float(sizes.iloc[0]) if len(sizes) else math.nan
+def ring_factor(gpus: Any) -> Any:
+    """Return the bytes that each GPU sends per byte of a ring all-reduce: 2(N-1)/N.
+
+    Patarasuk & Yuan 2009; also the factor from algbw to busbw in nccl-tests' PERFORMANCE.md.
+    """
+    return 2 * (gpus - 1) / gpus
 
 
-def peak_gb_per_s(interconnect: pd.DataFrame, engine: str, strategy: str, gpus: int) -> float:
-    """Return the measured bus bandwidth, in GB/s, for a cell's messages; NaN without a sweep.
+def interconnect(sweeps: list[dict[str, Any]]) -> pd.DataFrame:
+    """Return the all-reduce times, one row per message of each sweep.
 
-    2(N-1)/N · sum of bytes / sum of seconds over the sweep's rows of the engine's or strategy's
-    kind for the same number of GPUs. NaN also if the sweep's sums were wrong.
+    `seconds` is the median over the repeats; busbw = message bytes / seconds · 2(N-1)/N, in GB/s.
+    """
+    rows = [
+        {**sweep, **row, **schema.of_repeats("seconds", row["seconds"])}
+        for sweep in sweeps
+        for row in sweep["rows"]
+    ]
+    order = ["gpus", "backend", "kind", "message_bytes"]
+    table = schema.frame("interconnect", rows).sort_values(order, kind="stable", ignore_index=True)
+    busbw = ring_factor(table["gpus"]) * table["message_bytes"] / table["seconds"] / GB
+    return table.assign(busbw_gb_per_s=busbw)
+
+
+def _peak(interconnect: pd.DataFrame, engine: str, strategy: str, gpus: int) -> float:
+    """Return the measured bus bandwidth, in GB/s, of the engine's or strategy's kind of messages.
+
+    2(N-1)/N · sum of bytes / sum of seconds; NaN without a sweep, or if its sums were wrong.
     """
     swept = interconnect[interconnect["gpus"] == gpus]
     kinds = ENGINES.find(engine).sweep_kinds if engine in ENGINES.names() else {}
@@ -151,17 +163,16 @@ def bandwidth(
     timing: pd.DataFrame,
     communication: pd.DataFrame,
     interconnect: pd.DataFrame,
-    gradient_bytes: float,
     costs: pd.DataFrame,
 ) -> pd.DataFrame:
     """Return the table of bandwidths, one row per multi-GPU cell of `timing`.
 
     bandwidth = bytes_per_iteration · iterations / communication_seconds, in GB/s, with the bytes
-    over the busiest link (`busiest_bytes` of the strategy, from K = `gradient_bytes` times the
-    share of it that is sent, in `costs`). The seconds are the trace's `moving_seconds`, or those by
-    subtraction beyond noise. utilization = bandwidth / peak, as a fraction. Values are empty
-    without communication time above 0, without a sweep and without K (`gradient_bytes` NaN).
+    over the busiest link, from K, the sweep's bytes of all gradients, times the share of it that is
+    sent. The seconds are the trace's `moving_seconds`, or those by subtraction beyond noise.
+    utilization = bandwidth / peak, a fraction.
     """
+    whole = interconnect.loc[interconnect["kind"] == "gradients", "message_bytes"].max()
     table = timing.loc[timing["gpus"] > 1, [*CELL_KEYS, "status", "iterations"]]
     table = table.merge(costs[[*CELL_KEYS, "sent_share"]], how="left", on=CELL_KEYS)
     told = communication[(communication["estimate"] == TRACE) | ~communication["within_noise"]]
@@ -174,16 +185,12 @@ def bandwidth(
     moved, peaks = [], []
     for row in schema.rows_of(table.fillna({"sent_share": 1.0})):
         busiest = STRATEGIES.find(row.strategy).busiest_bytes
-        moved.append(busiest(row.gpus, gradient_bytes * row.sent_share))
-        engine = engines.get(row.recipe, "")
-        peaks.append(peak_gb_per_s(interconnect, engine, row.strategy, row.gpus))
-    bytes_per_iteration = pd.Series(moved, table.index, float).round()
-    per_second = bytes_per_iteration * table["iterations"] / seconds.where(seconds > 0)
-    table = table.assign(
-        communication_seconds=seconds,
-        bytes_per_iteration=bytes_per_iteration,
-        bandwidth_gb_per_s=per_second / GB,
-        peak_gb_per_s=pd.Series(peaks, table.index, float),
-    )
+        moved.append(busiest(row.gpus, whole * row.sent_share))
+        peaks.append(_peak(interconnect, engines.get(row.recipe, ""), row.strategy, row.gpus))
+    table["communication_seconds"] = seconds
+    table["bytes_per_iteration"] = pd.Series(moved, table.index, float).round()
+    sent = table["bytes_per_iteration"] * table["iterations"]
+    table["bandwidth_gb_per_s"] = sent / seconds.where(seconds > 0) / GB
+    table["peak_gb_per_s"] = pd.Series(peaks, table.index, float)
     table["utilization"] = table["bandwidth_gb_per_s"] / table["peak_gb_per_s"]
     return schema.arrange("bandwidth", table)

@@ -1,86 +1,12 @@
-"""The parts of an epoch, from steps on in-memory batches; and each rank's own speed."""
-
-from typing import Any
+"""The parts of an epoch, the use of the measured peak rate, and what holds a study up."""
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from scaling.core.grid import CELL_KEYS
-from scaling.core.records.run import RunRecord
+from scaling.registry.strategy import OWN
 from scaling.tables import schema
 from scaling.tables.communication import NEGLIGIBLE, preferred
-from scaling.tables.runs import Run, Seeds, by_cell, table_of_cells
-from scaling.tables.timing import epochs, spread
-
-SECONDS = ("seconds", "seconds_without_exchange")
-"""Quantities measured in memory."""
-
-
-def in_memory(runs: list[Run]) -> pd.DataFrame:
-    """Return the seconds of an epoch on in-memory batches, one row per cell.
-
-    It is the slowest rank's time, scaled to the epoch's number of images: the median over repeats
-    and seeds, `count` of them, with its `spread`.
-    """
-    return table_of_cells("in_memory", runs, _in_memory)
-
-
-def _in_memory(seeds: Seeds) -> dict[str, Any]:
-    times = [_repeats(record) for record in seeds if record]
-    found = [pd.Series(own["seconds"].max(axis=0)) for own in times if "seconds" in own]
-    if not found:
-        return {"runs": 0, "count": 0}
-    seconds = pd.concat(found, keys=range(len(found)))
-    column = "in_memory_epoch_seconds"
-    whole = {column: seconds.median(), **spread(column, seconds)}
-    return whole | {"runs": len(found), "count": len(seconds)}
-
-
-def _repeats(record: RunRecord) -> dict[str, NDArray[np.float64]]:
-    """Return the seconds of an epoch [rank, repeat], for each quantity that all ranks measured."""
-    ranks, whole = record["in_memory"], epochs([record], "measured")
-    if not ranks or whole.empty or not all(rank["iterations"] for rank in ranks):
-        return {}
-    if all(rank["samples"] for rank in ranks):
-        scale = whole["samples"].iloc[0] / sum(rank["samples"] for rank in ranks)
-    else:
-        scale = whole["iterations"].iloc[0] / ranks[0]["iterations"]
-    return {
-        name: np.array([rank[name] for rank in ranks]) * scale
-        for name in SECONDS
-        if all(rank[name] for rank in ranks)
-    }
-
-
-def ranks(runs: list[Run]) -> pd.DataFrame:
-    """Return each rank's own speed without gradient exchange, one row per rank of a cell.
-
-    An all-reduce makes all ranks as slow as the slowest, so stragglers only show here. `slower` is
-    this rank's relative slowdown to the median of the others (0.18: 18 %), `loader_seconds` the
-    median of its data waits in the measured epochs.
-    """
-    rows = []
-    for cell, seeds in by_cell(runs):
-        records = [record for record in seeds if record]
-        own = map(_repeats, records)
-        times = [each["seconds_without_exchange"] for each in own if len(each) == len(SECONDS)]
-        if not times or len(set(map(len, times))) > 1:
-            continue
-        seconds = np.concatenate(times, axis=1)
-        middle = np.median(seconds, axis=1)
-        for rank in range(len(middle)):
-            waits = [
-                epoch["loader_seconds"]
-                for record in records
-                for epoch in record["epochs"]
-                if epoch["role"] == "measured" and epoch["rank"] == rank
-            ]
-            slower = middle[rank] / np.median(np.delete(middle, rank)) - 1
-            found = schema.of_repeats("loader_seconds", waits)
-            found |= schema.of_repeats("own_epoch_seconds", seconds[rank])
-            rows.append({**cell, "rank": rank, "slower": slower, **found})
-    return schema.arrange("ranks", rows)
 
 
 def epoch_parts(
@@ -89,10 +15,9 @@ def epoch_parts(
     """Return the parts of each epoch: compute + communication + data wait = epoch.
 
     `work_seconds` is the epoch without data waits: the epoch in memory, or the epoch itself if that
-    was measured at most once and data waits are `NEGLIGIBLE`. Data wait = epoch - work, not below
-    0. Communication is the exposed part, by the `preferred` estimate. Compute is the rest. A cell
-    with data waits and no in-memory measurement has no work and no compute; its data wait is the
-    host's, an upper bound, as the GPU works meanwhile.
+    was measured at most once and data waits are `NEGLIGIBLE`. Communication is the exposed part, by
+    the `preferred` estimate. A cell with data waits and no steps in memory has no work and no
+    compute; its data wait is the host's, an upper bound, as the GPU works meanwhile.
     """
     first = preferred(communication).rename(columns={"estimate": "communication_estimate"})
     first = first[[*CELL_KEYS, *first.filter(like="communication_")]]
@@ -112,3 +37,65 @@ def epoch_parts(
     table["data_wait_seconds"] = wait.fillna(table["loader_seconds"])
     table["compute_seconds"] = table["epoch_seconds"] - wait - table["communication_seconds"]
     return schema.arrange("epoch_parts", table)
+
+
+def utilization(
+    timing: pd.DataFrame,
+    epoch_parts: pd.DataFrame,
+    peaks: pd.DataFrame,
+    costs: pd.DataFrame,
+    device_time: pd.DataFrame,
+) -> pd.DataFrame:
+    """Return the utilization (MFU), one row per row of `timing`, and the shares of its epoch.
+
+    utilization = images/s · flops_per_image / (N · peak), a fraction (Chowdhery et al. 2022,
+    arXiv:2204.02311, section 4.1), with the peak that a cool GPU reached at the cell's precision.
+    It is also the share of the epoch that its operations would take at the peak. `loading_share`
+    and `communication_share` are those of `epoch_parts`. By the traced steps of `device_time`,
+    kernels computed below the peak in `slower_share`. The rest is `idle_share`: no kernel ran, or
+    one of communication waited for another rank's host; without a trace it is `unknown_share`.
+    """
+    parts = ["data_wait_seconds", "communication_seconds", "communication_estimate", "work_seconds"]
+    steps = ["step_seconds", "busy_seconds", "compute_seconds"]
+    table = timing
+    for own in (costs, epoch_parts[[*CELL_KEYS, *parts]], device_time[[*CELL_KEYS, *steps]]):
+        table = table.merge(own, how="left", on=CELL_KEYS)
+    epoch = table["epoch_seconds"]
+    per_gpu = table["flops_per_image"] / table["gpus"]
+    table["images_per_second"] = table["samples"] / epoch
+    table["flops_per_second_per_gpu"] = table["images_per_second"] * per_gpu
+    best = peaks[peaks["state"] == "sprint"].groupby("precision")["value"].max()
+    peak = table["precision"].map(best).astype(float)
+    # Of a user's own command the driver counts whole epochs.
+    work = table["work_seconds"].where(table["strategy"] != OWN.name, epoch)
+    of_a_step = work / epoch / table["step_seconds"]
+    computing = table["compute_seconds"] * of_a_step
+    waits, share = table["data_wait_seconds"] / epoch, table["communication_seconds"] / epoch
+    # The driver tells of a user's own command only when the GPU is busy.
+    working = table["compute_seconds"].fillna(table["busy_seconds"]) * of_a_step
+    rest = 1 - working - waits.clip(lower=0).fillna(0) - share.clip(lower=0).fillna(0)
+    table = table.assign(
+        peak_flops_per_second=peak,
+        utilization=table["flops_per_second_per_gpu"] / peak,
+        loading_share=waits,
+        communication_share=share.where(table["gpus"] > 1),
+        idle_share=rest.clip(lower=0),
+    )
+    used = table["utilization"]
+    table["slower_share"] = (computing - used).clip(lower=0)
+    known = table[["loading_share", "communication_share", "idle_share"]].clip(lower=0).sum(axis=1)
+    known += np.maximum(computing.fillna(0), used.fillna(0))
+    table["unknown_share"] = (1 - known).clip(lower=0).where(epoch.notna())
+    return schema.arrange("utilization", table)
+
+
+def audit(slow: pd.DataFrame, used: pd.DataFrame) -> pd.DataFrame:
+    """Return the findings on a study: what was `found`, and the limit that it is beyond.
+
+    They are its `slow_ranks`, and epochs that take less time than their operations at the peak.
+    """
+    fast = used[used["utilization"] > 1]
+    message = "the epoch took less time than its operations take at the measured peak"
+    fast = fast.assign(message=message, found=fast["utilization"], expected=1)
+    rows = pd.concat([slow, fast]).assign(severity="warning")
+    return schema.arrange("audit", rows).astype({"found": float, "expected": float})

@@ -21,27 +21,21 @@ class Made:
         self._partial = is_stored or config["partial"]
         asked = stored.records(config)
         self._runs = asked["runs"]
+        lacking = ["convergence", "full_trainings", "synchronization"] if self._partial else []
         if is_stored or not has_extra("bits"):
-            for kind in stored.BACKENDS:
-                asked[kind] = [path for path in asked[kind] if (self._folder / path).exists()]
-        partial = ("convergence", "full_trainings", "synchronization")
-        self.records = {
-            kind: self.there(paths) if kind in partial else self._placed(paths)
-            for kind, paths in asked.items()
-        }
+            lacking += stored.BACKENDS
+        self.records = {kind: self.there(paths, kind in lacking) for kind, paths in asked.items()}
         """The records of each kind that a study may lack; without any it has none of its tables."""
 
     def runs(self, wildcards: object) -> list[str]:
         """Return the records of the grid's runs, as an input function."""
         return self.there(self._runs)
 
-    def there(self, paths: Iterable[Path]) -> list[str]:
-        """Return the paths of these records; only existing ones if some may be missing."""
-        placed = self._placed(paths)
-        return [path for path in placed if Path(path).exists()] if self._partial else placed
-
-    def _placed(self, paths: Iterable[Path]) -> list[str]:
-        return [str(self._folder / path) for path in paths]
+    def there(self, paths: Iterable[Path], lacking: bool | None = None) -> list[str]:
+        """Return the paths of these records, only existing ones if some may be `lacking`."""
+        placed = [self._folder / path for path in paths]
+        some = self._partial if lacking is None else lacking
+        return [str(path) for path in placed if path.exists() or not some]
 
     def tables(self, names: Iterable[str] = schema.TABLES) -> list[str]:
         """Return the paths of those of these tables that the study has."""

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from typing import Any, Literal, cast
+from typing import Any
 
 import pandas as pd
 
@@ -15,19 +15,22 @@ from scaling.tables.columns import COLUMNS
 
 FORMULA = r"^'*[=+\-@\t\r]"
 QUOTED = r"^'(?='*[=+\-@\t\r])"
-Type = Literal["text", "number", "truth"]
-"""Type of a column's values. When read, a missing text is "", bool False, number NaN."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table: its file below `tables` without ending, its records, its columns' types in order."""
+    """A table: its file below `tables` without ending, its records, and its columns."""
 
     file: str
     records: str
-    types: dict[str, Type]
+    text: str
 
-    def of_type(self, wanted: Type) -> list[str]:
+    @property
+    def types(self) -> dict[str, str]:
+        """The type of each column, in order: `text`, `truth`, or "" for a number."""
+        return {name: kind for name, _, kind in (one.partition(":") for one in self.text.split())}
+
+    def of_type(self, wanted: str) -> list[str]:
         """Return the columns of this type."""
         return [column for column, own in self.types.items() if own == wanted]
 
@@ -36,18 +39,12 @@ class Table:
         return tables / f"{self.file.format(study=study)}.csv"
 
 
-def _types(columns: str) -> dict[str, Type]:
-    """Return the types of columns such as `recipe:text seconds`; the default is number."""
-    parts = (column.partition(":") for column in columns.split())
-    return {name: cast(Type, kind or "number") for name, _, kind in parts}
-
-
 TABLES = {
-    Path(file).name: Table(file, records, _types(text))
+    Path(file).name: Table(file, records, text)
     for records, tables in COLUMNS.items()
     for file, text in tables.items()
 }
-"""Every table by its name."""
+"""Every table by its name. When read, a missing text is "", truth False, number NaN."""
 
 
 def columns(name: str) -> list[str]:
@@ -62,9 +59,8 @@ def frame(name: str, rows: Any = ()) -> pd.DataFrame:
 
 def empty(name: str) -> pd.DataFrame:
     """Return the table called `name` without rows, as `read` would return it."""
-    kind = TABLES[name]
-    types = dict.fromkeys(kind.of_type("number"), float)
-    return frame(name).astype(types | dict.fromkeys(kind.of_type("truth"), bool))
+    types = {"": float, "truth": bool, "text": object}
+    return frame(name).astype({name: types[own] for name, own in TABLES[name].types.items()})
 
 
 _ORDER = ["recipe", "strategy", "gpus", "batch_size", "seed", "repeat", "epoch"]
@@ -78,10 +74,7 @@ def arrange(name: str, rows: Any) -> pd.DataFrame:
 
 
 def read(name: str, path: Path) -> pd.DataFrame:
-    """Read the table called `name` from `path`; an empty text is "", an empty bool False.
-
-    Raises UserError if the file is missing, is no CSV table or lacks a column.
-    """
+    """Read the table called `name` from `path`; UserError if it is missing or no such table."""
     kind = TABLES[name]
     text = kind.of_type("text")
     try:
@@ -103,27 +96,20 @@ def read(name: str, path: Path) -> pd.DataFrame:
 
 
 def write(name: str, table: pd.DataFrame, path: Path) -> None:
-    """Write the table called `name` as CSV, with its columns in the order of the registry.
-
-    Floats are written with full precision, integers without a decimal point, and missing values as
-    empty. A text that a spreadsheet would evaluate gets an apostrophe in front, which `read`
-    removes.
-    """
+    """Write the table called `name` as CSV, with its columns in order; see `as_csv`."""
     files.write_text(path, as_csv(table[columns(name)]))
 
 
 def as_csv(table: pd.DataFrame) -> str:
-    """Return a table as CSV, with an apostrophe before texts that a spreadsheet would evaluate."""
+    """Return a table as CSV: floats with all digits, whole numbers as such, nothing for missing.
+
+    A text that a spreadsheet would evaluate gets an apostrophe in front, which `read` removes.
+    """
     # Missing values turn integers into floats; nullable types allow them.
     table = table.convert_dtypes()
     texts = table.select_dtypes(["object", "string"])
     safe = texts.apply(lambda column: column.replace(FORMULA, r"'\g<0>", regex=True))
     return table.assign(**safe).to_csv(index=False, lineterminator="\n")
-
-
-def read_all(names: Iterable[str], tables: Path, study: str = "") -> dict[str, pd.DataFrame]:
-    """Return these tables by name, read from below the folder `tables`; see `read`."""
-    return {name: read(name, TABLES[name].path(tables, study)) for name in names}
 
 
 def write_all(found: Mapping[str, pd.DataFrame], tables: Path, study: str = "") -> None:
@@ -133,10 +119,7 @@ def write_all(found: Mapping[str, pd.DataFrame], tables: Path, study: str = "") 
 
 
 def read_files(paths: Iterable[Path]) -> dict[str, pd.DataFrame]:
-    """Return the tables at `paths`, keyed by file name; see `read`.
-
-    Raises UserError for an unknown name.
-    """
+    """Return the tables at `paths` by name; UserError for an unknown name; see `read`."""
     found = {}
     for path in paths:
         if path.stem not in TABLES:
@@ -147,10 +130,9 @@ def read_files(paths: Iterable[Path]) -> dict[str, pd.DataFrame]:
 
 @dataclass(frozen=True)
 class StudyTables:
-    """The tables of a measured study by name, as `read` returns them; each is an attribute.
+    """The tables of a study by name, each an attribute; empty if the study has no records of it.
 
-    Tables of records that the study does not have are empty. `topology` is the output of
-    `nvidia-smi topo -m`, or ""; `manifest` describes the dataset.
+    `topology` is the output of `nvidia-smi topo -m`, or ""; `manifest` describes the dataset.
     """
 
     study: str
@@ -185,7 +167,7 @@ def of_repeats(name: str, values: Any) -> dict[str, float]:
 
 
 def rows_of(table: pd.DataFrame) -> Iterator[Any]:
-    """Yield the rows of `table`, with its columns as attributes."""
+    """Return the rows of `table`, with its columns as attributes."""
     return table.itertuples()
 
 

@@ -1,30 +1,74 @@
-"""Time of every cell, from its run records: seconds per epoch."""
+"""The grid's runs and their records: where they ran, and the seconds of their epochs."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import asdict
+from functools import wraps
+from pathlib import Path
 from statistics import stdev
 from typing import Any
 
 import pandas as pd
 
+from scaling.core.errors import UserError
+from scaling.core.grid import CELL_KEYS, Cell
 from scaling.core.records.kind import Role
-from scaling.core.records.run import RunRecord
-from scaling.tables.runs import Run, Seeds, table_of_cells, worst_status
+from scaling.core.records.run import RUN, RunRecord
+from scaling.registry.model import MODELS
+from scaling.tables import schema
 
+Run = tuple[Cell, RunRecord | None]
+"""A run of the grid and its record, None if it is missing."""
+Seeds = list[RunRecord | None]
+"""The records of one cell's runs, one for each seed and repeat."""
+WORST_FIRST = ["missing", "timeout", "oom", "oom_host", "infeasible", "diverged", "ok"]
 TIMED = ("ok", "diverged")
 """Statuses whose measured epochs count: a NaN loss does not change the time."""
-_OVER_RANKS = {
-    **{"seconds": "max", "loader_seconds": "max", "power_capped_seconds": "max"},
-    **{"iterations": "first", "samples": "sum"},
-}
+_OVER_RANKS = dict.fromkeys(("seconds", "loader_seconds", "power_capped_seconds"), "max")
+_OVER_RANKS |= {"iterations": "first", "samples": "sum"}
+
+
+def read_runs(cells: list[Cell], folder: Path, partial: bool) -> list[Run]:
+    """Return every run of `cells` with its record below `folder`; None without, if `partial`.
+
+    Raises UserError for a missing record otherwise, and for a damaged one.
+    """
+    paths = [cell.record_path(folder) for cell in cells]
+    records = [RUN.read(path) if path.exists() else None for path in paths]
+    found = list(zip(cells, records, strict=True))
+    absent = [cell for cell, record in found if record is None]
+    if absent and not partial:
+        raise UserError(
+            f"{len(absent)} of {len(found)} runs have no record, the first is {absent[0]}: "
+            f"see {absent[0].log_path(Path('logs'))}, run them again, or pass --partial"
+        )
+    return found
+
+
+def by_cell(runs: list[Run]) -> list[tuple[dict[str, Any], Seeds]]:
+    """Return each cell's values of `CELL_KEYS`, and the records of its runs."""
+    cells: dict[tuple[Any, ...], Seeds] = {}
+    for cell, record in runs:
+        cells.setdefault(tuple(getattr(cell, key) for key in CELL_KEYS), []).append(record)
+    return [(dict(zip(CELL_KEYS, cell, strict=True)), seeds) for cell, seeds in cells.items()]
+
+
+def per_cell(row: Callable[[Seeds], dict[str, Any]]) -> Callable[[list[Run]], pd.DataFrame]:
+    """Return a function of runs that makes the table of this name, a `row` per cell."""
+
+    @wraps(row)
+    def table(runs: list[Run]) -> pd.DataFrame:
+        rows = [cell | row(seeds) for cell, seeds in by_cell(runs)]
+        return schema.arrange(row.__name__, rows)
+
+    return table
 
 
 def epochs(records: Iterable[RunRecord], *roles: Role) -> pd.DataFrame:
     """Return the epochs of these runs with these roles, indexed by run number and epoch.
 
-    Seconds are the longest of all ranks, `power_capped_seconds` NaN if not counted; samples are
-    summed. While one rank waits for data, the others wait for it in the all-reduce: such a stall is
-    loading, not communication.
+    Seconds are the longest of all ranks: while one waits for data, the others wait for it in the
+    all-reduce. Such a stall is loading, not communication.
     """
     rows = [
         {**row, "run": number}
@@ -45,22 +89,20 @@ def joules(records: Iterable[RunRecord], *roles: Role) -> float:
     return sum(math.nan if one is None else one for one in read) if known else math.nan
 
 
-def timing(runs: list[Run]) -> pd.DataFrame:
+@per_cell
+def timing(seeds: Seeds) -> dict[str, Any]:
     """Return the seconds per epoch, one row per cell, the epochs of its runs pooled.
 
-    Values are of the median epoch (the mean of the two middle ones for an even count), so that
-    epoch_seconds = epoch_seconds_without_loading + loader_seconds, and `spread`. A cell without a
-    timed epoch has none.
+    Values are of the median epoch (the mean of two middle ones), so that epoch_seconds =
+    epoch_seconds_without_loading + loader_seconds, and `spread`.
     """
-    return table_of_cells("timing", runs, _figures)
-
-
-def _figures(seeds: Seeds) -> dict[str, Any]:
     records = [record for record in seeds if record is not None]
     messages = [record["message"] for record in records if record["message"]]
     if len(records) < len(seeds):
         messages.append(f"{len(seeds) - len(records)} of {len(seeds)} runs have no record")
-    row = {"status": worst_status(seeds), "message": "; ".join(dict.fromkeys(messages))}
+    statuses = [record["status"] if record else "missing" for record in seeds]
+    row = {"status": min(statuses, key=WORST_FIRST.index)}
+    row["message"] = "; ".join(dict.fromkeys(messages))
     timed = epochs((record for record in records if record["status"] in TIMED), "measured")
     if timed.empty:
         return row
@@ -83,8 +125,7 @@ def _figures(seeds: Seeds) -> dict[str, Any]:
 def spread(name: str, seconds: pd.Series) -> dict[str, float]:
     """Return minimum and maximum of a time over all epochs, and over the medians of its runs.
 
-    `…_run_std` is the sample standard deviation of these. The first level of the index of `seconds`
-    is the number of the run.
+    `…_run_std` is the deviation of these. The index of `seconds` begins with the run's number.
     """
     medians = seconds.groupby(level=0).median()
     return {
@@ -97,12 +138,65 @@ def spread(name: str, seconds: pd.Series) -> dict[str, float]:
 
 
 def with_single_gpu(table: pd.DataFrame, timing: pd.DataFrame, batch_size: str) -> pd.DataFrame:
-    """Return `table` with its single-GPU baseline: every column of `timing` as `single_…`.
+    """Return `table` with the columns `single_…` of its baseline, NaN without one.
 
-    The baseline of a row is the 1-GPU row of `timing` with the same recipe, strategy and batch size
-    (column `batch_size`); without one the columns are NaN.
+    That is the row of `timing` on one GPU, with the batch size in the column `batch_size`.
     """
     single = timing[timing["gpus"] == 1].add_prefix("single_")
     own = ["recipe", "strategy", batch_size]
     other = ["single_recipe", "single_strategy", "single_batch_size"]
     return table.merge(single, how="left", left_on=own, right_on=other, validate="many_to_one")
+
+
+def provenance(runs: list[Run]) -> pd.DataFrame:
+    """Return how and where each run trained, one row per run.
+
+    `recipe_options` are the applied ones, or the requested ones of a run that ended before.
+    `measured_as` is the strategy whose single-GPU run this one shares.
+    """
+    rows, known = [], schema.columns("provenance")
+    for cell, record in runs:
+        row: dict[str, Any] = {**asdict(cell), "status": "missing"}
+        if record:
+            row |= {key: record.get(key) for key in ("status", "measured_as")}
+            row |= {"model": _model(record["model"]), **in_words(record["training"])}
+            row |= {
+                key: "; ".join(dict.fromkeys(value)) if isinstance(value, list) else str(value)
+                for key, value in record["environment"].items()
+                if key in known and value is not None
+            }
+        rows.append(row)
+    return schema.arrange("provenance", rows)
+
+
+def _model(model: dict[str, Any]) -> str:
+    parts = [model["name"]]
+    if model["name"] in MODELS.names():
+        parts.append(f"width {model['width']}")
+    parts += [f"{name} {value}" for name, value in model["options"].items()]
+    if model["parameters"]:
+        parts.append(f"{model['parameters']:,} parameters")
+    return ", ".join(parts)
+
+
+def in_words(training: dict[str, Any]) -> dict[str, Any]:
+    """Return the columns of provenance.csv on how a run trained."""
+    if training["engine"] == "command":
+        files = [f"{name} {checksum[:12]}" for name, checksum in training["recipe_options"].items()]
+        return {"training": training["command"], "recipe_options": ", ".join(files)}
+    flip = "random" if training["horizontal_flip"] else "no"
+    options = training["recipe_applied"] or training["recipe_options"]
+    options = options | {"notes": "; ".join(options.get("notes", []))}
+    parts = training["micro_batches"]
+    said = (
+        f"SGD, learning rate {training['learning_rate']:g}, momentum {training['momentum']:g}, "
+        f"weight decay {training['weight_decay']:g}; random crop with {training['crop_padding']} "
+        f"pixels of padding, {flip} horizontal flip. Epochs: {training['warmup_epochs']} to warm "
+        f"up, {training['measured_epochs']} measured"
+    )
+    return {
+        "training": said + (f"; each update of {parts} micro-batches" if parts > 1 else ""),
+        "recipe_options": ", ".join(
+            f"{name} {value}" for name, value in options.items() if value != ""
+        ),
+    }

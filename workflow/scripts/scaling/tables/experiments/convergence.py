@@ -1,35 +1,48 @@
-"""Tables of the large-batch records: runs, and images to an accuracy."""
+"""Tables of the large-batch records: runs, techniques, and images to an accuracy.
+
+Options are those of the tables, in words: text with ", " between them.
+"""
 
 import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
+from scaling.core import statistics
 from scaling.core.records.convergence import ConvergenceRecord
+from scaling.core.statistics import Difference
 from scaling.registry.update_rule import Technique
 from scaling.tables import schema
-from scaling.tables.experiments.remedies import is_plain
+
+SEEN = ["epoch", "test_accuracy"]
+MEANS = ["train_loss", "train_accuracy", "test_loss", "test_accuracy"]
+OTHER_UPDATES = "muon |lars "
+"""Options that replace SGD's update."""
 
 
 def runs(records: Sequence[ConvergenceRecord]) -> pd.DataFrame:
     """Return one row per run, with metrics after its last epoch, NaN where not finite.
 
-    A technique that could not run has one row with its `status` and `message`. `chosen` runs have
-    the rate with the lowest loss, on held-out images or else in training. The chosen runs of
-    `reference` are the baseline of all others: the reference batch on one GPU, plain SGD, with the
-    widest learning rate sweep. `options` are those that differ from plain SGD's; `factor` 1 is the
-    rate of the technique's rule; `at_edge` tells whether the sweep's best rate is at an end. Runs
-    with `held_out` images have metrics of these, `validation_…`, and none of the test set.
+    A technique that could not run has one row. `chosen` runs have the rate with the lowest loss, on
+    held-out images or else in training. Those of `reference` are the baseline of all others: plain
+    SGD at the reference batch, with the widest sweep. `factor` 1 is the rate of the technique's
+    rule; `at_edge` tells whether the sweep's best rate is at an end.
     """
-    reference = _reference(records)
+    plain = {
+        index: len({run["factor"] for run in record["result"]["runs"]})
+        for index, record in enumerate(records)
+        if record["result"]
+        and record["global_batch"] == record["training"]["reference_batch"]
+        # At the reference batch every scaling rule gives the base rate.
+        and _changed(record).keys() <= {"scaling"}
+    }
+    reference = max(plain, key=lambda index: plain[index], default=None)
     rows = []
-    for record in records:
-        own: dict[str, Any] = {
-            **record,
-            "options": _options(record),
-            "reference": record is reference,
-        }
+    for index, record in enumerate(records):
+        own: dict[str, Any] = {**record, "reference": index == reference}
+        own["options"] = ", ".join(_changed(record).values())
         if not record["result"]:
             rows.append(own)
             continue
@@ -39,30 +52,80 @@ def runs(records: Sequence[ConvergenceRecord]) -> pd.DataFrame:
     return schema.frame("convergence", rows)
 
 
-def _reference(records: Sequence[ConvergenceRecord]) -> ConvergenceRecord | None:
-    """Return the record of the reference, or None."""
-    plain = [
-        (len({run["factor"] for run in record["result"]["runs"]}), record)
-        for record in records
-        if record["result"]
-        and record["global_batch"] == record["training"]["reference_batch"]
-        # At the reference batch every scaling rule gives the base rate.
-        and is_plain(_options(record))
-    ]
-    return max(plain, key=lambda each: each[0])[1] if plain else None
-
-
-def _options(record: ConvergenceRecord) -> str:
+def _changed(record: ConvergenceRecord) -> dict[str, str]:
     """Return the options that differ from plain SGD's and change a run, in words."""
     plain = Technique().model_dump(exclude={"factors", "lengths"})
-    changed = {name: value for name, value in record["options"].items() if name in plain}
-    return ", ".join(
-        (name if value else f"no {name}")
+    return {
+        name: (name if value else f"no {name}")
         if isinstance(value, bool)
         else f"{name} {format(value, 'g') if isinstance(value, float) else value}"
-        for name, value in changed.items()
-        if value != plain[name] and value is not None
-    )
+        for name, value in record["options"].items()
+        if name in plain and value != plain[name] and value is not None
+    }
+
+
+def remedies(runs: pd.DataFrame, margin: float) -> pd.DataFrame:
+    """Return one row per technique and global batch, from the table of `runs`.
+
+    Values are means over the seeds of the chosen rate; `validation_accuracy` is the sweep's on
+    held-out images. `epochs` and `updates` are completed, `planned_…` requested. `accuracy_margin`
+    is the loss that counts as none. A seed "at chance" has values and counts as diverged.
+    """
+    groups = runs.groupby(["remedy", "global_batch"], sort=False)
+    rows = [_remedy(group) | {"accuracy_margin": margin} for _, group in groups]
+    return schema.frame("remedies", rows)
+
+
+def _remedy(group: pd.DataFrame) -> dict[str, Any]:
+    same = ["remedy", "options", "global_batch", "gpus", "batch_size", "status", "message"]
+    row = dict(group.iloc[0][[*same, "reference", "at_edge"]])
+    chosen = group[group["chosen"].eq(True)]
+    if chosen.empty:
+        return row
+    row |= dict(chosen.iloc[0][["factor", "learning_rate"]])
+    row |= dict(chosen[["epochs", "updates", "planned_epochs", "planned_updates"]].max())
+    held_out = group[group["held_out"] & (group["factor"] == row["factor"])]
+    row |= dict(chosen[MEANS].mean())
+    row |= {f"test_accuracy_{end}": chosen["test_accuracy"].agg(end) for end in ("min", "max")}
+    return row | {
+        "seeds": len(chosen),
+        "diverged_seeds": int((chosen["diverged"] != "").sum()),
+        "validation_accuracy": held_out["validation_accuracy"].mean(),
+    }
+
+
+def base_rate(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of `remedies` of plain SGD at the unscaled base rate."""
+    plain = table[(table["options"] == "") & (table["factor"] == 1)]
+    return plain[plain["remedy"].isin(plain["remedy"].head(1))]
+
+
+def best(table: pd.DataFrame, global_batch: int, sgd: bool = False) -> Any | None:
+    """Return the row of `remedies` with the highest accuracy on held-out images, or None.
+
+    So the test set can judge the choice. Rows have as many epochs as the reference, and no diverged
+    seed. `sgd` excludes Muon and LARS.
+    """
+    epochs = table.loc[table["reference"].eq(True), "planned_epochs"].max()
+    trained = table["validation_accuracy"].notna() & (table["diverged_seeds"] == 0)
+    equal = (table["planned_epochs"] == epochs) & (table["global_batch"] == global_batch)
+    rows = table[trained & equal]
+    if sgd:
+        rows = rows[~rows["options"].str.contains(OTHER_UPDATES)]
+    return next(rows.nlargest(1, "validation_accuracy").itertuples(), None)
+
+
+def difference(own: pd.DataFrame, other: pd.DataFrame) -> Difference:
+    """Return the mean test accuracy of `own` runs minus that of `other`, with Welch's interval.
+
+    There is no interval if a loss was not finite, as the remaining seeds are a biased selection.
+    """
+    samples = [runs["test_accuracy"].dropna().tolist() for runs in (other, own)]
+    if not all(samples):
+        return Difference(math.nan, math.nan, math.nan)
+    if pd.concat([own["diverged"], other["diverged"]]).eq("not finite").any():
+        return Difference(float(np.mean(samples[1]) - np.mean(samples[0])), math.nan, math.nan)
+    return statistics.difference(*samples)
 
 
 def images_to_accuracy(
@@ -72,46 +135,33 @@ def images_to_accuracy(
 
     It is the minimum over all techniques and all their lengths (`planned_epochs`) of the epochs
     until test accuracy first reaches the target: the median over the seeds at the chosen rate,
-    `…_min` and `…_max`; infinite if never. `images` and `updates` are the median's. As in MLPerf's
+    `…_min` and `…_max`; infinite if never. Of two middle seeds it is the later one. As in MLPerf's
     reference points, the best is chosen by these values themselves.
     """
-    rows = []
-    trained = _chosen_epochs(records, "runs", "longer")
-    keys = ["global_batch", "remedy", "planned_epochs"]
-    for names, epochs in pd.DataFrame(trained).groupby(keys, sort=False) if trained else ():
-        first = epochs.iloc[0]
-        images = first["training"]["train_images"] or first["dataset"]["train_images"]
-        for accuracy in accuracies:
-            found = _epochs_to(accuracy, epochs)
-            found |= {"accuracy": accuracy, "images": found["epochs"] * images}
-            rows.append(dict(zip(keys, names, strict=True)) | found)
+    keys = ["global_batch", "remedy", "planned_epochs", "images"]
+    epochs = pd.DataFrame(_chosen_epochs(records, "runs", "longer"), columns=[*keys, "seed", *SEEN])
+    found = []
+    for accuracy in accuracies:
+        reached = epochs["epoch"].where(epochs["test_accuracy"] >= accuracy, math.inf)
+        first = epochs.assign(epochs=reached).groupby([*keys, "seed"], sort=False)["epochs"].min()
+        seeds = first.groupby(level=keys, sort=False)
+        ends = {"epochs_min": seeds.min(), "epochs_max": seeds.max()}
+        middle = seeds.quantile(interpolation="higher")
+        found.append(pd.DataFrame({"epochs": middle, **ends}).reset_index())
+        found[-1]["accuracy"] = accuracy
     order = ["global_batch", "accuracy", "epochs", "epochs_max", "epochs_min"]
-    table = schema.frame("images_to_accuracy", rows).sort_values(order, kind="stable")
-    return table.drop_duplicates(order[:2], ignore_index=True)
-
-
-def _epochs_to(target: float, epochs: pd.DataFrame) -> dict[str, Any]:
-    """Return the epochs and updates until the seeds reach the target: the median, or infinity.
-
-    Of two middle values it is the higher: there is nothing between 3 and infinity.
-    """
-    reached = epochs[epochs["test_accuracy"] >= target].groupby("seed")[["epoch", "updates"]].min()
-    first = reached.astype(float).reindex(epochs["seed"].unique(), fill_value=math.inf)
-    middle = first.apply(lambda values: sorted(values)[len(values) // 2])
-    return {
-        "seeds": len(first),
-        "reached": len(reached),
-        "epochs": middle["epoch"],
-        "epochs_min": first["epoch"].min(),
-        "epochs_max": first["epoch"].max(),
-        "updates": middle["updates"],
-    }
+    table = pd.concat(found).sort_values(order, kind="stable") if found else None
+    table = schema.frame("images_to_accuracy", table).drop_duplicates(order[:2], ignore_index=True)
+    return table.assign(images=table["epochs"] * table["images"])
 
 
 def _chosen_epochs(records: Sequence[ConvergenceRecord], *kinds: str) -> list[dict[str, Any]]:
     """Return the epochs of these kinds of runs at a chosen rate, each with its run and record."""
     return [
-        {**record, **run, **epoch}
+        {
+            **{**record, **run, **epoch},
+            "images": record["training"]["train_images"] or record["dataset"]["train_images"],
+        }
         for record in records
         for kind in kinds
         for run in (record["result"][kind] if record["result"] else [])

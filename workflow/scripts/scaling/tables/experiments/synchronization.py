@@ -5,14 +5,10 @@ Each is made from the records synchronization.json, one per number of GPUs.
 
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from scaling.tables import schema
 
-BUFFERS = ["broadcast", "local", "sync_batch_norm"]
-WAYS = ["ddp", "ddp, buffers local", "ddp, SyncBatchNorm", "tuned", "dp", "fsdp", "zero1"]
-"""Parallel modes in table order; a machine without GPUs does not support all."""
 CONTENTS = {
     ("forward", "all_gather"): "batch statistics",
     ("forward", "scatter"): "images",
@@ -30,18 +26,18 @@ BYTES_PER_CHANNEL = 2 * 4
 
 
 def orders(documents: list[dict[str, Any]]) -> pd.DataFrame:
-    """Return one row per sampler, epoch and rank.
+    """Return one row per sampler, epoch (from 0) and rank.
 
-    `trained` is True for orders of a training; others were only drawn. `set_epoch` is whether
-    sampler.set_epoch was called (a RandomSampler has none). `first_epoch` is the first epoch in
-    which that rank had this order: `epoch` itself if it is new. Epochs count from 0; for the other
-    columns see `synchronization.worker.orders_of`.
+    `trained` is True for orders of a training; others were only drawn. `first_epoch` is the first
+    epoch in which that rank had this order: `epoch` itself if it is new. For the other columns see
+    `synchronization.worker.orders_of`.
     """
     rows = []
     for document in documents:
         own = {"sampler": "DistributedSampler", "gpus": document["gpus"], "trained": True}
         drawn = [one | {"trained": False} for one in document["permutations"]]
-        for one in [*drawn, *(own | one for one in _broadcast(document))]:
+        trained = [own | one for one in document["trainings"] if one["buffers"] == "broadcast"]
+        for one in [*drawn, *trained]:
             first: dict[tuple[int, str], int] = {}
             for row in one["orders"]:
                 seen = first.setdefault((row["rank"], row["order_sha256"]), row["epoch"])
@@ -49,41 +45,16 @@ def orders(documents: list[dict[str, Any]]) -> pd.DataFrame:
     return schema.frame("sampler", rows)
 
 
-def _broadcast(document: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the trainings with broadcast buffers."""
-    return [one for one in document["trainings"] if one["buffers"] == "broadcast"]
-
-
-def accuracy(documents: list[dict[str, Any]]) -> pd.DataFrame:
-    """Return one row per training with broadcast buffers, with and without set_epoch, by seed.
-
-    Loss and accuracy (a fraction) are of the last epoch over all ranks, and of rank 0's model on
-    the test images; a non-finite loss is empty.
-    """
-    rows = []
-    for document in documents:
-        for one in _broadcast(document):
-            epochs = pd.DataFrame(one["epochs"])
-            last = epochs[epochs["epoch"] == epochs["epoch"].max()]
-            row = {**one, **one["ranks"][0], "gpus": document["gpus"]}
-            for name in ("train_loss", "train_accuracy"):
-                row[name] = np.average(last[name].astype(float), weights=last["samples"])
-            rows.append(row | {"epochs": epochs["epoch"].max() + 1})
-    return schema.frame("sampler_accuracy", rows)
-
-
 def collectives(documents: list[dict[str, Any]]) -> pd.DataFrame:
     """Return one row per message, in sending order.
 
-    Step 0 is sent once, before the first step. `bytes` are what one rank sends (DataParallel: one
-    copy, or the whole batch for scatter and gather); `gradient_bytes` is K.
+    Step 0 is before the first step. `bytes` are what one rank sends; `gradient_bytes` is K.
     """
     rows = []
     for document in documents:
         model = document["model"]
-        sizes = {"gradient_bytes": model["parameter_bytes"], "buffer_bytes": model["buffer_bytes"]}
-        for one in sorted(document["steps"], key=lambda one: WAYS.index(one["way"])):
-            shared = {**document, **sizes, "way": one["way"], "ranks_agree": one["ranks_agree"]}
+        for one in document["steps"]:
+            shared = {**document, **one, "gradient_bytes": model["parameter_bytes"]}
             rows += [
                 {**shared, **message, "position": index, "content": _content(message, one, model)}
                 for index, message in enumerate(one["messages"], start=1)
@@ -116,14 +87,15 @@ def _content(message: dict[str, Any], way: dict[str, Any], model: dict[str, Any]
 def buffers(documents: list[dict[str, Any]]) -> pd.DataFrame:
     """Return one row per buffer mode and rank, of the first seed.
 
-    Loss and accuracy are of the rank's own model on all test images. For the relative drift, equal
-    for all ranks, see `synchronization.worker.drift`.
+    Metrics are of the rank's own model. For the drift see `synchronization.worker.drift`.
     """
     rows = []
     for document in documents:
-        with_set_epoch = [one for one in document["trainings"] if one["set_epoch"]]
-        first = {one["buffers"]: one for one in reversed(with_set_epoch)}
-        for one in sorted(first.values(), key=lambda one: BUFFERS.index(one["buffers"])):
+        first: dict[str, dict[str, Any]] = {}
+        for one in document["trainings"]:
+            if one["set_epoch"]:
+                first.setdefault(one["buffers"], one)
+        for one in first.values():
             shared = {**one, "gpus": document["gpus"]}
             shared["epochs"] = 1 + max(row["epoch"] for row in one["epochs"])
             shared |= {name.replace("_", "_drift_"): drift for name, drift in one["drift"].items()}

@@ -1,4 +1,4 @@
-"""Questions 6 and 7: what a step of DDP sends, and what that keeps equal."""
+"""Questions 5 to 7: orders of images, what a step of DDP sends, and what that keeps equal."""
 
 import pytest
 
@@ -55,7 +55,11 @@ def test_parameters_that_differ_between_ranks_refute():
     assert "differ with buffers local" in said.claims[0].sentence
 
 
-def test_a_study_without_the_experiment_says_what_to_add():
-    said = answers(made.document(steps=[], trainings=[], permutations=[]))
-    assert [one.text for one in said] == [None] * 3
-    assert [one.claims[0].verdict for one in said] == ["not measured"] * 3
+def test_orders_that_come_again_only_without_set_epoch():
+    said = answers(made.document())[0]
+    assert said.claims[0].verdict == "supported" and said.text.endswith("all 3 epochs differ.")
+    for index, told in ((0, False), (1, True)):
+        document = made.document()
+        document["trainings"][index]["orders"] = made.orders(told)
+        said = answers(document)[0]
+        assert said.claims[0].verdict == "refuted" and said.text == said.claims[0].sentence

@@ -1,0 +1,130 @@
+"""Question 3: where the time of an epoch goes on several GPUs, and the bandwidth of gradients."""
+
+from typing import Any
+
+import pandas as pd
+
+from scaling.claims.claim import (
+    NO_STEPS,
+    Answer,
+    Claim,
+    Hypothesis,
+    batch,
+    extremes,
+    label,
+    measured,
+    span_of_shares,
+)
+from scaling.core import numbers as fmt
+from scaling.tables.communication import TRACE
+from scaling.tables.schema import StudyTables, by_configuration, rows_of
+
+PARTS = {
+    "utilization": "arithmetic at peak",
+    "slower_share": "kernels below peak",
+    "idle_share": "GPU idle",
+    "communication_share": "exposed communication",
+    "loading_share": "waiting for data",
+    "unknown_share": "not known",
+}
+"""The parts of an epoch in order, by the columns of utilization.csv with their shares."""
+COMPUTED = ["utilization", "slower_share"]
+"""Those in which kernels compute."""
+HALF = 0.5
+COMPUTING = Hypothesis(
+    "Q3.1-computing",
+    "Computing takes most of an epoch on several GPUs.",
+    table="utilization",
+    test="Arithmetic at peak and kernels below it, as shares of the epoch, at each batch size. "
+    "Supported: together more than half; refuted: less than half, also with all that is not known.",
+    more="a trace",
+)
+TRAVELLING = Hypothesis(
+    "Q3.2-travelling",
+    "On their way, gradients reach at least half of the bandwidth of all-reduces alone.",
+    table="bandwidth",
+    test="Bytes of an epoch over the seconds of its communication kernels, over the peak measured "
+    "in the same study, on the most GPUs. Without a trace, by subtraction beyond its noise, which "
+    "counts all that does not shrink with N, so that gradients may be faster. More than the peak "
+    "is left out. Supported: half or more; refuted: less, by a trace.",
+)
+
+
+def parts(tables: StudyTables) -> Answer:
+    """Answer by the largest part of an epoch; a claim a configuration on the most GPUs."""
+    claims = []
+    table = tables.utilization[tables.utilization["gpus"] > 1]
+    for recipe, strategy, rows in by_configuration(table):
+        known = measured(rows, "communication_share")
+        gpus = (rows if known.empty else known)["gpus"].max()
+        about = f"{recipe}/{strategy}, {fmt.gpus(gpus)}"
+        claims.append(_computing(about, known[known["gpus"] == gpus]))
+    missing = COMPUTING.missing("", "Add 2 or more to `grid.gpus`.")
+    return Answer(_text(table), claims or [missing])
+
+
+def _text(table: pd.DataFrame) -> str | None:
+    """Return the largest part of a median epoch and that of communication, on several GPUs."""
+    said = []
+    for recipe, strategy, rows in by_configuration(table.dropna(subset="communication_share")):
+        median = rows[list(PARTS)].median()
+        most = str(median.idxmax())
+        said.append(
+            f"{recipe}/{strategy} {PARTS[most]} ({fmt.percent(median[most])}), communication "
+            f"{span_of_shares(rows['communication_share'])}"
+        )
+    return f"Median over b: {'; '.join(said[:3])}." if said else None
+
+
+def _computing(about: str, shares: pd.DataFrame) -> Claim:
+    low = shares[COMPUTED].sum(axis=1)
+    known = shares.assign(low=low, high=low + shares["unknown_share"]).sort_values("batch_size")
+    cells = list(rows_of(known[known["slower_share"].notna()]))
+    if not cells:
+        return COMPUTING.missing(about, NO_STEPS)
+    return COMPUTING.claim(
+        about,
+        " ".join(map(_parts, [cells[0], *cells[1:][-1:]])),
+        parts=[(cell, cell.low > HALF, cell.high < HALF) for cell in cells],
+    )
+
+
+def _parts(cell: Any) -> str:
+    """Name the computing and all other parts that take more than 5 % of a cell's epoch."""
+    others = {part: getattr(cell, name) for name, part in PARTS.items() if name not in COMPUTED}
+    said = [f"{fmt.percent(share)} {part}" for part, share in others.items() if share > 0.05]
+    return f"{batch(cell)}: {', '.join([f'{fmt.percent(cell.low)} computing', *said])}."
+
+
+def bandwidth(tables: StudyTables) -> Answer:
+    """Answer by the slowest and fastest gradients; a claim a configuration on the most GPUs."""
+    claims, known = [], []
+    for recipe, strategy, rows in by_configuration(tables.bandwidth):
+        gpus = rows["gpus"].max()
+        cells = measured(rows[rows["gpus"] == gpus], "utilization")
+        known.append(cells[cells["utilization"] <= 1])
+        claims.append(_travelling(f"{recipe}/{strategy}, {fmt.gpus(gpus)}", known[-1]))
+    if not claims:
+        return Answer(None, [TRAVELLING.missing("", "Add 2 or more to `grid.gpus`.")])
+    if (whole := pd.concat(known, ignore_index=True)).empty:
+        return Answer(None, claims)
+    worst, best = extremes(whole, "utilization")
+    said = f"At {fmt.percent(best.utilization)} of the {fmt.significant(best.peak_gb_per_s)} GB/s "
+    said += f"of all-reduces alone ({label(best)}, by {fmt.words(best.estimate)})"
+    if worst.utilization < best.utilization:
+        said += f", at the slowest {fmt.percent(worst.utilization)} ({label(worst)})"
+    return Answer(f"{said}.", claims)
+
+
+def _travelling(about: str, cells: pd.DataFrame) -> Claim:
+    if cells.empty:
+        return TRAVELLING.missing(about, NO_STEPS)
+    worst, best = extremes(cells, "utilization")
+    said = f"{fmt.significant(best.bandwidth_gb_per_s)} of {fmt.significant(best.peak_gb_per_s)} "
+    said += f"GB/s ({fmt.percent(best.utilization)}) with {batch(best)}"
+    if worst.Index != best.Index:
+        said += f", {fmt.percent(worst.utilization)} with {batch(worst)}"
+    traced = best.estimate == TRACE
+    said += ", by the trace." if traced else ", by subtraction, which overstates the time."
+    parts = [(cell, cell.utilization >= HALF, cell.estimate == TRACE) for cell in rows_of(cells)]
+    return TRAVELLING.claim(about, said, parts=parts)

@@ -1,0 +1,99 @@
+"""Questions 5 to 7: the order of images, the messages of a step, and what ranks keep equal."""
+
+from scaling.claims.claim import Answer, Hypothesis
+from scaling.core import numbers as fmt
+from scaling.tables.schema import StudyTables
+
+REPEATS = Hypothesis(
+    "Q5-repeats",
+    "Without set_epoch, every epoch repeats the same order of images.",
+    table="sampler",
+    test="Orders of each rank hashed, over 2 epochs or more. Supported: without set_epoch every "
+    "rank's order is that of the first epoch in all, with it no rank has one twice; refuted: one "
+    "rank does otherwise.",
+)
+GRADIENTS = Hypothesis(
+    "Q6-gradients",
+    "A DDP step sends every gradient once, and besides them only buffers.",
+    table="collectives",
+    test="Messages of the last recorded step, in which DDP has settled its buckets. Supported: "
+    "every rank recorded the same ones, they carry gradients and buffers alone, and the gradients' "
+    "bytes add up to K exactly; refuted: otherwise.",
+)
+PARAMETERS = Hypothesis(
+    "Q7-parameters",
+    "Averaging gradients alone keeps the parameters of all ranks equal, bit for bit.",
+    table="buffers",
+    test="SHA-256 of all parameters on each rank after the last epoch. Supported: the same on all "
+    "ranks in every training; refuted: not in one.",
+)
+
+
+def order(tables: StudyTables) -> Answer:
+    """Answer whether orders come again; one claim."""
+    drawn = tables.sampler[tables.sampler["sampler"] == "DistributedSampler"]
+    if drawn.empty:
+        return Answer(None, [REPEATS.missing("", "Add 3 or more to `synchronization.seeds`.")])
+    reshuffled, fixed = drawn[drawn["set_epoch"]], drawn[~drawn["set_epoch"].astype(bool)]
+    new, old = (int((rows["first_epoch"] == rows["epoch"]).sum()) for rows in (reshuffled, fixed))
+    fine = new == len(reshuffled) and (fixed["first_epoch"] == fixed["epoch"].min()).all()
+    gpus = " and ".join(str(int(gpus)) for gpus in sorted(drawn["gpus"].unique()))
+    epochs = drawn["epoch"].nunique()
+    said = f"Over {epochs} epochs on {gpus} GPUs, {old} of {len(fixed)} orders are new without "
+    said += f"set_epoch, {new} of {len(reshuffled)} with it."
+    text = "Without set_epoch every epoch repeats the first one’s order: the seed of the shuffle "
+    text += f"is seed + epoch. With it all {epochs} epochs differ."
+    claim = REPEATS.claim("", said, holds=fine, fails=not fine)
+    return Answer(text if fine else said, [claim])
+
+
+def messages(tables: StudyTables) -> Answer:
+    """Answer by what a step of DDP sends besides gradients; one claim."""
+    table = tables.collectives
+    rows = table[table["way"] == "ddp"]
+    if rows.empty:
+        add = "Add 3 or more to `synchronization.seeds`, and 2 or more to `grid.gpus`."
+        return Answer(None, [GRADIENTS.missing("", add)])
+    step = rows[rows["step"] == rows["step"].max()]
+    own, others = (step[step["content"].eq("gradients") == each] for each in (True, False))
+    size, more = (int(sent["bytes"].sum()) for sent in (own, others))
+    text = f"Yes: DDP sends {fmt.data(size)} of gradients in a step, and nothing else."
+    if more:
+        names = " and ".join(dict.fromkeys(others["content"]))
+        text = f"No: DDP sends {names} too, {fmt.data(more)}, and {fmt.data(size)} of gradients."
+    k, agree = int(step["gradient_bytes"].iloc[0]), bool(step["ranks_agree"].all())
+    holds = size == k and agree and set(others["content"]) <= {"buffers"}
+    contents = " and ".join(sorted(set(step["content"])))
+    claim = GRADIENTS.claim(
+        "",
+        f"{fmt.plural(len(own), 'message')} with {size:,} of {k:,} B of gradients; a step sends "
+        f"{contents}{'' if agree else '; the ranks recorded different ones'}.",
+        holds=holds,
+        fails=not holds,
+    )
+    return Answer(text, [claim])
+
+
+def replicas(tables: StudyTables) -> Answer:
+    """Answer by parameters and running statistics after the last epoch; one claim."""
+    table = tables.buffers
+    if table.empty:
+        return Answer(None, [PARAMETERS.missing("", "Add 3 or more to `synchronization.seeds`.")])
+    modes = table.groupby("buffers", sort=False)
+    different = modes["parameters_sha256"].nunique()
+    apart = list(different.index[different > 1])
+    text = "No: parameters differ between ranks." if apart else "For parameters yes, bit for bit."
+    drift = modes["variance_drift_max"].first().reindex(["broadcast", "local"])
+    if drift.gt(0).all():
+        sent, local = map(fmt.percent, drift)
+        text += f" Not for running statistics: variances end {sent} apart, {local} if not sent."
+    ranks, epochs = int(modes.size().iloc[0]), int(table["epochs"].iloc[0])
+    names = ", ".join(apart or different.index).replace("sync_batch_norm", "SyncBatchNorm")
+    claim = PARAMETERS.claim(
+        "",
+        f"On {fmt.plural(ranks, 'rank')} after {fmt.plural(epochs, 'epoch')} they "
+        f"{'differ' if apart else 'are equal'} with buffers {names}.",
+        holds=not apart,
+        fails=apart,
+    )
+    return Answer(text, [claim])
