@@ -247,11 +247,9 @@ def _parts(record: Any, processes: int) -> dict[str, bool]:
     first = [row for row in record["epochs"] if row["rank"] == 0]
     roles, asked = [row["role"] for row in first], record["training"]
     few = any(roles.count(role) < asked[f"{role}_epochs"] for role in ("warmup", "measured"))
-    instruments = [
-        *record["in_memory"],
-        *record["communication"]["readings"],
-        *record["device_time"],
-    ]
+    readings, model = record["communication"]["readings"], record["model"]
+    instruments = [*record["in_memory"], *readings, *record["device_time"]]
+    starts = record["startup"] or {"total": 0}
     accuracy = record["evaluation"] and record["evaluation"]["test_accuracy"]
     return {
         "fewer epochs than asked for, or no measured one": "measured" not in roles
@@ -260,12 +258,24 @@ def _parts(record: Any, processes: int) -> dict[str, bool]:
         > 1.001 * (record["run_seconds"] or math.inf),
         "another settling than that of the epochs": record["settling"]
         != settling(record["epochs"]),
-        "not every rank's weights": len(record["model"]["parameters_sha256"]) != processes,
+        "not every rank's weights": len(model["parameters_sha256"]) != processes,
         "a test accuracy that is not that of its images": not of_images(
             accuracy, record["dataset"]["test_images"]
         ),
         "instruments of other ranks": any(row["rank"] >= processes for row in instruments),
+        "communication that is not its parts": not all(map(_adds_up, readings)),
+        "a start that is not its phases": not math.isclose(
+            sum(starts.values()), 2 * starts["total"]
+        ),
+        "gradients not as many as parameters": (model["gradient_bytes"] or 0)
+        != 4 * (model["parameters"] or 0),
     }
+
+
+def _adds_up(reading: Any) -> bool:
+    """Return whether all communication of a traced rank is what is exposed and what is hidden."""
+    parts = reading.get("exposed_seconds", 0) + reading.get("overlapped_seconds", math.inf)
+    return parts == math.inf or math.isclose(reading["communication_seconds"], parts, rel_tol=1e-6)
 
 
 RUN = Kind[RunRecord]("a run", RunRecord, _contradictions)
