@@ -175,7 +175,7 @@ def main(
         differences=DIFFERENCES.make(*sides),
         unlike=len({side.facts.get("Model", "").partition(" parameters")[0] for side in sides}) > 1
         or found[["a_samples", "b_samples"]].dropna().nunique(axis=1).gt(1).any(),
-        data=[download(table, "text/csv")],
+        data=[download(table)],
         mark=fail_below,
         refusal=refused,
     )

@@ -8,9 +8,8 @@ from scaling.core import numbers as fmt
 from scaling.core.errors import UserError
 from scaling.figures.registry import FIGURES
 from scaling.report import cells, overview, page, provenance
-from scaling.report.report import APPENDIX, answered
 from scaling.report.table import tables as tables_of
-from scaling.report.views import PARTS
+from scaling.report.views import PARTS, answered
 from scaling.tables import schema
 
 
@@ -72,16 +71,11 @@ def main(
         "verdicts": claim.SYMBOLS,
         "bars": cells.bars(of_cells),
         "parts": cells.PARTS.values(),
-        "appendix": [
-            (name, title, shown)
-            for name, title in APPENDIX.items()
-            if not (alone and name == "limits")
-            and (shown := tables_of(PARTS[name], found, of_cells))
-        ],
+        "limits": [] if alone else tables_of(PARTS["limits"], found, of_cells),
         "topology": found.topology,
         "cells": cells.pages(found, of_cells, runs, logs) if measured else [],
         "data": {
-            path.stem: cells.download(path, "text/csv")
+            path.stem: cells.download(path)
             for path in tables
             if path.read_bytes().count(b"\n") > 1
             and (not alone or path.stem.startswith("quantization"))

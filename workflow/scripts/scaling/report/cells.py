@@ -3,6 +3,7 @@
 import base64
 import gzip
 import math
+import mimetypes
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from scaling.tables.schema import StudyTables, rows_of
 
 APART = "trained apart"
 """The status of a cell that is recommended for its trainings, and is none of the grid."""
-COMPRESSED_FROM = {"text/csv": 50_000, "application/json": 10_000}
+COMPRESSED_FROM = {".csv": 50_000, ".json": 10_000}
 """Size in bytes above which a file of this kind is compressed inside the page; of others none."""
 
 
@@ -55,11 +56,11 @@ COLUMNS = {
 """Columns of a cell by the tables that have them."""
 
 
-def of_study(tables: StudyTables) -> pd.DataFrame:
+def of_study(tables: StudyTables, shared: bool = False) -> pd.DataFrame:
     """Return one row for each cell of the grid: times, speedup, shares of its epoch, accuracy.
 
-    `gpu_seconds` are N · T of an epoch of T seconds on N GPUs, `shared` marks a single-GPU cell
-    that uses another strategy's measurement. Random images have no accuracies.
+    `gpu_seconds` are N · T of an epoch of T seconds on N GPUs. Random images have no accuracies.
+    `shared` adds the single-GPU cells that use another strategy's measurement.
     """
     used = tables.utilization.drop(columns=["count", "status"])
     found = tables.timing.merge(used, how="left", on=CELL_KEYS)
@@ -67,11 +68,11 @@ def of_study(tables: StudyTables) -> pd.DataFrame:
         own = getattr(tables, name).drop_duplicates(CELL_KEYS)[[*CELL_KEYS, *columns.split()]]
         found = found.merge(own, how="left", on=CELL_KEYS)
     learned = accuracy.compare_batches(tables.timing, tables.accuracy).drop(columns="status")
-    learned = learned.rename(columns={"within_spread": "accuracy_within_spread"})
+    learned = learned.rename(columns={"within_spread": "like_reference"})
     meant = learned if tables.manifest["source"] != SYNTHETIC.name else learned.iloc[:0]
     found = found.merge(meant, how="left", on=CELL_KEYS)
-    shared = found["measured_as"].fillna("").ne("")
-    return found.assign(gpu_seconds=found["gpus"] * found["epoch_seconds"], shared=shared)
+    found = found.assign(gpu_seconds=found["gpus"] * found["epoch_seconds"])
+    return found if shared else found[found["measured_as"].fillna("").eq("")]
 
 
 def fastest(cells: pd.DataFrame) -> Any | None:
@@ -84,11 +85,6 @@ def learned(cells: pd.DataFrame) -> pd.Series:
     """Return for each cell whether its mean accuracy is within `LEARNS` of its reference's."""
     reference = cells["reference"].eq(True) & cells["test_accuracy"].notna()
     return reference | (cells["difference"] >= -LEARNS)
-
-
-def shown_once(cells: pd.DataFrame) -> pd.DataFrame:
-    """Return `cells`, with single-GPU cells that share a measurement once for each recipe."""
-    return cells[~cells["shared"]]
 
 
 def by_status(cells: pd.DataFrame) -> str:
@@ -118,20 +114,16 @@ def map_rows(
     A cell has its link, its `marks`, and for each metric a figure and a rating. What is marked and
     none of `cells` is added.
     """
-    alone = shown_once(cells)
-    shared = len(alone) < len(cells)
     for row in marks.values():
-        if place(row) not in map(place, rows_of(alone)):
+        if place(row) not in map(place, rows_of(cells)):
             added = {key: getattr(row, key) for key in CELL_KEYS} | {"status": APART}
-            alone = pd.concat([alone, pd.DataFrame([added])])
-    alone = alone.reset_index(drop=True)
-    ratings = {name: _goodness(alone[name], METRICS[name][1]) for name in metrics(cells)}
+            cells = pd.concat([cells, pd.DataFrame([added])], ignore_index=True)
+    ratings = {name: _goodness(cells[name], METRICS[name][1]) for name in metrics(cells)}
     rows: dict[str, dict[int, dict[str, Any]]] = {}
-    for row in rows_of(alone.sort_values(["recipe", "gpus", "strategy"], kind="stable")):
-        configuration = f"{row.recipe} · {row.strategy} · {fmt.gpus(row.gpus)}"
-        name = f"{row.recipe} · one GPU" if row.gpus == 1 and shared else configuration
+    for row in rows_of(cells.sort_values(["recipe", "gpus", "strategy"], kind="stable")):
+        on = "one GPU" if row.gpus == 1 else f"{row.strategy} · {row.gpus:g} GPUs"
         known = [quantity for quantity in ratings if pd.notna(getattr(row, quantity))]
-        rows.setdefault(name, {})[int(row.batch_size)] = {
+        rows.setdefault(f"{row.recipe} · {on}", {})[int(row.batch_size)] = {
             "id": "trained-to-accuracy" if row.status == APART else cell_id(row),
             "cell": of_cell(row),
             "title": f"{label(row)}: {_range(row)}",
@@ -165,7 +157,7 @@ def bars(cells: pd.DataFrame) -> list[dict[str, Any]]:
     `detail` has the epoch's range and the parts in words.
     """
     made = []
-    timed = shown_once(cells[(cells["status"] == "ok") & cells["utilization"].notna()])
+    timed = cells[(cells["status"] == "ok") & cells["utilization"].notna()]
     for row in rows_of(timed):
         shares = {part: getattr(row, part) for part in PARTS}
         widths = {part: max(0.0, np.nan_to_num(share)) for part, share in shares.items()}
@@ -191,7 +183,7 @@ def pages(tables: StudyTables, cells: pd.DataFrame, runs: Path, logs: Path) -> l
     Uses the tables and the folders of records and logs. `dots` are epochs of ranks, `before` and
     `after` the ids of the neighbouring cells. A page has the trace of one run.
     """
-    rows = list(rows_of(shown_once(cells)))
+    rows = list(rows_of(cells))
     ids = [cell_id(row) for row in rows]
     shares = {bar["id"]: bar["parts"] for bar in bars(cells)}
     numbers = tables.provenance[["seed", "repeat"]].drop_duplicates().astype(int)
@@ -212,8 +204,8 @@ def pages(tables: StudyTables, cells: pd.DataFrame, runs: Path, logs: Path) -> l
                 **_dots([each for path in records for each in files.read_json(path)["epochs"]]),
                 "parts": shares.get(ids[index], []),
                 "warnings": list(warned["message"]),
-                "records": [download(path, "application/json") for path in records],
-                "traces": [download(path, "application/gzip") for path in traces],
+                "records": [download(path) for path in records],
+                "traces": [download(path) for path in traces],
                 "log": "".join(map(files.log_end, written)),
                 "command": f"snakemake {own[0].record_path(Path('results/runs')).as_posix()}",
                 "before": ids[index - 1],
@@ -243,9 +235,10 @@ def _dots(epochs: list[dict[str, Any]]) -> dict[str, Any]:
     return {"dots": dots, "ends": (shortest, f"{longest} s")}
 
 
-def download(path: Path, kind: str) -> tuple[str, str]:
+def download(path: Path) -> tuple[str, str]:
     """Return a file's name and a data link with its contents, compressed if large."""
-    name, content = path.name, path.read_bytes()
-    if len(content) > COMPRESSED_FROM.get(kind, math.inf):
-        name, content, kind = f"{name}.gz", gzip.compress(content, mtime=0), "application/gzip"
-    return name, f"data:{kind};base64,{base64.b64encode(content).decode('ascii')}"
+    content, names = path.read_bytes(), (path.name, f"{path.name}.gz")
+    large = len(content) > COMPRESSED_FROM.get(path.suffix, math.inf)
+    kind = "application/gzip" if large else mimetypes.guess_type(path.name)[0]
+    content = gzip.compress(content, mtime=0) if large else content
+    return names[large], f"data:{kind};base64,{base64.b64encode(content).decode('ascii')}"

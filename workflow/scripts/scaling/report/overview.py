@@ -9,7 +9,7 @@ from markupsafe import Markup
 from scaling.claims.phrases import label
 from scaling.claims.q2 import by_efficiency
 from scaling.core import numbers as fmt
-from scaling.report.cells import by_status, fastest, learned, shown_once
+from scaling.report.cells import by_status, fastest, learned
 from scaling.report.quantities import printed
 from scaling.report.table import Figure, figure, of_cell, place, said
 from scaling.tables.schema import StudyTables, rows_of
@@ -54,7 +54,7 @@ def recommended(tables: StudyTables, cells: pd.DataFrame) -> Any | None:
 
 def fastest_that_learned(cells: pd.DataFrame) -> Any | None:
     """Return the fastest cell that learned by several seeds, or else by one, or None."""
-    good = shown_once(cells[learned(cells)])
+    good = cells[learned(cells)]
     return fastest(good[good["test_accuracy_count"] > 1]) or fastest(good)
 
 
@@ -62,7 +62,7 @@ def marks(tables: StudyTables, cells: pd.DataFrame) -> dict[str, Any]:
     """Return the rows of the cells that the map frames, by why; none that learned nothing."""
     chosen, learner = recommended(tables, cells), fastest_that_learned(cells)
     if chosen is None:
-        quickest = fastest(shown_once(cells))
+        quickest = fastest(cells)
         unknown = quickest is not None and cells["test_accuracy"].isna().all()
         return {"fastest": quickest} if unknown else {}
     sure = hasattr(chosen, "training_seconds") or chosen.test_accuracy_count > 1
@@ -73,7 +73,7 @@ def marks(tables: StudyTables, cells: pd.DataFrame) -> dict[str, Any]:
 
 def cards(tables: StudyTables, cells: pd.DataFrame) -> list[Card]:
     """Return the four cards; none for a study without a timed cell."""
-    quickest = fastest(shown_once(cells))
+    quickest = fastest(cells)
     if quickest is None:
         return []
     chosen = recommended(tables, cells)
@@ -93,7 +93,6 @@ def headline(tables: StudyTables, cells: pd.DataFrame) -> str:
         first = card.text.striptags().partition(". ")[0]
         line = f"{card.title}: {card.headline.striptags()}, {first[0].lower()}{first[1:]}"
         lines.append(line.removesuffix("."))
-    cells = shown_once(cells)
     failed = by_status(cells[cells["status"] != "ok"])
     lines.append(f"Not measured: {failed or 'none'} of {fmt.plural(len(cells), 'cell')}")
     text = "\n".join(lines).translate(str.maketrans("×–−·’", "x--,'"))
@@ -188,7 +187,7 @@ def _the_limit(chosen: Any) -> Card:
 
 
 def _trust(tables: StudyTables, cells: pd.DataFrame) -> Card:
-    repeated = shown_once(cells[cells["count"] > 1])
+    repeated = cells[cells["count"] > 1]
     if repeated.empty:
         why = "No epoch was repeated, so noise is unknown."
         return Card("Trust", said("measured once"), said(why))

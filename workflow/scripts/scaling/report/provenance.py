@@ -7,7 +7,7 @@ import pandas as pd
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
 from scaling.registry import model
-from scaling.report.cells import by_status, shown_once
+from scaling.report.cells import by_status
 from scaling.tables import schema
 from scaling.tables.schema import StudyTables, rows_of
 
@@ -108,7 +108,6 @@ def summary(study: StudyTables, cells: pd.DataFrame, replayed_from: str | None) 
         facts = dict(run_facts(part_b[["cpu", "commit"]].astype(object).fillna("")))
         commit = f"commit {facts['Commit']}" if "Commit" in facts else ""
         return " · ".join(filter(None, [f"{_untimed(study)} alone", facts.get("CPU"), commit]))
-    cells = shown_once(cells)
     started = min(_values(recorded(study), "started"), default="")
     parts = [
         f"{fmt.plural(len(cells), 'cell')}: {by_status(cells)}",

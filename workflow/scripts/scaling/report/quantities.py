@@ -169,7 +169,12 @@ define(
     epoch=Column("epochs", whole),
     train_loss=Column("training loss", significant),
     train_accuracy=Column("training accuracy", percent, span("train_accuracy", percent)),
-    test_accuracy=Column("test accuracy", percent, span("test_accuracy", percent)),
+    test_accuracy=Column(
+        "test accuracy",
+        percent,
+        span("test_accuracy", percent),
+        flags={"reference": attrgetter("reference"), "within noise": attrgetter("like_reference")},
+    ),
     quantity=Column("what", words),
     size=Column("size"),
     rate=Column(

@@ -15,7 +15,7 @@ from typing import Any
 from scaling.claims import claim
 from scaling.core import files
 from scaling.report import cells, overview, page
-from scaling.report.report import QUESTIONS
+from scaling.report.views import QUESTIONS
 from scaling.tables import schema
 
 RESTS = 100

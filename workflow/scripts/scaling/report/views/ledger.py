@@ -1,6 +1,5 @@
 """Tables on the int8 network of one seed, layer by layer, for a pocket calculator."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pandas as pd
@@ -12,28 +11,22 @@ from scaling.report.table import Column, View
 from scaling.tables.schema import StudyTables
 
 
-def equation(pattern: str, names: str, digits: int = 5) -> Callable[[Any], str]:
-    """Return a text: `pattern` filled with columns, for a pocket calculator; "" if one is empty."""
+def formula(head: str, pattern: str, names: str, name: str = "", digits: int = 5) -> Column:
+    """Return a column of `pattern` filled with columns; the value is the column called `name`."""
 
     def said(row: Any) -> str:
-        values = [getattr(row, name) for name in names.split()]
+        values = [getattr(row, one) for one in names.split()]
         known = not any(map(pd.isna, values))
         return pattern.format(*(significant(value, digits) for value in values)) if known else ""
 
-    return said
+    return Column(head, name=name, text=said)
 
 
 def bias(row: Any) -> str:
     """Return the largest bias in steps; a layer may have none, and an old record does not say."""
-    if row.largest_bias == 0:
-        return "no bias"
-    result = f"round({{}} × {{}}) = {fixed(row.bias_steps, 0)}"
-    return equation(result, "largest_bias accumulator_scale")(row)
-
-
-def formula(head: str, pattern: str, names: str, name: str = "", digits: int = 5) -> Column:
-    """Return a column of an `equation`; the value is the column called `name`."""
-    return Column(head, name=name, text=equation(pattern, names, digits))
+    factors = (significant(one, 5) for one in (row.largest_bias, row.accumulator_scale))
+    made = f"round({' × '.join(factors)}) = {fixed(row.bias_steps, 0)}"
+    return made if row.largest_bias else "no bias"
 
 
 REACH = "{} ± {}"
