@@ -15,12 +15,9 @@ from scaling.report.table import Figure, figure, of_cell, place, said
 from scaling.tables.schema import StudyTables, rows_of
 
 LIMITS = {
-    "loading_share": (
-        "waiting for data",
-        "More loader workers help, or a recipe that keeps images on the GPU.",
-    ),
+    "loading_share": ("waiting for data", "More loader workers help, or images on the GPU."),
     "communication_share": ("communication", "Fewer messages an image help."),
-    "utilization": ("arithmetic at the GPU’s peak", "Only faster GPUs or fewer operations help."),
+    "utilization": ("arithmetic at the GPU’s peak", "Only faster GPUs or less work help."),
     "slower_share": ("kernels below the GPU’s peak", "Fewer and larger kernels help."),
     "idle_share": ("an idle GPU", "Fewer launches an image help, as CUDA graphs do."),
     "unknown_share": ("not known", "No trace tells whether the GPU computes or idles."),
@@ -99,11 +96,6 @@ def headline(tables: StudyTables, cells: pd.DataFrame) -> str:
     return text.encode("ascii", "replace").decode()
 
 
-def seeds(count: float) -> str:
-    """Return `one seed`, `3 seeds`."""
-    return "one seed" if count == 1 else fmt.plural(count, "seed")
-
-
 def _named(row: Any) -> Markup:
     return said("{}", Figure(label(row), of_cell(row)))
 
@@ -114,7 +106,7 @@ def _soonest(best: Any, tables: StudyTables) -> Card:
         printed(best, "target_accuracy", fmt.percent),
         *(printed(best, f"training_seconds_{end}", fmt.significant) for end in ("min", "max")),
         printed(best, "trained_epochs"),
-        seeds(best.seeds),
+        fmt.plural(best.seeds, "seed"),
     )
     trained = tables.trained_to_accuracy
     if pd.notna(best.speedup):
@@ -139,7 +131,7 @@ def _run_this(chosen: Any | None, quickest: Any, cells: pd.DataFrame) -> Card:
         "{} an epoch: the fastest that learns ({}{}).",
         printed(chosen, "epoch_seconds", fmt.seconds),
         printed(chosen, "test_accuracy"),
-        f", {seeds(count)}" if count > 1 else "",
+        f", {count:g} seeds" if count > 1 else "",
     )
     if chosen.Index != quickest.Index:
         known = pd.notna(quickest.test_accuracy)

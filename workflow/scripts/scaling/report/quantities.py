@@ -66,9 +66,8 @@ def define(**columns: Column) -> None:
     """Add columns to `QUANTITIES`, each under a name of its own."""
     assert QUANTITIES.keys().isdisjoint(columns), columns
     for name, column in columns.items():
-        QUANTITIES[name] = replace(
-            column, name=column.name or name, quantity=column.quantity or name
-        )
+        quantity = column.quantity or name
+        QUANTITIES[name] = replace(column, name=column.name or name, quantity=quantity)
 
 
 def named(names: str) -> list[Column]:

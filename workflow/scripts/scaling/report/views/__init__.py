@@ -27,28 +27,24 @@ class Question:
     name: str
     title: str
     key: str
-    figures: tuple[str, ...] = ()
+    figures: str = ""
 
 
 QUESTIONS = [
-    Question(
-        "Q1", "Why are larger batches faster?", "grid.batch_sizes", ("epoch_time", "step_classes")
-    ),
-    Question("Q2", "Strong or weak scaling?", "grid.gpus", ("speedup",)),
-    Question("Q3.1", "Where does the time go?", "grid.gpus", ("communication",)),
-    Question("Q3.2", "How fast do gradients travel?", "interconnect", ("bandwidth",)),
+    Question("Q1", "Why are larger batches faster?", "grid.batch_sizes", "epoch_time step_classes"),
+    Question("Q2", "Strong or weak scaling?", "grid.gpus", "speedup"),
+    Question("Q3.1", "Where does the time go?", "grid.gpus", "communication"),
+    Question("Q3.2", "How fast do gradients travel?", "interconnect", "bandwidth"),
     Question(
         "Q4",
         "What do large batches cost, and what helps?",
         "convergence.recipes",
-        ("remedies", "learning"),
+        "remedies learning",
     ),
     Question("Q5", "What does set_epoch do?", "synchronization"),
     Question("Q6", "Do only gradients travel?", "synchronization"),
     Question("Q7", "Do gradients alone keep ranks alike?", "synchronization"),
-    Question(
-        "B", "What does int8 quantization cost?", "quantization", ("quantization_histograms",)
-    ),
+    Question("B", "What does int8 quantization cost?", "quantization", "quantization_histograms"),
 ]
 
 

@@ -6,7 +6,7 @@ import pandas as pd
 
 from scaling.config.scheme import STAGES
 from scaling.core.numbers import data, significant
-from scaling.report.quantities import PARTS, count, define, fixed, named, share
+from scaling.report.quantities import PARTS, count, define, fixed, named
 from scaling.report.table import Column, View
 from scaling.tables.schema import StudyTables
 
@@ -35,7 +35,6 @@ define(
     weight_range=formula("range", "{} to {}", "weight_minimum weight_maximum", "weight_amax", 3),
     weight_mean=formula("mean ± 3σ", REACH, "weight_mean weight_reach", digits=3),
     weight_scale=formula("n_W, levels per unit", "127 / {} = {}", "weight_amax weight_scale"),
-    weight_clipped_share=Column("clipped", share),
     float32_bytes=Column("float32", data),
     packed_bytes=Column("packed", data),
     output_range=formula("range", "{} to {}", "output_minimum output_maximum", "amax", 3),
@@ -44,9 +43,7 @@ define(
     accumulator_scale=formula("S", "{} × {} = {}", "weight_scale input_scale accumulator_scale"),
     output_scale=formula("o", "127 / ({} × {}) = {}", "accumulator_scale amax output_scale"),
     passed_scale=formula("next A", "{} × {} = {}", "accumulator_scale output_scale passed_scale"),
-    clipped_share_test=Column("clipped, test", share),
     largest_bias=Column("of the largest b", text=bias),
-    bias_error_steps=Column("all off b · S by at most", significant),
     accumulator_bound=Column("largest accumulator", count),
 )
 
@@ -83,7 +80,7 @@ STEPS = {
     "weights": ("1. Visualize weights: the range and 3σ of each layer", "weight_range weight_mean"),
     "weight-scales": (
         "2. Quantize weights: n_W = 127 / max|W|, round(n_W · W)",
-        "weight_scale weight_clipped_share float32_bytes packed_bytes",
+        "weight_scale float32_bytes packed_bytes",
     ),
     "activations": (
         "3. Visualize activations: the range and 3σ of what each layer passes on",
@@ -92,12 +89,9 @@ STEPS = {
     "activation-scales": (
         "4. Quantize activations: n_in = 127 / max|pixel|, S = n_W · A, o = 127 / (S · max), "
         "next A = S · o",
-        "pixel_scale accumulator_scale output_scale passed_scale clipped_share_test",
+        "pixel_scale accumulator_scale output_scale passed_scale",
     ),
-    "biases": (
-        "5. Quantize biases: round(b · S)",
-        "largest_bias bias_error_steps accumulator_bound",
-    ),
+    "biases": ("5. Quantize biases: round(b · S)", "largest_bias accumulator_bound"),
 }
 """The lab's steps: their names, titles and columns."""
 PARTS["B"] += [

@@ -6,7 +6,6 @@ from typing import Any
 import pandas as pd
 
 from scaling.core import numbers as fmt
-from scaling.core.grid import CELL_KEYS
 from scaling.report.cells import fastest, learned, of_study
 from scaling.report.quantities import view
 from scaling.tables.schema import StudyTables, by_configuration
@@ -15,20 +14,14 @@ CELL = "configuration gpus batch_size"
 BY_GPUS = "configuration gpus"
 BY_BATCH: Any = {"across": "batch_size", "heading": "b = {}".format}
 
-
-@view(
+view(
     "Q1",
     "Epoch time and waiting for data",
     "gpus batch_size",
     "epoch_seconds work_seconds loading_share",
     across="recipe",
+    epoch_time=lambda study, cells: cells[cells["gpus"] == cells["gpus"].min()],
 )
-def epoch_time(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
-    table = cells[cells["gpus"] == cells["gpus"].min()]
-    work = study.epoch_parts[[*CELL_KEYS, "work_seconds"]]
-    return table.merge(work, how="left", on=CELL_KEYS)
-
-
 view(
     "Q2",
     "Table 1: seconds of an epoch T(N, b) on N GPUs, b images each; speedup T(1, b) / T(N, b)",
