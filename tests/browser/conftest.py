@@ -20,8 +20,8 @@ class Report(NamedTuple):
     records: Path
 
 
-SHOWN = [study for study in snapshots.STUDIES if not study.startswith("h200x2-models")]
-"""The pages to look at. Those of models repeat one message for each cell that ran out of memory."""
+SHOWN = ["h100x2", "cpu", "h200x4", "h200-large-batches", "quantization-resnet18", "published"]
+"""The pages to look at: with all parts, on CPUs, with cells that failed, with one part, others'."""
 
 
 def make(study: str, results: Path) -> Report:

@@ -1,18 +1,12 @@
 """Reading a page as a person would."""
 
-import re
 from html.parser import HTMLParser
 
 _VOID = {"meta", "input", "br"}
-_HIDDEN = re.compile(r"\bv-(?!epoch_seconds)")
 
 
 class Page(HTMLParser):
-    """A page as its titled tables (title, rows of cell texts), text, elements and words.
-
-    `visible_words` are those that are read without a click: outside of folds, cells and the map's
-    other quantities; a figure has none.
-    """
+    """A page as its titled tables (title, rows of cell texts), text and elements."""
 
     def __init__(self, source: str) -> None:
         super().__init__()
@@ -20,7 +14,6 @@ class Page(HTMLParser):
         self.tables: dict[str, list[list[str]]] = {}
         self.elements: list[tuple[str, dict[str, str | None]]] = []
         self.text = ""
-        self.words = self.visible_words = 0
         self._open: list[tuple[str, dict[str, str | None]]] = []
         self._title = ""
         self.feed(source)
@@ -56,8 +49,6 @@ class Page(HTMLParser):
         if any(self._inside(tag) for tag in ("style", "svg", "title", "pre")):
             return
         self.text += data
-        self.words += len(data.split())
-        self.visible_words += 0 if self._hidden() else len(data.split())
         if self._inside("figcaption"):
             self._title += data
         elif self._inside("tr"):
@@ -95,15 +86,6 @@ class Page(HTMLParser):
 
     def _inside(self, tag: str) -> bool:
         return any(name == tag for name, _ in self._open)
-
-    def _hidden(self) -> bool:
-        tags = [*(tag for tag, _ in self._open), ""]
-        folded = any(
-            tag == "details" and "open" not in named and tags[index + 1] != "summary"
-            for index, (tag, named) in enumerate(self._open)
-        )
-        switched = any(_HIDDEN.search(named.get("class") or "") for _, named in self._open)
-        return folded or switched or self._inside("aside")
 
     def rows(self, title: str) -> list[list[str]]:
         """The rows of a table below its header, spaces normalised."""

@@ -76,7 +76,7 @@ def read(name: str) -> Side:
     path = folder / stored.CONFIG
     try:
         config = stored.read(folder)
-        cells, data = grid.of(config), config["dataset"]
+        cells = grid.of(config)
         keys = pd.json_normalize(config | {"study": ""}).iloc[0]
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         raise UserError(f"{path} is no configuration of a study ({error!r})") from error
@@ -86,7 +86,7 @@ def read(name: str) -> Side:
         raise UserError(f"{folder} has no record of a run, so no times to compare")
     origin = provenance(runs)
     origin = origin[origin["status"] != "missing"].astype(object).fillna("")
-    data = data | recorded[0]["dataset"]
+    data = config["dataset"] | recorded[0]["dataset"]
     facts = {
         "GPUs": machine(origin),
         **dict(run_facts(origin)),
@@ -98,18 +98,15 @@ def read(name: str) -> Side:
 
 
 def differences(a: Side, b: Side) -> pd.DataFrame:
-    """Return what differs: facts that both have, then configuration keys of either.
+    """Return what differs: facts, then keys of the configuration.
 
     Keys of other parts than scaling, which no time of a cell depends on, are last.
     """
     apart = {section for part, own in EMPTY.items() if part != "scaling" for section in own}
-    facts = [(what, a.facts[what], b.facts[what]) for what in a.facts if what in b.facts]
-    settings = [
-        (key, a.settings.get(key, "not set"), b.settings.get(key, "not set"))
-        for key in sorted(a.settings | b.settings, key=lambda key: key.partition(".")[0] in apart)
-    ]
-    differing = [row for row in facts + settings if row[1] != row[2]]
-    return pd.DataFrame(differing, columns=["what", "a", "b"])
+    keys = sorted(a.settings | b.settings, key=lambda key: key.partition(".")[0] in apart)
+    known = [side.facts | side.settings for side in (a, b)]
+    rows = [[what, *(one.get(what, "not set") for one in known)] for what in [*a.facts, *keys]]
+    return pd.DataFrame([row for row in rows if row[1] != row[2]], columns=["what", "a", "b"])
 
 
 MATCHED = View(
@@ -174,7 +171,7 @@ def main(
         differences=DIFFERENCES.make(*sides),
         unlike=len({side.facts.get("Model", "").partition(" parameters")[0] for side in sides}) > 1
         or found[["a_samples", "b_samples"]].dropna().nunique(axis=1).gt(1).any(),
-        data=[download(table, "text/csv")],
+        data=[download(table)],
         mark=fail_below,
         refusal=refused,
     )

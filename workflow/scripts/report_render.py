@@ -8,9 +8,8 @@ from scaling.core import numbers as fmt
 from scaling.core.errors import UserError
 from scaling.figures import FIGURES
 from scaling.report import cells, overview, page, provenance
-from scaling.report.report import APPENDIX, answered
 from scaling.report.table import tables as tables_of
-from scaling.report.views import PARTS
+from scaling.report.views import PARTS, answered
 from scaling.tables import schema
 
 
@@ -36,8 +35,7 @@ def main(
     only Part B is answered, the rest is left out.
     """
     found = schema.read_study(study, tables, next(iter(topology), None), manifest)
-    unmeasured = found.timing[found.timing["status"] == "missing"]
-    missing = [fmt.cell_name(row) for row in schema.rows_of(unmeasured)]
+    missing = [*map(fmt.cell_name, schema.rows_of(found.timing.query("status == 'missing'")))]
     measured = len(missing) < len(found.timing)
     if missing and not partial:
         raise UserError(
@@ -46,9 +44,8 @@ def main(
         )
     of_cells = cells.of_study(found)
     findings = claim.read(results / "tables/claims.json")
-    questions = answered(found, of_cells, findings)
     marks = overview.marks(found, of_cells)
-    mapped = cells.map_rows(of_cells, marks) if measured else []
+    mapped = cells.map_rows(of_cells, marks) if measured else {}
     alone = list(findings.answers) == ["B"]
     logs = Path(replayed_from or "", "logs")
     values = {
@@ -64,24 +61,19 @@ def main(
         "cards": overview.cards(found, of_cells),
         "metrics": cells.metrics(of_cells),
         "marks": marks,
-        "batch_sizes": sorted({size for _, row in mapped for size in row}),
+        "batch_sizes": sorted({size for row in mapped.values() for size in row}),
         "map": mapped,
         "recipes": provenance.recipes(found),
-        "questions": questions,
+        "questions": answered(found, of_cells, findings),
         "of_the_lab": provenance.of_the_lab(found),
         "verdicts": claim.SYMBOLS,
         "bars": cells.bars(of_cells),
         "parts": cells.PARTS.values(),
-        "appendix": [
-            (name, title, shown)
-            for name, title in APPENDIX.items()
-            if not (alone and name == "limits")
-            and (shown := tables_of(PARTS[name], found, of_cells))
-        ],
+        "limits": [] if alone else tables_of(PARTS["limits"], found, of_cells),
         "topology": found.topology,
         "cells": cells.pages(found, of_cells, runs, logs) if measured else [],
         "data": {
-            path.stem: cells.download(path, "text/csv")
+            path.stem: cells.download(path)
             for path in tables
             if path.read_bytes().count(b"\n") > 1
             and (not alone or path.stem.startswith("quantization"))

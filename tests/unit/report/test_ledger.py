@@ -10,8 +10,8 @@ from numpy.lib.stride_tricks import sliding_window_view
 import tables_experiments
 from examples import quantized_digits as examples
 from scaling.core.paired_accuracy import decode
+from scaling.report.quantities import PARTS
 from scaling.report.table import tables
-from scaling.report.views import PARTS
 from scaling.tables import schema
 
 ROOT = Path(__file__).parents[3]

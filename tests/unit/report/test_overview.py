@@ -1,5 +1,6 @@
 """The first screen: what to run, how it scales, what limits it, and the map."""
 
+import re
 from dataclasses import replace
 
 import pandas as pd
@@ -49,14 +50,6 @@ def test_a_study_of_int8_alone_names_machines_and_commits_of_its_records(flagshi
             "Trust: 0.6 %, from shortest to longest run of tuned, median; plain: 43 %",
         ),
         (
-            "h200x4",
-            "Fastest that learned, one seed: tuned/ddp, 4 x 32, 0.532 s an epoch: the fastest "
-            "that learns (66 %)",
-            "Faster on 4 GPUs: 3.64-4.11x, tuned/ddp: 91-103 % efficient",
-            "The limit is: kernels below the GPU's peak, 79 % of an epoch of tuned/ddp, 4 x 32",
-            "Trust: 1.8 %, from shortest to longest epoch of tuned, median",
-        ),
-        (
             # Random images: nothing is recommended by accuracy.
             "h200x2-models",
             "Fastest: tuned/ddp, 2 x 256, 0.605 s an epoch",
@@ -91,7 +84,7 @@ def test_the_map_frames_what_is_recommended_and_the_fastest_that_learned(flagshi
         "recommended": "to_accuracy/ddp, 2 × 512",
         "fastest that learned as well": "tuned, 1 × 128",
     }
-    rows = dict(of_page.map_rows(cells, marks))
+    rows = of_page.map_rows(cells, marks)
     assert rows["to_accuracy · ddp · 2 GPUs"][512]["marks"] == ["recommended"]
     assert rows["tuned · one GPU"][128]["marks"] == ["fastest that learned as well"]
     cells = of_page.of_study(one_seed)
@@ -105,8 +98,8 @@ def test_the_map_frames_what_is_recommended_and_the_fastest_that_learned(flagshi
 def test_a_recipe_trained_apart_is_told_by_what_it_adds_to_another(flagship):
     said = dict(provenance.recipes(flagship))
     assert said["plain"] == "PyTorch’s standard parts: loader workers 2, precision tf32"
-    assert said["to_accuracy"].startswith("as tuned, with nesterov, optimizer Muon at rate 0.12, ")
-    assert said["to_accuracy"].endswith("; to 89 %, trained apart")
+    added = "as tuned, with nesterov, optimizer Muon at rate 0.12, .*; to 89 %, trained apart"
+    assert re.fullmatch(added, said["to_accuracy"])
 
 
 def test_an_accuracy_of_several_seeds_is_believed_before_that_of_one(flagship):
@@ -149,25 +142,30 @@ def test_what_a_look_at_the_machine_found_is_one_line():
 
 def test_the_map_has_a_row_for_each_configuration_and_shared_runs_once(one_seed):
     cells = of_page.of_study(one_seed)
-    rows = dict(of_page.map_rows(cells, {}))
+    rows = of_page.map_rows(cells, {})
     cell = rows["tuned · ddp · 4 GPUs"][2048]
     assert cell["id"] == "cell-tuned-ddp-4-2048"
     shown, rating = cell["values"]["epoch_seconds"]
     assert (str(shown), rating) == ("0.132", 1.0)
     states = {cell["status"] for row in rows.values() for cell in row.values()}
     assert states == {"ok", "missing", "cannot run"}
-    assert "plain · dp · 1 GPU" not in dict(of_page.map_rows(of_page.of_study(stored.study()), {}))
+    rows = of_page.map_rows(of_page.of_study(stored.study()), {})
+    assert {cell["id"] for cell in rows["plain · one GPU"].values()} == {
+        f"cell-plain-ddp-1-{size}" for size in (32, 128, 512, 2048, 8192)
+    }
 
 
 def test_the_parts_of_a_bar_are_all_of_its_epoch_and_noise_below_zero_is_said(one_seed):
     whole = stored.study("cpu")
     for bar in of_page.bars(of_page.of_study(whole)):
-        assert sum(float(part.text) for part in bar["parts"]) == pytest.approx(100, abs=0.1)
+        assert sum(float(part.text) for part in bar["parts"].values()) == pytest.approx(
+            100, abs=0.1
+        )
     below = of_page.of_study(one_seed).assign(communication_share=-0.02)
-    rows = dict(of_page.map_rows(below, {}))
+    rows = of_page.map_rows(below, {})
     values = [cell["values"] for cell in rows["tuned · ddp · 4 GPUs"].values() if cell["values"]]
     assert {str(value["communication_share"][0]) for value in values} == {"< noise"}
-    assert all(bar["parts"][3].text == "0.00" for bar in of_page.bars(below))
+    assert all(bar["parts"]["exposed communication"].text == "0.00" for bar in of_page.bars(below))
 
 
 @pytest.mark.parametrize("study", ["h100x2", "h200x4", "cpu", "quantization-cifar10"])

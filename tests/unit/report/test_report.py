@@ -10,8 +10,7 @@ from examples import stored
 from examples.stored import FLAGSHIP, arguments, lay_out, render
 from scaling.core.errors import UserError
 from scaling.core.grid import Cell
-from scaling.report.report import APPENDIX, QUESTIONS
-from scaling.report.views import PARTS
+from scaling.report.views import PARTS, QUESTIONS
 from scaling.tables import schema
 
 CELL = Cell("plain", "ddp", 2, 512, 0)
@@ -42,7 +41,7 @@ def test_the_page_is_one_document_that_loads_nothing(page):
 
 
 def test_every_part_of_the_report_has_its_tables():
-    assert set(PARTS) - {"compare"} == {one.name for one in QUESTIONS} | set(APPENDIX)
+    assert set(PARTS) == {one.name for one in QUESTIONS} | {"limits"}
 
 
 def test_what_was_not_measured_is_one_line(tmp_path):

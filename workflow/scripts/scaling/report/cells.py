@@ -3,6 +3,7 @@
 import base64
 import gzip
 import math
+import mimetypes
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -23,24 +24,14 @@ from scaling.tables.schema import StudyTables, rows_of
 
 APART = "trained apart"
 """The status of a cell that is recommended for its trainings, and is none of the grid."""
-COMPRESSED_FROM = {"text/csv": 50_000, "application/json": 10_000}
+COMPRESSED_FROM = {".csv": 50_000, ".json": 10_000}
 """Size in bytes above which a file of this kind is compressed inside the page; of others none."""
-
-
-METRICS = {
-    "epoch_seconds": ("seconds per epoch", False),
-    "images_per_second": ("images/s", True),
-    "efficiency": ("efficiency", True),
-    "loading_share": ("waiting for data", False),
-    "communication_share": ("exposed communication", False),
-    "utilization": ("share of peak", True),
-    "test_accuracy": ("test accuracy", True),
-    "peak_memory_bytes": ("peak memory", False),
-    "gpu_seconds": ("GPU-seconds", False),
-    "joules_per_image": ("joules an image", False),
-    "money_per_epoch": ("money an epoch", False),
-}
-"""The quantities of the map: in words, and whether a higher one is better."""
+METRICS = named(
+    "epoch_seconds images_per_second efficiency loading_share communication_share utilization"
+    " test_accuracy peak_memory_bytes gpu_seconds joules_per_image money_per_epoch"
+)
+"""What the map can show."""
+HIGHER_IS_BETTER = ["images_per_second", "efficiency", "utilization", "test_accuracy"]
 FACTS = named(
     "epoch_seconds speedup test_accuracy peak_memory_bytes slurm_job_id slurm_gpus message"
 )
@@ -50,16 +41,17 @@ COLUMNS = {
     "speedup": "speedup speedup_low speedup_high efficiency within_spread note",
     "costs": "peak_memory_bytes memory_capacity_bytes drift settled joules_per_image"
     " money_per_epoch startup_seconds",
+    "epoch_parts": "work_seconds",
     "provenance": "measured_as slurm_job_id slurm_gpus",
 }
 """Columns of a cell by the tables that have them."""
 
 
-def of_study(tables: StudyTables) -> pd.DataFrame:
+def of_study(tables: StudyTables, shared: bool = False) -> pd.DataFrame:
     """Return one row for each cell of the grid: times, speedup, shares of its epoch, accuracy.
 
-    `gpu_seconds` are N · T of an epoch of T seconds on N GPUs, `shared` marks a single-GPU cell
-    that uses another strategy's measurement. Random images have no accuracies.
+    `gpu_seconds` are N · T of an epoch of T seconds on N GPUs. Random images have no accuracies.
+    `shared` adds the single-GPU cells that use another strategy's measurement.
     """
     used = tables.utilization.drop(columns=["count", "status"])
     found = tables.timing.merge(used, how="left", on=CELL_KEYS)
@@ -67,11 +59,11 @@ def of_study(tables: StudyTables) -> pd.DataFrame:
         own = getattr(tables, name).drop_duplicates(CELL_KEYS)[[*CELL_KEYS, *columns.split()]]
         found = found.merge(own, how="left", on=CELL_KEYS)
     learned = accuracy.compare_batches(tables.timing, tables.accuracy).drop(columns="status")
-    learned = learned.rename(columns={"within_spread": "accuracy_within_spread"})
+    learned = learned.rename(columns={"within_spread": "like_reference"})
     meant = learned if tables.manifest["source"] != SYNTHETIC.name else learned.iloc[:0]
     found = found.merge(meant, how="left", on=CELL_KEYS)
-    shared = found["measured_as"].fillna("").ne("")
-    return found.assign(gpu_seconds=found["gpus"] * found["epoch_seconds"], shared=shared)
+    found = found.assign(gpu_seconds=found["gpus"] * found["epoch_seconds"])
+    return found if shared else found[found["measured_as"].fillna("").eq("")]
 
 
 def fastest(cells: pd.DataFrame) -> Any | None:
@@ -86,11 +78,6 @@ def learned(cells: pd.DataFrame) -> pd.Series:
     return reference | (cells["difference"] >= -LEARNS)
 
 
-def shown_once(cells: pd.DataFrame) -> pd.DataFrame:
-    """Return `cells`, with single-GPU cells that share a measurement once for each recipe."""
-    return cells[~cells["shared"]]
-
-
 def by_status(cells: pd.DataFrame) -> str:
     """Return `3 ok, 2 out of memory`."""
     counts = cells["status"].value_counts(sort=False)
@@ -98,11 +85,11 @@ def by_status(cells: pd.DataFrame) -> str:
 
 
 def metrics(cells: pd.DataFrame) -> dict[str, str]:
-    """Return the known ones of `METRICS` in words; accuracies say after how many epochs."""
+    """Return the heads of known `METRICS` by name; accuracies say after how many epochs."""
     epochs = set(cells["epoch"].dropna())
     after = f" after {fmt.plural(max(epochs), 'epoch')}" if len(epochs) == 1 else ""
-    known = [name for name in METRICS if cells[name].notna().any()]
-    return {name: METRICS[name][0] + after * (name == "test_accuracy") for name in known}
+    known = [one for one in METRICS if cells[one.name].notna().any()]
+    return {one.name: one.head + after * (one.name == "test_accuracy") for one in known}
 
 
 def cell_id(row: Any) -> str:
@@ -110,28 +97,22 @@ def cell_id(row: Any) -> str:
     return f"cell-{'-'.join(place(row).values())}"
 
 
-def map_rows(
-    cells: pd.DataFrame, marks: Mapping[str, Any]
-) -> list[tuple[str, dict[int, dict[str, Any]]]]:
-    """Return the rows of the map: a configuration, with its cells by batch size.
+def map_rows(cells: pd.DataFrame, marks: Mapping[str, Any]) -> dict[str, dict[int, Any]]:
+    """Return the rows of the map: configurations, each with its cells by batch size.
 
     A cell has its link, its `marks`, and for each metric a figure and a rating. What is marked and
     none of `cells` is added.
     """
-    alone = shown_once(cells)
-    shared = len(alone) < len(cells)
     for row in marks.values():
-        if place(row) not in map(place, rows_of(alone)):
+        if place(row) not in map(place, rows_of(cells)):
             added = {key: getattr(row, key) for key in CELL_KEYS} | {"status": APART}
-            alone = pd.concat([alone, pd.DataFrame([added])])
-    alone = alone.reset_index(drop=True)
-    ratings = {name: _goodness(alone[name], METRICS[name][1]) for name in metrics(cells)}
-    rows: dict[str, dict[int, dict[str, Any]]] = {}
-    for row in rows_of(alone.sort_values(["recipe", "gpus", "strategy"], kind="stable")):
-        configuration = f"{row.recipe} · {row.strategy} · {fmt.gpus(row.gpus)}"
-        name = f"{row.recipe} · one GPU" if row.gpus == 1 and shared else configuration
+            cells = pd.concat([cells, pd.DataFrame([added])], ignore_index=True)
+    ratings = {name: _goodness(cells[name], name in HIGHER_IS_BETTER) for name in metrics(cells)}
+    rows: dict[str, dict[int, Any]] = {}
+    for row in rows_of(cells.sort_values(["recipe", "gpus", "strategy"], kind="stable")):
+        on = "one GPU" if row.gpus == 1 else f"{row.strategy} · {row.gpus:g} GPUs"
         known = [quantity for quantity in ratings if pd.notna(getattr(row, quantity))]
-        rows.setdefault(name, {})[int(row.batch_size)] = {
+        rows.setdefault(f"{row.recipe} · {on}", {})[int(row.batch_size)] = {
             "id": "trained-to-accuracy" if row.status == APART else cell_id(row),
             "cell": of_cell(row),
             "title": f"{label(row)}: {_range(row)}",
@@ -139,7 +120,7 @@ def map_rows(
             "values": {one: (printed(row, one), ratings[one][row.Index]) for one in known},
             "marks": [name for name, of in marks.items() if place(of) == place(row)],
         }
-    return list(rows.items())
+    return rows
 
 
 def _range(row: Any) -> str:
@@ -149,10 +130,7 @@ def _range(row: Any) -> str:
 
 
 def _goodness(values: pd.Series, higher_is_better: bool) -> pd.Series:
-    """Return each cell's rating from 0 (worst of the study) to 1 (best), 0.5 if all are equal.
-
-    It is linear in the logarithm of what is above 0 in all cells.
-    """
+    """Return ratings from 0 (worst) to 1 (best), linear in logarithms if all are above 0."""
     values = values.astype(float)
     scaled: Any = values if values.le(0).any() else np.log(values)
     share = (scaled - scaled.min()) / (scaled.max() - scaled.min())
@@ -160,38 +138,32 @@ def _goodness(values: pd.Series, higher_is_better: bool) -> pd.Series:
 
 
 def bars(cells: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return the parts of each timed cell's epoch, as figures of their widths in percent.
-
-    `detail` has the epoch's range and the parts in words.
-    """
+    """Return the parts of each timed cell's epoch, as figures of their widths in percent."""
     made = []
-    timed = shown_once(cells[(cells["status"] == "ok") & cells["utilization"].notna()])
-    for row in rows_of(timed):
+    for row in rows_of(cells[(cells["status"] == "ok") & cells["utilization"].notna()]):
         shares = {part: getattr(row, part) for part in PARTS}
-        widths = {part: max(0.0, np.nan_to_num(share)) for part, share in shares.items()}
-        texts = [f"{fmt.percent(width)} {PARTS[part]}" for part, width in widths.items()]
+        parts = {part: f"{max(0.0, np.nan_to_num(100 * one)):.2f}" for part, one in shares.items()}
         made.append(
             {
                 "id": cell_id(row),
                 "name": label(row),
-                "parts": [
-                    figure(f"{100 * widths[part]:.2f}", row, part, share)
-                    for part, share in shares.items()
-                ],
+                "title": f"{label(row)}: {_range(row)}",
+                "parts": {
+                    PARTS[part]: figure(width, row, part, shares[part])
+                    for part, width in parts.items()
+                },
                 "seconds": printed(row, "epoch_seconds", fmt.seconds),
-                "detail": f"{_range(row)}: {', '.join(texts)}",
             }
         )
     return made
 
 
 def pages(tables: StudyTables, cells: pd.DataFrame, runs: Path, logs: Path) -> list[dict[str, Any]]:
-    """Return the contents of each cell's page, in the order of the map.
+    """Return the contents of each cell's page, from the tables and folders of records and logs.
 
-    Uses the tables and the folders of records and logs. `dots` are epochs of ranks, `before` and
-    `after` the ids of the neighbouring cells. A page has the trace of one run.
+    `before` and `after` are the ids of the neighbouring cells. A page has the trace of one run.
     """
-    rows = list(rows_of(shown_once(cells)))
+    rows = list(rows_of(cells))
     ids = [cell_id(row) for row in rows]
     shares = {bar["id"]: bar["parts"] for bar in bars(cells)}
     numbers = tables.provenance[["seed", "repeat"]].drop_duplicates().astype(int)
@@ -210,10 +182,10 @@ def pages(tables: StudyTables, cells: pd.DataFrame, runs: Path, logs: Path) -> l
                 "status": fmt.words(row.status),
                 "facts": _facts(row),
                 **_dots([each for path in records for each in files.read_json(path)["epochs"]]),
-                "parts": shares.get(ids[index], []),
+                "parts": shares.get(ids[index], {}),
                 "warnings": list(warned["message"]),
-                "records": [download(path, "application/json") for path in records],
-                "traces": [download(path, "application/gzip") for path in traces],
+                "records": [download(path) for path in records],
+                "traces": [download(path) for path in traces],
                 "log": "".join(map(files.log_end, written)),
                 "command": f"snakemake {own[0].record_path(Path('results/runs')).as_posix()}",
                 "before": ids[index - 1],
@@ -231,21 +203,22 @@ def _facts(row: Any) -> list[tuple[str, Figure]]:
 
 def _dots(epochs: list[dict[str, Any]]) -> dict[str, Any]:
     """Return the measured epochs of all ranks, placed from the shortest (0) to longest (100)."""
-    epochs = [epoch for epoch in epochs if epoch["role"] == "measured"]
-    seconds = [epoch["seconds"] for epoch in epochs] or [0.0]
-    low, high = min(seconds), max(seconds)
-    dots = []
-    for rank, epoch, took in ((one["rank"], one["epoch"], one["seconds"]) for one in epochs):
-        place = round(100 * (took - low) / ((high - low) or 1.0), 1)
-        words = f"epoch {epoch}, rank {rank}: {fmt.seconds(took)}"
-        dots.append({"x": place, "rank": rank, "words": words})
+    rows = pd.DataFrame(epochs, columns=["role", "rank", "epoch", "seconds"])
+    rows = rows[rows["role"] == "measured"]
+    low, high = rows["seconds"].min(), rows["seconds"].max()
+    places = 100 * (rows["seconds"] - low) / ((high - low) or 1.0)
+    words = [
+        f"epoch {one.epoch}, rank {one.rank}: {fmt.seconds(one.seconds)}" for one in rows_of(rows)
+    ]
+    dots = rows.assign(x=places.round(1), words=words).to_dict("records")
     shortest, longest = fmt.distinguishable(low, high)
     return {"dots": dots, "ends": (shortest, f"{longest} s")}
 
 
-def download(path: Path, kind: str) -> tuple[str, str]:
+def download(path: Path) -> tuple[str, str]:
     """Return a file's name and a data link with its contents, compressed if large."""
-    name, content = path.name, path.read_bytes()
-    if len(content) > COMPRESSED_FROM.get(kind, math.inf):
-        name, content, kind = f"{name}.gz", gzip.compress(content, mtime=0), "application/gzip"
-    return name, f"data:{kind};base64,{base64.b64encode(content).decode('ascii')}"
+    content, names = path.read_bytes(), (path.name, f"{path.name}.gz")
+    large = len(content) > COMPRESSED_FROM.get(path.suffix, math.inf)
+    kind = "application/gzip" if large else mimetypes.guess_type(path.name)[0]
+    content = gzip.compress(content, mtime=0) if large else content
+    return names[large], f"data:{kind};base64,{base64.b64encode(content).decode('ascii')}"

@@ -9,18 +9,15 @@ from markupsafe import Markup
 from scaling.claims.claim import label
 from scaling.claims.q2 import by_efficiency
 from scaling.core import numbers as fmt
-from scaling.report.cells import by_status, fastest, learned, shown_once
+from scaling.report.cells import by_status, fastest, learned
 from scaling.report.quantities import printed
 from scaling.report.table import Figure, figure, of_cell, place, said
 from scaling.tables.schema import StudyTables, rows_of
 
 LIMITS = {
-    "loading_share": (
-        "waiting for data",
-        "More loader workers help, or a recipe that keeps images on the GPU.",
-    ),
+    "loading_share": ("waiting for data", "More loader workers help, or images on the GPU."),
     "communication_share": ("communication", "Fewer messages an image help."),
-    "utilization": ("arithmetic at the GPU’s peak", "Only faster GPUs or fewer operations help."),
+    "utilization": ("arithmetic at the GPU’s peak", "Only faster GPUs or less work help."),
     "slower_share": ("kernels below the GPU’s peak", "Fewer and larger kernels help."),
     "idle_share": ("an idle GPU", "Fewer launches an image help, as CUDA graphs do."),
     "unknown_share": ("not known", "No trace tells whether the GPU computes or idles."),
@@ -54,7 +51,7 @@ def recommended(tables: StudyTables, cells: pd.DataFrame) -> Any | None:
 
 def fastest_that_learned(cells: pd.DataFrame) -> Any | None:
     """Return the fastest cell that learned by several seeds, or else by one, or None."""
-    good = shown_once(cells[learned(cells)])
+    good = cells[learned(cells)]
     return fastest(good[good["test_accuracy_count"] > 1]) or fastest(good)
 
 
@@ -62,7 +59,7 @@ def marks(tables: StudyTables, cells: pd.DataFrame) -> dict[str, Any]:
     """Return the rows of the cells that the map frames, by why; none that learned nothing."""
     chosen, learner = recommended(tables, cells), fastest_that_learned(cells)
     if chosen is None:
-        quickest = fastest(shown_once(cells))
+        quickest = fastest(cells)
         unknown = quickest is not None and cells["test_accuracy"].isna().all()
         return {"fastest": quickest} if unknown else {}
     sure = hasattr(chosen, "training_seconds") or chosen.test_accuracy_count > 1
@@ -73,7 +70,7 @@ def marks(tables: StudyTables, cells: pd.DataFrame) -> dict[str, Any]:
 
 def cards(tables: StudyTables, cells: pd.DataFrame) -> list[Card]:
     """Return the four cards; none for a study without a timed cell."""
-    quickest = fastest(shown_once(cells))
+    quickest = fastest(cells)
     if quickest is None:
         return []
     chosen = recommended(tables, cells)
@@ -93,16 +90,10 @@ def headline(tables: StudyTables, cells: pd.DataFrame) -> str:
         first = card.text.striptags().partition(". ")[0]
         line = f"{card.title}: {card.headline.striptags()}, {first[0].lower()}{first[1:]}"
         lines.append(line.removesuffix("."))
-    cells = shown_once(cells)
     failed = by_status(cells[cells["status"] != "ok"])
     lines.append(f"Not measured: {failed or 'none'} of {fmt.plural(len(cells), 'cell')}")
     text = "\n".join(lines).translate(str.maketrans("×–−·’", "x--,'"))
     return text.encode("ascii", "replace").decode()
-
-
-def seeds(count: float) -> str:
-    """Return `one seed`, `3 seeds`."""
-    return "one seed" if count == 1 else fmt.plural(count, "seed")
 
 
 def _named(row: Any) -> Markup:
@@ -115,7 +106,7 @@ def _soonest(best: Any, tables: StudyTables) -> Card:
         printed(best, "target_accuracy", fmt.percent),
         *(printed(best, f"training_seconds_{end}", fmt.significant) for end in ("min", "max")),
         printed(best, "trained_epochs"),
-        seeds(best.seeds),
+        fmt.plural(best.seeds, "seed"),
     )
     trained = tables.trained_to_accuracy
     if pd.notna(best.speedup):
@@ -140,7 +131,7 @@ def _run_this(chosen: Any | None, quickest: Any, cells: pd.DataFrame) -> Card:
         "{} an epoch: the fastest that learns ({}{}).",
         printed(chosen, "epoch_seconds", fmt.seconds),
         printed(chosen, "test_accuracy"),
-        f", {seeds(count)}" if count > 1 else "",
+        f", {count:g} seeds" if count > 1 else "",
     )
     if chosen.Index != quickest.Index:
         known = pd.notna(quickest.test_accuracy)
@@ -188,7 +179,7 @@ def _the_limit(chosen: Any) -> Card:
 
 
 def _trust(tables: StudyTables, cells: pd.DataFrame) -> Card:
-    repeated = shown_once(cells[cells["count"] > 1])
+    repeated = cells[cells["count"] > 1]
     if repeated.empty:
         why = "No epoch was repeated, so noise is unknown."
         return Card("Trust", said("measured once"), said(why))

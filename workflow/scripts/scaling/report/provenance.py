@@ -7,17 +7,17 @@ import pandas as pd
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
 from scaling.registry import model
-from scaling.report.cells import by_status, shown_once
+from scaling.report.cells import by_status
 from scaling.tables import schema
 from scaling.tables.schema import StudyTables, rows_of
 
-ENGINES = {
+WORDS = {
     "eager": "PyTorch’s standard parts",
     "resident": "images on the GPU, own exchange of gradients",
+    "muon": "optimizer Muon at rate",
+    "decay": "rate decay",
 }
-"""What the engines of the project are."""
-OPTIONS = {"muon": "optimizer Muon at rate", "decay": "rate decay"}
-"""Options of recipes in words, where these differ from their names."""
+"""The project's engines and options of recipes in words, where these differ from their names."""
 
 
 def headline(study: StudyTables) -> str:
@@ -49,7 +49,7 @@ def recipes(study: StudyTables) -> list[tuple[str, str]]:
     found, options = {}, {}
     for run in rows_of(firsts):
         options[run.recipe] = run.recipe_options.split(", ")
-        parts = [ENGINES.get(run.engine, run.engine), _words(options[run.recipe])]
+        parts = [WORDS.get(run.engine, run.engine), _words(options[run.recipe])]
         found[run.recipe] = ": ".join(filter(None, parts))
     for trained in rows_of(study.trained_to_accuracy.drop_duplicates("recipe")):
         own = trained.recipe_options.split(", ")
@@ -66,7 +66,7 @@ def _words(options: list[str]) -> str:
     said = []
     for name, _, value in (option.partition(" ") for option in options):
         if value not in ("False", "resident"):
-            named = OPTIONS.get(name, fmt.words(name))
+            named = WORDS.get(name, fmt.words(name))
             said.append(f"{named} {fmt.words(value)}".removesuffix(" True"))
     return ", ".join(said)
 
@@ -108,7 +108,6 @@ def summary(study: StudyTables, cells: pd.DataFrame, replayed_from: str | None) 
         facts = dict(run_facts(part_b[["cpu", "commit"]].astype(object).fillna("")))
         commit = f"commit {facts['Commit']}" if "Commit" in facts else ""
         return " · ".join(filter(None, [f"{_untimed(study)} alone", facts.get("CPU"), commit]))
-    cells = shown_once(cells)
     started = min(_values(recorded(study), "started"), default="")
     parts = [
         f"{fmt.plural(len(cells), 'cell')}: {by_status(cells)}",

@@ -66,9 +66,8 @@ def define(**columns: Column) -> None:
     """Add columns to `QUANTITIES`, each under a name of its own."""
     assert QUANTITIES.keys().isdisjoint(columns), columns
     for name, column in columns.items():
-        QUANTITIES[name] = replace(
-            column, name=column.name or name, quantity=column.quantity or name
-        )
+        quantity = column.quantity or name
+        QUANTITIES[name] = replace(column, name=column.name or name, quantity=quantity)
 
 
 def named(names: str) -> list[Column]:
@@ -169,7 +168,12 @@ define(
     epoch=Column("epochs", whole),
     train_loss=Column("training loss", significant),
     train_accuracy=Column("training accuracy", percent, span("train_accuracy", percent)),
-    test_accuracy=Column("test accuracy", percent, span("test_accuracy", percent)),
+    test_accuracy=Column(
+        "test accuracy",
+        percent,
+        span("test_accuracy", percent),
+        flags={"reference": attrgetter("reference"), "within noise": attrgetter("like_reference")},
+    ),
     quantity=Column("what", words),
     size=Column("size"),
     rate=Column(

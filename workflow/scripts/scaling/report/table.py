@@ -136,9 +136,8 @@ class Table:
 class View:
     """A table of a page: the frame that `rows` returns, shown by its `keys` and other columns.
 
-    Missing texts of the frame count as "". With `across`, a column of the frame, each of its values
-    has a group of `columns` below `heading`, and rows with equal keys are merged. `note` returns a
-    text for below the table, or "".
+    With `across`, a column of the frame, each of its values has a group of `columns` below
+    `heading`, and rows with equal keys are merged. `note` returns a text for below the table.
     """
 
     name: str

@@ -27,7 +27,7 @@ from scaling.core.errors import UserError, printable
 from scaling.core.grid import RUN_KEYS, Cell
 from scaling.core.records.run import RUN
 from scaling.report import cells, overview, page
-from scaling.report.report import QUESTIONS
+from scaling.report.views import QUESTIONS
 from scaling.tables import schema, timing
 from scaling.terminal import state
 

@@ -1,7 +1,78 @@
-"""Tables of the report: each is a function of its rows, below its title and quantities."""
+"""The parts of a study's page: the lab's questions, with their answers, claims and tables."""
 
-from scaling.report.quantities import PARTS as PARTS
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from scaling.claims.claim import SYMBOLS, Findings
+from scaling.report.quantities import PARTS
+from scaling.report.table import tables
 from scaling.report.views import int8, learning, ledger, scaling
+from scaling.tables.schema import StudyTables
 
 MODULES = (int8, learning, ledger, scaling)
 """All of them add to `PARTS`, in the order of their names."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question of the lab, and the contents of its section.
+
+    `name` is that of its answer and its tables, and the prefix of its claims' questions; `key` is
+    the configuration key that adds it to a study; `figures` are shown in its section.
+    """
+
+    name: str
+    title: str
+    key: str
+    figures: str = ""
+
+
+QUESTIONS = [
+    Question("Q1", "Why are larger batches faster?", "grid.batch_sizes", "epoch_time step_classes"),
+    Question("Q2", "Strong or weak scaling?", "grid.gpus", "speedup"),
+    Question("Q3.1", "Where does the time go?", "grid.gpus", "communication"),
+    Question("Q3.2", "How fast do gradients travel?", "interconnect", "bandwidth"),
+    Question(
+        "Q4",
+        "What do large batches cost, and what helps?",
+        "convergence.recipes",
+        "remedies learning",
+    ),
+    Question("Q5", "What does set_epoch do?", "synchronization"),
+    Question("Q6", "Do only gradients travel?", "synchronization"),
+    Question("Q7", "Do gradients alone keep ranks alike?", "synchronization"),
+    Question("B", "What does int8 quantization cost?", "quantization", "quantization_histograms"),
+]
+
+
+def answered(study: StudyTables, cells: pd.DataFrame, findings: Findings) -> list[dict[str, Any]]:
+    """Return every question with its answer, None if not measured, verdict counts, claims, tables.
+
+    `claims` are the configurations, and for each kind of claims its claim in each, or None. `more`
+    are the tables that are folded: all but the first, and the lab's steps of Part B.
+    """
+    made = []
+    for question in QUESTIONS:
+        answer = findings.answers.get(question.name)
+        own = [one for one in findings.claims if answer and one.question.startswith(question.name)]
+        counts = Counter(claim.verdict for claim in own)
+        configurations = list(dict.fromkeys(claim.configuration for claim in own))
+        found = {(claim.kind, claim.configuration): claim for claim in own}
+        kinds = dict.fromkeys(claim.kind for claim in own)
+        rows = [[found.get((kind, name)) for name in configurations] for kind in kinds]
+        shown = tables(PARTS[question.name], study, cells) if answer else []
+        open_ = [one for one in shown if one is shown[0] or one.name in ledger.STEPS]
+        made.append(
+            {
+                "question": question,
+                "answer": answer,
+                "counts": [(verdict, counts[verdict]) for verdict in SYMBOLS if counts[verdict]],
+                "claims": (configurations, rows),
+                "tables": open_,
+                "more": [one for one in shown if one not in open_],
+            }
+        )
+    return made

@@ -5,9 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from scaling.core import numbers as fmt
 from scaling.core.numbers import percent, significant, times, whole_span, words
-from scaling.report.cells import shown_once
 from scaling.report.quantities import count, define, scaled, share, span, view, whole
 from scaling.report.table import Column
 from scaling.report.views.scaling import CELL
@@ -16,14 +14,6 @@ from scaling.tables.schema import StudyTables
 BY_GLOBAL_BATCH: Any = {"across": "global_batch", "heading": whole}
 
 define(
-    difference=Column(
-        "points to the reference",
-        text=lambda row: "reference" if row.reference else fmt.points(100 * row.difference),
-        flags={
-            "one seed": lambda row: row.seeds == 1 and not row.reference,
-            "within noise": attrgetter("accuracy_within_spread"),
-        },
-    ),
     technique=Column("technique", words, attrgetter("options"), "remedy"),
     technique_accuracy=Column(
         "",
@@ -49,7 +39,6 @@ define(
     training_joules=Column("joules", significant, span("joules"), "joules"),
     training_speedup=Column("speedup", times, span("speedup", ends=("low", "high")), "speedup"),
     set_epoch=Column("set_epoch", lambda called: "yes" if called else "no"),
-    epochs=Column("epochs", whole),
     different=Column("different orders of a rank"),
     overlap=Column("images two ranks share"),
     unseen=Column("images left out"),
@@ -65,23 +54,17 @@ define(
     variance_drift_mean=Column(
         "running variances apart", percent, lambda row: percent(row.variance_drift_max)
     ),
-    lowest=Column(
-        "test accuracy by rank", text=lambda row: f"{percent(row.lowest)} to {percent(row.highest)}"
-    ),
+    by_rank=Column("test accuracy by rank"),
 )
 
 
-@view(
+view(
     "Q4",
     "Accuracy after equal epochs at the lab's rate",
     CELL,
-    "epoch train_loss train_accuracy test_accuracy difference",
+    "epoch train_loss train_accuracy test_accuracy",
+    accuracy=lambda study, cells: cells.dropna(subset="test_accuracy"),
 )
-def accuracy(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
-    known = shown_once(cells.dropna(subset="test_accuracy"))
-    return known.assign(difference=known["difference"].mask(known["reference"].eq(True), 0.0))
-
-
 view(
     "Q4",
     "Techniques by global batch: test accuracy at equal epochs",
@@ -112,16 +95,16 @@ view(
     "Q5",
     "Orders of images, hashed",
     "sampler gpus set_epoch",
-    "epochs different overlap unseen repeated",
+    "epoch different overlap unseen repeated",
 )
 def sampler(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     """Summarize what each sampler drew: extremes over ranks, seeds and epochs."""
-    groups = study.sampler.groupby(["sampler", "gpus", "set_epoch"], sort=False)
-    chains = ["trained", "seed", "rank"]
-    of_ranks = study.sampler.groupby([*groups.keys, *chains], sort=False)["first_epoch"].nunique()
-    found = groups[["overlap", "unseen", "repeated"]].agg(whole_span, "–")
-    different = of_ranks.groupby(level=[0, 1, 2], sort=False).agg(whole_span, "–")
-    return found.assign(epochs=groups["epoch"].nunique(), different=different).reset_index()
+    keys = ["sampler", "gpus", "set_epoch"]
+    of_ranks = study.sampler.groupby([*keys, "trained", "seed", "rank"])
+    drawn = study.sampler.assign(different=of_ranks["first_epoch"].transform("nunique"))
+    spans = drawn.groupby(keys, sort=False)[["different", "overlap", "unseen", "repeated"]]
+    epochs = drawn.groupby(keys, sort=False)["epoch"].nunique()
+    return spans.agg(lambda own: whole_span(own, "–")).assign(epoch=epochs).reset_index()
 
 
 @view(
@@ -143,21 +126,18 @@ def messages(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     "Q7",
     "Ranks compared after the last epoch",
     "buffers",
-    "parameters hashes variance_drift_mean lowest",
+    "parameters hashes variance_drift_mean by_rank",
 )
 def buffers(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     """Return one row for each buffer mode: whether ranks end equal, and their differences."""
     groups = study.buffers.groupby("buffers", sort=False)
-    return (
-        groups.first()
-        .assign(
-            parameters=groups["parameters_sha256"].agg(_alike),
-            hashes=groups["buffers_sha256"].agg(_alike),
-            lowest=groups["test_accuracy"].min(),
-            highest=groups["test_accuracy"].max(),
-        )
-        .reset_index()
-    )
+    return groups.agg(
+        parameters=("parameters_sha256", _alike),
+        hashes=("buffers_sha256", _alike),
+        variance_drift_mean=("variance_drift_mean", "first"),
+        variance_drift_max=("variance_drift_max", "first"),
+        by_rank=("test_accuracy", lambda own: f"{percent(own.min())} to {percent(own.max())}"),
+    ).reset_index()
 
 
 def _alike(hashes: pd.Series) -> str:

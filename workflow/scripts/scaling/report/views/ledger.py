@@ -1,39 +1,32 @@
 """Tables on the int8 network of one seed, layer by layer, for a pocket calculator."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pandas as pd
 
 from scaling.config.scheme import STAGES
 from scaling.core.numbers import data, significant
-from scaling.report.quantities import PARTS, count, define, fixed, named, share
+from scaling.report.quantities import PARTS, count, define, fixed, named
 from scaling.report.table import Column, View
 from scaling.tables.schema import StudyTables
 
 
-def equation(pattern: str, names: str, digits: int = 5) -> Callable[[Any], str]:
-    """Return a text: `pattern` filled with columns, for a pocket calculator; "" if one is empty."""
+def formula(head: str, pattern: str, names: str, name: str = "", digits: int = 5) -> Column:
+    """Return a column of `pattern` filled with columns; the value is the column called `name`."""
 
     def said(row: Any) -> str:
-        values = [getattr(row, name) for name in names.split()]
+        values = [getattr(row, one) for one in names.split()]
         known = not any(map(pd.isna, values))
         return pattern.format(*(significant(value, digits) for value in values)) if known else ""
 
-    return said
+    return Column(head, name=name, text=said)
 
 
 def bias(row: Any) -> str:
     """Return the largest bias in steps; a layer may have none, and an old record does not say."""
-    if row.largest_bias == 0:
-        return "no bias"
-    result = f"round({{}} × {{}}) = {fixed(row.bias_steps, 0)}"
-    return equation(result, "largest_bias accumulator_scale")(row)
-
-
-def formula(head: str, pattern: str, names: str, name: str = "", digits: int = 5) -> Column:
-    """Return a column of an `equation`; the value is the column called `name`."""
-    return Column(head, name=name, text=equation(pattern, names, digits))
+    factors = (significant(one, 5) for one in (row.largest_bias, row.accumulator_scale))
+    made = f"round({' × '.join(factors)}) = {fixed(row.bias_steps, 0)}"
+    return made if row.largest_bias else "no bias"
 
 
 REACH = "{} ± {}"
@@ -50,9 +43,7 @@ define(
     accumulator_scale=formula("S", "{} × {} = {}", "weight_scale input_scale accumulator_scale"),
     output_scale=formula("o", "127 / ({} × {}) = {}", "accumulator_scale amax output_scale"),
     passed_scale=formula("next A", "{} × {} = {}", "accumulator_scale output_scale passed_scale"),
-    clipped_share_test=Column("clipped, test", share),
     largest_bias=Column("of the largest b", text=bias),
-    bias_error_steps=Column("all off b · S by at most", significant),
     accumulator_bound=Column("largest accumulator", count),
 )
 
@@ -98,12 +89,9 @@ STEPS = {
     "activation-scales": (
         "4. Quantize activations: n_in = 127 / max|pixel|, S = n_W · A, o = 127 / (S · max), "
         "next A = S · o",
-        "pixel_scale accumulator_scale output_scale passed_scale clipped_share_test",
+        "pixel_scale accumulator_scale output_scale passed_scale",
     ),
-    "biases": (
-        "5. Quantize biases: round(b · S)",
-        "largest_bias bias_error_steps accumulator_bound",
-    ),
+    "biases": ("5. Quantize biases: round(b · S)", "largest_bias accumulator_bound"),
 }
 """The lab's steps: their names, titles and columns."""
 PARTS["B"] += [

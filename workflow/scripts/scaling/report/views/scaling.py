@@ -6,8 +6,7 @@ from typing import Any
 import pandas as pd
 
 from scaling.core import numbers as fmt
-from scaling.core.grid import CELL_KEYS
-from scaling.report.cells import fastest, learned, shown_once
+from scaling.report.cells import fastest, learned, of_study
 from scaling.report.quantities import view
 from scaling.tables.schema import StudyTables, by_configuration
 
@@ -15,27 +14,21 @@ CELL = "configuration gpus batch_size"
 BY_GPUS = "configuration gpus"
 BY_BATCH: Any = {"across": "batch_size", "heading": "b = {}".format}
 
-
-@view(
+view(
     "Q1",
     "Epoch time and waiting for data",
     "gpus batch_size",
     "epoch_seconds work_seconds loading_share",
     across="recipe",
+    epoch_time=lambda study, cells: cells[cells["gpus"] == cells["gpus"].min()],
 )
-def epoch_time(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
-    table = shown_once(cells[cells["gpus"] == cells["gpus"].min()])
-    work = study.epoch_parts[[*CELL_KEYS, "work_seconds"]]
-    return table.merge(work, how="left", on=CELL_KEYS)
-
-
 view(
     "Q2",
     "Table 1: seconds of an epoch T(N, b) on N GPUs, b images each; speedup T(1, b) / T(N, b)",
     BY_GPUS,
     "epoch_seconds speedup",
     note=lambda row: row.message or (row.note if "no ratio" in row.note else ""),
-    speedup=lambda study, cells: shown_once(cells),
+    speedup=lambda study, cells: cells,
     **BY_BATCH,
 )
 view(
@@ -64,6 +57,7 @@ def how_many_gpus(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     unless their speedup is within noise. Configurations that several GPUs do not speed up are left
     out. `same_global_seconds` are T(N, b / N).
     """
+    cells = of_study(study, shared=True)
     joules = cells["joules_per_image"] * cells["samples"]
     timed = cells.assign(good=learned(cells), epoch_joules=joules, guess=False)
     timed = timed[(timed["status"] == "ok") & timed["speedup"].notna()]
@@ -101,7 +95,7 @@ view(
     CELL,
     "flops_per_second_per_gpu utilization slower_share idle_share unknown_share communication_share"
     " loading_share power_capped_share joules_per_image money_per_epoch",
-    epoch_parts=lambda study, cells: shown_once(cells[cells["status"] == "ok"]),
+    epoch_parts=lambda study, cells: cells[cells["status"] == "ok"],
 )
 view(
     "Q3.2",
@@ -138,4 +132,4 @@ def peaks(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     return found.assign(size=sizes + found["state"].map({"sustained": ", sustained"}).fillna(""))
 
 
-view("audit", "Warnings", CELL, "message found expected", findings=lambda study, _: study.audit)
+view("limits", "Warnings", CELL, "message found expected", findings=lambda study, _: study.audit)
