@@ -28,13 +28,22 @@ def _texts(names: str) -> list[Column]:
     return [Column(name, name=name) for name in names.split()]
 
 
-FINDINGS = View(
-    "findings",
-    "Findings",
-    itemgetter("findings"),
-    [Column("no.", name="number"), Column("severity", name="name"), CAUSE],
-    [WHAT, Column("cells (GPUs x b)", name="where"), *_texts("explains")],
-)
+OF_A_STUDY = [
+    View(
+        "findings",
+        "Findings",
+        itemgetter("findings"),
+        [Column("no.", name="number"), Column("severity", name="name"), CAUSE],
+        [WHAT, Column("cells (GPUs x b)", name="places"), *_texts("explains")],
+    ),
+    View(
+        "figures",
+        "What is wrong in each cell",
+        itemgetter("figures"),
+        [Column("cell", name="place"), Column("finding", name="number")],
+        [Column("figure", fmt.words, name="quantity"), *_texts("stands expected")],
+    ),
+]
 INDEX = [
     View(
         "overview",
@@ -82,20 +91,30 @@ class Judged:
         rows = []
         for _, same in self.rows.groupby("number"):
             one = same.iloc[0]
-            cells = [
-                f"{cell.gpus:.0f} x {cell.batch_size:.0f}{_figures(cell)}"
-                for cell in rows_of(same.dropna(subset=["gpus", "batch_size"])[:SHOWN_CELLS])
-            ]
-            where = ("; " if any(":" in cell for cell in cells) else ", ").join(cells)
+            cells, places = list[str](), list[str]()
+            for cell in rows_of(same.dropna(subset=["gpus", "batch_size"])[:SHOWN_CELLS]):
+                places.append(_place(cell))
+                stands, right = _figures(cell)
+                right = f", expected {right}" * (right != "–")
+                cells.append(places[-1] + f": {stands}{right}" * (stands != "–"))
             more = f" and {rest} more" if (rest := one["cells"] - len(cells)) > 0 else ""
+            where = ("; " if cells != places else ", ").join(cells)
             explains = f"{one['explains']:.0f} of {one['suspects']:.0f}"
             told = {
                 "name": SEVERITIES[one["severity"]],
                 "where": ": ".join(filter(None, (one["strategy"], where + more))),
+                "places": ": ".join(filter(None, (one["strategy"], ", ".join(places) + more))),
                 "explains": explains if one["suspects"] > 0 else "",
             }
             rows.append({**one, **told})
-        return pd.DataFrame(rows, columns=[*self.rows, "name", "where"])
+        return pd.DataFrame(rows, columns=[*self.rows, "name", "where", "places"])
+
+    @property
+    def figures(self) -> pd.DataFrame:
+        """A row for each cell of an error or a warning: what stands there, what is expected."""
+        cells = rows_of(self.grave.dropna(subset=["gpus", "batch_size"]))
+        found = [(_place(one), one.number, one.quantity, *_figures(one)) for one in cells]
+        return pd.DataFrame(found, columns=["place", "number", "quantity", "stands", "expected"])
 
     @property
     def counts(self) -> str:
@@ -112,7 +131,7 @@ class Judged:
     @property
     def tables(self) -> list[Table]:
         """The tables on the page."""
-        made = tables([FINDINGS], {"findings": self.findings})
+        made = tables(OF_A_STUDY, {"findings": self.findings, "figures": self.figures})
         return [replace(table, name=f"{self.id}-{table.name}") for table in made]
 
     def overview(self, link: str, points: str = "") -> dict[str, Any]:
@@ -151,8 +170,11 @@ def common(submissions: Sequence[Sequence[Judged]]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=[*COLUMNS, "name", "studies", "where"])
 
 
-def _figures(finding: Any) -> str:
+def _place(finding: Any) -> str:
+    return f"{finding.gpus:.0f} x {finding.batch_size:.0f}"
+
+
+def _figures(finding: Any) -> tuple[str, str]:
     """What stands in the cell of a finding's row, and what is expected there."""
     expected = (finding.expected_low + finding.expected_high) / 2
-    found, right = fmt.distinguishable(finding.found, expected)
-    return (f": {found}" + f", expected {right}" * (right != "–")) * (found != "–")
+    return fmt.distinguishable(finding.found, expected)

@@ -17,9 +17,7 @@ def main(folders: tuple[Path, ...], template: Path, output: Path) -> None:
         for folder in folders
         for study in read_folder(folder)
     ]
-    title, rows = (
-        "Published studies, replayed and audited",
-        [x.overview(f"#{x.id}") for x in studies],
-    )
-    html = page.render(template, title=title, tables=index(rows, studies), studies=studies)
+    shown = index([one.overview(f"#{one.id}") for one in studies], studies)
+    title = "Published studies, replayed and audited"
+    html = page.render(template, title=title, tables=shown, studies=studies)
     files.write_text(output, html)

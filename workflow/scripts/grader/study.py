@@ -219,8 +219,8 @@ def _timings(path: Path, name: str, images: int) -> dict[str, tuple[pd.DataFrame
     if not tables:
         raise UserError(f"{path} has no row of a table; write one for each cell of the study")
     if {text.lower() for text in tables[0].header[0]} >= OURS and tables[0].separator != "sheet":
-        rows = pd.DataFrame(_rows(path, Timing))
-        return {str(study): (same, "") for study, same in rows.groupby("study", sort=False)}
+        every = pd.DataFrame(_rows(path, Timing)).groupby("study", sort=False)
+        return {str(study): (same, "") for study, same in every}
     found, passed = dict[str, list[Texts]](), list[str]()
     sources = dict[str, dict[str, str]]()
     for table in (Table(path, grid, images) for grid in tables):
@@ -238,17 +238,11 @@ def _timings(path: Path, name: str, images: int) -> dict[str, tuple[pd.DataFrame
     if not found:
         raise UserError(f"{passed[0]}; add what is missing")
     heads = {field: next(iter(words)) for field, words in sources.items()}
-    columns = ["line", *Timing.model_fields]
-    return {
-        study: (
-            pd.DataFrame(
-                [_checked(path, Timing, row, heads) | {"study": study} for row in rows],
-                columns=columns,
-            ),
-            _in_words(sources, passed),
-        )
-        for study, rows in found.items()
-    }
+    made, words = dict[str, tuple[pd.DataFrame, str]](), _in_words(sources, passed)
+    for study, rows in found.items():
+        checked = [_checked(path, Timing, row, heads) | {"study": study} for row in rows]
+        made[study] = pd.DataFrame(checked, columns=["line", *Timing.model_fields]), words
+    return made
 
 
 def _add(found: dict[str, list[Texts]], study: str, rows: list[Texts]) -> None:
