@@ -1,7 +1,6 @@
 """The made-up study of `report_cells`, in memory, for the claims on its times."""
 
 from collections.abc import Callable
-from functools import cache
 
 import pandas as pd
 
@@ -19,19 +18,9 @@ Tables = dict[str, pd.DataFrame]
 
 def study(change: Callable[[pd.DataFrame], None] | None = None) -> Tables:
     """The tables of its times, which may be changed, and what follows from them."""
-    if change is None:
-        return {name: table.copy() for name, table in _unchanged().items()}
     timing = report_cells.cells(missing=False)
-    change(timing)
-    return _of(timing)
-
-
-@cache
-def _unchanged() -> Tables:
-    return _of(report_cells.cells(missing=False))
-
-
-def _of(timing: pd.DataFrame) -> Tables:
+    if change is not None:
+        change(timing)
     memory = report_cells.in_memory(timing)
     parts = communication(timing, memory, readings([]))
     return {

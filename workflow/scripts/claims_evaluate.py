@@ -1,17 +1,50 @@
 """Evaluate the claims of a study on the lab's questions: answers, evidence, verdicts."""
 
-from dataclasses import asdict
+from collections.abc import Callable
+from dataclasses import asdict, replace
 from pathlib import Path
 
-from scaling.claims import questions
+from scaling.claims import part_b, q1, q2, q3, q4, q5_to_q7
+from scaling.claims.claim import Answer, Claim, Findings
 from scaling.core import command_line, files
 from scaling.registry.dataset import SYNTHETIC
 from scaling.tables import schema
+from scaling.tables.schema import StudyTables
+
+ANSWERS: dict[str, Callable[[StudyTables], Answer]] = {
+    "Q1": q1.answer,
+    "Q2": q2.answer,
+    "Q3.1": q3.parts,
+    "Q3.2": q3.bandwidth,
+    "Q4": q4.answer,
+    "Q5": q5_to_q7.order,
+    "Q6": q5_to_q7.messages,
+    "Q7": q5_to_q7.replicas,
+    "B": part_b.answer,
+}
+"""Pure functions of a study's tables, by question; without their data they claim what to add."""
+
+
+def evaluate(tables: StudyTables, learned: bool = True) -> Findings:
+    """Return a study's answers and claims in the order of the questions, grouped by kind.
+
+    A kind that was never measured has one claim. Question 4, on accuracy, is left out where nothing
+    could be `learned`.
+    """
+    found = {name: own(tables) for name, own in ANSWERS.items() if learned or name != "Q4"}
+    kinds: dict[str, list[Claim]] = {}
+    for claim in (claim for answer in found.values() for claim in answer.claims):
+        kinds.setdefault(claim.kind, []).append(claim)
+    for kind, own in kinds.items():
+        said = {(claim.verdict, claim.sentence) for claim in own}
+        if len(own) > 1 and len(said) == 1 and own[0].verdict == "not measured":
+            kinds[kind] = [replace(own[0], id=kind, configuration="")]
+    answers = {name: answer.text for name, answer in found.items() if answer.text}
+    return Findings(tables.study, answers, [claim for own in kinds.values() for claim in own])
 
 
 @command_line.script
 def main(study: str, output: Path, source: str = "", tables: tuple[Path, ...] = ()) -> None:
     """Write claims.json from the study's tables; of random images nothing is learned."""
-    found = schema.StudyTables(study, schema.read_files(tables), "", {})
-    findings = questions.evaluate(found, learned=source != SYNTHETIC.name)
-    files.write_json(output, asdict(findings))
+    found = StudyTables(study, schema.read_files(tables), "", {})
+    files.write_json(output, asdict(evaluate(found, learned=source != SYNTHETIC.name)))

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 import claims_evaluate
-from scaling.claims import claim, q1, q3, questions
+from scaling.claims import claim, q1, q3
 from scaling.claims.claim import Answer, Findings
 from scaling.core import files
 from scaling.core.errors import UserError
@@ -62,8 +62,8 @@ def test_claims_of_a_kind_stand_side_by_side_and_what_none_has_is_said_once(monk
     made = [q3.COMPUTING.missing(name, "Add it.") for name in ("a/ddp", "b/ddp")]
     made[:0] = [q1.GAPS.claim(name, "It is so.", holds=True) for name in ("a", "b")]
     answer = Answer("So.", [made[0], made[2], made[1], made[3]])
-    monkeypatch.setattr(questions, "ANSWERS", {"Q1": lambda tables: answer})
-    found = questions.evaluate(EMPTY)
+    monkeypatch.setattr(claims_evaluate, "ANSWERS", {"Q1": lambda tables: answer})
+    found = claims_evaluate.evaluate(EMPTY)
     assert [one.id for one in found.claims] == ["Q1-gaps-a", "Q1-gaps-b", "Q3.1-computing"]
     assert found.answers == {"Q1": "So."}
 

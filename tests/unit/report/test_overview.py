@@ -6,8 +6,8 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
+import claims_evaluate
 from examples import stored
-from scaling.claims import questions
 from scaling.claims.claim import label
 from scaling.report import cells as of_page
 from scaling.report import overview, provenance
@@ -170,7 +170,7 @@ def test_the_parts_of_a_bar_are_all_of_its_epoch_and_noise_below_zero_is_said(on
 
 @pytest.mark.parametrize("study", ["h100x2", "h200x4", "cpu", "quantization-cifar10"])
 def test_an_answer_is_a_short_sentence(study):
-    given = questions.evaluate(stored.study(study)).answers
+    given = claims_evaluate.evaluate(stored.study(study)).answers
     assert given and all(len(text.split()) <= 30 for text in given.values()), given
 
 

@@ -9,13 +9,7 @@ import pytest
 from examples.records import GRADIENT_BYTES, epoch, record, timing_row, timing_table
 from scaling.core.grid import CELL_KEYS, Cell
 from scaling.tables import schema
-from scaling.tables.communication import (
-    SECONDS,
-    bandwidth,
-    communication,
-    interconnect,
-    readings,
-)
+from scaling.tables.communication import SECONDS, bandwidth, communication, interconnect, readings
 from scaling.tables.epoch_parts import epoch_parts
 
 CELL = Cell("plain", "ddp", 2, 128, 0)

@@ -6,11 +6,7 @@ import pytest
 
 from examples.convergence_records import MARGIN, record, seeds, study, swept
 from scaling.tables.experiments import convergence
-from scaling.tables.experiments.convergence import (
-    best,
-    images_to_accuracy,
-    remedies,
-)
+from scaling.tables.experiments.convergence import best, images_to_accuracy, remedies
 
 
 def row(table, remedy, global_batch):

@@ -19,11 +19,7 @@ Verdict = Literal["supported", "refuted", "in part", "unclear", "not measured"]
 differ, and the claim names them; unclear: too noisy to decide; not measured: there are none."""
 SYMBOLS: dict[Verdict, str] = dict(zip(get_args(Verdict), "✓✗◐?–", strict=True))
 BATCH = "b\u00a0=\u00a0"
-HELD: dict[Verdict, str] = {
-    "supported": "held for",
-    "refuted": "not for",
-    "unclear": "unclear for",
-}
+HELD: dict[Verdict, str] = {"supported": "held for", "refuted": "not for", "unclear": "unclear for"}
 NO_STEPS = (
     "These records have no steps in memory: measure the cells again, with "
     "`training.instrumented_iterations` above 0."

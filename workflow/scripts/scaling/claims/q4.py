@@ -54,7 +54,8 @@ OF_TRAININGS = Hypothesis(
 
 def _of_trainings(tables: StudyTables) -> list[Claim]:
     """Claim it of the trainings at the lab's rate, in a study with techniques."""
-    rows = convergence.base_rate(tables.remedies).drop_duplicates("global_batch")
+    table = tables.remedies
+    rows = table[(table["options"] == "") & (table["factor"] == 1)].drop_duplicates("global_batch")
     if len(rows) < 2:
         return []
     small, large = extremes(rows, "global_batch")

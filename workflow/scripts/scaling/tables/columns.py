@@ -23,15 +23,15 @@ COLUMNS: dict[str, dict[str, str]] = {
             limit reached least_seconds""",
         "{study}/costs": f"""{_CELL} flops_per_image precision:text power_capped_share
             peak_memory_bytes memory_capacity_bytes drift settled:truth joules_per_image
-            money_per_epoch engine:text switches:text sent_share
-            startup_seconds measured_seconds run_seconds""",
-        "{study}/provenance": f"""{_CELL} seed status:text measured_as:text model:text
-            training:text recipe_options:text hosts:text device_names:text slurm_gpus:text
-            device:text cpu:text python:text torch:text cuda:text nccl:text driver:text
-            slurm_job_id:text commit:text started:text ended:text repeat""",
+            money_per_epoch engine:text switches:text sent_share startup_seconds measured_seconds
+            run_seconds""",
+        "{study}/provenance": f"""{_CELL} seed status:text measured_as:text model:text training:text
+            recipe_options:text hosts:text device_names:text slurm_gpus:text device:text cpu:text
+            python:text torch:text cuda:text nccl:text driver:text slurm_job_id:text commit:text
+            started:text ended:text repeat""",
         "{study}/speedup": f"""{_KEYS} epoch_seconds epoch_seconds_min epoch_seconds_max count
-            speedup efficiency fixed_global_batch_speedup within_spread:truth
-            note:text runs speedup_low speedup_high""",
+            speedup efficiency fixed_global_batch_speedup within_spread:truth note:text runs
+            speedup_low speedup_high""",
         "{study}/communication": f"""{_KEYS} estimate:text {_EXPOSED} moving_seconds
             within_noise:truth""",
         "{study}/epoch_parts": f"""{_KEYS} epoch_seconds compute_seconds {_EXPOSED}
@@ -41,14 +41,14 @@ COLUMNS: dict[str, dict[str, str]] = {
             communication_seconds bandwidth_gb_per_s peak_gb_per_s utilization""",
         "{study}/utilization": f"""{_KEYS} images_per_second count flops_per_image precision:text
             flops_per_second_per_gpu peak_flops_per_second utilization loading_share
-            communication_share communication_estimate:text idle_share slower_share
-            unknown_share power_capped_share""",
+            communication_share communication_estimate:text idle_share slower_share unknown_share
+            power_capped_share""",
         "{study}/audit": f"{_CELL} severity:text message:text found expected",
         "accuracy": f"{_CELL} seed epoch {_LEARNING} status:text",
-        "interconnect": """gpus backend:text kind:text message_bytes seconds seconds_min
-            seconds_max count busbw_gb_per_s correct:truth launch:text""",
-        "peaks": """quantity:text precision:text matrix_size copy_bytes
-            unit:text value value_min value_max count peak:truth state:text""",
+        "interconnect": """gpus backend:text kind:text message_bytes seconds seconds_min seconds_max
+            count busbw_gb_per_s correct:truth launch:text""",
+        "peaks": """quantity:text precision:text matrix_size copy_bytes unit:text value value_min
+            value_max count peak:truth state:text""",
         "machine": "severity:text host:text gpu:text message:text",
     },
     "convergence": {

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator
-from statistics import stdev
+from statistics import median, stdev
 from typing import Any
 
 import numpy as np
@@ -134,11 +134,12 @@ def interconnect(sweeps: list[dict[str, Any]]) -> pd.DataFrame:
 
     `seconds` is the median over the repeats; busbw = message bytes / seconds · 2(N-1)/N, in GB/s.
     """
-    rows = [
-        {**sweep, **row, **schema.of_repeats("seconds", row["seconds"])}
-        for sweep in sweeps
-        for row in sweep["rows"]
-    ]
+    rows = []
+    for sweep in sweeps:
+        for row in sweep["rows"]:
+            own = row["seconds"]
+            ends = {"seconds_min": min(own), "seconds_max": max(own), "count": len(own)}
+            rows.append({**sweep, **row, "seconds": median(own), **ends})
     order = ["gpus", "backend", "kind", "message_bytes"]
     table = schema.frame("interconnect", rows).sort_values(order, kind="stable", ignore_index=True)
     busbw = ring_factor(table["gpus"]) * table["message_bytes"] / table["seconds"] / GB

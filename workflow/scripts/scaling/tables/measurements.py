@@ -13,16 +13,7 @@ from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
 from scaling.core.records.run import KernelClass, RunRecord
 from scaling.tables import schema
-from scaling.tables.timing import (
-    TIMED,
-    Run,
-    Seeds,
-    by_cell,
-    epochs,
-    joules,
-    per_cell,
-    spread,
-)
+from scaling.tables.timing import TIMED, Run, Seeds, by_cell, epochs, joules, per_cell, spread
 
 ALONE = "seconds_without_exchange"
 SLOW = 0.05

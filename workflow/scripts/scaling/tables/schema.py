@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import pandas as pd
@@ -158,12 +157,6 @@ def on_cpu(provenance: pd.DataFrame) -> bool:
     """Return whether all runs used a CPU, so that "GPU" means a process."""
     recorded = provenance[provenance["status"] != "missing"]
     return len(recorded) > 0 and bool((recorded["device"] == "cpu").all())
-
-
-def of_repeats(name: str, values: Any) -> dict[str, float]:
-    """Return the columns of a repeated measurement: median, minimum, maximum and `count`."""
-    found = {name: median(values), f"{name}_min": min(values), f"{name}_max": max(values)}
-    return found | {"count": len(values)}
 
 
 def rows_of(table: pd.DataFrame) -> Iterator[Any]:

@@ -94,12 +94,6 @@ def _remedy(group: pd.DataFrame) -> dict[str, Any]:
     }
 
 
-def base_rate(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of `remedies` of plain SGD at the unscaled base rate."""
-    plain = table[(table["options"] == "") & (table["factor"] == 1)]
-    return plain[plain["remedy"].isin(plain["remedy"].head(1))]
-
-
 def best(table: pd.DataFrame, global_batch: int, sgd: bool = False) -> Any | None:
     """Return the row of `remedies` with the highest accuracy on held-out images, or None.
 
@@ -135,8 +129,8 @@ def images_to_accuracy(
 
     It is the minimum over all techniques and all their lengths (`planned_epochs`) of the epochs
     until test accuracy first reaches the target: the median over the seeds at the chosen rate,
-    `…_min` and `…_max`; infinite if never. Of two middle seeds it is the later one. As in MLPerf's
-    reference points, the best is chosen by these values themselves.
+    `…_min` and `…_max`; infinite if never. As in MLPerf's reference points, the best is chosen by
+    these values themselves.
     """
     keys = ["global_batch", "remedy", "planned_epochs", "images"]
     epochs = pd.DataFrame(_chosen_epochs(records, "runs", "longer"), columns=[*keys, "seed", *SEEN])
