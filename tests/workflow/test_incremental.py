@@ -98,7 +98,7 @@ def test_images_that_are_lost_are_made_again_alone(study):
 
 
 def test_editing_a_claim_makes_the_claims_and_the_report_again(study):
-    study.edit("workflow/scripts/scaling/claims/q3_1.py", "\nEDITED = True\n")
+    study.edit("workflow/scripts/scaling/claims/q3.py", "\nEDITED = True\n")
     assert study.planned() == {"claims_evaluate": 1, "report_render": 1}
     document = study.folder / "results/tables/claims.json"
     page = study.folder / "results/report.html"
