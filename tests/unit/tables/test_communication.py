@@ -99,29 +99,23 @@ def row_of(timing, sweep=NO_SWEEP, **costs):
     return row
 
 
+BUCKET, OWN = ("bucket", 10_000_000, 1e-3), ("tuned_bucket", 40_000_000, 1e-3)
+WHOLE = ("gradients", GRADIENT_BYTES, 1e-3)
+
+
 @pytest.mark.parametrize(
     ("timing", "sweep", "peak", "engine"),
     [
         # 30 MB in 1 ms and 10 MB in 1 ms: 1.5 · 40 MB / 2 ms = 30 GB/s (not the mean of 45 and 15)
-        (A40, sweep_of(("bucket", 30_000_000, 1e-3), ("bucket", 10_000_000, 1e-3)), 30, "eager"),
+        (A40, sweep_of(("bucket", 30_000_000, 1e-3), BUCKET, WHOLE), 30, "eager"),
         # Of another number of GPUs; whose sums were wrong
-        (A40, sweep_of(("bucket", 1000, 1.0), gpus=2), math.nan, "eager"),
-        (A40, sweep_of(("bucket", 1000, 1.0), correct=False), math.nan, "eager"),
+        (A40, sweep_of(BUCKET, gpus=2), math.nan, "eager"),
+        (A40, sweep_of(BUCKET, correct=False), math.nan, "eager"),
         # An engine's own messages, 1.5 · 40 MB / 1 ms; without them DDP's, 1.5 · 10 MB / 1 ms
-        (
-            A40,
-            sweep_of(("bucket", 10_000_000, 1e-3), ("tuned_bucket", 40_000_000, 1e-3)),
-            60,
-            "resident",
-        ),
-        (A40, sweep_of(("bucket", 10_000_000, 1e-3)), 15, "resident"),
+        (A40, sweep_of(BUCKET, OWN, WHOLE), 60, "resident"),
+        (A40, sweep_of(BUCKET, WHOLE), 15, "resident"),
         # One message of all gradients: 44,695,848 B in 1 ms, 1.5 · 44.695848 GB/s
-        (
-            DP,
-            sweep_of(("gradients", GRADIENT_BYTES, 1e-3), ("bucket", 10_000_000, 1.0)),
-            67.043772,
-            "eager",
-        ),
+        (DP, sweep_of(WHOLE, BUCKET), 67.043772, "eager"),
     ],
 )
 def test_the_peak_is_the_bus_bandwidth_of_the_messages_that_a_cell_sends(
@@ -129,13 +123,11 @@ def test_the_peak_is_the_bus_bandwidth_of_the_messages_that_a_cell_sends(
 ):
     row = row_of(timing, sweep, engine=engine)
     assert row.peak_gb_per_s == pytest.approx(peak, nan_ok=True)
-    share = row.bandwidth_gb_per_s / peak
-    assert row.utilization == pytest.approx(share, nan_ok=True)
+    assert row.utilization == pytest.approx(row.bandwidth_gb_per_s / peak, nan_ok=True)
 
 
 def test_gradients_that_are_sent_in_bf16_are_half_the_bytes():
-    swept = sweep_of(("gradients", GRADIENT_BYTES, 1.0))
-    whole, half = (row_of(A40, swept, sent_share=share) for share in (1.0, 0.5))
+    whole, half = (row_of(A40, sweep_of(WHOLE), sent_share=share) for share in (1.0, 0.5))
     assert half.bytes_per_iteration == pytest.approx(whole.bytes_per_iteration / 2, abs=1)
     assert half.bandwidth_gb_per_s == pytest.approx(whole.bandwidth_gb_per_s / 2)
 

@@ -23,9 +23,6 @@ def test_a_broken_table_is_named(tmp_path, content, sentence):
         path.write_text(content)
     with pytest.raises(UserError, match=rf"{path} {sentence}"):
         schema.read("timing", path)
-
-
-def test_a_file_that_is_no_table_is_named(tmp_path):
     with pytest.raises(UserError, match=r"holidays\.csv is no table of a study"):
         schema.read_files([tmp_path / "holidays.csv"])
 

@@ -38,12 +38,6 @@ def test_a_cell_is_as_good_as_its_worst_seed_and_keeps_the_times_of_the_others(s
     assert (row.epoch_seconds, row["count"]) == (18.0, 1)
 
 
-def test_a_run_without_record_makes_its_cell_missing_and_the_message_counts_it():
-    row = only_row((ONE_GPU, record(ONE_GPU, [epoch(2, 18.0)])), (OTHER_SEED, None))
-    assert (row.status, row.epoch_seconds) == ("missing", 18.0)
-    assert row.message == "1 of 2 runs have no record"
-
-
 def test_a_phase_ends_when_the_last_rank_has_ended_it():
     # Rank 0 waits 2 s in `join` for rank 1, which imports until 7.
     ends = [

@@ -18,11 +18,6 @@ def carried(way, step, table=ON_GPUS):
 
 
 def test_an_order_that_comes_again_names_the_epoch_it_was_first_seen_in():
-    table = synchronization.orders([made.document()])
-    told = rows(table, sampler="DistributedSampler", set_epoch=True)
-    assert (told["first_epoch"] == told["epoch"]).all() and told["trained"].any()
-    untold = rows(table, sampler="DistributedSampler", set_epoch=False)
-    assert set(untold["first_epoch"]) == {0} and set(untold["epoch"]) == {0, 1, 2}
     # An order that one rank has and another had before is no repeat.
     swapped = made.orders(True)
     for row in swapped:

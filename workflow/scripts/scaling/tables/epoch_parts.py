@@ -1,4 +1,4 @@
-"""The parts of an epoch, the use of the measured peak rate, and what holds a study up."""
+"""The parts of an epoch, the use of the measured peak rate, and the audit."""
 
 import numpy as np
 import pandas as pd
