@@ -28,7 +28,6 @@ from scaling.tables import comparison, schema
 from scaling.tables.runs import provenance, read_runs
 from scaling.tables.timing import timing
 
-TEMPLATE = page.REPORT / "compare.html.j2"
 STUDIES = Path("studies")
 
 
@@ -165,7 +164,7 @@ def main(
     files.write_text(table, schema.as_csv(found))
     refused = refusal(found, fail_below) if fail_below else ""
     html = page.render(
-        TEMPLATE,
+        page.REPORT / "compare.html.j2",
         sides=[("A, baseline", first), ("B, contender", second)],
         summary=summary(found),
         matched=MATCHED.make(found),
