@@ -27,7 +27,6 @@ from scaling.report.table import Column, View
 from scaling.tables import ratios, schema
 from scaling.tables.timing import provenance, read_runs, timing
 
-TEMPLATE = page.REPORT / "compare.html.j2"
 STUDIES = Path("studies")
 
 
@@ -164,7 +163,7 @@ def main(
     files.write_text(table, schema.as_csv(found))
     refused = refusal(found, fail_below) if fail_below else ""
     html = page.render(
-        TEMPLATE,
+        page.REPORT / "compare.html.j2",
         sides=[("A, baseline", first), ("B, contender", second)],
         summary=summary(found),
         matched=MATCHED.make(found),

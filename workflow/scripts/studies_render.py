@@ -12,22 +12,18 @@ from scaling.report import cells, overview, page, provenance
 from scaling.report.table import Column, View, tables
 from scaling.tables import schema
 
-FOUND = ["headline", "run", "scales"]
+HEADS = {"headline": "measured on", "run": "first to look at", "scales": "more GPUs"}
 VIEW = View(
     "studies",
     "Studies, what they found, and where",
-    lambda rows: pd.DataFrame(rows, columns=["study", "link", "command", *FOUND]),
+    lambda rows: pd.DataFrame(rows, columns=["study", "link", "command", *HEADS]),
     [Column("study", detail=attrgetter("command"), name="study", link=attrgetter("link"))],
-    [
-        Column("measured on", name="headline"),
-        Column("first to look at", name="run"),
-        Column("more GPUs", name="scales"),
-    ],
+    [Column(head, name=name) for name, head in HEADS.items()],
 )
 
 
 def _found(config: Path, replay: Path) -> dict[str, str]:
-    """Return the `FOUND` of a study, from its tables; UserError without them."""
+    """Return what is below the `HEADS` for a study, from its tables; UserError without them."""
     name = stored.read(config.parent)["study"]
     there = (table.path(replay / "tables", name) for table in schema.TABLES.values())
     made = [path for path in there if path.exists()]
@@ -36,7 +32,7 @@ def _found(config: Path, replay: Path) -> dict[str, str]:
     study = schema.read_study(name, made, None, config.parent / stored.MANIFEST)
     cards = overview.cards(study, cells.of_study(study))
     said = [f"{card.title}: {card.headline.striptags()}" for card in cards[:2]]
-    return dict(zip(FOUND, [provenance.headline(study), *said], strict=False))
+    return dict(zip(HEADS, [provenance.headline(study), *said], strict=False))
 
 
 @command_line.script

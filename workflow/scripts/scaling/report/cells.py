@@ -30,7 +30,6 @@ METRICS = named(
     "epoch_seconds images_per_second efficiency loading_share communication_share utilization"
     " test_accuracy peak_memory_bytes gpu_seconds joules_per_image money_per_epoch"
 )
-"""What the map can show."""
 HIGHER_IS_BETTER = ["images_per_second", "efficiency", "utilization", "test_accuracy"]
 FACTS = named(
     "epoch_seconds speedup test_accuracy peak_memory_bytes slurm_job_id slurm_gpus message"

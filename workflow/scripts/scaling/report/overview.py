@@ -25,7 +25,6 @@ LIMITS = {
 """Parts of an epoch by the columns of their shares, and how to reduce each."""
 CAPPED = 0.9
 """The share of the time at its power limit from which a GPU is limited by power."""
-RECOMMENDED = "Run this"
 
 
 @dataclass(frozen=True)
@@ -115,9 +114,9 @@ def _soonest(best: Any, tables: StudyTables) -> Card:
     text += said(". With start-up {} s", printed(best, "trained_run_seconds"))
     for fewer in rows_of(trained[trained["gpus"] < best.gpus]):
         sooner = "sooner " if fewer.run_seconds < best.run_seconds else ""
-        on = f"{sooner}on {fmt.gpus(fewer.gpus)}"
-        text += said(", {}: {} s", on, printed(fewer, "trained_run_seconds"))
-    return Card(RECOMMENDED, _named(best), text + ".")
+        seconds = printed(fewer, "trained_run_seconds")
+        text += said(", {}on {}: {} s", sooner, fmt.gpus(fewer.gpus), seconds)
+    return Card("Run this", _named(best), text + ".")
 
 
 def _run_this(chosen: Any | None, quickest: Any, cells: pd.DataFrame) -> Card:
@@ -137,7 +136,7 @@ def _run_this(chosen: Any | None, quickest: Any, cells: pd.DataFrame) -> Card:
         known = pd.notna(quickest.test_accuracy)
         learns = said("but {}", printed(quickest, "test_accuracy")) if known else "accuracy unknown"
         text += said(" Fastest of all: {}, {}, {}.", _named(quickest), an_epoch, learns)
-    title = RECOMMENDED if count > 1 else "Fastest that learned, one seed"
+    title = "Run this" if count > 1 else "Fastest that learned, one seed"
     return Card(title, _named(chosen), text)
 
 
@@ -181,8 +180,9 @@ def _the_limit(chosen: Any) -> Card:
 def _trust(tables: StudyTables, cells: pd.DataFrame) -> Card:
     repeated = cells[cells["count"] > 1]
     if repeated.empty:
-        why = "No epoch was repeated, so noise is unknown."
-        return Card("Trust", said("measured once"), said(why))
+        return Card(
+            "Trust", said("measured once"), said("No epoch was repeated: noise is unknown.")
+        )
     of = "run" if (repeated["runs"] > 1).any() else "epoch"
     ends = [f"epoch_seconds_{'run_' * (of == 'run')}{end}" for end in ("max", "min")]
     spreads = (repeated[ends[0]] - repeated[ends[1]]) / repeated["epoch_seconds"]

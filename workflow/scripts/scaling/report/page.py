@@ -54,10 +54,7 @@ def _environment(folder: Path) -> Environment:
 
 
 def inline_svg(path: Path) -> Markup:
-    """Return the SVG file at `path` as an element in the page's colours and font; "" if empty.
-
-    Raises UserError if it cannot be read.
-    """
+    """Return the SVG file at `path` as an element in the page's colours and font; "" if empty."""
     try:
         source = path.read_text(encoding="utf-8")
     except OSError as error:

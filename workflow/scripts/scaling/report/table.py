@@ -18,7 +18,6 @@ from scaling.tables.schema import rows_of
 
 EMPTY = "–"
 LONG_TEXT_CHARS = 24
-"""Number of characters above which a cell counts as text."""
 OfRow = Callable[[Any], Any]
 
 

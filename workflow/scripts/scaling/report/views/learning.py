@@ -1,5 +1,6 @@
 """Tables on accuracy and on what ranks share: questions 4 to 7."""
 
+from functools import partial
 from operator import attrgetter
 from typing import Any
 
@@ -54,7 +55,7 @@ define(
     variance_drift_mean=Column(
         "running variances apart", percent, lambda row: percent(row.variance_drift_max)
     ),
-    by_rank=Column("test accuracy by rank"),
+    lowest=Column("test accuracy by rank", percent, lambda row: f"to {percent(row.highest)}"),
 )
 
 
@@ -104,7 +105,7 @@ def sampler(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     drawn = study.sampler.assign(different=of_ranks["first_epoch"].transform("nunique"))
     spans = drawn.groupby(keys, sort=False)[["different", "overlap", "unseen", "repeated"]]
     epochs = drawn.groupby(keys, sort=False)["epoch"].nunique()
-    return spans.agg(lambda own: whole_span(own, "–")).assign(epoch=epochs).reset_index()
+    return spans.agg(partial(whole_span, between="–")).assign(epoch=epochs).reset_index()
 
 
 @view(
@@ -126,7 +127,7 @@ def messages(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     "Q7",
     "Ranks compared after the last epoch",
     "buffers",
-    "parameters hashes variance_drift_mean by_rank",
+    "parameters hashes variance_drift_mean lowest",
 )
 def buffers(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     """Return one row for each buffer mode: whether ranks end equal, and their differences."""
@@ -136,7 +137,8 @@ def buffers(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
         hashes=("buffers_sha256", _alike),
         variance_drift_mean=("variance_drift_mean", "first"),
         variance_drift_max=("variance_drift_max", "first"),
-        by_rank=("test_accuracy", lambda own: f"{percent(own.min())} to {percent(own.max())}"),
+        lowest=("test_accuracy", "min"),
+        highest=("test_accuracy", "max"),
     ).reset_index()
 
 
