@@ -40,7 +40,7 @@ class Submission:
 
 
 def honest(seed: int, plain: bool = False, noisy: bool = False) -> Submission:
-    """A submission without an error; a `plain` one has every cell and digits for any mistake.
+    """A submission without an error; a `plain` one has every cell, and digits for any mistake.
 
     A `noisy` one has times that differ by up to 4 % and now and then by 8 % more, hardly any
     communication, so that some are faster than N times one GPU, and states its peaks.

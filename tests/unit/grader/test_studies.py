@@ -61,7 +61,7 @@ def test_a_pile_has_a_line_for_each_submission_and_a_page(pile, tmp_path, capsys
     (found,) = bobs.rows("Findings")
     assert found[:3] == ["1", "error", "times gpus"] and "4 of 4" in found
     rows = bobs.rows("What is wrong in each cell")
-    assert ["2 x 512", "1", "speedup", "3.91", "1.95"] in rows and len(rows) == 4
+    assert ["ddp, 2 x 512", "1", "speedup", "3.91", "1.95"] in rows and len(rows) == 4
     assert bobs.text.index("leave the factor N away.") < bobs.text.index("Findings")
     assert {tuple(row) for row in csv.reader((folder / "audit.csv").open(newline=""))} >= {
         ("folder", "study", *COLUMNS)

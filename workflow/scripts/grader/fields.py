@@ -28,7 +28,8 @@ Count = Annotated[int, Field(ge=1, le=10**12)]
 MaybeCount = Annotated[Count | None, Empty]
 Time = Annotated[Decimal, Field(ge=Decimal("1e-6"), le=10**9)]
 Printed = Annotated[Decimal, AfterValidator(_digits)]
-Seconds, Figure = Annotated[Time | None, Empty], Annotated[Printed | None, Empty]
+Seconds = Annotated[Time | None, Empty]
+Figure = Annotated[Printed | None, Empty]
 """A time and a printed figure with their digits; None where the field is empty."""
 
 

@@ -113,7 +113,10 @@ class Judged:
     def figures(self) -> pd.DataFrame:
         """A row for each cell of an error or a warning: what stands there, what is expected."""
         cells = rows_of(self.grave.dropna(subset=["gpus", "batch_size"]))
-        found = [(_place(one), one.number, one.quantity, *_figures(one)) for one in cells]
+        found = [
+            (f"{one.strategy}, {_place(one)}", one.number, one.quantity, *_figures(one))
+            for one in cells
+        ]
         return pd.DataFrame(found, columns=["place", "number", "quantity", "stands", "expected"])
 
     @property
