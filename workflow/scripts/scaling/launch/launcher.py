@@ -75,7 +75,11 @@ def elapsed() -> float:
 
 
 def die_with(parent: int) -> None:
-    """Have the kernel kill this process when its parent dies, or now if it is already dead."""
+    """Have the kernel kill this process when its parent dies, or now if it is already dead.
+
+    SIGTERM, which `launch` holds back while it forks, ends it.
+    """
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os.kill(os.getpid(), signal.SIGKILL)
@@ -139,14 +143,19 @@ def launch(
     loopback = {} if command_line[0] == "srun" else {"GLOO_SOCKET_IFNAME": "lo"}
     reader = None
     try:
-        process = subprocess.Popen(
-            command_line,
-            env={**loopback, **variables, STARTED_VARIABLE: since},
-            preexec_fn=partial(die_with, os.getpid()),
-            close_fds=False,  # Inherits the lease.
-            stdout=subprocess.PIPE if each_line else None,
-            stderr=subprocess.STDOUT if each_line else None,
-        )
+        # What a handler raises is lost in the hooks that Python runs after a fork.
+        held_back = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+        try:
+            process = subprocess.Popen(
+                command_line,
+                env={**loopback, **variables, STARTED_VARIABLE: since},
+                preexec_fn=partial(die_with, os.getpid()),
+                close_fds=False,  # Inherits the lease.
+                stdout=subprocess.PIPE if each_line else None,
+                stderr=subprocess.STDOUT if each_line else None,
+            )
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, held_back)
         if each_line:
             reader = ThreadPoolExecutor(1).submit(_read, process, each_line)
         returncode, timed_out = process.wait(timeout=time_limit), False
