@@ -18,7 +18,7 @@ Tables = dict[str, pd.DataFrame]
 
 def study(change: Callable[[pd.DataFrame], None] | None = None) -> Tables:
     """The tables of its times, which may be changed, and what follows from them."""
-    timing = report_cells.cells(missing=False)
+    timing = report_cells.cells()
     if change is not None:
         change(timing)
     memory = report_cells.in_memory(timing)

@@ -49,7 +49,8 @@ def test_what_older_code_wrote_becomes_todays_once(study, capsys):
     options = record["options"] | {"newton_schulz_steps": 3}
     assert CONVERGENCE.read(study / RECORD) == record | {"options": options}
     config = yaml.safe_load((study / "config.yaml").read_text())
-    assert config["convergence"] == {"recipes": [TRIED[0], TRIED[1] | {"recipe": "tuned_tf32"}]}
+    none = {"name": "none", "recipe": "tuned_tf32", "factors": [1]}
+    assert config["convergence"] == {"recipes": [TRIED[0], none]}
     added = {"tuned_tf32": {"base": "tuned", "precision": "tf32"}}
     assert config["recipes"] == OLD["recipes"] | added
     assert config["grid"] == {"repeats": 2}
