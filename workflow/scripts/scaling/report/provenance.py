@@ -120,12 +120,14 @@ def summary(study: StudyTables, cells: pd.DataFrame, replayed_from: str | None) 
 
 def facts(study: StudyTables) -> list[tuple[str, str]]:
     """Return (name, value) pairs on dataset, model, training, machine and software."""
-    of = study.manifest
+    of, found = study.manifest, run_facts(recorded(study))
+    if of["source"] == "own":
+        return found
     data = (
         f"{of['source']} ({of['origin']}): {of['train_images']:,} training and "
         f"{of['test_images']:,} test images, {len(of['classes'])} classes"
     )
-    return [("Dataset", data)] * (of["source"] != "own") + run_facts(recorded(study))
+    return [("Dataset", data), *found]
 
 
 def run_facts(runs: pd.DataFrame) -> list[tuple[str, str]]:
