@@ -42,9 +42,6 @@ with refused():
     from scaling.launch import jobs
     from scaling.launch.jobs import Jobs, digest, measuring
     from scaling.registry import engine as engines, model as models
-    from scaling.registry.dataset import DATASETS
-    from scaling.registry.engine import ENGINES
-    from scaling.registry.strategy import STRATEGIES
     from scaling.tables.made import Made
     from scaling.terminal.progress import Progress
 
@@ -81,7 +78,6 @@ wildcard_constraints:
 
 STUDY = config["study"]
 JOBS = Jobs(config, workflow)
-timed_threads = JOBS.threads
 TIMED = JOBS.timed()
 MADE = Made(config, RECORDS, is_stored=bool(REPLAY))
 options = command_line.options
@@ -93,9 +89,7 @@ IMAGES = {
 }
 # Measurements wait for the machine check; repeating it (-R machine_check) outdates none.
 MACHINE = f"{RECORDS}/{stored.MACHINE}"
-CHECKED = {"machine": ancient(MACHINE)}
-if config["machine"]["check"] == "off":
-    CHECKED = {}
+CHECKED = {"machine": ancient(MACHINE)} if config["machine"]["check"] != "off" else {}
 
 with refused():
     if jobs.begin(

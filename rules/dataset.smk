@@ -1,3 +1,6 @@
+from scaling.registry.dataset import DATASETS
+
+
 rule dataset_prepare:
     output:
         images=f"{DATASET}/images.npz",

@@ -12,7 +12,7 @@ rule interconnect_sweep:
     priority: JOBS.first
     conda:
         "../workflow/envs/study.yaml"
-    threads: timed_threads
+    threads: JOBS.threads
     resources:
         **TIMED,
     params:

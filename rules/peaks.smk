@@ -11,7 +11,7 @@ rule peaks_measure:
     priority: JOBS.first
     conda:
         "../workflow/envs/study.yaml"
-    threads: timed_threads
+    threads: JOBS.threads
     resources:
         **TIMED,
     params:

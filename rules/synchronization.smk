@@ -1,3 +1,4 @@
+from scaling.registry.strategy import STRATEGIES
 from scaling.synchronization.plan import Plan
 
 # Each of them is compared with DistributedDataParallel.
@@ -17,7 +18,7 @@ rule synchronization_measure:
         "logs/synchronization_measure/gpus~{gpus}.log",
     conda:
         "../workflow/envs/study.yaml"
-    threads: timed_threads
+    threads: JOBS.threads
     resources:
         **TIMED,
     params:

@@ -15,7 +15,7 @@ rule train_run:
     priority: JOBS.place
     conda:
         "../workflow/envs/study.yaml"
-    threads: timed_threads
+    threads: JOBS.threads
     resources:
         **TIMED,
     params:
@@ -58,7 +58,7 @@ if OWN := [name for name, own in config["recipes"].items() if "command" in own]:
         priority: JOBS.place
         conda:
             "../workflow/envs/study.yaml"
-        threads: timed_threads
+        threads: JOBS.threads
         resources:
             **TIMED,
         params:

@@ -22,7 +22,7 @@ use rule quantize_train as quantize_train_resnet with:
     params:
         code=jobs.of_quantized(
             *("quantize_train", "resnet18-cifar", "training"),
-            *ENGINES.modules(config["recipes"][RESNET["recipe"]]["engine"]),
+            *engines.ENGINES.modules(config["recipes"][RESNET["recipe"]]["engine"]),
         ),
         model="resnet18-cifar",
         training=" ".join(
