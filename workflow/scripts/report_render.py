@@ -61,6 +61,7 @@ def main(
         "cards": overview.cards(found, of_cells),
         "metrics": cells.metrics(of_cells),
         "marks": marks,
+        "changing": not cells.drifting(of_cells).empty,
         "batch_sizes": sorted({size for row in mapped.values() for size in row}),
         "map": mapped,
         "recipes": provenance.recipes(found),

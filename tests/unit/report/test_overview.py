@@ -86,6 +86,7 @@ def test_the_map_frames_what_is_recommended_and_the_fastest_that_learned(flagshi
     rows = of_page.map_rows(cells, marks)
     assert rows["to_accuracy · ddp · 2 GPUs"][512]["marks"] == ["recommended"]
     assert rows["tuned · one GPU"][128]["marks"] == ["fastest that learned as well"]
+    assert rows["plain · ddp · 2 GPUs"][512]["marks"] == ["changing"]
     cells = of_page.of_study(one_seed)
     assert list(overview.marks(one_seed, cells)) == ["fastest that learned as well"]
     unknown = cells.assign(reference=False, test_accuracy=float("nan"), difference=float("nan"))

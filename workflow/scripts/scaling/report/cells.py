@@ -83,6 +83,11 @@ def by_status(cells: pd.DataFrame) -> str:
     return ", ".join(f"{count} {fmt.words(status)}" for status, count in counts.items())
 
 
+def drifting(cells: pd.DataFrame) -> pd.DataFrame:
+    """Return the cells whose epochs still became longer or shorter when measuring ended."""
+    return cells[(cells["count"] > 1) & cells["drift"].notna() & ~cells["settled"].eq(True)]
+
+
 def metrics(cells: pd.DataFrame) -> dict[str, str]:
     """Return the heads of known `METRICS` by name; accuracies say after how many epochs."""
     epochs = set(cells["epoch"].dropna())
@@ -99,15 +104,15 @@ def cell_id(row: Any) -> str:
 def map_rows(cells: pd.DataFrame, marks: Mapping[str, Any]) -> dict[str, dict[int, Any]]:
     """Return the rows of the map: configurations, each with its cells by batch size.
 
-    A cell has its link, its `marks`, and for each metric a figure and a rating. What is marked and
-    none of `cells` is added.
+    A cell has its link, its `marks` and "changing", and for each metric a figure and a rating. What
+    is marked and none of `cells` is added.
     """
     for row in marks.values():
         if place(row) not in map(place, rows_of(cells)):
             added = {key: getattr(row, key) for key in CELL_KEYS} | {"status": APART}
             cells = pd.concat([cells, pd.DataFrame([added])], ignore_index=True)
     ratings = {name: _goodness(cells[name], name in HIGHER_IS_BETTER) for name in metrics(cells)}
-    rows: dict[str, dict[int, Any]] = {}
+    drifts, rows = set(drifting(cells).index), dict[str, dict[int, Any]]()
     for row in rows_of(cells.sort_values(["recipe", "gpus", "strategy"], kind="stable")):
         on = "one GPU" if row.gpus == 1 else f"{row.strategy} · {row.gpus:g} GPUs"
         known = [quantity for quantity in ratings if pd.notna(getattr(row, quantity))]
@@ -117,7 +122,8 @@ def map_rows(cells: pd.DataFrame, marks: Mapping[str, Any]) -> dict[str, dict[in
             "title": f"{label(row)}: {_range(row)}",
             "status": fmt.words(row.status),
             "values": {one: (printed(row, one), ratings[one][row.Index]) for one in known},
-            "marks": [name for name, of in marks.items() if place(of) == place(row)],
+            "marks": [name for name, of in marks.items() if place(of) == place(row)]
+            + ["changing"] * (row.Index in drifts),
         }
     return rows
 

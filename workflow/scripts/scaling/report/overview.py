@@ -9,7 +9,7 @@ from markupsafe import Markup
 from scaling.claims.claim import label
 from scaling.claims.q2 import by_efficiency
 from scaling.core import numbers as fmt
-from scaling.report.cells import by_status, fastest, learned
+from scaling.report.cells import by_status, drifting, fastest, learned
 from scaling.report.quantities import printed
 from scaling.report.table import Figure, figure, of_cell, place, said
 from scaling.tables.schema import StudyTables, rows_of
@@ -192,10 +192,10 @@ def _trust(tables: StudyTables, cells: pd.DataFrame) -> Card:
     count = tables.provenance["seed"].nunique()
     text += said("Accuracies in the map: one seed." if count == 1 else f"{count} seeds.")
     text += said(" Audit: {}.", fmt.plural(len(tables.audit), "warning"))
-    still = repeated[repeated["drift"].notna() & ~repeated["settled"].eq(True)]
+    still = drifting(cells)
     for row in rows_of(still.sort_values("drift", key=abs).tail(1)):
         change = figure(f"{100 * abs(row.drift):.0f} %", row, "drift", row.drift)
         most = said("{}, by {}", _named(row), change)
-        text += said(" Still changing: {}, most {}.", fmt.plural(len(still), "cell"), most)
+        text += said(" Still changing: {} (~), most {}.", fmt.plural(len(still), "cell"), most)
     median = figure(fmt.percent(spread), None, f"median_spread_{steady}", spread)
     return Card("Trust", said("{}", median), text)
