@@ -3,7 +3,7 @@
 import json
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "workflow/scripts"))
@@ -21,8 +21,14 @@ def rows(section: type[Section] = Configuration, prefix: str = "") -> list[tuple
     found = []
     for name, key in section.model_fields.items():
         if key.description:
-            optional = "" if key.is_required() else " May be left out."
-            found.append((prefix + name, " ".join(key.description.split()) + optional))
+            says = " ".join(key.description.split())
+            allowed = [one for one in get_args(key.annotation) if isinstance(one, str)]
+            if any(f"`{one}`" not in says for one in allowed):
+                says += f" One of {', '.join(f'`{one}`' for one in allowed)}."
+            default = None if key.is_required() else key.get_default(call_default_factory=True)
+            if not key.is_required() and not isinstance(default, Section):
+                says += f" Default: `{json.dumps(default)}`."
+            found.append((prefix + name, says))
         inner, place = section_of(key.annotation)
         if name == "recipes" and section is Configuration:
             found += recipes()

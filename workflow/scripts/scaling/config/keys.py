@@ -75,7 +75,8 @@ class Grid(Section):
     gpus: Some[Few]
     """Numbers of GPUs. 1 is needed for every speedup."""
     batch_sizes: Some[Positive]
-    """Samples **per GPU** and step. What does not fit into memory is recorded as `oom`."""
+    """Samples **per GPU** and step. What does not fit into memory is recorded as `oom`, what is
+    larger than the dataset as `infeasible`."""
     seeds: Distinct[Count]
     """One run of every cell each. `[]` leaves the grid and the machine's limits out."""
     repeats: Few = 1
@@ -171,7 +172,7 @@ class BitWidths(Section):
     """Bit widths of variants that are plain otherwise, as `w4a8-max_abs`."""
 
     weights: Distinct[Bits] = Field(default_factory=list)
-    """Bits of weights, with 8-bit activations: `w4a8-…`. May be left out, like the next two."""
+    """Bits of weights, with 8-bit activations: `w4a8-…`."""
     activations: Distinct[Bits] = Field(default_factory=list)
     """Bits of activations, with 8-bit weights: `w8a4-…`."""
     both: Distinct[Bits] = Field(default_factory=list)

@@ -69,8 +69,10 @@ class Trials(Section):
     """What of a technique the experiment alone knows; the default is the recipe at its own rate.
 
     When the global batch is k times the reference batch, `scaling` multiplies the rate by k
-    (linear, arXiv:1706.02677, as `warmup_epochs`) or √k (sqrt, 1404.5997). `scaled_momentum` is
-    from 1711.00489, and `precise_batch_norm`, which only changes evaluation, from 2105.07576.
+    (linear: Goyal et al. 2017, arXiv:1706.02677, as `warmup_epochs`) or √k (sqrt: Krizhevsky 2014,
+    arXiv:1404.5997). `scaled_momentum` is from Smith et al. 2018 (arXiv:1711.00489), and
+    `precise_batch_norm`, which only changes evaluation, from Wu and Johnson 2021
+    (arXiv:2105.07576).
     """
 
     scaling: Literal["none", "linear", "sqrt"] = "none"
