@@ -81,14 +81,14 @@ def test_the_map_frames_what_is_recommended_and_the_fastest_that_learned(flagshi
     # tuned on 2 × 8192 is the fastest of all, and learns 10 %.
     assert {name: label(row) for name, row in marks.items()} == {
         "recommended": "to_accuracy/ddp, 2 × 512",
-        "fastest that learned as well": "tuned, 1 × 128",
+        "fastest that learned as well, to 2 points": "tuned, 1 × 128",
     }
     rows = of_page.map_rows(cells, marks)
     assert rows["to_accuracy · ddp · 2 GPUs"][512]["marks"] == ["recommended"]
-    assert rows["tuned · one GPU"][128]["marks"] == ["fastest that learned as well"]
+    assert rows["tuned · one GPU"][128]["marks"] == ["fastest that learned as well, to 2 points"]
     assert rows["plain · ddp · 2 GPUs"][512]["marks"] == ["changing"]
     cells = of_page.of_study(one_seed)
-    assert list(overview.marks(one_seed, cells)) == ["fastest that learned as well"]
+    assert list(overview.marks(one_seed, cells)) == ["fastest that learned as well, to 2 points"]
     unknown = cells.assign(reference=False, test_accuracy=float("nan"), difference=float("nan"))
     assert list(overview.marks(one_seed, unknown)) == ["fastest"]
     card, *_ = overview.cards(one_seed, unknown)

@@ -39,8 +39,8 @@ def order(tables: StudyTables) -> Answer:
     fine = new == len(reshuffled) and (fixed["first_epoch"] == fixed["epoch"].min()).all()
     gpus = " and ".join(str(int(gpus)) for gpus in sorted(drawn["gpus"].unique()))
     epochs = drawn["epoch"].nunique()
-    said = f"Over {epochs} epochs on {gpus} GPUs, {old} of {len(fixed)} orders are new without "
-    said += f"set_epoch, {new} of {len(reshuffled)} with it."
+    said = f"Over {epochs} epochs on {gpus} GPUs, for each rank of each run, {old} of {len(fixed)} "
+    said += f"orders are new without set_epoch, {new} of {len(reshuffled)} with it."
     text = "Without set_epoch every epoch repeats the first one’s order: the seed of the shuffle "
     text += f"is seed + epoch. With it all {epochs} epochs differ."
     claim = REPEATS.claim("", said, holds=fine, fails=not fine)

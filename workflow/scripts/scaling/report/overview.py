@@ -64,7 +64,7 @@ def marks(tables: StudyTables, cells: pd.DataFrame) -> dict[str, Any]:
     sure = hasattr(chosen, "training_seconds") or chosen.test_accuracy_count > 1
     found = {"recommended": chosen} if sure else {}
     same = learner is None or (sure and place(learner) == place(chosen))
-    return found if same else found | {"fastest that learned as well": learner}
+    return found if same else found | {"fastest that learned as well, to 2 points": learner}
 
 
 def cards(tables: StudyTables, cells: pd.DataFrame) -> list[Card]:

@@ -112,7 +112,7 @@ def summary(study: StudyTables, cells: pd.DataFrame, replayed_from: str | None) 
     parts = [
         f"{fmt.plural(len(cells), 'cell')}: {by_status(cells)}",
         fmt.plural(study.provenance["seed"].nunique(), "seed"),
-        f"{fmt.whole_span(cells['count'].dropna())} epochs each",
+        f"{fmt.whole_span(cells['count'].dropna())} measured epochs each",
         f"{'replayed from records of' if replayed_from else 'measured'} {started[:10]}",
     ]
     return " · ".join(parts)

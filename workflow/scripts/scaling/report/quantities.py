@@ -115,7 +115,7 @@ define(
     batch_size=Column("b", whole),
     seed=Column("seed", whole),
     epoch_seconds=Column("epoch, s", significant, span("epoch_seconds")),
-    work_seconds=Column("without waiting, s", significant),
+    work_seconds=Column("without waiting, measured apart, s", significant),
     speedup=Column(
         "speedup",
         times,
