@@ -60,7 +60,7 @@ def test_a_cell_that_fails_is_named_with_its_log_by_snakemake_the_page_and_statu
     page = (study.folder / "results/report.html").read_text()
     assert REFRESH not in page and re.search(r"Written \w+ \d+ \w+ \d{4}, [\d:]+\. The next", page)
     assert heads([page]) == ["not running, 1 of 2: 1 done, 1 failed"] and log in page
-    status = ["make", "--old-file=small-env", "status"]
+    status = ["make", "--no-print-directory", "--old-file=small-env", "status"]
     said = subprocess.run(status, cwd=study.folder, capture_output=True, text=True, check=True)
     assert said.stdout.startswith(f"tiny (results/config.yaml), {heads([page])[0]}\n")
     # Though newer than most, it is not taken for the report.
