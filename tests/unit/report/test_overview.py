@@ -95,6 +95,18 @@ def test_the_map_frames_what_is_recommended_and_the_fastest_that_learned(flagshi
     assert card.text.striptags().endswith(" s an epoch. No accuracy is known.")
 
 
+def test_the_card_of_the_limit_tells_what_the_kernels_of_a_step_reach(flagship):
+    cell = {"recipe": "tuned", "strategy": "ddp", "gpus": 1, "batch_size": 128}
+    reached = {"products": 0.52, "element-wise": 0.81, "idle": float("nan")}
+    rows = [cell | {"kernel_class": kind, "reached": share} for kind, share in reached.items()]
+    traced = flagship.found | {"step_classes": schema.frame("step_classes", rows)}
+    cards = overview.cards(replace(flagship, found=traced), of_page.of_study(flagship))
+    told = (
+        "Convolutions reach 52 % of the peak; element-wise kernels 81 % of the memory’s bandwidth."
+    )
+    assert cards[2].text.striptags().endswith(told)
+
+
 def test_a_recipe_trained_apart_is_told_by_what_it_adds_to_another(flagship):
     said = dict(provenance.recipes(flagship))
     assert said["plain"] == "PyTorch’s standard parts: loader workers 2, precision tf32"

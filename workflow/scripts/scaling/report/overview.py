@@ -23,6 +23,11 @@ LIMITS = {
     "unknown_share": ("not known", "No trace tells whether the GPU computes or idles."),
 }
 """Parts of an epoch by the columns of their shares, and how to reduce each."""
+REACHED = {
+    "products": "Convolutions reach {} of the peak",
+    "element-wise": "element-wise kernels {} of the memory’s bandwidth.",
+}
+"""What the kernels of a step reach, by their class."""
 CAPPED = 0.9
 """The share of the time at its power limit from which a GPU is limited by power."""
 
@@ -79,7 +84,7 @@ def cards(tables: StudyTables, cells: pd.DataFrame) -> list[Card]:
     else:
         first = _run_this(chosen, quickest, cells)
     limited = chosen or fastest_that_learned(cells) or quickest
-    return [first, _scaling(cells), _the_limit(limited), _trust(tables, cells)]
+    return [first, _scaling(cells), _the_limit(tables, limited), _trust(tables, cells)]
 
 
 def headline(tables: StudyTables, cells: pd.DataFrame) -> str:
@@ -162,7 +167,7 @@ def _scaling(cells: pd.DataFrame) -> Card:
     return Card(f"{title} on {fmt.gpus(gpus)}", _ends(best, "speedup"), text)
 
 
-def _the_limit(chosen: Any) -> Card:
+def _the_limit(tables: StudyTables, chosen: Any) -> Card:
     shares = {name: share for name in LIMITS if pd.notna(share := getattr(chosen, name))}
     if not shares:
         return Card("The limit is", said("not measured"), said("No peak was measured."))
@@ -170,6 +175,13 @@ def _the_limit(chosen: Any) -> Card:
     words, advice = LIMITS[name]
     share = printed(chosen, name, fmt.percent)
     text = said("{} of an epoch of {}. {}", share, _named(chosen), advice)
+    traced = {
+        row.kernel_class: figure(fmt.percent(row.reached), row, row.kernel_class, row.reached)
+        for row in rows_of(tables.step_classes.dropna(subset="reached"))
+        if place(row) == place(chosen)
+    }
+    if traced.keys() >= REACHED.keys():
+        text += " " + said("; ".join(REACHED.values()), *(traced[kind] for kind in REACHED))
     if chosen.power_capped_share >= CAPPED:
         capped = printed(chosen, "power_capped_share", fmt.percent)
         part = f"{words[0].upper()}{words[1:]}"
