@@ -43,7 +43,7 @@ class Look(Record):
     check: str
     hosts: list[Row]
     gpus: list[Row]
-    """What `instruments.machine` read; only its findings are told."""
+    """The readings of `instruments.machine`; the report shows only `findings`."""
     findings: list[Finding]
 
 
