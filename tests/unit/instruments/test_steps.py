@@ -64,7 +64,8 @@ def test_a_step_of_known_work_has_its_classes_bytes_and_floor():
     first, second = (2 * 9 * CHANNELS * inputs * PIXELS for inputs in (3, CHANNELS))
     flops = 2 * first + 3 * second + 3 * 2 * CHANNELS * PIXELS * CLASSES
     assert count_step(network, (3, 8, 8)).flops == flops
-    classes = {kind: {"seconds": 1e-3, "bytes": size} for kind, size in moved.items()}
+    times = {"seconds": 1e-3, "running_seconds": 2e-3}
+    classes = {kind: times | {"bytes": size} for kind, size in moved.items()}
     of_device = {"iterations": 2, "seconds": 3e-3, "busy_seconds": 2e-3, "classes": classes}
     record = {"cell": {"gpus": 1}, "in_memory": [{"samples": 2 * IMAGES}]}
     runs = [(Cell("tuned", "ddp", 1, IMAGES, 0), record | {"device_time": [of_device]})]
@@ -75,6 +76,10 @@ def test_a_step_of_known_work_has_its_classes_bytes_and_floor():
     assert limits["seconds"].sum() == pytest.approx(1.5e-3)
     least = IMAGES * flops / 1e10 + moved["optimizer"] / 2 / 1e9
     assert limits["least_seconds"].sum() == pytest.approx(least)
+    # What hides behind a class before it runs longer than it counts.
+    rates = limits.set_index("kernel_class")["rate"]
+    assert rates["products"] == pytest.approx(2 * IMAGES * flops / 1e-3)
+    assert rates["optimizer"] == pytest.approx(moved["optimizer"] / 2e-3)
 
 
 def spans(*pairs):
@@ -125,9 +130,10 @@ def test_anything_keeps_a_device_busy_once_and_a_wait_inside_a_collective_does_n
     assert first == pytest.approx([0, 50e-6, 30e-6, 3])
     assert second == pytest.approx([1, 95e-6, 12e-6, 4])
     classes = trace.by_device()[1]["classes"]
-    assert classes["copies"] == pytest.approx({"seconds": 7e-6, "bytes": 16})
+    seven = {"seconds": 7e-6, "running_seconds": 7e-6}
+    assert classes["copies"] == pytest.approx(seven | {"bytes": 16})
     # What hides behind a class before it is not counted, so that they add up.
-    assert classes["other"]["seconds"] == pytest.approx(5e-6)
+    assert classes["other"] == pytest.approx(seven | {"seconds": 5e-6, "bytes": 0})
     assert classes["communication"]["seconds"] == pytest.approx(83e-6)
     assert trace.communicating() == pytest.approx((85e-6, 2e-6))
     assert Trace({0: {"other": work((0.0, 1.0))}}).communicating() is None

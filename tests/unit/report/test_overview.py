@@ -102,7 +102,7 @@ def test_the_card_of_the_limit_tells_what_the_kernels_of_a_step_reach(flagship):
     traced = flagship.found | {"step_classes": schema.frame("step_classes", rows)}
     cards = overview.cards(replace(flagship, found=traced), of_page.of_study(flagship))
     told = (
-        "Convolutions reach 52 % of the peak; element-wise kernels 81 % of the memory’s bandwidth."
+        "Convolutions reach 52 % of the peak. Element-wise kernels reach 81 % of the memory’s bandwidth."
     )
     assert cards[2].text.striptags().endswith(told)
 

@@ -114,7 +114,7 @@ def test_a_partial_page_lists_what_is_missing_and_is_refused_unless_asked_for(tm
     assert host in partial.text
     for words in (
         "Partial: 1 cells are missing",
-        "Runs may have shared one machine",
+        "Cells ran at the same time on one machine",
         "“GPU” means a process on a CPU here",
     ):
         assert words in partial.text

@@ -84,7 +84,8 @@ class Trace:
         """Return a row for each active `gpu`, by its number in this process.
 
         In `busy_seconds` anything runs, in `compute_seconds` anything but communication. Of each
-        of the `classes` the seconds count that do not hide behind one before it: their sum is busy.
+        of the `classes` the `seconds` count that do not hide behind one before it, so that their sum
+        is busy; in `running_seconds` any kernel of the class runs.
         """
         found: list[dict[str, Any]] = []
         for device, spans in sorted(self.spans.items()):
@@ -92,8 +93,11 @@ class Trace:
             for kind in [one for one in get_args(KernelClass) if one in (*spans, "communication")]:
                 own, before = spans.get(kind, []), length(_seconds(counted))
                 counted += own
-                alone = length(_seconds(counted)) - before
-                classes[kind] = {"seconds": alone, "bytes": sum(size for *_, size in own)}
+                classes[kind] = {
+                    "seconds": length(_seconds(counted)) - before,
+                    "running_seconds": length(_seconds(own)),
+                    "bytes": sum(size for *_, size in own),
+                }
             busy, computing = length(_seconds(counted)), length(self._computing(device))
             times = {"busy_seconds": busy, "compute_seconds": computing, "kernels": len(counted)}
             found.append({"gpu": device, **times, "classes": classes})

@@ -24,8 +24,8 @@ LIMITS = {
 }
 """Parts of an epoch by the columns of their shares, and how to reduce each."""
 REACHED = {
-    "products": "Convolutions reach {} of the peak",
-    "element-wise": "element-wise kernels {} of the memory’s bandwidth.",
+    "products": "Convolutions reach {} of the peak.",
+    "element-wise": "Element-wise kernels reach {} of the memory’s bandwidth.",
 }
 """What the kernels of a step reach, by their class."""
 CAPPED = 0.9
@@ -180,8 +180,8 @@ def _the_limit(tables: StudyTables, chosen: Any) -> Card:
         for row in rows_of(tables.step_classes.dropna(subset="reached"))
         if place(row) == place(chosen)
     }
-    if traced.keys() >= REACHED.keys():
-        text += " " + said("; ".join(REACHED.values()), *(traced[kind] for kind in REACHED))
+    for kind in (one for one in REACHED if one in traced):
+        text += " " + said(REACHED[kind], traced[kind])
     if chosen.power_capped_share >= CAPPED:
         capped = printed(chosen, "power_capped_share", fmt.percent)
         part = f"{words[0].upper()}{words[1:]}"

@@ -103,7 +103,8 @@ def step_classes(runs: list[Run], used: pd.DataFrame, peaks: pd.DataFrame) -> pd
     Their seconds and bytes, and the `images` of a step on one GPU, are medians over the GPUs of all
     seeds. With the exposed part of communication and the class `idle` they add up to the step. The
     limit of products is the peak of the table `used`, in FLOP/s; that of others is the rate of
-    copies within the device's memory, in B/s. `reached` is above 1 where data come from a cache.
+    copies within the device's memory, in B/s. `rate` is per second in which the class runs, empty
+    where that is not recorded; `reached` is above 1 where data come from a cache.
     `least_seconds` is the time of a class at its limit: together the floor of a step on this
     device, without idle time and communication, which may be hidden.
     """
@@ -120,8 +121,10 @@ def step_classes(runs: list[Run], used: pd.DataFrame, peaks: pd.DataFrame) -> pd
     copied = peaks.loc[peaks["quantity"] == "device_copy", "value"].max()
     known = table["bytes"].where(table["bytes"] > 0)
     work = known.mask(products, table["images"] * table["flops_per_image"])
+    # No class is before products: they run in all of their seconds.
+    running = table["running_seconds"].mask(products, seconds)
     limit = table["peak_flops_per_second"].where(products, copied)
-    table["rate"], table["reached"] = work / seconds, work / seconds / limit
+    table["rate"], table["reached"] = work / running, work / running / limit
     table["unit"] = products.map({True: "FLOP/s", False: "B/s"}).where(work.notna(), "")
     table["limit"] = limit.where(work.notna())
     table["least_seconds"] = (work / limit).clip(upper=seconds).fillna(0)

@@ -151,8 +151,9 @@ class InMemory(OfRank):
 
 KernelClass = Literal["products", "element-wise", "optimizer", "copies", "other", "communication"]
 """Of kernels, by the operator that launches them."""
-OfClass = Annotated[dict[Literal["seconds", "bytes"], Amount], Len(2, 2)]
-"""Seconds in which none of a class before it runs, and the known bytes read and written."""
+OfClass = Annotated[dict[Literal["seconds", "running_seconds", "bytes"], Amount], Len(2, 3)]
+"""Seconds in which none of a class before it runs, seconds in which it runs (records before version
+4.1 have none), and the known bytes read and written."""
 
 
 class DeviceTime(OfRank):
