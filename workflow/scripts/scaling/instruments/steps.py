@@ -83,9 +83,8 @@ class Trace:
     def by_device(self) -> list[dict[str, Any]]:
         """Return a row for each active `gpu`, by its number in this process.
 
-        In `busy_seconds` anything runs, in `compute_seconds` anything but communication. Of each
-        of the `classes` the `seconds` count that do not hide behind one before it, so that their sum
-        is busy; in `running_seconds` any kernel of the class runs.
+        In `busy_seconds` anything runs, in `compute_seconds` anything but communication. A class
+        runs in its `running_seconds`; in its `seconds` none before it does: their sum is busy.
         """
         found: list[dict[str, Any]] = []
         for device, spans in sorted(self.spans.items()):

@@ -153,7 +153,7 @@ KernelClass = Literal["products", "element-wise", "optimizer", "copies", "other"
 """Of kernels, by the operator that launches them."""
 OfClass = Annotated[dict[Literal["seconds", "running_seconds", "bytes"], Amount], Len(2, 3)]
 """Seconds in which none of a class before it runs, seconds in which it runs (records before version
-4.1 have none), and the known bytes read and written."""
+5 have none), and the known bytes read and written."""
 
 
 class DeviceTime(OfRank):
