@@ -1,21 +1,34 @@
-"""What a reader sees of the int8 network's values."""
+"""What a reader sees of the int8 network's values, of a layer of a made-up network."""
 
 import pytest
 
 from examples.drawn import words
-from examples.quantization_example import HISTOGRAM, histograms
-from scaling.figures.quantization import (
-    _shares,
-    draw_quantization_histograms,
-)
+from scaling.config.scheme import STAGES
+from scaling.figures.quantization import _shares, draw_quantization_histograms
+from scaling.tables.experiments import quantization
+
+# Levels -5 to 3 at 2 levels per unit.
+HISTOGRAM = {
+    "bin_edges": [(level - 0.5) / 2 for level in range(-5, 5)],
+    "counts": [1, 0, 2, 0, 1, 10, 3, 2, 1],
+}
+
+
+def histograms(**layer):
+    """The table of a record of one layer without ReLU."""
+    entries = [
+        {"layer": "fc", "quantity": quantity, "scale": 2.0, "int8": HISTOGRAM, "float": HISTOGRAM}
+        for quantity in ("weights", "before_relu")
+    ]
+    layers = [{"layer": "fc", "weight_bits": 8, "output_steps": [-128, 127], **layer}]
+    record = {"seed": 3, "variant": STAGES[-1], "layers": layers, "histograms": entries}
+    return quantization.histograms([{"seed": 0, "layers": []}, record, {**record, "seed": 4}])
 
 
 def test_a_drawn_bin_holds_the_share_of_four_levels():
     # The bins begin at levels -8, -4, 0.
     rows = histograms()
-    fc = rows[(rows["quantity"] == "weights") & (rows["values"] == "int8")]
-    assert fc["count"].sum() == sum(HISTOGRAM["counts"])
-    shares, bounds = _shares(fc, 4)
+    shares, bounds = _shares(rows[rows["quantity"] == "weights"], "int8")
     assert shares.tolist() == [0.05, 0.15, 0.8]
     assert bounds.tolist() == [-4.25, -2.25, -0.25, 1.75]
 
@@ -23,8 +36,8 @@ def test_a_drawn_bin_holds_the_share_of_four_levels():
 @pytest.mark.parametrize(
     ("bits", "limits", "bins"),
     [
-        ({}, [[-127.5, 127.5], [-128.5, 127.5]], 3),
-        ({"weight_bits": 4, "output_steps": [-8, 7]}, [[-7.5, 7.5], [-8.5, 7.5]], 9),
+        ({}, [[127.5, -127.5], [127.5, -128.5]], 3),
+        ({"weight_bits": 4, "output_steps": [-8, 7]}, [[7.5, -7.5], [7.5, -8.5]], 9),
     ],
 )
 def test_a_layer_is_drawn_between_its_own_limits_and_below_8_bits_level_by_level(

@@ -66,7 +66,7 @@ def test_an_own_pass_through_the_printed_scales_gives_the_classes_of_the_record(
     quantized_digits, torch, tmp_path
 ):
     """In int64 by NumPy, from the weights, the images and the printed figures alone."""
-    path = str(examples.record_path(quantized_digits, examples.LAST))
+    path = str(quantized_digits / examples.VARIANT_PATTERN.format(variant=examples.LAST))
     tables_experiments.main(["--variants", path, "--tables", str(tmp_path)])
     study = schema.StudyTables("digits", schema.read_files(tmp_path.glob("*.csv")), "", {})
     (table,) = (one for one in tables(PARTS["B"], study, None) if one.name == "activation-scales")

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -16,22 +15,15 @@ Points = Mapping[str, str]
 """The names of the modules whose outputs are observed, by layer."""
 
 
-@dataclass
-class Range:
+class Range(NamedTuple):
     """The smallest and the largest value seen."""
 
-    minimum: float = float("inf")
-    maximum: float = float("-inf")
+    minimum: float
+    maximum: float
 
     @property
     def max_abs(self) -> float:
         return max(abs(self.minimum), abs(self.maximum))
-
-    def widen(self, values: Tensor) -> None:
-        """Widen the range to hold all of `values`."""
-        low, high = torch.aminmax(values)
-        self.minimum = min(self.minimum, low.item())
-        self.maximum = max(self.maximum, high.item())
 
 
 Calibration = dict[str, Range]
@@ -72,8 +64,10 @@ def outputs(network: nn.Module, batch: Tensor, points: Points) -> dict[str, Tens
 
 def calibrate(network: nn.Module, batches: Iterable[Tensor], points: Points) -> Calibration:
     """Run the float `network` over all `batches` [n, 3, 32, 32] and keep the ranges at `points`."""
-    found = {name: Range() for name in (IMAGES, *points)}
+    found: Calibration = {}
     for batch in batches:
         for name, values in outputs(network, batch, points).items():
-            found[name].widen(values)
+            low, high = (end.item() for end in torch.aminmax(values))
+            seen = found.get(name, Range(low, high))
+            found[name] = Range(min(seen.minimum, low), max(seen.maximum, high))
     return found
