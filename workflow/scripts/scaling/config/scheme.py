@@ -8,15 +8,8 @@ from pydantic import ConfigDict, Field, model_validator
 from scaling.core.section import Section
 
 Bits = Annotated[int, Ge(2), Le(8)]
-Mistake = Literal[
-    "activation_scale",
-    "bias_scale",
-    "255_for_127",
-    "bias_unscaled",
-    "no_product",
-    "one_image",
-    "test_data",
-]
+OfScales = Literal["activation_scale", "bias_scale", "255_for_127", "bias_unscaled", "no_product"]
+Mistake = Literal[OfScales, "one_image", "test_data"]
 MISTAKES: dict[Mistake, str] = {
     "activation_scale": "the output factor is 127 · max / S instead of 127 / (max · S)",
     "bias_scale": "a bias is rounded at scale (2³¹ − 1) / S instead of S",

@@ -189,11 +189,10 @@ def quantize(
     calibration: Calibration,
     replace: Callable[[nn.Module, Quantizer], None] = sequential,
 ) -> nn.Module:
-    """Copy `network` so that it computes on integers: `quantize`, then `network` with its layers
-    replaced by `replace`.
+    """Copy `network` so that it computes on integers: `quantize` the images, then its `network`.
 
-    Without `scheme.activation_bits` activations stay floats, and weights are rounded to integers
-    and divided by their scale again. `calibration` holds the float network's ranges. Raises
+    The layers of that are replaced by `replace`, with the `calibration`. Without
+    `scheme.activation_bits` its weights alone are rounded, and divided by their scale again.
     UserError when a tensor has no scale (all zero), or an accumulator could leave int32.
     """
     copied = copy.deepcopy(network).eval()

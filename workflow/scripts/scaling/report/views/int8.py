@@ -12,22 +12,14 @@ from scaling.tables.schema import StudyTables
 COST = "seeds int8_accuracy int8_difference agreement"
 
 
-def one_decimal(value: float) -> str:
-    return fixed(value, 1)
-
-
 define(
     variant=Column("variant", detail=lambda row: getattr(row, "network", ""), name="stage"),
     seeds=Column("seeds", whole),
     int8_accuracy=Column("accuracy, %", fixed, span("accuracy_percent", fixed), "accuracy_percent"),
     int8_difference=Column(
-        "points to float32",
-        detail=reach,
-        name="difference_points",
-        text=difference,
-        flags=NOISE,
+        "points to float32", detail=reach, name="difference_points", text=difference, flags=NOISE
     ),
-    agreement=Column("same class, %", one_decimal, name="agreement_percent"),
+    agreement=Column("same class, %", lambda value: fixed(value, 1), name="agreement_percent"),
     mistake=Column(
         "mistake",
         lambda name: words(name).replace("+", " + "),

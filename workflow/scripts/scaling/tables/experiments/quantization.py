@@ -37,16 +37,13 @@ def variants(documents: list[Row]) -> pd.DataFrame:
     errors = {name: _difference(same, same, "float32")[ERROR] for name, same in by_name.items()}
     rows = []
     for own in _by(documents, "seed").values():
-        kept = {key: own[0][key] for key in ("seed", "test_images", "float32_bytes")}
-        none = {"difference_points": 0.0, "agreement_percent": 100.0}
-        size = {"packed_bytes": own[0]["float32_bytes"]}
-        rows.append({"stage": STAGES[0], **kept, **own[0]["float32"], **none, **size})
+        kept = ("seed", "test_images", "float32_bytes")
+        row = {"stage": STAGES[0], "difference_points": 0.0, "agreement_percent": 100.0}
+        row |= {key: own[0][key] for key in kept} | own[0]["float32"]
+        rows.append(row | {"packed_bytes": own[0]["float32_bytes"]})
         for document in own:
-            name, exact, scheme = (
-                document["variant"],
-                document["exactness"] or {},
-                _scheme(document),
-            )
+            name, scheme = document["variant"], _scheme(document)
+            exact = document["exactness"] or {}
             row = document["environment"] | document | scheme.model_dump()
             row |= {"stage": name, "mistake": scheme.mistake}
             row |= {"mean_seeds": len(by_name[name]), f"mean_{ERROR}": errors[name]}
