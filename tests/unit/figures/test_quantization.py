@@ -7,11 +7,9 @@ from scaling.config.scheme import STAGES
 from scaling.figures.quantization import _shares, draw_quantization_histograms
 from scaling.tables.experiments import quantization
 
-# Levels -5 to 3 at 2 levels per unit.
-HISTOGRAM = {
-    "bin_edges": [(level - 0.5) / 2 for level in range(-5, 5)],
-    "counts": [1, 0, 2, 0, 1, 10, 3, 2, 1],
-}
+EDGES = [(level - 0.5) / 2 for level in range(-5, 5)]
+HISTOGRAM = {"bin_edges": EDGES, "counts": [1, 0, 2, 0, 1, 10, 3, 2, 1]}
+"""Of levels -5 to 3 at 2 levels per unit."""
 
 
 def histograms(**layer):

@@ -1,6 +1,5 @@
 """What docs/quantization.md says int8 costs on CIFAR-10, held to the stored study of it."""
 
-import math
 import re
 from pathlib import Path
 
@@ -14,7 +13,6 @@ from scaling.tables.experiments.quantization import costs, difference, reach
 ROOT = Path(__file__).parents[3]
 STUDY = ROOT / "studies/quantization-cifar10"
 ROW = re.compile(r"^\| .* \| `([\w+-]+)` \| (.*) \|$", re.MULTILINE)
-MISTAKE = re.compile(r"^\| `?([\w+]+)`? \| (.*) \| (.*) \|$", re.MULTILINE)
 INT8 = "weights+activations+bias"
 WORST = {"clipped_share_calibration": "max", "sqnr_after_relu_db": "min"}
 
@@ -43,23 +41,6 @@ def test_every_figure_of_the_readme_is_that_of_the_records():
         assert f"| {level} | {mean:.2f} | {share} | {worst['sqnr_after_relu_db']:.1f} |" in words
     beside = quantization.paired(documents).set_index("stage").loc["mistake-255_for_127"]
     assert f"by {difference(beside)} points" in words
-
-
-def test_the_readme_says_what_mistakes_make_of_the_networks_of_the_lab():
-    ours = pd.read_csv(STUDY.parent / "published/lab_networks.csv")
-    _, *lines = MISTAKE.findall(section("published"))
-    assert len(lines) == 7
-    last_stage = {"none": "weights+activations", "last": INT8}
-    for place, (biases, stage) in enumerate(last_stage.items()):
-        networks = ours[(ours["biases"] == biases) & (ours["stage"] == stage)]
-        last = networks.groupby("mistake")["accuracy_percent"]
-        assert (last.count() == 8).all()
-        for mistake, *shown in lines:
-            name = mistake.replace("none", "no mistake")
-            found = last.agg(["mean", "min", "max"]).reindex([name])
-            ((mean, low, high),) = found.itertuples(index=False)
-            wanted = "–" if math.isnan(mean) else f"{mean:.2f} ({low:.2f} to {high:.2f})"
-            assert shown[place] == wanted, (biases, mistake)
 
 
 def test_what_resnet_loses_is_of_the_records():

@@ -50,16 +50,14 @@ def test_the_histograms_count_every_value_of_every_layer(quantized_digits):
     values = {"conv1": 6 * 28 * 28, "conv2": 16 * 10 * 10, "fc1": 120, "fc2": 84, "fc3": 10}
     weights = {"conv1": 450, "conv2": 2400, "fc1": 48000, "fc2": 10080, "fc3": 840}
     for entry in entries:
-        layer, quantity, scale = entry["layer"], entry["quantity"], entry["scale"]
+        layer, quantity = entry["layer"], entry["quantity"]
         expected = weights[layer] if quantity == "weights" else 150 * values[layer]
-        for histogram in (entry["float"], entry["int8"]):
-            assert sum(histogram["counts"]) == expected
-            assert len(histogram["bin_edges"]) == len(histogram["counts"]) + 1
-        lowest, highest = entry["int8"]["bin_edges"][0], entry["int8"]["bin_edges"][-1]
-        assert lowest * scale > -128.6 and highest * scale < 127.6
-        if quantity == "after_relu":
-            assert layer != "fc3" and lowest == entry["float"]["bin_edges"][0]
-            assert lowest * scale == pytest.approx(-0.5)
+        for of in ("float", "int8"):
+            edges, counts = entry[of]["bin_edges"], entry[of]["counts"]
+            assert sum(counts) == expected and len(edges) == len(counts) + 1
+            lowest, highest = edges[0] * entry["scale"], edges[-1] * entry["scale"]
+            assert quantity != "after_relu" or lowest == pytest.approx(-0.5)
+        assert lowest > -128.6 and highest < 127.6
 
 
 def test_what_cannot_be_evaluated_is_refused(quantized_digits):

@@ -67,9 +67,9 @@ def test_folding_leaves_the_function_and_no_batch_norm(network, folded, images):
 @pytest.mark.parametrize(
     ("options", "least_db"),
     [
-        ({}, 10),
-        ({"bias": "float"}, 10),
-        ({"weight_scales": "channel", "logits": "float"}, 25),
+        ({}, 25),
+        ({"bias": "float"}, 25),
+        ({"weight_scales": "channel", "logits": "float"}, 30),
     ],
 )
 def test_integers_give_the_logits_of_the_simulation_near_the_float_ones(
@@ -85,14 +85,12 @@ def test_integers_give_the_logits_of_the_simulation_near_the_float_ones(
     assert 10 * torch.log10(exact.square().sum() / noise) > least_db
 
 
-@torch.no_grad()
 def test_both_branches_meet_at_one_scale_and_its_sum_fills_int8(folded, images):
     ranges = calibrate(folded, [images], observer_points(folded))
-    made = quantized(folded, images, weight_scales="channel")
-    values, before = made.network.stem(made.quantize(images)), "stem"
-    for name, block in blocks(made.network).items():
-        of = name.removesuffix(".0")  # A block and its requantization are a sequence.
-        amax = max(ranges[f"{of}.{each}"].max_abs for each in ("conv2", "shortcut"))
+    made, before = quantized(folded, images, weight_scales="channel").network, "stem"
+    for name in blocks(folded):
+        block, total = made.get_submodule(name)
+        amax = max(ranges[f"{name}.{each}"].max_abs for each in ("conv2", "shortcut"))
         common = pytest.approx(32767 / amax, rel=1e-6)
         assert block.conv2.passed_scale == common
         # Where the block's input is the shortcut, its scale times the factor is the common one.
@@ -100,13 +98,10 @@ def test_both_branches_meet_at_one_scale_and_its_sum_fills_int8(folded, images):
             assert block.shortcut[0].passed_scale == common
         else:
             assert block.shortcut.factor.item() * 127 / ranges[before].max_abs == common
-        both = made.network.get_submodule(of)
-        passed = both[1].factor.item() * 32767 / amax * ranges[of].max_abs
-        assert passed == pytest.approx(127, rel=1e-6)
-        values, before = both(values), of
-        assert torch.equal(values, values.round())
-        assert values.min() >= 0 and 120 <= values.max() <= 127
-    assert of == "stages.3.1"
+        inner = block.conv1.passed_scale * ranges[f"{name}.conv1"].maximum
+        passed = total.factor.item() * 32767 / amax * ranges[name].max_abs
+        assert [inner, passed] == pytest.approx([127, 127], rel=1e-6)
+        before = name
 
 
 def train(folder, name, **changes):
@@ -125,6 +120,8 @@ def study(tmp_path_factory):
 
 
 def test_the_trained_network_keeps_what_it_learned_through_the_stages(study):
+    train(study, "again.pt")
+    assert (study / "again.pt").read_bytes() == (study / "weights.pt").read_bytes()
     table = pd.read_csv(study / "quantization_resnet.csv")
     summary, record = (examples.document(study, name) for name in ("weights.pt", "resnet"))
     for each in (summary, record):
@@ -143,21 +140,15 @@ def test_the_trained_network_keeps_what_it_learned_through_the_stages(study):
     assert row["accumulator_bound"] < 2**31
 
 
-def test_what_trained_it_may_be_tuned_as_well(study):
+def test_what_trained_it_may_be_tuned_and_what_cannot_work_says_why(study):
     switches = dict.fromkeys(["channels_last", "compile", "cuda_graph", "fused_norms"], False)
+    tuned = {"precision": "float32", **switches}
     own = {"recipe": "tuned", "engine": "resident"}
-    own |= {"recipe_options": {"precision": "float32", **switches}}
-    train(study, "tuned.pt", **own)
+    train(study, "tuned.pt", **own, recipe_options=tuned)
     first, last = examples.document(study, "tuned.pt")["epochs"]
     assert last["train_loss"] < 0.95 * first["train_loss"]
     with pytest.raises(UserError, match=r"cuda_graph .* needs a GPU: this is a CPU"):
-        own["recipe_options"] |= {"cuda_graph": True}
-        train(study, "captured.pt", **own)
-
-
-def test_the_same_seed_gives_the_same_weights_and_one_that_diverges_says_what_to_do(study):
-    train(study, "again.pt")
-    assert (study / "again.pt").read_bytes() == (study / "weights.pt").read_bytes()
+        train(study, "captured.pt", **own, recipe_options=tuned | {"cuda_graph": True})
     with pytest.raises(UserError, match=r"epoch \d; lower --learning-rate, now 1000000000"):
         train(study, "diverged.pt", learning_rate=1e9)
     wider = MODEL | {"model_width": 8}

@@ -1,11 +1,11 @@
 """Observes a float network's activations on calibration images."""
 
 from collections.abc import Iterable, Mapping
-from contextlib import ExitStack
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.module import register_module_forward_hook
 
 IMAGES = "images"
 """The name of the network's input among the names of its layers."""
@@ -27,8 +27,7 @@ class Range(NamedTuple):
 
 
 Calibration = dict[str, Range]
-"""The ranges of the images (normalised), and by name of each layer's output after its ReLU, if any.
-"""
+"""The ranges of the normalised images, and by name of what each layer passes on."""
 
 
 def layers(network: nn.Module) -> dict[str, Layer]:
@@ -50,14 +49,13 @@ def observer_points(network: nn.Sequential) -> Points:
 @torch.no_grad()
 def outputs(network: nn.Module, batch: Tensor, points: Points) -> dict[str, Tensor]:
     """Run `network` on `batch`; return what the modules at `points` give, and it as `IMAGES`."""
-    found = {IMAGES: batch}
-    with ExitStack() as hooks:
-        for name, point in points.items():
+    found, names = {IMAGES: batch}, {network.get_submodule(at): of for of, at in points.items()}
 
-            def keep(_module: nn.Module, _inputs: Any, output: Tensor, name: str = name) -> None:
-                found[name] = output
+    def keep(module: nn.Module, _inputs: Any, output: Tensor) -> None:
+        if module in names:
+            found[names[module]] = output
 
-            hooks.callback(network.get_submodule(point).register_forward_hook(keep).remove)
+    with register_module_forward_hook(keep):
         network(batch)
     return found
 

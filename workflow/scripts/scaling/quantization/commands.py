@@ -60,17 +60,17 @@ class Evaluation(Command):
         raise NotImplementedError
 
 
-def train_epochs(
-    epochs: int, rate: float, run_epoch: Callable[[int], dict[str, Any]]
-) -> list[dict[str, Any]]:
+Epoch = dict[str, Any]
+
+
+def train_epochs(epochs: int, rate: float, run_epoch: Callable[[int], Epoch]) -> list[Epoch]:
     """Run all epochs, from 1; return what each says. UserError for a loss that is not finite."""
     found = []
     for epoch in range(1, epochs + 1):
         found.append({"epoch": epoch, **run_epoch(epoch)})
         if (loss := found[-1]["train_loss"]) is None:
-            raise UserError(
-                f"training diverged in epoch {epoch}; lower --learning-rate, now {rate}"
-            )
+            said = f"training diverged in epoch {epoch}"
+            raise UserError(f"{said}; lower --learning-rate, now {rate}")
         print(f"epoch {epoch}: training loss {loss:.4f}", flush=True)
     return found
 
