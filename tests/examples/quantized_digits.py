@@ -5,6 +5,7 @@ Imports PyTorch and scikit-learn where it needs them: what reads the records has
 
 import json
 import shlex
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -43,24 +44,24 @@ def write_images(folder: Path, training: int, test: int) -> None:
 
 
 def train(folder: Path, name: str, **changes: Any) -> None:
-    import quantize_train
-
+    """Train a network on the images of `folder`, whose weights and summary go there."""
     outputs = {"output": folder / name, "summary": folder / f"{name}.json"}
-    quantize_train.main(arguments(folder, SGD | outputs | changes))
+    run("quantize_train", folder, SGD | outputs | changes)
 
 
 def evaluate(folder: Path, output: str, **changes: Any) -> None:
-    import quantize_evaluate
-
+    """Quantize the network of `folder`, and measure it on the images there."""
     given = {"seed": 0, "calibration_images": 0, "weights": folder / "weights.pt"}
-    quantize_evaluate.main(arguments(folder, given | {"output": folder / output} | changes))
+    run("quantize_evaluate", folder, given | {"output": folder / output} | changes)
 
 
-def arguments(folder: Path, given: dict[str, Any]) -> list[str]:
-    """The command line with these options, `folder`'s images and the CPU."""
-    found = {"dataset": str(folder / "images.npz"), "manifest": str(folder / "manifest.json")}
-    texts = {key: str(value) if isinstance(value, Path) else value for key, value in given.items()}
-    return shlex.split(command_line.options(found | {"device": "cpu"} | texts))
+def run(script: str, folder: Path, given: dict[str, Any]) -> None:
+    found = {"dataset": folder / "images.npz", "manifest": folder / "manifest.json"}
+    texts = {
+        key: str(value) if isinstance(value, Path) else value
+        for key, value in (found | {"device": "cpu"} | given).items()
+    }
+    import_module(script).main(shlex.split(command_line.options(texts)))
 
 
 def record(folder: Path, variant: str = LAST) -> dict[str, Any]:

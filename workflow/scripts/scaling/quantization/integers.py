@@ -123,11 +123,12 @@ def integer_products(values: Tensor, weight: Tensor, convolution: dict[str, Any]
     if convolution is None:
         return _multiply(values, weight)
     down, across = convolution["padding"]
-    patches = functional.pad(values, (across, across, down, down))
-    for dimension, step in enumerate(convolution["stride"], start=2):
-        patches = patches.unfold(dimension, weight.shape[dimension], step)
-    rows = patches.permute(0, 2, 3, 1, 4, 5).flatten(3)
-    sums = _multiply(rows.flatten(0, 2), weight.flatten(1))
+    # Channels last, so that what is copied lies together.
+    patches = functional.pad(values.permute(0, 2, 3, 1), (0, 0, across, across, down, down))
+    for dimension, step in enumerate(convolution["stride"], start=1):
+        patches = patches.unfold(dimension, weight.shape[dimension + 1], step)
+    rows = patches.permute(0, 1, 2, 4, 5, 3).flatten(3)
+    sums = _multiply(rows.flatten(0, 2), weight.permute(0, 2, 3, 1).flatten(1))
     # PyTorch's pooling of integers refuses another layout.
     return sums.view(*rows.shape[:3], -1).permute(0, 3, 1, 2).contiguous()
 
