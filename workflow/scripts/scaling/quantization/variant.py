@@ -82,9 +82,8 @@ def measure(
         "variant": predict(quantized, test),
     }
     rows = [_weight_row(name, layer, scheme) for name, layer in layers(network).items()]
-    right = int((classes["float32"] == test.labels).sum())
     found: dict[str, Any] = {
-        "float32": {"accuracy_percent": 100 * right / len(test)},
+        "float32": {"accuracy_percent": 100 * float((classes["float32"] == test.labels).mean())},
         **paired_accuracy.paired(*classes.values()),
         "classes": {name: paired_accuracy.encode(each) for name, each in classes.items()},
         "calibration_images": len(images) if is_integer else 0,

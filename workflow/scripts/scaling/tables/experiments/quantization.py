@@ -1,6 +1,7 @@
 """Tables of int8 quantization: variants, layers, mistakes, ResNet-18; losses over seeds."""
 
 from collections.abc import Callable
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -113,9 +114,8 @@ def paired(documents: list[Row]) -> pd.DataFrame:
         sound = schemes[name].model_copy(update={"mistakes": []})
         reference = next((other for other in by_name if schemes[other] == sound), "")
         right = {document["seed"]: document for document in by_name.get(reference, [])}
-        accuracy = sum(document["accuracy_percent"] for document in same) / len(same)
         row = {"stage": name, "mistake": schemes[name].mistake, "seeds": len(same)}
-        row["accuracy_percent"] = accuracy
+        row["accuracy_percent"] = fmean(document["accuracy_percent"] for document in same)
         if wrong := [document for document in same if document["seed"] in right]:
             pairs = wrong, [right[document["seed"]] for document in wrong]
             row |= {"reference_stage": reference, "seeds": len(wrong), **_difference(*pairs)}
