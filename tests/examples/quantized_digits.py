@@ -5,6 +5,7 @@ Imports PyTorch and scikit-learn where it needs them: what reads the records has
 
 import json
 import shlex
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -13,65 +14,58 @@ from scaling.core.records.kind import DATASET
 from scaling.core.records.quantization import VARIANT_PATTERN
 from scaling.data import dataset
 
+LAST = "weights+activations+bias"
 STAGES: dict[str, dict[str, Any]] = {
     "weights": {"activation_bits": None},
     "weights+activations": {"bias": "float"},
-    "weights+activations+bias": {},
+    LAST: {},
 }
-LAST = "weights+activations+bias"
 SGD = {"seed": 0, "epochs": 1, "batch_size": 16, "learning_rate": 0.02, "momentum": 0.9}
 
 
 def make(folder: Path) -> None:
     """Put some digits, a network trained on them for seconds, and its stages into `folder`."""
-    write_images(folder, some_digits(500, 150))
+    write_images(folder, 500, 150)
     train(folder, "weights.pt", epochs=6)
     evaluate(folder, "", variants=STAGES, histograms=LAST)
 
 
-def some_digits(training: int, test: int) -> dataset.ImageDataset:
-    """The first images of each split."""
+def write_images(folder: Path, training: int, test: int) -> None:
+    """The first digits of each split."""
     from scaling.data import generated
 
     found = generated.digits(dataset.Request(source="digits"))[0]
     pixels = found.train_images[:training], found.train_labels[:training]
-    return dataset.ImageDataset(
+    images = dataset.ImageDataset(
         *pixels, found.test_images[:test], found.test_labels[:test], found.classes
     )
-
-
-def write_images(folder: Path, images: dataset.ImageDataset) -> None:
     dataset.save(images, folder / "images.npz")
     DATASET.write(folder / "manifest.json", dataset.manifest(images, "digits", "scikit-learn"))
 
 
 def train(folder: Path, name: str, **changes: Any) -> None:
-    import quantize_train
-
+    """Train a network on the images of `folder`, whose weights and summary go there."""
     outputs = {"output": folder / name, "summary": folder / f"{name}.json"}
-    quantize_train.main(arguments(folder, SGD | outputs | changes))
+    run("quantize_train", folder, SGD | outputs | changes)
 
 
 def evaluate(folder: Path, output: str, **changes: Any) -> None:
-    import quantize_evaluate
-
+    """Quantize the network of `folder`, and measure it on the images there."""
     given = {"seed": 0, "calibration_images": 0, "weights": folder / "weights.pt"}
-    quantize_evaluate.main(arguments(folder, given | {"output": folder / output} | changes))
+    run("quantize_evaluate", folder, given | {"output": folder / output} | changes)
 
 
-def arguments(folder: Path, given: dict[str, Any]) -> list[str]:
-    """The command line with these options, `folder`'s images and the CPU."""
-    found = {"dataset": str(folder / "images.npz"), "manifest": str(folder / "manifest.json")}
-    texts = {key: str(value) if isinstance(value, Path) else value for key, value in given.items()}
-    return shlex.split(command_line.options(found | {"device": "cpu"} | texts))
-
-
-def record_path(folder: Path, variant: str = LAST) -> Path:
-    return folder / VARIANT_PATTERN.format(variant=variant)
+def run(script: str, folder: Path, given: dict[str, Any]) -> None:
+    found = {"dataset": folder / "images.npz", "manifest": folder / "manifest.json"}
+    texts = {
+        key: str(value) if isinstance(value, Path) else value
+        for key, value in (found | {"device": "cpu"} | given).items()
+    }
+    import_module(script).main(shlex.split(command_line.options(texts)))
 
 
 def record(folder: Path, variant: str = LAST) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(record_path(folder, variant).read_text())
+    found: dict[str, Any] = document(folder, VARIANT_PATTERN.format(variant=variant)[:-5])
     return found
 
 

@@ -19,7 +19,7 @@ RECIPE = {"recipe": "plain", "engine": "eager", "recipe_options": {"loader_worke
 
 
 def test_integers_equal_their_simulation(tmp_path):
-    examples.write_images(tmp_path, examples.some_digits(300, 100))
+    examples.write_images(tmp_path, 300, 100)
     examples.train(tmp_path, "weights.pt", **RESNET, **TRAINING, **RECIPE)
     examples.evaluate(tmp_path, "resnet.json", **RESNET)
     record = examples.document(tmp_path, "resnet")
@@ -28,7 +28,7 @@ def test_integers_equal_their_simulation(tmp_path):
 
 
 def test_the_tutorial_cnn_gives_the_same_integers_too(tmp_path):
-    examples.write_images(tmp_path, examples.some_digits(300, 100))
+    examples.write_images(tmp_path, 300, 100)
     examples.train(tmp_path, "weights.pt", device="cuda", epochs=2)
     examples.evaluate(tmp_path, "", device="cuda", variants={examples.LAST: {}})
     assert examples.record(tmp_path)["exactness"] == {"logits": 1000, "differing": 0}

@@ -4,19 +4,10 @@ import torch
 
 from scaling.core import environment
 from scaling.core.errors import program
-from scaling.core.records.kind import Row
 from scaling.core.records.quantization import STAGED, VARIANT
 from scaling.data.batches import read_images
 from scaling.quantization import commands
 from scaling.quantization.commands import Evaluation
-
-
-def say(record: Row) -> None:
-    for row in record.get("stages", [record]):
-        print(
-            f"{row.get('stage', row.get('variant'))} {row.get('weight_scales', '')}: accuracy "
-            f"{row['accuracy_percent']:.2f} %, {row['difference_points']:+.2f} points to float32"
-        )
 
 
 @program
@@ -40,5 +31,7 @@ def main(argv: list[str] | None = None) -> None:
                 "environment": {**host_info, "started": started, "ended": ended},
             }
             (STAGED if "stages" in found else VARIANT).write(path, record)
-            say(record)
+            for row in found.get("stages", [found]):
+                percent, points = row["accuracy_percent"], row["difference_points"]
+                print(f"{path}: accuracy {percent:.2f} %, {points:+.2f} points to float32")
             started = ended

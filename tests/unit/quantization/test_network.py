@@ -2,53 +2,57 @@
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from scaling.config.scheme import Scheme
 from scaling.core.errors import UserError
-from scaling.quantization.calibration import (
-    IMAGES,
-    Range,
-    calibrate,
-    layers,
-    observer_points,
-)
-from scaling.quantization.integers import INT8
+from scaling.models.tutorial_cnn import tutorial_cnn
+from scaling.quantization.calibration import IMAGES, Range, calibrate, layers, observer_points
+from scaling.quantization.integers import packed_bytes
 from scaling.quantization.network import exactness, quantize, quantized_layers
 
-PLAIN = Scheme()
+CPU = torch.device("cpu")
+
+
+@pytest.fixture
+def images():
+    """40 images of noise."""
+    return torch.randn(40, 3, 32, 32, generator=torch.Generator().manual_seed(1))
+
+
+@pytest.fixture
+def network():
+    """An untrained tutorial CNN."""
+    torch.manual_seed(0)
+    return tutorial_cnn().eval()
 
 
 def calibrated(network, images):
     return calibrate(network, images.split(15), observer_points(network))
 
 
-def integers(network, images, scheme=PLAIN):
-    return quantize(network, scheme, calibrated(network, images))
+def integers(network, images, **options):
+    return quantize(network, Scheme(**options), calibrated(network, images))
 
 
-def float_layer(bias=(0.3, -0.1)):
+def float_layer(biases=(0.3, -0.1)):
     layer = nn.Linear(2, 2)
     layer.weight.data = torch.tensor([[1.27, -0.5], [0.0, 0.2]])
-    layer.bias.data = torch.tensor(bias)
+    layer.bias.data = torch.tensor(biases)
     return nn.Sequential(layer)
 
 
-def hand_layer(scheme=PLAIN, bias=(0.3, -0.1)):
+def hand_layer(biases=(0.3, -0.1), **options):
     """A 2→2 layer with weight scale 100, image scale 100 (so S = 10,000) and output range ±2.54."""
     ranges = {IMAGES: Range(-1.0, 1.27), "0": Range(-0.3, 2.54)}
-    return quantize(float_layer(bias), scheme, ranges)
-
-
-def layers_of(quantized):
-    return list(quantized_layers(quantized).values())
+    made = quantize(float_layer(biases), Scheme(**options), ranges)
+    return made, quantized_layers(made)["0"]
 
 
 def test_one_layer_computes_what_the_formulas_say():
-    quantized = hand_layer()
-    (layer,) = layers_of(quantized)
-    assert layer.rounded.weight.tolist() == [[127, -50], [0, 20]]
-    assert layer.rounded.scales.tolist() == pytest.approx([100, 100])
+    quantized, layer = hand_layer()
+    assert layer.weight.tolist() == [[127, -50], [0, 20]]
+    assert layer.scales.tolist() == [[pytest.approx(100)]] * 2
     assert layer.accumulator_scale.tolist() == pytest.approx([10_000, 10_000])
     assert layer.requantization.factor.tolist() == pytest.approx([0.005, 0.005])
     # (1.0, 0.5) is (100, 50): 127·100 - 50·50 + 3000 = 13200 and 20·50 - 1000 = 0
@@ -56,35 +60,36 @@ def test_one_layer_computes_what_the_formulas_say():
     # 13200 · 0.005 = 66, and 66 / 50 = 1.32 = 1.27·1.0 - 0.5·0.5 + 0.3
     assert quantized(torch.tensor([[1.0, 0.5]])).tolist() == [[66, 0]]
     assert layer.accumulator_bound == (127 + 50) * 128 + 3000
-    floats = hand_layer(Scheme(logits="float"))(torch.tensor([[1.0, 0.5]]))
+    floats = hand_layer(logits="float")[0](torch.tensor([[1.0, 0.5]]))
     assert floats.flatten().tolist() == pytest.approx([1.32, 0])
     # Weights alone: 127 and 20 levels of a hundredth, all else as it was.
-    alone = quantize(float_layer(), Scheme(activation_bits=None))
+    alone = quantize(float_layer(), Scheme(activation_bits=None), {})
     assert alone[0].weight.flatten().tolist() == pytest.approx([1.27, -0.5, 0, 0.2], rel=1e-6)
     assert alone[0].bias.tolist() == float_layer()[0].bias.tolist()
     # A byte for each weight, four for each bias and the scale.
-    assert (layer.rounded.packed_bytes(8), layer.rounded.packed_bytes(4)) == (4 + 12, 2 + 12)
+    packed = [packed_bytes(layer.weight, layer.scales, bits) for bits in (8, 4)]
+    assert packed == [4 + 12, 2 + 12]
 
 
 def test_a_scale_for_each_channel_uses_all_levels_in_each_row_and_four_bits_have_few():
-    quantized = hand_layer(Scheme(weight_scales="channel"))
-    (layer,) = layers_of(quantized)
-    assert layer.rounded.weight.tolist() == [[127, -50], [0, 127]]
+    quantized, layer = hand_layer(weight_scales="channel")
+    assert layer.weight.tolist() == [[127, -50], [0, 127]]
     assert layer.accumulator_scale.tolist() == pytest.approx([10_000, 63_500])
     # 127·50 - 0.1·63,500 = 0, and the same units come out.
     assert quantized(torch.tensor([[1.0, 0.5]])).tolist() == [[66, 0]]
-    assert layer.rounded.packed_bytes(8) == 4 + 8 + 8
-    quantized = hand_layer(Scheme(weight_bits=4, activation_bits=4))
-    assert layers_of(quantized)[0].rounded.weight.tolist() == [[7, -3], [0, 1]]
+    assert packed_bytes(layer.weight, layer.scales, 8) == 4 + 8 + 8
+    quantized, layer = hand_layer(weight_bits=4, activation_bits=4)
+    assert layer.weight.tolist() == [[7, -3], [0, 1]]
     assert quantized.quantize(torch.tensor([[1.27, -9.0]])).tolist() == [[7, -8]]
-    assert layers_of(quantized)[0].levels == INT8  # logits are int8
+    assert layer.requantization.bits == 8  # logits are int8
 
 
-def test_a_bias_is_rounded_in_the_scale_of_the_accumulator_or_left_a_float():
-    bias = 0.00123, -0.00166
-    assert layers_of(hand_layer(bias=bias))[0].bias.tolist() == [12, -17]
-    floats = layers_of(hand_layer(Scheme(bias="float"), bias))[0].bias.tolist()
-    assert floats == pytest.approx([12.3, -16.6], rel=1e-6)
+def test_a_bias_is_rounded_in_the_scale_of_the_accumulator_left_a_float_or_refused():
+    small = 0.00123, -0.00166
+    assert hand_layer(small)[1].bias.tolist() == [12, -17]
+    assert hand_layer(small, bias="float")[1].bias.tolist() == pytest.approx([12.3, -16.6])
+    with pytest.raises(UserError, match=r"0 could add up to 2\.15e\+09, more than an int32 holds"):
+        hand_layer((1e6, 0.0))
 
 
 def test_sums_that_float32_does_not_hold_are_exact():
@@ -94,7 +99,7 @@ def test_sums_that_float32_does_not_hold_are_exact():
     layer.weight.data.fill_(1.0)
     layer.bias.data.zero_()
     ranges = {IMAGES: Range(0, 1), "0": Range(0, 1)}
-    (quantized,) = layers_of(quantize(nn.Sequential(layer), PLAIN, ranges))
+    quantized = quantized_layers(quantize(nn.Sequential(layer), Scheme(), ranges))["0"]
     assert quantized.accumulator_bound == 127 * 128 * count
     # The worst input, and all that are a step or two away from it: odd sums among them.
     worst = torch.full((3, count), -128.0)
@@ -104,74 +109,53 @@ def test_sums_that_float32_does_not_hold_are_exact():
     assert [float(torch.tensor(value, dtype=torch.float32)) for value in true] != true
 
 
-def test_a_bias_too_large_for_an_int32_accumulator_is_refused():
-    with pytest.raises(UserError, match=r"0 could add up to 2\.15e\+09, more than an int32 holds"):
-        hand_layer(bias=(1e6, 0.0))
-
-
 def test_a_layer_of_zeros_is_refused_by_name_and_a_row_of_zeros_stays(network, images):
     calibration, fc2 = calibrated(network, images), layers(network)["fc2"]
     fc2.weight.data[3] = 0
-    layer = integers(network, images, Scheme(weight_scales="channel")).fc2
-    assert not layer.rounded.weight[3].any()
-    assert layer.rounded.weight[2].any() and layer.rounded.scales[3] > 0
+    made = quantized_layers(integers(network, images, weight_scales="channel"))["fc2"]
+    assert not made.weight[3].any()
+    assert made.weight[2].any() and made.scales[3] > 0
     fc2.weight.data.zero_()
-    for changed in ({}, {"activation_bits": None}):
+    for options in ({}, {"activation_bits": None}):
         with pytest.raises(UserError, match="the weights of fc2 have no int8 scale"):
-            quantize(network, Scheme.of(changed), calibration)
+            quantize(network, Scheme(**options), calibration)
 
 
-def test_ranges_are_those_after_relu(network, images):
+def test_ranges_are_those_after_relu_over_all_batches(network, images):
     calibration = calibrated(network, images)
-    with torch.no_grad():
-        first = network.relu1(network.conv1(images))
-    seen = calibration["conv1"]
-    assert (seen.minimum, seen.maximum) == (0, first.max().item())
-    assert calibration["fc3"].minimum < 0
-    assert not any(module._forward_hooks for module in network.modules())
+    first = network.relu1(network.conv1(images))
+    assert calibration["conv1"] == (0, first.max().item())
+    assert calibration["fc3"].minimum < 0 and calibration[IMAGES] == (images.min(), images.max())
 
 
-def test_each_scale_is_the_product_of_all_before_it(network, images):
-    calibration = calibrated(network, images)
-    scale = 127 / images.abs().max().item()
-    for layer in layers_of(integers(network, images)):
-        floats = layers(network)[layer.name]
-        scale *= 127 / floats.weight.abs().max().item()
-        assert layer.accumulator_scale[0].item() == pytest.approx(scale)
-        assert torch.equal(layer.bias, torch.round(floats.bias.double() * scale))
-        factor = layer.requantization.factor[0].item()
-        assert scale * factor * calibration[layer.name].max_abs == pytest.approx(127)
-        scale *= factor
-
-
-SCHEMES = [
-    Scheme(),
-    Scheme(bias="float"),
-    Scheme(weight_scales="channel", logits="float"),
-    Scheme(weight_bits=4, activation_bits=4),
-    Scheme(weight_bits=3),
-    Scheme(mistakes=["activation_scale"]),
-    Scheme(mistakes=["no_product"]),
-    Scheme(mistakes=["bias_scale"]),
-]
-
-
-@torch.no_grad()
-@pytest.mark.parametrize("scheme", SCHEMES, ids=str)
-def test_integers_alone_give_the_logits_of_the_simulation_bit_for_bit(network, images, scheme):
-    quantized = integers(network, images, scheme)
-    received: dict[torch.dtype, list[Tensor]] = {torch.float64: [], torch.int8: []}
-    for layer in layers_of(quantized):
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"bias": "float"},
+        {"weight_scales": "channel", "logits": "float"},
+        {"weight_bits": 3, "activation_bits": 4},
+        {"mistakes": ["activation_scale"]},
+        {"mistakes": ["no_product", "bias_scale"]},
+    ],
+    ids=str,
+)
+def test_integers_alone_give_the_logits_of_the_simulation_bit_for_bit(network, images, options):
+    quantized = integers(network, images, **options)
+    made = list(quantized_layers(quantized).values())
+    received = {torch.float64: [], torch.int8: []}
+    for layer in made:
         layer.register_forward_pre_hook(lambda _, inputs: received[inputs[0].dtype].append(*inputs))
     beyond_calibration = 1.5 * images
-    simulated = quantized(beyond_calibration)
-    assert exactness(quantized, beyond_calibration, simulated) == {"logits": 400, "differing": 0}
+    found = exactness(quantized, [beyond_calibration], CPU)
+    assert found == {"logits": 400, "differing": 0}
     # Layers receive the same integers both ways, int8 ones without the simulation, in their levels.
     assert len(received[torch.int8]) == 5
-    for layer, floats, ints in zip(layers_of(quantized), *received.values(), strict=True):
+    last = 2 ** (made[0].input_bits - 1) - 1
+    for floats, ints in zip(received[torch.float64], received[torch.int8], strict=True):
         assert torch.equal(floats, ints.double())
-        assert layer.input_levels.low <= ints.min() and ints.max() <= layer.input_levels.high
+        assert -last - 1 <= ints.min() and ints.max() <= last
     reached = max(values.max().item() for values in received[torch.int8][1:])
-    assert scheme.mistakes or reached == layer.input_levels.high
-    simulated[7, 3] += 1e-9
-    assert exactness(quantized, beyond_calibration, simulated)["differing"] == 1
+    assert "mistakes" in options or reached == last
+    made[-1].register_forward_hook(lambda _, inputs, out: out + (inputs[0].dtype == torch.int8))
+    assert exactness(quantized, [beyond_calibration], CPU)["differing"] == 400

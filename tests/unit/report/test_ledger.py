@@ -15,47 +15,36 @@ from scaling.tables import schema
 
 ROOT = Path(__file__).parents[3]
 STORED = ROOT / "tests/snapshots/expected/quantization-cifar10/report.txt"
-NUMBER = re.compile(r"−?[\d,]+(?:\.\d+)?")
 
 
 def number(text):
     return float(text.replace(",", "").replace("−", "-"))
 
 
-def half_a_digit(text):
-    """The most that a printed number may be off."""
-    return 0.5 * 10.0 ** -len(text.partition(".")[2])
-
-
 def holds(formula):
-    """Whether a formula as it is printed gives its result, within the digits of all its numbers."""
+    """Whether a formula as it is printed gives its result, within the five digits of all in it."""
     left, right = formula.rsplit(" = ", 1)
-    factors = NUMBER.findall(left.removeprefix("127 / "))
-    assert 1 <= len(factors) <= 2, formula
-    ends = [
-        np.prod([abs(number(each)) + sign * half_a_digit(each) for each in factors])
-        for sign in (-1, 1)
-    ]
-    low, high = sorted(127 / end for end in ends) if left.startswith("127 / ") else ends
-    off = half_a_digit(right) + (0.5 if left.startswith("round(") else 0)
-    return low - off <= abs(number(right)) <= high + off
+    rounds, product = left.startswith("round("), 1.0
+    for factor in re.findall(r"−?[\d,]+(?:\.\d+)?", left.removeprefix("127 / ")):
+        product *= number(factor)
+    found = 127 / product if left.startswith("127 / ") else product
+    return abs(found - number(right)) <= 1.5e-4 * abs(found) + 0.5 * rounds
 
 
 def test_every_identity_of_the_printed_page_holds_within_its_digits():
     parts = STORED.read_text(encoding="utf-8").split("# ")
     page = {part.partition("\n")[0]: part.splitlines()[1:] for part in parts}
     assert list(page)[1] == "Accuracy by stage"
-    titles = [title for title in page if re.match(r"[1-5]\. ", title)]
-    assert [title[:2] for title in titles] == ["1.", "2.", "3.", "4.", "5."]
-    lines = [line for title in titles for line in page[title]]
-    shown = [cell for line in lines for cell in line.split(" | ") if " = " in cell]
+    steps = {title[:2]: lines for title, lines in page.items() if re.match(r"[1-5]\. ", title)}
+    assert list(steps) == ["1.", "2.", "3.", "4.", "5."]
+    cells = [cell for lines in steps.values() for line in lines for cell in line.split(" | ")]
+    shown = [cell for cell in cells if " = " in cell and "n_W" not in cell]
     # n_W of 5 layers; n_in, and S, o and S · o of 5; a bias of each.
     assert len(shown) == 5 + 1 + 3 * 5 + 5
     for formula in shown:
         assert holds(formula), formula
     # Each layer receives the scale that the one before passes on.
-    (scales,) = (page[title] for title in titles if title.startswith("4."))
-    images, *layers = [line.split(" | ") for line in scales[1:]]
+    images, *layers = [line.split(" | ") for line in steps["4."][1:]]
     passed = images[1].rsplit(" = ")[1]
     for _, _, received, _, passes, *_ in layers:
         assert received.split(" ")[2] == passed
@@ -66,7 +55,7 @@ def test_an_own_pass_through_the_printed_scales_gives_the_classes_of_the_record(
     quantized_digits, torch, tmp_path
 ):
     """In int64 by NumPy, from the weights, the images and the printed figures alone."""
-    path = str(examples.record_path(quantized_digits, examples.LAST))
+    path = str(quantized_digits / examples.VARIANT_PATTERN.format(variant=examples.LAST))
     tables_experiments.main(["--variants", path, "--tables", str(tmp_path)])
     study = schema.StudyTables("digits", schema.read_files(tmp_path.glob("*.csv")), "", {})
     (table,) = (one for one in tables(PARTS["B"], study, None) if one.name == "activation-scales")

@@ -14,7 +14,7 @@ from scaling.core.training_options import Model, Sgd
 from scaling.launch.ranks import Rank
 from scaling.launch.run_spec import RunSpec
 from scaling.models.resnet import ResNet18
-from scaling.quantization.commands import Training, diverged
+from scaling.quantization.commands import Training, train_epochs
 from scaling.registry.engine import ENGINES
 from scaling.training import evaluation
 from scaling.training.trainer import TrainingData
@@ -56,13 +56,9 @@ class ResNetTraining(Training, Sgd):
         trainer = ENGINES.find(self.engine).trainer.load()(
             spec, Rank(0, 0, 1, device), network, images
         )
-        epochs = []
-        for epoch in range(1, self.epochs + 1):
-            result = trainer.run_epoch(epoch)
-            if result.train_loss is None:
-                raise diverged(epoch, self.learning_rate)
-            epochs.append({"epoch": epoch, **asdict(result)})
-            print(f"epoch {epoch}: training loss {result.train_loss:.4f}", flush=True)
+        epochs = train_epochs(
+            self.epochs, self.learning_rate, lambda epoch: asdict(trainer.run_epoch(epoch))
+        )
         about = {"recipe": self.recipe, "seed": self.seed, "batch_size": self.batch_size}
         return network.eval(), {
             "training": spec.parameters() | about,

@@ -8,15 +8,8 @@ from pydantic import ConfigDict, Field, model_validator
 from scaling.core.section import Section
 
 Bits = Annotated[int, Ge(2), Le(8)]
-Mistake = Literal[
-    "activation_scale",
-    "bias_scale",
-    "255_for_127",
-    "bias_unscaled",
-    "no_product",
-    "one_image",
-    "test_data",
-]
+OfScales = Literal["activation_scale", "bias_scale", "255_for_127", "bias_unscaled", "no_product"]
+Mistake = Literal[OfScales, "one_image", "test_data"]
 MISTAKES: dict[Mistake, str] = {
     "activation_scale": "the output factor is 127 · max / S instead of 127 / (max · S)",
     "bias_scale": "a bias is rounded at scale (2³¹ − 1) / S instead of S",
@@ -27,13 +20,12 @@ MISTAKES: dict[Mistake, str] = {
     "test_data": "the activations are calibrated on the test images",
 }
 """Each mistake in a few words."""
-CHANGED: dict[str, set[Mistake]] = {
-    "output factor": {"activation_scale", "255_for_127"},
-    "bias": {"bias_scale", "bias_unscaled"},
-    "product of scales": {"no_product"},
-    "calibration images": {"one_image", "test_data"},
-}
-"""What mistakes change; a variant has at most one of each set."""
+APART: tuple[tuple[Mistake, Mistake], ...] = (
+    ("activation_scale", "255_for_127"),
+    ("bias_scale", "bias_unscaled"),
+    ("one_image", "test_data"),
+)
+"""Mistakes that change the same thing."""
 GONE = {"unsigned": False, "rounding": "nearest"}
 """Options of older variants, with the value that is the only one now."""
 STAGES = ("float32", "weights", "weights+activations", "weights+activations+bias")
@@ -67,37 +59,30 @@ class Scheme(Section):
         """Leave out options that are `GONE`, and make a list of one `mistake`."""
         if not isinstance(values, dict):
             return values
-        for key, value in values.items():
-            if value != GONE.get(key, value):
+        values = dict(values)
+        for key, only in GONE.items():
+            if (value := values.pop(key, only)) != only:
                 raise ValueError(
                     f"{key} {value} is gone: weights are rounded to the nearest level of scales "
                     "that clip nothing, and activations are signed"
                 )
-        values = {key: value for key, value in values.items() if key not in GONE}
         if "mistake" in values and "mistakes" not in values:
-            one = values.pop("mistake")
-            values["mistakes"] = [] if one is None else [one]
+            values["mistakes"] = [one for one in [values.pop("mistake")] if one]
         return values
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
         if self.activation_bits is None and self.mistakes:
             raise ValueError(f"{self.mistake} is a mistake of activations: give activation_bits")
-        for quantity, of_it in CHANGED.items():
-            made = [one for one in self.mistakes if one in of_it]
-            if len(made) > 1:
-                raise ValueError(f"{' and '.join(made)} both change the {quantity}: keep one")
+        for one, other in APART:
+            if one in self.mistakes and other in self.mistakes:
+                raise ValueError(f"{one} and {other} both change the same: keep one")
         return self
 
     @property
     def mistake(self) -> str:
         """The mistakes as one name: `activation_scale+bias_scale`, "" for none."""
         return "+".join(self.mistakes)
-
-    @property
-    def sound(self) -> Self:
-        """The same options without mistakes."""
-        return self.model_copy(update={"mistakes": []})
 
     @property
     def has_histograms(self) -> bool:

@@ -51,27 +51,24 @@ def draw_quantization_histograms(histograms: pd.DataFrame) -> Figure | None:
 
 def _draw_histogram(axes: Axes, rows: pd.DataFrame) -> None:
     first = rows.iloc[0]
-    scale, lowest, highest = first["scale"], first["lowest"], first["highest"]
-    width = LEVELS_PER_BIN if highest - lowest > 128 else 1
-    shares, edges = _shares(rows[rows["values"] == "int8"], width)
-    axes.stairs(shares, edges, fill=True, color=style.SKY, alpha=0.5)
-    shares, edges = _shares(rows[rows["values"] == "float"], width)
-    axes.stairs(shares, edges, baseline=None, color=style.INK, linewidth=1)
-    after_relu = first["quantity"] == "after_relu"
-    for limit in (highest + 0.5,) if after_relu else (lowest - 0.5, highest + 0.5):
-        axes.axvline(limit / scale, color=style.VERMILLION, linestyle=":", linewidth=1)
+    axes.stairs(*_shares(rows, "int8"), fill=True, color=style.SKY, alpha=0.5)
+    axes.stairs(*_shares(rows, "float"), baseline=None, color=style.INK, linewidth=1)
+    ends = [first["highest"] + 0.5, first["lowest"] - 0.5]
+    for limit in ends[:1] if first["quantity"] == "after_relu" else ends:
+        axes.axvline(limit / first["scale"], color=style.VERMILLION, linestyle=":", linewidth=1)
     axes.set_yscale("log")
     axes.set_ylim(top=1)
     axes.yaxis.set_major_locator(LogLocator(numticks=5))
     axes.yaxis.set_minor_locator(NullLocator())
-    axes.set_title(f"1 step = {1 / scale:.3g}", loc="right", fontsize=7, fontweight="normal")
+    size = f"1 step = {1 / first['scale']:.3g}"
+    axes.set_title(size, loc="right", fontsize=7, fontweight="normal")
 
 
-def _shares(rows: pd.DataFrame, width: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the shares of values [k] in bins of `width` levels, and the edges [k + 1]."""
-    scale = rows["scale"].iloc[0]
-    levels = np.rint(rows["bin_low"] * scale + 0.5).astype(int)
-    bins = levels // width
+def _shares(rows: pd.DataFrame, values: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return the shares of `values` [k] in bins of some levels, and the edges [k + 1]."""
+    rows, first = rows[rows["values"] == values], rows.iloc[0]
+    scale, width = first["scale"], LEVELS_PER_BIN if first["highest"] > 64 else 1
+    bins = np.rint(rows["bin_low"] * scale + 0.5).astype(int) // width
     counts = np.bincount(bins - bins.min(), weights=rows["count"])
     edges = (np.arange(bins.min(), bins.max() + 2) * width - 0.5) / scale
     return counts / counts.sum(), edges

@@ -1,12 +1,11 @@
 """Observes a float network's activations on calibration images."""
 
 from collections.abc import Iterable, Mapping
-from contextlib import ExitStack
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.module import register_module_forward_hook
 
 IMAGES = "images"
 """The name of the network's input among the names of its layers."""
@@ -16,27 +15,19 @@ Points = Mapping[str, str]
 """The names of the modules whose outputs are observed, by layer."""
 
 
-@dataclass
-class Range:
+class Range(NamedTuple):
     """The smallest and the largest value seen."""
 
-    minimum: float = float("inf")
-    maximum: float = float("-inf")
+    minimum: float
+    maximum: float
 
     @property
     def max_abs(self) -> float:
         return max(abs(self.minimum), abs(self.maximum))
 
-    def widen(self, values: Tensor) -> None:
-        """Widen the range to hold all of `values`."""
-        low, high = torch.aminmax(values)
-        self.minimum = min(self.minimum, low.item())
-        self.maximum = max(self.maximum, high.item())
-
 
 Calibration = dict[str, Range]
-"""The ranges of the images (normalised), and by name of each layer's output after its ReLU, if any.
-"""
+"""The ranges of the normalised images, and by name of what each layer passes on."""
 
 
 def layers(network: nn.Module) -> dict[str, Layer]:
@@ -58,22 +49,23 @@ def observer_points(network: nn.Sequential) -> Points:
 @torch.no_grad()
 def outputs(network: nn.Module, batch: Tensor, points: Points) -> dict[str, Tensor]:
     """Run `network` on `batch`; return what the modules at `points` give, and it as `IMAGES`."""
-    found = {IMAGES: batch}
-    with ExitStack() as hooks:
-        for name, point in points.items():
+    found, names = {IMAGES: batch}, {network.get_submodule(at): of for of, at in points.items()}
 
-            def keep(_module: nn.Module, _inputs: Any, output: Tensor, name: str = name) -> None:
-                found[name] = output
+    def keep(module: nn.Module, _inputs: Any, output: Tensor) -> None:
+        if module in names:
+            found[names[module]] = output
 
-            hooks.callback(network.get_submodule(point).register_forward_hook(keep).remove)
+    with register_module_forward_hook(keep):
         network(batch)
     return found
 
 
 def calibrate(network: nn.Module, batches: Iterable[Tensor], points: Points) -> Calibration:
     """Run the float `network` over all `batches` [n, 3, 32, 32] and keep the ranges at `points`."""
-    found = {name: Range() for name in (IMAGES, *points)}
+    found: Calibration = {}
     for batch in batches:
         for name, values in outputs(network, batch, points).items():
-            found[name].widen(values)
+            low, high = (end.item() for end in torch.aminmax(values))
+            seen = found.get(name, Range(low, high))
+            found[name] = Range(min(seen.minimum, low), max(seen.maximum, high))
     return found

@@ -2,7 +2,7 @@
 
 import argparse
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Literal
@@ -45,24 +45,6 @@ class Training(Command):
         raise NotImplementedError
 
 
-@contextmanager
-def leased(requested: Device) -> Iterator[torch.device]:
-    """Yield the device to compute on; a GPU is no other job's until the block ends."""
-    device = environment.resolve_device(requested)
-    with ExitStack() as held:
-        if device == "cuda":
-            (name,) = held.enter_context(lease.gpus(1, environment.visible_gpus()))
-            os.environ |= {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": name}
-        yield torch.device(device)
-
-
-def diverged(epoch: int, learning_rate: float) -> UserError:
-    """Make the error of a loss that is not finite."""
-    return UserError(
-        f"training diverged in epoch {epoch}; lower --learning-rate, now {learning_rate}"
-    )
-
-
 class Evaluation(Command):
     """A quantization of trained weights, and its measurement."""
 
@@ -76,6 +58,32 @@ class Evaluation(Command):
     ) -> Iterator[tuple[Path, dict[str, Any]]]:
         """Quantize with the `chosen` training images; yield each record's path and what it says."""
         raise NotImplementedError
+
+
+Epoch = dict[str, Any]
+
+
+def train_epochs(epochs: int, rate: float, run_epoch: Callable[[int], Epoch]) -> list[Epoch]:
+    """Run all epochs, from 1; return what each says. UserError for a loss that is not finite."""
+    found = []
+    for epoch in range(1, epochs + 1):
+        found.append({"epoch": epoch, **run_epoch(epoch)})
+        if (loss := found[-1]["train_loss"]) is None:
+            said = f"training diverged in epoch {epoch}"
+            raise UserError(f"{said}; lower --learning-rate, now {rate}")
+        print(f"epoch {epoch}: training loss {loss:.4f}", flush=True)
+    return found
+
+
+@contextmanager
+def leased(requested: Device) -> Iterator[torch.device]:
+    """Yield the device to compute on; a GPU is no other job's until the block ends."""
+    device = environment.resolve_device(requested)
+    with ExitStack() as held:
+        if device == "cuda":
+            (name,) = held.enter_context(lease.gpus(1, environment.visible_gpus()))
+            os.environ |= {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": name}
+        yield torch.device(device)
 
 
 def parse(part: Literal["training", "evaluation"], argv: list[str] | None) -> Any:

@@ -28,7 +28,8 @@ added in float64. That both agree on every logit is measured, on each run.
 
 import copy
 import math
-from collections import Counter, OrderedDict
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,66 +41,95 @@ from scaling.config.scheme import Scheme
 from scaling.core.errors import UserError
 from scaling.quantization.calibration import IMAGES, Calibration, Layer, layers
 from scaling.quantization.integers import (
-    INT8,
-    INT32,
-    Levels,
     Requantization,
-    RoundedLayer,
-    activation_levels,
     along_channels,
     integer_products,
+    qmax,
+    round_weights,
     symmetric_scale,
-    to_levels,
+    to_integers,
 )
 
 
 class QuantizedImages(nn.Module):
-    """The network's input: float images to integers in `levels`."""
+    """The network's input: float images to integers of `bits`."""
 
-    def __init__(self, scale: float, levels: Levels) -> None:
+    def __init__(self, scale: float, bits: int) -> None:
         super().__init__()
-        self.scale, self.levels = scale, levels
+        self.scale, self.bits = scale, bits
 
     def forward(self, images: Tensor) -> Tensor:
-        return to_levels(images, self.scale, self.levels)
+        return to_integers(images, self.scale, self.bits)
+
+
+@dataclass(frozen=True)
+class Quantizer:
+    """How a network is quantized, by the `calibration` of the float one.
+
+    Activations have `bits`; `logits` have 8, or None where they are floats.
+    """
+
+    scheme: Scheme
+    calibration: Calibration
+    bits: int
+    logits: int | None
+
+    def scale(self, name: str, bits: int) -> float:
+        """Return the scale that takes the largest magnitude at `name` to the last level."""
+        of = "the calibration images" if name == IMAGES else f"the outputs of {name}"
+        return symmetric_scale(self.calibration[name].max_abs, of, bits)
 
 
 class QuantizedLayer(nn.Module):
-    """A convolution or linear layer on integers of `input_scale`, in `input_levels`.
+    """A convolution or linear layer on integers of `input_scale`, called `name`.
 
-    It gives integers by its `requantization`, or without one (None) the accumulator divided by its
-    scale S, `accumulator_scale` [outputs]. `rounded.weight` is in the float layer's shape; `bias`
-    is float64 [outputs], of `bias_scale`, and with `integer_bias` a whole number of int32.
-    `accumulator_bound` is the largest |sum| of products and bias that any integer input can cause.
+    It passes on integers of `bits`, by its `requantization` to `scale` or the calibrated one; or if
+    None the accumulator divided by its scale S, `accumulator_scale` [outputs]. `weight` is int8, of
+    `scales`; `bias` [outputs] int32 or float64, in levels. `accumulator_bound` is the largest |sum|
+    of products and bias that any integer input can cause. The `mistakes` that documents have made
+    change one of these, or the calibration images.
     """
 
     def __init__(
         self,
+        quantizer: Quantizer,
         name: str,
         layer: Layer,
-        rounded: RoundedLayer,
         input_scale: float,
-        input_levels: Levels,
-        bias_scale: Tensor,
-        requantization: Requantization | None,
-        integer_bias: bool,
+        bits: int | None,
+        scale: float | None = None,
     ) -> None:
         super().__init__()
-        self.name, self.rounded, self.requantization = name, rounded, requantization
-        self.input_scale, self.input_levels = input_scale, input_levels
-        self.accumulator_scale = rounded.scales * input_scale
-        self.levels = requantization.levels if requantization else None
-        self.integer_bias = integer_bias
+        self.name, self.input_scale, self.input_bits = name, input_scale, quantizer.bits
         self.convolution: dict[str, Any] | None = None
         if isinstance(layer, nn.Conv2d):
             assert layer.groups == 1 and layer.dilation == (1, 1)
             self.convolution = {"stride": layer.stride, "padding": layer.padding}
-        self.bias = rounded.bias * bias_scale
-        if integer_bias:
-            self.bias = to_levels(rounded.bias, bias_scale, INT32)
-        products = rounded.weight.double().flatten(1).abs().sum(dim=1) * input_levels.amax
-        self.accumulator_bound = math.ceil((products + self.bias.abs()).max().item())
-        if self.accumulator_bound > INT32.high:
+        self.weight, self.scales = round_weights(name, layer, quantizer.scheme)
+        self.accumulator_scale = bias_scale = accumulator = self.scales.flatten() * input_scale
+        mistakes = quantizer.scheme.mistakes
+        if "no_product" in mistakes:
+            images = quantizer.scale(IMAGES, quantizer.bits)
+            bias_scale = accumulator = self.scales.flatten() * images
+        if "bias_scale" in mistakes:
+            bias_scale = qmax(32) / accumulator
+        if "bias_unscaled" in mistakes:
+            bias_scale = torch.ones_like(accumulator)
+        assert layer.bias is not None
+        self.bias = layer.bias.detach().double() * bias_scale
+        if quantizer.scheme.bias == "int32":
+            self.bias = to_integers(self.bias, 1, 32).int()
+        self.requantization = None
+        if bits:
+            scale, last = scale or quantizer.scale(name, bits), qmax(bits)
+            if "255_for_127" in mistakes:
+                scale *= (2 * last + 1) / last
+            if "activation_scale" in mistakes:
+                scale = last**2 / scale
+            self.requantization = Requantization(scale / accumulator, bits, name)
+        largest = self.weight.double().flatten(1).abs().sum(dim=1) * (qmax(quantizer.bits) + 1)
+        self.accumulator_bound = math.ceil((largest + self.bias.double().abs()).max().item())
+        if self.accumulator_bound > qmax(32):
             raise UserError(
                 f"{name} could add up to {self.accumulator_bound:.3g}, more than an int32 holds: "
                 "its biases are too large for its weights; train the network differently"
@@ -119,22 +149,22 @@ class QuantizedLayer(nn.Module):
         are no integers; in float64 they are off by far less than the half that rounding takes away.
         Of integers int32, or float64 with a float bias.
         """
-        weight = self.rounded.weight.to(inputs.device)
+        weight = self.weight.to(inputs.device)
         if not inputs.is_floating_point():
             sums = integer_products(inputs, weight, self.convolution)
         elif self.convolution is None:
             sums = inputs.double() @ weight.double().T
         else:
             sums = functional.conv2d(inputs.double(), weight.double(), **self.convolution).round_()
-        bias = along_channels(self.bias, sums)
-        return sums + (bias.to(sums.dtype) if self.integer_bias else bias)
+        return sums + along_channels(self.bias, sums)
 
     def forward(self, inputs: Tensor) -> Tensor:
         accumulator = self.accumulate(inputs)
         if self.requantization is None:
             return accumulator / along_channels(self.accumulator_scale, accumulator)
-        passed = self.requantization(accumulator)
-        return passed if inputs.is_floating_point() else passed.to(self.requantization.levels.dtype)
+        passed: Tensor = self.requantization(accumulator)
+        # A float bias makes floats of integers.
+        return passed if inputs.is_floating_point() else passed.to(self.requantization.dtype)
 
 
 def quantized_layers(quantized: nn.Module) -> dict[str, QuantizedLayer]:
@@ -142,102 +172,54 @@ def quantized_layers(quantized: nn.Module) -> dict[str, QuantizedLayer]:
     return {one.name: one for one in quantized.modules() if isinstance(one, QuantizedLayer)}
 
 
-@dataclass(frozen=True)
-class Builder:
-    """Makes the parts of a quantized network by the `calibration` of the float one."""
-
-    scheme: Scheme
-    calibration: Calibration
-
-    @property
-    def levels(self) -> Levels:
-        assert self.scheme.activation_bits is not None
-        return activation_levels(self.scheme.activation_bits)
-
-    @property
-    def logits(self) -> Levels | None:
-        """The levels of the last layer, None where it gives floats."""
-        return None if self.scheme.logits == "float" else INT8
-
-    def scale(self, name: str, levels: Levels) -> float:
-        """Return the scale that takes the largest magnitude at `name` to the last of `levels`."""
-        of = "the calibration images" if name == IMAGES else f"the outputs of {name}"
-        return symmetric_scale(self.calibration[name].max_abs, of, levels.high)
-
-    def images(self) -> QuantizedImages:
-        return QuantizedImages(self.scale(IMAGES, self.levels), self.levels)
-
-    def layer(
-        self,
-        name: str,
-        layer: Layer,
-        input_scale: float,
-        levels: Levels | None,
-        scale: float | None = None,
-    ) -> QuantizedLayer:
-        """Quantize `layer`, which is to pass on integers in `levels` of this (or its own) scale.
-
-        The `mistakes` that documents have made change one of these, or the calibration images.
-        """
-        rounded, mistakes = RoundedLayer.of(name, layer, self.scheme), self.scheme.mistakes
-        # The scale of the accumulator, S in the lab's text.
-        before = self.images().scale if "no_product" in mistakes else input_scale
-        bias_scale = accumulator = rounded.scales * before
-        if "bias_scale" in mistakes:
-            bias_scale = INT32.high / accumulator
-        if "bias_unscaled" in mistakes:
-            bias_scale = torch.ones_like(accumulator)
-        rule = None
-        if levels is not None:
-            scale = scale or self.scale(name, levels)
-            if "255_for_127" in mistakes:
-                scale *= (2 * levels.high + 1) / levels.high
-            if "activation_scale" in mistakes:
-                scale = levels.high**2 / scale
-            rule = Requantization.nearest(scale / accumulator, levels, name)
-        whole = self.scheme.bias == "int32"
-        return QuantizedLayer(
-            name, layer, rounded, input_scale, self.levels, bias_scale, rule, whole
-        )
+def sequential(network: nn.Module, quantizer: Quantizer) -> None:
+    """Replace each layer of a sequential `network` by a quantized one."""
+    made, received = layers(network), quantizer.scale(IMAGES, quantizer.bits)
+    for name, layer in made.items():
+        bits = quantizer.logits if name == [*made][-1] else quantizer.bits
+        quantized = QuantizedLayer(quantizer, name, layer, received, bits)
+        network.set_submodule(name, quantized)
+        received = quantized.passed_scale
 
 
+@torch.no_grad()
 def quantize(
-    network: nn.Sequential, scheme: Scheme, calibration: Calibration | None = None
-) -> nn.Sequential:
-    """Copy `network` so that it computes on integers.
+    network: nn.Module,
+    scheme: Scheme,
+    calibration: Calibration,
+    replace: Callable[[nn.Module, Quantizer], None] = sequential,
+) -> nn.Module:
+    """Copy `network` so that it computes on integers: `quantize` the images, then its `network`.
 
-    Without `scheme.activation_bits` activations stay floats, and weights are rounded to integers
-    and divided by their scale again. `calibration` holds the float network's ranges. Raises
+    The layers of that are replaced by `replace`, with the `calibration`. Without
+    `scheme.activation_bits` its weights alone are rounded, and divided by their scale again.
     UserError when a tensor has no scale (all zero), or an accumulator could leave int32.
     """
     copied = copy.deepcopy(network).eval()
     if scheme.activation_bits is None:
         for name, layer in layers(copied).items():
-            RoundedLayer.of(name, layer, scheme).assign_to(layer)
+            weight, scales = round_weights(name, layer, scheme)
+            layer.weight.copy_(weight / scales)
         return copied
-    builder, last = Builder(scheme, calibration or {}), [*layers(network)][-1]
-    modules = OrderedDict[str, nn.Module](quantize=builder.images())
-    scale = builder.images().scale
-    for name, module in copied.named_children():
-        if isinstance(module, Layer):
-            passed = builder.logits if name == last else builder.levels
-            module = builder.layer(name, module, scale, passed)
-            scale = module.passed_scale
-        modules[name] = module
-    return nn.Sequential(modules).eval()
+    logits = None if scheme.logits == "float" else 8
+    quantizer = Quantizer(scheme, calibration, scheme.activation_bits, logits)
+    replace(copied, quantizer)
+    images = QuantizedImages(quantizer.scale(IMAGES, quantizer.bits), quantizer.bits)
+    return nn.Sequential(OrderedDict(quantize=images, network=copied)).eval()
 
 
-def in_integers(quantized: nn.Module, images: Tensor) -> Tensor:
-    """Compute the logits of an integer network in integer dtypes, on the device of `images`.
+@torch.no_grad()
+def exactness(
+    quantized: nn.Module, batches: Iterable[Tensor], device: torch.device
+) -> dict[str, int]:
+    """Count the `logits` computed in integer dtypes on `device`, too, and those `differing`.
 
-    They differ from those of the simulation, `quantized(images)`, in their type at most.
+    Compared with floats that hold integers, on the device of `batches`.
     """
-    entrance, *modules = quantized.children()
-    return nn.Sequential(*modules)(entrance(images).to(torch.int8))
-
-
-def exactness(quantized: nn.Module, images: Tensor, simulated: Tensor) -> Counter[str]:
-    """Count the logits computed by integers too, and how many differ from the `simulated` ones."""
-    found = in_integers(quantized, images)
-    differing = int((found.cpu().double() != simulated.cpu().double()).sum())
-    return Counter(logits=found.numel(), differing=differing)
+    entrance, network = quantized.children()
+    logits = differing = 0
+    for batch in batches:
+        found = network(entrance(batch).to(device, torch.int8)).cpu().double()
+        logits += found.numel()
+        differing += int((found != quantized(batch).cpu().double()).sum())
+    return {"logits": logits, "differing": differing}

@@ -12,7 +12,7 @@ from scaling.core.training_options import NetworkTraining
 from scaling.data.batches import Images, predict, read_images
 from scaling.models.tutorial_cnn import CLASSES, tutorial_cnn
 from scaling.quantization.calibration import layers
-from scaling.quantization.commands import Training, diverged
+from scaling.quantization.commands import Training, train_epochs
 from scaling.registry.update_rule import UpdateRule
 from scaling.training.step import Batch, Step
 from scaling.training.trainer import finite
@@ -42,25 +42,20 @@ class TutorialTraining(Training, NetworkTraining):
         replica.start({"lr": self.learning_rate, "momentum": self.momentum}, UpdateRule())
         step = Step(network, replica, device, 1, UpdateRule())
         order = np.random.default_rng(self.seed)
-        epochs = []
-        for epoch in range(1, self.epochs + 1):
-            shuffled = torch.from_numpy(order.permutation(len(images)))
+
+        def run_epoch(_: int) -> dict[str, Any]:
             step.reset()
-            for chosen in shuffled.split(self.batch_size):
+            for chosen in torch.from_numpy(order.permutation(len(images))).split(self.batch_size):
                 step.update(len(chosen), partial(_batch, images, chosen.numpy()))
             # Means over the epoch, while the weights moved.
-            loss = finite(step.loss_sum.item() / len(images))
-            accuracy = step.correct.item() / len(images)
-            if loss is None:
-                raise diverged(epoch, self.learning_rate)
-            epochs.append({"epoch": epoch, "train_loss": loss, "train_accuracy": accuracy})
-            print(f"epoch {epoch}: training loss {loss:.4f}, accuracy {accuracy:.2%}")
+            sums = {"train_loss": step.loss_sum, "train_accuracy": step.correct}
+            return {name: finite(total.item() / len(images)) for name, total in sums.items()}
+
+        epochs = train_epochs(self.epochs, self.learning_rate, run_epoch)
         return network.eval(), {
             "training": self.model_dump(include={"seed", *NetworkTraining.model_fields}),
             "dataset": identity,
             "parameters": sum(each.numel() for each in network.parameters() if each.requires_grad),
-            "train_images": len(images),
-            "test_images": len(test),
             "epochs": epochs,
             "test_accuracy": float((predict(network, test) == test.labels).mean()),
         }

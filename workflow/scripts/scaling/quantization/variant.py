@@ -1,14 +1,18 @@
-"""Makes variants of the trained tutorial CNN (calibrated, quantized) and measures them."""
+"""Makes variants of the trained tutorial CNN, and measures them layer by layer.
 
+Noise is SQNR = 10 · log10(Σ x² / Σ (x - x̂)²) in dB, x the float32 value and x̂ the one quantized:
+that of the layer's own rounding and clipping, float values taken to integers and back.
+"""
+
+import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from pydantic import Field
-from torch import nn
+from torch import Tensor, nn
 
 from scaling.config.scheme import Scheme
 from scaling.core import paired_accuracy
@@ -16,11 +20,18 @@ from scaling.core.errors import UserError
 from scaling.core.records.quantization import VARIANT_PATTERN
 from scaling.data.batches import Images, predict
 from scaling.models.tutorial_cnn import load_weights
-from scaling.quantization.calibration import IMAGES, calibrate, layers, observer_points
+from scaling.quantization.calibration import (
+    IMAGES,
+    Calibration,
+    Layer,
+    calibrate,
+    layers,
+    observer_points,
+    outputs,
+)
 from scaling.quantization.commands import Evaluation
-from scaling.quantization.integers import WORD_BYTES
-from scaling.quantization.layer_statistics import distributions, noise, scale_row, weight_row
-from scaling.quantization.network import exactness, quantize, quantized_layers
+from scaling.quantization.integers import WORD_BYTES, packed_bytes, qmax, round_weights, to_integers
+from scaling.quantization.network import QuantizedLayer, exactness, quantize, quantized_layers
 
 
 class VariantEvaluation(Evaluation):
@@ -39,10 +50,9 @@ class VariantEvaluation(Evaluation):
         schemes = {name: Scheme.of(own, f"variant {name}") for name, own in self.variants.items()}
         network = load_weights(self.weights).to(device)
         for name, scheme in schemes.items():
+            counted = name == self.histograms
             try:
-                found = measure(
-                    network, scheme, chosen, test, self.seed, counted=name == self.histograms
-                )
+                found = measure(network, scheme, chosen, test, self.seed, counted)
             except UserError as error:
                 raise UserError(f"variant {name} cannot be made: {error}") from error
             about = {"variant": name, "scheme": scheme.model_dump()}
@@ -51,67 +61,170 @@ class VariantEvaluation(Evaluation):
 
 @torch.no_grad()
 def measure(
-    network: nn.Sequential,
-    scheme: Scheme,
-    chosen: Images,
-    test: Images,
-    seed: int,
-    *,
-    counted: bool = False,
+    network: nn.Sequential, scheme: Scheme, chosen: Images, test: Images, seed: int, counted: bool
 ) -> dict[str, Any]:
     """Quantize `network`; measure its accuracy, bit-exactness, bytes and layers, for the record.
 
     The `chosen` training images calibrate, or those of a mistake of `scheme`; `training_checksum`
-    is that of the chosen ones. Of equal logits the first wins. `exactness` is None where only
-    weights are quantized. With `counted` the values of all layers are, too.
+    is that of the chosen ones. Noise is that on test images. `exactness` is None where only weights
+    are quantized. With `counted` the values of all layers are.
     """
-    is_integer, images, calibration = scheme.activation_bits is not None, None, None
+    is_integer = scheme.activation_bits is not None
+    mistaken = {"one_image": chosen.sample(1, seed), "test_data": test}
+    images = next((mistaken[one] for one in scheme.mistakes if one in mistaken), chosen)
+    calibration = Calibration()
     if is_integer:
-        mistaken = {"one_image": chosen.sample(1, seed), "test_data": test}
-        images = next((mistaken[one] for one in scheme.mistakes if one in mistaken), chosen)
         calibration = calibrate(network, images.batches(), observer_points(network))
     quantized = quantize(network, scheme, calibration)
-    exact, picked = Counter(logits=0, differing=0), []
-    for batch in test.batches():
-        simulated = quantized(batch)
-        picked.append(simulated.argmax(dim=1).cpu().numpy())
-        if is_integer:
-            # GPUs have no max pooling of int8.
-            exact.update(exactness(quantized, batch.cpu(), simulated))
-    reference, classes = predict(network, test), np.concatenate(picked)
-    told = {"labels": test.labels, "float32": reference, "variant": classes}
-    rows = [weight_row(name, layer, scheme) for name, layer in layers(network).items()]
+    classes = {
+        "labels": test.labels,
+        "float32": predict(network, test),
+        "variant": predict(quantized, test),
+    }
+    rows = [_weight_row(name, layer, scheme) for name, layer in layers(network).items()]
     found: dict[str, Any] = {
-        "float32": {"accuracy_percent": 100 * int((reference == test.labels).sum()) / len(test)},
-        **paired_accuracy.paired(test.labels, reference, classes),
-        "classes": {name: paired_accuracy.encode(each) for name, each in told.items()},
-        "calibration_images": len(images) if images else 0,
-        "calibration_checksum": images.checksum() if images else None,
+        "float32": {"accuracy_percent": 100 * float((classes["float32"] == test.labels).mean())},
+        **paired_accuracy.paired(*classes.values()),
+        "classes": {name: paired_accuracy.encode(each) for name, each in classes.items()},
+        "calibration_images": len(images) if is_integer else 0,
+        "calibration_checksum": images.checksum() if is_integer else None,
         "training_checksum": chosen.checksum(),
         "packed_bytes": sum(row["packed_bytes"] for row in rows) + WORD_BYTES * is_integer,
         "float32_bytes": sum(row["float32_bytes"] for row in rows),
-        "exactness": dict(exact) if is_integer else None,
+        "exactness": None,
         "input": None,
         "layers": rows,
     }
-    if calibration is not None:
-        tested, calibrating = (noise(network, quantized, each.batches()) for each in (test, chosen))
+    if is_integer:
+        # GPUs have no max pooling of int8.
+        found["exactness"] = exactness(quantized, test.batches(), torch.device("cpu"))
+        calibrating, tested = (_noise(network, quantized, of.batches()) for of in (chosen, test))
 
-        def shares(name: str, sqnr: str) -> dict[str, Any]:
-            return {
-                "clipped_share_calibration": calibrating[name].clipped_share,
-                "clipped_share_test": tested[name].clipped_share,
-                sqnr: tested[name].sqnr_db,
-            }
+        def seen(name: str, ends: str, sqnr: str) -> dict[str, Any]:
+            shares = {"calibration": calibrating[name][1], "test": tested[name][1]}
+            clipped = {f"clipped_share_{of}": share for of, share in shares.items()}
+            return {ends: [*calibration[name]], sqnr: tested[name][0], **clipped}
 
         for row, (name, layer) in zip(rows, quantized_layers(quantized).items(), strict=True):
-            row |= scale_row(layer, calibration[name]) | shares(name, "sqnr_after_relu_db")
-        seen = calibration[IMAGES]
-        found["input"] = {
-            "scale": quantized.get_submodule("quantize").scale,
-            "range": [seen.minimum, seen.maximum],
-            **shares(IMAGES, "sqnr_db"),
-        }
+            row |= _scale_row(layer, layers(network)[name], calibration[name].max_abs)
+            row |= seen(name, "output_range", "sqnr_after_relu_db")
+        scale = quantized.get_submodule("quantize").scale
+        found["input"] = {"scale": scale, **seen(IMAGES, "range", "sqnr_db")}
         if counted:
             found["histograms"] = distributions(network, quantized, test.batches())
     return found
+
+
+def _weight_row(name: str, layer: Layer, scheme: Scheme) -> dict[str, Any]:
+    """Describe the weights of one layer: bits, smallest scale, range, SQNR and bytes."""
+    bits, weight = scheme.weight_bits, layer.weight
+    rounded, scales = round_weights(name, layer, scheme)
+    error = weight - rounded / scales
+    return {
+        "layer": name,
+        "weight_bits": bits,
+        "weight_scale": scales.min().item(),
+        "weight_range": [weight.min().item(), weight.max().item()],
+        "weight_sqnr_db": decibels(weight.square().sum().item(), error.square().sum().item()),
+        "packed_bytes": packed_bytes(rounded, scales, bits),
+        "float32_bytes": 4 * (weight.numel() + len(weight)),
+    }
+
+
+def _scale_row(layer: QuantizedLayer, floats: Layer, largest: float) -> dict[str, Any]:
+    """Describe the scales and bounds of one integer layer, and of the first of its channels.
+
+    Scales are in levels per unit, except `output_scale`, the factor on the accumulator. `top_step`
+    = S · o · max is the level on which the `largest` output lands: the last one. `largest_bias`
+    becomes `bias_steps`; `bias_error_steps` is the largest |bias - b · S|.
+    """
+    assert floats.bias is not None
+    bias, rule = floats.bias.double(), layer.requantization
+    at = bias.abs().argmax()
+    return {
+        "input_scale": layer.input_scale,
+        "accumulator_scale": layer.accumulator_scale[0].item(),
+        "largest_bias": bias[at].item(),
+        "bias_steps": float(layer.bias[at].item()),
+        "bias_error_steps": (layer.bias - bias * layer.accumulator_scale).abs().max().item(),
+        "output_scale": rule.factor[0].item() if rule else None,
+        "output_steps": [-qmax(rule.bits) - 1, qmax(rule.bits)] if rule else None,
+        "top_step": layer.passed_scale * largest if rule else None,
+        "accumulator_bound": layer.accumulator_bound,
+    }
+
+
+def _noise(
+    network: nn.Sequential, quantized: nn.Module, batches: Iterable[Tensor]
+) -> dict[str, tuple[float | None, float | None]]:
+    """Quantize the images, and what each layer of the float `network` passes on, as its copy does.
+
+    Returns the SQNR in dB and the share of clipped values of each; None for a layer of floats.
+    """
+    entrance, points = quantized.get_submodule("quantize"), observer_points(network)
+    takes: dict[str, Any] = {IMAGES: (entrance.scale, entrance.bits)}
+    for name, layer in quantized_layers(quantized).items():
+        if layer.requantization:
+            takes[name] = layer.passed_scale, layer.requantization.bits
+    sums = {name: torch.zeros(4, dtype=torch.float64) for name in takes}
+    for batch in batches:
+        passed = outputs(network, batch, points)
+        for name, (scale, bits) in takes.items():
+            values = passed[name].double()
+            integers, unbounded = to_integers(values, scale, bits), (values * scale).round()
+            errors, ones = values - integers / scale, torch.ones_like(values)
+            parts = values.square(), errors.square(), (integers != unbounded).double(), ones
+            sums[name] += torch.stack([part.sum() for part in parts]).cpu()
+    found: dict[str, tuple[float | None, float | None]] = dict.fromkeys(points, (None, None))
+    for name, (signal, error, clipped, count) in sums.items():
+        found[name] = decibels(signal.item(), error.item()), (clipped / count).item()
+    return found
+
+
+def decibels(signal: float, error: float) -> float | None:
+    """Return the ratio of two powers in dB; None without a signal or without an error."""
+    return 10 * math.log10(signal / error) if signal > 0 and error > 0 else None
+
+
+@torch.no_grad()
+def distributions(
+    network: nn.Sequential, quantized: nn.Module, batches: Iterable[Tensor]
+) -> list[dict[str, Any]]:
+    """Count every layer's weights, and its outputs on `batches` before and after ReLU, if any.
+
+    `quantized` is the integer copy of `network`. Bins are one level wide and centred on it, so a
+    float and the level it is rounded to share a bin. `scale` is in levels per unit, `bin_edges`
+    (k + 1) in the unit of the floats, with `counts` between them.
+    """
+    found: dict[tuple[str, str, float], tuple[Counter[int], Counter[int]]] = {}
+
+    def count(layer: str, quantity: str, scale: float, floats: Tensor, integers: Tensor) -> None:
+        counters = found.setdefault((layer, quantity, scale), (Counter(), Counter()))
+        for counter, steps in zip(counters, (floats.double() * scale, integers), strict=True):
+            levels, times = steps.round().long().unique(return_counts=True)
+            counter.update(dict(zip(levels.tolist(), times.tolist(), strict=True)))
+
+    made, (entrance, copied) = quantized_layers(quantized), quantized.children()
+    places = [(name, "before_relu", name) for name in made]
+    for name, point in observer_points(network).items():
+        places += [(name, "after_relu", point)] if point != name else []
+    modules = {at: at for *_, at in places}
+    for name, layer in made.items():
+        scale = layer.scales.flatten()[0].item()
+        count(name, "weights", scale, network.get_parameter(f"{name}.weight"), layer.weight)
+    for batch in batches:
+        floats = outputs(network, batch, modules)
+        integers = outputs(copied, entrance(batch), modules)
+        for name, quantity, at in places:
+            count(name, quantity, made[name].passed_scale, floats[at], integers[at])
+    return [
+        {"layer": layer, "quantity": quantity, "scale": scale}
+        | {"float": _histogram(floats, scale), "int8": _histogram(integers, scale)}
+        for (layer, quantity, scale), (floats, integers) in found.items()
+    ]
+
+
+def _histogram(counts: Counter[int], scale: float) -> dict[str, Any]:
+    bins = range(min(counts), max(counts) + 1)
+    edges = [(level - 0.5) / scale for level in (*bins, bins.stop)]
+    return {"bin_edges": edges, "counts": [counts[level] for level in bins]}

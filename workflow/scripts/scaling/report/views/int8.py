@@ -6,14 +6,10 @@ from scaling.config.scheme import MISTAKES, STAGES
 from scaling.core.numbers import data, times, words
 from scaling.report.quantities import NOISE, define, fixed, span, view, whole
 from scaling.report.table import Column
-from scaling.tables.experiments.quantization import cost, difference, reach
+from scaling.tables.experiments.quantization import costs, difference, reach
 from scaling.tables.schema import StudyTables
 
 COST = "seeds int8_accuracy int8_difference agreement"
-
-
-def one_decimal(value: float) -> str:
-    return fixed(value, 1)
 
 
 define(
@@ -21,13 +17,9 @@ define(
     seeds=Column("seeds", whole),
     int8_accuracy=Column("accuracy, %", fixed, span("accuracy_percent", fixed), "accuracy_percent"),
     int8_difference=Column(
-        "points to float32",
-        detail=reach,
-        name="difference_points",
-        text=difference,
-        flags=NOISE,
+        "points to float32", detail=reach, name="difference_points", text=difference, flags=NOISE
     ),
-    agreement=Column("same class, %", one_decimal, name="agreement_percent"),
+    agreement=Column("same class, %", lambda value: fixed(value, 1), name="agreement_percent"),
     mistake=Column(
         "mistake",
         lambda name: words(name).replace("+", " + "),
@@ -42,13 +34,14 @@ define(
 def stages(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     """Return the accuracy loss of each of the lab's stages, and of ResNet-18's by weight scales."""
     table = study.quantization
-    found = _costs(table[table["stage"].isin(STAGES)], "stage")
-    resnet = _costs(study.quantization_resnet, "weight_scales", "stage")
-    if resnet.empty:
-        return found.assign(network="")
+    found = costs(table[table["stage"].isin(STAGES)], "stage")
+    resnet = costs(study.quantization_resnet, "weight_scales", "stage")
     scales = resnet["weight_scales"]
+    found["network"] = "tutorial CNN" if len(resnet) else ""
     resnet["network"] = "ResNet-18" + (", a scale for each " + scales).where(scales != "", "")
-    return pd.concat([found.assign(network="tutorial CNN"), resnet])
+    both = pd.concat([found, resnet], ignore_index=True)
+    compared = ["difference_points", "agreement_percent", "within_noise"]
+    return both.assign(**both[compared].where(both["stage"] != STAGES[0]))
 
 
 @view(
@@ -63,18 +56,4 @@ def mistakes(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
 def choices(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     """Return the accuracy loss and the size of the other correct variants."""
     table = study.quantization
-    return _costs(table[table["mistake"].eq("") & ~table["stage"].isin(STAGES)], "stage")
-
-
-def _costs(table: pd.DataFrame, *keys: str) -> pd.DataFrame:
-    """Return a row for each group of variants: its accuracy loss over its seeds."""
-    rows = []
-    for key, same in table.groupby(list(keys), sort=False):
-        found, packed = cost(same), same["packed_bytes"].astype(float)
-        row = found._asdict() | {"within_noise": found.within_noise}
-        if "stage" in same and same["stage"].iloc[0] == STAGES[0]:
-            row |= dict.fromkeys(["difference_points", "agreement_percent", "within_noise"])
-        row |= {"packed_bytes": packed.mean()}
-        row |= {"compression": (same["float32_bytes"] / packed).mean()}
-        rows.append(row | dict(zip(keys, key, strict=True)))
-    return pd.DataFrame(rows)
+    return costs(table[table["mistake"].eq("") & ~table["stage"].isin(STAGES)], "stage")

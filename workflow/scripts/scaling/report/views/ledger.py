@@ -29,19 +29,17 @@ def bias(row: Any) -> str:
     return made if row.largest_bias else "no bias"
 
 
-REACH = "{} ± {}"
-
 define(
     weight_range=formula("range", "{} to {}", "weight_minimum weight_maximum", "weight_amax", 3),
-    weight_mean=formula("mean ± 3σ", REACH, "weight_mean weight_reach", digits=3),
+    weight_mean=formula("mean ± 3σ", "{} ± {}", "weight_mean weight_reach", digits=3),
     weight_scale=formula("n_W, levels per unit", "127 / {} = {}", "weight_amax weight_scale"),
     float32_bytes=Column("float32", data),
     packed_bytes=Column("packed", data),
-    output_range=formula("range", "{} to {}", "output_minimum output_maximum", "amax", 3),
-    output_mean=formula("mean ± 3σ", REACH, "output_mean output_reach", digits=3),
-    pixel_scale=formula("n_in", "127 / {} = {}", "amax pixel_scale"),
+    output_range=formula("range", "{} to {}", "output_minimum output_maximum", "output_amax", 3),
+    output_mean=formula("mean ± 3σ", "{} ± {}", "output_mean output_reach", digits=3),
+    pixel_scale=formula("n_in", "127 / {} = {}", "output_amax pixel_scale"),
     accumulator_scale=formula("S", "{} × {} = {}", "weight_scale input_scale accumulator_scale"),
-    output_scale=formula("o", "127 / ({} × {}) = {}", "accumulator_scale amax output_scale"),
+    output_scale=formula("o", "127 / ({} × {}) = {}", "accumulator_scale output_amax output_scale"),
     passed_scale=formula("next A", "{} × {} = {}", "accumulator_scale output_scale passed_scale"),
     largest_bias=Column("of the largest b", text=bias),
     accumulator_bound=Column("largest accumulator", count),
@@ -51,28 +49,27 @@ define(
 def _ledger(study: StudyTables, _: pd.DataFrame) -> pd.DataFrame:
     """Return scales and ranges by layer of the last stage, in float units.
 
-    They are of the seed with histograms, else the first. `weight_amax` and `amax` are the largest
-    magnitudes; `…_mean` and `…_reach`, three standard deviations, are of the values in the
-    histograms; `passed_scale` is S · o, n_in for images.
+    They are of the seed with histograms, else the first. `…_amax` are the largest magnitudes;
+    `…_mean` and `…_reach`, three standard deviations, are of the values in the histograms;
+    `passed_scale` is S · o, n_in for images.
     """
     rows, counted = study.quantization_layers, study.quantization_histograms
     rows = rows[rows["stage"].isin([stage for stage in STAGES if stage in set(rows["stage"])][-1:])]
     seeds = [*counted["seed"][counted["seed"].isin(rows["seed"])], *rows["seed"]]
     rows = rows[rows["seed"].isin(seeds[:1])].copy()
-    for of, amax in (("weight", "weight_amax"), ("output", "amax")):
-        rows[amax] = rows[[f"{of}_minimum", f"{of}_maximum"]].abs().max(axis=1)
-        own = counted["quantity"].eq("weights") == (of == "weight")
-        floats = counted[counted["values"].eq("float") & own]
-        # After ReLU, if any.
-        floats = floats[floats["quantity"] == floats.groupby("layer")["quantity"].transform("min")]
-        middles = (floats["bin_low"] + floats["bin_high"]) / 2
-        sums = {"first": floats["count"] * middles, "second": floats["count"] * middles**2}
-        total = floats.assign(**sums).groupby("layer")[["count", *sums]].sum()
-        mean = total["first"] / total["count"]
-        rows[f"{of}_mean"] = rows["layer"].map(mean)
-        sigma = (total["second"] / total["count"] - mean**2) ** 0.5
-        rows[f"{of}_reach"] = rows["layer"].map(3 * sigma)
-    passed = rows["top_step"] / rows["amax"]
+    floats = counted[counted["values"] == "float"]
+    middles = (floats["bin_low"] + floats["bin_high"]) / 2
+    sums = {"first": middles * floats["count"], "second": middles**2 * floats["count"]}
+    places = floats.assign(**sums).groupby(["layer", "quantity"])[["count", *sums]].sum()
+    places["mean"] = places["first"] / places["count"]
+    places["reach"] = 3 * (places["second"] / places["count"] - places["mean"] ** 2) ** 0.5
+    # By name, what is after a ReLU comes before what is before it, and weights are last.
+    ends = {"weight": places.groupby("layer").last(), "output": places.groupby("layer").first()}
+    for of, spread in ends.items():
+        rows[f"{of}_amax"] = rows[[f"{of}_minimum", f"{of}_maximum"]].abs().max(axis=1)
+        rows[f"{of}_mean"] = rows["layer"].map(spread["mean"])
+        rows[f"{of}_reach"] = rows["layer"].map(spread["reach"])
+    passed = rows["top_step"] / rows["output_amax"]
     return rows.assign(passed_scale=passed, pixel_scale=passed.where(rows["layer"] == "images"))
 
 

@@ -1,17 +1,19 @@
 """Tables of int8 quantization: variants, layers, mistakes, ResNet-18; losses over seeds."""
 
-import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from statistics import fmean
+from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from scaling.config.scheme import STAGES, Scheme
 from scaling.core import numbers as fmt
-from scaling.core.paired_accuracy import MeanDifference, decode, mean_difference
-from scaling.core.records.quantization import Document
+from scaling.core.paired_accuracy import decode, mean_difference
+from scaling.core.records.kind import Row
 from scaling.tables import schema
 
+ERROR = "standard_error_points"
 STANDARD_ERRORS = 2.0
 """Half the width of a 95 % interval; a mean difference of up to so many counts as noise."""
 DIAGNOSTICS: dict[str, tuple[str, Callable[[float, float], bool]]] = {
@@ -27,49 +29,35 @@ DIAGNOSTICS: dict[str, tuple[str, Callable[[float, float], bool]]] = {
 """What tells a mistake in any layer: a field, and a test of its mistaken and its correct value."""
 
 
-def variants(documents: list[Document]) -> pd.DataFrame:
+def variants(documents: list[Row]) -> pd.DataFrame:
     """Return a row per seed and variant, after a row float32 per seed; in the given order.
 
     `mean_standard_error_points` is of the variant's mean difference over `mean_seeds`.
     """
-    rows: list[dict[str, Any]] = []
-    for seed in sorted({document["seed"] for document in documents}):
-        own = [document for document in documents if document["seed"] == seed]
-        rows.append(_float32(own[0]))
+    by_name = _by(documents, "variant")
+    errors = {name: _difference(same, same, "float32")[ERROR] for name, same in by_name.items()}
+    rows = []
+    for own in _by(documents, "seed").values():
+        kept = ("seed", "test_images", "float32_bytes")
+        row = {"stage": STAGES[0], "difference_points": 0.0, "agreement_percent": 100.0}
+        row |= {key: own[0][key] for key in kept} | own[0]["float32"]
+        rows.append(row | {"packed_bytes": own[0]["float32_bytes"]})
         for document in own:
-            same = [one for one in documents if one["variant"] == document["variant"]]
-            error = _mean_difference(same, same, "float32").standard_error_points
-            means = {"mean_seeds": len(same), "mean_standard_error_points": error}
-            rows.append(_variant(document) | means)
-    return schema.frame("quantization", rows)
+            name, scheme = document["variant"], _scheme(document)
+            exact = document["exactness"] or {}
+            row = document["environment"] | document | scheme.model_dump()
+            row |= {"stage": name, "mistake": scheme.mistake}
+            row |= {"mean_seeds": len(by_name[name]), f"mean_{ERROR}": errors[name]}
+            row |= {"logits_compared": exact.get("logits")}
+            rows.append(row | {"logits_differing": exact.get("differing")})
+    table = schema.frame("quantization", rows)
+    return table.assign(compression=table["float32_bytes"] / table["packed_bytes"])
 
 
-def _float32(document: Document) -> dict[str, Any]:
-    return {
-        **{key: document[key] for key in ("seed", "test_images", "float32_bytes")},
-        **document["float32"],
-        "stage": STAGES[0],
-        "difference_points": 0.0,
-        "agreement_percent": 100.0,
-        "packed_bytes": document["float32_bytes"],
-        "compression": 1.0,
-    }
-
-
-def _variant(document: Document) -> dict[str, Any]:
-    scheme = _scheme(document)
-    row: dict[str, Any] = {**document["environment"], **document, **scheme.model_dump()}
-    row |= {"stage": document["variant"], "mistake": scheme.mistake}
-    row["compression"] = document["float32_bytes"] / document["packed_bytes"]
-    if exactness := document["exactness"]:
-        row |= {"logits_compared": exactness["logits"], "logits_differing": exactness["differing"]}
-    return row
-
-
-def layers(documents: list[Document]) -> pd.DataFrame:
+def layers(documents: list[Row]) -> pd.DataFrame:
     """Return a row per seed, variant and layer; the images are the first, if integers."""
     rows = []
-    for document in sorted(documents, key=lambda document: document["seed"]):
+    for document in documents:
         found = list(document["layers"])
         if images := document["input"]:
             top = images["scale"] * max(map(abs, images["range"]))
@@ -79,21 +67,20 @@ def layers(documents: list[Document]) -> pd.DataFrame:
         for layer in found:
             row = {"seed": document["seed"], "stage": document["variant"], **layer}
             for name in ("weight", "output"):
-                ends = layer.get(f"{name}_range") or (None, None)
+                ends = layer.get(f"{name}_range", (None, None))
                 row[f"{name}_minimum"], row[f"{name}_maximum"] = ends
             rows.append(row)
     return schema.frame("quantization_layers", rows)
 
 
-def histograms(documents: list[Document]) -> pd.DataFrame:
+def histograms(documents: list[Row]) -> pd.DataFrame:
     """Return a row for each non-empty bin, for the first seed of the variant to draw.
 
     `values` are the layer's as `float` or as `int8`, both in float units; a step is 1 / `scale`;
     `lowest` and `highest` are the range of integers.
     """
-    kept = sorted((one for one in documents if one.get("histograms")), key=lambda one: one["seed"])
     rows = []
-    for document in kept[:1]:
+    for document in [one for one in documents if one.get("histograms")][:1]:
         layers = {layer["layer"]: layer for layer in document["layers"]}
         own = {"seed": document["seed"], "stage": document["variant"]}
         for entry in document["histograms"]:
@@ -112,44 +99,41 @@ def histograms(documents: list[Document]) -> pd.DataFrame:
     return schema.frame("quantization_histograms", rows)
 
 
-def paired(documents: list[Document]) -> pd.DataFrame:
+def paired(documents: list[Row]) -> pd.DataFrame:
     """Return a row for each mistaken variant, compared image by image with a correct one.
 
     That has the same options; over all seeds that both have. `revealed_by` names what tells them
     apart for any seed.
     """
-    by_name: dict[str, dict[int, Document]] = {}
-    for document in documents:
-        by_name.setdefault(document["variant"], {})[document["seed"]] = document
-    schemes = {name: _scheme(next(iter(found.values()))) for name, found in by_name.items()}
+    by_name = _by(documents, "variant")
+    schemes = {name: _scheme(same[0]) for name, same in by_name.items()}
     rows = []
-    for name, wrong in by_name.items():
-        if not (scheme := schemes[name]).mistakes:
+    for name, same in by_name.items():
+        if not schemes[name].mistakes:
             continue
-        accuracies = [document["accuracy_percent"] for document in wrong.values()]
-        row = {"stage": name, "mistake": scheme.mistake, "seeds": len(wrong)}
-        row["accuracy_percent"] = sum(accuracies) / len(wrong)
-        reference = next((other for other in by_name if schemes[other] == scheme.sound), None)
-        right = by_name[reference] if reference else {}
-        if both := sorted(wrong.keys() & right.keys()):
-            pairs = [wrong[seed] for seed in both], [right[seed] for seed in both]
-            figures = _mean_difference(*pairs)
-            row |= {"reference_stage": reference, "seeds": len(both)}
-            row |= {"difference_points": figures.points, **figures._asdict()}
-            row["test_images"] = pairs[0][0]["test_images"]
+        sound = schemes[name].model_copy(update={"mistakes": []})
+        reference = next((other for other in by_name if schemes[other] == sound), "")
+        right = {document["seed"]: document for document in by_name.get(reference, [])}
+        row = {"stage": name, "mistake": schemes[name].mistake, "seeds": len(same)}
+        row["accuracy_percent"] = fmean(document["accuracy_percent"] for document in same)
+        if wrong := [document for document in same if document["seed"] in right]:
+            pairs = wrong, [right[document["seed"]] for document in wrong]
+            row |= {"reference_stage": reference, "seeds": len(wrong), **_difference(*pairs)}
+            row["test_images"] = wrong[0]["test_images"]
             row["revealed_by"] = ", ".join(revealed_by(*pairs)) or "nothing"
         rows.append(row)
     return schema.frame("quantization_paired", rows)
 
 
-def revealed_by(mistaken: list[Document], correct: list[Document]) -> list[str]:
+def revealed_by(mistaken: list[Row], correct: list[Row]) -> list[str]:
     """Return what tells the `mistaken` records from the `correct` ones, seed by seed.
 
     Accuracy does where it drops by more than two standard errors of the paired mean difference; the
     checksum where other images calibrated than those chosen from the training set.
     """
     found = []
-    if _mean_difference(mistaken, correct).errors < -STANDARD_ERRORS:
+    points, error = _difference(mistaken, correct).values()
+    if points < -STANDARD_ERRORS * error:
         found.append("accuracy")
     for name, (field, tells) in DIAGNOSTICS.items():
         values = (
@@ -163,20 +147,25 @@ def revealed_by(mistaken: list[Document], correct: list[Document]) -> list[str]:
     return found
 
 
-def _scheme(document: Document) -> Scheme:
+def _by(documents: list[Row], key: str) -> dict[Any, list[Row]]:
+    found: dict[Any, list[Row]] = {}
+    for document in documents:
+        found.setdefault(document[key], []).append(document)
+    return found
+
+
+def _scheme(document: Row) -> Scheme:
     return Scheme.of(document["scheme"], "the scheme")
 
 
-def _mean_difference(
-    ours: list[Document], theirs: list[Document], by: str = "variant"
-) -> MeanDifference:
+def _difference(ours: list[Row], theirs: list[Row], by: str = "variant") -> dict[str, float]:
     """Return the mean difference of variants, seed by seed, to others or to their float32."""
     labels = decode(ours[0]["classes"]["labels"])
     reference = [decode(one["classes"][by]) for one in theirs]
     return mean_difference(labels, reference, [decode(one["classes"]["variant"]) for one in ours])
 
 
-def resnet(documents: list[Document]) -> pd.DataFrame:
+def resnet(documents: list[Row]) -> pd.DataFrame:
     """Return a row per seed, stage and kind of weight scales; float32 has no scales.
 
     `logits` were computed in integers too, of which `differing_logits` differ from the simulation;
@@ -193,55 +182,29 @@ def resnet(documents: list[Document]) -> pd.DataFrame:
     return schema.frame("quantization_resnet", rows)
 
 
-class Cost(NamedTuple):
-    """Means over `seeds`: accuracies in %, differences to float32 in points, with their range.
+def costs(table: pd.DataFrame, *keys: str) -> pd.DataFrame:
+    """Return what variants cost, over the seeds of each group by `keys` of quantization.csv.
 
-    `standard_error_points` is of the mean difference (`paired_accuracy.mean_difference`), or where
-    the table has that for other seeds √(Σ e²) / seeds, with e each seed's; NaN if one has none.
+    Accuracies in %, differences to float32 in points, each with its range. `standard_error_points`
+    is of the mean difference, where quantization_resnet.csv has none √(Σ e²) / seeds with e each
+    seed's; NaN if it is not known, and then `within_noise` is None.
     """
-
-    seeds: int
-    float32_percent: float
-    accuracy_percent: float
-    accuracy_percent_min: float
-    accuracy_percent_max: float
-    difference_points: float
-    difference_points_min: float
-    difference_points_max: float
-    standard_error_points: float
-    agreement_percent: float
-
-    @property
-    def within_noise(self) -> bool | None:
-        """Whether the mean difference is within two standard errors; None without one."""
-        if math.isnan(self.standard_error_points):
-            return None
-        return abs(self.difference_points) <= STANDARD_ERRORS * self.standard_error_points
-
-
-def cost(rows: pd.DataFrame) -> Cost:
-    """Return the average over one variant's rows of quantization.csv, one per seed.
-
-    Also takes rows of quantization_resnet.csv, which have no errors of means.
-    """
-    accuracies, differences = rows["accuracy_percent"], rows["difference_points"]
-    if "mean_seeds" in rows and rows["mean_seeds"].astype(float).eq(len(rows)).all():
-        error = float(rows["mean_standard_error_points"].iloc[0])
-    else:
-        errors = rows["standard_error_points"].astype(float)
-        error = math.sqrt(float(errors.pow(2).sum(skipna=False))) / len(rows)
-    return Cost(
-        seeds=len(rows),
-        float32_percent=float((accuracies - differences).mean()),
-        accuracy_percent=float(accuracies.mean()),
-        accuracy_percent_min=float(accuracies.min()),
-        accuracy_percent_max=float(accuracies.max()),
-        difference_points=float(differences.mean()),
-        difference_points_min=float(differences.min()),
-        difference_points_max=float(differences.max()),
-        standard_error_points=error,
-        agreement_percent=float(rows["agreement_percent"].mean()),
+    table = table.assign(
+        float32_percent=table["accuracy_percent"] - table["difference_points"],
+        compression=table["float32_bytes"] / table["packed_bytes"],
     )
+    groups = table.groupby(list(keys), sort=False)
+    means = ["accuracy_percent", "float32_percent", "difference_points", "agreement_percent"]
+    found = groups[[*means, "packed_bytes", "compression"]].mean().assign(seeds=groups.size())
+    for column in ("accuracy_percent", "difference_points"):
+        found[f"{column}_min"] = groups[column].min()
+        found[f"{column}_max"] = groups[column].max()
+    if f"mean_{ERROR}" in table:
+        found[ERROR] = groups[f"mean_{ERROR}"].first()
+    else:
+        found[ERROR] = groups[ERROR].agg(lambda own: float(np.linalg.norm(own)) / len(own))
+    within = found["difference_points"].abs() <= STANDARD_ERRORS * found[ERROR]
+    return found.assign(within_noise=within.where(found[ERROR].notna(), None)).reset_index()
 
 
 def difference(row: Any) -> str:
