@@ -15,7 +15,6 @@ from scaling.launch.run_spec import RunSpec
 
 SOUND = ProcessResult(0, timed_out=False)
 FAILED = ProcessResult(1, timed_out=False)
-OUT_OF_MEMORY = ProcessResult(1, timed_out=False, oom_kills=1)
 ABORTED = "Fatal Python error: Aborted\n\nThread 0x1 (most recent call first):\n"
 TRAINED = {"parameters_sha256": "equal"}
 ENDED = "Current thread 0x1 (most recent call first):\n"
@@ -62,8 +61,6 @@ def causes(gpus, ending, *ranks):
 
 GAVE_UP = failed("Timed out waiting 10000ms for recv operation")
 BUG = failed("'a bug'", time=2.4)
-RESET = failed("Connection reset by peer", time=2.5)
-KILLED_LOADER = failed("DataLoader worker (pid 7) is killed by signal: Killed. ")
 ALIVE, NCCL_ABORT = {"text": ENDED}, {"text": ABORTED}
 
 
@@ -77,8 +74,7 @@ def stalled(launched, finished):
     ("gpus", "ending", "ranks", "told"),
     [
         (
-            # The kernel killed a process of another job.
-            *(2, OUT_OF_MEMORY),
+            *(2, FAILED),
             [rank(0, 1, stacks=ALIVE), rank(1, 1, outcome=BUG)],
             "rank 1: 'a bug'; rank 0 was still running after 1 epoch",
         ),
@@ -123,14 +119,6 @@ RUINED = [line | {"train_loss": None} if line.get("epoch", 0) > 1 else line for 
 @pytest.mark.parametrize(
     ("gpus", "ending", "ranks", "expected"),
     [
-        (
-            *(2, OUT_OF_MEMORY, [rank(0, 1, outcome=RESET), rank(1, 1)]),
-            ("oom_host", "the kernel ended rank 1 because memory had run out"),
-        ),
-        (
-            *(1, OUT_OF_MEMORY, [rank(0, 1, outcome=KILLED_LOADER)]),
-            ("oom_host", "the kernel ended a loader worker of rank 0 because memory had run out"),
-        ),
         (1, SOUND, [RUINED], ("diverged", "the loss was not finite in epoch 2")),
         (
             *(2, LATE, [rank(0, 2, stacks=ALIVE), rank(1, 1, stacks=ALIVE)]),
@@ -181,8 +169,8 @@ def test_a_lack_of_memory_is_a_result_and_anything_else_a_failure(error, status)
 @pytest.mark.parametrize("what", ["[Errno 28]", "In\nE: unable to map file </torch_7>:"])
 def test_full_shared_memory_is_named_and_not_taken_for_a_disk(what):
     said = f"{what} No space left on device"
-    assert first_sentence(OSError(said)).startswith("/dev/shm is full")
-    assert first_sentence(OSError(f"{said}: 'resources/x.py'")) != first_sentence(OSError(said))
+    assert "enlarge /dev/shm" in first_sentence(OSError(said))
+    assert "/dev/shm" not in first_sentence(OSError(f"{said}: 'resources/x.py'"))
 
 
 def test_an_error_that_came_from_a_lack_of_memory_is_one():

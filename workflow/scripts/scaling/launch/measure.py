@@ -7,7 +7,6 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
@@ -133,29 +132,16 @@ def launch_ranks(
     to `time_limit` seconds each. Reports go to a folder next to `output`, which all nodes can read.
     """
     output.parent.mkdir(parents=True, exist_ok=True)
-    prefix = f".{output.stem}.ranks."
-    for left_by_killed in output.parent.glob(f"{prefix}*"):
-        shutil.rmtree(left_by_killed, ignore_errors=True)
-    for left_by_killed in output.parent.glob(f".{output.name}.*"):
-        left_by_killed.unlink()
+    for left_by_killed in output.parent.glob(f".{output.stem}.*"):
+        remove = shutil.rmtree if left_by_killed.is_dir() else Path.unlink
+        remove(left_by_killed)
     with (
         leased(device, gpus, cpu_threads, time_limit) as (names, variables),
-        tempfile.TemporaryDirectory(prefix=prefix, dir=output.parent) as folder,
+        tempfile.TemporaryDirectory(prefix=f".{output.stem}.ranks.", dir=output.parent) as folder,
     ):
-        variables |= bytecode_kept() | {launcher.WORKER_VARIABLE: folder}
+        variables |= {launcher.WORKER_VARIABLE: folder}
         result = launcher.launch(command_line, variables, time_limit)
         lines = rank_log.read(Path(folder))
     for stacks in lines["stacks"]:
         print(f"Rank {stacks['rank']}, when a signal ended it:\n{stacks['text']}", file=sys.stderr)
     return replace(result, gpus=tuple(names), lines=lines)
-
-
-def bytecode_kept(folder: Path = Path(".snakemake/bytecode")) -> dict[str, str]:
-    """Return variables that make Python cache bytecode in `folder`, if PyTorch has none installed.
-
-    Containers often lack it; compiling PyTorch's source would take each process 10 s.
-    """
-    torch = find_spec("torch")
-    if torch is None or torch.cached is None or Path(torch.cached).exists():
-        return {}
-    return {"PYTHONPYCACHEPREFIX": str(folder.absolute()), "PYTHONDONTWRITEBYTECODE": ""}

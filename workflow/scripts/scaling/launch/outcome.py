@@ -27,10 +27,6 @@ HOST_FULL = (
     "unable to mmap",
     "Cannot allocate memory",
 )
-WORKER_KILLED = "is killed by signal: Killed"
-"""DataLoader's message about a worker that got SIGKILL."""
-SHARED_FULL = re.compile(r"(?m)(\[Errno 28\] |</torch_.*)No space left on device( \(28\))?$")
-"""Of /dev/shm; an error about a file would name it at the end."""
 GAVE_UP_WAITING = re.compile("timed? ?out", re.IGNORECASE)
 FATAL = "Fatal Python error"
 
@@ -42,15 +38,13 @@ def classify(error: BaseException) -> Status | None:
 
 def first_sentence(error: BaseException) -> str:
     """Return the first line of an error's message, or of the out-of-memory error that caused it."""
-    if any(SHARED_FULL.search(str(origin)) for origin in _origins(error)):
-        return (
-            "/dev/shm is full, by which loaders hand over images: free it, enlarge it (docker run "
-            "--shm-size=8g), or use a recipe with loader_workers: 0"
-        )
     cause = next(filter(_status, _origins(error)), error)
     lines = [line.strip() for line in str(cause).splitlines() if line.strip()]
-    telling = [line for line in lines if "allocate" in line or "memory" in line]
-    return textwrap.shorten((telling or lines or [type(cause).__name__])[0], 300, placeholder=" …")
+    telling = [line for line in lines if re.search("allocate|memory|No space left", line)]
+    said = (telling or lines or [type(cause).__name__])[0]
+    if said.endswith(("on device", "on device (28)")):  # An error about a file would name it.
+        said += ": enlarge /dev/shm (docker run --shm-size=8g), or take loader_workers: 0"
+    return textwrap.shorten(said, 300, placeholder=" …")
 
 
 def _origins(error: BaseException | None) -> Iterator[BaseException]:
@@ -91,13 +85,6 @@ def verdict(spec: RunSpec, result: ProcessResult) -> tuple[Status, str | None]:
     if result.timed_out and not outcomes:
         limit = f"stopped at the time limit of {spec.time_limit_seconds:g} s"
         return "timeout", f"{limit} after {min(done.values())} of {spec.epochs} epochs"
-    # Only SIGKILL leaves neither a report nor stacks.
-    reported = {line["rank"] for kind in ("end", "outcome", "stacks") for line in lines[kind]}
-    victims = [f"rank {rank}" for rank in done if rank not in reported]
-    killed = [line["rank"] for line in outcomes if WORKER_KILLED in line["message"]]
-    victims += [f"a loader worker of rank {rank}" for rank in killed]
-    if result.oom_kills and victims:
-        return "oom_host", f"the kernel ended {' and '.join(victims)} because memory had run out"
     raise UserError(
         f"training of {spec.cell} failed with exit status {result.returncode} "
         f"({'; '.join(_causes(done, lines, outcomes))}): "
