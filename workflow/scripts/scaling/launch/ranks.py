@@ -34,7 +34,6 @@ QUICK_DUMPS = ("TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC", "500")
 FIRST_SAFE_FORK = (3, 11, 10)
 FORK_PATIENCE_SECONDS = 5.0
 """A process forks anyway after this time: a thread that is busy for so long drops no objects."""
-THREADS = Path("/proc/self/task")
 
 
 @dataclass(frozen=True)
@@ -157,14 +156,13 @@ def join(device: Device, cpu_threads: int, timeout_seconds: float) -> Rank:
 
 def _store(index: int, processes: int, timeout: timedelta) -> dist.TCPStore | None:
     """Return the store of the ranks of `start`, which rank 0 serves; None over several nodes."""
-    fd = os.environ.get(STORE_VARIABLE)
-    if fd is None:
+    if (fd := os.environ.get(STORE_VARIABLE)) is None:
         return None
-    place = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), processes
+    place = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), processes, index == 0
     if index == 0:
-        return dist.TCPStore(*place, True, timeout, master_listen_fd=int(fd))
+        return dist.TCPStore(*place, timeout, master_listen_fd=int(fd))
     os.close(int(fd))
-    return dist.TCPStore(*place, False, timeout)
+    return dist.TCPStore(*place, timeout)
 
 
 def wait_for_threads() -> None:
@@ -176,17 +174,13 @@ def wait_for_threads() -> None:
     """
     asleep, end = 0, time.monotonic() + FORK_PATIENCE_SECONDS
     while asleep < 2 and time.monotonic() < end:
-        asleep = 0 if any(map(_runs, THREADS.iterdir())) else asleep + 1
-
-
-def _runs(thread: Path) -> bool:
-    """Return whether this is another PyTorch thread that runs or waits for a core."""
-    if int(thread.name) == threading.get_native_id():
-        return False
-    with suppress(FileNotFoundError, ProcessLookupError):
-        name, _, rest = (thread / "stat").read_bytes().partition(b"(")[2].rpartition(b") ")
-        return name.startswith(b"pt_") and not rest.startswith(b"S")
-    return False
+        asleep += 1
+        for thread in Path("/proc/self/task").iterdir():
+            with suppress(FileNotFoundError, ProcessLookupError):
+                name, _, rest = (thread / "stat").read_bytes().partition(b"(")[2].rpartition(b") ")
+                own = int(thread.name) == threading.get_native_id()
+                if name.startswith(b"pt_") and not rest.startswith(b"S") and not own:
+                    asleep = 0
 
 
 def backend(device: Device) -> str:
