@@ -9,6 +9,7 @@ import pytest
 from torch.distributed import TCPStore
 
 from scaling.config import config
+from scaling.core import environment
 from scaling.core.errors import UserError
 from scaling.core.grid import Cell
 from scaling.launch import launcher, supervisor
@@ -45,3 +46,11 @@ def test_nodes_without_a_slurm_job_are_refused(monkeypatch):
     monkeypatch.delenv("SLURM_JOB_ID", raising=False)
     with pytest.raises(UserError, match="4 processes are to be spread over 2 nodes"):
         launcher.command(Path("train.py"), [], 4, nodes=2)
+
+
+def test_a_job_whose_gpus_cannot_be_seen_does_not_train_on_the_cpu(monkeypatch):
+    monkeypatch.setattr(environment, "visible_gpus", list)
+    monkeypatch.setenv("SLURM_STEP_GPUS", "0,1")
+    with pytest.raises(UserError, match=r"Slurm gave this job GPUs .*:0,1.* none of them is"):
+        environment.resolve_device("auto")
+    assert environment.resolve_device("cpu") == "cpu"
