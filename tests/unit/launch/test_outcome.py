@@ -8,7 +8,7 @@ import torch
 
 from scaling.core.errors import UserError
 from scaling.core.grid import Cell
-from scaling.launch import rank_log
+from scaling.launch import rank_log, supervisor
 from scaling.launch.launcher import ProcessResult
 from scaling.launch.outcome import classify, first_sentence, verdict
 from scaling.launch.run_spec import RunSpec
@@ -128,6 +128,12 @@ RUINED = [line | {"train_loss": None} if line.get("epoch", 0) > 1 else line for 
 )
 def test_an_end_that_is_a_result(gpus, ending, ranks, expected):
     assert of(gpus, ending, *ranks) == expected
+
+
+def test_a_run_has_started_when_its_last_rank_has():
+    lines = rank_log.by_kind({"kind": "startup", "rank": n, "seconds": 2.0 + n} for n in range(2))
+    made = supervisor.record_of(spec(2), {}, replace(SOUND, lines=lines), ("ok", None))
+    assert made["startup"] == {"total": 3.0}
 
 
 def test_ranks_that_end_with_different_parameters_are_a_failure():

@@ -109,9 +109,7 @@ def test_the_record_says_where_the_time_outside_the_epochs_went(single, double):
         startup = record["startup"]
         assert startup["total"] > 0
         first_rank = [row["seconds"] for row in record["epochs"] if row["rank"] == 0]
-        known = startup["total"] + sum(first_rank) + record["shutdown_seconds"]
-        assert record["shutdown_seconds"] > 0
-        assert known < record["run_seconds"]
+        assert startup["total"] + sum(first_rank) < record["run_seconds"]
 
 
 def test_the_same_seed_gives_the_same_training(images, single, tmp_path):

@@ -19,7 +19,6 @@ from typing import Any, NoReturn
 
 import psutil
 
-from scaling.core import environment
 from scaling.core.errors import UserError
 from scaling.launch.rank_log import LinesByKind, by_kind
 
@@ -62,11 +61,8 @@ def worker_folder() -> Path | None:
 
 
 def elapsed() -> float:
-    """Return the seconds since the supervisor launched this process, on whichever machine."""
-    host, monotonic, day = os.environ[STARTED_VARIABLE].split()
-    if host == environment.host():
-        return time.monotonic() - float(monotonic)
-    return time.time() - float(day)
+    """Return the seconds since the supervisor launched this process, on the same machine."""
+    return time.monotonic() - float(os.environ[STARTED_VARIABLE])
 
 
 def die_with(parent: int) -> None:
@@ -127,7 +123,6 @@ def launch(
     adopt_orphans()
     before = psutil.Process().children(recursive=True)
     start = time.monotonic()
-    since = f"{environment.host()} {start!r} {time.time()!r}"
     # On one node gloo listens there, not on the address of the host's name.
     loopback = {} if command_line[0] == "srun" else {"GLOO_SOCKET_IFNAME": "lo"}
     try:
@@ -136,7 +131,7 @@ def launch(
         try:
             process = subprocess.Popen(
                 command_line,
-                env={**loopback, **variables, STARTED_VARIABLE: since},
+                env={**loopback, **variables, STARTED_VARIABLE: str(start)},
                 preexec_fn=partial(die_with, os.getpid()),
                 close_fds=False,  # Inherits the lease.
                 stdout=subprocess.PIPE if hear else None,

@@ -239,4 +239,4 @@ def _lines(spec: RunSpec, epochs: pd.DataFrame, outside: FromOutside) -> Iterato
         if not math.isnan(sum(own))
     ]
     nothing: dict[str, Any] = {"in_memory": None, "readings": [], "step": []}
-    yield {"kind": "readings", "rank": 0, **nothing, "seconds": end, "device_time": of_gpus}
+    yield {"kind": "readings", "rank": 0, **nothing, "device_time": of_gpus}

@@ -63,8 +63,9 @@ def record_of(
     reports = {line["rank"]: line["memory"] for line in [*ends, *lines["outcome"]]}
     memory = next(iter(reports.values()), {"kind": None, "capacity_bytes": None})
     silent: dict[str, Any] = {"backend": None, "bucket_bytes": [], "sent_share": None}
-    started = max(line["seconds"] for line in startups) if len(startups) == spec.processes else None
-    last = max(line["seconds"] for line in read) if len(read) == spec.processes else None
+    started = None
+    if len(startups) == spec.processes:  # Other nodes have other clocks.
+        started = max(line["seconds"] for line in startups[: spec.processes // spec.nodes])
     return RunRecord(
         cell=vars(spec.cell).copy(),
         status=judged[0],
@@ -100,7 +101,6 @@ def record_of(
         environment=completed(host_info, result) | {"config_digest": spec.digest()},
         startup=started and {"total": started},
         run_seconds=result.seconds or None,
-        shutdown_seconds=last and result.seconds - last,
     )
 
 

@@ -160,7 +160,7 @@ def _train(
     found: dict[str, Any] = {"in_memory": None, "readings": [], "device_time": [], "step": []}
     if spec.instrumented_iterations:
         found = instruments(trainer, rank, spec.cell.gpus, spec.instrumented_iterations)
-    log.append("readings", {**found, "seconds": launcher.elapsed()})
+    log.append("readings", found)
     rank.barrier()
     trainer.close()
     rank.leave()

@@ -188,8 +188,8 @@ class RunRecord(Record):
     startup: Annotated[dict[str, float] | None, As(Startup | None)]
     run_seconds: Seconds | None
     """From the start of the command to the end of its last process, without waiting for GPUs."""
-    shutdown_seconds: float | None
-    """The part of it after the last report."""
+    shutdown_seconds: NotRequired[float | None]
+    """The part of it after the last report; in older records."""
     measured_as: NotRequired[str]
     """The strategy of the run whose measurement this one shares."""
 
