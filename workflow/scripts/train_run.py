@@ -8,7 +8,6 @@ limits their time and writes the record. With `--engine command` a command of th
         --manifest resources/dataset/digits/manifest.json --output run.json
 """
 
-import sys
 from pathlib import Path
 
 from scaling.core import command_line
@@ -51,7 +50,6 @@ def main(argv: list[str] | None = None) -> None:
         ranks.start(spec.processes, worker.run, *job)
         return
     else:
-        arguments = sys.argv[1:] if argv is None else argv
-        line = launcher.command(Path(__file__), arguments, spec.processes, spec.nodes)
+        line = launcher.command(Path(__file__), argv, spec.processes, spec.nodes)
         record = supervisor.supervise(spec, command.manifest, command.output, line)
     print(supervisor.summary(record))

@@ -91,13 +91,14 @@ def reserve_port() -> int:
     return port
 
 
-def command(script: Path, arguments: list[str], processes: int, nodes: int = 1) -> list[str]:
+def command(script: Path, argv: list[str] | None, processes: int, nodes: int = 1) -> list[str]:
     """Return the command line that runs `script` in `processes` processes on `nodes` nodes.
 
-    It starts one process, on several nodes of a Slurm job one each by srun, which forks the node's
-    others (`ranks.start`). UserError for several nodes outside of a Slurm job.
+    Its arguments are `argv`, or this process's. It starts one process, on several nodes of a Slurm
+    job one each by srun, which forks the node's others (`ranks.start`). UserError for several
+    nodes outside of a Slurm job.
     """
-    own = [sys.executable, str(script), *arguments]
+    own = [sys.executable, str(script), *(sys.argv[1:] if argv is None else argv)]
     if nodes == 1:
         return own
     if "SLURM_JOB_ID" not in os.environ:

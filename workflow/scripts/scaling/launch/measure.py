@@ -62,20 +62,19 @@ def run(
     argv: list[str] | None,
     options: Any,
     *,
+    processes: int,
     name: str,
     advice: str = "",
-    processes: int,
-    nodes: int = 1,
 ) -> ProcessResult:
-    """Run `script` again with its arguments in measuring processes; return what they reported.
+    """Return what `script`, run again with its arguments in measuring `processes`, reported.
 
-    `gpus` of the options and `processes` are totals over all nodes. UserError when a process fails;
-    it calls the measurement `name` and adds `advice`.
+    These and `gpus` of the options are totals over all nodes. UserError with `name` of the
+    measurement and `advice` when a process fails.
     """
     device = environment.resolve_device(options.device)
     host_info = environment.describe(device)
-    arguments = sys.argv[1:] if argv is None else argv
-    command = launcher.command(Path(script), arguments, processes, nodes)
+    nodes = getattr(options, "nodes", 1)
+    command = launcher.command(Path(script), argv, processes, nodes)
     asked = options.gpus // nodes, options.cpu_threads, options.time_limit_seconds
     result = launch_ranks(command, options.output, device, *asked)
     if result.returncode != 0 or len(result.lines["end"]) < processes:
@@ -100,8 +99,8 @@ def leased(
 ) -> Iterator[tuple[list[str], dict[str, str]]]:
     """Yield so many GPUs of this machine, held until the block ends, and variables for processes.
 
-    They are CUDA_VISIBLE_DEVICES entries, none on a CPU, which is held as a whole. The wait is
-    limited to `time_limit` seconds. SIGTERM ends the block.
+    They are CUDA_VISIBLE_DEVICES entries, none on a CPU, which is held as a whole. The wait is at
+    most `time_limit` seconds. SIGTERM ends the block.
     """
     with launcher.terminable():
         on_gpu = device == "cuda"
@@ -126,10 +125,10 @@ def launch_ranks(
     cpu_threads: int,
     time_limit: float,
 ) -> ProcessResult:
-    """Run the processes of `command_line` on leased GPUs; return their result and their lines.
+    """Return the result and the lines of the processes of `command_line` on leased GPUs.
 
-    `gpus` are this machine's; on other nodes Slurm assigns them. The wait and the run are limited
-    to `time_limit` seconds each. Reports go to a folder next to `output`, which all nodes can read.
+    `gpus` are this machine's; on other nodes Slurm assigns them. The wait and the run take at most
+    `time_limit` seconds each. Reports go to a folder next to `output`, which all nodes can read.
     """
     output.parent.mkdir(parents=True, exist_ok=True)
     for left_by_killed in output.parent.glob(f".{output.stem}.*"):

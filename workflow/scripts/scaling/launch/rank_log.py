@@ -1,9 +1,9 @@
 """The reports of each rank, one JSON line each, so that nothing is lost when a rank dies.
 
-A rank appends lines to its own file between epochs, never inside one: `start` (versions, host,
-parameters), `startup` (ends of phases), `epoch` (an EpochRow), `outcome` (status, message and time
-of a rank that had to stop, after a stall its steps), `end` (memory, communication, evaluation) and
-`readings` of the instruments. A signal that ends a rank adds `stacks` (text).
+A rank appends lines to its own file between epochs: `start` (versions, host, parameters), `startup`
+(its seconds), `epoch` (an EpochRow), `outcome` (status, message and time of a rank that had to
+stop, after a stall its steps), `end` (memory, communication, evaluation) and `readings` of the
+instruments. A signal that ends a rank adds `stacks` (text).
 """
 
 import faulthandler

@@ -25,8 +25,7 @@ from scaling.launch.rank_log import RankLog
 
 T = TypeVar("T")
 GRACE_SECONDS = 5.0
-"""How long the other ranks may take to fail by themselves after the first one; later they count as
-hung."""
+"""The ranks that have not failed by themselves so long after the first one count as hung."""
 STORE_VARIABLE = "SCALING_STUDY_STORE"
 """Environment variable with the file descriptor of the socket for the ranks' store."""
 QUICK_DUMPS = ("TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC", "500")
