@@ -1,34 +1,31 @@
 """The harness of measurements: what it makes of the processes' ends and reports."""
 
 import sys
-from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from scaling.core.errors import UserError
 from scaling.launch import measure
-from scaling.launch.launcher import ProcessResult
-from scaling.launch.measure import Probe
-from scaling.launch.rank_log import by_kind
+from scaling.launch.measure import Measurement
 
 
 @pytest.mark.parametrize(
-    ("ends", "ending", "cause"),
+    ("program", "cause"),
     [
-        (2, ProcessResult(1, timed_out=False), "exit status 1"),
-        (2, ProcessResult(-9, timed_out=True), "its time limit"),
-        (1, ProcessResult(0, timed_out=False), "exit status 0"),
+        ("raise SystemExit(3)", "exit status 3"),
+        ("time.sleep(60)", "its time limit"),
+        ("", "exit status 0"),
     ],
 )
-def test_a_measurement_that_lost_a_process_is_one_clear_sentence(monkeypatch, ends, ending, cause):
-    lines = by_kind({"kind": "end", "rank": rank} for rank in range(ends))
-    monkeypatch.setattr(measure, "launch_ranks", lambda *_: replace(ending, lines=lines))
-    options = Probe(output=Path("out.json"), matrix_sizes=[8], copy_bytes=1, device="cpu")
-    about = {"name": "the sweep over 2 GPUs", "advice": "; ask for less", "processes": 2}
+def test_a_measurement_that_lost_a_process_is_one_clear_sentence(tmp_path, program, cause):
+    script = tmp_path / "sweep.txt"
+    script.write_text(f"import time; {program}")
+    output, limit = tmp_path / "out.json", 1 if "sleep" in program else 60
+    options = Measurement(output=output, gpus=1, device="cpu", time_limit_seconds=limit)
     sentence = f"the sweep over 2 GPUs ended early with {cause}: see the log above; ask for less"
+    about = {"name": "the sweep over 2 GPUs", "advice": "; ask for less", "processes": 2}
     with pytest.raises(UserError, match=sentence):
-        measure.run("sweep.py", [], options, **about)
+        measure.run(str(script), [], options, **about)
 
 
 def test_what_a_killed_measurement_left_beside_its_output_goes_at_the_next_start(tmp_path):

@@ -62,18 +62,17 @@ class Progress(logging.Handler):
 
     def begin(self, record: logging.LogRecord) -> bool:
         """As a filter of the log, look at the jobs before Snakemake's handlers list them."""
-        try:
-            if getattr(getattr(record, "event", None), "name", "") == "RUN_INFO" and not self._jobs:
-                self._begin()
-        except Exception:
-            self.handleError(record)
+        if getattr(getattr(record, "event", None), "name", "") == "RUN_INFO":
+            self.emit(record)
         return True
 
     def emit(self, record: Any) -> None:
         """Handle an event of Snakemake; an exception in here never stops a study."""
         event = getattr(getattr(record, "event", None), "name", str(record.msg))
         try:
-            if event == "JOB_INFO":
+            if event == "RUN_INFO" and not self._jobs:
+                self._begin()
+            elif event == "JOB_INFO":
                 self._started(record.jobid, begun=self._here)
             elif hasattr(record, "begun"):  # Slurm's executor says so.
                 self._started(record.begun, begun=True)
