@@ -2,7 +2,6 @@
 
 import re
 import textwrap
-from collections.abc import Iterator
 from typing import Any
 
 from scaling.core import numbers as fmt
@@ -13,32 +12,34 @@ from scaling.launch.rank_log import LinesByKind
 from scaling.launch.run_spec import RunSpec
 from scaling.registry.strategy import STRATEGIES
 
-DEVICE_FULL = (
-    "CUDA out of memory",
-    "CUDA error: out of memory",
-    "CUBLAS_STATUS_ALLOC_FAILED",
-    "CUDNN_STATUS_ALLOC_FAILED",
-    "Cuda failure 2 'out of memory'",
-    "Failed to CUDA calloc",
-)
-HOST_FULL = (
-    "DefaultCPUAllocator",
-    "is killed by signal: Bus error",
-    "unable to mmap",
-    "Cannot allocate memory",
-)
+LACKS: dict[Status, re.Pattern[str]] = {
+    "oom": re.compile(
+        "CUDA (error: )?out of memory|Cuda failure 2 'out of memory'|Failed to CUDA calloc|"
+        "CU(BLAS|DNN)_STATUS_ALLOC_FAILED"
+    ),
+    "oom_host": re.compile(
+        "DefaultCPUAllocator|is killed by signal: Bus error|unable to mmap|Cannot allocate memory"
+    ),
+}
+"""What PyTorch says where memory is short."""
+KINDS: dict[str, Status] = {"OutOfMemoryError": "oom", "MemoryError": "oom_host"}
 GAVE_UP_WAITING = re.compile("timed? ?out", re.IGNORECASE)
 FATAL = "Fatal Python error"
 
 
+def status_of(text: str) -> Status | None:
+    """Return the status that a message of PyTorch about memory means, None for other texts."""
+    return next((status for status, words in LACKS.items() if words.search(text)), None)
+
+
 def classify(error: BaseException) -> Status | None:
     """Return `oom` or `oom_host` for an error, or a cause of it, that is a lack of memory."""
-    return next(filter(None, map(_status, _origins(error))), None)
+    return _judged(error)[0]
 
 
 def first_sentence(error: BaseException) -> str:
     """Return the first line of an error's message, or of the out-of-memory error that caused it."""
-    cause = next(filter(_status, _origins(error)), error)
+    _, cause = _judged(error)
     lines = [line.strip() for line in str(cause).splitlines() if line.strip()]
     telling = [line for line in lines if re.search("allocate|memory|No space left", line)]
     said = (telling or lines or [type(cause).__name__])[0]
@@ -47,24 +48,15 @@ def first_sentence(error: BaseException) -> str:
     return textwrap.shorten(said, 300, placeholder=" …")
 
 
-def _origins(error: BaseException | None) -> Iterator[BaseException]:
-    """Yield the error and its chain of causes."""
-    while error is not None:
-        yield error
-        error = error.__cause__ or error.__context__
-
-
-def _status(error: BaseException) -> Status | None:
-    if type(error).__name__ == "OutOfMemoryError":
-        return "oom"
-    return "oom_host" if isinstance(error, MemoryError) else status_of(str(error))
-
-
-def status_of(text: str) -> Status | None:
-    """Return the status that a message of PyTorch about memory means, None for other texts."""
-    if any(words in text for words in DEVICE_FULL):
-        return "oom"
-    return "oom_host" if any(words in text for words in HOST_FULL) else None
+def _judged(error: BaseException) -> tuple[Status | None, BaseException]:
+    """Return the status of a lack of memory and the error in the chain of causes that tells it."""
+    origin: BaseException | None = error
+    while origin:
+        kind = KINDS.get(type(origin).__name__) or status_of(str(origin))
+        if kind:
+            return kind, origin
+        origin = origin.__cause__ or origin.__context__
+    return None, error
 
 
 def verdict(spec: RunSpec, result: ProcessResult) -> tuple[Status, str | None]:

@@ -139,11 +139,17 @@ def join(device: Device, cpu_threads: int, timeout_seconds: float) -> Rank:
         torch.cuda.set_device(own)
     if processes > 1:
         os.environ.setdefault(*QUICK_DUMPS)
-        timeout = timedelta(seconds=timeout_seconds)
+        timeout, store = timedelta(seconds=timeout_seconds), None
+        if fd := os.environ.get(STORE_VARIABLE):  # Of one machine; rank 0 serves it.
+            place = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), processes
+            serves = {} if index else {"is_master": True, "master_listen_fd": int(fd)}
+            if index:
+                os.close(int(fd))
+            store = dist.TCPStore(*place, timeout=timeout, **serves)
         dist.init_process_group(
             backend(device),
             timeout=timeout,
-            store=_store(index, processes, timeout),
+            store=store,
             rank=index,
             world_size=processes,
             device_id=own if own.type == "cuda" else None,
@@ -151,17 +157,6 @@ def join(device: Device, cpu_threads: int, timeout_seconds: float) -> Rank:
         if sys.version_info < FIRST_SAFE_FORK:
             os.register_at_fork(before=wait_for_threads)
     return Rank(index, local_index, processes, own)
-
-
-def _store(index: int, processes: int, timeout: timedelta) -> dist.TCPStore | None:
-    """Return the store of the ranks of `start`, which rank 0 serves; None over several nodes."""
-    if (fd := os.environ.get(STORE_VARIABLE)) is None:
-        return None
-    place = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), processes, index == 0
-    if index == 0:
-        return dist.TCPStore(*place, timeout, master_listen_fd=int(fd))
-    os.close(int(fd))
-    return dist.TCPStore(*place, timeout)
 
 
 def wait_for_threads() -> None:
