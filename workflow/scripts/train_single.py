@@ -14,5 +14,6 @@ from scaling.core.records.run import RUN
 def main(record: Path, strategy: str, output: Path) -> None:
     """`measured_as` is the strategy that was measured."""
     run = RUN.read(record)
-    own = {"cell": run["cell"] | {"strategy": strategy}, "measured_as": run["cell"]["strategy"]}
-    RUN.write(output, run | own)
+    run["measured_as"] = run["cell"]["strategy"]
+    run["cell"] |= {"strategy": strategy}
+    RUN.write(output, run)

@@ -1,6 +1,5 @@
 """What becomes of a training run that cannot start, or when a process of it fails."""
 
-import re
 import subprocess
 import sys
 import time
@@ -85,37 +84,33 @@ def test_no_memory_on_one_rank_ends_all_ranks_as_a_result(
     assert left_behind() == []
 
 
-def test_a_rank_that_fails_ends_the_run_without_a_record_and_is_named(
-    images, tmp_path, monkeypatch, left_behind
+STUCK = {"collective-timeout-seconds": 3}
+
+
+@pytest.mark.parametrize(
+    ("fault", "options", "why", "said"),
+    [
+        ("killed:1:1", {}, "rank 1 ended without a word after 1 epoch", ""),
+        (
+            *("stuck:1:1", STUCK),
+            r"\(rank 0: .*[Tt]imed out.*; likely stuck: rank 1\)",
+            "Rank 1, when a signal ended it:",
+        ),
+        (
+            # The backend sees no wait; both ranks write their stacks at once.
+            *("stuck:1:1", tuned() | STUCK),
+            r"rank 0: timed out: waited \d s after step \d of epoch 2.*; likely stuck: rank 1\)",
+            "Rank 1 made no progress; stacks of all threads:",
+        ),
+    ],
+)
+def test_a_rank_that_fails_or_hangs_ends_the_run_without_a_record_and_is_named(
+    images, tmp_path, monkeypatch, left_behind, capfd, fault, options, why, said
 ):
-    with pytest.raises(UserError, match="rank 1 ended without a word after 1 epoch"):
-        supervise_faulty(images, tmp_path / "run.json", monkeypatch, "killed:1:1")
-    assert list(tmp_path.iterdir()) == []
-    assert left_behind() == []
-
-
-def test_a_rank_that_hangs_ends_the_run_after_the_collective_timeout_and_is_named(
-    images, tmp_path, monkeypatch, left_behind, capfd
-):
-    limit = {"collective-timeout-seconds": 3}
-    with pytest.raises(UserError, match=r"\(rank 0: .*[Tt]imed out.*; likely stuck: rank 1\)"):
-        supervise_faulty(images, tmp_path / "run.json", monkeypatch, "stuck:1:1", **limit)
-    assert "Rank 1, when a signal ended it:" in capfd.readouterr().err
-    assert left_behind() == []
-
-
-def test_a_rank_stuck_where_the_backend_sees_no_wait_ends_the_run_and_is_named(
-    images, tmp_path, monkeypatch, left_behind, capfd
-):
-    limit = {"collective-timeout-seconds": 3}
-    with pytest.raises(UserError, match=r"; likely stuck: rank 1\)") as caught:
-        supervise_faulty(
-            images, tmp_path / "run.json", monkeypatch, "stuck:1:1", **tuned(), **limit
-        )
-    assert re.search(r"rank 0: timed out: waited \d s after step \d of epoch 2", str(caught.value))
-    # Both ranks write their stacks at once.
-    assert "Rank 1 made no progress; stacks of all threads:" in capfd.readouterr().err
-    assert left_behind() == []
+    with pytest.raises(UserError, match=why):
+        supervise_faulty(images, tmp_path / "run.json", monkeypatch, fault, **options)
+    assert said in capfd.readouterr().err
+    assert left_behind() == list(tmp_path.iterdir()) == []
 
 
 def test_a_run_over_its_time_limit_keeps_its_epochs_and_shows_where_each_rank_was(

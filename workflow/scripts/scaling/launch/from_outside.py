@@ -50,15 +50,14 @@ class FromOutside:
         kind = "device" if peaks else None
         return {"kind": kind, "peak_bytes": peaks, "capacity_bytes": capacity}
 
-    def readings(self, start: float, end: float) -> list[GpuReading]:
-        """Return each GPU's counters between two times, interpolated between samples."""
-        return [gpu_counters.reading(_at(own, start), _at(own, end)) for own in self._of_gpus()]
-
-    def busy_shares(self, start: float, end: float) -> list[float]:
-        """Return in which part of the time between a kernel ran on each GPU, by its driver."""
+    def between(self, start: float, end: float) -> list[tuple[GpuReading, float]]:
+        """Return each GPU's counters between two times, and in which share of them a kernel ran."""
         last = end + INTERVAL_SECONDS
         return [
-            float(own.loc[own["time"].between(start, last), "busy"].mean())
+            (
+                gpu_counters.reading(_at(own, start), _at(own, end)),
+                float(own.loc[own["time"].between(start, last), "busy"].mean()),
+            )
             for own in self._of_gpus()
         ]
 

@@ -115,8 +115,9 @@ def _causes(done: dict[int, int], lines: LinesByKind, outcomes: list[dict[str, A
     That is one without a report, else the one with the fewest steps. `done` has the last epochs.
     """
     fatal = [line for line in lines["stacks"] if line["text"].startswith(FATAL)]
-    said = {line["rank"]: line["text"].splitlines()[0] for line in fatal}
-    said |= {line["rank"]: line["message"] for line in outcomes}
+    said: dict[int, str] = {}
+    for line in [*outcomes, *fatal]:  # A rank that gave up may fail again until it has ended.
+        said.setdefault(line["rank"], line.get("message") or line["text"].splitlines()[0])
     causes = [f"rank {rank}: {message}" for rank, message in said.items()]
     ended, running = ({line["rank"] for line in lines[kind]} for kind in ("end", "stacks"))
     quiet = [rank for rank in done if rank not in said.keys() | ended]

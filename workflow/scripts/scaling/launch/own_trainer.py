@@ -156,7 +156,7 @@ def run(spec: RunSpec) -> RunRecord:
         "compiled_batch_sizes": None,
     }
     if len(epochs):
-        record["startup"] = {"total": float((epochs["end"] - epochs["seconds"]).iloc[0])}
+        record["startup"] = {"total": epochs["end"].iloc[0] - epochs["seconds"].iloc[0]}
     return record
 
 
@@ -181,7 +181,11 @@ def _verdict(
     epochs = epochs_of(heard.told, spec.cell.gpus)
     if not len(epochs):
         seconds = result.seconds
-        epochs.loc[0] = dict.fromkeys(epochs) | {"seconds": seconds, "end": seconds, "steps": 0}
+        epochs.loc[0] = dict.fromkeys(epochs, math.nan) | {
+            "seconds": seconds,
+            "end": seconds,
+            "steps": 0,
+        }
         return "ok", "no epoch was printed, and the whole run counts as one", epochs
     if len(epochs) <= spec.warmup_epochs:
         raise UserError(
@@ -202,41 +206,38 @@ def _verdict(
 def _lines(spec: RunSpec, epochs: pd.DataFrame, outside: FromOutside) -> Iterator[dict[str, Any]]:
     """Yield what a rank of ours would have reported; epochs that warm up come first."""
     warmup = min(spec.warmup_epochs, len(epochs) - 1)
-    tested, iterations, busy = None, 0, list[list[float]]()
+    measured: dict[str, Any] = {"rank": 0, "iterations": 0, "seconds": 0.0}
+    tested, busy = None, list[list[float]]()
     for number, epoch in enumerate(epochs.itertuples(), start=1):
-        seconds, start, end = epoch.seconds, epoch.end - epoch.seconds, epoch.end
         samples = 0 if pd.isna(epoch.samples) else int(epoch.samples)
         tested = tested if pd.isna(epoch.test_accuracy) else epoch.test_accuracy
-        read = outside.readings(start, end)
+        read = outside.between(epoch.end - epoch.seconds, epoch.end)
+        readings = [reading for reading, _ in read]
         row = EpochRow(
             epoch=number,
             rank=0,
             role="warmup" if number <= warmup else "measured",
             iterations=int(epoch.steps) or math.ceil(samples / spec.cell.global_batch_size),
-            seconds=seconds,
+            seconds=epoch.seconds,
             loader_seconds=None,
             samples=samples,
-            train_loss=epoch.loss
-            if not pd.isna(epoch.loss) and abs(epoch.loss) < math.inf
-            else None,
+            train_loss=epoch.loss if math.isfinite(epoch.loss) else None,
             train_accuracy=None,
-            power_capped_seconds=power_capped_seconds(read),
-            gpu_readings=read,
+            power_capped_seconds=power_capped_seconds(readings),
+            gpu_readings=readings,
         )
         if number > warmup:
-            iterations += row["iterations"]
-            busy.append([seconds * share for share in outside.busy_shares(start, end)])
+            measured["iterations"] += row["iterations"]
+            measured["seconds"] += epoch.seconds
+            busy.append([epoch.seconds * share for _, share in read])
         yield {"kind": "epoch", **row}
     evaluation = None if tested is None else {"test_loss": None, "test_accuracy": tested}
     yield {"kind": "end", "rank": 0, "memory": outside.memory(), "evaluation": evaluation}
-    if not len(epochs):
-        return
-    measured = {"rank": 0, "iterations": iterations or len(busy)}
-    measured["seconds"] = float(epochs["seconds"].iloc[warmup:].sum())
+    measured["iterations"] = measured["iterations"] or len(busy)
     of_gpus = [
-        measured | {"gpu": gpu, "busy_seconds": sum(own)}
-        for gpu, own in enumerate(zip(*busy, strict=True))
-        if not math.isnan(sum(own))
+        measured | {"gpu": gpu, "busy_seconds": float(seconds)}
+        for gpu, seconds in pd.DataFrame(busy).sum(skipna=False).items()
+        if seconds >= 0
     ]
     nothing: dict[str, Any] = {"in_memory": None, "readings": [], "step": []}
     yield {"kind": "readings", "rank": 0, **nothing, "device_time": of_gpus}
