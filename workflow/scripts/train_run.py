@@ -1,7 +1,6 @@
 r"""Train one run of the grid and write its record, run.json.
 
-Checks that the cell can run, leases the GPUs, starts the processes (by srun on several nodes),
-limits their time and writes the record. With `--engine command` a command of the user's trains.
+With `--engine command` a command of the user's trains.
 
     python workflow/scripts/train_run.py --gpus 2 --batch-size 512 \
         --dataset resources/dataset/digits/images.npz \

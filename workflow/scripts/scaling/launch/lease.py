@@ -1,7 +1,6 @@
 """Exclusive locks on GPUs or the CPU: no two timed jobs of any user run on one at a time.
 
-A lease is an abstract socket (`man 7 unix`) named after the GPU's UUID, which child processes
-inherit. Containers with separate networks do not see each other's leases.
+A lease is an abstract socket (`man 7 unix`) named after the GPU's UUID, which children inherit.
 """
 
 import errno

@@ -1,9 +1,7 @@
 """Run a user's own training command as a cell of the grid, and record what it prints.
 
-Times and losses are those it prints, one line of JSON for each epoch or step; busy time, energy and
-memory are read from outside. `{"epoch": 2, "seconds": 4.1, "samples": 50000, "loss": 0.31,
-"test_accuracy": 0.87}`: all but `epoch` may be left out. With `step` too the lines of an epoch are
-added up.
+That is a line of JSON for each epoch, or each `step` of one: `{"epoch": 2, "seconds": 4.1,
+"samples": 50000, "loss": 0.31, "test_accuracy": 0.87}`, of which all but `epoch` may be left out.
 """
 
 import math
@@ -208,7 +206,8 @@ def _lines(spec: RunSpec, epochs: pd.DataFrame, outside: FromOutside) -> Iterato
     warmup = min(spec.warmup_epochs, len(epochs) - 1)
     measured: dict[str, Any] = {"rank": 0, "iterations": 0, "seconds": 0.0}
     tested, busy = None, list[list[float]]()
-    for number, epoch in enumerate(epochs.itertuples(), start=1):
+    rows: list[Any] = [*epochs.itertuples()]
+    for number, epoch in enumerate(rows, start=1):
         samples = 0 if pd.isna(epoch.samples) else int(epoch.samples)
         tested = tested if pd.isna(epoch.test_accuracy) else epoch.test_accuracy
         read = outside.between(epoch.end - epoch.seconds, epoch.end)

@@ -142,7 +142,9 @@ def join(device: Device, cpu_threads: int, timeout_seconds: float) -> Rank:
         timeout, store = timedelta(seconds=timeout_seconds), None
         if fd := os.environ.get(STORE_VARIABLE):  # Of one machine; rank 0 serves it.
             place = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), processes
-            serves = {} if index else {"is_master": True, "master_listen_fd": int(fd)}
+            serves: dict[str, Any] = (
+                {} if index else {"is_master": True, "master_listen_fd": int(fd)}
+            )
             if index:
                 os.close(int(fd))
             store = dist.TCPStore(*place, timeout=timeout, **serves)

@@ -1,7 +1,6 @@
 """Watchdog that aborts a rank when its device makes no progress on launched steps.
 
-NCCL's does not see a collective in a CUDA graph: when one rank hangs, the devices of all others
-wait inside a step for ever.
+NCCL's does not see a collective in a CUDA graph.
 """
 
 import math

@@ -1,7 +1,6 @@
 """Progress of a study while Snakemake runs it: its size, each measurement, results at the end.
 
-A handler of Snakemake's log, which receives events of all jobs, wherever they run; it also writes
-the page of the running study: its state, and cards and answers from what exists.
+A handler of Snakemake's log; it also writes the page of the running study.
 """
 
 import importlib
