@@ -74,10 +74,11 @@ def test_a_job_that_is_ended_while_it_waits_or_works_leaves_nothing_behind(
 ):
     program = (
         "import os, sys, time; from pathlib import Path; from scaling.launch import measure\n"
+        "from scaling.core.training_options import Limits\n"
         "os.register_at_fork(after_in_parent=lambda: time.sleep(0.5))\n"
         "measure.environment.visible_gpus = lambda: sys.argv[1:2]\n"
         "rank = ['sh', '-c', 'echo rank at work: $$ >&2; exec sleep 600']\n"
-        "measure.launch_ranks(rank, Path(sys.argv[2]), 'cuda', 1, 1, 600)"
+        "measure.launch_ranks(rank, Path(sys.argv[2]), 'cuda', 1, Limits())"
     )
     command = [sys.executable, "-c", program, gpus[free], str(tmp_path / "run.json")]
     environment = {"PYTHONPATH": ":".join(sys.path), "PATH": os.environ["PATH"]}

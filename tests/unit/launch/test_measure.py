@@ -5,6 +5,7 @@ import sys
 import pytest
 
 from scaling.core.errors import UserError
+from scaling.core.training_options import Limits
 from scaling.launch import measure
 from scaling.launch.measure import Measurement
 
@@ -32,6 +33,6 @@ def test_what_a_killed_measurement_left_beside_its_output_goes_at_the_next_start
     (tmp_path / ".run.ranks.killed").mkdir()
     (tmp_path / ".other.ranks.killed").mkdir()
     command = [sys.executable, "-c", "raise SystemExit(3)"]
-    ending = measure.launch_ranks(command, tmp_path / "run.json", "cpu", 1, 1, 60)
+    ending = measure.launch_ranks(command, tmp_path / "run.json", "cpu", 1, Limits())
     assert (ending.returncode, any(ending.lines.values())) == (3, False)
     assert [path.name for path in tmp_path.iterdir()] == [".other.ranks.killed"]

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from scaling.core import environment
 from scaling.core.environment import Device
 from scaling.core.errors import SNAKEMAKE_VARIABLE, UserError
-from scaling.core.training_options import Interconnect, Model, Options, Peaks
+from scaling.core.training_options import Interconnect, Limits, Model, Options, Peaks
 from scaling.launch import launcher, lease, rank_log
 from scaling.launch.launcher import ProcessResult
 
@@ -75,8 +75,7 @@ def run(
     host_info = environment.describe(device)
     nodes = getattr(options, "nodes", 1)
     command = launcher.command(Path(script), argv, processes, nodes)
-    asked = options.gpus // nodes, options.cpu_threads, options.time_limit_seconds
-    result = launch_ranks(command, options.output, device, *asked)
+    result = launch_ranks(command, options.output, device, options.gpus // nodes, options)
     if result.returncode != 0 or len(result.lines["end"]) < processes:
         cause = "its time limit" if result.timed_out else f"exit status {result.returncode}"
         raise UserError(f"{name} ended early with {cause}: see the log above{advice}")
@@ -93,22 +92,24 @@ def completed(host_info: dict[str, Any], result: ProcessResult) -> dict[str, Any
     }
 
 
+Lease = tuple[list[str], dict[str, str]]
+
+
 @contextmanager
-def leased(
-    device: Device, gpus: int, cpu_threads: int, time_limit: float
-) -> Iterator[tuple[list[str], dict[str, str]]]:
+def leased(device: Device, gpus: int, limits: Limits | Measurement) -> Iterator[Lease]:
     """Yield so many GPUs of this machine, held until the block ends, and variables for processes.
 
-    They are CUDA_VISIBLE_DEVICES entries, none on a CPU, which is held as a whole. The wait is at
-    most `time_limit` seconds. SIGTERM ends the block.
+    They are CUDA_VISIBLE_DEVICES entries, none on a CPU, which is held as a whole. SIGTERM ends the
+    block.
     """
+    time_limit = limits.time_limit_seconds
     with launcher.terminable():
         on_gpu = device == "cuda"
         there = environment.visible_gpus() if on_gpu else []
         with lease.gpus(gpus, there, time_limit) if on_gpu else lease.cpu(time_limit) as names:
             variables = {
                 **os.environ,
-                "OMP_NUM_THREADS": str(cpu_threads),
+                "OMP_NUM_THREADS": str(limits.cpu_threads),
                 "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
                 SNAKEMAKE_VARIABLE: "",  # They end with this process.
             }
@@ -118,28 +119,23 @@ def leased(
 
 
 def launch_ranks(
-    command_line: list[str],
-    output: Path,
-    device: Device,
-    gpus: int,
-    cpu_threads: int,
-    time_limit: float,
+    command: list[str], output: Path, device: Device, gpus: int, limits: Limits | Measurement
 ) -> ProcessResult:
-    """Return the result and the lines of the processes of `command_line` on leased GPUs.
+    """Return the result and the lines of the processes of `command` on leased GPUs.
 
-    `gpus` are this machine's; on other nodes Slurm assigns them. The wait and the run take at most
-    `time_limit` seconds each. Reports go to a folder next to `output`, which all nodes can read.
+    `gpus` are this machine's; on other nodes Slurm assigns them. The wait and the run may take the
+    time limit each. Reports go to a folder next to `output`, which all nodes can read.
     """
     output.parent.mkdir(parents=True, exist_ok=True)
     for left_by_killed in output.parent.glob(f".{output.stem}.*"):
         remove = shutil.rmtree if left_by_killed.is_dir() else Path.unlink
         remove(left_by_killed)
     with (
-        leased(device, gpus, cpu_threads, time_limit) as (names, variables),
+        leased(device, gpus, limits) as (names, variables),
         tempfile.TemporaryDirectory(prefix=f".{output.stem}.ranks.", dir=output.parent) as folder,
     ):
         variables |= {launcher.WORKER_VARIABLE: folder}
-        result = launcher.launch(command_line, variables, time_limit)
+        result = launcher.launch(command, variables, limits.time_limit_seconds)
         lines = rank_log.read(Path(folder))
     for stacks in lines["stacks"]:
         print(f"Rank {stacks['rank']}, when a signal ended it:\n{stacks['text']}", file=sys.stderr)

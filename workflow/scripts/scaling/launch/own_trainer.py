@@ -128,15 +128,16 @@ def run(spec: RunSpec) -> RunRecord:
     words = [word.format(**values) for word in shlex.split(template)]
     if shutil.which(words[0]) is None:
         raise UserError(f"recipes.{cell.recipe}.command starts {words[0]}, which is not found")
-    limit, here = spec.time_limit_seconds, cell.gpus // spec.nodes
     paths = filter(None, [os.environ.get("PYTHONPATH"), str(CLIENT)])
     own = {"PYTHONPATH": os.pathsep.join(paths), "PYTHONUNBUFFERED": "1"}
     heard = Heard()
     with (
-        measure.leased(spec.device, here, spec.cpu_threads, limit) as (gpus, variables),
+        measure.leased(spec.device, cell.gpus // spec.nodes, spec) as (gpus, variables),
         FromOutside(gpus if spec.nodes == 1 else []) as outside,
     ):
-        result = launcher.launch(words, variables | own, limit, partial(heard.hear, outside))
+        result = launcher.launch(
+            words, variables | own, spec.time_limit_seconds, partial(heard.hear, outside)
+        )
         # On the clock of the lines: a little more than the command's own seconds.
         result = replace(result, seconds=outside.seconds(), gpus=tuple(gpus))
     status, message, epochs = _verdict(spec, heard, result)

@@ -31,8 +31,7 @@ def supervise(spec: RunSpec, manifest: Path, output: Path, command_line: list[st
     status: Status = "infeasible"
     result, message = ProcessResult(0, False), infeasible_reason(spec, dataset["train_images"])
     if message is None:
-        gpus, limit = spec.cell.gpus // spec.nodes, spec.time_limit_seconds
-        result = launch_ranks(command_line, output, spec.device, gpus, spec.cpu_threads, limit)
+        result = launch_ranks(command_line, output, spec.device, spec.cell.gpus // spec.nodes, spec)
         status, message = verdict(spec, result)
     record = record_of(spec, host_info, result, (status, message))
     record["dataset"] = {key: dataset[key] for key in OF_DATASET}
