@@ -104,7 +104,7 @@ def test_the_page_follows_slurms_jobs_and_tells_that_snakemake_was_killed(new_sl
         dataset={"source": "own"},
         recipes={"mine": {"command": "python train.py {batch_size} {gpus}"}},
         grid__recipes=["mine"],
-        grid__batch_sizes=[1, 8],
+        grid__batch_sizes=[1, 60],
         grid__gpus=[1],
     )
     (study.folder / "train.py").write_text(SCRIPT)
@@ -116,7 +116,7 @@ def test_the_page_follows_slurms_jobs_and_tells_that_snakemake_was_killed(new_sl
     killed = study.start()
     chip = 'class="chip">running, 1 of 2: 1 done, 1 running; until about'
     cluster.wait_for(lambda: says(chip), "the page to tell of a cell that is done", study.folder)
-    since = "running: mine/own, 1 GPU, batch 8 per GPU, seed 0, since [A-Z]"
+    since = "running: mine/own, 1 GPU, batch 60 per GPU, seed 0, since [A-Z]"
     assert says(since) and says(REFRESH), page.read_text()
     killed.send_signal(signal.SIGKILL)
     killed.wait()

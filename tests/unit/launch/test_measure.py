@@ -1,12 +1,16 @@
-"""The harness of measurements: what it makes of the processes' ends and reports."""
+"""The harness of measurements: how processes start and meet, and what it makes of their ends."""
 
+import socket
 import sys
+from pathlib import Path
 
 import pytest
+from torch.distributed import TCPStore
 
+from scaling.core import environment
 from scaling.core.errors import UserError
 from scaling.core.training_options import Limits
-from scaling.launch import measure
+from scaling.launch import launcher, measure
 from scaling.launch.measure import Measurement
 
 
@@ -36,3 +40,26 @@ def test_what_a_killed_measurement_left_beside_its_output_goes_at_the_next_start
     ending = measure.launch_ranks(command, tmp_path / "run.json", "cpu", 1, Limits())
     assert (ending.returncode, any(ending.lines.values())) == (3, False)
     assert [path.name for path in tmp_path.iterdir()] == [".other.ranks.killed"]
+
+
+def test_the_port_where_processes_meet_is_kept_from_all_others():
+    port = launcher.reserve_port()
+    with socket.socket() as other, pytest.raises(OSError, match="in use"):
+        other.bind(("", port))
+    store = TCPStore("127.0.0.1", port, 1, is_master=True)
+    store.set("met", "here")
+    assert (store.port, store.get("met")) == (port, b"here")
+
+
+def test_nodes_without_a_slurm_job_are_refused(monkeypatch):
+    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+    with pytest.raises(UserError, match="4 processes are to be spread over 2 nodes"):
+        launcher.command(Path("train.py"), [], 4, nodes=2)
+
+
+def test_a_job_whose_gpus_cannot_be_seen_does_not_train_on_the_cpu(monkeypatch):
+    monkeypatch.setattr(environment, "visible_gpus", list)
+    monkeypatch.setenv("SLURM_STEP_GPUS", "0,1")
+    with pytest.raises(UserError, match=r"Slurm gave this job GPUs .*:0,1.* none of them is"):
+        environment.resolve_device("auto")
+    assert environment.resolve_device("cpu") == "cpu"
