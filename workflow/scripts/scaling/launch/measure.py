@@ -92,11 +92,10 @@ def completed(host_info: dict[str, Any], result: ProcessResult) -> dict[str, Any
     }
 
 
-Lease = tuple[list[str], dict[str, str]]
-
-
 @contextmanager
-def leased(device: Device, gpus: int, limits: Limits | Measurement) -> Iterator[Lease]:
+def leased(
+    device: Device, gpus: int, limits: Limits | Measurement
+) -> Iterator[tuple[list[str], dict[str, str]]]:
     """Yield so many GPUs of this machine, held until the block ends, and variables for processes.
 
     They are CUDA_VISIBLE_DEVICES entries, none on a CPU, which is held as a whole. SIGTERM ends the

@@ -169,7 +169,7 @@ def _verdict(
     none = pd.DataFrame()
     if result.timed_out:
         limit = f"stopped at the time limit of {spec.time_limit_seconds:g} s"
-        return "timeout", f"{limit} after {len(heard.told)} printed epochs or steps", none
+        return "timeout", f"{limit} after {len(heard.told)} printed lines", none
     if result.returncode and heard.status:
         return heard.status, f"exit status {result.returncode}: out of memory", none
     if result.returncode:
