@@ -1,9 +1,5 @@
 """What becomes of a training run that cannot start, or when a process of it fails."""
 
-import subprocess
-import sys
-import time
-
 import psutil
 import pytest
 
@@ -112,22 +108,3 @@ def test_a_run_over_its_time_limit_keeps_its_epochs_and_shows_where_each_rank_wa
     assert "in barrier" in waiting.partition("Rank 0, when a signal ended it:")[2]
     assert "faulty_worker.py" in stuck and "in fail" in stuck
     assert left_behind() == []
-
-
-def test_a_command_that_is_ended_twice_leaves_no_process_behind(tmp_path):
-    stubborn = "import signal, sys, time; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
-    stubborn += "open(sys.argv[1], 'w').close(); time.sleep(3600)"
-    shell = f'{sys.executable} -c "$0" {tmp_path}/started & wait'
-    program = (
-        "import sys; from scaling.launch import launcher\n"
-        "with launcher.terminable(): launcher.launch(sys.argv[1:], {}, 600)"
-    )
-    command = [sys.executable, "-c", program, "sh", "-c", shell, stubborn]
-    with subprocess.Popen(command, env={"PYTHONPATH": ":".join(sys.path)}) as ended:
-        while not (tmp_path / "started").exists() and ended.poll() is None:
-            time.sleep(0.05)
-        family = psutil.Process(ended.pid).children(recursive=True)
-        for _ in range(2):
-            ended.terminate()
-            time.sleep(0.5)
-    assert len(family) == 2 and not any(process.is_running() for process in family)
