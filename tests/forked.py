@@ -74,7 +74,7 @@ class ForkedPopen:
         is_script = is_script and "preexec_fn" in options
         return super().__new__(cls) if is_script else Popen(command_line, *args, **options)
 
-    def __init__(self, command_line, env, preexec_fn, close_fds, stdout, stderr):
+    def __init__(self, command_line, env, preexec_fn, **_):
         for name in OF_RANKS:
             importlib.import_module(name)
         pid = os.fork()

@@ -96,7 +96,7 @@ def record(
         "communication": found["communication"] | {"backend": "nccl", "readings": nothing},
         "environment": environment or {},
         **dict.fromkeys(("in_memory", "device_time"), nothing),
-        **dict.fromkeys(("startup", "run_seconds", "shutdown_seconds")),
+        **dict.fromkeys(("startup", "run_seconds")),
     }
 
 

@@ -1,10 +1,9 @@
 """A real Slurm on this machine: munge, slurmctld and two slurmd with four GPUs each.
 
-The GPUs are device files without a device behind them: Slurm counts them, assigns them and tells a
-job which ones it has. Everything listens on the loopback interface alone. All state is in one
-temporary folder; the only things outside it are two links in /etc/slurm, because the executor of
-job steps strips SLURM_CONF from their environment. Slurm's own log and prolog tell which GPUs each
-job step was given and which processes were started in it.
+The GPUs are device files without a device behind them. Everything listens on the loopback interface
+alone. All state is in one temporary folder; the only things outside it are two links in /etc/slurm,
+because the executor of job steps strips SLURM_CONF from their environment. Slurm's own log and
+prolog tell which GPUs each job step was given and which processes were started in it.
 """
 
 import itertools
@@ -139,16 +138,8 @@ def _configure(folder, undo):
 def _daemon(undo, folder, name, command):
     with (folder / f"{name}.out").open("w") as output:
         process = subprocess.Popen(command, stdout=output, stderr=output)
-    undo.callback(_stop, process)
-
-
-def _stop(process):
-    process.terminate()
-    try:
-        process.wait(timeout=PATIENCE_SECONDS)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
+    undo.callback(process.wait, PATIENCE_SECONDS)
+    undo.callback(process.terminate)
 
 
 def _empty_queue(folder):
@@ -169,21 +160,14 @@ def wait_for(condition, what, folder=None):
     deadline = time.monotonic() + PATIENCE_SECONDS
     while not condition():
         if time.monotonic() > deadline:
-            said = [_said(path)[-3000:] for path in folder.glob("*.out")] if folder else []
+            said = [path.read_text()[-3000:] for path in folder.glob("*.out")] if folder else []
             raise TimeoutError("\n".join([f"waited {PATIENCE_SECONDS} s for {what}", *said]))
         time.sleep(0.1)
 
 
-def _said(output):
-    """A daemon's words, without the state of the GPUs that DebugFlags=Gres adds."""
-    return "".join(
-        line for line in output.read_text().splitlines(True) if "gres" not in line.lower()
-    )
-
-
 def idle_nodes():
     command = ["sinfo", "--noheader", "--Node", "--states=idle", "--format=%N"]
-    return set(subprocess.run(command, capture_output=True, text=True).stdout.split())
+    return {*subprocess.run(command, capture_output=True, text=True).stdout.split()}
 
 
 def queue():

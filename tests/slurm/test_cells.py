@@ -8,7 +8,6 @@ import subprocess
 from collections import Counter
 
 import cluster
-import yaml
 from cluster import overlap, time_span
 
 from examples.own_page import FILES, PAGE
@@ -99,14 +98,17 @@ for epoch in range(4):
 
 
 def test_the_page_follows_slurms_jobs_and_tells_that_snakemake_was_killed(new_slurm_study):
-    study = new_slurm_study(grid__batch_sizes=[1, 8], grid__gpus=[1], machine__check="off")
+    study = new_slurm_study(
+        parts=["scaling"],
+        machine__check="off",
+        dataset={"source": "own"},
+        recipes={"mine": {"command": "python train.py {batch_size} {gpus}"}},
+        grid__recipes=["mine"],
+        grid__batch_sizes=[1, 60],
+        grid__gpus=[1],
+    )
     (study.folder / "train.py").write_text(SCRIPT)
-    path, page = study.folder / "tiny.yaml", study.folder / "results/report.html"
-    config = yaml.safe_load(path.read_text())
-    config["recipes"] = {"mine": {"command": "python train.py {batch_size} {gpus}"}}
-    config["grid"]["recipes"], config["dataset"] = ["mine"], {"source": "own"}
-    config["parts"] = ["scaling"]
-    path.write_text(yaml.safe_dump(config))
+    page = study.folder / "results/report.html"
 
     def says(text):
         return page.exists() and re.search(text, page.read_text())
@@ -114,7 +116,7 @@ def test_the_page_follows_slurms_jobs_and_tells_that_snakemake_was_killed(new_sl
     killed = study.start()
     chip = 'class="chip">running, 1 of 2: 1 done, 1 running; until about'
     cluster.wait_for(lambda: says(chip), "the page to tell of a cell that is done", study.folder)
-    since = "running: mine/own, 1 GPU, batch 8 per GPU, seed 0, since [A-Z]"
+    since = "running: mine/own, 1 GPU, batch 60 per GPU, seed 0, since [A-Z]"
     assert says(since) and says(REFRESH), page.read_text()
     killed.send_signal(signal.SIGKILL)
     killed.wait()

@@ -93,24 +93,17 @@ def test_a_failed_job_is_named_with_its_rule_cell_slurm_job_and_log(study, cell)
     assert "\nFor further error details" in report and "--wrap" not in report
 
 
-def test_what_the_failed_job_said_is_shown(study):
+def test_the_other_cell_is_finished_no_job_is_started_twice_and_what_they_said_is_shown(study):
     assert "training of plain/ddp, 2 GPUs, batch 500 per GPU, seed 0 failed" in study.output()
-
-
-def test_a_job_over_its_memory_is_ended_by_slurm_which_says_so_in_the_jobs_log(study):
     said = Path(study.cell_job(*OVER_MEMORY)["StdErr"]).read_text()
     assert "Exceeded job memory limit" in said
-
-
-def test_no_job_is_started_twice(study):
     assert len(study.jobs()) == len(STATES) + 1
     assert {job["Restarts"] for job in study.jobs()} == {"0"}
-
-
-def test_the_other_cell_is_finished_and_the_failed_ones_left_no_record(study):
     assert study.cell_job(*QUICK)["JobState"] == "COMPLETED"
     assert json.loads(study.record(gpus=1, batch_size=500).read_text())["status"] == "ok"
     assert not any(study.record(gpus=gpus, batch_size=size).exists() for gpus, size in STATES)
+    most = cluster.most_gpus_at_once()
+    assert max(most.values()) <= cluster.GPUS_PER_NODE, most
 
 
 def test_the_next_run_submits_only_what_is_missing_and_cancels_it_when_interrupted(study):
@@ -126,17 +119,8 @@ def test_the_next_run_submits_only_what_is_missing_and_cancels_it_when_interrupt
     new = {job["Comment"]: job["JobState"] for job in study.jobs()[before:]}
     assert set(new) == {f"rule_train_run_wildcards_plain_ddp_{n}_{size}_0_" for n, size in STATES}
     assert all(study.cell_job(1, size)["JobState"] == "CANCELLED" for size in LONG.values())
-    assert not [process for process in psutil.process_iter(["cwd"]) if at_work(process, study)]
-
-
-def at_work(process, study):
-    """Whether a process works in the study's folder."""
-    return process.info["cwd"] == str(study.folder)
-
-
-def test_failures_do_not_let_more_gpus_be_in_use_than_a_node_has(study):
-    most = cluster.most_gpus_at_once()
-    assert max(most.values()) <= cluster.GPUS_PER_NODE, most
+    found = psutil.process_iter(["cwd"])
+    assert not [process for process in found if process.info["cwd"] == str(study.folder)]
 
 
 def test_a_cell_without_enough_memory_is_a_result(short_of_memory):

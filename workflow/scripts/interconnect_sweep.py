@@ -22,7 +22,7 @@ def main(argv: list[str] | None = None) -> None:
         ranks.start(sweep.gpus, allreduce.run, sweep, log_folder)
         return
     name, count = f"the all-reduce sweep over {sweep.gpus} GPUs", sweep.gpus
-    found = measure.run(__file__, argv, sweep, name=name, processes=count, nodes=sweep.nodes)
+    found = measure.run(__file__, argv, sweep, name=name, processes=count)
     device = found.environment["device"]
     document = {
         "gpus": sweep.gpus,

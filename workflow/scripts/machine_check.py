@@ -25,14 +25,8 @@ def main(argv: list[str] | None = None) -> None:
         surroundings = environment.describe(device)
         hosts, gpus = [machine.host()], []
     else:
-        name, advice = "looking at the machine", "; machine.check: off does without it"
-        found = measure.run(
-            *(__file__, argv, check),
-            name=name,
-            advice=advice,
-            processes=check.gpus,
-            nodes=check.nodes,
-        )
+        about = {"name": "looking at the machine", "advice": "; machine.check: off does without it"}
+        found = measure.run(__file__, argv, check, processes=check.gpus, **about)
         hosts = [line["host"] for line in found.of("host")]
         gpus = [line["gpu"] for line in found.of("gpu")]
         surroundings = found.environment
@@ -43,5 +37,5 @@ def main(argv: list[str] | None = None) -> None:
     if bad and check.check == "refuse":
         raise UserError(f"{'; '.join(said[:bad])} (machine.check: warn measures all the same)")
     document = {"check": check.check, "hosts": hosts, "gpus": gpus, "findings": findings}
-    surroundings["ended"] = environment.now()
-    CHECK.write(check.output, document | {"environment": surroundings})
+    ended = {"ended": environment.now()}
+    CHECK.write(check.output, document | {"environment": surroundings | ended})

@@ -1,15 +1,12 @@
 r"""Train one run of the grid and write its record, run.json.
 
-Checks that the cell can run, leases the GPUs, starts the processes (by srun on several nodes),
-limits their time and writes the record. With `--engine command` a command of the user's trains.
+With `--engine command` a command of the user's trains.
 
     python workflow/scripts/train_run.py --gpus 2 --batch-size 512 \
         --dataset resources/dataset/digits/images.npz \
         --manifest resources/dataset/digits/manifest.json --output run.json
 """
 
-import os
-import sys
 from pathlib import Path
 
 from scaling.core import command_line
@@ -36,27 +33,22 @@ class Command(Options):
 @program
 def main(argv: list[str] | None = None) -> None:
     command = command_line.parse(Command, argv)
-    spec = command.run.resolved()
+    spec, ranks_folder = command.run.resolved(), launcher.worker_folder()
     if spec.engine == "command":
         record = ENGINES.find(spec.engine).trainer.load()(spec)
         RUN.write(command.output, record)
     elif command.dataset is None or command.manifest is None:
         raise UserError("--dataset and --manifest are missing: dataset_prepare.py writes them")
-    elif ranks_folder := launcher.worker_folder():
-        phases = {"launch": launcher.elapsed()}
+    elif ranks_folder:
         from scaling.instruments import steps
         from scaling.launch import ranks
         from scaling.training import worker
 
         worker.load(spec)
-        phases["imports"] = launcher.elapsed()
-        job = (spec, command.dataset, command.manifest, ranks_folder, phases)
-        ranks.start(spec.processes, worker.run, *job, steps.measure_all)
+        job = (spec, command.dataset, command.manifest, ranks_folder, steps.measure_all)
+        ranks.start(spec.processes, worker.run, *job)
         return
-    elif "TORCHELASTIC_RUN_ID" in os.environ:
-        raise UserError("start train_run.py with python: it starts its processes itself")
     else:
-        arguments = sys.argv[1:] if argv is None else argv
-        line = launcher.command(Path(__file__), arguments, spec.processes, spec.nodes)
+        line = launcher.command(Path(__file__), argv, spec.processes, spec.nodes)
         record = supervisor.supervise(spec, command.manifest, command.output, line)
     print(supervisor.summary(record))

@@ -7,31 +7,13 @@ differ by noise.
 from pathlib import Path
 
 from scaling.core import command_line
-from scaling.core.grid import Cell
-from scaling.core.records.run import RUN, RunRecord
-from scaling.core.training_options import Model
-from scaling.launch.run_spec import RunSpec
-from scaling.registry.strategy import STRATEGIES
-
-
-def as_strategy(record: RunRecord, strategy: str) -> RunRecord:
-    """Return the record of a single-GPU run for another `strategy`.
-
-    `measured_as` is the strategy it was measured under.
-    """
-    cell = Cell(**{**record["cell"], "strategy": STRATEGIES.find(strategy).name})
-    used = record["training"]
-    parameters = {key: used[key] for key in RunSpec.model_fields if key in used}
-    parameters["model"] = Model(**{key: record["model"][key] for key in Model.model_fields})
-    digest = RunSpec(cell=cell, **parameters).digest()
-    return {
-        **record,
-        "cell": vars(cell).copy(),
-        "environment": {**record["environment"], "config_digest": digest},
-        "measured_as": record["cell"]["strategy"],
-    }
+from scaling.core.records.run import RUN
 
 
 @command_line.script
 def main(record: Path, strategy: str, output: Path) -> None:
-    RUN.write(output, as_strategy(RUN.read(record), strategy))
+    """`measured_as` is the strategy that was measured."""
+    run = RUN.read(record)
+    run["measured_as"] = run["cell"]["strategy"]
+    run["cell"] |= {"strategy": strategy}
+    RUN.write(output, run)

@@ -10,7 +10,7 @@ import yaml
 
 from scaling.config.config import asked as asked_of
 from scaling.core import grid
-from scaling.core.errors import SNAKEMAKE_VARIABLE, UserError
+from scaling.core.errors import SNAKEMAKE_VARIABLE
 from scaling.core.training_options import LargeBatches
 from scaling.launch import jobs as jobs_module
 from scaling.launch.jobs import Jobs
@@ -61,24 +61,17 @@ def test_more_gpus_than_a_node_has_are_whole_nodes_with_one_task_each():
     assert asked(by_gres.timed(8)) == {"gres": "gpu:4", **over_two, "slurm_extra": extra}
 
 
-def test_gpus_are_asked_for_by_node_where_the_cluster_wants_it_but_counted_on_this_machine():
+def test_gpus_are_by_node_where_the_cluster_wants_it_and_the_most_of_a_node_without_a_number():
     wanted = {"gres": True}
     assert asked(jobs(slurm=wanted).on_gpus(1)) == {"gres": "gpu:1"}
     assert asked(jobs(HERE, slurm=wanted).on_gpus(1)) == {"gpu": 1}
-
-
-def test_a_job_without_gpus_in_its_path_has_the_most_of_one_machine_or_none_on_the_cpu():
     assert asked(jobs().timed())["gpu"] == 4
     assert asked(jobs(gpus_per_node=None).timed())["gpu"] == 8
     assert asked(jobs().timed(gpus=0)) == {"nodes": 1, "runtime": 7, "slurm_extra": "--exclusive"}
 
 
-@pytest.mark.parametrize(("gpus", "threads"), [("1", 5), ("4", 20), ("8", 20)])
-def test_a_timed_job_has_the_cores_of_its_gpus_on_one_node(gpus, threads):
-    assert jobs().threads({"gpus": gpus}) == threads
-
-
-def test_on_this_machine_a_timed_job_has_all_cores_unless_it_may_share_them():
+def test_a_timed_job_has_the_cores_of_its_gpus_on_one_node_and_here_all_unless_it_shares():
+    assert [jobs().threads({"gpus": gpus}) for gpus in "148"] == [5, 20, 20]
     assert jobs(HERE).threads({"gpus": "1"}) == jobs(HERE).cores({}) == 1000
     assert jobs(HERE, share=True).threads({"gpus": "1"}) == 5
     assert jobs().cores({}) == 1
@@ -133,10 +126,3 @@ def test_jobs_keep_compiled_code_in_the_studys_folder_and_not_in_tmp(study, monk
     monkeypatch.chdir(tmp_path)
     jobs_module.accept(study[1], None)
     assert os.environ["TORCHINDUCTOR_CACHE_DIR"] == f"{tmp_path}/resources/compiled"
-
-
-def test_a_folder_that_cannot_be_written_is_refused(study, monkeypatch):
-    main = SimpleNamespace(is_main_process=True)
-    monkeypatch.setattr(jobs_module.os, "access", lambda path, mode: False)
-    with pytest.raises(UserError, match="cannot be written: start in a folder of yours"):
-        jobs_module.begin(main, study[1], [], manifest=None, records="results", needed=[])

@@ -3,6 +3,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 import uuid
 from contextlib import contextmanager
 
@@ -69,15 +70,16 @@ def test_a_job_waits_for_a_while_for_a_gpu_that_another_holds_even_if_that_is_ki
 
 
 @pytest.mark.parametrize(("free", "says"), [(0, "waits for"), (1, "rank at work")])
-def test_a_job_that_is_ended_while_it_waits_or_works_leaves_nothing_behind(
+def test_a_job_that_is_ended_while_it_waits_or_twice_at_work_leaves_nothing_behind(
     gpus, tmp_path, free, says
 ):
     program = (
         "import os, sys, time; from pathlib import Path; from scaling.launch import measure\n"
+        "from scaling.core.training_options import Limits\n"
         "os.register_at_fork(after_in_parent=lambda: time.sleep(0.5))\n"
         "measure.environment.visible_gpus = lambda: sys.argv[1:2]\n"
-        "rank = ['sh', '-c', 'echo rank at work: $$ >&2; exec sleep 600']\n"
-        "measure.launch_ranks(rank, Path(sys.argv[2]), 'cuda', 1, 1, 600)"
+        "rank = ['sh', '-c', 'trap \"\" TERM; echo rank at work: $$ >&2; exec sleep 600']\n"
+        "measure.launch_ranks(rank, Path(sys.argv[2]), 'cuda', 1, Limits())"
     )
     command = [sys.executable, "-c", program, gpus[free], str(tmp_path / "run.json")]
     environment = {"PYTHONPATH": ":".join(sys.path), "PATH": os.environ["PATH"]}
@@ -87,7 +89,9 @@ def test_a_job_that_is_ended_while_it_waits_or_works_leaves_nothing_behind(
             assert job.stderr is not None
             said = job.stderr.readline()
             assert says in said and len(list(tmp_path.iterdir())) == free
-            job.terminate()
+            for _ in range(1 + free):
+                job.terminate()
+                time.sleep(0.5 * free)
     assert (job.returncode, list(tmp_path.iterdir())) == (128 + signal.SIGTERM, [])
     assert not free or not psutil.pid_exists(int(said.split()[-1]))
 

@@ -1,40 +1,65 @@
-"""The harness of measurements: what it makes of the processes' ends and reports."""
+"""The harness of measurements: how processes start and meet, and what it makes of their ends."""
 
+import socket
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from torch.distributed import TCPStore
 
+from scaling.core import environment
 from scaling.core.errors import UserError
-from scaling.launch import measure
-from scaling.launch.launcher import ProcessResult
-from scaling.launch.measure import Probe
-from scaling.launch.rank_log import by_kind
+from scaling.core.training_options import Limits
+from scaling.launch import launcher, measure
+from scaling.launch.measure import Measurement
 
 
 @pytest.mark.parametrize(
-    ("ends", "ending", "cause"),
+    ("program", "cause"),
     [
-        (2, ProcessResult(1, timed_out=False), "exit status 1"),
-        (2, ProcessResult(-9, timed_out=True), "its time limit"),
-        (1, ProcessResult(0, timed_out=False), "exit status 0"),
+        ("raise SystemExit(3)", "exit status 3"),
+        ("time.sleep(60)", "its time limit"),
+        ("", "exit status 0"),
     ],
 )
-def test_a_measurement_that_lost_a_process_is_one_clear_sentence(monkeypatch, ends, ending, cause):
-    lines = by_kind({"kind": "end", "rank": rank} for rank in range(ends))
-    monkeypatch.setattr(measure, "launch_ranks", lambda *_: replace(ending, lines=lines))
-    options = Probe(output=Path("out.json"), matrix_sizes=[8], copy_bytes=1, device="cpu")
-    about = {"name": "the sweep over 2 GPUs", "advice": "; ask for less", "processes": 2}
+def test_a_measurement_that_lost_a_process_is_one_clear_sentence(tmp_path, program, cause):
+    script = tmp_path / "sweep.txt"
+    script.write_text(f"import time; {program}")
+    output, limit = tmp_path / "out.json", 1 if "sleep" in program else 60
+    options = Measurement(output=output, gpus=1, device="cpu", time_limit_seconds=limit)
     sentence = f"the sweep over 2 GPUs ended early with {cause}: see the log above; ask for less"
+    about = {"name": "the sweep over 2 GPUs", "advice": "; ask for less", "processes": 2}
     with pytest.raises(UserError, match=sentence):
-        measure.run("sweep.py", [], options, **about)
+        measure.run(str(script), [], options, **about)
 
 
 def test_what_a_killed_measurement_left_beside_its_output_goes_at_the_next_start(tmp_path):
     (tmp_path / ".run.ranks.killed").mkdir()
     (tmp_path / ".other.ranks.killed").mkdir()
     command = [sys.executable, "-c", "raise SystemExit(3)"]
-    ending = measure.launch_ranks(command, tmp_path / "run.json", "cpu", 1, 1, 60)
+    ending = measure.launch_ranks(command, tmp_path / "run.json", "cpu", 1, Limits())
     assert (ending.returncode, any(ending.lines.values())) == (3, False)
     assert [path.name for path in tmp_path.iterdir()] == [".other.ranks.killed"]
+
+
+def test_the_port_where_processes_meet_is_kept_from_all_others():
+    port = launcher.reserve_port()
+    with socket.socket() as other, pytest.raises(OSError, match="in use"):
+        other.bind(("", port))
+    store = TCPStore("127.0.0.1", port, 1, is_master=True)
+    store.set("met", "here")
+    assert (store.port, store.get("met")) == (port, b"here")
+
+
+def test_nodes_without_a_slurm_job_are_refused(monkeypatch):
+    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+    with pytest.raises(UserError, match="4 processes are to be spread over 2 nodes"):
+        launcher.command(Path("train.py"), [], 4, nodes=2)
+
+
+def test_a_job_whose_gpus_cannot_be_seen_does_not_train_on_the_cpu(monkeypatch):
+    monkeypatch.setattr(environment, "visible_gpus", list)
+    monkeypatch.setenv("SLURM_STEP_GPUS", "0,1")
+    with pytest.raises(UserError, match=r"Slurm gave this job GPUs .*:0,1.* none of them is"):
+        environment.resolve_device("auto")
+    assert environment.resolve_device("cpu") == "cpu"

@@ -1,4 +1,6 @@
-"""When a rank gives up on steps that do not end, by a clock and positions made by hand."""
+"""When a rank gives up on steps that do not end."""
+
+from queue import SimpleQueue
 
 import pytest
 import torch
@@ -12,25 +14,21 @@ def at(finished, training=1, launched=20, epoch=2):
 
 
 @pytest.mark.parametrize(
-    ("timeout", "positions", "said"),
+    ("positions", "said"),
     [
-        (10, [at(0), at(0), at(0), at(2), at(2), at(2), at(4)], None),
-        (8, [at(0), at(0), at(0, training=2), None, at(0, training=3)], None),
-        (8, [None] * 4, None),
-        (10, [at(0), *[at(4)] * 4], "waited 12 s after step 4 of epoch 2, 20 launched"),
-        (
-            8,
-            [at(4, launched=n) for n in (8, 12, 16)],
-            "waited 8 s after step 4 of epoch 2, 16 laun",
-        ),
-        (4, [at(0, epoch=0)] * 2, "waited 4 s after step 0 of the steps after the last epoch, 20"),
+        ([at(0), at(2), at(4), at(4)], "after step 4 of epoch 2, 20 launched"),
+        ([at(0), at(0, training=2), None, None, at(1), at(1)], "after step 1 of epoch 2"),
+        ([at(4, launched=8), at(4, launched=12)], "after step 4 of epoch 2, 12 launched"),
+        ([at(0, epoch=0)] * 2, "after step 0 of the steps after the last epoch, 20 launched"),
     ],
 )
-def test_a_stall_is_no_finished_step_for_the_timeout_and_names_the_step(timeout, positions, said):
-    looks = ((100 + 4 * number, position) for number, position in enumerate(positions))
-    error = next(stall.stalls(looks, timeout), None)
-    assert error is None if said is None else str(error).startswith(f"timed out: {said}")
-    assert error is None or error.position == positions[-1]
+def test_a_stall_is_no_finished_step_between_two_looks_and_names_it(monkeypatch, positions, said):
+    monkeypatch.setattr(stall, "POLL_SECONDS", 0.02)
+    looks, told = iter(positions), SimpleQueue()
+    stall.watch(lambda: next(looks), 0.01, told.put)
+    error = told.get(timeout=30)
+    assert str(error).partition(" s ")[2].startswith(said)
+    assert error.position == positions[-1] and next(looks, None) is None
 
 
 @pytest.mark.parametrize("steps", [1, 5, REPORTS, 10 * REPORTS + 1])

@@ -4,7 +4,6 @@ import pytest
 
 from examples.records import epoch, record
 from scaling.core.grid import Cell
-from scaling.launch import supervisor
 from scaling.tables.timing import timing
 
 ONE_GPU = Cell("plain", "ddp", 1, 128, 0)
@@ -36,13 +35,3 @@ def test_a_cell_is_as_good_as_its_worst_seed_and_keeps_the_times_of_the_others(s
         row = only_row(*runs[::swapped])
         assert (row.status, row.message) == (worse, "no room")
     assert (row.epoch_seconds, row["count"]) == (18.0, 1)
-
-
-def test_a_phase_ends_when_the_last_rank_has_ended_it():
-    # Rank 0 waits 2 s in `join` for rank 1, which imports until 7.
-    ends = [
-        {"launch": 1.0, "imports": 5.0, "join": 7.5, "dataset": 8.0, "recipe": 9.0},
-        {"launch": 2.0, "imports": 7.0, "join": 7.5, "dataset": 8.5, "recipe": 8.75},
-    ]
-    merged = {"launch": 2.0, "imports": 5.0, "join": 0.5, "dataset": 1.0, "recipe": 0.5}
-    assert supervisor.merged_phases(ends) == merged | {"total": 9.0}

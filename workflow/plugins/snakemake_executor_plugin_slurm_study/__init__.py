@@ -24,16 +24,15 @@ from snakemake_interface_common.exceptions import WorkflowError
 
 __all__ = ["Executor", "ExecutorSettings", "common_settings"]
 
-FAILED = {"BOOT_FAIL", "CANCELLED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY"}
-FAILED |= {"PREEMPTED", "TIMEOUT"}
-ENDED = FAILED | {"COMPLETED"}
+ENDED = {"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY"}
+ENDED |= {"PREEMPTED", "TIMEOUT"}
 FORGOTTEN = ["CANCELLED", "not in the queue any more"]
 PASSES = re.compile("SubmitJob|slurm controller|timed out|temporarily|Zero Bytes")
 """In what Slurm says where it could not submit or begin a job, and soon can."""
 SETTLING_SECONDS = 5
 """After an outage the controller books what it got before: until then no job is submitted again."""
-LONGEST_WAIT_SECONDS = 30
-"""Between two looks at the queue; Slurm's executor has 180, in which nodes are without work."""
+SOON_FORGOTTEN_SECONDS = 30
+"""A job that Slurm remembers for less may be gone at the next look at the queue."""
 
 
 @dataclass
@@ -58,11 +57,11 @@ class Executor(slurm.Executor):
                 logger.warning(said)
         except WorkflowError as error:
             sys.exit(f"error: {error}")
-        self._begun, self._wait = time.time(), 0
+        self._begun = time.time()
         self._again: list[Any] = []
         self._begun_again: set[Any] = set()
-        self._waits: set[str] = set()
-        self._running: set[str] = set()
+        self._said: set[str] = set()
+        """The reasons to wait, and the jobs begun, that were told."""
         super().__init__(workflow, logger)
 
     def get_partition_arg(self, job: Any) -> str:
@@ -112,18 +111,12 @@ class Executor(slurm.Executor):
             again, self._again = self._again, []
             for job in again:
                 self.run_job(job)
-        ended = False
         for job in active_jobs:
             state, reason = found[job.external_jobid] if found is not None else ("UNKNOWN", "")
             if state in ENDED:
-                ended = True
                 self._report(job, state, reason)
             else:
                 yield job
-        self._wait = min(self._wait + 10, LONGEST_WAIT_SECONDS)
-        if ended or not active_jobs:
-            self._wait = self.workflow.executor_settings.init_seconds_before_status_checks
-        self.next_seconds_between_status_checks = self._wait
 
     def _report(self, job: Any, state: str, reason: str) -> None:
         """Report a job that has ended; one whose step never began is submitted again, once."""
@@ -152,17 +145,15 @@ class Executor(slurm.Executor):
             self.logger.warning(f"{error}; its jobs run on, it is asked again")
             return None
         found = {job.external_jobid: known.get(job.external_jobid, FORGOTTEN) for job in jobs}
-        waits = {why: job for job, (state, why) in found.items() if state == "PENDING"}
-        if waits.keys() - self._waits - {"None"}:
-            told = (f"{why} (job {job})" for why, job in waits.items())
-            self.logger.info(f"Slurm lets jobs wait: {', '.join(told)}")
-        self._waits = set(waits)
         for job in jobs:
-            number, name = job.external_jobid, job_name(job.job)
-            if found[number][0] == "RUNNING" and number not in self._running:
-                self._running.add(number)
+            state, why = found[number := job.external_jobid]
+            if state == "PENDING" and why not in {"None", *self._said}:
+                self._said.add(why)
+                self.logger.info(f"Slurm lets jobs wait: {why} (job {number})")
+            if state == "RUNNING" and number not in self._said:
+                self._said.add(number)
                 begun = {"begun": job.job.jobid}  # Read by the page of the running study.
-                self.logger.info(f"Slurm has begun {name} (job {number})", extra=begun)
+                self.logger.info(f"Slurm has begun {job_name(job.job)} (job {number})", extra=begun)
         return found
 
     def _has_written_all(self, job: Any) -> bool:
@@ -185,7 +176,7 @@ def look_before(folder: Path) -> str | None:
             "until they have ended, what they finish counts, or end them by make cancel"
         )
     kept = re.search(r"MinJobAge\s*=\s*(\d+)", answer("scontrol", "show", "config"))
-    if not kept or int(kept[1]) >= LONGEST_WAIT_SECONDS:
+    if not kept or int(kept[1]) >= SOON_FORGOTTEN_SECONDS:
         return None
     return (
         f"Slurm forgets jobs {kept[1]} s after their end (MinJobAge): one that fails may be "

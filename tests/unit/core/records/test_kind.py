@@ -80,7 +80,6 @@ IMPOSSIBLE = [
     ("settling.drift", 0.5, "another settling than"),
     ("device_time.0.rank", 2, "instruments of other ranks"),
     ("communication.readings.0.communication_seconds", 99.0, "that is not its parts"),
-    ("startup.total", 99.0, "a start that is not its phases"),
     ("model.gradient_bytes", 4, "gradients not as many as parameters"),
     ("model.parameters_sha256.0", ..., "not every rank's weights"),
     ("epochs.0.train_accuracy", 0.50001, "an accuracy that is not that of its samples"),

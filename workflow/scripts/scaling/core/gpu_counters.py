@@ -26,10 +26,7 @@ class GpuCounters:
         self._states = [state(handle) for handle in self.handles]
 
     def read(self) -> list[GpuReading]:
-        """Return each GPU's counts since the last reading; empty if the driver lacks one of them.
-
-        Takes milliseconds on the host: call it outside of timed sections.
-        """
+        """Return each GPU's counts since the last reading, which takes milliseconds."""
         before, self._states = self._states, [state(handle) for handle in self.handles]
         return [reading(*both) for both in zip(before, self._states, strict=True)]
 

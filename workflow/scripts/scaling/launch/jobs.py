@@ -1,13 +1,10 @@
-"""What the rules call: checks before the first job, and what jobs are given.
-
-Jobs have options, digests of their code, and cores of this machine or cluster nodes.
-"""
+"""What the rules call: checks before the first job; options, digests and resources of jobs."""
 
 import math
 import os
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
 from queue import SimpleQueue
@@ -34,6 +31,8 @@ SCRIPTS = Path(__file__).parents[2]
 WORDS = {"true": True, "false": False}
 LAUNCHERS = ("TORCHELASTIC_RUN_ID", "RANK", "LOCAL_RANK", "WORLD_SIZE", "OMPI_COMM_WORLD_RANK")
 """Variables of torchrun and mpirun, which measuring processes would take for their own."""
+ASKED = ("nodes", "runtime", "slurm_extra", "gpu", "gres", "mpi", "tasks", "tasks_per_gpu")
+"""What a timed job may ask for; see `Jobs.asked`."""
 
 
 def accept(config: dict[str, Any], replayed: Path | None) -> list[str]:
@@ -73,14 +72,12 @@ def begin(
     """Print `sentences`; return whether this process is Snakemake itself, not one of its jobs.
 
     `manifest` is the dataset's, None if nothing is trained. UserError where another launcher
-    started this process, the model cannot train on the images, or one of the `needed` inputs of
-    finished runs is gone: Snakemake would make it and repeat all measurements that depend on it.
+    started this process, the model cannot train on the images, or one of the inputs that finished
+    runs `needed` is gone: Snakemake would repeat all of them.
     """
     if not workflow.is_main_process:
         _end_at_sigterm()
         return False
-    if not os.access(".", os.W_OK):
-        raise UserError(f"{Path.cwd()} cannot be written: start in a folder of yours")
     if manifest:
         if others := [name for name in LAUNCHERS if name in os.environ]:
             raise UserError(
@@ -137,14 +134,12 @@ def _end_at_sigterm() -> None:
     Thread(target=wait, daemon=True).start()
 
 
-def digest(script: str, *modules: str | Path) -> str:
-    """Return the digest of a script and of `modules`; see `code_digest.digest`."""
-    return code_digest.digest(SCRIPTS / f"{script}.py", *modules)
+def digest(script: str, *modules: str | Path, measuring: bool = False) -> str:
+    """Return the digest of a script and of `modules`, or of what decides its measurement."""
+    return code_digest.digest(SCRIPTS / f"{script}.py", *modules, measuring=measuring)
 
 
-def measuring(script: str, *modules: str | Path) -> str:
-    """Return the digest of what decides a script's measurement: `code_digest.digest`."""
-    return code_digest.digest(SCRIPTS / f"{script}.py", *modules, measuring=True)
+measuring = partial(digest, measuring=True)
 
 
 @cache
@@ -164,14 +159,12 @@ class Jobs:
 
     def __init__(self, config: dict[str, Any], workflow: Any) -> None:
         machine, runs = config["machine"], grid.of(config)
-        self._config = config
+        self._config, self._workflow, self._shares = config, workflow, machine["share"]
         self.most = max(config["grid"]["gpus"])
         """The most GPUs of the grid."""
         self.minutes = math.ceil(machine["time_limit_seconds"] / 60) + 5
         """The time limit of a measurement, with what starting and stopping may take."""
-        self._workflow, self._shares = workflow, machine["share"]
         self._per_node = machine["gpus_per_node"] or math.inf
-        self._by_gres = config["slurm"]["gres"]
         recipes = [config["recipes"][name] for name in config["grid"]["recipes"]]
         workers = max(recipe.get("loader_workers", 0) for recipe in recipes)
         self._cores_per_gpu = machine["cpu_threads"] + workers
@@ -228,27 +221,24 @@ class Jobs:
         gpus = self.gpus(wildcards)
         return gpus * self._cores_per_gpu // self.nodes(gpus)
 
-    def timed(self, gpus: int | None = None) -> dict[str, Any]:
+    def timed(self, gpus: int | None = None, names: Sequence[str] = ASKED) -> dict[str, Any]:
         """Return the resources of a rule of timed jobs, on `gpus` GPUs if that is no wildcard."""
-        names = [*self.asked(0), "mpi", "tasks", "tasks_per_gpu"]
-        return self.on_gpus(gpus) | self._each(names, gpus)
 
-    def on_gpus(self, gpus: int | None = None) -> dict[str, Any]:
-        """Return the resources of a rule whose jobs use GPUs and are not timed."""
-        return self._each(["gpu", "gres"] if self._by_gres else ["gpu"], gpus)
-
-    def _each(self, names: list[str], gpus: int | None) -> dict[str, Any]:
         def value(name: str, wildcards: Mapping[str, str]) -> Any:
             return self.asked(self.gpus(wildcards) if gpus is None else gpus).get(name)
 
         return {name: partial(value, name) for name in names}
+
+    def on_gpus(self, gpus: int | None = None) -> dict[str, Any]:
+        """Return the resources of a rule whose jobs use GPUs and are not timed."""
+        return self.timed(gpus, ["gpu", "gres"])
 
     def asked(self, gpus: int) -> dict[str, Any]:
         """Return what a timed job on that many GPUs asks for; over nodes a task on each by srun."""
         nodes = self.nodes(gpus)
         extra = [] if self._shares else ["--exclusive"]
         asked: dict[str, Any] = {"nodes": nodes, "runtime": self.minutes}
-        by_gres = self._by_gres and not self._workflow.local_exec
+        by_gres = self._config["slurm"]["gres"] and not self._workflow.local_exec
         if gpus:
             asked |= {"gres": f"gpu:{gpus // nodes}"} if by_gres else {"gpu": gpus}
         if nodes > 1:

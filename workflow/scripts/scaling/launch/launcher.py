@@ -1,7 +1,6 @@
 """Launch a run's processes with a time limit, and end all of them. Linux only."""
 
 import ctypes
-import io
 import os
 import platform
 import signal
@@ -9,18 +8,17 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from threading import Thread
 from types import FrameType
 from typing import Any, NoReturn
 
 import psutil
 
-from scaling.core import environment
 from scaling.core.errors import UserError
 from scaling.launch.rank_log import LinesByKind, by_kind
 
@@ -30,8 +28,6 @@ END_GRACE_SECONDS = 1.0
 WORKER_VARIABLE = "SCALING_STUDY_RANKS_FOLDER"
 STARTED_VARIABLE = "SCALING_STUDY_STARTED"
 NODES_VARIABLE = "SCALING_STUDY_NODES"
-MEMBERSHIP = Path("/proc/self/cgroup")
-MOUNT = Path("/sys/fs/cgroup")
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 
@@ -40,14 +36,12 @@ PR_SET_CHILD_SUBREAPER = 36
 class ProcessResult:
     """How the processes ended; from `measure` also their GPUs, reports and `environment`.
 
-    `returncode` is negative for a signal; `oom_kills` counts the processes of our cgroup that were
-    killed for lack of memory meanwhile.
+    `returncode` is negative for a signal.
     """
 
     returncode: int
     timed_out: bool
     seconds: float = 0.0
-    oom_kills: int = 0
     gpus: tuple[str, ...] = ()
     lines: LinesByKind = field(default_factory=lambda: by_kind([]))
     environment: dict[str, Any] = field(default_factory=dict)
@@ -67,18 +61,12 @@ def worker_folder() -> Path | None:
 
 
 def elapsed() -> float:
-    """Return the seconds since the supervisor launched this process, on whichever machine."""
-    host, monotonic, day = os.environ[STARTED_VARIABLE].split()
-    if host == environment.host():
-        return time.monotonic() - float(monotonic)
-    return time.time() - float(day)
+    """Return the seconds since the supervisor launched this process, on the same machine."""
+    return time.monotonic() - float(os.environ[STARTED_VARIABLE])
 
 
 def die_with(parent: int) -> None:
-    """Have the kernel kill this process when its parent dies, or now if it is already dead.
-
-    SIGTERM, which `launch` holds back while it forks, ends it.
-    """
+    """Have the kernel kill this process when its parent dies; let SIGTERM, held back, end it."""
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
@@ -103,20 +91,19 @@ def reserve_port() -> int:
     return port
 
 
-def command(script: Path, arguments: list[str], processes: int, nodes: int = 1) -> list[str]:
+def command(script: Path, argv: list[str] | None, processes: int, nodes: int = 1) -> list[str]:
     """Return the command line that runs `script` in `processes` processes on `nodes` nodes.
 
-    It starts one process, on several nodes of a Slurm job one each by srun, which forks the node's
-    others (`ranks.start`). UserError for several nodes outside of a Slurm job.
+    Its arguments are `argv`, or this process's. It starts one process, on several nodes of a Slurm
+    job one each by srun, which forks the node's others (`ranks.start`). UserError for several
+    nodes outside of a Slurm job.
     """
-    own = [sys.executable, str(script), *arguments]
+    own = [sys.executable, str(script), *(sys.argv[1:] if argv is None else argv)]
     if nodes == 1:
         return own
-    if "SLURM_JOB_ID" not in os.environ or processes % nodes:
-        raise UserError(
-            f"{processes} processes are to be spread over {nodes} nodes: that takes a Slurm job "
-            "with so many nodes, and the same number of processes on each"
-        )
+    if "SLURM_JOB_ID" not in os.environ:
+        said = f"{processes} processes are to be spread over {nodes} nodes"
+        raise UserError(f"{said}: that takes a Slurm job with so many nodes")
     srun = ["srun", f"--nodes={nodes}", f"--ntasks={nodes}", "--ntasks-per-node=1"]
     # Otherwise a task is bound to one core, and sees all GPUs of an exclusive job.
     srun += ["--cpu-bind=none", f"--gpus-per-node={processes // nodes}", "--kill-on-bad-exit=1"]
@@ -128,73 +115,43 @@ def launch(
     command_line: list[str],
     variables: dict[str, str],
     time_limit: float,
-    each_line: Callable[[str], None] | None = None,
+    hear: Callable[[Iterable[str]], None] | None = None,
 ) -> ProcessResult:
     """Run a command; kill its process tree after `time_limit` seconds, or if the wait is ended.
 
-    Its output is inherited, or passed to `each_line`, whose UserError ends the command.
+    Its output is inherited, or its lines are passed to `hear` as they come, in a thread.
     """
     adopt_orphans()
     before = psutil.Process().children(recursive=True)
-    kills_before = oom_kills_so_far()
     start = time.monotonic()
-    since = f"{environment.host()} {start!r} {time.time()!r}"
     # On one node gloo listens there, not on the address of the host's name.
     loopback = {} if command_line[0] == "srun" else {"GLOO_SOCKET_IFNAME": "lo"}
-    reader = None
     try:
         # What a handler raises is lost in the hooks that Python runs after a fork.
         held_back = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
         try:
             process = subprocess.Popen(
                 command_line,
-                env={**loopback, **variables, STARTED_VARIABLE: since},
+                env={**loopback, **variables, STARTED_VARIABLE: str(start)},
                 preexec_fn=partial(die_with, os.getpid()),
                 close_fds=False,  # Inherits the lease.
-                stdout=subprocess.PIPE if each_line else None,
-                stderr=subprocess.STDOUT if each_line else None,
+                stdout=subprocess.PIPE if hear else None,
+                stderr=subprocess.STDOUT if hear else None,
+                errors="replace",
             )
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, held_back)
-        if each_line:
-            reader = ThreadPoolExecutor(1).submit(_read, process, each_line)
+        if hear:
+            listener = Thread(target=hear, args=[process.stdout])
+            listener.start()
         returncode, timed_out = process.wait(timeout=time_limit), False
     except subprocess.TimeoutExpired:
         returncode, timed_out = -signal.SIGKILL, True
     finally:
         _end_all_but(before)
-    if reader:
-        reader.result()
-    took, kills = time.monotonic() - start, oom_kills_so_far() - kills_before
-    return ProcessResult(returncode, timed_out, took, kills)
-
-
-def _read(process: "subprocess.Popen[bytes]", each_line: Callable[[str], None]) -> None:
-    """Pass each line of a process's output to a function; a UserError ends the process."""
-    assert process.stdout is not None
-    lines = io.TextIOWrapper(process.stdout, errors="replace")
-    try:
-        for line in lines:
-            each_line(line)
-    except UserError:
-        process.terminate()
-        for _ in lines:  # It may wait until somebody reads.
-            pass
-        raise
-
-
-def oom_kills_so_far(membership: Path = MEMBERSHIP, mount: Path = MOUNT) -> int:
-    """Return how many processes of our cgroup (version 2) the OOM killer has ended; 0 if unknown.
-
-    A container may see the host's path and have its cgroup at the root of the mount.
-    """
-    try:
-        path = membership.read_text().rpartition("0::/")[2].strip()
-        own = mount / path / "memory.events"
-        events = (own if own.exists() else mount / "memory.events").read_text()
-        return int(dict(line.split() for line in events.splitlines())["oom_kill"])
-    except (OSError, KeyError):
-        return 0
+    if hear:
+        listener.join()
+    return ProcessResult(returncode, timed_out, time.monotonic() - start)
 
 
 def _end_all_but(before: list[psutil.Process]) -> None:

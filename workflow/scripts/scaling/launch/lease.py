@@ -1,8 +1,6 @@
 """Exclusive locks on GPUs or the CPU: no two timed jobs of any user run on one at a time.
 
-A lease is an abstract socket (`man 7 unix`) named after the GPU's UUID; the kernel gives each name
-once, leaves no file behind, and does not mind users and TMPDIR. Containers with separate networks
-do not see each other's leases. Child processes inherit a lease.
+A lease is an abstract socket (`man 7 unix`) named after the GPU's UUID, which children inherit.
 """
 
 import errno
@@ -40,9 +38,8 @@ def gpus(
 ) -> Iterator[list[str]]:
     """Yield `count` of the `candidates` (CUDA_VISIBLE_DEVICES entries), held until the block ends.
 
-    Takes all at once or none. While too few are free it says once who holds them, in a line that
-    `make status` looks for, and waits. A lease ends when its process and all that inherited it have
-    ended. UserError after `patience` seconds, and for too few candidates.
+    Takes all at once or none. While too few are free it says once who holds them, and waits.
+    UserError after `patience` seconds, and for too few candidates.
     """
     if count > len(candidates):
         raise UserError(
@@ -61,18 +58,17 @@ def gpus(
             if len(names) == count:
                 yield names
                 return
-        late = time.monotonic() - asked >= patience
-        if late or not said:
-            others = "; ".join(f"{uuid} {_holder(uuid)}" for uuid in uuids.values())
-            what = f"{count} of {len(uuids)} {kind}"
-            if late:
-                raise UserError(
-                    f"waited {patience:g} s for {what}: {others}; run it again when they have "
-                    "ended, or, of GPUs, set CUDA_VISIBLE_DEVICES to others"
-                )
-            said = True
+        others = "; ".join(f"{uuid} {_holder(uuid)}" for uuid in uuids.values())
+        what = f"{count} of {len(uuids)} {kind}"
+        if time.monotonic() - asked >= patience:
+            raise UserError(
+                f"waited {patience:g} s for {what}: {others}; run it again when they have "
+                "ended, or, of GPUs, set CUDA_VISIBLE_DEVICES to others"
+            )
+        if not said:
             waits = f"waits for {what}, for at most {patience:g} s: {others}"
             print(waits, file=sys.stderr, flush=True)
+        said = True
         time.sleep(POLL_SECONDS)
 
 
@@ -85,9 +81,9 @@ def _take(uuid: str) -> socket.socket | None:
         own.listen(socket.SOMAXCONN)
     except OSError as error:
         own.close()
-        if error.errno != errno.EADDRINUSE:
-            raise
-        return None
+        if error.errno == errno.EADDRINUSE:
+            return None
+        raise
     return own
 
 
@@ -99,9 +95,8 @@ def _holder(uuid: str) -> str:
             asking.connect(ADDRESS.format(uuid))
         except OSError:
             return "is free"
-        size = struct.calcsize("3i")
-        credentials = asking.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
-    pid, user, _ = struct.unpack("3i", credentials)
+        told = asking.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    pid, user, _ = struct.unpack("3i", told)
     command = "another user's, or ended while what it started has not"
     with suppress(psutil.Error):
         command = textwrap.shorten(" ".join(psutil.Process(pid).cmdline()), 200)

@@ -7,14 +7,13 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
 from scaling.core import environment
 from scaling.core.environment import Device
 from scaling.core.errors import SNAKEMAKE_VARIABLE, UserError
-from scaling.core.training_options import Interconnect, Model, Options, Peaks
+from scaling.core.training_options import Interconnect, Limits, Model, Options, Peaks
 from scaling.launch import launcher, lease, rank_log
 from scaling.launch.launcher import ProcessResult
 
@@ -63,22 +62,20 @@ def run(
     argv: list[str] | None,
     options: Any,
     *,
+    processes: int,
     name: str,
     advice: str = "",
-    processes: int,
-    nodes: int = 1,
 ) -> ProcessResult:
-    """Run `script` again with its arguments in measuring processes; return what they reported.
+    """Return what `script`, run again with its arguments in measuring `processes`, reported.
 
-    `gpus` of the options and `processes` are totals over all nodes. UserError when a process fails;
-    it calls the measurement `name` and adds `advice`.
+    These and `gpus` of the options are totals over all nodes. UserError with `name` of the
+    measurement and `advice` when a process fails.
     """
     device = environment.resolve_device(options.device)
     host_info = environment.describe(device)
-    arguments = sys.argv[1:] if argv is None else argv
-    command = launcher.command(Path(script), arguments, processes, nodes)
-    asked = options.gpus // nodes, options.cpu_threads, options.time_limit_seconds
-    result = launch_ranks(command, options.output, device, *asked)
+    nodes = getattr(options, "nodes", 1)
+    command = launcher.command(Path(script), argv, processes, nodes)
+    result = launch_ranks(command, options.output, device, options.gpus // nodes, options)
     if result.returncode != 0 or len(result.lines["end"]) < processes:
         cause = "its time limit" if result.timed_out else f"exit status {result.returncode}"
         raise UserError(f"{name} ended early with {cause}: see the log above{advice}")
@@ -97,20 +94,21 @@ def completed(host_info: dict[str, Any], result: ProcessResult) -> dict[str, Any
 
 @contextmanager
 def leased(
-    device: Device, gpus: int, cpu_threads: int, time_limit: float
+    device: Device, gpus: int, limits: Limits | Measurement
 ) -> Iterator[tuple[list[str], dict[str, str]]]:
     """Yield so many GPUs of this machine, held until the block ends, and variables for processes.
 
-    They are CUDA_VISIBLE_DEVICES entries, none on a CPU, which is held as a whole. The wait is
-    limited to `time_limit` seconds. SIGTERM ends the block.
+    They are CUDA_VISIBLE_DEVICES entries, none on a CPU, which is held as a whole. SIGTERM ends the
+    block.
     """
+    time_limit = limits.time_limit_seconds
     with launcher.terminable():
         on_gpu = device == "cuda"
         there = environment.visible_gpus() if on_gpu else []
         with lease.gpus(gpus, there, time_limit) if on_gpu else lease.cpu(time_limit) as names:
             variables = {
                 **os.environ,
-                "OMP_NUM_THREADS": str(cpu_threads),
+                "OMP_NUM_THREADS": str(limits.cpu_threads),
                 "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
                 SNAKEMAKE_VARIABLE: "",  # They end with this process.
             }
@@ -120,42 +118,24 @@ def leased(
 
 
 def launch_ranks(
-    command_line: list[str],
-    output: Path,
-    device: Device,
-    gpus: int,
-    cpu_threads: int,
-    time_limit: float,
+    command: list[str], output: Path, device: Device, gpus: int, limits: Limits | Measurement
 ) -> ProcessResult:
-    """Run the processes of `command_line` on leased GPUs; return their result and their lines.
+    """Return the result and the lines of the processes of `command` on leased GPUs.
 
-    `gpus` are this machine's; on other nodes Slurm assigns them. The wait and the run are limited
-    to `time_limit` seconds each. Reports go to a folder next to `output`, which all nodes can read.
+    `gpus` are this machine's; on other nodes Slurm assigns them. The wait and the run may take the
+    time limit each. Reports go to a folder next to `output`, which all nodes can read.
     """
     output.parent.mkdir(parents=True, exist_ok=True)
-    prefix = f".{output.stem}.ranks."
-    for left_by_killed in output.parent.glob(f"{prefix}*"):
-        shutil.rmtree(left_by_killed, ignore_errors=True)
-    for left_by_killed in output.parent.glob(f".{output.name}.*"):
-        left_by_killed.unlink()
+    for left_by_killed in output.parent.glob(f".{output.stem}.*"):
+        remove = shutil.rmtree if left_by_killed.is_dir() else Path.unlink
+        remove(left_by_killed)
     with (
-        leased(device, gpus, cpu_threads, time_limit) as (names, variables),
-        tempfile.TemporaryDirectory(prefix=prefix, dir=output.parent) as folder,
+        leased(device, gpus, limits) as (names, variables),
+        tempfile.TemporaryDirectory(prefix=f".{output.stem}.ranks.", dir=output.parent) as folder,
     ):
-        variables |= bytecode_kept() | {launcher.WORKER_VARIABLE: folder}
-        result = launcher.launch(command_line, variables, time_limit)
+        variables |= {launcher.WORKER_VARIABLE: folder}
+        result = launcher.launch(command, variables, limits.time_limit_seconds)
         lines = rank_log.read(Path(folder))
     for stacks in lines["stacks"]:
         print(f"Rank {stacks['rank']}, when a signal ended it:\n{stacks['text']}", file=sys.stderr)
     return replace(result, gpus=tuple(names), lines=lines)
-
-
-def bytecode_kept(folder: Path = Path(".snakemake/bytecode")) -> dict[str, str]:
-    """Return variables that make Python cache bytecode in `folder`, if PyTorch has none installed.
-
-    Containers often lack it; compiling PyTorch's source would take each process 10 s.
-    """
-    torch = find_spec("torch")
-    if torch is None or torch.cached is None or Path(torch.cached).exists():
-        return {}
-    return {"PYTHONPYCACHEPREFIX": str(folder.absolute()), "PYTHONDONTWRITEBYTECODE": ""}

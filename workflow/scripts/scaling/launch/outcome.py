@@ -2,7 +2,6 @@
 
 import re
 import textwrap
-from collections.abc import Iterator
 from typing import Any
 
 from scaling.core import numbers as fmt
@@ -13,64 +12,51 @@ from scaling.launch.rank_log import LinesByKind
 from scaling.launch.run_spec import RunSpec
 from scaling.registry.strategy import STRATEGIES
 
-DEVICE_FULL = (
-    "CUDA out of memory",
-    "CUDA error: out of memory",
-    "CUBLAS_STATUS_ALLOC_FAILED",
-    "CUDNN_STATUS_ALLOC_FAILED",
-    "Cuda failure 2 'out of memory'",
-    "Failed to CUDA calloc",
-)
-HOST_FULL = (
-    "DefaultCPUAllocator",
-    "is killed by signal: Bus error",
-    "unable to mmap",
-    "Cannot allocate memory",
-)
-WORKER_KILLED = "is killed by signal: Killed"
-"""DataLoader's message about a worker that got SIGKILL."""
-SHARED_FULL = re.compile(r"(?m)(\[Errno 28\] |</torch_.*)No space left on device( \(28\))?$")
-"""Of /dev/shm; an error about a file would name it at the end."""
+LACKS: dict[Status, re.Pattern[str]] = {
+    "oom": re.compile(
+        "CUDA (error: )?out of memory|Cuda failure 2 'out of memory'|Failed to CUDA calloc|"
+        "CU(BLAS|DNN)_STATUS_ALLOC_FAILED"
+    ),
+    "oom_host": re.compile(
+        "DefaultCPUAllocator|is killed by signal: Bus error|unable to mmap|Cannot allocate memory"
+    ),
+}
+"""What PyTorch says where memory is short."""
+KINDS: dict[str, Status] = {"OutOfMemoryError": "oom", "MemoryError": "oom_host"}
 GAVE_UP_WAITING = re.compile("timed? ?out", re.IGNORECASE)
 FATAL = "Fatal Python error"
 
 
+def status_of(text: str) -> Status | None:
+    """Return the status that a message of PyTorch about memory means, None for other texts."""
+    return next((status for status, words in LACKS.items() if words.search(text)), None)
+
+
 def classify(error: BaseException) -> Status | None:
     """Return `oom` or `oom_host` for an error, or a cause of it, that is a lack of memory."""
-    return next(filter(None, map(_status, _origins(error))), None)
+    return _judged(error)[0]
 
 
 def first_sentence(error: BaseException) -> str:
     """Return the first line of an error's message, or of the out-of-memory error that caused it."""
-    if any(SHARED_FULL.search(str(origin)) for origin in _origins(error)):
-        return (
-            "/dev/shm is full, by which loaders hand over images: free it, enlarge it (docker run "
-            "--shm-size=8g), or use a recipe with loader_workers: 0"
-        )
-    cause = next(filter(_status, _origins(error)), error)
+    _, cause = _judged(error)
     lines = [line.strip() for line in str(cause).splitlines() if line.strip()]
-    telling = [line for line in lines if "allocate" in line or "memory" in line]
-    return textwrap.shorten((telling or lines or [type(cause).__name__])[0], 300, placeholder=" …")
+    telling = [line for line in lines if re.search("allocate|memory|No space left", line)]
+    said = (telling or lines or [type(cause).__name__])[0]
+    if said.endswith(("on device", "on device (28)")):  # An error about a file would name it.
+        said += ": enlarge /dev/shm (docker run --shm-size=8g), or take loader_workers: 0"
+    return textwrap.shorten(said, 300, placeholder=" …")
 
 
-def _origins(error: BaseException | None) -> Iterator[BaseException]:
-    """Yield the error and its chain of causes."""
-    while error is not None:
-        yield error
-        error = error.__cause__ or error.__context__
-
-
-def _status(error: BaseException) -> Status | None:
-    if type(error).__name__ == "OutOfMemoryError":
-        return "oom"
-    return "oom_host" if isinstance(error, MemoryError) else status_of(str(error))
-
-
-def status_of(text: str) -> Status | None:
-    """Return the status that a message of PyTorch about memory means, None for other texts."""
-    if any(words in text for words in DEVICE_FULL):
-        return "oom"
-    return "oom_host" if any(words in text for words in HOST_FULL) else None
+def _judged(error: BaseException) -> tuple[Status | None, BaseException]:
+    """Return the status of a lack of memory and the error in the chain of causes that tells it."""
+    origin: BaseException | None = error
+    while origin:
+        kind = KINDS.get(type(origin).__name__) or status_of(str(origin))
+        if kind:
+            return kind, origin
+        origin = origin.__cause__ or origin.__context__
+    return None, error
 
 
 def verdict(spec: RunSpec, result: ProcessResult) -> tuple[Status, str | None]:
@@ -91,13 +77,6 @@ def verdict(spec: RunSpec, result: ProcessResult) -> tuple[Status, str | None]:
     if result.timed_out and not outcomes:
         limit = f"stopped at the time limit of {spec.time_limit_seconds:g} s"
         return "timeout", f"{limit} after {min(done.values())} of {spec.epochs} epochs"
-    # Only SIGKILL leaves neither a report nor stacks.
-    reported = {line["rank"] for kind in ("end", "outcome", "stacks") for line in lines[kind]}
-    victims = [f"rank {rank}" for rank in done if rank not in reported]
-    killed = [line["rank"] for line in outcomes if WORKER_KILLED in line["message"]]
-    victims += [f"a loader worker of rank {rank}" for rank in killed]
-    if result.oom_kills and victims:
-        return "oom_host", f"the kernel ended {' and '.join(victims)} because memory had run out"
     raise UserError(
         f"training of {spec.cell} failed with exit status {result.returncode} "
         f"({'; '.join(_causes(done, lines, outcomes))}): "
@@ -136,8 +115,9 @@ def _causes(done: dict[int, int], lines: LinesByKind, outcomes: list[dict[str, A
     That is one without a report, else the one with the fewest steps. `done` has the last epochs.
     """
     fatal = [line for line in lines["stacks"] if line["text"].startswith(FATAL)]
-    said = {line["rank"]: line["text"].splitlines()[0] for line in fatal}
-    said |= {line["rank"]: line["message"] for line in outcomes}
+    said: dict[int, str] = {}
+    for line in [*outcomes, *fatal]:  # A rank that gave up may fail again until it has ended.
+        said.setdefault(line["rank"], line.get("message") or line["text"].splitlines()[0])
     causes = [f"rank {rank}: {message}" for rank, message in said.items()]
     ended, running = ({line["rank"] for line in lines[kind]} for kind in ("end", "stacks"))
     quiet = [rank for rank in done if rank not in said.keys() | ended]

@@ -1,9 +1,7 @@
 """The reports of each rank, one JSON line each, so that nothing is lost when a rank dies.
 
-A rank appends lines to its own file between epochs, never inside one: `start` (versions, host,
-parameters), `startup` (ends of phases), `epoch` (an EpochRow), `outcome` (status, message and time
-of a rank that had to stop, after a stall its steps), `end` (memory, communication, evaluation) and
-`readings` of the instruments. A signal that ends a rank adds `stacks` (text).
+Kinds of lines: `start` (versions), `startup` (seconds), `epoch` (an EpochRow), `outcome` (of a rank
+that had to stop), `end`, `readings` of the instruments, and `stacks` where a signal ended a rank.
 """
 
 import faulthandler

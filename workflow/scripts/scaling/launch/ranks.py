@@ -25,8 +25,7 @@ from scaling.launch.rank_log import RankLog
 
 T = TypeVar("T")
 GRACE_SECONDS = 5.0
-"""How long the other ranks may take to fail by themselves after the first one; later they count as
-hung."""
+"""The ranks that have not failed by themselves so long after the first one count as hung."""
 STORE_VARIABLE = "SCALING_STUDY_STORE"
 """Environment variable with the file descriptor of the socket for the ranks' store."""
 QUICK_DUMPS = ("TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC", "500")
@@ -34,7 +33,6 @@ QUICK_DUMPS = ("TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC", "500")
 FIRST_SAFE_FORK = (3, 11, 10)
 FORK_PATIENCE_SECONDS = 5.0
 """A process forks anyway after this time: a thread that is busy for so long drops no objects."""
-THREADS = Path("/proc/self/task")
 
 
 @dataclass(frozen=True)
@@ -141,11 +139,19 @@ def join(device: Device, cpu_threads: int, timeout_seconds: float) -> Rank:
         torch.cuda.set_device(own)
     if processes > 1:
         os.environ.setdefault(*QUICK_DUMPS)
-        timeout = timedelta(seconds=timeout_seconds)
+        timeout, store = timedelta(seconds=timeout_seconds), None
+        if fd := os.environ.get(STORE_VARIABLE):  # Of one machine; rank 0 serves it.
+            place = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), processes
+            serves: dict[str, Any] = (
+                {} if index else {"is_master": True, "master_listen_fd": int(fd)}
+            )
+            if index:
+                os.close(int(fd))
+            store = dist.TCPStore(*place, timeout=timeout, **serves)
         dist.init_process_group(
             backend(device),
             timeout=timeout,
-            store=_store(index, processes, timeout),
+            store=store,
             rank=index,
             world_size=processes,
             device_id=own if own.type == "cuda" else None,
@@ -153,18 +159,6 @@ def join(device: Device, cpu_threads: int, timeout_seconds: float) -> Rank:
         if sys.version_info < FIRST_SAFE_FORK:
             os.register_at_fork(before=wait_for_threads)
     return Rank(index, local_index, processes, own)
-
-
-def _store(index: int, processes: int, timeout: timedelta) -> dist.TCPStore | None:
-    """Return the store of the ranks of `start`, which rank 0 serves; None over several nodes."""
-    fd = os.environ.get(STORE_VARIABLE)
-    if fd is None:
-        return None
-    place = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), processes
-    if index == 0:
-        return dist.TCPStore(*place, True, timeout, master_listen_fd=int(fd))
-    os.close(int(fd))
-    return dist.TCPStore(*place, False, timeout)
 
 
 def wait_for_threads() -> None:
@@ -176,17 +170,13 @@ def wait_for_threads() -> None:
     """
     asleep, end = 0, time.monotonic() + FORK_PATIENCE_SECONDS
     while asleep < 2 and time.monotonic() < end:
-        asleep = 0 if any(map(_runs, THREADS.iterdir())) else asleep + 1
-
-
-def _runs(thread: Path) -> bool:
-    """Return whether this is another PyTorch thread that runs or waits for a core."""
-    if int(thread.name) == threading.get_native_id():
-        return False
-    with suppress(FileNotFoundError, ProcessLookupError):
-        name, _, rest = (thread / "stat").read_bytes().partition(b"(")[2].rpartition(b") ")
-        return name.startswith(b"pt_") and not rest.startswith(b"S")
-    return False
+        asleep += 1
+        for thread in Path("/proc/self/task").iterdir():
+            with suppress(FileNotFoundError, ProcessLookupError):
+                name, _, rest = (thread / "stat").read_bytes().partition(b"(")[2].rpartition(b") ")
+                own = int(thread.name) == threading.get_native_id()
+                if name.startswith(b"pt_") and not rest.startswith(b"S") and not own:
+                    asleep = 0
 
 
 def backend(device: Device) -> str:

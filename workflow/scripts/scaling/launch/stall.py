@@ -1,15 +1,14 @@
 """Watchdog that aborts a rank when its device makes no progress on launched steps.
 
-NCCL's does not see a collective in a CUDA graph: when one rank hangs, the devices of all others
-wait inside a step for ever. So a thread of each rank looks whether its steps go on.
+NCCL's does not see a collective in a CUDA graph.
 """
 
 import math
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 
@@ -20,8 +19,7 @@ REPORTS = 16
 """The most steps of an epoch after which the device reports progress."""
 
 
-@dataclass(frozen=True)
-class Progress:
+class Progress(NamedTuple):
     """The last steps that a rank has launched and is known to have finished.
 
     They are of one `training` (numbered) and epoch, which is 0 after the last.
@@ -86,21 +84,6 @@ class StallError(Exception):
         self.position = position
 
 
-Looks = Iterator[tuple[float, Progress | None]]
-"""Times in seconds, and positions then."""
-
-
-def stalls(looks: Looks, timeout_seconds: float) -> Iterator[StallError]:
-    """Yield an error for each look at which no step has finished for the timeout."""
-    last, since = None, 0.0
-    for now, position in looks:
-        seen = (position.training, position.finished) if position else None
-        if seen != last:
-            last, since = seen, now
-        elif position and now - since >= timeout_seconds:
-            yield StallError(position, now - since)
-
-
 def watch(
     position: Callable[[], Progress | None],
     timeout_seconds: float,
@@ -108,12 +91,14 @@ def watch(
 ) -> None:
     """Poll `position` in a thread until the process ends; call `give_up` once if it stalls."""
 
-    def look() -> Looks:
-        while True:
+    def look() -> None:
+        last, since = position(), time.monotonic()
+        while not (last and time.monotonic() - since >= timeout_seconds):
             time.sleep(POLL_SECONDS)
-            yield time.monotonic(), position()
+            seen = position()
+            if not (seen and last) or (seen.training, seen.finished) != last[::3]:
+                since = time.monotonic()
+            last = seen
+        give_up(StallError(last, time.monotonic() - since))
 
-    def wait() -> None:
-        give_up(next(stalls(look(), timeout_seconds)))
-
-    threading.Thread(target=wait, name="stall watch", daemon=True).start()
+    threading.Thread(target=look, name="stall watch", daemon=True).start()

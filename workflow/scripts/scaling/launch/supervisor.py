@@ -1,9 +1,4 @@
-"""Run one cell of the grid and write its record.
-
-The phases of its start-up: `launch`, until main(), with srun on several nodes; `imports`, of
-PyTorch; `join`, the device and the process group; `dataset`, reading the images; `recipe`, building
-model and trainer, with what CUDA graphs compile and search, which else is in the warm-up epoch.
-"""
+"""Run one cell of the grid and write its record."""
 
 import gzip
 import json
@@ -14,7 +9,7 @@ from typing import Any
 from scaling.core import environment, files
 from scaling.core.grid import TRACE, TRACE_BYTES, Cell
 from scaling.core.records.kind import DATASET, Status
-from scaling.core.records.run import PHASES, RUN, RunRecord
+from scaling.core.records.run import RUN, RunRecord
 from scaling.core.statistics import settling
 from scaling.launch.launcher import ProcessResult
 from scaling.launch.measure import completed, launch_ranks
@@ -36,17 +31,15 @@ def supervise(spec: RunSpec, manifest: Path, output: Path, command_line: list[st
     status: Status = "infeasible"
     result, message = ProcessResult(0, False), infeasible_reason(spec, dataset["train_images"])
     if message is None:
-        gpus, limit = spec.cell.gpus // spec.nodes, spec.time_limit_seconds
-        result = launch_ranks(command_line, output, spec.device, gpus, spec.cpu_threads, limit)
+        result = launch_ranks(command_line, output, spec.device, spec.cell.gpus // spec.nodes, spec)
         status, message = verdict(spec, result)
     record = record_of(spec, host_info, result, (status, message))
     record["dataset"] = {key: dataset[key] for key in OF_DATASET}
     # An earlier run's, or what a killed one has left of it.
     for before in output.parent.glob(f"*{TRACE}*"):
         before.unlink()
-    steps = [event for line in result.lines["readings"] for event in line["step"]]
-    if steps and (why := write_trace(output.with_name(TRACE), steps)):
-        record["untraced"] = why
+    if steps := [event for line in result.lines["readings"] for event in line["step"]]:
+        write_trace(output.with_name(TRACE), steps)
     RUN.write(output, record)
     return record
 
@@ -69,7 +62,9 @@ def record_of(
     reports = {line["rank"]: line["memory"] for line in [*ends, *lines["outcome"]]}
     memory = next(iter(reports.values()), {"kind": None, "capacity_bytes": None})
     silent: dict[str, Any] = {"backend": None, "bucket_bytes": [], "sent_share": None}
-    last = max(line["seconds"] for line in read) if len(read) == spec.processes else None
+    started = None
+    if len(startups) == spec.processes:  # Other nodes have other clocks.
+        started = max(line["seconds"] for line in startups[: spec.processes // spec.nodes])
     return RunRecord(
         cell=vars(spec.cell).copy(),
         status=judged[0],
@@ -103,46 +98,37 @@ def record_of(
         in_memory=[line["in_memory"] for line in read if line["in_memory"]],
         device_time=[device for line in read for device in line["device_time"]],
         environment=completed(host_info, result) | {"config_digest": spec.digest()},
-        startup=merged_phases(startups) if len(startups) == spec.processes else None,
+        startup=started and {"total": started},
         run_seconds=result.seconds or None,
-        shutdown_seconds=last and result.seconds - last,
     )
 
 
-def write_trace(target: Path, events: list[dict[str, Any]]) -> str | None:
-    """Write the events of all ranks, compressed; return why not if that exceeds `TRACE_BYTES`."""
+def write_trace(target: Path, events: list[dict[str, Any]]) -> None:
+    """Write the events of all ranks, compressed, unless they exceed `TRACE_BYTES`."""
     content = gzip.compress(json.dumps({"traceEvents": nested(events)}).encode(), mtime=0)
     if len(content) > TRACE_BYTES:
-        return f"one step of each rank takes {len(content):,} bytes, more than {TRACE_BYTES:,}"
+        print(f"one step of each rank takes {len(content):,} bytes, too many to keep its trace")
+        return
     with files.atomic_path(target) as temporary:
         temporary.write_bytes(content)
-    return None
 
 
 def nested(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the events of a trace, of which none outlasts the one that it begins in.
+    """Return the events of a trace, each cut where the next of its track begins and outlasts it.
 
-    Perfetto drops what crosses another event of its track: the earlier is cut there.
+    Perfetto drops what crosses another event.
     """
     spans = [event for event in events if event["ph"] == "X"]
+    spans.sort(key=lambda event: (event["pid"], str(event["tid"]), event["ts"], -event["dur"]))
     first = min((event["ts"] for event in spans), default=0.0)
     for event in spans:
         event |= {"ts": round(event["ts"] - first, 3), "dur": round(event["dur"], 3)}
-    around: list[dict[str, Any]] = []
-    for event in sorted(spans, key=lambda each: (*_track(each), each["ts"], -each["dur"])):
-        end = event["ts"] + event["dur"]
-        while around and _track(around[-1]) == _track(event):
-            last = around[-1]
-            if last["ts"] + last["dur"] >= end:
-                break
-            last["dur"] = round(min(last["dur"], event["ts"] - last["ts"]), 3)
-            around.pop()
-        around.append(event)
+    for one, after in pairwise(spans):
+        room = round(after["ts"] - one["ts"], 3)
+        same = (one["pid"], one["tid"]) == (after["pid"], after["tid"])
+        if same and room < one["dur"] < room + after["dur"]:
+            one["dur"] = room
     return events
-
-
-def _track(event: dict[str, Any]) -> tuple[int, str]:
-    return event["pid"], str(event["tid"])
 
 
 def infeasible_reason(spec: RunSpec, train_images: int) -> str | None:
@@ -162,13 +148,6 @@ def infeasible_reason(spec: RunSpec, train_images: int) -> str | None:
     if spec.device == "cuda" and cell.gpus > machine * spec.nodes:
         return f"{cell.gpus // spec.nodes} GPUs are asked for and the machine has {machine}"
     return None
-
-
-def merged_phases(ends: list[dict[str, float]]) -> dict[str, float]:
-    """Return the seconds of each phase, until the last rank has ended it, and their `total`."""
-    last = [max(rank[phase] for rank in ends) for phase in PHASES]
-    seconds = [end - start for start, end in pairwise([0.0, *last])]
-    return {**dict(zip(PHASES, seconds, strict=True)), "total": last[-1]}
 
 
 def summary(record: RunRecord) -> str:

@@ -1,7 +1,6 @@
 """Progress of a study while Snakemake runs it: its size, each measurement, results at the end.
 
-A handler of Snakemake's log, which receives events of all jobs, wherever they run; it also writes
-the page of the running study: its state, and cards and answers from what exists.
+A handler of Snakemake's log; it also writes the page of the running study.
 """
 
 import importlib
@@ -62,18 +61,17 @@ class Progress(logging.Handler):
 
     def begin(self, record: logging.LogRecord) -> bool:
         """As a filter of the log, look at the jobs before Snakemake's handlers list them."""
-        try:
-            if getattr(getattr(record, "event", None), "name", "") == "RUN_INFO" and not self._jobs:
-                self._begin()
-        except Exception:
-            self.handleError(record)
+        if getattr(getattr(record, "event", None), "name", "") == "RUN_INFO":
+            self.emit(record)
         return True
 
     def emit(self, record: Any) -> None:
         """Handle an event of Snakemake; an exception in here never stops a study."""
         event = getattr(getattr(record, "event", None), "name", str(record.msg))
         try:
-            if event == "JOB_INFO":
+            if event == "RUN_INFO" and not self._jobs:
+                self._begin()
+            elif event == "JOB_INFO":
                 self._started(record.jobid, begun=self._here)
             elif hasattr(record, "begun"):  # Slurm's executor says so.
                 self._started(record.begun, begun=True)
@@ -93,8 +91,11 @@ class Progress(logging.Handler):
         """Store the jobs of this run; end it with one sentence if they cannot run here."""
         workflow, dag, config = self._workflow, self._workflow.dag, self._config
         self._jobs = {dag.jobid(job): job for job in dag.needrun_jobs()}
-        found = {number: self._of_job(job) for number, job in self._jobs.items()}
-        self._places = {number: places for number, places in found.items() if places}
+        for number, job in self._jobs.items():
+            paths = [Path(path) for path in job.output if Path(path).is_relative_to(self._records)]
+            places = [path.relative_to(self._records) for path in paths if path.suffix == ".json"]
+            if places and places[0].parts[0] in stored.RECORDS and job.rule.name != "train_single":
+                self._places[number] = places
         wanted = max(int(job.resources.get("gpu", 0)) for job in self._jobs.values())
         granted = workflow.global_resources.get("gpu")
         # A dry run is local even if jobs would run elsewhere; only its threads show that.
@@ -109,14 +110,14 @@ class Progress(logging.Handler):
             return
         self._on_cpu = config["device"] == "cpu" or (here and not environment.visible_gpus())
         self._known = state.Known(config, self._records, Path("studies"), on_cpu=self._on_cpu)
-        renders = self._renders()
-        if renders and not (workflow.dryrun or workflow.touch):
+        if (render := self._render()) and not (workflow.dryrun or workflow.touch):
             self._page = StudyPage(config["study"], self._results, dag.jobs)
             # It will be there, which is not worth Snakemake's warning.
-            dag.reason(renders[0]).missing_output.discard(renders[0].output.page)
+            dag.reason(render).missing_output.discard(render.output.page)
 
-    def _renders(self) -> list[Any]:
-        return [job for job in self._jobs.values() if job.rule.name == "report_render"]
+    def _render(self) -> Any:
+        """Return the job that makes the report, None if there is none."""
+        return next((job for job in self._jobs.values() if job.rule.name == "report_render"), None)
 
     def _started(self, number: int, *, begun: bool) -> None:
         """Write the page of the running study; here the job starts after that.
@@ -132,9 +133,9 @@ class Progress(logging.Handler):
         """Forget a job; on a cluster the next one has begun long before, and the page is due."""
         self._begun.pop(number, None)
         if not self._here:
-            self._write(running=True, at_rest=True)
+            self._write(running=True)
 
-    def _write(self, *, running: bool, at_rest: bool) -> None:
+    def _write(self, *, running: bool, at_rest: bool = True) -> None:
         if self._page:
             begun = self._begun if running else {}
             places = {place: since for job, since in begun.items() for place in self._places[job]}
@@ -144,17 +145,9 @@ class Progress(logging.Handler):
     def stopped(self) -> None:
         """Write the page of a study whose run ends without its report."""
         try:
-            self._write(running=False, at_rest=True)
+            self._write(running=False)
         except Exception as error:
             say(f"The page of the study could not be written: {error}")
-
-    def _of_job(self, job: Any) -> list[Path]:
-        """Return a job's records from their folder; none if it measures nothing."""
-        paths = [Path(output) for output in job.output if output.endswith(".json")]
-        if job.rule.name == "train_single" or not paths or self._records not in paths[0].parents:
-            return []
-        places = [path.relative_to(self._records) for path in paths]
-        return [place for place in places if place.parts[0] in stored.RECORDS]
 
     def _plan(self) -> str:
         """Return how many measurements are due, and how long they take."""
@@ -179,7 +172,7 @@ class Progress(logging.Handler):
 
     def _finished(self, number: int) -> None:
         """Print one line on a finished measurement, and the remaining time."""
-        if number in self._jobs and self._jobs[number] in self._renders():
+        if self._jobs.get(number) == self._render():
             self._page = None
         if number not in self._places:
             return
@@ -205,13 +198,12 @@ class Progress(logging.Handler):
             return " ".join([job.rule.name, *map(" ".join, job.wildcards.items())])
         record = RUN.read(self._records / place)
         seconds = timing.epochs([record], "measured")["seconds"]
-        cell = Cell(**{key: record["cell"][key] for key in RUN_KEYS})
         told = f"{seconds.median():.3g} s an epoch" if len(seconds) else record["status"]
-        return f"{cell}: {told}"
+        return f"{Cell(**{key: record['cell'][key] for key in RUN_KEYS})}: {told}"
 
     def end(self, log: Path) -> None:
         """Print the headline from the log of the report's job, and the report's path, if any."""
-        if self._renders():
+        if self._render():
             say(log.read_text(encoding="utf-8").rstrip())
             self._link()
 

@@ -7,10 +7,9 @@ import json
 import math
 import time
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from functools import cache
-from itertools import groupby
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -43,7 +42,9 @@ class Known:
     def __init__(
         self, config: dict[str, Any], records: Path, studies: Path, *, on_cpu: bool
     ) -> None:
-        self._config, self._records = config, records
+        self._records, training = records, config["training"]
+        self._epochs = {"runs": training["warmup_epochs"] + training["measured_epochs"]}
+        self._epochs["to_accuracy"] = config["time_to_accuracy"]["epochs"]
         self.sources: dict[str, dict[str, list[float]]] = {}
         self._read(HERE, records)
         for path in sorted(studies.glob(f"*/{stored.CONFIG}")):
@@ -55,9 +56,20 @@ class Known:
             except (UserError, LookupError):
                 continue  # Another's study; its own start tells what is wrong.
 
-    def add(self, place: Path) -> None:
-        """Add a record of this study."""
-        self._add(self.sources[HERE], self._records, place)
+    def add(self, place: Path, folder: Path | None = None, name: str = HERE) -> None:
+        """Add a record of this study, or of another one in `folder`."""
+        try:
+            found = files.read_json((folder or self._records) / place)
+            began, ended = (found["environment"][key] for key in ("started", "ended"))
+            passed = datetime.fromisoformat(ended) - datetime.fromisoformat(began)
+            took = float(found.get("run_seconds") or passed.total_seconds())
+            if place.name == "run.json":
+                took *= self._epochs[place.parts[0]] / max(row["epoch"] for row in found["epochs"])
+        except (UserError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+            return  # Some old ones have no duration, and some runs no epoch.
+        if 0 < took < math.inf:
+            for like in _likes(place):
+                self.sources[name][like].append(took)
 
     def seconds(self, place: Path) -> tuple[float, str]:
         """Return a measurement's estimated seconds and their source: the closest, ours first."""
@@ -72,27 +84,10 @@ class Known:
         return sum(self.seconds(place)[0] for place in places)
 
     def _read(self, name: str, folder: Path) -> None:
-        seconds = self.sources[name] = defaultdict(list)
+        self.sources[name] = defaultdict(list)
         for kind in stored.RECORDS:
             for path in folder.glob(f"{kind}/**/*.json"):
-                self._add(seconds, folder, path.relative_to(folder))
-
-    def _add(self, seconds: dict[str, list[float]], folder: Path, place: Path) -> None:
-        try:
-            found = files.read_json(folder / place)
-            began, ended = (found["environment"][key] for key in ("started", "ended"))
-            passed = datetime.fromisoformat(ended) - datetime.fromisoformat(began)
-            took = float(found.get("run_seconds") or passed.total_seconds())
-            if place.name == "run.json":
-                training, full = self._config["training"], self._config["time_to_accuracy"]
-                epochs: int = training["warmup_epochs"] + training["measured_epochs"]
-                wanted = full["epochs"] if place.parts[0] == "to_accuracy" else epochs
-                took *= wanted / max(row["epoch"] for row in found["epochs"])
-        except (UserError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
-            return  # Some old ones have no duration, and some runs no epoch.
-        if 0 < took < math.inf:
-            for like in _likes(place):
-                seconds[like].append(took)
+                self.add(path.relative_to(folder), folder, name)
 
 
 def _likes(place: Path) -> list[str]:
@@ -114,42 +109,42 @@ def of(
 ) -> dict[str, Any]:
     """Return the state of the study in results/: a `head`, the `grid` as a table, and `lines`.
 
-    A run that was `begun` (times by the records' paths below results/) is `running`, as is one
-    whose ranks on another machine have reported within the time limit; another's state is its
-    record's status, `done` for ok; without a record it is `failed` if its log has an error, else
-    `waiting`. `measured` is whether there is more than the machine's limits.
+    A run that was `begun` (times by the records' paths below results/) is `running`; the state of
+    another is its record's status, `done` for ok; without a record it is `failed` if its log has
+    an error, else `waiting`. `measured` is whether there is more than the machine's limits.
     """
     cells = {cell.record_path(Path("runs")): cell for cell in grid.of(config)}
-    begun, limit = dict(begun), config["machine"]["time_limit_seconds"]
-    rows: list[dict[str, Any]] = []
-    logs: dict[Path, str] = {}
-    for place, cell in cells.items():
-        record, log = RESULTS / place, cell.log_path(LOGS)
-        if place not in begun and (since := _elsewhere(record.parent, limit)):
-            begun[place] = since
-        state, logs[log] = "running", ""
-        if place not in begun and record.exists():
-            state, logs[log] = _status(record, record.stat().st_mtime)
-        elif place not in begun:
-            state, logs[log] = _failed(log)
-        rows.append({**vars(cell), "state": state})
-    runs = pd.DataFrame(rows, columns=[*grid.RUN_KEYS, "state"]).rename(columns={"gpus": "GPUs"})
     wanted = stored.records(config)
     kinds = [kind for kind in wanted if kind not in ("runs", *stored.BACKENDS)]
     others = [place for kind in kinds for place in wanted[kind]]
-    _, *copying = grid.on_one_gpu(config)
-    copied = {place for place, run in cells.items() if run.gpus == 1 and run.strategy in copying}
     there = {place for place in [*cells, *others] if (RESULTS / place).exists()}
+    begun = _elsewhere(cells, config["machine"]["time_limit_seconds"]) | dict(begun)
+    states: dict[Path, str] = {}
+    logs: dict[Path, str] = {}
+    for place, cell in cells.items():
+        record, log = RESULTS / place, cell.log_path(LOGS)
+        if place in begun:
+            states[place] = "running"
+        elif place in there:
+            states[place], logs[log] = _status(record, record.stat().st_mtime)
+        else:
+            states[place], logs[log] = _failed(log)
     if not there.issuperset(others):
         found = [log for log in sorted(LOGS.rglob("*.log")) if log.parts[1] not in NOT_OF_OTHERS]
         logs |= {log: _failed(log)[1] for log in found}
+    _, *copying = grid.on_one_gpu(config)
+    copied = {place for place, run in cells.items() if run.gpus == 1 and run.strategy in copying}
     due = [place for place in [*cells, *others] if place not in there | copied]
     now = time.time()
     left = known.total(due) - sum(now - since for since in {*begun.values()})
-    counted = f": {_counted(runs['state'], 0)}" if rows else ""
+    counted = f": {_counted(pd.Series(states), 0)}" if cells else ""
     first = {*(cells or others)}
     head = f"{'running' if runs_now else 'not running'}, {len(there & first)} of {len(first)}"
     end = f"; until about {_clock(now + max(left, 0))}" if runs_now and due else ""
+    rows = [
+        vars(cell) | {"GPUs": cell.gpus, "state": states[place]} for place, cell in cells.items()
+    ]
+    runs = pd.DataFrame(rows, columns=["recipe", "strategy", "GPUs", "batch_size", "state"])
     table = runs.pivot_table(
         "state", ["recipe", "strategy", "GPUs"], "batch_size", _counted, sort=False
     )
@@ -157,23 +152,16 @@ def of(
         "head": head + counted + end,
         "grid": table.reset_index().rename_axis(columns=None),
         "lines": [
-            *_running(begun, cells, known),
+            *(
+                f"running: {cells.get(place, place.with_suffix(''))}, since {_clock(since)}, until "
+                f"about {_clock(since + known.total([place]))}"
+                for place, since in begun.items()
+            ),
             f"Other measurements: {len(there & {*others})} of {len(others)} done",
             *(f"{log}\n  {error}" for log, error in logs.items() if error),
         ],
         "measured": not there.issubset(wanted["limits"]),
     }
-
-
-def _running(begun: dict[Path, float], cells: dict[Path, grid.Cell], known: Known) -> list[str]:
-    """Return a line for each job that runs: since when, and until when by the estimates."""
-    said = []
-    for since, group in groupby(sorted(begun, key=lambda place: begun[place]), begun.__getitem__):
-        places = list(group)
-        name = cells.get(places[0], places[0].with_suffix(""))
-        until = _clock(since + known.total(places))
-        said.append(f"running: {name}, since {_clock(since)}, until about {until}")
-    return said
 
 
 def _counted(states: pd.Series, alone: int = 1) -> str:
@@ -202,14 +190,16 @@ def _failed(log: Path) -> tuple[str, str]:
     return "failed" if error else "waiting", error
 
 
-def _elsewhere(folder: Path, limit: float) -> float | None:
-    """Return since when ranks of another machine run, which report every `limit` seconds."""
-    for path in folder.glob(".run.ranks.*/rank*.jsonl"):
-        first = path.read_text(encoding="utf-8").partition("\n")[0]
-        young = time.time() - path.stat().st_mtime < limit
-        if young and first and json.loads(first)["host"] != environment.host():
-            return path.parent.stat().st_mtime
-    return None
+def _elsewhere(places: Iterable[Path], limit: float) -> dict[Path, float]:
+    """Return since when ranks of other machines run, which report every `limit` seconds."""
+    found = {}
+    for place in places:
+        for path in (RESULTS / place).parent.glob(".run.ranks.*/rank*.jsonl"):
+            first = path.read_text(encoding="utf-8").partition("\n")[0]
+            young = time.time() - path.stat().st_mtime < limit
+            if young and first and json.loads(first)["host"] != environment.host():
+                found[place] = path.parent.stat().st_mtime
+    return found
 
 
 @command_line.script
@@ -236,9 +226,3 @@ def main(config: tuple[Path, ...] = ()) -> None:
     told = of(study, begun, known, runs_now or bool(begun))
     print(f"{study['study']} ({source}), {told['head']}\n\n{told['grid'].to_string(index=False)}\n")
     print("\n".join(told["lines"]).encode("ascii", "replace").decode())
-    for cell in grid.of(study):
-        log = cell.log_path(LOGS)
-        if cell.record_path(Path("runs")) in begun and log.exists():
-            # A cell that waits for a lease says who holds it.
-            last = files.log_end(log).splitlines()[-1:]
-            print(*(f"{log}\n  {line}" for line in last if line.startswith("waits for")), sep="\n")

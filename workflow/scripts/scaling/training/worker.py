@@ -45,19 +45,18 @@ def run(
     images: Path,
     manifest: Path,
     log_folder: Path,
-    phases: dict[str, float],
     instruments: Instruments,
 ) -> None:
     """Train this rank's part of `spec` and report to `log_folder`.
 
-    `phases` are the ends of the start-up phases so far; `instruments` run after the last epoch. An
-    out-of-memory error is reported as an outcome and ends the process with status 1, so that the
-    launcher ends the other ranks; any other error is a failure: traceback and status 1, as is a
-    wait in captured steps for more than `spec.collective_timeout_seconds`. Never returns: all
-    reports are on disk, and PyTorch's clean-up takes seconds.
+    `instruments` run after the last epoch. An out-of-memory error is reported as an outcome and
+    ends the process with status 1, so that the launcher ends the other ranks; any other error is a
+    failure: traceback and status 1, as is a wait in captured steps for more than
+    `spec.collective_timeout_seconds`. Never returns: all reports are on disk, and PyTorch's
+    clean-up takes seconds.
     """
     with ranks.process(log_folder, partial(_report, spec)) as log:
-        _train(spec, images, manifest, log, phases, instruments)
+        _train(spec, images, manifest, log, instruments)
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)
@@ -96,13 +95,10 @@ def _train(
     images: Path,
     manifest: Path,
     log: RankLog,
-    phases: dict[str, float],
     instruments: Instruments,
 ) -> None:
     rank = ranks.join(spec.device, spec.cpu_threads, spec.collective_timeout_seconds)
-    phases["join"] = launcher.elapsed()
     dataset = TrainingData.read(images, manifest)
-    phases["dataset"] = launcher.elapsed()
     torch.manual_seed(spec.cell.seed)
     classes = len(dataset.data.classes)
     model = build(spec.model, classes).to(rank.device)
@@ -110,8 +106,7 @@ def _train(
     log.append("start", {**ranks.versions(spec.device), "parameters": parameters})
 
     trainer: Trainer = ENGINES.find(spec.engine).trainer.load()(spec, rank, model, dataset)
-    phases["recipe"] = launcher.elapsed()
-    log.append("startup", phases)
+    log.append("startup", {"seconds": launcher.elapsed()})
     if trainer.progress:
         give_up = partial(_stalled, log, spec)
         stall.watch(trainer.progress.position, spec.collective_timeout_seconds, give_up)
@@ -165,7 +160,7 @@ def _train(
     found: dict[str, Any] = {"in_memory": None, "readings": [], "device_time": [], "step": []}
     if spec.instrumented_iterations:
         found = instruments(trainer, rank, spec.cell.gpus, spec.instrumented_iterations)
-    log.append("readings", {**found, "seconds": launcher.elapsed()})
+    log.append("readings", found)
     rank.barrier()
     trainer.close()
     rank.leave()

@@ -29,11 +29,8 @@ from scaling.core.records.kind import (
 )
 from scaling.core.statistics import settling
 
-Phase = Literal["launch", "imports", "join", "dataset", "recipe"]
-PHASES: tuple[Phase, ...] = get_args(Phase)
-"""The phases of a run's start-up; see `scaling.launch.supervisor`."""
-Startup = Annotated[dict[Literal[Phase, "total"], Amount], Len(1, 6)]
-"""Seconds of `PHASES` and their total; of a user's own command the total alone."""
+Startup = Annotated[dict[str, Amount], Len(1, 6)]
+"""The `total` seconds until the first epoch; older records have those of its phases too."""
 
 
 class GpuReading(TypedDict):
@@ -192,10 +189,8 @@ class RunRecord(Record):
     startup: Annotated[dict[str, float] | None, As(Startup | None)]
     run_seconds: Seconds | None
     """From the start of the command to the end of its last process, without waiting for GPUs."""
-    shutdown_seconds: float | None
-    """The part of it after the last report."""
-    untraced: NotRequired[str]
-    """Why there is no `Cell.trace_path`."""
+    shutdown_seconds: NotRequired[float | None]
+    """The part of it after the last report; in older records."""
     measured_as: NotRequired[str]
     """The strategy of the run whose measurement this one shares."""
 
@@ -250,7 +245,6 @@ def _parts(record: Any, processes: int) -> dict[str, bool]:
     few = any(roles.count(role) < asked[f"{role}_epochs"] for role in ("warmup", "measured"))
     readings, model = record["communication"]["readings"], record["model"]
     instruments = [*record["in_memory"], *readings, *record["device_time"]]
-    starts = record["startup"] or {"total": 0}
     accuracy = record["evaluation"] and record["evaluation"]["test_accuracy"]
     return {
         "fewer epochs than asked for, or no measured one": "measured" not in roles
@@ -265,9 +259,6 @@ def _parts(record: Any, processes: int) -> dict[str, bool]:
         ),
         "instruments of other ranks": any(row["rank"] >= processes for row in instruments),
         "communication that is not its parts": not all(map(_adds_up, readings)),
-        "a start that is not its phases": not math.isclose(
-            sum(starts.values()), 2 * starts["total"]
-        ),
         "gradients not as many as parameters": (model["gradient_bytes"] or 0)
         != 4 * (model["parameters"] or 0),
     }
