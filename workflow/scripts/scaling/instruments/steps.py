@@ -12,7 +12,6 @@ import re
 import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from contextlib import nullcontext
 from itertools import chain, repeat
 from pathlib import Path
 from statistics import median
@@ -95,13 +94,12 @@ def measure_all(trainer: Trainer, rank: Rank, gpus: int, limit: int) -> dict[str
 
 def _in_memory(trainer: Trainer, train: TrainIterations, limit: int) -> dict[str, Any]:
     """Time the same iterations with and, where possible, without gradient exchange, in turn."""
-    leaves_out = trainer.replica.without_communication() is not None
     with_it, without = [], []
     for _ in range(REPEATS):
         train(SETTLING_ITERATIONS)
         with_it.append(train(limit))
-        if leaves_out:
-            with trainer.replica.without_communication() or nullcontext():
+        if trainer.replica.separable:
+            with trainer.replica.without_communication():
                 train(SETTLING_ITERATIONS)
                 without.append(train(limit))
     return {
@@ -182,14 +180,14 @@ def record(
 
 def launched(trainer: Trainer, train: TrainIterations, limit: int, rank: Rank) -> Launches:
     """Return what launches the kernels of iterations, by the host; nothing without memory."""
-    trainer.replay(False)
+    trainer.step.replays = False
     try:
         return launches(_exported(train, limit, rank, shapes=True))
     except torch.OutOfMemoryError:
         print("no memory is left to see what launches the kernels of a step", flush=True)
         return {}
     finally:
-        trainer.replay(True)
+        trainer.step.replays = True
 
 
 def one_step(train: TrainIterations, rank: Rank) -> list[Event]:

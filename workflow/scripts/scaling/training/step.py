@@ -20,24 +20,20 @@ Batch = tuple[Tensor, Tensor]
 
 
 class Step:
-    """An update by a batch, which is run through `model` in `micro_batches` parts.
+    """An update by a batch, which is run through `model` in `parts`, its micro-batches.
 
     `replica` exchanges the gradients and updates the weights; of `rule` only the labels' smoothing
-    counts here. `loss_sum` and `correct` are over all images since `reset`. Without `replays` the
-    host launches captured steps anew.
+    counts here. `loss_sum` and `correct` are over all images since `reset`.
     """
 
+    replays = True
+    """Whether captured steps are replayed, or launched anew by the host."""
+
     def __init__(
-        self,
-        model: nn.Module,
-        replica: Wrapped,
-        device: torch.device,
-        micro_batches: int,
-        rule: UpdateRule,
+        self, model: nn.Module, replica: Wrapped, device: torch.device, parts: int, rule: UpdateRule
     ) -> None:
-        self._model, self._replica, self._micro_batches = model, replica, micro_batches
+        self._model, self._replica, self._micro_batches = model, replica, parts
         self.rule, self._objective = rule, objective
-        self.replays = True
         self.loss_sum = torch.zeros((), device=device)
         self.correct = torch.zeros((), device=device, dtype=torch.long)
 
@@ -149,26 +145,20 @@ class DeviceStep(Step):
         self.reset()
 
     def _launch(self, size: int) -> None:
-        with nullcontext() if size in self._prepared else self._as_it_comes():
+        if size in self._prepared:
+            self.update(size, self._next_part)
+            return
+        uncompiled = torch.compiler.set_stance("force_eager") if self._compiled else nullcontext()
+        with algorithm_search(False), uncompiled:
             self.update(size, self._next_part)
 
     def _next_part(self, size: int) -> Batch:
         images, labels = self._next_batch(size)
         return images if self._channels_last else images.contiguous(), labels
 
-    @contextmanager
-    def _as_it_comes(self) -> Iterator[None]:
-        """Within the block nothing is compiled and cuDNN does not search for algorithms."""
-        uncompiled = torch.compiler.set_stance("force_eager") if self._compiled else nullcontext()
-        with algorithm_search(False), uncompiled:
-            yield
-
 
 class InPrecision(nn.Module):
-    """Run `model` with convolutions and matrix products in bf16 if `bf16`.
-
-    It is a module, so that DataParallel's replicas, each in its own thread, do so too.
-    """
+    """Run `model` in bf16 if `bf16`; a module, so that DataParallel's threads do so too."""
 
     def __init__(self, model: nn.Module, bf16: bool) -> None:
         super().__init__()

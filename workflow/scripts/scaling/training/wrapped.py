@@ -1,7 +1,7 @@
 """A rank's model as a strategy wraps it, with its exchange of gradients and its update."""
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -19,6 +19,8 @@ class Wrapped:
 
     sends = True
     """Whether gradients are exchanged."""
+    separable = False
+    """Whether steps can leave out the exchange."""
 
     def __init__(self, model: nn.Module) -> None:
         self.model = model
@@ -33,12 +35,9 @@ class Wrapped:
         """Bytes that are sent, as a share of those by the strategy's formula."""
         return 1.0
 
-    def without_communication(self) -> AbstractContextManager[None] | None:
-        """Return a context that keeps gradients local, or None if there is none."""
-        return None
-
     @contextmanager
-    def _local(self) -> Iterator[None]:
+    def without_communication(self) -> Iterator[None]:
+        """Within the block, keep gradients local; only where that is `separable`."""
         self.sends = False
         try:
             yield
@@ -57,10 +56,7 @@ class Wrapped:
         return torch.optim.SGD(self.model.parameters(), **options)
 
     def start(self, options: dict[str, Any], rule: UpdateRule) -> None:
-        """Let `step` train by SGD with these options, from momenta of 0.
-
-        The configuration refuses every `rule` but SGD's (`devices.unfit`).
-        """
+        """Let `step` train from momenta of 0; the configuration refuses a `rule` but SGD's."""
         self._optimizer = self.optimizer(options)
 
     def step(self) -> None:
