@@ -6,7 +6,6 @@ SGD with momentum; convolutions use TF32 where the GPU has it.
 
 from collections.abc import Callable, Iterable
 from itertools import islice
-from typing import Any
 
 import torch
 from PIL import Image
