@@ -9,7 +9,6 @@ import subprocess
 import sys
 import time
 from importlib.util import find_spec
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -73,11 +72,3 @@ def test_a_study_of_four_lines_has_its_page_from_the_first_job_on_and_a_trace(tm
         events = json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]
         kernels = {event["pid"] for event in events if event.get("cat") == "kernel"}
         assert len(kernels) == gpus
-        spans = sorted(
-            (event["pid"], event["tid"], event["ts"], event["ts"] + event["dur"])
-            for event in events
-            if event.get("cat") == "kernel"
-        )
-        # Perfetto drops what crosses another event of its track.
-        for (*before, _, end), (*after, start, _) in pairwise(spans):
-            assert before != after or end < start + 1e-4

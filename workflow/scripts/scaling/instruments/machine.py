@@ -43,7 +43,6 @@ def host() -> dict[str, Any]:
         "host": environment.host(),
         "cores": cores(),
         "busy_share": psutil.cpu_percent(WATCHED_SECONDS) / 100,
-        "load_average": psutil.getloadavg()[0],
         "governor": governor.read_text().strip() if governor.exists() else None,
         "xid": next((line for line in log.splitlines()[::-1] if "NVRM: Xid" in line), None),
     }
@@ -130,9 +129,6 @@ def _of_host(one: dict[str, Any]) -> Iterator[tuple[str, str]]:
     if one["busy_share"] > BUSY_CORES:
         busy = f"{one['busy_share']:.0%} of its CPU"
         yield "odd", f"others keep {busy} busy: wait until they have ended"
-    elif one["load_average"] > one["cores"]:
-        load = f"a load of {one['load_average']:.1f} on {one['cores']} cores"
-        yield "odd", f"it has had {load} in the last minute: wait until others have ended"
     if one["governor"] in SAVING:
         yield "odd", f"its CPU saves power ({one['governor']}): set the governor to performance"
     if one["xid"]:

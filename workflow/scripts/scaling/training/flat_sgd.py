@@ -57,6 +57,9 @@ class FlatSGD(Wrapped):
     momentum. Other parameters use SGD at the rate `rest`.
     """
 
+    early = True
+    """Whether a message is sent as soon as its gradients are there, or `step` sends all."""
+
     def __init__(
         self,
         model: nn.Module,
@@ -250,7 +253,7 @@ class FlatSGD(Wrapped):
         gradients = [one.grad for one in bucket.parameters if one.grad is not None]
         with self.aside.after(*gradients):
             self._collect(views_of(flat, bucket.parameters), gradients)
-            if self.sends:
+            if self.sends and self.early:
                 bucket.sent = dist.all_reduce(flat, async_op=True)
         for parameter in bucket.parameters:
             parameter.grad = None

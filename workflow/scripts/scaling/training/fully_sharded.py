@@ -6,7 +6,6 @@ import torch
 from torch import Tensor, nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FSDPModule, fully_shard
-from torch.distributed.tensor import DTensor
 
 from scaling.launch.ranks import Rank
 from scaling.models.build import blocks
@@ -36,10 +35,10 @@ class Sharded(Wrapped):
         super().step()
 
 
-def _part(sharded: Tensor) -> Tensor:
-    """Return this rank's local shard of a tensor."""
-    assert isinstance(sharded, DTensor)
-    return sharded.to_local()
+def _part(sharded: Any) -> Tensor:
+    """Return this rank's local shard of a DTensor."""
+    local: Tensor = sharded.to_local()
+    return local
 
 
 def wrap(model: nn.Module, rank: Rank, gpus: int) -> Sharded:
