@@ -15,7 +15,7 @@ from scaling.instruments import steps
 from scaling.instruments.steps import busy_times, communication, length
 from scaling.launch.ranks import Rank
 from scaling.tables.measurements import step_classes
-from scaling.training.evaluation import count_step
+from scaling.training.evaluation import count_flops
 
 IMAGES, CHANNELS, PIXELS, CLASSES = 4, 8, 64, 10
 WEIGHTS = CHANNELS * 3 * 9 + 2 * CHANNELS + CHANNELS * CHANNELS * 9 + CHANNELS * PIXELS * CLASSES
@@ -62,7 +62,7 @@ def test_a_step_of_known_work_has_its_classes_bytes_and_floor():
 
     first, second = (2 * 9 * CHANNELS * inputs * PIXELS for inputs in (3, CHANNELS))
     flops = 2 * first + 3 * second + 3 * 2 * CHANNELS * PIXELS * CLASSES
-    assert count_step(network, (3, 8, 8)).flops == flops
+    assert count_flops(network, (3, 8, 8)) == flops
     classes = {kind: {"seconds": 1e-3, "bytes": size} for kind, size in moved.items()}
     of_device = {"iterations": 2, "seconds": 3e-3, "busy_seconds": 2e-3, "classes": classes}
     record = {"cell": {"gpus": 1}, "in_memory": [{"samples": 2 * IMAGES}]}

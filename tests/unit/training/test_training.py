@@ -56,7 +56,7 @@ def test_two_processes_share_the_images_and_both_are_recorded(double):
     assert all(0 < row["loader_seconds"] < row["seconds"] for row in double["epochs"])
     model = double["model"]
     assert sum(double["communication"]["bucket_bytes"]) == model["gradient_bytes"]
-    assert model["flops_per_image"] == evaluation.count_step(ResNet18(1, 2)).flops
+    assert model["flops_per_image"] == evaluation.count_flops(ResNet18(1, 2))
 
 
 def test_instruments_read_the_communication_of_each_rank(single, double):

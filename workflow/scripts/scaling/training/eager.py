@@ -77,7 +77,6 @@ class Eager(Trainer):
         more = {key: own for key, own in spec.recipe_options.items() if key not in known}
         self.applied = {"loader_workers": options.loader_workers, **more, **applied}
         self.applied["precision"] = environment.applied_precision(precision, rank.device.type)
-        self.compiled_batch_sizes = []
         torch.manual_seed(cell.seed * 1000 + rank.index)
 
     @property

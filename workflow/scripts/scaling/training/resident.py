@@ -100,7 +100,6 @@ class Resident(Trainer):
         rate, rest = options.peaks(spec.learning_rate)
         shares = options.shares(spec.epochs * len(self._sizes))
         self._rates = [(share * rate, share * rest) for share in shares]
-        self.compiled_batch_sizes = _sizes_to_compile(self._sizes) if options.compile else []
         self._captures = options.cuda_graph
         if self._captures and rank.processes > 1:
             self.progress = StepProgress(len(self._sizes), rank.device)

@@ -80,8 +80,6 @@ class Trainer:
     """The step that sums losses and correct predictions."""
     applied: dict[str, Any]
     """The recipe's options as applied to this cell."""
-    compiled_batch_sizes: list[int]
-    """Batch sizes whose steps are compiled, if the options compile any; others run eagerly."""
     progress: StepProgress | None = None
     """The progress of captured steps, whose waits NCCL's watchdog does not see."""
 

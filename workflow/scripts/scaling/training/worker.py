@@ -142,7 +142,7 @@ def _end(
     digest = evaluation.sha256(model.parameters())
     # On a new model: a sharded or compiled one cannot run on the meta device.
     side, classes = dataset.data.train_images.shape[1], len(dataset.data.classes)
-    counted = evaluation.count_step(build(spec.model, classes), (3, side, side))
+    flops = evaluation.count_flops(build(spec.model, classes), (3, side, side))
     rank.barrier()
     return {
         "memory": peak,
@@ -154,10 +154,8 @@ def _end(
             "sent_share": trainer.replica.sent_share,
         },
         "applied": trainer.applied,
-        "compiled_batch_sizes": trainer.compiled_batch_sizes,
         "compiled_graphs": cache_use(),
-        "flops_per_image": counted.flops,
-        "activation_bytes_per_image": counted.activation_bytes,
+        "flops_per_image": flops,
     }
 
 
