@@ -207,7 +207,7 @@ def _forward_pass(replica: FlatSGD, options: Options) -> nn.Module:
         # The gradients of a part are sent while the backward pass is in the parts before it.
         parts: list[Any] = [torch.compile(part, dynamic=False) for part in model.parts]
         return nn.Sequential(*parts)
-    compiled: nn.Module = torch.compile(model, dynamic=False)
+    compiled: Any = torch.compile(model, dynamic=False)
     return compiled
 
 

@@ -41,9 +41,8 @@ class TrainingData:
         kept = np.ones(there, dtype=bool)
         by_class = np.argsort(data.train_labels, kind="stable")
         kept[by_class[np.arange(images) * there // images]] = False
-        arrays = data.train_images, data.train_labels
-        parts = [one[own] for own in (kept, ~kept) for one in arrays]
-        return replace(self, data=ImageDataset(*parts, data.classes))
+        train, test = ((data.train_images[own], data.train_labels[own]) for own in (kept, ~kept))
+        return replace(self, data=ImageDataset(*train, *test, data.classes))
 
 
 @dataclass(frozen=True)
