@@ -18,21 +18,11 @@ from training_runs import arguments, spec_of
 from training_runs import tuned as asked_for
 
 
-@pytest.mark.parametrize(
-    ("samples", "batch_size", "prepared"),
-    [
-        (50_000, 128, [128]),
-        (50_000, 8192, [8192]),
-        (12_500, 8192, [8192, 4308]),
-        (100, 95, [95, 5]),
-        (100, 96, [96]),
-        (96, 32, [32]),
-    ],
-)
-def test_a_last_batch_is_prepared_from_a_twentieth_of_the_images_on(samples, batch_size, prepared):
-    sizes = resident._batch_sizes(samples, batch_size)
-    assert sum(sizes) == samples
-    assert resident._sizes_to_compile(sizes) == prepared
+def test_a_last_batch_is_prepared_from_a_twentieth_of_the_images_on():
+    prepared = {(50_000, 8192): [8192], (12_500, 8192): [8192, 4308], (96, 32): [32]}
+    for (samples, batch_size), sizes in (prepared | {(100, 95): [95, 5], (100, 96): [96]}).items():
+        all_sizes = resident._batch_sizes(samples, batch_size)
+        assert sum(all_sizes) == samples and resident._sizes_to_compile(all_sizes) == sizes
 
 
 def made(images, folder, gpus=1, **options):
