@@ -148,8 +148,8 @@ class Resident(Trainer):
             wrap = STRATEGIES.find(spec.cell.strategy).wrap.load()
             self.model = wrap(self.model, rank, spec.cell.gpus).model
         self.step = DeviceStep(
-            *(self.model, self.replica, self._images, rank.device, spec.micro_batches, self._rule),
-            _sizes_to_compile(self._sizes),
+            *(self.model, self.replica, rank.device, spec.micro_batches, self._rule),
+            *(self._images, _sizes_to_compile(self._sizes)),
             compiled=options.compile,
             channels_last=options.channels_last,
         )
