@@ -76,7 +76,7 @@ class ZeroReplica(Replica):
 
     separable = False
 
-    def optimizer(self, options: dict[str, Any]) -> torch.optim.Optimizer:
+    def sgd(self, options: dict[str, Any]) -> torch.optim.Optimizer:
         return ZeroRedundancyOptimizer(self.model.parameters(), torch.optim.SGD, **options)
 
 

@@ -19,7 +19,7 @@ class Sharded(Wrapped):
         assert isinstance(self.model, FSDPModule)
         self.model.set_requires_gradient_sync(not more)
 
-    def optimizer(self, options: dict[str, Any]) -> torch.optim.Optimizer:
+    def sgd(self, options: dict[str, Any]) -> torch.optim.Optimizer:
         """Return SGD of this rank's shards as plain tensors, which gives the same.
 
         On DTensors, PyTorch dispatches each operation from Python: tens of milliseconds a step.
@@ -28,7 +28,7 @@ class Sharded(Wrapped):
         return torch.optim.SGD([_part(whole.data) for whole in parameters], **options)
 
     def step(self) -> None:
-        parts = self._optimizer.param_groups[0]["params"]
+        parts = self.optimizer.param_groups[0]["params"]
         for part, whole in zip(parts, self.model.parameters(), strict=True):
             part.grad = None if whole.grad is None else _part(whole.grad)
             whole.grad = None

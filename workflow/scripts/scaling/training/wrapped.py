@@ -13,10 +13,11 @@ from scaling.registry.update_rule import UpdateRule
 class Wrapped:
     """One rank's `model` as a strategy wraps it, which averages gradients in the backward pass.
 
-    For each part of a batch call `accumulate`, run `model`, and call `backward`; then `step`, or
-    that of an `optimizer` of one's own.
+    For each part of a batch call `accumulate`, run `model`, and call `backward`; then `step`.
     """
 
+    optimizer: torch.optim.Optimizer
+    """What updates the weights, since `start`."""
     sends = True
     """Whether gradients are exchanged."""
     separable = False
@@ -51,18 +52,18 @@ class Wrapped:
         """Add the gradients of `loss`, the mean over this `share` of the rank's batch."""
         (loss if share == 1 else loss * share).backward()
 
-    def optimizer(self, options: dict[str, Any]) -> torch.optim.Optimizer:
+    def sgd(self, options: dict[str, Any]) -> torch.optim.Optimizer:
         """Return SGD with its options."""
         return torch.optim.SGD(self.model.parameters(), **options)
 
     def start(self, options: dict[str, Any], rule: UpdateRule) -> None:
         """Let `step` train from momenta of 0; the configuration refuses a `rule` but SGD's."""
-        self._optimizer = self.optimizer(options)
+        self.optimizer = self.sgd(options)
 
     def step(self) -> None:
         """Update the weights by the gradients, and delete these."""
-        self._optimizer.step()
-        self._optimizer.zero_grad()
+        self.optimizer.step()
+        self.optimizer.zero_grad()
 
     def set_rates(self, rate: float, rest: float) -> None:
         """Set the rates of the next updates, which `start`'s rule keeps the same here."""
@@ -75,7 +76,7 @@ class Wrapped:
 
     def refresh(self) -> None:
         """Forget the momenta of trial steps, in place: captured steps refer to them."""
-        for momenta in self._optimizer.state.values():
+        for momenta in self.optimizer.state.values():
             for momentum in filter(torch.is_tensor, momenta.values()):
                 momentum.zero_()
 
