@@ -1,7 +1,10 @@
 """What options of DistributedDataParallel send: by one real process."""
 
+from threading import Thread
+
 import pytest
 import torch
+import torch.distributed as dist
 
 from one_rank import one_rank
 from scaling.instruments.messages import Messages, collectives
@@ -16,6 +19,17 @@ COMPRESSED = [
     {"powersgd_rank": 1},
     {"powersgd_rank": 1, "bf16_compression": True},
 ]
+
+
+def test_all_reduces_of_every_thread_are_recorded_once(tmp_path):
+    messages = Messages()
+    messages.phase = "backward"
+    with one_rank(tmp_path), collectives(messages):
+        dist.all_reduce(torch.ones(3))
+        other = Thread(target=dist.all_reduce, args=(torch.ones(5),))
+        other.start()
+        other.join()
+    assert [row["elements"] for row in messages.rows] == [3, 5]
 
 
 @pytest.mark.parametrize("options", COMPRESSED)
