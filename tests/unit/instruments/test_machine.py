@@ -37,6 +37,7 @@ def test_a_machine_that_is_fit_gives_nothing_to_remark():
     [
         ({"processes": [12, 33]}, "bad", "other processes compute on it (12, 33): end what"),
         ({"free_bytes": 70}, "bad", "30% of its memory are taken before the study begins"),
+        ({"uncorrected_errors": 1}, "bad", "its memory has had errors"),
         ({"rows_to_remap": 1}, "bad", "its memory has had errors"),
         ({"flops_per_second": 600e12}, "bad", "at 86% of the median GPU's rate"),
         ({"flops_per_second": 670e12}, "odd", "at 96% of the median GPU's rate"),

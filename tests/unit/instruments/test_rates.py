@@ -26,6 +26,16 @@ def test_the_best_size_of_a_precision_is_read_again_while_work_goes_on():
         assert best["sprint"] == best["sustained"]
 
 
+def test_a_gpu_older_than_ampere_multiplies_in_float32_alone(monkeypatch):
+    monkeypatch.setattr(peaks.torch.cuda, "device_count", lambda: 1)
+    monkeypatch.setattr(peaks.environment, "older_gpu", {peaks.environment.AMPERE: "7.5"}.get)
+    monkeypatch.setattr(peaks, "REST_SECONDS", 0)
+    for timed in ("_matrix_product", "_copy"):
+        monkeypatch.setattr(peaks, timed, lambda *_: [1.0])
+    probe = Probe(matrix_sizes=[8], copy_bytes=8, output=Path("x"), repeats=3)
+    assert {row.get("precision") for row in peaks.rows(probe, "cuda")} == {"float32", None}
+
+
 def test_an_all_reduce_takes_the_slowest_ranks_time(monkeypatch):
     monkeypatch.setattr(allreduce.dist, "all_reduce", lambda message: None)
     slow = [100.0, 100.0, 100.0], True
