@@ -41,7 +41,7 @@ class FaultyResident(Resident):
 
     def run_epoch(self, epoch):
         if is_due(self._rank, epoch):
-            run, self._step.run = self._step.run, lambda size: (run(size), fail())
+            run, self.step.run = self.step.run, lambda size: (run(size), fail())
         return super().run_epoch(epoch)
 
 

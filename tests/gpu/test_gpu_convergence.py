@@ -50,18 +50,9 @@ def test_a_captured_update_is_what_its_launches_give(gpus, option, engine):
 def test_one_engine_serves_run_after_run(engine):
     made = engine(2)
     first, _ = trained(RUN, made)
-    trained(replace(with_options(lars=0.01), seed=7), made)
+    trained(replace(with_options(lars=0.01), seed=7, precise=True), made)
     again, _ = trained(RUN, made)
     assert distance(first, again) < 1e-3
-
-
-def test_precise_statistics_change_no_training_of_captured_updates(engine):
-    made = engine(1)
-    plain, epochs = trained(RUN, made)
-    precise, others = trained(replace(RUN, precise=True), made)
-    assert distance(plain, precise) < 1e-3
-    for epoch, other in zip(epochs, others, strict=True):
-        assert epoch["test_loss"] != other["test_loss"]
 
 
 def test_cudnn_searches_for_the_main_size_alone(monkeypatch):

@@ -1,8 +1,7 @@
 """Measure this machine's peak rates: matrix products by precision, and copies.
 
-Each rate is measured several times after a warm-up, on random numbers. On a GPU: float32, TF32 and
-bf16, copies within the first GPU and between every two. On a CPU: float32, bf16 and copies within
-the host's memory, by one process.
+On a GPU: float32, TF32 and bf16, copies within the first GPU and between every two. On a CPU:
+float32, bf16 and copies within the host's memory, by one process.
 """
 
 from scaling.core import command_line

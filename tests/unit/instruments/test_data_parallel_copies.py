@@ -1,6 +1,7 @@
 """What DataParallel's functions move, seen without a GPU: on tensors that have no data."""
 
-import pytest
+from unittest.mock import patch
+
 import torch
 from torch.nn.parallel import _functions as functions
 from torch.nn.parallel import comm
@@ -10,29 +11,22 @@ from scaling.instruments.messages import Messages, copies
 GPUS = [0, 1]
 
 
-@pytest.fixture
-def messages(monkeypatch):
-    """Messages of a step on two GPUs whose copies are made up; nothing moves."""
-    made_up = {
-        "broadcast_coalesced": lambda tensors, devices: [
-            [torch.empty_like(tensor) for tensor in tensors] for _ in devices
-        ],
-        "reduce_add_coalesced": lambda inputs, destination: inputs[0],
-        "scatter": lambda tensor, devices, sizes, dim, streams: tensor.chunk(len(devices), dim),
-        "gather": lambda tensors, dim, destination: torch.cat(tensors, dim),
-    }
-    for name, function in made_up.items():
-        monkeypatch.setattr(comm, name, function)
-    found = Messages()
-    found.step, found.phase = 1, "forward"
-    return found
+# Copies of a step on two GPUs that are made up; nothing moves.
+MADE_UP = {
+    "broadcast_coalesced": lambda tensors, devices: [tensors for _ in devices],
+    "reduce_add_coalesced": lambda inputs, destination: inputs[0],
+    "scatter": lambda tensor, devices, sizes, dim, streams: tensor.chunk(len(devices), dim),
+    "gather": lambda tensors, dim, destination: torch.cat(tensors, dim),
+}
 
 
-def test_parameters_and_a_batch_go_out_gradients_come_back_and_buffers_are_one_message(messages):
+@patch.multiple(comm, **MADE_UP)
+def test_parameters_and_a_batch_go_out_gradients_come_back_and_buffers_are_one_message():
+    messages = Messages()
+    messages.phase = "forward"
     weights = [torch.ones(size, device="meta", requires_grad=True) for size in (3, 5)]
     images = torch.ones(4, 3, device="meta")
     buffers = [torch.ones(2, device="meta"), torch.ones((), dtype=torch.long, device="meta")]
-    before = comm.scatter
     with copies(messages):
         replicas = functions.Broadcast.apply(GPUS, *weights)
         shares = functions.Scatter.apply(GPUS, None, 0, images)
@@ -43,7 +37,7 @@ def test_parameters_and_a_batch_go_out_gradients_come_back_and_buffers_are_one_m
         messages.phase = "backward"
         sum(replica.sum() for replica in replicas).backward()
         outputs.sum().backward()
-    assert comm.scatter is before
+    assert comm.scatter is MADE_UP["scatter"]
     rows = [(row["phase"], row["kind"], row["dtype"], row["bytes"]) for row in messages.rows]
     assert rows == [
         ("forward", "broadcast", "float32", 32),

@@ -11,22 +11,12 @@ import machine_check
 from scaling.core.errors import UserError
 from scaling.instruments import machine
 
-HOST = {"host": "n1", "busy_share": 0.1, "load_average": 1.0, "cores": 8}
-HOST |= {"governor": "performance", "xid": None}
-GPU = {
-    "host": "n1",
-    "processes": [],
-    "memory_bytes": 100,
-    "free_bytes": 99,
-    "uncorrected_errors": None,
-    "rows_to_remap": None,
-    "nvlinks": 18,
-    "cores_near": 4,
-    "flops_per_second": 700e12,
-    "reading": [{"held_back_seconds": {"power_cap": 3.0, "heat": 0.0}}],
-    "PcieLinkGeneration": [5, 5],
-    "PcieLinkWidth": [16, None],
-}
+HOST = {"host": "n1", "busy_share": 0.1, "cores": 8, "governor": "performance", "xid": None}
+GPU = {"host": "n1", "processes": [], "memory_bytes": 100, "free_bytes": 99}
+GPU |= {"uncorrected_errors": None, "rows_to_remap": None, "nvlinks": 18, "cores_near": 4}
+GPU |= {"flops_per_second": 700e12, "PcieLinkGeneration": [5, 5], "PcieLinkWidth": [16, None]}
+GPU |= {"reading": [{"held_back_seconds": {"power_cap": 3.0, "heat": 0.0}}]}
+BRAKED = [{"held_back_seconds": {"power_brake": 0.5, "power_cap": 1.0}}]
 
 
 def of_gpus(*changed):
@@ -51,10 +41,7 @@ def test_a_machine_that_is_fit_gives_nothing_to_remark():
         ({"rows_to_remap": 1}, "bad", "its memory has had errors"),
         ({"flops_per_second": 600e12}, "bad", "at 86% of the median GPU's rate"),
         ({"flops_per_second": 670e12}, "odd", "at 96% of the median GPU's rate"),
-        (
-            {"reading": [{"held_back_seconds": {"power_brake": 0.5, "power_cap": 1.0}}]},
-            *("odd", "power brake lowered its clocks"),
-        ),
+        ({"reading": BRAKED}, "odd", "power brake lowered its clocks"),
         ({"PcieLinkWidth": [8, 16]}, "odd", "its PcieLinkWidth is 8 of 16"),
         ({"nvlinks": 12}, "odd", "it has fewer NVLinks than another GPU"),
         ({"cores_near": 0}, "odd", "no core of this job is on its side"),
@@ -71,29 +58,21 @@ def test_the_worst_comes_first():
     assert [one["gpu"] for one in found] == ["b", "a"]
     told = machine.judge([HOST | {"governor": "powersave", "xid": "NVRM: Xid 79"}], [])
     assert "powersave" in told[0]["message"] and "Xid 79" in told[1]["message"]
-    (told,) = machine.judge([HOST | {"load_average": 9.0}], [])
-    assert "a load of 9.0 on 8 cores" in told["message"]
 
 
-@pytest.fixture
-def look(tmp_path):
-    output = tmp_path / "check.json"
-
-    def look(check):
-        arguments = ["--gpus", "1", "--device", "cpu", "--check", check, "--output", str(output)]
-        machine_check.main(arguments)
-        return json.loads(output.read_text())
-
-    return look
+def look(folder, check):
+    """The findings on this machine's CPU."""
+    output = folder / "check.json"
+    arguments = ["--gpus", "1", "--device", "cpu", "--check", check, "--output", str(output)]
+    machine_check.main(arguments)
+    return json.loads(output.read_text())["findings"]
 
 
-def test_a_cpu_that_others_keep_busy_is_warned_of_and_not_refused(look):
-    busy = [
-        subprocess.Popen([sys.executable, "-c", "while True: pass"])
-        for _ in range(psutil.cpu_count())
-    ]
+def test_a_cpu_that_others_keep_busy_is_warned_of_and_not_refused(tmp_path):
+    spin = [sys.executable, "-c", "while True: pass"]
+    busy = [subprocess.Popen(spin) for _ in range(psutil.cpu_count())]
     try:
-        (finding, *_) = look("refuse")["findings"]
+        (finding, *_) = look(tmp_path, "refuse")
     finally:
         for process in busy:
             process.kill()
@@ -101,9 +80,9 @@ def test_a_cpu_that_others_keep_busy_is_warned_of_and_not_refused(look):
     assert finding["severity"] == "odd" and "of its CPU busy: wait" in finding["message"]
 
 
-def test_what_is_bad_is_refused_in_one_sentence_unless_a_warning_is_wanted(look, monkeypatch):
+def test_what_is_bad_is_refused_in_one_sentence_unless_a_warning_is_wanted(tmp_path, monkeypatch):
     unfit = of_gpus({"free_bytes": 70})
     monkeypatch.setattr(machine, "judge", lambda hosts, gpus: unfit)
     with pytest.raises(UserError, match=r"^n1 GPU-x: 30% of its memory .* \(machine.check: warn"):
-        look("refuse")
-    assert look("warn")["findings"][0]["severity"] == "bad"
+        look(tmp_path, "refuse")
+    assert look(tmp_path, "warn")[0]["severity"] == "bad"

@@ -2,7 +2,6 @@
 
 from collections import Counter
 
-import numpy as np
 import pandas as pd
 import pytest
 import torch
@@ -13,10 +12,10 @@ from torch.profiler import record_function
 
 from scaling.core.grid import CELL_KEYS, Cell
 from scaling.instruments import steps
-from scaling.instruments.steps import Trace, length, overlap, union
+from scaling.instruments.steps import busy_times, communication, length
 from scaling.launch.ranks import Rank
 from scaling.tables.measurements import step_classes
-from scaling.training.evaluation import count_step
+from scaling.training.evaluation import count_flops
 
 IMAGES, CHANNELS, PIXELS, CLASSES = 4, 8, 64, 10
 WEIGHTS = CHANNELS * 3 * 9 + 2 * CHANNELS + CHANNELS * CHANNELS * 9 + CHANNELS * PIXELS * CLASSES
@@ -63,7 +62,7 @@ def test_a_step_of_known_work_has_its_classes_bytes_and_floor():
 
     first, second = (2 * 9 * CHANNELS * inputs * PIXELS for inputs in (3, CHANNELS))
     flops = 2 * first + 3 * second + 3 * 2 * CHANNELS * PIXELS * CLASSES
-    assert count_step(network, (3, 8, 8)).flops == flops
+    assert count_flops(network, (3, 8, 8)) == flops
     times = {"seconds": 1e-3, "running_seconds": 2e-3}
     classes = {kind: times | {"bytes": size} for kind, size in moved.items()}
     of_device = {"iterations": 2, "seconds": 3e-3, "busy_seconds": 2e-3, "classes": classes}
@@ -82,61 +81,39 @@ def test_a_step_of_known_work_has_its_classes_bytes_and_floor():
     assert rates["optimizer"] == pytest.approx(moved["optimizer"] / 2e-3)
 
 
-def spans(*pairs):
-    return np.array(pairs, dtype=float).reshape(-1, 2)
+def spans(*pairs, size=0):
+    return [(start, end, size) for start, end in pairs]
 
 
-def test_touching_and_nested_intervals_become_one():
-    found = union(spans((5, 6), (0, 4), (1, 2), (4, 5), (8, 9)))
-    assert found.tolist() == [[0, 6], [8, 9]]
-    assert length(spans((0, 4), (2, 6), (10, 11))) == 7
+ends = st.integers(0, 30)
 
 
-def test_no_rounding_is_left_where_nothing_overlaps():
-    assert overlap(spans((0, 1)), spans()) == 0
-    times = np.random.default_rng(0).uniform(0, 1e-2, (200, 1)).cumsum().reshape(-1, 2)
-    assert overlap(times[::2], times[1::2]) == 0
-
-
-seconds = st.integers(0, 30)
-some_spans = st.lists(st.tuples(seconds, seconds).map(sorted), max_size=8).map(
-    lambda pairs: spans(*pairs)
-)
-
-
-@given(some_spans, some_spans)
-def test_overlap_agrees_with_counting_unit_steps(one, other):
-    def units(pairs):
-        return {step for start, end in pairs for step in range(int(start), int(end))}
-
-    assert overlap(one, other) == pytest.approx(len(units(one) & units(other)))
-
-
-def work(*pairs, size=0):
-    return [(*pair, size) for pair in pairs]
-
-
-def by_device(trace):
-    return [list(each.values())[:4] for each in trace.by_device()]
+@given(st.lists(st.tuples(ends, ends).map(sorted), max_size=8))
+def test_what_is_covered_agrees_with_counting_nanoseconds(pairs):
+    assert length(spans(*pairs)) == len({ns for start, end in pairs for ns in range(start, end)})
 
 
 def test_anything_keeps_a_device_busy_once_and_a_wait_inside_a_collective_does_not_compute():
     # Device 0: 0 to 40 and 60 to 70, of which it computes from 0 to 20 and from 60 to 70. Device 1:
-    # three kernels of 5 µs, two at once; an all-reduce that waits 85 µs for another rank.
-    first = {"communication": work((10.0, 40.0)), "other": work((0.0, 20.0), (60.0, 70.0))}
-    second = {"communication": work((10.0, 95.0)), "copies": work((0.0, 5.0), (2.0, 7.0), size=8)}
-    trace = Trace({1: second | {"other": work((5.0, 12.0))}, 0: first})
-    first, second = by_device(trace)
-    assert first == pytest.approx([0, 50e-6, 30e-6, 3])
-    assert second == pytest.approx([1, 95e-6, 12e-6, 4])
-    classes = trace.by_device()[1]["classes"]
-    seven = {"seconds": 7e-6, "running_seconds": 7e-6}
+    # three kernels of 5 ns, two at once; an all-reduce that waits 85 ns for another rank.
+    devices = {
+        0: {"communication": spans((10, 40)), "other": spans((0, 20), (60, 70))},
+        1: {
+            "communication": spans((10, 95)),
+            "copies": spans((0, 5), (2, 7), size=8),
+            "other": spans((5, 12)),
+        },
+    }
+    first, second = map(busy_times, devices.values())
+    assert [*first.values()][:3] == pytest.approx([50e-9, 30e-9, 3])
+    assert [*second.values()][:3] == pytest.approx([95e-9, 12e-9, 4])
+    classes = second["classes"]
+    seven = {"seconds": 7e-9, "running_seconds": 7e-9}
     assert classes["copies"] == pytest.approx(seven | {"bytes": 16})
     # What hides behind a class before it is not counted, so that they add up.
-    assert classes["other"] == pytest.approx(seven | {"seconds": 5e-6, "bytes": 0})
-    assert classes["communication"]["seconds"] == pytest.approx(83e-6)
-    assert trace.communicating() == pytest.approx((85e-6, 2e-6))
-    assert Trace({0: {"other": work((0.0, 1.0))}}).communicating() is None
-    sent = Trace({0: {"communication": work((0.0, 3.0))}})
-    assert by_device(sent) == [pytest.approx([0, 3e-6, 0, 1])]
-    assert by_device(Trace({})) == []
+    assert classes["other"] == pytest.approx(seven | {"seconds": 5e-9, "bytes": 0})
+    assert classes["communication"]["seconds"] == pytest.approx(83e-9)
+    assert [*communication(devices).values()] == pytest.approx([85e-9, 83e-9, 2e-9])
+    assert communication({0: {"other": spans((0, 1))}})["iterations"] == 0
+    alone = busy_times({"communication": spans((0, 3))})
+    assert (alone["busy_seconds"], alone["compute_seconds"]) == (3e-9, 0)

@@ -29,13 +29,20 @@ def test_one_process_sees_every_image_once_an_epoch(single):
     assert single["memory"]["kind"] == "host" and single["memory"]["peak_bytes"][0] > 1e7
     assert {row["power_capped_seconds"] for row in single["epochs"]} == {None}
     assert all(row["gpu_readings"] == [] for row in single["epochs"])
+    said = "plain/ddp, 1 GPU, batch 10 per GPU, seed 0: ok, test accuracy "
+    assert supervisor.summary(single).startswith(said)
 
 
-def test_an_epoch_has_the_counters_of_its_gpus(images, tmp_path, monkeypatch):
+def test_the_same_seed_trains_alike_and_an_epoch_has_the_counters_of_its_gpus(
+    images, tmp_path, monkeypatch, single
+):
     reading = {"energy_joules": 7.0, "sm_mhz": 1980, "celsius": 40}
     reading["held_back_seconds"] = {"power_cap": 0.25}
     monkeypatch.setattr(GpuCounters, "read", lambda self: [reading])
-    for row in run(images, tmp_path / "run.json")["epochs"]:
+    again = run(images, tmp_path / "run.json")
+    assert again["evaluation"] == single["evaluation"]
+    for row, before in zip(again["epochs"], single["epochs"], strict=True):
+        assert row["train_loss"] == before["train_loss"]
         assert row["gpu_readings"] == [reading] and row["power_capped_seconds"] == 0.25
 
 
@@ -47,17 +54,13 @@ def test_two_processes_share_the_images_and_both_are_recorded(double):
     assert all(0 < row["loader_seconds"] < row["seconds"] for row in double["epochs"])
     model = double["model"]
     assert sum(double["communication"]["bucket_bytes"]) == model["gradient_bytes"]
-    assert model["flops_per_image"] == evaluation.count_step(ResNet18(1, 2)).flops
+    assert model["flops_per_image"] == evaluation.count_flops(ResNet18(1, 2))
 
 
 def test_instruments_read_the_communication_of_each_rank(single, double):
-    readings = double["communication"]["readings"]
-    read = {(reading["rank"], reading["estimate"]) for reading in readings}
-    assert read == {(rank, "profiler") for rank in (0, 1)}
-    assert all(reading["iterations"] == 2 for reading in readings)
-    for reading in readings:
-        assert reading["communication_seconds"] > 0
-        assert reading["exposed_seconds"] >= 0
+    for rank, reading in enumerate(double["communication"]["readings"]):
+        assert (reading["rank"], reading["iterations"]) == (rank, 2)
+        assert reading["communication_seconds"] > 0 and reading["exposed_seconds"] >= 0
     for made, ranks in ((single, [0]), (double, [0, 1])):
         assert [own["rank"] for own in made["in_memory"]] == ranks
         assert all(len(own["seconds"]) == 3 for own in made["in_memory"])
@@ -112,14 +115,6 @@ def test_the_record_says_where_the_time_outside_the_epochs_went(single, double):
         assert startup["total"] + sum(first_rank) < record["run_seconds"]
 
 
-def test_the_same_seed_gives_the_same_training(images, single, tmp_path):
-    again = run(images, tmp_path / "run.json")
-    assert [row["train_loss"] for row in again["epochs"]] == [
-        row["train_loss"] for row in single["epochs"]
-    ]
-    assert again["evaluation"] == single["evaluation"]
-
-
 def test_ranks_measure_on_together_until_the_slowest_ones_epochs_are_steady(
     images, tmp_path, monkeypatch, double
 ):
@@ -135,18 +130,12 @@ def test_ranks_measure_on_together_until_the_slowest_ones_epochs_are_steady(
     assert record["model"]["parameters_sha256"] == double["model"]["parameters_sha256"]
 
 
-def test_the_last_line_tells_a_person_how_it_went(single):
-    said = "plain/ddp, 1 GPU, batch 10 per GPU, seed 0: ok, test accuracy "
-    assert supervisor.summary(single).startswith(said)
-
-
 def test_the_tuned_recipe_trains_on_every_image_too(images, tmp_path):
     record = run(images, tmp_path / "run.json", gpus=2, **tuned(), **{"batch-size": 15})
     assert record["status"] == "ok"
     # 20 images on each of two ranks: batches of 15 and 5.
     assert {(row["samples"], row["iterations"]) for row in record["epochs"]} == {(20, 2)}
     assert record["training"]["recipe_applied"]["precision"] == "bf16"
-    assert record["training"]["compiled_batch_sizes"] == []
     assert record["epochs"][-1]["train_loss"] < record["epochs"][0]["train_loss"]
 
 
@@ -189,10 +178,7 @@ def own(tmp_path):
     return f"{tmp_path}/own.py:plain"
 
 
-TF32 = tuned(precision="tf32")
-
-
-@pytest.mark.parametrize(("strategy", "recipe"), [("ddp", {}), ("fsdp", TF32)])
+@pytest.mark.parametrize(("strategy", "recipe"), [("ddp", {}), ("fsdp", tuned(precision="tf32"))])
 def test_micro_batches_train_as_whole_batches_do(images, tmp_path, own, strategy, recipe):
     """Without norms the gradients add up to the same, and the parameters stay the same."""
     common = {"gpus": 2, "strategy": strategy, "model": own, "learning-rate": 0.001, **recipe}

@@ -1,9 +1,7 @@
 """A ResNet18 with fused norm, residual and ReLU, which needs few passes over memory.
 
-Apart from convolutions, a ResNet spends its time reading and writing activations. Here the forward
-pass reads them for the sums, then reads and writes them for the result; the backward pass reads the
-gradients for their sums, then reads and writes them. ReLU's mask is recomputed from values that are
-read anyway.
+The forward pass reads activations for the sums, then reads and writes them for the result; the
+backward pass does so with the gradients. ReLU's mask is recomputed, as its values are read anyway.
 """
 
 from contextlib import nullcontext
@@ -24,13 +22,15 @@ ASIDE_UP_TO = 512
 and nothing at 2048, where each kernel occupies the device."""
 SUMS = 4
 """Sums per channel: values, their squares, gradients, gradients times normalized values."""
+Twice = tuple[Tensor, Tensor]
+"""One array returned as two results: see `FusedNorm.__call__`."""
 
 
 class FusedNorm(NamedTuple):
     """`norm` in training mode, fused with the residual and ReLU after it.
 
-    `sums`, float32 [SUMS · channels], must be zero before the forward pass. After the backward pass
-    it contains the gradients of weight and bias.
+    `sums`, float32 [SUMS · channels], must be zero before the forward pass; the backward pass
+    leaves the gradients of weight and bias there.
     """
 
     norm: nn.BatchNorm2d
@@ -38,18 +38,16 @@ class FusedNorm(NamedTuple):
 
     def __call__(
         self, x: Tensor, residual: Tensor | None = None, residual_norm: "FusedNorm | None" = None
-    ) -> tuple[Tensor, Tensor]:
+    ) -> Twice:
         """Return relu(norm(x) + residual) for `x` [images, channels, height, width], twice.
 
-        `residual_norm`, if given, normalizes the residual. Both results are the same array. A
-        caller that uses the result twice takes one of each: autograd then passes both gradients
-        separately, and no extra pass adds them up.
+        `residual_norm`, if given, normalizes the residual. Both results are the same array: to a
+        caller that uses one of each, autograd passes their gradients apart, so that no extra pass
+        adds them up.
         """
         norms = [one.norm for one in (self, residual_norm) if one]
-        result: tuple[Tensor, Tensor] = _Normalized.apply(
-            *(self, residual_norm, x, residual),
-            *(parameter for norm in norms for parameter in (norm.weight, norm.bias)),
-        )
+        parameters = [parameter for norm in norms for parameter in (norm.weight, norm.bias)]
+        result: Twice = _Normalized.apply(self, residual_norm, x, residual, *parameters)
         return result
 
     @property
@@ -68,7 +66,7 @@ class _Normalized(torch.autograd.Function):
         x: Tensor,
         residual: Tensor | None,
         *parameters: Tensor,
-    ) -> tuple[Tensor, Tensor]:
+    ) -> Twice:
         x = _in_rows(x)
         y = torch.empty_like(x)
         launch, added = _Launch(x), x if residual is None else _in_rows(residual)
@@ -123,10 +121,7 @@ def _in_rows(x: Tensor) -> Tensor:
 
 
 class _Launch:
-    """Tile and grid sizes of the kernels for activations like `x`.
-
-    Blocks take one tile `each`, or a number of blocks `shared` loops over all tiles.
-    """
+    """Tile and grid sizes for activations like `x`, a tile for `each` block or all `shared`."""
 
     def __init__(self, x: Tensor) -> None:
         channels = x.shape[1]
@@ -134,14 +129,9 @@ class _Launch:
         tile_rows = kernels.TILE // columns
         self.rows = x.numel() // channels
         waits = x.is_cuda and torch.cuda.get_device_capability(x.device) >= (9, 0)
-        self.shape = {
-            "CHANNELS": channels,
-            "ROWS": tile_rows,
-            "COLUMNS": columns,
-            "WAITS": waits,
-            "num_warps": kernels.WARPS,
-            **({"launch_pdl": True} if waits else {}),
-        }
+        sizes = {"CHANNELS": channels, "ROWS": tile_rows, "COLUMNS": columns}
+        self.shape = {**sizes, "WAITS": waits, "num_warps": kernels.WARPS}
+        self.shape |= {"launch_pdl": True} if waits else {}
         tiles, parts = triton.cdiv(self.rows, tile_rows), channels // columns
         self.each = (tiles, parts)
         self.shared = (min(tiles, triton.cdiv(kernels.BLOCKS, parts)), parts)
@@ -188,15 +178,10 @@ class _Convolution(torch.autograd.Function):
         return dx, dw, None, None
 
 
-Twice = tuple[Tensor, Tensor]
-"""One array returned as two results: see `FusedNorm.__call__`."""
-
-
 class FusedResNet(nn.Module):
     """The training-mode computation of `model`, on a GPU, in channels-last order.
 
-    Input [batch, 3, height, width], output logits [batch, classes]. Parameters and running
-    statistics are the model's; num_batches_tracked, which nothing reads, is not updated. The
+    Parameters and running statistics are the model's; num_batches_tracked is not updated. The
     backward pass has to end, and the norms' gradients to be read, before the next forward pass.
     With `compiled` the head is compiled. Weights' gradients are computed `aside` of norms.
     """
@@ -231,11 +216,9 @@ class FusedResNet(nn.Module):
         return self._fused(block.bn2)(last, residual, self._fused(shortcut[1]))
 
     def _convolved(self, convolution: nn.Conv2d, x: Tensor) -> Tensor:
-        if type(convolution) is nn.Conv2d and len(x) <= ASIDE_UP_TO:
-            result: Tensor = _Convolution.apply(x, convolution.weight, convolution, self._aside)
-        else:
-            result = convolution(x)
-        return result
+        if type(convolution) is not nn.Conv2d or len(x) > ASIDE_UP_TO:
+            return convolution(x)
+        return _Convolution.apply(x, convolution.weight, convolution, self._aside)
 
     def _fused(self, norm: nn.BatchNorm2d) -> FusedNorm:
         return FusedNorm(norm, self._sums_of[norm])

@@ -1,12 +1,11 @@
 """Triton kernels for batch norm with residual and ReLU on [rows, channels], and for im2col.
 
 A row is a position of an image: channels-last memory as a matrix. Each kernel passes over its
-arrays once. Those that sum go from the end, which the kernel before has just written, to the
-beginning, where the next one starts: so both find a part in the cache. Sums over rows are float32
-with atomic adds, so their last bits depend on the order in which blocks end, as with cuDNN's weight
-gradients. `sums` of a norm is float32 [4, channels]: of x, of x², of g, of g times normalized x; g
-is the gradient before ReLU. The variance is the mean of squares minus the square of the mean: its
-error is about 1e-7 of the mean's square. With WAITS blocks are launched while the kernel before is
+arrays once; those that sum go from the end, which the kernel before has just written, to the
+beginning, where the next one starts, so that both find a part in the cache. `sums` of a norm is
+float32 [4, channels]: of x, of x², of g, of g times normalized x; g is the gradient before ReLU.
+Atomic adds leave their last bits to chance. The variance is the mean of squares minus the square of
+the mean, with an error of 1e-7 of that. With WAITS blocks are launched while the kernel before is
 at work, and wait for its end (programmatic dependent launch, from compute capability 9.0).
 """
 
@@ -21,8 +20,7 @@ from triton.language import constexpr
 COLUMNS = 64
 """Maximum channels of a tile: 128 bytes of bf16."""
 TILE = 4096
-"""Elements that a block processes at a time: 32 per thread. Tile, warps and blocks are the fastest
-of those tried on one H200 with batches of 32 to 2048."""
+"""Elements that a block processes at a time. Tile, warps and blocks were the fastest on an H200."""
 WARPS = 4
 BLOCKS = 528
 """Number of blocks that compute sums: four for each of 132 multiprocessors."""
@@ -141,10 +139,7 @@ def normalize(
     COLUMNS: constexpr,
     WAITS: constexpr,
 ):
-    """Write y = relu(normalized x + residual); update running statistics.
-
-    It ADDS a residual or not, and NORMALIZES it or not.
-    """
+    """Write y = relu(normalized x + residual), which it ADDS and NORMALIZES or not."""
     _begin(WAITS)
     result = _normalized(x, norm, rows, eps, momentum, CHANNELS, ROWS, COLUMNS)
     offsets, exists = _tile(tl.program_id(0), rows, CHANNELS, ROWS, COLUMNS)
@@ -177,10 +172,9 @@ def sum_gradients(
     COLUMNS: constexpr,
     WAITS: constexpr,
 ):
-    """Add the sums of g and of g times normalized x: the gradients of bias and weight.
+    """Add the sums of g and of g times normalized x, for a NORMALIZED residual's norm, too.
 
-    Those of a NORMALIZED residual's norm, too. g is written only if TWO gradients arrive or a
-    residual was ADDED: reading it is then faster than recomputing it.
+    g is written if TWO gradients arrive or a residual was ADDED: reading it is then faster.
     """
     _begin(WAITS)
     mean, _, inverse, scale, shift = _affine(norm, rows, eps, CHANNELS, COLUMNS)
@@ -237,10 +231,7 @@ def gradient_of_values(
     COLUMNS: constexpr,
     WAITS: constexpr,
 ):
-    """Write dx (Ioffe and Szegedy 2015, arXiv:1502.03167, section 3), of g or of RECTIFIED dy.
-
-    And that of a NORMALIZED residual.
-    """
+    """Write dx of g or RECTIFIED dy (arXiv:1502.03167, section 3), and a NORMALIZED residual's."""
     _begin(WAITS)
     offsets, exists = _tile(tl.program_id(0), rows, CHANNELS, ROWS, COLUMNS)
     gradient = tl.load(dy + offsets, mask=exists).to(tl.float32)

@@ -94,8 +94,8 @@ class Engine:
         self._trained = InPrecision(self.model, study.precision == "bf16")
         self._evaluate = partial(evaluate, self._trained, dataset, device)
         self._step = DeviceStep(
-            *(self._trained, self._replica, self._images, device, gpus, UpdateRule()),
-            self._sizes[:1],
+            *(self._trained, self._replica, device, gpus, UpdateRule()),
+            *(self._images, self._sizes[:1]),
             channels_last=self.captures,
         )
 

@@ -43,39 +43,36 @@ def host() -> dict[str, Any]:
         "host": environment.host(),
         "cores": cores(),
         "busy_share": psutil.cpu_percent(WATCHED_SECONDS) / 100,
-        "load_average": psutil.getloadavg()[0],
         "governor": governor.read_text().strip() if governor.exists() else None,
         "xid": next((line for line in log.splitlines()[::-1] if "NVRM: Xid" in line), None),
     }
 
 
+def _ask(entry: str, what: str, *more: Any) -> Any:
+    """Return what the driver tells of a GPU; None where it does not know."""
+    return ask_nvml(getattr(pynvml, f"nvmlDeviceGet{what}"), environment.gpu_handle(entry), *more)
+
+
 def gpu(entry: str) -> dict[str, Any]:
     """Return the driver's state of a GPU that this process does not use yet; null where unknown.
 
-    `cores_near` are those of this process's cores that are on the GPU's side (NUMA).
+    `cores_near` is the number of this process's cores on the GPU's side (NUMA).
     """
-    nvml, handle = pynvml, environment.gpu_handle(entry)
-    ecc = (nvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED, nvml.NVML_VOLATILE_ECC)
-    memory = ask_nvml(nvml.nvmlDeviceGetMemoryInfo, handle)
-    others = ask_nvml(nvml.nvmlDeviceGetComputeRunningProcesses, handle) or []
-    rows = ask_nvml(nvml.nvmlDeviceGetRemappedRows, handle)
-    numbers = range(nvml.NVML_NVLINK_MAX_LINKS)
-    links = [ask_nvml(nvml.nvmlDeviceGetNvLinkState, handle, number) for number in numbers]
-    words = ask_nvml(nvml.nvmlDeviceGetCpuAffinity, handle, -(-(os.cpu_count() or 1) // 64))
+    ecc = (pynvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED, pynvml.NVML_VOLATILE_ECC)
+    memory, rows = _ask(entry, "MemoryInfo"), _ask(entry, "RemappedRows")
+    others = _ask(entry, "ComputeRunningProcesses") or []
+    links = [_ask(entry, "NvLinkState", n) for n in range(pynvml.NVML_NVLINK_MAX_LINKS)]
+    words = _ask(entry, "CpuAffinity", -(-(os.cpu_count() or 1) // 64))
     near = {64 * i + b for i, word in enumerate(words or []) for b in range(64) if word >> b & 1}
-    bus = ask_nvml(nvml.nvmlDeviceGetPciInfo, handle)
-    place = Path("/sys/bus/pci/devices", str(bus.busId).lower()[4:] if bus else "", "numa_node")
     return {
         "host": environment.host(),
         "gpu": environment.gpu_uuid(entry),
         "processes": [process.pid for process in others],
         "memory_bytes": memory and memory.total,
         "free_bytes": memory and memory.free,
-        "uncorrected_errors": ask_nvml(nvml.nvmlDeviceGetTotalEccErrors, handle, *ecc),
+        "uncorrected_errors": _ask(entry, "TotalEccErrors", *ecc),
         "rows_to_remap": rows and rows[2] + rows[3],
         "nvlinks": links.count(1),
-        "nvlink_version": ask_nvml(nvml.nvmlDeviceGetNvLinkVersion, handle, 0),
-        "numa_node": int(place.read_text()) if place.is_file() else None,
         "cores_near": len(near & os.sched_getaffinity(0)) if near else None,
     }
 
@@ -92,10 +89,9 @@ def run(check: MachineCheck, log_folder: Path) -> None:
         rank.barrier()
         counters.read()
         seen["flops_per_second"] = _multiply(rank.device)
-        seen["reading"], handle = counters.read(), environment.gpu_handle(entry)
+        seen["reading"] = counters.read()
         for name in PCIE:
-            asks = [getattr(pynvml, f"nvmlDeviceGet{which}{name}") for which in ("Curr", "Max")]
-            seen[name] = [ask_nvml(ask, handle) for ask in asks]
+            seen[name] = [_ask(entry, f"{which}{name}") for which in ("Curr", "Max")]
         log.append("gpu", {"gpu": seen})
         if own_host:
             log.append("host", {"host": own_host})
@@ -133,9 +129,6 @@ def _of_host(one: dict[str, Any]) -> Iterator[tuple[str, str]]:
     if one["busy_share"] > BUSY_CORES:
         busy = f"{one['busy_share']:.0%} of its CPU"
         yield "odd", f"others keep {busy} busy: wait until they have ended"
-    elif one["load_average"] > one["cores"]:
-        load = f"a load of {one['load_average']:.1f} on {one['cores']} cores"
-        yield "odd", f"it has had {load} in the last minute: wait until others have ended"
     if one["governor"] in SAVING:
         yield "odd", f"its CPU saves power ({one['governor']}): set the governor to performance"
     if one["xid"]:

@@ -1,7 +1,7 @@
 """Record every message of a training step: its kind, bytes, and the phase that sends it."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 from unittest.mock import patch
@@ -24,13 +24,15 @@ SENT = {"tensors", "tensor", "input_tensors", "input_tensor", "inputs"}
 """The arguments of these operators with the tensors that this rank sends."""
 
 
-class Messages:
+class Messages(TorchDispatchMode):
     """Collects messages in sending order, and none while `phase` is None.
 
-    A row has `step` (0 before the first), `phase`, `kind`, `dtype`, `elements` and `bytes`.
+    A row has `step` (0 before the first), `phase`, `kind`, `dtype`, `elements` and `bytes`. As a
+    context it records what PyTorch's dispatcher sees, with the collectives of DDP's C++ reducer.
     """
 
     def __init__(self) -> None:
+        super().__init__()
         self.rows: list[dict[str, Any]] = []
         self.step = 0
         self.phase: str | None = None
@@ -60,25 +62,16 @@ class Messages:
         ):
             yield
 
-
-class _Collectives(TorchDispatchMode):
-    """Intercepts collectives in PyTorch's dispatcher, including those of DDP's C++ reducer."""
-
-    def __init__(self, messages: Messages) -> None:
-        super().__init__()
-        self._messages = messages
-
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         if func.namespace == "c10d":
-            names = [argument.name for argument in func._schema.arguments]
             tensors: list[Tensor] = []
-            for name, value in zip(names, args, strict=False):
-                if name in SENT:
+            for argument, value in zip(func._schema.arguments, args, strict=False):
+                if argument.name in SENT:
                     tensors += value if isinstance(value, list | tuple) else [value]
             name = func._schema.name.removeprefix("c10d::")
-            self._messages.add(KINDS.get(name, name.strip("_")), tensors)
+            self.add(KINDS.get(name, name.strip("_")), tensors)
         return func(*args, **(kwargs or {}))
 
 
@@ -95,7 +88,7 @@ def collectives(messages: Messages) -> Iterator[None]:
             messages.add(name, [tensor])
         return original(tensor, *args, **kwargs)
 
-    with patch.object(dist, name, all_reduce), _Collectives(messages):
+    with patch.object(dist, name, all_reduce), messages:
         yield
 
 
@@ -114,8 +107,7 @@ def copies(messages: Messages) -> Iterator[None]:
 
         return function
 
-    with ExitStack() as restored:
-        for name in ("broadcast_coalesced", "reduce_add_coalesced", "scatter", "gather"):
-            function = recorded(getattr(comm, name), name.partition("_")[0])
-            restored.enter_context(patch.object(comm, name, function))
+    names = ("broadcast_coalesced", "reduce_add_coalesced", "scatter", "gather")
+    functions = {name: recorded(getattr(comm, name), name.partition("_")[0]) for name in names}
+    with patch.multiple(comm, **functions):
         yield

@@ -38,9 +38,8 @@ def run(probe: Probe, log_folder: Path) -> None:
 def rows(probe: Probe, device: str) -> Iterator[dict[str, Any]]:
     """Yield a row (`records.machine.Peak`) for each matrix size and precision, and for each copy.
 
-    The `state` of a product is `sprint`, in the first second after a rest, or `sustained`: the
-    fastest size after `sustained_seconds` of work and up to three times as many, until the last
-    repeats are steady (`settling.drift`). Copies between GPUs are on every ordered pair.
+    The `state` of a product is `sprint`, just after a rest, or `sustained`: the fastest size after
+    one to three times `sustained_seconds` of work, when the last repeats are steady.
     """
     sizes, copy_bytes = probe.matrix_sizes, probe.copy_bytes
     if device == "cpu":
@@ -90,10 +89,7 @@ def _copy(source: torch.device, target: torch.device, copy_bytes: int, repeats: 
 def _repeated(
     operation: Callable[[], object], devices: list[torch.device], repeats: int, least: float = 0
 ) -> list[float]:
-    """Return the mean seconds per operation in each of the last repeats of `BLOCK_SECONDS`.
-
-    They are host seconds with idle devices at both ends of a block, after a warm-up.
-    """
+    """Return the host's seconds per operation in each of the last blocks of `BLOCK_SECONDS`."""
 
     def now() -> float:
         for device in devices:

@@ -12,14 +12,11 @@ import re
 import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from contextlib import nullcontext
-from dataclasses import dataclass
 from itertools import chain, repeat
 from pathlib import Path
 from statistics import median
 from typing import Any, get_args
 
-import numpy as np
 import torch
 from torch.autograd import DeviceType
 from torch.profiler import ProfilerActivity, profile
@@ -33,12 +30,15 @@ REPEATS = 3
 COMMUNICATION_KERNELS = ("nccl", "memcpy ptop")
 CPU_COLLECTIVES = ("gloo:all_reduce",)
 UNKNOWN: Any = repeat(("other", 0.0))
-MICROSECOND = 1e-6
+SECOND = 10**9  # nanoseconds
 KEPT = ("ph", "name", "cat", "ts", "dur", "tid")
 """What is kept of an event: no stack, shape or counter, so that a step stays small."""
 
-Span = tuple[float, float, float]
-"""Start and end in µs, and the bytes that are moved; 0 if they are not known."""
+Span = tuple[int, int, float]
+"""Start and end in ns, and the bytes that are moved; 0 if they are not known."""
+Spans = dict[KernelClass, list[Span]]
+"""A device's kernels, copies and fills by class, or a CPU's operations. Without knowing what
+launched them they are `communication` and `other`."""
 Event = dict[str, Any]
 """An event of a trace in Chrome's format."""
 Launches = dict[tuple[int, str], Iterator[tuple[KernelClass, float]]]
@@ -62,87 +62,44 @@ ITEM_BYTES |= {"double": 8, "long": 8, "long int": 8, "unsigned char": 1, "Tenso
 """Bytes of an item; lists are an optimizer's, of float32."""
 
 
-@dataclass(frozen=True)
-class Trace:
-    """Intervals of work by device and class: kernels, copies and fills; on a CPU operations.
-
-    Without knowing what launched them the classes are `communication` and `other`.
-    """
-
-    spans: dict[int, dict[str, list[Span]]]
-
-    def communicating(self) -> tuple[float, float] | None:
-        """Return the seconds of communication and of its overlap with compute; None without any.
-
-        They are of the device that communicates longest.
-        """
-        sent = {device: _seconds(own.get("communication")) for device, own in self.spans.items()}
-        found = [(length(own), overlap(own, self._computing(n))) for n, own in sent.items()]
-        return max(filter(any, found), default=None)
-
-    def by_device(self) -> list[dict[str, Any]]:
-        """Return a row for each active `gpu`, by its number in this process.
-
-        In `busy_seconds` anything runs, in `compute_seconds` anything but communication. A class
-        runs in its `running_seconds`; in its `seconds` none before it does: their sum is busy.
-        """
-        found: list[dict[str, Any]] = []
-        for device, spans in sorted(self.spans.items()):
-            classes, counted = {}, list[Span]()
-            for kind in [one for one in get_args(KernelClass) if one in (*spans, "communication")]:
-                own, before = spans.get(kind, []), length(_seconds(counted))
-                counted += own
-                classes[kind] = {
-                    "seconds": length(_seconds(counted)) - before,
-                    "running_seconds": length(_seconds(own)),
-                    "bytes": sum(size for *_, size in own),
-                }
-            busy, computing = length(_seconds(counted)), length(self._computing(device))
-            times = {"busy_seconds": busy, "compute_seconds": computing, "kernels": len(counted)}
-            found.append({"gpu": device, **times, "classes": classes})
-        return found
-
-    def _computing(self, device: int) -> np.ndarray:
-        own = self.spans[device].items()
-        return _seconds([span for kind, of in own if kind != "communication" for span in of])
-
-
 def measure_all(trainer: Trainer, rank: Rank, gpus: int, limit: int) -> dict[str, Any]:
     """Return what the steps of this rank of a run on `gpus` GPUs take.
 
     `in_memory`: `seconds` of each repeat, and `seconds_without_exchange`, null where gradients are
     always or never exchanged. `readings` of communication by the trace, empty on one GPU.
-    `device_time` of each device: `Trace.by_device` and the untraced host `seconds` of the same
+    `device_time` of each device: `busy_times` and the untraced host `seconds` of the same
     iterations. `step`: the events of one step.
     """
-    own = {"rank": rank.index}
-    on_gpu = rank.device.type == "cuda"
+    own, on_gpu = {"rank": rank.index}, rank.device.type == "cuda"
     train = trainer.in_memory(limit)
-    in_memory = _in_memory(trainer, train, limit)
-    idle = {**own, "iterations": 0, "note": "a CPU runs no kernels"}
-    found: dict[str, Any] = {"in_memory": own | in_memory, "readings": [], "device_time": [idle]}
+    in_memory = own | _in_memory(trainer, train, limit)
+    device_time: list[dict[str, Any]] = []
+    readings: list[dict[str, Any]] = []
     if gpus > 1 or on_gpu:
         train(SETTLING_ITERATIONS)
         known = launched(trainer, train, limit, rank) if on_gpu else {}
-        trace, traced = record(train, limit, rank, known)
-    if on_gpu:
-        # Tracing delays launches but not kernels: the gaps are those of the untraced host seconds.
-        seconds = {"iterations": traced.iterations, "seconds": median(in_memory["seconds"])}
-        found["device_time"] = [{**own, **seconds, **each} for each in trace.by_device()]
-    if gpus > 1:
-        found["readings"] = [own | {"estimate": "profiler"} | _reading(trace, traced.iterations)]
-    return {**found, "step": one_step(train, rank)}
+        spans, traced = record(train, limit, rank, known)
+        iterations = {"iterations": traced.iterations}
+        if on_gpu:
+            # Tracing delays launches, not kernels: the gaps are those of the untraced seconds.
+            about = own | iterations | {"seconds": median(in_memory["seconds"])}
+            device_time = [{**about, "gpu": n, **busy_times(spans[n])} for n in sorted(spans)]
+        if gpus > 1:
+            readings = [{**own, "estimate": "profiler", **iterations, **communication(spans)}]
+    if not on_gpu:
+        device_time = [own | {"iterations": 0, "note": "a CPU runs no kernels"}]
+    found = {"in_memory": in_memory, "readings": readings, "device_time": device_time}
+    return found | {"step": one_step(train, rank)}
 
 
 def _in_memory(trainer: Trainer, train: TrainIterations, limit: int) -> dict[str, Any]:
     """Time the same iterations with and, where possible, without gradient exchange, in turn."""
-    leaves_out = trainer.replica.without_communication() is not None
     with_it, without = [], []
     for _ in range(REPEATS):
         train(SETTLING_ITERATIONS)
         with_it.append(train(limit))
-        if leaves_out:
-            with trainer.replica.without_communication() or nullcontext():
+        if trainer.replica.separable:
+            with trainer.replica.without_communication():
                 train(SETTLING_ITERATIONS)
                 without.append(train(limit))
     return {
@@ -153,52 +110,85 @@ def _in_memory(trainer: Trainer, train: TrainIterations, limit: int) -> dict[str
     }
 
 
-def _reading(trace: Trace, iterations: int) -> dict[str, Any]:
-    """Return the seconds of all communication and of its overlapped part, or a note."""
-    if (spans := trace.communicating()) is None:
+def busy_times(spans: Spans) -> dict[str, Any]:
+    """Return the seconds in which a device is busy, of which it computes, and of each class.
+
+    A class runs in its `running_seconds`; in its `seconds` none before it does, and communication
+    is the last: their sum is `busy_seconds`, and without communication `compute_seconds`.
+    """
+    counted: list[Span] = []
+    classes: dict[str, dict[str, float]] = {}
+    computing = busy = 0
+    for kind in [one for one in get_args(KernelClass) if one in (*spans, "communication")]:
+        own = spans.get(kind, [])
+        counted += own
+        computing, busy = busy, length(counted)
+        times = {"seconds": busy - computing, "running_seconds": length(own)}
+        moved = sum(size for *_, size in own)
+        classes[kind] = {name: ns / SECOND for name, ns in times.items()} | {"bytes": moved}
+    device = {"busy_seconds": busy / SECOND, "compute_seconds": computing / SECOND}
+    return {**device, "kernels": len(counted), "classes": classes}
+
+
+def communication(devices: dict[int, Spans]) -> dict[str, Any]:
+    """Return the seconds of communication and those exposed, of the device with most; or a note."""
+    found = []
+    for spans in devices.values():
+        total = length(spans.get("communication", [])) / SECOND
+        found.append((total, busy_times(spans)["classes"]["communication"]["seconds"]))
+    total, exposed = max(found, default=(0.0, 0.0))
+    if not total:
         return {"iterations": 0, "note": "the trace shows no communication"}
-    total, hidden = spans
-    seconds = {"communication_seconds": total, "exposed_seconds": total - hidden}
-    return {"iterations": iterations, **seconds, "overlapped_seconds": hidden}
+    times = {"communication_seconds": total, "exposed_seconds": exposed}
+    return times | {"overlapped_seconds": max(0.0, total - exposed)}
+
+
+def length(spans: list[Span]) -> int:
+    """Return the nanoseconds that `spans` cover, overlaps counted once."""
+    covered, latest = 0, min((start for start, *_ in spans), default=0)
+    for start, end, _ in sorted(spans):
+        covered += max(0, end - max(start, latest))
+        latest = max(latest, end)
+    return covered
 
 
 def record(
     train: TrainIterations, limit: int, rank: Rank, known: Launches
-) -> tuple[Trace, EpochResult]:
-    """Return a trace of at most `limit` iterations, the n-th kernel of a name launched as `known`.
+) -> tuple[dict[int, Spans], EpochResult]:
+    """Return each device's kernels in at most `limit` iterations, launched as `known`.
 
-    It begins after the first barrier, which waits for all ranks' tracers.
+    They begin after the first barrier, which waits for all ranks' tracers.
     """
     on_gpu = rank.device.type == "cuda"
     activities = [ProfilerActivity.CUDA] if on_gpu else [ProfilerActivity.CPU]
     with profile(activities=activities, acc_events=True) as profiled:
         result = train(limit)
-    spans: dict[int, dict[str, list[Span]]] = defaultdict(lambda: defaultdict(list))
+    spans: dict[int, Spans] = defaultdict(lambda: defaultdict(list))
     words = COMMUNICATION_KERNELS if on_gpu else CPU_COLLECTIVES
     for event in sorted(profiled.events() or [], key=lambda event: event.time_range.start):
         name, device = event.name.lower(), event.device_index
         communicates = any(word in name for word in words)
         computes = name.startswith("aten::") and not event.cpu_children
         if event.device_type == DeviceType.CUDA if on_gpu else communicates or computes:
-            launcher = next(known.get((device, event.name), UNKNOWN))
-            kind, size = ("communication", 0.0) if communicates else launcher
-            spans[device][kind].append((event.time_range.start, event.time_range.end, size))
+            kind, size = next(known.get((device, event.name), UNKNOWN))
+            start, end = (round(1000 * at) for at in (event.time_range.start, event.time_range.end))
+            spans[device]["communication" if communicates else kind].append((start, end, size))
     if rank.processes > 1 and on_gpu:
         for own in spans.values():
             del own["communication"][:1]
-    return Trace(spans), result
+    return spans, result
 
 
 def launched(trainer: Trainer, train: TrainIterations, limit: int, rank: Rank) -> Launches:
     """Return what launches the kernels of iterations, by the host; nothing without memory."""
-    trainer.replay(False)
+    trainer.step.replays = False
     try:
         return launches(_exported(train, limit, rank, shapes=True))
     except torch.OutOfMemoryError:
         print("no memory is left to see what launches the kernels of a step", flush=True)
         return {}
     finally:
-        trainer.replay(True)
+        trainer.step.replays = True
 
 
 def one_step(train: TrainIterations, rank: Rank) -> list[Event]:
@@ -229,34 +219,6 @@ def _exported(train: TrainIterations, count: int, rank: Rank, shapes: bool = Fal
             print(f"the trace of a step is left out: {folder} has no room for it", flush=True)
             return []
         return list(json.loads(exported.read_bytes())["traceEvents"])
-
-
-def union(intervals: np.ndarray) -> np.ndarray:
-    """Return the union of `intervals` [n, 2] (start, end) as sorted, disjoint ones [m, 2]."""
-    if len(intervals) == 0:
-        return np.empty((0, 2))
-    ordered = intervals[np.argsort(intervals[:, 0], kind="stable")]
-    latest = np.maximum.accumulate(ordered[:, 1])
-    first = np.concatenate([[True], ordered[1:, 0] > latest[:-1]])
-    last = np.concatenate([first[1:], [True]])
-    return np.column_stack([ordered[first, 0], latest[last]])
-
-
-def length(intervals: np.ndarray) -> float:
-    """Return the total length of `intervals` [n, 2], overlaps counted once."""
-    disjoint = union(intervals)
-    return float((disjoint[:, 1] - disjoint[:, 0]).sum())
-
-
-def overlap(one: np.ndarray, other: np.ndarray) -> float:
-    """Return the length of the intersection of `one` [n, 2] and `other` [m, 2]."""
-    times = np.sort(np.concatenate([union(one), union(other)]), axis=0)
-    # Sorted separately: where start k+1 is before end k, both cover the time between.
-    return float(np.clip(times[:-1, 1] - times[1:, 0], 0, None).sum())
-
-
-def _seconds(spans: list[Span] | None) -> np.ndarray:
-    return np.array(spans or [], dtype=np.float64).reshape(-1, 3)[:, :2] * MICROSECOND
 
 
 def launches(events: list[Event]) -> Launches:

@@ -80,7 +80,7 @@ FSDP = Strategy(
 ZERO1 = Strategy(
     name="zero1",
     title="ZeroRedundancyOptimizer",
-    wrap=Reference("scaling.training.zero_redundancy:wrap"),
+    wrap=Reference("scaling.training.distributed_data_parallel:wrap_zero1"),
     busiest_bytes=_sharded,
 )
 OWN = Strategy(

@@ -42,10 +42,9 @@ class SideStream:
         self._kept: list[Tensor] = []
 
     def after(self, *read: Tensor) -> AbstractContextManager[Any]:
-        """Return a context whose work runs there, after all that was launched so far.
+        """Return a context whose work runs there; what it has `read` is kept until they `join`.
 
-        What it has `read` is kept until the streams `join`. Outside of a capture the work runs on
-        the current stream, as a search for algorithms must be alone.
+        Outside of a capture it runs on the current stream: a search for algorithms must be alone.
         """
         if not (read[0].is_cuda and torch.cuda.is_current_stream_capturing()):
             return nullcontext()
@@ -63,10 +62,7 @@ class SideStream:
 
 
 def refusals(model: nn.Module, images: Tensor) -> list[str]:
-    """Return why a training step of `model` on `images` cannot be captured, empty if it can.
-
-    It is asked before a model is sharded: FSDP cannot go on after a step that was broken off.
-    """
+    """Return why a step of `model` on `images` cannot be captured, which would break off FSDP."""
     copied = copy.deepcopy(model)
     try:
         captured(lambda: None, lambda: copied(images).sum().backward())

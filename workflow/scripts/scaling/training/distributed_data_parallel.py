@@ -1,10 +1,14 @@
-"""Strategy `ddp`: one process per GPU, which averages gradients by all-reduce."""
+"""Strategies `ddp` and `zero1`: one process per GPU, which averages gradients by all-reduce.
 
-from contextlib import AbstractContextManager
+Each rank of `zero1` updates a shard of the parameters and sends it to the others.
+"""
+
 from typing import Any
 
+import torch
 from torch import nn
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook
+from torch.distributed.optim import ZeroRedundancyOptimizer
 from torch.nn.parallel import DistributedDataParallel
 
 from scaling.launch.ranks import Rank
@@ -15,6 +19,7 @@ class Replica(Wrapped):
     """One rank's model under DistributedDataParallel."""
 
     model: DistributedDataParallel
+    separable = True
     low_rank: powerSGD_hook.PowerSGDState | None = None
     """What PowerSGD keeps, where it compresses gradients."""
 
@@ -29,23 +34,13 @@ class Replica(Wrapped):
 
     @property
     def bucket_bytes(self) -> list[int]:
-        """Return the bucket sizes, which are final after the first steps.
-
-        They are in the order in which gradients become ready.
-        """
+        """Return the bucket sizes, in the order of the backward pass; final after two steps."""
         logged = self.model._get_ddp_logging_data()
         sizes = logged.get("rebuilt_bucket_sizes") or logged.get("bucket_sizes") or ""
         return [int(size) for size in str(sizes).split(",") if size.strip()]
 
-    def without_communication(self) -> AbstractContextManager[None] | None:
-        return self._local()
-
     def accumulate(self, more: bool) -> None:
         self.model.require_backward_grad_sync = self.sends and not more
-
-
-SETTLED = 2
-"""Steps before PowerSGD: DistributedDataParallel orders its buckets anew after the first."""
 
 
 def wrap(
@@ -57,22 +52,34 @@ def wrap(
     powersgd_rank: int | None = None,
     **options: Any,
 ) -> Replica:
-    """Return `model` under DistributedDataParallel on the device of `rank`, one of `gpus` ranks.
+    """Return `model` under DistributedDataParallel with its `options`, one of `gpus` ranks.
 
-    `options` are arguments of DistributedDataParallel. Gradients are sent in bf16 with
-    `bf16_compression`, and as factors of rank `powersgd_rank` by PowerSGD where that is given.
+    Gradients are sent in bf16 with `bf16_compression`, by PowerSGD with `powersgd_rank`.
     """
     devices = [rank.device] if rank.device.type == "cuda" else None
     wrapped = DistributedDataParallel(model, device_ids=devices, **options)
     replica = Replica(wrapped, 0.5 if bf16_compression else 1.0)
     if powersgd_rank:
-        replica.low_rank = powerSGD_hook.PowerSGDState(
-            None, powersgd_rank, start_powerSGD_iter=SETTLED
-        )
+        # After the first step DistributedDataParallel orders its buckets anew.
+        state = powerSGD_hook.PowerSGDState(None, powersgd_rank, start_powerSGD_iter=2)
+        replica.low_rank = state
         hook: Any = powerSGD_hook.powerSGD_hook
         hook = default_hooks.bf16_compress_wrapper(hook) if bf16_compression else hook
-        wrapped.register_comm_hook(replica.low_rank, hook)
+        wrapped.register_comm_hook(state, hook)
     elif bf16_compression:
-        hook = default_hooks.bf16_compress_hook
-        wrapped.register_comm_hook(None, hook)
+        wrapped.register_comm_hook(None, default_hooks.bf16_compress_hook)
     return replica
+
+
+class ZeroReplica(Replica):
+    """A replica of `zero1`, which sends its updates, too."""
+
+    separable = False
+
+    def sgd(self, options: dict[str, Any]) -> torch.optim.Optimizer:
+        return ZeroRedundancyOptimizer(self.model.parameters(), torch.optim.SGD, **options)
+
+
+def wrap_zero1(model: nn.Module, rank: Rank, gpus: int) -> ZeroReplica:
+    """Return `model` under DistributedDataParallel, with a shard of the optimizer's state."""
+    return ZeroReplica(wrap(model, rank, gpus).model)

@@ -1,13 +1,11 @@
-"""Engine `eager`: the lab's training with standard PyTorch components.
+"""Engine `eager`: the lab's training with standard PyTorch components and default settings.
 
 torchvision transforms (random crop, flip, normalize) in a DataLoader with worker processes, plain
-SGD with momentum in float32, torch.nn.DataParallel or DistributedDataParallel. Settings are
-PyTorch's defaults: convolutions use TF32 where the GPU has it.
+SGD with momentum; convolutions use TF32 where the GPU has it.
 """
 
 from collections.abc import Callable, Iterable
 from itertools import islice
-from typing import Any
 
 import torch
 from PIL import Image
@@ -56,34 +54,29 @@ class Eager(Trainer):
         images = TrainingImages(dataset, spec)
         known = Options.model_fields.keys() & spec.recipe_options.keys()
         options = Options(**{key: spec.recipe_options[key] for key in known})
-        applied: dict[str, Any] = {}
+        applied = options.of_ddp() if cell.gpus > 1 else {}
         self.replica = Wrapped(model)
         if cell.gpus > 1:
-            applied = options.of_ddp()
             wrap = STRATEGIES.find(cell.strategy).wrap.load()
             self.replica = wrap(model, rank, cell.gpus, **applied)
         self.model = self.replica.model
         self._sampler: DistributedSampler | None = None
-        batch_size = cell.global_batch_size
         if rank.processes > 1:
             self._sampler = DistributedSampler(images, shuffle=True, seed=cell.seed)
-            batch_size = cell.batch_size
         self._loader = DataLoader(
             images,
-            batch_size=batch_size,
+            batch_size=cell.global_batch_size // rank.processes,
             sampler=self._sampler,
             shuffle=self._sampler is None,
             num_workers=options.loader_workers,
             pin_memory=rank.device.type == "cuda",
         )
-        self._step = Step(self.model, self.replica, rank.device, spec.micro_batches, UpdateRule())
+        self.step = Step(self.model, self.replica, rank.device, spec.micro_batches, UpdateRule())
         self.replica.start(spec.sgd, UpdateRule())
         precision = "tf32" if torch.backends.cudnn.allow_tf32 else "float32"
-        precision = environment.applied_precision(precision, rank.device.type)
         more = {key: own for key, own in spec.recipe_options.items() if key not in known}
         self.applied = {"loader_workers": options.loader_workers, **more, **applied}
-        self.applied["precision"] = precision
-        self.compiled_batch_sizes = []
+        self.applied["precision"] = environment.applied_precision(precision, rank.device.type)
         torch.manual_seed(cell.seed * 1000 + rank.index)
 
     @property
@@ -109,5 +102,5 @@ class Eager(Trainer):
             return images, labels
 
         images = len(batch[1])
-        self._step.update(images, next_part)
+        self.step.update(images, next_part)
         return images

@@ -1,13 +1,11 @@
 """Evaluate a trained model: loss, accuracy, checksum of weights, and cost of a training step."""
 
+import copy
 import hashlib
 from collections.abc import Iterable
-from typing import NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call
 from torch.nn import functional
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -16,15 +14,6 @@ from scaling.training.trainer import TrainingData, finite
 
 COUNTED_IMAGES = 2
 """Batch size of the count: batch norm refuses a single value per channel."""
-
-
-def normalized(
-    images: np.ndarray, mean: np.ndarray, std: np.ndarray, device: torch.device | str = "cpu"
-) -> Tensor:
-    """Convert uint8 [n, S, S, 3] to normalized float32 [n, 3, S, S]: ToTensor and Normalize."""
-    own_mean, own_std = (torch.from_numpy(part).to(device) for part in (mean, std))
-    scaled = torch.from_numpy(images).to(device).float() / 255
-    return ((scaled - own_mean) / own_std).float().permute(0, 3, 1, 2).contiguous()
 
 
 @torch.no_grad()
@@ -39,11 +28,14 @@ def evaluate(
     """
     model.eval()
     images, labels = dataset.data.test_images, dataset.data.test_labels
+    mean, std = (torch.from_numpy(part).to(device) for part in (dataset.mean, dataset.std))
     loss = 0.0
     correct = 0
     for start in range(0, len(labels), batch_size):
         batch = slice(start, start + batch_size)
-        logits = model(normalized(images[batch], dataset.mean, dataset.std, device)).float()
+        scaled = torch.from_numpy(images[batch]).to(device).float() / 255
+        inputs = ((scaled - mean) / std).float().permute(0, 3, 1, 2).contiguous()
+        logits = model(inputs).float()
         target = torch.from_numpy(labels[batch]).to(device)
         loss += functional.cross_entropy(logits, target, reduction="sum").item()
         correct += int((logits.argmax(1) == target).sum().item())
@@ -53,19 +45,14 @@ def evaluate(
 def sha256(tensors: Iterable[Tensor]) -> str:
     """Return the SHA-256 (hex) of the bytes of tensors, such as a model's parameters.
 
-    If they are sharded, all ranks have to call this.
+    Sharded ones are gathered over the ranks, all of which have to call this.
     """
     digest = hashlib.sha256()
-    for tensor in whole(tensors):
+    for tensor in tensors:
+        whole = tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor
         # A copy: NumPy's view of a tensor keeps a sharded model from letting go of it.
-        own = tensor.detach().to("cpu", copy=True).contiguous()
-        digest.update(own.numpy().tobytes())
+        digest.update(whole.detach().to("cpu", copy=True).contiguous().numpy().tobytes())
     return digest.hexdigest()
-
-
-def whole(tensors: Iterable[Tensor]) -> list[Tensor]:
-    """Return tensors with sharded ones gathered over the ranks; all ranks have to call this."""
-    return [one.full_tensor() if hasattr(one, "full_tensor") else one for one in tensors]
 
 
 def own_parts(model: nn.Module) -> list[Tensor]:
@@ -74,48 +61,21 @@ def own_parts(model: nn.Module) -> list[Tensor]:
     return [one.to_local() if hasattr(one, "to_local") else one for one in held]
 
 
-class StepCosts(NamedTuple):
-    """The cost of one image in a training step."""
-
-    flops: int
-    """Floating-point operations of forward and backward: convolutions and matrix products, a
-    multiply-add counted as two, with the gradients of all parameters but not of the images.
-    ResNet-18 for CIFAR has 3.329e9."""
-    activation_bytes: int
-    """Bytes that autograd saves in the forward pass, in float32 and uncompiled: each tensor once,
-    without parameters and buffers."""
-
-
-def count_step(
+def count_flops(
     model: nn.Module, image_shape: tuple[int, ...] = (3, 32, 32), device: str = "meta"
-) -> StepCosts:
-    """Count the cost of a training step of `model` per image of `image_shape`.
+) -> int:
+    """Count the floating-point operations of a training step of `model` per image.
 
-    Runs on the meta device, or with zeros on a CPU if the model depends on values; `model` is
-    unchanged.
+    Those of convolutions and matrix products, a multiply-add as two, forward and backward, with the
+    gradients of all parameters but not of the images: 3.329e9 for CIFAR's ResNet-18. Runs a copy on
+    the meta device, or on a CPU if the model depends on values.
     """
-    tensors = dict([*model.named_parameters(), *model.named_buffers()])
-    fresh = {
-        name: torch.zeros_like(tensor, device=device, requires_grad=tensor.requires_grad)
-        for name, tensor in tensors.items()
-    }
-    images = torch.zeros(COUNTED_IMAGES, *image_shape, device=device)
-    kept: dict[int, torch.UntypedStorage] = {}
-
-    def keep(tensor: Tensor) -> Tensor:
-        storage = tensor.untyped_storage()
-        kept[storage._cdata] = storage
-        return tensor
-
-    saving = torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor)
+    copied = copy.deepcopy(model).to(device)
     try:
-        with FlopCounterMode(display=False) as counter, saving:
-            functional_call(model, fresh, (images,)).sum().backward()
+        with FlopCounterMode(display=False) as counter:
+            copied(torch.zeros(COUNTED_IMAGES, *image_shape, device=device)).sum().backward()
     except (NotImplementedError, RuntimeError):
         if device == "meta":
-            return count_step(model, image_shape, "cpu")
+            return count_flops(model, image_shape, "cpu")
         raise
-    for tensor in fresh.values():
-        kept.pop(tensor.untyped_storage()._cdata, None)
-    activations = sum(storage.nbytes() for storage in kept.values())
-    return StepCosts(counter.get_total_flops() // COUNTED_IMAGES, activations // COUNTED_IMAGES)
+    return counter.get_total_flops() // COUNTED_IMAGES

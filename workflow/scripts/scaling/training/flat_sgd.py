@@ -1,16 +1,14 @@
 """SGD on one flat array of all weights, with gradient all-reduces during the backward pass.
 
-A step of a small model is launch-bound: a cast for each weight, another for each gradient, an
-update for each tensor. With all weights in one array a step has few updates, which also write the
-weights in the working precision. The gradients of each part of the model are sent in one message,
-in the working precision, while the backward pass is in the parts before it.
+A step of a small model is launch-bound: casts and an update for each tensor. With all weights in
+one array it has few updates, which also write the weights in the working precision. The gradients
+of each part of the model are one message, sent while the backward pass is in the parts before it.
 """
 
 import copy
 import math
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,9 +45,8 @@ class FlatSGD(Wrapped):
 
     The parameters of the model become float32 views of one array. `model`, on which forward and
     backward run, is the given one, or with `working_dtype` a copy that shares its norms and has all
-    other parameters in that type. `start` begins a training; rates are tensors on the device, so a
-    captured step follows a schedule. With several `ranks` gradients are averaged over them, in
-    `working_dtype`, which rounds those of norms, and sums, as DDP's bf16_compress_hook does.
+    other parameters in that type. Rates are tensors on the device, so a captured step follows a
+    schedule. With several `ranks` gradients are averaged over them, in `working_dtype`.
 
     SGD is as in torch.optim.SGD; LARS as in You et al. 2017 (arXiv:1708.03888, algorithm 1), with a
     parameter tensor as a layer. Vectors (batch norms and biases) have the trust ratio 1, as in
@@ -60,6 +57,9 @@ class FlatSGD(Wrapped):
     momentum. Other parameters use SGD at the rate `rest`.
     """
 
+    early = True
+    """Whether a message is sent as soon as its gradients are there, or `step` sends all."""
+
     def __init__(
         self,
         model: nn.Module,
@@ -68,11 +68,13 @@ class FlatSGD(Wrapped):
         compiled: bool = False,
     ) -> None:
         super().__init__(model)
-        self._ranks, self.sends, self._more = ranks, ranks > 1, False
+        self.sends = self.separable = ranks > 1
+        self._ranks, self._more = ranks, False
         self.aside = SideStream()
         self._hooks: list[RemovableHandle] = []
-        groups = _messages(model, ranks)
+        groups = backward_groups(model)
         self._parameters = [parameter for group in groups for parameter in group]
+        groups = groups if ranks > 1 else [self._parameters]  # One rank sends no messages.
         size, device = sum(map(room_of, self._parameters)), self._parameters[0].device
         self._weights = torch.zeros(size, device=device)
         self._momenta = torch.zeros_like(self._weights)
@@ -92,14 +94,13 @@ class FlatSGD(Wrapped):
         self._working: Tensor | None = None
         if working_dtype is not None:
             self._working = self._weights.to(working_dtype)
-            shared = {id(m): m for m in model.modules() if isinstance(m, NORMS)}
-            self.model = copy.deepcopy(model, shared)
-            groups = _messages(self.model, ranks)
-            own = [parameter for group in groups for parameter in group]
+            copied: dict[int, Any] = {id(m): m for m in model.modules() if isinstance(m, NORMS)}
+            self.model = copy.deepcopy(model, copied)
             views = views_of(self._working, self._parameters)
-            for parameter, mine, view in zip(self._parameters, own, views, strict=True):
-                if mine is not parameter:
-                    mine.data = view
+            for parameter, view in zip(self._parameters, views, strict=True):
+                if id(parameter) in copied:
+                    copied[id(parameter)].data = view
+            groups = [[copied.get(id(one), one) for one in group] for group in groups]
         self._collect = torch.compile(_collect, dynamic=False) if compiled else _collect
         self._sgd = torch.compile(update.sgd, dynamic=False) if compiled else update.sgd
         self._buckets: list[Bucket] = []
@@ -157,15 +158,12 @@ class FlatSGD(Wrapped):
     def sent_share(self) -> float:
         return self.gradients.itemsize / self._weights.itemsize if self._ranks > 1 else 1.0
 
-    def without_communication(self) -> AbstractContextManager[None] | None:
-        return self._local() if self._ranks > 1 else None
-
     def accumulate(self, more: bool) -> None:
         self._more = more
         self.aside.join()
 
     def backward(self, loss: Tensor, share: float) -> None:
-        """Add the gradients of `loss`, which ranks sum, to this rank's: their mean."""
+        # Ranks sum their gradients: to the mean.
         loss.backward(loss.new_full((), share / self._ranks))
 
     def release(self) -> None:
@@ -173,10 +171,7 @@ class FlatSGD(Wrapped):
             hook.remove()
 
     def step(self) -> None:
-        """Update all weights: those of a message when it has come, or by LARS and Muon at once.
-
-        The host waits for nothing.
-        """
+        """Update the weights of a message when it has come, or by LARS and Muon all at once."""
         self.aside.join()
         whole = self._rule.lars or self._rule.muon
         for bucket in self._buckets:
@@ -189,7 +184,6 @@ class FlatSGD(Wrapped):
             self._update(slice(None))
 
     def _update(self, part: slice) -> None:
-        """Update this part of the flat arrays."""
         rule, gradients = self._rule, self.gradients[part]
         working = None if self._working is None else self._working[part]
         moved = self._muon() if rule.muon else {}
@@ -259,7 +253,7 @@ class FlatSGD(Wrapped):
         gradients = [one.grad for one in bucket.parameters if one.grad is not None]
         with self.aside.after(*gradients):
             self._collect(views_of(flat, bucket.parameters), gradients)
-            if self.sends:
+            if self.sends and self.early:
                 bucket.sent = dist.all_reduce(flat, async_op=True)
         for parameter in bucket.parameters:
             parameter.grad = None
@@ -269,12 +263,6 @@ def _collect(views: list[Tensor], gradients: list[Tensor]) -> None:
     torch._foreach_copy_(views, gradients)
 
 
-def _messages(model: nn.Module, ranks: int) -> list[list[nn.Parameter]]:
-    """Return the parameters of each message; one rank sends none, and has all in one group."""
-    groups = backward_groups(model)
-    return groups if ranks > 1 else [[parameter for group in groups for parameter in group]]
-
-
 def room_of(tensor: Tensor) -> int:
     """Return the elements that a tensor takes up in the flat array, with padding."""
     return math.ceil(tensor.numel() / ALIGNED_ELEMENTS) * ALIGNED_ELEMENTS
@@ -282,14 +270,10 @@ def room_of(tensor: Tensor) -> int:
 
 def views_of(flat: Tensor, like: Sequence[Tensor]) -> list[Tensor]:
     """Split `flat` into consecutive views with the shapes and memory formats of `like`."""
-    parts = flat.split([room_of(tensor) for tensor in like])
-    return [
-        part.as_strided(tensor.shape, tensor.stride())
-        for part, tensor in zip(parts, like, strict=True)
-    ]
+    parts = zip(flat.split([room_of(tensor) for tensor in like]), like, strict=True)
+    return [part.as_strided(tensor.shape, tensor.stride()) for part, tensor in parts]
 
 
 def bucket_bytes(model: nn.Module) -> list[int]:
     """Return the bytes of each message of a step in bf16, in sending order, with padding."""
-    groups = backward_groups(model)
-    return [sum(map(room_of, group)) * torch.bfloat16.itemsize for group in groups]
+    return [sum(map(room_of, group)) * torch.bfloat16.itemsize for group in backward_groups(model)]

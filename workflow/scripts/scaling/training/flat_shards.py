@@ -6,7 +6,7 @@ from typing import Any
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from scaling.training.flat_sgd import ALIGNED_ELEMENTS, Bucket, FlatSGD
+from scaling.training.flat_sgd import ALIGNED_ELEMENTS, FlatSGD
 
 
 class FlatShards(FlatSGD):
@@ -16,6 +16,8 @@ class FlatShards(FlatSGD):
     the update an all-gather sends the weights: stage 1 of ZeRO (Rajbhandari et al. 2020,
     arXiv:1910.02054), by its section 7 with as many bytes as an all-reduce.
     """
+
+    early = False
 
     def __init__(self, model: nn.Module, ranks: int, *options: Any) -> None:
         super().__init__(model, ranks, *options)
@@ -30,14 +32,8 @@ class FlatShards(FlatSGD):
 
     @property
     def sent_share(self) -> float:
-        """Return the bytes of both messages as a share of three in float32, the formula's."""
+        # Both messages, of the formula's three in float32.
         return sum(flat.itemsize for flat in self._padded) / (3 * self._weights.itemsize)
-
-    def _send(self, bucket: Bucket) -> None:
-        """Copy the gradients to the flat array, which `step` sends as a whole."""
-        sends, self.sends = self.sends, False
-        super()._send(bucket)
-        self.sends = sends
 
     def step(self) -> None:
         self.aside.join()

@@ -6,7 +6,6 @@ import torch
 from torch import Tensor, nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FSDPModule, fully_shard
-from torch.distributed.tensor import DTensor
 
 from scaling.launch.ranks import Rank
 from scaling.models.build import blocks
@@ -20,27 +19,26 @@ class Sharded(Wrapped):
         assert isinstance(self.model, FSDPModule)
         self.model.set_requires_gradient_sync(not more)
 
-    def optimizer(self, options: dict[str, Any]) -> torch.optim.Optimizer:
-        """Return SGD of this rank's shards as plain tensors.
+    def sgd(self, options: dict[str, Any]) -> torch.optim.Optimizer:
+        """Return SGD of this rank's shards as plain tensors, which gives the same.
 
-        SGD is elementwise, so the result is the same. On DTensors, PyTorch dispatches each
-        operation on each parameter from Python, which takes tens of milliseconds per step.
+        On DTensors, PyTorch dispatches each operation from Python: tens of milliseconds a step.
         """
         parameters = self.model.parameters()
         return torch.optim.SGD([_part(whole.data) for whole in parameters], **options)
 
     def step(self) -> None:
-        parts = self._optimizer.param_groups[0]["params"]
+        parts = self.optimizer.param_groups[0]["params"]
         for part, whole in zip(parts, self.model.parameters(), strict=True):
             part.grad = None if whole.grad is None else _part(whole.grad)
             whole.grad = None
         super().step()
 
 
-def _part(sharded: Tensor) -> Tensor:
-    """Return this rank's local shard of a tensor."""
-    assert isinstance(sharded, DTensor)
-    return sharded.to_local()
+def _part(sharded: Any) -> Tensor:
+    """Return this rank's local shard of a DTensor."""
+    local: Tensor = sharded.to_local()
+    return local
 
 
 def wrap(model: nn.Module, rank: Rank, gpus: int) -> Sharded:

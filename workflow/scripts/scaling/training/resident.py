@@ -36,8 +36,7 @@ CUDNN_ALGORITHMS = 10
 """The number of algorithms that cuDNN tries for a convolution (PyTorch's default)."""
 EXHAUSTIVE_SEARCH_UP_TO = 512
 """The largest batch of the lab's model for which cuDNN tries all algorithms: on one H200 that
-gained 1 to 2 % up to here and nothing at 2048, where slow algorithms made the search 40 s
-longer."""
+gained 1 to 2 % up to here and nothing at 2048, where the search took 40 s longer."""
 PREPARED_SHARE = 0.05
 """The share of an epoch's images above which a smaller last batch is compiled too."""
 
@@ -45,13 +44,12 @@ PREPARED_SHARE = 0.05
 class Resident(Trainer):
     """Trainer of engine `resident`.
 
-    Model and augmentation are distributed as in `plain`, as is the learning rate schedule by
-    default. Another schedule spans the planned epochs, and later ones keep its last rate. The
-    smaller last batch of an epoch is trained on, too. `loader_seconds` is the host time for drawing
-    the epoch's order and for waiting for images that do not fit into GPU memory.
+    Model and augmentation are distributed as in `plain`. A schedule of the rate spans the planned
+    epochs, and later ones keep its last. The smaller last batch is trained on, too.
+    `loader_seconds` is the host's, for the epoch's order and images that GPU memory cannot hold.
     """
 
-    _step: DeviceStep
+    step: DeviceStep
 
     def __init__(self, spec: RunSpec, rank: Rank, model: nn.Module, dataset: TrainingData) -> None:
         super().__init__(spec, rank)
@@ -102,7 +100,6 @@ class Resident(Trainer):
         rate, rest = options.peaks(spec.learning_rate)
         shares = options.shares(spec.epochs * len(self._sizes))
         self._rates = [(share * rate, share * rest) for share in shares]
-        self.compiled_batch_sizes = _sizes_to_compile(self._sizes) if options.compile else []
         self._captures = options.cuda_graph
         if self._captures and rank.processes > 1:
             self.progress = StepProgress(len(self._sizes), rank.device)
@@ -110,17 +107,16 @@ class Resident(Trainer):
     def _prepared(self, options: Options) -> tuple[Options, list[str]]:
         """Prepare the steps; drop options that fail with this model, and record why.
 
-        An out-of-memory error is raised. If compiling fails it is first repeated with an empty
-        cache, as the cache may be damaged.
+        Compiling that fails is repeated first with an empty cache, as that may be damaged.
         """
         notes: list[str] = []
         while True:
             self._build(options)
             try:
                 if options.cuda_graph:
-                    self._step.capture(self._sizes)
+                    self.step.capture(self._sizes)
                 elif options.compile:
-                    self._step.compile()
+                    self.step.compile()
                 return options, notes
             except Exception as error:
                 if outcome.classify(error) or not (options.cuda_graph or options.compile):
@@ -151,9 +147,9 @@ class Resident(Trainer):
         if self._replicated:
             wrap = STRATEGIES.find(spec.cell.strategy).wrap.load()
             self.model = wrap(self.model, rank, spec.cell.gpus).model
-        self._step = DeviceStep(
-            *(self.model, self.replica, self._images, rank.device, spec.micro_batches, self._rule),
-            _sizes_to_compile(self._sizes),
+        self.step = DeviceStep(
+            *(self.model, self.replica, rank.device, spec.micro_batches, self._rule),
+            *(self._images, _sizes_to_compile(self._sizes)),
             compiled=options.compile,
             channels_last=options.channels_last,
         )
@@ -165,14 +161,14 @@ class Resident(Trainer):
         return lambda count: self._run(0, self._sizes[: min(count, limit)])
 
     def close(self) -> None:
-        self._step.release()
+        self.step.release()
         if self._fresh:
             self._fresh.close()
 
     def _run(self, epoch: int, sizes: list[int]) -> EpochResult:
         self.model.train()
         if self._captures:
-            self._step.capture(self._sizes)  # Without communication the steps are others.
+            self.step.capture(self._sizes)  # Without communication the steps are others.
         return self._train(self._batches(epoch, sizes), epoch, len(sizes))
 
     def _batches(self, epoch: int, sizes: list[int]) -> Iterator[tuple[int, int]]:
@@ -186,15 +182,12 @@ class Resident(Trainer):
         place, size = batch
         if 0 <= place < len(self._rates):
             self.replica.set_rates(*self._rates[place])
-        self._step.run(size)
+        self.step.run(size)
         return size
 
 
 def _compile_blocks(blocks: list[nn.Module], compiled: bool) -> None:
-    """Compile each block separately, or undo it.
-
-    Blocks share their code: the compiler's default limit is eight versions of it.
-    """
+    """Compile each block, or undo it; they share code, of which the limit is eight versions."""
     torch._dynamo.config.recompile_limit = 8 + 2 * len(blocks)
     for block in blocks:
         block._compiled_call_impl = None

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
@@ -19,27 +20,27 @@ Batch = tuple[Tensor, Tensor]
 """Images [n, 3, S, S] and labels [n]."""
 
 
+@dataclass(eq=False)
 class Step:
     """An update by a batch, which is run through `model` in `micro_batches` parts.
 
     `replica` exchanges the gradients and updates the weights; of `rule` only the labels' smoothing
-    counts here. `loss_sum` and `correct` are over all images since `reset`. Without `replays` the
-    host launches captured steps anew.
+    counts here. `loss_sum` and `correct` are over all images since `reset`.
     """
 
-    def __init__(
-        self,
-        model: nn.Module,
-        replica: Wrapped,
-        device: torch.device,
-        micro_batches: int,
-        rule: UpdateRule,
-    ) -> None:
-        self._model, self._replica, self._micro_batches = model, replica, micro_batches
-        self.rule, self._objective = rule, objective
-        self.replays = True
-        self.loss_sum = torch.zeros((), device=device)
-        self.correct = torch.zeros((), device=device, dtype=torch.long)
+    model: nn.Module
+    replica: Wrapped
+    device: torch.device
+    micro_batches: int
+    rule: UpdateRule
+
+    replays = True
+    """Whether captured steps are replayed, or launched anew by the host."""
+
+    def __post_init__(self) -> None:
+        self._objective = objective
+        self.loss_sum = torch.zeros((), device=self.device)
+        self.correct = torch.zeros((), device=self.device, dtype=torch.long)
 
     def reset(self) -> None:
         """Reset the sums of loss and correct predictions."""
@@ -50,16 +51,16 @@ class Step:
         """Update the weights by the mean loss of `size` images, which `next_part` returns."""
         left = size
         while left:
-            part = min(left, math.ceil(size / self._micro_batches))
+            part = min(left, math.ceil(size / self.micro_batches))
             left -= part
             images, labels = next_part(part)
-            self._replica.accumulate(left > 0)
-            logits = self._model(images)
+            self.replica.accumulate(left > 0)
+            logits = self.model(images)
             sums = self.loss_sum, self.correct
             loss = self._objective(logits, labels, self.rule.label_smoothing, *sums)
-            self._replica.backward(loss, part / size)
+            self.replica.backward(loss, part / size)
         with record_function("optimizer"):
-            self._replica.step()
+            self.replica.step()
 
 
 class Images(Protocol):
@@ -70,6 +71,7 @@ class Images(Protocol):
     def next_batch(self, size: int) -> Batch: ...
 
 
+@dataclass(eq=False)
 class DeviceStep(Step):
     """A step and its update on images that are on the device, eager or as a CUDA graph.
 
@@ -77,25 +79,16 @@ class DeviceStep(Step):
     others run eagerly. There is a graph for each batch size and each `rule` of the update.
     """
 
-    def __init__(
-        self,
-        model: nn.Module,
-        replica: Wrapped,
-        images: Images,
-        device: torch.device,
-        micro_batches: int,
-        rule: UpdateRule,
-        prepared: list[int],
-        *,
-        compiled: bool = False,
-        channels_last: bool = True,
-    ) -> None:
-        super().__init__(model, replica, device, micro_batches, rule)
-        self._images, self._prepared = images, prepared
-        self._channels_last, self._compiled = channels_last, compiled
-        self._next_batch = images.next_batch
-        if compiled:
-            self._next_batch = torch.compile(images.next_batch, dynamic=False)
+    images: Images
+    prepared: list[int]
+    compiled: bool = False
+    channels_last: bool = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._next_batch = self.images.next_batch
+        if self.compiled:
+            self._next_batch = torch.compile(self.images.next_batch, dynamic=False)
             self._objective = torch.compile(objective, dynamic=False)
         self._graphs: dict[tuple[UpdateRule, bool, int], torch.cuda.CUDAGraph] = {}
 
@@ -122,7 +115,7 @@ class DeviceStep(Step):
     def compile(self) -> None:
         """Compile the steps of the prepared sizes, and restore model and optimizer."""
         with self._kept():
-            for size in self._prepared:
+            for size in self.prepared:
                 self._begin(size)
                 self._launch(size)
 
@@ -131,44 +124,38 @@ class DeviceStep(Step):
         self._graphs.clear()
 
     def _key(self, size: int) -> tuple[UpdateRule, bool, int]:
-        return self.rule, self._replica.sends, size
+        return self.rule, self.replica.sends, size
 
     def _begin(self, size: int) -> None:
-        self._images.draw(0)
-        self._images.stage(size)
+        self.images.draw(0)
+        self.images.stage(size)
 
     @contextmanager
     def _kept(self) -> Iterator[None]:
-        held = self._replica.state
+        held = self.replica.state
         saved = [tensor.clone() for tensor in held]
         yield
         with torch.no_grad():
             for tensor, value in zip(held, saved, strict=True):
                 tensor.copy_(value)
-        self._replica.refresh()
+        self.replica.refresh()
         self.reset()
 
     def _launch(self, size: int) -> None:
-        with nullcontext() if size in self._prepared else self._as_it_comes():
+        if size in self.prepared:
+            self.update(size, self._next_part)
+            return
+        uncompiled = torch.compiler.set_stance("force_eager") if self.compiled else nullcontext()
+        with algorithm_search(False), uncompiled:
             self.update(size, self._next_part)
 
     def _next_part(self, size: int) -> Batch:
         images, labels = self._next_batch(size)
-        return images if self._channels_last else images.contiguous(), labels
-
-    @contextmanager
-    def _as_it_comes(self) -> Iterator[None]:
-        """Within the block nothing is compiled and cuDNN does not search for algorithms."""
-        uncompiled = torch.compiler.set_stance("force_eager") if self._compiled else nullcontext()
-        with algorithm_search(False), uncompiled:
-            yield
+        return images if self.channels_last else images.contiguous(), labels
 
 
 class InPrecision(nn.Module):
-    """Run `model` with convolutions and matrix products in bf16 if `bf16`.
-
-    It is a module, so that DataParallel's replicas, each in its own thread, do so too.
-    """
+    """Run `model` in bf16 if `bf16`; a module, so that DataParallel's threads do so too."""
 
     def __init__(self, model: nn.Module, bf16: bool) -> None:
         super().__init__()

@@ -31,8 +31,8 @@ class TrainingData:
     def read(cls, images: Path, manifest: Path, train_images: int | None = None) -> "TrainingData":
         """Read images.npz and its manifest.json; keep only the first `train_images` of training."""
         described, data = DATASET.read(manifest), dataset.load(images)
-        kept = data.train_images[:train_images], data.train_labels[:train_images]
-        data = replace(data, train_images=kept[0], train_labels=kept[1])
+        first = data.train_images[:train_images], data.train_labels[:train_images]
+        data = replace(data, train_images=first[0], train_labels=first[1])
         return cls(data, np.array(described["mean"]), np.array(described["std"]))
 
     def judged_by(self, images: int) -> "TrainingData":
@@ -41,12 +41,8 @@ class TrainingData:
         kept = np.ones(there, dtype=bool)
         by_class = np.argsort(data.train_labels, kind="stable")
         kept[by_class[np.arange(images) * there // images]] = False
-        split = ImageDataset(
-            *(data.train_images[kept], data.train_labels[kept]),
-            *(data.train_images[~kept], data.train_labels[~kept]),
-            data.classes,
-        )
-        return replace(self, data=split)
+        train, test = ((data.train_images[own], data.train_labels[own]) for own in (kept, ~kept))
+        return replace(self, data=ImageDataset(*train, *test, data.classes))
 
 
 @dataclass(frozen=True)
@@ -72,19 +68,17 @@ class Trainer:
     """A model in training on one rank: the base of an engine's class.
 
     That is constructed with (spec, rank, model, dataset), sets the attributes and defines
-    `run_epoch` and `in_memory`, which pass batches of its own kind to `_train`.
+    `run_epoch` and `in_memory`, which pass batches of its own kind to `_train`, and `_update`.
     """
 
     model: nn.Module
     """The model, wrapped for several GPUs."""
     replica: Wrapped
     """The same with its exchange of gradients."""
-    _step: Step
+    step: Step
     """The step that sums losses and correct predictions."""
     applied: dict[str, Any]
     """The recipe's options as applied to this cell."""
-    compiled_batch_sizes: list[int]
-    """Batch sizes whose steps are compiled, if the options compile any; others run eagerly."""
     progress: StepProgress | None = None
     """The progress of captured steps, whose waits NCCL's watchdog does not see."""
 
@@ -99,10 +93,6 @@ class Trainer:
         """Load at most `limit` batches; return a function that trains on some of them."""
         raise NotImplementedError
 
-    def replay(self, replays: bool) -> None:
-        """Replay captured steps, or let the host launch them anew."""
-        self._step.replays = replays
-
     def close(self) -> None:
         """Release what would keep the process group from being destroyed."""
 
@@ -111,12 +101,9 @@ class Trainer:
         raise NotImplementedError
 
     def _train(self, batches: Iterable[Any], epoch: int = 0, steps: int = 0) -> EpochResult:
-        """Train on batches, waiting for which counts as loading.
-
-        `progress` is of so many `steps` of an epoch, or of none.
-        """
+        """Train on batches, waiting for which is loading; tell `progress` of an epoch's `steps`."""
         self.model.train()
-        self._step.reset()
+        self.step.reset()
         self._rank.barrier()
         self._rank.synchronize(self._spec.cell.gpus)
         if self.progress:
@@ -135,14 +122,9 @@ class Trainer:
         seconds = perf_counter() - started
         if self.progress:
             self.progress.end()
-        return EpochResult(
-            seconds=seconds,
-            loader_seconds=waited,
-            iterations=iterations,
-            samples=samples,
-            train_loss=finite(self._step.loss_sum.item() / samples),
-            train_accuracy=self._step.correct.item() / samples,
-        )
+        loss, correct = self.step.loss_sum.item(), self.step.correct.item()
+        means = finite(loss / samples), correct / samples
+        return EpochResult(seconds, waited, iterations, samples, *means)
 
 
 def finite(value: float) -> float | None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import psutil
 import torch
+from torch import nn
 
 from scaling.core import environment
 from scaling.core.gpu_counters import GpuCounters, power_capped_seconds
@@ -28,16 +29,15 @@ from scaling.registry.strategy import STRATEGIES
 from scaling.training import evaluation
 from scaling.training.trainer import Trainer, TrainingData
 
+Instruments = Callable[[Trainer, Rank, int, int], dict[str, Any]]
+"""Function of (trainer, rank, GPUs, iterations) that returns measured fields of a record."""
+
 
 def load(spec: RunSpec) -> None:
     """Import the modules that train the cell of `spec`."""
     ENGINES.find(spec.engine).trainer.load()
     if spec.cell.gpus > 1:
         STRATEGIES.find(spec.cell.strategy).wrap.load()
-
-
-Instruments = Callable[[Trainer, Rank, int, int], dict[str, Any]]
-"""Function of (trainer, rank, GPUs, iterations) that returns measured fields of a record."""
 
 
 def run(
@@ -49,14 +49,32 @@ def run(
 ) -> None:
     """Train this rank's part of `spec` and report to `log_folder`.
 
-    `instruments` run after the last epoch. An out-of-memory error is reported as an outcome and
-    ends the process with status 1, so that the launcher ends the other ranks; any other error is a
-    failure: traceback and status 1, as is a wait in captured steps for more than
-    `spec.collective_timeout_seconds`. Never returns: all reports are on disk, and PyTorch's
-    clean-up takes seconds.
+    `instruments` run after the last epoch. An error, or a wait in captured steps for more than
+    `spec.collective_timeout_seconds`, is reported and ends the process with status 1, so that the
+    launcher ends the other ranks. Never returns: all reports are on disk, and PyTorch's clean-up
+    takes seconds.
     """
     with ranks.process(log_folder, partial(_report, spec)) as log:
-        _train(spec, images, manifest, log, instruments)
+        rank = ranks.join(spec.device, spec.cpu_threads, spec.collective_timeout_seconds)
+        dataset = TrainingData.read(images, manifest)
+        torch.manual_seed(spec.cell.seed)
+        model = build(spec.model, len(dataset.data.classes)).to(rank.device)
+        parameters = sum(parameter.numel() for parameter in model.parameters())
+        log.append("start", {**ranks.versions(spec.device), "parameters": parameters})
+        trainer: Trainer = ENGINES.find(spec.engine).trainer.load()(spec, rank, model, dataset)
+        log.append("startup", {"seconds": launcher.elapsed()})
+        if trainer.progress:
+            give_up = partial(_stalled, log, spec)
+            stall.watch(trainer.progress.position, spec.collective_timeout_seconds, give_up)
+        _train(spec, rank, trainer, model, log)
+        log.append("end", _end(spec, rank, trainer, model, dataset))
+        found: dict[str, Any] = {"in_memory": None, "readings": [], "device_time": [], "step": []}
+        if spec.instrumented_iterations:
+            found = instruments(trainer, rank, spec.cell.gpus, spec.instrumented_iterations)
+        log.append("readings", found)
+        rank.barrier()
+        trainer.close()
+        rank.leave()
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)
@@ -65,16 +83,9 @@ def run(
 def _report(spec: RunSpec, log: RankLog, error: Exception, **more: int) -> None:
     """Log the error that ends this rank."""
     sys.stderr.flush()
-    log.append(
-        "outcome",
-        {
-            "status": outcome.classify(error) or "failed",
-            "time": time.time(),
-            "message": outcome.first_sentence(error),
-            "memory": memory(spec),
-            **more,
-        },
-    )
+    status, said = outcome.classify(error) or "failed", outcome.first_sentence(error)
+    about = {"status": status, "time": time.time(), "message": said, "memory": memory(spec)}
+    log.append("outcome", about | more)
 
 
 def _stalled(log: RankLog, spec: RunSpec, error: StallError) -> None:
@@ -90,80 +101,58 @@ def _stalled(log: RankLog, spec: RunSpec, error: StallError) -> None:
         os._exit(1)
 
 
-def _train(
-    spec: RunSpec,
-    images: Path,
-    manifest: Path,
-    log: RankLog,
-    instruments: Instruments,
-) -> None:
-    rank = ranks.join(spec.device, spec.cpu_threads, spec.collective_timeout_seconds)
-    dataset = TrainingData.read(images, manifest)
-    torch.manual_seed(spec.cell.seed)
-    classes = len(dataset.data.classes)
-    model = build(spec.model, classes).to(rank.device)
-    parameters = sum(parameter.numel() for parameter in model.parameters())
-    log.append("start", {**ranks.versions(spec.device), "parameters": parameters})
-
-    trainer: Trainer = ENGINES.find(spec.engine).trainer.load()(spec, rank, model, dataset)
-    log.append("startup", {"seconds": launcher.elapsed()})
-    if trainer.progress:
-        give_up = partial(_stalled, log, spec)
-        stall.watch(trainer.progress.position, spec.collective_timeout_seconds, give_up)
+def _train(spec: RunSpec, rank: Rank, trainer: Trainer, model: nn.Module, log: RankLog) -> None:
+    """Train epochs until `spec` has enough; leave the weights of epoch `spec.epochs`."""
     counters = GpuCounters(environment.visible_gpus() if spec.device == "cuda" else [])
     taken: dict[Role, list[float]] = {"warmup": [], "measured": []}
-    epoch, evaluated = 0, None
+    epoch, kept = 0, []
     while role := spec.next_role(**taken):
         epoch += 1
         counters.read()
-        result = asdict(trainer.run_epoch(epoch))
+        result = trainer.run_epoch(epoch)
         read = counters.read()
         about: Any = {"power_capped_seconds": power_capped_seconds(read), "gpu_readings": read}
-        log.append("epoch", {"epoch": epoch, "role": role, **result, **about})
+        log.append("epoch", {"epoch": epoch, "role": role, **asdict(result), **about})
         # The slowest rank's, so that all ranks decide alike.
-        taken[role].append(max(rank.gather(result["seconds"])))
+        taken[role].append(max(rank.gather(result.seconds)))
         if rank.is_first:
-            _print_progress(epoch, role, result)
+            loss = "not finite" if result.train_loss is None else f"{result.train_loss:.4f}"
+            waited = f"{result.seconds:.3f} s, waiting for data {result.loader_seconds:.3f} s"
+            learned = f"loss {loss}, accuracy {100 * result.train_accuracy:.1f} %"
+            print(f"epoch {epoch} ({role}): {waited}, {learned}", flush=True)
         if epoch == spec.epochs and spec.next_role(**taken):
-            evaluated = [part.to("cpu", copy=True) for part in evaluation.own_parts(model)]
-    peak = memory(spec)
+            kept = [part.to("cpu", copy=True) for part in evaluation.own_parts(model)]
     # Evaluated after equal epochs in all cells, however many one needed until steady.
-    if evaluated:
-        for part, value in zip(evaluation.own_parts(model), evaluated, strict=True):
-            part.copy_(value)
+    for part, value in zip(evaluation.own_parts(model), kept, strict=False):
+        part.copy_(value)
+
+
+def _end(
+    spec: RunSpec, rank: Rank, trainer: Trainer, model: nn.Module, dataset: TrainingData
+) -> dict[str, Any]:
+    """Return what the training took and gave; evaluates the model."""
+    peak = memory(spec)
     # A sharded model needs all ranks to run.
     evaluates = rank.is_first or not STRATEGIES.find(spec.cell.strategy).replicates
     test = evaluation.evaluate(model, dataset, rank.device) if evaluates else None
     digest = evaluation.sha256(model.parameters())
     # On a new model: a sharded or compiled one cannot run on the meta device.
-    side = dataset.data.train_images.shape[1]
-    counted = evaluation.count_step(build(spec.model, classes), (3, side, side))
+    side, classes = dataset.data.train_images.shape[1], len(dataset.data.classes)
+    flops = evaluation.count_flops(build(spec.model, classes), (3, side, side))
     rank.barrier()
-    log.append(
-        "end",
-        {
-            "memory": peak,
-            "evaluation": test,
-            "parameters_sha256": digest,
-            "communication": {
-                "backend": ranks.backend(spec.device) if spec.cell.gpus > 1 else None,
-                "bucket_bytes": trainer.replica.bucket_bytes,
-                "sent_share": trainer.replica.sent_share,
-            },
-            "applied": trainer.applied,
-            "compiled_batch_sizes": trainer.compiled_batch_sizes,
-            "compiled_graphs": cache_use(),
-            "flops_per_image": counted.flops,
-            "activation_bytes_per_image": counted.activation_bytes,
+    return {
+        "memory": peak,
+        "evaluation": test,
+        "parameters_sha256": digest,
+        "communication": {
+            "backend": ranks.backend(spec.device) if spec.cell.gpus > 1 else None,
+            "bucket_bytes": trainer.replica.bucket_bytes,
+            "sent_share": trainer.replica.sent_share,
         },
-    )
-    found: dict[str, Any] = {"in_memory": None, "readings": [], "device_time": [], "step": []}
-    if spec.instrumented_iterations:
-        found = instruments(trainer, rank, spec.cell.gpus, spec.instrumented_iterations)
-    log.append("readings", found)
-    rank.barrier()
-    trainer.close()
-    rank.leave()
+        "applied": trainer.applied,
+        "compiled_graphs": cache_use(),
+        "flops_per_image": flops,
+    }
 
 
 def memory(spec: RunSpec) -> dict[str, Any]:
@@ -179,13 +168,3 @@ def memory(spec: RunSpec) -> dict[str, Any]:
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     capacity = psutil.virtual_memory().total
     return {"kind": "host", "peak_bytes": [peak], "capacity_bytes": capacity}
-
-
-def _print_progress(epoch: int, role: Role, result: dict[str, Any]) -> None:
-    loss = "not finite" if result["train_loss"] is None else f"{result['train_loss']:.4f}"
-    print(
-        f"epoch {epoch} ({role}): {result['seconds']:.3f} s, "
-        f"waiting for data {result['loader_seconds']:.3f} s, "
-        f"loss {loss}, accuracy {100 * (result['train_accuracy'] or 0):.1f} %",
-        flush=True,
-    )

@@ -1,7 +1,7 @@
 """A rank's model as a strategy wraps it, with its exchange of gradients and its update."""
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -13,12 +13,15 @@ from scaling.registry.update_rule import UpdateRule
 class Wrapped:
     """One rank's `model` as a strategy wraps it, which averages gradients in the backward pass.
 
-    For each part of a batch call `accumulate`, run `model`, and call `backward`; then `step`, or
-    that of an `optimizer` of one's own.
+    For each part of a batch call `accumulate`, run `model`, and call `backward`; then `step`.
     """
 
+    optimizer: torch.optim.Optimizer
+    """What updates the weights, since `start`."""
     sends = True
     """Whether gradients are exchanged."""
+    separable = False
+    """Whether steps can leave out the exchange."""
 
     def __init__(self, model: nn.Module) -> None:
         self.model = model
@@ -33,12 +36,9 @@ class Wrapped:
         """Bytes that are sent, as a share of those by the strategy's formula."""
         return 1.0
 
-    def without_communication(self) -> AbstractContextManager[None] | None:
-        """Return a context that keeps gradients local, or None if there is none."""
-        return None
-
     @contextmanager
-    def _local(self) -> Iterator[None]:
+    def without_communication(self) -> Iterator[None]:
+        """Within the block, keep gradients local; only where that is `separable`."""
         self.sends = False
         try:
             yield
@@ -52,21 +52,18 @@ class Wrapped:
         """Add the gradients of `loss`, the mean over this `share` of the rank's batch."""
         (loss if share == 1 else loss * share).backward()
 
-    def optimizer(self, options: dict[str, Any]) -> torch.optim.Optimizer:
+    def sgd(self, options: dict[str, Any]) -> torch.optim.Optimizer:
         """Return SGD with its options."""
         return torch.optim.SGD(self.model.parameters(), **options)
 
     def start(self, options: dict[str, Any], rule: UpdateRule) -> None:
-        """Let `step` train by SGD with these options, from momenta of 0.
-
-        The configuration refuses every `rule` but SGD's (`devices.unfit`).
-        """
-        self._optimizer = self.optimizer(options)
+        """Let `step` train from momenta of 0; the configuration refuses a `rule` but SGD's."""
+        self.optimizer = self.sgd(options)
 
     def step(self) -> None:
         """Update the weights by the gradients, and delete these."""
-        self._optimizer.step()
-        self._optimizer.zero_grad()
+        self.optimizer.step()
+        self.optimizer.zero_grad()
 
     def set_rates(self, rate: float, rest: float) -> None:
         """Set the rates of the next updates, which `start`'s rule keeps the same here."""
@@ -79,7 +76,7 @@ class Wrapped:
 
     def refresh(self) -> None:
         """Forget the momenta of trial steps, in place: captured steps refer to them."""
-        for momenta in self._optimizer.state.values():
+        for momenta in self.optimizer.state.values():
             for momentum in filter(torch.is_tensor, momenta.values()):
                 momentum.zero_()
 
