@@ -43,8 +43,8 @@ def configuration(config: dict[str, Any]) -> None:
     if isinstance(repeats := config.get("grid", {}).get("repeats"), list):
         config["grid"]["repeats"] = max([1, *(some["repeats"] for some in repeats)])
     int8 = config.get("quantization", {})
-    without(int8, "peers")
-    without(int8.get("bit_widths", {}), "methods")
+    # Bit widths of a stored study are among its variants.
+    without(int8, "peers", "bit_widths")
     if "variants" in int8:
         int8["variants"] = [own for own in int8["variants"] if not is_gone(own)]
         for own in int8["variants"]:

@@ -67,7 +67,7 @@ def test_a_variant_of_options_that_are_gone_is_left_out_and_its_record_refused()
     int8 = {"variants": asked, "peers": ["torchao"], "bit_widths": {"methods": ["mse"]}}
     made = {"quantization": int8}
     study_migrate.configuration(made)
-    left = {"variants": [{"name": "w4", "weight_bits": 4}], "bit_widths": {}}
+    left = {"variants": [{"name": "w4", "weight_bits": 4}]}
     assert made["quantization"] == left
     record = json.loads((STUDIES / "quantization-cifar10" / VARIANT).read_text())
     today = copy.deepcopy(record)

@@ -43,7 +43,7 @@ def test_a_study_is_packed_below_studies_alone(folder, name):
     Path("results/config.yaml").write_text(yaml.safe_dump(config))
     before = set(folder.parent.rglob("*"))
     with pytest.raises(UserError, match=r"is no name \(allowed: letters"):
-        study_pack.main([f"--study={name}", "--force=yes"])
+        study_pack.main([f"--study={name}", "--force=True"])
     assert set(folder.parent.rglob("*")) == before
 
 
@@ -91,7 +91,7 @@ def test_a_study_that_differs_is_replaced_by_force_alone_and_other_files_are_kep
     with pytest.raises(UserError, match=r"studies/mine holds a study with other content.*FORCE=1"):
         pack()
     assert (study / SECOND_RUN).read_text() == "older"
-    pack("--force", "yes")
+    pack("--force", "True")
     assert (study / SECOND_RUN).read_bytes() == (folder / "results" / SECOND_RUN).read_bytes()
     assert finished_study.stored(study) == sorted([*finished_study.FILES, "README.md"])
 

@@ -40,7 +40,7 @@ def test_what_is_written_as_options_is_read_as_it_was():
         "remedies": [{"name": "it's", "factors": [0.5, 1]}],
     }
     written = options(values)
-    assert "--learning-rate 0.0005 --flip no --gpus 1 2 4 --options" in written
+    assert "--learning-rate 0.0005 --flip False --gpus 1 2 4 --options" in written
     command = parse(Command, shlex.split(written))
     assert (command.output, command.rates) == (Path("a folder/x.json"), Rates(5e-4))
     assert (command.flip, command.gpus, command.limit) == (False, [1, 2, 4], None)
@@ -55,7 +55,7 @@ def test_what_is_written_as_options_is_read_as_it_was():
     ("argv", "message"),
     [
         ("--output x --learning-rat 1", "Perhaps you meant: --learning-rate FLOAT"),
-        ("--output x --flip maybe", "Expected one of ('yes', 'no')"),
+        ("--output x --flip maybe", "Expected one of ('True', 'False')"),
         ("--output x --options {", "--options"),
     ],
 )

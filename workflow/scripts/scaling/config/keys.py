@@ -1,12 +1,12 @@
 """The keys of a configuration: their types, what they allow, and what config/README.md says."""
 
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import Annotated, Any, Literal, get_args
 
 from annotated_types import Ge, Gt, Le
-from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints
 
 from scaling.config.recipes import one_of
-from scaling.config.scheme import Bits, Scheme
+from scaling.config.scheme import Scheme
 from scaling.core.section import (
     AboveZero,
     Count,
@@ -120,11 +120,8 @@ def _named(entries: Any) -> Any:
     """The entries with a name each; a recipe's name alone is one, too."""
     if not isinstance(entries, list):
         return entries
-    entries = [{"recipe": one} if isinstance(one, str) else one for one in entries]
-    return [
-        {"name": one["recipe"]} | one if isinstance(one, dict) and "recipe" in one else one
-        for one in entries
-    ]
+    given = [{"recipe": one} if isinstance(one, str) else one for one in entries]
+    return [{"name": one.get("recipe")} | one if isinstance(one, dict) else one for one in given]
 
 
 class Convergence(LargeBatches):
@@ -168,29 +165,6 @@ class Variant(Scheme, Entry):
     """The report shows the variant for these seeds only. It is measured for every seed."""
 
 
-class BitWidths(Section):
-    """Bit widths of variants that are plain otherwise, as `w4a8-max_abs`."""
-
-    weights: Distinct[Bits] = Field(default_factory=list)
-    """Bits of weights, with 8-bit activations: `w4a8-…`."""
-    activations: Distinct[Bits] = Field(default_factory=list)
-    """Bits of activations, with 8-bit weights: `w8a4-…`."""
-    both: Distinct[Bits] = Field(default_factory=list)
-    """Bits of weights and of activations: `w4a4-…`."""
-
-    def variants(self) -> list[Variant]:
-        """Return the corresponding entries of `quantization.variants`."""
-        pairs = [(bits, 8) for bits in self.weights]
-        pairs += [(8, bits) for bits in self.activations]
-        pairs += [(bits, bits) for bits in self.both]
-        found = []
-        for weights, activations in pairs:
-            bits = {"weight_bits": weights, "activation_bits": activations}
-            own: dict[str, Any] = {key: value for key, value in bits.items() if value != 8}
-            found.append(Variant(name=f"w{weights}a{activations}-max_abs", **own))
-        return found
-
-
 class Quantization(NetworkTraining):
     model_config = ConfigDict(frozen=False)
 
@@ -203,7 +177,6 @@ class Quantization(NetworkTraining):
     """Quantized copies of each seed's network, in one job: a new or changed one repeats all of a
     network. Options default to plain int8. The report's stages are `weights`,
     `weights+activations` and `weights+activations+bias`."""
-    bit_widths: BitWidths = Field(default_factory=BitWidths)
     histograms: str
     """The variant whose weights and activations are drawn: one with int8 logits and per-tensor
     scales."""
@@ -212,13 +185,6 @@ class Quantization(NetworkTraining):
     it, else its first; one GPU, the epochs of `training`, the smallest of `grid.batch_sizes`) and
     quantizes it in the same stages. Without a GPU that uses all cores, on Slurm one:
     `--set-threads quantize_evaluate_resnet=16`."""
-
-    @model_validator(mode="after")
-    def _bits_are_variants(self) -> Self:
-        self.variants = [*self.variants, *self.bit_widths.variants()]
-        # Each list empty, as a file that is laid over another replaces lists alone.
-        self.bit_widths = BitWidths()
-        return self
 
 
 class Configuration(Section):
