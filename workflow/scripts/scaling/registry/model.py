@@ -22,11 +22,7 @@ MODELS = Registry[Model]("model", Model, RESNET)
 
 @dataclass(frozen=True)
 class QuantizedModel:
-    """How a model of Part B is trained and evaluated.
-
-    Both are subclasses of those in `scaling.quantization.commands`, whose fields are options of the
-    scripts.
-    """
+    """How a model of Part B is trained and evaluated: by classes whose fields are options."""
 
     name: str
     training: Reference
@@ -37,14 +33,14 @@ QUANTIZED_MODELS = Registry[QuantizedModel](
     "quantized model",
     QuantizedModel,
     QuantizedModel(
-        name="tutorial-cnn",
-        training=Reference("scaling.quantization.training:TutorialTraining"),
-        evaluation=Reference("scaling.quantization.variant:VariantEvaluation"),
+        "tutorial-cnn",
+        Reference("scaling.quantization.training:TutorialTraining"),
+        Reference("scaling.quantization.variant:VariantEvaluation"),
     ),
     QuantizedModel(
-        name="resnet18-cifar",
-        training=Reference("extras.bits.resnet_training:ResNetTraining"),
-        evaluation=Reference("extras.bits.resnet:StagesEvaluation"),
+        "resnet18-cifar",
+        Reference("extras.bits.resnet_training:ResNetTraining"),
+        Reference("extras.bits.resnet:StagesEvaluation"),
     ),
 )
 
@@ -52,7 +48,7 @@ QUANTIZED_MODELS = Registry[QuantizedModel](
 def code(name: str) -> list[str | Path]:
     """Return the modules of a model's code, as dotted names or files; none for torchvision's."""
     if ":" in name:
-        return [path for path in [source(name)] if path]
+        return [*filter(None, [source(name)])]
     return MODELS.modules(name) if name in MODELS.names() else []
 
 

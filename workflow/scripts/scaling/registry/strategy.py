@@ -23,9 +23,8 @@ def _copied(gpus: int, gradient_bytes: float) -> float:
 def _sharded(gpus: int, gradient_bytes: float) -> float:
     """Return 3(N-1)/N · K, of three rings that each send (N-1)/N of their bytes from each GPU.
 
-    FSDP's are an all-gather in both passes and a reduce-scatter (Zhao et al. 2023). PyTorch's
-    ZeroRedundancyOptimizer broadcasts updated parameters after DDP's all-reduce. What recipe tuned
-    sends is less (`sent_share`).
+    FSDP's are an all-gather in both passes and a reduce-scatter (Zhao et al. 2023), those of
+    ZeroRedundancyOptimizer DDP's all-reduce and a broadcast. What recipe tuned sends is less.
     """
     return 3 * (gpus - 1) / gpus * gradient_bytes
 
@@ -55,14 +54,14 @@ class Strategy:
 
 
 DDP = Strategy(
-    name="ddp",
-    title="DistributedDataParallel",
-    wrap=Reference("scaling.training.distributed_data_parallel:wrap"),
+    "ddp",
+    "DistributedDataParallel",
+    Reference("scaling.training.distributed_data_parallel:wrap"),
 )
 DP = Strategy(
-    name="dp",
-    title="DataParallel",
-    wrap=Reference("scaling.training.data_parallel:wrap"),
+    "dp",
+    "DataParallel",
+    Reference("scaling.training.data_parallel:wrap"),
     processes=lambda gpus: 1,
     busiest_bytes=_copied,
     sweep_kind="gradients",
@@ -71,22 +70,22 @@ DP = Strategy(
     spans_nodes=False,
 )
 FSDP = Strategy(
-    name="fsdp",
-    title="FullyShardedDataParallel",
-    wrap=Reference("scaling.training.fully_sharded:wrap"),
+    "fsdp",
+    "FullyShardedDataParallel",
+    Reference("scaling.training.fully_sharded:wrap"),
     busiest_bytes=_sharded,
     replicates=False,
 )
 ZERO1 = Strategy(
-    name="zero1",
-    title="ZeroRedundancyOptimizer",
-    wrap=Reference("scaling.training.zero_redundancy:wrap"),
+    "zero1",
+    "ZeroRedundancyOptimizer",
+    Reference("scaling.training.zero_redundancy:wrap"),
     busiest_bytes=_sharded,
 )
 OWN = Strategy(
-    name="own",
-    title="a command of the user's own",
-    wrap=Reference("scaling.launch.own_trainer:run"),
+    "own",
+    "a command of the user's own",
+    Reference("scaling.launch.own_trainer:run"),
     processes=lambda gpus: 1,
     busiest_bytes=lambda gpus, gradient_bytes: 0.0,
     sweep_kind="",

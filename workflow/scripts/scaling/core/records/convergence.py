@@ -2,13 +2,12 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, NotRequired
+from typing import NotRequired
 
 from typing_extensions import TypedDict
 
 from scaling.core.records.kind import (
     Amount,
-    As,
     Dataset,
     Fraction,
     Kind,
@@ -23,6 +22,8 @@ from scaling.core.records.kind import (
     opened,
 )
 
+ConvergenceRecord = Row
+"""A record as `Technique` describes it."""
 CONVERGENCE_PATTERN = "remedy~{remedy}/global_batch~{global_batch}"
 
 
@@ -82,7 +83,7 @@ class Shared(TypedDict):
     train_images: Positive | None
 
 
-class ConvergenceRecord(Record):
+class Technique(Record):
     """The record of one technique ("remedy") at one global batch, `runs.json`.
 
     `options` are those of `Technique`; a status other than ok has a message and no result.
@@ -93,9 +94,9 @@ class ConvergenceRecord(Record):
     options: Options
     status: Status
     message: str | None
-    training: Annotated[Row, As(Shared)]
-    dataset: Annotated[Row, As(Dataset)]
-    result: Annotated[Row | None, As(Result | None)]
+    training: Shared
+    dataset: Dataset
+    result: Result | None
 
 
 def convergence_path(records: Path, remedy: str, global_batch: int) -> Path:
@@ -128,6 +129,4 @@ def _contradictions(record: ConvergenceRecord) -> Iterator[str]:
 
 TRAINING = Kind[Row]("a training that was kept", Training)
 """The record that `convergence.experiment` keeps for the next technique."""
-CONVERGENCE = Kind[ConvergenceRecord](
-    "a technique for large batches", ConvergenceRecord, _contradictions
-)
+CONVERGENCE = Kind[Row]("a technique for large batches", Technique, _contradictions)

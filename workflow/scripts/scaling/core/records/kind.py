@@ -11,15 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, NotRequired, TypeVar
 
 from annotated_types import Ge, Gt, Interval, Len
-from pydantic import (
-    AwareDatetime,
-    ConfigDict,
-    GetCoreSchemaHandler,
-    TypeAdapter,
-    ValidationError,
-    with_config,
-)
-from pydantic_core import CoreSchema
+from pydantic import AwareDatetime, ConfigDict, TypeAdapter, ValidationError, with_config
 from typing_extensions import TypedDict
 
 from scaling.core import files
@@ -53,16 +45,6 @@ Status = Literal["ok", "oom", "oom_host", "infeasible", "diverged", "timeout"]
 Role = Literal["warmup", "measured", "instrumented"]
 
 
-class As:
-    """Field metadata: validate a dict as another type in pydantic."""
-
-    def __init__(self, schema: Any) -> None:
-        self._schema = schema
-
-    def __get_pydantic_core_schema__(self, _: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return handler.generate_schema(self._schema)
-
-
 @opened
 class Environment(TypedDict):
     """Where something was measured, as `core.environment` describes it."""
@@ -84,12 +66,10 @@ class Environment(TypedDict):
 class Record(TypedDict):
     """The fields of every measurement record. Its schemas reject unknown keys, too."""
 
-    environment: Annotated[Row, As(Environment)]
+    environment: Environment
 
 
 Channels = Annotated[list[Fraction], Len(3, 3)]
-Shape = Annotated[list[Positive], Len(3, 3)]
-"""Height, width and channels of an image."""
 
 
 class Images(TypedDict):
@@ -107,9 +87,9 @@ class Dataset(Images):
 
 
 class ShapedDataset(Dataset):
-    """The dataset with the shape of its images."""
+    """The dataset with the height, width and channels of its images."""
 
-    image_shape: Shape
+    image_shape: Annotated[list[Positive], Len(3, 3)]
 
 
 @closed
@@ -124,17 +104,12 @@ class Manifest(ShapedDataset):
     std: Channels
 
 
+@closed
 class OwnData(TypedDict):
-    """The data of a user's own command."""
+    """The data of a user's own command; `origin` is in its manifest."""
 
     source: Literal["own"]
-
-
-@closed
-class OwnManifest(OwnData):
-    """Its record."""
-
-    origin: str
+    origin: NotRequired[str]
 
 
 @dataclass(frozen=True)
@@ -156,12 +131,11 @@ class Kind(Generic[Found]):
             raise UserError(f"{wrong}: where older code wrote it {MIGRATE}, else {TO_DO}")
         return record
 
-    def write(self, path: Path, record: Found) -> None:
+    def write(self, path: Path, record: Any) -> None:
         """Write `record` with version and checksum; UserError if it is invalid."""
-        content: Any = record
-        if said := self._wrong(content, path):
+        if said := self._wrong(record, path):
             raise UserError(f"{path} is not written, as no record of {self.what} is so: {said}")
-        content = content | {"version": VERSION}
+        content = record | {"version": VERSION}
         files.write_json(path, content | {"sha256": _checksum(content)})
 
     @cached_property
@@ -212,4 +186,4 @@ def _checksum(record: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()
 
 
-DATASET = Kind[Row]("a dataset", Manifest | OwnManifest)
+DATASET = Kind[Row]("a dataset", Manifest | OwnData)

@@ -1,8 +1,10 @@
 """The record of a grid run: its fields and consistency checks."""
 
 import math
+from collections import Counter
 from collections.abc import Iterator
-from typing import Annotated, Any, Literal, NotRequired, get_args
+from math import isclose
+from typing import Annotated, Literal, NotRequired, get_args
 
 from annotated_types import Len
 from typing_extensions import TypedDict
@@ -10,7 +12,6 @@ from typing_extensions import TypedDict
 from scaling.core.grid import Cell
 from scaling.core.records.kind import (
     Amount,
-    As,
     Fraction,
     Kind,
     Options,
@@ -34,18 +35,18 @@ PHASES: tuple[Phase, ...] = get_args(Phase)
 """The phases of a run's start-up; see `scaling.launch.supervisor`."""
 Startup = Annotated[dict[Literal[Phase, "total"], Amount], Len(1, 6)]
 """Seconds of `PHASES` and their total; of a user's own command the total alone."""
+RunRecord = Row
+"""A record as `Run` describes it."""
 
 
 class GpuReading(TypedDict):
-    """Counters of one GPU over an interval; null where its driver does not report them.
-
-    `sm_mhz` and `celsius` are those at the end.
-    """
+    """Counters of one GPU over an interval; null where its driver does not report them."""
 
     energy_joules: Amount | None
     held_back_seconds: dict[str, Amount]
     """By each throttling reason."""
     sm_mhz: Whole | None
+    """At the end, as `celsius`."""
     celsius: Whole | None
 
 
@@ -93,7 +94,7 @@ class Model(TypedDict):
 class Parameters(TypedDict):
     """What is read of the parameters of `launch.run_spec`, and the options that could be applied.
 
-    Of a user's own command also the checksums of the files that it names.
+    The options of a user's own command are the checksums of the files that it names.
     """
 
     engine: str
@@ -167,28 +168,28 @@ class DeviceTime(OfRank):
     note: NotRequired[str]
 
 
-class RunRecord(Record):
+class Run(Record):
     """The record of one run of the grid, `run.json`; fields that a run did not reach are null.
 
     For `readings`, `in_memory` and `device_time` see `scaling.instruments.steps`.
     """
 
-    cell: Annotated[Row, As(Cell)]
+    cell: Cell
     status: Status
     message: str | None
     """One sentence for a status other than ok."""
-    dataset: Annotated[Row, As(ShapedDataset | OwnData)]
-    model: Annotated[Row, As(Model)]
-    training: Annotated[Row, As(Parameters)]
+    dataset: ShapedDataset | OwnData
+    model: Model
+    training: Parameters
     epochs: list[EpochRow]
-    evaluation: Annotated[Row | None, As(Evaluation | None)]
+    evaluation: Evaluation | None
     settling: Row
     """Whether the measured epochs were steady; see `core.statistics.settling`."""
-    memory: Annotated[Row, As(Memory)]
-    communication: Annotated[Row, As(Communication)]
-    in_memory: Annotated[list[Row], As(list[InMemory])]
-    device_time: Annotated[list[Row], As(list[DeviceTime])]
-    startup: Annotated[dict[str, float] | None, As(Startup | None)]
+    memory: Memory
+    communication: Communication
+    in_memory: list[InMemory]
+    device_time: list[DeviceTime]
+    startup: Startup | None
     run_seconds: Seconds | None
     """From the start of the command to the end of its last process, without waiting for GPUs."""
     shutdown_seconds: float | None
@@ -199,7 +200,7 @@ class RunRecord(Record):
     """The strategy of the run whose measurement this one shares."""
 
 
-def _contradictions(record: Any) -> Iterator[str]:
+def _contradictions(record: RunRecord) -> Iterator[str]:
     """Yield what is impossible; what a user's own command prints is checked as it comes."""
     if record["training"]["engine"] == "command":
         return
@@ -220,10 +221,10 @@ def _contradictions(record: Any) -> Iterator[str]:
         yield from (said for said, wrong in _parts(record, processes).items() if wrong)
 
 
-def _epochs(record: Any, processes: int) -> Iterator[str]:
+def _epochs(record: RunRecord, processes: int) -> Iterator[str]:
     """Yield which epochs of a run that came to its end are impossible."""
     cell, images = record["cell"], record["dataset"]["train_images"]
-    samples: dict[int, int] = {}
+    samples: Counter[int] = Counter()
     for row in record["epochs"]:
         number = row["epoch"]
         if (row["loader_seconds"] or 0) > row["seconds"]:
@@ -232,7 +233,7 @@ def _epochs(record: Any, processes: int) -> Iterator[str]:
             yield f"the loss of epoch {number} is not finite, and the status ok"
         if row["role"] != "instrumented":
             share = cell["batch_size"] * cell["gpus"] // processes
-            samples[number] = samples.get(number, 0) + row["samples"]
+            samples[number] += row["samples"]
             if row["iterations"] != math.ceil(row["samples"] / share):
                 yield f"epoch {number} has other iterations than its samples make"
         if not of_images(row["train_accuracy"], row["samples"]):
@@ -242,40 +243,38 @@ def _epochs(record: Any, processes: int) -> Iterator[str]:
         yield "an epoch has not the samples that the training set has"
 
 
-def _parts(record: Any, processes: int) -> dict[str, bool]:
+def _parts(record: RunRecord, processes: int) -> dict[str, bool]:
     """Return, by what it says, which parts of a run that came to its end do not fit its epochs."""
     first = [row for row in record["epochs"] if row["rank"] == 0]
-    roles, asked = [row["role"] for row in first], record["training"]
-    few = any(roles.count(role) < asked[f"{role}_epochs"] for role in ("warmup", "measured"))
+    roles, asked = Counter(row["role"] for row in first), record["training"]
+    few = any(roles[role] < asked[f"{role}_epochs"] for role in ("warmup", "measured"))
     readings, model = record["communication"]["readings"], record["model"]
     instruments = [*record["in_memory"], *readings, *record["device_time"]]
-    starts = record["startup"] or {"total": 0}
-    accuracy = record["evaluation"] and record["evaluation"]["test_accuracy"]
+    start = record["startup"] or {"total": 0}
+    accuracy = (record["evaluation"] or {}).get("test_accuracy")
+    seconds, limit = sum(row["seconds"] for row in first), record["run_seconds"] or math.inf
     return {
-        "fewer epochs than asked for, or no measured one": "measured" not in roles
-        or (record["status"] == "ok" and few),
-        "epochs that take longer than the run": sum(row["seconds"] for row in first)
-        > 1.001 * (record["run_seconds"] or math.inf),
-        "another settling than that of the epochs": record["settling"]
-        != settling(record["epochs"]),
+        "too few epochs": not roles["measured"] or (record["status"] == "ok" and few),
+        "epochs that take longer than the run": seconds > 1.001 * limit,
+        "another settling than its epochs'": record["settling"] != settling(record["epochs"]),
         "not every rank's weights": len(model["parameters_sha256"]) != processes,
         "a test accuracy that is not that of its images": not of_images(
             accuracy, record["dataset"]["test_images"]
         ),
         "instruments of other ranks": any(row["rank"] >= processes for row in instruments),
         "communication that is not its parts": not all(map(_adds_up, readings)),
-        "a start that is not its phases": not math.isclose(
-            sum(starts.values()), 2 * starts["total"]
-        ),
+        "a start that is not its phases": not isclose(sum(start.values()), 2 * start["total"]),
         "gradients not as many as parameters": (model["gradient_bytes"] or 0)
         != 4 * (model["parameters"] or 0),
     }
 
 
-def _adds_up(reading: Any) -> bool:
+def _adds_up(reading: Row) -> bool:
     """Return whether all communication of a traced rank is what is exposed and what is hidden."""
-    parts = reading.get("exposed_seconds", 0) + reading.get("overlapped_seconds", math.inf)
-    return parts == math.inf or math.isclose(reading["communication_seconds"], parts, rel_tol=1e-6)
+    if "overlapped_seconds" not in reading:
+        return True
+    parts = reading["exposed_seconds"] + reading["overlapped_seconds"]
+    return isclose(reading["communication_seconds"], parts, rel_tol=1e-6)
 
 
-RUN = Kind[RunRecord]("a run", RunRecord, _contradictions)
+RUN = Kind[RunRecord]("a run", Run, _contradictions)
