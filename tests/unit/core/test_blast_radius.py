@@ -76,7 +76,7 @@ TELLING = [
     ("core/files.py", "ensure_ascii", "indent"),
     ("core/environment.py", "run where there is one", "take a machine with one"),
     ("core/section.py", "perhaps", "maybe"),
-    ("core/command_line.py", "metavar=\"JSON\"", "metavar=\"json\""),
+    ("core/command_line.py", 'metavar="JSON"', 'metavar="json"'),
     ("core/records/run.py", "epochs or their ranks", "ranks or their epochs"),
     ("config/devices.py", "needs GPUs for more", "takes GPUs for more"),
     ("config/recipes.py", "neither engine nor base", "no engine, no base"),

@@ -220,9 +220,7 @@ def _large_batches(config: Configuration) -> Iterator[str]:
     if len(precisions) > 1:
         both = " and ".join(precisions)
         yield f"convergence.recipes has recipes of precision {both} (allowed: one for all)"
-    for name, times in Counter(tried.name for tried in section.recipes).items():
-        if times > 1:
-            yield f"convergence.recipes has {name} more than once (allowed: each name once)"
+    yield from _twice("convergence.recipes", [tried.name for tried in section.recipes])
     for tried, own in known:
         if not issubclass(ENGINES.find(own["engine"]).options, UpdateRule):
             engine = f"{tried.recipe}, of engine {own['engine']}"
@@ -236,18 +234,11 @@ def _variants(config: Configuration) -> Iterator[str]:
     section = config.quantization
     if section.resnet18 and not section.seeds:
         yield "quantization.seeds is empty, but quantization.resnet18 asks for Part B"
-    if not section.seeds:
-        return
-    taken, drawable = {STAGES[0]}, []
-    for place, variant in enumerate(section.variants):
-        key, seeds = f"quantization.variants[{place}]", variant.seeds or section.seeds
-        if not set(seeds) <= set(section.seeds):
-            yield f"{key}.seeds are {seeds} (allowed: those of the section)"
-        if variant.name in taken:
-            yield f"{key} is called {variant.name} (allowed: a name not taken)"
-        taken.add(variant.name)
-        if variant.has_histograms and section.seeds[0] in seeds:
-            drawable.append(variant.name)
-    if section.variants and section.histograms not in drawable:
-        there = ", ".join(drawable) or "none with int8 logits and one scale for each tensor"
-        yield f"quantization.histograms is {section.histograms!r} (allowed: {there})"
+    names = [one.name for one in section.variants] if section.seeds else []
+    yield from _twice("quantization.variants", [STAGES[0], *names])
+
+
+def _twice(key: str, names: list[str]) -> Iterator[str]:
+    for name, times in Counter(names).items():
+        if times > 1:
+            yield f"{key} has {name} more than once (allowed: each name once)"

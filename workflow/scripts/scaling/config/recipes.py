@@ -17,6 +17,7 @@ OWN = "own"
 GONE = {
     "convergence.precision": "it is the recipes', as {calm: {base: tuned, precision: float32}}",
     "quantization.peers": "our quantizer alone is measured",
+    "quantization.histograms": "those of weights+activations+bias are drawn",
     "quantization.bit_widths": "give each as a variant, as {name: w4a8, weight_bits: 4}",
 }
 """What to write in the place of keys of older versions."""

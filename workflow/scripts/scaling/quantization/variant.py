@@ -10,7 +10,7 @@ import torch
 from pydantic import Field
 from torch import nn
 
-from scaling.config.scheme import Scheme
+from scaling.config.scheme import STAGES, Scheme
 from scaling.core import paired_accuracy
 from scaling.core.errors import UserError
 from scaling.core.records.quantization import VARIANT_PATTERN
@@ -29,8 +29,6 @@ class VariantEvaluation(Evaluation):
     variants: dict[str, dict[str, Any]] = Field(default={})
     """The options of each by its name, where they differ from int8 weights, activations and logits
     with one scale for each tensor, and int32 biases: {"w4": {"weight_bits": 4}}."""
-    histograms: str | None = None
-    """The variant whose weights and activations are counted, too."""
 
     def evaluate(
         self, device: torch.device, chosen: Images, test: Images
@@ -39,10 +37,9 @@ class VariantEvaluation(Evaluation):
         schemes = {name: Scheme.of(own, f"variant {name}") for name, own in self.variants.items()}
         network = load_weights(self.weights).to(device)
         for name, scheme in schemes.items():
+            counted = name == STAGES[-1] and scheme.has_histograms
             try:
-                found = measure(
-                    network, scheme, chosen, test, self.seed, counted=name == self.histograms
-                )
+                found = measure(network, scheme, chosen, test, self.seed, counted=counted)
             except UserError as error:
                 raise UserError(f"variant {name} cannot be made: {error}") from error
             about = {"variant": name, "scheme": scheme.model_dump()}

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, NotRequired, TypeVar
 
 from annotated_types import Ge, Gt, Interval, Len
-from pydantic import AwareDatetime, ConfigDict, TypeAdapter, ValidationError, with_config
+from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
 from typing_extensions import TypedDict
 
 from scaling.core import files
@@ -45,28 +45,12 @@ Status = Literal["ok", "oom", "oom_host", "infeasible", "diverged", "timeout"]
 Role = Literal["warmup", "measured", "instrumented"]
 
 
-@opened
-class Environment(TypedDict):
-    """Where something was measured, as `core.environment` describes it."""
-
-    hosts: NotRequired[list[str]]
-    device: NotRequired[str]
-    device_names: NotRequired[list[str]]
-    device_ids: NotRequired[list[str]]
-    slurm_gpus: NotRequired[list[str]]
-    cpu: NotRequired[str]
-    cpu_count: NotRequired[Whole]
-    topology: NotRequired[str | None]
-    commit: NotRequired[str | None]
-    started: NotRequired[AwareDatetime | None]
-    ended: NotRequired[AwareDatetime | None]
-
-
 @closed
 class Record(TypedDict):
     """The fields of every measurement record. Its schemas reject unknown keys, too."""
 
-    environment: Environment
+    environment: Row
+    """As `core.environment` describes it."""
 
 
 Channels = Annotated[list[Fraction], Len(3, 3)]

@@ -10,69 +10,48 @@ from annotated_types import Len
 from typing_extensions import TypedDict
 
 from scaling.core.grid import Cell
-from scaling.core.records.kind import (
-    Amount,
-    Fraction,
-    Kind,
-    Options,
-    OwnData,
-    Positive,
-    Record,
-    Repeats,
-    Role,
-    Row,
-    Seconds,
-    ShapedDataset,
-    Status,
-    Whole,
-    of_images,
-    opened,
-)
+from scaling.core.records import kind as types
 from scaling.core.statistics import settling
 
 Phase = Literal["launch", "imports", "join", "dataset", "recipe"]
 PHASES: tuple[Phase, ...] = get_args(Phase)
 """The phases of a run's start-up; see `scaling.launch.supervisor`."""
-Startup = Annotated[dict[Literal[Phase, "total"], Amount], Len(1, 6)]
+Startup = Annotated[dict[Literal[Phase, "total"], types.Amount], Len(1, 6)]
 """Seconds of `PHASES` and their total; of a user's own command the total alone."""
-RunRecord = Row
+RunRecord = types.Row
 """A record as `Run` describes it."""
 
 
 class GpuReading(TypedDict):
     """Counters of one GPU over an interval; null where its driver does not report them."""
 
-    energy_joules: Amount | None
-    held_back_seconds: dict[str, Amount]
+    energy_joules: types.Amount | None
+    held_back_seconds: dict[str, types.Amount]
     """By each throttling reason."""
-    sm_mhz: Whole | None
+    sm_mhz: types.Whole | None
     """At the end, as `celsius`."""
-    celsius: Whole | None
+    celsius: types.Whole | None
 
 
 class OfRank(TypedDict):
     """What one rank measured in a number of iterations."""
 
-    rank: Whole
-    iterations: Whole
+    rank: types.Whole
+    iterations: types.Whole
 
 
-class EpochOfRank(OfRank):
-    """An epoch as one rank saw it; seconds are host seconds between device synchronizations."""
+class EpochRow(OfRank):
+    """An epoch of a run as one rank saw it; seconds are of the host, between synchronizations."""
 
-    epoch: Whole
-    seconds: Seconds
-    loader_seconds: Amount | None
-    samples: Whole
-    train_loss: Amount | None
-    train_accuracy: Fraction | None
-
-
-class EpochRow(EpochOfRank):
-    """An epoch of a run, counted from 1."""
-
-    role: Role
-    power_capped_seconds: Amount | None
+    epoch: types.Whole
+    """From 1."""
+    seconds: types.Seconds
+    loader_seconds: types.Amount | None
+    samples: types.Whole
+    train_loss: types.Amount | None
+    train_accuracy: types.Fraction | None
+    role: types.Role
+    power_capped_seconds: types.Amount | None
     """How long one of the rank's GPUs was at its power limit; null if not counted."""
     gpu_readings: list[GpuReading]
 
@@ -81,16 +60,16 @@ class Model(TypedDict):
     """The model with what `training.evaluation` counts, and the SHA-256 of each rank's weights."""
 
     name: str
-    width: Positive
-    options: Options
-    parameters: Positive | None
-    gradient_bytes: Positive | None
-    flops_per_image: Positive | None
-    activation_bytes_per_image: Positive | None
+    width: types.Positive
+    options: types.Options
+    parameters: types.Positive | None
+    gradient_bytes: types.Positive | None
+    flops_per_image: types.Positive | None
+    activation_bytes_per_image: types.Positive | None
     parameters_sha256: list[str]
 
 
-@opened
+@types.opened
 class Parameters(TypedDict):
     """What is read of the parameters of `launch.run_spec`, and the options that could be applied.
 
@@ -98,37 +77,37 @@ class Parameters(TypedDict):
     """
 
     engine: str
-    warmup_epochs: Whole
-    measured_epochs: Positive
-    recipe_options: Options
-    recipe_applied: Options | None
-    compiled_batch_sizes: list[Positive] | None
-    cpu_threads: Positive
+    warmup_epochs: types.Whole
+    measured_epochs: types.Positive
+    recipe_options: types.Options
+    recipe_applied: types.Options | None
+    compiled_batch_sizes: list[types.Positive] | None
+    cpu_threads: types.Positive
     command: NotRequired[str]
 
 
 class Evaluation(TypedDict):
     """Metrics on the test set after the last epoch."""
 
-    test_loss: Amount | None
-    test_accuracy: Fraction
+    test_loss: types.Amount | None
+    test_accuracy: types.Fraction
 
 
 class Memory(TypedDict):
     """Peak memory of each device (or host process), and the machine's capacity."""
 
     kind: Literal["device", "host"] | None
-    peak_bytes: list[Whole]
-    capacity_bytes: Amount | None
+    peak_bytes: list[types.Whole]
+    capacity_bytes: types.Amount | None
 
 
 class Reading(OfRank):
     """Seconds of communication in a number of iterations, or a note why there are none."""
 
     estimate: Literal["without_communication", "profiler", "ddp_log"]
-    communication_seconds: NotRequired[Amount]
+    communication_seconds: NotRequired[types.Amount]
     exposed_seconds: NotRequired[float]
-    overlapped_seconds: NotRequired[Amount]
+    overlapped_seconds: NotRequired[types.Amount]
     note: NotRequired[str]
 
 
@@ -136,8 +115,8 @@ class Communication(TypedDict):
     """How gradients were exchanged: the bytes of each message, and `readings` of each rank."""
 
     backend: str | None
-    bucket_bytes: list[Whole]
-    sent_share: Amount | None
+    bucket_bytes: list[types.Whole]
+    sent_share: types.Amount | None
     """Bytes sent for the gradients, as a share of what the strategy sends for float32 ones."""
     readings: list[Reading]
 
@@ -145,52 +124,52 @@ class Communication(TypedDict):
 class InMemory(OfRank):
     """Seconds of the same iterations on in-memory batches, in each repeat."""
 
-    samples: Whole | None
-    seconds: Repeats
-    seconds_without_exchange: Repeats | None
+    samples: types.Whole | None
+    seconds: types.Repeats
+    seconds_without_exchange: types.Repeats | None
 
 
 KernelClass = Literal["products", "element-wise", "optimizer", "copies", "other", "communication"]
 """Of kernels, by the operator that launches them."""
-OfClass = Annotated[dict[Literal["seconds", "bytes"], Amount], Len(2, 2)]
+OfClass = Annotated[dict[Literal["seconds", "bytes"], types.Amount], Len(2, 2)]
 """Seconds in which none of a class before it runs, and the known bytes read and written."""
 
 
 class DeviceTime(OfRank):
     """Busy seconds of a device in a number of iterations, or a note why there are none."""
 
-    gpu: NotRequired[Whole]
-    seconds: NotRequired[Seconds]
-    busy_seconds: NotRequired[Amount]
-    compute_seconds: NotRequired[Amount]
-    kernels: NotRequired[Whole]
+    gpu: NotRequired[types.Whole]
+    seconds: NotRequired[types.Seconds]
+    busy_seconds: NotRequired[types.Amount]
+    compute_seconds: NotRequired[types.Amount]
+    kernels: NotRequired[types.Whole]
     classes: NotRequired[dict[KernelClass, OfClass]]
     note: NotRequired[str]
 
 
-class Run(Record):
+class Run(types.Record):
     """The record of one run of the grid, `run.json`; fields that a run did not reach are null.
 
     For `readings`, `in_memory` and `device_time` see `scaling.instruments.steps`.
     """
 
     cell: Cell
-    status: Status
+    status: types.Status
     message: str | None
     """One sentence for a status other than ok."""
-    dataset: ShapedDataset | OwnData
+    dataset: types.ShapedDataset | types.OwnData
     model: Model
     training: Parameters
     epochs: list[EpochRow]
     evaluation: Evaluation | None
-    settling: Row
+    settling: types.Row
     """Whether the measured epochs were steady; see `core.statistics.settling`."""
     memory: Memory
     communication: Communication
     in_memory: list[InMemory]
     device_time: list[DeviceTime]
     startup: Startup | None
-    run_seconds: Seconds | None
+    run_seconds: types.Seconds | None
     """From the start of the command to the end of its last process, without waiting for GPUs."""
     shutdown_seconds: float | None
     """The part of it after the last report."""
@@ -213,7 +192,7 @@ def _contradictions(record: RunRecord) -> Iterator[str]:
     if complete:
         last = min(max(places, default=(0, 0))[0], len(rows))
         wanted = [(epoch, rank) for epoch in range(1, last + 1) for rank in range(processes)]
-    roles = [get_args(Role).index(row["role"]) for row in rows]
+    roles = [get_args(types.Role).index(row["role"]) for row in rows]
     if places != wanted or roles != sorted(roles):
         yield "epochs or their ranks are missing, twice, or out of order"
     elif complete:
@@ -236,7 +215,7 @@ def _epochs(record: RunRecord, processes: int) -> Iterator[str]:
             samples[number] += row["samples"]
             if row["iterations"] != math.ceil(row["samples"] / share):
                 yield f"epoch {number} has other iterations than its samples make"
-        if not of_images(row["train_accuracy"], row["samples"]):
+        if not types.of_images(row["train_accuracy"], row["samples"]):
             yield f"epoch {number} has an accuracy that is not that of its samples"
     # The sampler gives all ranks the same number, so some images twice.
     if not all(0 <= found - images < processes for found in samples.values()):
@@ -258,7 +237,7 @@ def _parts(record: RunRecord, processes: int) -> dict[str, bool]:
         "epochs that take longer than the run": seconds > 1.001 * limit,
         "another settling than its epochs'": record["settling"] != settling(record["epochs"]),
         "not every rank's weights": len(model["parameters_sha256"]) != processes,
-        "a test accuracy that is not that of its images": not of_images(
+        "a test accuracy that is not that of its images": not types.of_images(
             accuracy, record["dataset"]["test_images"]
         ),
         "instruments of other ranks": any(row["rank"] >= processes for row in instruments),
@@ -269,7 +248,7 @@ def _parts(record: RunRecord, processes: int) -> dict[str, bool]:
     }
 
 
-def _adds_up(reading: Row) -> bool:
+def _adds_up(reading: types.Row) -> bool:
     """Return whether all communication of a traced rank is what is exposed and what is hidden."""
     if "overlapped_seconds" not in reading:
         return True
@@ -277,4 +256,4 @@ def _adds_up(reading: Row) -> bool:
     return isclose(reading["communication_seconds"], parts, rel_tol=1e-6)
 
 
-RUN = Kind[RunRecord]("a run", Run, _contradictions)
+RUN = types.Kind[RunRecord]("a run", Run, _contradictions)
