@@ -20,7 +20,7 @@ from scaling.core.records.kind import DATASET, Kind, unsigned
 from scaling.registry.update_rule import Technique
 
 STUDIES = Path("studies")
-KINDS: dict[str, Kind[Any]] = {
+KINDS: dict[str, Kind] = {
     "run.json": run.RUN,
     "runs.json": convergence.CONVERGENCE,
     "manifest.json": DATASET,

@@ -4,7 +4,7 @@ import math
 import os
 import textwrap
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sized
 from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
@@ -88,17 +88,11 @@ def _ask(known: Configuration, given: Collection[str]) -> dict[str, str]:
     return asks
 
 
-def _needs_images(known: Configuration) -> str | None:
-    """Return what of a configuration trains on its images, by a key; None for nothing."""
+def _needs_images(known: Configuration) -> bool:
+    """Return whether anything of a configuration trains on its images."""
     of_engines = [name for name, own in _trained(known).items() if "command" not in own]
-    asked = {
-        "grid.recipes": {*of_engines}.intersection(known.grid.recipes),
-        "convergence.recipes": known.convergence.recipes,
-        "time_to_accuracy.gpus": known.time_to_accuracy.gpus,
-        "synchronization.seeds": known.synchronization.seeds,
-        "quantization.seeds": known.quantization.seeds,
-    }
-    return next(filter(asked.get, asked), None)
+    other = known.convergence.recipes or known.synchronization.seeds or known.quantization.seeds
+    return bool(of_engines or other)
 
 
 def _trained(config: Configuration) -> dict[str, dict[str, Any]]:
@@ -138,8 +132,8 @@ def _names(config: Configuration) -> Iterator[str]:
             yield f"plugins has {path}, which has no ENTRY (docs/extending.md has examples)"
     if recipes.OWN in config.grid.strategies:
         yield "grid.strategies has own (allowed: leave it out, recipes that are commands have it)"
-    if config.dataset.source == recipes.OWN and (key := _needs_images(config)):
-        yield f"dataset.source is own, and {key} needs images (allowed: recipes of commands alone)"
+    if config.dataset.source == recipes.OWN and _needs_images(config):
+        yield "dataset.source is own (allowed: where nothing but recipes of commands is trained)"
 
 
 def _recipes(config: Configuration) -> Iterator[str]:
@@ -177,7 +171,7 @@ def _path(config: Configuration) -> Iterator[str]:
 def _cells(config: Configuration) -> Iterator[str]:
     """What is wrong with the cells of the grid."""
     grid = config.grid
-    lists = [grid.recipes, grid.strategies, grid.gpus, grid.batch_sizes, grid.seeds]
+    lists: list[Sized] = [grid.recipes, grid.strategies, grid.gpus, grid.batch_sizes, grid.seeds]
     if (runs := math.prod(map(len, lists)) * grid.repeats) > MOST_RUNS:
         yield f"grid asks for {runs:,} runs (allowed: at most {MOST_RUNS:,})"
     for name in grid.recipes if grid.seeds else ():

@@ -113,6 +113,6 @@ def _contradictions(record: ConvergenceRecord) -> Iterator[str]:
             yield f"a test accuracy {where} is not that of its images"
 
 
-TRAINING = types.Kind[types.Row]("a training that was kept", Training)
+TRAINING = types.Kind("a training that was kept", Training)
 """The record that `convergence.experiment` keeps for the next technique."""
-CONVERGENCE = types.Kind[types.Row]("a technique for large batches", Technique, _contradictions)
+CONVERGENCE = types.Kind("a technique for large batches", Technique, _contradictions)

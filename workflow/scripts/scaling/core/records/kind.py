@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any, Generic, Literal, NotRequired, TypeVar
+from typing import Annotated, Any, Literal, NotRequired
 
 from annotated_types import Ge, Gt, Interval, Len
 from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
@@ -21,7 +21,6 @@ from scaling.core.section import key_name
 VERSION = 1
 TO_DO = "restore it, or delete it so that it is made again"
 MIGRATE = "study_migrate.py (make migrate STUDY=name) brings a study to today's schema"
-Found = TypeVar("Found")
 
 _SHARED = ConfigDict(strict=True, allow_inf_nan=False)
 closed = with_config(ConfigDict(extra="forbid", **_SHARED))
@@ -97,7 +96,7 @@ class OwnData(TypedDict):
 
 
 @dataclass(frozen=True)
-class Kind(Generic[Found]):
+class Kind:
     """A kind of record: its `schema` (a TypedDict), and a function that finds contradictions.
 
     A file also has `version` and `sha256`, the checksum of all its other fields.
@@ -107,9 +106,9 @@ class Kind(Generic[Found]):
     schema: Any
     contradictions: Callable[[Any], Iterator[str]] = lambda _: iter(())
 
-    def read(self, path: Path) -> Found:
+    def read(self, path: Path) -> Row:
         """Return the record at `path`; UserError if it is missing, damaged or invalid."""
-        record: Any = unsigned(path)
+        record = unsigned(path)
         if said := self._wrong(record, path):
             wrong = f"{path} is no sound record of {self.what} ({said[:300]})"
             raise UserError(f"{wrong}: where older code wrote it {MIGRATE}, else {TO_DO}")
@@ -170,4 +169,4 @@ def _checksum(record: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()
 
 
-DATASET = Kind[Row]("a dataset", Manifest | OwnData)
+DATASET = Kind("a dataset", Manifest | OwnData)

@@ -93,7 +93,7 @@ class Synchronization(types.Record):
     seconds: types.Seconds
 
 
-CHECK = types.Kind[types.Row]("the look at a machine", Look)
-SWEEP = types.Kind[types.Row]("a sweep", Sweep)
-PEAKS = types.Kind[types.Row]("peaks", Peaks)
-SYNCHRONIZATION = types.Kind[types.Row]("what ranks share", Synchronization)
+CHECK = types.Kind("the look at a machine", Look)
+SWEEP = types.Kind("a sweep", Sweep)
+PEAKS = types.Kind("peaks", Peaks)
+SYNCHRONIZATION = types.Kind("what ranks share", Synchronization)

@@ -184,10 +184,10 @@ def _within(part: Any) -> Iterator[Row]:
             yield from _within(inner)
 
 
-VARIANT = Kind[Row]("quantize_evaluate.py, of the tutorial CNN", VariantRecord, _contradictions)
-STAGED = Kind[Row]("quantize_evaluate.py, of a ResNet-18", StagesRecord, _contradictions)
+VARIANT = Kind("quantize_evaluate.py, of the tutorial CNN", VariantRecord, _contradictions)
+STAGED = Kind("quantize_evaluate.py, of a ResNet-18", StagesRecord, _contradictions)
 
 
-def read(kind: Kind[Row], paths: Iterable[Path]) -> list[Document]:
+def read(kind: Kind, paths: Iterable[Path]) -> list[Document]:
     """Return the records at `paths`, sorted by seed."""
     return sorted(map(kind.read, paths), key=itemgetter("seed"))

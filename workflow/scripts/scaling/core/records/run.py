@@ -256,4 +256,4 @@ def _adds_up(reading: types.Row) -> bool:
     return isclose(reading["communication_seconds"], parts, rel_tol=1e-6)
 
 
-RUN = types.Kind[RunRecord]("a run", Run, _contradictions)
+RUN = types.Kind("a run", Run, _contradictions)
