@@ -5,8 +5,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from scaling.core.command_line import options, parse
 
 
@@ -38,18 +36,3 @@ def test_what_is_written_as_options_is_read_as_it_was():
     # Lists may be empty, and what is left out has its default.
     command = parse(Command, shlex.split(options({"gpus": [], "output": "x"})))
     assert command == Command(Path("x"), gpus=[])
-
-
-@pytest.mark.parametrize(
-    ("argv", "message"),
-    [
-        ("--output x --learning-rat 1", "Perhaps you meant: --learning-rate FLOAT"),
-        ("--output x --flip maybe", "Expected one of ('True', 'False')"),
-        ("--output x --options {", "--options"),
-    ],
-)
-def test_a_bad_option_ends_the_script_with_a_message(capsys, argv, message):
-    with pytest.raises(SystemExit) as ended:
-        parse(Command, argv.split())
-    assert ended.value.code == 2
-    assert message in " ".join(capsys.readouterr().err.replace("│", " ").split())

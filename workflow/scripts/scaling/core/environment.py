@@ -75,8 +75,8 @@ def seen_by(starts: list[dict[str, Any]]) -> dict[str, Any]:
     if not starts:
         return {}
     hosts = list(dict.fromkeys(start["host"] for start in starts))
-    slurm_gpus = dict.fromkeys(one for start in starts for one in start["slurm_gpus"])
-    found = {"hosts": hosts, "slurm_gpus": list(slurm_gpus)}
+    given = dict.fromkeys(one for start in starts for one in start["slurm_gpus"])
+    found = {"hosts": hosts, "slurm_gpus": list(given)}
     for key in ("device_names", "device_ids") if len(hosts) > 1 else ():
         found[key] = [one for start in starts for one in start[key]]
     return found | {key: starts[0][key] for key in ("cuda", "nccl")}
