@@ -85,5 +85,5 @@ def test_a_damaged_record_is_one_sentence_and_nothing_is_rewritten(study):
     with pytest.raises(UserError, match=r"runs\.json is not as it was written"):
         study_migrate.main(["--study", "old"])
     assert yaml.safe_load((study / "config.yaml").read_text()) == OLD
-    with pytest.raises(UserError, match="has no study 'new': there are old$"):
+    with pytest.raises(UserError, match=r"has no study 'new': there are old$"):
         study_migrate.main(["--study", "new"])

@@ -1,9 +1,10 @@
 """Models: registered ones, torchvision's, the user's functions, and the networks of Part B."""
 
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
-from scaling.registry.registry import Reference, Registry, source
+from scaling.registry.registry import Reference, Registry
 
 
 @dataclass(frozen=True)
@@ -47,9 +48,13 @@ QUANTIZED_MODELS = Registry[QuantizedModel](
 
 def code(name: str) -> list[str | Path]:
     """Return the modules of a model's code, as dotted names or files; none for torchvision's."""
-    if ":" in name:
-        return [*filter(None, [source(name)])]
-    return MODELS.modules(name) if name in MODELS.names() else []
+    if ":" not in name:
+        return MODELS.modules(name) if name in MODELS.names() else []
+    place = name.partition(":")[0]
+    if place.endswith(".py"):
+        return [Path(place)]
+    found = find_spec(place)
+    return [Path(found.origin)] if found and found.origin else []
 
 
 def title(name: str) -> str:

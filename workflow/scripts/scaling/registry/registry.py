@@ -61,15 +61,6 @@ def resolved(target: str) -> Any:
         raise UserError(f"there is no {target}: {error}") from error
 
 
-def source(target: str) -> Path | None:
-    """Return the file behind a `target` of `resolved`; None if there is no readable one."""
-    place = target.partition(":")[0]
-    if place.endswith(".py"):
-        return Path(place)
-    found = importlib.util.find_spec(place)
-    return Path(found.origin) if found and found.origin else None
-
-
 class Reference(str):
     """An object named `package.module:name`, imported on demand.
 
