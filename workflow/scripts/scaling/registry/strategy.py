@@ -54,14 +54,14 @@ class Strategy:
 
 
 DDP = Strategy(
-    "ddp",
-    "DistributedDataParallel",
-    Reference("scaling.training.distributed_data_parallel:wrap"),
+    name="ddp",
+    title="DistributedDataParallel",
+    wrap=Reference("scaling.training.distributed_data_parallel:wrap"),
 )
 DP = Strategy(
-    "dp",
-    "DataParallel",
-    Reference("scaling.training.data_parallel:wrap"),
+    name="dp",
+    title="DataParallel",
+    wrap=Reference("scaling.training.data_parallel:wrap"),
     processes=lambda gpus: 1,
     busiest_bytes=_copied,
     sweep_kind="gradients",
@@ -70,22 +70,22 @@ DP = Strategy(
     spans_nodes=False,
 )
 FSDP = Strategy(
-    "fsdp",
-    "FullyShardedDataParallel",
-    Reference("scaling.training.fully_sharded:wrap"),
+    name="fsdp",
+    title="FullyShardedDataParallel",
+    wrap=Reference("scaling.training.fully_sharded:wrap"),
     busiest_bytes=_sharded,
     replicates=False,
 )
 ZERO1 = Strategy(
-    "zero1",
-    "ZeroRedundancyOptimizer",
-    Reference("scaling.training.zero_redundancy:wrap"),
+    name="zero1",
+    title="ZeroRedundancyOptimizer",
+    wrap=Reference("scaling.training.zero_redundancy:wrap"),
     busiest_bytes=_sharded,
 )
 OWN = Strategy(
-    "own",
-    "a command of the user's own",
-    Reference("scaling.launch.own_trainer:run"),
+    name="own",
+    title="a command of the user's own",
+    wrap=Reference("scaling.launch.own_trainer:run"),
     processes=lambda gpus: 1,
     busiest_bytes=lambda gpus, gradient_bytes: 0.0,
     sweep_kind="",
