@@ -45,12 +45,11 @@ class Plain(yaml.SafeLoader):
         return super().compose_node(parent, index)
 
     def construct_mapping(self, node: Any, deep: bool = False) -> Any:
-        there = set()
+        there: dict[Any, Any] = {}
         for key, _ in node.value:
-            if key.value in there:
+            if there.setdefault(key.value, key) is not key:
                 said = f"the key {key.value} is there twice"
                 raise yaml.MarkedYAMLError(problem=said, problem_mark=key.start_mark)
-            there.add(key.value)
         return super().construct_mapping(node, deep)
 
 

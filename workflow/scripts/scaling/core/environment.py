@@ -5,10 +5,9 @@ import platform
 import re
 import runpy
 import subprocess
-import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from itertools import takewhile
@@ -25,13 +24,11 @@ Device = Literal["auto", "cpu", "cuda"]
 GIT = ["git", "-C", str(Path(__file__).parent), "describe", "--always"]
 TURING, AMPERE = (7, 5), (8, 0)
 """Minimum compute capabilities: for CUDA 13, and for TF32 and bf16."""
-_BEGAN = datetime.now(UTC), time.monotonic()
 
 
 def now() -> str:
-    """Return the time in UTC, ISO 8601; within a process it never goes back, as a clock may."""
-    passed = timedelta(seconds=time.monotonic() - _BEGAN[1])
-    return (_BEGAN[0] + passed).isoformat(timespec="milliseconds")
+    """Return the time in UTC, ISO 8601."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
 def describe(device: Device) -> dict[str, Any]:
