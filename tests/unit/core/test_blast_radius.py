@@ -26,12 +26,12 @@ def digests(root):
     for cached in ("digest", "_files", "_text"):
         getattr(code_digest, cached).cache_clear()
     found = {path.stem: code_digest.digest(path) for path in root.glob("*.py")}
-    model, part_b = MODELS.modules("resnet18-cifar"), QUANTIZED_MODELS.find("tutorial-cnn")
+    model, part_b = MODELS.modules("resnet18-cifar"), QUANTIZED_MODELS["tutorial-cnn"]
     chosen = {
         "dataset_prepare": DATASETS.modules("images"),
         "interconnect_sweep": model,
-        "quantize_train": [part_b.training.module],
-        "quantize_evaluate": [part_b.evaluation.module],
+        "quantize_train": [part_b["training"].module],
+        "quantize_evaluate": [part_b["evaluation"].module],
     }
     for name in MEASURING:
         path = root / f"{name}.py"

@@ -21,29 +21,17 @@ RESNET = Model("resnet18-cifar", "ResNet-18", Reference("scaling.models.resnet:R
 MODELS = Registry[Model]("model", Model, RESNET)
 
 
-@dataclass(frozen=True)
-class QuantizedModel:
-    """How a model of Part B is trained and evaluated: by classes whose fields are options."""
-
-    name: str
-    training: Reference
-    evaluation: Reference
-
-
-QUANTIZED_MODELS = Registry[QuantizedModel](
-    "quantized model",
-    QuantizedModel,
-    QuantizedModel(
-        "tutorial-cnn",
-        Reference("scaling.quantization.training:TutorialTraining"),
-        Reference("scaling.quantization.variant:VariantEvaluation"),
-    ),
-    QuantizedModel(
-        "resnet18-cifar",
-        Reference("extras.bits.resnet_training:ResNetTraining"),
-        Reference("extras.bits.resnet:StagesEvaluation"),
-    ),
-)
+QUANTIZED_MODELS = {
+    "tutorial-cnn": {
+        "training": Reference("scaling.quantization.training:TutorialTraining"),
+        "evaluation": Reference("scaling.quantization.variant:VariantEvaluation"),
+    },
+    "resnet18-cifar": {
+        "training": Reference("extras.bits.resnet_training:ResNetTraining"),
+        "evaluation": Reference("extras.bits.resnet:StagesEvaluation"),
+    },
+}
+"""How each model of Part B is trained and evaluated: classes whose fields are options."""
 
 
 def code(name: str) -> list[str | Path]:
