@@ -72,7 +72,7 @@ cancel: ## end the Slurm jobs of this study, whoever submitted them, and no othe
 	  | HERE="$$(pwd -P)" awk -F'|' '$$2 == ENVIRON["HERE"] { print $$1 }' | xargs -r scancel
 
 pack: named env ## keep the study in results/ as data: make pack STUDY=name (FORCE=1 replaces)
-	python workflow/scripts/study_pack.py --study "$$STUDY" $(if $(FORCE),--force yes)
+	python workflow/scripts/study_pack.py --study "$$STUDY" $(if $(FORCE),--force True)
 
 migrate: named small-env ## bring what older code stored to today's schema: make migrate STUDY=name (or a folder)
 	@python workflow/scripts/study_migrate.py --study "$$STUDY"

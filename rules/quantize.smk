@@ -50,9 +50,7 @@ rule quantize_evaluate:
         device=config["device"],
         calibration=options(config["quantization"], "calibration_images"),
         written=subpath(output[0], ancestor=2),
-        own=options(
-            {"variants": VARIANTS, "histograms": config["quantization"]["histograms"]}
-        ),
+        own=options({"variants": VARIANTS}),
     shell:
         'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/quantize_evaluate.py --model {params.model}'
         " --dataset {input.images:q} --manifest {input.manifest:q} --weights {input.weights:q}"

@@ -27,7 +27,7 @@ def make(folder: Path) -> None:
     """Put some digits, a network trained on them for seconds, and its stages into `folder`."""
     write_images(folder, 500, 150)
     train(folder, "weights.pt", epochs=6)
-    evaluate(folder, "", variants=STAGES, histograms=LAST)
+    evaluate(folder, "", variants=STAGES)
 
 
 def write_images(folder: Path, training: int, test: int) -> None:

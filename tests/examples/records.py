@@ -8,8 +8,7 @@ from typing import Any
 import pandas as pd
 
 from scaling.core.grid import Cell
-from scaling.core.records.kind import Role, Status
-from scaling.core.records.run import RUN, EpochRow, RunRecord
+from scaling.core.records.run import RUN, RunRecord
 from scaling.core.statistics import settling
 from scaling.tables import schema
 
@@ -23,34 +22,16 @@ GRADIENT_BYTES = 44_695_848
 
 
 def epoch(
-    number: int,
-    seconds: float,
-    loader_seconds: float = 0.0,
-    *,
-    rank: int = 0,
-    role: Role = "measured",
-    iterations: int = 391,
-    samples: int = TRAIN_IMAGES,
-    train_loss: float | None = 1.5,
-    train_accuracy: float | None = 0.5,
-) -> EpochRow:
+    number: int, seconds: float, loader_seconds: float = 0.0, **changes: Any
+) -> dict[str, Any]:
     """One epoch as one rank saw it; the defaults are 50,000 images at batch 128 on one GPU."""
-    return EpochRow(
-        epoch=number,
-        rank=rank,
-        role=role,
-        seconds=seconds,
-        loader_seconds=loader_seconds,
-        iterations=iterations,
-        samples=samples,
-        train_loss=train_loss,
-        train_accuracy=train_accuracy,
-        power_capped_seconds=None,
-        gpu_readings=[],
-    )
+    made = {"epoch": number, "rank": 0, "role": "measured", "iterations": 391}
+    made |= {"seconds": seconds, "loader_seconds": loader_seconds, "samples": TRAIN_IMAGES}
+    made |= {"train_loss": 1.5, "train_accuracy": 0.5, "power_capped_seconds": None}
+    return {**made, "gpu_readings": [], **changes}
 
 
-def epochs(cell: Cell, *seconds: float) -> list[EpochRow]:
+def epochs(cell: Cell, *seconds: float) -> list[dict[str, Any]]:
     """Measured epochs of so many seconds, each of all 50,000 images, by the ranks of DDP."""
     own = -(-TRAIN_IMAGES // cell.gpus)
     shares = {"samples": own, "iterations": -(-own // cell.batch_size)}
@@ -63,39 +44,35 @@ def epochs(cell: Cell, *seconds: float) -> list[EpochRow]:
 
 def record(
     cell: Cell,
-    epochs: list[EpochRow],
+    epochs: list[dict[str, Any]],
     *,
-    status: Status = "ok",
+    status: str = "ok",
     message: str | None = None,
     evaluation: dict[str, float] | None = None,
     environment: dict[str, Any] | None = None,
 ) -> RunRecord:
     """The record of one run: a stored one's, with these epochs and without instruments."""
 
-    def numbers(role: Role) -> int:
+    def numbers(role: str) -> int:
         return len({row["epoch"] for row in epochs if row["role"] == role})
 
     found = RUN.read(STORED)
     found["dataset"]["checksum"] = "fae71f"
-    nothing: list[Any] = []
-    return found | {  # type: ignore[return-value]
-        "cell": asdict(cell),
-        "status": status,
-        "message": message,
-        "model": found["model"]
-        | dict.fromkeys(("flops_per_image", "activation_bytes_per_image"))
-        | {"parameters_sha256": ["0" * 64] * len({row["rank"] for row in epochs})},
-        "training": found["training"]
-        | dict.fromkeys(("recipe_applied", "compiled_batch_sizes", "compiled_graphs"))
-        | {"engine": {"tuned": "resident"}.get(cell.recipe, "eager"), "measured_seconds": 0.0}
-        | {"warmup_epochs": numbers("warmup"), "measured_epochs": min(3, numbers("measured") or 3)},
-        "epochs": epochs,
-        "evaluation": evaluation,
-        "settling": settling(epochs),
+    found["model"] |= dict.fromkeys(("flops_per_image", "activation_bytes_per_image"))
+    found["model"]["parameters_sha256"] = ["0" * 64] * len({row["rank"] for row in epochs})
+    found["training"] |= dict.fromkeys(("recipe_applied", "compiled_batch_sizes"))
+    found["training"] |= {
+        **{"engine": {"tuned": "resident"}.get(cell.recipe, "eager"), "measured_seconds": 0.0},
+        **{"compiled_graphs": None, "warmup_epochs": numbers("warmup")},
+        "measured_epochs": min(3, numbers("measured") or 3),
+    }
+    found["communication"] |= {"backend": "nccl", "readings": []}
+    return found | {
+        **{"cell": asdict(cell), "status": status, "message": message, "epochs": epochs},
+        **{"evaluation": evaluation, "settling": settling(epochs)},
         "memory": {"kind": "device", "peak_bytes": [], "capacity_bytes": None},
-        "communication": found["communication"] | {"backend": "nccl", "readings": nothing},
         "environment": environment or {},
-        **dict.fromkeys(("in_memory", "device_time"), nothing),
+        **{"in_memory": [], "device_time": []},
         **dict.fromkeys(("startup", "run_seconds")),
     }
 
@@ -112,33 +89,25 @@ def timing_row(
     *,
     spread: float = 0.0,
     loader_seconds: float = 0.0,
-    recipe: str = "plain",
-    strategy: str = "ddp",
-    status: str = "ok",
     count: float = 3,
+    **cell: str,
 ) -> dict[str, Any]:
     """One row of timing.csv: `seconds`, give or take `spread`; without seconds, an empty row.
 
-    All of the spread is in the part without loading.
+    All of the spread is in the part without loading; the `cell` is plain/ddp if not given.
     """
-    timed = not math.isnan(seconds)
+    timed, computing = 0 * seconds, seconds - loader_seconds
     return {
-        "recipe": recipe,
-        "strategy": strategy,
-        "gpus": gpus,
-        "batch_size": batch_size,
-        "status": status,
-        "epoch_seconds": seconds,
-        "epoch_seconds_without_loading": seconds - loader_seconds,
-        "loader_seconds": loader_seconds if timed else math.nan,
+        **{"recipe": "plain", "strategy": "ddp", "gpus": gpus, "batch_size": batch_size},
+        **{"status": "ok", "message": "", "loader_seconds": loader_seconds + timed},
+        **{"epoch_seconds": seconds, "epoch_seconds_without_loading": computing},
         "epoch_seconds_min": seconds - spread,
         "epoch_seconds_max": seconds + spread,
-        "epoch_seconds_without_loading_min": seconds - loader_seconds - spread,
-        "epoch_seconds_without_loading_max": seconds - loader_seconds + spread,
-        "count": count if timed else math.nan,
-        "iterations": math.ceil(TRAIN_IMAGES / (gpus * batch_size)) if timed else math.nan,
-        "samples": TRAIN_IMAGES if timed else math.nan,
-        "message": "",
+        "epoch_seconds_without_loading_min": computing - spread,
+        "epoch_seconds_without_loading_max": computing + spread,
+        **{"count": count + timed, "samples": TRAIN_IMAGES + timed},
+        "iterations": math.ceil(TRAIN_IMAGES / (gpus * batch_size)) + timed,
+        **cell,
     }
 
 
@@ -149,18 +118,11 @@ def timing_table(*rows: dict[str, Any]) -> pd.DataFrame:
 
 def full_training(gpus: int, seed: int, seconds: float, accuracy: float) -> RunRecord:
     """A training of four epochs by two GPUs at most; each GPU takes 100 J an epoch."""
-    reading: Any = {"energy_joules": 100.0}
     epochs = [
-        EpochRow(
-            **{**epoch(number, seconds / 4 - rank / 100, rank=rank), "gpu_readings": [reading]}
-        )
+        epoch(number, seconds / 4 - rank / 100, rank=rank, gpu_readings=[{"energy_joules": 100.0}])
         for number in (1, 2, 3, 4)
         for rank in range(gpus)
     ]
-    found = record(
-        Cell("tuned", "ddp", gpus, 1024 // gpus, seed),
-        epochs,
-        evaluation={"test_accuracy": accuracy},
-    )
-    found["run_seconds"] = seconds + 20
-    return found
+    cell = Cell("tuned", "ddp", gpus, 1024 // gpus, seed)
+    found = record(cell, epochs, evaluation={"test_accuracy": accuracy})
+    return found | {"run_seconds": seconds + 20}

@@ -60,7 +60,7 @@ def test_an_edit_of_the_script_measures_it_again(folder):
         ({"command": "python train.py {gpus} {gpu}"}, r"it should have no \{gpu\}"),
         ({"command": "python 'train.py {gpus}"}, "No closing quotation"),
         ({"command": "python train.py {gpus}"}, r"takes no \{batch_size\}"),
-        ({}, "dataset.source is own, and grid.recipes has plain needs images"),
+        ({}, r"dataset\.source is own \(allowed: where nothing but"),
     ],
 )
 def test_a_command_that_cannot_be_and_other_data_beside_it_are_refused(changes, said):

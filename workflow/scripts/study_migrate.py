@@ -20,7 +20,7 @@ from scaling.core.records.kind import DATASET, Kind, unsigned
 from scaling.registry.update_rule import Technique
 
 STUDIES = Path("studies")
-KINDS: dict[str, Kind[Any]] = {
+KINDS: dict[str, Kind] = {
     "run.json": run.RUN,
     "runs.json": convergence.CONVERGENCE,
     "manifest.json": DATASET,
@@ -32,6 +32,14 @@ KINDS: dict[str, Kind[Any]] = {
     "resnet18.json": quantization.STAGED,
 }
 """The kind of each record, by the name of its file."""
+GONE_OPTIONS = GONE | {"weight_range": "max_abs", "activation_range": "max_abs"}
+GONE_OPTIONS |= {"bias_correction": False}
+"""Options that older variants have, with the value that is the only one now."""
+GONE_COLUMNS = [
+    *("weight_scale_max", "products_bound", "propagated_sqnr_db"),
+    *("clipped_share_before_relu", "sqnr_before_relu_db"),
+]
+"""What older records have of a layer."""
 
 
 def configuration(config: dict[str, Any]) -> None:
@@ -42,44 +50,29 @@ def configuration(config: dict[str, Any]) -> None:
     """
     if isinstance(repeats := config.get("grid", {}).get("repeats"), list):
         config["grid"]["repeats"] = max([1, *(some["repeats"] for some in repeats)])
-    int8 = config.get("quantization", {})
-    without(int8, "peers")
-    without(int8.get("bit_widths", {}), "methods")
+    int8, section = config.get("quantization", {}), config.get("convergence", {})
+    # Bit widths of a stored study are among its variants.
+    without(int8, "peers", "bit_widths", "histograms")
     if "variants" in int8:
         int8["variants"] = [own for own in int8["variants"] if not is_gone(own)]
-        for own in int8["variants"]:
-            without(own, *GONE_OPTIONS)
-    section, recipes = config.get("convergence", {}), config.get("recipes", {})
-    for entry in section.get("recipes", []):
-        without(entry, "noise_scale")
-    if precision := section.pop("precision", None):
-        for entry in section.get("recipes", []):
-            name = entry["recipe"]
-            if with_base(recipes, name).get("precision") != precision:
-                entry["recipe"] = f"{name}_{precision}"
-                recipes[entry["recipe"]] = {"base": name, "precision": precision}
+        without(int8["variants"], *GONE_OPTIONS)
+    tried, recipes = section.get("recipes", []), config.get("recipes", {})
+    without(tried, "noise_scale")
+    precision = section.pop("precision", None)
+    for entry in tried if precision else ():
+        name = base = entry["recipe"]
+        while "precision" not in recipes[base] and "base" in recipes[base]:
+            base = recipes[base]["base"]
+        if recipes[base].get("precision") != precision:
+            entry["recipe"] = f"{name}_{precision}"
+            recipes[entry["recipe"]] = {"base": name, "precision": precision}
 
 
-def with_base(recipes: dict[str, Any], name: str) -> dict[str, Any]:
-    """Return what a recipe says, and its bases where it says nothing."""
-    own = recipes.get(name, {})
-    return {**(with_base(recipes, own["base"]) if "base" in own else {}), **own}
-
-
-def technique(record: dict[str, Any]) -> None:
-    """Add the options that are newer than a technique's record, at their defaults."""
-    record["options"] = Technique().model_dump() | record["options"]
-
-
-def without(found: dict[str, Any], *keys: str) -> None:
-    """Take `keys` out of `found`, in place, where they are."""
-    for key in keys:
-        found.pop(key, None)
-
-
-GONE_OPTIONS = GONE | {"weight_range": "max_abs", "activation_range": "max_abs"}
-GONE_OPTIONS |= {"bias_correction": False}
-"""Options that older variants have, with the value that is the only one now."""
+def without(found: Any, *keys: str) -> None:
+    """Take `keys` out of a dictionary, or of each in a list, in place, where they are."""
+    for one in found if isinstance(found, list) else [found]:
+        for key in keys:
+            one.pop(key, None)
 
 
 def is_gone(scheme: dict[str, Any]) -> bool:
@@ -87,7 +80,12 @@ def is_gone(scheme: dict[str, Any]) -> bool:
     return any(scheme.get(key, value) != value for key, value in GONE_OPTIONS.items())
 
 
-def variant(record: Any) -> None:
+def technique(record: dict[str, Any]) -> None:
+    """Add the options that are newer than a technique's record, at their defaults."""
+    record["options"] = Technique().model_dump() | record["options"]
+
+
+def variant(record: dict[str, Any]) -> None:
     """Give a quantized variant today's options; UserError for those that are gone."""
     if is_gone(record["scheme"]):
         raise UserError(
@@ -96,11 +94,8 @@ def variant(record: Any) -> None:
         )
     without(record["scheme"], *GONE_OPTIONS)
     record["scheme"] = Scheme.of(record["scheme"], "the scheme").model_dump()
-    if record.get("input"):
-        without(record["input"], "steps")
-    for layer in record.get("layers", []):
-        without(layer, "weight_scale_max", "products_bound", "propagated_sqnr_db")
-        without(layer, "clipped_share_before_relu", "sqnr_before_relu_db")
+    without(record.get("input") or {}, "steps")
+    without(record.get("layers", []), *GONE_COLUMNS)
 
 
 UPGRADES: dict[str, Callable[[Any], None]] = {

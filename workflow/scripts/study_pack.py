@@ -28,9 +28,8 @@ def sources(config: dict[str, Any]) -> dict[Path, Path]:
     trainings. Any other missing file, or a record made with another configuration, is a UserError.
     """
     records = stored.records(config)
-    if config["partial"]:
-        for kind in stored.TRAININGS:
-            records[kind] = [path for path in records[kind] if (RESULTS / path).exists()]
+    for kind in stored.TRAININGS if config["partial"] else ():
+        records[kind] = [path for path in records[kind] if (RESULTS / path).exists()]
     found = {path: RESULTS / path for path in [*chain(*records.values()), Path(CONFIG)]}
     found[Path(MANIFEST)] = DATASETS / stored.dataset_folder(config) / MANIFEST
     if missing := [source for source in found.values() if not source.exists()]:
@@ -54,14 +53,13 @@ def _check(path: Path, record: Any, config: dict[str, Any], checksum: str) -> No
     used = record["training"] | {"dataset checksum": record["dataset"]["checksum"]}
     asked = config["training"] | {"dataset checksum": checksum}
     if "remedy" in record:
-        options = techniques(config)[record["remedy"]]
-        asked |= config["convergence"] | {"options": Technique.of(options).model_dump()}
-        asked["precision"] = precision(config)
+        options = Technique.of(techniques(config)[record["remedy"]]).model_dump()
+        asked |= config["convergence"] | {"options": options, "precision": precision(config)}
         used |= {"options": record["options"]}
     else:
         model, recipe = Model.of(config["model"]).model_dump(), record["cell"]["recipe"]
-        asked |= config["machine"] | {f"model.{key}": value for key, value in model.items()}
-        used |= {f"model.{key}": record["model"][key] for key in model}
+        asked |= config["machine"] | {"model": model}
+        used |= {"model": {key: record["model"][key] for key in model}}
         asked["recipe_options"] = recipe_options(config, recipe)
     for key, value in asked.items():
         # Not every key is in a record: machine.share is no parameter of a run.
@@ -75,24 +73,22 @@ def pack(found: dict[Path, Path], folder: Path, force: bool) -> bool:
 
     A different study in it is a UserError, or replaced with `force`; other files there are kept.
     """
-    there = stored.own_files(folder)
+    there = {path: (folder / path).read_bytes() for path in stored.own_files(folder)}
     made = {
         path: files.log_end(source).encode() if source.suffix == ".log" else source.read_bytes()
         for path, source in found.items()
     }
-    if {path: (folder / path).read_bytes() for path in there} == made:
-        return False
-    if there and not force:
+    if there and there != made and not force:
         raise UserError(f"{folder} holds a study with other content: make pack FORCE=1 replaces it")
     try:
-        for path in there:
+        for path in there.keys() - made.keys():
             (folder / path).unlink()
-        for path, content in made.items():
+        for path, content in made.items() if there != made else ():
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             (folder / path).write_bytes(content)
     except OSError as error:
         raise UserError(f"cannot write {folder}: {error.strerror or error}") from error
-    return True
+    return there != made
 
 
 @command_line.script

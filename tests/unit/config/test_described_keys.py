@@ -1,8 +1,6 @@
 """The described keys, the table in config/README.md and the JSON Schema agree with each other."""
 
 import json
-import re
-from pathlib import Path
 from runpy import run_path
 
 import pytest
@@ -10,25 +8,12 @@ import yaml
 from snakemake.exceptions import WorkflowError
 from snakemake.utils import validate
 
+from examples.configurations import ROOT, shipped
 from scaling.config import config
 from scaling.config.keys import Configuration
 
-ROOT = Path(__file__).parents[3]
 README = run_path(str(ROOT / "docs/config_keys.py"))
 SCHEMA = ROOT / "config/schema.json"
-
-
-def shipped(name):
-    return yaml.safe_load((ROOT / "config" / name).read_text())
-
-
-def keys(section, prefix=""):
-    """The dotted names of all values in a configuration."""
-    for key, value in section.items():
-        if isinstance(value, dict) and value:
-            yield from keys(value, f"{prefix}{key}.")
-        else:
-            yield f"{prefix}{key}"
 
 
 def described():
@@ -36,20 +21,23 @@ def described():
     return [key for key, _ in README["rows"]() if "[]" not in key and key not in left_out]
 
 
-def as_described(section):
-    """The same with `recipes.*` for a recipe of any name, with its `base` left out."""
-    named = (re.sub(r"^recipes\.\w+", "recipes.*", key) for key in keys(section))
-    return [key for key in dict.fromkeys(named) if key != "recipes.*.base"]
+def keys(section, prefix=""):
+    """The dotted names of all values, with `recipes.*` for any recipe, without its `base`."""
+    found = {}
+    for key, value in section.items():
+        name = "recipes.*" if prefix == "recipes." else f"{prefix}{key}"
+        within = keys(value, f"{name}.") if isinstance(value, dict) and value else [name]
+        found |= dict.fromkeys(within)
+    return [name for name in found if name != "recipes.*.base"]
 
 
 def test_the_demo_has_exactly_the_keys_that_are_described():
-    assert as_described(shipped("demo.yaml")) == described()
+    assert keys(shipped("demo.yaml")) == described()
 
 
 def test_the_full_study_has_no_key_at_its_default():
     written = shipped("config.yaml")
-    assert set(as_described(written)) <= set(described())
-    assert set(described()) <= set(as_described(config.asked(written)))
+    assert set(keys(written)) <= set(described()) <= set(keys(config.asked(written)))
     for section, given in written.items():
         kind = Configuration.model_fields[section].annotation
         for key, value in given.items() if hasattr(kind, "model_fields") else ():

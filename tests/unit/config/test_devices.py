@@ -1,85 +1,61 @@
 """A study that asks for devices that this machine does not have is refused."""
 
 from contextlib import nullcontext
-from pathlib import Path
 
 import pytest
-import yaml
 
+from examples.configurations import changed
 from scaling.config import devices
 from scaling.core import environment
 from scaling.core.errors import UserError
 from scaling.core.grid import Cell, recipe_options
 from scaling.launch.run_spec import RunSpec
 
-
-@pytest.fixture
-def config(monkeypatch):
-    """The demo's configuration, on a machine with 4 cores and no GPU."""
-    monkeypatch.setattr(environment, "visible_gpus", list)
-    monkeypatch.setattr(devices, "cores", lambda: 4)
-    return yaml.safe_load((Path(__file__).parents[3] / "config/demo.yaml").read_text())
+AUTO, BF16 = ("device", "auto"), ("recipes.tuned.precision", "bf16")
+GRAPHS = [("recipes.tuned.cuda_graph", True), ("grid.recipes", ["tuned"])]
+T4 = r"recipes\.tuned\.precision is bf16 and T4 has 7\.5: bf16 needs 8\.0"
 
 
 @pytest.mark.parametrize(
-    ("section", "changes", "wanted", "granted", "sentence"),
+    ("gpus", "changes", "wanted", "granted", "sentence"),
     [
-        ("machine", {}, 4, 4, None),
-        ("machine", {}, 5, None, "this machine has 4 CPU cores for 1-thread processes: remove"),
-        ("machine", {}, 2, 1, "grid.gpus asks for 2 and --resources gpu=1 grants fewer: remove"),
-        ("machine", {"gpus_per_node": 2}, 4, None, "machine.gpus_per_node is 2: run on a cluster"),
-        ("grid", {"strategies": ["ddp", "dp"]}, 2, None, "dp, which needs GPUs for more than one"),
-        (
-            "grid",
-            {"recipes": ["tuned"]},
-            1,
-            None,
-            "cuda_graph is true, which needs a GPU: this is a",
-        ),
+        (0, [], 4, 4, None),
+        (0, [], 5, None, "this machine has 4 CPU cores for 1-thread processes: remove"),
+        (0, [], 2, 1, "grid.gpus asks for 2 and --resources gpu=1 grants fewer: remove"),
+        (0, [("machine.gpus_per_node", 2)], 4, None, "gpus_per_node is 2: run on a cluster"),
+        (0, [("grid.strategies", ["ddp", "dp"])], 2, None, "dp, which needs GPUs for more than"),
+        (0, GRAPHS, 1, None, "cuda_graph is true, which needs a GPU: this is a"),
+        (2, [], 2, None, None),
+        (2, [], 4, None, "asks for 4 and this machine has 2 GPUs: remove the larg"),
+        (0, [BF16], 1, None, None),
+        (1, [BF16], 1, None, T4),
     ],
 )
 def test_what_this_machine_cannot_do_is_refused(
-    config, section, changes, wanted, granted, sentence
+    gpus, changes, wanted, granted, sentence, monkeypatch
 ):
-    config["device"] = "auto"
-    config["recipes"]["tuned"]["cuda_graph"] = True
-    config[section] |= changes
-    with pytest.raises(UserError) if sentence else nullcontext() as raised:
-        devices.check(config, wanted, granted)
-    assert not sentence or sentence in str(raised.value)
-
-
-def test_more_gpus_than_visible_are_refused(config, monkeypatch):
-    monkeypatch.setattr(environment, "visible_gpus", lambda: ["0", "1"])
-    config["device"] = "auto"
-    devices.check(config, 2, granted=None)
-    with pytest.raises(UserError, match="asks for 4 and this machine has 2 GPUs: remove the larg"):
-        devices.check(config, 4, granted=None)
-
-
-def test_bf16_on_a_gpu_that_has_none_is_refused_by_its_key(config, monkeypatch):
-    config["device"] = "auto"
-    config["recipes"]["tuned"]["precision"] = "bf16"
-    devices.check(config, 1, granted=None)
-    monkeypatch.setattr(environment, "visible_gpus", lambda: ["0"])
+    monkeypatch.setattr(environment, "visible_gpus", lambda: list("01"[:gpus]))
     monkeypatch.setattr(environment, "older_gpu", {environment.AMPERE: "T4 has 7.5"}.get)
-    with pytest.raises(
-        UserError, match=r"recipes\.tuned\.precision is bf16 and T4 has 7\.5: bf16 needs 8\.0"
-    ):
-        devices.check(config, 1, granted=None)
-    spec = RunSpec(
-        cell=Cell("tuned", "ddp", 1, 8, 0),
-        engine="resident",
-        recipe_options=recipe_options(config, "tuned"),
-    )
-    with pytest.raises(UserError, match=r"recipes\.tuned\.precision is bf16 and T4"):
-        spec.resolved()
+    monkeypatch.setattr(devices, "cores", lambda: 4)
+    with pytest.raises(UserError, match=sentence) if sentence else nullcontext():
+        devices.check(changed(AUTO, *changes), wanted, granted)
 
 
-def test_updates_that_a_strategy_makes_itself_cannot_be_changed(config):
-    cell, options = Cell("tuned", "zero1", 2, 8, 0), recipe_options(config, "tuned")
-    spec = RunSpec(cell=cell, engine="resident", recipe_options=options | {"nesterov": True})
-    with pytest.raises(UserError, match="nesterov is True, which strategy zero1 cannot have"):
+@pytest.mark.parametrize(
+    ("strategy", "option", "sentence"),
+    [
+        ("ddp", {"precision": "bf16"}, T4),
+        ("zero1", {"nesterov": True}, "nesterov is True, which strategy zero1 cannot have"),
+    ],
+)
+def test_a_cell_that_cannot_be_here_is_refused_by_its_script_too(
+    strategy, option, sentence, monkeypatch
+):
+    monkeypatch.setattr(environment, "visible_gpus", lambda: ["0", "1"])
+    monkeypatch.setattr(environment, "older_gpu", {environment.AMPERE: "T4 has 7.5"}.get)
+    options = recipe_options(changed(), "tuned") | option
+    spec = RunSpec(cell=Cell("tuned", strategy, 2, 8, 0), engine="resident", recipe_options=options)
+    with pytest.raises(UserError, match=sentence):
         spec.resolved()
 
 

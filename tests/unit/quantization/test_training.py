@@ -45,16 +45,10 @@ def test_layers_without_a_bias_hold_zeros_for_it(quantized_digits):
         assert zeros == [name for name in found if "bias" in name][:layers]
 
 
-@pytest.mark.parametrize(
-    ("changes", "complaint"),
-    [
-        ({"learning_rate": 1e6}, r"diverged in epoch 1; lower --learning-rate, now 1000000\.0"),
-        ({"model": "vgg"}, "'vgg' is no quantized model; choose one of resnet18-cifar, tutorial"),
-    ],
-)
-def test_training_that_cannot_work_says_why(quantized_digits, changes, complaint):
+def test_training_that_cannot_work_says_why(quantized_digits):
+    complaint = r"diverged in epoch 1; lower --learning-rate, now 1000000\.0"
     with pytest.raises(UserError, match=complaint):
-        train(quantized_digits, "never.pt", **changes)
+        train(quantized_digits, "never.pt", learning_rate=1e6)
     assert not (quantized_digits / "never.pt").exists()
 
 

@@ -1,4 +1,4 @@
-"""Strategies, recipes and models: found by name, each with the modules whose code it adds."""
+"""Strategies, engines and models are found by name; what strategies send, and rules of rates."""
 
 import pytest
 
@@ -6,15 +6,15 @@ from scaling.core.errors import UserError
 from scaling.registry.engine import ENGINES
 from scaling.registry.model import MODELS
 from scaling.registry.strategy import STRATEGIES
+from scaling.registry.update_rule import Technique, gpus_of, uneven
 
-REGISTRIES = [STRATEGIES, ENGINES, MODELS]
 
-
-@pytest.mark.parametrize("registry", REGISTRIES, ids=lambda registry: registry.kind)
-def test_every_entry_is_found_by_its_name_and_its_code_can_be_loaded(registry, torch):
+@pytest.mark.parametrize(
+    ("registry", "code"), [(STRATEGIES, "wrap"), (ENGINES, "trainer"), (MODELS, "factory")]
+)
+def test_every_entry_is_found_by_its_name_and_its_code_can_be_loaded(registry, code, torch):
     for name in registry.names():
         assert registry.find(name).name == name
-        code = {STRATEGIES: "wrap", ENGINES: "trainer", MODELS: "factory"}[registry]
         assert callable(getattr(registry.find(name), code).load())
 
 
@@ -23,18 +23,22 @@ def test_an_unknown_name_is_told_with_those_there_are():
         STRATEGIES.find("zero")
 
 
-def test_an_entry_adds_the_modules_that_it_refers_to():
-    assert STRATEGIES.modules("dp") == ["scaling.training.data_parallel"]
-    assert ENGINES.modules("resident") == ["scaling.training.resident", "extras.kernels.fused"]
-
-
 @pytest.mark.parametrize(
     ("strategy", "processes", "busiest"),
     [("ddp", 4, 1.5e6), ("dp", 1, 2e6), ("fsdp", 4, 2.25e6), ("zero1", 4, 2.25e6)],
 )
 def test_what_four_gpus_start_and_send(strategy, processes, busiest):
     found = STRATEGIES.find(strategy)
-    assert found.processes(4) == processes
-    assert found.processes(1) == 1
-    assert found.busiest_bytes(4, 1e6) == busiest
-    assert found.busiest_bytes(1, 1e6) == 0
+    assert (found.processes(4), found.processes(1)) == (processes, 1)
+    assert (found.busiest_bytes(4, 1e6), found.busiest_bytes(1, 1e6)) == (busiest, 0)
+
+
+def test_the_rules_of_the_rate_are_those_of_the_papers():
+    assert Technique().rate(0.1, 64) == 0.1
+    assert Technique(scaling="linear").rate(0.1, 64) == pytest.approx(6.4)
+    assert Technique(scaling="sqrt").rate(0.1, 64) == pytest.approx(0.8)
+
+
+def test_a_large_batch_is_spread_and_a_small_one_is_not():
+    assert [gpus_of(batch, 128, 4) for batch in (128, 256, 512, 8192)] == [1, 1, 4, 4]
+    assert uneven([130, 512, 514, 1025], 128, 4) == [514, 1025]

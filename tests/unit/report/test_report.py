@@ -93,7 +93,7 @@ def test_a_file_that_does_not_exist_is_named(folder, name):
 def test_a_page_of_part_b_alone_has_neither_limits_nor_tables_of_cells(tmp_path):
     name = "quantization-cifar10"
     lay_out(tmp_path, name)
-    page = render(tmp_path, name, "--partial", "yes")
+    page = render(tmp_path, name, "--partial", "True")
     taken_out = {named["download"] for _, named in page.elements if "download" in named}
     assert taken_out and all(one.startswith("quantization") for one in taken_out)
     assert "Physical limits" not in page.text
@@ -109,7 +109,7 @@ def test_a_partial_page_lists_what_is_missing_and_is_refused_unless_asked_for(tm
         schema.write(name, table, path)
     with pytest.raises(UserError, match=r"1 cell of .* are missing, the first is plain/ddp"):
         render(tmp_path, "cpu")
-    partial = render(tmp_path, "cpu", "--partial", "yes", "--side-by-side", "yes")
+    partial = render(tmp_path, "cpu", "--partial", "True", "--side-by-side", "True")
     assert "script" not in [tag for tag, _ in partial.elements]
     assert host in partial.text
     for words in (

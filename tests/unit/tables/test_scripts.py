@@ -87,7 +87,7 @@ def test_a_study_may_lack_records_where_it_is_partial(study):
         "run them again, or pass --partial"
     )
     assert not (study / "tables").exists()
-    table = tables(study, "--partial", "yes")
+    table = tables(study, "--partial", "True")
     assert table("timing").message[2] == "2 of 2 runs have no record"
     for name in ("timing", "speedup", "utilization"):
         assert table(name).status.tolist() == ["ok", "oom", "missing", "oom"]

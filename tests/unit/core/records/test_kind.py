@@ -26,15 +26,6 @@ MUTANTS = int(os.environ.get("MUTANTS", "20"))
 """Of each record."""
 
 
-def said_of(action, *arguments):
-    """The sentence by which an action is refused, None where it is not."""
-    try:
-        action(*arguments)
-    except UserError as error:
-        return str(error)
-    return None
-
-
 @pytest.mark.parametrize("name", BY_NAME)
 def test_what_is_written_is_read_as_it_was_and_what_is_strange_is_not_written(name, tmp_path):
     kind, mutant, refused = KINDS[name], tmp_path / name, 0
@@ -42,28 +33,25 @@ def test_what_is_written_is_read_as_it_was_and_what_is_strange_is_not_written(na
     kind.write(mutant, written)
     assert mutant.read_bytes() == BY_NAME[name].read_bytes()
     for content in damage.values(written, MUTANTS, seed=1):
-        if said := said_of(kind.write, mutant, content):
-            refused += str(mutant) in said
-        else:
+        try:
+            kind.write(mutant, content)
             assert kind.read(mutant) == content
+        except UserError as error:
+            refused += str(mutant) in str(error)
     assert refused
 
 
 def changed(record, place, value):
     """Change the record at a place such as `rows.0.seconds`; `*` is every entry, `...` removes."""
-    first, _, rest = place.partition(".")
-    keys = (
-        range(len(record))
-        if first == "*"
-        else [int(first) if first.lstrip("-").isdigit() else first]
-    )
-    for key in keys:
-        if rest:
-            changed(record[key], rest, value)
-        elif value is ...:
-            del record[key]
+    *parents, last = [int(key) if key.lstrip("-").isdigit() else key for key in place.split(".")]
+    found = [record]
+    for key in parents:
+        found = [inner for one in found for inner in (one if key == "*" else [one[key]])]
+    for one in found:
+        if value is ...:
+            del one[last]
         else:
-            record[key] = value
+            one[last] = value
 
 
 IMPOSSIBLE = [
@@ -73,7 +61,7 @@ IMPOSSIBLE = [
     ("epochs.0.samples", 12_500, "other iterations than its samples"),
     ("dataset.train_images", 12_500, "has not the samples that the training set has"),
     ("epochs.0.train_loss", None, "is not finite, and the status ok"),
-    ("epochs.*.role", "warmup", "fewer epochs than asked for, or no measured"),
+    ("epochs.*.role", "warmup", "too few epochs"),
     ("cell.gpus", 4, "its gpus is 4, that of its folder 2"),
     ("status", "oom", "status oom without its message"),
     ("run_seconds", 0.1, "epochs that take longer than the run"),

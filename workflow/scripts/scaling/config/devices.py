@@ -26,15 +26,13 @@ def unfit(
         for switch in engine.gpu_options if device == "cpu" else ():
             if options[switch]:
                 yield f"recipes.{name}.{switch} is true, which needs a GPU: this is a CPU"
-        limited = set(options.get("strategies") or strategies) if devices > 1 else set()
-        for key, able in engine.only_with.items():
+        own = set(options.get("strategies") or strategies) & set(strategies)
+        for key, able in engine.only_with.items() if devices > 1 else ():
             default = engine.options.model_fields[key].default
-            others = limited.intersection(strategies).difference(able)
-            if others and options.get(key, default) != default:
-                yield (
-                    f"recipes.{name}.{key} is {options[key]}, which strategy {min(others)} cannot "
-                    f"have (allowed: recipes.{name}.strategies of {', '.join(able)})"
-                )
+            if options.get(key, default) != default and (others := own.difference(able)):
+                cannot = f"{options[key]}, which strategy {min(others)} cannot have"
+                allowed = f"recipes.{name}.strategies of {', '.join(able)}"
+                yield f"recipes.{name}.{key} is {cannot} (allowed: {allowed})"
                 break
 
 
@@ -60,28 +58,24 @@ def check(config: dict[str, Any], wanted: int, granted: int | None) -> None:
 
     `granted` is what --resources gives to all jobs together, None for no limit.
     """
-    if said := list(_lacks(config, wanted, granted)):
-        raise UserError("; ".join(said))
-
-
-def _lacks(config: dict[str, Any], wanted: int, granted: int | None) -> Iterator[str]:
-    per_node = config["machine"]["gpus_per_node"]
-    if per_node and wanted > per_node:
-        here = f"{wanted} and machine.gpus_per_node is {per_node}"
-        yield f"grid.gpus asks for {here}: run on a cluster (--profile slurm), or set it to null"
-    cells, recipes = grid.of(config), config["recipes"]
+    machine, recipes, cells = config["machine"], config["recipes"], grid.of(config)
     timed = {cell.recipe: recipes[cell.recipe] for cell in cells}
     tried = {one["recipe"]: recipes[one["recipe"]] for one in config["convergence"]["recipes"]}
     device = environment.resolve_device(config["device"])
-    yield from unfit(device, {cell.strategy for cell in cells}, timed, wanted)
-    yield from need_newer_gpu(device, timed | tried)
+    said = [*unfit(device, {cell.strategy for cell in cells}, timed, wanted)]
+    said += need_newer_gpu(device, timed | tried)
+    per_node, threads = machine["gpus_per_node"], machine["cpu_threads"]
     there, what = len(environment.visible_gpus()), "GPUs"
     if device == "cpu":
-        threads = config["machine"]["cpu_threads"]
         there, what = cores() // threads, f"CPU cores for {threads}-thread processes"
-    limits = {f"this machine has {there} {what}": there}
-    if granted is not None:
-        limits[f"--resources gpu={granted} grants fewer"] = granted
-    for said, limit in limits.items():
-        if wanted > limit:
-            yield f"grid.gpus asks for {wanted} and {said}: remove the larger numbers"
+    fewer = "remove the larger numbers"
+    spread = "run on a cluster (--profile slurm), or set it to null"
+    for here, limit, remedy in (
+        (f"machine.gpus_per_node is {per_node}", per_node, spread),
+        (f"this machine has {there} {what}", there, fewer),
+        (f"--resources gpu={granted} grants fewer", granted, fewer),
+    ):
+        if limit is not None and wanted > limit:
+            said.append(f"grid.gpus asks for {wanted} and {here}: {remedy}")
+    if said:
+        raise UserError("; ".join(said))

@@ -1,34 +1,14 @@
 """The keys of a configuration: their types, what they allow, and what config/README.md says."""
 
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import Annotated, Any, Literal, get_args
 
 from annotated_types import Ge, Gt, Le
-from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints
 
 from scaling.config.recipes import one_of
-from scaling.config.scheme import Bits, Scheme
-from scaling.core.section import (
-    AboveZero,
-    Count,
-    Distinct,
-    Entry,
-    Few,
-    Fraction,
-    NotNegative,
-    Positive,
-    Section,
-    Some,
-)
-from scaling.core.training_options import (
-    Interconnect,
-    LargeBatches,
-    Limits,
-    Model,
-    NetworkTraining,
-    Peaks,
-    Synchronization,
-    Training,
-)
+from scaling.config.scheme import Scheme
+from scaling.core import section as types
+from scaling.core import training_options as options
 from scaling.registry.strategy import STRATEGIES
 from scaling.registry.update_rule import Trials
 
@@ -44,7 +24,7 @@ EMPTY: dict[Part, dict[str, dict[str, Any]]] = {
 """What switches each part of a study off, by section."""
 
 
-class Dataset(Section):
+class Dataset(types.Section):
     source: str
     """`cifar10` (downloaded), `images` (yours), `digits` (1,797 handwritten digits, at hand),
     `synthetic` (generated, for timing)."""
@@ -53,40 +33,42 @@ class Dataset(Section):
     downloads. For `images`: a folder or tar of `train/<class>/*` and `test/<class>/*`."""
     mirror_url: str | None = None
     """For `cifar10`: another address of `cifar-10-python.tar.gz`."""
-    download_attempts: Positive = 3
+    download_attempts: types.Positive = 3
     """For `cifar10`: how often the download is tried."""
-    train_images: Annotated[Positive, Ge(10)] = 50_000
+    train_images: Annotated[types.Positive, Ge(10)] = 50_000
     """For `synthetic`: number of training images."""
-    test_images: Annotated[Positive, Ge(10)] = 10_000
+    test_images: Annotated[types.Positive, Ge(10)] = 10_000
     """For `synthetic`: number of test images."""
-    seed: Count = 0
+    seed: types.Count = 0
     """For `synthetic`: seed of the images."""
     image_size: Annotated[int, Ge(8), Le(1024)] = 32
     """Pixels of an image's sides. Others are resized, bilinearly."""
 
 
-class Grid(Section):
-    recipes: Some[str]
+class Grid(types.Section):
+    recipes: types.Some[str]
     """How to train: names of sections of `recipes`."""
-    strategies: Some[Annotated[str, one_of(STRATEGIES)]] = Field(default_factory=lambda: ["ddp"])
+    strategies: types.Some[Annotated[str, one_of(STRATEGIES)]] = Field(
+        default_factory=lambda: ["ddp"]
+    )
     """`dp` is torch.nn.DataParallel (GPUs only); `ddp` one process a GPU and an all-reduce; `fsdp`
     one that keeps its part of the model (fully_shard), `zero1` its part of the optimizer's state.
     One GPU is one plain process for all, measured once."""
-    gpus: Some[Few]
+    gpus: types.Some[types.Few]
     """Numbers of GPUs. 1 is needed for every speedup."""
-    batch_sizes: Some[Positive]
+    batch_sizes: types.Some[types.Positive]
     """Samples **per GPU** and step. What does not fit into memory is recorded as `oom`, what is
     larger than the dataset as `infeasible`."""
-    seeds: Distinct[Count]
+    seeds: types.Distinct[types.Count]
     """One run of every cell each. `[]` leaves the grid and the machine's limits out."""
-    repeats: Few = 1
+    repeats: types.Few = 1
     """Runs of every cell and seed: only they tell noise from a difference."""
 
 
-class Machine(Limits):
+class Machine(options.Limits):
     share: bool = False
     """`true` lets timed jobs run side by side on one machine: for accuracies, not for times."""
-    gpus_per_node: Few | None = None
+    gpus_per_node: types.Few | None = None
     """On a cluster: GPUs of one node. A run on more is spread over several whole nodes. `null`:
     every run is on one node."""
     check: Literal["refuse", "warn", "off"] = "refuse"
@@ -95,19 +77,19 @@ class Machine(Limits):
     with memory errors, or at less than 90 % of the median GPU's rate."""
 
 
-class Cost(Section):
-    per_gpu_hour: NotNegative | None = None
+class Cost(types.Section):
+    per_gpu_hour: types.NotNegative | None = None
     """What an hour of one GPU costs, in any currency; null: not known."""
 
 
-class Slurm(Section):
+class Slurm(types.Section):
     extra: Annotated[str, StringConstraints(pattern="^[-A-Za-z0-9_=,.:/@%+ ]*$")] = ""
     """More options of sbatch for every job: `--constraint=h100 --qos=short`."""
     gres: bool = False
     """GPUs are asked for by `--gres=gpu:N`, not by `--gpus`."""
 
 
-class Tried(Trials, Entry):
+class Tried(Trials, types.Entry):
     """A recipe that is tried with large batches, and how."""
 
     recipe: str
@@ -120,19 +102,18 @@ def _named(entries: Any) -> Any:
     """The entries with a name each; a recipe's name alone is one, too."""
     if not isinstance(entries, list):
         return entries
-    entries = [{"recipe": one} if isinstance(one, str) else one for one in entries]
-    return [
-        {"name": one["recipe"]} | one if isinstance(one, dict) and "recipe" in one else one
-        for one in entries
-    ]
+    given = [{"recipe": one} if isinstance(one, str) else one for one in entries]
+    return [{"name": one.get("recipe")} | one if isinstance(one, dict) else one for one in given]
 
 
-class Convergence(LargeBatches):
-    global_batches: Some[Annotated[int, Ge(2)]]
+class Convergence(options.LargeBatches):
+    global_batches: types.Some[Annotated[int, Ge(2)]]
     """Images of one update, over all GPUs, to try each recipe at."""
-    accuracies: Distinct[Annotated[float, Gt(0), Le(1)]] = Field(default=[0.7, 0.8, 0.85, 0.89])
+    accuracies: types.Distinct[Annotated[float, Gt(0), Le(1)]] = Field(
+        default=[0.7, 0.8, 0.85, 0.89]
+    )
     """Test accuracies of which the images needed at each global batch are reported."""
-    accuracy_margin: Fraction
+    accuracy_margin: types.Fraction
     """A gap to the reference counts as closed if the interval of the difference in test accuracy
     excludes a loss of this (0.02: two points)."""
     recipes: Annotated[
@@ -142,86 +123,52 @@ class Convergence(LargeBatches):
     `[muon, {name: naive, recipe: tuned, scaling: linear}]`. `[]` leaves the experiment out."""
 
 
-class TimeToAccuracy(Section):
+class TimeToAccuracy(types.Section):
     """Trainings by one recipe, strategy ddp, to their end."""
 
     recipe: str = "tuned"
     """The recipe that they are trained by."""
     accuracy: Annotated[float, Gt(0), Le(1)] = 0.89
     """The target test accuracy. 0.89 suits CIFAR-10 from lossy images, 0.94 the original."""
-    gpus: Distinct[Positive] = Field(default_factory=list)
+    gpus: types.Distinct[types.Positive] = Field(default_factory=list)
     """Numbers of GPUs; `[]` leaves the trainings out."""
-    global_batch: Positive = 1024
+    global_batch: types.Positive = 1024
     """Images of one update, shared by the GPUs, so that all trainings are equal."""
     epochs: Annotated[int, Ge(2)] = 10
     """Epochs of each training, fixed in advance."""
-    seeds: Some[Count] = Field(default=[0, 1, 2, 3, 4])
+    seeds: types.Some[types.Count] = Field(default=[0, 1, 2, 3, 4])
     """One training each; use 5 or more for a useful interval."""
-    learning_rate: AboveZero = 0.1
+    learning_rate: types.AboveZero = 0.1
     """Peak learning rate of SGD."""
 
 
-class Variant(Scheme, Entry):
+class Variant(Scheme, types.Entry):
     name: Annotated[str, StringConstraints(pattern=r"^\w[\w.+-]*$", max_length=100)]
     """Name of the variant in tables, figures and paths."""
-    seeds: Some[Count] = Field(default_factory=list)
+    seeds: types.Some[types.Count] = Field(default_factory=list)
     """The report shows the variant for these seeds only. It is measured for every seed."""
 
 
-class BitWidths(Section):
-    """Bit widths of variants that are plain otherwise, as `w4a8-max_abs`."""
-
-    weights: Distinct[Bits] = Field(default_factory=list)
-    """Bits of weights, with 8-bit activations: `w4a8-…`."""
-    activations: Distinct[Bits] = Field(default_factory=list)
-    """Bits of activations, with 8-bit weights: `w8a4-…`."""
-    both: Distinct[Bits] = Field(default_factory=list)
-    """Bits of weights and of activations: `w4a4-…`."""
-
-    def variants(self) -> list[Variant]:
-        """Return the corresponding entries of `quantization.variants`."""
-        pairs = [(bits, 8) for bits in self.weights]
-        pairs += [(8, bits) for bits in self.activations]
-        pairs += [(bits, bits) for bits in self.both]
-        found = []
-        for weights, activations in pairs:
-            bits = {"weight_bits": weights, "activation_bits": activations}
-            own: dict[str, Any] = {key: value for key, value in bits.items() if value != 8}
-            found.append(Variant(name=f"w{weights}a{activations}-max_abs", **own))
-        return found
-
-
-class Quantization(NetworkTraining):
+class Quantization(options.NetworkTraining):
     model_config = ConfigDict(frozen=False)
 
-    seeds: Distinct[Count]
+    seeds: types.Distinct[types.Count]
     """One tutorial CNN is trained and quantized for each. With `[]` (and no `resnet18`) the study
     has no Part B."""
-    calibration_images: Count
+    calibration_images: types.Count
     """Training images that set the activation scales; 0 means all."""
     variants: list[Variant]
     """Quantized copies of each seed's network, in one job: a new or changed one repeats all of a
     network. Options default to plain int8. The report's stages are `weights`,
-    `weights+activations` and `weights+activations+bias`."""
-    bit_widths: BitWidths = Field(default_factory=BitWidths)
-    histograms: str
-    """The variant whose weights and activations are drawn: one with int8 logits and per-tensor
-    scales."""
+    `weights+activations` and `weights+activations+bias`, whose values are drawn."""
     resnet18: bool
     """`true` also trains a ResNet-18 of `model.width` for each seed (recipe `tuned` if the grid has
     it, else its first; one GPU, the epochs of `training`, the smallest of `grid.batch_sizes`) and
     quantizes it in the same stages. Without a GPU that uses all cores, on Slurm one:
     `--set-threads quantize_evaluate_resnet=16`."""
 
-    @model_validator(mode="after")
-    def _bits_are_variants(self) -> Self:
-        self.variants = [*self.variants, *self.bit_widths.variants()]
-        # Each list empty, as a file that is laid over another replaces lists alone.
-        self.bit_widths = BitWidths()
-        return self
 
-
-class Configuration(Section):
+class Configuration(types.Section):
     study: Annotated[str, StringConstraints(pattern=NAME, max_length=100)]
     """Name of the study. Its tables lie in `results/tables/{study}`, its figures in
     `results/figures/{study}`."""
@@ -229,25 +176,25 @@ class Configuration(Section):
     """`cpu`, `cuda`, or `auto`: cuda where a GPU is visible. On `cpu` a "GPU" is one process."""
     partial: bool
     """`true` makes the tables and the report of the runs that exist."""
-    parts: Some[Part] = Field(default_factory=lambda: list(PARTS))
+    parts: types.Some[Part] = Field(default_factory=lambda: list(PARTS))
     """What is measured: `scaling` (the grid, the interconnect, the peaks), `accuracy` (recipes
     with large batches, trainings to an accuracy), `proofs` (what ranks share), `int8` (Part B)."""
-    plugins: Distinct[str] = Field(default_factory=list)
+    plugins: types.Distinct[str] = Field(default_factory=list)
     """Python files of yours, each with an `ENTRY` that adds a strategy, an engine or a dataset: see
     docs/extending.md."""
     dataset: Dataset
-    model: Model = Field(default_factory=Model)
+    model: options.Model = Field(default_factory=options.Model)
     grid: Grid
-    training: Training = Field(default_factory=Training)
+    training: options.Training = Field(default_factory=options.Training)
     recipes: dict[str, dict[str, Any]]
     """By their names: each an `engine` with its options, or a `base`, another recipe, with what is
     changed of it."""
     machine: Machine = Field(default_factory=Machine)
-    interconnect: Interconnect
-    peaks: Peaks
+    interconnect: options.Interconnect
+    peaks: options.Peaks
     cost: Cost = Field(default_factory=Cost)
     slurm: Slurm = Field(default_factory=Slurm)
     convergence: Convergence
     time_to_accuracy: TimeToAccuracy = Field(default_factory=TimeToAccuracy)
-    synchronization: Synchronization = Field(default_factory=Synchronization)
+    synchronization: options.Synchronization = Field(default_factory=options.Synchronization)
     quantization: Quantization

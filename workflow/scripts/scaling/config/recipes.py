@@ -15,13 +15,12 @@ from scaling.registry.update_rule import Technique
 OWN = "own"
 """The strategy of recipes that are a command."""
 GONE = {
-    (
-        "convergence",
-        "precision",
-    ): "it is the recipes', as {calm: {base: tuned, precision: float32}}",
-    ("quantization", "peers"): "our quantizer alone is measured",
+    "convergence.precision": "it is the recipes', as {calm: {base: tuned, precision: float32}}",
+    "quantization.peers": "our quantizer alone is measured",
+    "quantization.histograms": "those of weights+activations+bias are drawn",
+    "quantization.bit_widths": "give each as a variant, as {name: w4a8, weight_bits: 4}",
 }
-"""What to write in the place of keys of version 2."""
+"""What to write in the place of keys of older versions."""
 
 
 def one_of(registry: Registry[Any]) -> AfterValidator:
@@ -45,9 +44,10 @@ class Recipe(Section):
 
 def gone(config: Mapping[str, Any]) -> list[str]:
     """Return a sentence for each key of older configurations."""
+    found = {name: name.split(".") for name in GONE}
     return [
-        f"{section}.{key} is no key any more: {said}"
-        for (section, key), said in GONE.items()
+        f"{name} is no key any more: {GONE[name]}"
+        for name, (section, key) in found.items()
         if isinstance(own := config.get(section), dict) and key in own
     ]
 

@@ -3,7 +3,7 @@
 As a program, the configuration files it is given are read.
 """
 
-import math
+import json
 import os
 import re
 import sys
@@ -20,11 +20,37 @@ from scaling.core.errors import UserError, program
 from scaling.core.records.convergence import convergence_path
 from scaling.core.records.quantization import VARIANT_PATTERN
 
-MOST_BYTES, MOST_VALUES, MOST_DIGITS = 100_000, 100_000, 100
-PLAIN = {"null", "bool", "int", "float", "str", "seq", "map", "merge"}
-"""The tags of YAML whose values are JSON's too."""
+MOST_BYTES = 100_000
 WHOLE = {"engine", "base", "command"}
 """The keys by which a recipe is one without another of its name."""
+CONFIG, MANIFEST = "config.yaml", "manifest.json"
+RECORDS = [
+    *("runs", "interconnect", "quantization", "peaks", "experiments", "convergence", "logs"),
+    *("machine", "to_accuracy"),
+]
+"""Folders of records, laid out as below results/."""
+MACHINE = Path("machine/check.json")
+"""The record of the machine check."""
+TRAININGS, BACKENDS = ("runs", "convergence", "full_trainings"), ("resnet18",)
+"""The kinds of `records` that a partial study may lack, and those that any stored study may."""
+
+
+class Plain(yaml.SafeLoader):
+    """YAML that every reader takes alike: each key once, and no alias, which multiplies values."""
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        if self.check_event(yaml.AliasEvent):
+            mark = self.peek_event().start_mark
+            raise yaml.MarkedYAMLError(problem="an alias: write its value", problem_mark=mark)
+        return super().compose_node(parent, index)
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+        there: dict[Any, Any] = {}
+        for key, _ in node.value:
+            if there.setdefault(key.value, key) is not key:
+                said = f"the key {key.value} is there twice"
+                raise yaml.MarkedYAMLError(problem=said, problem_mark=key.start_mark)
+        return super().construct_mapping(node, deep)
 
 
 def read_config(path: Path) -> dict[str, Any]:
@@ -36,6 +62,20 @@ def read_config(path: Path) -> dict[str, Any]:
     if not isinstance(config, dict):
         raise UserError(f"{path} has no keys: write them as config/README.md says")
     return config
+
+
+def parsed(text: str) -> Any:
+    """Return the document in a YAML `text`; ValueError, of one line, for what is not JSON's too."""
+    try:
+        document = Plain(text).get_single_data()
+        json.dumps(document)  # No date, and no number of thousands of digits.
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = f"line {mark.line + 1}: " if mark else ""
+        raise ValueError(f"{line}{error.problem or error.context}"[:200]) from error
+    except (yaml.YAMLError, ValueError, LookupError, TypeError, RecursionError) as error:
+        raise ValueError(" ".join(str(error).split())[:200]) from error
+    return document
 
 
 def recipes_of(layers: Iterable[Any]) -> Any:
@@ -51,58 +91,6 @@ def recipes_of(layers: Iterable[Any]) -> Any:
             whole = not isinstance(own, dict) or not WHOLE.isdisjoint(own)
             found[name] = own if whole else found.get(name, {}) | own
     return found
-
-
-def parsed(text: str) -> Any:
-    """Return the document in a YAML `text`; ValueError unless it is plain, small and unambiguous.
-
-    The error is on one line. In C, PyYAML would be faster, and crash on deep nesting.
-    """
-    try:
-        loader = yaml.SafeLoader(text)
-        node = loader.get_single_node()
-        if node and _values(node, {}) > MOST_VALUES:
-            raise ValueError(f"more than {MOST_VALUES:,} values: write fewer aliases")
-        return loader.construct_document(node) if node else None
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        line = f"line {mark.line + 1}: " if mark else ""
-        raise ValueError(f"{line}{error.problem or error.context}"[:200]) from error
-    except (yaml.YAMLError, ValueError, LookupError, TypeError, RecursionError) as error:
-        raise ValueError(" ".join(str(error).split())[:200]) from error
-
-
-def _values(node: Any, known: dict[Any, float]) -> float:
-    """Count the values below `node`, aliases expanded; ValueError for what is not plain."""
-    tag, line = node.tag.rpartition(":")[2], node.start_mark.line + 1
-    if tag not in PLAIN:
-        raise ValueError(f"line {line} has a value of the kind {tag}: write it as text, in quotes")
-    if tag in ("int", "float") and len(node.value) > MOST_DIGITS:
-        raise ValueError(f"line {line} has a number of more than {MOST_DIGITS} digits")
-    if isinstance(node, yaml.CollectionNode) and node not in known:
-        known[node] = math.inf  # a recursive alias
-        inside = node.value
-        if isinstance(node, yaml.MappingNode):
-            keys = {str(key.value): key for key, _ in node.value}
-            for key in {key for key, _ in node.value} - set(keys.values()):
-                line = key.start_mark.line + 1
-                raise ValueError(f"line {line} has the key {key.value}, as another line has")
-            inside = list(chain(*node.value))
-        known[node] = 1 + sum(_values(inner, known) for inner in inside)
-    return known.get(node, 1)
-
-
-CONFIG = "config.yaml"
-MANIFEST = "manifest.json"
-RECORDS = [
-    *("runs", "interconnect", "quantization", "peaks", "experiments", "convergence", "logs"),
-    *("machine", "to_accuracy"),
-]
-"""Folders of records, laid out as below results/."""
-MACHINE = Path("machine/check.json")
-"""The record of the machine check."""
-TRAININGS, BACKENDS = ("runs", "convergence", "full_trainings"), ("resnet18",)
-"""The kinds of `records` that a partial study may lack, and those that any stored study may."""
 
 
 def find(studies: Path, name: str) -> Path:
@@ -191,10 +179,12 @@ def check(folder: Path, config: dict[str, Any]) -> None:
     With `partial` in the configuration, runs may lack a record.
     """
     asked, there, beside = records(config), own_files(folder), beside_records(config)
+    runs = [*chain(*(asked[kind] for kind in TRAININGS))]
+    wanted = [*chain(*asked.values())]
     always = [Path(CONFIG), Path(MANIFEST)]
-    always += [path for kind in asked if kind not in TRAININGS + BACKENDS for path in asked[kind]]
-    runs = [] if config["partial"] else [path for kind in TRAININGS for path in asked[kind]]
-    needed = [*runs, *always]
+    may_lack = {*runs, *chain(*(asked[kind] for kind in BACKENDS))}
+    always += [path for path in wanted if path not in may_lack]
+    needed = always if config["partial"] else [*runs, *always]
     if missing := [path for path in needed if path not in there]:
         partial = "" if set(missing) & set(always) else ", or pass --config partial=true"
         lacks = f"{len(missing)} of the {len(needed)} files its {CONFIG} asks for"
@@ -202,7 +192,7 @@ def check(folder: Path, config: dict[str, Any]) -> None:
     for path, limit in beside.items():
         if (folder / path).is_symlink() or (folder / path).exists():
             files.regular(folder / path, limit, linked=False)
-    if unknown := sorted(there.difference(always, beside, *asked.values())):
+    if unknown := sorted(there.difference(always, beside, wanted)):
         place = folder / unknown[0]
         raise UserError(f"{place} is no part of the study that its {CONFIG} describes: remove it")
 
@@ -220,27 +210,28 @@ def keep_dates(records: Path, manifest: Path) -> None:
     if own not in named.values():
         return
     older = set(named.values()) - {own, ""} and manifest.stat().st_mtime
-    stale = [
+    stale = {
         path
         for path, images in named.items()
-        if images != own and (images or (older and dates[path] < older))
-    ]
-    _date(manifest, *(date for path, date in dates.items() if path not in stale))
+        if images != own and (images or dates[path] < (older or 0))
+    }
+    before = min(date for path, date in dates.items() if path not in stale)
+    _not_after(manifest, before)
     for path in stale:
-        _date(path, manifest.stat().st_mtime - 1)
-    for name, prefix in (("float32.pt", ""), ("resnet18.pt", "resnet18_")):
-        for weights in records.glob(f"quantization/seed~*/{name}"):
-            trained = _value(weights.with_name(f"{prefix}training.json"), "ended")
-            of_them = [path for path in dates if weights.parent in path.parents]
-            of_them = [path for path in of_them if path.name.startswith("resnet18") == bool(prefix)]
-            if trained and all(_value(path, "started") >= trained for path in of_them):
-                _date(weights, *(dates[path] for path in of_them))
+        _not_after(path, manifest.stat().st_mtime - 1)
+    for weights in records.glob("quantization/seed~*/*.pt"):
+        resnet = weights.stem == "resnet18"
+        training = weights.with_name("resnet18_training.json" if resnet else "training.json")
+        trained, own_records = _value(training, "ended"), weights.parent.glob("**/*.json")
+        made = [p for p in own_records if p in dates and p.name.startswith("resnet18") == resnet]
+        if made and trained and all(_value(path, "started") >= trained for path in made):
+            _not_after(weights, min(dates[path] for path in made))
 
 
-def _date(path: Path, *latest: float) -> None:
-    """Set a file's date to the earliest of `latest` if it is newer."""
-    if min(latest, default=math.inf) < path.stat().st_mtime:
-        os.utime(path, (min(latest), min(latest)))
+def _not_after(path: Path, latest: float) -> None:
+    """Set a file's date to `latest` if it is newer."""
+    if latest < path.stat().st_mtime:
+        os.utime(path, (latest, latest))
 
 
 def _value(path: Path, key: str) -> str:

@@ -3,6 +3,7 @@
 import ast
 import hashlib
 import json
+import re
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -33,41 +34,33 @@ def digest(script: Path, *modules: str | Path, measuring: bool = False) -> str:
     Imports from the script's folder, or that of its package, are followed, in functions too. If
     `measuring`, only those count that `MEASURES` lists or that are user plugins.
     """
-    root, parts = _root(script), []
-    for path in files_of(script, *modules):
-        own = root in path.parents
-        name = path.relative_to(root).as_posix() if own else path.name
-        if not measuring or path == script or not own or name.startswith(MEASURES):
-            parts.append(f"{name} {_understood(_text(path))[0]}")
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
-
-
-def _root(script: Path) -> Path:
-    """Return the folder from which the script's imports are found."""
-    return next(folder for folder in script.parents if not (folder / "__init__.py").exists())
-
-
-def files_of(script: Path, *modules: str | Path) -> list[Path]:
-    """Return the files that `digest` covers, sorted."""
-    root = _root(script)
-    found: set[Path] = set()
+    root = next(folder for folder in script.parents if not (folder / "__init__.py").exists())
+    names: dict[str, Path] = {}
     waiting: list[str | Path] = [script, *modules]
     while waiting:
         path = waiting.pop()
         if isinstance(path, str):
             waiting += _files(root, path)
-        elif path not in found:
-            found.add(path)
+            continue
+        own = root in path.parents
+        name = path.relative_to(root).as_posix() if own else path.name
+        if name not in names:
+            names[name] = path
             waiting += _understood(_text(path))[1]
-    return sorted(found)
+    parts = [
+        f"{name} {_understood(_text(path))[0]}"
+        for name, path in sorted(names.items())
+        if not measuring or path == script or root not in path.parents or name.startswith(MEASURES)
+    ]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
 
 @cache
 def _files(root: Path, name: str) -> list[Path]:
     """Return the files that importing the dotted `name` runs: parent packages and the module."""
-    parts, found = name.split("."), []
-    for count in range(1, len(parts) + 1):
-        path = root.joinpath(*parts[:count])
+    found, path = [], root
+    for part in name.split("."):
+        path /= part
         found += [file for file in (path / "__init__.py", path.with_suffix(".py")) if file.exists()]
     return found
 
@@ -79,36 +72,29 @@ def _text(path: Path) -> str:
 
 @cache
 def _understood(text: str) -> tuple[str, list[str]]:
-    """Return the hash of a module's meaning and the dotted names it imports; cached by text."""
+    """Return the hash of a module's meaning and the dotted names it imports; cached by text.
+
+    Its meaning is its syntax tree without positions, docstrings, and the empty fields in which
+    Pythons differ.
+    """
     kept = KEPT / hashlib.sha256((_text(Path(__file__)) + text).encode()).hexdigest()
     with suppress(OSError, ValueError):
-        meaning, names = json.loads(kept.read_text())
-        return meaning, names
-    imported: list[str] = []
-    meaning = hashlib.sha256(repr(_content(ast.parse(text), imported)).encode()).hexdigest()
+        meaning, imported = json.loads(kept.read_text())
+        return meaning, imported
+    tree, imported = ast.parse(text), []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            imported += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            # A name imported from a package may be a module.
+            imported += [f"{node.module}.{alias.name}" for alias in node.names]
+        elif isinstance(body := getattr(node, "body", None), list):
+            vars(node)["body"] = [statement for statement in body if not _is_text(statement)]
+    meaning = hashlib.sha256(re.sub(r"(, )?\w+=\[\]", "", ast.dump(tree)).encode()).hexdigest()
     if KEPT.parent.exists():
         with suppress(UserError):
             files.write_json(kept, [meaning, imported])
     return meaning, imported
-
-
-def _content(node: object, imported: list[str]) -> object:
-    """Convert a syntax tree to lists, and add the dotted names that it imports to `imported`.
-
-    Positions, docstrings, and empty fields, which differ between Pythons, are left out.
-    """
-    if isinstance(node, list):
-        return [_content(child, imported) for child in node if not _is_text(child)]
-    if not isinstance(node, ast.AST):
-        return node
-    if isinstance(node, ast.Import):
-        imported += [alias.name for alias in node.names]
-    elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-        # A name imported from a package may be a module.
-        imported += [f"{node.module}.{alias.name}" for alias in node.names]
-    fields = [(name, getattr(node, name, None)) for name in node._fields]
-    kept = [(name, _content(value, imported)) for name, value in fields if value not in (None, [])]
-    return [type(node).__name__, *kept]
 
 
 def _is_text(statement: ast.AST) -> bool:

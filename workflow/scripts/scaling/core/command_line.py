@@ -9,7 +9,6 @@ from typing import Any, TypeVar, get_args, get_origin
 from scaling.core.errors import program
 
 T = TypeVar("T")
-WORDS = {"yes": True, "no": False}
 
 
 def script(function: Callable[..., None]) -> Callable[..., None]:
@@ -27,9 +26,9 @@ def parse(
 ) -> T:
     """Call `command`, a dataclass or function, with the options in `argv` (default: sys.argv).
 
-    Fields of nested dataclasses are options too. Lists take any number of values, booleans yes or
-    no, dictionaries and lists of them JSON. `description` (default: the module's docstring) and the
-    fields' docstrings are the `--help`. A wrong option ends the process with status 2.
+    Fields of nested dataclasses are options too. Lists take any number of values, booleans True or
+    False, dictionaries and lists of them JSON. `description` (default: the module's docstring) and
+    the fields' docstrings are the `--help`. A wrong option ends the process with status 2.
     """
     import tyro
     from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec
@@ -38,24 +37,15 @@ def parse(
 
     @registry.primitive_rule
     def _(field: Any) -> PrimitiveConstructorSpec[Any] | None:
-        if field.type is bool:
-            return PrimitiveConstructorSpec(
-                nargs=1,
-                metavar="{yes,no}",
-                instance_from_str=lambda texts: WORDS[texts[0]],
-                is_instance=lambda value: isinstance(value, bool),
-                str_from_instance=lambda value: ["yes" if value else "no"],
-                choices=tuple(WORDS),
-            )
-        if dict in (get_origin(field.type), *map(get_origin, get_args(field.type))):
-            return PrimitiveConstructorSpec(
-                nargs=1,
-                metavar="JSON",
-                instance_from_str=lambda texts: json.loads(texts[0]),
-                is_instance=lambda value: isinstance(value, dict | list),
-                str_from_instance=lambda value: [json.dumps(value)],
-            )
-        return None
+        if dict not in (get_origin(field.type), *map(get_origin, get_args(field.type))):
+            return None
+        return PrimitiveConstructorSpec(
+            nargs=1,
+            metavar="JSON",
+            instance_from_str=lambda texts: json.loads(texts[0]),
+            is_instance=lambda value: isinstance(value, dict | list),
+            str_from_instance=lambda value: [json.dumps(value)],
+        )
 
     with registry:
         return tyro.cli(
@@ -68,16 +58,12 @@ def parse(
 
 def options(values: Mapping[str, Any], *keys: str) -> str:
     """Format `values`, or those of `keys`, as shell options for `parse`; None is left out."""
-    chosen = {key: values[key] for key in keys or values}
-    texts = [f"--{key.replace('_', '-')} {_text(v)}" for key, v in chosen.items() if v is not None]
-    return " ".join(texts)
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, list) and not any(isinstance(entry, dict) for entry in value):
-        return " ".join(map(_text, value))
-    if isinstance(value, dict | list):
-        value = json.dumps(value, sort_keys=True)
-    return shlex.quote(str(value))
+    found = []
+    for key in keys or values:
+        value = values[key]
+        if isinstance(value, dict) or (isinstance(value, list) and dict in map(type, value)):
+            value = json.dumps(value, sort_keys=True)
+        texts = map(str, value if isinstance(value, list) else [value])
+        if value is not None:
+            found.append(shlex.join([f"--{key.replace('_', '-')}", *texts]))
+    return " ".join(found)

@@ -5,13 +5,12 @@ import platform
 import re
 import runpy
 import subprocess
-import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
-from itertools import chain, takewhile
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,15 +21,14 @@ from scaling.core.errors import UserError
 
 Device = Literal["auto", "cpu", "cuda"]
 """Where to compute; see `resolve_device` for `auto`."""
+GIT = ["git", "-C", str(Path(__file__).parent), "describe", "--always"]
 TURING, AMPERE = (7, 5), (8, 0)
 """Minimum compute capabilities: for CUDA 13, and for TF32 and bf16."""
-_BEGAN = datetime.now(UTC), time.monotonic()
 
 
 def now() -> str:
-    """Return the time in UTC, ISO 8601; within a process it never goes back, as a clock may."""
-    passed = timedelta(seconds=time.monotonic() - _BEGAN[1])
-    return (_BEGAN[0] + passed).isoformat(timespec="milliseconds")
+    """Return the time in UTC, ISO 8601."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
 def describe(device: Device) -> dict[str, Any]:
@@ -51,7 +49,8 @@ def describe(device: Device) -> dict[str, Any]:
         "torchvision": installed("torchvision"),
         "cuda": None,
         "nccl": None,
-        "commit": _commit(),
+        # With "+changes" if they are not committed; without git it is not known.
+        "commit": _output([*GIT, "--abbrev=40", "--exclude=*", "--dirty=+changes"]),
         "started": now(),
         "ended": None,
     }
@@ -72,16 +71,12 @@ def seen_by(starts: list[dict[str, Any]]) -> dict[str, Any]:
     """Return the environment as a run's processes, on all its nodes, reported it, if any did."""
     if not starts:
         return {}
-    gpus = chain.from_iterable(start["slurm_gpus"] for start in starts)
     hosts = list(dict.fromkeys(start["host"] for start in starts))
-    several = ("device_names", "device_ids") if len(hosts) > 1 else ()
-    return {
-        **{key: [one for start in starts for one in start[key]] for key in several},
-        "hosts": hosts,
-        "slurm_gpus": list(dict.fromkeys(gpus)),
-        "cuda": starts[0]["cuda"],
-        "nccl": starts[0]["nccl"],
-    }
+    given = dict.fromkeys(one for start in starts for one in start["slurm_gpus"])
+    found = {"hosts": hosts, "slurm_gpus": list(given)}
+    for key in ("device_names", "device_ids") if len(hosts) > 1 else ():
+        found[key] = [one for start in starts for one in start[key]]
+    return found | {key: starts[0][key] for key in ("cuda", "nccl")}
 
 
 def host() -> str:
@@ -137,7 +132,7 @@ def visible_gpus() -> list[str]:
     named = os.environ.get("CUDA_VISIBLE_DEVICES")
     if named is None or not there:
         return [str(index) for index in range(there)]
-    entries = (entry.strip() for entry in named.split(","))
+    entries = map(str.strip, named.split(","))
     known = takewhile(lambda entry: entry not in ("", "-1", "NoDevFiles"), entries)
     return list({gpu_uuid(entry): entry for entry in known}.values())
 
@@ -153,9 +148,6 @@ def resolve_device(requested: Device) -> Device:
         raise UserError(f"PyTorch is {version}, and 2.11 or newer is needed: make env installs it")
     if requested == "cpu":
         return "cpu"
-    if built.get("hip"):
-        hip = f"torch.version.hip is {built['hip']}, and only NVIDIA GPUs are supported"
-        raise UserError(f"{hip}: set device to cpu, or install PyTorch for CUDA")
     if visible_gpus():
         cuda = built.get("cuda") or ""
         if cuda >= "13" and (old := older_gpu(TURING)):
@@ -195,11 +187,10 @@ def applied_precision(asked: str, device: str) -> str:
 
 
 def _cpu_name() -> str:
+    found = None
     with suppress(OSError):
-        text = Path("/proc/cpuinfo").read_text()
-        if found := re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE):
-            return found[1].strip()
-    return platform.processor() or platform.machine()
+        found = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text())
+    return found[1].strip() if found else platform.processor() or platform.machine()
 
 
 def installed(package: str) -> str | None:
@@ -208,13 +199,6 @@ def installed(package: str) -> str | None:
         return version(package)
     except PackageNotFoundError:
         return None
-
-
-def _commit() -> str | None:
-    here = str(Path(__file__).parent)
-    commit = _output(["git", "-C", here, "rev-parse", "HEAD"])
-    changed = _output(["git", "-C", here, "status", "--porcelain", "--untracked-files=no"])
-    return f"{commit}+changes" if commit and changed else commit
 
 
 def _output(command: list[str]) -> str | None:

@@ -68,15 +68,12 @@ def data(count: float) -> str:
     """Format bytes in decimal units: `44.7 MB`, `6.57 GB`; NaN is an en dash."""
     if pd.isna(count):
         return "–"
-    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if count >= size:
-            return f"{significant(count / size)} {unit}"
-    return f"{count:,.0f} B"
+    return rate(count, "B") if count >= 1e3 else f"{count:,.0f} B"
 
 
 def rate(value: float, unit: str) -> str:
     """Format a rate with an SI prefix: `797 TFLOP/s`, `4.27 TB/s`."""
-    sizes = (("T", 1e12), ("G", 1e9), ("M", 1e6))
+    sizes = (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3))
     prefix, size = next((pair for pair in sizes if value >= pair[1]), sizes[-1])
     return f"{significant(value / size)} {prefix}{unit}"
 

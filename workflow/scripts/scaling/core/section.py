@@ -1,6 +1,7 @@
 """Sections of the configuration, the types of their keys, and the messages about errors in them."""
 
 from collections import Counter
+from contextlib import suppress
 from difflib import get_close_matches
 from typing import Annotated, Any, Literal, Self, TypeVar
 
@@ -67,21 +68,19 @@ class Section(BaseModel):
     @classmethod
     def right(cls, values: Any) -> Self:
         """Return the section of `values` and defaults; a key whose value is wrong is not there."""
-        try:
+        with suppress(ValidationError):
             return cls.model_validate(values)
-        except ValidationError as invalid:
-            wrong = {error["loc"][0] for error in invalid.errors() if error["loc"]}
         right, given = cls.model_construct(), values if isinstance(values, dict) else {}
         for name, field in cls.model_fields.items():
             kind = field.annotation
             if isinstance(kind, type) and issubclass(kind, Section):
                 vars(right)[name] = kind.right(given.get(name, {}))
-            elif name in wrong:
-                vars(right).pop(name, None)
             elif name in given:
+                vars(right).pop(name, None)
                 typed: Any = Annotated[kind, field]
-                one = TypeAdapter[Any](typed, config=cls.model_config)
-                vars(right)[name] = one.validate_python(given[name])
+                with suppress(ValidationError):
+                    one = TypeAdapter[Any](typed, config=cls.model_config)
+                    vars(right)[name] = one.validate_python(given[name])
         return right
 
     @classmethod
@@ -95,9 +94,9 @@ class Section(BaseModel):
             for key in section:
                 of_list = isinstance(key, int)
                 kind = kind.__args__[0] if of_list else kind.model_fields[key].annotation
-            near = get_close_matches(str(last), kind.model_fields, n=1)
-            meant, known = f", perhaps {near[0]}" if near else "", ", ".join(kind.model_fields)
-            return f"{place} has the unknown key {last}{meant} (allowed: {known})"
+            near = [f", perhaps {key}" for key in get_close_matches(str(last), kind.model_fields)]
+            known = ", ".join(kind.model_fields)
+            return f"{place} has the unknown key {last}{''.join(near[:1])} (allowed: {known})"
         said = error["msg"].removeprefix("Value error, ").replace("Input should", "it should")
         if not error["loc"]:
             return said

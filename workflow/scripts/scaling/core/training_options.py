@@ -7,20 +7,10 @@ from annotated_types import Ge, Le, MinLen, MultipleOf
 from pydantic import AfterValidator, ConfigDict, Field, JsonValue
 from tyro.conf import arg
 
-from scaling.core.section import (
-    AboveZero,
-    Count,
-    Distinct,
-    Few,
-    Fraction,
-    NotNegative,
-    Positive,
-    Section,
-    Some,
-)
+from scaling.core import section as types
 
 
-class Options(Section):
+class Options(types.Section):
     """The base of a script's options."""
 
     model_config = ConfigDict(frozen=True, protected_namespaces=())
@@ -41,7 +31,7 @@ class Model(Options):
     name: Annotated[str, MinLen(1), arg(name="model")] = "resnet18-cifar"
     """`resnet18-cifar`, a classification model of torchvision (`resnet50`, `vit_b_16`), or your
     function of the number of classes: `path/to/file.py:function` or `module:function`."""
-    width: Annotated[Few, arg(name="model-width")] = 64
+    width: Annotated[types.Few, arg(name="model-width")] = 64
     """For `resnet18-cifar`: channels of its first stage. 64 has 11,173,962 parameters."""
     options: Annotated[dict[str, JsonValue], arg(name="model-options")] = Field(default={})
     """For the others: arguments of the function, as `{width_per_group: 128}`."""
@@ -50,11 +40,11 @@ class Model(Options):
 class Sgd(Options):
     """How every training of the lab's model updates it, and augments images."""
 
-    learning_rate: AboveZero = 0.1
+    learning_rate: types.AboveZero = 0.1
     """Of SGD."""
-    momentum: Fraction = 0.9
+    momentum: types.Fraction = 0.9
     """Of SGD."""
-    weight_decay: NotNegative = 5e-4
+    weight_decay: types.NotNegative = 5e-4
     """Of SGD. Write `5.0e-4`: YAML reads `5e-4` as text."""
     crop_padding: Annotated[int, Ge(0), Le(16)] = 4
     """Pixels of padding around an image before a random crop of its size."""
@@ -74,31 +64,31 @@ class Sgd(Options):
 class Training(Sgd):
     """How the cells of the grid are trained and timed."""
 
-    micro_batches: Positive = 1
+    micro_batches: types.Positive = 1
     """Gradient accumulation: each GPU trains its batch in so many parts before the one update."""
-    warmup_epochs: Positive = 1
+    warmup_epochs: types.Positive = 1
     """Epochs at the start that are recorded and never averaged."""
     measured_epochs: Annotated[int, Ge(3)] = 3
     """Epochs after them; the figure of a cell is their median, over all seeds."""
-    warmup_seconds: NotNegative = 0.0
+    warmup_seconds: types.NotNegative = 0.0
     """Warm-up goes on until so many seconds have passed."""
-    measured_seconds: NotNegative = 0.0
+    measured_seconds: types.NotNegative = 0.0
     """Measuring goes on for so many seconds, and then until the last third of the epochs is within
     2 % of the first third, or within their noise."""
-    max_measured_seconds: NotNegative = 0.0
+    max_measured_seconds: types.NotNegative = 0.0
     """What has not settled after so many seconds is reported so. 0: none is waited for."""
-    instrumented_iterations: Count = 50
+    instrumented_iterations: types.Count = 50
     """Extra epochs of at most so many iterations measure communication and idle GPUs. 0: none."""
 
 
 class Limits(Options):
     """What each process of a measurement may use, and how long it may take."""
 
-    cpu_threads: Few = 1
+    cpu_threads: types.Few = 1
     """Threads of each training process."""
-    time_limit_seconds: AboveZero = 3600.0
+    time_limit_seconds: types.AboveZero = 3600.0
     """A run that takes longer is recorded as `timeout`; one that waits longer for GPUs fails."""
-    collective_timeout_seconds: AboveZero = 300.0
+    collective_timeout_seconds: types.AboveZero = 300.0
     """A rank that waits longer for the others has hung: the run fails and names the ranks."""
 
 
@@ -107,27 +97,27 @@ class LargeBatches(Options):
 
     reference_batch: Annotated[int, Ge(2)] = 128
     """The batch on one GPU that all are compared with, and that scaling rules refer to."""
-    gpus: Positive = 4
+    gpus: types.Positive = 4
     """How many GPUs share a global batch of at least this many reference batches. One GPU emulates
     them: each rank's batch is normalized separately."""
-    epochs: Positive = 5
+    epochs: types.Positive = 5
     """Epochs of every run, so that techniques are compared after equally many images."""
-    max_epochs: Positive = 5
+    max_epochs: types.Positive = 5
     """Maximum epochs of a technique with `equal_updates`."""
-    seeds: Some[Count] = Field(default=[0, 1, 2])
+    seeds: types.Some[types.Count] = Field(default=[0, 1, 2])
     """Seeds at the learning rate that a sweep chose. The sweep itself uses the first."""
-    factors: Some[AboveZero] = Field(default=[1.0])
+    factors: types.Some[types.AboveZero] = Field(default=[1.0])
     """The learning rate sweep: multiples of the rate that a technique's rule gives. The lowest loss
     on held-out images, or without any in training, decides. A technique with a sweep is compared
     with plain SGD with the widest sweep."""
-    more_factors: Count = 0
+    more_factors: types.Count = 0
     """How many factors a sweep may add: beyond its end while the best is there, then next to the
     best until its neighbours are a factor of 2 away."""
-    held_out_images: Count = 0
+    held_out_images: types.Count = 0
     """Training images held out to choose a rate. 0: the training loss decides."""
     precise_batch_norm: bool = False
     """Test accuracies use batch-norm statistics recomputed on training images."""
-    train_images: Positive | None = None
+    train_images: types.Positive | None = None
     """Train on only the first of the training images; null: all."""
 
 
@@ -138,38 +128,40 @@ def _none_or_three(seeds: list[int]) -> list[int]:
 
 
 class Synchronization(Options):
-    seeds: Annotated[Distinct[Count], AfterValidator(_none_or_three)] = Field(default=[0, 1, 2])
+    seeds: Annotated[types.Distinct[types.Count], AfterValidator(_none_or_three)] = Field(
+        default=[0, 1, 2]
+    )
     """The experiments on image orders, messages and buffers: one training with and one without
     `set_epoch` for each. At least 3; `[]` leaves them out."""
     epochs: Annotated[int, Ge(2)] = 5
     """Epochs of each of these trainings, 2 or more."""
-    batch_size: Positive = 256
+    batch_size: types.Positive = 256
     """Samples per GPU and step in all of these experiments."""
-    train_images: Positive | None = None
+    train_images: types.Positive | None = None
     """Use only the first of the training images; null means all."""
-    loader_workers: Count = 2
+    loader_workers: types.Count = 2
     """DataLoader processes of each of their training processes."""
 
 
 class NetworkTraining(Options):
     """How the tutorial CNN is trained that is quantized."""
 
-    epochs: Positive
+    epochs: types.Positive
     """Training epochs of the tutorial CNN."""
-    batch_size: Positive
+    batch_size: types.Positive
     """Batch size of its training."""
-    learning_rate: AboveZero
+    learning_rate: types.AboveZero
     """Learning rate of its SGD."""
-    momentum: Fraction
+    momentum: types.Fraction
     """Momentum of its SGD."""
     biases: Literal["all", "last", "none"] = "all"
     """The layers of the tutorial CNN with a bias: `all`, the `last`, or as in the lab `none`."""
 
 
 class Interconnect(Options):
-    message_bytes: Some[Annotated[int, Ge(4), MultipleOf(4)]]
+    message_bytes: types.Some[Annotated[int, Ge(4), MultipleOf(4)]]
     """Sizes of the all-reduce sweep; the gradients' and the buckets' are always added."""
-    warmup: Positive = 5
+    warmup: types.Positive = 5
     """Untimed repeats of each size."""
     repeats: Annotated[int, Ge(3)] = 20
     """Timed repeats of each size; the figure is their median."""
@@ -178,12 +170,12 @@ class Interconnect(Options):
 
 
 class Peaks(Options):
-    matrix_sizes: Some[Positive]
+    matrix_sizes: types.Some[types.Positive]
     """Sizes of the square matrix products. The largest rate of a precision is its peak."""
-    copy_bytes: Positive
+    copy_bytes: types.Positive
     """Size of the copies within a device and between GPUs."""
     repeats: Annotated[int, Ge(3)] = 10
     """Timed repeats of each figure, which is their median."""
-    sustained_seconds: NotNegative = 0.0
+    sustained_seconds: types.NotNegative = 0.0
     """The best size is read again after so many seconds of work, and up to three times as many
     until the rate has settled: the sustained peak. 0: not."""

@@ -151,7 +151,7 @@ def of_cell(engine: str, strategy: str, model: str) -> str:
 
 def of_quantized(script: str, model: str, part: str, *modules: str | Path) -> str:
     """Return the digest of a script with a quantized model's `training` or `evaluation`."""
-    return measuring(script, getattr(QUANTIZED_MODELS.find(model), part).module, *modules)
+    return measuring(script, QUANTIZED_MODELS[model][part].module, *modules)
 
 
 class Jobs:

@@ -152,7 +152,6 @@ def run(spec: RunSpec) -> RunRecord:
         "command": template,
         "recipe_options": files,
         "recipe_applied": None,
-        "compiled_batch_sizes": None,
     }
     if len(epochs):
         record["startup"] = {"total": epochs["end"].iloc[0] - epochs["seconds"].iloc[0]}

@@ -75,7 +75,6 @@ def record_of(
             "parameters": parameters,
             "gradient_bytes": parameters and parameters * BYTES_PER_PARAMETER,
             "flops_per_image": end.get("flops_per_image"),
-            "activation_bytes_per_image": end.get("activation_bytes_per_image"),
             "parameters_sha256": [
                 line["parameters_sha256"] for line in ends if "parameters_sha256" in line
             ],
@@ -83,7 +82,6 @@ def record_of(
         training={
             **spec.parameters(),
             "recipe_applied": end.get("applied"),
-            "compiled_batch_sizes": end.get("compiled_batch_sizes"),
             "compiled_graphs": end.get("compiled_graphs"),
         },
         epochs=epochs,

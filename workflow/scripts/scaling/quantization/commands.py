@@ -87,8 +87,8 @@ def leased(requested: Device) -> Iterator[torch.device]:
 
 
 def parse(part: Literal["training", "evaluation"], argv: list[str] | None) -> Any:
-    """Read the command line of the model that --model names; UserError for an unknown one."""
+    """Read the command line of the model that --model names."""
     first = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    first.add_argument("--model", default=DEFAULT)
-    model = QUANTIZED_MODELS.find(first.parse_known_args(argv)[0].model)
-    return command_line.parse(getattr(model, part).load(), argv)
+    first.add_argument("--model", default=DEFAULT, choices=QUANTIZED_MODELS)
+    model = QUANTIZED_MODELS[first.parse_known_args(argv)[0].model]
+    return command_line.parse(model[part].load(), argv)

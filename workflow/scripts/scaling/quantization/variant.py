@@ -14,7 +14,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from scaling.config.scheme import Scheme
+from scaling.config.scheme import STAGES, Scheme
 from scaling.core import paired_accuracy
 from scaling.core.errors import UserError
 from scaling.core.records.quantization import VARIANT_PATTERN
@@ -40,8 +40,6 @@ class VariantEvaluation(Evaluation):
     variants: dict[str, dict[str, Any]] = Field(default={})
     """The options of each by its name, where they differ from int8 weights, activations and logits
     with one scale for each tensor, and int32 biases: {"w4": {"weight_bits": 4}}."""
-    histograms: str | None = None
-    """The variant whose weights and activations are counted, too."""
 
     def evaluate(
         self, device: torch.device, chosen: Images, test: Images
@@ -50,7 +48,7 @@ class VariantEvaluation(Evaluation):
         schemes = {name: Scheme.of(own, f"variant {name}") for name, own in self.variants.items()}
         network = load_weights(self.weights).to(device)
         for name, scheme in schemes.items():
-            counted = name == self.histograms
+            counted = name == STAGES[-1] and scheme.has_histograms
             try:
                 found = measure(network, scheme, chosen, test, self.seed, counted)
             except UserError as error:

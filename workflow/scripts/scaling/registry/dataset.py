@@ -17,18 +17,22 @@ class Dataset:
     needs_path: bool = False
 
 
-CIFAR10 = Dataset(
-    name="cifar10",
-    read=Reference("scaling.data.cifar10:read"),
-    options=("path", "mirror_url", "download_attempts"),
-)
-DIGITS = Dataset(name="digits", read=Reference("scaling.data.generated:digits"))
-IMAGES = Dataset("images", Reference("scaling.data.images:read"), ("path",), needs_path=True)
 SYNTHETIC = Dataset(
-    name="synthetic",
-    read=Reference("scaling.data.generated:synthetic"),
-    options=("train_images", "test_images", "seed"),
+    "synthetic",
+    Reference("scaling.data.generated:synthetic"),
+    ("train_images", "test_images", "seed"),
 )
-OWN = Dataset(name="own", read=Reference("scaling.launch.own_trainer:run"))
-"""Of a user's own command: nothing is prepared."""
-DATASETS = Registry[Dataset]("dataset", Dataset, CIFAR10, DIGITS, IMAGES, SYNTHETIC, OWN)
+DATASETS = Registry[Dataset](
+    "dataset",
+    Dataset,
+    Dataset(
+        "cifar10",
+        Reference("scaling.data.cifar10:read"),
+        ("path", "mirror_url", "download_attempts"),
+    ),
+    Dataset("digits", Reference("scaling.data.generated:digits")),
+    Dataset("images", Reference("scaling.data.images:read"), ("path",), needs_path=True),
+    SYNTHETIC,
+    # Of a user's own command: nothing is prepared.
+    Dataset("own", Reference("scaling.launch.own_trainer:run")),
+)

@@ -1,7 +1,4 @@
-"""Engines: the code that trains an epoch, whatever the strategy; a recipe is one with options.
-
-Engine `command` is a training script of one's own, which starts its processes itself.
-"""
+"""Engines: what trains an epoch, whatever the strategy; `command` is a script of the user's own."""
 
 import hashlib
 import shlex
@@ -36,19 +33,15 @@ def _can_be_started(command: str) -> str:
     if unknown := sorted(named - {*PLACES}):
         allowed = f"allowed in braces: {', '.join(PLACES)}; double other braces"
         raise ValueError(f"it should have no {{{unknown[0]}}} ({allowed})")
-    if "gpus" not in named and "gpus_per_node" not in named:
+    if named.isdisjoint(("gpus", "gpus_per_node")):
         raise ValueError("it should have {gpus}, by which it starts as many processes")
     return command
 
 
 def files(command: str) -> dict[str, str]:
     """Return the SHA-256 of each file that a command names, by its path."""
-    there = {word: Path(word) for word in shlex.split(command)}
-    return {
-        word: hashlib.sha256(path.read_bytes()).hexdigest()
-        for word, path in there.items()
-        if path.is_file()
-    }
+    named = [word for word in shlex.split(command) if Path(word).is_file()]
+    return {word: hashlib.sha256(Path(word).read_bytes()).hexdigest() for word in named}
 
 
 @dataclass(frozen=True)
@@ -86,5 +79,6 @@ ENGINES = Registry[Engine](
     "engine",
     Engine,
     COMMAND,
-    *(Reference(f"scaling.registry.{name}:ENTRY") for name in ("eager", "resident")),
+    Reference("scaling.registry.eager:ENTRY"),
+    Reference("scaling.registry.resident:ENTRY"),
 )

@@ -1,9 +1,10 @@
 """Models: registered ones, torchvision's, the user's functions, and the networks of Part B."""
 
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
-from scaling.registry.registry import Reference, Registry, source
+from scaling.registry.registry import Reference, Registry
 
 
 @dataclass(frozen=True)
@@ -20,40 +21,28 @@ RESNET = Model("resnet18-cifar", "ResNet-18", Reference("scaling.models.resnet:R
 MODELS = Registry[Model]("model", Model, RESNET)
 
 
-@dataclass(frozen=True)
-class QuantizedModel:
-    """How a model of Part B is trained and evaluated.
-
-    Both are subclasses of those in `scaling.quantization.commands`, whose fields are options of the
-    scripts.
-    """
-
-    name: str
-    training: Reference
-    evaluation: Reference
-
-
-QUANTIZED_MODELS = Registry[QuantizedModel](
-    "quantized model",
-    QuantizedModel,
-    QuantizedModel(
-        name="tutorial-cnn",
-        training=Reference("scaling.quantization.training:TutorialTraining"),
-        evaluation=Reference("scaling.quantization.variant:VariantEvaluation"),
-    ),
-    QuantizedModel(
-        name="resnet18-cifar",
-        training=Reference("extras.bits.resnet_training:ResNetTraining"),
-        evaluation=Reference("extras.bits.resnet:StagesEvaluation"),
-    ),
-)
+QUANTIZED_MODELS = {
+    "tutorial-cnn": {
+        "training": Reference("scaling.quantization.training:TutorialTraining"),
+        "evaluation": Reference("scaling.quantization.variant:VariantEvaluation"),
+    },
+    "resnet18-cifar": {
+        "training": Reference("extras.bits.resnet_training:ResNetTraining"),
+        "evaluation": Reference("extras.bits.resnet:StagesEvaluation"),
+    },
+}
+"""How each model of Part B is trained and evaluated: classes whose fields are options."""
 
 
 def code(name: str) -> list[str | Path]:
     """Return the modules of a model's code, as dotted names or files; none for torchvision's."""
-    if ":" in name:
-        return [path for path in [source(name)] if path]
-    return MODELS.modules(name) if name in MODELS.names() else []
+    if ":" not in name:
+        return MODELS.modules(name) if name in MODELS.names() else []
+    place = name.partition(":")[0]
+    if place.endswith(".py"):
+        return [Path(place)]
+    found = find_spec(place)
+    return [Path(found.origin)] if found and found.origin else []
 
 
 def title(name: str) -> str:

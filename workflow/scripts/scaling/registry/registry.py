@@ -6,7 +6,6 @@ Plug-ins are Python files of the user: a strategy, an engine, a dataset, or a mo
 import importlib.util
 import os
 import sys
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from pkgutil import resolve_name
@@ -25,11 +24,6 @@ EXTRAS = Path(__file__).parents[2] / "extras"
 def has_extra(name: str) -> bool:
     """Whether that extra is here; its folder may be deleted."""
     return (EXTRAS / name / "__init__.py").exists()
-
-
-def plugin_files() -> list[Path]:
-    """Return the files that the environment variable lists."""
-    return [Path(name) for name in os.environ.get(VARIABLE, "").split(os.pathsep) if name]
 
 
 @cache
@@ -52,6 +46,12 @@ def loaded(path: Path) -> ModuleType:
     return module
 
 
+def plugin_entries() -> dict[Path, Any]:
+    """Return the constant `ENTRY` of each file that the environment variable lists."""
+    paths = [Path(name) for name in os.environ.get(VARIABLE, "").split(os.pathsep) if name]
+    return {path: getattr(loaded(path), "ENTRY", None) for path in paths}
+
+
 def resolved(target: str) -> Any:
     """Return the object named by `file.py:name` or `module:name`; UserError if there is none."""
     place, _, name = target.partition(":")
@@ -61,30 +61,20 @@ def resolved(target: str) -> Any:
         raise UserError(f"there is no {target}: {error}") from error
 
 
-def source(target: str) -> Path | None:
-    """Return the file behind a `target` of `resolved`; None if there is no readable one."""
-    place = target.partition(":")[0]
-    if place.endswith(".py"):
-        return Path(place)
-    found = importlib.util.find_spec(place)
-    return Path(found.origin) if found and found.origin else None
-
-
-@dataclass(frozen=True)
-class Reference:
+class Reference(str):
     """An object named `package.module:name`, imported on demand.
 
     So a cell depends on the code of its own entries alone, and no description needs PyTorch.
     """
 
-    target: str
+    __slots__ = ()
 
     @property
     def module(self) -> str:
-        return self.target.partition(":")[0]
+        return self.partition(":")[0]
 
     def load(self) -> Any:
-        return resolve_name(self.target)
+        return resolve_name(self)
 
 
 Entry = TypeVar("Entry")
@@ -112,12 +102,12 @@ class Registry(Generic[Entry]):
     def modules(self, name: str) -> list[str | Path]:
         """Return the modules that an entry refers to, after its plug-in's file if it has one."""
         entry = self.find(name)
-        place = [path for path in plugin_files() if getattr(loaded(path), "ENTRY", None) is entry]
+        place = [path for path, added in plugin_entries().items() if added is entry]
         referred = [value for value in vars(entry).values() if isinstance(value, Reference)]
         return [*place, *(one.module for one in referred)]
 
     def _known(self) -> dict[str, Any]:
         """Return each entry by its name; the project's own before a plug-in's."""
-        added = [getattr(loaded(path), "ENTRY", None) for path in plugin_files()]
         own = [one.load() if isinstance(one, Reference) else one for one in self._own]
-        return {one.name: one for one in [*added, *own] if isinstance(one, self._type)}
+        there = [*plugin_entries().values(), *own]
+        return {one.name: one for one in there if isinstance(one, self._type)}

@@ -38,7 +38,6 @@ class Options(UpdateRule):
 OF_THE_UPDATE = set(UpdateRule.model_fields) - {"label_smoothing"}
 
 KERNELS = Reference("extras.kernels.fused:FusedResNet")
-
 ENTRY = Engine(
     name="resident",
     trainer=Reference("scaling.training.resident:Resident"),

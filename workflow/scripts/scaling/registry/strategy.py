@@ -23,9 +23,8 @@ def _copied(gpus: int, gradient_bytes: float) -> float:
 def _sharded(gpus: int, gradient_bytes: float) -> float:
     """Return 3(N-1)/N · K, of three rings that each send (N-1)/N of their bytes from each GPU.
 
-    FSDP's are an all-gather in both passes and a reduce-scatter (Zhao et al. 2023). PyTorch's
-    ZeroRedundancyOptimizer broadcasts updated parameters after DDP's all-reduce. What recipe tuned
-    sends is less (`sent_share`).
+    FSDP's are an all-gather in both passes and a reduce-scatter (Zhao et al. 2023), those of
+    ZeroRedundancyOptimizer DDP's all-reduce and a broadcast. What recipe tuned sends is less.
     """
     return 3 * (gpus - 1) / gpus * gradient_bytes
 

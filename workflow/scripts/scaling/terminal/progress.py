@@ -274,6 +274,6 @@ class StudyPage:
             if word not in job.input or path.exists():
                 placed.append(str(path) if folder in [path, *path.parents] else word)
         if "--partial" in placed:
-            placed[placed.index("--partial") + 1] = "yes"
+            placed[placed.index("--partial") + 1] = "True"
         with redirect_stderr(StringIO()):
             importlib.import_module(Path(script).stem).main(placed)

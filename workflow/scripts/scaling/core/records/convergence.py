@@ -2,100 +2,87 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, NotRequired
+from typing import NotRequired
 
 from typing_extensions import TypedDict
 
-from scaling.core.records.kind import (
-    Amount,
-    As,
-    Dataset,
-    Fraction,
-    Kind,
-    Options,
-    Positive,
-    Record,
-    Row,
-    Seconds,
-    Status,
-    Whole,
-    of_images,
-    opened,
-)
+from scaling.core.records import kind as types
 
+ConvergenceRecord = types.Row
+"""A record as `Technique` describes it."""
 CONVERGENCE_PATTERN = "remedy~{remedy}/global_batch~{global_batch}"
 
 
-@opened
+@types.opened
 class Figures(TypedDict):
     """Metrics after an epoch, of a technique's record those by the statistics that all use."""
 
-    epoch: Positive
-    updates: Positive
-    train_loss: Amount | None
-    train_accuracy: Fraction | None
-    test_loss: NotRequired[Amount | None]
-    test_accuracy: NotRequired[Fraction | None]
-    validation_accuracy: NotRequired[Fraction | None]
+    epoch: types.Positive
+    updates: types.Positive
+    train_loss: types.Amount | None
+    train_accuracy: types.Fraction | None
+    test_loss: NotRequired[types.Amount | None]
+    test_accuracy: NotRequired[types.Fraction | None]
+    validation_accuracy: NotRequired[types.Fraction | None]
 
 
-@opened
+@types.opened
 class Training(TypedDict):
     """A training as `convergence.experiment` describes it."""
 
-    seed: Whole
-    updates: Positive
-    planned_epochs: Positive
-    planned_updates: Positive
+    seed: types.Whole
+    updates: types.Positive
+    planned_epochs: types.Positive
+    planned_updates: types.Positive
     diverged: str
-    seconds: Seconds
+    seconds: types.Seconds
     epochs: list[Figures]
 
 
 class Run(Training):
     """A training in a technique's record."""
 
-    factor: Seconds
+    factor: types.Seconds
     """Learning rate relative to the scaling rule's."""
-    learning_rate: Amount
+    learning_rate: types.Amount
     held_out: bool
     chosen: bool
 
 
-@opened
+@types.opened
 class Result(TypedDict):
     """The results of a technique's runs; see `convergence.experiment`."""
 
-    gpus: Positive
-    chosen_factor: Amount
+    gpus: types.Positive
+    chosen_factor: types.Amount
     at_edge: bool
     runs: list[Run]
     longer: list[Run]
 
 
-@opened
+@types.opened
 class Shared(TypedDict):
     """Settings shared by all runs of a study; see `convergence.plan.Study`."""
 
-    reference_batch: Positive
-    seeds: list[Whole]
-    train_images: Positive | None
+    reference_batch: types.Positive
+    seeds: list[types.Whole]
+    train_images: types.Positive | None
 
 
-class ConvergenceRecord(Record):
+class Technique(types.Record):
     """The record of one technique ("remedy") at one global batch, `runs.json`.
 
     `options` are those of `Technique`; a status other than ok has a message and no result.
     """
 
     remedy: str
-    global_batch: Positive
-    options: Options
-    status: Status
+    global_batch: types.Positive
+    options: types.Options
+    status: types.Status
     message: str | None
-    training: Annotated[Row, As(Shared)]
-    dataset: Annotated[Row, As(Dataset)]
-    result: Annotated[Row | None, As(Result | None)]
+    training: Shared
+    dataset: types.Dataset
+    result: Result | None
 
 
 def convergence_path(records: Path, remedy: str, global_batch: int) -> Path:
@@ -122,12 +109,10 @@ def _contradictions(record: ConvergenceRecord) -> Iterator[str]:
         if (made != planned and not run["diverged"]) or made[1] != made[2]:
             yield f"epochs or updates {where} are not as planned"
         images = record["dataset"]["test_images"]
-        if not all(of_images(row["test_accuracy"], images) for row in run["epochs"]):
+        if not all(types.of_images(row["test_accuracy"], images) for row in run["epochs"]):
             yield f"a test accuracy {where} is not that of its images"
 
 
-TRAINING = Kind[Row]("a training that was kept", Training)
+TRAINING = types.Kind("a training that was kept", Training)
 """The record that `convergence.experiment` keeps for the next technique."""
-CONVERGENCE = Kind[ConvergenceRecord](
-    "a technique for large batches", ConvergenceRecord, _contradictions
-)
+CONVERGENCE = types.Kind("a technique for large batches", Technique, _contradictions)

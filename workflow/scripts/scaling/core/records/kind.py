@@ -8,18 +8,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any, Generic, Literal, NotRequired, TypeVar
+from typing import Annotated, Any, Literal, NotRequired
 
 from annotated_types import Ge, Gt, Interval, Len
-from pydantic import (
-    AwareDatetime,
-    ConfigDict,
-    GetCoreSchemaHandler,
-    TypeAdapter,
-    ValidationError,
-    with_config,
-)
-from pydantic_core import CoreSchema
+from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
 from typing_extensions import TypedDict
 
 from scaling.core import files
@@ -29,7 +21,6 @@ from scaling.core.section import key_name
 VERSION = 1
 TO_DO = "restore it, or delete it so that it is made again"
 MIGRATE = "study_migrate.py (make migrate STUDY=name) brings a study to today's schema"
-Found = TypeVar("Found")
 
 _SHARED = ConfigDict(strict=True, allow_inf_nan=False)
 closed = with_config(ConfigDict(extra="forbid", **_SHARED))
@@ -53,43 +44,15 @@ Status = Literal["ok", "oom", "oom_host", "infeasible", "diverged", "timeout"]
 Role = Literal["warmup", "measured", "instrumented"]
 
 
-class As:
-    """Field metadata: validate a dict as another type in pydantic."""
-
-    def __init__(self, schema: Any) -> None:
-        self._schema = schema
-
-    def __get_pydantic_core_schema__(self, _: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return handler.generate_schema(self._schema)
-
-
-@opened
-class Environment(TypedDict):
-    """Where something was measured, as `core.environment` describes it."""
-
-    hosts: NotRequired[list[str]]
-    device: NotRequired[str]
-    device_names: NotRequired[list[str]]
-    device_ids: NotRequired[list[str]]
-    slurm_gpus: NotRequired[list[str]]
-    cpu: NotRequired[str]
-    cpu_count: NotRequired[Whole]
-    topology: NotRequired[str | None]
-    commit: NotRequired[str | None]
-    started: NotRequired[AwareDatetime | None]
-    ended: NotRequired[AwareDatetime | None]
-
-
 @closed
 class Record(TypedDict):
     """The fields of every measurement record. Its schemas reject unknown keys, too."""
 
-    environment: Annotated[Row, As(Environment)]
+    environment: Row
+    """As `core.environment` describes it."""
 
 
 Channels = Annotated[list[Fraction], Len(3, 3)]
-Shape = Annotated[list[Positive], Len(3, 3)]
-"""Height, width and channels of an image."""
 
 
 class Images(TypedDict):
@@ -107,9 +70,9 @@ class Dataset(Images):
 
 
 class ShapedDataset(Dataset):
-    """The dataset with the shape of its images."""
+    """The dataset with the height, width and channels of its images."""
 
-    image_shape: Shape
+    image_shape: Annotated[list[Positive], Len(3, 3)]
 
 
 @closed
@@ -124,21 +87,16 @@ class Manifest(ShapedDataset):
     std: Channels
 
 
+@closed
 class OwnData(TypedDict):
-    """The data of a user's own command."""
+    """The data of a user's own command; `origin` is in its manifest."""
 
     source: Literal["own"]
-
-
-@closed
-class OwnManifest(OwnData):
-    """Its record."""
-
-    origin: str
+    origin: NotRequired[str]
 
 
 @dataclass(frozen=True)
-class Kind(Generic[Found]):
+class Kind:
     """A kind of record: its `schema` (a TypedDict), and a function that finds contradictions.
 
     A file also has `version` and `sha256`, the checksum of all its other fields.
@@ -148,20 +106,19 @@ class Kind(Generic[Found]):
     schema: Any
     contradictions: Callable[[Any], Iterator[str]] = lambda _: iter(())
 
-    def read(self, path: Path) -> Found:
+    def read(self, path: Path) -> Row:
         """Return the record at `path`; UserError if it is missing, damaged or invalid."""
-        record: Any = unsigned(path)
+        record = unsigned(path)
         if said := self._wrong(record, path):
             wrong = f"{path} is no sound record of {self.what} ({said[:300]})"
             raise UserError(f"{wrong}: where older code wrote it {MIGRATE}, else {TO_DO}")
         return record
 
-    def write(self, path: Path, record: Found) -> None:
+    def write(self, path: Path, record: Any) -> None:
         """Write `record` with version and checksum; UserError if it is invalid."""
-        content: Any = record
-        if said := self._wrong(content, path):
+        if said := self._wrong(record, path):
             raise UserError(f"{path} is not written, as no record of {self.what} is so: {said}")
-        content = content | {"version": VERSION}
+        content = record | {"version": VERSION}
         files.write_json(path, content | {"sha256": _checksum(content)})
 
     @cached_property
@@ -212,4 +169,4 @@ def _checksum(record: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()
 
 
-DATASET = Kind[Row]("a dataset", Manifest | OwnManifest)
+DATASET = Kind("a dataset", Manifest | OwnData)

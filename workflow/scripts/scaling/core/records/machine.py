@@ -5,27 +5,9 @@ from typing import Annotated, Literal, NotRequired
 from annotated_types import Len
 from typing_extensions import TypedDict
 
-from scaling.core.records.kind import (
-    Amount,
-    Fraction,
-    Kind,
-    Options,
-    Positive,
-    Record,
-    Repeats,
-    Row,
-    Seconds,
-    Whole,
-)
-from scaling.core.records.run import EpochOfRank
+from scaling.core.records import kind as types
 
 Device = Literal["cpu", "cuda"]
-Drift = Annotated[
-    dict[Literal["mean_max", "mean_mean", "variance_max", "variance_mean"], Amount | None],
-    Len(2, 4),
-]
-"""The spread of the running statistics over the ranks, relative to their size."""
-Sizes = Annotated[dict[Literal["parameter_bytes", "buffer_bytes", "widest_norm"], Whole], Len(3, 3)]
 
 
 class Finding(TypedDict):
@@ -37,12 +19,12 @@ class Finding(TypedDict):
     message: str
 
 
-class Look(Record):
+class Look(types.Record):
     """The machine check before measuring, `check.json`."""
 
     check: str
-    hosts: list[Row]
-    gpus: list[Row]
+    hosts: list[types.Row]
+    gpus: list[types.Row]
     """The readings of `instruments.machine`; the report shows only `findings`."""
     findings: list[Finding]
 
@@ -51,19 +33,19 @@ class AllReduce(TypedDict):
     """Seconds of one all-reduce in each repeat, and if all sums were right."""
 
     kind: Literal["sweep", "bucket", "tuned_bucket", "gradients"]
-    message_bytes: Positive
-    seconds: Repeats
+    message_bytes: types.Positive
+    seconds: types.Repeats
     correct: bool
     launch: Literal["graph", "eager"]
 
 
-class Sweep(Record):
+class Sweep(types.Record):
     """All-reduces over message sizes, `sweep.json`."""
 
-    gpus: Positive
+    gpus: types.Positive
     backend: str
     device: Device
-    gradient_bytes: Positive
+    gradient_bytes: types.Positive
     rows: list[AllReduce]
 
 
@@ -71,108 +53,47 @@ class Peak(TypedDict):
     """Seconds of one operation in each repeat; see `instruments.peaks` for which fields apply."""
 
     quantity: Literal["matrix_product", "device_copy", "gpu_to_gpu_copy"]
-    seconds: Repeats
+    seconds: types.Repeats
     precision: NotRequired[str]
-    matrix_size: NotRequired[Positive]
+    matrix_size: NotRequired[types.Positive]
     state: NotRequired[Literal["sprint", "sustained"]]
-    copy_bytes: NotRequired[Positive]
-    source_gpu: NotRequired[Whole]
-    target_gpu: NotRequired[Whole]
+    copy_bytes: NotRequired[types.Positive]
+    source_gpu: NotRequired[types.Whole]
+    target_gpu: NotRequired[types.Whole]
 
 
-class Peaks(Record):
+class Peaks(types.Record):
     """The measured peak rates of a machine, `peaks.json`; `gpus` is 0 on a CPU."""
 
     device: Device
-    gpus: Whole
-    cpu_threads: Positive
+    gpus: types.Whole
+    cpu_threads: types.Positive
     rows: list[Peak]
 
 
-class Message(TypedDict):
-    """A message recorded by `instruments.messages`; step 0 is before the first step."""
+class Synchronization(types.Record):
+    """The record of the synchronization experiments, `synchronization.json`.
 
-    step: Whole
-    phase: str
-    kind: str
-    dtype: str
-    elements: Whole
-    bytes: Whole
+    For the rows of `permutations`, `steps` and `trainings` see `scaling.synchronization.worker`.
+    """
 
-
-class Order(TypedDict):
-    """The images that a rank drew in an epoch; see `synchronization.worker`."""
-
-    epoch: Whole
-    rank: Whole
-    samples: Whole
-    order_sha256: str
-    overlap: Whole | None
-    unseen: Whole
-    repeated: Whole
-
-
-class Permutation(TypedDict):
-    """The orders that a sampler draws for a number of ranks."""
-
-    sampler: str
-    gpus: Positive
-    seed: Whole
-    set_epoch: bool
-    orders: list[Order]
-
-
-class Step(TypedDict):
-    """The messages of the first training steps of one parallel mode."""
-
-    way: str
-    bucket_bytes: list[Whole]
-    ranks_agree: bool
-    messages: list[Message]
-
-
-class RankModel(TypedDict):
-    """One rank's copy of the trained model."""
-
-    rank: Whole
-    test_loss: Amount | None
-    test_accuracy: Fraction | None
-    parameters_sha256: str
-    buffers_sha256: str
-
-
-class SharedTraining(TypedDict):
-    """A training with recipe `plain`, with the results of each rank."""
-
-    buffers: str
-    set_epoch: bool
-    seed: Whole
-    epochs: Annotated[list[EpochOfRank], Len(1)]
-    orders: list[Order]
-    ranks: Annotated[list[RankModel], Len(1)]
-    drift: Drift
-
-
-class Synchronization(Record):
-    """The record of the synchronization experiments, `synchronization.json`."""
-
-    gpus: Positive
+    gpus: types.Positive
     device: Device
     backend: str
-    train_images: Positive
-    parameters: Options
-    model: Sizes
-    """Bytes, and the channels of the widest norm."""
-    permutations: list[Permutation]
-    steps: list[Step]
-    trainings: list[SharedTraining]
-    buffer_seconds: NotRequired[list[Row]]
+    train_images: types.Positive
+    parameters: types.Options
+    model: Annotated[dict[str, types.Whole], Len(3, 3)]
+    """`parameter_bytes`, `buffer_bytes`, and `widest_norm`, the channels of the widest norm."""
+    permutations: list[types.Row]
+    steps: list[types.Row]
+    trainings: list[types.Row]
+    buffer_seconds: NotRequired[list[types.Row]]
     """Like `agreement` of older records, which no code reads."""
-    agreement: NotRequired[list[Row]]
-    seconds: Seconds
+    agreement: NotRequired[list[types.Row]]
+    seconds: types.Seconds
 
 
-CHECK = Kind[Row]("the look at a machine", Look)
-SWEEP = Kind[Row]("a sweep", Sweep)
-PEAKS = Kind[Row]("peaks", Peaks)
-SYNCHRONIZATION = Kind[Row]("what ranks share", Synchronization)
+CHECK = types.Kind("the look at a machine", Look)
+SWEEP = types.Kind("a sweep", Sweep)
+PEAKS = types.Kind("peaks", Peaks)
+SYNCHRONIZATION = types.Kind("what ranks share", Synchronization)

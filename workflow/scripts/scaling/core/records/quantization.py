@@ -147,10 +147,10 @@ def _contradictions(record: Row) -> Iterator[str]:
     )
 
 
-VARIANT = Kind[Row]("quantize_evaluate.py, of the tutorial CNN", VariantRecord, _contradictions)
-STAGED = Kind[Row]("quantize_evaluate.py, of a ResNet-18", StagesRecord)
+VARIANT = Kind("quantize_evaluate.py, of the tutorial CNN", VariantRecord, _contradictions)
+STAGED = Kind("quantize_evaluate.py, of a ResNet-18", StagesRecord)
 
 
-def read(kind: Kind[Row], paths: Iterable[Path]) -> list[Row]:
+def read(kind: Kind, paths: Iterable[Path]) -> list[Row]:
     """Return the records at `paths`, sorted by seed."""
     return sorted(map(kind.read, paths), key=itemgetter("seed"))

@@ -1,74 +1,54 @@
 """The record of a grid run: its fields and consistency checks."""
 
 import math
+from collections import Counter
 from collections.abc import Iterator
-from typing import Annotated, Any, Literal, NotRequired, get_args
+from math import isclose
+from typing import Annotated, Literal, NotRequired, get_args
 
 from annotated_types import Len
 from typing_extensions import TypedDict
 
 from scaling.core.grid import Cell
-from scaling.core.records.kind import (
-    Amount,
-    As,
-    Fraction,
-    Kind,
-    Options,
-    OwnData,
-    Positive,
-    Record,
-    Repeats,
-    Role,
-    Row,
-    Seconds,
-    ShapedDataset,
-    Status,
-    Whole,
-    of_images,
-    opened,
-)
+from scaling.core.records import kind as types
 from scaling.core.statistics import settling
 
-Startup = Annotated[dict[str, Amount], Len(1, 6)]
+Startup = Annotated[dict[str, types.Amount], Len(1, 6)]
 """The `total` seconds until the first epoch; older records have those of its phases too."""
+RunRecord = types.Row
+"""A record as `Run` describes it."""
 
 
 class GpuReading(TypedDict):
-    """Counters of one GPU over an interval; null where its driver does not report them.
+    """Counters of one GPU over an interval; null where its driver does not report them."""
 
-    `sm_mhz` and `celsius` are those at the end.
-    """
-
-    energy_joules: Amount | None
-    held_back_seconds: dict[str, Amount]
+    energy_joules: types.Amount | None
+    held_back_seconds: dict[str, types.Amount]
     """By each throttling reason."""
-    sm_mhz: Whole | None
-    celsius: Whole | None
+    sm_mhz: types.Whole | None
+    """At the end, as `celsius`."""
+    celsius: types.Whole | None
 
 
 class OfRank(TypedDict):
     """What one rank measured in a number of iterations."""
 
-    rank: Whole
-    iterations: Whole
+    rank: types.Whole
+    iterations: types.Whole
 
 
-class EpochOfRank(OfRank):
-    """An epoch as one rank saw it; seconds are host seconds between device synchronizations."""
+class EpochRow(OfRank):
+    """An epoch of a run as one rank saw it; seconds are of the host, between synchronizations."""
 
-    epoch: Whole
-    seconds: Seconds
-    loader_seconds: Amount | None
-    samples: Whole
-    train_loss: Amount | None
-    train_accuracy: Fraction | None
-
-
-class EpochRow(EpochOfRank):
-    """An epoch of a run, counted from 1."""
-
-    role: Role
-    power_capped_seconds: Amount | None
+    epoch: types.Whole
+    """From 1."""
+    seconds: types.Seconds
+    loader_seconds: types.Amount | None
+    samples: types.Whole
+    train_loss: types.Amount | None
+    train_accuracy: types.Fraction | None
+    role: types.Role
+    power_capped_seconds: types.Amount | None
     """How long one of the rank's GPUs was at its power limit; null if not counted."""
     gpu_readings: list[GpuReading]
 
@@ -77,54 +57,54 @@ class Model(TypedDict):
     """The model with what `training.evaluation` counts, and the SHA-256 of each rank's weights."""
 
     name: str
-    width: Positive
-    options: Options
-    parameters: Positive | None
-    gradient_bytes: Positive | None
-    flops_per_image: Positive | None
-    activation_bytes_per_image: Positive | None
+    width: types.Positive
+    options: types.Options
+    parameters: types.Positive | None
+    gradient_bytes: types.Positive | None
+    flops_per_image: types.Positive | None
+    activation_bytes_per_image: NotRequired[types.Positive | None]
     parameters_sha256: list[str]
 
 
-@opened
+@types.opened
 class Parameters(TypedDict):
     """What is read of the parameters of `launch.run_spec`, and the options that could be applied.
 
-    Of a user's own command also the checksums of the files that it names.
+    The options of a user's own command are the checksums of the files that it names.
     """
 
     engine: str
-    warmup_epochs: Whole
-    measured_epochs: Positive
-    recipe_options: Options
-    recipe_applied: Options | None
-    compiled_batch_sizes: list[Positive] | None
-    cpu_threads: Positive
+    warmup_epochs: types.Whole
+    measured_epochs: types.Positive
+    recipe_options: types.Options
+    recipe_applied: types.Options | None
+    compiled_batch_sizes: NotRequired[list[types.Positive] | None]
+    cpu_threads: types.Positive
     command: NotRequired[str]
 
 
 class Evaluation(TypedDict):
     """Metrics on the test set after the last epoch."""
 
-    test_loss: Amount | None
-    test_accuracy: Fraction
+    test_loss: types.Amount | None
+    test_accuracy: types.Fraction
 
 
 class Memory(TypedDict):
     """Peak memory of each device (or host process), and the machine's capacity."""
 
     kind: Literal["device", "host"] | None
-    peak_bytes: list[Whole]
-    capacity_bytes: Amount | None
+    peak_bytes: list[types.Whole]
+    capacity_bytes: types.Amount | None
 
 
 class Reading(OfRank):
     """Seconds of communication in a number of iterations, or a note why there are none."""
 
     estimate: Literal["without_communication", "profiler", "ddp_log"]
-    communication_seconds: NotRequired[Amount]
+    communication_seconds: NotRequired[types.Amount]
     exposed_seconds: NotRequired[float]
-    overlapped_seconds: NotRequired[Amount]
+    overlapped_seconds: NotRequired[types.Amount]
     note: NotRequired[str]
 
 
@@ -132,8 +112,8 @@ class Communication(TypedDict):
     """How gradients were exchanged: the bytes of each message, and `readings` of each rank."""
 
     backend: str | None
-    bucket_bytes: list[Whole]
-    sent_share: Amount | None
+    bucket_bytes: list[types.Whole]
+    sent_share: types.Amount | None
     """Bytes sent for the gradients, as a share of what the strategy sends for float32 ones."""
     readings: list[Reading]
 
@@ -141,14 +121,14 @@ class Communication(TypedDict):
 class InMemory(OfRank):
     """Seconds of the same iterations on in-memory batches, in each repeat."""
 
-    samples: Whole | None
-    seconds: Repeats
-    seconds_without_exchange: Repeats | None
+    samples: types.Whole | None
+    seconds: types.Repeats
+    seconds_without_exchange: types.Repeats | None
 
 
 KernelClass = Literal["products", "element-wise", "optimizer", "copies", "other", "communication"]
 """Of kernels, by the operator that launches them."""
-OfClass = Annotated[dict[Literal["seconds", "running_seconds", "bytes"], Amount], Len(2, 3)]
+OfClass = Annotated[dict[Literal["seconds", "running_seconds", "bytes"], types.Amount], Len(2, 3)]
 """Seconds in which none of a class before it runs, seconds in which it runs (records before version
 5 have none), and the known bytes read and written."""
 
@@ -156,38 +136,38 @@ OfClass = Annotated[dict[Literal["seconds", "running_seconds", "bytes"], Amount]
 class DeviceTime(OfRank):
     """Busy seconds of a device in a number of iterations, or a note why there are none."""
 
-    gpu: NotRequired[Whole]
-    seconds: NotRequired[Seconds]
-    busy_seconds: NotRequired[Amount]
-    compute_seconds: NotRequired[Amount]
-    kernels: NotRequired[Whole]
+    gpu: NotRequired[types.Whole]
+    seconds: NotRequired[types.Seconds]
+    busy_seconds: NotRequired[types.Amount]
+    compute_seconds: NotRequired[types.Amount]
+    kernels: NotRequired[types.Whole]
     classes: NotRequired[dict[KernelClass, OfClass]]
     note: NotRequired[str]
 
 
-class RunRecord(Record):
+class Run(types.Record):
     """The record of one run of the grid, `run.json`; fields that a run did not reach are null.
 
     For `readings`, `in_memory` and `device_time` see `scaling.instruments.steps`.
     """
 
-    cell: Annotated[Row, As(Cell)]
-    status: Status
+    cell: Cell
+    status: types.Status
     message: str | None
     """One sentence for a status other than ok."""
-    dataset: Annotated[Row, As(ShapedDataset | OwnData)]
-    model: Annotated[Row, As(Model)]
-    training: Annotated[Row, As(Parameters)]
+    dataset: types.ShapedDataset | types.OwnData
+    model: Model
+    training: Parameters
     epochs: list[EpochRow]
-    evaluation: Annotated[Row | None, As(Evaluation | None)]
-    settling: Row
+    evaluation: Evaluation | None
+    settling: types.Row
     """Whether the measured epochs were steady; see `core.statistics.settling`."""
-    memory: Annotated[Row, As(Memory)]
-    communication: Annotated[Row, As(Communication)]
-    in_memory: Annotated[list[Row], As(list[InMemory])]
-    device_time: Annotated[list[Row], As(list[DeviceTime])]
-    startup: Annotated[dict[str, float] | None, As(Startup | None)]
-    run_seconds: Seconds | None
+    memory: Memory
+    communication: Communication
+    in_memory: list[InMemory]
+    device_time: list[DeviceTime]
+    startup: Startup | None
+    run_seconds: types.Seconds | None
     """From the start of the command to the end of its last process, without waiting for GPUs."""
     shutdown_seconds: NotRequired[float | None]
     """The part of it after the last report; in older records."""
@@ -195,7 +175,7 @@ class RunRecord(Record):
     """The strategy of the run whose measurement this one shares."""
 
 
-def _contradictions(record: Any) -> Iterator[str]:
+def _contradictions(record: RunRecord) -> Iterator[str]:
     """Yield what is impossible; what a user's own command prints is checked as it comes."""
     if record["training"]["engine"] == "command":
         return
@@ -208,7 +188,7 @@ def _contradictions(record: Any) -> Iterator[str]:
     if complete:
         last = min(max(places, default=(0, 0))[0], len(rows))
         wanted = [(epoch, rank) for epoch in range(1, last + 1) for rank in range(processes)]
-    roles = [get_args(Role).index(row["role"]) for row in rows]
+    roles = [get_args(types.Role).index(row["role"]) for row in rows]
     if places != wanted or roles != sorted(roles):
         yield "epochs or their ranks are missing, twice, or out of order"
     elif complete:
@@ -216,10 +196,10 @@ def _contradictions(record: Any) -> Iterator[str]:
         yield from (said for said, wrong in _parts(record, processes).items() if wrong)
 
 
-def _epochs(record: Any, processes: int) -> Iterator[str]:
+def _epochs(record: RunRecord, processes: int) -> Iterator[str]:
     """Yield which epochs of a run that came to its end are impossible."""
     cell, images = record["cell"], record["dataset"]["train_images"]
-    samples: dict[int, int] = {}
+    samples: Counter[int] = Counter()
     for row in record["epochs"]:
         number = row["epoch"]
         if (row["loader_seconds"] or 0) > row["seconds"]:
@@ -228,33 +208,31 @@ def _epochs(record: Any, processes: int) -> Iterator[str]:
             yield f"the loss of epoch {number} is not finite, and the status ok"
         if row["role"] != "instrumented":
             share = cell["batch_size"] * cell["gpus"] // processes
-            samples[number] = samples.get(number, 0) + row["samples"]
+            samples[number] += row["samples"]
             if row["iterations"] != math.ceil(row["samples"] / share):
                 yield f"epoch {number} has other iterations than its samples make"
-        if not of_images(row["train_accuracy"], row["samples"]):
+        if not types.of_images(row["train_accuracy"], row["samples"]):
             yield f"epoch {number} has an accuracy that is not that of its samples"
     # The sampler gives all ranks the same number, so some images twice.
     if not all(0 <= found - images < processes for found in samples.values()):
         yield "an epoch has not the samples that the training set has"
 
 
-def _parts(record: Any, processes: int) -> dict[str, bool]:
+def _parts(record: RunRecord, processes: int) -> dict[str, bool]:
     """Return, by what it says, which parts of a run that came to its end do not fit its epochs."""
     first = [row for row in record["epochs"] if row["rank"] == 0]
-    roles, asked = [row["role"] for row in first], record["training"]
-    few = any(roles.count(role) < asked[f"{role}_epochs"] for role in ("warmup", "measured"))
+    roles, asked = Counter(row["role"] for row in first), record["training"]
+    few = any(roles[role] < asked[f"{role}_epochs"] for role in ("warmup", "measured"))
     readings, model = record["communication"]["readings"], record["model"]
     instruments = [*record["in_memory"], *readings, *record["device_time"]]
-    accuracy = record["evaluation"] and record["evaluation"]["test_accuracy"]
+    accuracy = (record["evaluation"] or {}).get("test_accuracy")
+    seconds, limit = sum(row["seconds"] for row in first), record["run_seconds"] or math.inf
     return {
-        "fewer epochs than asked for, or no measured one": "measured" not in roles
-        or (record["status"] == "ok" and few),
-        "epochs that take longer than the run": sum(row["seconds"] for row in first)
-        > 1.001 * (record["run_seconds"] or math.inf),
-        "another settling than that of the epochs": record["settling"]
-        != settling(record["epochs"]),
+        "too few epochs": not roles["measured"] or (record["status"] == "ok" and few),
+        "epochs that take longer than the run": seconds > 1.001 * limit,
+        "another settling than its epochs'": record["settling"] != settling(record["epochs"]),
         "not every rank's weights": len(model["parameters_sha256"]) != processes,
-        "a test accuracy that is not that of its images": not of_images(
+        "a test accuracy that is not that of its images": not types.of_images(
             accuracy, record["dataset"]["test_images"]
         ),
         "instruments of other ranks": any(row["rank"] >= processes for row in instruments),
@@ -264,10 +242,12 @@ def _parts(record: Any, processes: int) -> dict[str, bool]:
     }
 
 
-def _adds_up(reading: Any) -> bool:
+def _adds_up(reading: types.Row) -> bool:
     """Return whether all communication of a traced rank is what is exposed and what is hidden."""
-    parts = reading.get("exposed_seconds", 0) + reading.get("overlapped_seconds", math.inf)
-    return parts == math.inf or math.isclose(reading["communication_seconds"], parts, rel_tol=1e-6)
+    if "overlapped_seconds" not in reading:
+        return True
+    parts = reading["exposed_seconds"] + reading["overlapped_seconds"]
+    return isclose(reading["communication_seconds"], parts, rel_tol=1e-6)
 
 
-RUN = Kind[RunRecord]("a run", RunRecord, _contradictions)
+RUN = types.Kind("a run", Run, _contradictions)
