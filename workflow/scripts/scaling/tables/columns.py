@@ -19,12 +19,11 @@ COLUMNS: dict[str, dict[str, str]] = {
             in_memory_epoch_seconds_max count runs in_memory_epoch_seconds_run_std""",
         "{study}/device_time": f"""{_CELL} step_seconds busy_seconds compute_seconds gap_seconds
             kernels gap_seconds_min gap_seconds_max count note:text""",
-        "{study}/step_classes": f"""{_CELL} kernel_class:text seconds images bytes rate unit:text
-            limit reached least_seconds""",
+        "{study}/step_classes": f"""{_CELL} kernel_class:text seconds images bytes rate reached
+            least_seconds""",
         "{study}/costs": f"""{_CELL} flops_per_image precision:text power_capped_share
             peak_memory_bytes memory_capacity_bytes drift settled:truth joules_per_image
-            money_per_epoch engine:text switches:text sent_share startup_seconds measured_seconds
-            run_seconds""",
+            money_per_epoch engine:text switches:text sent_share startup_seconds""",
         "{study}/provenance": f"""{_CELL} seed status:text measured_as:text model:text training:text
             recipe_options:text hosts:text device_names:text slurm_gpus:text device:text cpu:text
             python:text torch:text cuda:text nccl:text driver:text slurm_job_id:text commit:text

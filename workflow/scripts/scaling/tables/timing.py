@@ -35,14 +35,13 @@ def read_runs(cells: list[Cell], folder: Path, partial: bool) -> list[Run]:
     """
     paths = [cell.record_path(folder) for cell in cells]
     records = [RUN.read(path) if path.exists() else None for path in paths]
-    found = list(zip(cells, records, strict=True))
-    absent = [cell for cell, record in found if record is None]
+    absent = [cell for cell, record in zip(cells, records, strict=True) if record is None]
     if absent and not partial:
         raise UserError(
-            f"{len(absent)} of {len(found)} runs have no record, the first is {absent[0]}: "
+            f"{len(absent)} of {len(cells)} runs have no record, the first is {absent[0]}: "
             f"see {absent[0].log_path(Path('logs'))}, run them again, or pass --partial"
         )
-    return found
+    return list(zip(cells, records, strict=True))
 
 
 def by_cell(runs: list[Run]) -> list[tuple[dict[str, Any], Seeds]]:
@@ -54,12 +53,11 @@ def by_cell(runs: list[Run]) -> list[tuple[dict[str, Any], Seeds]]:
 
 
 def per_cell(row: Callable[[Seeds], dict[str, Any]]) -> Callable[[list[Run]], pd.DataFrame]:
-    """Return a function of runs that makes the table of this name, a `row` per cell."""
+    """Decorate a function of a cell's records that returns its row: it makes the whole table."""
 
     @wraps(row)
     def table(runs: list[Run]) -> pd.DataFrame:
-        rows = [cell | row(seeds) for cell, seeds in by_cell(runs)]
-        return schema.arrange(row.__name__, rows)
+        return schema.arrange(row.__name__, [cell | row(seeds) for cell, seeds in by_cell(runs)])
 
     return table
 
@@ -83,10 +81,9 @@ def epochs(records: Iterable[RunRecord], *roles: Role) -> pd.DataFrame:
 
 def joules(records: Iterable[RunRecord], *roles: Role) -> float:
     """Return the energy of all GPUs of these runs in epochs of these roles; NaN if incomplete."""
-    rows = [row for record in records for row in record["epochs"] if row["role"] in roles]
-    read = [gpu["energy_joules"] for row in rows for gpu in row["gpu_readings"]]
-    known = bool(rows) and all(row["gpu_readings"] for row in rows)
-    return sum(math.nan if one is None else one for one in read) if known else math.nan
+    rows = [row["gpu_readings"] for one in records for row in one["epochs"] if row["role"] in roles]
+    read = [gpu["energy_joules"] for readings in rows for gpu in readings]
+    return math.nan if not rows or [] in rows or None in read else sum(filter(None, read))
 
 
 @per_cell
@@ -96,7 +93,7 @@ def timing(seeds: Seeds) -> dict[str, Any]:
     Values are of the median epoch (the mean of two middle ones), so that epoch_seconds =
     epoch_seconds_without_loading + loader_seconds, and `spread`.
     """
-    records = [record for record in seeds if record is not None]
+    records = [record for record in seeds if record]
     messages = [record["message"] for record in records if record["message"]]
     if len(records) < len(seeds):
         messages.append(f"{len(seeds) - len(records)} of {len(seeds)} runs have no record")
@@ -117,8 +114,7 @@ def timing(seeds: Seeds) -> dict[str, Any]:
         **spread("epoch_seconds_without_loading", without_loading),
         "count": len(timed),
         "runs": timed.index.get_level_values("run").nunique(),
-        "iterations": timed["iterations"].iloc[0],
-        "samples": timed["samples"].iloc[0],
+        **timed[["iterations", "samples"]].iloc[0],
     }
 
 
@@ -151,7 +147,6 @@ def with_single_gpu(table: pd.DataFrame, timing: pd.DataFrame, batch_size: str) 
 def provenance(runs: list[Run]) -> pd.DataFrame:
     """Return how and where each run trained, one row per run.
 
-    `recipe_options` are the applied ones, or the requested ones of a run that ended before.
     `measured_as` is the strategy whose single-GPU run this one shares.
     """
     rows, known = [], schema.columns("provenance")
@@ -170,17 +165,17 @@ def provenance(runs: list[Run]) -> pd.DataFrame:
 
 
 def _model(model: dict[str, Any]) -> str:
-    parts = [model["name"]]
-    if model["name"] in MODELS.names():
-        parts.append(f"width {model['width']}")
-    parts += [f"{name} {value}" for name, value in model["options"].items()]
-    if model["parameters"]:
-        parts.append(f"{model['parameters']:,} parameters")
-    return ", ".join(parts)
+    width = {"width": model["width"]} if model["name"] in MODELS.names() else {}
+    options = [f"{name} {value}" for name, value in (width | model["options"]).items()]
+    counted = [f"{model['parameters']:,} parameters"] if model["parameters"] else []
+    return ", ".join([model["name"], *options, *counted])
 
 
 def in_words(training: dict[str, Any]) -> dict[str, Any]:
-    """Return the columns of provenance.csv on how a run trained."""
+    """Return how a run trained, for provenance.csv: with which rates, for how many epochs.
+
+    `recipe_options` are the applied ones, or the requested ones of a run that ended before.
+    """
     if training["engine"] == "command":
         files = [f"{name} {checksum[:12]}" for name, checksum in training["recipe_options"].items()]
         return {"training": training["command"], "recipe_options": ", ".join(files)}
@@ -196,7 +191,5 @@ def in_words(training: dict[str, Any]) -> dict[str, Any]:
     )
     return {
         "training": said + (f"; each update of {parts} micro-batches" if parts > 1 else ""),
-        "recipe_options": ", ".join(
-            f"{name} {value}" for name, value in options.items() if value != ""
-        ),
+        "recipe_options": ", ".join(f"{name} {one}" for name, one in options.items() if one != ""),
     }
