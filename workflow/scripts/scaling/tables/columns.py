@@ -51,17 +51,15 @@ COLUMNS: dict[str, dict[str, str]] = {
         "machine": "severity:text host:text gpu:text message:text",
     },
     "convergence": {
-        "convergence": f"""remedy:text options:text global_batch gpus batch_size status:text
-            message:text reference:truth at_edge:truth seed factor learning_rate chosen:truth
-            epochs updates planned_epochs planned_updates diverged:text {_LEARNING} held_out:truth
+        "convergence": f"""remedy:text options:text global_batch status:text message:text
+            reference:truth at_edge:truth seed factor learning_rate chosen:truth epochs updates
+            planned_epochs planned_updates diverged:text {_LEARNING} held_out:truth
             validation_accuracy""",
-        "remedies": """remedy:text options:text global_batch gpus batch_size status:text
-            message:text reference:truth factor learning_rate at_edge:truth epochs updates
-            planned_epochs planned_updates seeds diverged_seeds train_loss train_accuracy test_loss
-            test_accuracy test_accuracy_min test_accuracy_max accuracy_margin
+        "remedies": """remedy:text options:text global_batch status:text message:text
+            reference:truth factor learning_rate at_edge:truth planned_epochs planned_updates seeds
+            diverged_seeds test_accuracy test_accuracy_min test_accuracy_max accuracy_margin
             validation_accuracy""",
-        "images_to_accuracy": """accuracy global_batch remedy:text planned_epochs epochs
-            epochs_min epochs_max images""",
+        "images_to_accuracy": "accuracy global_batch remedy:text planned_epochs epochs images",
     },
     "full_trainings": {
         "trained_to_accuracy": f"""{_CELL} global_batch target_accuracy epochs seeds reached
@@ -72,8 +70,8 @@ COLUMNS: dict[str, dict[str, str]] = {
     "synchronization": {
         "sampler": """sampler:text gpus set_epoch:truth trained:truth seed epoch rank samples
             first_epoch overlap unseen repeated""",
-        "collectives": """way:text gpus backend:text step phase:text position kind:text
-            content:text dtype:text bytes gradient_bytes ranks_agree:truth""",
+        "collectives": """way:text gpus backend:text step phase:text kind:text content:text
+            dtype:text bytes gradient_bytes ranks_agree:truth""",
         "buffers": """buffers:text gpus seed epochs rank test_loss test_accuracy variance_drift_max
             variance_drift_mean parameters_sha256:text buffers_sha256:text""",
     },
