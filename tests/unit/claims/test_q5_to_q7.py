@@ -3,7 +3,17 @@
 import pytest
 
 from examples import synchronization_records as made
-from examples.synchronization_claims import answers
+from scaling.claims import q5_to_q7
+from scaling.tables.experiments import synchronization
+from scaling.tables.schema import StudyTables
+
+
+def answers(document):
+    """The answers to questions 5, 6 and 7."""
+    made = {"sampler": "orders", "collectives": "collectives", "buffers": "buffers"}
+    found = {name: getattr(synchronization, of)([document]) for name, of in made.items()}
+    asked = (q5_to_q7.order, q5_to_q7.messages, q5_to_q7.replicas)
+    return [answer(StudyTables("demo", found)) for answer in asked]
 
 
 def sent(*extra, **changes):
