@@ -28,8 +28,7 @@ _CONFIGURATION = ["recipe", "strategy"]
 def accuracy(runs: list[Run]) -> pd.DataFrame:
     """Return a row per run and epoch that was asked for (from 1), or of a run without epochs one.
 
-    Training metrics are means over ranks, weighted by samples. Accuracies are fractions, empty when
-    the run diverged.
+    Metrics are means over ranks, weighted by samples; a run that diverged has no accuracies.
     """
     rows: list[dict[str, Any]] = []
     for cell, record in runs:
@@ -53,9 +52,8 @@ def accuracy(runs: list[Run]) -> pd.DataFrame:
 def compare_batches(timing: pd.DataFrame, accuracy: pd.DataFrame) -> pd.DataFrame:
     """Return one row per cell of `timing`: metrics over its seeds, and the gap to the reference.
 
-    Training metrics are from epoch 5, or the last one of a shorter training; for each of `LEARNING`
-    there is the mean, and `…_min`, `…_max`, `…_count`, `…_std`. The `reference` of a recipe and
-    strategy is batch 128 on 1 GPU, else the smallest. `within_spread` tells whether the
+    Training metrics are from epoch 5, or the last one of a shorter training. The `reference` of a
+    recipe and strategy is batch 128 on 1 GPU, else the smallest. `within_spread` tells whether the
     `difference` in mean test accuracy is within the seeds' margin; where one has fewer than
     `SEEDS`, within the noise of `_equal_trainings`, None without any.
     """
@@ -67,9 +65,7 @@ def compare_batches(timing: pd.DataFrame, accuracy: pd.DataFrame) -> pd.DataFram
     figures.columns = figures.columns.map("_".join).str.removesuffix("_mean")
     figures["epoch"] = cells["last"].first()
     table = timing[[*CELL_KEYS, "status"]].merge(figures, how="left", on=CELL_KEYS)
-    counts = [f"{quantity}_count" for quantity in LEARNING]
-    table[counts] = table[counts].fillna(0)
-    table["seeds"] = table[counts].max(axis=1)
+    table["test_accuracy_count"] = table["test_accuracy_count"].fillna(0)
     table["global_batch_size"] = table["gpus"] * table["batch_size"]
 
     alone = table[table["gpus"] == 1].assign(other=table["batch_size"] != REFERENCE_BATCH)
@@ -89,10 +85,9 @@ def compare_batches(timing: pd.DataFrame, accuracy: pd.DataFrame) -> pd.DataFram
 
 
 def _equal_trainings(accuracy: pd.DataFrame) -> tuple[float, int]:
-    """Return the standard deviation of test accuracy between trainings that should agree.
+    """Return the pooled deviation of test accuracy between equal trainings, and its freedom.
 
-    These have the recipe, the global batch and the number of epochs in common. It is pooled over
-    all such groups, with its degrees of freedom: NaN and 0 if no two trainings are alike.
+    These have recipe, global batch and epochs in common; NaN and 0 if no two are alike.
     """
     keys = ["recipe", "gpus", "batch_size", "seed", "epoch", "test_accuracy"]
     ends = accuracy[accuracy["test_accuracy"].notna()].drop_duplicates(keys)
@@ -106,10 +101,8 @@ def _equal_trainings(accuracy: pd.DataFrame) -> tuple[float, int]:
 def trained_to_accuracy(records: Sequence[RunRecord], accuracy: float) -> pd.DataFrame:
     """Return one row per cell: medians over its trainings towards a test `accuracy`, and ends.
 
-    `training_seconds` are all epochs, each as long as its slowest rank's; `run_seconds` the whole
-    command; `joules` of all GPUs over these epochs. `reached` of its `seeds` achieved the accuracy.
-    `speedup` is in training seconds, relative to the fewest GPUs, with the 95 % interval of the
-    ratio of geometric means.
+    `training_seconds` are all epochs, `run_seconds` the whole command. `speedup` is in training
+    seconds over the fewest GPUs, with the 95 % interval of the ratio of geometric means.
     """
     trainings = pd.DataFrame([_training(record, accuracy) for record in records])
     rows, base = [], None

@@ -33,10 +33,10 @@ SECONDS = [EXPOSED_SECONDS, "moving_seconds", LOW, HIGH]
 
 
 def readings(runs: list[Run]) -> pd.DataFrame:
-    """Return what instruments read of one iteration: `SECONDS` for each multi-GPU cell.
+    """Return what instruments read of one iteration, medians over all repeats: `SECONDS` by cell.
 
-    Medians over the repeats of all runs, with the 95 % interval between runs, of one run the range
-    of its repeats to either side, of a single reading half and double.
+    Ends are the 95 % interval between runs, of one run the range of its repeats to either side, of
+    a single reading half and double.
     """
     found = [
         {**cell, "estimate": estimate, **_medians(read)}
@@ -99,10 +99,9 @@ def communication(
 
 
 def _subtraction(paired: pd.DataFrame) -> pd.DataFrame:
-    """Return `paired`, cells with their baseline on one GPU, with its estimate.
+    """Return `paired`, cells with their baseline on one GPU, with its estimate and ends.
 
-    Its ends follow from those of the speedup, as T(1,b) / N = T(N,b) · speedup / N, or from the
-    extremes of times of one run.
+    T(1,b) / N = T(N,b) · speedup / N: those of the speedup, or of one run the extremes of times.
     """
     gpus, total = paired["gpus"], paired[WITHOUT_LOADING]
     exposed = total - paired[f"single_{WITHOUT_LOADING}"] / gpus
@@ -125,10 +124,7 @@ def preferred(table: pd.DataFrame, estimates: list[str] = EXPOSED) -> pd.DataFra
 
 
 def ring_factor(gpus: Any) -> Any:
-    """Return the bytes that each GPU sends per byte of a ring all-reduce: 2(N-1)/N.
-
-    Patarasuk & Yuan 2009; also the factor from algbw to busbw in nccl-tests' PERFORMANCE.md.
-    """
+    """Return 2(N-1)/N, the factor from algbw to busbw (nccl-tests' PERFORMANCE.md)."""
     return 2 * (gpus - 1) / gpus
 
 
@@ -152,9 +148,8 @@ def interconnect(sweeps: list[dict[str, Any]]) -> pd.DataFrame:
 def _link(row: Any, interconnect: pd.DataFrame) -> tuple[float, float]:
     """Return the bytes of an iteration over a cell's busiest link, and that link's GB/s.
 
-    From K, the sweep's bytes of all gradients, times the share of it that is sent; and the measured
-    bus bandwidth of its engine's or strategy's kind of messages, 2(N-1)/N · sum of bytes / sum of
-    seconds. NaN without a sweep, or if its sums were wrong.
+    The latter is 2(N-1)/N · sum of bytes / sum of seconds, of the swept messages of its engine's or
+    strategy's kind; NaN without any, or if sums were wrong.
     """
     strategy = STRATEGIES.find(row.strategy)
     whole = interconnect.loc[interconnect["kind"] == "gradients", "message_bytes"].max()

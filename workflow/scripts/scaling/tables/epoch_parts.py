@@ -14,12 +14,11 @@ from scaling.tables.communication import NEGLIGIBLE, preferred
 def epoch_parts(
     timing: pd.DataFrame, in_memory: pd.DataFrame, communication: pd.DataFrame
 ) -> pd.DataFrame:
-    """Return the parts of each epoch: compute + communication + data wait = epoch.
+    """Return the parts of each epoch: compute + exposed communication + data wait = epoch.
 
     `work_seconds` is the epoch without data waits: the epoch in memory, or the epoch itself if that
-    was measured at most once and data waits are `NEGLIGIBLE`. Communication is the exposed part, by
-    the `preferred` estimate. A cell with data waits and no steps in memory has no work and no
-    compute; its data wait is the host's, an upper bound, as the GPU works meanwhile.
+    was measured at most once and data waits are `NEGLIGIBLE`. A cell that has neither has no work;
+    its data wait is the host's, an upper bound, as the GPU works meanwhile.
     """
     first = preferred(communication).rename(columns={"estimate": "communication_estimate"})
     first = first[[*CELL_KEYS, *first.filter(like="communication_")]]
@@ -51,9 +50,8 @@ def utilization(
 
     utilization = images/s · flops_per_image / (N · peak), a fraction (Chowdhery et al. 2022,
     arXiv:2204.02311, section 4.1), with the peak that a cool GPU reached at the cell's precision.
-    By the traced steps of `device_time`, kernels computed below it in `slower_share`. What no part
-    explains is `idle_share`: no kernel ran, or one of communication waited for another rank's host;
-    without a trace it is `unknown_share`.
+    In `slower_share` kernels computed below it, by traced steps. What no part explains is
+    `idle_share`, without a trace `unknown_share`.
     """
     parts = ["data_wait_seconds", "communication_seconds", "communication_estimate", "work_seconds"]
     steps = ["step_seconds", "busy_seconds", "compute_seconds"]
@@ -90,10 +88,7 @@ def utilization(
 
 
 def audit(slow: pd.DataFrame, used: pd.DataFrame) -> pd.DataFrame:
-    """Return the findings on a study: what was `found`, and the limit that it is beyond.
-
-    They are its `slow_ranks`, and epochs that take less time than their operations at the peak.
-    """
+    """Return the findings on a study: `slow` ranks, and epochs above the measured peak."""
     message = "the epoch took less time than its operations take at the measured peak"
     fast = used[used["utilization"] > 1].assign(message=message, expected=1)
     rows = pd.concat([slow, fast.assign(found=fast["utilization"])]).assign(severity="warning")

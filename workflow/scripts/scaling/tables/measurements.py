@@ -23,10 +23,7 @@ STEP = ["seconds", "busy_seconds", "compute_seconds", "kernels"]
 
 @per_cell
 def in_memory(seeds: Seeds) -> dict[str, Any]:
-    """Return the seconds of an epoch on in-memory batches, one row per cell.
-
-    It is the slowest rank's time, scaled to the epoch's images: the median over repeats and seeds.
-    """
+    """Return the seconds of an epoch of batches in memory: the slowest rank's, median repeat."""
     times = [_repeats(record) for record in seeds if record]
     found = [pd.Series(own["seconds"].max(axis=0)) for own in times if "seconds" in own]
     if not found:
@@ -72,11 +69,10 @@ def slow_ranks(runs: list[Run]) -> pd.DataFrame:
 
 @per_cell
 def device_time(seeds: Seeds) -> dict[str, Any]:
-    """Return busy and idle seconds of one step on in-memory batches, one row per cell.
+    """Return busy and idle seconds of one step in memory: medians over GPUs, then over seeds.
 
     step = busy + gap, below 0 if the traced steps took longer than the timed ones; busy is compute
-    plus exposed communication. Values are medians over the GPUs of a run, then over the seeds; a
-    `note` says why there are none.
+    plus exposed communication.
     """
     read = [pd.DataFrame(record["device_time"]) for record in seeds if record]
     steps = [
@@ -98,10 +94,9 @@ def device_time(seeds: Seeds) -> dict[str, Any]:
 def step_classes(runs: list[Run], used: pd.DataFrame, peaks: pd.DataFrame) -> pd.DataFrame:
     """Return what the kernels of each class do in one step, a row per class of a traced cell.
 
-    Seconds and bytes are medians over the GPUs of all seeds; with exposed communication and the
-    class `idle` the seconds add up to the step. Products `reached` a share of the peak of the table
-    `used`, other classes of the rate of copies in the device's memory, above 1 where data come from
-    a cache. `least_seconds` are those at this limit, together the floor of a step.
+    With exposed communication and the class `idle` the seconds add up to the step. Products
+    `reached` a share of the peak of the table `used`, other classes of the rate of copies in the
+    device's memory. `least_seconds` are those at this limit, together the floor of a step.
     """
     rows = []
     for cell, seeds in by_cell(runs):
@@ -134,12 +129,10 @@ def _of_devices(record: RunRecord) -> Iterator[dict[str, Any]]:
 
 @per_cell
 def costs(seeds: Seeds) -> dict[str, Any]:
-    """Return what an image costs in each cell, and with which options, from the records.
+    """Return what an image costs in each cell, and with which options, if all seeds agree.
 
-    A value that is missing, or differs between the seeds, is empty. `power_capped_share` is the
-    part of all measured epochs that the most limited GPU spent at its power limit. `drift` is the
-    largest of the runs (`settling.drift`). Energy is of all GPUs, not of hosts. `switches` are the
-    options that were on; `sent_share` is the bytes sent for the gradients over the gradients' own.
+    `power_capped_share` is the part of all measured epochs that the most limited GPU spent at its
+    power limit. Energy is of all GPUs, not of hosts. `switches` are the options that were on.
     """
     records = [record for record in seeds if record]
     timed = [record for record in records if record["status"] in TIMED]
@@ -175,11 +168,10 @@ def _same(values: Iterable[Any]) -> Any | None:
 
 
 def peaks(document: dict[str, Any]) -> pd.DataFrame:
-    """Return the measured rates, one row per row of the document (see `instruments.peaks`).
+    """Return the median repeat's rates, one row per row of the document (`instruments.peaks`).
 
-    The value is the median repeat's rate, in FLOP/s or B/s: of 2·n³ FLOP for a product of n×n
-    matrices, or of the bytes of a copy, twice within a memory. `peak` marks the largest of each
-    quantity, precision and `state`: after a rest (`sprint`) or seconds of work (`sustained`).
+    They are of 2·n³ FLOP for a product of n×n matrices, or of the bytes of a copy, twice within a
+    memory. `peak` marks the largest of each quantity, precision and `state`.
     """
     rows = []
     for row in document["rows"]:

@@ -1,9 +1,4 @@
-"""Ratios of times, speedups and those of two studies, and which of them exceed noise.
-
-If everything compared has two runs or more (processes, of one seed or several), noise is the
-variation between runs: the 95 % interval of `statistics.margin`. Else it is the variation between
-epochs: the ratios of the extremes of both times, too little, as a whole process can be slower.
-"""
+"""Ratios of times, speedups and those of two studies, and which of them exceed noise."""
 
 from typing import Any
 
@@ -30,8 +25,9 @@ def ratios(
 ) -> pd.DataFrame:
     """Return the noise interval of the ratio of two times in each row of `table`: `low`, `high`.
 
-    The times are the columns with the prefixes `one` and `other` before their usual names. NaN for
-    a time measured once. Between runs, logarithms are compared: their deviations are relative.
+    The times' columns have the prefixes `one` and `other`. With two runs of each or more it is the
+    95 % interval between runs, of logarithms; else the ratios of the extremes of epochs, though a
+    whole process can be slower. NaN for a time measured once.
     """
 
     def both(name: str) -> Any:
@@ -54,9 +50,8 @@ def ratios(
 def speedup(timing: pd.DataFrame, costs: pd.DataFrame) -> pd.DataFrame:
     """Return the speedups T(1,b) / T(N,b), one row per row of `timing`, and efficiency, that / N.
 
-    The batch per GPU is fixed, in `fixed_global_batch_speedup` the global one: T(1,N·b) / T(N,b).
-    `within_spread` tells whether the noise interval contains 1. A cell that ran without a switch of
-    its baseline, by `costs`, has no ratio but a `note`, as DataParallel without compiled steps.
+    `fixed_global_batch_speedup` is T(1,N·b) / T(N,b). A cell that ran without a switch of its
+    baseline, by `costs`, has no ratio but a `note`, as DataParallel without compiled steps.
     """
     table = with_single_gpu(timing, timing, "batch_size")
     gpus, seconds = table["gpus"], table["epoch_seconds"]
@@ -89,9 +84,8 @@ def _lacking(cells: pd.DataFrame, costs: pd.DataFrame) -> list[str]:
 def match(a: pd.DataFrame, b: pd.DataFrame) -> pd.DataFrame:
     """Return two timing tables joined by cell, with columns a_… and b_…, the slowest b first.
 
-    One GPU has no strategy: the first one with a time counts. `ratio` is a's seconds / b's, whose
-    noise interval, `ratio_min` to `ratio_max`, decides the `verdict` on b. Cells without times are
-    left out.
+    `ratio` is a's seconds / b's, whose noise interval, `ratio_min` to `ratio_max`, decides the
+    `verdict` on b. Cells without times are left out.
     """
     table = _sided(a, "a").merge(_sided(b, "b"), how="outer", on=CELL_KEYS)
     times = table[["a_epoch_seconds", "b_epoch_seconds"]].notna()
@@ -120,7 +114,7 @@ def too_slow(cells: pd.DataFrame, mark: float) -> pd.DataFrame:
 
 
 def _sided(timing: pd.DataFrame, side: str) -> pd.DataFrame:
-    """Return one side's times, with one row for each single-GPU cell; see `match`."""
+    """Return one side's times; of one GPU, without a strategy, the first one with a time."""
     table = timing.assign(strategy=timing["strategy"].mask(timing["gpus"] == 1, ""))
     timed_first = table["epoch_seconds"].isna().sort_values(kind="stable").index
     table = table.loc[timed_first].drop_duplicates(CELL_KEYS).set_index(CELL_KEYS)

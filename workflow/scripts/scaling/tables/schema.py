@@ -18,10 +18,7 @@ QUOTED = r"^'(?='*[=+\-@\t\r])"
 
 
 class Table(NamedTuple):
-    """A table: its file below `tables` without ending, its records, and its columns' types.
-
-    A type is `text`, `truth`, or "" for a number.
-    """
+    """A table: its file below `tables`, its records, and the types of its columns."""
 
     file: str
     records: str

@@ -29,9 +29,9 @@ _OVER_RANKS |= {"iterations": "first", "samples": "sum"}
 
 
 def read_runs(cells: list[Cell], folder: Path, partial: bool) -> list[Run]:
-    """Return every run of `cells` with its record below `folder`; None without, if `partial`.
+    """Return every run of `cells` with its record below `folder`.
 
-    Raises UserError for a missing record otherwise, and for a damaged one.
+    Raises UserError for a damaged record, and for a missing one unless `partial`.
     """
     paths = [cell.record_path(folder) for cell in cells]
     records = [RUN.read(path) if path.exists() else None for path in paths]
@@ -65,8 +65,7 @@ def per_cell(row: Callable[[Seeds], dict[str, Any]]) -> Callable[[list[Run]], pd
 def epochs(records: Iterable[RunRecord], *roles: Role) -> pd.DataFrame:
     """Return the epochs of these runs with these roles, indexed by run number and epoch.
 
-    Seconds are the longest of all ranks: while one waits for data, the others wait for it in the
-    all-reduce. Such a stall is loading, not communication.
+    Seconds are the longest of all ranks: while one waits for data, the others wait for it.
     """
     rows = [
         {**row, "run": number}
@@ -88,10 +87,9 @@ def joules(records: Iterable[RunRecord], *roles: Role) -> float:
 
 @per_cell
 def timing(seeds: Seeds) -> dict[str, Any]:
-    """Return the seconds per epoch, one row per cell, the epochs of its runs pooled.
+    """Return the seconds of a cell's median epoch (the mean of two middle ones), and `spread`.
 
-    Values are of the median epoch (the mean of two middle ones), so that epoch_seconds =
-    epoch_seconds_without_loading + loader_seconds, and `spread`.
+    So epoch_seconds = epoch_seconds_without_loading + loader_seconds.
     """
     records = [record for record in seeds if record]
     messages = [record["message"] for record in records if record["message"]]
@@ -121,7 +119,7 @@ def timing(seeds: Seeds) -> dict[str, Any]:
 def spread(name: str, seconds: pd.Series) -> dict[str, float]:
     """Return minimum and maximum of a time over all epochs, and over the medians of its runs.
 
-    `…_run_std` is the deviation of these. The index of `seconds` begins with the run's number.
+    The index of `seconds` begins with the run's number.
     """
     medians = seconds.groupby(level=0).median()
     return {
@@ -134,10 +132,7 @@ def spread(name: str, seconds: pd.Series) -> dict[str, float]:
 
 
 def with_single_gpu(table: pd.DataFrame, timing: pd.DataFrame, batch_size: str) -> pd.DataFrame:
-    """Return `table` with the columns `single_…` of its baseline, NaN without one.
-
-    That is the row of `timing` on one GPU, with the batch size in the column `batch_size`.
-    """
+    """Return `table` with `single_…`: the row of `timing` on one GPU with its `batch_size`."""
     single = timing[timing["gpus"] == 1].add_prefix("single_")
     own = ["recipe", "strategy", batch_size]
     other = ["single_recipe", "single_strategy", "single_batch_size"]
@@ -145,10 +140,7 @@ def with_single_gpu(table: pd.DataFrame, timing: pd.DataFrame, batch_size: str) 
 
 
 def provenance(runs: list[Run]) -> pd.DataFrame:
-    """Return how and where each run trained, one row per run.
-
-    `measured_as` is the strategy whose single-GPU run this one shares.
-    """
+    """Return how and where each run trained, one row per run."""
     rows, known = [], schema.columns("provenance")
     for cell, record in runs:
         row: dict[str, Any] = {**asdict(cell), "status": "missing"}
@@ -172,10 +164,7 @@ def _model(model: dict[str, Any]) -> str:
 
 
 def in_words(training: dict[str, Any]) -> dict[str, Any]:
-    """Return how a run trained, for provenance.csv: with which rates, for how many epochs.
-
-    `recipe_options` are the applied ones, or the requested ones of a run that ended before.
-    """
+    """Return how a run trained, and its options: as requested where it ended before them."""
     if training["engine"] == "command":
         files = [f"{name} {checksum[:12]}" for name, checksum in training["recipe_options"].items()]
         return {"training": training["command"], "recipe_options": ", ".join(files)}

@@ -1,7 +1,4 @@
-"""Tables of the large-batch records: runs, techniques, and images to an accuracy.
-
-Options are those of the tables, in words: text with ", " between them.
-"""
+"""Tables of the large-batch records: runs, techniques, and images to an accuracy."""
 
 import math
 from collections.abc import Sequence
@@ -23,12 +20,9 @@ CHOSEN = ["factor", "learning_rate", "planned_epochs", "planned_updates"]
 
 
 def runs(records: Sequence[ConvergenceRecord]) -> pd.DataFrame:
-    """Return one row per run, with metrics after its last epoch, NaN where not finite.
+    """Return a row per run, with metrics after its last epoch; a technique without runs has one.
 
-    A technique that could not run has one row. `chosen` runs have the rate with the lowest loss, on
-    held-out images or else in training. Those of `reference` are the baseline of all others: plain
-    SGD at the reference batch, with the widest sweep. `factor` 1 is the rate of the technique's
-    rule; `at_edge` tells whether the sweep's best rate is at an end.
+    Those of `reference` are the baseline: plain SGD at the reference batch, with the widest sweep.
     """
     reference = max(records, key=_rates_of_plain_sgd, default=None)
     rows: list[dict[str, Any]] = []
@@ -64,11 +58,9 @@ def _changed(record: ConvergenceRecord) -> dict[str, str]:
 
 
 def remedies(runs: pd.DataFrame, margin: float) -> pd.DataFrame:
-    """Return one row per technique and global batch, from the table of `runs`.
+    """Return one row per technique and global batch: means over the seeds of the chosen rate.
 
-    Values are means over the seeds of the chosen rate; `validation_accuracy` is the sweep's on
-    held-out images, `accuracy_margin` the loss that counts as none. A seed "at chance" has values
-    and counts as diverged.
+    `validation_accuracy` is the sweep's on held-out images; `margin` the loss that counts as none.
     """
     rows = []
     for _, group in runs.groupby(["remedy", "global_batch"], sort=False):
@@ -91,8 +83,7 @@ def remedies(runs: pd.DataFrame, margin: float) -> pd.DataFrame:
 def best(table: pd.DataFrame, global_batch: int, sgd: bool = False) -> Any | None:
     """Return the row of `remedies` with the highest accuracy on held-out images, or None.
 
-    So the test set can judge the choice. Rows have as many epochs as the reference, and no diverged
-    seed. `sgd` excludes Muon and LARS.
+    It has as many epochs as the reference, and no diverged seed. `sgd` excludes Muon and LARS.
     """
     epochs = table.loc[table["reference"].eq(True), "planned_epochs"].max()
     trained = table["validation_accuracy"].notna() & (table["diverged_seeds"] == 0)
@@ -119,11 +110,10 @@ def difference(own: pd.DataFrame, other: pd.DataFrame) -> Difference:
 def images_to_accuracy(
     records: Sequence[ConvergenceRecord], accuracies: Sequence[float]
 ) -> pd.DataFrame:
-    """Return one row per test accuracy (a fraction) and global batch: the fewest images needed.
+    """Return the fewest images to each test accuracy (a fraction), one row per global batch.
 
-    It is the minimum over all techniques and all their lengths of the epochs until test accuracy
-    first reaches the target: the median over the seeds at the chosen rate, infinite if never. As in
-    MLPerf's reference points, the best is chosen by these values themselves.
+    It is the least of all techniques and lengths, of each the median over its seeds; infinite if
+    never. As in MLPerf's reference points, the best is chosen by these values themselves.
     """
     keys = ["accuracy", "global_batch", "remedy", "planned_epochs", "of_an_epoch"]
     rows = [

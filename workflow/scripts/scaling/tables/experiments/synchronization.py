@@ -23,11 +23,9 @@ BYTES_PER_CHANNEL = 2 * 4
 
 
 def orders(documents: list[dict[str, Any]]) -> pd.DataFrame:
-    """Return one row per sampler, epoch (from 0) and rank.
+    """Return one row per sampler, epoch (from 0) and rank; see `synchronization.worker.orders_of`.
 
-    `trained` is True for orders of a training; others were only drawn. `first_epoch` is the first
-    epoch in which that rank had this order. For the other columns see
-    `synchronization.worker.orders_of`.
+    `first_epoch` is the first one in which that rank had this order.
     """
     rows = []
     for document in documents:
@@ -43,10 +41,7 @@ def orders(documents: list[dict[str, Any]]) -> pd.DataFrame:
 
 
 def collectives(documents: list[dict[str, Any]]) -> pd.DataFrame:
-    """Return one row per message, in sending order.
-
-    Step 0 is before the first step. `bytes` are what one rank sends; `gradient_bytes` is K.
-    """
+    """Return one row per message of a rank, in sending order; step 0 is before the first."""
     rows = []
     for document in documents:
         model = document["model"]
@@ -75,10 +70,7 @@ def _content(message: dict[str, Any], way: str, model: dict[str, Any]) -> str:
 
 
 def buffers(documents: list[dict[str, Any]]) -> pd.DataFrame:
-    """Return one row per buffer mode and rank, of the first seed.
-
-    Metrics are of the rank's own model. For the drift see `synchronization.worker.drift`.
-    """
+    """Return one row per buffer mode and rank, of the first seed; see `worker.drift`."""
     rows = []
     for document in documents:
         first: dict[str, dict[str, Any]] = {}
