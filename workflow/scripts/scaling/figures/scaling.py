@@ -40,7 +40,7 @@ def draw_epoch_time(timing: pd.DataFrame) -> Figure | None:
             name = f"{recipe} · {strategy}"
             look = style.numbered(configurations.index(name))
             look |= {"linestyle": style.DASHES[counts.index(gpus)]}
-            name += f" · {fmt.gpus(gpus)}" * (len(counts) > 1)
+            name += f" · {fmt.gpus(rows['gpus'].iloc[0])}" * (len(counts) > 1)
         looks[name] = look
         once = rows.drop_duplicates("batch_size")
         style.lines(panels[recipes.index(recipe)], [once], "batch_size", "epoch_seconds", **look)
@@ -167,7 +167,7 @@ def draw_remedies(remedies: pd.DataFrame) -> Figure | None:
     percents = {f"percent{end}": 100 * known[f"test_accuracy{end}"] for end in ("", "_min", "_max")}
     drawn = known.assign(**percents).sort_values("global_batch", kind="stable")
     groups = dict(list(drawn.groupby("remedy", sort=False)))
-    over, faint = ("global_batch", "percent"), {"color": FAINT, "linewidth": 0.8}
+    over, faint = ("global_batch", "percent"), dict[str, Any](color=FAINT, linewidth=0.8)
     style.lines(axes, [groups.pop(name) for name in named], *over, zorder=3)
     style.lines(axes, groups.values(), *over, **faint, marker="", elinewidth=0, capsize=0)
     for accuracy in known.loc[known["reference"].eq(True), "test_accuracy"]:

@@ -77,7 +77,7 @@ def compare_batches(timing: pd.DataFrame, accuracy: pd.DataFrame) -> pd.DataFram
     spreads, counted = ([each[name] for each in (table, base)] for name in test[1:])
     off = margin(spreads, counted)
     spread, freedom = _equal_trainings(accuracy)
-    few = np.minimum(*counted) < SEEDS
+    few = np.minimum(counted[0], counted[1]) < SEEDS
     pooled = stdtrit(freedom, (1 + CONFIDENCE) / 2) * spread * np.sqrt(sum(1 / n for n in counted))
     off = pd.Series(off, table.index).mask(few, pooled)
     within = (gap.abs() <= off).astype(object).where(gap.notna() & off.notna(), None)
