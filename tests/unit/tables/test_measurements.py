@@ -55,18 +55,6 @@ def test_a_step_is_busy_or_a_gap_by_the_medians_of_ranks_then_seeds():
     assert (found.kernels, found.count, found.note) == (100, 3, "")
 
 
-def test_a_cell_has_settled_where_every_run_of_it_has():
-    def of(seed, *seconds):
-        cell = Cell("plain", "ddp", 1, 128, seed)
-        return cell, record(cell, [epoch(n, each) for n, each in enumerate(seconds, start=2)])
-
-    steady = of(0, 1.0, 1.0, 1.01)
-    assert (cost(steady).drift, cost(steady).settled) == (pytest.approx(0.01), True)
-    found = cost(steady, of(1, 1.0, 1.0, 0.9))
-    assert (found.drift, found.settled) == (pytest.approx(-0.1), False)
-    assert cost(of(0, 1.0)).drift is None
-
-
 def reading(joules):
     return {"energy_joules": joules, "held_back_seconds": {}, "sm_mhz": 1980, "celsius": 60}
 
@@ -110,8 +98,7 @@ def test_the_peak_is_that_of_the_precision(made, share):
 
 
 def test_a_cell_costs_what_its_seeds_agree_on():
-    found = cost(run(), run(seed=1, precision="bf16"))
-    assert (found.flops_per_image, found.precision) == (FLOPS, "")
+    assert cost(run(), run(seed=1, precision="bf16")).precision == ""
     # A seed that ended before its options were applied does not hide the others.
     found = cost(run(), run(seed=1, flops=None, precision=None, status="oom"))
     assert (found.flops_per_image, found.precision) == (FLOPS, "tf32")
