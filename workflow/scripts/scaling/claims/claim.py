@@ -29,10 +29,9 @@ NO_STEPS = (
 
 @dataclass(frozen=True)
 class Claim:
-    """A `Hypothesis` with a study's verdict. `id` is unique in the study, an anchor of the report.
+    """A `Hypothesis` with a study's verdict on a part of it, such as `tuned/ddp, 2 GPUs`, or "".
 
-    `configuration` is the part of the study it is about, such as `tuned/ddp, 2 GPUs`, or "". The
-    `sentence` says what was measured or, if nothing was, what to add to the configuration.
+    The `sentence` says what was measured or, if nothing was, what to add to the configuration.
     """
 
     id: str
@@ -47,10 +46,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """What is expected of every study, as an affirmative sentence, and the `test` that decides it.
-
-    `kind` begins with the question, as in `Q1-faster`; `more` would tell what is unclear.
-    """
+    """What is expected of every study, the `test` that decides it, and what would tell more."""
 
     kind: str
     sentence: str
@@ -67,11 +63,10 @@ class Hypothesis:
         parts: Iterable[tuple[Any, object, object]] = (),
         unclear: str = "",
     ) -> Claim:
-        """Return the claim on a configuration such as `tuned/ddp, 2 GPUs`.
+        """Return the claim `about` a configuration, supported if it `holds`, refuted if it `fails`.
 
-        It is supported if its test `holds`, refuted if it clearly `fails`, else unclear. Of `parts`
-        (cell, holds, fails) it is the verdict that they share, or else "in part". A sentence on
-        what is unclear ends with the words `unclear`, or with what would tell.
+        Of `parts` (cell, holds, fails) it has the verdict that they share, or else "in part". A
+        sentence on what is unclear ends with the words `unclear`, or with what would tell.
         """
         cells: dict[Verdict, list[str]] = {}
         for cell, yes, no in parts:

@@ -124,10 +124,9 @@ def _techniques(tables: StudyTables) -> list[Claim]:
 
 
 def _closes(batch: int, reference: int, tables: StudyTables) -> Claim:
-    """Claim that the best technique reaches the test accuracy of the best at the reference batch.
+    """Claim non-inferiority, as in clinical trials (guideline EMEA/CPMP/EWP/2158/99, 2005).
 
-    That is non-inferiority, as in clinical trials (guideline EMEA/CPMP/EWP/2158/99, 2005). A
-    technique whose best rate is at the end of its sweep might be better, so it is never called
+    A technique whose best rate is at the end of its sweep might be better, so it is never called
     behind; if the reference's is at an end, nothing is called closed.
     """
     about = f"global batch {batch}"

@@ -4,16 +4,14 @@ from typing import NamedTuple
 
 
 class FigureSpec(NamedTuple):
-    """A figure, which `draw_{name}` of `module` draws from its `tables`, in this order.
-
-    `category` is its place in Snakemake's report.
-    """
+    """A figure, which `draw_{name}` of `module` draws, and its place in Snakemake's report."""
 
     module: str
     category: str
     tables: list[str]
 
 
+_HISTOGRAMS = "quantization_histograms"
 _SCALING, _PART_B = "scaling.figures.scaling", "scaling.figures.quantization"
 FIGURES = {
     "epoch_time": FigureSpec(_SCALING, "Timing", ["timing"]),
@@ -23,7 +21,5 @@ FIGURES = {
     "bandwidth": FigureSpec(_SCALING, "Communication", ["interconnect", "bandwidth"]),
     "learning": FigureSpec(_SCALING, "Accuracy", ["accuracy"]),
     "remedies": FigureSpec(_SCALING, "Accuracy", ["remedies"]),
-    "quantization_histograms": FigureSpec(
-        _PART_B, "Int8 quantization", ["quantization_histograms"]
-    ),
+    _HISTOGRAMS: FigureSpec(_PART_B, "Int8 quantization", [_HISTOGRAMS]),
 }

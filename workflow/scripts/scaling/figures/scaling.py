@@ -22,10 +22,7 @@ LOG_FROM_RATIO = 8
 
 
 def draw_epoch_time(timing: pd.DataFrame) -> Figure | None:
-    """Draw seconds per epoch over the batch size: a panel for each recipe, a line per strategy, N.
-
-    A recipe and strategy has the colour that it has in the other figures, whatever N.
-    """
+    """Draw seconds per epoch over batch size: a panel for each recipe, a line per strategy, N."""
     known = timing[timing["epoch_seconds"].notna()].sort_values("batch_size", kind="stable")
     if known.empty:
         return None
@@ -155,8 +152,8 @@ def draw_bandwidth(interconnect: pd.DataFrame, bandwidth: pd.DataFrame) -> Figur
 def draw_remedies(remedies: pd.DataFrame) -> Figure | None:
     """Draw test accuracy over the global batch, a line for each technique: means and ranges.
 
-    The first one (the unscaled rate) and those that are best at a batch are coloured, the rest are
-    grey. The dashed line is plain SGD at its best rate and the smallest batch.
+    The first one and those that are best at a batch are coloured; the dashed line is plain SGD at
+    its best rate and the smallest batch.
     """
     known = remedies[remedies["test_accuracy"].notna()]
     if known.empty:

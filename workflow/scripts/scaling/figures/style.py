@@ -70,10 +70,7 @@ def panels(titles: Sequence[str], x: str = "", y: str = "") -> tuple[Figure, lis
 
 
 def log2_axis(axis: Any, values: Sequence[float], ends: tuple[float, float] | None = None) -> None:
-    """Make an axis logarithmic, from one of `ends` to the other, with ticks in plain digits.
-
-    They are at each of the sorted `values`, with `ends` at most eight of these.
-    """
+    """Make an axis logarithmic, with ticks at sorted `values`, or at most eight within `ends`."""
     axis.axes.set(**{f"{axis.axis_name}scale": "log"})
     if ends is not None:
         axis.axes.set(**{f"{axis.axis_name}lim": ends})
