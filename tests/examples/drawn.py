@@ -10,12 +10,9 @@ def words(figure: Figure) -> list[str]:
     return [text.get_text() for text in figure.findobj(Text) if text.get_text()]
 
 
-def titles(figure: Figure) -> list[str]:
-    return [axes.get_title(loc="left") for axes in figure.axes]
-
-
 def panel(figure: Figure, title: str) -> Axes:
-    return figure.axes[titles(figure).index(title)]
+    (found,) = [axes for axes in figure.axes if axes.get_title() == title]
+    return found
 
 
 def points(axes: Axes) -> set[tuple[float, float]]:

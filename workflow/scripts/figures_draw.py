@@ -11,7 +11,7 @@ from scaling.tables import schema
 @command_line.script
 def main(figures: tuple[str, ...], output: Path, tables: tuple[Path, ...] = ()) -> None:
     """Draw `figures` into the folder `output`, from `tables`; missing ones count as empty."""
-    found = schema.StudyTables("", schema.read_files(tables), "", {})
+    found = schema.StudyTables("", schema.read_files(tables))
     for name in figures:
         spec = FIGURES[name]
         own = [getattr(found, table) for table in spec.tables]

@@ -1,8 +1,6 @@
 """Write the tables of the experiments: large batches, accuracy, ranks, int8."""
 
-from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -14,26 +12,6 @@ from scaling.core.records.run import RUN
 from scaling.tables import schema
 from scaling.tables.accuracy import trained_to_accuracy
 from scaling.tables.experiments import convergence, quantization, synchronization
-
-Makers = Mapping[str, Callable[[Any], pd.DataFrame]]
-OF_VARIANTS: Makers = {
-    "quantization": quantization.variants,
-    "quantization_layers": quantization.layers,
-    "quantization_histograms": quantization.histograms,
-    "quantization_paired": quantization.paired,
-}
-
-
-def _of_techniques(
-    paths: Sequence[Path], accuracies: Sequence[float], margin: float
-) -> dict[str, pd.DataFrame]:
-    documents = [CONVERGENCE.read(path) for path in paths]
-    runs = convergence.runs(documents)
-    return {
-        "convergence": runs,
-        "remedies": convergence.remedies(runs, margin),
-        "images_to_accuracy": convergence.images_to_accuracy(documents, accuracies),
-    }
 
 
 @command_line.script
@@ -55,10 +33,13 @@ def main(
     """
     found: dict[str, pd.DataFrame] = {}
     if techniques:
-        found |= _of_techniques(techniques, accuracies, margin)
+        records = [CONVERGENCE.read(path) for path in techniques]
+        found["convergence"] = runs = convergence.runs(records)
+        found["remedies"] = convergence.remedies(runs, margin)
+        found["images_to_accuracy"] = convergence.images_to_accuracy(records, accuracies)
     if trainings:
-        records = [RUN.read(path) for path in trainings]
-        found["trained_to_accuracy"] = trained_to_accuracy(records, target)
+        trained = [RUN.read(path) for path in trainings]
+        found["trained_to_accuracy"] = trained_to_accuracy(trained, target)
     if ranks:
         documents = [SYNCHRONIZATION.read(path) for path in ranks]
         found["sampler"] = synchronization.orders(documents)
@@ -66,7 +47,10 @@ def main(
         found["buffers"] = synchronization.buffers(documents)
     if variants:
         measured = read(VARIANT, variants)
-        found |= {name: make(measured) for name, make in OF_VARIANTS.items()}
+        found["quantization"] = quantization.variants(measured)
+        found["quantization_layers"] = quantization.layers(measured)
+        found["quantization_histograms"] = quantization.histograms(measured)
+        found["quantization_paired"] = quantization.paired(measured)
     if stages:
         found["quantization_resnet"] = quantization.resnet(read(STAGED, stages))
     schema.write_all(found, tables)

@@ -2,49 +2,40 @@
 
 import pytest
 
-from examples.claim_study import claims, device_time, set_time, study
+from examples.claim_study import claims, study
+from examples.records import timing_row
 from scaling.claims import q1
-from scaling.tables import schema
+from scaling.tables.schema import StudyTables
 
 
-def plain(timing, batch, seconds, loader=0.0):
-    for strategy in ("dp", "ddp"):
-        set_time(timing, ("plain", strategy, 1, batch), seconds, loader)
+def of(smallest, count=3):
+    """Three batch sizes on one GPU, each time ± 2 %."""
+    times = [(32, smallest), (128, 3.5), (512, 1.5)]
+    return study(*(timing_row(1, b, own, spread=own / 50, count=count) for b, own in times))
 
 
 @pytest.mark.parametrize(
-    ("cell", "verdict"),
-    # 3.50 s with batch 128 is no clear difference from 3.55.
-    [((32, 1.0), "refuted"), ((32, 3.55), "in part")],
+    ("smallest", "count", "verdict"),
+    # 3.50 s with batch 128 is no clear difference from 3.55; nor is a time measured once.
+    [(9.0, 3, "supported"), (1.0, 3, "refuted"), (3.55, 3, "in part"), (9.0, 1, "unclear")],
 )
-def test_times_are_judged_by_their_ranges(cell, verdict):
-    made = study(lambda timing: plain(timing, *cell))
-    assert claims(q1.answer, made)["Q1-faster-plain"].verdict == verdict
-
-
-def test_a_time_measured_once_decides_nothing_and_one_batch_size_makes_no_claim():
-    def once(timing):
-        timing["count"] = 1
-
-    found = claims(q1.answer, study(once))
-    assert found["Q1-faster-fast"].verdict == "unclear"
-    assert found["Q1-faster-fast"].sentence.endswith("; more runs would tell.")
-    tables = study()
-    tables["timing"] = tables["timing"][tables["timing"]["batch_size"] == 128]
-    assert claims(q1.answer, tables)["Q1-faster"].verdict == "not measured"
+def test_times_are_judged_by_their_ranges(smallest, count, verdict):
+    claim = claims(q1.answer, of(smallest, count))["Q1-faster-plain"]
+    assert claim.verdict == verdict
+    tells = claim.sentence.endswith("; more runs would tell.")
+    assert tells == (verdict in ("in part", "unclear"))
 
 
 def test_the_answer_is_what_a_step_costs_beyond_its_images_and_who_waits():
-    """With fast 1250 steps of 5.76 ms; at the rate of 20 of 62 ms for 2048, 32 take 0.97."""
-    made = study()
-    made = {name: table[table["recipe"] == "fast"] for name, table in made.items()}
-    alone = made["timing"][made["timing"]["gpus"] == 1]
-    own = alone.assign(loading_share=[0.1, 0.5, 0.8, 0.6, 0.0])
-    tables = schema.StudyTables("example", made | {"utilization": own}, "", {})
-    assert q1.answer(tables).text == (
-        "Each step costs 4.79 ms with fast, besides its images; larger batches take fewer. "
-        "From b\u00a0=\u00a0128 fast waits for data (50–80 %)."
+    """1563 steps of 10 ms; at the rate of 50 ms for 500 images, 32 take 3.2."""
+    made = study(timing_row(1, 32, 15.63), timing_row(1, 500, 5.0), timing_row(1, 1000, 9.0))
+    used = made["timing"].assign(loading_share=[0.1, 0.5, 0.8])
+    assert q1.answer(StudyTables("example", made | {"utilization": used})).text == (
+        "Each step costs 6.80 ms with plain, besides its images; larger batches take fewer. "
+        "From b\u00a0=\u00a0500 plain waits for data (50–80 %)."
     )
+    one = {name: table[table["batch_size"] == 32] for name, table in made.items()}
+    assert claims(q1.answer, one)["Q1-faster"].verdict == "not measured"
 
 
 @pytest.mark.parametrize(
@@ -62,7 +53,10 @@ def test_the_answer_is_what_a_step_costs_beyond_its_images_and_who_waits():
     ],
 )
 def test_the_gaps_between_kernels_are_most_of_a_small_step_or_not(busy, seeds, verdict, share):
-    traced = device_time({32: (0.0075, busy), 2048: (0.07, 0.06)}).assign(count=seeds)
-    claim = claims(q1.answer, study() | {"device_time": traced})["Q1-gaps-fast"]
+    made = of(9.0)
+    table = made["timing"].assign(step_seconds=[0.0075, 0.02, 0.07], count=seeds, note="")
+    gap = table["step_seconds"] - [busy, 0.018, 0.06]
+    traced = table.assign(gap_seconds=gap, gap_seconds_min=0.99 * gap, gap_seconds_max=1.01 * gap)
+    claim = claims(q1.answer, made | {"device_time": traced})["Q1-gaps-plain"]
     assert claim.verdict == verdict
     assert claim.sentence.startswith(f"Without a kernel: {share} with b\u00a0=\u00a032, 14 % with ")

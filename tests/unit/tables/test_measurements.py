@@ -13,30 +13,32 @@ from scaling.tables.epoch_parts import epoch_parts, utilization
 from scaling.tables.measurements import costs, device_time, peaks
 from scaling.tables.timing import timing
 
-CELL = Cell("plain", "ddp", 2, 128, 0)
 FLOPS = 4_000_000_000
 # Products of 1000×1000 matrices, 2e9 operations: 100 TFLOP/s in tf32, sustained 80, 400 in bf16.
-RATES = [("tf32", 2e-5, "sprint"), ("tf32", 2.5e-5, "sustained"), ("bf16", 5e-6, "sprint")]
+RATES = [("tf32", [2e-5], "sprint"), ("tf32", [2.5e-5], "sustained"), ("bf16", [5e-6], "sprint")]
 PRODUCT = {"quantity": "matrix_product", "matrix_size": 1000}
-PEAKS = peaks(
-    {
-        "rows": [
-            PRODUCT | {"precision": name, "seconds": [seconds], "state": state}
-            for name, seconds, state in RATES
-        ]
-    }
-)
+READ = [dict(zip(("precision", "seconds", "state"), each, strict=True)) for each in RATES]
+PEAKS = peaks({"rows": [PRODUCT | each for each in READ]})
+
+
+def run(gpus=2, seed=0, flops=FLOPS, precision="tf32", status="ok", **more):
+    """A run of three epochs and its record."""
+    cell = Cell("plain", "ddp", gpus, 128, seed)
+    made = record(cell, [epoch(n, 10.0) for n in (2, 3, 4)], status=status)
+    made["model"]["flops_per_image"] = flops
+    made["training"]["recipe_applied"] = {"precision": precision} if precision else None
+    return cell, made | more
 
 
 def on_device(*ranks, seed=0):
     """A run of which ranks read (seconds, busy, compute seconds, kernels) of 10 iterations."""
     names = ("seconds", "busy_seconds", "compute_seconds", "kernels")
-    found = [
-        {"rank": index, "iterations": 10, **dict(zip(names, values, strict=True))}
-        for index, values in enumerate(ranks)
-    ]
-    cell = Cell("plain", "ddp", 2, 128, seed)
-    return cell, record(cell, [epoch(2, 12.0)]) | {"device_time": found}
+    read = [dict(zip(names, values, strict=True)) | {"iterations": 10} for values in ranks]
+    return run(seed=seed, device_time=read)
+
+
+def cost(*runs):
+    return costs(list(runs)).iloc[0]
 
 
 def test_a_step_is_busy_or_a_gap_by_the_medians_of_ranks_then_seeds():
@@ -53,19 +55,6 @@ def test_a_step_is_busy_or_a_gap_by_the_medians_of_ranks_then_seeds():
     assert (found.kernels, found.count, found.note) == (100, 3, "")
 
 
-def test_a_cell_has_settled_where_every_run_of_it_has():
-    def of(last, seed):
-        cell = Cell("plain", "ddp", 1, 128, seed)
-        made = record(cell, [epoch(2, 1.0), epoch(3, 1.0), epoch(4, last)])
-        return cell, made
-
-    steady, faster = of(1.01, 0), of(0.9, 1)
-    assert costs([steady])[["drift", "settled"]].values.tolist() == [[pytest.approx(0.01), True]]
-    found = costs([steady, faster]).iloc[0]
-    assert (found.drift, found.settled) == (pytest.approx(-0.1), False)
-    assert math.isnan(costs([(CELL, record(CELL, [epoch(2, 1.0)]))]).iloc[0].drift)
-
-
 def reading(joules):
     return {"energy_joules": joules, "held_back_seconds": {}, "sm_mhz": 1980, "celsius": 60}
 
@@ -78,23 +67,12 @@ def test_the_energy_of_a_cell_is_that_of_all_its_gpus_over_all_its_measured_epoc
         for number, role in ((1, "warmup"), (2, "measured"), (3, "measured"))
         for rank in (0, 1)
     ]
-    found = costs([(CELL, record(CELL, epochs))]).iloc[0]
     # 2 + 4 and 3 + 6 kJ: 15 kJ of 100,000 images, of 2 epochs.
-    assert found.joules_per_image == pytest.approx(0.15)
+    assert cost(run(epochs=epochs)).joules_per_image == pytest.approx(0.15)
     # One GPU that does not count leaves no figure, nor does an epoch whose GPUs were not read.
     for unknown in ([reading(None)], []):
         epochs[-1]["gpu_readings"] = unknown
-        found = costs([(CELL, record(CELL, epochs))]).iloc[0]
-        assert math.isnan(found["joules_per_image"])
-
-
-def run(gpus=1, seed=0, flops=FLOPS, precision="tf32", status="ok"):
-    """A run and its record."""
-    cell = Cell("plain", "ddp", gpus, 128, seed)
-    made = record(cell, [epoch(n, 10.0) for n in (2, 3, 4)], status=status)
-    made["model"]["flops_per_image"] = flops
-    made["training"]["recipe_applied"] = {"precision": precision} if precision else None
-    return cell, made
+        assert math.isnan(cost(run(epochs=epochs)).joules_per_image)
 
 
 def used(times, *runs):
@@ -104,51 +82,46 @@ def used(times, *runs):
 
 
 @pytest.mark.parametrize(
-    ("seconds", "made", "share"),
+    ("made", "share"),
     [
-        (10.0, run(precision="bf16"), 0.05),
-        # 50,000 images in 1 s: 200 TFLOP/s.
-        (1.0, run(), 2),
-        (10.0, run(flops=None), math.nan),
-        (10.0, run(precision=None), math.nan),
-        (10.0, run(precision="float32"), math.nan),
-        (math.nan, run(), math.nan),
+        # 50,000 images in 10 s: 20 TFLOP/s.
+        ({"precision": "bf16"}, 0.05),
+        ({}, 0.2),
+        ({"flops": None}, math.nan),
+        ({"precision": None}, math.nan),
+        ({"precision": "float32"}, math.nan),
     ],
 )
-def test_the_peak_is_that_of_the_precision(seconds, made, share):
-    row = used(timing_table(timing_row(1, 128, seconds)), made).iloc[0]
+def test_the_peak_is_that_of_the_precision(made, share):
+    row = used(timing_table(timing_row(1, 128, 10.0)), run(gpus=1, **made)).iloc[0]
     assert row.utilization == pytest.approx(share, nan_ok=True)
 
 
 def test_a_cell_costs_what_its_seeds_agree_on():
-    found = costs([run(), run(seed=1, precision="bf16")]).iloc[0]
-    assert (found.flops_per_image, found.precision) == (FLOPS, "")
+    assert cost(run(), run(seed=1, precision="bf16")).precision == ""
     # A seed that ended before its options were applied does not hide the others.
-    found = costs([run(), run(seed=1, flops=None, precision=None, status="oom")]).iloc[0]
+    found = cost(run(), run(seed=1, flops=None, precision=None, status="oom"))
     assert (found.flops_per_image, found.precision) == (FLOPS, "tf32")
 
 
 def test_time_at_the_power_limit_is_that_of_the_gpu_held_back_longest():
-    runs = [run(gpus=2, seed=seed) for seed in (0, 1)]
-    for _, made in runs:
-        made["epochs"] = [
-            epoch(number, 10.0, rank=rank) | {"power_capped_seconds": rank * number}
+    def capped(*seconds):
+        """Two epochs of 10 s, of which each rank is held back so long."""
+        return [
+            epoch(number, 10.0, rank=rank) | {"power_capped_seconds": each}
             for number in (2, 3)
-            for rank in (0, 1)
+            for rank, each in enumerate(seconds)
         ]
-    assert costs(runs).iloc[0].power_capped_share == pytest.approx((2 + 3) / 20)
-    runs[0][1]["epochs"][-1]["power_capped_seconds"] = None
-    assert costs(runs).iloc[0].power_capped_share == pytest.approx((2 + 2 + 3) / 40)
-    assert math.isnan(costs([run()]).iloc[0].power_capped_share)
+
+    both = [run(epochs=capped(0, 2)), run(seed=1, epochs=capped(1, 4))]
+    assert cost(*both).power_capped_share == pytest.approx((2 + 4) / 20)
+    assert math.isnan(cost(run()).power_capped_share)
     # The driver counts in steps, but no GPU is held back longer than it works.
-    cell, made = run()
-    for row in made["epochs"]:
-        row["power_capped_seconds"] = row["seconds"] + 0.1
-    assert costs([(cell, made)]).iloc[0].power_capped_share == 1.0
+    assert cost(run(epochs=capped(10.1))).power_capped_share == 1.0
 
 
 def test_the_idle_part_of_a_users_own_command_is_of_its_whole_epochs():
-    cell, made = run(precision=None)
+    cell, made = run(gpus=1, precision=None)
     cell = replace(cell, strategy="own")
     counted = {"rank": 0, "gpu": 0, "iterations": 10, "seconds": 30.0, "busy_seconds": 24.0}
     made |= {"cell": vars(cell), "device_time": [counted]}

@@ -9,32 +9,23 @@ from scaling.tables import schema
 KEYS = {"recipe": "007", "strategy": "NA", "gpus": 1, "batch_size": 8, "status": "ok"}
 
 
-@pytest.mark.parametrize(
-    ("content", "sentence"),
-    [
-        (None, "does not exist"),
-        ("", "is not a CSV table"),
-        ("recipe,strategy\ncourse,ddp\n", "has no column gpus, batch_size, status"),
-    ],
-)
-def test_a_broken_table_is_named(tmp_path, content, sentence):
+@pytest.mark.parametrize("content", [None, "", "recipe,strategy\ncourse,ddp\n"])
+def test_a_broken_table_is_named(tmp_path, content):
     path = tmp_path / "timing.csv"
     if content is not None:
         path.write_text(content)
-    with pytest.raises(UserError, match=rf"{path} {sentence}"):
+    with pytest.raises(UserError, match=rf"{path} is not the table timing \(.*\); make it again"):
         schema.read("timing", path)
-    with pytest.raises(UserError, match=r"holidays\.csv is no table of a study"):
-        schema.read_files([tmp_path / "holidays.csv"])
 
 
-@pytest.mark.parametrize("name", schema.TABLES)
-def test_a_table_that_is_not_there_is_as_one_without_rows(name, tmp_path):
-    path = tmp_path / f"{name}.csv"
-    schema.write(name, schema.frame(name), path)
-    none, read = schema.empty(name), schema.read(name, path)
-    pd.testing.assert_frame_equal(none, read, check_dtype=False)
-    truths = schema.TABLES[name].of_type("truth")
-    pd.testing.assert_frame_equal(none[truths], read[truths])
+def test_a_table_that_is_not_there_is_as_one_without_rows(tmp_path):
+    for name in schema.TABLES:
+        path = tmp_path / f"{name}.csv"
+        schema.write(name, schema.frame(name), path)
+        none, read = getattr(schema.StudyTables("none", {}), name), schema.read(name, path)
+        pd.testing.assert_frame_equal(none, read, check_dtype=False)
+        truths = schema.TABLES[name].of_type("truth")
+        pd.testing.assert_frame_equal(none[truths], read[truths])
 
 
 FORMULAS = ["=1+1", "@now", "+1", "-1", "'=1", "\t=1"]
@@ -43,18 +34,16 @@ FORMULAS = ["=1+1", "@now", "+1", "-1", "'=1", "\t=1"]
 def test_no_text_is_a_formula_of_a_spreadsheet_and_each_is_read_as_it_was(tmp_path):
     path = tmp_path / "timing.csv"
     texts = [*FORMULAS, "a=1", "'quoted'"]
-    table = pd.DataFrame([KEYS | {"status": text} for text in texts])
-    schema.write("timing", table.reindex(columns=schema.columns("timing")), path)
+    schema.write(
+        "timing", schema.frame("timing", [KEYS | {"status": text} for text in texts]), path
+    )
     written = pd.read_csv(path)["status"].tolist()
     assert written == [*(f"'{text}" for text in FORMULAS), "a=1", "'quoted'"]
     assert schema.read("timing", path)["status"].tolist() == texts
-    assert schema.as_csv(pd.DataFrame({"a": [*FORMULAS[:2], 3], "b": -1})) == (
-        "a,b\n'=1+1,-1\n'@now,-1\n3,-1\n"
-    )
 
 
 def test_what_is_written_is_read_as_it_was(tmp_path):
-    """Names like a number or like nothing; every digit; whole numbers beside a gap; truths."""
+    """Names like a number or like nothing; every digit; whole numbers with a gap; truths."""
     path = tmp_path / "speedup.csv"
     seconds = [0.1 + 0.2, 2.5e-5 / 3, *(n / 7919 for n in range(100)), None]
     table = pd.DataFrame(KEYS | {"epoch_seconds": seconds}, columns=schema.columns("speedup"))

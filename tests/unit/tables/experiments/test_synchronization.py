@@ -3,19 +3,6 @@
 from examples import synchronization_records as made
 from scaling.tables.experiments import synchronization
 
-ON_GPUS = synchronization.collectives([made.document(on_gpus=True)])
-
-
-def rows(table, **conditions):
-    for column, value in conditions.items():
-        table = table[table[column] == value]
-    return table
-
-
-def carried(way, step, table=ON_GPUS):
-    found = rows(table, way=way, step=step)
-    return list(zip(found["content"], found["bytes"], strict=True))
-
 
 def test_an_order_that_comes_again_names_the_epoch_it_was_first_seen_in():
     # An order that one rank has and another had before is no repeat.
@@ -24,12 +11,11 @@ def test_an_order_that_comes_again_names_the_epoch_it_was_first_seen_in():
         row["order_sha256"] = str((row["rank"] + row["epoch"]) % 2)
     drawn = made.document()["permutations"][0] | {"orders": swapped}
     table = synchronization.orders([made.document(permutations=[drawn])])
-    assert rows(table, trained=False, rank=0)["first_epoch"].tolist() == [0, 1, 0]
+    assert table.query("not trained and rank == 0")["first_epoch"].tolist() == [0, 1, 0]
 
 
 def test_what_is_not_known_says_so():
-    assert carried("ddp", 2)[0] == ("order of buckets", 20)
     document = made.document()
     document["steps"][0]["messages"].append(made.message(3, "update", "all_reduce", 4))
-    table = synchronization.collectives([document])
-    assert carried("ddp", 3, table)[-1] == ("other", 4)
+    table = synchronization.collectives([document]).query("way == 'ddp' and step == 3")
+    assert table["content"].tolist() == ["buffers", "gradients", "gradients", "other"]

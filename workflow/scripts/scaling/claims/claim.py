@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 import pandas as pd
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from scaling.core import files
 from scaling.core import numbers as fmt
-from scaling.core.errors import UserError
 from scaling.core.statistics import Difference, judge
 
 Verdict = Literal["supported", "refuted", "in part", "unclear", "not measured"]
@@ -19,6 +18,7 @@ Verdict = Literal["supported", "refuted", "in part", "unclear", "not measured"]
 differ, and the claim names them; unclear: too noisy to decide; not measured: there are none."""
 SYMBOLS: dict[Verdict, str] = dict(zip(get_args(Verdict), "✓✗◐?–", strict=True))
 BATCH = "b\u00a0=\u00a0"
+HALF = 0.5
 HELD: dict[Verdict, str] = {"supported": "held for", "refuted": "not for", "unclear": "unclear for"}
 NO_STEPS = (
     "These records have no steps in memory: measure the cells again, with "
@@ -29,10 +29,9 @@ NO_STEPS = (
 
 @dataclass(frozen=True)
 class Claim:
-    """A `Hypothesis` with a study's verdict. `id` is unique in the study, an anchor of the report.
+    """A `Hypothesis` with a study's verdict on a part of it, such as `tuned/ddp, 2 GPUs`, or "".
 
-    `configuration` is the part of the study it is about, such as `tuned/ddp, 2 GPUs`, or "". The
-    `sentence` says what was measured or, if nothing was, what to add to the configuration.
+    The `sentence` says what was measured or, if nothing was, what to add to the configuration.
     """
 
     id: str
@@ -40,7 +39,6 @@ class Claim:
     kind: str
     hypothesis: str
     test: str
-    evidence: str
     configuration: str
     verdict: Verdict
     sentence: str
@@ -48,15 +46,10 @@ class Claim:
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """What is expected of every study, as an affirmative sentence, and the `test` that decides it.
-
-    `kind` begins with the question, as in `Q1-faster`; `table` has the evidence; `more` would tell
-    what is unclear.
-    """
+    """What is expected of every study, the `test` that decides it, and what would tell more."""
 
     kind: str
     sentence: str
-    table: str
     test: str
     more: str = "more runs"
 
@@ -70,35 +63,26 @@ class Hypothesis:
         parts: Iterable[tuple[Any, object, object]] = (),
         unclear: str = "",
     ) -> Claim:
-        """Return the claim on a configuration such as `tuned/ddp, 2 GPUs`.
+        """Return the claim `about` a configuration, supported if it `holds`, refuted if it `fails`.
 
-        It is supported if its test `holds`, refuted if it clearly `fails`, else unclear. Of `parts`
-        (cell, holds, fails) it is the verdict that they share, or else "in part". A sentence on
-        what is unclear ends with the words `unclear`, or with what would tell.
+        Of `parts` (cell, holds, fails) it has the verdict that they share, or else "in part". A
+        sentence on what is unclear ends with the words `unclear`, or with what would tell.
         """
         cells: dict[Verdict, list[str]] = {}
         for cell, yes, no in parts:
             cells.setdefault(judge(yes, no, "unclear"), []).append(str(cell.batch_size))
         found: set[Verdict] = set(cells) or {judge(holds, fails, "unclear")}
-        verdict = next(iter(found)) if len(found) == 1 else "in part"
-        if verdict == "in part":
+        if len(found) > 1:
             said = [f"{words} {', '.join(cells[of])}" for of, words in HELD.items() if of in cells]
             said[0] = said[0].replace(" for ", f" for {BATCH}").capitalize()
             sentence += f" {'; '.join(said)}."
         if "unclear" in found:
             sentence = f"{sentence.removesuffix('.')}; {unclear or f'{self.more} would tell'}."
+        verdict = found.pop() if len(found) == 1 else "in part"
         of = about.partition(",")[0].split(" ")[-1].replace("/", "-")
-        return Claim(
-            id=f"{self.kind}-{of}" if of else self.kind,
-            question=self.kind.partition("-")[0],
-            kind=self.kind,
-            hypothesis=self.sentence,
-            test=self.test,
-            evidence=self.table,
-            configuration=about,
-            verdict=verdict,
-            sentence=sentence,
-        )
+        name, question = f"{self.kind}-{of}".removesuffix("-"), self.kind.partition("-")[0]
+        shared = self.kind, self.sentence, self.test
+        return Claim(name, question, *shared, about, verdict, sentence)
 
     def missing(self, about: str, what_to_add: str) -> Claim:
         """Return the claim that was not measured."""
@@ -123,11 +107,8 @@ class Findings:
 
 
 def read(path: Path) -> Findings:
-    """Return the findings in the document at `path`; UserError if it is invalid."""
-    try:
-        return TypeAdapter(Findings).validate_python(files.read_json(path))
-    except ValidationError as error:
-        raise UserError(f"{path} is no document of claims ({error!r}); make it again") from error
+    """Return the findings in the document at `path`."""
+    return TypeAdapter(Findings).validate_python(files.read_json(path))
 
 
 def batch(cell: Any) -> str:
@@ -172,3 +153,8 @@ def extremes(table: pd.DataFrame, column: str) -> tuple[Any, Any]:
     """Return the rows with the smallest and the largest value of `column`."""
     least, most = table[column].idxmin(), table[column].idxmax()
     return next(table.loc[[least]].itertuples()), next(table.loc[[most]].itertuples())
+
+
+def most_gpus(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows on the most GPUs that the table has."""
+    return table[table["gpus"] == table["gpus"].max()]

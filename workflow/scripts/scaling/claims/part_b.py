@@ -16,7 +16,6 @@ MARGIN = 1.0
 LOSS = Hypothesis(
     "B-cost",
     "Computing in 8-bit integers costs less than one point of test accuracy.",
-    table="quantization",
     test="Mean difference to float32 over the seeds, in points, ± its 95 % interval (two standard "
     "errors of pairs of predictions on each test image). Supported: all of it is above −1; "
     "refuted: all of it is below.",

@@ -3,6 +3,7 @@
 import pandas as pd
 
 from scaling.claims.claim import (
+    HALF,
     NO_STEPS,
     Answer,
     Claim,
@@ -18,12 +19,10 @@ from scaling.registry.strategy import OWN
 from scaling.tables import ratios
 from scaling.tables.schema import StudyTables, rows_of
 
-HALF = 0.5
 OF_A_COMMAND = "A command of one's own does not tell how long it waits for data, nor its kernels."
 FASTER = Hypothesis(
     "Q1-faster",
     "Larger batches make the steps of an epoch faster on one GPU.",
-    table="epoch_parts",
     test="Epochs on batches in memory (the epoch itself where it waits for less than 2 %) at each "
     "larger batch and at the smallest. Supported: the larger batch is faster by more than noise; "
     "refuted: slower by more.",
@@ -31,7 +30,6 @@ FASTER = Hypothesis(
 GAPS = Hypothesis(
     "Q1-gaps",
     "In a step of a small batch the GPU is idle most of the time.",
-    table="device_time",
     test="A step of the smallest batch in memory, traced: seconds without a kernel over all its "
     "seconds, with the lowest and the highest over the seeds, of one seed half and double. "
     "Supported: at least half by either extreme; refuted: less than half by both.",
@@ -49,13 +47,14 @@ def answer(tables: StudyTables) -> Answer:
         if set(cells["strategy"]) == {OWN.name}:
             claims.append(FASTER.missing(about, OF_A_COMMAND))
         elif len(cells) > 1:
-            claims += [_faster(about, own), _gaps(about, str(recipe), tables)]
+            traced = tables.device_time[tables.device_time["recipe"] == recipe]
+            claims += [_faster(about, own), _gaps(about, traced[traced["gpus"] == 1])]
         if (cost := _cost_of_a_step(own)) > 0:
             costs.append(f"{fmt.significant(1000 * cost)} ms with {recipe}")
     text = f"Each step costs {', '.join(costs[:3])}, besides its images; larger batches take fewer."
-    waits = _waits(_alone(measured(tables.utilization, "loading_share")))
+    text += _waits(_alone(measured(tables.utilization, "loading_share")))
     add = "Add 1 to `grid.gpus` and a second size to `grid.batch_sizes`."
-    return Answer(f"{text}{waits}" if costs else None, claims or [FASTER.missing("", add)])
+    return Answer(text if costs else None, claims or [FASTER.missing("", add)])
 
 
 def _alone(cells: pd.DataFrame) -> pd.DataFrame:
@@ -86,18 +85,15 @@ def _faster(about: str, work: pd.DataFrame) -> Claim:
     small, *cells = rows_of(work)
     fast, _ = extremes(work.iloc[1:], "work_seconds")
     paired = work.iloc[1:].assign(**work.iloc[0].add_prefix("small_"))
-    found = zip(cells, rows_of(ratios.ratios(paired, "small_", "", "work_seconds")), strict=True)
+    found = rows_of(ratios.ratios(paired, "small_", "", "work_seconds"))
+    parts = [(cell, one.low > 1, one.high < 1) for cell, one in zip(cells, found, strict=True)]
+    said = f"{fmt.seconds(fast.work_seconds)} with {batch(fast)}, {fmt.seconds(small.work_seconds)}"
     return FASTER.claim(
-        about,
-        f"{fmt.seconds(fast.work_seconds)} with {batch(fast)}, {fmt.seconds(small.work_seconds)} "
-        f"with {batch(small)}, without waiting for data.",
-        parts=[(cell, ratio.low > 1, ratio.high < 1) for cell, ratio in found],
+        about, f"{said} with {batch(small)}, without waiting for data.", parts=parts
     )
 
 
-def _gaps(about: str, recipe: str, tables: StudyTables) -> Claim:
-    table = tables.device_time
-    rows = table[(table["recipe"] == recipe) & (table["gpus"] == 1)]
+def _gaps(about: str, rows: pd.DataFrame) -> Claim:
     traced = rows[rows["gap_seconds"].notna()]
     if traced.empty:
         on_cpu = "a CPU runs no kernels" in set(rows["note"])

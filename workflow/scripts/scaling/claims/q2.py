@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from scaling.claims.claim import Answer, Claim, Hypothesis, batch, extremes
+from scaling.claims.claim import Answer, Claim, Hypothesis, batch, extremes, most_gpus
 from scaling.core import numbers as fmt
 from scaling.tables.ratios import UNLIKE
 from scaling.tables.schema import StudyTables, by_configuration, rows_of
@@ -10,7 +10,6 @@ from scaling.tables.schema import StudyTables, by_configuration, rows_of
 FASTER = Hypothesis(
     "Q2-faster",
     "Several GPUs finish an epoch sooner than one.",
-    table="speedup",
     test="The speedup on the most GPUs, at each batch size. Supported: above 1 by more than noise; "
     "refuted: below 1 by more.",
 )
@@ -21,8 +20,7 @@ def answer(tables: StudyTables) -> Answer:
     table = tables.speedup
     claims = []
     for recipe, strategy, cells in by_configuration(table[table["gpus"] > 1]):
-        known = cells[cells["speedup"].notna()]
-        most = known[known["gpus"] == known["gpus"].max()]
+        most = most_gpus(cells.dropna(subset="speedup"))
         if len(most):
             claims.append(_faster(f"{recipe}/{strategy}", most))
         elif not cells["note"].str.startswith(UNLIKE).any():
@@ -42,10 +40,8 @@ def _text(table: pd.DataFrame) -> str | None:
     best = found[0][1]
     known = best["fixed_global_batch_speedup"].dropna()
     strong = f" At one global batch (strong): {_span(known)}." if len(known) else ""
-    return (
-        "Weak scaling: the batch per GPU is fixed. "
-        f"On {fmt.gpus(best['gpus'].iloc[0])}: {', '.join(why)}.{strong}"
-    )
+    on = fmt.gpus(best["gpus"].iloc[0])
+    return f"Weak scaling: the batch per GPU is fixed. On {on}: {', '.join(why)}.{strong}"
 
 
 def _span(ratios: pd.Series) -> str:
@@ -56,8 +52,7 @@ def _span(ratios: pd.Series) -> str:
 
 def by_efficiency(table: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
     """Return the cells on the most GPUs by configuration, the most efficient first."""
-    known = table[(table["gpus"] > 1) & table["speedup"].notna()]
-    known = known[known["gpus"] == known["gpus"].max()]
+    known = most_gpus(table[(table["gpus"] > 1) & table["speedup"].notna()])
     named = [(f"{recipe}/{strategy}", rows) for recipe, strategy, rows in by_configuration(known)]
     return sorted(named, key=lambda one: -one[1]["efficiency"].median())
 

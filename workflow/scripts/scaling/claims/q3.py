@@ -5,6 +5,7 @@ from typing import Any
 import pandas as pd
 
 from scaling.claims.claim import (
+    HALF,
     NO_STEPS,
     Answer,
     Claim,
@@ -13,6 +14,7 @@ from scaling.claims.claim import (
     extremes,
     label,
     measured,
+    most_gpus,
     span_of_shares,
 )
 from scaling.core import numbers as fmt
@@ -30,11 +32,9 @@ PARTS = {
 """The parts of an epoch in order, by the columns of utilization.csv with their shares."""
 COMPUTED = ["utilization", "slower_share"]
 """Those in which kernels compute."""
-HALF = 0.5
 COMPUTING = Hypothesis(
     "Q3.1-computing",
     "Computing takes most of an epoch on several GPUs.",
-    table="utilization",
     test="Arithmetic at peak and kernels below it, as shares of the epoch, at each batch size. "
     "Supported: together more than half; refuted: less than half, also with all that is not known.",
     more="a trace",
@@ -42,7 +42,6 @@ COMPUTING = Hypothesis(
 TRAVELLING = Hypothesis(
     "Q3.2-travelling",
     "On their way, gradients reach at least half of the bandwidth of all-reduces alone.",
-    table="bandwidth",
     test="Bytes of an epoch over the seconds of its communication kernels, over the peak measured "
     "in the same study, on the most GPUs. Without a trace, by subtraction beyond its noise, which "
     "counts all that does not shrink with N, so that gradients may be faster. More than the peak "
@@ -56,9 +55,9 @@ def parts(tables: StudyTables) -> Answer:
     table = tables.utilization[tables.utilization["gpus"] > 1]
     for recipe, strategy, rows in by_configuration(table):
         known = measured(rows, "communication_share")
-        gpus = (rows if known.empty else known)["gpus"].max()
-        about = f"{recipe}/{strategy}, {fmt.gpus(gpus)}"
-        claims.append(_computing(about, known[known["gpus"] == gpus]))
+        cells = most_gpus(rows if known.empty else known)
+        about = f"{recipe}/{strategy}, {fmt.gpus(cells['gpus'].iloc[0])}"
+        claims.append(_computing(about, cells.dropna(subset="slower_share")))
     missing = COMPUTING.missing("", "Add 2 or more to `grid.gpus`.")
     return Answer(_text(table), claims or [missing])
 
@@ -69,24 +68,20 @@ def _text(table: pd.DataFrame) -> str | None:
     for recipe, strategy, rows in by_configuration(table.dropna(subset="communication_share")):
         median = rows[list(PARTS)].median()
         most = str(median.idxmax())
-        said.append(
-            f"{recipe}/{strategy} {PARTS[most]} ({fmt.percent(median[most])}), communication "
-            f"{span_of_shares(rows['communication_share'])}"
-        )
+        share = span_of_shares(rows["communication_share"])
+        part = f"{PARTS[most]} ({fmt.percent(median[most])})"
+        said.append(f"{recipe}/{strategy} {part}, communication {share}")
     return f"Median over b: {'; '.join(said[:3])}." if said else None
 
 
 def _computing(about: str, shares: pd.DataFrame) -> Claim:
     low = shares[COMPUTED].sum(axis=1)
     known = shares.assign(low=low, high=low + shares["unknown_share"]).sort_values("batch_size")
-    cells = list(rows_of(known[known["slower_share"].notna()]))
+    cells = list(rows_of(known))
     if not cells:
         return COMPUTING.missing(about, NO_STEPS)
-    return COMPUTING.claim(
-        about,
-        " ".join(map(_parts, [cells[0], *cells[1:][-1:]])),
-        parts=[(cell, cell.low > HALF, cell.high < HALF) for cell in cells],
-    )
+    parts = [(cell, cell.low > HALF, cell.high < HALF) for cell in cells]
+    return COMPUTING.claim(about, " ".join(map(_parts, [cells[0], *cells[1:][-1:]])), parts=parts)
 
 
 def _parts(cell: Any) -> str:
@@ -98,16 +93,15 @@ def _parts(cell: Any) -> str:
 
 def bandwidth(tables: StudyTables) -> Answer:
     """Answer by the slowest and fastest gradients; a claim a configuration on the most GPUs."""
-    claims, known = [], []
+    claims, known = [], [tables.bandwidth[:0]]
     for recipe, strategy, rows in by_configuration(tables.bandwidth):
-        gpus = rows["gpus"].max()
-        cells = measured(rows[rows["gpus"] == gpus], "utilization")
-        known.append(cells[cells["utilization"] <= 1])
-        claims.append(_travelling(f"{recipe}/{strategy}, {fmt.gpus(gpus)}", known[-1]))
-    if not claims:
-        return Answer(None, [TRAVELLING.missing("", "Add 2 or more to `grid.gpus`.")])
-    if (whole := pd.concat(known, ignore_index=True)).empty:
-        return Answer(None, claims)
+        cells, about = most_gpus(rows), f"{recipe}/{strategy}, {fmt.gpus(rows['gpus'].max())}"
+        known.append(measured(cells[cells["utilization"] <= 1], "utilization"))
+        claims.append(_travelling(about, known[-1]))
+    missing = TRAVELLING.missing("", "Add 2 or more to `grid.gpus`.")
+    whole = pd.concat(known, ignore_index=True)
+    if whole.empty:
+        return Answer(None, claims or [missing])
     worst, best = extremes(whole, "utilization")
     said = f"At {fmt.percent(best.utilization)} of the {fmt.significant(best.peak_gb_per_s)} GB/s "
     said += f"of all-reduces alone ({label(best)}, by {fmt.words(best.estimate)})"

@@ -31,20 +31,18 @@ def _best_techniques(table: pd.DataFrame) -> str | None:
     best = [row for batch in larger if (row := convergence.best(table, batch))]
     if sgd is None or not best:
         return None
-    names = ["", *(row.remedy for row in best)]
-    techniques = [
-        f"{'' if row.remedy == before else f'{row.remedy} '}at {row.global_batch} "
-        f"{fmt.percent(row.test_accuracy)}"
-        for row, before in zip(best, names, strict=False)
-    ]
+    said, before = [], ""
+    for row in best:
+        name = f"{row.remedy} " * (row.remedy != before)
+        said.append(f"{name}at {row.global_batch} {fmt.percent(row.test_accuracy)}")
+        before = row.remedy
     reference = f"SGD at {small} reaches {fmt.percent(sgd.test_accuracy)}"
-    return f"{reference}; by held-out images {', '.join(techniques).replace('_', ' ')}."
+    return f"{reference}; by held-out images {', '.join(said).replace('_', ' ')}."
 
 
 OF_TRAININGS = Hypothesis(
     "Q4.1-trained",
     "A larger global batch learns less in as many epochs.",
-    table="remedies",
     test="Plain SGD at the lab's rate, smallest and largest global batch: Welch's 95 % interval of "
     "the difference in mean test accuracy, seeds against seeds. Supported: it lies below 0; "
     "refuted: above.",
@@ -55,26 +53,20 @@ OF_TRAININGS = Hypothesis(
 def _of_trainings(tables: StudyTables) -> list[Claim]:
     """Claim it of the trainings at the lab's rate, in a study with techniques."""
     table = tables.remedies
-    rows = table[(table["options"] == "") & (table["factor"] == 1)].drop_duplicates("global_batch")
-    if len(rows) < 2:
+    rows = table[(table["options"] == "") & (table["factor"] == 1)]
+    if rows["global_batch"].nunique() < 2:
         return []
     small, large = extremes(rows, "global_batch")
     found = _compared(large, small, tables)
-    claim = OF_TRAININGS.claim(
-        "",
-        f"Batch {large.global_batch} reaches {spread(large)} test accuracy after "
-        f"{large.planned_updates:.0f} updates, {spread(small)} with batch {small.global_batch} "
-        f"after {small.planned_updates:.0f}: {difference(found)}.",
-        holds=found.below,
-        fails=found.above,
-    )
-    return [claim]
+    said = f"Batch {large.global_batch} reaches {spread(large)} test accuracy after "
+    said += f"{large.planned_updates:.0f} updates, {spread(small)} with batch {small.global_batch} "
+    said += f"after {small.planned_updates:.0f}: {difference(found)}."
+    return [OF_TRAININGS.claim("", said, holds=found.below, fails=found.above)]
 
 
 OF_CELLS = Hypothesis(
     "Q4.1",
     OF_TRAININGS.sentence,
-    table="accuracy",
     test="Accuracies of the seeds of the largest global batch on the most GPUs and of batch 128, "
     "else the smallest, on one GPU. With fewer than 3 seeds the noise is pooled over all trainings "
     "of one recipe and global batch. Supported: the larger batch is below by more than noise; "
@@ -87,7 +79,7 @@ def _of_cells(tables: StudyTables) -> list[Claim]:
     """Claim it of the largest global batch of each recipe and strategy."""
     cells = learning.compare_batches(tables.timing, tables.accuracy)
     made = []
-    for recipe, strategy, rows in by_configuration(cells) if len(cells) else []:
+    for recipe, strategy, rows in by_configuration(cells):
         known = rows[rows["difference"].notna() & (rows["gpus"] == rows["gpus"].max())]
         if known.empty:
             continue
@@ -95,17 +87,12 @@ def _of_cells(tables: StudyTables) -> list[Claim]:
         small = next(rows_of(rows[rows["reference"]]))
         apart = large.within_spread is False
         seeds = min(row.test_accuracy_count for row in (large, small))
-        sentence = f"Batch {large.global_batch_size} reaches {spread(large)} test accuracy, "
-        sentence += f"{spread(small)} with batch {small.batch_size} on one GPU"
+        said = f"Batch {large.global_batch_size} reaches {spread(large)} test accuracy, "
+        said += f"{spread(small)} with batch {small.batch_size} on one GPU"
         if seeds < learning.SEEDS:
-            sentence += f" ({fmt.plural(seeds, 'seed')}; noise: of trainings alike)"
-        claim = OF_CELLS.claim(
-            f"{recipe}/{strategy}",
-            f"{sentence}.",
-            holds=apart and large.difference < 0,
-            fails=apart and large.difference > 0,
-        )
-        made.append(claim)
+            said += f" ({fmt.plural(seeds, 'seed')}; noise: of trainings alike)"
+        below, above = apart and large.difference < 0, apart and large.difference > 0
+        made.append(OF_CELLS.claim(f"{recipe}/{strategy}", f"{said}.", holds=below, fails=above))
     return made
 
 
@@ -113,7 +100,6 @@ CLOSES = Hypothesis(
     "Q4.2-gap",
     "The best technique, chosen without test images, brings a large batch to the small batch's "
     "test accuracy in as many epochs.",
-    table="remedies",
     test="Welch's 95 % interval of mean test accuracy minus that of the best technique at the "
     "reference batch. Supported: all of it is above −margin, and the reference's best rate inside "
     "its sweep. Refuted: all of it is below 0 and not above −margin, and the technique's best rate "
@@ -138,10 +124,9 @@ def _techniques(tables: StudyTables) -> list[Claim]:
 
 
 def _closes(batch: int, reference: int, tables: StudyTables) -> Claim:
-    """Claim that the best technique reaches the test accuracy of the best at the reference batch.
+    """Claim non-inferiority, as in clinical trials (guideline EMEA/CPMP/EWP/2158/99, 2005).
 
-    That is non-inferiority, as in clinical trials (guideline EMEA/CPMP/EWP/2158/99, 2005). A
-    technique whose best rate is at the end of its sweep might be better, so it is never called
+    A technique whose best rate is at the end of its sweep might be better, so it is never called
     behind; if the reference's is at an end, nothing is called closed.
     """
     about = f"global batch {batch}"
@@ -150,12 +135,11 @@ def _closes(batch: int, reference: int, tables: StudyTables) -> Claim:
         said = "No technique learned in every seed, there or at the small batch."
         return CLOSES.claim(about, said, unclear="so there is none to choose")
     found = _compared(own, there, tables)
-    closed = found.low > -own.accuracy_margin
-    at_end = bool(own.at_edge or there.at_edge)
+    closed, at_end = found.low > -own.accuracy_margin, own.at_edge or there.at_edge
+    said = f"{own.remedy} reaches {spread(own)}: {difference(found)} against {there.remedy}, best "
     return CLOSES.claim(
         about,
-        f"{own.remedy} reaches {spread(own)}: {difference(found)} against {there.remedy}, best "
-        f"at batch {reference}.",
+        f"{said}at batch {reference}.",
         holds=closed and not there.at_edge,
         fails=found.below and not closed and not own.at_edge,
         unclear="a best rate at the end of its sweep leaves it open" if at_end else "",

@@ -4,10 +4,10 @@ from scaling.claims.claim import Answer, Hypothesis
 from scaling.core import numbers as fmt
 from scaling.tables.schema import StudyTables
 
+ADD = "Add 3 or more to `synchronization.seeds`."
 REPEATS = Hypothesis(
     "Q5-repeats",
     "Without set_epoch, every epoch repeats the same order of images.",
-    table="sampler",
     test="Orders of each rank hashed, over 2 epochs or more. Supported: without set_epoch every "
     "rank's order is that of the first epoch in all, with it no rank has one twice; refuted: one "
     "rank does otherwise.",
@@ -15,7 +15,6 @@ REPEATS = Hypothesis(
 GRADIENTS = Hypothesis(
     "Q6-gradients",
     "A DDP step sends every gradient once, and besides them only buffers.",
-    table="collectives",
     test="Messages of the last recorded step, in which DDP has settled its buckets. Supported: "
     "every rank recorded the same ones, they carry gradients and buffers alone, and the gradients' "
     "bytes add up to K exactly; refuted: otherwise.",
@@ -23,7 +22,6 @@ GRADIENTS = Hypothesis(
 PARAMETERS = Hypothesis(
     "Q7-parameters",
     "Averaging gradients alone keeps the parameters of all ranks equal, bit for bit.",
-    table="buffers",
     test="SHA-256 of all parameters on each rank after the last epoch. Supported: the same on all "
     "ranks in every training; refuted: not in one.",
 )
@@ -33,8 +31,8 @@ def order(tables: StudyTables) -> Answer:
     """Answer whether orders come again; one claim."""
     drawn = tables.sampler[tables.sampler["sampler"] == "DistributedSampler"]
     if drawn.empty:
-        return Answer(None, [REPEATS.missing("", "Add 3 or more to `synchronization.seeds`.")])
-    reshuffled, fixed = drawn[drawn["set_epoch"]], drawn[~drawn["set_epoch"].astype(bool)]
+        return Answer(None, [REPEATS.missing("", ADD)])
+    reshuffled, fixed = (drawn[drawn["set_epoch"].eq(told)] for told in (True, False))
     new, old = (int((rows["first_epoch"] == rows["epoch"]).sum()) for rows in (reshuffled, fixed))
     fine = new == len(reshuffled) and (fixed["first_epoch"] == fixed["epoch"].min()).all()
     gpus = " and ".join(str(int(gpus)) for gpus in sorted(drawn["gpus"].unique()))
@@ -43,14 +41,12 @@ def order(tables: StudyTables) -> Answer:
     said += f"orders are new without set_epoch, {new} of {len(reshuffled)} with it."
     text = "Without set_epoch every epoch repeats the first one’s order: the seed of the shuffle "
     text += f"is seed + epoch. With it all {epochs} epochs differ."
-    claim = REPEATS.claim("", said, holds=fine, fails=not fine)
-    return Answer(text if fine else said, [claim])
+    return Answer(text if fine else said, [REPEATS.claim("", said, holds=fine, fails=not fine)])
 
 
 def messages(tables: StudyTables) -> Answer:
     """Answer by what a step of DDP sends besides gradients; one claim."""
-    table = tables.collectives
-    rows = table[table["way"] == "ddp"]
+    rows = tables.collectives[tables.collectives["way"] == "ddp"]
     if rows.empty:
         add = "Add 3 or more to `synchronization.seeds`, and 2 or more to `grid.gpus`."
         return Answer(None, [GRADIENTS.missing("", add)])
@@ -63,22 +59,17 @@ def messages(tables: StudyTables) -> Answer:
         text = f"No: DDP sends {names} too, {fmt.data(more)}, and {fmt.data(size)} of gradients."
     k, agree = int(step["gradient_bytes"].iloc[0]), bool(step["ranks_agree"].all())
     holds = size == k and agree and set(others["content"]) <= {"buffers"}
-    contents = " and ".join(sorted(set(step["content"])))
-    claim = GRADIENTS.claim(
-        "",
-        f"{fmt.plural(len(own), 'message')} with {size:,} of {k:,} B of gradients; a step sends "
-        f"{contents}{'' if agree else '; the ranks recorded different ones'}.",
-        holds=holds,
-        fails=not holds,
-    )
-    return Answer(text, [claim])
+    said = f"{fmt.plural(len(own), 'message')} with {size:,} of {k:,} B of gradients; a step sends "
+    said += " and ".join(sorted(set(step["content"])))
+    said += "." if agree else "; the ranks recorded different ones."
+    return Answer(text, [GRADIENTS.claim("", said, holds=holds, fails=not holds)])
 
 
 def replicas(tables: StudyTables) -> Answer:
     """Answer by parameters and running statistics after the last epoch; one claim."""
     table = tables.buffers
     if table.empty:
-        return Answer(None, [PARAMETERS.missing("", "Add 3 or more to `synchronization.seeds`.")])
+        return Answer(None, [PARAMETERS.missing("", ADD)])
     modes = table.groupby("buffers", sort=False)
     different = modes["parameters_sha256"].nunique()
     apart = list(different.index[different > 1])
@@ -89,11 +80,6 @@ def replicas(tables: StudyTables) -> Answer:
         text += f" Not for running statistics: variances end {sent} apart, {local} if not sent."
     ranks, epochs = int(modes.size().iloc[0]), int(table["epochs"].iloc[0])
     names = ", ".join(apart or different.index).replace("sync_batch_norm", "SyncBatchNorm")
-    claim = PARAMETERS.claim(
-        "",
-        f"On {fmt.plural(ranks, 'rank')} after {fmt.plural(epochs, 'epoch')} they "
-        f"{'differ' if apart else 'are equal'} with buffers {names}.",
-        holds=not apart,
-        fails=apart,
-    )
-    return Answer(text, [claim])
+    said = f"On {fmt.plural(ranks, 'rank')} after {fmt.plural(epochs, 'epoch')} they "
+    said += f"{'differ' if apart else 'are equal'} with buffers {names}."
+    return Answer(text, [PARAMETERS.claim("", said, holds=not apart, fails=apart)])

@@ -22,10 +22,7 @@ LOG_FROM_RATIO = 8
 
 
 def draw_epoch_time(timing: pd.DataFrame) -> Figure | None:
-    """Draw seconds per epoch over the batch size: a panel for each recipe, a line per strategy, N.
-
-    A recipe and strategy has the colour that it has in the other figures, whatever N.
-    """
+    """Draw seconds per epoch over batch size: a panel for each recipe, a line per strategy, N."""
     known = timing[timing["epoch_seconds"].notna()].sort_values("batch_size", kind="stable")
     if known.empty:
         return None
@@ -33,7 +30,6 @@ def draw_epoch_time(timing: pd.DataFrame) -> Figure | None:
     configurations, counts = list(style.by_configuration(several)), sorted(several["gpus"].unique())
     recipes, looks = sorted(known["recipe"].unique()), dict[str, dict[str, Any]]()
     figure, panels = style.panels(recipes, PER_GPU, "seconds per epoch")
-    lowest, highest = known["epoch_seconds"].min(), known["epoch_seconds_max"].max()
     known = known.assign(strategy=known["strategy"].where(known["gpus"] > 1, ""))
     for (gpus, recipe, strategy), rows in known.groupby(["gpus", "recipe", "strategy"]):
         name, look = "1 GPU", {"color": style.INK, "marker": "X"}
@@ -41,12 +37,13 @@ def draw_epoch_time(timing: pd.DataFrame) -> Figure | None:
             name = f"{recipe} · {strategy}"
             look = style.numbered(configurations.index(name))
             look |= {"linestyle": style.DASHES[counts.index(gpus)]}
-            name += f" · {fmt.gpus(int(rows['gpus'].iloc[0]))}" * (len(counts) > 1)
+            name += f" · {fmt.gpus(rows['gpus'].iloc[0])}" * (len(counts) > 1)
         looks[name] = look
         once = rows.drop_duplicates("batch_size")
         style.lines(panels[recipes.index(recipe)], [once], "batch_size", "epoch_seconds", **look)
+    lowest, highest = known["epoch_seconds"].min(), known["epoch_seconds_max"].max()
     for axes in panels:
-        style.batch_axis(axes, sorted(timing["batch_size"].unique()))
+        style.batch_axis(axes, timing["batch_size"])
         if highest > LOG_FROM_RATIO * lowest:
             style.log2_axis(axes.yaxis, style.POWERS, (lowest / 1.25, highest * 1.5))
         else:
@@ -62,16 +59,15 @@ def draw_speedup(speedup: pd.DataFrame) -> Figure | None:
         return None
     counts = sorted(known["gpus"].unique())
     for end, of in (("min", "low"), ("max", "high")):
-        interval = known[f"speedup_{of}"].fillna(known["speedup"])
-        known[f"speedup_{end}"], known[f"efficiency_{end}"] = interval, interval / known["gpus"]
+        known[f"speedup_{end}"] = known[f"speedup_{of}"].fillna(known["speedup"])
+        known[f"efficiency_{end}"] = known[f"speedup_{end}"] / known["gpus"]
     groups = style.by_configuration(known.sort_values("batch_size", kind="stable"))
-    title = f"Efficiency on {fmt.gpus(counts[-1])}"
-    over_gpus = ["At the best batch size"] if len(counts) > 1 else []
-    figure, (first, *others) = style.panels([title, *over_gpus], PER_GPU, "speedup / N")
+    titles = [f"Efficiency on {fmt.gpus(counts[-1])}", "At the best batch size"]
+    figure, (first, *others) = style.panels(titles[: len(counts)], PER_GPU, "speedup / N")
     first.axhline(1, **style.IDEAL)
     cells = [rows[rows["gpus"] == counts[-1]] for rows in groups.values()]
     style.lines(first, cells, "batch_size", "efficiency")
-    style.batch_axis(first, sorted(known["batch_size"].unique()))
+    style.batch_axis(first, known["batch_size"])
     first.set_ylim(0, max(1.1, 1.05 * known["efficiency_max"].max()))
     for axes in others:
         axes.plot([1, *counts], [1, *counts], **style.IDEAL)
@@ -83,8 +79,7 @@ def draw_speedup(speedup: pd.DataFrame) -> Figure | None:
         limits = min(1, lowest) / 1.15, 1.15 * max(counts[-1], highest)
         style.log2_axis(axes.yaxis, style.POWERS, limits)
         axes.set(xlabel="GPUs", ylabel="speedup over 1 GPU")
-    ideal = style.line_handle("ideal", **style.IDEAL)
-    style.legend(figure, groups, ideal)
+    style.legend(figure, groups, style.line_handle("ideal", **style.IDEAL))
     return figure
 
 
@@ -94,15 +89,15 @@ def draw_communication(epoch_parts: pd.DataFrame) -> Figure | None:
     if known.empty:
         return None
     known = known[known["gpus"] == known["gpus"].max()].sort_values("batch_size", kind="stable")
-    ends = {"": "", "_min": "_low", "_max": "_high"}
-    seconds = {f"share{to}": known[f"communication_seconds{end}"] for to, end in ends.items()}
-    known = known.assign(**{to: 100 * own / known["epoch_seconds"] for to, own in seconds.items()})
+    for to, end in {"": "", "_min": "_low", "_max": "_high"}.items():
+        seconds = known[f"communication_seconds{end}"]
+        known = known.assign(**{f"share{to}": 100 * seconds / known["epoch_seconds"]})
     groups = style.by_configuration(known)
     title = f"Exposed communication on {fmt.gpus(known['gpus'].max())}"
     figure, (axes,) = style.panels([title], PER_GPU, "% of the epoch")
     axes.axhline(0, color=style.GREY, linewidth=0.8)
     style.lines(axes, groups.values(), "batch_size", "share")
-    style.batch_axis(axes, sorted(known["batch_size"].unique()))
+    style.batch_axis(axes, known["batch_size"])
     style.legend(figure, groups)
     return figure
 
@@ -137,19 +132,18 @@ def draw_bandwidth(interconnect: pd.DataFrame, bandwidth: pd.DataFrame) -> Figur
     moved = interconnect["busbw_gb_per_s"] * interconnect["seconds"]
     ends = {"": "", "_min": "_max", "_max": "_min"}
     rates = {f"rate{to}": moved / interconnect[f"seconds{end}"] for to, end in ends.items()}
-    swept = interconnect.assign(**rates)
+    swept = interconnect.assign(**rates).sort_values("message_bytes")
     reached = bandwidth.rename(columns={"bandwidth_gb_per_s": "rate"}).dropna(subset="rate")
     titles = [f"All-reduce on {fmt.gpus(gpus)}" for gpus in counts]
     figure, panels = style.panels(titles, "bytes of a message", "GB/s")
+    look = {"linestyle": "none", **style.numbered(1), "markersize": 3}
+    values = pd.concat([swept["rate"], reached["rate"]])
     for axes, gpus in zip(panels, counts, strict=True):
-        rows = swept[swept["gpus"] == gpus].sort_values("message_bytes")
-        style.lines(axes, [rows], "message_bytes", "rate")
-        rows = reached[reached["gpus"] == gpus]
-        look = {"linestyle": "none", **style.numbered(1), "markersize": 3}
-        style.lines(axes, [rows], "bytes_per_iteration", "rate", **look)
+        style.lines(axes, [swept[swept["gpus"] == gpus]], "message_bytes", "rate")
+        own = reached[reached["gpus"] == gpus]
+        style.lines(axes, [own], "bytes_per_iteration", "rate", **look)
         style.log2_axis(axes.xaxis, [1000 * 256**power for power in range(3)])
         axes.xaxis.set_major_formatter(FuncFormatter(lambda size, _: fmt.data(size)))
-        values = pd.concat([swept["rate"], reached["rate"]])
         style.log2_axis(axes.yaxis, style.POWERS, (values.min() / 2, values.max() * 2))
     style.legend(figure, ["all-reduce alone", "in a step of training"], linestyle="none")
     return figure
@@ -158,28 +152,25 @@ def draw_bandwidth(interconnect: pd.DataFrame, bandwidth: pd.DataFrame) -> Figur
 def draw_remedies(remedies: pd.DataFrame) -> Figure | None:
     """Draw test accuracy over the global batch, a line for each technique: means and ranges.
 
-    The first one (the unscaled rate) and those that are best at a batch are coloured, the rest are
-    grey. The dashed line is plain SGD at its best rate and the smallest batch.
+    The first one and those that are best at a batch are coloured; the dashed line is plain SGD at
+    its best rate and the smallest batch.
     """
     known = remedies[remedies["test_accuracy"].notna()]
     if known.empty:
         return None
     best = known.loc[known.groupby("global_batch")["test_accuracy"].idxmax(), "remedy"]
     named = list(dict.fromkeys([known["remedy"].iloc[0], *best]))
-    title = "Test accuracy by technique"
-    figure, (axes,) = style.panels([title], "global batch", "%")
+    figure, (axes,) = style.panels(["Test accuracy by technique"], "global batch", "%")
     percents = {f"percent{end}": 100 * known[f"test_accuracy{end}"] for end in ("", "_min", "_max")}
-    known = known.assign(**percents).sort_values("global_batch")
-    groups = dict(list(known.groupby("remedy", sort=False)))
-    over = ("global_batch", "percent")
+    drawn = known.assign(**percents).sort_values("global_batch", kind="stable")
+    groups = dict(list(drawn.groupby("remedy", sort=False)))
+    over, faint = ("global_batch", "percent"), dict[str, Any](color=FAINT, linewidth=0.8)
     style.lines(axes, [groups.pop(name) for name in named], *over, zorder=3)
-    style.lines(
-        axes, groups.values(), *over, color=FAINT, linewidth=0.8, marker="", elinewidth=0, capsize=0
-    )
-    for row in rows_of(known[known["reference"].eq(True)]):
-        axes.axhline(100 * row.test_accuracy, color=style.INK, linestyle="--", linewidth=0.9)
+    style.lines(axes, groups.values(), *over, **faint, marker="", elinewidth=0, capsize=0)
+    for accuracy in known.loc[known["reference"].eq(True), "test_accuracy"]:
+        axes.axhline(100 * accuracy, color=style.INK, linestyle="--", linewidth=0.9)
     style.log2_axis(axes.xaxis, sorted(known["global_batch"].unique()))
-    others = style.line_handle("other techniques", color=FAINT, linewidth=0.8)
+    others = style.line_handle("other techniques", **faint)
     style.legend(figure, [name.replace("_", " ") for name in named], others)
     return figure
 
@@ -187,19 +178,16 @@ def draw_remedies(remedies: pd.DataFrame) -> Figure | None:
 def draw_learning(accuracy: pd.DataFrame) -> Figure | None:
     """Draw each metric over the global batch, a line for each recipe and strategy, with ranges."""
     known = accuracy[accuracy["epoch"].notna()].sort_values("epoch", kind="stable")
-    last = known.groupby([*CELL_KEYS, "seed"], sort=False).tail(1).copy()
+    last = known.groupby([*CELL_KEYS, "seed"], sort=False).tail(1)
     if last.empty:
         return None
-    last["global_batch"] = last["gpus"] * last["batch_size"]
+    last = last.assign(global_batch=last["gpus"] * last["batch_size"])
     groups = style.by_configuration(last)
     figure, panels = style.panels(list(QUANTITIES), "global batch")
     for axes, (column, factor) in zip(panels, QUANTITIES.values(), strict=True):
-        means = []
-        for rows in groups.values():
-            values = (factor * rows[column].dropna()).groupby(rows["global_batch"])
-            seeds = values.agg(value="mean", value_min="min", value_max="max")
-            means.append(seeds.reset_index())
-        style.lines(axes, means, "global_batch", "value")
-        style.batch_axis(axes, sorted(last["global_batch"].unique()))
+        over = [(factor * rows[column]).groupby(rows["global_batch"]) for rows in groups.values()]
+        seeds = [each.agg(value="mean", value_min="min", value_max="max") for each in over]
+        style.lines(axes, [each.dropna().reset_index() for each in seeds], "global_batch", "value")
+        style.batch_axis(axes, last["global_batch"])
     style.legend(figure, groups)
     return figure

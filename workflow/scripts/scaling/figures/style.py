@@ -70,10 +70,7 @@ def panels(titles: Sequence[str], x: str = "", y: str = "") -> tuple[Figure, lis
 
 
 def log2_axis(axis: Any, values: Sequence[float], ends: tuple[float, float] | None = None) -> None:
-    """Make an axis logarithmic, with a tick in plain digits at each of the sorted `values`.
-
-    With `ends` it goes from one to the other, and has at most eight of those ticks.
-    """
+    """Make an axis logarithmic, with ticks at sorted `values`, or at most eight within `ends`."""
     axis.axes.set(**{f"{axis.axis_name}scale": "log"})
     if ends is not None:
         axis.axes.set(**{f"{axis.axis_name}lim": ends})
@@ -85,9 +82,9 @@ def log2_axis(axis: Any, values: Sequence[float], ends: tuple[float, float] | No
     axis.set_major_formatter(digits)
 
 
-def batch_axis(axes: Axes, sizes: Sequence[int]) -> None:
-    """Make the x axis one of these sorted batch sizes."""
-    log2_axis(axes.xaxis, sizes, (sizes[0] / 1.6, sizes[-1] * 1.6))
+def batch_axis(axes: Axes, sizes: pd.Series) -> None:
+    """Make the x axis one of these batch sizes."""
+    log2_axis(axes.xaxis, sorted(sizes.unique()), (sizes.min() / 1.6, sizes.max() * 1.6))
 
 
 def numbered(index: int) -> dict[str, Any]:

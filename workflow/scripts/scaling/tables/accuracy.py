@@ -15,68 +15,57 @@ from scaling.core.statistics import CONFIDENCE, difference, margin
 from scaling.tables import schema
 from scaling.tables.timing import Run, epochs, in_words, joules
 
-LEARNING = ["train_loss", "train_accuracy", "test_accuracy"]
+MEANS = ["train_loss", "train_accuracy"]
+LEARNING = [*MEANS, "test_accuracy"]
 REFERENCE_BATCH = 128
 SEEDS = 3
 """Fewer of them tell too little of their own noise: of two, a 95 % interval is ± 9 deviations."""
 EPOCH = 5
-
 SPREAD = ["test_accuracy", "training_seconds", "run_seconds", "joules"]
 _CONFIGURATION = ["recipe", "strategy"]
 
 
 def accuracy(runs: list[Run]) -> pd.DataFrame:
-    """Return one row per run and training epoch that was asked for (from 1), or without epochs one.
+    """Return a row per run and epoch that was asked for (from 1), or of a run without epochs one.
 
-    Training metrics are means over ranks, weighted by samples. Accuracies are fractions, empty when
-    the run diverged.
+    Metrics are means over ranks, weighted by samples; a run that diverged has no accuracies.
     """
-    rows = []
+    rows: list[dict[str, Any]] = []
     for cell, record in runs:
-        status, trained = record["status"] if record else "missing", []
+        shared = {**asdict(cell), "status": record["status"] if record else "missing"}
+        trained: list[dict[str, Any]] = []
         if record and record["epochs"]:
             asked = record["training"]["warmup_epochs"] + record["training"]["measured_epochs"]
             ranks = pd.DataFrame(record["epochs"])
             ranks = ranks[ranks["role"].ne("instrumented") & ranks["epoch"].le(asked)]
-            trained = list(ranks.groupby("epoch"))
-        epochs: list[dict[str, Any]] = [
-            {"epoch": number}
-            | {
+            for epoch, own in ranks.groupby("epoch"):
                 # A command that prints no samples has 0.
-                name: np.average(own[name].astype(float), weights=own["samples"].clip(1))
-                for name in ("train_loss", "train_accuracy")
-            }
-            for number, own in trained
-        ] or [{}]
-        epochs[-1] |= (record and record["evaluation"]) or {}
-        if status == "diverged":
-            epochs = [row | {"train_accuracy": None, "test_accuracy": None} for row in epochs]
-        rows += [{**asdict(cell), "status": status, **row} for row in epochs]
+                weights = own["samples"].clip(1)
+                means = {key: np.average(own[key].astype(float), weights=weights) for key in MEANS}
+                trained.append({"epoch": epoch, **means})
+            trained[-1] |= record["evaluation"] or {}
+        hidden = dict.fromkeys(LEARNING[1:]) if shared["status"] == "diverged" else {}
+        rows += [shared | row | hidden for row in trained or [{}]]
     return schema.arrange("accuracy", rows)
 
 
 def compare_batches(timing: pd.DataFrame, accuracy: pd.DataFrame) -> pd.DataFrame:
     """Return one row per cell of `timing`: metrics over its seeds, and the gap to the reference.
 
-    Training metrics are from epoch 5, or the last one of a shorter training; for each of `LEARNING`
-    there is the mean, and `…_min`, `…_max`, `…_count`, `…_std`. The `reference` of a recipe and
-    strategy is batch 128 on 1 GPU, else the smallest. `within_spread` tells whether the
+    Training metrics are from epoch 5, or the last one of a shorter training. The `reference` of a
+    recipe and strategy is batch 128 on 1 GPU, else the smallest. `within_spread` tells whether the
     `difference` in mean test accuracy is within the seeds' margin; where one has fewer than
     `SEEDS`, within the noise of `_equal_trainings`, None without any.
     """
     last = accuracy.groupby(_CONFIGURATION)["epoch"].transform("max").clip(upper=EPOCH)
     shown = accuracy.assign(last=last)
-    for quantity in LEARNING[:2]:
-        shown[quantity] = accuracy[quantity].where(accuracy["epoch"] == last)
+    shown[MEANS] = accuracy[MEANS].where(accuracy["epoch"] == last)
     cells = shown.groupby(CELL_KEYS)
     figures = cells[LEARNING].agg(["mean", "min", "max", "count", "std"])
-    names = {f"{quantity}_mean": quantity for quantity in LEARNING}
-    figures = figures.set_axis(figures.columns.map("_".join), axis=1).rename(columns=names)
+    figures.columns = figures.columns.map("_".join).str.removesuffix("_mean")
     figures["epoch"] = cells["last"].first()
     table = timing[[*CELL_KEYS, "status"]].merge(figures, how="left", on=CELL_KEYS)
-    counts = [f"{quantity}_count" for quantity in LEARNING]
-    table[counts] = table[counts].fillna(0)
-    table["seeds"] = table[counts].max(axis=1)
+    table["test_accuracy_count"] = table["test_accuracy_count"].fillna(0)
     table["global_batch_size"] = table["gpus"] * table["batch_size"]
 
     alone = table[table["gpus"] == 1].assign(other=table["batch_size"] != REFERENCE_BATCH)
@@ -85,8 +74,7 @@ def compare_batches(timing: pd.DataFrame, accuracy: pd.DataFrame) -> pd.DataFram
     test = [f"test_accuracy{end}" for end in ("", "_std", "_count")]
     base = table[_CONFIGURATION].merge(alone[_CONFIGURATION + test], how="left", on=_CONFIGURATION)
     gap = (table["test_accuracy"] - base["test_accuracy"]).mask(table["reference"])
-    sides = [table, base]
-    spreads, counted = ([each[f"test_accuracy_{of}"] for each in sides] for of in ("std", "count"))
+    spreads, counted = ([each[name] for each in (table, base)] for name in test[1:])
     off = margin(spreads, counted)
     spread, freedom = _equal_trainings(accuracy)
     few = np.minimum(counted[0], counted[1]) < SEEDS
@@ -97,27 +85,24 @@ def compare_batches(timing: pd.DataFrame, accuracy: pd.DataFrame) -> pd.DataFram
 
 
 def _equal_trainings(accuracy: pd.DataFrame) -> tuple[float, int]:
-    """Return the standard deviation of test accuracy between trainings that should agree.
+    """Return the pooled deviation of test accuracy between equal trainings, and its freedom.
 
-    These have the recipe, the global batch and the number of epochs in common. It is pooled over
-    all such groups, with its degrees of freedom: NaN and 0 if no two trainings are alike.
+    These have recipe, global batch and epochs in common; NaN and 0 if no two are alike.
     """
     keys = ["recipe", "gpus", "batch_size", "seed", "epoch", "test_accuracy"]
     ends = accuracy[accuracy["test_accuracy"].notna()].drop_duplicates(keys)
     alike = [ends["recipe"], ends["gpus"] * ends["batch_size"], ends["epoch"]]
     groups = ends["test_accuracy"].groupby(alike)
-    freedom = int((groups.count() - 1).sum())
-    squares = ((groups.count() - 1) * groups.var()).sum()
-    return (math.sqrt(squares / freedom), freedom) if freedom else (math.nan, 0)
+    freedom = groups.count() - 1
+    squares, whole = (freedom * groups.var()).sum(), int(freedom.sum())
+    return (math.sqrt(squares / whole), whole) if whole else (math.nan, 0)
 
 
 def trained_to_accuracy(records: Sequence[RunRecord], accuracy: float) -> pd.DataFrame:
     """Return one row per cell: medians over its trainings towards a test `accuracy`, and ends.
 
-    `training_seconds` are all epochs, each as long as its slowest rank's; `run_seconds` the whole
-    command; `joules` of all GPUs over these epochs. `reached` of its `seeds` achieved the accuracy.
-    `speedup` is in training seconds, relative to the fewest GPUs, with the 95 % interval of the
-    ratio of geometric means.
+    `training_seconds` are all epochs, `run_seconds` the whole command. `speedup` is in training
+    seconds over the fewest GPUs, with the 95 % interval of the ratio of geometric means.
     """
     trainings = pd.DataFrame([_training(record, accuracy) for record in records])
     rows, base = [], None

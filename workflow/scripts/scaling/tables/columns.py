@@ -20,11 +20,10 @@ COLUMNS: dict[str, dict[str, str]] = {
         "{study}/device_time": f"""{_CELL} step_seconds busy_seconds compute_seconds gap_seconds
             kernels gap_seconds_min gap_seconds_max count note:text""",
         "{study}/step_classes": f"""{_CELL} kernel_class:text seconds running_seconds images bytes
-            rate unit:text limit reached least_seconds""",
+            rate reached least_seconds""",
         "{study}/costs": f"""{_CELL} flops_per_image precision:text power_capped_share
             peak_memory_bytes memory_capacity_bytes drift settled:truth joules_per_image
-            money_per_epoch engine:text switches:text sent_share startup_seconds measured_seconds
-            run_seconds""",
+            money_per_epoch engine:text switches:text sent_share startup_seconds""",
         "{study}/provenance": f"""{_CELL} seed status:text measured_as:text model:text training:text
             recipe_options:text hosts:text device_names:text slurm_gpus:text device:text cpu:text
             python:text torch:text cuda:text nccl:text driver:text slurm_job_id:text commit:text
@@ -52,17 +51,15 @@ COLUMNS: dict[str, dict[str, str]] = {
         "machine": "severity:text host:text gpu:text message:text",
     },
     "convergence": {
-        "convergence": f"""remedy:text options:text global_batch gpus batch_size status:text
-            message:text reference:truth at_edge:truth seed factor learning_rate chosen:truth
-            epochs updates planned_epochs planned_updates diverged:text {_LEARNING} held_out:truth
+        "convergence": f"""remedy:text options:text global_batch status:text message:text
+            reference:truth at_edge:truth seed factor learning_rate chosen:truth epochs updates
+            planned_epochs planned_updates diverged:text {_LEARNING} held_out:truth
             validation_accuracy""",
-        "remedies": """remedy:text options:text global_batch gpus batch_size status:text
-            message:text reference:truth factor learning_rate at_edge:truth epochs updates
-            planned_epochs planned_updates seeds diverged_seeds train_loss train_accuracy test_loss
-            test_accuracy test_accuracy_min test_accuracy_max accuracy_margin
+        "remedies": """remedy:text options:text global_batch status:text message:text
+            reference:truth factor learning_rate at_edge:truth planned_epochs planned_updates seeds
+            diverged_seeds test_accuracy test_accuracy_min test_accuracy_max accuracy_margin
             validation_accuracy""",
-        "images_to_accuracy": """accuracy global_batch remedy:text planned_epochs epochs
-            epochs_min epochs_max images""",
+        "images_to_accuracy": "accuracy global_batch remedy:text planned_epochs epochs images",
     },
     "full_trainings": {
         "trained_to_accuracy": f"""{_CELL} global_batch target_accuracy epochs seeds reached
@@ -73,8 +70,8 @@ COLUMNS: dict[str, dict[str, str]] = {
     "synchronization": {
         "sampler": """sampler:text gpus set_epoch:truth trained:truth seed epoch rank samples
             first_epoch overlap unseen repeated""",
-        "collectives": """way:text gpus backend:text step phase:text position kind:text
-            content:text dtype:text bytes gradient_bytes ranks_agree:truth""",
+        "collectives": """way:text gpus backend:text step phase:text kind:text content:text
+            dtype:text bytes gradient_bytes ranks_agree:truth""",
         "buffers": """buffers:text gpus seed epochs rank test_loss test_accuracy variance_drift_max
             variance_drift_mean parameters_sha256:text buffers_sha256:text""",
     },

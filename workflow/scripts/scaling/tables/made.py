@@ -12,8 +12,7 @@ from scaling.tables import schema
 class Made:
     """The records of a study (`config`) below `folder`, and the paths of its tables.
 
-    A stored study (`is_stored`) and a partial one have the records that exist; others have all that
-    they ask for.
+    A stored study and a partial one have the records that exist; others all that they ask for.
     """
 
     def __init__(self, config: dict[str, Any], folder: str, *, is_stored: bool) -> None:

@@ -1,7 +1,7 @@
 """The instruments' measurements: of each cell on the device, and the machine's limits."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from statistics import median
 from typing import Any, get_args
 
@@ -23,18 +23,14 @@ STEP = ["seconds", "busy_seconds", "compute_seconds", "kernels"]
 
 @per_cell
 def in_memory(seeds: Seeds) -> dict[str, Any]:
-    """Return the seconds of an epoch on in-memory batches, one row per cell.
-
-    It is the slowest rank's time, scaled to the epoch's images: the median over repeats and seeds.
-    """
+    """Return the seconds of an epoch of batches in memory: the slowest rank's, median repeat."""
     times = [_repeats(record) for record in seeds if record]
     found = [pd.Series(own["seconds"].max(axis=0)) for own in times if "seconds" in own]
     if not found:
         return {"runs": 0, "count": 0}
-    seconds = pd.concat(found, keys=range(len(found)))
-    column = "in_memory_epoch_seconds"
-    whole = {column: seconds.median(), **spread(column, seconds)}
-    return whole | {"runs": len(found), "count": len(seconds)}
+    seconds, column = pd.concat(found, keys=range(len(found))), "in_memory_epoch_seconds"
+    whole = {column: seconds.median(), "runs": len(found), "count": len(seconds)}
+    return whole | spread(column, seconds)
 
 
 def _repeats(record: RunRecord) -> dict[str, NDArray[np.float64]]:
@@ -73,12 +69,10 @@ def slow_ranks(runs: list[Run]) -> pd.DataFrame:
 
 @per_cell
 def device_time(seeds: Seeds) -> dict[str, Any]:
-    """Return busy and idle time of one step on in-memory batches, one row per cell.
+    """Return busy and idle seconds of one step in memory: medians over GPUs, then over seeds.
 
-    step = busy + gap: the host's seconds; the part in which the device runs a kernel or a copy; the
-    rest, below 0 if the traced steps took longer than the untraced ones. Busy is compute plus
-    exposed communication. Values are medians over the GPUs of a run, then over the seeds. A cell
-    without values has a `note` why.
+    step = busy + gap, below 0 if the traced steps took longer than the timed ones; busy is compute
+    plus exposed communication.
     """
     read = [pd.DataFrame(record["device_time"]) for record in seeds if record]
     steps = [
@@ -88,25 +82,22 @@ def device_time(seeds: Seeds) -> dict[str, Any]:
     ]
     if not steps:
         notes = [note for ranks in read if "note" in ranks for note in ranks["note"].dropna()]
-        return {"count": 0, "note": notes[0] if notes else "the device's time was not read"}
+        return {"count": 0, "note": next(iter(notes), "the device's time was not read")}
     table = pd.DataFrame(steps).rename(columns={"seconds": "step_seconds"})
     found, gaps = table.median(skipna=False), table["step_seconds"] - table["busy_seconds"]
     # The median gap is not the difference of the other two medians.
-    found["gap_seconds"] = found["step_seconds"] - found["busy_seconds"]
-    ends = {"gap_seconds_min": gaps.min(), "gap_seconds_max": gaps.max()}
+    gap = found["step_seconds"] - found["busy_seconds"]
+    ends = {"gap_seconds": gap, "gap_seconds_min": gaps.min(), "gap_seconds_max": gaps.max()}
     return {**found, **ends, "count": len(steps), "note": ""}
 
 
 def step_classes(runs: list[Run], used: pd.DataFrame, peaks: pd.DataFrame) -> pd.DataFrame:
     """Return what the kernels of each class do in one step, a row per class of a traced cell.
 
-    Their seconds and bytes, and the `images` of a step on one GPU, are medians over the GPUs of all
-    seeds. With the exposed part of communication and the class `idle` they add up to the step. The
-    limit of products is the peak of the table `used`, in FLOP/s; that of others is the rate of
-    copies within the device's memory, in B/s. `rate` is per second in which the class runs, empty
-    where that is not recorded; `reached` is above 1 where data come from a cache.
-    `least_seconds` is the time of a class at its limit: together the floor of a step on this
-    device, without idle time and communication, which may be hidden.
+    With exposed communication and the class `idle` the seconds add up to the step. Products
+    `reached` a share of the peak of the table `used`, other classes of the rate of copies in the
+    device's memory, over the seconds in which they run, empty where these are not recorded.
+    `least_seconds` are those at this limit, together the floor of a step.
     """
     rows = []
     for cell, seeds in by_cell(runs):
@@ -124,10 +115,8 @@ def step_classes(runs: list[Run], used: pd.DataFrame, peaks: pd.DataFrame) -> pd
     # No class is before products: they run in all of their seconds.
     running = table["running_seconds"].mask(products, seconds)
     limit = table["peak_flops_per_second"].where(products, copied)
-    table["rate"], table["reached"] = work / running, work / running / limit
-    table["unit"] = products.map({True: "FLOP/s", False: "B/s"}).where(work.notna(), "")
-    table["limit"] = limit.where(work.notna())
-    table["least_seconds"] = (work / limit).clip(upper=seconds).fillna(0)
+    least = (work / limit).clip(upper=seconds).fillna(0)
+    table = table.assign(rate=work / running, reached=work / running / limit, least_seconds=least)
     return schema.arrange("step_classes", table)
 
 
@@ -143,74 +132,58 @@ def _of_devices(record: RunRecord) -> Iterator[dict[str, Any]]:
 
 @per_cell
 def costs(seeds: Seeds) -> dict[str, Any]:
-    """Return what an image costs in each cell, and with which options, from the records.
+    """Return what an image costs in each cell, and with which options, if all seeds agree.
 
-    A value that is missing, or differs between the seeds, is empty. `power_capped_share` is the
-    part of all measured epochs that the most limited GPU spent at its power limit. `drift` is the
-    largest of the runs (`settling.drift`). Energy is of all GPUs, not of hosts. Seconds of a run
-    and its parts are medians. `switches` are the options that were on; `sent_share` is the bytes
-    sent for the gradients as a share of the gradients' own.
+    `power_capped_share` is the part of all measured epochs that the most limited GPU spent at its
+    power limit. Energy is of all GPUs, not of hosts. `switches` are the options that were on.
     """
     records = [record for record in seeds if record]
-    flops = {record["model"]["flops_per_image"] for record in records} - {None}
-    applied = [record["training"]["recipe_applied"] or {} for record in records]
-    precisions = {options.get("precision") for options in applied} - {None}
-    measured, total = epochs(records, "measured"), joules(records, "measured")
+    timed = [record for record in records if record["status"] in TIMED]
+    applied = [own for record in records if (own := record["training"]["recipe_applied"])]
+    switches = [{key for key, value in each.items() if value is True} for each in applied]
+    measured = epochs(records, "measured")
     capped = measured["power_capped_seconds"].sum(skipna=False)
     memory = [size for record in records for size in record["memory"]["peak_bytes"]]
-    capacities = [record["memory"]["capacity_bytes"] for record in records]
-    settlings = [record["settling"] for record in records if record["status"] in TIMED]
-    drifts = [each["drift"] for each in settlings if each["drift"] is not None]
-    shares = [record["communication"]["sent_share"] for record in records]
-    switches = [{key for key, value in each.items() if value is True} for each in applied if each]
-    clocked = [
-        {
-            "startup_seconds": record["startup"]["total"],
-            "measured_seconds": epochs([record], "measured")["seconds"].sum(),
-            "run_seconds": record["run_seconds"],
-        }
-        for record in records
-        if record["status"] in TIMED and record["startup"] and record["run_seconds"]
-    ]
+    capacities = [size for record in records if (size := record["memory"]["capacity_bytes"])]
+    drifts = [drift for record in timed if (drift := record["settling"]["drift"]) is not None]
+    starts = [record["startup"]["total"] for record in timed if record["startup"]]
+    shares = [share for record in records if (share := record["communication"]["sent_share"])]
     return {
-        **pd.DataFrame(clocked).median(),
+        "startup_seconds": median(starts) if starts else None,
         "switches": ", ".join(sorted(set.intersection(*switches))) if switches else None,
-        "engine": next((record["training"]["engine"] for record in records), ""),
-        "sent_share": min(filter(None, shares), default=None),
-        "flops_per_image": flops.pop() if len(flops) == 1 else math.nan,
-        "precision": precisions.pop() if len(precisions) == 1 else "",
+        "engine": records[0]["training"]["engine"] if records else None,
+        "sent_share": min(shares, default=None),
+        "flops_per_image": _same(record["model"]["flops_per_image"] for record in records),
+        "precision": _same(options.get("precision") for options in applied) or "",
         "power_capped_share": np.minimum(1.0, capped / (measured["seconds"].sum() or math.nan)),
         "peak_memory_bytes": max(memory, default=None),
-        "memory_capacity_bytes": max(map(round, filter(None, capacities)), default=None),
-        "drift": max(drifts, key=abs, default=math.nan),
-        "joules_per_image": total / (measured["samples"].sum() or math.nan),
-        "settled": len(drifts) > 0 and all(each["settled"] for each in settlings),
+        "memory_capacity_bytes": max(map(round, capacities), default=None),
+        "drift": max(drifts, key=abs, default=None),
+        "joules_per_image": joules(records, "measured") / (measured["samples"].sum() or math.nan),
+        "settled": bool(drifts) and all(record["settling"]["settled"] for record in timed),
     }
 
 
-def peaks(document: dict[str, Any]) -> pd.DataFrame:
-    """Return the measured rates, one row per row of the document (see `instruments.peaks`).
+def _same(values: Iterable[Any]) -> Any | None:
+    """Return the value that all have in common, but those that are None."""
+    known = set(values) - {None}
+    return known.pop() if len(known) == 1 else None
 
-    The value is the median repeat's rate, in FLOP/s or B/s. The work is 2·n³ FLOP for a product of
-    n×n matrices, and the bytes of a copy, twice within a memory (read and write). `peak` marks the
-    largest value of each quantity, precision and `state`: after a rest (`sprint`) or after seconds
-    of work (`sustained`).
+
+def peaks(document: dict[str, Any]) -> pd.DataFrame:
+    """Return the median repeat's rates, one row per row of the document (`instruments.peaks`).
+
+    They are of 2·n³ FLOP for a product of n×n matrices, or of the bytes of a copy, twice within a
+    memory. `peak` marks the largest of each quantity, precision and `state`.
     """
     rows = []
     for row in document["rows"]:
         seconds, product = row["seconds"], row["quantity"] == "matrix_product"
-        if product:
-            work = 2 * row["matrix_size"] ** 3
-        else:
-            work = row["copy_bytes"] * (2 if row["quantity"] == "device_copy" else 1)
-        figures = {
-            "unit": "FLOP/s" if product else "B/s",
-            "value": work / median(seconds),
-            "value_min": work / max(seconds),
-            "value_max": work / min(seconds),
-            "count": len(seconds),
-        }
-        rows.append({**row, **figures})
+        work = 2 * row["matrix_size"] ** 3 if product else row["copy_bytes"]
+        work *= 2 if row["quantity"] == "device_copy" else 1
+        ends = {"value_min": work / max(seconds), "value_max": work / min(seconds)}
+        value = {"value": work / median(seconds), "unit": "FLOP/s" if product else "B/s"}
+        rows.append({**row, **value, **ends, "count": len(seconds)})
     table = schema.frame("peaks", rows)
     kinds = ["quantity", "precision", "state"]
     best = table.groupby(kinds, dropna=False)["value"].transform("max")

@@ -1,14 +1,15 @@
 """Registry of all tables: columns and types, the records they need, reading and writing."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
 from scaling.core import files
 from scaling.core.errors import UserError
+from scaling.core.grid import RUN_KEYS
 from scaling.core.records.kind import DATASET
 from scaling.tables.columns import COLUMNS
 
@@ -16,18 +17,12 @@ FORMULA = r"^'*[=+\-@\t\r]"
 QUOTED = r"^'(?='*[=+\-@\t\r])"
 
 
-@dataclass(frozen=True)
-class Table:
-    """A table: its file below `tables` without ending, its records, and its columns."""
+class Table(NamedTuple):
+    """A table: its file below `tables`, its records, and the types of its columns."""
 
     file: str
     records: str
-    text: str
-
-    @property
-    def types(self) -> dict[str, str]:
-        """The type of each column, in order: `text`, `truth`, or "" for a number."""
-        return {name: kind for name, _, kind in (one.partition(":") for one in self.text.split())}
+    types: dict[str, str]
 
     def of_type(self, wanted: str) -> list[str]:
         """Return the columns of this type."""
@@ -39,7 +34,9 @@ class Table:
 
 
 TABLES = {
-    Path(file).name: Table(file, records, text)
+    Path(file).name: Table(
+        file, records, {name: own for name, _, own in (one.partition(":") for one in text.split())}
+    )
     for records, tables in COLUMNS.items()
     for file, text in tables.items()
 }
@@ -56,42 +53,26 @@ def frame(name: str, rows: Any = ()) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns(name))
 
 
-def empty(name: str) -> pd.DataFrame:
-    """Return the table called `name` without rows, as `read` would return it."""
-    types = {"": float, "truth": bool, "text": object}
-    return frame(name).astype({name: types[own] for name, own in TABLES[name].types.items()})
-
-
-_ORDER = ["recipe", "strategy", "gpus", "batch_size", "seed", "repeat", "epoch"]
-
-
 def arrange(name: str, rows: Any) -> pd.DataFrame:
     """Return `frame` sorted by recipe, strategy, gpus, batch_size (seed, repeat, epoch)."""
     table = frame(name, rows)
-    order = [key for key in _ORDER if key in table]
+    order = [key for key in (*RUN_KEYS, "epoch") if key in table]
     return table.sort_values(order, kind="stable", ignore_index=True)
 
 
 def read(name: str, path: Path) -> pd.DataFrame:
-    """Read the table called `name` from `path`; UserError if it is missing or no such table."""
+    """Return the table called `name`, read from `path`; UserError if it is no such table."""
     kind = TABLES[name]
-    text = kind.of_type("text")
+    text, truth = kind.of_type("text"), kind.of_type("truth")
+    types: Any = dict.fromkeys(text, str)
     try:
         table = pd.read_csv(
-            path, dtype=dict.fromkeys(text, str), keep_default_na=False, na_values=[""]
+            path, usecols=columns(name), dtype=types, keep_default_na=False, na_values=[""]
         )
-    except FileNotFoundError as error:
-        raise UserError(f"{path} does not exist") from error
-    except ValueError as error:
-        raise UserError(f"{path} is not a CSV table ({error}); make it again") from error
-    absent = [column for column in kind.types if column not in table]
-    if absent:
-        raise UserError(f"{path} has no column {', '.join(absent)}; make it again or add it")
-    truths = {column: table[column].eq(True) for column in kind.of_type("truth")}
-    texts = {
-        column: table[column].fillna("").str.replace(QUOTED, "", regex=True) for column in text
-    }
-    return table.assign(**texts, **truths)
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path} is not the table {name} ({error}); make it again") from error
+    texts = {own: table[own].fillna("").str.replace(QUOTED, "", regex=True) for own in text}
+    return table.assign(**texts, **{own: table[own].eq(True) for own in truth})
 
 
 def write(name: str, table: pd.DataFrame, path: Path) -> None:
@@ -118,13 +99,8 @@ def write_all(found: Mapping[str, pd.DataFrame], tables: Path, study: str = "") 
 
 
 def read_files(paths: Iterable[Path]) -> dict[str, pd.DataFrame]:
-    """Return the tables at `paths` by name; UserError for an unknown name; see `read`."""
-    found = {}
-    for path in paths:
-        if path.stem not in TABLES:
-            raise UserError(f"{path} is no table of a study; those are {', '.join(TABLES)}")
-        found[path.stem] = read(path.stem, path)
-    return found
+    """Return the tables at `paths` by name; see `read`."""
+    return {path.stem: read(path.stem, path) for path in paths}
 
 
 @dataclass(frozen=True)
@@ -136,13 +112,15 @@ class StudyTables:
 
     study: str
     found: Mapping[str, pd.DataFrame]
-    topology: str
-    manifest: dict[str, Any]
+    topology: str = ""
+    manifest: dict[str, Any] = field(default_factory=dict)
 
     def __getattr__(self, name: str) -> pd.DataFrame:
         if name not in TABLES:
             raise AttributeError(f"there is no table {name}")
-        return self.found[name] if name in self.found else empty(name)
+        types = {"": float, "truth": bool, "text": object}
+        none = {column: pd.Series(dtype=types[own]) for column, own in TABLES[name].types.items()}
+        return self.found.get(name, pd.DataFrame(none))
 
 
 def read_study(

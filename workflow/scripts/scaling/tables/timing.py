@@ -29,20 +29,19 @@ _OVER_RANKS |= {"iterations": "first", "samples": "sum"}
 
 
 def read_runs(cells: list[Cell], folder: Path, partial: bool) -> list[Run]:
-    """Return every run of `cells` with its record below `folder`; None without, if `partial`.
+    """Return every run of `cells` with its record below `folder`.
 
-    Raises UserError for a missing record otherwise, and for a damaged one.
+    Raises UserError for a damaged record, and for a missing one unless `partial`.
     """
     paths = [cell.record_path(folder) for cell in cells]
     records = [RUN.read(path) if path.exists() else None for path in paths]
-    found = list(zip(cells, records, strict=True))
-    absent = [cell for cell, record in found if record is None]
+    absent = [cell for cell, record in zip(cells, records, strict=True) if record is None]
     if absent and not partial:
         raise UserError(
-            f"{len(absent)} of {len(found)} runs have no record, the first is {absent[0]}: "
+            f"{len(absent)} of {len(cells)} runs have no record, the first is {absent[0]}: "
             f"see {absent[0].log_path(Path('logs'))}, run them again, or pass --partial"
         )
-    return found
+    return list(zip(cells, records, strict=True))
 
 
 def by_cell(runs: list[Run]) -> list[tuple[dict[str, Any], Seeds]]:
@@ -54,12 +53,11 @@ def by_cell(runs: list[Run]) -> list[tuple[dict[str, Any], Seeds]]:
 
 
 def per_cell(row: Callable[[Seeds], dict[str, Any]]) -> Callable[[list[Run]], pd.DataFrame]:
-    """Return a function of runs that makes the table of this name, a `row` per cell."""
+    """Decorate a function of a cell's records that returns its row: it makes the whole table."""
 
     @wraps(row)
     def table(runs: list[Run]) -> pd.DataFrame:
-        rows = [cell | row(seeds) for cell, seeds in by_cell(runs)]
-        return schema.arrange(row.__name__, rows)
+        return schema.arrange(row.__name__, [cell | row(seeds) for cell, seeds in by_cell(runs)])
 
     return table
 
@@ -67,8 +65,7 @@ def per_cell(row: Callable[[Seeds], dict[str, Any]]) -> Callable[[list[Run]], pd
 def epochs(records: Iterable[RunRecord], *roles: Role) -> pd.DataFrame:
     """Return the epochs of these runs with these roles, indexed by run number and epoch.
 
-    Seconds are the longest of all ranks: while one waits for data, the others wait for it in the
-    all-reduce. Such a stall is loading, not communication.
+    Seconds are the longest of all ranks: while one waits for data, the others wait for it.
     """
     rows = [
         {**row, "run": number}
@@ -83,20 +80,18 @@ def epochs(records: Iterable[RunRecord], *roles: Role) -> pd.DataFrame:
 
 def joules(records: Iterable[RunRecord], *roles: Role) -> float:
     """Return the energy of all GPUs of these runs in epochs of these roles; NaN if incomplete."""
-    rows = [row for record in records for row in record["epochs"] if row["role"] in roles]
-    read = [gpu["energy_joules"] for row in rows for gpu in row["gpu_readings"]]
-    known = bool(rows) and all(row["gpu_readings"] for row in rows)
-    return sum(math.nan if one is None else one for one in read) if known else math.nan
+    rows = [row["gpu_readings"] for one in records for row in one["epochs"] if row["role"] in roles]
+    read = [gpu["energy_joules"] for readings in rows for gpu in readings]
+    return math.nan if not rows or [] in rows or None in read else sum(filter(None, read))
 
 
 @per_cell
 def timing(seeds: Seeds) -> dict[str, Any]:
-    """Return the seconds per epoch, one row per cell, the epochs of its runs pooled.
+    """Return the seconds of a cell's median epoch (the mean of two middle ones), and `spread`.
 
-    Values are of the median epoch (the mean of two middle ones), so that epoch_seconds =
-    epoch_seconds_without_loading + loader_seconds, and `spread`.
+    So epoch_seconds = epoch_seconds_without_loading + loader_seconds.
     """
-    records = [record for record in seeds if record is not None]
+    records = [record for record in seeds if record]
     messages = [record["message"] for record in records if record["message"]]
     if len(records) < len(seeds):
         messages.append(f"{len(seeds) - len(records)} of {len(seeds)} runs have no record")
@@ -117,15 +112,14 @@ def timing(seeds: Seeds) -> dict[str, Any]:
         **spread("epoch_seconds_without_loading", without_loading),
         "count": len(timed),
         "runs": timed.index.get_level_values("run").nunique(),
-        "iterations": timed["iterations"].iloc[0],
-        "samples": timed["samples"].iloc[0],
+        **timed[["iterations", "samples"]].iloc[0],
     }
 
 
 def spread(name: str, seconds: pd.Series) -> dict[str, float]:
     """Return minimum and maximum of a time over all epochs, and over the medians of its runs.
 
-    `…_run_std` is the deviation of these. The index of `seconds` begins with the run's number.
+    The index of `seconds` begins with the run's number.
     """
     medians = seconds.groupby(level=0).median()
     return {
@@ -138,10 +132,7 @@ def spread(name: str, seconds: pd.Series) -> dict[str, float]:
 
 
 def with_single_gpu(table: pd.DataFrame, timing: pd.DataFrame, batch_size: str) -> pd.DataFrame:
-    """Return `table` with the columns `single_…` of its baseline, NaN without one.
-
-    That is the row of `timing` on one GPU, with the batch size in the column `batch_size`.
-    """
+    """Return `table` with `single_…`: the row of `timing` on one GPU with its `batch_size`."""
     single = timing[timing["gpus"] == 1].add_prefix("single_")
     own = ["recipe", "strategy", batch_size]
     other = ["single_recipe", "single_strategy", "single_batch_size"]
@@ -149,11 +140,7 @@ def with_single_gpu(table: pd.DataFrame, timing: pd.DataFrame, batch_size: str) 
 
 
 def provenance(runs: list[Run]) -> pd.DataFrame:
-    """Return how and where each run trained, one row per run.
-
-    `recipe_options` are the applied ones, or the requested ones of a run that ended before.
-    `measured_as` is the strategy whose single-GPU run this one shares.
-    """
+    """Return how and where each run trained, one row per run."""
     rows, known = [], schema.columns("provenance")
     for cell, record in runs:
         row: dict[str, Any] = {**asdict(cell), "status": "missing"}
@@ -170,17 +157,14 @@ def provenance(runs: list[Run]) -> pd.DataFrame:
 
 
 def _model(model: dict[str, Any]) -> str:
-    parts = [model["name"]]
-    if model["name"] in MODELS.names():
-        parts.append(f"width {model['width']}")
-    parts += [f"{name} {value}" for name, value in model["options"].items()]
-    if model["parameters"]:
-        parts.append(f"{model['parameters']:,} parameters")
-    return ", ".join(parts)
+    width = {"width": model["width"]} if model["name"] in MODELS.names() else {}
+    options = [f"{name} {value}" for name, value in (width | model["options"]).items()]
+    counted = [f"{model['parameters']:,} parameters"] if model["parameters"] else []
+    return ", ".join([model["name"], *options, *counted])
 
 
 def in_words(training: dict[str, Any]) -> dict[str, Any]:
-    """Return the columns of provenance.csv on how a run trained."""
+    """Return how a run trained, and its options: as requested where it ended before them."""
     if training["engine"] == "command":
         files = [f"{name} {checksum[:12]}" for name, checksum in training["recipe_options"].items()]
         return {"training": training["command"], "recipe_options": ", ".join(files)}
@@ -196,7 +180,5 @@ def in_words(training: dict[str, Any]) -> dict[str, Any]:
     )
     return {
         "training": said + (f"; each update of {parts} micro-batches" if parts > 1 else ""),
-        "recipe_options": ", ".join(
-            f"{name} {value}" for name, value in options.items() if value != ""
-        ),
+        "recipe_options": ", ".join(f"{name} {one}" for name, one in options.items() if one != ""),
     }

@@ -1,7 +1,4 @@
-"""Tables of the large-batch records: runs, techniques, and images to an accuracy.
-
-Options are those of the tables, in words: text with ", " between them.
-"""
+"""Tables of the large-batch records: runs, techniques, and images to an accuracy."""
 
 import math
 from collections.abc import Sequence
@@ -16,89 +13,77 @@ from scaling.core.statistics import Difference
 from scaling.registry.update_rule import Technique
 from scaling.tables import schema
 
-SEEN = ["epoch", "test_accuracy"]
-MEANS = ["train_loss", "train_accuracy", "test_loss", "test_accuracy"]
 OTHER_UPDATES = "muon |lars "
 """Options that replace SGD's update."""
+SAME = ["remedy", "options", "global_batch", "status", "message", "reference", "at_edge"]
+CHOSEN = ["factor", "learning_rate", "planned_epochs", "planned_updates"]
 
 
 def runs(records: Sequence[ConvergenceRecord]) -> pd.DataFrame:
-    """Return one row per run, with metrics after its last epoch, NaN where not finite.
+    """Return a row per run, with metrics after its last epoch; a technique without runs has one.
 
-    A technique that could not run has one row. `chosen` runs have the rate with the lowest loss, on
-    held-out images or else in training. Those of `reference` are the baseline of all others: plain
-    SGD at the reference batch, with the widest sweep. `factor` 1 is the rate of the technique's
-    rule; `at_edge` tells whether the sweep's best rate is at an end.
+    Those of `reference` are the baseline: plain SGD at the reference batch, with the widest sweep.
     """
-    plain = {
-        index: len({run["factor"] for run in record["result"]["runs"]})
-        for index, record in enumerate(records)
-        if record["result"]
-        and record["global_batch"] == record["training"]["reference_batch"]
-        # At the reference batch every scaling rule gives the base rate.
-        and _changed(record).keys() <= {"scaling"}
-    }
-    reference = max(plain, key=lambda index: plain[index], default=None)
-    rows = []
-    for index, record in enumerate(records):
-        own: dict[str, Any] = {**record, "reference": index == reference}
+    reference = max(records, key=_rates_of_plain_sgd, default=None)
+    rows: list[dict[str, Any]] = []
+    for record in records:
+        own: dict[str, Any] = {**record, **(record["result"] or {"runs": []})}
         own["options"] = ", ".join(_changed(record).values())
-        if not record["result"]:
-            rows.append(own)
-            continue
-        own |= record["result"] | {"batch_size": record["global_batch"] // record["result"]["gpus"]}
-        for run in record["result"]["runs"]:
-            rows.append({**own, **run["epochs"][-1], **run, "epochs": len(run["epochs"])})
+        own["reference"] = record is reference and _rates_of_plain_sgd(record) > 0
+        rows += [
+            {**own, **run["epochs"][-1], **run, "epochs": len(run["epochs"])} for run in own["runs"]
+        ] or [own]
     return schema.frame("convergence", rows)
+
+
+def _rates_of_plain_sgd(record: ConvergenceRecord) -> int:
+    """Return the number of rates tried at the reference batch; 0 for other techniques."""
+    at_reference = record["global_batch"] == record["training"]["reference_batch"]
+    # There every scaling rule gives the base rate.
+    plain = at_reference and _changed(record).keys() <= {"scaling"}
+    result = record["result"] if plain else None
+    return len({run["factor"] for run in result["runs"]}) if result else 0
 
 
 def _changed(record: ConvergenceRecord) -> dict[str, str]:
     """Return the options that differ from plain SGD's and change a run, in words."""
     plain = Technique().model_dump(exclude={"factors", "lengths"})
-    return {
-        name: (name if value else f"no {name}")
-        if isinstance(value, bool)
-        else f"{name} {format(value, 'g') if isinstance(value, float) else value}"
-        for name, value in record["options"].items()
-        if name in plain and value != plain[name] and value is not None
-    }
+    said = {}
+    for name, value in record["options"].items():
+        if name in plain and value not in (plain[name], None):
+            number = f"{value:g}" if isinstance(value, float) else value
+            on = name if value else f"no {name}"
+            said[name] = on if isinstance(value, bool) else f"{name} {number}"
+    return said
 
 
 def remedies(runs: pd.DataFrame, margin: float) -> pd.DataFrame:
-    """Return one row per technique and global batch, from the table of `runs`.
+    """Return one row per technique and global batch: means over the seeds of the chosen rate.
 
-    Values are means over the seeds of the chosen rate; `validation_accuracy` is the sweep's on
-    held-out images. `epochs` and `updates` are completed, `planned_…` requested. `accuracy_margin`
-    is the loss that counts as none. A seed "at chance" has values and counts as diverged.
+    `validation_accuracy` is the sweep's on held-out images; `margin` the loss that counts as none.
     """
-    groups = runs.groupby(["remedy", "global_batch"], sort=False)
-    rows = [_remedy(group) | {"accuracy_margin": margin} for _, group in groups]
+    rows = []
+    for _, group in runs.groupby(["remedy", "global_batch"], sort=False):
+        row = dict(group.iloc[0][SAME]) | {"accuracy_margin": margin}
+        chosen = group[group["chosen"].eq(True)]
+        if len(chosen):
+            row |= dict(chosen.iloc[0][CHOSEN])
+            row |= dict(chosen["test_accuracy"].agg(["min", "max"]).add_prefix("test_accuracy_"))
+            held_out = group[group["held_out"] & (group["factor"] == row["factor"])]
+            row |= {
+                "seeds": len(chosen),
+                "diverged_seeds": int((chosen["diverged"] != "").sum()),
+                "test_accuracy": chosen["test_accuracy"].mean(),
+                "validation_accuracy": held_out["validation_accuracy"].mean(),
+            }
+        rows.append(row)
     return schema.frame("remedies", rows)
-
-
-def _remedy(group: pd.DataFrame) -> dict[str, Any]:
-    same = ["remedy", "options", "global_batch", "gpus", "batch_size", "status", "message"]
-    row = dict(group.iloc[0][[*same, "reference", "at_edge"]])
-    chosen = group[group["chosen"].eq(True)]
-    if chosen.empty:
-        return row
-    row |= dict(chosen.iloc[0][["factor", "learning_rate"]])
-    row |= dict(chosen[["epochs", "updates", "planned_epochs", "planned_updates"]].max())
-    held_out = group[group["held_out"] & (group["factor"] == row["factor"])]
-    row |= dict(chosen[MEANS].mean())
-    row |= {f"test_accuracy_{end}": chosen["test_accuracy"].agg(end) for end in ("min", "max")}
-    return row | {
-        "seeds": len(chosen),
-        "diverged_seeds": int((chosen["diverged"] != "").sum()),
-        "validation_accuracy": held_out["validation_accuracy"].mean(),
-    }
 
 
 def best(table: pd.DataFrame, global_batch: int, sgd: bool = False) -> Any | None:
     """Return the row of `remedies` with the highest accuracy on held-out images, or None.
 
-    So the test set can judge the choice. Rows have as many epochs as the reference, and no diverged
-    seed. `sgd` excludes Muon and LARS.
+    It has as many epochs as the reference, and no diverged seed. `sgd` excludes Muon and LARS.
     """
     epochs = table.loc[table["reference"].eq(True), "planned_epochs"].max()
     trained = table["validation_accuracy"].notna() & (table["diverged_seeds"] == 0)
@@ -125,40 +110,29 @@ def difference(own: pd.DataFrame, other: pd.DataFrame) -> Difference:
 def images_to_accuracy(
     records: Sequence[ConvergenceRecord], accuracies: Sequence[float]
 ) -> pd.DataFrame:
-    """Return one row per test accuracy (a fraction) and global batch: the fewest images needed.
+    """Return the fewest images to each test accuracy (a fraction), one row per global batch.
 
-    It is the minimum over all techniques and all their lengths (`planned_epochs`) of the epochs
-    until test accuracy first reaches the target: the median over the seeds at the chosen rate,
-    `…_min` and `…_max`; infinite if never. As in MLPerf's reference points, the best is chosen by
-    these values themselves.
+    It is the least of all techniques and lengths, of each the median over its seeds; infinite if
+    never. As in MLPerf's reference points, the best is chosen by these values themselves.
     """
-    keys = ["global_batch", "remedy", "planned_epochs", "images"]
-    epochs = pd.DataFrame(_chosen_epochs(records, "runs", "longer"), columns=[*keys, "seed", *SEEN])
-    found = []
-    for accuracy in accuracies:
-        reached = epochs["epoch"].where(epochs["test_accuracy"] >= accuracy, math.inf)
-        first = epochs.assign(epochs=reached).groupby([*keys, "seed"], sort=False)["epochs"].min()
-        seeds = first.groupby(level=keys, sort=False)
-        ends = {"epochs_min": seeds.min(), "epochs_max": seeds.max()}
-        middle = seeds.quantile(interpolation="higher")
-        found.append(pd.DataFrame({"epochs": middle, **ends}).reset_index())
-        found[-1]["accuracy"] = accuracy
-    order = ["global_batch", "accuracy", "epochs", "epochs_max", "epochs_min"]
-    table = pd.concat(found).sort_values(order, kind="stable") if found else None
-    table = schema.frame("images_to_accuracy", table).drop_duplicates(order[:2], ignore_index=True)
-    return table.assign(images=table["epochs"] * table["images"])
-
-
-def _chosen_epochs(records: Sequence[ConvergenceRecord], *kinds: str) -> list[dict[str, Any]]:
-    """Return the epochs of these kinds of runs at a chosen rate, each with its run and record."""
-    return [
-        {
-            **{**record, **run, **epoch},
-            "images": record["training"]["train_images"] or record["dataset"]["train_images"],
-        }
+    keys = ["accuracy", "global_batch", "remedy", "planned_epochs", "of_an_epoch"]
+    rows = [
+        {**record, **run, **epoch, "accuracy": accuracy, "of_an_epoch": images}
         for record in records
-        for kind in kinds
-        for run in (record["result"][kind] if record["result"] else [])
+        if (result := record["result"])
+        for images in [record["training"]["train_images"] or record["dataset"]["train_images"]]
+        for run in [*result["runs"], *result["longer"]]
         if run["chosen"]
         for epoch in run["epochs"]
+        for accuracy in accuracies
     ]
+    seen = pd.DataFrame(rows, columns=[*keys, "seed", "epoch", "test_accuracy"])
+    epochs = seen["epoch"].astype(float)
+    seen["epochs"] = epochs.where(seen["test_accuracy"] >= seen["accuracy"], math.inf)
+    first = seen.groupby([*keys, "seed"], sort=False)["epochs"].min()
+    seeds = first.groupby(level=keys, sort=False)
+    found = {"epochs": seeds.quantile(interpolation="higher"), "last": seeds.max()}
+    table = pd.DataFrame(found | {"first": seeds.min()}).reset_index()
+    table = table.sort_values(["global_batch", "accuracy", *found, "first"], kind="stable")
+    table = table.assign(images=table["epochs"] * table["of_an_epoch"])
+    return schema.frame("images_to_accuracy", table.drop_duplicates(keys[:2], ignore_index=True))

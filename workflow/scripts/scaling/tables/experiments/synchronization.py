@@ -1,7 +1,4 @@
-"""Tables on synchronization: image orders, messages of a step, buffers of the ranks.
-
-Each is made from the records synchronization.json, one per number of GPUs.
-"""
+"""Tables on synchronization, from its records: image orders, messages of a step, buffers."""
 
 from typing import Any
 
@@ -26,11 +23,9 @@ BYTES_PER_CHANNEL = 2 * 4
 
 
 def orders(documents: list[dict[str, Any]]) -> pd.DataFrame:
-    """Return one row per sampler, epoch (from 0) and rank.
+    """Return one row per sampler, epoch (from 0) and rank; see `synchronization.worker.orders_of`.
 
-    `trained` is True for orders of a training; others were only drawn. `first_epoch` is the first
-    epoch in which that rank had this order: `epoch` itself if it is new. For the other columns see
-    `synchronization.worker.orders_of`.
+    `first_epoch` is the first one in which that rank had this order.
     """
     rows = []
     for document in documents:
@@ -46,49 +41,36 @@ def orders(documents: list[dict[str, Any]]) -> pd.DataFrame:
 
 
 def collectives(documents: list[dict[str, Any]]) -> pd.DataFrame:
-    """Return one row per message, in sending order.
-
-    Step 0 is before the first step. `bytes` are what one rank sends; `gradient_bytes` is K.
-    """
+    """Return one row per message of a rank, in sending order; step 0 is before the first."""
     rows = []
     for document in documents:
         model = document["model"]
         for one in document["steps"]:
             shared = {**document, **one, "gradient_bytes": model["parameter_bytes"]}
             rows += [
-                {**shared, **message, "position": index, "content": _content(message, one, model)}
-                for index, message in enumerate(one["messages"], start=1)
+                {**shared, **message, "content": _content(message, one["way"], model)}
+                for message in one["messages"]
             ]
     return schema.frame("collectives", rows)
 
 
-def _content(message: dict[str, Any], way: dict[str, Any], model: dict[str, Any]) -> str:
+def _content(message: dict[str, Any], way: str, model: dict[str, Any]) -> str:
     """Return what a message carries, by its phase, kind, type and size; else "other"."""
     phase, kind, size = (message[key] for key in ("phase", "kind", "bytes"))
-    if phase == "start":
-        # The last messages of the start that add up to the model's size are the model.
-        start = [row for row in way["messages"] if row["phase"] == "start"]
-        position = next(index for index, row in enumerate(start) if row is message)
-        rest = sum(row["bytes"] for row in start[position:])
-        whole = model["parameter_bytes"] + model["buffer_bytes"]
-        return "parameters and buffers" if rest <= whole else "shapes"
     if (phase, kind) == ("forward", "broadcast"):
         if message["dtype"] == "int32":
             return "order of buckets"
         return "parameters" if size == model["parameter_bytes"] else "buffers"
-    if (way["way"], phase, kind) == ("fsdp", "forward", "all_gather"):
+    if (way, phase, kind) == ("fsdp", "forward", "all_gather"):
         return "parameters"
-    synchronized = way["way"] == "ddp, SyncBatchNorm" and phase == "backward"
+    synchronized = way == "ddp, SyncBatchNorm" and phase == "backward"
     if synchronized and size <= model["widest_norm"] * BYTES_PER_CHANNEL:
         return "batch statistics"
-    return CONTENTS.get((phase, kind), "other")
+    return CONTENTS.get((phase, kind), "set-up" if phase == "start" else "other")
 
 
 def buffers(documents: list[dict[str, Any]]) -> pd.DataFrame:
-    """Return one row per buffer mode and rank, of the first seed.
-
-    Metrics are of the rank's own model. For the drift see `synchronization.worker.drift`.
-    """
+    """Return one row per buffer mode and rank, of the first seed; see `worker.drift`."""
     rows = []
     for document in documents:
         first: dict[str, dict[str, Any]] = {}
