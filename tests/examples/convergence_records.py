@@ -78,7 +78,6 @@ def record(
         "chosen_factor": 1.0,
         "at_edge": at_edge,
         "runs": [{"learning_rate": rate * each["factor"], **each} for each in runs],
-        "longer": [],
     }
     return ConvergenceRecord(
         remedy=remedy,

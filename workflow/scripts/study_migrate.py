@@ -51,7 +51,8 @@ def configuration(config: dict[str, Any]) -> None:
             without(own, *GONE_OPTIONS)
     section, recipes = config.get("convergence", {}), config.get("recipes", {})
     for entry in section.get("recipes", []):
-        without(entry, "noise_scale")
+        without(entry, "noise_scale", "lengths")
+    without(section, "accuracies")
     if precision := section.pop("precision", None):
         for entry in section.get("recipes", []):
             name = entry["recipe"]

@@ -1,6 +1,6 @@
 """Write the tables of the experiments: large batches, accuracy, ranks, int8."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,24 +24,11 @@ OF_VARIANTS: Makers = {
 }
 
 
-def _of_techniques(
-    paths: Sequence[Path], accuracies: Sequence[float], margin: float
-) -> dict[str, pd.DataFrame]:
-    documents = [CONVERGENCE.read(path) for path in paths]
-    runs = convergence.runs(documents)
-    return {
-        "convergence": runs,
-        "remedies": convergence.remedies(runs, margin),
-        "images_to_accuracy": convergence.images_to_accuracy(documents, accuracies),
-    }
-
-
 @command_line.script
 def main(
     tables: Path,
     margin: float = 0.0,
     techniques: tuple[Path, ...] = (),
-    accuracies: tuple[float, ...] = (),
     trainings: tuple[Path, ...] = (),
     target: float = 1.0,
     ranks: tuple[Path, ...] = (),
@@ -50,12 +37,13 @@ def main(
 ) -> None:
     """Write the tables of each kind of record that exists.
 
-    With `techniques` a loss of less than `margin` counts as closed, and images are counted up to
-    `accuracies`; `trainings` are full trainings towards a test accuracy of `target`.
+    With `techniques` a loss of less than `margin` counts as closed; `trainings` are full trainings
+    towards a test accuracy of `target`.
     """
     found: dict[str, pd.DataFrame] = {}
     if techniques:
-        found |= _of_techniques(techniques, accuracies, margin)
+        found["convergence"] = convergence.runs([CONVERGENCE.read(path) for path in techniques])
+        found["remedies"] = convergence.remedies(found["convergence"], margin)
     if trainings:
         records = [RUN.read(path) for path in trainings]
         found["trained_to_accuracy"] = trained_to_accuracy(records, target)

@@ -130,8 +130,6 @@ def _named(entries: Any) -> Any:
 class Convergence(LargeBatches):
     global_batches: Some[Annotated[int, Ge(2)]]
     """Images of one update, over all GPUs, to try each recipe at."""
-    accuracies: Distinct[Annotated[float, Gt(0), Le(1)]] = Field(default=[0.7, 0.8, 0.85, 0.89])
-    """Test accuracies of which the images needed at each global batch are reported."""
     accuracy_margin: Fraction
     """A gap to the reference counts as closed if the interval of the difference in test accuracy
     excludes a loss of this (0.02: two points)."""

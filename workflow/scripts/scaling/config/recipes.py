@@ -19,6 +19,7 @@ GONE = {
         "convergence",
         "precision",
     ): "it is the recipes', as {calm: {base: tuned, precision: float32}}",
+    ("convergence", "accuracies"): "images to an accuracy are no table any more",
     ("quantization", "peers"): "our quantizer alone is measured",
 }
 """What to write in the place of keys of version 2."""

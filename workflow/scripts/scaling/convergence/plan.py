@@ -83,12 +83,16 @@ def run_of(
     train_images: int,
     factor: float,
     seed: int,
-    epochs: int | None = None,
     held_out: bool = False,
 ) -> Run:
-    """Return the run of `technique` at `factor` times its rule's rate, on `train_images`."""
-    epochs = epochs or epochs_of(study, technique, global_batch, train_images)
-    updates = len(study.batch_sizes(train_images, global_batch))
+    """Return the run of `technique` at `factor` times its rule's rate, on `train_images`.
+
+    With `equal_updates` it has as many epochs as give the reference batch's number of updates.
+    """
+    updates, epochs = len(study.batch_sizes(train_images, global_batch)), study.epochs
+    if technique.equal_updates:
+        wanted = epochs * len(study.batch_sizes(train_images, study.reference_batch))
+        epochs = max(epochs, min(math.ceil(wanted / updates), study.max_epochs))
     base, scale = study.learning_rate, global_batch / study.reference_batch
     peak = factor * technique.rate(base, scale)
     found = tuple(rates(technique, technique.rate(base, 1.0), peak, updates, epochs))
@@ -99,15 +103,6 @@ def run_of(
     momentum = technique.momentum_of(study.momentum, scale)
     precise = technique.precise_batch_norm or study.precise_batch_norm
     return Run(seed, epochs, found, rest, momentum, rule, held_out, precise)
-
-
-def epochs_of(study: Study, technique: Technique, global_batch: int, train_images: int) -> int:
-    """Return the study's epochs, or as many as give the reference batch's number of updates."""
-    if not technique.equal_updates:
-        return study.epochs
-    wanted = study.epochs * len(study.batch_sizes(train_images, study.reference_batch))
-    equal = math.ceil(wanted / len(study.batch_sizes(train_images, global_batch)))
-    return max(study.epochs, min(equal, study.max_epochs))
 
 
 def rates(
@@ -138,10 +133,10 @@ def next_factor(found: Mapping[float, float | None]) -> float | None:
     neighbour more than a factor of 2 away.
     """
     tried, best = sorted(found), choose(found)
-    if all(loss is None for loss in found.values()):
+    if best == tried[0] or all(loss is None for loss in found.values()):
         return tried[0] / 2
-    if best in (tried[0], tried[-1]):
-        return best / 2 if best == tried[0] else best * 2
+    if best == tried[-1]:
+        return best * 2
     place = tried.index(best)
     far = [one for one in (tried[place - 1], tried[place + 1]) if abs(math.log2(one / best)) > 1.01]
     return math.sqrt(best * far[0]) if far else None

@@ -61,8 +61,6 @@ COLUMNS: dict[str, dict[str, str]] = {
             planned_epochs planned_updates seeds diverged_seeds train_loss train_accuracy test_loss
             test_accuracy test_accuracy_min test_accuracy_max accuracy_margin
             validation_accuracy""",
-        "images_to_accuracy": """accuracy global_batch remedy:text planned_epochs epochs
-            epochs_min epochs_max images""",
     },
     "full_trainings": {
         "trained_to_accuracy": f"""{_CELL} global_batch target_accuracy epochs seeds reached

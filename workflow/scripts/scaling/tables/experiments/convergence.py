@@ -1,4 +1,4 @@
-"""Tables of the large-batch records: runs, techniques, and images to an accuracy.
+"""Tables of the large-batch records: runs and techniques.
 
 Options are those of the tables, in words: text with ", " between them.
 """
@@ -16,7 +16,6 @@ from scaling.core.statistics import Difference
 from scaling.registry.update_rule import Technique
 from scaling.tables import schema
 
-SEEN = ["epoch", "test_accuracy"]
 MEANS = ["train_loss", "train_accuracy", "test_loss", "test_accuracy"]
 OTHER_UPDATES = "muon |lars "
 """Options that replace SGD's update."""
@@ -54,7 +53,7 @@ def runs(records: Sequence[ConvergenceRecord]) -> pd.DataFrame:
 
 def _changed(record: ConvergenceRecord) -> dict[str, str]:
     """Return the options that differ from plain SGD's and change a run, in words."""
-    plain = Technique().model_dump(exclude={"factors", "lengths"})
+    plain = Technique().model_dump(exclude={"factors"})
     return {
         name: (name if value else f"no {name}")
         if isinstance(value, bool)
@@ -120,45 +119,3 @@ def difference(own: pd.DataFrame, other: pd.DataFrame) -> Difference:
     if pd.concat([own["diverged"], other["diverged"]]).eq("not finite").any():
         return Difference(float(np.mean(samples[1]) - np.mean(samples[0])), math.nan, math.nan)
     return statistics.difference(*samples)
-
-
-def images_to_accuracy(
-    records: Sequence[ConvergenceRecord], accuracies: Sequence[float]
-) -> pd.DataFrame:
-    """Return one row per test accuracy (a fraction) and global batch: the fewest images needed.
-
-    It is the minimum over all techniques and all their lengths (`planned_epochs`) of the epochs
-    until test accuracy first reaches the target: the median over the seeds at the chosen rate,
-    `…_min` and `…_max`; infinite if never. As in MLPerf's reference points, the best is chosen by
-    these values themselves.
-    """
-    keys = ["global_batch", "remedy", "planned_epochs", "images"]
-    epochs = pd.DataFrame(_chosen_epochs(records, "runs", "longer"), columns=[*keys, "seed", *SEEN])
-    found = []
-    for accuracy in accuracies:
-        reached = epochs["epoch"].where(epochs["test_accuracy"] >= accuracy, math.inf)
-        first = epochs.assign(epochs=reached).groupby([*keys, "seed"], sort=False)["epochs"].min()
-        seeds = first.groupby(level=keys, sort=False)
-        ends = {"epochs_min": seeds.min(), "epochs_max": seeds.max()}
-        middle = seeds.quantile(interpolation="higher")
-        found.append(pd.DataFrame({"epochs": middle, **ends}).reset_index())
-        found[-1]["accuracy"] = accuracy
-    order = ["global_batch", "accuracy", "epochs", "epochs_max", "epochs_min"]
-    table = pd.concat(found).sort_values(order, kind="stable") if found else None
-    table = schema.frame("images_to_accuracy", table).drop_duplicates(order[:2], ignore_index=True)
-    return table.assign(images=table["epochs"] * table["images"])
-
-
-def _chosen_epochs(records: Sequence[ConvergenceRecord], *kinds: str) -> list[dict[str, Any]]:
-    """Return the epochs of these kinds of runs at a chosen rate, each with its run and record."""
-    return [
-        {
-            **{**record, **run, **epoch},
-            "images": record["training"]["train_images"] or record["dataset"]["train_images"],
-        }
-        for record in records
-        for kind in kinds
-        for run in (record["result"][kind] if record["result"] else [])
-        if run["chosen"]
-        for epoch in run["epochs"]
-    ]
