@@ -3,6 +3,7 @@
 import hashlib
 import json
 import pickle
+import shutil
 import socket
 import tarfile
 from pathlib import Path
@@ -11,7 +12,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from torchvision.datasets import CIFAR10
-from werkzeug import Response
 
 import dataset_prepare
 from scaling.core.errors import UserError
@@ -93,30 +93,18 @@ def test_the_archive_is_downloaded_once_and_prepared(
 
 
 @pytest.mark.parametrize(
-    ("failure", "complaint"),
+    ("status", "complaint"),
     [
-        (
-            lambda content: Response("broken", status=500),
-            r"in 2 attempts: 500 Server Error.*; give another --mirror-url, or .* with --path",
-        ),
-        (
-            lambda content: Response(content[:99], headers={"Content-Length": len(content)}),
-            "in 2 attempts: ",
-        ),
-        (
-            lambda content: Response("hello"),
-            r"expected md5:\w+ but got 5d41402abc4b2a76b9719d911017c592",
-        ),
+        (500, r"in 2 attempts: 500 Server Error.*; give another --mirror-url, or .* with --path"),
+        (200, r"expected md5:\w+ but got 5d41402abc4b2a76b9719d911017c592"),
     ],
-    ids=["broken", "cut short", "another file"],
 )
 def test_a_failed_download_is_tried_again_as_often_as_asked_for(
-    archive, raw, httpserver, url, failure, complaint
+    archive, raw, httpserver, url, status, complaint
 ):
-    content = archive.read_bytes()
     for _ in range(2):
-        httpserver.expect_ordered_request("/a").respond_with_handler(lambda _: failure(content))
-    httpserver.expect_ordered_request("/a").respond_with_data(content)
+        httpserver.expect_ordered_request("/a").respond_with_data("hello", status)
+    httpserver.expect_ordered_request("/a").respond_with_data(archive.read_bytes())
     with pytest.raises(UserError, match=complaint):
         read(None, raw, url, 2)
     assert list(raw.iterdir()) == []
@@ -143,9 +131,8 @@ def test_an_archive_or_a_folder_is_used_where_it_lies(archive, raw):
     for given in (archive, unpacked, unpacked.parent):
         assert_is_the_small_cifar10(read(given, raw))
     assert sorted(archive.parent.rglob("*")) == before
-    unpacked.rename(archive.parent.parent / "mine")
-    for given in (archive.parent, archive.parent.parent / "mine"):
-        assert_is_the_small_cifar10(read(given, raw))
+    shutil.rmtree(unpacked)
+    assert_is_the_small_cifar10(read(archive.parent, raw))
     assert not raw.exists()
 
 
