@@ -86,7 +86,7 @@ def _read(folder: Path, path: Path, side: int) -> tuple[ImageDataset, int]:
             image[:], was_resized = _decode(file, f"{path}: {file.relative_to(folder)}", side)
             resized += was_resized
         arrays += [images, np.array([classes.index(file.parent.name) for file in own], np.int64)]
-    data = ImageDataset(*arrays, classes)
+    data = ImageDataset(*[*arrays, classes])
     if len(classes) < 2 or not np.ptp(data.train_images, axis=(0, 1, 2)).all():
         raise UserError(
             f"{path} has {len(classes)} classes, or one value of a colour everywhere: give two "
@@ -102,9 +102,10 @@ def _decode(file: Path, name: str, side: int) -> tuple[NDArray[np.uint8], bool]:
             raise OSError("it is no file")
         with Image.open(file) as image:
             # Pillow reads 16-bit colours as 8 bits; only how it decodes them shows it.
+            tiles: Any = image.tile
             deep = image.mode.startswith(("I", "F")) or any(
                 how[1] > 255 if codec.startswith("ppm") else re.search(";16[BLN]", str(how))
-                for codec, _, _, how in image.tile
+                for codec, _, _, how in tiles
             )
             pixels = image.convert("RGB")
     except Exception as error:  # Pillow's readers raise nearly anything for a damaged file.
