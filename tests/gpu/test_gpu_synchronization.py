@@ -48,12 +48,6 @@ def test_data_parallel_moves_parameters_gradients_inputs_and_outputs(document):
     assert carried(rows, "outputs") == carried(rows, "gradients of outputs") == [2 * 10 * 2 * 4]
 
 
-def test_recipe_tuned_sends_its_three_messages(document):
-    rows = settled(document, "tuned")
-    assert rows["kind"].tolist() == 3 * ["all_reduce"]
-    assert rows["content"].tolist() == 3 * ["gradients"]
-
-
 def test_parameters_stay_equal_and_sync_batch_norm_keeps_statistics_together(document):
     table = buffers([document])
     for kind, rows in table.groupby("buffers"):

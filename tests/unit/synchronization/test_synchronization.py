@@ -9,7 +9,6 @@ from examples.small_synchronization import measure
 from scaling.core.errors import UserError
 from scaling.models.resnet import ResNet18
 from scaling.registry.strategy import STRATEGIES
-from scaling.synchronization.plan import Plan
 from scaling.synchronization.worker import drift, orders_of
 
 NAN = float("nan")
@@ -18,13 +17,6 @@ NAN = float("nan")
 @pytest.fixture(scope="module")
 def document(images, tmp_path_factory):
     return measure(images, tmp_path_factory.mktemp("synchronization") / "synchronization.json")
-
-
-def test_a_study_without_recipe_tuned_records_no_messages_of_it(images, tmp_path):
-    data = {"dataset": images / "images.npz", "manifest": images / "manifest.json"}
-    plan = Plan(**data, output=tmp_path / "none.json", device="cpu")
-    with_it = plan.model_copy(update={"tuned_options": {"precision": "float32"}})
-    assert [*plan.modes, "tuned"] == [*with_it.modes]
 
 
 def trained(document, **conditions):
@@ -63,7 +55,7 @@ def test_parameters_are_the_same_bit_for_bit_and_buffers_are_not(document):
 
 def test_every_rank_recorded_the_same_messages_and_their_gradients_are_k(document):
     ways = [one["way"] for one in document["steps"]]
-    assert ways == ["ddp", "ddp, buffers local", "fsdp", "zero1", "tuned"]
+    assert ways == ["ddp", "ddp, buffers local", "fsdp", "zero1"]
     model = document["model"]
     assert model["parameter_bytes"] == 4 * sum(
         parameter.numel() for parameter in ResNet18(1, 2).parameters()
@@ -75,8 +67,7 @@ def test_every_rank_recorded_the_same_messages_and_their_gradients_are_k(documen
         last = [row for row in one["messages"] if row["step"] == 3]
         sent = [row["bytes"] for row in last if row["phase"] == "backward"]
         assert sent == one["bucket_bytes"]
-        if one["way"] != "tuned":  # whose messages are padded
-            assert sum(sent) == model["parameter_bytes"]
+        assert sum(sent) == model["parameter_bytes"]
         buffers = [row["bytes"] for row in last if row["phase"] == "forward"]
         assert sum(buffers) == (model["buffer_bytes"] if one["way"] == "ddp" else 0)
 
