@@ -3,7 +3,7 @@
 from examples import synchronization_records as made
 from scaling.tables.experiments import synchronization
 
-ON_GPUS = synchronization.collectives([made.document(on_gpus=True)])
+SENT = synchronization.collectives([made.document()])
 
 
 def rows(table, **conditions):
@@ -12,7 +12,7 @@ def rows(table, **conditions):
     return table
 
 
-def carried(way, step, table=ON_GPUS):
+def carried(way, step, table=SENT):
     found = rows(table, way=way, step=step)
     return list(zip(found["content"], found["bytes"], strict=True))
 
@@ -22,7 +22,7 @@ def test_an_order_that_comes_again_names_the_epoch_it_was_first_seen_in():
     swapped = made.orders(True)
     for row in swapped:
         row["order_sha256"] = str((row["rank"] + row["epoch"]) % 2)
-    drawn = made.document()["permutations"][0] | {"orders": swapped}
+    drawn = {"sampler": "RandomSampler", "gpus": 2, "seed": 0, "set_epoch": True, "orders": swapped}
     table = synchronization.orders([made.document(permutations=[drawn])])
     assert rows(table, trained=False, rank=0)["first_epoch"].tolist() == [0, 1, 0]
 
