@@ -16,7 +16,6 @@ from examples.small_convergence import (
     trained,
     with_options,
 )
-from scaling.models.resnet import BasicBlock
 from training_runs import in_ranks
 
 
@@ -91,12 +90,3 @@ def test_a_ghost_batch_of_all_images_is_a_plain_one_and_parts_are_normalised_by_
     fresh = torch.nn.BatchNorm2d(STUDY.model_width)
     assert torch.allclose(found, torch.cat([fresh(part) for part in images.split(3)]))
     assert torch.allclose(norm.running_mean, fresh.running_mean)
-
-
-def test_zero_gamma_makes_every_block_its_shortcut_at_the_start():
-    made = engine()
-    blocks = [module for module in made.model.modules() if isinstance(module, BasicBlock)]
-    made.start(with_options(zero_gamma=True))
-    assert not any(block.bn2.weight.any() for block in blocks) and len(blocks) == 8
-    made.start(RUN)
-    assert all(block.bn2.weight.all() for block in blocks)
