@@ -77,7 +77,7 @@ def test_a_model_is_ours_torchvisions_or_the_users_own(own):
         ("resnet50", {"depth": 3}, "model resnet50 cannot be made with .*depth"),
         ("resnet18-cifar", {"depth": 3}, "resnet18-cifar has none"),
         ("OWN:absent", {}, "there is no .*own.py:absent"),
-        ("OWN:number", {}, "own.py:number is no function"),
+        ("OWN:number", {}, "own.py:number cannot be made with .*not callable"),
         ("OWN:text", {}, "returned str, where an nn.Module is needed"),
         ("OWN:linear", {"depth": 3}, "unexpected keyword argument 'depth'"),
         ("absent.py:net", {}, "absent.py does not exist from "),

@@ -9,7 +9,7 @@ import json
 import math
 import time
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -72,24 +72,23 @@ def run(session: Session) -> None:
                 host_info["started"] = environment.now()
 
 
+@dataclass
 class Experiment:
     """Trains all runs at one global batch; finished ones are kept in `folder`, by `identity`."""
 
-    def __init__(
-        self,
-        study: Study,
-        dataset: TrainingData,
-        global_batch: int,
-        device: torch.device,
-        folder: Path,
-        identity: list[Any],
-    ) -> None:
-        self._study, self._global_batch, self._device = study, global_batch, device
-        self._folder, self._identity = folder, identity
-        self._judges = study.held_out_images > 0
-        self._data = {False: dataset}
-        if self._judges:
-            self._data[True] = dataset.judged_by(study.held_out_images)
+    study: Study
+    dataset: TrainingData
+    global_batch: int
+    device: torch.device
+    folder: Path
+    identity: list[Any]
+
+    def __post_init__(self) -> None:
+        held_out = self.study.held_out_images
+        self._judged = held_out > 0
+        self._data = {False: self.dataset}
+        if self._judged:
+            self._data[True] = self.dataset.judged_by(held_out)
         self._engines = dict[bool, Engine]()
 
     def results(self, techniques: dict[str, Technique]) -> Iterator[tuple[str, Result]]:
@@ -97,11 +96,11 @@ class Experiment:
 
         After an out-of-memory error the remaining techniques are recorded as out of memory too.
         """
-        left, images = list(techniques), self._images(self._judges)
+        left, images = list(techniques), self._images(self._judged)
         status = "infeasible"
         message = f"the global batch is larger than the {images} training images"
         try:
-            if self._global_batch <= images:
+            if self.global_batch <= images:
                 sweeps = {name: self._sweep(name, own) for name, own in techniques.items()}
                 for name, sweep in sweeps.items():
                     result = self._result(name, techniques[name], sweep)
@@ -124,7 +123,7 @@ class Experiment:
         if held_out not in self._engines:
             self._engines.clear()
             gc.collect()
-            engine = Engine(self._study, self._data[held_out], self._global_batch, self._device)
+            engine = Engine(self.study, self._data[held_out], self.global_batch, self.device)
             self._engines[held_out] = engine
         return self._engines[held_out]
 
@@ -133,12 +132,12 @@ class Experiment:
 
         Factors are judged by held-out images if there are any, else by training loss.
         """
-        study, runs = self._study, Sweep()
+        study, runs = self.study, Sweep()
         wanted = list(technique.factors or study.factors)
         more = study.more_factors if len(wanted) > 1 else 0
         while wanted:
             factor = wanted.pop(0)
-            runs[factor] = self.run(name, technique, factor, study.seeds[0], self._judges)
+            runs[factor] = self.run(name, technique, factor, study.seeds[0], self._judged)
             if not wanted and more and (following := next_factor(losses(runs))):
                 wanted, more = [following], more - 1
         return dict(sorted(runs.items()))
@@ -149,10 +148,10 @@ class Experiment:
         `at_edge` is whether that is the smallest or largest of several.
         """
         factors, chosen = list(sweep), choose(losses(sweep))
-        seeds = self._study.seeds if self._judges else self._study.seeds[1:]
+        seeds = self.study.seeds if self._judged else self.study.seeds[1:]
         runs = [*sweep.values(), *(self.run(name, technique, chosen, seed) for seed in seeds)]
         return {
-            "gpus": self._study.gpus_of(self._global_batch),
+            "gpus": self.study.gpus_of(self.global_batch),
             "chosen_factor": chosen,
             "at_edge": len(factors) > 1 and chosen in (factors[0], factors[-1]),
             "runs": [
@@ -165,16 +164,16 @@ class Experiment:
     ) -> Result:
         """Return the record's part of a run, trained now or before, and print a line on it."""
         images = self._images(held_out)
-        run = run_of(self._study, technique, self._global_batch, images, factor, seed, held_out)
-        own = [self._global_batch, asdict(run) | {"rule": run.rule.model_dump()}]
-        text = json.dumps([*self._identity, *own], sort_keys=True)
-        path = self._folder / f"{hashlib.sha256(text.encode()).hexdigest()}.json"
+        run = run_of(self.study, technique, self.global_batch, images, factor, seed, held_out)
+        own = [self.global_batch, asdict(run) | {"rule": run.rule.model_dump()}]
+        text = json.dumps([*self.identity, *own], sort_keys=True)
+        path = self.folder / f"{hashlib.sha256(text.encode()).hexdigest()}.json"
         there = path.exists()
         if not there:
             TRAINING.write(path, self._train(run))
         found = TRAINING.read(path)
         print(
-            f"{name}, global batch {self._global_batch}, factor {factor:g}, seed {seed}: "
+            f"{name}, global batch {self.global_batch}, factor {factor:g}, seed {seed}: "
             f"{found['epochs'][-1]} {found['diverged']} "
             + ("shared" if there else f"{found['seconds']:.2f} s"),
             flush=True,
