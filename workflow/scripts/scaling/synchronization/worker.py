@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -114,22 +115,19 @@ def drift(ranks: Sequence[NDArray[np.float64]]) -> dict[str, float | None]:
     Returns `variance_max` and `variance_mean` over all channels, null if a training diverged.
     Channels with zero variance on every rank are left out; 0 if none remains.
     """
-    variances = np.stack(ranks)
-    mean = variances.mean(axis=0)
-    apart = np.ptp(variances, axis=0)[mean != 0] / mean[mean != 0]
-    reduced = (apart.max(), apart.mean()) if apart.size else (0.0, 0.0)
-    most, mean_apart = (finite(float(value)) for value in reduced)
-    return {"variance_max": most, "variance_mean": mean_apart}
+    mean, apart = np.mean(ranks, axis=0), np.ptp(ranks, axis=0)
+    apart = apart[mean != 0] / mean[mean != 0] if mean.any() else np.zeros(1)
+    found = {"variance_max": apart.max(), "variance_mean": apart.mean()}
+    return {name: finite(float(value)) for name, value in found.items()}
 
 
 def drawn_alone(plan: Plan) -> dict[str, Any]:
     """Describe each epoch of a RandomSampler, which DataParallel uses, without set_epoch."""
     torch.manual_seed(plan.seeds[0])
-    sampler = RandomSampler(range(plan.images))
-    epochs, images = range(plan.epochs), plan.images
-    rows = [row for epoch in epochs for row in orders_of([_drawn(sampler)], images, epoch)]
+    sampler, images = RandomSampler(range(plan.images)), plan.images
+    drawn = [orders_of([_drawn(sampler)], images, epoch) for epoch in range(plan.epochs)]
     about = {"sampler": "RandomSampler", "gpus": 1, "seed": plan.seeds[0], "set_epoch": False}
-    return {**about, "orders": rows}
+    return {**about, "orders": list(chain(*drawn))}
 
 
 def _drawn(sampler: Iterable[int]) -> Order:
@@ -142,8 +140,7 @@ def orders_of(orders: Sequence[Order], images: int, epoch: int) -> list[dict[str
 
     `samples` drawn, `order_sha256` (of little-endian 64-bit integers), `overlap` (the largest
     number of distinct images shared with one other rank, null for a single rank), and, equal in all
-    rows: `unseen`, the `images` that no rank draws, and `repeated`, the draws of an image beyond
-    its first. DistributedSampler repeats images if the ranks do not divide their number.
+    rows: `unseen`, the `images` that no rank draws, and `repeated`, all later draws of an image.
     """
     sets = [set(order.tolist()) for order in orders]
     seen = set().union(*sets)
