@@ -69,8 +69,7 @@ class RanksInTurn:
 class Engine:
     """Trains runs at `global_batch`; each run starts with new weights, order and optimizer state.
 
-    The images stay on the device. On a GPU an update is a CUDA graph, captured once per batch size
-    and kind of optimizer.
+    On a GPU an update is a CUDA graph, captured once per batch size and kind of optimizer.
     """
 
     def __init__(
@@ -118,7 +117,7 @@ class Engine:
         """Train epoch number `epoch` (from 1) of the run that `start` began, and evaluate.
 
         Returns `train_loss` and `train_accuracy`, means over its images, and `test_loss` and
-        `test_accuracy` after it. Losses are null if not finite, and then accuracies are too.
+        `test_accuracy` after it. If a loss is not finite it is null, as are both accuracies.
         """
         self.model.train()
         self._step.reset()

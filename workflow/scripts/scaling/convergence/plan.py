@@ -57,9 +57,8 @@ class Run:
     """All that decides the result of one run at a global batch; equal runs give equal results.
 
     `rates` has one learning rate per update (Muon's, if used), and `rest` those of parameters that
-    Muon leaves to SGD; `rule` omits what these and `momentum` contain. With `held_out` the run
-    trains without the images that judge a sweep, and is evaluated on them; with `precise` by batch
-    norms' statistics of training images.
+    Muon leaves to SGD; `rule` omits what these and `momentum` contain. A `held_out` run trains
+    without the images that it is evaluated on; `precise` is by statistics of training images.
     """
 
     seed: int
@@ -121,9 +120,7 @@ def rates(
 def choose(found: Mapping[float, float | None]) -> float:
     """Return the factor of the lowest loss; that nearest to 1 if none is finite (all are None)."""
     finished = [(loss, factor) for factor, loss in found.items() if loss is not None]
-    if not finished:
-        return min(found, key=lambda factor: abs(math.log(factor)))
-    return min(finished)[1]
+    return min(finished or [(abs(math.log(factor)), factor) for factor in found])[1]
 
 
 def next_factor(found: Mapping[float, float | None]) -> float | None:
@@ -138,5 +135,5 @@ def next_factor(found: Mapping[float, float | None]) -> float | None:
     if best == tried[-1]:
         return best * 2
     place = tried.index(best)
-    far = [one for one in (tried[place - 1], tried[place + 1]) if abs(math.log2(one / best)) > 1.01]
-    return math.sqrt(best * far[0]) if far else None
+    near = tried[place - 1], tried[place + 1]
+    return next((math.sqrt(best * one) for one in near if abs(math.log2(one / best)) > 1.01), None)

@@ -57,10 +57,7 @@ def check(config: dict[str, Any], manifest: Path) -> None:
 
 
 def _sizes(config: dict[str, Any], images: int | None) -> Iterator[tuple[int, str]]:
-    """Yield how many images the model is run on at a time, and which batch that is.
-
-    Of `images` the last batch of an epoch may be smaller.
-    """
+    """Yield how many images, of so many in all, the model runs on at a time, and in which batch."""
     full, section = config["time_to_accuracy"], config["synchronization"]
     cells = [cell for cell in grid.of(config) if cell.strategy != "own"]
     cells += [Cell("tuned", "ddp", n, full["global_batch"] // n, 0) for n in full["gpus"]]
@@ -82,10 +79,7 @@ def _mistakes(model: nn.Module, images: torch.Tensor, classes: int) -> Iterator[
     """Yield what is wrong with the model's parameters, its result, and its gradients."""
     parameters = dict(model.train().named_parameters())
     if lazy := [key for key, own in parameters.items() if is_lazy(own)]:
-        yield (
-            f"has lazy parameters, {lazy[0]} the first, whose sizes are not known before it runs: "
-            "write layers with their sizes, as Linear for LazyLinear"
-        )
+        yield f"has lazy parameters, {lazy[0]} the first: write layers with their sizes, as Linear"
     trained = {key: own for key, own in parameters.items() if own.requires_grad}
     if not trained:
         yield "has no parameter to train: set requires_grad of one to True"
@@ -95,7 +89,5 @@ def _mistakes(model: nn.Module, images: torch.Tensor, classes: int) -> Iterator[
         yield f"returns {shape}, where {wanted} is needed: see model.options"
     logits.sum().backward()
     if idle := [key for key, own in trained.items() if own.grad is None]:
-        yield (
-            f"gives {len(idle)} of {len(trained)} parameters no gradient, {idle[0]} the "
-            "first: use it in every forward pass, or take it out"
-        )
+        some = f"{len(idle)} of {len(trained)} parameters"
+        yield f"gives {some} no gradient, {idle[0]} the first: use it always, or take it out"
