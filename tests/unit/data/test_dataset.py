@@ -89,11 +89,9 @@ def test_the_manifest_describes_the_dataset():
     assert checksum == by_hand.hexdigest()
 
 
-def test_digits_are_prepared_and_take_no_path(tmp_path):
-    manifest, more = tmp_path / "manifest.json", f"--path={tmp_path}"
-    options = ["--source=digits", f"--output={tmp_path}/images.npz", f"--manifest={manifest}"]
-    dataset_prepare.main(options)
-    found = json.loads(manifest.read_text())
+def test_digits_are_prepared_in_another_size(tmp_path):
+    places = f"--output={tmp_path}/images.npz", f"--manifest={tmp_path}/manifest.json"
+    dataset_prepare.main(["--source=digits", "--image-size=16", *places])
+    found = json.loads((tmp_path / "manifest.json").read_text())
     assert (found["source"], found["train_images"]) == ("digits", 1500)
-    with pytest.raises(UserError, match="the source digits takes no --path"):
-        dataset_prepare.main([*options, more])
+    assert found["image_shape"] == [16, 16, 3] and "resized to 16x16" in found["origin"]

@@ -55,17 +55,11 @@ def own(tmp_path):
     return f"{tmp_path}/own.py"
 
 
-def count(model):
-    return sum(parameter.numel() for parameter in model.parameters())
-
-
 def test_a_model_is_ours_torchvisions_or_the_users_own(own):
     assert isinstance(build(Model(width=1), 10), ResNet18)
-    # The counts that torchvision documents, for 1000 classes.
-    assert count(build(Model(name="resnet50"), 1000)) == 25_557_032
-    assert count(build(Model(name="vit_b_16"), 1000)) == 86_567_656
-    wide = Model(name="resnet50", options={"width_per_group": 128})
-    assert count(build(wide, 1000)) == 68_883_240
+    # The count that torchvision documents.
+    wide = build(Model(name="resnet50", options={"width_per_group": 128}), 1000)
+    assert sum(parameter.numel() for parameter in wide.parameters()) == 68_883_240
     made = build(Model(name=f"{own}:linear", options={"bias": False}), 7)
     assert made[1].out_features == 7 and made[1].bias is None
 
