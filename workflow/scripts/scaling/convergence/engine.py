@@ -1,9 +1,8 @@
 """Train a model many times on one device, run after run, at one global batch.
 
 The global batch of several GPUs is emulated on one: each update runs over the ranks' shards in turn
-and accumulates their gradients. The result equals DistributedDataParallel's on so many GPUs: each
-rank's batch is normalized separately, the gradient is the mean over all ranks, and the running
-statistics of the batch norms are rank 0's, which DDP broadcasts.
+and accumulates their gradients. As with DistributedDataParallel each rank's batch is normalized
+separately, the gradient is the mean over ranks, and the running statistics are rank 0's.
 """
 
 import math
@@ -29,11 +28,9 @@ from scaling.training.step import (
 )
 from scaling.training.trainer import TrainingData, finite
 
-BATCH_SIZE = 2000
-"""Maximum batch size for precise statistics."""
-PRECISE_IMAGES = 10_000
-"""Maximum number of images for precise statistics: Wu and Johnson 2021 (arXiv:2105.07576, section
-3) need 1,000 to 10,000."""
+BATCH_SIZE, PRECISE_IMAGES = 2000, 10_000
+"""Maximum batch size and number of images for precise statistics: Wu and Johnson 2021
+(arXiv:2105.07576, section 3) need 1,000 to 10,000."""
 
 
 class RanksInTurn:

@@ -26,9 +26,8 @@ def read(request: Request) -> tuple[ImageDataset, str]:
     """Return the images at the path, their origin, and how many were resized.
 
     Classes are the folder names, sorted. Images are sorted by file name, then class, so that
-    numbered files alternate between classes; a folder and an archive of it give the same dataset.
-    Hidden files, and anything that is not in train/ and test/, are ignored. Raises UserError for an
-    unreadable image, a split without images of a class, another layout, and a damaged archive.
+    numbered files alternate between classes. Hidden files, and what is not in train/ and test/, are
+    ignored. UserError for an unreadable image, another layout and a damaged archive.
     """
     path, side = request.path and Path(request.path).expanduser(), request.image_size
     if not path or not (path.is_dir() or path.is_file()):

@@ -18,8 +18,7 @@ class ResidentImages:
     """All training images on one device, in one rank's order.
 
     Crops and flips are distributed as by torchvision's RandomCrop(S, padding) and
-    RandomHorizontalFlip. `draw` starts an epoch, with the `seed` it then has; `next_batch` only
-    launches work on the device, and a CUDA graph can capture it.
+    RandomHorizontalFlip. `next_batch` only launches work on the device, so a graph can capture it.
     """
 
     def __init__(

@@ -32,8 +32,7 @@ Order = NDArray[np.int64]
 def run(plan: Plan, log_folder: Path) -> None:
     """Run the experiments as one rank, of which the first reports to `log_folder`.
 
-    Reports `model` with parameter_bytes (K), buffer_bytes and widest_norm (channels), and the rows
-    of `permutations`, `training` and `steps`; a single process those of DataParallel's steps alone.
+    Reports the parts of a `records.machine.Synchronization`; a single process DataParallel's steps.
     """
     limit = plan.collective_timeout_seconds
     with ranks.joined(log_folder, plan.device, plan.cpu_threads, limit) as (rank, log):
