@@ -70,9 +70,8 @@ def test_precise_statistics_are_those_of_the_training_images_and_change_no_train
         assert epoch["test_loss"] != other["test_loss"]
     # With one batch of all images and momentum 1, running statistics are those of the images.
     made = engine(STUDY.model_copy(update={"gpus": 1}), global_batch=43)
-    for module in made.model.modules():
-        if isinstance(module, torch.nn.BatchNorm2d):
-            module.momentum = 1.0
+    for norm in filter(lambda one: isinstance(one, torch.nn.BatchNorm2d), made.model.modules()):
+        norm.momentum = 1.0
     runs = [replace(run, epochs=1, rates=(0.0,)) for run in (RUN, precise)]
     (epoch,), (other,) = (trained(run, made)[1] for run in runs)
     assert epoch == pytest.approx(other, rel=1e-4)
