@@ -3,9 +3,6 @@ from scaling.synchronization.plan import Plan
 
 # Each of them is compared with DistributedDataParallel.
 PARALLEL = ["ddp", "dp", "fsdp", "zero1"]
-TUNED = None
-if config["recipes"].get("tuned", {}).get("engine") == "resident":
-    TUNED = grid.recipe_options(config, "tuned")
 
 
 rule synchronization_measure:
@@ -27,10 +24,7 @@ rule synchronization_measure:
             *(module for name in PARALLEL for module in STRATEGIES.modules(name)),
             *models.code(MODEL["model"]),
         ),
-        options=JOBS.options(
-            *(Plan, "synchronization"),
-            tuned_options=TUNED,
-        ),
+        options=JOBS.options(Plan, "synchronization"),
     shell:
         'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/synchronization_measure.py --gpus {wildcards.gpus:q}'
         " --dataset {input.images:q} --manifest {input.manifest:q} {params.options}"

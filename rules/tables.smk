@@ -53,11 +53,9 @@ rule tables_experiments:
         code=digest("tables_experiments"),
         tables=subpath(output[0], parent=True),
         margin=config["convergence"]["accuracy_margin"],
-        accuracies=config["convergence"]["accuracies"],
         target=config["time_to_accuracy"]["accuracy"],
     shell:
         'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/tables_experiments.py --tables {params.tables:q}'
         " --margin {params.margin} --techniques {input.techniques:q}"
-        " --accuracies {params.accuracies} --trainings {input.trainings:q}"
-        " --target {params.target} --ranks {input.ranks:q} --variants {input.variants:q}"
-        " --stages {input.stages:q} > {log:q} 2>&1"
+        " --trainings {input.trainings:q} --target {params.target} --ranks {input.ranks:q}"
+        " --variants {input.variants:q} --stages {input.stages:q} > {log:q} 2>&1"

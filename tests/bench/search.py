@@ -13,11 +13,12 @@ from itertools import cycle
 from pathlib import Path
 from typing import Any
 
-from scaling.convergence.experiment import Experiment, leased_device
+from scaling.convergence.experiment import Experiment
 from scaling.convergence.plan import OF_THE_RATES, Study
-from scaling.core import command_line, environment
+from scaling.core import command_line
 from scaling.core.errors import program
 from scaling.core.training_options import DataOptions
+from scaling.launch import lease
 from scaling.registry.update_rule import Technique
 from scaling.training.trainer import TrainingData
 
@@ -61,8 +62,8 @@ def main(argv: list[str] | None = None) -> None:
     asked = command_line.parse(Search, argv, __doc__)
     data = TrainingData.read(asked.dataset, asked.manifest)
     rows, firsts = list[dict[str, Any]](), list[float]()
-    device_kind, cache = environment.resolve_device("auto"), tempfile.TemporaryDirectory()
-    with leased_device(device_kind) as device, cache as trained:
+    cache = tempfile.TemporaryDirectory()
+    with lease.device("auto") as device, cache as trained:
         of_all: Any = (asked.study, data, asked.global_batch, device, Path(trained), [])
         experiment = Experiment(*of_all)
         ends, kind = time.monotonic() + asked.seconds, dict[str, Any]()

@@ -13,12 +13,6 @@ STUDY = Study(
     max_epochs=8,
     seeds=[0, 1, 2],
     factors=[0.25, 1.0],
-    learning_rate=0.1,
-    momentum=0.9,
-    weight_decay=5e-4,
-    crop_padding=4,
-    horizontal_flip=True,
-    model_width=64,
     precision="bf16",
 )
 
@@ -78,7 +72,6 @@ def record(
         "chosen_factor": 1.0,
         "at_edge": at_edge,
         "runs": [{"learning_rate": rate * each["factor"], **each} for each in runs],
-        "longer": [],
     }
     return ConvergenceRecord(
         remedy=remedy,
@@ -121,20 +114,20 @@ def study() -> list[ConvergenceRecord]:
     naive = {"scaling": "linear", "factors": [1]}
     root, warm = {"scaling": "sqrt"}, {"scaling": "sqrt", "warmup_epochs": 1}
     equal = {"scaling": "sqrt", "equal_updates": True}
+    tried: list[tuple[str, dict[str, Any], Any, tuple[float, ...]]] = [
+        ("none", {"factors": [1]}, seeds, (0.70, 0.50, 0.20)),
+        ("naive", naive, seeds, (0.70, 0.55)),
+        ("rate_sweep", root, swept, (0.70, 0.60, 0.40)),
+        ("warmup", warm, swept, (0.72, 0.64, 0.44)),
+        ("equal", equal, swept, (0.70,)),
+    ]
     return [
-        record("none", 128, seeds(0.70, 0.71, 0.72), factors=[1]),
-        record("none", 512, seeds(0.50, 0.51, 0.52), factors=[1]),
-        record("none", 8192, seeds(0.20, 0.21, 0.22), factors=[1]),
-        record("naive", 128, seeds(0.70, 0.71, 0.72), **naive),
-        record("naive", 512, seeds(0.55, 0.56, 0.57), **naive),
+        *(
+            record(name, batch, made(*(first + n / 100 for n in range(3))), **options)
+            for name, options, made, accuracies in tried
+            for batch, first in zip((128, 512, 8192), accuracies, strict=False)
+        ),
         record("naive", 8192, seeds(*[0.10] * 3, diverged="at chance"), **naive),
-        record("rate_sweep", 128, swept(0.70, 0.71, 0.72), **root),
-        record("rate_sweep", 512, swept(0.60, 0.61, 0.62), **root),
-        record("rate_sweep", 8192, swept(0.40, 0.41, 0.42), **root),
-        record("warmup", 128, swept(0.72, 0.73, 0.74), **warm),
-        record("warmup", 512, swept(0.64, 0.65, 0.66), **warm),
-        record("warmup", 8192, swept(0.44, 0.45, 0.46), **warm),
-        record("equal", 128, swept(0.70, 0.71, 0.72), **equal),
         record("equal", 512, swept(0.74, 0.75, 0.76, epochs=4), **equal),
         record("equal", 8192, swept(0.50, 0.51, 0.52, epochs=4, planned_updates=8), **equal),
     ]

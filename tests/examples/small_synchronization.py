@@ -5,7 +5,6 @@ import shlex
 
 import synchronization_measure
 from scaling.core.command_line import options
-from training_runs import SWITCHES
 
 OPTIONS = {
     "gpus": 2,
@@ -15,8 +14,6 @@ OPTIONS = {
     "device": "cpu",
     "loader_workers": 0,
     "seeds": [0, 1, 2],
-    # Switches change no message, so they are left out; two of them could not be on here.
-    "tuned_options": {"precision": "float32", **dict.fromkeys(SWITCHES, True)},
 }
 
 

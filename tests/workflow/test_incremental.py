@@ -108,7 +108,7 @@ def test_touching_files_reruns_nothing_and_editing_the_template_the_report_alone
     assert study.planned() == {"report_render": 1}
 
 
-TRIED, W4 = {"name": "longer", "recipe": "tuned", "lengths": [3]}, {"name": "w4", "weight_bits": 4}
+TRIED, W4 = {"name": "longer", "recipe": "tuned", "factors": [3]}, {"name": "w4", "weight_bits": 4}
 QUANTIZED = {"tables_experiments", "claims_evaluate", "figures_draw"}
 
 

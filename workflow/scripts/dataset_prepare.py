@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from scaling.core import command_line, files
-from scaling.core.errors import UserError, program
+from scaling.core.errors import program
 from scaling.core.records.kind import DATASET
 from scaling.data import dataset
 from scaling.registry.dataset import DATASETS
@@ -26,8 +26,6 @@ class Command(dataset.Request):
 def main(argv: list[str] | None = None) -> None:
     command = command_line.parse(Command, argv)
     source = DATASETS.find(command.source)
-    if command.path and "path" not in source.options:
-        raise UserError(f"the source {source.name} takes no --path ({command.path}): leave it out")
     if source.name == "own":
         files.write_text(command.output, "")
         DATASET.write(command.manifest, {"source": "own", "origin": "data of the command's own"})

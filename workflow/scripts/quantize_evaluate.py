@@ -6,6 +6,7 @@ from scaling.core import environment
 from scaling.core.errors import program
 from scaling.core.records.quantization import STAGED, VARIANT
 from scaling.data.batches import read_images
+from scaling.launch import lease
 from scaling.quantization import commands
 from scaling.quantization.commands import Evaluation
 
@@ -16,7 +17,7 @@ def main(argv: list[str] | None = None) -> None:
     # TF32 keeps 10 bits of a float32; sums of integers must stay integers.
     torch.backends.cudnn.allow_tf32 = False
     torch.backends.cuda.matmul.allow_tf32 = False
-    with commands.leased(command.device) as device:
+    with lease.device(command.device) as device:
         host_info = environment.describe_process(device)
         training, test, identity = read_images(command.dataset, command.manifest, device)
         chosen = training.sample(command.calibration_images, command.seed)

@@ -2,6 +2,7 @@
 
 from scaling.core import environment, files
 from scaling.core.errors import program
+from scaling.launch import lease
 from scaling.models.tutorial_cnn import save_weights
 from scaling.quantization import commands
 from scaling.quantization.commands import Training
@@ -10,7 +11,7 @@ from scaling.quantization.commands import Training
 @program
 def main(argv: list[str] | None = None) -> None:
     command: Training = commands.parse("training", argv)
-    with commands.leased(command.device) as device:
+    with lease.device(command.device) as device:
         host_info = environment.describe_process(device)
         network, summary = command.train(device)
     save_weights(network, command.output)

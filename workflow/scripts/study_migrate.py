@@ -57,7 +57,8 @@ def configuration(config: dict[str, Any]) -> None:
         int8["variants"] = [own for own in int8["variants"] if not is_gone(own)]
         without(int8["variants"], *GONE_OPTIONS)
     tried, recipes = section.get("recipes", []), config.get("recipes", {})
-    without(tried, "noise_scale")
+    without(tried, "noise_scale", "lengths")
+    without(section, "accuracies")
     precision = section.pop("precision", None)
     for entry in tried if precision else ():
         name = base = entry["recipe"]

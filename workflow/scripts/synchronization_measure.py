@@ -1,8 +1,8 @@
 """Measure how the ranks of a training share images, messages and buffers.
 
 Image orders: trainings with and without set_epoch. Messages: every collective of a training step of
-each strategy, of recipe tuned and, on GPUs, of DataParallel. Buffers: trainings with running
-statistics broadcast, kept by each rank and, on GPUs, synchronized.
+each strategy and, on GPUs, of DataParallel. Buffers: trainings with running statistics broadcast,
+kept by each rank and, on GPUs, synchronized.
 """
 
 from scaling.core import command_line
@@ -16,7 +16,7 @@ from scaling.synchronization.plan import Plan
 def main(argv: list[str] | None = None) -> None:
     """Write synchronization.json: the results of `synchronization.worker`, and the environment."""
     plan = command_line.parse(Plan, argv, __doc__)
-    spec = plan.spec_of(plan.training())
+    spec = plan.spec_of(plan.first)
     log_folder = launcher.worker_folder()
     if log_folder is not None:
         from scaling.launch import ranks

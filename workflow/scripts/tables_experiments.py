@@ -19,7 +19,6 @@ def main(
     tables: Path,
     margin: float = 0.0,
     techniques: tuple[Path, ...] = (),
-    accuracies: tuple[float, ...] = (),
     trainings: tuple[Path, ...] = (),
     target: float = 1.0,
     ranks: tuple[Path, ...] = (),
@@ -28,15 +27,13 @@ def main(
 ) -> None:
     """Write the tables of each kind of record that exists.
 
-    With `techniques` a loss of less than `margin` counts as closed, and images are counted up to
-    `accuracies`; `trainings` are full trainings towards a test accuracy of `target`.
+    With `techniques` a loss of less than `margin` counts as closed; `trainings` are full trainings
+    towards a test accuracy of `target`.
     """
     found: dict[str, pd.DataFrame] = {}
     if techniques:
-        records = [CONVERGENCE.read(path) for path in techniques]
-        found["convergence"] = runs = convergence.runs(records)
-        found["remedies"] = convergence.remedies(runs, margin)
-        found["images_to_accuracy"] = convergence.images_to_accuracy(records, accuracies)
+        found["convergence"] = convergence.runs([CONVERGENCE.read(path) for path in techniques])
+        found["remedies"] = convergence.remedies(found["convergence"], margin)
     if trainings:
         trained = [RUN.read(path) for path in trainings]
         found["trained_to_accuracy"] = trained_to_accuracy(trained, target)

@@ -16,7 +16,6 @@ from examples.small_convergence import (
     trained,
     with_options,
 )
-from scaling.models.resnet import BasicBlock
 from training_runs import in_ranks
 
 
@@ -71,9 +70,8 @@ def test_precise_statistics_are_those_of_the_training_images_and_change_no_train
         assert epoch["test_loss"] != other["test_loss"]
     # With one batch of all images and momentum 1, running statistics are those of the images.
     made = engine(STUDY.model_copy(update={"gpus": 1}), global_batch=43)
-    for module in made.model.modules():
-        if isinstance(module, torch.nn.BatchNorm2d):
-            module.momentum = 1.0
+    for norm in filter(lambda one: isinstance(one, torch.nn.BatchNorm2d), made.model.modules()):
+        norm.momentum = 1.0
     runs = [replace(run, epochs=1, rates=(0.0,)) for run in (RUN, precise)]
     (epoch,), (other,) = (trained(run, made)[1] for run in runs)
     assert epoch == pytest.approx(other, rel=1e-4)
@@ -91,12 +89,3 @@ def test_a_ghost_batch_of_all_images_is_a_plain_one_and_parts_are_normalised_by_
     fresh = torch.nn.BatchNorm2d(STUDY.model_width)
     assert torch.allclose(found, torch.cat([fresh(part) for part in images.split(3)]))
     assert torch.allclose(norm.running_mean, fresh.running_mean)
-
-
-def test_zero_gamma_makes_every_block_its_shortcut_at_the_start():
-    made = engine()
-    blocks = [module for module in made.model.modules() if isinstance(module, BasicBlock)]
-    made.start(with_options(zero_gamma=True))
-    assert not any(block.bn2.weight.any() for block in blocks) and len(blocks) == 8
-    made.start(RUN)
-    assert all(block.bn2.weight.all() for block in blocks)

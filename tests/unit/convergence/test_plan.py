@@ -5,13 +5,7 @@ import math
 import pytest
 
 from examples.convergence_records import STUDY
-from scaling.convergence.plan import (
-    choose,
-    epochs_of,
-    next_factor,
-    rates,
-    run_of,
-)
+from scaling.convergence.plan import choose, next_factor, rates, run_of
 from scaling.registry.update_rule import Technique
 
 
@@ -46,12 +40,10 @@ def test_equal_runs_of_two_techniques_are_one():
 
 
 def test_equal_updates_train_longer_up_to_the_bound():
-    equal = Technique(equal_updates=True)
     # 5 updates an epoch at 128, 2 at 512, 1 at 640.
-    assert epochs_of(STUDY, Technique(), 512, 640) == 2
-    assert epochs_of(STUDY, equal, 128, 640) == 2
-    assert epochs_of(STUDY, equal, 512, 640) == 5
-    assert epochs_of(STUDY, equal, 640, 640) == 8
+    asked = [(False, 512), (True, 128), (True, 512), (True, 640)]
+    runs = [run_of(STUDY, Technique(equal_updates=on), at, 640, 1.0, 0) for on, at in asked]
+    assert [(run.epochs, len(run.rates)) for run in runs] == [(2, 4), (2, 10), (5, 10), (8, 8)]
 
 
 def test_the_rate_with_the_lowest_training_loss_is_chosen():
@@ -77,7 +69,7 @@ def test_a_sweep_goes_on_until_its_best_rate_is_inside_to_a_factor_of_2(best, tr
 
 def test_muon_sweeps_its_own_rate_and_the_rest_follows_its_schedule():
     muon = Technique(muon=0.2, warmup_share=0.2, decay="linear", scaled_momentum=True)
-    run = run_of(STUDY, muon, 512, 640, 2.0, 0, epochs=5)
+    run = run_of(STUDY.model_copy(update={"epochs": 5}), muon, 512, 640, 2.0, 0)
     shares = [1 / 3, 2 / 3, 1, 7 / 8, 6 / 8, 5 / 8, 4 / 8, 3 / 8, 2 / 8, 1 / 8]
     assert run.rates == pytest.approx([0.4 * share for share in shares])
     assert run.rest == pytest.approx([0.1 * share for share in shares])

@@ -94,17 +94,17 @@ INT8, VARIANTS, DDP = {"quantize_train"}, {"quantize_evaluate"}, {"eager/ddp", "
 STUDIED = PLAIN | RANKS
 LAUNCHED = CELLS | RANKS | LINK | {"machine_check", "peaks_measure"}
 MEASURED = [
-    ("models/resnet.py", "stride", "strides", STUDIED | TUNED | LARGE | LINK),
+    ("models/resnet.py", "stride", "strides", PLAIN | TUNED | LARGE | LINK),
     ("../extras/kernels/norm_kernels.py", "BLOCKS = ", "BLOCKS = 1 + ", TUNED),
-    ("data/resident.py", "_flip = padding, flip", "_flip = 1, flip", TUNED | RANKS | LARGE),
+    ("data/resident.py", "_flip = padding, flip", "_flip = 1, flip", TUNED | LARGE),
     ("data/images.py", "BILINEAR", "NEAREST", {"dataset_prepare"}),
     ("training/eager.py", "shuffle=True, seed", "shuffle=False, seed", STUDIED),
     ("training/eager.py", "cell.seed * 1000", "cell.seed * 100", STUDIED),
     ("training/step.py", "left > 0", "left == 0", STUDIED | TUNED | LARGE | INT8),
-    ("training/flat_sgd.py", "share / self._ranks", "share", TUNED | RANKS | LARGE | LINK),
-    ("training/resident.py", "options.model_copy", "options.copy", TUNED | RANKS),
-    ("registry/resident.py", "    compile: bool", "    compile: bool = True", TUNED | RANKS),
-    ("training/update.py", "= (3.4445", "= (3.5", TUNED | RANKS | LARGE | LINK),
+    ("training/flat_sgd.py", "share / self._ranks", "share", TUNED | LARGE | LINK),
+    ("training/resident.py", "options.model_copy", "options.copy", TUNED),
+    ("registry/resident.py", "    compile: bool", "    compile: bool = True", TUNED),
+    ("training/update.py", "= (3.4445", "= (3.5", TUNED | LARGE | LINK),
     ("training/distributed_data_parallel.py", "device_ids=devices", "device_ids=None", DDP | LINK),
     ("training/data_parallel.py", "range(gpus)", "range(1, gpus)", CELLS - DDP),
     ("training/evaluation.py", "size: int = 500", "size: int = 50", STUDIED | TUNED | LARGE),
@@ -113,7 +113,7 @@ MEASURED = [
     ("instruments/allreduce.py", "/ sweep.iterations", "/ sweep.repeats", LINK),
     ("launch/ranks.py", '"500"', '"5000"', LAUNCHED | LARGE | INT8),
     ("launch/measure.py", '"OMP_NUM_THREADS"', '"OMP_THREADS"', LAUNCHED),
-    ("convergence/engine.py", "BATCH_SIZE = 2000", "BATCH_SIZE = 200", LARGE),
+    ("convergence/engine.py", "IMAGES = 2000", "IMAGES = 200", LARGE),
     ("quantization/integers.py", "MULTIPLIER_BITS = 22", "MULTIPLIER_BITS = 21", VARIANTS),
 ]
 

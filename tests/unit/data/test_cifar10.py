@@ -3,15 +3,14 @@
 import hashlib
 import json
 import pickle
+import shutil
 import socket
 import tarfile
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from torchvision.datasets import CIFAR10
-from werkzeug import Response
 
 import dataset_prepare
 from scaling.core.errors import UserError
@@ -68,15 +67,11 @@ def raw(tmp_path):
     return tmp_path / "raw"
 
 
-@pytest.fixture
-def url(httpserver):
-    return httpserver.url_for("/a")
-
-
 @pytest.mark.parametrize("from_mirror", [False, True])
 def test_the_archive_is_downloaded_once_and_prepared(
-    archive, tmp_path, httpserver, monkeypatch, url, from_mirror
+    archive, tmp_path, httpserver, monkeypatch, from_mirror
 ):
+    url = httpserver.url_for("/a")
     httpserver.expect_request("/a").respond_with_data(archive.read_bytes())
     if not from_mirror:
         monkeypatch.setattr(CIFAR10, "url", url)
@@ -93,48 +88,30 @@ def test_the_archive_is_downloaded_once_and_prepared(
 
 
 @pytest.mark.parametrize(
-    ("failure", "complaint"),
+    ("status", "complaint"),
     [
-        (
-            lambda content: Response("broken", status=500),
-            r"in 2 attempts: 500 Server Error.*; give another --mirror-url, or .* with --path",
-        ),
-        (
-            lambda content: Response(content[:99], headers={"Content-Length": len(content)}),
-            "in 2 attempts: ",
-        ),
-        (
-            lambda content: Response("hello"),
-            r"expected md5:\w+ but got 5d41402abc4b2a76b9719d911017c592",
-        ),
+        (500, r"in 2 attempts: 500 Server Error.*; give another --mirror-url, or .* with --path"),
+        (200, r"expected md5:\w+ but got 5d41402abc4b2a76b9719d911017c592"),
     ],
-    ids=["broken", "cut short", "another file"],
 )
 def test_a_failed_download_is_tried_again_as_often_as_asked_for(
-    archive, raw, httpserver, url, failure, complaint
+    archive, raw, httpserver, status, complaint
 ):
-    content = archive.read_bytes()
     for _ in range(2):
-        httpserver.expect_ordered_request("/a").respond_with_handler(lambda _: failure(content))
-    httpserver.expect_ordered_request("/a").respond_with_data(content)
+        httpserver.expect_ordered_request("/a").respond_with_data("hello", status)
+    httpserver.expect_ordered_request("/a").respond_with_data(archive.read_bytes())
     with pytest.raises(UserError, match=complaint):
-        read(None, raw, url, 2)
+        read(None, raw, httpserver.url_for("/a"), 2)
     assert list(raw.iterdir()) == []
-    assert_is_the_small_cifar10(read(None, raw, url, 2))
-    assert len(httpserver.log) == 3
+    assert_is_the_small_cifar10(read(None, raw, httpserver.url_for("/a"), 2))
 
 
-@pytest.mark.parametrize(("listens", "complaint"), [(True, "timed out"), (False, "refused")])
-def test_a_silent_or_absent_server_is_given_up(archive, raw, monkeypatch, listens, complaint):
+def test_a_silent_server_is_given_up(archive, raw, monkeypatch):
     monkeypatch.setattr(cifar10, "SILENCE_SECONDS", 0.1)
-    server = socket.create_server(("localhost", 0))
-    address = f"http://localhost:{server.getsockname()[1]}/a"
-    if not listens:
-        server.close()
-    with pytest.raises(UserError, match=f"from {address} to .*/raw in 1 attempt: .*{complaint}"):
-        read(None, raw, address)
-    server.close()
-    assert list(raw.iterdir()) == []
+    with socket.create_server(("localhost", 0)) as server:
+        address = f"http://localhost:{server.getsockname()[1]}/a"
+        with pytest.raises(UserError, match=f"{address} to .*/raw in 1 attempt: .*timed out"):
+            read(None, raw, address)
 
 
 def test_an_archive_or_a_folder_is_used_where_it_lies(archive, raw):
@@ -143,23 +120,19 @@ def test_an_archive_or_a_folder_is_used_where_it_lies(archive, raw):
     for given in (archive, unpacked, unpacked.parent):
         assert_is_the_small_cifar10(read(given, raw))
     assert sorted(archive.parent.rglob("*")) == before
-    unpacked.rename(archive.parent.parent / "mine")
-    for given in (archive.parent, archive.parent.parent / "mine"):
-        assert_is_the_small_cifar10(read(given, raw))
+    shutil.rmtree(unpacked)
+    assert_is_the_small_cifar10(read(archive.parent, raw))
     assert not raw.exists()
 
 
 def test_a_missing_or_changed_file_is_told_and_a_path_without_any(archive, tmp_path, raw):
     with pytest.raises(UserError, match=f"there is neither {BATCHES} nor {ARCHIVE} at .*absent;"):
         read(tmp_path / "absent", raw)
-    for name in ("data_batch_2", "batches.meta"):
-        file = archive.parent / BATCHES / name
-        whole = file.read_bytes()
-        for damage in (lambda file: file.write_bytes(file.read_bytes()[:-1]), Path.unlink):
-            damage(file)
-            with pytest.raises(UserError, match=rf"{BATCHES} is missing, truncated or damaged"):
-                read(file.parent, raw)
-        file.write_bytes(whole)
+    file = archive.parent / BATCHES / "data_batch_2"
+    for damage in (lambda: file.write_bytes(file.read_bytes()[:-1]), file.unlink):
+        damage()
+        with pytest.raises(UserError, match=rf"{BATCHES} is missing, truncated or damaged"):
+            read(file.parent, raw)
     archive.write_bytes(archive.read_bytes()[:-1])
     with pytest.raises(UserError, match=rf"{ARCHIVE} is truncated or damaged, by its md5; fetch"):
         read(archive, raw)

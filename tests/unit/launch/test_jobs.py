@@ -113,7 +113,7 @@ def test_a_later_section_and_own_options_come_before_those_of_training(study):
 def test_a_script_is_told_nothing_that_it_does_not_depend_on(study):
     jobs, config = study
     before = jobs.options(LargeBatches, "convergence")
-    config["convergence"] |= {"global_batches": [7], "recipes": [], "accuracies": [0.1]}
+    config["convergence"] |= {"global_batches": [7], "recipes": []}
     assert jobs.options(LargeBatches, "convergence") == before
     config["convergence"]["epochs"] += 1
     assert jobs.options(LargeBatches, "convergence") != before

@@ -44,13 +44,6 @@ class Unused(nn.Sequential):
 def unused(classes):
     return Unused(*linear(classes), nn.Linear(2, 2))
 
-class Pairs(nn.Sequential):
-    def forward(self, values):
-        return super().forward(values.view(2, -1, *values.shape[1:]).flatten(0, 1))
-
-def pairs(classes):
-    return Pairs(*linear(classes))
-
 number = 3
 """
 
@@ -62,17 +55,11 @@ def own(tmp_path):
     return f"{tmp_path}/own.py"
 
 
-def count(model):
-    return sum(parameter.numel() for parameter in model.parameters())
-
-
 def test_a_model_is_ours_torchvisions_or_the_users_own(own):
     assert isinstance(build(Model(width=1), 10), ResNet18)
-    # The counts that torchvision documents, for 1000 classes.
-    assert count(build(Model(name="resnet50"), 1000)) == 25_557_032
-    assert count(build(Model(name="vit_b_16"), 1000)) == 86_567_656
-    wide = Model(name="resnet50", options={"width_per_group": 128})
-    assert count(build(wide, 1000)) == 68_883_240
+    # The count that torchvision documents.
+    wide = build(Model(name="resnet50", options={"width_per_group": 128}), 1000)
+    assert sum(parameter.numel() for parameter in wide.parameters()) == 68_883_240
     made = build(Model(name=f"{own}:linear", options={"bias": False}), 7)
     assert made[1].out_features == 7 and made[1].bias is None
 
@@ -84,7 +71,7 @@ def test_a_model_is_ours_torchvisions_or_the_users_own(own):
         ("resnet50", {"depth": 3}, "model resnet50 cannot be made with .*depth"),
         ("resnet18-cifar", {"depth": 3}, "resnet18-cifar has none"),
         ("OWN:absent", {}, "there is no .*own.py:absent"),
-        ("OWN:number", {}, "own.py:number is no function"),
+        ("OWN:number", {}, "own.py:number cannot be made with .*not callable"),
         ("OWN:text", {}, "returned str, where an nn.Module is needed"),
         ("OWN:linear", {"depth": 3}, "unexpected keyword argument 'depth'"),
         ("absent.py:net", {}, "absent.py does not exist from "),
@@ -114,20 +101,19 @@ def study(name=LAB, size=32, batch=8, parts=1, gpus=(1,), strategy="ddp"):
 @pytest.mark.parametrize(
     ("config", "said"),
     [
-        (study("alexnet"), "alexnet cannot train on 8 images of 32 × 32 pixels, a batch of"),
+        (study("alexnet"), r"alexnet cannot train on 2 images of 32 × 32 pixels \("),
         (study("resnet18", batch=1), "1 image of 32 × 32 .*more than 1 value per channel"),
         (study("resnet18", batch=4, parts=4), "1 image of 32 × 32"),
         (study("resnet18", batch=127), "1 image .*, the last of plain/ddp, 1 GPU"),
-        (study("googlenet", size=224), r"googlenet returns GoogLeNetOutputs .*\(8, 3\) is needed"),
-        (study("OWN:ten", size=9), r"returns \(8, 10\) for 8 images of 3 classes"),
-        (study("OWN:lazy", size=9), r"has lazy parameters, 1\.weight the first, .*: write layers"),
+        (
+            study("resnet18", batch=31, gpus=[4], strategy="dp"),
+            "1 image .* the last of plain/dp, 4",
+        ),
+        (study("googlenet", size=224), r"googlenet returns GoogLeNetOutputs, .*\(2, 3\) is needed"),
+        (study("OWN:ten", size=9), r"returns \(2, 10\), where \(2, 3\) is needed"),
+        (study("OWN:lazy", size=9), r"has lazy parameters, 1\.weight the first: write layers"),
         (study("OWN:frozen", size=9), "has no parameter to train: set requires_grad"),
         (study("OWN:unused", size=9), r"gives 2 of 4 parameters no gradient, 2\.weight the first"),
-        (study("OWN:pairs", size=9, batch=5), "cannot train on 3 images .* the last of plain"),
-        (
-            study("OWN:pairs", size=9, gpus=[1, 3], strategy="dp"),
-            "on 3 images .* the last of plain/dp, 3",
-        ),
     ],
 )
 def test_what_cannot_train_is_said_before_any_job(own, tmp_path, config, said):

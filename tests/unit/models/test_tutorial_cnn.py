@@ -9,20 +9,13 @@ from scaling.core.errors import UserError
 from scaling.models.tutorial_cnn import load_weights, save_weights, tutorial_cnn
 
 
-def test_it_is_the_network_of_the_tutorial():
-    network = tutorial_cnn()
-    assert sum(parameter.numel() for parameter in network.parameters()) == 62_006
-    assert network(torch.zeros(2, 3, 32, 32)).shape == (2, 10)
-    assert all(network.get_submodule(f"fc{i}").bias is not None for i in (1, 2, 3))
-
-
-def test_saved_weights_are_loaded_unchanged_and_equal_ones_give_equal_files(tmp_path):
+def test_it_is_the_tutorials_network_and_its_saved_weights_are_loaded_unchanged(tmp_path):
     network, paths = tutorial_cnn(), (tmp_path / "new/one.pt", tmp_path / "another.pt")
+    assert sum(parameter.numel() for parameter in network.parameters()) == 62_006
     for path in paths:
         save_weights(network, path)
-    loaded = load_weights(paths[0])
-    images = torch.randn(4, 3, 32, 32)
-    assert torch.equal(loaded(images), network(images))
+    loaded, images = load_weights(paths[0]), torch.randn(4, 3, 32, 32)
+    assert loaded(images).shape == (4, 10) and torch.equal(loaded(images), network(images))
     assert not loaded.training
     assert paths[0].read_bytes() == paths[1].read_bytes()
 

@@ -10,8 +10,8 @@ from examples.made_here import assert_made_here
 from examples.quantized_digits import document, record, train
 from scaling.core import environment
 from scaling.core.errors import UserError
+from scaling.launch import lease
 from scaling.models.tutorial_cnn import load_weights
-from scaling.quantization import commands
 
 
 def test_a_seed_draws_the_first_weights_and_the_order_of_the_images(quantized_digits, monkeypatch):
@@ -57,12 +57,12 @@ def test_two_jobs_of_part_b_never_share_a_gpu(monkeypatch):
     monkeypatch.setattr(environment, "visible_gpus", lambda: gpus)
     for name in ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"):
         monkeypatch.setenv(name, "")
-    with commands.leased("cuda") as first:
+    with lease.device("cuda") as first:
         own = os.environ["CUDA_VISIBLE_DEVICES"]
-        with commands.leased("cuda") as second:
+        with lease.device("cuda") as second:
             assert [own, os.environ["CUDA_VISIBLE_DEVICES"]] == gpus
     assert first.type == second.type == "cuda"
-    with commands.leased("auto"):
+    with lease.device("auto"):
         assert os.environ["CUDA_VISIBLE_DEVICES"] == gpus[0]
-    with commands.leased("cpu") as device:
+    with lease.device("cpu") as device:
         assert device.type == "cpu"

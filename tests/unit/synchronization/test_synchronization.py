@@ -9,7 +9,6 @@ from examples.small_synchronization import measure
 from scaling.core.errors import UserError
 from scaling.models.resnet import ResNet18
 from scaling.registry.strategy import STRATEGIES
-from scaling.synchronization.plan import Plan
 from scaling.synchronization.worker import drift, orders_of
 
 NAN = float("nan")
@@ -20,19 +19,8 @@ def document(images, tmp_path_factory):
     return measure(images, tmp_path_factory.mktemp("synchronization") / "synchronization.json")
 
 
-def test_a_study_without_recipe_tuned_records_no_messages_of_it(images, tmp_path):
-    data = {"dataset": images / "images.npz", "manifest": images / "manifest.json"}
-    plan = Plan(**data, output=tmp_path / "none.json", device="cpu")
-    with_it = plan.model_copy(update={"tuned_options": {"precision": "float32"}})
-    assert [*plan.modes, "tuned"] == [*with_it.modes]
-
-
 def trained(document, **conditions):
-    return [
-        one
-        for one in document["trainings"]
-        if all(one[key] == value for key, value in conditions.items())
-    ]
+    return [one for one in document["trainings"] if conditions.items() <= one.items()]
 
 
 def test_trainings_repeat_their_order_unless_the_sampler_is_told_the_epoch(document):
@@ -63,7 +51,7 @@ def test_parameters_are_the_same_bit_for_bit_and_buffers_are_not(document):
 
 def test_every_rank_recorded_the_same_messages_and_their_gradients_are_k(document):
     ways = [one["way"] for one in document["steps"]]
-    assert ways == ["ddp", "ddp, buffers local", "fsdp", "zero1", "tuned"]
+    assert ways == ["ddp", "ddp, buffers local", "fsdp", "zero1"]
     model = document["model"]
     assert model["parameter_bytes"] == 4 * sum(
         parameter.numel() for parameter in ResNet18(1, 2).parameters()
@@ -75,8 +63,7 @@ def test_every_rank_recorded_the_same_messages_and_their_gradients_are_k(documen
         last = [row for row in one["messages"] if row["step"] == 3]
         sent = [row["bytes"] for row in last if row["phase"] == "backward"]
         assert sent == one["bucket_bytes"]
-        if one["way"] != "tuned":  # whose messages are padded
-            assert sum(sent) == model["parameter_bytes"]
+        assert sum(sent) == model["parameter_bytes"]
         buffers = [row["bytes"] for row in last if row["phase"] == "forward"]
         assert sum(buffers) == (model["buffer_bytes"] if one["way"] == "ddp" else 0)
 
@@ -101,15 +88,13 @@ def test_a_batch_larger_than_the_images_is_refused_with_the_key_to_change(images
 
 def test_an_overlap_is_counted_pair_by_pair_and_the_largest_is_told():
     # 0 shares images 1 and 2 with 1, image 0 with 2; 1 and 2 share nothing. 8 draws, 5 images.
-    orders = [np.array(order) for order in ([0, 1, 2], [1, 2, 3], [0, 4])]
-    rows = orders_of(orders, images=7, epoch=0)
+    rows = orders_of([np.array(order) for order in ([0, 1, 2], [1, 2, 3], [0, 4])], 7, epoch=0)
     assert [row["overlap"] for row in rows] == [2, 2, 1]
     assert [row["samples"] for row in rows] == [3, 3, 2]
     assert {(row["unseen"], row["repeated"]) for row in rows} == {(2, 3)}
     (row,) = orders_of([np.array([1, 0, 1])], images=4, epoch=0)
     expected = hashlib.sha256(bytes([1, *[0] * 7, *[0] * 8, 1, *[0] * 7])).hexdigest()
-    order = {"epoch": 0, "rank": 0, "samples": 3, "order_sha256": expected}
-    assert row == order | {"overlap": None, "unseen": 2, "repeated": 1}
+    assert (row["order_sha256"], row["overlap"], row["repeated"]) == (expected, None, 1)
 
 
 @pytest.mark.parametrize(

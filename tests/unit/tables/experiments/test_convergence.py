@@ -1,4 +1,4 @@
-"""Tables of techniques from records, and images to an accuracy."""
+"""Tables of techniques from records."""
 
 import math
 
@@ -6,7 +6,7 @@ import pytest
 
 from examples.convergence_records import MARGIN, record, seeds, study, swept
 from scaling.tables.experiments import convergence
-from scaling.tables.experiments.convergence import best, images_to_accuracy, remedies
+from scaling.tables.experiments.convergence import best, remedies
 
 
 def row(table, remedy, global_batch):
@@ -40,15 +40,3 @@ def test_the_remedy_of_a_batch_is_chosen_by_held_out_images():
     for each in records:
         each["result"]["runs"] = [run for run in each["result"]["runs"] if not run["held_out"]]
     assert best(remedies(convergence.runs(records), MARGIN), 512) is None
-
-
-def test_each_batch_has_the_technique_and_length_that_need_the_fewest_images():
-    """Two epochs end at this accuracy, 0.2 higher than the first; 640 images an epoch."""
-    slow, fast = record("slow", 512, seeds(0.5, 0.6, 0.7)), record("fast", 512, seeds(0.7, 0.8))
-    fast["result"]["longer"] = seeds(0.9, 0.95, epochs=3)
-    found = images_to_accuracy([slow, fast, record("slow", 128, seeds(0.4))], [0.55, 0.75, 0.99])
-    rows = found.set_index(["global_batch", "accuracy"])
-    early, late = rows.loc[512, 0.55], rows.loc[512, 0.75]
-    assert (early["remedy"], early["planned_epochs"], early["epochs"]) == ("fast", 3, 1)
-    assert (late["planned_epochs"], late["images"]) == (3, 3 * 640)
-    assert rows.loc[(512, 0.99), "images"] == rows.loc[(128, 0.55), "images"] == math.inf

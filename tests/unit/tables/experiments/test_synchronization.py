@@ -9,7 +9,7 @@ def test_an_order_that_comes_again_names_the_epoch_it_was_first_seen_in():
     swapped = made.orders(True)
     for row in swapped:
         row["order_sha256"] = str((row["rank"] + row["epoch"]) % 2)
-    drawn = made.document()["permutations"][0] | {"orders": swapped}
+    drawn = {"sampler": "RandomSampler", "gpus": 2, "seed": 0, "set_epoch": True, "orders": swapped}
     table = synchronization.orders([made.document(permutations=[drawn])])
     assert table.query("not trained and rank == 0")["first_epoch"].tolist() == [0, 1, 0]
 

@@ -4,7 +4,7 @@ import math
 import os
 import textwrap
 from collections import Counter
-from collections.abc import Collection, Iterator, Sized
+from collections.abc import Iterator, Sized
 from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
@@ -20,8 +20,6 @@ from scaling.registry.engine import ENGINES, places
 from scaling.registry.update_rule import Technique, UpdateRule, uneven
 
 LAB_MODEL, LAB_SIDE, MOST_RUNS = "resnet18-cifar", 32, 100_000
-TUNED = "tuned"
-"""The recipe whose messages the proofs record too."""
 
 
 def check(config: dict[str, Any], *, reads_images: bool = True) -> None:
@@ -67,7 +65,7 @@ def _right(config: dict[str, Any]) -> tuple[Configuration, list[str]]:
         vars(getattr(known, name)).update(emptied)
     given = vars(known).pop("recipes", {})
     with suppress(AttributeError) if sentences else nullcontext():
-        known.recipes, more = recipes.resolved(given, _ask(known, given))
+        known.recipes, more = recipes.resolved(given, _ask(known))
         sentences += more
         if {"scaling", "proofs"} <= off:
             known.grid.gpus = known.time_to_accuracy.gpus or [1]
@@ -76,15 +74,13 @@ def _right(config: dict[str, Any]) -> tuple[Configuration, list[str]]:
     return known, sentences
 
 
-def _ask(known: Configuration, given: Collection[str]) -> dict[str, str]:
+def _ask(known: Configuration) -> dict[str, str]:
     """Return each recipe that is used, by its name, and the key that asks for it."""
     asks = dict.fromkeys(getattr(known.grid, "recipes", []), "grid.recipes")
     if known.time_to_accuracy.gpus:
         asks.setdefault(known.time_to_accuracy.recipe, "time_to_accuracy.recipe")
     for tried in known.convergence.recipes:
         asks.setdefault(tried.recipe, "convergence.recipes")
-    if known.synchronization.seeds and TUNED in given:
-        asks.setdefault(TUNED, "synchronization.seeds")
     return asks
 
 

@@ -109,10 +109,6 @@ def _named(entries: Any) -> Any:
 class Convergence(options.LargeBatches):
     global_batches: types.Some[Annotated[int, Ge(2)]]
     """Images of one update, over all GPUs, to try each recipe at."""
-    accuracies: types.Distinct[Annotated[float, Gt(0), Le(1)]] = Field(
-        default=[0.7, 0.8, 0.85, 0.89]
-    )
-    """Test accuracies of which the images needed at each global batch are reported."""
     accuracy_margin: types.Fraction
     """A gap to the reference counts as closed if the interval of the difference in test accuracy
     excludes a loss of this (0.02: two points)."""

@@ -16,6 +16,7 @@ OWN = "own"
 """The strategy of recipes that are a command."""
 GONE = {
     "convergence.precision": "it is the recipes', as {calm: {base: tuned, precision: float32}}",
+    "convergence.accuracies": "images to an accuracy are no table any more",
     "quantization.peers": "our quantizer alone is measured",
     "quantization.histograms": "those of weights+activations+bias are drawn",
     "quantization.bit_widths": "give each as a variant, as {name: w4a8, weight_bits: 4}",

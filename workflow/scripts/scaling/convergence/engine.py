@@ -1,9 +1,8 @@
 """Train a model many times on one device, run after run, at one global batch.
 
 The global batch of several GPUs is emulated on one: each update runs over the ranks' shards in turn
-and accumulates their gradients. The result equals DistributedDataParallel's on so many GPUs: each
-rank's batch is normalized separately, the gradient is the mean over all ranks, and the running
-statistics of the batch norms are rank 0's, which DDP broadcasts.
+and accumulates their gradients. As with DistributedDataParallel each rank's batch is normalized
+separately, the gradient is the mean over ranks, and the running statistics are rank 0's.
 """
 
 import math
@@ -29,11 +28,9 @@ from scaling.training.step import (
 )
 from scaling.training.trainer import TrainingData, finite
 
-BATCH_SIZE = 2000
-"""Maximum batch size for precise statistics."""
-PRECISE_IMAGES = 10_000
-"""Maximum number of images for precise statistics: Wu and Johnson 2021 (arXiv:2105.07576, section
-3) need 1,000 to 10,000."""
+BATCH_SIZE, PRECISE_IMAGES = 2000, 10_000
+"""Maximum batch size and number of images for precise statistics: Wu and Johnson 2021
+(arXiv:2105.07576, section 3) need 1,000 to 10,000."""
 
 
 class RanksInTurn:
@@ -69,8 +66,7 @@ class RanksInTurn:
 class Engine:
     """Trains runs at `global_batch`; each run starts with new weights, order and optimizer state.
 
-    The images stay on the device. On a GPU an update is a CUDA graph, captured once per batch size
-    and kind of optimizer.
+    On a GPU an update is a CUDA graph, captured once per batch size and kind of optimizer.
     """
 
     def __init__(
@@ -118,7 +114,7 @@ class Engine:
         """Train epoch number `epoch` (from 1) of the run that `start` began, and evaluate.
 
         Returns `train_loss` and `train_accuracy`, means over its images, and `test_loss` and
-        `test_accuracy` after it. Losses are null if not finite, and then accuracies are too.
+        `test_accuracy` after it. If a loss is not finite it is null, as are both accuracies.
         """
         self.model.train()
         self._step.reset()

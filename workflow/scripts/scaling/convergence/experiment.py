@@ -7,11 +7,9 @@ import gc
 import hashlib
 import json
 import math
-import os
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +19,6 @@ from scaling.config.devices import need_newer_gpu
 from scaling.convergence.engine import Engine
 from scaling.convergence.plan import Run, Session, Study, choose, next_factor, run_of
 from scaling.core import code_digest, environment
-from scaling.core.environment import Device
 from scaling.core.errors import UserError
 from scaling.core.records.convergence import CONVERGENCE, TRAINING, convergence_path
 from scaling.core.records.kind import DATASET
@@ -53,7 +50,7 @@ def run(session: Session) -> None:
     precision: Any = environment.applied_precision(session.study.precision, kind)
     study = session.study.model_copy(update={"precision": precision})
     # The images are there before a GPU is leased, which the next job can have at once.
-    with leased_device(kind) as device:
+    with lease.device(kind) as device:
         host_info = environment.describe_process(device)
         device_name = torch.cuda.get_device_name(device) if kind == "cuda" else kind
         code = code_digest.digest(SCRIPT, measuring=True)
@@ -75,43 +72,35 @@ def run(session: Session) -> None:
                 host_info["started"] = environment.now()
 
 
-@contextmanager
-def leased_device(kind: Device) -> Iterator[torch.device]:
-    """Yield the device; a GPU is leased until the block ends."""
-    with ExitStack() as held:
-        if kind == "cuda":
-            (name,) = held.enter_context(lease.gpus(1, environment.visible_gpus()))
-            os.environ |= {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": name}
-        yield torch.device("cuda:0" if kind == "cuda" else kind)
-
-
+@dataclass
 class Experiment:
     """Trains all runs at one global batch; finished ones are kept in `folder`, by `identity`."""
 
-    def __init__(
-        self,
-        study: Study,
-        dataset: TrainingData,
-        global_batch: int,
-        device: torch.device,
-        folder: Path,
-        identity: list[Any],
-    ) -> None:
-        self._study, self._dataset, self._global_batch = study, dataset, global_batch
-        self._device, self._folder, self._identity = device, folder, identity
+    study: Study
+    dataset: TrainingData
+    global_batch: int
+    device: torch.device
+    folder: Path
+    identity: list[Any]
+
+    def __post_init__(self) -> None:
+        held_out = self.study.held_out_images
+        self._judged = held_out > 0
+        self._data = {False: self.dataset}
+        if self._judged:
+            self._data[True] = self.dataset.judged_by(held_out)
         self._engines = dict[bool, Engine]()
 
     def results(self, techniques: dict[str, Technique]) -> Iterator[tuple[str, Result]]:
         """Yield each technique's name and the results of its runs, for the record.
 
         After an out-of-memory error the remaining techniques are recorded as out of memory too.
-        Prints a line for each run.
         """
-        left, images = list(techniques), self._images(self._study.held_out_images > 0)
+        left, images = list(techniques), self._images(self._judged)
         status = "infeasible"
         message = f"the global batch is larger than the {images} training images"
         try:
-            if self._global_batch <= images:
+            if self.global_batch <= images:
                 sweeps = {name: self._sweep(name, own) for name, own in techniques.items()}
                 for name, sweep in sweeps.items():
                     result = self._result(name, techniques[name], sweep)
@@ -127,16 +116,14 @@ class Experiment:
 
     def _images(self, held_out: bool) -> int:
         """Return the number of images to train on."""
-        return len(self._dataset.data.train_labels) - held_out * self._study.held_out_images
+        return len(self._data[held_out].data.train_labels)
 
     def _engine(self, held_out: bool) -> Engine:
         """Return the engine of these runs; memory has room for one at a time."""
         if held_out not in self._engines:
             self._engines.clear()
             gc.collect()
-            images = self._study.held_out_images
-            data = self._dataset.judged_by(images) if held_out else self._dataset
-            engine = Engine(self._study, data, self._global_batch, self._device)
+            engine = Engine(self.study, self._data[held_out], self.global_batch, self.device)
             self._engines[held_out] = engine
         return self._engines[held_out]
 
@@ -145,67 +132,49 @@ class Experiment:
 
         Factors are judged by held-out images if there are any, else by training loss.
         """
-        study, runs = self._study, Sweep()
+        study, runs = self.study, Sweep()
         wanted = list(technique.factors or study.factors)
         more = study.more_factors if len(wanted) > 1 else 0
         while wanted:
-            factor, held_out = wanted.pop(0), study.held_out_images > 0
-            runs[factor] = self.run(name, technique, factor, study.seeds[0], held_out=held_out)
+            factor = wanted.pop(0)
+            runs[factor] = self.run(name, technique, factor, study.seeds[0], self._judged)
             if not wanted and more and (following := next_factor(losses(runs))):
                 wanted, more = [following], more - 1
         return dict(sorted(runs.items()))
 
     def _result(self, name: str, technique: Technique, sweep: Sweep) -> Result:
-        """Train all runs of `technique` that follow from its sweep, and return the record's part.
+        """Train the seeds at the best factor of a sweep, and return the record's part.
 
-        `at_edge` is whether the chosen factor is the smallest or largest of several.
+        `at_edge` is whether that is the smallest or largest of several.
         """
-        study, factors, chosen = self._study, list(sweep), choose(losses(sweep))
-
-        def trained(seed: int, epochs: int | None = None) -> Result:
-            return {**self.run(name, technique, chosen, seed, epochs=epochs), "chosen": True}
-
-        runs = [{**run, "chosen": run["factor"] == chosen} for run in sweep.values()]
-        left = study.seeds[1:]
-        if study.held_out_images:
-            runs, left = [{**run, "chosen": False} for run in runs], study.seeds
-        runs += [trained(seed) for seed in left]
-        lengths = technique.lengths or []
+        factors, chosen = list(sweep), choose(losses(sweep))
+        seeds = self.study.seeds if self._judged else self.study.seeds[1:]
+        runs = [*sweep.values(), *(self.run(name, technique, chosen, seed) for seed in seeds)]
         return {
-            "gpus": study.gpus_of(self._global_batch),
+            "gpus": self.study.gpus_of(self.global_batch),
             "chosen_factor": chosen,
             "at_edge": len(factors) > 1 and chosen in (factors[0], factors[-1]),
-            "runs": runs,
-            "longer": [trained(seed, epochs) for epochs in lengths for seed in study.seeds],
+            "runs": [
+                {**run, "chosen": run["factor"] == chosen and not run["held_out"]} for run in runs
+            ],
         }
 
     def run(
-        self,
-        name: str,
-        technique: Technique,
-        factor: float,
-        seed: int,
-        *,
-        epochs: int | None = None,
-        held_out: bool = False,
+        self, name: str, technique: Technique, factor: float, seed: int, held_out: bool = False
     ) -> Result:
-        """Return the record's part of a run, trained now or before."""
-        run = run_of(
-            *(self._study, technique, self._global_batch, self._images(held_out)),
-            *(factor, seed, epochs, held_out),
-        )
-        own = [self._global_batch, asdict(run) | {"rule": run.rule.model_dump()}]
-        text = json.dumps([*self._identity, *own], sort_keys=True)
-        path = self._folder / f"{hashlib.sha256(text.encode()).hexdigest()}.json"
+        """Return the record's part of a run, trained now or before, and print a line on it."""
+        images = self._images(held_out)
+        run = run_of(self.study, technique, self.global_batch, images, factor, seed, held_out)
+        own = [self.global_batch, asdict(run) | {"rule": run.rule.model_dump()}]
+        text = json.dumps([*self.identity, *own], sort_keys=True)
+        path = self.folder / f"{hashlib.sha256(text.encode()).hexdigest()}.json"
         there = path.exists()
         if not there:
             TRAINING.write(path, self._train(run))
         found = TRAINING.read(path)
-        last = {key: value for key, value in found["epochs"][-1].items() if "_" in key}
         print(
-            f"{name}, global batch {self._global_batch}, factor {factor:g} rate "
-            f"{max(run.rates):g} seed {seed} epochs {run.epochs}: "
-            f"{', '.join(f'{key} {value}' for key, value in last.items())} {found['diverged']} "
+            f"{name}, global batch {self.global_batch}, factor {factor:g}, seed {seed}: "
+            f"{found['epochs'][-1]} {found['diverged']} "
             + ("shared" if there else f"{found['seconds']:.2f} s"),
             flush=True,
         )
@@ -226,17 +195,16 @@ class Experiment:
         updates, diverged = len(run.rates) // run.epochs, ""
         for number in range(1, run.epochs + 1):
             found = engine.train_epoch(run, number)
-            lost = found["train_loss"] is None or found["test_loss"] is None
+            if None in (found["train_loss"], found["test_loss"]):
+                diverged = NOT_FINITE
             if run.held_out:
                 judged = {f"validation_{of}": found[f"test_{of}"] for of in ("loss", "accuracy")}
                 found |= {"test_loss": None, "test_accuracy": None, **judged}
             rows.append({"epoch": number, "updates": number * updates, **found})
-            if lost:
-                diverged = NOT_FINITE
+            if diverged:
                 break
-        else:
-            if rows[-1]["train_loss"] >= math.log(engine.classes):
-                diverged = AT_CHANCE
+        if not diverged and rows[-1]["train_loss"] >= math.log(engine.classes):
+            diverged = AT_CHANCE
         return {
             "seed": run.seed,
             "updates": rows[-1]["updates"],

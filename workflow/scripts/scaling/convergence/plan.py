@@ -57,9 +57,8 @@ class Run:
     """All that decides the result of one run at a global batch; equal runs give equal results.
 
     `rates` has one learning rate per update (Muon's, if used), and `rest` those of parameters that
-    Muon leaves to SGD; `rule` omits what these and `momentum` contain. With `held_out` the run
-    trains without the images that judge a sweep, and is evaluated on them; with `precise` by batch
-    norms' statistics of training images.
+    Muon leaves to SGD; `rule` omits what these and `momentum` contain. A `held_out` run trains
+    without the images that it is evaluated on; `precise` is by statistics of training images.
     """
 
     seed: int
@@ -83,12 +82,16 @@ def run_of(
     train_images: int,
     factor: float,
     seed: int,
-    epochs: int | None = None,
     held_out: bool = False,
 ) -> Run:
-    """Return the run of `technique` at `factor` times its rule's rate, on `train_images`."""
-    epochs = epochs or epochs_of(study, technique, global_batch, train_images)
-    updates = len(study.batch_sizes(train_images, global_batch))
+    """Return the run of `technique` at `factor` times its rule's rate, on `train_images`.
+
+    With `equal_updates` it has as many epochs as give the reference batch's number of updates.
+    """
+    updates, epochs = len(study.batch_sizes(train_images, global_batch)), study.epochs
+    if technique.equal_updates:
+        wanted = epochs * len(study.batch_sizes(train_images, study.reference_batch))
+        epochs = max(epochs, min(math.ceil(wanted / updates), study.max_epochs))
     base, scale = study.learning_rate, global_batch / study.reference_batch
     peak = factor * technique.rate(base, scale)
     found = tuple(rates(technique, technique.rate(base, 1.0), peak, updates, epochs))
@@ -99,15 +102,6 @@ def run_of(
     momentum = technique.momentum_of(study.momentum, scale)
     precise = technique.precise_batch_norm or study.precise_batch_norm
     return Run(seed, epochs, found, rest, momentum, rule, held_out, precise)
-
-
-def epochs_of(study: Study, technique: Technique, global_batch: int, train_images: int) -> int:
-    """Return the study's epochs, or as many as give the reference batch's number of updates."""
-    if not technique.equal_updates:
-        return study.epochs
-    wanted = study.epochs * len(study.batch_sizes(train_images, study.reference_batch))
-    equal = math.ceil(wanted / len(study.batch_sizes(train_images, global_batch)))
-    return max(study.epochs, min(equal, study.max_epochs))
 
 
 def rates(
@@ -126,9 +120,7 @@ def rates(
 def choose(found: Mapping[float, float | None]) -> float:
     """Return the factor of the lowest loss; that nearest to 1 if none is finite (all are None)."""
     finished = [(loss, factor) for factor, loss in found.items() if loss is not None]
-    if not finished:
-        return min(found, key=lambda factor: abs(math.log(factor)))
-    return min(finished)[1]
+    return min(finished or [(abs(math.log(factor)), factor) for factor in found])[1]
 
 
 def next_factor(found: Mapping[float, float | None]) -> float | None:
@@ -138,10 +130,10 @@ def next_factor(found: Mapping[float, float | None]) -> float | None:
     neighbour more than a factor of 2 away.
     """
     tried, best = sorted(found), choose(found)
-    if all(loss is None for loss in found.values()):
+    if best == tried[0] or all(loss is None for loss in found.values()):
         return tried[0] / 2
-    if best in (tried[0], tried[-1]):
-        return best / 2 if best == tried[0] else best * 2
+    if best == tried[-1]:
+        return best * 2
     place = tried.index(best)
-    far = [one for one in (tried[place - 1], tried[place + 1]) if abs(math.log2(one / best)) > 1.01]
-    return math.sqrt(best * far[0]) if far else None
+    near = tried[place - 1], tried[place + 1]
+    return next((math.sqrt(best * one) for one in near if abs(math.log2(one / best)) > 1.01), None)

@@ -38,8 +38,7 @@ class Images:
         """Return the chosen images, float32 [k, 3, 32, 32]: (pixel / 255 - mean) / std."""
         pixels = torch.from_numpy(self.pixels[index]).to(self.device)
         scaled = pixels.permute(0, 3, 1, 2).contiguous().float() / 255
-        mean = torch.tensor(self.mean, device=self.device).view(1, 3, 1, 1)
-        std = torch.tensor(self.std, device=self.device).view(1, 3, 1, 1)
+        mean, std = torch.tensor([self.mean, self.std], device=self.device).view(2, 1, 3, 1, 1)
         return (scaled - mean) / std
 
     def batches(self) -> Iterator[Tensor]:
@@ -53,14 +52,12 @@ class Images:
 
     def sample(self, count: int, seed: int) -> "Images":
         """Return `count` of the images, drawn without replacement by `seed`; all of them for 0."""
-        if not 0 <= count <= len(self):
-            here = len(self)
+        here = len(self)
+        if not 0 <= count <= here:
             raise UserError(
                 f"{count} images cannot be drawn from {here}; ask for 0 (all) to {here}"
             )
-        if count == 0:
-            return self
-        index = np.sort(np.random.default_rng(seed).permutation(len(self))[:count])
+        index = np.sort(np.random.default_rng(seed).permutation(here)[: count or here])
         return replace(self, pixels=self.pixels[index], labels=self.labels[index])
 
 

@@ -1,6 +1,6 @@
 """Read CIFAR-10, downloaded or from a path, checked by md5."""
 
-import tarfile
+import shutil
 import tempfile
 from pathlib import Path
 
@@ -15,56 +15,44 @@ from scaling.data.dataset import ImageDataset, Request
 
 SILENCE_SECONDS = 60.0
 """Timeout for a server that sends nothing."""
-AGAIN = f"fetch {CIFAR10.filename} again from {CIFAR10.url}"
-
-
-class _Batches(CIFAR10):
-    """torchvision's reader, with the folder of the batch files as its root."""
-
-    base_folder = ""
+BATCHES, ARCHIVE = CIFAR10.base_folder, CIFAR10.filename
+AGAIN = f"fetch {ARCHIVE} again from {CIFAR10.url}"
 
 
 def read(request: Request) -> tuple[ImageDataset, str]:
     """Return CIFAR-10 and a description of its origin.
 
-    The path is an archive (cifar-10-python.tar.gz), or a folder that is or contains the archive or
-    cifar-10-batches-py. Without a path the archive is downloaded, unless the download folder has
+    The path is an archive (cifar-10-python.tar.gz), or cifar-10-batches-py, or a folder that
+    contains one of them. Without a path the archive is downloaded, unless the download folder has
     it. Raises UserError if the files are unusable, or after the last attempt.
     """
     path = Path(request.path).expanduser() if request.path else _downloaded(request)
     origin = "CIFAR-10 (Krizhevsky 2009), "
-    for folder in (path, path / CIFAR10.base_folder):
-        if any(folder.glob("data_batch_*")):
-            return _read(folder), f"{origin}{CIFAR10.base_folder}, md5 of each file checked"
-    for archive in (path, path / CIFAR10.filename):
-        if archive.is_file():
-            if not check_integrity(archive, CIFAR10.tgz_md5):
-                raise UserError(f"{archive} is truncated or damaged, by its md5; {AGAIN}")
-            with tempfile.TemporaryDirectory(prefix="cifar10-") as unpacked:
-                with tarfile.open(archive) as files:
-                    files.extractall(unpacked, filter="data")
-                data = _read(Path(unpacked, CIFAR10.base_folder))
-            return data, f"{origin}{CIFAR10.filename}, md5 {CIFAR10.tgz_md5}"
-    raise UserError(
-        f"there is neither {CIFAR10.base_folder} nor {CIFAR10.filename} at {path}; "
-        "give a folder that has one, or leave the path out to download"
-    )
+    folder = path.parent if path.name == BATCHES else path
+    if (folder / BATCHES).is_dir():
+        return _read(folder), f"{origin}{BATCHES}, md5 of each file checked"
+    archive = path / ARCHIVE if path.is_dir() else path
+    if not archive.is_file():
+        raise UserError(
+            f"there is neither {BATCHES} nor {ARCHIVE} at {path}; "
+            "give a folder that has one, or leave the path out to download"
+        )
+    if not check_integrity(archive, CIFAR10.tgz_md5):
+        raise UserError(f"{archive} is truncated or damaged, by its md5; {AGAIN}")
+    with tempfile.TemporaryDirectory(prefix="cifar10-") as unpacked:
+        shutil.unpack_archive(archive, unpacked, "gztar", filter="data")
+        return _read(Path(unpacked)), f"{origin}{ARCHIVE}, md5 {CIFAR10.tgz_md5}"
 
 
 def _read(folder: Path) -> ImageDataset:
     try:
-        train, test = _Batches(folder, train=True), _Batches(folder, train=False)
+        train, test = CIFAR10(folder, train=True), CIFAR10(folder, train=False)
     except RuntimeError as error:
         raise UserError(
-            f"a file of CIFAR-10 in {folder} is missing, truncated or damaged, by its md5; {AGAIN}"
+            f"a file of {folder / BATCHES} is missing, truncated or damaged, by its md5; {AGAIN}"
         ) from error
-    return ImageDataset(
-        train_images=np.ascontiguousarray(train.data),
-        train_labels=np.array(train.targets, dtype=np.int64),
-        test_images=np.ascontiguousarray(test.data),
-        test_labels=np.array(test.targets, dtype=np.int64),
-        classes=list(train.classes),
-    )
+    train_labels, test_labels = (np.array(own.targets, dtype=np.int64) for own in (train, test))
+    return ImageDataset(train.data, train_labels, test.data, test_labels, list(train.classes))
 
 
 def _downloaded(request: Request) -> Path:
@@ -72,17 +60,17 @@ def _downloaded(request: Request) -> Path:
     archive = pooch.create(
         path=request.raw_folder,
         base_url="",
-        registry={CIFAR10.filename: f"md5:{CIFAR10.tgz_md5}"},
-        urls={CIFAR10.filename: url},
+        registry={ARCHIVE: f"md5:{CIFAR10.tgz_md5}"},
+        urls={ARCHIVE: url},
         retry_if_failed=attempts - 1,
     )
     try:
         downloader = pooch.HTTPDownloader(timeout=SILENCE_SECONDS)
-        return Path(archive.fetch(CIFAR10.filename, downloader=downloader))
+        return Path(archive.fetch(ARCHIVE, downloader=downloader))
     except (RequestException, ValueError, OSError) as error:
         reason, _, _ = str(error).partition(". ")
         raise UserError(
             f"cannot download CIFAR-10 from {url} to {request.raw_folder} in {attempts} "
             f"attempt{'s' if attempts > 1 else ''}: {reason}; give another --mirror-url, or the "
-            f"archive {CIFAR10.filename} with --path"
+            f"archive {ARCHIVE} with --path"
         ) from error

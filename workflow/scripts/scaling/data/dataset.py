@@ -83,8 +83,14 @@ def manifest(dataset: ImageDataset, source: str, origin: str) -> dict[str, Any]:
     """Return what the study needs to know of `dataset` without reading its images.
 
     `mean` and (population) `std` are per channel of the training images, scaled to [0, 1]; counts
-    are in the order of the classes. `origin` describes where the images of `source` came from.
+    are in the order of the classes; `checksum` is the SHA-256 of class names, sizes and arrays.
+    `origin` describes where the images of `source` came from.
     """
+    sizes = [len(dataset.train_images), len(dataset.test_images)]
+    checksum = hashlib.sha256(json.dumps([dataset.classes, sizes]).encode())
+    train, test = dataset.train_labels.astype("<i8"), dataset.test_labels.astype("<i8")
+    for array in (dataset.train_images, train, dataset.test_images, test):
+        checksum.update(np.ascontiguousarray(array).data)
     # Counting the 256 values is exact and needs no float64 copy of the images.
     channels = np.moveaxis(dataset.train_images, -1, 0)
     counts = np.stack([np.bincount(channel.ravel(), minlength=256) for channel in channels])
@@ -94,9 +100,9 @@ def manifest(dataset: ImageDataset, source: str, origin: str) -> dict[str, Any]:
     return {
         "source": source,
         "origin": origin,
-        "checksum": _checksum(dataset),
-        "train_images": len(dataset.train_images),
-        "test_images": len(dataset.test_images),
+        "checksum": checksum.hexdigest(),
+        "train_images": sizes[0],
+        "test_images": sizes[1],
         "classes": dataset.classes,
         "image_shape": list(dataset.train_images.shape[1:]),
         "train_counts": np.bincount(dataset.train_labels).tolist(),
@@ -104,13 +110,3 @@ def manifest(dataset: ImageDataset, source: str, origin: str) -> dict[str, Any]:
         "mean": mean.tolist(),
         "std": np.sqrt(variance).tolist(),
     }
-
-
-def _checksum(dataset: ImageDataset) -> str:
-    """Return the SHA-256 (hex) of the class names and of the shapes and bytes of the arrays."""
-    sizes = [len(dataset.train_images), len(dataset.test_images)]
-    digest = hashlib.sha256(json.dumps([dataset.classes, sizes]).encode())
-    train, test = dataset.train_labels.astype("<i8"), dataset.test_labels.astype("<i8")
-    for array in (dataset.train_images, train, dataset.test_images, test):
-        digest.update(np.ascontiguousarray(array).data)
-    return digest.hexdigest()

@@ -1,9 +1,8 @@
 """Datasets that need no files: scikit-learn's handwritten digits, and synthetic gratings.
 
 Each synthetic class is a grating: stripes at one of 5 angles, in one of 2 pairs of colours. Phase,
-width and contrast of the stripes are random, so that no single pixel determines the class: a linear
-classifier learns little, a convolution learns it. The angles of neighbouring classes overlap
-slightly, and noise is added, so that no classifier is perfect.
+width and contrast are random, so that no single pixel determines the class: a linear classifier
+learns little, a convolution learns it. Angles overlap slightly, so that none is perfect.
 """
 
 import numpy as np
@@ -29,8 +28,7 @@ CHUNK_IMAGES = 2000
 def digits(request: Request) -> tuple[ImageDataset, str]:
     """Return 1,500 training and 297 test images of the digits 0 to 9, the same at every call.
 
-    The 17 grey levels are scaled to 0 to 255, enlarged bilinearly, and repeated in three equal
-    channels. The split is stratified.
+    The 17 grey levels are scaled to 0 to 255 in three equal channels. The split is stratified.
     """
     from sklearn.datasets import load_digits
     from sklearn.model_selection import train_test_split

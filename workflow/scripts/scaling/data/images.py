@@ -1,7 +1,7 @@
 """Read image files in folders train/<class>/* and test/<class>/*, or a tar archive of them."""
 
 import hashlib
-import math
+import re
 import tarfile
 import tempfile
 import zlib
@@ -18,19 +18,16 @@ from scaling.data.dataset import ImageDataset, Request
 
 SPLITS = ("train", "test")
 LAYOUT = "train/<class>/<image> and test/<class>/<image>"
-MOST_BYTES, MOST_PIXELS = 100_000_000, 50_000_000  # of one image
-MOST_TIMES = 100  # its own size is what an archive may unpack to, or to MOST_BYTES
-Image.MAX_IMAGE_PIXELS = None  # Pillow would warn of some of them.
-TO_DO = f"save it smaller, or raise the limits in {Path(__file__).name}"
+MOST_BYTES, MOST_TIMES = 100_000_000, 100
+"""What an archive may unpack to: so many bytes or, if that is more, times its own size."""
 
 
 def read(request: Request) -> tuple[ImageDataset, str]:
     """Return the images at the path, their origin, and how many were resized.
 
     Classes are the folder names, sorted. Images are sorted by file name, then class, so that
-    numbered files alternate between classes; a folder and an archive of it give the same dataset.
-    Hidden files, and anything that is not in train/ and test/, are ignored. Raises UserError for an
-    unreadable image, a split without images of a class, another layout, and a damaged archive.
+    numbered files alternate between classes. Hidden files, and what is not in train/ and test/, are
+    ignored. UserError for an unreadable image, another layout and a damaged archive.
     """
     path, side = request.path and Path(request.path).expanduser(), request.image_size
     if not path or not (path.is_dir() or path.is_file()):
@@ -49,15 +46,16 @@ def read(request: Request) -> tuple[ImageDataset, str]:
 
 
 def _unpack(path: Path, folder: str) -> None:
-    """Unpack the images of an archive; UserError if it is cut off, damaged, or unpacks to much."""
+    """Unpack the splits of an archive; UserError if it is cut off, damaged, or unpacks to much."""
     total, most = 0, max(MOST_BYTES, MOST_TIMES * path.stat().st_size)
     try:
         with tarfile.open(path) as archive:
             for member in archive:
-                archive.extract(member, folder, filter=_image)
                 total += member.size + tarfile.BLOCKSIZE
                 if total > most:
                     raise tarfile.ReadError(f"it unpacks to more than {most:,} bytes")
+                if PurePath(member.name).parts[:1] in {(split,) for split in SPLITS}:
+                    archive.extract(member, folder, filter="data")
             # At what is no header tarfile ends as at the block of zeros that ends an archive.
             stream: Any = archive.fileobj
             stream.seek(archive.offset)
@@ -70,59 +68,44 @@ def _unpack(path: Path, folder: str) -> None:
         ) from error
 
 
-def _image(member: tarfile.TarInfo, folder: str) -> tarfile.TarInfo | None:
-    """Return `member` to unpack if it is an image of a split; UserError if it is too large."""
-    safe = tarfile.data_filter(member, folder)
-    if PurePath(member.name).parts[:1] not in {(split,) for split in SPLITS}:
-        return None
-    if member.size > MOST_BYTES:
-        raise UserError(f"{member.name!r} has {member.size:,} bytes; {TO_DO}")
-    return safe
-
-
 def _read(folder: Path, path: Path, side: int) -> tuple[ImageDataset, int]:
     """Return the images in `folder`, shown to the user as `path`, and how many were resized."""
-    places = [place for split in SPLITS for place in _visible(folder / split)]
-    classes = sorted({place.name for place in places})
-    files = [file for place in places for file in _visible(place)]
-    strays = [place for place in places if not place.is_dir()]
-    strays += [file for file in files if file.is_dir()]
-    if strays:
-        raise UserError(f"{path} holds {strays[0].relative_to(folder)}; they must lie as {LAYOUT}")
-    arrays: list[Any] = []
-    resized = 0
+    places, files = (
+        [place for split in SPLITS for place in folder.glob(f"{split}/{below}")]
+        for below in ("[!.]*", "[!.]*/[!.]*")
+    )
+    if odd := [place.name for place in places + files if not place.name.isprintable()]:
+        raise UserError(f"{odd[0]!r} is no name of printable characters in UTF-8; rename it")
+    classes, arrays, resized = sorted({place.name for place in places}), list[Any](), 0
     for split in SPLITS:
         own = [file for file in files if file.parent.parent.name == split]
-        if not own:
-            raise UserError(f"{path} has no images in {split}/; they must lie as {LAYOUT}")
         own.sort(key=lambda file: (file.name, file.parent.name))
         images = np.empty((len(own), side, side, 3), dtype=np.uint8)
         for image, file in zip(images, own, strict=True):
             image[:], was_resized = _decode(file, f"{path}: {file.relative_to(folder)}", side)
             resized += was_resized
         arrays += [images, np.array([classes.index(file.parent.name) for file in own], np.int64)]
-    if len(classes) < 2 or not np.ptp(arrays[0], axis=(0, 1, 2)).all():
-        raise UserError(f"{path} has one class, or one value of a colour everywhere; give others")
-    return ImageDataset(*[*arrays, classes]), resized
-
-
-def _visible(folder: Path) -> list[Path]:
-    found = [place for place in folder.glob("*") if not place.name.startswith(".")]
-    if odd := [place.name for place in found if not place.name.isprintable()]:
-        raise UserError(f"{odd[0]!r} is no name of printable characters in UTF-8; rename it")
-    return found
+    data = ImageDataset(*[*arrays, classes])
+    if len(classes) < 2 or not np.ptp(data.train_images, axis=(0, 1, 2)).all():
+        raise UserError(
+            f"{path} has {len(classes)} classes, or one value of a colour everywhere: give two "
+            f"classes or more, as {LAYOUT}"
+        )
+    return data, resized
 
 
 def _decode(file: Path, name: str, side: int) -> tuple[NDArray[np.uint8], bool]:
     """Return an image as uint8 [side, side, 3], and whether it was resized (bilinearly)."""
-    if not file.is_file() or file.stat().st_size > MOST_BYTES:
-        raise UserError(f"{name} is no file of at most {MOST_BYTES:,} bytes; {TO_DO}")
     try:
+        if not file.is_file():  # A pipe or device could be read for ever.
+            raise OSError("it is no file")
         with Image.open(file) as image:
-            if math.prod(image.size) > MOST_PIXELS:
-                raise ValueError(f"more than {MOST_PIXELS:,} pixels; {TO_DO}")
-            # Pillow reads 16-bit colours as 8 bits; only this shows it.
-            deep = image.mode.startswith(("I", "F")) or any(map(_deep, image.tile))
+            # Pillow reads 16-bit colours as 8 bits; only how it decodes them shows it.
+            tiles: Any = image.tile
+            deep = image.mode.startswith(("I", "F")) or any(
+                how[1] > 255 if codec.startswith("ppm") else re.search(";16[BLN]", str(how))
+                for codec, _, _, how in tiles
+            )
             pixels = image.convert("RGB")
     except Exception as error:  # Pillow's readers raise nearly anything for a damaged file.
         raise UserError(f"{name} cannot be read as an image ({error}): fix or remove it") from error
@@ -130,11 +113,3 @@ def _decode(file: Path, name: str, side: int) -> tuple[NDArray[np.uint8], bool]:
         raise UserError(f"{name} has more than 8 bits per channel; save it with 8 bits")
     resized = pixels.size != (side, side)
     return np.asarray(pixels.resize((side, side), Image.Resampling.BILINEAR)), resized
-
-
-def _deep(tile: Any) -> bool:
-    """Whether a part of an image has more than 8 bits per channel, by how Pillow decodes it."""
-    codec, _, _, how = tile
-    if codec.startswith("ppm"):
-        return bool(how[1] > 255)
-    return codec == "SGI16" or (";16" in str(how) and "BGR" not in str(how))

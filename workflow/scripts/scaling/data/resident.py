@@ -18,8 +18,7 @@ class ResidentImages:
     """All training images on one device, in one rank's order.
 
     Crops and flips are distributed as by torchvision's RandomCrop(S, padding) and
-    RandomHorizontalFlip. `draw` starts an epoch, with the `seed` it then has; `next_batch` only
-    launches work on the device, and a CUDA graph can capture it.
+    RandomHorizontalFlip. `next_batch` only launches work on the device, so a graph can capture it.
     """
 
     def __init__(
@@ -109,29 +108,25 @@ class StreamedImages(ResidentImages):
         self._host = torch.from_numpy(images)
         self._batch = torch.empty((0, *images.shape[1:]), dtype=torch.uint8, device=self._device)
         self._thread = ThreadPoolExecutor(1)
-        self._ahead: dict[tuple[int, int], Future[Tensor]] = {}
-        self._at = 0
 
     def draw(self, epoch: int) -> None:
         super().draw(epoch)
-        self._ahead, self._at, self._places = {}, 0, self._order.cpu()
+        self._rest = self._order.cpu()
+        self._ahead: Future[Tensor] | None = None
 
     def stage(self, size: int) -> None:
         if len(self._batch) < size:
             self._batch = self._batch.new_zeros((size, *self._batch.shape[1:]))
-        wanted = self._ahead.pop((self._at, size), None) or self._collect(size)
+        wanted = self._ahead or self._collect(size)
         self._batch[:size].copy_(wanted.result(), non_blocking=True)
-        self._at += size
-        following = min(size, self.samples - self._at)
-        self._ahead = {(self._at, following): self._collect(following)}
+        self._ahead = self._collect(size)
 
     def _collect(self, size: int) -> Future[Tensor]:
-        """Collect the next `size` images of the order, in the thread."""
-        places = self._places[self._at : self._at + size]
-        on_gpu = self._device.type == "cuda"
-        shape = (len(places), *self._host.shape[1:])
+        """Collect the next `size` images of the order, or those that are left, in the thread."""
+        places, self._rest = self._rest.tensor_split([size])
 
         def collect() -> Tensor:
+            shape, on_gpu = (len(places), *self._host.shape[1:]), self._device.type == "cuda"
             batch = torch.empty(shape, dtype=torch.uint8, pin_memory=on_gpu)
             return torch.index_select(self._host, 0, places, out=batch)
 

@@ -12,9 +12,11 @@ import textwrap
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from typing import Any
 
 import psutil
 
+from scaling.core import environment
 from scaling.core.environment import gpu_uuid, host
 from scaling.core.errors import UserError
 
@@ -70,6 +72,19 @@ def gpus(
             print(waits, file=sys.stderr, flush=True)
         said = True
         time.sleep(POLL_SECONDS)
+
+
+@contextmanager
+def device(requested: environment.Device) -> Iterator[Any]:
+    """Yield the torch.device to compute on; a GPU is no other job's until the block ends."""
+    import torch
+
+    kind = environment.resolve_device(requested)
+    with ExitStack() as held:
+        if kind == "cuda":
+            (name,) = held.enter_context(gpus(1, environment.visible_gpus()))
+            os.environ |= {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": name}
+        yield torch.device("cuda:0" if kind == "cuda" else kind)
 
 
 def _take(uuid: str) -> socket.socket | None:

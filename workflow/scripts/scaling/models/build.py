@@ -1,11 +1,10 @@
 """A study's model: built by name, split into blocks and groups, and what its compilation used."""
 
-import inspect
 import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import nn
@@ -22,53 +21,42 @@ GROUP_BYTES = 25 * 2**20
 
 
 def build(chosen: Model, classes: int) -> nn.Module:
-    """Build the `chosen` model, for so many classes.
+    """Build the `chosen` model, for so many classes; UserError if it cannot be.
 
     Its name is that of a registered model, a classification model of torchvision, or a function,
     `file.py:function` or `module:function`, that takes the number of classes. The last two receive
-    its options too. Raises UserError for an unknown name, for arguments that the function does
-    not take, and for a result that is no network.
+    its options too.
     """
-    name, given = chosen.name, chosen.options
+    name, given, sizes = chosen.name, chosen.options, [classes]
+    make: Any
     if name in MODELS.names():
         if given:
             raise UserError(f"model.options are {given}, and {name} has none: leave them out")
-        model = MODELS.find(name).factory.load()(chosen.width, classes)
+        make, sizes = MODELS.find(name).factory.load(), [chosen.width, classes]
     elif ":" in name:
-        model = _called(name, resolved(name), (classes,), given)
+        make = resolved(name)
     else:
         from torchvision import models
 
-        known = models.list_models(models)
-        if name not in known:
+        if name not in models.list_models(models):
             raise UserError(
                 f"model.name is {name!r} (allowed: {', '.join(MODELS.names())}; a classification "
                 "model of torchvision, as resnet50 or vit_b_16; file.py:function of your own)"
             )
-        model = _called(name, models.get_model_builder(name), (), given | {"num_classes": classes})
+        make, sizes, given = models.get_model_builder(name), [], given | {"num_classes": classes}
+    try:
+        model: nn.Module = make(*sizes, **given)
+    except (TypeError, ValueError) as error:
+        raise UserError(f"model {name} cannot be made with {given or sizes}: {error}") from error
     if not isinstance(model, nn.Module):
         raise UserError(f"{name} returned {type(model).__name__}, where an nn.Module is needed")
     return model
 
 
-def _called(name: str, function: object, positional: tuple[int, ...], named: dict) -> object:
-    """Call `function`; UserError if it rejects these arguments."""
-    if not callable(function):
-        raise UserError(f"{name} is no function")
-    try:
-        inspect.signature(function).bind(*positional, **named)
-        return function(*positional, **named)
-    except (TypeError, ValueError) as error:
-        raise UserError(
-            f"model {name} cannot be made with {named or positional}: {error}"
-        ) from error
-
-
 def blocks(model: nn.Module) -> list[nn.Module]:
     """Return a network's repeated parts, such as residual blocks or a transformer's encoder blocks.
 
-    They are the outermost modules with submodules whose class, not one of torch.nn, occurs several
-    times.
+    They are the outermost modules with parts whose class, not one of torch.nn, occurs repeatedly.
     """
     classes = Counter(type(module) for module in model.modules())
 
@@ -89,8 +77,7 @@ def backward_groups(model: nn.Module) -> list[list[nn.Parameter]]:
     They are the model's `backward_order`, or its parameters from last to first by `GROUP_BYTES`.
     """
     if hasattr(model, "backward_order"):
-        own: Any = model.backward_order
-        return list(own)
+        return list(cast(Any, model.backward_order))
     groups: list[list[nn.Parameter]] = [[]]
     for parameter in reversed(list(model.parameters())):
         if sum(one.numel() * one.itemsize for one in groups[-1]) >= GROUP_BYTES:
@@ -100,11 +87,7 @@ def backward_groups(model: nn.Module) -> list[list[nn.Parameter]]:
 
 
 def cache_use() -> dict[str, int]:
-    """Return how many graphs came from torch.compile's cache (`kept`), and how many were compiled.
-
-    It is keyed by code, shapes, options, versions and device, and written atomically, so that
-    processes may share it.
-    """
+    """Return how many graphs came from torch.compile's cache (`kept`), and how many were `made`."""
     if "torch._dynamo.utils" not in sys.modules:
         return {"kept": 0, "made": 0}
     found = torch._dynamo.utils.counters["aot_autograd"]

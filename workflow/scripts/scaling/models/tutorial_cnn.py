@@ -56,7 +56,7 @@ def load_weights(source: Path) -> nn.Sequential:
 def load_into(network: nn.Module, source: Path, name: str, script: str) -> None:
     """Load tensors alone from `source`, which `script` wrote, into `network`, called `name`.
 
-    Raises UserError for a missing or broken file, other networks' and non-finite weights.
+    UserError for a file that is missing, broken or of another network, and for non-finite weights.
     """
     try:
         network.load_state_dict(torch.load(source, map_location="cpu", weights_only=True))

@@ -1,21 +1,18 @@
 """The options of quantize_train.py and quantize_evaluate.py for all models."""
 
 import argparse
-import os
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
 import torch
 from torch import nn
 
-from scaling.core import command_line, environment
+from scaling.core import command_line
 from scaling.core.environment import Device
 from scaling.core.errors import UserError
 from scaling.core.training_options import DataOptions
 from scaling.data.batches import Images
-from scaling.launch import lease
 from scaling.registry.model import QUANTIZED_MODELS
 
 DEFAULT = "tutorial-cnn"
@@ -73,17 +70,6 @@ def train_epochs(epochs: int, rate: float, run_epoch: Callable[[int], Epoch]) ->
             raise UserError(f"{said}; lower --learning-rate, now {rate}")
         print(f"epoch {epoch}: training loss {loss:.4f}", flush=True)
     return found
-
-
-@contextmanager
-def leased(requested: Device) -> Iterator[torch.device]:
-    """Yield the device to compute on; a GPU is no other job's until the block ends."""
-    device = environment.resolve_device(requested)
-    with ExitStack() as held:
-        if device == "cuda":
-            (name,) = held.enter_context(lease.gpus(1, environment.visible_gpus()))
-            os.environ |= {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": name}
-        yield torch.device(device)
 
 
 def parse(part: Literal["training", "evaluation"], argv: list[str] | None) -> Any:

@@ -85,8 +85,6 @@ class Trials(Section):
     """As many updates as at the reference batch, instead of as many epochs."""
     precise_batch_norm: bool = False
     """`convergence.precise_batch_norm` for this technique alone."""
-    lengths: Some[Positive] | None = None
-    """Other numbers of epochs, to find the images that an accuracy needs."""
     factors: Some[AboveZero] | None = None
     """The technique's learning rate sweep; `[1]` is only the rule's rate."""
 

@@ -2,7 +2,8 @@
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,6 @@ from scaling.models.build import build
 from scaling.synchronization.plan import Plan, Training
 from scaling.training import evaluation
 from scaling.training.eager import Eager
-from scaling.training.resident import Resident
 from scaling.training.trainer import TrainingData, finite
 
 STEPS = 3
@@ -32,8 +32,7 @@ Order = NDArray[np.int64]
 def run(plan: Plan, log_folder: Path) -> None:
     """Run the experiments as one rank, of which the first reports to `log_folder`.
 
-    Reports `model` with parameter_bytes (K), buffer_bytes and widest_norm (channels), and the rows
-    of `permutations`, `training` and `steps`; a single process those of DataParallel's steps alone.
+    Reports the parts of a `records.machine.Synchronization`; a single process DataParallel's steps.
     """
     limit = plan.collective_timeout_seconds
     with ranks.joined(log_folder, plan.device, plan.cpu_threads, limit) as (rank, log):
@@ -44,7 +43,7 @@ def run(plan: Plan, log_folder: Path) -> None:
                 print(kind, content.get("buffers") or content.get("way") or "", flush=True)
 
         dataset = TrainingData.read(plan.dataset, plan.manifest, plan.images)
-        modes = {"dp": plan.training(strategy="dp")}
+        modes = {"dp": replace(plan.first, strategy="dp")}
         if rank.processes > 1:
             modes = plan.modes
             model = build(plan.model, len(dataset.data.classes))
@@ -61,32 +60,30 @@ def run(plan: Plan, log_folder: Path) -> None:
             report("steps", record_steps(plan, name, mode, rank, dataset))
 
 
-def trainer_of(
-    plan: Plan, training: Training, rank: Rank, dataset: TrainingData
-) -> tuple[nn.Module, Eager | Resident]:
-    """Return the study's model with its seed's initial weights, and its trainer."""
+def trainer_of(plan: Plan, training: Training, rank: Rank, dataset: TrainingData) -> Eager:
+    """Return the trainer of the study's model with its seed's initial weights."""
     spec = plan.spec_of(training)
     torch.manual_seed(training.seed)
     model = build(spec.model, len(dataset.data.classes)).to(rank.device)
     if training.buffers == "sync_batch_norm":
         model = nn.SyncBatchNorm.convert_sync_batchnorm(model)
-    trainer = (Resident if training.recipe == "tuned" else Eager)(spec, rank, model, dataset)
+    trainer = Eager(spec, rank, model, dataset)
     if training.buffers == "local":
         # DistributedDataParallel reads this before each forward pass. The argument's name,
         # broadcast_buffers or forward_sync_buffers, depends on PyTorch's version.
         trainer.model.broadcast_buffers = False  # type: ignore[assignment]
-    return model, trainer
+    return trainer
 
 
 def train(plan: Plan, training: Training, rank: Rank, dataset: TrainingData) -> dict[str, Any]:
-    """Train with recipe `plain` and return a comparison of the ranks, equal on every rank.
+    """Train, and return a comparison of the ranks, equal on every rank.
 
     `epochs` has a row per epoch and rank (an EpochResult), `orders` the rows of `orders_of` for
     what its samplers drew, `ranks` the quality of each rank's model and the SHA-256 of its
     parameters and of its buffers, and `drift` is that of their running variances.
     """
-    model, trainer = trainer_of(plan, training, rank, dataset)
-    assert isinstance(trainer, Eager)
+    trainer = trainer_of(plan, training, rank, dataset)
+    model: Any = trainer.model.module
     images, epochs, drawn = len(dataset.data.train_labels), [], []
     for epoch in range(plan.epochs):
         result = trainer.run_epoch(epoch if training.set_epoch else 0)
@@ -117,22 +114,19 @@ def drift(ranks: Sequence[NDArray[np.float64]]) -> dict[str, float | None]:
     Returns `variance_max` and `variance_mean` over all channels, null if a training diverged.
     Channels with zero variance on every rank are left out; 0 if none remains.
     """
-    variances = np.stack(ranks)
-    mean = variances.mean(axis=0)
-    apart = np.ptp(variances, axis=0)[mean != 0] / mean[mean != 0]
-    reduced = (apart.max(), apart.mean()) if apart.size else (0.0, 0.0)
-    names = ("variance_max", "variance_mean")
-    return {name: finite(float(value)) for name, value in zip(names, reduced, strict=True)}
+    mean, apart = np.mean(ranks, axis=0), np.ptp(ranks, axis=0)
+    apart = apart[mean != 0] / mean[mean != 0] if mean.any() else np.zeros(1)
+    found = {"variance_max": apart.max(), "variance_mean": apart.mean()}
+    return {name: finite(float(value)) for name, value in found.items()}
 
 
 def drawn_alone(plan: Plan) -> dict[str, Any]:
     """Describe each epoch of a RandomSampler, which DataParallel uses, without set_epoch."""
     torch.manual_seed(plan.seeds[0])
-    sampler = RandomSampler(range(plan.images))
-    epochs, images = range(plan.epochs), plan.images
-    rows = [row for epoch in epochs for row in orders_of([_drawn(sampler)], images, epoch)]
+    sampler, images = RandomSampler(range(plan.images)), plan.images
+    drawn = [orders_of([_drawn(sampler)], images, epoch) for epoch in range(plan.epochs)]
     about = {"sampler": "RandomSampler", "gpus": 1, "seed": plan.seeds[0], "set_epoch": False}
-    return {**about, "orders": rows}
+    return {**about, "orders": list(chain(*drawn))}
 
 
 def _drawn(sampler: Iterable[int]) -> Order:
@@ -145,8 +139,7 @@ def orders_of(orders: Sequence[Order], images: int, epoch: int) -> list[dict[str
 
     `samples` drawn, `order_sha256` (of little-endian 64-bit integers), `overlap` (the largest
     number of distinct images shared with one other rank, null for a single rank), and, equal in all
-    rows: `unseen`, the `images` that no rank draws, and `repeated`, the draws of an image beyond
-    its first. DistributedSampler repeats images if the ranks do not divide their number.
+    rows: `unseen`, the `images` that no rank draws, and `repeated`, all later draws of an image.
     """
     sets = [set(order.tolist()) for order in orders]
     seen = set().union(*sets)
@@ -156,14 +149,11 @@ def orders_of(orders: Sequence[Order], images: int, epoch: int) -> list[dict[str
             "rank": rank,
             "samples": len(order),
             "order_sha256": hashlib.sha256(order.astype("<i8").tobytes()).hexdigest(),
-            "overlap": max(
-                (len(sets[rank] & other) for index, other in enumerate(sets) if index != rank),
-                default=None,
-            ),
+            "overlap": max((len(own & other) for other in sets if other is not own), default=None),
             "unseen": images - len(seen),
             "repeated": sum(map(len, orders)) - len(seen),
         }
-        for rank, order in enumerate(orders)
+        for rank, (own, order) in enumerate(zip(sets, orders, strict=True))
     ]
 
 
@@ -175,7 +165,7 @@ def record_steps(
     recording = collectives if rank.processes > 1 else copies
     with recording(messages):
         messages.phase = "start"
-        _, trainer = trainer_of(plan, mode, rank, dataset)
+        trainer = trainer_of(plan, mode, rank, dataset)
         messages.phase = None
     step = trainer.in_memory(1)
     with messages.phases_of(trainer.model):

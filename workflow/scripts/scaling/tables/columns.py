@@ -59,7 +59,6 @@ COLUMNS: dict[str, dict[str, str]] = {
             reference:truth factor learning_rate at_edge:truth planned_epochs planned_updates seeds
             diverged_seeds test_accuracy test_accuracy_min test_accuracy_max accuracy_margin
             validation_accuracy""",
-        "images_to_accuracy": "accuracy global_batch remedy:text planned_epochs epochs images",
     },
     "full_trainings": {
         "trained_to_accuracy": f"""{_CELL} global_batch target_accuracy epochs seeds reached

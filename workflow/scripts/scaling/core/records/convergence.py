@@ -57,7 +57,6 @@ class Result(TypedDict):
     chosen_factor: types.Amount
     at_edge: bool
     runs: list[Run]
-    longer: list[Run]
 
 
 @types.opened
@@ -99,7 +98,7 @@ def _contradictions(record: ConvergenceRecord) -> Iterator[str]:
     chosen = {run["factor"] for run in result["runs"] if run["chosen"]}
     if result["chosen_factor"] not in chosen:
         yield "the chosen factor is that of no chosen run"
-    for run in [*result["runs"], *result["longer"]]:
+    for run in result["runs"]:
         where = f"of factor {run['factor']}, seed {run['seed']}"
         numbers = [row["epoch"] for row in run["epochs"]]
         if not numbers or numbers != list(range(1, len(numbers) + 1)):

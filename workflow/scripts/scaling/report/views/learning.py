@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 
 from scaling.core.numbers import percent, significant, times, whole_span, words
-from scaling.report.quantities import count, define, scaled, share, span, view, whole
+from scaling.report.quantities import count, define, share, span, view, whole
 from scaling.report.table import Column
 from scaling.report.views.scaling import CELL
 from scaling.tables.schema import StudyTables
@@ -27,8 +27,6 @@ define(
             "at an end of its rates": attrgetter("at_edge"),
         },
     ),
-    accuracy=Column("accuracy", percent),
-    images=Column("", scaled(1e-3), lambda row: words(row.remedy)),
     trained_on=Column("GPUs × b", text="{0.gpus} × {0.batch_size}".format, name="gpus"),
     trained_epochs=Column("epochs", whole, name="epochs"),
     reached=Column("reached", text="{0.reached} of {0.seeds}".format),
@@ -72,14 +70,6 @@ view(
     "technique",
     "technique_accuracy",
     techniques=lambda study, cells: study.remedies,
-    **BY_GLOBAL_BATCH,
-)
-view(
-    "Q4",
-    "Images to a test accuracy, in units of 1,000",
-    "accuracy",
-    "images",
-    images_to_accuracy=lambda study, cells: study.images_to_accuracy.query("images < inf"),
     **BY_GLOBAL_BATCH,
 )
 view(

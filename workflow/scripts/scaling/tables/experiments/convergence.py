@@ -1,4 +1,4 @@
-"""Tables of the large-batch records: runs, techniques, and images to an accuracy."""
+"""Tables of the large-batch records: runs and techniques."""
 
 import math
 from collections.abc import Sequence
@@ -47,7 +47,7 @@ def _rates_of_plain_sgd(record: ConvergenceRecord) -> int:
 
 def _changed(record: ConvergenceRecord) -> dict[str, str]:
     """Return the options that differ from plain SGD's and change a run, in words."""
-    plain = Technique().model_dump(exclude={"factors", "lengths"})
+    plain = Technique().model_dump(exclude={"factors"})
     said = {}
     for name, value in record["options"].items():
         if name in plain and value not in (plain[name], None):
@@ -105,34 +105,3 @@ def difference(own: pd.DataFrame, other: pd.DataFrame) -> Difference:
     if pd.concat([own["diverged"], other["diverged"]]).eq("not finite").any():
         return Difference(float(np.mean(samples[1]) - np.mean(samples[0])), math.nan, math.nan)
     return statistics.difference(*samples)
-
-
-def images_to_accuracy(
-    records: Sequence[ConvergenceRecord], accuracies: Sequence[float]
-) -> pd.DataFrame:
-    """Return the fewest images to each test accuracy (a fraction), one row per global batch.
-
-    It is the least of all techniques and lengths, of each the median over its seeds; infinite if
-    never. As in MLPerf's reference points, the best is chosen by these values themselves.
-    """
-    keys = ["accuracy", "global_batch", "remedy", "planned_epochs", "of_an_epoch"]
-    rows = [
-        {**record, **run, **epoch, "accuracy": accuracy, "of_an_epoch": images}
-        for record in records
-        if (result := record["result"])
-        for images in [record["training"]["train_images"] or record["dataset"]["train_images"]]
-        for run in [*result["runs"], *result["longer"]]
-        if run["chosen"]
-        for epoch in run["epochs"]
-        for accuracy in accuracies
-    ]
-    seen = pd.DataFrame(rows, columns=[*keys, "seed", "epoch", "test_accuracy"])
-    epochs = seen["epoch"].astype(float)
-    seen["epochs"] = epochs.where(seen["test_accuracy"] >= seen["accuracy"], math.inf)
-    first = seen.groupby([*keys, "seed"], sort=False)["epochs"].min()
-    seeds = first.groupby(level=keys, sort=False)
-    found = {"epochs": seeds.quantile(interpolation="higher"), "last": seeds.max()}
-    table = pd.DataFrame(found | {"first": seeds.min()}).reset_index()
-    table = table.sort_values(["global_batch", "accuracy", *found, "first"], kind="stable")
-    table = table.assign(images=table["epochs"] * table["of_an_epoch"])
-    return schema.frame("images_to_accuracy", table.drop_duplicates(keys[:2], ignore_index=True))
