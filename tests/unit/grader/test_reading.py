@@ -17,7 +17,7 @@ GPUs\tTime (s)\tSpeedup\tTime (s)\tSpeedup
 """
 PARTS = """# Report
 
-Epoch time in seconds | all of it
+Epoch time in seconds, all of it
 
 | GPUs \\ Batch | 32 | 128 |
 |:-:|--:|--:|

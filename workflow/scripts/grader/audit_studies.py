@@ -10,7 +10,7 @@ import shlex
 import sys
 import traceback
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote
 
@@ -58,10 +58,11 @@ class Points(Section):
 
 @dataclass
 class Submission:
-    """A submitted folder: its judged studies, or why it cannot be read."""
+    """A submitted folder: its judged studies and their page, or why it cannot be read."""
 
     folder: str
-    studies: list[Judged]
+    studies: list[Judged] = field(default_factory=list)
+    html: str = ""
     refusal: str = ""
 
     @property
@@ -69,12 +70,6 @@ class Submission:
         """Whether it cannot be read, or a study has an error."""
         errors = ((each.rows["severity"] == "error").any() for each in self.studies)
         return bool(self.refusal) or any(errors)
-
-    def failed(self, error: Exception) -> None:
-        """Note a bug of the audit, which must not affect other submissions."""
-        traceback.print_exception(error)
-        self.studies = []
-        self.refusal = f"{self.folder}: the audit itself failed ({error!r}); please report it"
 
 
 def paths(names: list[str]) -> list[Path]:
@@ -112,17 +107,23 @@ def read(folders: Iterable[Path], train_images: int, ring: bool = False) -> list
     ]
 
 
-def _read(folder: Path, train_images: int, ring: bool) -> Submission:
+def _read(path: Path, train_images: int, ring: bool) -> Submission:
     # The name may be any bytes.
-    made = Submission(printable(str(folder)).replace("\n", "\\n"), [])
+    folder = printable(str(path)).replace("\n", "\\n")
     try:
-        studies = read_folder(folder, train_images)
-        made.studies = [Judged(one, made.folder, judge(one, train_images, ring)) for one in studies]
+        studies = [
+            Judged(one, folder, judge(one, train_images, ring))
+            for one in read_folder(path, train_images)
+        ]
+        title = f"Audit of {folder}"
+        html = page.render(TEMPLATE, title=title, tables=[], studies=studies)
+        return Submission(folder, studies, html)
     except UserError as error:
-        made.refusal = printable(str(error)).replace("\n", "\\n")
-    except Exception as error:
-        made.failed(error)
-    return made
+        return Submission(folder, refusal=printable(str(error)).replace("\n", "\\n"))
+    except Exception as error:  # A bug of the audit, which must not affect other submissions.
+        traceback.print_exception(error)
+        why = f"{folder}: the audit itself failed ({error!r}); please report it"
+        return Submission(folder, refusal=why)
 
 
 def as_text(submissions: list[Submission]) -> str:
@@ -160,13 +161,8 @@ def write(submissions: list[Submission], target: Path, points: Points | None = N
     folder, overview = target.with_suffix(""), []
     for number, one in enumerate(submissions, start=1):
         name = f"{number:03d}-{re.sub(r'[^A-Za-z0-9]+', '-', Path(one.folder).stem)[:60]}.html"
-        try:
-            if one.studies:
-                title = f"Audit of {one.folder}"
-                text = page.render(TEMPLATE, title=title, tables=[], studies=one.studies)
-                files.write_text(folder / name, text)
-        except Exception as error:
-            one.failed(error)
+        if one.studies:
+            files.write_text(folder / name, one.html)
         for each in one.studies:
             earned = f"{points.earned(each):g}" if points else ""
             overview.append(each.overview(f"{quote(folder.name)}/{name}#{each.id}", earned))

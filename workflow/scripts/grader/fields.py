@@ -7,7 +7,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Annotated, Literal, NamedTuple
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
 
 from scaling.core.records.kind import Status
 
@@ -33,19 +33,13 @@ Figure = Annotated[Printed | None, Empty]
 """A time and a printed figure with their digits; None where the field is empty."""
 
 
-class Row(BaseModel):
-    """A row of a table on one study; other columns of the file are passed over."""
-
-    model_config = ConfigDict(extra="ignore", str_strip_whitespace=True, frozen=True)
-    study: Name
-
-
 NOT_STATED: Literal["not stated"] = "not stated"
 
 
-class Timing(Row):
+class Timing(BaseModel):
     """A row of timings.csv. `status` is None where a table has no such column."""
 
+    study: Name
     gpus: Gpus
     batch_size: Count
     strategy: Annotated[Literal["dp", "ddp", "not stated"], Lower] = NOT_STATED
@@ -63,14 +57,6 @@ class Timing(Row):
     count: MaybeCount = None
     epoch_seconds_min: Seconds = None
     epoch_seconds_max: Seconds = None
-
-
-class Sweep(Row):
-    """A row of batch_sweep.csv: one more time on one GPU."""
-
-    gpus: Annotated[int, Field(ge=1, le=1)]
-    batch_size: Count
-    epoch_seconds: Seconds
 
 
 GPU = r"(?:\w*gpus?|devices?|cards?|ranks?|world size|n?procs?|processes)"

@@ -1,6 +1,6 @@
 """What a page says of a published study: findings by cause; and the index of all studies."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from operator import attrgetter, itemgetter
@@ -20,7 +20,7 @@ SEVERITIES = {"error": "error", "warning": "warning", "info": "remark"}
 SHOWN_CELLS = 12
 OVERVIEW = ["study", "folder", "link", "points", "cells", *SEVERITIES, "causes"]
 CAUSE = Column("cause", lambda of: fmt.words(of).replace(";", " and "), name="cause")
-WHAT = Column("what happened", name="sentence")
+WHAT = Column("what happened", name="sentence", detail=attrgetter("advice"))
 
 
 def _texts(names: str) -> list[Column]:
@@ -28,22 +28,13 @@ def _texts(names: str) -> list[Column]:
     return [Column(name, name=name) for name in names.split()]
 
 
-OF_A_STUDY = [
-    View(
-        "findings",
-        "Findings",
-        itemgetter("findings"),
-        [Column("no.", name="number"), Column("severity", name="name"), CAUSE],
-        [WHAT, Column("cells (GPUs x b)", name="places"), *_texts("explains")],
-    ),
-    View(
-        "figures",
-        "What is wrong in each cell",
-        itemgetter("figures"),
-        [Column("cell", name="place"), Column("finding", name="number")],
-        [Column("figure", fmt.words, name="quantity"), *_texts("stands expected")],
-    ),
-]
+FINDINGS = View(
+    "findings",
+    "Findings",
+    pd.DataFrame,
+    [Column("no.", name="number"), Column("severity", name="name"), CAUSE],
+    [WHAT, Column("cells (GPUs x b)", name="where"), *_texts("explains")],
+)
 INDEX = [
     View(
         "overview",
@@ -87,37 +78,26 @@ class Judged:
 
     @cached_property
     def findings(self) -> pd.DataFrame:
-        """A row for each finding: what happened, in which cells, how many figures it explains."""
+        """A row for each finding: what happened, `where` it did, how many figures it explains."""
         rows = []
         for _, same in self.rows.groupby("number"):
-            one = same.iloc[0]
-            cells, places = list[str](), list[str]()
+            one, cells, between = same.iloc[0], list[str](), ", "
             for cell in rows_of(same.dropna(subset=["gpus", "batch_size"])[:SHOWN_CELLS]):
-                places.append(_place(cell))
-                stands, right = _figures(cell)
-                right = f", expected {right}" * (right != "–")
-                cells.append(places[-1] + f": {stands}{right}" * (stands != "–"))
+                cells.append(f"{cell.gpus:.0f} x {cell.batch_size:.0f}")
+                expected = (cell.expected_low + cell.expected_high) / 2
+                stands, right = fmt.distinguishable(cell.found, expected)
+                if stands != "–":
+                    cells[-1] += f": {stands}" + f", expected {right}" * (right != "–")
+                    between = "; "
             more = f" and {rest} more" if (rest := one["cells"] - len(cells)) > 0 else ""
-            where = ("; " if cells != places else ", ").join(cells)
             explains = f"{one['explains']:.0f} of {one['suspects']:.0f}"
             told = {
                 "name": SEVERITIES[one["severity"]],
-                "where": ": ".join(filter(None, (one["strategy"], where + more))),
-                "places": ": ".join(filter(None, (one["strategy"], ", ".join(places) + more))),
+                "where": ": ".join(filter(None, (one["strategy"], between.join(cells) + more))),
                 "explains": explains if one["suspects"] > 0 else "",
             }
             rows.append({**one, **told})
-        return pd.DataFrame(rows, columns=[*self.rows, "name", "where", "places"])
-
-    @property
-    def figures(self) -> pd.DataFrame:
-        """A row for each cell of an error or a warning: what stands there, what is expected."""
-        cells = rows_of(self.grave.dropna(subset=["gpus", "batch_size"]))
-        found = [
-            (f"{one.strategy}, {_place(one)}", one.number, one.quantity, *_figures(one))
-            for one in cells
-        ]
-        return pd.DataFrame(found, columns=["place", "number", "quantity", "stands", "expected"])
+        return pd.DataFrame(rows, columns=[*self.rows, "name", "where"])
 
     @property
     def counts(self) -> str:
@@ -127,15 +107,10 @@ class Judged:
         return ", ".join(parts) or "no findings"
 
     @property
-    def bytes(self) -> str:
-        """How large its gradients are, in words."""
-        return fmt.data(self.study.gradient_bytes)
-
-    @property
-    def tables(self) -> list[Table]:
-        """The tables on the page."""
-        made = tables(OF_A_STUDY, {"findings": self.findings, "figures": self.figures})
-        return [replace(table, name=f"{self.id}-{table.name}") for table in made]
+    def table(self) -> Table | None:
+        """The table on the page: its findings, if there are any."""
+        table = FINDINGS.make(self.findings)
+        return table and replace(table, name=f"{self.id}-{table.name}")
 
     def overview(self, link: str, points: str = "") -> dict[str, Any]:
         """Its row in the index: cells, findings of each severity, causes."""
@@ -148,7 +123,7 @@ class Judged:
         }
 
 
-def index(rows: Iterable[dict[str, Any]], studies: Sequence[Judged]) -> list[Table]:
+def index(rows: Sequence[dict[str, Any]], studies: Sequence[Judged]) -> list[Table]:
     """The tables of all studies: their `rows`, and each cause with the studies it occurs in."""
     causes = common([[one] for one in studies])
     return tables(INDEX, {"overview": pd.DataFrame(rows, columns=OVERVIEW), "mistakes": causes})
@@ -171,13 +146,3 @@ def common(submissions: Sequence[Sequence[Judged]]) -> pd.DataFrame:
         for _, same in found.groupby(["cause", "quantity"])
     ]
     return pd.DataFrame(rows, columns=[*COLUMNS, "name", "studies", "where"])
-
-
-def _place(finding: Any) -> str:
-    return f"{finding.gpus:.0f} x {finding.batch_size:.0f}"
-
-
-def _figures(finding: Any) -> tuple[str, str]:
-    """What stands in the cell of a finding's row, and what is expected there."""
-    expected = (finding.expected_low + finding.expected_high) / 2
-    return fmt.distinguishable(finding.found, expected)

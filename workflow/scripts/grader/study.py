@@ -2,7 +2,6 @@
 
 import math
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -10,8 +9,8 @@ from typing import Annotated, Any, Literal
 import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from grader.fields import NOT_STATED, Row, Sweep, Timing
-from grader.grids import check_width, grids, read_text, records
+from grader.fields import NOT_STATED, Timing
+from grader.grids import grids, read_text
 from grader.tables import FIGURES, IDENTITY, Table, Texts, said
 from scaling.config.stored import MOST_BYTES, parsed
 from scaling.core.errors import UserError
@@ -30,7 +29,7 @@ PRINTED = {
 }
 """Every derived figure a document may print, and its column."""
 TIMES = ["epoch_seconds", "epoch_seconds_without_loading", "epoch_seconds_min", "epoch_seconds_max"]
-NEEDED = {"GPUs": {"gpus"}, "batch size": {"batch_size"}, "time or speedup": {*FIGURES}}
+NEEDED = {"GPUs": {"gpus"}, "batch size": {"batch_size"}, "time or speedup": {*FIGURES, "status"}}
 KEY = ["strategy", "gpus", "batch_size"]
 OPTIONAL = {"count", "epoch_seconds_min", "epoch_seconds_max", "printed_images_per_second"}
 OURS = {*Timing.model_fields} - OPTIONAL
@@ -108,18 +107,20 @@ def read_folder(path: Path, train_images: int = CIFAR10_TRAIN_IMAGES) -> list[Pu
     path = timings(folder) if folder else path
     name = re.sub(r"[^\w.-]+", "-", path.parent.name if folder else path.stem).strip("-.")
     found = _timings(path, name or "study", train_images)
-    if len(found) > MOST_STUDIES:
-        raise UserError(f"{path}: there are more than {MOST_STUDIES} studies; hand in fewer")
     for study, (rows, _) in found.items():
         _check(path, study, rows)
-    sweep = _sweep(folder / "batch_sweep.csv" if folder else None, list(found))
-    descriptions = _descriptions(folder / "studies.yaml") if folder else {}
+    again = path.with_name("batch_sweep.csv")
+    sweeps = _timings(again, name, train_images) if folder and again.exists() else {}
+    if unknown := ", ".join(sweeps.keys() - found.keys()):
+        raise UserError(f"{again}: {path.name} has no study {unknown}; name one it has")
+    more = {study: rows[rows["gpus"] == 1] for study, (rows, _) in sweeps.items()}
+    descriptions = _descriptions(path.with_name("studies.yaml")) if folder else {}
     return [
         PublishedStudy(
             study,
             descriptions.get(study, Description(units=reading or "not stated")),
             rows.fillna({"status": "ok"}),
-            sweep[sweep["study"] == study],
+            more.get(study, rows[:0]),
             reading,
         )
         for study, (rows, reading) in found.items()
@@ -141,18 +142,6 @@ def tables(folder: Path) -> list[Path]:
 def wanted(path: Path) -> bool:
     """Whether a person made a file or folder, and not a file manager or an open editor."""
     return not path.name.startswith((".", "~$", "__MACOSX"))
-
-
-def _sweep(path: Path | None, studies: list[str]) -> pd.DataFrame:
-    """The rows of batch_sweep.csv, all of which are of one of the `studies`."""
-    rows = list(_rows(path, Sweep)) if path and path.exists() else []
-    for row in rows:
-        if row["study"] not in studies:
-            raise UserError(
-                f"{path}, line {row['line']}, column study: timings.csv has no study "
-                f"{row['study']}; name one it has"
-            )
-    return pd.DataFrame(rows, columns=["line", *Sweep.model_fields])
 
 
 def _check(path: Path, study: str, rows: pd.DataFrame) -> None:
@@ -192,22 +181,6 @@ def _descriptions(path: Path) -> dict[str, Description]:
         ) from error
 
 
-def _rows(path: Path, model: type[Row]) -> Iterator[dict[str, Any]]:
-    """Yield every row of the table at `path` as fields of `model`, and its number as `line`.
-
-    Raises UserError, which names file, line and column, for what is not as it should be.
-    """
-    separator, lines = records(path)
-    (_, header), *lines = [one for one in lines if any(one[1])] or [(1, list[str]())]
-    names, fields_of = list(map(str.lower, header)), model.model_fields
-    if lacks := [name for name in fields_of if fields_of[name].is_required() and name not in names]:
-        raise UserError(f"{path}, line 1: there is no column {', '.join(lacks)}; add it")
-    for line, fields in lines:
-        check_width(path, line, fields, names)
-        texts = [field.replace(",", ".") for field in fields] if separator == ";" else fields
-        yield _checked(path, model, dict(zip(names, texts, strict=False)) | {"line": str(line)})
-
-
 def _timings(path: Path, name: str, images: int) -> dict[str, tuple[pd.DataFrame, str]]:
     """Return the rows of each study in the file at `path`, and in words how they were read.
 
@@ -215,15 +188,9 @@ def _timings(path: Path, name: str, images: int) -> dict[str, tuple[pd.DataFrame
     a study that states none; a rate of `images` becomes the time of an epoch. The words are empty
     for a file of exactly our columns.
     """
-    tables = grids(path)
-    if not tables:
-        raise UserError(f"{path} has no row of a table; write one for each cell of the study")
-    if {text.lower() for text in tables[0].header[0]} >= OURS and tables[0].separator != "sheet":
-        every = pd.DataFrame(_rows(path, Timing)).groupby("study", sort=False)
-        return {str(study): (same, "") for study, same in every}
     found, passed = dict[str, list[Texts]](), list[str]()
     sources = dict[str, dict[str, str]]()
-    for table in (Table(path, grid, images) for grid in tables):
+    for table in (Table(path, grid, images) for grid in grids(path)):
         texts = table.rows()
         known = {field for row in texts for field in row} | {*table.keys}
         if lacks := [words for words, fields in NEEDED.items() if not fields & known]:
@@ -233,14 +200,23 @@ def _timings(path: Path, name: str, images: int) -> dict[str, tuple[pd.DataFrame
         passed += [f"`{text}`" for text in table.passed]
         for field, words, note in table.sources():
             sources.setdefault(field, {}).setdefault(words, note)
-        for study in dict.fromkeys(row.setdefault("study", name) for row in texts):
-            _add(found, study, [row for row in texts if row["study"] == study])
+        parts = dict[str, list[Texts]]()
+        for row in texts:
+            parts.setdefault(row.setdefault("study", name), []).append(row)
+        for study, rows in parts.items():
+            _add(found, study, rows)
+            if len(found) > MOST_STUDIES:
+                raise UserError(
+                    f"{path}: there are more than {MOST_STUDIES} studies; hand in fewer"
+                )
     if not found:
-        raise UserError(f"{passed[0]}; add what is missing")
+        why = f"{passed[0]}; add what is missing" if passed else f"{path} has no row of a table"
+        raise UserError(why)
     heads = {field: next(iter(words)) for field, words in sources.items()}
-    made, words = dict[str, tuple[pd.DataFrame, str]](), _in_words(sources, passed)
+    ours = {head.lower() for head in heads.values()} >= OURS
+    made, words = dict[str, tuple[pd.DataFrame, str]](), "" if ours else _in_words(sources, passed)
     for study, rows in found.items():
-        checked = [_checked(path, Timing, row, heads) | {"study": study} for row in rows]
+        checked = [_checked(path, row, heads) | {"study": study} for row in rows]
         made[study] = pd.DataFrame(checked, columns=["line", *Timing.model_fields]), words
     return made
 
@@ -251,7 +227,7 @@ def _add(found: dict[str, list[Texts]], study: str, rows: list[Texts]) -> None:
     def key(row: Texts) -> tuple[str, ...]:
         return tuple(row.get(field, "") for field in KEY)
 
-    for name in [study, *(f"{study}-{number}" for number in range(2, 1000))]:
+    for name in [study, *(f"{study}-{number}" for number in range(2, MOST_STUDIES + 2))]:
         known = {key(row): row for row in found.get(name, [])}
         pairs = [(row, known.get(key(row), row)) for row in rows]
         if all(a[f] == b[f] for a, b in pairs for f in a.keys() & b.keys() & {*FIGURES}):
@@ -263,18 +239,17 @@ def _add(found: dict[str, list[Texts]], study: str, rows: list[Texts]) -> None:
             other |= row | {"line": other["line"]}
 
 
-def _checked(
-    path: Path, model: type[Row], row: Texts, heads: dict[str, str] | None = None
-) -> dict[str, Any]:
+def _checked(path: Path, row: Texts, heads: dict[str, str]) -> dict[str, Any]:
+    """Return the fields of a row by `Timing`, and its `line`."""
     try:
-        return {"line": int(row["line"]), **model.model_validate(row).model_dump()}
+        return {"line": int(row["line"]), **Timing.model_validate(row).model_dump()}
     except ValidationError as error:
         wrong = error.errors()[0]
         column = str(wrong["loc"][0])
         where = f"{path}, line {row['line']}"
         if column not in row:
             raise UserError(f"{where}: there is no {said(column)}; write it") from error
-        head = (heads or {}).get(column, column)
+        head = heads.get(column, column)
         raise UserError(f"{where}, column {head}: {row[column]!r}: {wrong['msg']}") from error
 
 

@@ -77,7 +77,8 @@ class Table:
         for j, one in sorted(enumerate(self.labels), key=lambda pair: pair[1].whole):
             field = one.field
             # GPUs and batch sizes are whole numbers.
-            whole = field not in AXES or all(self._count(text, field) for text in self.cells[j])
+            sure = field not in AXES or one.text.lower() == field
+            whole = sure or all(self._count(text, field) for text in self.cells[j])
             if field in IDENTITY and not one.values and whole:
                 found.setdefault(field, j)
         if not self.labels[0].text and 0 not in self.told:
