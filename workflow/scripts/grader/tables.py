@@ -169,7 +169,8 @@ class Table:
                     row.setdefault("status", self._plain("status", text))
                 elif text and text.lower() not in MISSING:
                     row[field] = self._figure(text, one, row)
-            found += [row for row in by.values() if row.keys() & {*FIGURES, "status"}]
+            every = by.values() or [about]
+            found += [row for row in every if row.keys() & {*FIGURES, "status"}]
         for row in found if self.of_all else ():
             batch, gpus = _small(row.get("batch_size", "")), _small(row.get("gpus", ""))
             if batch and gpus:
