@@ -1,12 +1,11 @@
 """What a document prints of one strategy: times and figures as intervals, a place for each cell."""
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property, reduce
+from functools import cache, cached_property
 from pathlib import Path
 from types import CodeType
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,7 +18,6 @@ from scaling.registry.strategy import STRATEGIES
 FORMULAS = yaml.safe_load(Path(__file__).with_name("formulas.yaml").read_text(encoding="utf-8"))
 PARAMETERS: dict[str, int] = FORMULAS["parameters"]
 UNKNOWN = of(np.nan)
-Grouped = Literal["mean", "median", "cumsum"]
 
 
 @dataclass(frozen=True)
@@ -65,17 +63,24 @@ class Cells:
         n, b = self.gpus.astype(float), self.batch.astype(float)
         # Of a strategy that nobody states either may be meant.
         sent = {"own": "ddp" if self.strategy == "ddp" else "dp", "ring": "ddp"}
+        least = min(self.batch[self.gpus == 1], default=0)
         arrays = {
             **{"N": n, "b": b, "count": self.count, "one": np.ones_like(n)},
             **{"images": np.full_like(n, self.images), "floor": self.arithmetic / n},
             **{"steps": np.ceil(self.images / (n * b)), "full_steps": self.images // (n * b)},
             **{"single_steps": np.ceil(self.images / b), "full_single": self.images // b},
+            **{"least_b": np.full_like(n, least), "unknown": np.full_like(n, np.nan)},
         }
         for name, strategy in sent.items():
             of_bytes = STRATEGIES.find(strategy).busiest_bytes
             arrays[name] = np.array([of_bytes(gpus, 1.0) for gpus in self.gpus.tolist()])
+        numbers = np.unique(self.gpus)
+        fewer = np.append(0, numbers)[np.searchsorted(numbers, self.gpus)]
+        second = np.append(numbers[numbers > 1], [0, 0])[1]
         return {name: of(array) for name, array in arrays.items()} | {
             **{"own_row": np.arange(len(n)) < self.own, "several": n > 1, "every": _every},
+            **{"fewer": fewer, "neighbour": np.where(fewer > 1, fewer, second)},
+            **{"first": self.find(1, self.batch), "row": self._row},
             "around": Interval(np.array(1 - NEARLY), np.array(1 + NEARLY)),
             "steps_of": lambda images: of(np.ceil(images / (n * b))),
             "at": lambda figure, gpus: figure.take(self.find(gpus, self.batch)),
@@ -83,79 +88,54 @@ class Cells:
                 np.where(self.batch == batch, -1, self.find(self.gpus, batch))
             ),
             "single": lambda figure, batch: figure.take(self.find(1, of(batch).low)),
-            "row": lambda figure, step: figure.take(self._moved(step)),
-            "neighbour": self._neighbour,
-            "fewer": np.array([max(self.gpus[self.gpus < g], default=0) for g in self.gpus]),
-            "mean": self._of_groups(self.gpus, "mean"),
-            "median": self._of_groups(self.gpus, "median"),
-            "total": self._of_groups(self.batch, "cumsum"),
-            "minutes": _minutes,
-            "whole": lambda x: of(np.round(x.middle)),
-            "log2": lambda x: Interval(np.log2(x.low), np.log2(x.high)),
+            "mean": lambda figure: figure.each(self._mean),
+            "whole": lambda figure: of(np.round(figure.middle)),
+            "log2": lambda figure: figure.each(np.log2),
         }
 
     @cached_property
     def names(self) -> dict[str, Any]:
         """What the names in formulas.yaml stand for."""
         if not self.fixed:
-            least = min(self.batch[self.gpus == 1], default=0)
-            self.fixed["names"] = self._constant_names()
-            self.fixed["single"] = [
-                self.find(1, batch) for batch in (self.batch, self.gpus * self.batch, least)
-            ]
-        first, together, smallest = self.fixed["single"]
-        found: dict[str, Any] = self.fixed["names"] | self.columns
-        n = found["N"]
+            self.fixed.update(self._constant_names())
+        found: dict[str, Any] = self.fixed | self.columns
+        n, first = found["N"], found["first"]
         whole, without, lowest, highest = (self.columns[name] for name in TIMES)
         compute, moving = (self.columns[f"{name}_seconds"] for name in ("compute", "communication"))
-        found |= {"T": whole, "T1": whole.take(first), "T0": whole.take(smallest)}
         # One GPU computes all the time that it does not load.
-        found |= {"W": without, "W1": without.where(without.known, compute).take(first)}
-        found |= {"TNb": whole.take(together), "WNb": without.take(together)}
-        found |= {"X1": found["X"].take(first), "unknown": whole * np.nan}
-        found |= {"lowest": lowest, "lowest1": lowest.take(first)}
-        found |= {"highest": highest, "highest1": highest.take(first)}
+        single = without.where(without.known, compute).take(first)
+        found |= {"T": whole, "T1": whole.take(first), "W": without, "W1": single}
+        found |= {"lowest": lowest, "highest": highest}
         found["range"] = Interval(lowest.low, highest.high)
         parts = [one.where(one.known, n * 0.0) for one in (compute, moving)]
         found["parts"] = parts[0] + parts[1]
-        votes = []
-        for time in ("T", "W"):
-            share = found[f"{time}1"] / n
-            # The share as printed, where that is the same to its last digit or all there is.
-            same = compute.meets(share) | ~share.known
-            rest = found[time] - share.hull(compute).where(same, share)
-            # In either column: they may be exchanged.
-            hits = [one.meets(rest) | one.meets(share) for one in (compute, moving)]
-            votes.append((np.sum(hits), rest))
+        alone = ~(found["T1"].known | single.known)
+
+        def share(right: Interval) -> Interval:
+            """A document goes on from the compute that it printed, where that is right."""
+            return right.hull(compute).where(compute.meets(right) | alone, right)
+
+        shares = {time: found[f"{time}1"] / n for time in "TW"}
+        rests = {time: found[time] - share(right) for time, right in shares.items()}
+        votes = [
+            int(moving.meets(rests[time]).sum() + compute.meets(shares[time]).sum())
+            for time in "TW"
+        ]
         # Where both explain as much it may be either.
-        most = max(count for count, _ in votes)
-        rest = reduce(Interval.hull, [rest for count, rest in votes if count == most])
-        return found | {"rest": rest, "moving": moving.or_derived(rest)}
+        best = [rests[time] for time, vote in zip("TW", votes, strict=True) if vote == max(votes)]
+        rest = best[0].hull(best[-1])
+        return found | {"share_of": share, "rest": rest, "moving": moving.or_derived(rest)}
 
-    @property
-    def _neighbour(self) -> np.ndarray:
-        """The next smaller number of GPUs above 1 of each cell, or the next larger; else -1."""
-        several = np.unique(self.gpus[self.gpus > 1])
-        place = np.searchsorted(several, self.gpus)
-        near = np.where(place > 0, place - 1, 1)
-        return several[near] if len(several) > 1 else np.full(len(self.gpus), -1)
-
-    def _moved(self, step: int) -> np.ndarray:
-        """The index of the row so many further down of those on several GPUs, or -1."""
+    def _row(self, figure: Interval, step: int) -> Interval:
+        """The figures so many rows further down, of those on several GPUs."""
         index, rows = np.full(len(self.gpus), -1), np.flatnonzero(self.gpus[: self.own] > 1)
         index[rows] = np.roll(rows, -step)
-        return index
+        return figure.take(index)
 
-    def _of_groups(self, keys: np.ndarray, how: Grouped) -> Callable[[Interval], Interval]:
-        """Return what makes of figures their mean, sum or so of the cells with one key."""
-
-        def ends(values: np.ndarray) -> np.ndarray:
-            values = values * np.ones(len(self.gpus))
-            values = np.where((self.gpus == 1) & (how == "cumsum"), np.nan, values)
-            found = pd.DataFrame(values.T).groupby(keys).transform(how)
-            return found.to_numpy().T.reshape(values.shape)
-
-        return lambda figure: Interval(ends(figure.low), ends(figure.high))
+    def _mean(self, values: np.ndarray) -> np.ndarray:
+        """The means over the batch sizes of each number of GPUs."""
+        found = pd.DataFrame(values.T).groupby(self.gpus).transform("mean")
+        return found.to_numpy().T.reshape(values.shape)
 
     def evaluate(self, formula: str, **more: Any) -> Any:
         """The value of a formula of formulas.yaml or mistakes.yaml, with `more` names."""
@@ -164,12 +144,6 @@ class Cells:
     def with_values(self, columns: dict[str, Interval]) -> "Cells":
         """These cells with other columns."""
         return replace(self, columns=self.columns | columns)
-
-
-def _minutes(figure: Interval) -> Interval:
-    """The seconds of times that are written as minutes.seconds."""
-    whole, around = np.floor(figure.middle), (figure.high - figure.low) * 50
-    return of(whole * 60 + (figure.middle - whole) * 100) + Interval(-around, around)
 
 
 @cache

@@ -120,13 +120,12 @@ def _by_formula(cells: Cells, found: dict[str, Verdict], left: Wrong) -> Iterato
         for column in (PRINTED if key == "any" else [key])
     ]
     for name, mistake, column, when in checks:
-        rule, one = cells.gpu, found.get(column)
+        one = found.get(column)
         if one:
             least = np.fmin.reduce([value.low for value in one.values])
             names |= {"figure": one.said, "value": one.values[0], "least": least}
             names |= {"open": one.open, "agrees": one.agrees, "unexplained": left[column]}
             names |= {"noted": one.note == name, "stated": one.note == "stated"}
-            rule = one.rule
         place = cells.evaluate(when, **names)
         seen, right = (
             cells.evaluate(formula, **names) if formula else None
@@ -138,7 +137,7 @@ def _by_formula(cells: Cells, found: dict[str, Verdict], left: Wrong) -> Iterato
             left[column] = left[column] & ~both
             place = place & ~one.wrong
         names[f"is_{name}"] = place
-        yield Cause(name, place, column, rule, seen or cells.columns.get(column), right)
+        yield Cause(name, place, column, cells.gpu, seen or cells.columns.get(column), right)
     for column, one in found.items():
         near = one.said.near(one.values[0]) & (column != RATE)
         yield _left("nearly", one, left[column] & near)

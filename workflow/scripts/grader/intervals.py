@@ -71,9 +71,11 @@ class Interval:
 
     def take(self, index: np.ndarray) -> Interval:
         """The intervals of other cells by their index; unknown where it is below 0."""
-        there = index >= 0
-        ends = (np.where(there, end[..., index], np.nan) for end in (self.low, self.high))
-        return Interval(*ends)
+        return self.each(lambda end: np.where(index >= 0, end[..., index], np.nan))
+
+    def each(self, change: Callable[[np.ndarray], np.ndarray]) -> Interval:
+        """The intervals with both ends changed."""
+        return Interval(change(self.low), change(self.high))
 
     def where(self, choice: np.ndarray, other: Interval) -> Interval:
         """These intervals where `choice` holds, those of `other` elsewhere."""

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from grader.cells import PARAMETERS, UNKNOWN, Cells
-from grader.definitions import BANDWIDTH, DEFINITIONS, MISTAKES, UTILIZATION, Verdict, foreign
+from grader.definitions import BANDWIDTH, DEFINITIONS, MISTAKES, UTILIZATION, Verdict
 from grader.intervals import Interval, common, of, stacked
 from grader.study import BYTES_PER_PARAMETER
 
@@ -33,7 +33,7 @@ OF_CELLS = {"T": "its time", "W": "its time", "moving": "its communication time"
 ALIKE = {"own": "sent", "ring": "sent", "W": "T", "W1": "T1"}
 """Parts that may be taken for the same as another."""
 EXCHANGED = {"T": "W", "W": "T"}
-TIME = re.compile(r"\b([TW])(?=0\b|1\b|Nb\b|\b)")
+TIME = re.compile(r"\b([TW])(?=1?\b)")
 Named = dict[str, Interval]
 
 
@@ -136,9 +136,7 @@ def _readings(
     parts, or of two, or of one and of the whole.
     """
     cells = one.cells
-    # One number that is fitted says less than as many figures.
-    alone = one.quantity == BANDWIDTH and foreign(cells)
-    by_lab = alone or (one.quantity == BANDWIDTH and not cells.names["K"].known.any())
+    by_lab = one.quantity == BANDWIDTH and not cells.names["K"].known.any()
     if by_lab:
         # Mistakes that no other number explains are tried with that of the lab's network.
         size = of(float(BYTES_PER_PARAMETER * PARAMETERS["resnet18-cifar"]))
@@ -147,7 +145,7 @@ def _readings(
     if one.quantity == UTILIZATION:
         wholes += [each for each in _under(cells, BANDWIDTH) if "value" in each.formula]
     wholes = [RIGHT, *(each for each in wholes if each.formula != one.quantity)]
-    pairs = not alone and len(cells.gpus) <= LARGE
+    pairs = len(cells.gpus) <= LARGE
     then = [each for each in wholes if each.formula.startswith("value")] if pairs else [RIGHT]
 
     def fit(value: Interval) -> Interval:
