@@ -113,7 +113,6 @@ def test_a_mistake_is_named_once_in_the_cells_that_have_it(tmp_path, text, value
     [
         (WITHOUT_512, {}, {"no_single_time": [*NO_512] * 2}),
         (CLEAN, column(SHARE, "22.35", "31", "12", "27.93"), {"no_peak": CELLS}),
-        (CLEAN, column(SHARE, "22.35", "22.35", "33.52", "33.52"), {"one_peak": CELLS}),
         (DP, {}, {"ring_for_dp": CELLS}),
         (NO_PARAMETERS, column(BANDWIDTH, "1", "200", "30", "4000"), {"no_parameters": CELLS}),
         (CLEAN.replace(",5,", ",1,"), {}, {"measured_once": [(1, 128), (1, 512), *CELLS]}),

@@ -19,7 +19,7 @@ from pydantic import Field, NonNegativeFloat
 
 from grader.fields import NOT_STATED
 from grader.findings import COLUMNS, judge
-from grader.pages import Judged, common, index
+from grader.pages import Judged, index, shared
 from grader.study import CIFAR10_TRAIN_IMAGES, read_folder, tables, timings, wanted
 from scaling.config.stored import read_config
 from scaling.core import files
@@ -116,7 +116,7 @@ def _read(path: Path, train_images: int, ring: bool) -> Submission:
             for one in read_folder(path, train_images)
         ]
         title = f"Audit of {folder}"
-        html = page.render(TEMPLATE, title=title, tables=[], studies=studies)
+        html = page.render(TEMPLATE, title=title, table=None, studies=studies)
         return Submission(folder, studies, html)
     except UserError as error:
         return Submission(folder, refusal=printable(str(error)).replace("\n", "\\n"))
@@ -137,13 +137,8 @@ def as_text(submissions: list[Submission]) -> str:
             summary.append((one.folder, judged.study.name, judged.counts))
     widths = [max(len(row[column]) for row in summary) for column in (0, 1)]
     table = [f"{a:<{widths[0]}}  {b:<{widths[1]}}  {verdict}" for a, b, verdict in summary]
-    causes = common([one.studies for one in submissions])
-    several = causes[causes["studies"] > 1]
-    shared = [
-        f"{one.studies} of {len(submissions)}: {one.sentence}"
-        for one in rows_of(several.sort_values("studies", ascending=False, kind="stable"))
-    ]
-    return "\n".join([*lines, *[""] * bool(lines), *table, *[""] * bool(shared), *shared])
+    common = shared([one.studies for one in submissions])
+    return "\n".join([*lines, *[""] * bool(lines), *table, *[""] * bool(common), *common])
 
 
 def _lines(judged: Judged) -> list[str]:
@@ -170,8 +165,9 @@ def write(submissions: list[Submission], target: Path, points: Points | None = N
             row = {"folder": one.folder, "causes": f"cannot be read: {one.refusal}"}
             overview.append(row | {"points": f"{points.unreadable:g}" if points else ""})
     judged = [each for one in submissions for each in one.studies]
-    title, shown = f"Audit of {fmt.plural(len(submissions), 'submission')}", index(overview, judged)
-    files.write_text(target, page.render(TEMPLATE, title=title, tables=shown, studies=[]))
+    title = f"Audit of {fmt.plural(len(submissions), 'submission')}"
+    table = index(overview, [one.studies for one in submissions])
+    files.write_text(target, page.render(TEMPLATE, title=title, table=table, studies=[]))
     found = [each.rows.assign(folder=each.folder, study=each.study.name) for each in judged]
     rows = pd.concat([pd.DataFrame(columns=["folder", "study", *COLUMNS]), *found])
     files.write_text(folder / "audit.csv", as_csv(rows))

@@ -12,7 +12,7 @@ import pandas as pd
 import yaml
 
 from grader.intervals import NEARLY, Interval, of, printed
-from grader.study import PRINTED, TIMES, PublishedStudy
+from grader.study import BYTES_PER_PARAMETER, PRINTED, TIMES, PublishedStudy
 from scaling.registry.strategy import STRATEGIES
 
 FORMULAS = yaml.safe_load(Path(__file__).with_name("formulas.yaml").read_text(encoding="utf-8"))
@@ -186,7 +186,7 @@ def of_strategy(study: PublishedStudy, strategy: str, train_images: int) -> Cell
     place = {(row["strategy"] == strategy, row["gpus"], row["batch_size"]): row for row in rows}
     others = [place.get((False, row["gpus"], row["batch_size"]), {}) for row in every]
     columns["X"] = printed(row.get(TIMES[0]) for row in others)
-    columns |= {"K": of(study.gradient_bytes), "share": UNKNOWN}
+    columns |= {"K": of(BYTES_PER_PARAMETER * (study.parameters or np.nan)), "share": UNKNOWN}
     gpu, peak = _peak(study)
     # A network that nobody describes is the lab's.
     gflop = FORMULAS["gflop_of_image"].get(study.parameters or PARAMETERS["resnet18-cifar"], np.nan)

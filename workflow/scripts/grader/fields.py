@@ -168,12 +168,3 @@ def number(text: str, comma: bool) -> tuple[str, Decimal | None] | None:
     elif re.fullmatch(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d*)?", digits):
         digits = digits.replace(",", "")
     return (digits, label(f"({found[2]})").factor) if "," not in digits else None
-
-
-def decimal_comma(cells: list[str]) -> bool | None:
-    """Return whether the numbers in these cells use a decimal comma; None if ambiguous."""
-    figures = [found[1] for cell in cells if (found := NUMBER.fullmatch(cell.strip("* `$")))]
-    commas = [one for one in figures if "," in one]
-    if not commas or any(re.search(r"^[^,]*\.(?!\d{3}(?:,|$))\d|,\d+[.,]", one) for one in figures):
-        return False
-    return True if any(re.search(r"^\D?0,|,(?!\d{3}$)|\.", one) for one in commas) else None

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from grader.causes import Cause, Wrong, causes
-from grader.cells import FORMULAS, PARAMETERS, UNKNOWN, Cells, of_strategy
+from grader.causes import causes
+from grader.cells import FORMULAS, UNKNOWN, Cells, of_strategy
 from grader.definitions import MISTAKES, RATE, SEVERITIES, Verdict, verdicts
+from grader.readings import Cause, Wrong
 from grader.study import PRINTED, TIMES, PublishedStudy
 
 COLUMNS = ["number", "severity", "cause", "strategy", "gpus", "batch_size", "quantity", "found"]
@@ -48,9 +49,6 @@ def judge(study: PublishedStudy, train_images: int, ring: bool = False) -> pd.Da
             gaps = _missing(cells)
             said = _said("missing_cell") | {"strategy": strategy, "cells": len(gaps)}
             rows += [said | {"gpus": n, "batch_size": b} for n, b in gaps[:LISTED]]
-    expected = PARAMETERS.get(study.model, study.parameters)
-    if study.parameters != expected and study.parameters in PARAMETERS.values():
-        rows.append(_said("parameters_of_other_model") | {"found": study.parameters})
     rows.sort(key=lambda row: SEVERITIES.index(row["severity"]))
     table = pd.DataFrame(rows, columns=COLUMNS)
     numbers = table.groupby(["number", "cause", "strategy"], sort=False).ngroup() + 1
@@ -93,17 +91,13 @@ def _as_seconds(cells: Cells) -> tuple[Cells, list[Cause]]:
     """The cells with seconds where they have a throughput in the place of a time, and where."""
     name, named = "throughput_as_time", []
     for column, when in MISTAKES[name].when.items():
-        printed = cells.columns
+        printed = cells.columns[column]
         if cells.evaluate(when).any():
-            # The shortest time is that of the highest throughput.
-            pairs = {column: column}
-            if column == TIMES[0]:
-                pairs |= {TIMES[2]: TIMES[3], TIMES[3]: TIMES[2]}
-            images = cells.names["images"]
-            seconds = {time: images / printed[other] for time, other in pairs.items()}
-            cells = cells.with_values(seconds)
-            found = {"found": printed[column], "expected": seconds[column]}
-            named.append(Cause(name, printed[column].known, column, **found))
+            seconds = cells.names["images"] / printed
+            # The slowest epoch has the lowest throughput: what range was meant is unknown.
+            ranges = dict.fromkeys(TIMES[2:], cells.names["unknown"])
+            cells = cells.with_values(ranges | {column: seconds})
+            named.append(Cause(name, printed.known, column, found=printed, expected=seconds))
     return cells, named
 
 

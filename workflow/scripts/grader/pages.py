@@ -1,19 +1,20 @@
 """What a page says of a published study: findings by cause; and the index of all studies."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from operator import attrgetter, itemgetter
+from itertools import chain
+from operator import attrgetter
 from typing import Any
 from urllib.parse import quote
 
 import pandas as pd
 
-from grader.findings import COLUMNS
 from grader.study import PublishedStudy
 from scaling.core import numbers as fmt
 from scaling.report.quantities import whole
-from scaling.report.table import Column, Table, View, tables
+from scaling.report.table import Column, Table, View
 from scaling.tables.schema import rows_of
 
 SEVERITIES = {"error": "error", "warning": "warning", "info": "remark"}
@@ -23,39 +24,25 @@ CAUSE = Column("cause", lambda of: fmt.words(of).replace(";", " and "), name="ca
 WHAT = Column("what happened", name="sentence", detail=attrgetter("advice"))
 
 
-def _texts(names: str) -> list[Column]:
-    """Return columns that are headed by their names."""
-    return [Column(name, name=name) for name in names.split()]
-
-
 FINDINGS = View(
     "findings",
     "Findings",
     pd.DataFrame,
     [Column("no.", name="number"), Column("severity", name="name"), CAUSE],
-    [WHAT, Column("cells (GPUs x b)", name="where"), *_texts("explains")],
+    [WHAT, Column("cells (GPUs x b)", name="where"), Column("explains", name="explains")],
 )
-INDEX = [
-    View(
-        "overview",
-        "All studies",
-        itemgetter("overview"),
-        [Column("study", name="study", link=attrgetter("link"))],
-        [
-            *_texts("folder"),
-            Column("cells", whole, name="cells"),
-            *(Column(f"{name}s", whole, name=key) for key, name in SEVERITIES.items()),
-            *_texts("causes points"),
-        ],
-    ),
-    View(
-        "mistakes",
-        "Causes, and where they occur",
-        itemgetter("mistakes"),
-        [CAUSE],
-        [Column("gravity", name="name"), WHAT, *_texts("studies where")],
-    ),
-]
+INDEX = View(
+    "overview",
+    "All studies",
+    pd.DataFrame,
+    [Column("study", name="study", link=attrgetter("link"))],
+    [
+        Column("folder", name="folder"),
+        Column("cells", whole, name="cells"),
+        *(Column(f"{name}s", whole, name=key) for key, name in SEVERITIES.items()),
+        *(Column(name, name=name) for name in ("causes", "points")),
+    ],
+)
 
 
 @dataclass(frozen=True)
@@ -123,26 +110,14 @@ class Judged:
         }
 
 
-def index(rows: Sequence[dict[str, Any]], studies: Sequence[Judged]) -> list[Table]:
-    """The tables of all studies: their `rows`, and each cause with the studies it occurs in."""
-    causes = common([[one] for one in studies])
-    return tables(INDEX, {"overview": pd.DataFrame(rows, columns=OVERVIEW), "mistakes": causes})
+def index(rows: Sequence[dict[str, Any]], folders: Sequence[Sequence[Judged]]) -> Table | None:
+    """The table of all studies: their `rows`, and below it what several folders share."""
+    table = INDEX.make(pd.DataFrame(rows, columns=OVERVIEW))
+    return table and replace(table, notes=shared(folders))
 
 
-def common(submissions: Sequence[Sequence[Judged]]) -> pd.DataFrame:
-    """A row for each error or warning: its words, `where` it is, and in how many submissions."""
-    every = [
-        one.grave.assign(of=number, study=one.study.name)
-        for number, studies in enumerate(submissions)
-        for one in studies
-    ]
-    found = pd.concat([pd.DataFrame(columns=[*COLUMNS, "of", "study"]), *every])
-    rows = [
-        {
-            **same.iloc[0],
-            **{"name": SEVERITIES[same["severity"].iloc[0]], "studies": same["of"].nunique()},
-            "where": ", ".join(same["study"].unique()[:SHOWN_CELLS]),
-        }
-        for _, same in found.groupby(["cause", "quantity"])
-    ]
-    return pd.DataFrame(rows, columns=[*COLUMNS, "name", "studies", "where"])
+def shared(folders: Sequence[Sequence[Judged]]) -> list[str]:
+    """What is wrong in several folders, as `2 of 3: the printed speedup is ...`."""
+    said = (dict.fromkeys(chain(*(one.grave["sentence"] for one in each))) for each in folders)
+    counts = Counter(chain(*said)).most_common()
+    return [f"{count} of {len(folders)}: {text}" for text, count in counts if count > 1]

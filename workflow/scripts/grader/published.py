@@ -17,7 +17,7 @@ def main(folders: tuple[Path, ...], template: Path, output: Path) -> None:
         for folder in folders
         for study in read_folder(folder)
     ]
-    shown = index([one.overview(f"#{one.id}") for one in studies], studies)
+    table = index([one.overview(f"#{one.id}") for one in studies], [[one] for one in studies])
     title = "Published studies, replayed and audited"
-    html = page.render(template, title=title, tables=shown, studies=studies)
+    html = page.render(template, title=title, table=table, studies=studies)
     files.write_text(output, html)

@@ -2,8 +2,8 @@
 
 import math
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import NamedTuple
 
@@ -35,13 +35,14 @@ ALIKE = {"own": "sent", "ring": "sent", "W": "T", "W1": "T1"}
 EXCHANGED = {"T": "W", "W": "T"}
 TIME = re.compile(r"\b([TW])(?=1?\b)")
 Named = dict[str, Interval]
+Wrong = dict[str, np.ndarray]
+"""Figures of each quantity, as true or false for each cell."""
 
 
 class Substitution(NamedTuple):
     """What stands in the place of a part, or of the whole, by a mistake of mistakes.yaml.
 
-    That is `formula` with the `numbers` of its letters. `cost` is the logarithm of how many of its
-    kind are as common.
+    `cost` is the logarithm of how many of its kind are as common.
     """
 
     name: str
@@ -49,10 +50,30 @@ class Substitution(NamedTuple):
     part: str
     cost: float
     formula: str
-    numbers: dict[str, int]
 
 
-RIGHT = Substitution("", "", "", 0.0, "value", {})
+RIGHT = Substitution("", "", "", 0.0, "value")
+
+
+@dataclass(frozen=True)
+class Cause:
+    """A mistake of mistakes.yaml, and the cells of the figures that it explains.
+
+    `rule` stands for `{rule}` in its words, `quantity` is "" for a cause in the times. `found` and
+    `expected` have an interval for each cell, `suspects` counts the figures that were unexplained.
+    `times` are columns in which these cells are wrong.
+    """
+
+    name: str
+    cells: np.ndarray
+    quantity: str = ""
+    rule: str = ""
+    found: Interval | None = None
+    expected: Interval | None = None
+    resolved: Wrong = field(default_factory=dict)
+    weight: float = 0.0
+    times: Sequence[str] = ()
+    suspects: int = 0
 
 
 @dataclass(frozen=True)
@@ -92,31 +113,36 @@ class Readings:
         _, which, counts = np.unique(alike, axis=1, return_inverse=True, return_counts=True)
         return cls(one, mistakes, np.array(costs), values, surprise / counts[which.reshape(-1)])
 
-    def best(
-        self, wrong: np.ndarray, blank: np.ndarray
-    ) -> tuple[list[Substitution], Interval, np.ndarray] | None:
-        """Return the mistakes that luck would explain most seldom, their values and figures.
+    def best(self, wrong: np.ndarray, blank: np.ndarray) -> list[Cause]:
+        """Return the reading of most figures that luck would explain most seldom, if there is one.
 
-        Figures without a definition (`blank`) have to agree on one. None if luck is as good.
+        Figures without a definition (`blank`) have to agree on one.
         """
-        one, suspects = self.one, wrong | blank
+        one, cells, suspects = self.one, self.one.cells, wrong | blank
         meets, total = suspects & (self.surprise > 0), int(suspects.sum())
         count = meets.sum(-1)
         choices = np.array([math.log(math.comb(total, some)) for some in range(total + 1)])
         score = (self.surprise * meets).sum(-1) - self.costs - choices[count]
         # One formula for a whole column is likelier than one for the figures that it makes wrong.
-        figures = one.said.known & (one.cells.gpus > 1)
+        figures = one.said.known & (cells.gpus > 1)
         score += WHOLE * ((self.surprise > 0) | ~figures).all(-1)
         # One figure that is nearly right is as likely just that.
         few = (meets & ~(one.said.near(one.values[0]) & (count < 2)[:, None])).sum(-1)
         score[few < (max(2, total // 2 + 1) if blank.any() else 1)] = -np.inf
         if score.max(initial=CHANCE) <= CHANCE:
-            return None
+            return []
         best = int(score.argmax())
-        values, explained = Interval(self.values.low[best], self.values.high[best]), meets[best]
-        if explained.sum() > 1:
-            explained = explained | (suspects & one.said.near(values))
-        return self.mistakes[best], values, explained
+        values, place = Interval(self.values.low[best], self.values.high[best]), meets[best]
+        if place.sum() > 1:
+            place = place | (suspects & one.said.near(values))
+        names, rules = zip(*(each[:2] for each in self.mistakes[best]), strict=True)
+        name, rule = (";".join(dict.fromkeys(each)) for each in (names, rules))
+        # What concerns one of several batch sizes may as well be its T(1,b).
+        alone = len(set(cells.batch[place])) == 1 < len(set(cells.batch[figures]))
+        alone &= not (one.said.meets(values) | ~figures).all()
+        weight, right = float(place.sum()) - 0.75 * alone, one.values[0]
+        resolved = {one.quantity: place}
+        return [Cause(name, place, one.quantity, rule, one.said, right, resolved, weight)]
 
 
 def _luck(said: Interval, value: Interval) -> np.ndarray:
@@ -162,7 +188,7 @@ def _readings(
 
         def made(each: list[Substitution], value: Interval, base: Named = base) -> Interval:
             given = names | base | {"value": value}
-            return stacked([cells.evaluate(x.formula, **given, **x.numbers) for x in each])
+            return stacked([cells.evaluate(x.formula, **given) for x in each])
 
         cost, parts = math.log(number), dict[str, tuple[list[Substitution], Interval]]()
         value = cells.evaluate(formula, **base) * np.ones(len(cells.gpus))
@@ -210,16 +236,15 @@ def _of_part(cells: Cells, part: str) -> list[Substitution]:
 def _under(cells: Cells, key: str) -> Iterator[Substitution]:
     """Yield what mistakes.yaml has under a key, with each number that it may be of."""
     names = [name for name, mistake in MISTAKES.items() if key in mistake.formulas]
-    letters = {"M": (cells.gpus, cells.gpus > 1), "B": (cells.batch, cells.gpus == 1)}
+    every = {"M": cells.gpus[cells.gpus > 1], "B": cells.batch[cells.gpus == 1]}
+    numbers = {letter: np.unique(each)[:SUSPECTS].astype(str) for letter, each in every.items()}
     for rank, name in enumerate(names, 2):
         for rule, formula in MISTAKES[name].formulas[key]:
-            used = [letter for letter in letters if re.search(rf"\b{letter}\b", formula)]
             cost = math.log(rank) + FITTED * ("fit" in formula)
-            if not used:
-                yield Substitution(name, rule, key, cost, formula, {})
-            for letter in used:
-                numbers, there = letters[letter]
-                every = np.unique(numbers[there])[:SUSPECTS].tolist()
-                for one in every:
-                    dear = cost + math.log(len(every))
-                    yield Substitution(name, str(one), key, dear, formula, {letter: one})
+            letter = next((one for one in numbers if re.search(rf"\b{one}\b", formula)), "")
+            if not letter:
+                yield Substitution(name, rule, key, cost, formula)
+            for one in numbers.get(letter, []):
+                dear = cost + math.log(len(numbers[letter]))
+                own = re.sub(rf"\b{letter}\b", one, formula)
+                yield Substitution(name, one, key, dear, own)

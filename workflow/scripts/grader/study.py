@@ -1,6 +1,5 @@
 """Published studies: the times and the derived figures that someone printed, as data."""
 
-import math
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -91,11 +90,6 @@ class PublishedStudy:
         stated = self.rows["parameters"].dropna()
         return int(stated.iloc[0]) if len(stated) else None
 
-    @property
-    def gradient_bytes(self) -> float:
-        """K: bytes of all gradients, NaN when the number of parameters is unknown."""
-        return math.nan if self.parameters is None else BYTES_PER_PARAMETER * self.parameters
-
 
 def read_folder(path: Path, train_images: int = CIFAR10_TRAIN_IMAGES) -> list[PublishedStudy]:
     """Return the studies in a folder, of timings.csv and what lies by it, or in one file.
@@ -106,24 +100,24 @@ def read_folder(path: Path, train_images: int = CIFAR10_TRAIN_IMAGES) -> list[Pu
     folder = None if path.is_file() else path
     path = timings(folder) if folder else path
     name = re.sub(r"[^\w.-]+", "-", path.parent.name if folder else path.stem).strip("-.")
-    found = _timings(path, name or "study", train_images)
-    for study, (rows, _) in found.items():
+    found, reading = _timings(path, name or "study", train_images)
+    for study, rows in found.items():
         _check(path, study, rows)
-    again = path.with_name("batch_sweep.csv")
-    sweeps = _timings(again, name, train_images) if folder and again.exists() else {}
+    again, sweeps = path.with_name("batch_sweep.csv"), dict[str, pd.DataFrame]()
+    if folder and again.exists():
+        sweeps, _ = _timings(again, name, train_images)
     if unknown := ", ".join(sweeps.keys() - found.keys()):
         raise UserError(f"{again}: {path.name} has no study {unknown}; name one it has")
-    more = {study: rows[rows["gpus"] == 1] for study, (rows, _) in sweeps.items()}
     descriptions = _descriptions(path.with_name("studies.yaml")) if folder else {}
     return [
         PublishedStudy(
             study,
             descriptions.get(study, Description(units=reading or "not stated")),
             rows.fillna({"status": "ok"}),
-            more.get(study, rows[:0]),
+            sweeps.get(study, rows[:0]).query("gpus == 1"),
             reading,
         )
-        for study, (rows, reading) in found.items()
+        for study, rows in found.items()
     ]
 
 
@@ -158,12 +152,8 @@ def _check(path: Path, study: str, rows: pd.DataFrame) -> None:
     for row in rows[wrong].itertuples():
         mend = "needs a time; write it" if row.status in TIMED else "has no time; empty it"
         raise UserError(f"{path}, line {row.line}, column {TIMES[0]}: status {row.status} {mend}")
-    for column in ("model", "parameters"):
-        for row in rows.dropna(subset=column).drop_duplicates(column).iloc[1:].itertuples():
-            raise UserError(
-                f"{path}, line {row.line}, column {column}: {study} has two of them; give each "
-                "model a study of its own"
-            )
+    if rows["parameters"].nunique() > 1:
+        raise UserError(f"{path}: {study} has two numbers of parameters; give each model a study")
 
 
 def _descriptions(path: Path) -> dict[str, Description]:
@@ -181,7 +171,7 @@ def _descriptions(path: Path) -> dict[str, Description]:
         ) from error
 
 
-def _timings(path: Path, name: str, images: int) -> dict[str, tuple[pd.DataFrame, str]]:
+def _timings(path: Path, name: str, images: int) -> tuple[dict[str, pd.DataFrame], str]:
     """Return the rows of each study in the file at `path`, and in words how they were read.
 
     A table that goes on with the cells of the one before is a part of its study. `name` is that of
@@ -189,36 +179,33 @@ def _timings(path: Path, name: str, images: int) -> dict[str, tuple[pd.DataFrame
     for a file of exactly our columns.
     """
     found, passed = dict[str, list[Texts]](), list[str]()
-    sources = dict[str, dict[str, str]]()
+    sources = dict[str, tuple[str, str]]()
     for table in (Table(path, grid, images) for grid in grids(path)):
-        texts = table.rows()
+        texts, parts = table.rows(), dict[str, list[Texts]]()
         known = {field for row in texts for field in row} | {*table.keys}
         if lacks := [words for words, fields in NEEDED.items() if not fields & known]:
             there = ", ".join(f"`{one.text[:40]}`" for one in table.labels[:12] if one.text)
             passed.append(f"{table.where}: there is no column of {', '.join(lacks)} among {there}")
             continue
         passed += [f"`{text}`" for text in table.passed]
-        for field, words, note in table.sources():
-            sources.setdefault(field, {}).setdefault(words, note)
-        parts = dict[str, list[Texts]]()
+        sources = table.sources() | sources
         for row in texts:
             parts.setdefault(row.setdefault("study", name), []).append(row)
         for study, rows in parts.items():
             _add(found, study, rows)
             if len(found) > MOST_STUDIES:
-                raise UserError(
-                    f"{path}: there are more than {MOST_STUDIES} studies; hand in fewer"
-                )
+                most = f"{MOST_STUDIES} studies"
+                raise UserError(f"{path}: there are more than {most}; hand in fewer")
     if not found:
         why = f"{passed[0]}; add what is missing" if passed else f"{path} has no row of a table"
         raise UserError(why)
-    heads = {field: next(iter(words)) for field, words in sources.items()}
-    ours = {head.lower() for head in heads.values()} >= OURS
-    made, words = dict[str, tuple[pd.DataFrame, str]](), "" if ours else _in_words(sources, passed)
+    heads = {field: head for field, (head, _) in sources.items()}
+    made = dict[str, pd.DataFrame]()
     for study, rows in found.items():
         checked = [_checked(path, row, heads) | {"study": study} for row in rows]
-        made[study] = pd.DataFrame(checked, columns=["line", *Timing.model_fields]), words
-    return made
+        made[study] = pd.DataFrame(checked, columns=["line", *Timing.model_fields])
+    ours = {head.lower() for head in heads.values()} >= OURS
+    return made, "" if ours else _in_words(sources, passed)
 
 
 def _add(found: dict[str, list[Texts]], study: str, rows: list[Texts]) -> None:
@@ -253,13 +240,10 @@ def _checked(path: Path, row: Texts, heads: dict[str, str]) -> dict[str, Any]:
         raise UserError(f"{where}, column {head}: {row[column]!r}: {wrong['msg']}") from error
 
 
-def _in_words(sources: dict[str, dict[str, str]], passed: list[str]) -> str:
+def _in_words(sources: dict[str, tuple[str, str]], passed: list[str]) -> str:
     """Return in words how headers were understood, what is missing and what was ignored."""
-    parts = [
-        f"{said(field)} = `{words}`{' etc.' if len(sources[field]) > 1 else ''}{note}"
-        for field in [*IDENTITY, *FIGURES]
-        for words, note in list(sources.get(field, {}).items())[:1]
-    ]
+    known = [field for field in [*IDENTITY, *FIGURES] if field in sources]
+    parts = ["{} = `{}`{}".format(said(field), *sources[field]) for field in known]
     lacks = ", ".join(name for name in ("strategy", "model") if name not in sources)
     parts += [f"not stated: {lacks}"] if lacks else []
     parts += [f"not read: {', '.join(dict.fromkeys(passed))}"] if passed else []

@@ -1,12 +1,11 @@
 """Find out what each cell of a table means, from the headers of its column and row."""
 
 import re
-from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import get_args
 
-from grader.fields import MISSING, OOM, Label, Timing, decimal_comma, label, number
+from grader.fields import MISSING, NUMBER, OOM, Label, Timing, label, number
 from grader.grids import Grid
 from scaling.core.errors import UserError
 from scaling.core.records.kind import Status
@@ -62,14 +61,20 @@ class Table:
         self.passed = [self.labels[j].text for j in left if self.labels[j].text]
 
     def _decimal_comma(self) -> bool:
-        cells = [text for column in self.cells for text in column]
-        if (comma := decimal_comma(cells)) is None and self.grid.separator != ";":
-            one = next(text for text in cells if re.search(r"\d,\d", text))
+        """Whether numbers have a decimal comma; refused where one may separate thousands."""
+        texts = (text.strip("* `$") for column in self.cells for text in column)
+        figures = [found[1] for text in texts if (found := NUMBER.fullmatch(text))]
+        commas = [one for one in figures if "," in one]
+        point = re.compile(r"^[^,]*\.(?!\d{3}(?:,|$))\d|,\d+[.,]")
+        if not commas or any(map(point.search, figures)):
+            return False
+        sure = any(re.search(r"^\D?0,|,(?!\d{3}$)|\.", one) for one in commas)
+        if not sure and self.grid.separator != ";":
             raise UserError(
-                f"{self.where}: {one} may have a decimal comma or separate thousands; write it "
-                "with a decimal point, or without a comma"
+                f"{self.where}: {commas[0]} may have a decimal comma or separate thousands; write "
+                "it with a decimal point, or without a comma"
             )
-        return comma is not False
+        return True
 
     def _keys(self) -> dict[str, int]:
         """Return the column of each field that identifies a row; the batch size is that per GPU."""
@@ -116,11 +121,7 @@ class Table:
                     "write how they differ"
                 )
             found[same[0]] = field
-        labels = [self._quantity(j) for j in found]
-        return {
-            j: (field, one._replace(field=RATE) if field == RATE else one)
-            for (j, field), one in zip(found.items(), labels, strict=True)
-        }
+        return {j: (field, self._quantity(j)) for j, field in found.items()}
 
     def _quantity(self, j: int) -> Label:
         """Return a column's quantity, from its header, the top left cell or the caption."""
@@ -168,7 +169,7 @@ class Table:
                 if text.lower() in get_args(Status) or OOM.fullmatch(text):
                     row.setdefault("status", self._plain("status", text))
                 elif text and text.lower() not in MISSING:
-                    row[field] = self._figure(text, one, row)
+                    row[field] = self._figure(text, field, one, row)
             every = by.values() or [about]
             found += [row for row in every if row.keys() & {*FIGURES, "status"}]
         for row in found if self.of_all else ():
@@ -177,23 +178,23 @@ class Table:
                 row["batch_size"] = f"{batch} / {gpus}" if batch % gpus else str(batch // gpus)
         return found
 
-    def sources(self) -> Iterator[tuple[str, str, str]]:
-        """Return each field that was found, its header, and its unit or reference in words."""
-        told = [self.grid.caption, *(text for j in self.told for text in self.cells[j])]
-        found = [(axis, text) for text in told for axis in label(text).values]
-        for j, (_, one) in self.fields.items():
-            found += [(axis, self.heads[j][0]) for axis in one.values]
+    def sources(self) -> dict[str, tuple[str, str]]:
+        """Return the header of each field that was found, and its unit or reference in words."""
         columns = [*self.keys.items(), *((field, j) for j, (field, _) in self.fields.items())]
-        for field, j in columns:
-            found.append((field, self.heads[j][-1] or self.labels[j].text or field))
+        found = {field: self.heads[j][-1] or self.labels[j].text or field for field, j in columns}
+        for j, (_, one) in reversed(self.fields.items()):
+            found |= dict.fromkeys(one.values, self.heads[j][0])
+        told = [self.grid.caption, *(text for j in self.told for text in self.cells[j])]
+        for text in reversed(told):
+            found |= dict.fromkeys(label(text).values, text)
         notes = {"batch_size": ", of all GPUs" if self.of_all else ", per GPU"}
         for field, one in self.fields.values():
             notes[field] = f" x {one.factor}" if one.factor not in (None, 1) else ""
-            if one.field == "throughput":
+            if field == WHOLE and one.field == "throughput":
                 notes[field] = ", images per second" + " of each GPU" * one.per_gpu
             elif field == WITHOUT and one.field == "time":
                 notes[field] = ", the shorter time"
-        yield from ((field, words, notes.get(field, "")) for field, words in found)
+        return {field: (words, notes.get(field, "")) for field, words in found.items()}
 
     def _plain(self, field: str, text: str) -> str:
         """Return the text of a cell without a measured figure, spelled as in timings.csv."""
@@ -209,26 +210,22 @@ class Table:
         found = re.fullmatch(r"(\d+)(?:\.0+)?", digits)
         return found[1] if found else label(text).values.get(axis, "")
 
-    def _figure(self, text: str, one: Label, row: Texts) -> str:
+    def _figure(self, text: str, field: str, one: Label, row: Texts) -> str:
         """Return a figure converted to seconds, GB/s, percent or a ratio; other texts unchanged."""
         if not (found := number(text, self.comma)):
             return text
         digits, unit = found
         factor = unit or one.factor or Decimal(1)
         gpus = (one.per_gpu and _small(row.get("gpus", ""))) or 1
-        if one.field == RATE:
-            factor = Decimal(gpus)
-        if factor == 1 and one.field != "throughput":
+        rate = one.field == "throughput" and field != RATE
+        factor = Decimal(gpus) if field == RATE else factor
+        if factor == 1 and not rate:
             return digits
         value = Decimal(digits)
         if not (value and abs(value.adjusted()) < 15):
             return digits
-        if one.field == "throughput":
-            factor = self.images / value / value / gpus
-        product, last = value * factor, factor.scaleb(int(value.as_tuple().exponent))
-        if factor.normalize().as_tuple().digits == (1,):
-            return str(product)
-        return str(round(product, min(-last.adjusted() - 1, 25 - product.adjusted())))
+        made = self.images / value / gpus if rate else value * factor
+        return str(round(made, min(len(value.as_tuple().digits), 25) - 1 - made.adjusted()))
 
 
 def _small(text: str) -> int:
