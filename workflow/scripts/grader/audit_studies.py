@@ -6,18 +6,17 @@ if a study has an error or cannot be read. studies/README.md describes timings.c
 
 import argparse
 import re
-import shlex
 import sys
 import traceback
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+from shlex import split
 from urllib.parse import quote
 
 import pandas as pd
 from pydantic import Field, NonNegativeFloat
 
-from grader.fields import NOT_STATED
 from grader.findings import COLUMNS, judge
 from grader.pages import Judged, index, shared
 from grader.study import CIFAR10_TRAIN_IMAGES, read_folder, tables, timings, wanted
@@ -27,7 +26,7 @@ from scaling.core import numbers as fmt
 from scaling.core.errors import UserError, printable, program
 from scaling.core.section import Section
 from scaling.report import page
-from scaling.tables.schema import as_csv, rows_of
+from scaling.tables.schema import as_csv
 
 TEMPLATE = Path(__file__).with_name("published.html.j2")
 ASCII = str.maketrans("–−·×…\u00a0", "--*x. ")
@@ -74,13 +73,12 @@ class Submission:
 
 def paths(names: list[str]) -> list[Path]:
     """Return the folders and files given as names or patterns, also several in one string."""
+    parts = [part for name in names for part in ([name] if Path(name).exists() else split(name))]
     found: list[Path] = []
-    for name in names:
-        for part in [name] if Path(name).exists() else shlex.split(name):
-            path = Path(part)
-            matches = sorted(Path(path.anchor).glob(str(path.relative_to(path.anchor))))
-            there = [path] if path.exists() else list(filter(wanted, matches)) or [path]
-            found += [one for path in there for one in _inside(path) or [path]]
+    for path in map(Path, parts):
+        matches = sorted(Path(path.anchor).glob(str(path.relative_to(path.anchor))))
+        there = [path] if path.exists() else list(filter(wanted, matches)) or [path]
+        found += [one for path in there for one in _inside(path) or [path]]
     return found
 
 
@@ -133,7 +131,7 @@ def as_text(submissions: list[Submission]) -> str:
         if one.refusal:
             summary.append((one.folder, "", f"cannot be read: {one.refusal}"))
         for judged in one.studies:
-            lines += _lines(judged)
+            lines += [f"{one.folder}: {judged.study.name}: {line}" for line in judged.lines]
             summary.append((one.folder, judged.study.name, judged.counts))
     widths = [max(len(row[column]) for row in summary) for column in (0, 1)]
     table = [f"{a:<{widths[0]}}  {b:<{widths[1]}}  {verdict}" for a, b, verdict in summary]
@@ -141,37 +139,27 @@ def as_text(submissions: list[Submission]) -> str:
     return "\n".join([*lines, *[""] * bool(lines), *table, *[""] * bool(common), *common])
 
 
-def _lines(judged: Judged) -> list[str]:
-    lines = [f"read: {judged.study.reading}"] if judged.study.reading else []
-    for one in rows_of(judged.findings):
-        where = one.where.removeprefix(f"{NOT_STATED}: ")
-        explains = f", {one.explains} figures" if one.explains else ""
-        advice = f"; {one.advice}" if one.advice and one.severity != "info" else ""
-        lines.append(f"{one.name}: {one.cause}: {one.sentence} ({where}{explains}){advice}")
-    return [f"{judged.folder}: {judged.study.name}: {line}" for line in lines]
-
-
 def write(submissions: list[Submission], target: Path, points: Points | None = None) -> None:
     """Write the index page, and in a folder of its name the pages, audit.csv and audit.json."""
     folder, overview = target.with_suffix(""), []
+    rows = [pd.DataFrame(columns=["folder", "study", *COLUMNS])]
     for number, one in enumerate(submissions, start=1):
         name = f"{number:03d}-{re.sub(r'[^A-Za-z0-9]+', '-', Path(one.folder).stem)[:60]}.html"
-        if one.studies:
+        if one.refusal:
+            row = {"folder": one.folder, "causes": f"cannot be read: {one.refusal}"}
+            overview.append(row | {"points": f"{points.unreadable:g}" if points else ""})
+        else:
             files.write_text(folder / name, one.html)
         for each in one.studies:
             earned = f"{points.earned(each):g}" if points else ""
             overview.append(each.overview(f"{quote(folder.name)}/{name}#{each.id}", earned))
-        if one.refusal:
-            row = {"folder": one.folder, "causes": f"cannot be read: {one.refusal}"}
-            overview.append(row | {"points": f"{points.unreadable:g}" if points else ""})
-    judged = [each for one in submissions for each in one.studies]
+            rows.append(each.rows.assign(folder=each.folder, study=each.study.name))
     title = f"Audit of {fmt.plural(len(submissions), 'submission')}"
     table = index(overview, [one.studies for one in submissions])
     files.write_text(target, page.render(TEMPLATE, title=title, table=table, studies=[]))
-    found = [each.rows.assign(folder=each.folder, study=each.study.name) for each in judged]
-    rows = pd.concat([pd.DataFrame(columns=["folder", "study", *COLUMNS]), *found])
-    files.write_text(folder / "audit.csv", as_csv(rows))
-    records = [one.to_json(orient="records") for one in (pd.DataFrame(overview), rows)]
+    found = pd.concat(rows)
+    files.write_text(folder / "audit.csv", as_csv(found))
+    records = [one.to_json(orient="records") for one in (pd.DataFrame(overview), found)]
     text = '{{"submissions":{},"findings":{}}}\n'.format(*records)
     files.write_text(folder / "audit.json", text)
 
@@ -190,8 +178,6 @@ def main(argv: list[str] | None = None) -> None:
     add("--points", type=Path, help="a points scheme, see studies/README.md")
     add("--output", type=Path, help="the HTML index to write, pages beside it")
     args = parser.parse_args(argv)
-    if not 1 <= args.train_images <= 10**12:
-        raise UserError(f"--train-images {args.train_images} is no training set; give 1 to 10^12")
     scheme = f"the points scheme {args.points}"
     points = Points.of(read_config(args.points), scheme) if args.points else None
     submissions = read(paths(args.folders), args.train_images, args.ring)

@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 import pandas as pd
 
+from grader.fields import NOT_STATED
 from grader.study import PublishedStudy
 from scaling.core import numbers as fmt
 from scaling.report.quantities import whole
@@ -78,13 +79,24 @@ class Judged:
                     between = "; "
             more = f" and {rest} more" if (rest := one["cells"] - len(cells)) > 0 else ""
             explains = f"{one['explains']:.0f} of {one['suspects']:.0f}"
+            strategy = one["strategy"].replace(NOT_STATED, "")
             told = {
                 "name": SEVERITIES[one["severity"]],
-                "where": ": ".join(filter(None, (one["strategy"], between.join(cells) + more))),
+                "where": ": ".join(filter(None, (strategy, between.join(cells) + more))),
                 "explains": explains if one["suspects"] > 0 else "",
             }
             rows.append({**one, **told})
         return pd.DataFrame(rows, columns=[*self.rows, "name", "where"])
+
+    @property
+    def lines(self) -> list[str]:
+        """How its table was read, and each finding with what to do."""
+        lines = [f"read: {self.study.reading}"] if self.study.reading else []
+        for one in rows_of(self.findings):
+            explains = f", {one.explains} figures" if one.explains else ""
+            advice = f"; {one.advice}" if one.advice and one.severity != "info" else ""
+            lines.append(f"{one.name}: {one.cause}: {one.sentence} ({one.where}{explains}){advice}")
+        return lines
 
     @property
     def counts(self) -> str:

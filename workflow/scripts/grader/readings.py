@@ -18,8 +18,8 @@ CHANCE = -math.log(0.05)
 """A cause is named that explains figures which luck would explain more seldom than this."""
 SPREAD = 4.0
 """A figure that is wrong for no known reason may be anywhere within a factor of e⁴."""
-AGAIN, PAIR = 0.5, math.log(len(MISTAKES))
-"""The cost of the same mistake in a second part, and of another one with it."""
+PAIR = math.log(len(MISTAKES))
+"""The cost of a second mistake."""
 WHOLE = 1.6
 """How much likelier a mistake is that gives the right figures of its column as well: five times."""
 SUSPECTS = 40
@@ -97,12 +97,10 @@ class Readings:
             meets = (one.said.meets(values) & (one.wrong | one.blank)).sum(-1)
             for i, j in np.argwhere(meets).tolist():
                 both = [each for each in (first[i], second[j]) if each.name]
-                again = len({each.name for each in both}) < len(both)
                 places = {(each.name, each.part) for each in both}
                 if 1 <= len(both) <= min(meets[i, j], len(places)):
                     mistakes.append(both)
-                    costs.append(cost + sum(each.cost for each in both[: 1 if again else 2]))
-                    costs[-1] += AGAIN if again else PAIR * (len(both) - 1)
+                    costs.append(cost + sum(each.cost for each in both) + PAIR * (len(both) - 1))
                     lows.append(values.low[i, j])
                     highs.append(values.high[i, j])
         size = -1, len(one.cells.gpus)
