@@ -38,8 +38,6 @@ def test_a_clean_study_has_no_finding(tmp_path):
         ),
         # No T(1,512): 17/8.696 = 1.95 and 18/8.696 = 2.07 are both 2.0 to its last digit: chance.
         (WITHOUT_512, {(2, 512): {SPEEDUP: "2.0"}}, {}),
-        # (18 + 17) / 2 = 17.5 over 9.784, 8.696, 4.892 and 4.35
-        (CLEAN, column(SPEEDUP, "1.789", "2.012", "3.577", "4.023"), {"averaged": CELLS}),
         # 2 · 12.0 = 24 where T(1,128) = 18.0: any figure follows from some T(1,b)
         (CLEAN, {(2, 128): {COMPUTE: "8.200"}}, {"unexplained": [(2, 128)]}),
         # 12.0 + 0.784 = 12.784 of 9.784 s

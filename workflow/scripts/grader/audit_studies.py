@@ -64,12 +64,6 @@ class Submission:
     html: str = ""
     refusal: str = ""
 
-    @property
-    def wrong(self) -> bool:
-        """Whether it cannot be read, or a study has an error."""
-        errors = ((each.rows["severity"] == "error").any() for each in self.studies)
-        return bool(self.refusal) or any(errors)
-
 
 def paths(names: list[str]) -> list[Path]:
     """Return the folders and files given as names or patterns, also several in one string."""
@@ -132,7 +126,7 @@ def as_text(submissions: list[Submission]) -> str:
             summary.append((one.folder, "", f"cannot be read: {one.refusal}"))
         for judged in one.studies:
             lines += [f"{one.folder}: {judged.study.name}: {line}" for line in judged.lines]
-            summary.append((one.folder, judged.study.name, judged.counts))
+            summary.append((one.folder, judged.study.name, judged.told))
     widths = [max(len(row[column]) for row in summary) for column in (0, 1)]
     table = [f"{a:<{widths[0]}}  {b:<{widths[1]}}  {verdict}" for a, b, verdict in summary]
     common = shared([one.studies for one in submissions])
@@ -187,7 +181,9 @@ def main(argv: list[str] | None = None) -> None:
     print(printable(as_text(submissions)).translate(ASCII))
     if args.output:
         print(f"\nThe page is {args.output}")
-    if failed := [one.folder for one in submissions if one.wrong]:
+    errors = (sum(each.counts["error"] for each in one.studies) for one in submissions)
+    each = zip(submissions, errors, strict=True)
+    if failed := [one.folder for one, wrong in each if one.refusal or wrong]:
         raise ErrorsFound(
             f"{len(failed)} of {len(submissions)} have errors: {', '.join(failed)}; "
             "see the findings above"

@@ -29,7 +29,7 @@ def causes(found: Found) -> tuple[list[Cause], Wrong]:
     """Every cause, the one that explains most figures first, and what none explains."""
     wrong = {name: one.wrong.copy() for name, one in found.items()}
     blank = {name: one.blank.copy() for name, one in found.items()}
-    tried = {name: Readings.of(one) for name, one in found.items() if (one.wrong | one.blank).any()}
+    tried = {name: Readings(one) for name, one in found.items() if (one.wrong | one.blank).any()}
     named = list[Cause]()
     while any(each.any() for each in [*wrong.values(), *blank.values()]):
         options = list[Cause]()
@@ -52,10 +52,7 @@ def causes(found: Found) -> tuple[list[Cause], Wrong]:
 def _explains(
     cause: Cause, changed: dict[str, Interval], found: Found, wrong: Wrong
 ) -> Iterator[Cause]:
-    """Yield `cause` with the wrong figures that are right by changed columns, if they are enough.
-
-    Not where several others become wrong.
-    """
+    """Yield `cause` with the wrong figures that changed columns make right, if these are enough."""
     cells, resolved = found["speedup"].cells.with_values(changed), {}
     for name, one in found.items():
         again = replace(one, cells=cells)
@@ -177,8 +174,7 @@ def _mistaken_time(cells: Cells, own: Interval, index: int, time: Interval) -> t
             if (made.meets(time) & ~made.meets(own))[index]:
                 return name, rule
     alike = own.meets(time) | own.meets(own.take(np.full(len(own.low), index)))
-    for other in np.flatnonzero(alike):
-        same = cells.gpus[other] == cells.gpus[index] or cells.batch[other] == cells.batch[index]
-        if other != index and same:
-            return "time_of_another", f"{cells.gpus[other]} x {cells.batch[other]}"
+    alike &= (cells.gpus == cells.gpus[index]) | (cells.batch == cells.batch[index])
+    for other in set(np.flatnonzero(alike).tolist()) - {index}:
+        return "time_of_another", f"{cells.gpus[other]} x {cells.batch[other]}"
     return "time_contradicted", ""

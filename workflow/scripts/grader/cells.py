@@ -24,10 +24,9 @@ UNKNOWN = of(np.nan)
 class Cells:
     """Hold one strategy's cells: N, b, the times and figures that are printed, by their columns.
 
-    The first `own` cells are the strategy's rows, the others times on one GPU that stand elsewhere
-    in the study. K, the bytes of all gradients, and `share`, the percent that a GB/s is of the
-    peak, are columns of one value. An epoch's `arithmetic` takes one GPU at its peak (`gpu` says
-    which) so many seconds, NaN for an unknown model. `fixed` keeps what no column changes.
+    The first `own` cells are the strategy's rows, the others times on one GPU from elsewhere in the
+    study. `share` is the percent that a GB/s is of the peak. `arithmetic` is an epoch's seconds on
+    one `gpu` at its peak. `fixed` keeps what no column changes.
     """
 
     strategy: str
@@ -80,7 +79,7 @@ class Cells:
         return {name: of(array) for name, array in arrays.items()} | {
             **{"own_row": np.arange(len(n)) < self.own, "several": n > 1, "every": _every},
             **{"fewer": fewer, "neighbour": np.where(fewer > 1, fewer, second)},
-            **{"first": self.find(1, self.batch), "row": self._row},
+            "first": self.find(1, self.batch),
             "around": Interval(np.array(1 - NEARLY), np.array(1 + NEARLY)),
             "steps_of": lambda images: of(np.ceil(images / (n * b))),
             "at": lambda figure, gpus: figure.take(self.find(gpus, self.batch)),
@@ -88,7 +87,6 @@ class Cells:
                 np.where(self.batch == batch, -1, self.find(self.gpus, batch))
             ),
             "single": lambda figure, batch: figure.take(self.find(1, of(batch).low)),
-            "mean": lambda figure: figure.each(self._mean),
             "whole": lambda figure: of(np.round(figure.middle)),
             "log2": lambda figure: figure.each(np.log2),
         }
@@ -126,17 +124,6 @@ class Cells:
         rest = best[0].hull(best[-1])
         return found | {"share_of": share, "rest": rest, "moving": moving.or_derived(rest)}
 
-    def _row(self, figure: Interval, step: int) -> Interval:
-        """The figures so many rows further down, of those on several GPUs."""
-        index, rows = np.full(len(self.gpus), -1), np.flatnonzero(self.gpus[: self.own] > 1)
-        index[rows] = np.roll(rows, -step)
-        return figure.take(index)
-
-    def _mean(self, values: np.ndarray) -> np.ndarray:
-        """The means over the batch sizes of each number of GPUs."""
-        found = pd.DataFrame(values.T).groupby(self.gpus).transform("mean")
-        return found.to_numpy().T.reshape(values.shape)
-
     def evaluate(self, formula: str, **more: Any) -> Any:
         """The value of a formula of formulas.yaml or mistakes.yaml, with `more` names."""
         return eval(_compiled(formula), {"__builtins__": {}}, self.names | more)
@@ -169,34 +156,29 @@ def _peak(study: PublishedStudy) -> tuple[str, float]:
 
 def of_strategy(study: PublishedStudy, strategy: str, train_images: int) -> Cells:
     """The cells of a study's `strategy`, for a training set of `train_images`."""
-    rows = study.rows.to_dict("records")
-    own = [row for row in rows if row["strategy"] == strategy]
-    known = {row["batch_size"] for row in own if row["gpus"] == 1}
-    others = [*rows, *study.sweep.to_dict("records")]
-    others = [row for row in others if row["gpus"] == 1 and row["batch_size"] not in known]
-    every = own + list({row["batch_size"]: row for row in reversed(others)}.values())
-    columns = {name: printed(row.get(name) for row in every) for name in TIMES}
-    again = dict(study.sweep[["batch_size", "epoch_seconds"]].to_numpy())
-    sweep = (again.get(row["batch_size"]) if row["gpus"] == 1 else None for row in every)
-    columns["again"] = printed(sweep)
+    rows, cell = study.rows, ["gpus", "batch_size"]
+    own, others = rows[rows["strategy"] == strategy], rows[rows["strategy"] != strategy]
+    singles = pd.concat([own, others, study.sweep]).query("gpus == 1").drop_duplicates(cell)
+    every = pd.concat([own, singles]).drop_duplicates(cell)
+    columns = {name: printed(every[name]) for name in TIMES}
+    for name, table in (("again", study.sweep), ("X", others)):
+        there = every[cell].merge(table.drop_duplicates(cell), "left", cell)
+        columns[name] = printed(there[TIMES[0]])
     for name, column in PRINTED.items():
         # Documents truncate what they derive as often as they round it.
-        columns[name] = printed((row.get(column) for row in every), units=1)
+        columns[name] = printed(every[column], units=1)
         columns[name].low[len(own) :] = columns[name].high[len(own) :] = np.nan
-    place = {(row["strategy"] == strategy, row["gpus"], row["batch_size"]): row for row in rows}
-    others = [place.get((False, row["gpus"], row["batch_size"]), {}) for row in every]
-    columns["X"] = printed(row.get(TIMES[0]) for row in others)
     columns |= {"K": of(BYTES_PER_PARAMETER * (study.parameters or np.nan)), "share": UNKNOWN}
     gpu, peak = _peak(study)
     # A network that nobody describes is the lab's.
     gflop = FORMULAS["gflop_of_image"].get(study.parameters or PARAMETERS["resnet18-cifar"], np.nan)
     return Cells(
         strategy,
-        np.array([row["gpus"] for row in every]),
-        np.array([row["batch_size"] for row in every]),
+        every["gpus"].to_numpy(int),
+        every["batch_size"].to_numpy(int),
         own=len(own),
         columns=columns,
-        count=np.array([row.get("count") or np.nan for row in every], dtype=float),
+        count=every["count"].to_numpy(float),
         images=train_images,
         gpu=f"{gpu}, {peak:g} TFLOP/s; {gflop:g} GFLOP an image",
         arithmetic=train_images * gflop / peak / 1e3,

@@ -14,7 +14,6 @@ from grader.intervals import Interval, common, of
 from grader.study import BYTES_PER_PARAMETER
 
 BANDWIDTH, UTILIZATION = "bandwidth_gb_per_s", "utilization_percent"
-RATE = "images_per_second"
 ONE = of(1.0)
 DEFINITIONS: dict[str, dict[str, str]] = FORMULAS["definitions"]
 SEVERITIES = ["error", "warning", "info"]
@@ -22,10 +21,9 @@ SEVERITIES = ["error", "warning", "info"]
 
 @dataclass(frozen=True)
 class Mistake:
-    """How grave it is, what happened, what to do about it, and the formulas that tell it.
+    """How grave it is, what happened, what to do, and the formulas that tell it.
 
-    `formulas` has (rule, formula) for each way to take a part or a quantity wrongly; `when` the
-    columns in which a formula sees it.
+    `formulas` has (rule, formula) for each way to take a part wrongly; `when` one for each column.
     """
 
     severity: str
@@ -58,9 +56,8 @@ MISTAKES = {name: Mistake.of(entry) for name, entry in _ENTRIES.items()}
 class Verdict:
     """What the figures of one quantity, as printed, should have been by a definition.
 
-    A figure may be in any of the intervals `values`: a document may have gone on from a figure as
-    printed, or before it was rounded. `formula` is one of formulas.yaml, for a utilization that of
-    its bandwidth. `note` is that the constant was `stated`, or a mistake's name.
+    A figure may be in any of the intervals `values`, as documents go on from rounded figures or
+    others. A utilization has the `formula` of its bandwidth. `note` is `stated`, or a mistake.
     """
 
     cells: Cells
@@ -117,10 +114,9 @@ class Verdict:
 def verdicts(cells: Cells, stated: dict[str, Any], ring: bool = False) -> dict[str, Verdict]:
     """Return every printed figure with the definition that the study follows.
 
-    The one it states, else the one that gives most figures on several GPUs, of bandwidths as good
-    that which gives most utilizations, ours first among equals, or with `ring` for DataParallel a
-    ring's. The cells returned have the peak that was fitted, and where a study does not state its
-    network that of the lab which most bandwidths fit.
+    It is the stated one, else the one that gives most figures on several GPUs, of bandwidths also
+    most utilizations; ours first among equals, with `ring` a ring's. The cells have the peak that
+    was fitted, and the network of the lab that most bandwidths fit where none is stated.
     """
     found, peak, sizes = {}, stated.get(UTILIZATION), [cells.columns["K"]]
     if not sizes[0].known.any():

@@ -7,7 +7,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Annotated, Literal, NamedTuple
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
+from pydantic import AfterValidator, BaseModel, Field
 
 from scaling.core.records.kind import Status
 
@@ -19,18 +19,13 @@ def _digits(value: Decimal) -> Decimal:
     return value
 
 
-Empty = BeforeValidator(lambda field: field or None)
-Lower = BeforeValidator(str.lower)
 Name = Annotated[str, Field(pattern=r"^[\w-][\w.-]*$")]
 """Letters, digits, ".", "_" and "-": a part of a path."""
 Gpus = Annotated[int, Field(ge=1, le=10**6)]
 Count = Annotated[int, Field(ge=1, le=10**12)]
-MaybeCount = Annotated[Count | None, Empty]
 Time = Annotated[Decimal, Field(ge=Decimal("1e-6"), le=10**9)]
 Printed = Annotated[Decimal, AfterValidator(_digits)]
-Seconds = Annotated[Time | None, Empty]
-Figure = Annotated[Printed | None, Empty]
-"""A time and a printed figure with their digits; None where the field is empty."""
+"""A time and a printed figure with their digits."""
 
 
 NOT_STATED: Literal["not stated"] = "not stated"
@@ -42,21 +37,20 @@ class Timing(BaseModel):
     study: Name
     gpus: Gpus
     batch_size: Count
-    strategy: Annotated[Literal["dp", "ddp", "not stated"], Lower] = NOT_STATED
+    strategy: Literal["dp", "ddp", "not stated"] = NOT_STATED
     model: Name = NOT_STATED
-    parameters: MaybeCount = None
-    status: Annotated[Status | None, Lower] = None
-    epoch_seconds: Seconds = None
-    epoch_seconds_without_loading: Seconds = None
-    printed_speedup: Figure = None
-    printed_compute_seconds: Figure = None
-    printed_communication_seconds: Figure = None
-    printed_bandwidth_gb_per_s: Figure = None
-    printed_utilization_percent: Figure = None
-    printed_images_per_second: Figure = None
-    count: MaybeCount = None
-    epoch_seconds_min: Seconds = None
-    epoch_seconds_max: Seconds = None
+    parameters: Count | None = None
+    status: Status | None = None
+    epoch_seconds: Time | None = None
+    epoch_seconds_without_loading: Time | None = None
+    printed_speedup: Printed | None = None
+    printed_compute_seconds: Printed | None = None
+    printed_communication_seconds: Printed | None = None
+    printed_bandwidth_gb_per_s: Printed | None = None
+    printed_utilization_percent: Printed | None = None
+    count: Count | None = None
+    epoch_seconds_min: Time | None = None
+    epoch_seconds_max: Time | None = None
 
 
 GPU = r"(?:\w*gpus?|devices?|cards?|ranks?|world size|n?procs?|processes)"

@@ -12,7 +12,7 @@ import pandas as pd
 
 from grader.causes import causes
 from grader.cells import FORMULAS, UNKNOWN, Cells, of_strategy
-from grader.definitions import MISTAKES, RATE, SEVERITIES, Verdict, verdicts
+from grader.definitions import MISTAKES, SEVERITIES, Verdict, verdicts
 from grader.readings import Cause, Wrong
 from grader.study import PRINTED, TIMES, PublishedStudy
 
@@ -27,9 +27,8 @@ FIXED, TIGHT = 0.03, 0.25
 def judge(study: PublishedStudy, train_images: int, ring: bool = False) -> pd.DataFrame:
     """Judge every time and figure of `study`; `ring` as `definitions.verdicts` has it.
 
-    A row for each of the first `LISTED` of the `cells` of each finding, numbered, errors first:
-    what stands there, and between what it should be. A finding `explains` so many of `suspects`
-    wrong figures.
+    A row for each of the first `LISTED` cells of each finding, errors first: what stands there,
+    and between what it should be. A finding `explains` so many of `suspects` wrong figures.
     """
     stated = study.description.definitions.model_dump(exclude_none=True)
     rows: list[dict[str, Any]] = []
@@ -47,7 +46,7 @@ def judge(study: PublishedStudy, train_images: int, ring: bool = False) -> pd.Da
             named += [*explained, *_by_formula(cells, found, left), *_fixed_part(cells)]
             rows += [row for one in named for row in _rows(cells, one)]
             gaps = _missing(cells)
-            said = _said("missing_cell") | {"strategy": strategy, "cells": len(gaps)}
+            said = {"number": 0, "strategy": strategy, "cells": len(gaps)} | _said("missing_cell")
             rows += [said | {"gpus": n, "batch_size": b} for n, b in gaps[:LISTED]]
     rows.sort(key=lambda row: SEVERITIES.index(row["severity"]))
     table = pd.DataFrame(rows, columns=COLUMNS)
@@ -76,12 +75,9 @@ def _said(names: str, quantity: str = "", rule: str = "") -> dict[str, Any]:
     sentences = (one.sentence.format(rule=own) for one, own in zip(found, rules, strict=True))
     word = FORMULAS["words"].get(quantity)
     return {
-        "number": 0,
         "cause": names,
         "quantity": quantity,
-        "strategy": "",
         "sentence": (f"the printed {word} " if word else "") + "; it ".join(sentences),
-        "cells": 0,
         "severity": min((one.severity for one in found), key=SEVERITIES.index),
         "advice": " ".join(filter(None, (one.advice for one in found))),
     }
@@ -104,7 +100,7 @@ def _as_seconds(cells: Cells) -> tuple[Cells, list[Cause]]:
 def _by_formula(cells: Cells, found: dict[str, Verdict], left: Wrong) -> Iterator[Cause]:
     """Yield the checks of mistakes.yaml, then what is `left` of the wrong figures.
 
-    Where one of these cannot be, that is said with it; other wrong figures are named already.
+    Where one of these cannot be, that is said with it.
     """
     names, left = dict[str, Any](), dict(left)
     checks = [
@@ -133,10 +129,9 @@ def _by_formula(cells: Cells, found: dict[str, Verdict], left: Wrong) -> Iterato
         names[f"is_{name}"] = place
         yield Cause(name, place, column, cells.gpu, seen or cells.columns.get(column), right)
     for column, one in found.items():
-        near = one.said.near(one.values[0]) & (column != RATE)
+        near = one.said.near(one.values[0])
         yield _left("nearly", one, left[column] & near)
-        name = "measured_apart" if column == RATE else "unexplained"
-        yield _left(name, one, left[column] & ~near)
+        yield _left("unexplained", one, left[column] & ~near)
 
 
 def _left(name: str, one: Verdict, place: np.ndarray) -> Cause:

@@ -9,13 +9,12 @@ from decimal import Decimal
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
-FUZZ = 1e-9
-"""Relative difference that is no more than float noise."""
+FUZZ, NEARLY = 1e-9, 0.02
+"""Relative differences that are float noise, and of a figure that is nearly right."""
 UNSHOWN = 0.1
 """A unit of the last digit of figures that are not shown."""
-NEARLY = 0.02
-"""Relative difference of a figure that is nearly right."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +122,7 @@ def printed(figures: Iterable[Decimal | None], units: float = 0.5) -> Interval:
 
     Half a unit is rounding, a whole one truncation too. Unknown for None.
     """
-    known = [Decimal("nan") if figure is None else figure for figure in figures]
+    known = [Decimal("nan") if pd.isna(figure) else figure for figure in figures]
     value = np.array(known, dtype=float)
     digits = [0 if one.is_nan() else int(one.as_tuple().exponent) for one in known]
     around = units * 10.0 ** np.array(digits, dtype=float)

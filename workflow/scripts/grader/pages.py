@@ -1,4 +1,4 @@
-"""What a page says of a published study: findings by cause; and the index of all studies."""
+"""The page of published studies: findings by cause, and the index of all studies."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -6,14 +6,18 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 from operator import attrgetter
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import pandas as pd
 
 from grader.fields import NOT_STATED
-from grader.study import PublishedStudy
+from grader.findings import judge
+from grader.study import CIFAR10_TRAIN_IMAGES, PublishedStudy, read_folder
+from scaling.core import command_line, files
 from scaling.core import numbers as fmt
+from scaling.report import page
 from scaling.report.quantities import whole
 from scaling.report.table import Column, Table, View
 from scaling.tables.schema import rows_of
@@ -99,10 +103,16 @@ class Judged:
         return lines
 
     @property
-    def counts(self) -> str:
+    def counts(self) -> pd.Series:
+        """How many findings of each severity it has."""
+        found = self.rows.groupby("severity")["number"].nunique()
+        return found.reindex(list(SEVERITIES), fill_value=0)
+
+    @property
+    def told(self) -> str:
         """`1 error, 2 warnings, 1 remark`, or `no findings`."""
-        found = self.rows.drop_duplicates("number")["severity"].value_counts()
-        parts = [fmt.plural(found[key], name) for key, name in SEVERITIES.items() if key in found]
+        counts = self.counts
+        parts = [fmt.plural(counts[key], name) for key, name in SEVERITIES.items() if counts[key]]
         return ", ".join(parts) or "no findings"
 
     @property
@@ -113,11 +123,9 @@ class Judged:
 
     def overview(self, link: str, points: str = "") -> dict[str, Any]:
         """Its row in the index: cells, findings of each severity, causes."""
-        counts = self.rows.groupby("severity")["number"].nunique()
         return {
             **{"study": self.study.name, "folder": self.folder, "link": link, "points": points},
-            **{"cells": len(self.study.rows)},
-            **{severity: counts.get(severity, 0) for severity in SEVERITIES},
+            **{"cells": len(self.study.rows), **self.counts},
             "causes": ", ".join(self.grave["cause"].str.replace("_", " ").unique()),
         }
 
@@ -133,3 +141,16 @@ def shared(folders: Sequence[Sequence[Judged]]) -> list[str]:
     said = (dict.fromkeys(chain(*(one.grave["sentence"] for one in each))) for each in folders)
     counts = Counter(chain(*said)).most_common()
     return [f"{count} of {len(folders)}: {text}" for text, count in counts if count > 1]
+
+
+@command_line.script
+def main(folders: tuple[Path, ...], template: Path, output: Path) -> None:
+    """Write the page of the studies in `folders`: their printed figures, and the errors in them."""
+    studies = [
+        Judged(study, str(folder), judge(study, CIFAR10_TRAIN_IMAGES))
+        for folder in folders
+        for study in read_folder(folder)
+    ]
+    table = index([one.overview(f"#{one.id}") for one in studies], [[one] for one in studies])
+    title = "Published studies, replayed and audited"
+    files.write_text(output, page.render(template, title=title, table=table, studies=studies))

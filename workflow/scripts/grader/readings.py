@@ -14,25 +14,16 @@ from grader.definitions import BANDWIDTH, DEFINITIONS, MISTAKES, UTILIZATION, Ve
 from grader.intervals import Interval, common, of, stacked
 from grader.study import BYTES_PER_PARAMETER
 
-CHANCE = -math.log(0.05)
-"""A cause is named that explains figures which luck would explain more seldom than this."""
-SPREAD = 4.0
-"""A figure that is wrong for no known reason may be anywhere within a factor of e⁴."""
-PAIR = math.log(len(MISTAKES))
-"""The cost of a second mistake."""
-WHOLE = 1.6
-"""How much likelier a mistake is that gives the right figures of its column as well: five times."""
-SUSPECTS = 40
-"""Cells or numbers of GPUs beyond these are not tried as causes: a study has a few dozen."""
-LARGE = 1000
-"""Of a study with more cells no two mistakes together are tried, nor one in the times of a cell."""
-FITTED = 4.0
-"""The cost of a number that is fitted to the figures."""
+CHANCE, SPREAD = -math.log(0.05), 4.0
+"""The surprise of luck that names a cause; a wrong figure may be anywhere within a factor of e⁴."""
+PAIR, FITTED, WHOLE = math.log(len(MISTAKES)), 4.0, 1.6
+"""The costs of a second mistake and of a fitted number, the gain where all of a column is met."""
+SUSPECTS, LARGE = 40, 1000
+"""So many cells are tried as causes; of more no two mistakes together, nor single wrong times."""
 OF_CELLS = {"T": "its time", "W": "its time", "moving": "its communication time"}
 """Parts that may be of another cell, as the whole may, in words."""
 ALIKE = {"own": "sent", "ring": "sent", "W": "T", "W1": "T1"}
 """Parts that may be taken for the same as another."""
-EXCHANGED = {"T": "W", "W": "T"}
 TIME = re.compile(r"\b([TW])(?=1?\b)")
 Named = dict[str, Interval]
 Wrong = dict[str, np.ndarray]
@@ -59,9 +50,8 @@ RIGHT = Substitution("", "", "", 0.0, "value")
 class Cause:
     """A mistake of mistakes.yaml, and the cells of the figures that it explains.
 
-    `rule` stands for `{rule}` in its words, `quantity` is "" for a cause in the times. `found` and
-    `expected` have an interval for each cell, `suspects` counts the figures that were unexplained.
-    `times` are columns in which these cells are wrong.
+    `rule` stands for `{rule}` in its words, `quantity` is "" for a cause in the times, those in
+    which the cells are wrong. `suspects` counts the figures that were unexplained.
     """
 
     name: str
@@ -76,53 +66,43 @@ class Cause:
     suspects: int = 0
 
 
-@dataclass(frozen=True)
 class Readings:
     """All that wrong figures of a quantity may have been computed from, a row for each reading.
 
-    Its `mistakes`, their `costs`, the `values` that it gives, the `surprise` at each that is met.
+    Each has its `mistakes`, their cost, the `values` it gives, and the surprise at those met.
     """
 
-    one: Verdict
-    mistakes: list[list[Substitution]]
-    costs: np.ndarray
-    values: Interval
-    surprise: np.ndarray
-
-    @classmethod
-    def of(cls, one: Verdict) -> "Readings":
-        """The readings of a quantity that meet a figure which is wrong or has no definition."""
-        mistakes, costs, lows, highs = [], [], [], []
+    def __init__(self, one: Verdict) -> None:
+        costs, lows, highs = [], [], []
+        self.one, self.mistakes = one, list[list[Substitution]]()
         for cost, first, second, values in _readings(one):
             meets = (one.said.meets(values) & (one.wrong | one.blank)).sum(-1)
             for i, j in np.argwhere(meets).tolist():
                 both = [each for each in (first[i], second[j]) if each.name]
                 places = {(each.name, each.part) for each in both}
                 if 1 <= len(both) <= min(meets[i, j], len(places)):
-                    mistakes.append(both)
+                    self.mistakes.append(both)
                     costs.append(cost + sum(each.cost for each in both) + PAIR * (len(both) - 1))
                     lows.append(values.low[i, j])
                     highs.append(values.high[i, j])
         size = -1, len(one.cells.gpus)
-        values = Interval(np.array(lows).reshape(size), np.array(highs).reshape(size))
-        surprise = np.where(one.said.meets(values), -np.log(_luck(one.said, values)), 0.0)
-        # The same number where the same is right is one witness.
-        alike = np.stack([one.said.middle, one.values[0].middle])
-        _, which, counts = np.unique(alike, axis=1, return_inverse=True, return_counts=True)
-        return cls(one, mistakes, np.array(costs), values, surprise / counts[which.reshape(-1)])
+        self.values = Interval(np.array(lows).reshape(size), np.array(highs).reshape(size))
+        luck = -np.log(_luck(one.said, self.values))
+        self.surprise = np.where(one.said.meets(self.values), luck, 0.0)
+        self.costs = np.array(costs)
 
     def best(self, wrong: np.ndarray, blank: np.ndarray) -> list[Cause]:
         """Return the reading of most figures that luck would explain most seldom, if there is one.
 
         Figures without a definition (`blank`) have to agree on one.
         """
-        one, cells, suspects = self.one, self.one.cells, wrong | blank
+        one, suspects = self.one, wrong | blank
         meets, total = suspects & (self.surprise > 0), int(suspects.sum())
         count = meets.sum(-1)
         choices = np.array([math.log(math.comb(total, some)) for some in range(total + 1)])
         score = (self.surprise * meets).sum(-1) - self.costs - choices[count]
         # One formula for a whole column is likelier than one for the figures that it makes wrong.
-        figures = one.said.known & (cells.gpus > 1)
+        figures = one.said.known & (one.cells.gpus > 1)
         score += WHOLE * ((self.surprise > 0) | ~figures).all(-1)
         # One figure that is nearly right is as likely just that.
         few = (meets & ~(one.said.near(one.values[0]) & (count < 2)[:, None])).sum(-1)
@@ -135,12 +115,8 @@ class Readings:
             place = place | (suspects & one.said.near(values))
         names, rules = zip(*(each[:2] for each in self.mistakes[best]), strict=True)
         name, rule = (";".join(dict.fromkeys(each)) for each in (names, rules))
-        # What concerns one of several batch sizes may as well be its T(1,b).
-        alone = len(set(cells.batch[place])) == 1 < len(set(cells.batch[figures]))
-        alone &= not (one.said.meets(values) | ~figures).all()
-        weight, right = float(place.sum()) - 0.75 * alone, one.values[0]
-        resolved = {one.quantity: place}
-        return [Cause(name, place, one.quantity, rule, one.said, right, resolved, weight)]
+        resolved, weight = {one.quantity: place}, float(place.sum())
+        return [Cause(name, place, one.quantity, rule, one.said, one.values[0], resolved, weight)]
 
 
 def _luck(said: Interval, value: Interval) -> np.ndarray:
@@ -156,8 +132,7 @@ def _readings(
 ) -> Iterator[tuple[float, list[Substitution], list[Substitution], Interval]]:
     """Yield what each of some substitutions, with each of others, makes of every cell.
 
-    That is each sound definition, at its cost, with all that may stand in the place of one of its
-    parts, or of two, or of one and of the whole.
+    They stand in the place of a part, or of two, or of one and of the whole, of each definition.
     """
     cells = one.cells
     by_lab = one.quantity == BANDWIDTH and not cells.names["K"].known.any()
@@ -173,10 +148,7 @@ def _readings(
     then = [each for each in wholes if each.formula.startswith("value")] if pairs else [RIGHT]
 
     def fit(value: Interval) -> Interval:
-        """`value` times what makes most wrong figures of it, if those are three.
-
-        By bytes that nobody states any factor is as good as another.
-        """
+        # By bytes that nobody states any factor is as good as another.
         suspects = (one.wrong | one.blank) & (not by_lab)
         values = value * common((one.said / value).where(suspects, UNKNOWN))
         return values if (one.said.meets(values) & suspects).sum() > 2 else UNKNOWN * value
@@ -223,12 +195,13 @@ def _of_part(cells: Cells, part: str) -> list[Substitution]:
             each._replace(rule=f"{each.rule}, in {OF_CELLS[part]}", part=part)
             for each in _under(cells, "cells")
         ]
-    if not part.startswith("W"):
-        return found
-    return [
-        each._replace(formula=TIME.sub(lambda time: EXCHANGED[time[1]], each.formula))
-        for each in found
-    ]
+    if part.startswith("W"):
+        other = {"T": "W", "W": "T"}
+        return [
+            each._replace(formula=TIME.sub(lambda time: other[time[1]], each.formula))
+            for each in found
+        ]
+    return found
 
 
 def _under(cells: Cells, key: str) -> Iterator[Substitution]:

@@ -6,19 +6,19 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import pandas as pd
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import Field, ValidationError
 
 from grader.fields import NOT_STATED, Timing
 from grader.grids import grids, read_text
 from grader.tables import FIGURES, IDENTITY, Table, Texts, said
 from scaling.config.stored import MOST_BYTES, parsed
 from scaling.core.errors import UserError
+from scaling.core.section import Section
 from scaling.tables.timing import TIMED
 
 CIFAR10_TRAIN_IMAGES = 50_000
 BYTES_PER_PARAMETER = 4
 """Gradients are taken as float32, which every study of this lab used."""
-TIMINGS = "timings.csv"
 KINDS = [".csv", ".tsv", ".txt", ".md", ".markdown", ".xlsx"]
 """Endings of files that may hold a table."""
 MOST_STUDIES = 100
@@ -30,18 +30,16 @@ PRINTED = {
 TIMES = ["epoch_seconds", "epoch_seconds_without_loading", "epoch_seconds_min", "epoch_seconds_max"]
 NEEDED = {"GPUs": {"gpus"}, "batch size": {"batch_size"}, "time or speedup": {*FIGURES, "status"}}
 KEY = ["strategy", "gpus", "batch_size"]
-OPTIONAL = {"count", "epoch_seconds_min", "epoch_seconds_max", "printed_images_per_second"}
-OURS = {*Timing.model_fields} - OPTIONAL
+OURS = {*Timing.model_fields} - {"count", "epoch_seconds_min", "epoch_seconds_max"}
 """The columns of timings.csv: a table that begins with all of them is not interpreted."""
 Times = Literal["whole", "without_loading"]
 Peak = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 """GB/s."""
 
 
-class Definitions(BaseModel):
+class Definitions(Section):
     """The definitions that a document states, by their names in formulas.yaml."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
     speedup: Times | None = None
     compute_seconds: Times | None = None
     communication_seconds: Times | None = None
@@ -49,24 +47,22 @@ class Definitions(BaseModel):
     utilization_percent: Peak | dict[int, Peak] | None = None
 
 
-class Description(BaseModel):
+class Description(Section):
     """What the tables of a study cannot say: in words, and the definitions it states."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
     title: str = ""
     hardware: str = "not stated"
     units: str = "not stated"
-    doubts: list[str] = []
+    doubts: list[str] = Field(default_factory=list)
     definitions: Definitions = Definitions()
 
 
 @dataclass(frozen=True)
 class PublishedStudy:
-    """One study as it was printed: a table for each model of `grader.fields`.
+    """One study as it was printed: `rows` as `Timing` has them, with the digits printed.
 
-    Printed figures are Decimal with their digits, None if not printed; `sweep` has more single-GPU
-    times, which may repeat a cell of `rows`. `reading` says which words of a table were taken for
-    what, "" for one of our own columns.
+    `sweep` has more single-GPU times, which may repeat a cell. `reading` says which words of a
+    table were taken for what, "" for one of our own columns.
     """
 
     name: str
@@ -81,7 +77,6 @@ class PublishedStudy:
 
     @property
     def strategies(self) -> list[str]:
-        """dp, ddp or both."""
         return sorted(self.rows["strategy"].unique())
 
     @property
@@ -123,8 +118,8 @@ def read_folder(path: Path, train_images: int = CIFAR10_TRAIN_IMAGES) -> list[Pu
 
 def timings(folder: Path) -> Path:
     """The file of a folder's times: timings.csv, or a table of another kind of that name."""
-    names = [path for path in tables(folder) if path.stem.lower() == Path(TIMINGS).stem]
-    return next(iter(names), folder / TIMINGS)
+    names = [path for path in tables(folder) if path.stem.lower() == "timings"]
+    return next(iter(names), folder / "timings.csv")
 
 
 def tables(folder: Path) -> list[Path]:
@@ -139,7 +134,7 @@ def wanted(path: Path) -> bool:
 
 
 def _check(path: Path, study: str, rows: pd.DataFrame) -> None:
-    """What no field shows alone: a cell twice, a time that must or cannot be there, two models."""
+    """Refuse what no field shows alone: a cell twice, a missing time, two models."""
     for row in rows[rows.duplicated(["strategy", "gpus", "batch_size"])].itertuples():
         raise UserError(
             f"{path}, line {row.line}: {study} has {row.strategy}, {row.gpus} GPUs, batch "
@@ -148,35 +143,28 @@ def _check(path: Path, study: str, rows: pd.DataFrame) -> None:
     timed, times = rows["status"].isin(TIMED), rows["epoch_seconds"].notna()
     # A study may print no time at all.
     figures = rows[[TIMES[1], *PRINTED.values()]].notna().any(axis=1) & (not times.any())
-    wrong = (timed & ~times & ~figures) | (~timed & times & rows["status"].notna())
-    for row in rows[wrong].itertuples():
-        mend = "needs a time; write it" if row.status in TIMED else "has no time; empty it"
-        raise UserError(f"{path}, line {row.line}, column {TIMES[0]}: status {row.status} {mend}")
+    for row in rows[timed & ~times & ~figures].itertuples():
+        where = f"{path}, line {row.line}, column {TIMES[0]}"
+        raise UserError(f"{where}: status {row.status} needs a time; write it")
     if rows["parameters"].nunique() > 1:
         raise UserError(f"{path}: {study} has two numbers of parameters; give each model a study")
 
 
 def _descriptions(path: Path) -> dict[str, Description]:
-    if not path.exists():
-        return {}
+    """Return what studies.yaml says of each study."""
     try:
-        entries = parsed(read_text(path, MOST_BYTES)) or {}
-        return TypeAdapter(dict[str, Description]).validate_python(entries)
-    except ValueError as error:
-        wrong = error.errors()[0] if isinstance(error, ValidationError) else None
-        told = f"{'.'.join(map(str, wrong['loc']))}: {wrong['msg']}" if wrong else str(error)
-        raise UserError(
-            f"{path} does not describe studies ({told}); write title, hardware, units, doubts and "
-            "definitions for each"
-        ) from error
+        entries = dict(parsed(read_text(path, MOST_BYTES)) or {}) if path.exists() else {}
+    except (TypeError, ValueError) as error:
+        raise UserError(f"{path} does not describe studies ({error})") from error
+    told = f"{path} does not describe studies: "
+    return {str(study): Description.of(each, f"{told}{study}") for study, each in entries.items()}
 
 
 def _timings(path: Path, name: str, images: int) -> tuple[dict[str, pd.DataFrame], str]:
     """Return the rows of each study in the file at `path`, and in words how they were read.
 
-    A table that goes on with the cells of the one before is a part of its study. `name` is that of
-    a study that states none; a rate of `images` becomes the time of an epoch. The words are empty
-    for a file of exactly our columns.
+    `name` is that of a study that states none; a rate of `images` becomes the time of an epoch. The
+    words are empty for a file of exactly our columns.
     """
     found, passed = dict[str, list[Texts]](), list[str]()
     sources = dict[str, tuple[str, str]]()

@@ -17,7 +17,6 @@ IDENTITY = [*REPEATED, "parameters", "status", "count"]
 FIGURES = [name for name in Timing.model_fields if name not in IDENTITY]
 WHOLE, WITHOUT = "epoch_seconds", "epoch_seconds_without_loading"
 TIMES = [WHOLE, "time", "throughput"]
-RATE = "printed_images_per_second"
 QUANTITIES = [*FIGURES, *TIMES]
 Texts = dict[str, str]
 """The fields of a cell as texts, and the `line` of the file it stands in."""
@@ -106,11 +105,8 @@ class Table:
         found = dict[int, str]()
         for (field, where), same in alike.items():
             if field == WHOLE:
-                rates = [j for j in same if self.labels[j].field == "throughput"]
-                if times := [j for j in same if j not in rates]:
-                    rates.sort(key=lambda j: self.labels[j].per_gpu)
-                    found |= dict.fromkeys(rates[:1], RATE)
-                    same = times
+                # A rate beside a time says the same.
+                same = [j for j in same if self.labels[j].field != "throughput"] or same
                 two = len(same) == 2 and (WITHOUT, where) not in alike
                 if two and (pair := self._shorter(*same)):
                     found[pair[0]], same = WITHOUT, pair[1:]
@@ -169,7 +165,7 @@ class Table:
                 if text.lower() in get_args(Status) or OOM.fullmatch(text):
                     row.setdefault("status", self._plain("status", text))
                 elif text and text.lower() not in MISSING:
-                    row[field] = self._figure(text, field, one, row)
+                    row[field] = self._figure(text, one, row)
             every = by.values() or [about]
             found += [row for row in every if row.keys() & {*FIGURES, "status"}]
         for row in found if self.of_all else ():
@@ -190,7 +186,7 @@ class Table:
         notes = {"batch_size": ", of all GPUs" if self.of_all else ", per GPU"}
         for field, one in self.fields.values():
             notes[field] = f" x {one.factor}" if one.factor not in (None, 1) else ""
-            if field == WHOLE and one.field == "throughput":
+            if one.field == "throughput":
                 notes[field] = ", images per second" + " of each GPU" * one.per_gpu
             elif field == WITHOUT and one.field == "time":
                 notes[field] = ", the shorter time"
@@ -210,15 +206,14 @@ class Table:
         found = re.fullmatch(r"(\d+)(?:\.0+)?", digits)
         return found[1] if found else label(text).values.get(axis, "")
 
-    def _figure(self, text: str, field: str, one: Label, row: Texts) -> str:
+    def _figure(self, text: str, one: Label, row: Texts) -> str:
         """Return a figure converted to seconds, GB/s, percent or a ratio; other texts unchanged."""
         if not (found := number(text, self.comma)):
             return text
         digits, unit = found
         factor = unit or one.factor or Decimal(1)
         gpus = (one.per_gpu and _small(row.get("gpus", ""))) or 1
-        rate = one.field == "throughput" and field != RATE
-        factor = Decimal(gpus) if field == RATE else factor
+        rate = one.field == "throughput"
         if factor == 1 and not rate:
             return digits
         value = Decimal(digits)
