@@ -162,5 +162,5 @@ def _utilization(rates: Verdict, peak: Any) -> Verdict:
         if ratio.known[place].sum() > 1 and not found.known:
             # No number is as good as any where those of one N do not agree on it.
             low[place] = high[place] = np.inf
-    share = Interval(low, high) if np.isfinite(low).any() else UNKNOWN
+    share = Interval(low, high) if np.isfinite(low).any() else common(ratio)
     return replace(one, cells=cells.with_values({"share": share}))
