@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.random import Generator
@@ -15,36 +14,28 @@ Factor = Callable[[int, int, dict[str, float]], float]
 """From the number of GPUs, the batch size and the values of a cell."""
 
 
-@dataclass
-class Planted:
-    """A submission with one error, the cells it is in and the causes that name it."""
-
-    submission: Submission
-    cells: set[Key]
-    names: set[str]
-
-
 Found = tuple[list[Key], list[str]]
-"""The cells that an audit has to find, and the causes that name what is wrong there."""
 Plant = Callable[[Submission, Generator, list[Key]], Found]
+"""Returns the cells that an audit has to find, and the causes that name what is wrong there."""
 
 
-def planted(number: int, seed: int) -> Planted:
-    """The error of a number: each kind in turn, where and how much by the seed."""
+def planted(number: int, seed: int) -> tuple[Submission, set[Key], set[str]]:
+    """A submission with the error of a number, the cells it is in and the causes that name it.
+
+    Each kind comes in turn, where and how much by the seed.
+    """
     rng = np.random.default_rng([seed, number])
     made = honest(int(rng.integers(2**31)), plain=True)
     plant = KINDS[number % len(KINDS)]
     cells, names = plant(made, rng, [key for key in made.rows if key[0] > 1])
-    return Planted(made, set(cells), set(names))
+    return made, set(cells), set(names)
 
 
 SAME = {
-    "numbers": {"over_gpus"},
-    "eight_bytes": {"times_gpus"},
+    **{"numbers": {"over_gpus"}, "eight_bytes": {"times_gpus"}},
     "ring_factor_twice": {"broadcast_for_ring"},
     "no_ring_factor": {"ring_for_dp", "one_way"},
-    "batch_as_bandwidth": {"copied"},
-    "wrong_column": {"copied"},
+    **{"batch_as_bandwidth": {"copied"}, "wrong_column": {"copied"}},
     "total_as_compute": {"copied", "mixed_times"},
     "not_divided": {"copied", "times_gpus"},
     "divided_twice": {"over_gpus"},
@@ -174,7 +165,7 @@ def _shifted(made: Submission, rng: Generator, several: list[Key]) -> Found:
     """The times of one number of GPUs, each in the row below its own."""
     keys = [key for key in several if key[0] == several[0][0]]
     times = [{name: made.rows[key][name] for name in TIMES} for key in keys]
-    for key, moved in zip(keys, [times[-1], *times], strict=False):
+    for key, moved in zip(keys, times[-1:] + times[:-1], strict=True):
         made.rows[key] |= moved
     return keys, ["times_swapped"]
 
@@ -192,6 +183,10 @@ def _steps(n: int, b: int, images: float = TRAIN_IMAGES) -> int:
 
 def _rest(v: dict[str, float], m: int) -> float:
     return (v["own"] - v["own single"] / m) / v["communication"]
+
+
+def _waited(n: int, v: dict[str, float]) -> float:
+    return v["seconds"] - v["single"] / n
 
 
 RATIOS: list[tuple[str, str, Factor]] = [
@@ -243,10 +238,7 @@ RATIOS: list[tuple[str, str, Factor]] = [
     ("communication", "share", lambda n, b, v: 1 / v["own"]),
     ("communication", "not_divided", lambda n, b, v: _rest(v, 1)),
     ("communication", "other_share", lambda n, b, v: _rest(v, 2)),
-    (
-        *("bandwidth", "over_loading"),
-        lambda n, b, v: v["communication"] / (v["seconds"] - v["single"] / n),
-    ),
+    ("bandwidth", "over_loading", lambda n, b, v: v["communication"] / _waited(n, v)),
     ("bandwidth", "over_undivided", lambda n, b, v: 1 / _rest(v, 1)),
     ("bandwidth", "over_epoch", lambda n, b, v: v["communication"] / v["without"]),
     ("bandwidth", "undivided_iterations", lambda n, b, v: _steps(1, b) / _steps(n, b)),
@@ -276,12 +268,10 @@ OTHER: list[Plant] = [
     _scaled(TIMES[:2], 1.21, ["time_contradicted", "time_of_another"]),
     _scaled(TIMES, 1000, ["time_in_ms", "thousand_times"], "one"),
     _scaled(TIMES[:2], 1.21, [], "one"),
-    _scaled(_ALL[:1], 1.37, [], "one"),
-    _scaled(_ALL[1:2], 0.83, [], "one"),
-    _scaled(_ALL[2:3], 1.37, [], "one"),
-    _scaled(_ALL[3:4], 1.37, [], "one"),
-    _scaled(_ALL[3:4], 1e5, [], "one"),
-    _scaled(_ALL[4:], 1.37, [], "one"),
+    *(
+        _scaled([_ALL[number]], factor, [], "one")
+        for number, factor in [(0, 1.37), (1, 0.83), (2, 1.37), (3, 1.37), (3, 1e5), (4, 1.37)]
+    ),
     _ranged(TIMES[2], 1.1, ["range"]),
     _ranged(TIMES[3], 0.9, ["range"]),
     _ranged(TIMES[2], 0.9, ["range_of_one"], count="1"),

@@ -9,13 +9,11 @@ from examples.grader.published_study import CELLS, CLEAN, COLUMN, column, edited
 from examples.grader.rates import blamed, judged, rates
 from examples.grader.submissions import honest
 from grader.study import TIMES
-from scaling.core.errors import UserError
 
 SPEEDUP, COMPUTE = "printed_speedup", "printed_compute_seconds"
 COMMUNICATION, BANDWIDTH = "printed_communication_seconds", "printed_bandwidth_gb_per_s"
 SHARE, WITHOUT = "printed_utilization_percent", "epoch_seconds_without_loading"
 WITHOUT_512 = "\n".join(line for line in CLEAN.splitlines() if ",1,512," not in line)
-NO_PARAMETERS = CLEAN.replace("11173962", "")
 DP = CLEAN.replace(",ddp,", ",dp,")
 NO_512 = [(2, 512), (4, 512)]
 WHOLE = edited({cell: {WITHOUT: "", BANDWIDTH: "", SHARE: ""} for cell in CELLS})
@@ -70,8 +68,6 @@ def test_a_mistake_is_named_once_in_the_cells_that_have_it(tmp_path, text, value
         (WITHOUT_512, {}, {"no_single_time": [*NO_512] * 2}),
         (CLEAN, column(SHARE, "22.35", "31", "12", "27.93"), {"no_peak": CELLS}),
         (DP, {}, {"ring_for_dp": CELLS}),
-        (NO_PARAMETERS, column(BANDWIDTH, "1", "200", "30", "4000"), {"no_parameters": CELLS}),
-        (CLEAN.replace(",5,", ",1,"), {}, {"measured_once": [(1, 128), (1, 512), *CELLS]}),
     ],
 )
 def test_what_cannot_be_checked_or_is_to_be_kept_in_mind_is_a_remark(
@@ -118,16 +114,6 @@ def test_a_range_excuses_only_where_it_is_one(tmp_path):
     assert set(said(study(tmp_path, edited(noisy)))) == set()
     wrong = {(2, 512): fast | {"epoch_seconds_min": "7.8"}}
     assert set(said(study(tmp_path, edited(wrong)))) == {"range", "faster_than_gpus"}
-
-
-def test_a_second_time_on_one_gpu_that_differs(tmp_path):
-    sweep = "study,gpus,batch_size,epoch_seconds\nclean,1,128,18.2\nclean,1,512,18.0\n"
-    judged = study(tmp_path, batch_sweep=sweep)
-    # 18.2 is 1.1 % more than 18.0, as a second measurement may be; 18.0 is 5.9 % more than 17.0
-    assert said(judged, "info")["second_single_time"] == [(1, 128)]
-    assert said(judged) == {"repeated_single_time": [(1, 512)]}
-    with pytest.raises(UserError, match="has no study other"):
-        study(tmp_path, batch_sweep=sweep.replace("clean,1,128", "other,1,128"))
 
 
 SINGLE = [(1, 128), (1, 512)]
