@@ -85,7 +85,7 @@ def test_every_form_of_one_table_is_the_same_study(tmp_path, text):
         assert list(map(float, rows["epoch_seconds"].dropna())) == [16.0, 8.0, 10.0]
         assert {float(one) for one in rows["printed_speedup"].dropna()} - {1} == {1.6}
         assert list(rows["status"]) == ["ok", "ok", "ok", "oom"]
-        assert (study.name, study.model, study.strategies) == ("t", "not stated", ["not stated"])
+        assert (study.name, study.strategies) == ("t", ["not stated"])
         assert "not stated: strategy, model" in study.reading
 
 

@@ -85,10 +85,9 @@ def _inside(path: Path) -> list[Path]:
 
 
 def read(folders: Iterable[Path], train_images: int, ring: bool = False) -> list[Submission]:
-    """Return every folder's studies, judged; an unreadable folder does not affect others.
+    """Return the studies of every folder or file, judged; one that is unreadable affects no other.
 
-    A folder may also be a single file. Duplicates are read once. A text without a table of times is
-    passed over beside a file that has one.
+    A text without a table of times is passed over where another file of its folder has one.
     """
     found = {folder: _read(folder, train_images, ring) for folder in dict.fromkeys(folders)}
     read = {folder.parent for folder, one in found.items() if one.studies}
@@ -161,9 +160,7 @@ def write(submissions: list[Submission], target: Path, points: Points | None = N
 @program
 def main(argv: list[str] | None = None) -> None:
     """Audit the folders; write index, pages, audit.csv and audit.json, if requested."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__)
     add = parser.add_argument
     add("folders", nargs="+", help="folders, or files with tables")
     images = "images in the training set of the studies (default: CIFAR-10's %(default)s)"

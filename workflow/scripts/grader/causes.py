@@ -68,10 +68,14 @@ def _explains(
 def _changes(found: Found, wrong: Wrong) -> Changes:
     """Yield each cause in times or rows, how much likelier it is, and the columns without it."""
     cells = found["speedup"].cells
-    if suspects := _suspects(cells, wrong):
+    single = cells.gpus == 1
+    affected = np.logical_or.reduce(list(wrong.values()))
+    affected = affected | (single & np.isin(cells.batch, cells.batch[affected]))
+    suspects = np.flatnonzero(affected).tolist()
+    # The cells with wrong figures and those of their T(1,b), unless it would take long.
+    if 0 < len(suspects) <= SUSPECTS and len(single) <= LARGE:
         yield from _of_rows(found, wrong, suspects)
         yield from _of_times(found, wrong, suspects)
-    single = cells.gpus == 1
     for key, times in (("time", TIMES), (TIMES[1], TIMES[1:2])):
         ways = [(name, *way) for name, one in MISTAKES.items() for way in one.formulas.get(key, [])]
         # The times on one GPU, on several or on all.
@@ -103,17 +107,9 @@ def _of_rows(found: Found, wrong: Wrong, suspects: list[int]) -> Changes:
             quantity = columns[0] if len(columns) == 1 else ""
             one = found.get(quantity)
             if one is None or wrong[quantity][place].all():
-                figures = (one.said, one.values[0]) if one else (None, None)
-                cause = Cause(name, place, quantity, "", *figures, weight=0.3 + 0.01 * rank)
+                said, right = (one.said, one.values[0]) if one else (None, None)
+                cause = Cause(name, place, quantity, "", said, right, weight=0.3 + 0.01 * rank)
                 yield cause, {column: cells.columns[column].take(order) for column in columns}
-
-
-def _suspects(cells: Cells, wrong: Wrong) -> list[int]:
-    """The cells with wrong figures and those of their T(1,b); none where it would take long."""
-    affected = np.logical_or.reduce(list(wrong.values()))
-    single = (cells.gpus == 1) & np.isin(cells.batch, cells.batch[affected])
-    found: list[int] = np.flatnonzero(affected | single).tolist()
-    return found if len(found) <= SUSPECTS and len(single) <= LARGE else []
 
 
 def _of_times(found: Found, wrong: Wrong, suspects: list[int]) -> Changes:

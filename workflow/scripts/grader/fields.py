@@ -111,8 +111,7 @@ NUMBER = re.compile(
 class Label(NamedTuple):
     """The meaning of a label: a `field` of `Timing` or `FIELDS`, and the `values` that it fixes.
 
-    A number counts `factor` seconds or GB/s, None where no unit is named. A rate may be that
-    `per_gpu`, a batch or a time the `whole`.
+    A number counts `factor` seconds or GB/s. A rate may be `per_gpu`, a batch or time the `whole`.
     """
 
     text: str

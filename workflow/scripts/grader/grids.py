@@ -4,6 +4,7 @@ import csv
 import re
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
 from typing import NamedTuple
@@ -15,10 +16,8 @@ from grader.fields import MISSING, OOM, label
 from scaling.core import files
 from scaling.core.errors import UserError
 
-MOST_BYTES, MOST_ROWS = 10 * 10**6, 100_000
-"""Limits of a file: a study has a few dozen rows."""
-MOST_SHEET_ROWS = 2000
-"""Limit of the cells of a workbook."""
+MOST_BYTES, MOST_ROWS, MOST_SHEET_ROWS = 10 * 10**6, 100_000, 2000
+"""Limits of a file, and of a sheet of a workbook: a study has a few dozen rows."""
 Records = list[tuple[int, list[str]]]
 """Lines by their number, as fields."""
 RULE = re.compile(r"(?i)(?=.*-)[|:+=\s-]*|\s*\"?sep=.*", re.DOTALL)
@@ -45,27 +44,18 @@ def read_bytes(path: Path, most: int = MOST_BYTES) -> bytes:
 
 
 def read_text(path: Path, most: int = MOST_BYTES) -> str:
-    """Return the text of a file, without a byte order mark: UTF-8, UTF-16, or Windows' Latin-1.
-
-    Raises UserError as `read_bytes` does, and for what is no text.
-    """
+    """Return the text of a file: UTF-8, UTF-16, or Windows' Latin-1; UserError for what is none."""
     data = read_bytes(path, most)
     codec = "utf-16" if data.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig"
     for choice in (codec, "cp1252"):
-        try:
-            text = data.decode(choice)
-        except UnicodeError:
-            continue
-        if "\0" not in text:
-            return text
+        with suppress(UnicodeError):
+            if "\0" not in (text := data.decode(choice)):
+                return text
     raise UserError(f"{path} cannot be read as text; save it as UTF-8 text")
 
 
 def grids(path: Path) -> list[Grid]:
-    """The tables of the file at `path`, whatever its kind.
-
-    Raises UserError for a file that cannot be read, and for a row with too few or many fields.
-    """
+    """The tables of the file at `path`; UserError if it cannot be read, or a row is too long."""
     if not (data := read_bytes(path)).startswith(b"PK"):
         separator, lines = _records(path)
         return list(_grids(path, lines, separator))
@@ -94,12 +84,7 @@ def _records(path: Path) -> tuple[str, Records]:
         raise UserError(f"{path}: there are more than {MOST_ROWS:,} lines; hand in fewer")
     lines = ["\n" if RULE.fullmatch(line) else line for line in lines]
     bars = any(line.startswith("|") for line in lines)
-    try:
-        choices = {one: _split(lines, one) for one in ("|" if bars else "\t;,|")}
-    except csv.Error as error:
-        raise UserError(
-            f"{path} cannot be read as a CSV table ({error}); save it as one"
-        ) from error
+    choices = {one: _split(lines, one) for one in ("|" if bars else "\t;,|")}
     best = max(choices, key=lambda one: _alike(choices[one]))
     if _alike(choices[best]):
         return best, choices[best]
@@ -145,10 +130,7 @@ def _grids(path: Path, lines: Records, separator: str, name: str = "") -> Iterat
 
 
 def _heads(fields: list[str]) -> bool:
-    """Return whether a line is a header: no number in it, or a name followed by its values.
-
-    `GPUs, 1, 2, 4` is a header of the second kind.
-    """
+    """Return whether a line is a header: no number in it, or as `GPUs, 1, 2, 4`."""
     first, *others = filter(None, fields)
     if not any(VALUE.match(f) or f.lower() in MISSING or OOM.fullmatch(f) for f in fields):
         return True

@@ -117,7 +117,7 @@ def of(value: Any) -> Interval:
     return value if isinstance(value, Interval) else Interval(np.asarray(value), np.asarray(value))
 
 
-def printed(figures: Iterable[Decimal | None], units: float = 0.5) -> Interval:
+def printed(figures: Iterable[Any], units: float = 0.5) -> Interval:
     """What figures may have been before they were rounded, `units` of the last digit around.
 
     Half a unit is rounding, a whole one truncation too. Unknown for None.

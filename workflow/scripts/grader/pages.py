@@ -65,7 +65,6 @@ class Judged:
 
     @property
     def grave(self) -> pd.DataFrame:
-        """The errors and warnings among its rows."""
         return self.rows[self.rows["severity"] != "info"]
 
     @cached_property

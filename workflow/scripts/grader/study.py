@@ -72,10 +72,6 @@ class PublishedStudy:
     reading: str = ""
 
     @property
-    def model(self) -> str:
-        return str(self.rows["model"].iloc[0])
-
-    @property
     def strategies(self) -> list[str]:
         return sorted(self.rows["strategy"].unique())
 
@@ -89,8 +85,7 @@ class PublishedStudy:
 def read_folder(path: Path, train_images: int = CIFAR10_TRAIN_IMAGES) -> list[PublishedStudy]:
     """Return the studies in a folder, of timings.csv and what lies by it, or in one file.
 
-    Images per second become the time of an epoch of `train_images`. Raises UserError, naming file,
-    line and column, for what is missing or cannot be.
+    Raises UserError, naming file, line and column, for what is missing or cannot be.
     """
     folder = None if path.is_file() else path
     path = timings(folder) if folder else path
@@ -163,8 +158,7 @@ def _descriptions(path: Path) -> dict[str, Description]:
 def _timings(path: Path, name: str, images: int) -> tuple[dict[str, pd.DataFrame], str]:
     """Return the rows of each study in the file at `path`, and in words how they were read.
 
-    `name` is that of a study that states none; a rate of `images` becomes the time of an epoch. The
-    words are empty for a file of exactly our columns.
+    `name` is that of a study that states none; the words are empty for exactly our columns.
     """
     found, passed = dict[str, list[Texts]](), list[str]()
     sources = dict[str, tuple[str, str]]()

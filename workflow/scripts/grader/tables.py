@@ -25,8 +25,7 @@ Texts = dict[str, str]
 class Table:
     """Hold the table `grid` of the file at `path`, with what each column is.
 
-    A rate of `images` becomes the seconds of an epoch. Raises UserError where a column or its
-    numbers may be read in two ways.
+    Raises UserError where a column or its numbers may be read in two ways.
     """
 
     def __init__(self, path: Path, grid: Grid, images: int) -> None:
@@ -133,10 +132,7 @@ class Table:
         return own._replace(field=field, factor=own.factor or unit)
 
     def _shorter(self, a: int, b: int) -> list[int]:
-        """Return which of two time columns excludes loading, then the other; empty if neither.
-
-        It is not called total, or else is never longer.
-        """
+        """Return the time column without loading, not called total or else never longer, first."""
         one, other = self.labels[a], self.labels[b]
         pairs = [[number(fields[j], self.comma) for j in (a, b)] for _, fields in self.grid.rows]
         less = {Decimal(x[0]) < Decimal(y[0]) for x, y in pairs if x and y and x[0] != y[0]}
