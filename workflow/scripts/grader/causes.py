@@ -12,12 +12,9 @@ from grader.intervals import Interval, of, stacked
 from grader.readings import LARGE, SUSPECTS, Cause, Readings, Wrong
 from grader.study import PRINTED, TIMES
 
-ROWS = [
-    *(("another_row", [quantity]) for quantity in PRINTED),
-    ("rows_swapped", [*TIMES, *PRINTED]),
-    ("times_swapped", TIMES),
-    ("figures_swapped", [*PRINTED]),
-]
+ROWS = [("another_row", [quantity]) for quantity in PRINTED]
+ROWS += [("rows_swapped", [*TIMES, *PRINTED])]
+ROWS += [("times_swapped", TIMES), ("figures_swapped", [*PRINTED])]
 """What two cells may have exchanged, the likelier the later."""
 FEW = 10
 """A cause may make one other figure wrong for so many that it explains: they were rounded."""

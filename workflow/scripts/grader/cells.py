@@ -115,12 +115,12 @@ class Cells:
 
         shares = {time: found[f"{time}1"] / n for time in "TW"}
         rests = {time: found[time] - share(right) for time, right in shares.items()}
-        votes = [
-            int(moving.meets(rests[time]).sum() + compute.meets(shares[time]).sum())
-            for time in "TW"
-        ]
+        votes = {
+            time: int(moving.meets(rests[time]).sum() + compute.meets(right).sum())
+            for time, right in shares.items()
+        }
         # Where both explain as much it may be either.
-        best = [rests[time] for time, vote in zip("TW", votes, strict=True) if vote == max(votes)]
+        best = [rests[time] for time, vote in votes.items() if vote == max(votes.values())]
         rest = best[0].hull(best[-1])
         return found | {"share_of": share, "rest": rest, "moving": moving.or_derived(rest)}
 
