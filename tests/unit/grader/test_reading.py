@@ -52,6 +52,7 @@ NOTES = LONG.replace("Speedup\n", "Speedup\n,,s,\n") + "\nSource: my GPUs,,,\n"
 FORMS = [
     LONG,
     LONG.replace(",", "\t"),
+    LONG.replace(",", "   "),
     "sep=;\n" + LONG.replace(",", ";").replace(".", ","),
     LONG.replace(",", " | ").replace("OOM", "oom"),
     LONG.replace("Batch size", "bs").replace("GPUs", "#GPUs").replace("Time (s)", "epochTime"),

@@ -86,9 +86,11 @@ def _records(path: Path) -> tuple[str, Records]:
     bars = any(line.startswith("|") for line in lines)
     choices = {one: _split(lines, one) for one in ("|" if bars else "\t;,|")}
     best = max(choices, key=lambda one: _alike(choices[one]))
-    if _alike(choices[best]):
-        return best, choices[best]
-    return " ", [(number, line.split()) for number, line in enumerate(lines, 1)]
+    for spaces in (r"\s{2,}", r"\s+") if not _alike(choices[best]) else ():
+        choices[best] = [(n, re.split(spaces, line.strip())) for n, line in enumerate(lines, 1)]
+        if _alike(choices[best]):
+            return " ", choices[best]
+    return best, choices[best]
 
 
 def _split(lines: list[str], separator: str) -> Records:
