@@ -14,7 +14,6 @@ from grader.intervals import Interval, common, of
 from grader.study import BYTES_PER_PARAMETER
 
 BANDWIDTH, UTILIZATION = "bandwidth_gb_per_s", "utilization_percent"
-ONE = of(1.0)
 DEFINITIONS: dict[str, dict[str, str]] = FORMULAS["definitions"]
 SEVERITIES = ["error", "warning", "info"]
 
@@ -153,7 +152,7 @@ def _utilization(rates: Verdict, peak: Any) -> Verdict:
         share = of(100 / np.array([each.get(n, np.nan) for n in gpus]))
         cells = cells.with_values({"share": share})
         return Verdict(cells, UTILIZATION, rates.formula, "stated")
-    one = Verdict(cells.with_values({"share": ONE}), UTILIZATION, rates.formula)
+    one = Verdict(cells.with_values({"share": of(1.0)}), UTILIZATION, rates.formula)
     ratio = (one.said / one.values[0]).where(cells.gpus > 1, UNKNOWN)
     low, high = np.full((2, len(gpus)), np.nan)
     for place in cells.groups:

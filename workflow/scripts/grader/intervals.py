@@ -13,8 +13,6 @@ import pandas as pd
 
 FUZZ, NEARLY = 1e-9, 0.02
 """Relative differences that are float noise, and of a figure that is nearly right."""
-UNSHOWN = 0.1
-"""A unit of the last digit of figures that are not shown."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +81,7 @@ class Interval:
 
     def or_derived(self, other: Interval) -> Interval:
         """`other` where these are unknown, rounded as the figures here, or else to one decimal."""
-        around = np.nanmax(self.high - self.low, initial=0.0) / 2 or UNSHOWN
+        around = np.nanmax(self.high - self.low, initial=0.0) / 2 or 0.1
         return self.where(self.known, Interval(other.low - around, other.high + around))
 
     def hull(self, other: Interval) -> Interval:

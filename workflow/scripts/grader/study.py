@@ -22,7 +22,6 @@ BYTES_PER_PARAMETER = 4
 KINDS = [".csv", ".tsv", ".txt", ".md", ".markdown", ".xlsx"]
 """Endings of files that may hold a table."""
 MOST_STUDIES = 100
-"""Of a folder: each is judged for itself."""
 PRINTED = {
     name.removeprefix("printed_"): name for name in Timing.model_fields if "printed_" in name
 }
@@ -33,8 +32,7 @@ KEY = ["strategy", "gpus", "batch_size"]
 OURS = {*Timing.model_fields} - {"count", "epoch_seconds_min", "epoch_seconds_max"}
 """The columns of timings.csv: a table that begins with all of them is not interpreted."""
 Times = Literal["whole", "without_loading"]
-Peak = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-"""GB/s."""
+Peak = Annotated[float, Field(gt=0)]
 
 
 class Definitions(Section):
@@ -130,7 +128,7 @@ def wanted(path: Path) -> bool:
 
 def _check(path: Path, study: str, rows: pd.DataFrame) -> None:
     """Refuse what no field shows alone: a cell twice, a missing time, two models."""
-    for row in rows[rows.duplicated(["strategy", "gpus", "batch_size"])].itertuples():
+    for row in rows[rows.duplicated(KEY)].itertuples():
         raise UserError(
             f"{path}, line {row.line}: {study} has {row.strategy}, {row.gpus} GPUs, batch "
             f"{row.batch_size} a second time; keep one".replace(f"{NOT_STATED}, ", "")
