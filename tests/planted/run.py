@@ -5,9 +5,7 @@ the last commit.
 """
 
 import argparse
-import os
 import re
-import signal
 import subprocess
 import sys
 import tempfile
@@ -27,24 +25,14 @@ FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
 def first_failure(tests: list[str], copy: Path) -> str:
     """The first of `tests` that fails in `copy`; nothing where all pass."""
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests]
-    pytest = subprocess.Popen(
-        command,
-        cwd=copy,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
-    try:
-        said, _ = pytest.communicate(timeout=LONGEST_SECONDS)
-    except subprocess.TimeoutExpired:
-        os.killpg(pytest.pid, signal.SIGKILL)
-        return f"more than {LONGEST_SECONDS} s"
-    if pytest.returncode == 0:
+    limit = ["timeout", "--kill-after", "5", str(LONGEST_SECONDS)]
+    done = subprocess.run([*limit, *command], cwd=copy, capture_output=True, text=True)
+    if done.returncode == 0:
         return ""
-    failed = FAILED.search(said)
-    if failed is None:
-        sys.exit(f"{' '.join(tests)} did not run:\n{said}")
+    if done.returncode in (124, 137):
+        return f"more than {LONGEST_SECONDS} s"
+    if (failed := FAILED.search(done.stdout)) is None:
+        sys.exit(f"{' '.join(tests)} did not run:\n{done.stdout}{done.stderr}")
     return failed[1]
 
 

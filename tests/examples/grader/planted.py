@@ -1,47 +1,41 @@
 """Submissions with one mistake each, of all kinds that an audit has to name."""
 
+import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.random import Generator
 
 from examples.grader.published_study import TRAIN_IMAGES
-from examples.grader.ratios import RATIOS, Factor
 from examples.grader.submissions import FIGURES, Key, Submission, honest
 from grader.study import TIMES
 
-
-@dataclass
-class Planted:
-    """A submission with one error, the cells it is in and the causes that name it."""
-
-    submission: Submission
-    cells: set[Key]
-    names: set[str]
+Factor = Callable[[int, int, dict[str, float]], float]
+"""From the number of GPUs, the batch size and the values of a cell."""
 
 
 Found = tuple[list[Key], list[str]]
-"""The cells that an audit has to find, and the causes that name what is wrong there."""
 Plant = Callable[[Submission, Generator, list[Key]], Found]
+"""Returns the cells that an audit has to find, and the causes that name what is wrong there."""
 
 
-def planted(number: int, seed: int) -> Planted:
-    """The error of a number: each kind in turn, where and how much by the seed."""
+def planted(number: int, seed: int) -> tuple[Submission, set[Key], set[str]]:
+    """A submission with the error of a number, the cells it is in and the causes that name it.
+
+    Each kind comes in turn, where and how much by the seed.
+    """
     rng = np.random.default_rng([seed, number])
     made = honest(int(rng.integers(2**31)), plain=True)
     plant = KINDS[number % len(KINDS)]
     cells, names = plant(made, rng, [key for key in made.rows if key[0] > 1])
-    return Planted(made, set(cells), set(names))
+    return made, set(cells), set(names)
 
 
 SAME = {
-    "numbers": {"over_gpus"},
-    "eight_bytes": {"times_gpus"},
+    **{"numbers": {"over_gpus"}, "eight_bytes": {"times_gpus"}},
     "ring_factor_twice": {"broadcast_for_ring"},
     "no_ring_factor": {"ring_for_dp", "one_way"},
-    "batch_as_bandwidth": {"copied"},
-    "wrong_column": {"copied"},
+    **{"batch_as_bandwidth": {"copied"}, "wrong_column": {"copied"}},
     "total_as_compute": {"copied", "mixed_times"},
     "not_divided": {"copied", "times_gpus"},
     "divided_twice": {"over_gpus"},
@@ -60,11 +54,6 @@ def _pick(rng: Generator, keys: list[Key]) -> Key:
     return keys[rng.integers(len(keys))]
 
 
-def _pair(rng: Generator, keys: list[Key]) -> tuple[Key, Key]:
-    one = _pick(rng, keys)
-    return one, _pick(rng, [key for key in keys if key[0] == one[0] and key != one])
-
-
 def _ratio(quantity: str, name: str, factor: Factor) -> Plant:
     """Figures of a column times a factor, or one of them, by chance."""
 
@@ -81,7 +70,7 @@ def _ratio(quantity: str, name: str, factor: Factor) -> Plant:
 
 
 def _each(
-    edit: Callable[[Submission, Key], None], names: list[str], rows: str = "several"
+    edit: Callable[[Submission, Key], object], names: list[str], rows: str = "several"
 ) -> Plant:
     """Rows that are edited: those on several GPUs, all, one of several, or one of a single GPU."""
 
@@ -120,40 +109,30 @@ def _columns(one: str, other: str, copied: bool, names: list[str]) -> Plant:
     return _each(edit, names, "all")
 
 
-def _rows_swapped(columns: list[str], name: str) -> Plant:
+def _two_rows(columns: list[str], names: list[str], copied: bool = False) -> Plant:
+    """Columns of two rows of as many GPUs are exchanged, or the one has those of the other."""
+
     def plant(made: Submission, rng: Generator, several: list[Key]) -> Found:
-        one, other = _pair(rng, several)
+        one = _pick(rng, several)
+        other = _pick(rng, [key for key in several if key[0] == one[0] and key != one])
         first, second = made.rows[one], made.rows[other]
         for column in columns:
-            first[column], second[column] = second[column], first[column]
-        return [one, other], [name, "another_row", "other_gpus"]
+            first[column], second[column] = second[column], (second if copied else first)[column]
+        return [one, other], names
 
     return plant
 
 
-def _edit(column: str, factor: float, names: list[str], count: str = "3") -> Plant:
-    """Another figure beside the time of a cell, or none where the factor is 0."""
+def _ranged(column: str, factor: float, names: list[str], count: str = "3") -> Plant:
+    """Another figure in a cell of a study with ranges, or none where the factor is 0."""
 
-    def plant(made: Submission, rng: Generator, several: list[Key]) -> Found:
+    def edit(made: Submission, key: Key) -> None:
         for row in made.rows.values():
             row |= {"count": "3", TIMES[2]: row[TIMES[0]], TIMES[3]: row[TIMES[0]]}
-        row = made.rows[key := _pick(rng, several)]
-        row |= {column: f"{float(row[column]) * factor:.3f}" * (factor != 0), "count": count}
-        return [key], names
+        text = f"{float(made.rows[key][column]) * factor:.3f}" * (factor != 0)
+        made.rows[key] |= {column: text, "count": count}
 
-    return plant
-
-
-def _missing(made: Submission, rng: Generator, several: list[Key]) -> Found:
-    key = _pick(rng, several)
-    del made.rows[key]
-    return [key], ["missing_cell"]
-
-
-def _copied_time(made: Submission, rng: Generator, several: list[Key]) -> Found:
-    one, other = _pair(rng, several)
-    made.rows[one] |= {column: made.rows[other][column] for column in TIMES}
-    return [one, other], ["time_of_another"]
+    return _each(edit, names, "one")
 
 
 def _of_one(pick: Callable[[Submission, int, int], Key]) -> Plant:
@@ -186,7 +165,7 @@ def _shifted(made: Submission, rng: Generator, several: list[Key]) -> Found:
     """The times of one number of GPUs, each in the row below its own."""
     keys = [key for key in several if key[0] == several[0][0]]
     times = [{name: made.rows[key][name] for name in TIMES} for key in keys]
-    for key, moved in zip(keys, [times[-1], *times], strict=False):
+    for key, moved in zip(keys, times[-1:] + times[:-1], strict=True):
         made.rows[key] |= moved
     return keys, ["times_swapped"]
 
@@ -198,13 +177,89 @@ def _of_first_batch(made: Submission, rng: Generator, several: list[Key]) -> Fou
     return [key for key in several if key[1] != first], ["other_batch"]
 
 
+def _steps(n: int, b: int, images: float = TRAIN_IMAGES) -> int:
+    return math.ceil(images / (n * b))
+
+
+def _rest(v: dict[str, float], m: int) -> float:
+    return (v["own"] - v["own single"] / m) / v["communication"]
+
+
+def _waited(n: int, v: dict[str, float]) -> float:
+    return v["seconds"] - v["single"] / n
+
+
+RATIOS: list[tuple[str, str, Factor]] = [
+    ("speedup", "times_gpus", lambda n, b, v: n),
+    ("speedup", "efficiency", lambda n, b, v: 1 / n),
+    ("speedup", "inverted", lambda n, b, v: 1 / v["speedup"] ** 2),
+    ("speedup", "ideal", lambda n, b, v: n / v["speedup"]),
+    ("speedup", "hundred_times", lambda n, b, v: 100),
+    ("compute", "not_divided", lambda n, b, v: n),
+    ("compute", "divided_twice", lambda n, b, v: 1 / n),
+    ("compute", "thousand_times", lambda n, b, v: 1000),
+    ("compute", "total_as_compute", lambda n, b, v: v["seconds"] / v["compute"]),
+    ("communication", "thousand_times", lambda n, b, v: 1000),
+    ("communication", "per_step", lambda n, b, v: 1 / _steps(n, b)),
+    ("communication", "wrong_column", lambda n, b, v: v["compute"] / v["communication"]),
+    ("communication", "sign", lambda n, b, v: -1),
+    ("compute", "divided_epoch", lambda n, b, v: v["own"] / n / v["compute"]),
+    ("compute", "rate", lambda n, b, v: TRAIN_IMAGES / v["compute"] ** 2),
+    ("bandwidth", "to_each_peer", lambda n, b, v: v["to each"]),
+    ("bandwidth", "one_iteration", lambda n, b, v: 1 / _steps(n, b)),
+    ("bandwidth", "gib", lambda n, b, v: 1e9 / 2**30),
+    ("bandwidth", "mib", lambda n, b, v: 1e9 / 2**20),
+    ("bandwidth", "thousand_times", lambda n, b, v: 1000),
+    ("bandwidth", "bits", lambda n, b, v: 8),
+    ("bandwidth", "eighth", lambda n, b, v: 1 / 8),
+    ("bandwidth", "eight_bytes", lambda n, b, v: 2),
+    ("bandwidth", "numbers", lambda n, b, v: 1 / 4),
+    ("bandwidth", "ring_factor_twice", lambda n, b, v: 2 * (n - 1) / n),
+    ("bandwidth", "no_ring_factor", lambda n, b, v: n / (n - 1) / 2),
+    ("bandwidth", "floor", lambda n, b, v: (TRAIN_IMAGES // (n * b)) / _steps(n, b)),
+    ("bandwidth", "other_images", lambda n, b, v: _steps(n, b, 60_000) / _steps(n, b)),
+    ("bandwidth", "other_images", lambda n, b, v: _steps(n, b, 45_000) / _steps(n, b)),
+    ("bandwidth", "over_epoch", lambda n, b, v: v["communication"] / v["seconds"]),
+    ("bandwidth", "over_total", lambda n, b, v: v["communication"] / v["compute"]),
+    ("bandwidth", "batch_as_bandwidth", lambda n, b, v: b / v["bandwidth"]),
+    ("utilization", "fraction", lambda n, b, v: 1 / 100),
+    ("speedup", "gained", lambda n, b, v: 100 - 100 / v["speedup"]),
+    ("speedup", "gained", lambda n, b, v: 1 - 1 / v["speedup"]),
+    ("speedup", "saved", lambda n, b, v: (1 - 1 / v["speedup"]) / v["speedup"]),
+    ("speedup", "saved", lambda n, b, v: (100 - 100 / v["speedup"]) / v["speedup"]),
+    ("speedup", "efficiency", lambda n, b, v: 100 / n),
+    ("compute", "minutes", lambda n, b, v: 1 / 60),
+    ("compute", "epochs", lambda n, b, v: 5),
+    ("compute", "share", lambda n, b, v: 100 / v["own"]),
+    ("compute", "other_gpus", lambda n, b, v: n / 2),
+    ("communication", "minutes", lambda n, b, v: 1 / 60),
+    ("communication", "epochs", lambda n, b, v: 5),
+    ("communication", "share", lambda n, b, v: 100 / v["seconds"]),
+    ("communication", "share", lambda n, b, v: 1 / v["own"]),
+    ("communication", "not_divided", lambda n, b, v: _rest(v, 1)),
+    ("communication", "other_share", lambda n, b, v: _rest(v, 2)),
+    ("bandwidth", "over_loading", lambda n, b, v: v["communication"] / _waited(n, v)),
+    ("bandwidth", "over_undivided", lambda n, b, v: 1 / _rest(v, 1)),
+    ("bandwidth", "over_epoch", lambda n, b, v: v["communication"] / v["without"]),
+    ("bandwidth", "undivided_iterations", lambda n, b, v: _steps(1, b) / _steps(n, b)),
+    ("bandwidth", "gpus_times", lambda n, b, v: n),
+    ("bandwidth", "epochs", lambda n, b, v: 1 / 5),
+    ("utilization", "above_all", lambda n, b, v: 130 / v["utilization"]),
+    ("bandwidth", "constant_factor", lambda n, b, v: 1.37),
+    ("bandwidth", "thousand_times", lambda n, b, v: 1e6),
+    ("communication", "thousand_times", lambda n, b, v: 1000 / _steps(n, b)),
+    ("speedup", "rate", lambda n, b, v: TRAIN_IMAGES / v["seconds"] / v["speedup"]),
+]
+"""The quantity, the cause, the factor of a cell."""
+
 _ALL = list(FIGURES.values())
+ROW = ["another_row", "other_gpus"]
 OTHER: list[Plant] = [
-    _rows_swapped(_ALL, "figures_swapped"),
-    _rows_swapped(TIMES, "times_swapped"),
-    _rows_swapped([*TIMES, *_ALL], "rows_swapped"),
-    _rows_swapped(_ALL[:1], "another_row"),
-    _rows_swapped(_ALL[3:4], "another_row"),
+    _two_rows(_ALL, ["figures_swapped", *ROW]),
+    _two_rows(TIMES, ["times_swapped", *ROW]),
+    _two_rows([*TIMES, *_ALL], ["rows_swapped", *ROW]),
+    _two_rows(_ALL[:1], ROW),
+    _two_rows(_ALL[3:4], ROW),
     _columns(_ALL[1], _ALL[2], False, ["wrong_column", "copied"]),
     _columns(TIMES[0], TIMES[1], False, ["times_exchanged"]),
     _columns(_ALL[0], _ALL[1], True, ["copied", "wrong_column"]),
@@ -213,18 +268,16 @@ OTHER: list[Plant] = [
     _scaled(TIMES[:2], 1.21, ["time_contradicted", "time_of_another"]),
     _scaled(TIMES, 1000, ["time_in_ms", "thousand_times"], "one"),
     _scaled(TIMES[:2], 1.21, [], "one"),
-    _scaled(_ALL[:1], 1.37, [], "one"),
-    _scaled(_ALL[1:2], 0.83, [], "one"),
-    _scaled(_ALL[2:3], 1.37, [], "one"),
-    _scaled(_ALL[3:4], 1.37, [], "one"),
-    _scaled(_ALL[3:4], 1e5, [], "one"),
-    _scaled(_ALL[4:], 1.37, [], "one"),
-    _edit(TIMES[2], 1.1, ["range"]),
-    _edit(TIMES[3], 0.9, ["range"]),
-    _edit(TIMES[2], 0.9, ["range_of_one"], count="1"),
-    _edit(_ALL[2], 0, ["blank_figure"]),
-    _missing,
-    _copied_time,
+    *(
+        _scaled([_ALL[number]], factor, [], "one")
+        for number, factor in [(0, 1.37), (1, 0.83), (2, 1.37), (3, 1.37), (3, 1e5), (4, 1.37)]
+    ),
+    _ranged(TIMES[2], 1.1, ["range"]),
+    _ranged(TIMES[3], 0.9, ["range"]),
+    _ranged(TIMES[2], 0.9, ["range_of_one"], count="1"),
+    _ranged(_ALL[2], 0, ["blank_figure"]),
+    _each(lambda made, key: made.rows.pop(key), ["missing_cell"], "one"),
+    _two_rows(TIMES, ["time_of_another"], copied=True),
     _each(lambda made, key: made.rows[key].update(printed_speedup="1.25"), [], "single"),
     _scaled([*TIMES, *_ALL[1:3]], 1000, ["in_milliseconds"], "all"),
     _of_one(lambda made, n, b: (1, n * b)),

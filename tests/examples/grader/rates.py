@@ -37,15 +37,15 @@ def rates(numbers: Iterable[int], seed: int) -> pd.Series:
     """Shares of planted errors: found at all, placed right, and named, of those with a name."""
     rows = []
     for number in numbers:
-        error = planted(number, seed)
-        found = judged(error.submission)
-        gaps = {"missing_cell", "blank_figure"} & error.names
+        made, where, names = planted(number, seed)
+        found = judged(made)
+        gaps = {"missing_cell", "blank_figure"} & names
         found = found[(found["severity"] != "info") | found["cause"].isin(gaps)]
         first = found[found["number"] == found["number"].min()]
         cells = set(zip(first["gpus"], first["batch_size"], strict=True))
         causes = set(found["cause"].str.split(";").explode())
-        row = {"found": len(found) > 0, "placed": bool(cells) and cells <= error.cells}
-        rows.append(row | {"named": bool(error.names & causes) if error.names else None})
+        row = {"found": len(found) > 0, "placed": bool(cells) and cells <= where}
+        rows.append(row | {"named": bool(names & causes) if names else None})
     return pd.DataFrame(rows).astype(float).mean()
 
 

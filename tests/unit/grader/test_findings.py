@@ -1,52 +1,28 @@
-"""Each known mistake is told apart, in the cells that have it, on a study without any other."""
+"""Each known mistake is told apart, in the cells that have it, and honest studies have none."""
 
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
-from examples.grader.published_study import (
-    CELLS,
-    CLEAN,
-    COLUMN,
-    TRAIN_IMAGES,
-    column,
-    edited,
-    said,
-    study,
-    write,
-)
-from grader.cells import of_strategy
-from grader.definitions import verdicts
-from grader.study import TIMES, read_folder
+from examples.grader.planted import KINDS
+from examples.grader.published_study import CELLS, CLEAN, COLUMN, column, edited, said, study
+from examples.grader.rates import blamed, judged, rates
+from examples.grader.submissions import honest
+from grader.study import TIMES
 
 SPEEDUP, COMPUTE = "printed_speedup", "printed_compute_seconds"
 COMMUNICATION, BANDWIDTH = "printed_communication_seconds", "printed_bandwidth_gb_per_s"
 SHARE, WITHOUT = "printed_utilization_percent", "epoch_seconds_without_loading"
 WITHOUT_512 = "\n".join(line for line in CLEAN.splitlines() if ",1,512," not in line)
-SLOW_LOADER = edited(
-    {
-        (2, 128): {"epoch_seconds": "10.784", "epoch_seconds_max": "11", SPEEDUP: "1.669"},
-        (2, 512): {"epoch_seconds": "9.696", "epoch_seconds_max": "10", SPEEDUP: "1.753"},
-    }
-)
-"""A second more on 2 GPUs, all of it loading: communication without loading stays as it was."""
-NO_PARAMETERS = CLEAN.replace("11173962", "")
 DP = CLEAN.replace(",ddp,", ",dp,")
 NO_512 = [(2, 512), (4, 512)]
 WHOLE = edited({cell: {WITHOUT: "", BANDWIDTH: "", SHARE: ""} for cell in CELLS})
 """Times without loading on one GPU alone."""
 
 
-def held(folder, text=CLEAN):
-    """The figures of each quantity against the definition that the study follows."""
-    (source,) = read_folder(write(folder, text))
-    return verdicts(of_strategy(source, "ddp", TRAIN_IMAGES), {})
-
-
-def test_a_clean_study_agrees_in_every_figure(tmp_path):
+def test_a_clean_study_has_no_finding(tmp_path):
     judged = study(tmp_path)
     assert said(judged) == {} == said(judged, "info")
-    found = held(tmp_path)
-    assert [int(one.agrees.sum()) for one in found.values()] == [6, 4, 4, 4, 0, 4]
-    assert found["utilization_percent"].note == "", "a peak for each N"
 
 
 @pytest.mark.parametrize(
@@ -60,14 +36,6 @@ def test_a_clean_study_agrees_in_every_figure(tmp_path):
         ),
         # No T(1,512): 17/8.696 = 1.95 and 18/8.696 = 2.07 are both 2.0 to its last digit: chance.
         (WITHOUT_512, {(2, 512): {SPEEDUP: "2.0"}}, {}),
-        # 8.9 s / 196 iterations, 8.4 / 49, 4.45 / 98, 4.2 / 25, in ms
-        (
-            CLEAN,
-            column(COMPUTE, "45.41", "171.4", "45.41", "168.0"),
-            {"thousand_times;per_step": CELLS},
-        ),
-        # (18 + 17) / 2 = 17.5 over 9.784, 8.696, 4.892 and 4.35
-        (CLEAN, column(SPEEDUP, "1.789", "2.012", "3.577", "4.023"), {"averaged": CELLS}),
         # 2 · 12.0 = 24 where T(1,128) = 18.0: any figure follows from some T(1,b)
         (CLEAN, {(2, 128): {COMPUTE: "8.200"}}, {"unexplained": [(2, 128)]}),
         # 12.0 + 0.784 = 12.784 of 9.784 s
@@ -78,22 +46,8 @@ def test_a_clean_study_agrees_in_every_figure(tmp_path):
             {(2, 128): {COMPUTE: "12.000", COMMUNICATION: "-2.216"}},
             {"below_zero": [(2, 128)], "unexplained": [(2, 128)]},
         ),
-        # 10.784 - 17.8/2 = 1.884, 9.696 - 16.8/2 = 1.296, 4.892 - 17.8/4, 4.35 - 16.8/4
-        (
-            SLOW_LOADER,
-            column(COMMUNICATION, "1.884", "1.296", "0.442", "0.150"),
-            {"loading_counted": CELLS},
-        ),
-        # The only row on several GPUs: there is no other one that it may be of.
-        (
-            "\n".join(CLEAN.splitlines()[:2] + CLEAN.splitlines()[3:4]),
-            {(2, 128): {SPEEDUP: "1.50"}},
-            {"unexplained": [(2, 128)]},
-        ),
         # 1.6 % less than 16.76, where the rounding of 0.100 s leaves 1 %
         (CLEAN, {(4, 512): {BANDWIDTH: "16.50"}}, {"nearly": [(4, 512)]}),
-        # 11.174 · 2500, above any link, in one cell
-        (CLEAN, {(2, 128): {BANDWIDTH: "27935"}}, {"unexplained;above_any_link": [(2, 128)]}),
         # Fractions of 0.5 and 0.6 GB/s give the same, but no study has such a peak: a warning.
         (CLEAN, column(SHARE, "0.2235", "0.2235", "0.2793", "0.2793"), {"all_below_one": CELLS}),
         # T(4,512) = 3.6 without loading is 17 % less than 16.8/4 = 4.2.
@@ -113,10 +67,7 @@ def test_a_mistake_is_named_once_in_the_cells_that_have_it(tmp_path, text, value
     [
         (WITHOUT_512, {}, {"no_single_time": [*NO_512] * 2}),
         (CLEAN, column(SHARE, "22.35", "31", "12", "27.93"), {"no_peak": CELLS}),
-        (CLEAN, column(SHARE, "22.35", "22.35", "33.52", "33.52"), {"one_peak": CELLS}),
         (DP, {}, {"ring_for_dp": CELLS}),
-        (NO_PARAMETERS, column(BANDWIDTH, "1", "200", "30", "4000"), {"no_parameters": CELLS}),
-        (CLEAN.replace(",5,", ",1,"), {}, {"measured_once": [(1, 128), (1, 512), *CELLS]}),
     ],
 )
 def test_what_cannot_be_checked_or_is_to_be_kept_in_mind_is_a_remark(
@@ -151,9 +102,8 @@ def test_seconds_added_to_parts_that_explain_each_other_are_seen(tmp_path):
     compute = column(COMPUTE, "14.684", "13.596", "9.842", "9.300")
     rest = column(COMMUNICATION, "5.784", "5.196", "5.392", "5.100")
     values = {cell: compute[cell] | rest[cell] for cell in CELLS}
-    found = held(tmp_path, edited(values))
-    assert not found["compute_seconds"].agrees.any()
-    assert not found["communication_seconds"].agrees.any()
+    found = said(study(tmp_path, edited(values)))
+    assert {cell for cells in found.values() for cell in cells} == {*CELLS}
 
 
 def test_a_range_excuses_only_where_it_is_one(tmp_path):
@@ -164,14 +114,6 @@ def test_a_range_excuses_only_where_it_is_one(tmp_path):
     assert set(said(study(tmp_path, edited(noisy)))) == set()
     wrong = {(2, 512): fast | {"epoch_seconds_min": "7.8"}}
     assert set(said(study(tmp_path, edited(wrong)))) == {"range", "faster_than_gpus"}
-
-
-def test_a_second_time_on_one_gpu_that_differs(tmp_path):
-    sweep = "study,gpus,batch_size,epoch_seconds\nclean,1,128,18.2\nclean,1,512,18.0\n"
-    judged = study(tmp_path, batch_sweep=sweep)
-    # 18.2 is 1.1 % more than 18.0, as a second measurement may be; 18.0 is 5.9 % more than 17.0
-    assert said(judged, "info")["second_single_time"] == [(1, 128)]
-    assert said(judged) == {"repeated_single_time": [(1, 512)]}
 
 
 SINGLE = [(1, 128), (1, 512)]
@@ -201,11 +143,31 @@ def test_no_gpu_computes_faster_than_at_its_peak(tmp_path, hardware, cells):
     assert said(study(tmp_path, text)).get("launch_times", []) == cells
 
 
-def test_a_few_percent_more_than_n_times_as_fast_is_no_warning(tmp_path):
-    assert said(study(tmp_path, timed((18, 17, 8.55, 8.1, 4.3, 4.1)))) == {}
-
-
 def test_a_part_that_is_as_long_on_several_gpus_as_on_one_is_a_remark(tmp_path):
     # 1.2 s of evaluation on each GPU and (18 - 1.2)/N, with 10 ms for each of 196 to 25 iterations
     times = (18, 17, 11.56, 9.59, 6.38, 5.40)
     assert "fixed_part" in said(study(tmp_path, timed(times)), "info")
+    # A few percent more than N times as fast is no warning.
+    assert said(study(tmp_path, timed((18, 17, 8.55, 8.1, 4.3, 4.1)))) == {}
+
+
+@given(seed=st.integers(0, 2**32 - 1), ring=st.booleans())
+@settings(max_examples=100, deadline=None, derandomize=True)
+# Its coarse figures leave the bytes open, its utilization does not.
+@example(seed=1008736, ring=False)
+# Its figures follow from times with loading and from those without as well.
+@example(seed=700008178, ring=False)
+# Its bandwidth is by a communication that was rounded and is not printed.
+@example(seed=930001476, ring=True)
+def test_no_honest_submission_is_called_wrong(seed, ring):
+    found = judged(honest(seed), ring)
+    assert found[found["severity"] != "info"].empty
+
+
+def test_noise_alone_is_hardly_ever_a_warning():
+    assert len(blamed(range(100))) <= 1
+
+
+def test_planted_errors_are_found_in_the_right_cell_and_named():
+    share = rates(range(len(KINDS)), seed=1)
+    assert share["found"] >= 0.97 and share["placed"] >= 0.97 and share["named"] >= 0.9

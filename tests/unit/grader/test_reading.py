@@ -1,10 +1,16 @@
 """Tables as people have them: each is the study it means, or refused in a sentence."""
 
+import csv
+from decimal import Decimal
+
 import pandas as pd
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
-from examples.grader.published_study import CLEAN
+from examples.grader.published_study import CLEAN, HEADER, TRAIN_IMAGES, edited, write
 from grader import audit_studies
+from grader.findings import judge
 from grader.study import read_folder
 from scaling.core.errors import UserError
 
@@ -17,7 +23,7 @@ GPUs\tTime (s)\tSpeedup\tTime (s)\tSpeedup
 """
 PARTS = """# Report
 
-Epoch time in seconds | all of it
+Epoch time in seconds, all of it
 
 | GPUs \\ Batch | 32 | 128 |
 |:-:|--:|--:|
@@ -46,6 +52,7 @@ NOTES = LONG.replace("Speedup\n", "Speedup\n,,s,\n") + "\nSource: my GPUs,,,\n"
 FORMS = [
     LONG,
     LONG.replace(",", "\t"),
+    LONG.replace(",", "   "),
     "sep=;\n" + LONG.replace(",", ";").replace(".", ","),
     LONG.replace(",", " | ").replace("OOM", "oom"),
     LONG.replace("Batch size", "bs").replace("GPUs", "#GPUs").replace("Time (s)", "epochTime"),
@@ -79,7 +86,7 @@ def test_every_form_of_one_table_is_the_same_study(tmp_path, text):
         assert list(map(float, rows["epoch_seconds"].dropna())) == [16.0, 8.0, 10.0]
         assert {float(one) for one in rows["printed_speedup"].dropna()} - {1} == {1.6}
         assert list(rows["status"]) == ["ok", "ok", "ok", "oom"]
-        assert (study.name, study.model, study.strategies) == ("t", "not stated", ["not stated"])
+        assert (study.name, study.strategies) == ("t", ["not stated"])
         assert "not stated: strategy, model" in study.reading
 
 
@@ -121,6 +128,11 @@ def test_a_header_is_read_by_its_meaning_and_unit(tmp_path, header, row, expecte
         ("gpus,batch,time (s)\n1,32,soon\n", r"line 2, column time \(s\): 'soon': "),
         ("gpus,batch,time\n1,32,9\n1,32,9\n", "line 3: t has 1 GPUs, batch 32 a second time"),
         ("Nothing but a text,\nand another line.\n", "has no row of a table"),
+        (HEADER + "\n", "has no row"),
+        (CLEAN.replace("_without_loading", ""), "line 1: `epoch_seconds` and `epoch_seconds`"),
+        (CLEAN.replace(",1,,,,,5,17.9", ",1,,,,5,17.9"), "line 2: .* not as many fields"),
+        (edited({(2, 128): {"epoch_seconds": ""}}), "line 4.* status ok needs a time"),
+        (edited({(2, 512): {"parameters": "1"}}), "clean has two numbers of parameters"),
     ],
 )
 def test_what_is_missing_or_may_be_two_things_is_asked_in_a_sentence(tmp_path, text, complaint):
@@ -178,3 +190,62 @@ def test_how_a_table_was_read_is_a_line_before_its_findings_and_ours_has_none(tm
     (same,) = read(tmp_path, CLEAN.title().replace(",", ";").replace(".", ","))
     assert same.rows.equals(ours.rows.assign(study="Clean", model="Resnet18-Cifar"))
     assert same.reading == ""
+
+
+def test_a_study_is_read_with_the_digits_that_were_printed(tmp_path):
+    """A column more and a byte order mark do not matter, nor does what nobody stated."""
+    lines = [f"{line},x" for line in CLEAN.replace("11173962", "").splitlines()]
+    (found,) = read_folder(write(tmp_path, "\ufeff" + "\n".join(lines)))
+    rows = found.rows.set_index(["gpus", "batch_size"])
+    assert rows.loc[(2, 128)].printed_speedup.as_tuple() == Decimal("1.840").as_tuple()
+    assert rows.loc[(1, 128)].printed_utilization_percent is found.parameters is None
+    (tmp_path / "studies.yaml").write_text("clean: {hardware: 4 A100, doubts: [one run]}")
+    description = read_folder(tmp_path)[0].description
+    assert (description.hardware, description.doubts) == ("4 A100", ["one run"])
+
+
+@pytest.mark.parametrize(
+    ("column", "values"),
+    [
+        ("epoch_seconds", ["fast", "-9.784", "0", "1e14", "1e-300", "1e999999999"]),
+        ("printed_speedup", ["1e16", "1e999999999", "1e-400", "0e999", "1,84"]),
+        ("gpus", ["1000001", "2.5"]),
+        ("batch_size", ["0", "1e13"]),
+        ("parameters", ["11M"]),
+        ("count", ["0"]),
+        ("strategy", ["fsdp"]),
+        ("status", ["failed"]),
+        ("study", ["../up"]),
+    ],
+)
+def test_a_wrong_field_is_named_by_file_line_and_column(tmp_path, column, values):
+    for value in values:
+        text = edited({(2, 128): {column: f'"{value}"' if "," in value else value}})
+        with pytest.raises(UserError) as refused:
+            read_folder(write(tmp_path, text))
+        where = f"{tmp_path}/timings.csv, line 4, column {column}: {value!r}: "
+        assert str(refused.value).startswith(where)
+
+
+@given(
+    line=st.integers(0, 7),
+    position=st.integers(0, len(HEADER.split(",")) - 1),
+    text=st.text() | st.floats().map(str) | st.integers().map(str),
+)
+@settings(
+    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+def test_whatever_stands_in_a_field_it_is_read_or_refused(tmp_path, line, position, text):
+    rows = [row.split(",") for row in CLEAN.splitlines()]
+    rows[line][position] = text
+    path = tmp_path / "timings.csv"
+    with path.open("w", newline="", encoding="utf-8", errors="replace") as file:
+        csv.writer(file).writerows(rows)
+    studies, refusal = [], ""
+    try:
+        studies = read_folder(tmp_path)
+    except UserError as error:
+        refusal = str(error)
+    assert bool(studies) != ("timings.csv" in refusal)
+    for found in studies:
+        judge(found, TRAIN_IMAGES)

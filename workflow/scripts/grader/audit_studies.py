@@ -6,20 +6,19 @@ if a study has an error or cannot be read. studies/README.md describes timings.c
 
 import argparse
 import re
-import shlex
 import sys
 import traceback
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from shlex import split
 from urllib.parse import quote
 
 import pandas as pd
 from pydantic import Field, NonNegativeFloat
 
-from grader.fields import NOT_STATED
 from grader.findings import COLUMNS, judge
-from grader.pages import Judged, common, index
+from grader.pages import Judged, index, shared
 from grader.study import CIFAR10_TRAIN_IMAGES, read_folder, tables, timings, wanted
 from scaling.config.stored import read_config
 from scaling.core import files
@@ -27,7 +26,7 @@ from scaling.core import numbers as fmt
 from scaling.core.errors import UserError, printable, program
 from scaling.core.section import Section
 from scaling.report import page
-from scaling.tables.schema import as_csv, rows_of
+from scaling.tables.schema import as_csv
 
 TEMPLATE = Path(__file__).with_name("published.html.j2")
 ASCII = str.maketrans("–−·×…\u00a0", "--*x. ")
@@ -58,34 +57,22 @@ class Points(Section):
 
 @dataclass
 class Submission:
-    """A submitted folder: its judged studies, or why it cannot be read."""
+    """A submitted folder: its judged studies and their page, or why it cannot be read."""
 
     folder: str
-    studies: list[Judged]
+    studies: list[Judged] = field(default_factory=list)
+    html: str = ""
     refusal: str = ""
-
-    @property
-    def wrong(self) -> bool:
-        """Whether it cannot be read, or a study has an error."""
-        errors = ((each.rows["severity"] == "error").any() for each in self.studies)
-        return bool(self.refusal) or any(errors)
-
-    def failed(self, error: Exception) -> None:
-        """Note a bug of the audit, which must not affect other submissions."""
-        traceback.print_exception(error)
-        self.studies = []
-        self.refusal = f"{self.folder}: the audit itself failed ({error!r}); please report it"
 
 
 def paths(names: list[str]) -> list[Path]:
     """Return the folders and files given as names or patterns, also several in one string."""
+    parts = [part for name in names for part in ([name] if Path(name).exists() else split(name))]
     found: list[Path] = []
-    for name in names:
-        for part in [name] if Path(name).exists() else shlex.split(name):
-            path = Path(part)
-            matches = sorted(Path(path.anchor).glob(str(path.relative_to(path.anchor))))
-            there = [path] if path.exists() else list(filter(wanted, matches)) or [path]
-            found += [one for path in there for one in _inside(path) or [path]]
+    for path in map(Path, parts):
+        matches = sorted(Path(path.anchor).glob(str(path.relative_to(path.anchor))))
+        there = [path] if path.exists() else list(filter(wanted, matches)) or [path]
+        found += [one for path in there for one in _inside(path) or [path]]
     return found
 
 
@@ -98,10 +85,9 @@ def _inside(path: Path) -> list[Path]:
 
 
 def read(folders: Iterable[Path], train_images: int, ring: bool = False) -> list[Submission]:
-    """Return every folder's studies, judged; an unreadable folder does not affect others.
+    """Return the studies of every folder or file, judged; one that is unreadable affects no other.
 
-    A folder may also be a single file. Duplicates are read once. A text without a table of times is
-    passed over beside a file that has one.
+    A text without a table of times is passed over where another file of its folder has one.
     """
     found = {folder: _read(folder, train_images, ring) for folder in dict.fromkeys(folders)}
     read = {folder.parent for folder, one in found.items() if one.studies}
@@ -112,17 +98,23 @@ def read(folders: Iterable[Path], train_images: int, ring: bool = False) -> list
     ]
 
 
-def _read(folder: Path, train_images: int, ring: bool) -> Submission:
+def _read(path: Path, train_images: int, ring: bool) -> Submission:
     # The name may be any bytes.
-    made = Submission(printable(str(folder)).replace("\n", "\\n"), [])
+    folder = printable(str(path)).replace("\n", "\\n")
     try:
-        studies = read_folder(folder, train_images)
-        made.studies = [Judged(one, made.folder, judge(one, train_images, ring)) for one in studies]
+        studies = [
+            Judged(one, folder, judge(one, train_images, ring))
+            for one in read_folder(path, train_images)
+        ]
+        title = f"Audit of {folder}"
+        html = page.render(TEMPLATE, title=title, table=None, studies=studies)
+        return Submission(folder, studies, html)
     except UserError as error:
-        made.refusal = printable(str(error)).replace("\n", "\\n")
-    except Exception as error:
-        made.failed(error)
-    return made
+        return Submission(folder, refusal=printable(str(error)).replace("\n", "\\n"))
+    except Exception as error:  # A bug of the audit, which must not affect other submissions.
+        traceback.print_exception(error)
+        why = f"{folder}: the audit itself failed ({error!r}); please report it"
+        return Submission(folder, refusal=why)
 
 
 def as_text(submissions: list[Submission]) -> str:
@@ -132,54 +124,35 @@ def as_text(submissions: list[Submission]) -> str:
         if one.refusal:
             summary.append((one.folder, "", f"cannot be read: {one.refusal}"))
         for judged in one.studies:
-            lines += _lines(judged)
-            summary.append((one.folder, judged.study.name, judged.counts))
+            lines += [f"{one.folder}: {judged.study.name}: {line}" for line in judged.lines]
+            summary.append((one.folder, judged.study.name, judged.told))
     widths = [max(len(row[column]) for row in summary) for column in (0, 1)]
     table = [f"{a:<{widths[0]}}  {b:<{widths[1]}}  {verdict}" for a, b, verdict in summary]
-    causes = common([one.studies for one in submissions])
-    several = causes[causes["studies"] > 1]
-    shared = [
-        f"{one.studies} of {len(submissions)}: {one.sentence}"
-        for one in rows_of(several.sort_values("studies", ascending=False, kind="stable"))
-    ]
-    return "\n".join([*lines, *[""] * bool(lines), *table, *[""] * bool(shared), *shared])
-
-
-def _lines(judged: Judged) -> list[str]:
-    lines = [f"read: {judged.study.reading}"] if judged.study.reading else []
-    for one in rows_of(judged.findings):
-        where = one.where.removeprefix(f"{NOT_STATED}: ")
-        explains = f", {one.explains} figures" if one.explains else ""
-        advice = f"; {one.advice}" if one.advice and one.severity != "info" else ""
-        lines.append(f"{one.name}: {one.cause}: {one.sentence} ({where}{explains}){advice}")
-    return [f"{judged.folder}: {judged.study.name}: {line}" for line in lines]
+    common = shared([one.studies for one in submissions])
+    return "\n".join([*lines, *[""] * bool(lines), *table, *[""] * bool(common), *common])
 
 
 def write(submissions: list[Submission], target: Path, points: Points | None = None) -> None:
     """Write the index page, and in a folder of its name the pages, audit.csv and audit.json."""
     folder, overview = target.with_suffix(""), []
+    rows = [pd.DataFrame(columns=["folder", "study", *COLUMNS])]
     for number, one in enumerate(submissions, start=1):
         name = f"{number:03d}-{re.sub(r'[^A-Za-z0-9]+', '-', Path(one.folder).stem)[:60]}.html"
-        try:
-            if one.studies:
-                title = f"Audit of {one.folder}"
-                text = page.render(TEMPLATE, title=title, tables=[], studies=one.studies)
-                files.write_text(folder / name, text)
-        except Exception as error:
-            one.failed(error)
-        for each in one.studies:
-            earned = f"{points.earned(each):g}" if points else ""
-            overview.append(each.overview(f"{quote(folder.name)}/{name}#{each.id}", earned))
         if one.refusal:
             row = {"folder": one.folder, "causes": f"cannot be read: {one.refusal}"}
             overview.append(row | {"points": f"{points.unreadable:g}" if points else ""})
-    judged = [each for one in submissions for each in one.studies]
-    title, shown = f"Audit of {fmt.plural(len(submissions), 'submission')}", index(overview, judged)
-    files.write_text(target, page.render(TEMPLATE, title=title, tables=shown, studies=[]))
-    found = [each.rows.assign(folder=each.folder, study=each.study.name) for each in judged]
-    rows = pd.concat([pd.DataFrame(columns=["folder", "study", *COLUMNS]), *found])
-    files.write_text(folder / "audit.csv", as_csv(rows))
-    records = [one.to_json(orient="records") for one in (pd.DataFrame(overview), rows)]
+        else:
+            files.write_text(folder / name, one.html)
+        for each in one.studies:
+            earned = f"{points.earned(each):g}" if points else ""
+            overview.append(each.overview(f"{quote(folder.name)}/{name}#{each.id}", earned))
+            rows.append(each.rows.assign(folder=each.folder, study=each.study.name))
+    title = f"Audit of {fmt.plural(len(submissions), 'submission')}"
+    table = index(overview, [one.studies for one in submissions])
+    files.write_text(target, page.render(TEMPLATE, title=title, table=table, studies=[]))
+    found = pd.concat(rows)
+    files.write_text(folder / "audit.csv", as_csv(found))
+    records = [one.to_json(orient="records") for one in (pd.DataFrame(overview), found)]
     text = '{{"submissions":{},"findings":{}}}\n'.format(*records)
     files.write_text(folder / "audit.json", text)
 
@@ -187,9 +160,7 @@ def write(submissions: list[Submission], target: Path, points: Points | None = N
 @program
 def main(argv: list[str] | None = None) -> None:
     """Audit the folders; write index, pages, audit.csv and audit.json, if requested."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__)
     add = parser.add_argument
     add("folders", nargs="+", help="folders, or files with tables")
     images = "images in the training set of the studies (default: CIFAR-10's %(default)s)"
@@ -198,8 +169,6 @@ def main(argv: list[str] | None = None) -> None:
     add("--points", type=Path, help="a points scheme, see studies/README.md")
     add("--output", type=Path, help="the HTML index to write, pages beside it")
     args = parser.parse_args(argv)
-    if not 1 <= args.train_images <= 10**12:
-        raise UserError(f"--train-images {args.train_images} is no training set; give 1 to 10^12")
     scheme = f"the points scheme {args.points}"
     points = Points.of(read_config(args.points), scheme) if args.points else None
     submissions = read(paths(args.folders), args.train_images, args.ring)
@@ -209,7 +178,9 @@ def main(argv: list[str] | None = None) -> None:
     print(printable(as_text(submissions)).translate(ASCII))
     if args.output:
         print(f"\nThe page is {args.output}")
-    if failed := [one.folder for one in submissions if one.wrong]:
+    errors = (sum(each.counts["error"] for each in one.studies) for one in submissions)
+    each = zip(submissions, errors, strict=True)
+    if failed := [one.folder for one, wrong in each if one.refusal or wrong]:
         raise ErrorsFound(
             f"{len(failed)} of {len(submissions)} have errors: {', '.join(failed)}; "
             "see the findings above"

@@ -1,35 +1,32 @@
 """What a document prints of one strategy: times and figures as intervals, a place for each cell."""
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property, reduce
+from functools import cache, cached_property
 from pathlib import Path
 from types import CodeType
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import yaml
 
 from grader.intervals import NEARLY, Interval, of, printed
-from grader.study import PRINTED, TIMES, PublishedStudy
+from grader.study import BYTES_PER_PARAMETER, PRINTED, TIMES, PublishedStudy
 from scaling.registry.strategy import STRATEGIES
 
 FORMULAS = yaml.safe_load(Path(__file__).with_name("formulas.yaml").read_text(encoding="utf-8"))
 PARAMETERS: dict[str, int] = FORMULAS["parameters"]
 UNKNOWN = of(np.nan)
-Grouped = Literal["mean", "median", "cumsum"]
 
 
 @dataclass(frozen=True)
 class Cells:
     """Hold one strategy's cells: N, b, the times and figures that are printed, by their columns.
 
-    The first `own` cells are the strategy's rows, the others times on one GPU that stand elsewhere
-    in the study. K, the bytes of all gradients, and `share`, the percent that a GB/s is of the
-    peak, are columns of one value. An epoch's `arithmetic` takes one GPU at its peak (`gpu` says
-    which) so many seconds, NaN for an unknown model. `fixed` keeps what no column changes.
+    The first `own` cells are the strategy's rows, the others times on one GPU from elsewhere in the
+    study. `share` is the percent that a GB/s is of the peak. `arithmetic` is an epoch's seconds on
+    one `gpu` at its peak. `fixed` keeps what no column changes.
     """
 
     strategy: str
@@ -65,17 +62,24 @@ class Cells:
         n, b = self.gpus.astype(float), self.batch.astype(float)
         # Of a strategy that nobody states either may be meant.
         sent = {"own": "ddp" if self.strategy == "ddp" else "dp", "ring": "ddp"}
+        least = min(self.batch[self.gpus == 1], default=0)
         arrays = {
             **{"N": n, "b": b, "count": self.count, "one": np.ones_like(n)},
             **{"images": np.full_like(n, self.images), "floor": self.arithmetic / n},
             **{"steps": np.ceil(self.images / (n * b)), "full_steps": self.images // (n * b)},
             **{"single_steps": np.ceil(self.images / b), "full_single": self.images // b},
+            **{"least_b": np.full_like(n, least), "unknown": np.full_like(n, np.nan)},
         }
         for name, strategy in sent.items():
             of_bytes = STRATEGIES.find(strategy).busiest_bytes
             arrays[name] = np.array([of_bytes(gpus, 1.0) for gpus in self.gpus.tolist()])
+        numbers = np.unique(self.gpus)
+        fewer = np.append(0, numbers)[np.searchsorted(numbers, self.gpus)]
+        second = np.append(numbers[numbers > 1], [0, 0])[1]
         return {name: of(array) for name, array in arrays.items()} | {
             **{"own_row": np.arange(len(n)) < self.own, "several": n > 1, "every": _every},
+            **{"fewer": fewer, "neighbour": np.where(fewer > 1, fewer, second)},
+            "first": self.find(1, self.batch),
             "around": Interval(np.array(1 - NEARLY), np.array(1 + NEARLY)),
             "steps_of": lambda images: of(np.ceil(images / (n * b))),
             "at": lambda figure, gpus: figure.take(self.find(gpus, self.batch)),
@@ -83,79 +87,42 @@ class Cells:
                 np.where(self.batch == batch, -1, self.find(self.gpus, batch))
             ),
             "single": lambda figure, batch: figure.take(self.find(1, of(batch).low)),
-            "row": lambda figure, step: figure.take(self._moved(step)),
-            "neighbour": self._neighbour,
-            "fewer": np.array([max(self.gpus[self.gpus < g], default=0) for g in self.gpus]),
-            "mean": self._of_groups(self.gpus, "mean"),
-            "median": self._of_groups(self.gpus, "median"),
-            "total": self._of_groups(self.batch, "cumsum"),
-            "minutes": _minutes,
-            "whole": lambda x: of(np.round(x.middle)),
-            "log2": lambda x: Interval(np.log2(x.low), np.log2(x.high)),
+            "whole": lambda figure: of(np.round(figure.middle)),
+            "log2": lambda figure: figure.each(np.log2),
         }
 
     @cached_property
     def names(self) -> dict[str, Any]:
         """What the names in formulas.yaml stand for."""
         if not self.fixed:
-            least = min(self.batch[self.gpus == 1], default=0)
-            self.fixed["names"] = self._constant_names()
-            self.fixed["single"] = [
-                self.find(1, batch) for batch in (self.batch, self.gpus * self.batch, least)
-            ]
-        first, together, smallest = self.fixed["single"]
-        found: dict[str, Any] = self.fixed["names"] | self.columns
-        n = found["N"]
+            self.fixed.update(self._constant_names())
+        found: dict[str, Any] = self.fixed | self.columns
+        n, first = found["N"], found["first"]
         whole, without, lowest, highest = (self.columns[name] for name in TIMES)
         compute, moving = (self.columns[f"{name}_seconds"] for name in ("compute", "communication"))
-        found |= {"T": whole, "T1": whole.take(first), "T0": whole.take(smallest)}
         # One GPU computes all the time that it does not load.
-        found |= {"W": without, "W1": without.where(without.known, compute).take(first)}
-        found |= {"TNb": whole.take(together), "WNb": without.take(together)}
-        found |= {"X1": found["X"].take(first), "unknown": whole * np.nan}
-        found |= {"lowest": lowest, "lowest1": lowest.take(first)}
-        found |= {"highest": highest, "highest1": highest.take(first)}
+        single = without.where(without.known, compute).take(first)
+        found |= {"T": whole, "T1": whole.take(first), "W": without, "W1": single}
+        found |= {"lowest": lowest, "highest": highest}
         found["range"] = Interval(lowest.low, highest.high)
         parts = [one.where(one.known, n * 0.0) for one in (compute, moving)]
         found["parts"] = parts[0] + parts[1]
-        votes = []
-        for time in ("T", "W"):
-            share = found[f"{time}1"] / n
-            # The share as printed, where that is the same to its last digit or all there is.
-            same = compute.meets(share) | ~share.known
-            rest = found[time] - share.hull(compute).where(same, share)
-            # In either column: they may be exchanged.
-            hits = [one.meets(rest) | one.meets(share) for one in (compute, moving)]
-            votes.append((np.sum(hits), rest))
+        alone = ~(found["T1"].known | single.known)
+
+        def share(right: Interval) -> Interval:
+            """A document goes on from the compute that it printed, where that is right."""
+            return right.hull(compute).where(compute.meets(right) | alone, right)
+
+        shares = {time: found[f"{time}1"] / n for time in "TW"}
+        rests = {time: found[time] - share(right) for time, right in shares.items()}
+        votes = {
+            time: int(moving.meets(rests[time]).sum() + compute.meets(right).sum())
+            for time, right in shares.items()
+        }
         # Where both explain as much it may be either.
-        most = max(count for count, _ in votes)
-        rest = reduce(Interval.hull, [rest for count, rest in votes if count == most])
-        return found | {"rest": rest, "moving": moving.or_derived(rest)}
-
-    @property
-    def _neighbour(self) -> np.ndarray:
-        """The next smaller number of GPUs above 1 of each cell, or the next larger; else -1."""
-        several = np.unique(self.gpus[self.gpus > 1])
-        place = np.searchsorted(several, self.gpus)
-        near = np.where(place > 0, place - 1, 1)
-        return several[near] if len(several) > 1 else np.full(len(self.gpus), -1)
-
-    def _moved(self, step: int) -> np.ndarray:
-        """The index of the row so many further down of those on several GPUs, or -1."""
-        index, rows = np.full(len(self.gpus), -1), np.flatnonzero(self.gpus[: self.own] > 1)
-        index[rows] = np.roll(rows, -step)
-        return index
-
-    def _of_groups(self, keys: np.ndarray, how: Grouped) -> Callable[[Interval], Interval]:
-        """Return what makes of figures their mean, sum or so of the cells with one key."""
-
-        def ends(values: np.ndarray) -> np.ndarray:
-            values = values * np.ones(len(self.gpus))
-            values = np.where((self.gpus == 1) & (how == "cumsum"), np.nan, values)
-            found = pd.DataFrame(values.T).groupby(keys).transform(how)
-            return found.to_numpy().T.reshape(values.shape)
-
-        return lambda figure: Interval(ends(figure.low), ends(figure.high))
+        best = [rests[time] for time, vote in votes.items() if vote == max(votes.values())]
+        rest = best[0].hull(best[-1])
+        return found | {"share_of": share, "rest": rest, "moving": moving.or_derived(rest)}
 
     def evaluate(self, formula: str, **more: Any) -> Any:
         """The value of a formula of formulas.yaml or mistakes.yaml, with `more` names."""
@@ -164,12 +131,6 @@ class Cells:
     def with_values(self, columns: dict[str, Interval]) -> "Cells":
         """These cells with other columns."""
         return replace(self, columns=self.columns | columns)
-
-
-def _minutes(figure: Interval) -> Interval:
-    """The seconds of times that are written as minutes.seconds."""
-    whole, around = np.floor(figure.middle), (figure.high - figure.low) * 50
-    return of(whole * 60 + (figure.middle - whole) * 100) + Interval(-around, around)
 
 
 @cache
@@ -195,34 +156,29 @@ def _peak(study: PublishedStudy) -> tuple[str, float]:
 
 def of_strategy(study: PublishedStudy, strategy: str, train_images: int) -> Cells:
     """The cells of a study's `strategy`, for a training set of `train_images`."""
-    rows = study.rows.to_dict("records")
-    own = [row for row in rows if row["strategy"] == strategy]
-    known = {row["batch_size"] for row in own if row["gpus"] == 1}
-    others = [*rows, *study.sweep.to_dict("records")]
-    others = [row for row in others if row["gpus"] == 1 and row["batch_size"] not in known]
-    every = own + list({row["batch_size"]: row for row in reversed(others)}.values())
-    columns = {name: printed(row.get(name) for row in every) for name in TIMES}
-    again = dict(study.sweep[["batch_size", "epoch_seconds"]].to_numpy())
-    sweep = (again.get(row["batch_size"]) if row["gpus"] == 1 else None for row in every)
-    columns["again"] = printed(sweep)
+    rows, cell = study.rows, ["gpus", "batch_size"]
+    own, others = rows[rows["strategy"] == strategy], rows[rows["strategy"] != strategy]
+    singles = pd.concat([own, others, study.sweep]).query("gpus == 1").drop_duplicates(cell)
+    every = pd.concat([own, singles]).drop_duplicates(cell)
+    columns = {name: printed(every[name]) for name in TIMES}
+    for name, table in (("again", study.sweep), ("X", others)):
+        there = every[cell].merge(table.drop_duplicates(cell), "left", cell)
+        columns[name] = printed(there[TIMES[0]])
     for name, column in PRINTED.items():
         # Documents truncate what they derive as often as they round it.
-        columns[name] = printed((row.get(column) for row in every), units=1)
+        columns[name] = printed(every[column], units=1)
         columns[name].low[len(own) :] = columns[name].high[len(own) :] = np.nan
-    place = {(row["strategy"] == strategy, row["gpus"], row["batch_size"]): row for row in rows}
-    others = [place.get((False, row["gpus"], row["batch_size"]), {}) for row in every]
-    columns["X"] = printed(row.get(TIMES[0]) for row in others)
-    columns |= {"K": of(study.gradient_bytes), "share": UNKNOWN}
+    columns |= {"K": of(BYTES_PER_PARAMETER * (study.parameters or np.nan)), "share": UNKNOWN}
     gpu, peak = _peak(study)
     # A network that nobody describes is the lab's.
     gflop = FORMULAS["gflop_of_image"].get(study.parameters or PARAMETERS["resnet18-cifar"], np.nan)
     return Cells(
         strategy,
-        np.array([row["gpus"] for row in every]),
-        np.array([row["batch_size"] for row in every]),
+        every["gpus"].to_numpy(int),
+        every["batch_size"].to_numpy(int),
         own=len(own),
         columns=columns,
-        count=np.array([row.get("count") or np.nan for row in every], dtype=float),
+        count=every["count"].to_numpy(float),
         images=train_images,
         gpu=f"{gpu}, {peak:g} TFLOP/s; {gflop:g} GFLOP an image",
         arithmetic=train_images * gflop / peak / 1e3,

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -13,18 +14,15 @@ from grader.intervals import Interval, common, of
 from grader.study import BYTES_PER_PARAMETER
 
 BANDWIDTH, UTILIZATION = "bandwidth_gb_per_s", "utilization_percent"
-RATE = "images_per_second"
-ONE, CLOSE = of(1.0), 1.002
 DEFINITIONS: dict[str, dict[str, str]] = FORMULAS["definitions"]
 SEVERITIES = ["error", "warning", "info"]
 
 
 @dataclass(frozen=True)
 class Mistake:
-    """How grave it is, what happened, what to do about it, and the formulas that tell it.
+    """How grave it is, what happened, what to do, and the formulas that tell it.
 
-    `formulas` has (rule, formula) for each way to take a part or a quantity wrongly; `when` the
-    columns in which a formula sees it.
+    `formulas` has (rule, formula) for each way to take a part wrongly; `when` one for each column.
     """
 
     severity: str
@@ -57,9 +55,8 @@ MISTAKES = {name: Mistake.of(entry) for name, entry in _ENTRIES.items()}
 class Verdict:
     """What the figures of one quantity, as printed, should have been by a definition.
 
-    A figure may be in any of the intervals `values`: a document may have gone on from a figure as
-    printed, or before it was rounded. `formula` is one of formulas.yaml, for a utilization that of
-    its bandwidth. `note` is that the constant was `stated`, or a mistake's name.
+    A figure may be in any of the intervals `values`, as documents go on from rounded figures or
+    others. A utilization has the `formula` of its bandwidth. `note` is `stated`, or a mistake.
     """
 
     cells: Cells
@@ -75,13 +72,6 @@ class Verdict:
     def values(self) -> list[Interval]:
         cells = self.cells
         value = cells.evaluate(self.formula)
-        if self.quantity == "communication_seconds":
-            # A document goes on from the compute that it printed.
-            letter, compute = self.formula[0], cells.columns["compute_seconds"]
-            share = cells.names[f"{letter}1"] / cells.names["N"]
-            same = compute.meets(share) | ~share.known
-            rest = (cells.names[letter] - compute).where(same, value)
-            return [value.where(value.known, rest), rest]
         if self.quantity not in (BANDWIDTH, UTILIZATION):
             return [value]
         values = [value, cells.evaluate(self.formula, moving=cells.names["rest"])]
@@ -107,18 +97,10 @@ class Verdict:
 
     @property
     def blank(self) -> np.ndarray:
-        """Where that is for want of K or of the peak, or K is of no network known here."""
+        """Where that is for want of K or of the peak."""
         constants = {BANDWIDTH: "K", UTILIZATION: "share"}
         constant = self.cells.names[constants.get(self.quantity, "N")]
-        if self.quantity == BANDWIDTH and foreign(self.cells):
-            return self.agrees
         return self.open & ~constant.known.any()
-
-    @property
-    def rule(self) -> str:
-        """The peak where one for all is fitted."""
-        fitted = self.note == "one_peak" and self.cells.names["share"].known.any()
-        return f"{np.nanmin(100 / self.cells.names['share'].middle):.3g} GB/s" if fitted else ""
 
     @property
     def votes(self) -> tuple[int, int]:
@@ -131,11 +113,13 @@ class Verdict:
 def verdicts(cells: Cells, stated: dict[str, Any], ring: bool = False) -> dict[str, Verdict]:
     """Return every printed figure with the definition that the study follows.
 
-    The one it states, else the one that gives most figures on several GPUs, of bandwidths as good
-    that which gives most utilizations, ours first among equals, or with `ring` for DataParallel a
-    ring's. The cells returned have the constants that were fitted.
+    It is the stated one, else the one that gives most figures on several GPUs, of bandwidths also
+    most utilizations; ours first among equals, with `ring` a ring's. The cells have the peak that
+    was fitted, and the network of the lab that most bandwidths fit where none is stated.
     """
-    found, peak = {}, stated.get(UTILIZATION)
+    found, peak, sizes = {}, stated.get(UTILIZATION), [cells.columns["K"]]
+    if not sizes[0].known.any():
+        sizes += [of(float(BYTES_PER_PARAMETER * count)) for count in PARAMETERS.values()]
 
     def gives(one: Verdict) -> Any:
         rates = one.quantity == BANDWIDTH and _utilization(one, peak).votes
@@ -146,66 +130,36 @@ def verdicts(cells: Cells, stated: dict[str, Any], ring: bool = False) -> dict[s
         if ring and "ring" in names:
             names.reverse()
         options = []
-        for name in names:
-            one = Verdict(cells, quantity, choices[name])
-            if quantity == BANDWIDTH and not cells.names["K"].known.any():
-                one = _fitted(one, "K")
-            if name == "ring" != names[0] and cells.strategy == "dp":
-                one = replace(one, note="ring_for_dp")
-            options.append(one)
+        for name, size in product(names, sizes if quantity == BANDWIDTH else sizes[:1]):
+            note = "ring_for_dp" if name == "ring" != names[0] and cells.strategy == "dp" else ""
+            one = Verdict(cells.with_values({"K": size}), quantity, choices[name], note)
+            if size is sizes[0] or one.agrees.sum() > max(1, one.said.known.sum() / 2):
+                options.append(one)
         found[quantity] = max(options, key=gives)
     found[UTILIZATION] = _utilization(found[BANDWIDTH], peak)
     cells = found[UTILIZATION].cells
     return {quantity: replace(one, cells=cells) for quantity, one in found.items()}
 
 
-def foreign(cells: Cells) -> bool:
-    """Whether the bytes of all gradients are fitted, closely, and of no network known here."""
-    names, size = cells.names, cells.names["K"]
-    if not ((size.high > size.low) & (size.high < size.low * CLOSE)).any():
-        return False
-    several = cells.gpus > 1
-    shares = [names["one"], names["own"] / names["ring"], names["ring"] / names["own"]]
-    return not any(
-        (share * size).meets(of(float(BYTES_PER_PARAMETER * known)))[several].all()
-        for share in shares
-        for known in PARAMETERS.values()
-    )
-
-
 def _utilization(rates: Verdict, peak: Any) -> Verdict:
-    """Bandwidth over the peak stated; else over one number, or one for each N, that they share."""
+    """Bandwidth over the peak stated; else over the number that figures of as many GPUs share.
+
+    Two figures, and more than half of them, have to agree on it.
+    """
     cells, gpus = rates.cells, rates.cells.gpus.tolist()
-    own = Verdict(cells, UTILIZATION, rates.formula)
     if peak is not None:
         each = peak if isinstance(peak, dict) else dict.fromkeys(gpus, peak)
         share = of(100 / np.array([each.get(n, np.nan) for n in gpus]))
-        return replace(own, cells=cells.with_values({"share": share}), note="stated")
-    options = [replace(_fitted(own, "share"), note="one_peak"), _fitted(own, "share", by_gpus=True)]
-    said = own.said.known & (cells.gpus > 1)
-    alone = np.isin(cells.gpus, [gpus[i[0]] for i in cells.groups if said[i].sum() < 2])
-    off = [(said & ~option.agrees) for option in options]
-    return options[int((off[1] & ~alone).sum() < off[0].sum())]
-
-
-def _fitted(one: Verdict, name: str, by_gpus: bool = False) -> Verdict:
-    """`one` with a constant, in all or for each N, that gives most of what is printed.
-
-    Unknown unless two cells, and more than half of them, agree on one: an equation for each
-    unknown explains nothing.
-    """
-    cells = one.cells
-    ratio = one.said / replace(one, cells=cells.with_values({name: ONE})).values[0]
-    ratio = ratio.where(cells.gpus > 1, UNKNOWN)
-    constant = UNKNOWN if by_gpus else common(ratio)
-    if by_gpus:
-        low, high = np.full((2, len(cells.gpus)), np.nan)
-        for place in cells.groups:
-            found = common(ratio.take(place))
-            low[place], high[place] = found.low, found.high
-            if ratio.known[place].sum() > 1 and not found.known:
-                # No number is as good as any where those of one N do not agree on it.
-                low[place] = high[place] = np.inf
-        if np.isfinite(low).any():
-            constant = Interval(low, high)
-    return replace(one, cells=cells.with_values({name: constant}))
+        cells = cells.with_values({"share": share})
+        return Verdict(cells, UTILIZATION, rates.formula, "stated")
+    one = Verdict(cells.with_values({"share": of(1.0)}), UTILIZATION, rates.formula)
+    ratio = (one.said / one.values[0]).where(cells.gpus > 1, UNKNOWN)
+    low, high = np.full((2, len(gpus)), np.nan)
+    for place in cells.groups:
+        found = common(ratio.take(place))
+        low[place], high[place] = found.low, found.high
+        if ratio.known[place].sum() > 1 and not found.known:
+            # No number is as good as any where those of one N do not agree on it.
+            low[place] = high[place] = np.inf
+    share = Interval(low, high) if np.isfinite(low).any() else common(ratio)
+    return replace(one, cells=cells.with_values({"share": share}))

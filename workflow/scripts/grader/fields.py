@@ -7,7 +7,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Annotated, Literal, NamedTuple
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, Field
 
 from scaling.core.records.kind import Status
 
@@ -19,58 +19,38 @@ def _digits(value: Decimal) -> Decimal:
     return value
 
 
-Empty = BeforeValidator(lambda field: field or None)
-Lower = BeforeValidator(str.lower)
 Name = Annotated[str, Field(pattern=r"^[\w-][\w.-]*$")]
 """Letters, digits, ".", "_" and "-": a part of a path."""
 Gpus = Annotated[int, Field(ge=1, le=10**6)]
 Count = Annotated[int, Field(ge=1, le=10**12)]
-MaybeCount = Annotated[Count | None, Empty]
 Time = Annotated[Decimal, Field(ge=Decimal("1e-6"), le=10**9)]
 Printed = Annotated[Decimal, AfterValidator(_digits)]
-Seconds = Annotated[Time | None, Empty]
-Figure = Annotated[Printed | None, Empty]
-"""A time and a printed figure with their digits; None where the field is empty."""
-
-
-class Row(BaseModel):
-    """A row of a table on one study; other columns of the file are passed over."""
-
-    model_config = ConfigDict(extra="ignore", str_strip_whitespace=True, frozen=True)
-    study: Name
+"""A time and a printed figure with their digits."""
 
 
 NOT_STATED: Literal["not stated"] = "not stated"
 
 
-class Timing(Row):
+class Timing(BaseModel):
     """A row of timings.csv. `status` is None where a table has no such column."""
 
+    study: Name
     gpus: Gpus
     batch_size: Count
-    strategy: Annotated[Literal["dp", "ddp", "not stated"], Lower] = NOT_STATED
+    strategy: Literal["dp", "ddp", "not stated"] = NOT_STATED
     model: Name = NOT_STATED
-    parameters: MaybeCount = None
-    status: Annotated[Status | None, Lower] = None
-    epoch_seconds: Seconds = None
-    epoch_seconds_without_loading: Seconds = None
-    printed_speedup: Figure = None
-    printed_compute_seconds: Figure = None
-    printed_communication_seconds: Figure = None
-    printed_bandwidth_gb_per_s: Figure = None
-    printed_utilization_percent: Figure = None
-    printed_images_per_second: Figure = None
-    count: MaybeCount = None
-    epoch_seconds_min: Seconds = None
-    epoch_seconds_max: Seconds = None
-
-
-class Sweep(Row):
-    """A row of batch_sweep.csv: one more time on one GPU."""
-
-    gpus: Annotated[int, Field(ge=1, le=1)]
-    batch_size: Count
-    epoch_seconds: Seconds
+    parameters: Count | None = None
+    status: Status | None = None
+    epoch_seconds: Time | None = None
+    epoch_seconds_without_loading: Time | None = None
+    printed_speedup: Printed | None = None
+    printed_compute_seconds: Printed | None = None
+    printed_communication_seconds: Printed | None = None
+    printed_bandwidth_gb_per_s: Printed | None = None
+    printed_utilization_percent: Printed | None = None
+    count: Count | None = None
+    epoch_seconds_min: Time | None = None
+    epoch_seconds_max: Time | None = None
 
 
 GPU = r"(?:\w*gpus?|devices?|cards?|ranks?|world size|n?procs?|processes)"
@@ -131,8 +111,7 @@ NUMBER = re.compile(
 class Label(NamedTuple):
     """The meaning of a label: a `field` of `Timing` or `FIELDS`, and the `values` that it fixes.
 
-    A number counts `factor` seconds or GB/s, None where no unit is named. A rate may be that
-    `per_gpu`, a batch or a time the `whole`.
+    A number counts `factor` seconds or GB/s. A rate may be `per_gpu`, a batch or time the `whole`.
     """
 
     text: str
@@ -182,12 +161,3 @@ def number(text: str, comma: bool) -> tuple[str, Decimal | None] | None:
     elif re.fullmatch(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d*)?", digits):
         digits = digits.replace(",", "")
     return (digits, label(f"({found[2]})").factor) if "," not in digits else None
-
-
-def decimal_comma(cells: list[str]) -> bool | None:
-    """Return whether the numbers in these cells use a decimal comma; None if ambiguous."""
-    figures = [found[1] for cell in cells if (found := NUMBER.fullmatch(cell.strip("* `$")))]
-    commas = [one for one in figures if "," in one]
-    if not commas or any(re.search(r"^[^,]*\.(?!\d{3}(?:,|$))\d|,\d+[.,]", one) for one in figures):
-        return False
-    return True if any(re.search(r"^\D?0,|,(?!\d{3}$)|\.", one) for one in commas) else None

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from grader.causes import Cause, Wrong, causes
-from grader.cells import FORMULAS, PARAMETERS, UNKNOWN, Cells, of_strategy
-from grader.definitions import MISTAKES, RATE, SEVERITIES, Verdict, verdicts
+from grader.causes import causes
+from grader.cells import FORMULAS, UNKNOWN, Cells, of_strategy
+from grader.definitions import MISTAKES, SEVERITIES, Verdict, verdicts
+from grader.readings import Cause, Wrong
 from grader.study import PRINTED, TIMES, PublishedStudy
 
 COLUMNS = ["number", "severity", "cause", "strategy", "gpus", "batch_size", "quantity", "found"]
@@ -26,9 +27,8 @@ FIXED, TIGHT = 0.03, 0.25
 def judge(study: PublishedStudy, train_images: int, ring: bool = False) -> pd.DataFrame:
     """Judge every time and figure of `study`; `ring` as `definitions.verdicts` has it.
 
-    A row for each of the first `LISTED` of the `cells` of each finding, numbered, errors first:
-    what stands there, and between what it should be. A finding `explains` so many of `suspects`
-    wrong figures.
+    A row for each of the first `LISTED` cells of each finding, errors first: what stands there,
+    and between what it should be. A finding `explains` so many of `suspects` wrong figures.
     """
     stated = study.description.definitions.model_dump(exclude_none=True)
     rows: list[dict[str, Any]] = []
@@ -46,11 +46,8 @@ def judge(study: PublishedStudy, train_images: int, ring: bool = False) -> pd.Da
             named += [*explained, *_by_formula(cells, found, left), *_fixed_part(cells)]
             rows += [row for one in named for row in _rows(cells, one)]
             gaps = _missing(cells)
-            said = _said("missing_cell") | {"strategy": strategy, "cells": len(gaps)}
+            said = {"number": 0, "strategy": strategy, "cells": len(gaps)} | _said("missing_cell")
             rows += [said | {"gpus": n, "batch_size": b} for n, b in gaps[:LISTED]]
-    expected = PARAMETERS.get(study.model, study.parameters)
-    if study.parameters != expected and study.parameters in PARAMETERS.values():
-        rows.append(_said("parameters_of_other_model") | {"found": study.parameters})
     rows.sort(key=lambda row: SEVERITIES.index(row["severity"]))
     table = pd.DataFrame(rows, columns=COLUMNS)
     numbers = table.groupby(["number", "cause", "strategy"], sort=False).ngroup() + 1
@@ -78,12 +75,9 @@ def _said(names: str, quantity: str = "", rule: str = "") -> dict[str, Any]:
     sentences = (one.sentence.format(rule=own) for one, own in zip(found, rules, strict=True))
     word = FORMULAS["words"].get(quantity)
     return {
-        "number": 0,
         "cause": names,
         "quantity": quantity,
-        "strategy": "",
         "sentence": (f"the printed {word} " if word else "") + "; it ".join(sentences),
-        "cells": 0,
         "severity": min((one.severity for one in found), key=SEVERITIES.index),
         "advice": " ".join(filter(None, (one.advice for one in found))),
     }
@@ -93,24 +87,20 @@ def _as_seconds(cells: Cells) -> tuple[Cells, list[Cause]]:
     """The cells with seconds where they have a throughput in the place of a time, and where."""
     name, named = "throughput_as_time", []
     for column, when in MISTAKES[name].when.items():
-        printed = cells.columns
+        printed = cells.columns[column]
         if cells.evaluate(when).any():
-            # The shortest time is that of the highest throughput.
-            pairs = {column: column}
-            if column == TIMES[0]:
-                pairs |= {TIMES[2]: TIMES[3], TIMES[3]: TIMES[2]}
-            images = cells.names["images"]
-            seconds = {time: images / printed[other] for time, other in pairs.items()}
-            cells = cells.with_values(seconds)
-            found = {"found": printed[column], "expected": seconds[column]}
-            named.append(Cause(name, printed[column].known, column, **found))
+            seconds = cells.names["images"] / printed
+            # The slowest epoch has the lowest throughput: what range was meant is unknown.
+            ranges = dict.fromkeys(TIMES[2:], cells.names["unknown"])
+            cells = cells.with_values(ranges | {column: seconds})
+            named.append(Cause(name, printed.known, column, found=printed, expected=seconds))
     return cells, named
 
 
 def _by_formula(cells: Cells, found: dict[str, Verdict], left: Wrong) -> Iterator[Cause]:
     """Yield the checks of mistakes.yaml, then what is `left` of the wrong figures.
 
-    Where one of these cannot be, that is said with it; other wrong figures are named already.
+    Where one of these cannot be, that is said with it.
     """
     names, left = dict[str, Any](), dict(left)
     checks = [
@@ -120,13 +110,12 @@ def _by_formula(cells: Cells, found: dict[str, Verdict], left: Wrong) -> Iterato
         for column in (PRINTED if key == "any" else [key])
     ]
     for name, mistake, column, when in checks:
-        rule, one = cells.gpu, found.get(column)
+        one = found.get(column)
         if one:
             least = np.fmin.reduce([value.low for value in one.values])
             names |= {"figure": one.said, "value": one.values[0], "least": least}
             names |= {"open": one.open, "agrees": one.agrees, "unexplained": left[column]}
             names |= {"noted": one.note == name, "stated": one.note == "stated"}
-            rule = one.rule
         place = cells.evaluate(when, **names)
         seen, right = (
             cells.evaluate(formula, **names) if formula else None
@@ -138,12 +127,11 @@ def _by_formula(cells: Cells, found: dict[str, Verdict], left: Wrong) -> Iterato
             left[column] = left[column] & ~both
             place = place & ~one.wrong
         names[f"is_{name}"] = place
-        yield Cause(name, place, column, rule, seen or cells.columns.get(column), right)
+        yield Cause(name, place, column, cells.gpu, seen or cells.columns.get(column), right)
     for column, one in found.items():
-        near = one.said.near(one.values[0]) & (column != RATE)
+        near = one.said.near(one.values[0])
         yield _left("nearly", one, left[column] & near)
-        name = "measured_apart" if column == RATE else "unexplained"
-        yield _left(name, one, left[column] & ~near)
+        yield _left("unexplained", one, left[column] & ~near)
 
 
 def _left(name: str, one: Verdict, place: np.ndarray) -> Cause:

@@ -4,6 +4,7 @@ import csv
 import re
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
 from typing import NamedTuple
@@ -15,14 +16,12 @@ from grader.fields import MISSING, OOM, label
 from scaling.core import files
 from scaling.core.errors import UserError
 
-MOST_BYTES, MOST_ROWS = 10 * 10**6, 100_000
-"""Limits of a file: a study has a few dozen rows."""
-MOST_SHEET_ROWS = 2000
-"""Limit of the cells of a workbook."""
+MOST_BYTES, MOST_ROWS, MOST_SHEET_ROWS = 10 * 10**6, 100_000, 2000
+"""Limits of a file, and of a sheet of a workbook: a study has a few dozen rows."""
 Records = list[tuple[int, list[str]]]
 """Lines by their number, as fields."""
-SPACES = [r"\s{2,}", r"\s+"]
-"""Separators of last resort."""
+RULE = re.compile(r"(?i)(?=.*-)[|:+=\s-]*|\s*\"?sep=.*", re.DOTALL)
+"""What only draws a rule, as below a header in Markdown, or names the separator."""
 VALUE = re.compile(r"[~≈<>(* ]*[-+−]?[.,]?\d")
 
 
@@ -45,29 +44,20 @@ def read_bytes(path: Path, most: int = MOST_BYTES) -> bytes:
 
 
 def read_text(path: Path, most: int = MOST_BYTES) -> str:
-    """Return the text of a file, without a byte order mark: UTF-8, UTF-16, or Windows' Latin-1.
-
-    Raises UserError as `read_bytes` does, and for what is no text.
-    """
+    """Return the text of a file: UTF-8, UTF-16, or Windows' Latin-1; UserError for what is none."""
     data = read_bytes(path, most)
     codec = "utf-16" if data.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig"
     for choice in (codec, "cp1252"):
-        try:
-            text = data.decode(choice)
-        except UnicodeError:
-            continue
-        if "\0" not in text:
-            return text
+        with suppress(UnicodeError):
+            if "\0" not in (text := data.decode(choice)):
+                return text
     raise UserError(f"{path} cannot be read as text; save it as UTF-8 text")
 
 
 def grids(path: Path) -> list[Grid]:
-    """The tables of the file at `path`, whatever its kind.
-
-    Raises UserError for a file that cannot be read, and for a row with too few or many fields.
-    """
+    """The tables of the file at `path`; UserError if it cannot be read, or a row is too long."""
     if not (data := read_bytes(path)).startswith(b"PK"):
-        separator, lines = records(path)
+        separator, lines = _records(path)
         return list(_grids(path, lines, separator))
     try:
         with ZipFile(BytesIO(data)) as book:
@@ -87,47 +77,27 @@ def grids(path: Path) -> list[Grid]:
     return found
 
 
-def records(path: Path) -> tuple[str, Records]:
+def _records(path: Path) -> tuple[str, Records]:
     """Return the separator of a text file, and its lines split into fields."""
     lines = read_text(path).splitlines(keepends=True)
     if len(lines) > MOST_ROWS:
         raise UserError(f"{path}: there are more than {MOST_ROWS:,} lines; hand in fewer")
-    if any(line.startswith("|") or ("|" in line and _rules(line)) for line in lines):
-        bars = any(line.startswith("|") for line in lines)
-        split = [
-            [line]
-            if bars and not line.lstrip().startswith("|")
-            else re.split(r"(?<!\\)\|", re.sub(r"^\s*\||\|\s*$", "", line))
-            for line in lines
-        ]
-        return "|", [
-            (number, [field.strip(" \t\r\n*`") for field in fields])
-            for number, (line, fields) in enumerate(zip(lines, split, strict=True), 1)
-            if not _rules(line)
-        ]
-    stated = re.match(r"(?i)\s*\"?sep=(.)", lines[0]) if lines else None
-    lines[:1] = ["\n"] if stated else lines[:1]
-    try:
-        for separators in ([stated[1]] if stated else ["\t", ";", ",", "|"], SPACES):
-            choices = {one: _split(lines, one) for one in separators}
-            best = max(choices, key=lambda one: _alike(choices[one]))
-            if _alike(choices[best]):
-                break
-    except csv.Error as error:
-        raise UserError(
-            f"{path} cannot be read as a CSV table ({error}); save it as one"
-        ) from error
+    lines = ["\n" if RULE.fullmatch(line) else line for line in lines]
+    bars = any(line.startswith("|") for line in lines)
+    choices = {one: _split(lines, one) for one in ("|" if bars else "\t;,|")}
+    best = max(choices, key=lambda one: _alike(choices[one]))
+    for spaces in (r"\s{2,}", r"\s+") if not _alike(choices[best]) else ():
+        choices[best] = [(n, re.split(spaces, line.strip())) for n, line in enumerate(lines, 1)]
+        if _alike(choices[best]):
+            return " ", choices[best]
     return best, choices[best]
 
 
-def _rules(line: str) -> bool:
-    """Return whether a line only draws a rule, like the one below a header in Markdown."""
-    return "-" in line and not line.strip(" \t\r\n|:+=-")
-
-
 def _split(lines: list[str], separator: str) -> Records:
-    if separator in SPACES:
-        return [(n, re.split(separator, line.strip())) for n, line in enumerate(lines, 1)]
+    """Return the numbers and fields of lines; of Markdown without its outer bars and emphasis."""
+    if separator == "|":
+        cut = (re.sub(r"^\s*\||\|\s*$", "", line).split("|") for line in lines)
+        return [(n, [part.strip(" \t\r\n*`") for part in parts]) for n, parts in enumerate(cut, 1)]
     reader = csv.reader(lines, delimiter=separator, skipinitialspace=separator != "\t")
     return [(reader.line_num, [field.strip() for field in fields]) for fields in reader]
 
@@ -152,25 +122,17 @@ def _grids(path: Path, lines: Records, separator: str, name: str = "") -> Iterat
             header.append(fields)
         elif any(fields):
             width = len(header[0])
-            if separator in (",", ";") or any(fields[width:]):
-                check_width(path, line, fields, header[0])
+            short = len(fields) < width and separator in (",", ";")
+            if short or any(fields[width:]):
+                raise UserError(
+                    f"{path}, line {line}: the line has not as many fields as the first one; "
+                    "count its commas"
+                )
             rows.append((line, [*fields, *[""] * width][:width]))
 
 
-def check_width(path: Path, line: int, fields: list[str], header: list[str]) -> None:
-    """Raise UserError for a line whose number of fields differs from the header's."""
-    if len(fields) < len(header) or any(fields[len(header) :]):
-        raise UserError(
-            f"{path}, line {line}: the line has not as many fields as the first one; count its "
-            "commas"
-        )
-
-
 def _heads(fields: list[str]) -> bool:
-    """Return whether a line is a header: no number in it, or a name followed by its values.
-
-    `GPUs, 1, 2, 4` is a header of the second kind.
-    """
+    """Return whether a line is a header: no number in it, or as `GPUs, 1, 2, 4`."""
     first, *others = filter(None, fields)
     if not any(VALUE.match(f) or f.lower() in MISSING or OOM.fullmatch(f) for f in fields):
         return True

@@ -9,13 +9,10 @@ from decimal import Decimal
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
-FUZZ = 1e-9
-"""Relative difference that is no more than float noise."""
-UNSHOWN = 0.1
-"""A unit of the last digit of figures that are not shown."""
-NEARLY = 0.02
-"""Relative difference of a figure that is nearly right."""
+FUZZ, NEARLY = 1e-9, 0.02
+"""Relative differences that are float noise, and of a figure that is nearly right."""
 
 
 @dataclass(frozen=True)
@@ -71,9 +68,11 @@ class Interval:
 
     def take(self, index: np.ndarray) -> Interval:
         """The intervals of other cells by their index; unknown where it is below 0."""
-        there = index >= 0
-        ends = (np.where(there, end[..., index], np.nan) for end in (self.low, self.high))
-        return Interval(*ends)
+        return self.each(lambda end: np.where(index >= 0, end[..., index], np.nan))
+
+    def each(self, change: Callable[[np.ndarray], np.ndarray]) -> Interval:
+        """The intervals with both ends changed."""
+        return Interval(change(self.low), change(self.high))
 
     def where(self, choice: np.ndarray, other: Interval) -> Interval:
         """These intervals where `choice` holds, those of `other` elsewhere."""
@@ -82,7 +81,7 @@ class Interval:
 
     def or_derived(self, other: Interval) -> Interval:
         """`other` where these are unknown, rounded as the figures here, or else to one decimal."""
-        around = np.nanmax(self.high - self.low, initial=0.0) / 2 or UNSHOWN
+        around = np.nanmax(self.high - self.low, initial=0.0) / 2 or 0.1
         return self.where(self.known, Interval(other.low - around, other.high + around))
 
     def hull(self, other: Interval) -> Interval:
@@ -116,12 +115,12 @@ def of(value: Any) -> Interval:
     return value if isinstance(value, Interval) else Interval(np.asarray(value), np.asarray(value))
 
 
-def printed(figures: Iterable[Decimal | None], units: float = 0.5) -> Interval:
+def printed(figures: Iterable[Any], units: float = 0.5) -> Interval:
     """What figures may have been before they were rounded, `units` of the last digit around.
 
     Half a unit is rounding, a whole one truncation too. Unknown for None.
     """
-    known = [Decimal("nan") if figure is None else figure for figure in figures]
+    known = [Decimal("nan") if pd.isna(figure) else figure for figure in figures]
     value = np.array(known, dtype=float)
     digits = [0 if one.is_nan() else int(one.as_tuple().exponent) for one in known]
     around = units * 10.0 ** np.array(digits, dtype=float)

@@ -1,70 +1,53 @@
-"""What a page says of a published study: findings by cause; and the index of all studies."""
+"""The page of published studies: findings by cause, and the index of all studies."""
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from operator import attrgetter, itemgetter
+from itertools import chain
+from operator import attrgetter
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import pandas as pd
 
-from grader.findings import COLUMNS
-from grader.study import PublishedStudy
+from grader.fields import NOT_STATED
+from grader.findings import judge
+from grader.study import CIFAR10_TRAIN_IMAGES, PublishedStudy, read_folder
+from scaling.core import command_line, files
 from scaling.core import numbers as fmt
+from scaling.report import page
 from scaling.report.quantities import whole
-from scaling.report.table import Column, Table, View, tables
+from scaling.report.table import Column, Table, View
 from scaling.tables.schema import rows_of
 
 SEVERITIES = {"error": "error", "warning": "warning", "info": "remark"}
 SHOWN_CELLS = 12
 OVERVIEW = ["study", "folder", "link", "points", "cells", *SEVERITIES, "causes"]
 CAUSE = Column("cause", lambda of: fmt.words(of).replace(";", " and "), name="cause")
-WHAT = Column("what happened", name="sentence")
+WHAT = Column("what happened", name="sentence", detail=attrgetter("advice"))
 
 
-def _texts(names: str) -> list[Column]:
-    """Return columns that are headed by their names."""
-    return [Column(name, name=name) for name in names.split()]
-
-
-OF_A_STUDY = [
-    View(
-        "findings",
-        "Findings",
-        itemgetter("findings"),
-        [Column("no.", name="number"), Column("severity", name="name"), CAUSE],
-        [WHAT, Column("cells (GPUs x b)", name="places"), *_texts("explains")],
-    ),
-    View(
-        "figures",
-        "What is wrong in each cell",
-        itemgetter("figures"),
-        [Column("cell", name="place"), Column("finding", name="number")],
-        [Column("figure", fmt.words, name="quantity"), *_texts("stands expected")],
-    ),
-]
-INDEX = [
-    View(
-        "overview",
-        "All studies",
-        itemgetter("overview"),
-        [Column("study", name="study", link=attrgetter("link"))],
-        [
-            *_texts("folder"),
-            Column("cells", whole, name="cells"),
-            *(Column(f"{name}s", whole, name=key) for key, name in SEVERITIES.items()),
-            *_texts("causes points"),
-        ],
-    ),
-    View(
-        "mistakes",
-        "Causes, and where they occur",
-        itemgetter("mistakes"),
-        [CAUSE],
-        [Column("gravity", name="name"), WHAT, *_texts("studies where")],
-    ),
-]
+FINDINGS = View(
+    "findings",
+    "Findings",
+    pd.DataFrame,
+    [Column("no.", name="number"), Column("severity", name="name"), CAUSE],
+    [WHAT, Column("cells (GPUs x b)", name="where"), Column("explains", name="explains")],
+)
+INDEX = View(
+    "overview",
+    "All studies",
+    pd.DataFrame,
+    [Column("study", name="study", link=attrgetter("link"))],
+    [
+        Column("folder", name="folder"),
+        Column("cells", whole, name="cells"),
+        *(Column(f"{name}s", whole, name=key) for key, name in SEVERITIES.items()),
+        *(Column(name, name=name) for name in ("causes", "points")),
+    ],
+)
 
 
 @dataclass(frozen=True)
@@ -82,102 +65,91 @@ class Judged:
 
     @property
     def grave(self) -> pd.DataFrame:
-        """The errors and warnings among its rows."""
         return self.rows[self.rows["severity"] != "info"]
 
     @cached_property
     def findings(self) -> pd.DataFrame:
-        """A row for each finding: what happened, in which cells, how many figures it explains."""
+        """A row for each finding: what happened, `where` it did, how many figures it explains."""
         rows = []
         for _, same in self.rows.groupby("number"):
-            one = same.iloc[0]
-            cells, places = list[str](), list[str]()
+            one, cells, between = same.iloc[0], list[str](), ", "
             for cell in rows_of(same.dropna(subset=["gpus", "batch_size"])[:SHOWN_CELLS]):
-                places.append(_place(cell))
-                stands, right = _figures(cell)
-                right = f", expected {right}" * (right != "–")
-                cells.append(places[-1] + f": {stands}{right}" * (stands != "–"))
+                cells.append(f"{cell.gpus:.0f} x {cell.batch_size:.0f}")
+                expected = (cell.expected_low + cell.expected_high) / 2
+                stands, right = fmt.distinguishable(cell.found, expected)
+                if stands != "–":
+                    cells[-1] += f": {stands}" + f", expected {right}" * (right != "–")
+                    between = "; "
             more = f" and {rest} more" if (rest := one["cells"] - len(cells)) > 0 else ""
-            where = ("; " if cells != places else ", ").join(cells)
             explains = f"{one['explains']:.0f} of {one['suspects']:.0f}"
+            strategy = one["strategy"].replace(NOT_STATED, "")
             told = {
                 "name": SEVERITIES[one["severity"]],
-                "where": ": ".join(filter(None, (one["strategy"], where + more))),
-                "places": ": ".join(filter(None, (one["strategy"], ", ".join(places) + more))),
+                "where": ": ".join(filter(None, (strategy, between.join(cells) + more))),
                 "explains": explains if one["suspects"] > 0 else "",
             }
             rows.append({**one, **told})
-        return pd.DataFrame(rows, columns=[*self.rows, "name", "where", "places"])
+        return pd.DataFrame(rows, columns=[*self.rows, "name", "where"])
 
     @property
-    def figures(self) -> pd.DataFrame:
-        """A row for each cell of an error or a warning: what stands there, what is expected."""
-        cells = rows_of(self.grave.dropna(subset=["gpus", "batch_size"]))
-        found = [
-            (f"{one.strategy}, {_place(one)}", one.number, one.quantity, *_figures(one))
-            for one in cells
-        ]
-        return pd.DataFrame(found, columns=["place", "number", "quantity", "stands", "expected"])
+    def lines(self) -> list[str]:
+        """How its table was read, and each finding with what to do."""
+        lines = [f"read: {self.study.reading}"] if self.study.reading else []
+        for one in rows_of(self.findings):
+            explains = f", {one.explains} figures" if one.explains else ""
+            advice = f"; {one.advice}" if one.advice and one.severity != "info" else ""
+            lines.append(f"{one.name}: {one.cause}: {one.sentence} ({one.where}{explains}){advice}")
+        return lines
 
     @property
-    def counts(self) -> str:
+    def counts(self) -> pd.Series:
+        """How many findings of each severity it has."""
+        found = self.rows.groupby("severity")["number"].nunique()
+        return found.reindex(list(SEVERITIES), fill_value=0)
+
+    @property
+    def told(self) -> str:
         """`1 error, 2 warnings, 1 remark`, or `no findings`."""
-        found = self.rows.drop_duplicates("number")["severity"].value_counts()
-        parts = [fmt.plural(found[key], name) for key, name in SEVERITIES.items() if key in found]
+        counts = self.counts
+        parts = [fmt.plural(counts[key], name) for key, name in SEVERITIES.items() if counts[key]]
         return ", ".join(parts) or "no findings"
 
     @property
-    def bytes(self) -> str:
-        """How large its gradients are, in words."""
-        return fmt.data(self.study.gradient_bytes)
-
-    @property
-    def tables(self) -> list[Table]:
-        """The tables on the page."""
-        made = tables(OF_A_STUDY, {"findings": self.findings, "figures": self.figures})
-        return [replace(table, name=f"{self.id}-{table.name}") for table in made]
+    def table(self) -> Table | None:
+        """The table on the page: its findings, if there are any."""
+        table = FINDINGS.make(self.findings)
+        return table and replace(table, name=f"{self.id}-{table.name}")
 
     def overview(self, link: str, points: str = "") -> dict[str, Any]:
         """Its row in the index: cells, findings of each severity, causes."""
-        counts = self.rows.groupby("severity")["number"].nunique()
         return {
             **{"study": self.study.name, "folder": self.folder, "link": link, "points": points},
-            **{"cells": len(self.study.rows)},
-            **{severity: counts.get(severity, 0) for severity in SEVERITIES},
+            **{"cells": len(self.study.rows), **self.counts},
             "causes": ", ".join(self.grave["cause"].str.replace("_", " ").unique()),
         }
 
 
-def index(rows: Iterable[dict[str, Any]], studies: Sequence[Judged]) -> list[Table]:
-    """The tables of all studies: their `rows`, and each cause with the studies it occurs in."""
-    causes = common([[one] for one in studies])
-    return tables(INDEX, {"overview": pd.DataFrame(rows, columns=OVERVIEW), "mistakes": causes})
+def index(rows: Sequence[dict[str, Any]], folders: Sequence[Sequence[Judged]]) -> Table | None:
+    """The table of all studies: their `rows`, and below it what several folders share."""
+    table = INDEX.make(pd.DataFrame(rows, columns=OVERVIEW))
+    return table and replace(table, notes=shared(folders))
 
 
-def common(submissions: Sequence[Sequence[Judged]]) -> pd.DataFrame:
-    """A row for each error or warning: its words, `where` it is, and in how many submissions."""
-    every = [
-        one.grave.assign(of=number, study=one.study.name)
-        for number, studies in enumerate(submissions)
-        for one in studies
+def shared(folders: Sequence[Sequence[Judged]]) -> list[str]:
+    """What is wrong in several folders, as `2 of 3: the printed speedup is ...`."""
+    said = (dict.fromkeys(chain(*(one.grave["sentence"] for one in each))) for each in folders)
+    counts = Counter(chain(*said)).most_common()
+    return [f"{count} of {len(folders)}: {text}" for text, count in counts if count > 1]
+
+
+@command_line.script
+def main(folders: tuple[Path, ...], template: Path, output: Path) -> None:
+    """Write the page of the studies in `folders`: their printed figures, and the errors in them."""
+    studies = [
+        Judged(study, str(folder), judge(study, CIFAR10_TRAIN_IMAGES))
+        for folder in folders
+        for study in read_folder(folder)
     ]
-    found = pd.concat([pd.DataFrame(columns=[*COLUMNS, "of", "study"]), *every])
-    rows = [
-        {
-            **same.iloc[0],
-            **{"name": SEVERITIES[same["severity"].iloc[0]], "studies": same["of"].nunique()},
-            "where": ", ".join(same["study"].unique()[:SHOWN_CELLS]),
-        }
-        for _, same in found.groupby(["cause", "quantity"])
-    ]
-    return pd.DataFrame(rows, columns=[*COLUMNS, "name", "studies", "where"])
-
-
-def _place(finding: Any) -> str:
-    return f"{finding.gpus:.0f} x {finding.batch_size:.0f}"
-
-
-def _figures(finding: Any) -> tuple[str, str]:
-    """What stands in the cell of a finding's row, and what is expected there."""
-    expected = (finding.expected_low + finding.expected_high) / 2
-    return fmt.distinguishable(finding.found, expected)
+    table = index([one.overview(f"#{one.id}") for one in studies], [[one] for one in studies])
+    title = "Published studies, replayed and audited"
+    files.write_text(output, page.render(template, title=title, table=table, studies=studies))

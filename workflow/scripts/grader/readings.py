@@ -2,46 +2,38 @@
 
 import math
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
 
 from grader.cells import PARAMETERS, UNKNOWN, Cells
-from grader.definitions import BANDWIDTH, DEFINITIONS, MISTAKES, UTILIZATION, Verdict, foreign
+from grader.definitions import BANDWIDTH, DEFINITIONS, MISTAKES, UTILIZATION, Verdict
 from grader.intervals import Interval, common, of, stacked
 from grader.study import BYTES_PER_PARAMETER
 
-CHANCE = -math.log(0.05)
-"""A cause is named that explains figures which luck would explain more seldom than this."""
-SPREAD = 4.0
-"""A figure that is wrong for no known reason may be anywhere within a factor of e⁴."""
-AGAIN, PAIR = 0.5, math.log(len(MISTAKES))
-"""The cost of the same mistake in a second part, and of another one with it."""
-WHOLE = 1.6
-"""How much likelier a mistake is that gives the right figures of its column as well: five times."""
-SUSPECTS = 40
-"""Cells or numbers of GPUs beyond these are not tried as causes: a study has a few dozen."""
-LARGE = 1000
-"""Of a study with more cells no two mistakes together are tried, nor one in the times of a cell."""
-FITTED = 4.0
-"""The cost of a number that is fitted to the figures."""
+CHANCE, SPREAD = -math.log(0.05), 4.0
+"""The surprise of luck that names a cause; a wrong figure may be anywhere within a factor of e⁴."""
+PAIR, FITTED, WHOLE = math.log(len(MISTAKES)), 4.0, 1.6
+"""The costs of a second mistake and of a fitted number, the gain where all of a column is met."""
+SUSPECTS, LARGE = 40, 1000
+"""So many cells are tried as causes; of more no two mistakes together, nor single wrong times."""
 OF_CELLS = {"T": "its time", "W": "its time", "moving": "its communication time"}
 """Parts that may be of another cell, as the whole may, in words."""
 ALIKE = {"own": "sent", "ring": "sent", "W": "T", "W1": "T1"}
 """Parts that may be taken for the same as another."""
-EXCHANGED = {"T": "W", "W": "T"}
-TIME = re.compile(r"\b([TW])(?=0\b|1\b|Nb\b|\b)")
+TIME = re.compile(r"\b([TW])(?=1?\b)")
 Named = dict[str, Interval]
+Wrong = dict[str, np.ndarray]
+"""Figures of each quantity, as true or false for each cell."""
 
 
 class Substitution(NamedTuple):
     """What stands in the place of a part, or of the whole, by a mistake of mistakes.yaml.
 
-    That is `formula` with the `numbers` of its letters. `cost` is the logarithm of how many of its
-    kind are as common.
+    `cost` is the logarithm of how many of its kind are as common.
     """
 
     name: str
@@ -49,55 +41,60 @@ class Substitution(NamedTuple):
     part: str
     cost: float
     formula: str
-    numbers: dict[str, int]
 
 
-RIGHT = Substitution("", "", "", 0.0, "value", {})
+RIGHT = Substitution("", "", "", 0.0, "value")
 
 
 @dataclass(frozen=True)
+class Cause:
+    """A mistake of mistakes.yaml, and the cells of the figures that it explains.
+
+    `rule` stands for `{rule}` in its words, `quantity` is "" for a cause in the times, those in
+    which the cells are wrong. `suspects` counts the figures that were unexplained.
+    """
+
+    name: str
+    cells: np.ndarray
+    quantity: str = ""
+    rule: str = ""
+    found: Interval | None = None
+    expected: Interval | None = None
+    resolved: Wrong = field(default_factory=dict)
+    weight: float = 0.0
+    times: Sequence[str] = ()
+    suspects: int = 0
+
+
 class Readings:
     """All that wrong figures of a quantity may have been computed from, a row for each reading.
 
-    Its `mistakes`, their `costs`, the `values` that it gives, the `surprise` at each that is met.
+    Each has its `mistakes`, their cost, the `values` it gives, and the surprise at those met.
     """
 
-    one: Verdict
-    mistakes: list[list[Substitution]]
-    costs: np.ndarray
-    values: Interval
-    surprise: np.ndarray
-
-    @classmethod
-    def of(cls, one: Verdict) -> "Readings":
-        """The readings of a quantity that meet a figure which is wrong or has no definition."""
-        mistakes, costs, lows, highs = [], [], [], []
+    def __init__(self, one: Verdict) -> None:
+        costs, lows, highs = [], [], []
+        self.one, self.mistakes = one, list[list[Substitution]]()
         for cost, first, second, values in _readings(one):
             meets = (one.said.meets(values) & (one.wrong | one.blank)).sum(-1)
             for i, j in np.argwhere(meets).tolist():
                 both = [each for each in (first[i], second[j]) if each.name]
-                again = len({each.name for each in both}) < len(both)
                 places = {(each.name, each.part) for each in both}
                 if 1 <= len(both) <= min(meets[i, j], len(places)):
-                    mistakes.append(both)
-                    costs.append(cost + sum(each.cost for each in both[: 1 if again else 2]))
-                    costs[-1] += AGAIN if again else PAIR * (len(both) - 1)
+                    self.mistakes.append(both)
+                    costs.append(cost + sum(each.cost for each in both) + PAIR * (len(both) - 1))
                     lows.append(values.low[i, j])
                     highs.append(values.high[i, j])
         size = -1, len(one.cells.gpus)
-        values = Interval(np.array(lows).reshape(size), np.array(highs).reshape(size))
-        surprise = np.where(one.said.meets(values), -np.log(_luck(one.said, values)), 0.0)
-        # The same number where the same is right is one witness.
-        alike = np.stack([one.said.middle, one.values[0].middle])
-        _, which, counts = np.unique(alike, axis=1, return_inverse=True, return_counts=True)
-        return cls(one, mistakes, np.array(costs), values, surprise / counts[which.reshape(-1)])
+        self.values = Interval(np.array(lows).reshape(size), np.array(highs).reshape(size))
+        luck = -np.log(_luck(one.said, self.values))
+        self.surprise = np.where(one.said.meets(self.values), luck, 0.0)
+        self.costs = np.array(costs)
 
-    def best(
-        self, wrong: np.ndarray, blank: np.ndarray
-    ) -> tuple[list[Substitution], Interval, np.ndarray] | None:
-        """Return the mistakes that luck would explain most seldom, their values and figures.
+    def best(self, wrong: np.ndarray, blank: np.ndarray) -> list[Cause]:
+        """Return the reading of most figures that luck would explain most seldom, if there is one.
 
-        Figures without a definition (`blank`) have to agree on one. None if luck is as good.
+        Figures without a definition (`blank`) have to agree on one.
         """
         one, suspects = self.one, wrong | blank
         meets, total = suspects & (self.surprise > 0), int(suspects.sum())
@@ -111,12 +108,15 @@ class Readings:
         few = (meets & ~(one.said.near(one.values[0]) & (count < 2)[:, None])).sum(-1)
         score[few < (max(2, total // 2 + 1) if blank.any() else 1)] = -np.inf
         if score.max(initial=CHANCE) <= CHANCE:
-            return None
+            return []
         best = int(score.argmax())
-        values, explained = Interval(self.values.low[best], self.values.high[best]), meets[best]
-        if explained.sum() > 1:
-            explained = explained | (suspects & one.said.near(values))
-        return self.mistakes[best], values, explained
+        values, place = Interval(self.values.low[best], self.values.high[best]), meets[best]
+        if place.sum() > 1:
+            place = place | (suspects & one.said.near(values))
+        names, rules = zip(*(each[:2] for each in self.mistakes[best]), strict=True)
+        name, rule = (";".join(dict.fromkeys(each)) for each in (names, rules))
+        resolved, weight = {one.quantity: place}, float(place.sum())
+        return [Cause(name, place, one.quantity, rule, one.said, one.values[0], resolved, weight)]
 
 
 def _luck(said: Interval, value: Interval) -> np.ndarray:
@@ -132,13 +132,10 @@ def _readings(
 ) -> Iterator[tuple[float, list[Substitution], list[Substitution], Interval]]:
     """Yield what each of some substitutions, with each of others, makes of every cell.
 
-    That is each sound definition, at its cost, with all that may stand in the place of one of its
-    parts, or of two, or of one and of the whole.
+    They stand in the place of a part, or of two, or of one and of the whole, of each definition.
     """
     cells = one.cells
-    # One number that is fitted says less than as many figures.
-    alone = one.quantity == BANDWIDTH and foreign(cells)
-    by_lab = alone or (one.quantity == BANDWIDTH and not cells.names["K"].known.any())
+    by_lab = one.quantity == BANDWIDTH and not cells.names["K"].known.any()
     if by_lab:
         # Mistakes that no other number explains are tried with that of the lab's network.
         size = of(float(BYTES_PER_PARAMETER * PARAMETERS["resnet18-cifar"]))
@@ -147,14 +144,11 @@ def _readings(
     if one.quantity == UTILIZATION:
         wholes += [each for each in _under(cells, BANDWIDTH) if "value" in each.formula]
     wholes = [RIGHT, *(each for each in wholes if each.formula != one.quantity)]
-    pairs = not alone and len(cells.gpus) <= LARGE
+    pairs = len(cells.gpus) <= LARGE
     then = [each for each in wholes if each.formula.startswith("value")] if pairs else [RIGHT]
 
     def fit(value: Interval) -> Interval:
-        """`value` times what makes most wrong figures of it, if those are three.
-
-        By bytes that nobody states any factor is as good as another.
-        """
+        # By bytes that nobody states any factor is as good as another.
         suspects = (one.wrong | one.blank) & (not by_lab)
         values = value * common((one.said / value).where(suspects, UNKNOWN))
         return values if (one.said.meets(values) & suspects).sum() > 2 else UNKNOWN * value
@@ -164,7 +158,7 @@ def _readings(
 
         def made(each: list[Substitution], value: Interval, base: Named = base) -> Interval:
             given = names | base | {"value": value}
-            return stacked([cells.evaluate(x.formula, **given, **x.numbers) for x in each])
+            return stacked([cells.evaluate(x.formula, **given) for x in each])
 
         cost, parts = math.log(number), dict[str, tuple[list[Substitution], Interval]]()
         value = cells.evaluate(formula, **base) * np.ones(len(cells.gpus))
@@ -201,27 +195,27 @@ def _of_part(cells: Cells, part: str) -> list[Substitution]:
             each._replace(rule=f"{each.rule}, in {OF_CELLS[part]}", part=part)
             for each in _under(cells, "cells")
         ]
-    if not part.startswith("W"):
-        return found
-    return [
-        each._replace(formula=TIME.sub(lambda time: EXCHANGED[time[1]], each.formula))
-        for each in found
-    ]
+    if part.startswith("W"):
+        other = {"T": "W", "W": "T"}
+        return [
+            each._replace(formula=TIME.sub(lambda time: other[time[1]], each.formula))
+            for each in found
+        ]
+    return found
 
 
 def _under(cells: Cells, key: str) -> Iterator[Substitution]:
     """Yield what mistakes.yaml has under a key, with each number that it may be of."""
     names = [name for name, mistake in MISTAKES.items() if key in mistake.formulas]
-    letters = {"M": (cells.gpus, cells.gpus > 1), "B": (cells.batch, cells.gpus == 1)}
+    every = {"M": cells.gpus[cells.gpus > 1], "B": cells.batch[cells.gpus == 1]}
+    numbers = {letter: np.unique(each)[:SUSPECTS].astype(str) for letter, each in every.items()}
     for rank, name in enumerate(names, 2):
         for rule, formula in MISTAKES[name].formulas[key]:
-            used = [letter for letter in letters if re.search(rf"\b{letter}\b", formula)]
             cost = math.log(rank) + FITTED * ("fit" in formula)
-            if not used:
-                yield Substitution(name, rule, key, cost, formula, {})
-            for letter in used:
-                numbers, there = letters[letter]
-                every = np.unique(numbers[there])[:SUSPECTS].tolist()
-                for one in every:
-                    dear = cost + math.log(len(every))
-                    yield Substitution(name, str(one), key, dear, formula, {letter: one})
+            letter = next((one for one in numbers if re.search(rf"\b{one}\b", formula)), "")
+            if not letter:
+                yield Substitution(name, rule, key, cost, formula)
+            for one in numbers.get(letter, []):
+                dear = cost + math.log(len(numbers[letter]))
+                own = re.sub(rf"\b{letter}\b", one, formula)
+                yield Substitution(name, one, key, dear, own)

@@ -22,9 +22,9 @@ rule published:
     conda:
         "../../envs/study.yaml"
     params:
-        code=digest("grader/published"),
+        code=digest("grader/pages"),
         folders=[str(times.parent) for times in PRINTED],
     shell:
-        'PYTHONPATH="${{SCALING_STUDY_HOME:-.}}"/workflow/scripts python -m grader.published'
+        'PYTHONPATH="${{SCALING_STUDY_HOME:-.}}"/workflow/scripts python -m grader.pages'
         " --folders {params.folders:q} --template {input.template:q} --output {output.page:q}"
         " > {log:q} 2>&1"

@@ -1,49 +1,43 @@
 """Published studies: the times and the derived figures that someone printed, as data."""
 
-import math
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import pandas as pd
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import Field, ValidationError
 
-from grader.fields import NOT_STATED, Row, Sweep, Timing
-from grader.grids import check_width, grids, read_text, records
+from grader.fields import NOT_STATED, Timing
+from grader.grids import grids, read_text
 from grader.tables import FIGURES, IDENTITY, Table, Texts, said
 from scaling.config.stored import MOST_BYTES, parsed
 from scaling.core.errors import UserError
+from scaling.core.section import Section
 from scaling.tables.timing import TIMED
 
 CIFAR10_TRAIN_IMAGES = 50_000
 BYTES_PER_PARAMETER = 4
 """Gradients are taken as float32, which every study of this lab used."""
-TIMINGS = "timings.csv"
 KINDS = [".csv", ".tsv", ".txt", ".md", ".markdown", ".xlsx"]
 """Endings of files that may hold a table."""
 MOST_STUDIES = 100
-"""Of a folder: each is judged for itself."""
 PRINTED = {
     name.removeprefix("printed_"): name for name in Timing.model_fields if "printed_" in name
 }
 """Every derived figure a document may print, and its column."""
 TIMES = ["epoch_seconds", "epoch_seconds_without_loading", "epoch_seconds_min", "epoch_seconds_max"]
-NEEDED = {"GPUs": {"gpus"}, "batch size": {"batch_size"}, "time or speedup": {*FIGURES}}
+NEEDED = {"GPUs": {"gpus"}, "batch size": {"batch_size"}, "time or speedup": {*FIGURES, "status"}}
 KEY = ["strategy", "gpus", "batch_size"]
-OPTIONAL = {"count", "epoch_seconds_min", "epoch_seconds_max", "printed_images_per_second"}
-OURS = {*Timing.model_fields} - OPTIONAL
+OURS = {*Timing.model_fields} - {"count", "epoch_seconds_min", "epoch_seconds_max"}
 """The columns of timings.csv: a table that begins with all of them is not interpreted."""
 Times = Literal["whole", "without_loading"]
-Peak = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-"""GB/s."""
+Peak = Annotated[float, Field(gt=0)]
 
 
-class Definitions(BaseModel):
+class Definitions(Section):
     """The definitions that a document states, by their names in formulas.yaml."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
     speedup: Times | None = None
     compute_seconds: Times | None = None
     communication_seconds: Times | None = None
@@ -51,24 +45,22 @@ class Definitions(BaseModel):
     utilization_percent: Peak | dict[int, Peak] | None = None
 
 
-class Description(BaseModel):
+class Description(Section):
     """What the tables of a study cannot say: in words, and the definitions it states."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
     title: str = ""
     hardware: str = "not stated"
     units: str = "not stated"
-    doubts: list[str] = []
+    doubts: list[str] = Field(default_factory=list)
     definitions: Definitions = Definitions()
 
 
 @dataclass(frozen=True)
 class PublishedStudy:
-    """One study as it was printed: a table for each model of `grader.fields`.
+    """One study as it was printed: `rows` as `Timing` has them, with the digits printed.
 
-    Printed figures are Decimal with their digits, None if not printed; `sweep` has more single-GPU
-    times, which may repeat a cell of `rows`. `reading` says which words of a table were taken for
-    what, "" for one of our own columns.
+    `sweep` has more single-GPU times, which may repeat a cell. `reading` says which words of a
+    table were taken for what, "" for one of our own columns.
     """
 
     name: str
@@ -78,12 +70,7 @@ class PublishedStudy:
     reading: str = ""
 
     @property
-    def model(self) -> str:
-        return str(self.rows["model"].iloc[0])
-
-    @property
     def strategies(self) -> list[str]:
-        """dp, ddp or both."""
         return sorted(self.rows["strategy"].unique())
 
     @property
@@ -92,44 +79,40 @@ class PublishedStudy:
         stated = self.rows["parameters"].dropna()
         return int(stated.iloc[0]) if len(stated) else None
 
-    @property
-    def gradient_bytes(self) -> float:
-        """K: bytes of all gradients, NaN when the number of parameters is unknown."""
-        return math.nan if self.parameters is None else BYTES_PER_PARAMETER * self.parameters
-
 
 def read_folder(path: Path, train_images: int = CIFAR10_TRAIN_IMAGES) -> list[PublishedStudy]:
     """Return the studies in a folder, of timings.csv and what lies by it, or in one file.
 
-    Images per second become the time of an epoch of `train_images`. Raises UserError, naming file,
-    line and column, for what is missing or cannot be.
+    Raises UserError, naming file, line and column, for what is missing or cannot be.
     """
     folder = None if path.is_file() else path
     path = timings(folder) if folder else path
     name = re.sub(r"[^\w.-]+", "-", path.parent.name if folder else path.stem).strip("-.")
-    found = _timings(path, name or "study", train_images)
-    if len(found) > MOST_STUDIES:
-        raise UserError(f"{path}: there are more than {MOST_STUDIES} studies; hand in fewer")
-    for study, (rows, _) in found.items():
+    found, reading = _timings(path, name or "study", train_images)
+    for study, rows in found.items():
         _check(path, study, rows)
-    sweep = _sweep(folder / "batch_sweep.csv" if folder else None, list(found))
-    descriptions = _descriptions(folder / "studies.yaml") if folder else {}
+    again, sweeps = path.with_name("batch_sweep.csv"), dict[str, pd.DataFrame]()
+    if folder and again.exists():
+        sweeps, _ = _timings(again, name, train_images)
+    if unknown := ", ".join(sweeps.keys() - found.keys()):
+        raise UserError(f"{again}: {path.name} has no study {unknown}; name one it has")
+    descriptions = _descriptions(path.with_name("studies.yaml")) if folder else {}
     return [
         PublishedStudy(
             study,
             descriptions.get(study, Description(units=reading or "not stated")),
             rows.fillna({"status": "ok"}),
-            sweep[sweep["study"] == study],
+            sweeps.get(study, rows[:0]).query("gpus == 1"),
             reading,
         )
-        for study, (rows, reading) in found.items()
+        for study, rows in found.items()
     ]
 
 
 def timings(folder: Path) -> Path:
     """The file of a folder's times: timings.csv, or a table of another kind of that name."""
-    names = [path for path in tables(folder) if path.stem.lower() == Path(TIMINGS).stem]
-    return next(iter(names), folder / TIMINGS)
+    names = [path for path in tables(folder) if path.stem.lower() == "timings"]
+    return next(iter(names), folder / "timings.csv")
 
 
 def tables(folder: Path) -> list[Path]:
@@ -143,21 +126,9 @@ def wanted(path: Path) -> bool:
     return not path.name.startswith((".", "~$", "__MACOSX"))
 
 
-def _sweep(path: Path | None, studies: list[str]) -> pd.DataFrame:
-    """The rows of batch_sweep.csv, all of which are of one of the `studies`."""
-    rows = list(_rows(path, Sweep)) if path and path.exists() else []
-    for row in rows:
-        if row["study"] not in studies:
-            raise UserError(
-                f"{path}, line {row['line']}, column study: timings.csv has no study "
-                f"{row['study']}; name one it has"
-            )
-    return pd.DataFrame(rows, columns=["line", *Sweep.model_fields])
-
-
 def _check(path: Path, study: str, rows: pd.DataFrame) -> None:
-    """What no field shows alone: a cell twice, a time that must or cannot be there, two models."""
-    for row in rows[rows.duplicated(["strategy", "gpus", "batch_size"])].itertuples():
+    """Refuse what no field shows alone: a cell twice, a missing time, two models."""
+    for row in rows[rows.duplicated(KEY)].itertuples():
         raise UserError(
             f"{path}, line {row.line}: {study} has {row.strategy}, {row.gpus} GPUs, batch "
             f"{row.batch_size} a second time; keep one".replace(f"{NOT_STATED}, ", "")
@@ -165,84 +136,56 @@ def _check(path: Path, study: str, rows: pd.DataFrame) -> None:
     timed, times = rows["status"].isin(TIMED), rows["epoch_seconds"].notna()
     # A study may print no time at all.
     figures = rows[[TIMES[1], *PRINTED.values()]].notna().any(axis=1) & (not times.any())
-    wrong = (timed & ~times & ~figures) | (~timed & times & rows["status"].notna())
-    for row in rows[wrong].itertuples():
-        mend = "needs a time; write it" if row.status in TIMED else "has no time; empty it"
-        raise UserError(f"{path}, line {row.line}, column {TIMES[0]}: status {row.status} {mend}")
-    for column in ("model", "parameters"):
-        for row in rows.dropna(subset=column).drop_duplicates(column).iloc[1:].itertuples():
-            raise UserError(
-                f"{path}, line {row.line}, column {column}: {study} has two of them; give each "
-                "model a study of its own"
-            )
+    for row in rows[timed & ~times & ~figures].itertuples():
+        where = f"{path}, line {row.line}, column {TIMES[0]}"
+        raise UserError(f"{where}: status {row.status} needs a time; write it")
+    if rows["parameters"].nunique() > 1:
+        raise UserError(f"{path}: {study} has two numbers of parameters; give each model a study")
 
 
 def _descriptions(path: Path) -> dict[str, Description]:
-    if not path.exists():
-        return {}
+    """Return what studies.yaml says of each study."""
     try:
-        entries = parsed(read_text(path, MOST_BYTES)) or {}
-        return TypeAdapter(dict[str, Description]).validate_python(entries)
-    except ValueError as error:
-        wrong = error.errors()[0] if isinstance(error, ValidationError) else None
-        told = f"{'.'.join(map(str, wrong['loc']))}: {wrong['msg']}" if wrong else str(error)
-        raise UserError(
-            f"{path} does not describe studies ({told}); write title, hardware, units, doubts and "
-            "definitions for each"
-        ) from error
+        entries = dict(parsed(read_text(path, MOST_BYTES)) or {}) if path.exists() else {}
+    except (TypeError, ValueError) as error:
+        raise UserError(f"{path} does not describe studies ({error})") from error
+    told = f"{path} does not describe studies: "
+    return {str(study): Description.of(each, f"{told}{study}") for study, each in entries.items()}
 
 
-def _rows(path: Path, model: type[Row]) -> Iterator[dict[str, Any]]:
-    """Yield every row of the table at `path` as fields of `model`, and its number as `line`.
-
-    Raises UserError, which names file, line and column, for what is not as it should be.
-    """
-    separator, lines = records(path)
-    (_, header), *lines = [one for one in lines if any(one[1])] or [(1, list[str]())]
-    names, fields_of = list(map(str.lower, header)), model.model_fields
-    if lacks := [name for name in fields_of if fields_of[name].is_required() and name not in names]:
-        raise UserError(f"{path}, line 1: there is no column {', '.join(lacks)}; add it")
-    for line, fields in lines:
-        check_width(path, line, fields, names)
-        texts = [field.replace(",", ".") for field in fields] if separator == ";" else fields
-        yield _checked(path, model, dict(zip(names, texts, strict=False)) | {"line": str(line)})
-
-
-def _timings(path: Path, name: str, images: int) -> dict[str, tuple[pd.DataFrame, str]]:
+def _timings(path: Path, name: str, images: int) -> tuple[dict[str, pd.DataFrame], str]:
     """Return the rows of each study in the file at `path`, and in words how they were read.
 
-    A table that goes on with the cells of the one before is a part of its study. `name` is that of
-    a study that states none; a rate of `images` becomes the time of an epoch. The words are empty
-    for a file of exactly our columns.
+    `name` is that of a study that states none; the words are empty for exactly our columns.
     """
-    tables = grids(path)
-    if not tables:
-        raise UserError(f"{path} has no row of a table; write one for each cell of the study")
-    if {text.lower() for text in tables[0].header[0]} >= OURS and tables[0].separator != "sheet":
-        every = pd.DataFrame(_rows(path, Timing)).groupby("study", sort=False)
-        return {str(study): (same, "") for study, same in every}
     found, passed = dict[str, list[Texts]](), list[str]()
-    sources = dict[str, dict[str, str]]()
-    for table in (Table(path, grid, images) for grid in tables):
-        texts = table.rows()
+    sources = dict[str, tuple[str, str]]()
+    for table in (Table(path, grid, images) for grid in grids(path)):
+        texts, parts = table.rows(), dict[str, list[Texts]]()
         known = {field for row in texts for field in row} | {*table.keys}
         if lacks := [words for words, fields in NEEDED.items() if not fields & known]:
             there = ", ".join(f"`{one.text[:40]}`" for one in table.labels[:12] if one.text)
             passed.append(f"{table.where}: there is no column of {', '.join(lacks)} among {there}")
             continue
         passed += [f"`{text}`" for text in table.passed]
-        for field, words, note in table.sources():
-            sources.setdefault(field, {}).setdefault(words, note)
-        for study in dict.fromkeys(row.setdefault("study", name) for row in texts):
-            _add(found, study, [row for row in texts if row["study"] == study])
+        sources = table.sources() | sources
+        for row in texts:
+            parts.setdefault(row.setdefault("study", name), []).append(row)
+        for study, rows in parts.items():
+            _add(found, study, rows)
+            if len(found) > MOST_STUDIES:
+                most = f"{MOST_STUDIES} studies"
+                raise UserError(f"{path}: there are more than {most}; hand in fewer")
     if not found:
-        raise UserError(f"{passed[0]}; add what is missing")
-    heads = {field: next(iter(words)) for field, words in sources.items()}
-    made, words = dict[str, tuple[pd.DataFrame, str]](), _in_words(sources, passed)
+        why = f"{passed[0]}; add what is missing" if passed else f"{path} has no row of a table"
+        raise UserError(why)
+    heads = {field: head for field, (head, _) in sources.items()}
+    made = dict[str, pd.DataFrame]()
     for study, rows in found.items():
-        checked = [_checked(path, Timing, row, heads) | {"study": study} for row in rows]
-        made[study] = pd.DataFrame(checked, columns=["line", *Timing.model_fields]), words
-    return made
+        checked = [_checked(path, row, heads) | {"study": study} for row in rows]
+        made[study] = pd.DataFrame(checked, columns=["line", *Timing.model_fields])
+    ours = {head.lower() for head in heads.values()} >= OURS
+    return made, "" if ours else _in_words(sources, passed)
 
 
 def _add(found: dict[str, list[Texts]], study: str, rows: list[Texts]) -> None:
@@ -251,7 +194,7 @@ def _add(found: dict[str, list[Texts]], study: str, rows: list[Texts]) -> None:
     def key(row: Texts) -> tuple[str, ...]:
         return tuple(row.get(field, "") for field in KEY)
 
-    for name in [study, *(f"{study}-{number}" for number in range(2, 1000))]:
+    for name in [study, *(f"{study}-{number}" for number in range(2, MOST_STUDIES + 2))]:
         known = {key(row): row for row in found.get(name, [])}
         pairs = [(row, known.get(key(row), row)) for row in rows]
         if all(a[f] == b[f] for a, b in pairs for f in a.keys() & b.keys() & {*FIGURES}):
@@ -263,28 +206,24 @@ def _add(found: dict[str, list[Texts]], study: str, rows: list[Texts]) -> None:
             other |= row | {"line": other["line"]}
 
 
-def _checked(
-    path: Path, model: type[Row], row: Texts, heads: dict[str, str] | None = None
-) -> dict[str, Any]:
+def _checked(path: Path, row: Texts, heads: dict[str, str]) -> dict[str, Any]:
+    """Return the fields of a row by `Timing`, and its `line`."""
     try:
-        return {"line": int(row["line"]), **model.model_validate(row).model_dump()}
+        return {"line": int(row["line"]), **Timing.model_validate(row).model_dump()}
     except ValidationError as error:
         wrong = error.errors()[0]
         column = str(wrong["loc"][0])
         where = f"{path}, line {row['line']}"
         if column not in row:
             raise UserError(f"{where}: there is no {said(column)}; write it") from error
-        head = (heads or {}).get(column, column)
+        head = heads.get(column, column)
         raise UserError(f"{where}, column {head}: {row[column]!r}: {wrong['msg']}") from error
 
 
-def _in_words(sources: dict[str, dict[str, str]], passed: list[str]) -> str:
+def _in_words(sources: dict[str, tuple[str, str]], passed: list[str]) -> str:
     """Return in words how headers were understood, what is missing and what was ignored."""
-    parts = [
-        f"{said(field)} = `{words}`{' etc.' if len(sources[field]) > 1 else ''}{note}"
-        for field in [*IDENTITY, *FIGURES]
-        for words, note in list(sources.get(field, {}).items())[:1]
-    ]
+    known = [field for field in [*IDENTITY, *FIGURES] if field in sources]
+    parts = ["{} = `{}`{}".format(said(field), *sources[field]) for field in known]
     lacks = ", ".join(name for name in ("strategy", "model") if name not in sources)
     parts += [f"not stated: {lacks}"] if lacks else []
     parts += [f"not read: {', '.join(dict.fromkeys(passed))}"] if passed else []

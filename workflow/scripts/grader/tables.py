@@ -1,12 +1,11 @@
 """Find out what each cell of a table means, from the headers of its column and row."""
 
 import re
-from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import get_args
 
-from grader.fields import MISSING, OOM, Label, Timing, decimal_comma, label, number
+from grader.fields import MISSING, NUMBER, OOM, Label, Timing, label, number
 from grader.grids import Grid
 from scaling.core.errors import UserError
 from scaling.core.records.kind import Status
@@ -18,7 +17,6 @@ IDENTITY = [*REPEATED, "parameters", "status", "count"]
 FIGURES = [name for name in Timing.model_fields if name not in IDENTITY]
 WHOLE, WITHOUT = "epoch_seconds", "epoch_seconds_without_loading"
 TIMES = [WHOLE, "time", "throughput"]
-RATE = "printed_images_per_second"
 QUANTITIES = [*FIGURES, *TIMES]
 Texts = dict[str, str]
 """The fields of a cell as texts, and the `line` of the file it stands in."""
@@ -27,8 +25,7 @@ Texts = dict[str, str]
 class Table:
     """Hold the table `grid` of the file at `path`, with what each column is.
 
-    A rate of `images` becomes the seconds of an epoch. Raises UserError where a column or its
-    numbers may be read in two ways.
+    Raises UserError where a column or its numbers may be read in two ways.
     """
 
     def __init__(self, path: Path, grid: Grid, images: int) -> None:
@@ -62,14 +59,20 @@ class Table:
         self.passed = [self.labels[j].text for j in left if self.labels[j].text]
 
     def _decimal_comma(self) -> bool:
-        cells = [text for column in self.cells for text in column]
-        if (comma := decimal_comma(cells)) is None and self.grid.separator != ";":
-            one = next(text for text in cells if re.search(r"\d,\d", text))
+        """Whether numbers have a decimal comma; refused where one may separate thousands."""
+        texts = (text.strip("* `$") for column in self.cells for text in column)
+        figures = [found[1] for text in texts if (found := NUMBER.fullmatch(text))]
+        commas = [one for one in figures if "," in one]
+        point = re.compile(r"^[^,]*\.(?!\d{3}(?:,|$))\d|,\d+[.,]")
+        if not commas or any(map(point.search, figures)):
+            return False
+        sure = any(re.search(r"^\D?0,|,(?!\d{3}$)|\.", one) for one in commas)
+        if not sure and self.grid.separator != ";":
             raise UserError(
-                f"{self.where}: {one} may have a decimal comma or separate thousands; write it "
-                "with a decimal point, or without a comma"
+                f"{self.where}: {commas[0]} may have a decimal comma or separate thousands; write "
+                "it with a decimal point, or without a comma"
             )
-        return comma is not False
+        return True
 
     def _keys(self) -> dict[str, int]:
         """Return the column of each field that identifies a row; the batch size is that per GPU."""
@@ -77,7 +80,8 @@ class Table:
         for j, one in sorted(enumerate(self.labels), key=lambda pair: pair[1].whole):
             field = one.field
             # GPUs and batch sizes are whole numbers.
-            whole = field not in AXES or all(self._count(text, field) for text in self.cells[j])
+            sure = field not in AXES or one.text.lower() == field
+            whole = sure or all(self._count(text, field) for text in self.cells[j])
             if field in IDENTITY and not one.values and whole:
                 found.setdefault(field, j)
         if not self.labels[0].text and 0 not in self.told:
@@ -100,11 +104,8 @@ class Table:
         found = dict[int, str]()
         for (field, where), same in alike.items():
             if field == WHOLE:
-                rates = [j for j in same if self.labels[j].field == "throughput"]
-                if times := [j for j in same if j not in rates]:
-                    rates.sort(key=lambda j: self.labels[j].per_gpu)
-                    found |= dict.fromkeys(rates[:1], RATE)
-                    same = times
+                # A rate beside a time says the same.
+                same = [j for j in same if self.labels[j].field != "throughput"] or same
                 two = len(same) == 2 and (WITHOUT, where) not in alike
                 if two and (pair := self._shorter(*same)):
                     found[pair[0]], same = WITHOUT, pair[1:]
@@ -115,11 +116,7 @@ class Table:
                     "write how they differ"
                 )
             found[same[0]] = field
-        labels = [self._quantity(j) for j in found]
-        return {
-            j: (field, one._replace(field=RATE) if field == RATE else one)
-            for (j, field), one in zip(found.items(), labels, strict=True)
-        }
+        return {j: (field, self._quantity(j)) for j, field in found.items()}
 
     def _quantity(self, j: int) -> Label:
         """Return a column's quantity, from its header, the top left cell or the caption."""
@@ -135,10 +132,7 @@ class Table:
         return own._replace(field=field, factor=own.factor or unit)
 
     def _shorter(self, a: int, b: int) -> list[int]:
-        """Return which of two time columns excludes loading, then the other; empty if neither.
-
-        It is not called total, or else is never longer.
-        """
+        """Return the time column without loading, not called total or else never longer, first."""
         one, other = self.labels[a], self.labels[b]
         pairs = [[number(fields[j], self.comma) for j in (a, b)] for _, fields in self.grid.rows]
         less = {Decimal(x[0]) < Decimal(y[0]) for x, y in pairs if x and y and x[0] != y[0]}
@@ -168,22 +162,23 @@ class Table:
                     row.setdefault("status", self._plain("status", text))
                 elif text and text.lower() not in MISSING:
                     row[field] = self._figure(text, one, row)
-            found += [row for row in by.values() if row.keys() & {*FIGURES, "status"}]
+            every = by.values() or [about]
+            found += [row for row in every if row.keys() & {*FIGURES, "status"}]
         for row in found if self.of_all else ():
             batch, gpus = _small(row.get("batch_size", "")), _small(row.get("gpus", ""))
             if batch and gpus:
                 row["batch_size"] = f"{batch} / {gpus}" if batch % gpus else str(batch // gpus)
         return found
 
-    def sources(self) -> Iterator[tuple[str, str, str]]:
-        """Return each field that was found, its header, and its unit or reference in words."""
-        told = [self.grid.caption, *(text for j in self.told for text in self.cells[j])]
-        found = [(axis, text) for text in told for axis in label(text).values]
-        for j, (_, one) in self.fields.items():
-            found += [(axis, self.heads[j][0]) for axis in one.values]
+    def sources(self) -> dict[str, tuple[str, str]]:
+        """Return the header of each field that was found, and its unit or reference in words."""
         columns = [*self.keys.items(), *((field, j) for j, (field, _) in self.fields.items())]
-        for field, j in columns:
-            found.append((field, self.heads[j][-1] or self.labels[j].text or field))
+        found = {field: self.heads[j][-1] or self.labels[j].text or field for field, j in columns}
+        for j, (_, one) in reversed(self.fields.items()):
+            found |= dict.fromkeys(one.values, self.heads[j][0])
+        told = [self.grid.caption, *(text for j in self.told for text in self.cells[j])]
+        for text in reversed(told):
+            found |= dict.fromkeys(label(text).values, text)
         notes = {"batch_size": ", of all GPUs" if self.of_all else ", per GPU"}
         for field, one in self.fields.values():
             notes[field] = f" x {one.factor}" if one.factor not in (None, 1) else ""
@@ -191,7 +186,7 @@ class Table:
                 notes[field] = ", images per second" + " of each GPU" * one.per_gpu
             elif field == WITHOUT and one.field == "time":
                 notes[field] = ", the shorter time"
-        yield from ((field, words, notes.get(field, "")) for field, words in found)
+        return {field: (words, notes.get(field, "")) for field, words in found.items()}
 
     def _plain(self, field: str, text: str) -> str:
         """Return the text of a cell without a measured figure, spelled as in timings.csv."""
@@ -214,19 +209,14 @@ class Table:
         digits, unit = found
         factor = unit or one.factor or Decimal(1)
         gpus = (one.per_gpu and _small(row.get("gpus", ""))) or 1
-        if one.field == RATE:
-            factor = Decimal(gpus)
-        if factor == 1 and one.field != "throughput":
+        rate = one.field == "throughput"
+        if factor == 1 and not rate:
             return digits
         value = Decimal(digits)
         if not (value and abs(value.adjusted()) < 15):
             return digits
-        if one.field == "throughput":
-            factor = self.images / value / value / gpus
-        product, last = value * factor, factor.scaleb(int(value.as_tuple().exponent))
-        if factor.normalize().as_tuple().digits == (1,):
-            return str(product)
-        return str(round(product, min(-last.adjusted() - 1, 25 - product.adjusted())))
+        made = self.images / value / gpus if rate else value * factor
+        return str(round(made, min(len(value.as_tuple().digits), 25) - 1 - made.adjusted()))
 
 
 def _small(text: str) -> int:
