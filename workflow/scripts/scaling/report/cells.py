@@ -18,7 +18,7 @@ from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS, Cell
 from scaling.registry.dataset import SYNTHETIC
 from scaling.report.quantities import named, printed
-from scaling.report.table import Figure, figure, of_cell, place
+from scaling.report.table import figure, of_cell, place
 from scaling.tables import accuracy
 from scaling.tables.schema import StudyTables, rows_of
 
@@ -52,15 +52,15 @@ def of_study(tables: StudyTables, shared: bool = False) -> pd.DataFrame:
     `gpu_seconds` are N · T of an epoch of T seconds on N GPUs. Random images have no accuracies.
     `shared` adds the single-GPU cells that use another strategy's measurement.
     """
-    used = tables.utilization.drop(columns=["count", "status"])
-    found = tables.timing.merge(used, how="left", on=CELL_KEYS)
-    for name, columns in COLUMNS.items():
-        own = getattr(tables, name).drop_duplicates(CELL_KEYS)[[*CELL_KEYS, *columns.split()]]
-        found = found.merge(own, how="left", on=CELL_KEYS)
     learned = accuracy.compare_batches(tables.timing, tables.accuracy).drop(columns="status")
     learned = learned.rename(columns={"within_spread": "like_reference"})
-    meant = learned if tables.manifest["source"] != SYNTHETIC.name else learned.iloc[:0]
-    found = found.merge(meant, how="left", on=CELL_KEYS)
+    parts = [tables.utilization.drop(columns=["count", "status"])]
+    parts.append(learned if tables.manifest["source"] != SYNTHETIC.name else learned.iloc[:0])
+    for name, columns in COLUMNS.items():
+        parts.append(getattr(tables, name).drop_duplicates(CELL_KEYS)[CELL_KEYS + columns.split()])
+    found = tables.timing
+    for part in parts:
+        found = found.merge(part, how="left", on=CELL_KEYS)
     found = found.assign(gpu_seconds=found["gpus"] * found["epoch_seconds"])
     return found if shared else found[found["measured_as"].fillna("").eq("")]
 
@@ -107,10 +107,10 @@ def map_rows(cells: pd.DataFrame, marks: Mapping[str, Any]) -> dict[str, dict[in
     A cell has its link, its `marks` and "changing", and for each metric a figure and a rating. What
     is marked and none of `cells` is added.
     """
-    for row in marks.values():
-        if place(row) not in map(place, rows_of(cells)):
-            added = {key: getattr(row, key) for key in CELL_KEYS} | {"status": APART}
-            cells = pd.concat([cells, pd.DataFrame([added])], ignore_index=True)
+    there = [place(row) for row in rows_of(cells)]
+    apart = [row._asdict() for row in marks.values() if place(row) not in there]
+    added = pd.DataFrame(apart, columns=CELL_KEYS).assign(status=APART)
+    cells = pd.concat([cells, added], ignore_index=True) if apart else cells
     ratings = {name: _goodness(cells[name], name in HIGHER_IS_BETTER) for name in metrics(cells)}
     drifts, rows = set(drifting(cells).index), dict[str, dict[int, Any]]()
     for row in rows_of(cells.sort_values(["recipe", "gpus", "strategy"], kind="stable")):
@@ -119,7 +119,7 @@ def map_rows(cells: pd.DataFrame, marks: Mapping[str, Any]) -> dict[str, dict[in
         rows.setdefault(f"{row.recipe} · {on}", {})[int(row.batch_size)] = {
             "id": "trained-to-accuracy" if row.status == APART else cell_id(row),
             "cell": of_cell(row),
-            "title": f"{label(row)}: {_range(row)}",
+            "title": _title(row),
             "status": fmt.words(row.status),
             "values": {one: (printed(row, one), ratings[one][row.Index]) for one in known},
             "marks": [name for name, of in marks.items() if place(of) == place(row)]
@@ -128,10 +128,10 @@ def map_rows(cells: pd.DataFrame, marks: Mapping[str, Any]) -> dict[str, dict[in
     return rows
 
 
-def _range(row: Any) -> str:
-    """Return the range of a cell's epochs in seconds, or its status."""
+def _title(row: Any) -> str:
+    """Return a cell's name, and the range of its epochs in seconds or its status."""
     seconds = FACTS[0].cell(row)
-    return f"{seconds.detail} s" if seconds.detail else seconds.text
+    return f"{label(row)}: {f'{seconds.detail} s' if seconds.detail else seconds.text}"
 
 
 def _goodness(values: pd.Series, higher_is_better: bool) -> pd.Series:
@@ -146,20 +146,13 @@ def bars(cells: pd.DataFrame) -> list[dict[str, Any]]:
     """Return the parts of each timed cell's epoch, as figures of their widths in percent."""
     made = []
     for row in rows_of(cells[(cells["status"] == "ok") & cells["utilization"].notna()]):
-        shares = {part: getattr(row, part) for part in PARTS}
-        parts = {part: f"{max(0.0, np.nan_to_num(100 * one)):.2f}" for part, one in shares.items()}
-        made.append(
-            {
-                "id": cell_id(row),
-                "name": label(row),
-                "title": f"{label(row)}: {_range(row)}",
-                "parts": {
-                    PARTS[part]: figure(width, row, part, shares[part])
-                    for part, width in parts.items()
-                },
-                "seconds": printed(row, "epoch_seconds", fmt.seconds),
-            }
-        )
+        parts = {}
+        for part, words in PARTS.items():
+            share = getattr(row, part)
+            parts[words] = figure(f"{100 * max(0, np.nan_to_num(share)):.2f}", row, part, share)
+        seconds = printed(row, "epoch_seconds", fmt.seconds)
+        names = {"id": cell_id(row), "name": label(row), "title": _title(row)}
+        made.append({**names, "parts": parts, "seconds": seconds})
     return made
 
 
@@ -168,27 +161,26 @@ def pages(tables: StudyTables, cells: pd.DataFrame, runs: Path, logs: Path) -> l
 
     `before` and `after` are the ids of the neighbouring cells. A page has the trace of one run.
     """
-    rows = list(rows_of(cells))
-    ids = [cell_id(row) for row in rows]
+    ids = [cell_id(row) for row in rows_of(cells)]
     shares = {bar["id"]: bar["parts"] for bar in bars(cells)}
     numbers = tables.provenance[["seed", "repeat"]].drop_duplicates().astype(int)
     made = []
-    for index, row in enumerate(rows):
+    for index, row in enumerate(rows_of(cells)):
         keys = [row.recipe, row.strategy, row.gpus, row.batch_size]
         own = [Cell(*keys, *run) for run in numbers.itertuples(index=False)]
         records = [path for cell in own if (path := cell.record_path(runs)).exists()]
         traces = [path for cell in own if (path := cell.trace_path(runs)).exists()][:1]
         written = [path for cell in own if (path := cell.log_path(logs)).exists()]
-        warned = tables.audit[(tables.audit[CELL_KEYS] == keys).all(axis=1)]
+        known = [one for one in FACTS if pd.notna(of := getattr(row, one.name)) and of != ""]
         made.append(
             {
                 "id": ids[index],
                 "title": label(row),
                 "status": fmt.words(row.status),
-                "facts": _facts(row),
+                "facts": [(one.head, one.cell(row)) for one in known],
                 **_dots([each for path in records for each in files.read_json(path)["epochs"]]),
                 "parts": shares.get(ids[index], {}),
-                "warnings": list(warned["message"]),
+                "warnings": tables.audit[(tables.audit[CELL_KEYS] == keys).all(axis=1)]["message"],
                 "records": [download(path) for path in records],
                 "traces": [download(path) for path in traces],
                 "log": "".join(map(files.log_end, written)),
@@ -200,23 +192,20 @@ def pages(tables: StudyTables, cells: pd.DataFrame, runs: Path, logs: Path) -> l
     return made
 
 
-def _facts(row: Any) -> list[tuple[str, Figure]]:
-    """Return what is known of a cell: its figures, and what else its run said."""
-    known = [one for one in FACTS if getattr(row, one.name) not in ("", None)]
-    return [(one.head, one.cell(row)) for one in known if pd.notna(getattr(row, one.name))]
-
-
 def _dots(epochs: list[dict[str, Any]]) -> dict[str, Any]:
     """Return the measured epochs of all ranks, placed from the shortest (0) to longest (100)."""
     rows = pd.DataFrame(epochs, columns=["role", "rank", "epoch", "seconds"])
     rows = rows[rows["role"] == "measured"]
     low, high = rows["seconds"].min(), rows["seconds"].max()
-    places = 100 * (rows["seconds"] - low) / ((high - low) or 1.0)
-    words = [
-        f"epoch {one.epoch}, rank {one.rank}: {fmt.seconds(one.seconds)}" for one in rows_of(rows)
-    ]
-    dots = rows.assign(x=places.round(1), words=words).to_dict("records")
     shortest, longest = fmt.distinguishable(low, high)
+    dots = [
+        {
+            "x": round(100 * (one.seconds - low) / ((high - low) or 1.0), 1),
+            "rank": one.rank,
+            "words": f"epoch {one.epoch}, rank {one.rank}: {fmt.seconds(one.seconds)}",
+        }
+        for one in rows_of(rows)
+    ]
     return {"dots": dots, "ends": (shortest, f"{longest} s")}
 
 

@@ -1,18 +1,15 @@
 """Tables on accuracy and on what ranks share: questions 4 to 7."""
 
 from functools import partial
-from operator import attrgetter
-from typing import Any
+from operator import attrgetter, itemgetter
 
 import pandas as pd
 
 from scaling.core.numbers import percent, significant, times, whole_span, words
-from scaling.report.quantities import count, define, scaled, share, span, view, whole
+from scaling.report.quantities import count, define, share, span, view, whole
 from scaling.report.table import Column
 from scaling.report.views.scaling import CELL
 from scaling.tables.schema import StudyTables
-
-BY_GLOBAL_BATCH: Any = {"across": "global_batch", "heading": whole}
 
 define(
     technique=Column("technique", words, attrgetter("options"), "remedy"),
@@ -27,8 +24,6 @@ define(
             "at an end of its rates": attrgetter("at_edge"),
         },
     ),
-    accuracy=Column("accuracy", percent),
-    images=Column("", scaled(1e-3), lambda row: words(row.remedy)),
     trained_on=Column("GPUs × b", text="{0.gpus} × {0.batch_size}".format, name="gpus"),
     trained_epochs=Column("epochs", whole, name="epochs"),
     reached=Column("reached", text="{0.reached} of {0.seeds}".format),
@@ -51,11 +46,12 @@ define(
     bytes=Column("bytes", count),
     share_of_gradients=Column("of all gradients", share),
     buffers=Column("buffers", words),
-    hashes=Column("buffers on the ranks"),
-    variance_drift_mean=Column(
-        "running variances apart", percent, lambda row: percent(row.variance_drift_max)
-    ),
-    lowest=Column("test accuracy by rank", percent, lambda row: f"to {percent(row.highest)}"),
+    rank=Column("rank", whole),
+    parameters_hash=Column("parameters", itemgetter(slice(8)), name="parameters_sha256"),
+    buffers_hash=Column("buffers", itemgetter(slice(8)), name="buffers_sha256"),
+    variance_drift_mean=Column("running variances apart", percent),
+    variance_drift_max=Column("at most", percent),
+    test_accuracy_of_rank=Column("test accuracy", percent, name="test_accuracy"),
 )
 
 
@@ -71,16 +67,9 @@ view(
     "Techniques by global batch: test accuracy at equal epochs",
     "technique",
     "technique_accuracy",
+    across="global_batch",
+    heading=whole,
     techniques=lambda study, cells: study.remedies,
-    **BY_GLOBAL_BATCH,
-)
-view(
-    "Q4",
-    "Images to a test accuracy, in units of 1,000",
-    "accuracy",
-    "images",
-    images_to_accuracy=lambda study, cells: study.images_to_accuracy.query("images < inf"),
-    **BY_GLOBAL_BATCH,
 )
 view(
     "Q4",
@@ -123,24 +112,10 @@ def messages(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     return found.assign(share_of_gradients=found["bytes"] / known["gradient_bytes"].max())
 
 
-@view(
+view(
     "Q7",
-    "Ranks compared after the last epoch",
-    "buffers",
-    "parameters hashes variance_drift_mean lowest",
+    "Ranks after the last epoch: hashes are alike where the values are, bit for bit",
+    "buffers seed rank",
+    "parameters_hash buffers_hash variance_drift_mean variance_drift_max test_accuracy_of_rank",
+    buffers=lambda study, cells: study.buffers,
 )
-def buffers(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
-    """Return one row for each buffer mode: whether ranks end equal, and their differences."""
-    groups = study.buffers.groupby("buffers", sort=False)
-    return groups.agg(
-        parameters=("parameters_sha256", _alike),
-        hashes=("buffers_sha256", _alike),
-        variance_drift_mean=("variance_drift_mean", "first"),
-        variance_drift_max=("variance_drift_max", "first"),
-        lowest=("test_accuracy", "min"),
-        highest=("test_accuracy", "max"),
-    ).reset_index()
-
-
-def _alike(hashes: pd.Series) -> str:
-    return "identical" if hashes.nunique() == 1 else f"{hashes.nunique()} different"

@@ -27,18 +27,7 @@ view(
     "Table 1: seconds of an epoch T(N, b) on N GPUs, b images each; speedup T(1, b) / T(N, b)",
     BY_GPUS,
     "epoch_seconds speedup",
-    note=lambda row: row.message or (row.note if "no ratio" in row.note else ""),
     speedup=lambda study, cells: cells,
-    **BY_BATCH,
-)
-view(
-    "Q2",
-    "At the same global batch (strong scaling): T(1, N·b) / T(N, b)",
-    BY_GPUS,
-    "fixed_global_batch_speedup",
-    same_global_batch=lambda study, cells: study.speedup[study.speedup["gpus"] > 1].dropna(
-        subset="fixed_global_batch_speedup"
-    ),
     **BY_BATCH,
 )
 
