@@ -17,11 +17,6 @@ def cells(**row):
     return [cell for line in table.rows for cell in line]
 
 
-def test_a_table_without_rows_is_none():
-    view = View("t", "T", lambda frame: frame[frame["gpus"] > 9], [], [])
-    assert view.make(pd.DataFrame({"gpus": [1]})) is None
-
-
 def test_an_empty_value_is_a_dash_or_its_status():
     assert [cell.text for cell in cells(a=2.0)] == ["k", "2"]
     assert [cell.text for cell in cells(a=math.nan, status="oom")] == ["k", "out of memory"]
