@@ -37,11 +37,7 @@ def _without_time(row: Any) -> str:
 
 
 define(
-    compared=Column(
-        "configuration",
-        name="recipe",
-        text=lambda row: f"{row.recipe} · {row.strategy}".removesuffix(" · "),
-    ),
+    compared=Column("recipe, strategy", text="{0.recipe} {0.strategy}".format, name="recipe"),
     a_epoch_seconds=Column("A, s", fmt.significant, span("a_epoch_seconds")),
     b_epoch_seconds=Column("B, s", fmt.significant, span("b_epoch_seconds")),
     ratio=Column("A / B", fmt.times, span("ratio")),
@@ -55,11 +51,7 @@ MATCHED = View(
     named("a_epoch_seconds b_epoch_seconds ratio judged"),
 )
 DIFFERENCES = View(
-    "configuration",
-    "Machine, versions and keys of the configuration",
-    pd.DataFrame,
-    named("what"),
-    [Column("A", name="a"), Column("B", name="b")],
+    "configuration", "Machine, versions and keys", pd.DataFrame, named("what"), named("A B")
 )
 
 
@@ -74,10 +66,7 @@ class Side:
 
 
 def read(name: str) -> Side:
-    """Return a study by its name in studies/ or by its results folder, from its records.
-
-    Raises UserError for anything else, and lists the names.
-    """
+    """Return a study by its name in studies/ or its results folder; UserError for others."""
     places = [STUDIES / name, Path(name)] if name else []
     folder = next((place for place in places if (place / stored.CONFIG).is_file()), None)
     if folder is None:
@@ -108,15 +97,12 @@ def read(name: str) -> Side:
 
 
 def differences(a: Side, b: Side) -> pd.DataFrame:
-    """Return what differs: facts, then keys of the configuration.
-
-    Keys of other parts than scaling, which no time of a cell depends on, are last.
-    """
+    """Return what differs: facts, then keys, last those that no time of a cell depends on."""
     apart = {section for part, own in EMPTY.items() if part != "scaling" for section in own}
     keys = sorted(a.settings | b.settings, key=lambda key: key.partition(".")[0] in apart)
-    known = pd.DataFrame([side.facts | side.settings for side in (a, b)], index=["a", "b"])
+    known = pd.DataFrame([side.facts | side.settings for side in (a, b)], index=["A", "B"])
     found = known[[*a.facts, *keys]].fillna("not set").T.rename_axis("what").reset_index()
-    return found[found["a"] != found["b"]]
+    return found[found["A"] != found["B"]]
 
 
 def summary(found: pd.DataFrame) -> str:

@@ -33,7 +33,7 @@ def test_two_stored_studies_are_compared_cell_by_cell(compare, tmp_path):
     assert list(cells["ratio"][[(1, 512, "slower")]]) == pytest.approx([0.518 / 0.585], abs=2e-3)
     assert "5 matched cells: 5 slower, 5 only in A, 8 only in B" in said
     assert page.rows(TABLE)[-1][-1] == "only in B not in the grid"
-    differing = page.rows("Machine, versions and keys of the configuration")
+    differing = page.rows("Machine, versions and keys")
     assert ["grid.gpus", "[1]", "[1, 2, 4]"] in differing
     assert all(row[1] != row[2] for row in differing)
     names = [row[0] for row in differing]

@@ -8,6 +8,7 @@ from markupsafe import Markup
 
 from scaling.claims.claim import label
 from scaling.claims.q2 import by_efficiency
+from scaling.claims.q3 import PARTS
 from scaling.core import numbers as fmt
 from scaling.report.cells import by_status, drifting, fastest, learned
 from scaling.report.quantities import printed
@@ -21,6 +22,7 @@ LIMITS = {
     "slower_share": ("kernels below the GPU’s peak", "Fewer and larger kernels help."),
     "idle_share": ("an idle GPU", "Fewer launches an image help, as CUDA graphs do."),
     "unknown_share": ("not known", "No trace tells whether the GPU computes or idles."),
+    "power_capped_share": ("power", "A higher limit or less work an image help."),
 }
 """Parts of an epoch by the columns of their shares, and how to reduce each."""
 REACHED = {
@@ -162,10 +164,11 @@ def _scaling(cells: pd.DataFrame) -> Card:
 
 
 def _the_limit(tables: StudyTables, chosen: Any) -> Card:
-    shares = {name: share for name in LIMITS if pd.notna(share := getattr(chosen, name))}
+    shares = {name: share for name in PARTS if pd.notna(share := getattr(chosen, name))}
     if not shares:
         return Card("The limit is", said("not measured"), said("No peak was measured."))
-    name = max(shares, key=lambda one: shares[one])
+    capped = chosen.power_capped_share >= CAPPED
+    name = "power_capped_share" if capped else max(shares, key=lambda one: shares[one])
     words, advice = LIMITS[name]
     share = printed(chosen, name, fmt.percent)
     text = said("{} of an epoch of {}. {}", share, _named(chosen), advice)
@@ -176,10 +179,6 @@ def _the_limit(tables: StudyTables, chosen: Any) -> Card:
     }
     if traced.keys() >= REACHED.keys():
         text += " " + said("; ".join(REACHED.values()), *(traced[kind] for kind in REACHED))
-    if chosen.power_capped_share >= CAPPED:
-        capped = printed(chosen, "power_capped_share", fmt.percent)
-        part = f"{words[0].upper()}{words[1:]}"
-        text, words = said("At its limit {} of the time. {}: {}", capped, part, text), "power"
     return Card("The limit is", said(words), text)
 
 

@@ -19,8 +19,7 @@ define(
         lambda row: f"rate {significant(row.learning_rate)}",
         "test_accuracy",
         flags={
-            "all diverged": lambda row: row.diverged_seeds == row.seeds,
-            "some diverged": lambda row: 0 < row.diverged_seeds < row.seeds,
+            "diverged": attrgetter("diverged_seeds"),
             "at an end of its rates": attrgetter("at_edge"),
         },
     ),
@@ -38,7 +37,6 @@ define(
     different=Column("different orders of a rank"),
     overlap=Column("images two ranks share"),
     unseen=Column("images left out"),
-    repeated=Column("draws repeated"),
     way=Column("parallel mode", words),
     phase=Column("when", words),
     kind=Column("kind", words),
@@ -81,28 +79,18 @@ view(
 )
 
 
-@view(
-    "Q5",
-    "Orders of images, hashed",
-    "sampler gpus set_epoch",
-    "epoch different overlap unseen repeated",
-)
+@view("Q5", "Orders of images, hashed", "sampler gpus set_epoch", "epoch different overlap unseen")
 def sampler(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
-    """Summarize what each sampler drew: extremes over ranks, seeds and epochs."""
+    """Return what each sampler drew: extremes over ranks, seeds and epochs."""
     keys = ["sampler", "gpus", "set_epoch"]
     of_ranks = study.sampler.groupby([*keys, "trained", "seed", "rank"])
     drawn = study.sampler.assign(different=of_ranks["first_epoch"].transform("nunique"))
-    spans = drawn.groupby(keys, sort=False)[["different", "overlap", "unseen", "repeated"]]
+    spans = drawn.groupby(keys, sort=False)[["different", "overlap", "unseen"]]
     epochs = drawn.groupby(keys, sort=False)["epoch"].nunique()
     return spans.agg(partial(whole_span, between="–")).assign(epoch=epochs).reset_index()
 
 
-@view(
-    "Q6",
-    "Messages of a training step",
-    "way phase kind content",
-    "messages bytes share_of_gradients",
-)
+@view("Q6", "Messages of a step", "way phase kind content", "messages bytes share_of_gradients")
 def messages(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     """Return the messages of the last recorded step, by mode and content."""
     known = study.collectives
