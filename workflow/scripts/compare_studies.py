@@ -116,11 +116,12 @@ def summary(found: pd.DataFrame) -> str:
 def refusal(found: pd.DataFrame, mark: float) -> str:
     """Return a sentence on the cells that do not pass `mark`, with the worst; "" for none."""
     slow = ratios.too_slow(found, mark).sort_values("ratio", na_position="first")
-    for row in schema.rows_of(slow.head(1)):
-        worst = f"{label(row)} ({row.b_status if pd.isna(row.ratio) else fmt.times(row.ratio)})"
-        cells = fmt.plural(len(slow), "cell")
-        return f"B is clearly below {mark:g} of the speed of A in {cells}, at worst in {worst}"
-    return ""
+    if slow.empty:
+        return ""
+    worst: Any = next(schema.rows_of(slow))
+    said = worst.b_status if pd.isna(worst.ratio) else fmt.times(worst.ratio)
+    cells = f"{fmt.plural(len(slow), 'cell')}, at worst in {label(worst)} ({said})"
+    return f"B is clearly below {mark:g} of the speed of A in {cells}"
 
 
 @command_line.script

@@ -66,7 +66,6 @@ def main(
         "questions": answered(found, of_cells, findings),
         "of_the_lab": provenance.of_the_lab(found),
         "verdicts": claim.SYMBOLS,
-        "bars": cells.bars(of_cells),
         "parts": cells.PARTS.values(),
         "limits": tables_of(PARTS["limits"], found, of_cells),
         "topology": found.topology,

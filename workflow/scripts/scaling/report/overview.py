@@ -46,8 +46,7 @@ class Card:
 def recommended(tables: StudyTables, cells: pd.DataFrame) -> Any | None:
     """Return the row of the cell to run, or None: one that several seeds show to learn.
 
-    It is the cell of the shortest trainings to an accuracy that all seeds reached, which may be
-    none of `cells`, or else the fastest that learned.
+    The cell of the shortest trainings to an accuracy may be none of `cells`.
     """
     trained = tables.trained_to_accuracy
     there = trained[(trained["reached"] == trained["seeds"]) & (trained["seeds"] > 1)]

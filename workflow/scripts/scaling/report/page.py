@@ -29,10 +29,7 @@ _OWN_IDS = re.compile(
 
 
 def render(template: Path, **values: Any) -> str:
-    """Return `template`, filled with `values`, as HTML; UserError for an error in it.
-
-    Texts are escaped. It can include files of `REPORT`, too.
-    """
+    """Return `template`, filled with escaped `values`, as HTML; UserError for an error in it."""
     environment = Environment(
         loader=FileSystemLoader([template.parent, REPORT]),
         autoescape=True,

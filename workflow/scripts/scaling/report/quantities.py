@@ -16,10 +16,7 @@ from scaling.report.table import Column, Figure, OfRow, View
 def span(
     name: str, write: Callable[[float], str] = significant, ends: tuple[str, str] = ("min", "max")
 ) -> OfRow:
-    """Return a detail: `0.341–0.352`, from the columns `…_min` and `…_max`; "" if they are equal.
-
-    The range of the medians of several runs follows: `; 2 runs: 0.343–0.351`.
-    """
+    """Return a detail of `…_min` and `…_max`, and of runs: `0.341–0.352; 2 runs: 0.343–0.351`."""
 
     def said(row: Any) -> str:
         low, high = (getattr(row, f"{name}_{end}", math.nan) for end in ends)
@@ -64,10 +61,7 @@ def define(**columns: Column) -> None:
 
 
 def named(names: str) -> list[Column]:
-    """Return the columns of these quantities, separated by spaces.
-
-    One that is not defined is a text, headed by its name.
-    """
+    """Return the columns of these quantities; one that is not defined is headed by its name."""
     return [QUANTITIES.get(name, Column(words(name), name=name)) for name in names.split()]
 
 
@@ -86,10 +80,7 @@ def view(
     heading: Callable[[Any], str] = str,
     **rows: Callable[..., pd.DataFrame],
 ) -> Any:
-    """Add a `View` to a part of the page: of its rows by its name, or as their decorator.
-
-    The name of the rows is the anchor; `keys` and `columns` are quantities, separated by spaces.
-    """
+    """Add a `View` to a part of the page: of rows by their name, the anchor, or as a decorator."""
 
     def made(rows: Callable[..., pd.DataFrame], name: str = "") -> View:
         name = (name or rows.__name__).replace("_", "-")

@@ -23,10 +23,7 @@ OfRow = Callable[[Any], Any]
 
 @dataclass(frozen=True)
 class Figure:
-    """A printed value: its text, and the attributes of its element, which say what it is of.
-
-    In a table it may have a smaller second line, labels, and a link.
-    """
+    """A printed value and the attributes of its element; in a table also more lines and a link."""
 
     text: str
     attributes: Markup = field(default_factory=Markup)
@@ -47,10 +44,9 @@ def said(pattern: str, *values: object) -> Markup:
 
 
 def figure(text: str, row: Any, quantity: str, value: Any) -> Figure:
-    """Return `value` of a row, printed as `text`.
+    """Return `value` of a row, printed as `text`; a number says what it is of.
 
-    Its attributes are `data-cell`, such as tuned/ddp/2/512 and empty for the whole study,
-    `data-quantity` and `data-value`; a value that is not a number has none.
+    `data-cell` is such as tuned/ddp/2/512, and empty for the whole study.
     """
     if isinstance(value, bool) or not isinstance(value, Real):
         return Figure(text)
@@ -74,8 +70,7 @@ def place(row: Any) -> dict[str, str]:
 class Column:
     """How a row becomes a cell: its column `name` as `write` says or, from all of the row, `text`.
 
-    `quantity` is the figure's name on the page, where that is not `name`. `detail` returns the
-    second line; a flag is shown if its function holds.
+    `detail` returns the second line; a flag is shown if its function holds.
     """
 
     head: str
@@ -88,10 +83,7 @@ class Column:
     link: OfRow | None = None
 
     def cell(self, row: Any, qualifier: str = "") -> Figure:
-        """Return the cell of `row`: without a value, its status or a dash.
-
-        `qualifier` tells figures of one quantity and cell apart, as techniques.
-        """
+        """Return the cell of `row`: without a value, its status or a dash."""
         value, text = getattr(row, self.name), ""
         if value != "" and pd.notna(value):
             text = self.text(row) if self.text else self.write(value)
@@ -106,10 +98,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """A titled table; `name` is its anchor, `keys` counts the columns that head a row.
-
-    A column has a label and its group's label, "" for none.
-    """
+    """A titled table: `keys` columns head a row; a column has a label and its group's, or ""."""
 
     name: str
     title: str
@@ -147,10 +136,7 @@ class View:
     heading: Callable[[Any], str] = str
 
     def make(self, *given: Any) -> Table | None:
-        """Return the table of what `rows` returns for `given`; None if nothing has a value.
-
-        Rows and columns without any value are left out.
-        """
+        """Return the table of what `rows` returns for `given`, or None: nothing that is empty."""
         frame = self.rows(*given)
         texts = frame.select_dtypes(["object", "string"]).astype(object)
         lines = dict[Any, tuple[list[Figure], dict[tuple[Any, int], Figure]]]()

@@ -43,8 +43,7 @@ def how_many_gpus(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     """Return the cells on each N of the fastest batch size that learned on one GPU, or is fastest.
 
     The last row of a configuration is a `guess`: twice the most GPUs at their efficiency and cost,
-    unless their speedup is within noise. Configurations that several GPUs do not speed up are left
-    out. `same_global_seconds` are T(N, b / N).
+    unless their speedup is within noise.
     """
     cells = of_study(study, shared=True)
     joules = cells["joules_per_image"] * cells["samples"]
