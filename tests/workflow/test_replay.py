@@ -11,7 +11,7 @@ import yaml
 from small_study import copied
 
 TELLING = {"tables_scaling", "tables_experiments", "claims_evaluate", "figures_draw"}
-TELLING |= {"report_render"}
+TELLING |= {"study_config", "report_render"}
 
 
 def make(study, *arguments):
