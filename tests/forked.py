@@ -4,8 +4,8 @@ import importlib
 import json
 import os
 import runpy
-import signal
 import socket
+import socketserver
 import subprocess
 import sys
 import traceback
@@ -26,7 +26,7 @@ with socket.socket(socket.AF_UNIX) as server:
     server.sendall(asked)
     sys.exit(int(server.recv(8) or b"1"))
 """
-"""What stands on the PATH in the place of Python: it has a script of ours run by `serve`."""
+"""What stands on the PATH in the place of Python: it has a script of ours run by `Server`."""
 LIBRARIES = ["torch", "torchvision", "pandas", "scipy.stats", "matplotlib.figure", "jinja2", "tyro"]
 """What jobs of a study import, and takes longest."""
 OF_RANKS = ["scaling.training.worker", "scaling.instruments.steps", "torch._dynamo"]
@@ -96,38 +96,29 @@ class ForkedPopen:
             raise subprocess.TimeoutExpired("forked", timeout) from late
 
 
-def serve(address):
-    """Run scripts as `CLIENT` asks, each in a fork of this process. Never returns."""
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    server = socket.create_server(address, family=socket.AF_UNIX)
-    print("ready", flush=True)
-    while True:
-        client, _ = server.accept()
-        if not os.fork():
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            server.close()
-            code = status_of(lambda client=client: _run_for(client))
-            client.sendall(str(code).encode())
-            os._exit(code)
-        client.close()
+class Server(socketserver.ForkingMixIn, socketserver.UnixStreamServer):
+    """Runs scripts as `CLIENT` asks, each in a fork of this process."""
 
 
-def _run_for(client):
-    size, fds, _, _ = socket.recv_fds(client, 8, 2)
-    asked = b""
-    while len(asked) < int.from_bytes(size, "big"):
-        asked += client.recv(1 << 16)
-    folder, environment, argv = json.loads(asked)
-    for fd, own in zip(fds, (1, 2), strict=True):
-        os.dup2(fd, own)
-    os.chdir(folder)
-    # The launcher of the folder's own code forks as well.
-    subprocess.Popen = ForkedPopen
-    run_script(argv, environment)
+class Handler(socketserver.BaseRequestHandler):
+    def handle(self):
+        code = status_of(self.run_asked)
+        self.request.sendall(str(code).encode())
+
+    def run_asked(self):
+        size, fds, _, _ = socket.recv_fds(self.request, 8, 2)
+        asked = self.request.recv(int.from_bytes(size, "big"), socket.MSG_WAITALL)
+        folder, environment, argv = json.loads(asked)
+        for fd, own in zip(fds, (1, 2), strict=True):
+            os.dup2(fd, own)
+        os.chdir(folder)
+        # The launcher of the folder's own code forks as well.
+        subprocess.Popen = ForkedPopen
+        run_script(argv, environment)
 
 
 def python_that_forks(folder):
-    """Start `serve` in a process of its own and put its client into `folder`; return the process.
+    """Start a `Server` in a process of its own, put its client into `folder`; return the process.
 
     Not in a fork of this one, which has computed with threads: in its forks the next parallel
     region would wait for them without end.
@@ -144,4 +135,6 @@ def python_that_forks(folder):
 if __name__ == "__main__":
     for name in LIBRARIES:
         importlib.import_module(name)
-    serve(sys.argv[1])
+    with Server(sys.argv[1], Handler) as server:
+        print("ready", flush=True)
+        server.serve_forever()

@@ -51,21 +51,20 @@ def link_digests(folder):
 
 
 class Study:
-    """A copy of the project but its tests, with `tiny.yaml` as configuration, for Snakemake."""
+    """A copy of the project but its tests, with `tiny.yaml` as configuration."""
 
-    def __init__(self, folder, overrides):
+    process = None
+
+    def __init__(self, folder, overrides=None):
+        """With `overrides` the copy is made; else it is in `folder`."""
         self.folder = folder
-        names = subprocess.run(
-            ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", ":!tests"],
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout.split("\0")
-        for name in filter(None, names):
-            target = folder / name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(ROOT / name, target, follow_symlinks=False)
+        if overrides is None:
+            self.config = yaml.safe_load((folder / "tiny.yaml").read_text())
+            return
+        folder.mkdir(parents=True, exist_ok=True)
+        files = "git ls-files -z --cached --others --exclude-standard ':!tests'"
+        copy = f'{files} | tar -c --null -T - | tar -x -C "$0"'
+        subprocess.run(["sh", "-c", copy, folder], cwd=ROOT, check=True)
         link_digests(folder)
         self.config = yaml.safe_load((ROOT / "config/demo.yaml").read_text())
         self.configure(overrides)
@@ -94,28 +93,20 @@ class Study:
         return Counter(rule for rule in JOB.findall(finished.stdout) if rule != "all")
 
     def record(self, **cell):
-        values = {"recipe": "plain", "strategy": "ddp", "gpus": 1, "seed": 0, **cell}
-        keys = ("recipe", "strategy", "gpus", "batch_size", "seed")
-        run = "/".join(f"{key}~{values[key]}" for key in keys)
+        values = {"recipe": "plain", "strategy": "ddp", "gpus": 1, "batch_size": 10, "seed": 0}
+        run = "/".join(f"{key}~{value}" for key, value in (values | cell).items())
         return self.folder / "results/runs" / run / "run.json"
 
     def edit(self, name, text="\n# edited\n"):
         path = self.folder / name
         path.write_text(path.read_text() + text)
 
-    def touch_everything(self):
-        for path in self.folder.rglob("*"):
-            if path.is_file() and ".snakemake" not in path.parts:
-                os.utime(path)
-
-
-class BackgroundStudy(Study):
-    """A study that a Snakemake of its own runs in the background, its output in `output.txt`."""
-
-    process = None
+    def target(self, **cell):
+        """A record's path as Snakemake takes it for a target."""
+        return str(self.record(**cell).relative_to(self.folder))
 
     def start(self, *options, **variables):
-        """Start Snakemake, with more environment variables."""
+        """Start a Snakemake of its own, with more environment variables."""
         with (self.folder / "output.txt").open("w") as output:
             self.process = subprocess.Popen(
                 self.command(*options),
@@ -134,10 +125,6 @@ class BackgroundStudy(Study):
 
     def output(self):
         return (self.folder / "output.txt").read_text()
-
-    def target(self, **cell):
-        """A record's path as Snakemake takes it for a target."""
-        return str(self.record(**cell).relative_to(self.folder))
 
 
 TINY = {
@@ -172,8 +159,4 @@ TINY = {
 
 def copied(folder, target):
     """The study of `folder` in `target`, with the times of its files."""
-    shutil.copytree(folder, target, symlinks=True)
-    copy = object.__new__(Study)
-    copy.folder = target
-    copy.config = yaml.safe_load((target / "tiny.yaml").read_text())
-    return copy
+    return Study(shutil.copytree(folder, target, symlinks=True))

@@ -7,8 +7,6 @@ import argparse
 import contextlib
 import importlib
 import io
-import math
-import os
 import re
 import shlex
 import shutil
@@ -28,6 +26,7 @@ STORED = sorted(path.parent.name for path in ROOT.glob("studies/*/config.yaml"))
 STUDIES = ["cpu", *STORED, *(path.name for path in SNAPSHOTS.glob("expected/published"))]
 """All stored studies; `cpu` lies beside the snapshots, made by config/demo.yaml with more on."""
 
+sys.path.insert(0, str(ROOT / "workflow/scripts"))
 _COMMAND = re.compile(
     r"(?:/workflow/scripts/(?=\w+\.py)|python -m )([\w.]+?)(?:\.py)? (.*?)(?: > \S+ 2>&1)?$",
     re.MULTILINE,
@@ -37,21 +36,16 @@ _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 
 @contextlib.contextmanager
 def project_copy() -> Iterator[Path]:
-    """The current folder is a copy of the project without results; its scripts can be imported."""
+    """The current folder is a copy of the project without results."""
     with tempfile.TemporaryDirectory() as name:
-        folder, before = Path(name), Path.cwd()
+        folder = Path(name)
         for part in ("Snakefile", "rules", "workflow", "config", "report", "studies", "profiles"):
             copy = shutil.copytree if (ROOT / part).is_dir() else shutil.copy2
             copy(ROOT / part, folder / part)
         shutil.copytree(SNAPSHOTS / "studies", folder / "studies", dirs_exist_ok=True)
         link_digests(folder)
-        sys.path.insert(0, str(ROOT / "workflow/scripts"))
-        os.chdir(folder)
-        try:
+        with contextlib.chdir(folder):
             yield folder
-        finally:
-            os.chdir(before)
-            sys.path.remove(str(ROOT / "workflow/scripts"))
 
 
 def make(study: str, drawn: bool = False) -> Path:
@@ -79,27 +73,33 @@ def make(study: str, drawn: bool = False) -> Path:
     return Path("results" if published else f"results/replay/{study}")
 
 
-def texts(study: str, results: Path) -> dict[str, str]:
-    """Its tables, claims, figures' names and texts of the page's tables, by path in `results`."""
+def texts(results: Path) -> dict[str, str]:
+    """Its tables, claims, answers, figures' names and the texts of pages, by path in `results`."""
     figures = sorted(str(path.relative_to(results)) for path in results.glob("figures/*/*.svg"))
     found = {
         str(path.relative_to(results)): _text(path)
-        for path in sorted((results / "tables").rglob("*.*"))
-        if study == "published" or path.parent.name in ("tables", study)
+        for path in [*results.glob("answers.md"), *sorted((results / "tables").rglob("*.*"))]
     }
-    pages = {f"{page.stem}.txt": of_page(page) for page in results.glob("*.html")}
-    return found | pages | {"figures.txt": "".join(f"{figure}\n" for figure in figures)}
+    for path in results.glob("*.html"):
+        page = Page(path.read_text(encoding="utf-8"))
+        found |= {f"{path.stem}.txt": of_tables(page), "prose.txt": of_prose(page)}
+    return found | {"figures.txt": "".join(f"{figure}\n" for figure in figures)}
 
 
-def of_page(page: Path) -> str:
+def of_tables(page: Page) -> str:
     """The texts of a page's tables."""
-    titled = Page(page.read_text(encoding="utf-8")).tables
     lines = [
         line
-        for title, rows in titled.items()
+        for title, rows in page.tables.items()
         for line in (f"# {title}", *(" | ".join(" ".join(c.split()) for c in r) for r in rows))
     ]
     return "\n".join(lines) + "\n"
+
+
+def of_prose(page: Page) -> str:
+    """What a page says outside of tables."""
+    lines = (" ".join(line.split()) for line in page.prose.splitlines())
+    return "\n".join(filter(None, lines)) + "\n"
 
 
 def _text(path: Path) -> str:
@@ -110,26 +110,15 @@ def _text(path: Path) -> str:
 
 
 def differences(before: str, now: str) -> list[str]:
-    """What is gone (-) or new (+), from line to line; a number may differ by rounding."""
-    old, new = before.splitlines(), now.splitlines()
-    if len(old) != len(new):
-        return [line for line in unified_diff(old, new, n=0, lineterm="") if line[:2] != "@@"][2:]
-    lines = []
-    for one, other in zip(old, new, strict=True):
-        if not _alike(one, other):
-            letters = zip(one, other, strict=False)
-            place = next((at for at, (a, b) in enumerate(letters) if a != b), 0)
-            part = slice(max(0, place - 40), place + 160)
-            lines += [f"- {one[part]}", f"+ {other[part]}"]
-    return lines
+    """What is gone (-) or new (+), from line to line; numbers may differ by rounding."""
+    if before == now:
+        return []
+    old, new = (_NUMBER.sub(_rounded, text).splitlines() for text in (before, now))
+    return [line for line in unified_diff(old, new, n=0, lineterm="") if line[:2] != "@@"][2:]
 
 
-def _alike(one: str, other: str) -> bool:
-    pairs = zip(_NUMBER.findall(one), _NUMBER.findall(other), strict=False)
-    return one == other or (
-        _NUMBER.sub("0", one) == _NUMBER.sub("0", other)
-        and all(math.isclose(float(a), float(b), abs_tol=1e-15) for a, b in pairs)
-    )
+def _rounded(number: re.Match[str]) -> str:
+    return f"{round(float(number[0]), 15):.9g}"
 
 
 def compare(study: str, found: dict[str, str]) -> list[str]:
@@ -162,7 +151,7 @@ def main() -> None:
     changed = []
     with project_copy():
         for study in arguments.studies:
-            found = texts(study, make(study))
+            found = texts(make(study))
             if arguments.update:
                 update(study, found)
             else:

@@ -12,12 +12,11 @@ import snapshots
 
 
 class Report(NamedTuple):
-    """The page of a study with its results, and the folder that holds its records."""
+    """The page of a study, and the folder with its results."""
 
     study: str
     path: Path
     results: Path
-    records: Path
 
 
 SHOWN = ["h100x2", "cpu", "h200x4", "h200-large-batches", "quantization-resnet18", "published"]
@@ -29,8 +28,7 @@ def make(study: str, results: Path) -> Report:
     with snapshots.project_copy():
         shutil.copytree(snapshots.make(study, drawn=True), results)
     (path,) = results.glob("*.html")
-    places = [root / "studies" / study for root in (snapshots.ROOT, snapshots.SNAPSHOTS)]
-    return Report(study, path, results, next(filter(Path.exists, places), results))
+    return Report(study, path, results)
 
 
 @pytest.fixture(scope="session")

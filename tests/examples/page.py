@@ -6,14 +6,17 @@ _VOID = {"meta", "input", "br"}
 
 
 class Page(HTMLParser):
-    """A page as its titled tables (title, rows of cell texts), text and elements."""
+    """A page as its titled tables (title, rows of cell texts), text, and elements.
+
+    `prose` is the text outside of tables.
+    """
 
     def __init__(self, source: str) -> None:
         super().__init__()
         self.source = source
         self.tables: dict[str, list[list[str]]] = {}
         self.elements: list[tuple[str, dict[str, str | None]]] = []
-        self.text = ""
+        self.text = self.prose = ""
         self._open: list[tuple[str, dict[str, str | None]]] = []
         self._title = ""
         self.feed(source)
@@ -37,6 +40,7 @@ class Page(HTMLParser):
             self._rows[-1].append("")
         elif tag in ("small", "span") and self._inside("tr"):
             self._rows[-1][-1] += " "
+        self.prose += " "
 
     def handle_startendtag(self, tag, attributes):
         self.elements.append((tag, dict(attributes)))
@@ -53,6 +57,8 @@ class Page(HTMLParser):
             self._title += data
         elif self._inside("tr"):
             self._rows[-1][-1] += data
+        else:
+            self.prose += data
 
     def contradictions(self) -> list[str]:
         """Figures of one cell and quantity that differ, and a cell of the first card without mark.

@@ -1,10 +1,53 @@
-"""Small studies of the real Snakemake and real processes, to be killed."""
+"""Small studies of the real Snakemake and real processes, to be looked at and killed."""
 
+import time
+
+import psutil
 import pytest
-from faulty_study import FaultyStudy
 
 from scaling.launch import lease
-from small_study import TINY
+from small_study import TINY, Study
+
+PATIENCE_SECONDS = 60
+
+
+class FaultyStudy(Study):
+    """A study whose processes are looked at and killed."""
+
+    def command(self, *options):
+        """As profiles/local does after a kill."""
+        return super().command(*options, "--ignore-incomplete")
+
+    def finish(self, *options):
+        """Run Snakemake to its end."""
+        assert self.start(*options).wait() == 0, self.output()
+
+    def processes(self):
+        """All that work in the study's folder, whoever their parents are."""
+        found = psutil.process_iter(["cwd", "name", "cmdline"], ad_value="")
+        return [process for process in found if process.info["cwd"] == str(self.folder)]
+
+    def orphans(self):
+        """Those that live on although they were given time to end."""
+        return psutil.wait_procs(self.processes(), timeout=PATIENCE_SECONDS)[1]
+
+    def end(self):
+        for process in self.processes():
+            process.kill()
+        super().end()
+
+    def wait_for_training(self):
+        """Wait until the ranks of a training have reported."""
+        reports = (self.folder / "results").rglob
+        self.wait_for(
+            lambda: any('"startup"' in path.read_text() for path in reports(".run.ranks.*/rank*"))
+        )
+
+    def wait_for(self, condition):
+        deadline = time.monotonic() + 2 * PATIENCE_SECONDS
+        while not condition():
+            assert time.monotonic() < deadline, self.output()
+            time.sleep(0.1)
 
 
 @pytest.fixture(scope="session", autouse=True)

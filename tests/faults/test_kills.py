@@ -19,7 +19,7 @@ LONG = {"dataset__train_images": 6000, "grid__gpus": [1, 2], "grid__batch_sizes"
 def test_all_processes_of_a_training_end_with(new_study, victim):
     study = new_study(**LONG)
     snakemake = study.start(study.target(gpus=2, batch_size=1))
-    study.wait_for(lambda: '"startup"' in study.said_by_ranks(), "ranks that train")
+    study.wait_for_training()
     # The oldest Python is the one that started the ranks.
     found = [process for process in study.processes() if process.info["name"].startswith(victim)]
     min(found, key=psutil.Process.create_time).kill()
@@ -36,7 +36,7 @@ def test_a_training_without_ranks_ends_with_its_snakemake(new_study):
         found = [p for p in study.processes() if "".join(p.info["cmdline"][1:2]).endswith(script)]
         return any(process.cpu_times().user > 5 for process in found)
 
-    study.wait_for(computes, "the training")
+    study.wait_for(computes)
     snakemake.kill()
     snakemake.wait()
     assert study.orphans() == []
@@ -59,8 +59,9 @@ def test_after_a_kill_at_any_moment_nothing_is_lost_or_measured_again(new_study,
     assert study.orphans() == []
     records = [study.record(**cell) for cell in CELLS]
     before = {path: path.read_bytes() for path in records if path.exists()}
-    study.unlock()
+    study.finish("--unlock")
     study.finish(*targets)
     assert {path: path.read_bytes() for path in before} == before
     assert all(path.exists() for path in records)
-    assert study.left_over() == []
+    # Of writers and of ranks that were killed.
+    assert [path.name for path in (study.folder / "results").rglob(".*")] == []

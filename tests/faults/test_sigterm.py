@@ -38,7 +38,7 @@ def test_it_ends_the_snakemake_of_one_job_at_once(new_study, mode):
     study.finish(MANIFEST)
     job = "train_run:recipe=plain,strategy=ddp,gpus=1,batch_size=1,seed=0,repeat="
     process = study.start("--mode", mode, "--nolock", "--no-hooks", "--target-jobs", job)
-    study.wait_for(lambda: '"startup"' in study.said_by_ranks(), "a training")
+    study.wait_for_training()
     process.terminate()
     assert process.wait(PATIENCE_SECONDS) == 128 + signal.SIGTERM
     assert study.orphans() == []
@@ -54,7 +54,7 @@ def test_a_closed_terminal_ends_it_without_a_lock(new_study):
         start_new_session=True,
     )
     os.close(its)
-    study.wait_for(lambda: '"startup"' in study.said_by_ranks(), "a training")
+    study.wait_for_training()
     os.close(ours)
     os.killpg(study.process.pid, signal.SIGHUP)  # As a shell does.
     assert study.process.wait(PATIENCE_SECONDS) == 1

@@ -89,7 +89,7 @@ def test_micro_batches_are_captured_too(train):
 @several
 @pytest.mark.parametrize("strategy", ["fsdp", "zero1", "dp"])
 def test_strategies_train_the_same_model_under_recipe_tuned(train, strategy):
-    as_they_are = {"crop-padding": 0, "horizontal-flip": "no"}
+    as_they_are = {"crop-padding": 0, "horizontal-flip": "False"}
     replicas, other = (train(gpus=2, strategy=name, **as_they_are) for name in ("ddp", strategy))
     assert losses(other) == pytest.approx(losses(replicas), rel=0.01)
     assert other["training"]["recipe_applied"]["cuda_graph"] == (strategy != "dp")

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import psutil
 
-from small_study import BackgroundStudy
+from small_study import Study
 
 NODES = ("n1", "n2")
 GPUS_PER_NODE = 4
@@ -227,7 +227,7 @@ def _free_port():
         return probe.getsockname()[1]
 
 
-class SlurmStudy(BackgroundStudy):
+class SlurmStudy(Study):
     """A study whose jobs Slurm runs, and what Slurm says about them."""
 
     def command(self, *options):

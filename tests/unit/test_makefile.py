@@ -54,14 +54,11 @@ def test_a_stored_studys_name_runs_nothing(make):
     assert "replay=`touch X`" in make("studies")[1]
 
 
-def test_the_environment_is_made_in_a_folder_of_any_name(make):
+def test_the_environment_is_made_in_a_folder_of_any_name_and_not_without_a_network(make):
     (make.folder / "requirements.lock").write_text("b\n")
     assert make("env")[0] == 0
     assert (make.folder / ".venv/requirements.lock").read_text() == "b\n"
-
-
-def test_without_a_network_nothing_is_installed_and_one_sentence_told(make):
-    (make.folder / "requirements.lock").write_text("b\n")
+    (make.folder / "requirements.lock").write_text("c\n")
     pip = "#!/bin/sh\ncase $* in *'pip index'*) exec sleep 60;; *) touch installed;; esac\n"
     (make.folder / ".venv/bin/python").write_text(pip)
     status, said = make("env")

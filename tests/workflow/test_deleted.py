@@ -40,7 +40,7 @@ def test_without_the_packages_beside_the_library_the_rest_works(new_study):
     replayed = forked(["--cores", "2", "--config", f"replay={STORED}"], folder)
     assert replayed.returncode == 0, replayed.stdout
     results = folder / "results/replay" / STORED
-    assert snapshots.compare(STORED, snapshots.texts(STORED, results)) == []
+    assert snapshots.compare(STORED, snapshots.texts(results)) == []
     for asks in APART.values():
         study.configure(asks)
     refused = study.snakemake("--dry-run")

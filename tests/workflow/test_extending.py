@@ -1,15 +1,18 @@
-"""The examples of docs/extending.md, run as they stand there, with files outside the project."""
+"""docs/extending.md and docs/own_trainer.md, run as they stand there, with one's own files."""
 
 import json
 import re
-from pathlib import Path
 
 import pytest
 import yaml
+from snakemake.utils import update_config
 
-from small_study import TINY, Study
+from examples import own_page
+from scaling.config.config import check
+from scaling.core.errors import UserError
+from small_study import ROOT, TINY, Study, forked
 
-PAGE = (Path(__file__).parents[2] / "docs/extending.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs/extending.md").read_text(encoding="utf-8")
 FILES = dict(re.findall(r"```python\n# (\w+\.py)\n(.*?)```", PAGE, re.DOTALL))
 CONFIGURATIONS = [
     yaml.safe_load(text) for text in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
@@ -41,11 +44,10 @@ def test_a_model_a_strategy_a_recipe_and_a_dataset_of_ones_own_are_measured(stud
         {"recipe": "plain", "strategy": "ddp_fp16", "gpus": 2, "batch_size": 10},
         {"recipe": "bf16", "strategy": "ddp", "gpus": 2, "batch_size": 10},
     ]
-    paths = [study.record(**cell) for cell in cells]
-    finished = study.snakemake(*(str(path.relative_to(study.folder)) for path in paths))
+    finished = study.snakemake(*(study.target(**cell) for cell in cells))
     assert finished.returncode == 0, finished.stdout
     assert "Part B is left out" in finished.stdout
-    adam, plain, bf16 = (json.loads(path.read_text()) for path in paths)
+    adam, plain, bf16 = (json.loads(study.record(**cell).read_text()) for cell in cells)
     assert adam["status"] == plain["status"] == bf16["status"] == "ok"
     assert bf16["communication"]["sent_share"] == 0.5
     assert adam["model"]["name"].endswith("my_model.py:small")
@@ -58,11 +60,71 @@ def test_a_model_a_strategy_a_recipe_and_a_dataset_of_ones_own_are_measured(stud
 
 
 def test_an_edit_of_ones_own_file_runs_what_uses_it_and_a_comment_nothing(study):
-    cells = [{"recipe": "adam"}, {"recipe": "plain"}]
-    paths = [study.record(**cell, strategy="ddp_fp16", gpus=2, batch_size=10) for cell in cells]
+    cell = {"strategy": "ddp_fp16", "gpus": 2, "batch_size": 10}
+    targets = [study.target(recipe=recipe, **cell) for recipe in ("adam", "plain")]
     for name in FILES:
         with (study.own / name).open("a") as file:
             file.write("\nMORE = 1\n" if name == "my_recipe.py" else "\n# A comment.\n")
-    assert study.planned(*(str(path.relative_to(study.folder)) for path in paths)) == {
-        "train_run": 1
-    }
+    assert study.planned(*targets) == {"train_run": 1}
+
+
+COMMAND = ["--profile", "profiles/local", "--cores", "2", "--configfile", "config/scaling.yaml"]
+COMMAND += ["mine.yaml", "quick.yaml"]
+QUICK = {
+    "grid": {"batch_sizes": [512]},
+    "training": {"measured_epochs": 3, "warmup_seconds": 0.0, "measured_seconds": 0.0},
+    "interconnect": {"message_bytes": [4096], "warmup": 1, "repeats": 3, "iterations": 1},
+    "peaks": {"matrix_sizes": [64], "copy_bytes": 1000, "sustained_seconds": 0.0},
+}
+"""One batch size, and measurements that take seconds."""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    made = Study(tmp_path_factory.mktemp("own") / "copy", {}).folder
+    for name, text in own_page.FILES.items():
+        (made / name).write_text(text)
+    (made / "quick.yaml").write_text(yaml.safe_dump(QUICK))
+    return made
+
+
+def test_a_script_of_ones_own_has_its_report_and_its_edit_measures_it_again(folder):
+    said = forked(COMMAND, folder)
+    assert said.returncode == 0, said.stdout
+    paths = sorted((folder / "results/runs").rglob("run.json"))
+    records = [json.loads(path.read_text()) for path in paths]
+    assert [record["status"] for record in records] == ["ok"] * 2
+    assert all(record["cell"]["strategy"] == "own" for record in records)
+    speedups = (folder / "results/tables/mine/speedup.csv").read_text()
+    assert speedups.count("\nmine,own,") == 2
+    page = (folder / "results/report.html").read_text()
+    assert not re.search(r"\bnan\b", re.sub(r"<svg.*?</svg>", "", page, flags=re.DOTALL))
+    assert not (folder / "resources/dataset/cifar10").exists()
+    with (folder / "train.py").open("a") as script:
+        script.write("print('the end')\n")
+    again = forked([*COMMAND, "-n"], folder)
+    assert re.search(r"train[ _]command\s+2", again.stdout), again.stdout
+    assert "1 other measurement" not in again.stdout and "peaks" not in again.stdout
+
+
+@pytest.mark.parametrize(
+    ("command", "recipes", "said"),
+    [
+        ("python train.py --batch-size {batch_size}", ["mine"], r"it should have \{gpus\}"),
+        ("python train.py {gpus} {gpu}", ["mine"], r"it should have no \{gpu\}"),
+        ("python 'train.py {gpus}", ["mine"], "No closing quotation"),
+        ("python train.py {gpus}", ["mine"], r"takes no \{batch_size\}"),
+        (
+            "python {gpus} {batch_size}",
+            ["mine", "plain"],
+            r"dataset\.source is own \(allowed",
+        ),
+    ],
+)
+def test_a_command_that_cannot_be_and_other_data_with_it_are_refused(command, recipes, said):
+    config = yaml.safe_load((ROOT / "config/config.yaml").read_text())
+    update_config(config, yaml.safe_load((ROOT / "config/scaling.yaml").read_text()))
+    config["recipes"]["mine"], config["grid"]["recipes"] = {"command": command}, recipes
+    config["dataset"]["source"] = "own"
+    with pytest.raises(UserError, match=said):
+        check(config)

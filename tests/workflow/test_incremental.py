@@ -9,25 +9,67 @@ from scaling.core.records.run import RUN
 
 MEASURING = {"train_run", "convergence_train", "interconnect_sweep", "synchronization_measure"}
 MEASURING |= {"peaks_measure", "quantize_train", "quantize_evaluate"}
-CONVERGENCE = {"convergence_train", "tables_experiments", "figures_draw"}
 PAGE = {"claims_evaluate", "report_render"}
 # Planned for the tables that theirs follow from; not made again where those stay as they were.
 AFTER_RUNS = {"tables_scaling", "figures_draw"} | PAGE
+AFTER_EXPERIMENTS = {"tables_experiments", "figures_draw"} | PAGE
+LONGER, W4 = {"name": "longer", "recipe": "tuned", "factors": [3]}, {"name": "w4", "weight_bits": 4}
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "trained", "others"),
+    ("changes", "edited", "trained", "others"),
     [
-        ("grid.batch_sizes", [10, 20, 30], 1, set()),
-        ("grid.repeats", 2, 2, set()),
-        ("training.learning_rate", 0.05, 2, CONVERGENCE),
+        ({"grid.batch_sizes": [10, 20, 30]}, "", 1, AFTER_RUNS),
+        ({"grid.repeats": 2}, "", 2, AFTER_RUNS),
+        (
+            {"training.learning_rate": 0.05},
+            "",
+            2,
+            AFTER_RUNS | AFTER_EXPERIMENTS | {"convergence_train"},
+        ),
+        ({"machine.check": "warn"}, "workflow/scripts/scaling/instruments/machine.py", 0, set()),
+        ({}, "workflow/scripts/scaling/claims/q3.py", 0, PAGE),
+        ({}, "workflow/scripts/scaling/tables/timing.py", 0, AFTER_RUNS | AFTER_EXPERIMENTS),
+        ({}, "workflow/scripts/scaling/figures/style.py", 0, {"figures_draw", "report_render"}),
+        ({}, "report/style.css", 0, {"report_render"}),
+        # Of two experiments at a time, whose jobs differ.
+        (
+            {"quantization.calibration_images": 30, "convergence.recipes": [LONGER]},
+            "",
+            0,
+            AFTER_EXPERIMENTS | {"quantize_evaluate", "convergence_train"},
+        ),
+        (
+            {"quantization.variants": [W4], "convergence.accuracy_margin": 0.05},
+            "",
+            0,
+            AFTER_EXPERIMENTS | {"quantize_evaluate"},
+        ),
+        (
+            {"quantization.resnet18": True},
+            "",
+            0,
+            AFTER_EXPERIMENTS | {"quantize_train_resnet", "quantize_evaluate_resnet"},
+        ),
     ],
 )
-def test_a_key_of_cells_runs_those_it_concerns_and_what_follows(study, key, value, trained, others):
-    study.configure({key: value})
-    planned = study.planned()
-    assert planned["train_run"] == trained
-    assert set(planned) == AFTER_RUNS | others | {"train_run", "study_config"}
+def test_a_change_runs_again_what_it_concerns_and_what_follows(
+    study, changes, edited, trained, others
+):
+    for path, change in changes.items():
+        section, key = path.split(".")
+        added = change in ([LONGER], [W4])
+        study.configure({path: [*study.config[section][key], *change] if added else change})
+    if edited:
+        study.edit(edited, "\nEDITED = True\n")
+    always = {"study_config"} if changes else set()
+    trainings = {"train_run": trained} if trained else {}
+    assert study.planned() == trainings | dict.fromkeys(others | always, 1)
+
+
+def test_claims_are_made_without_the_report(study):
+    study.edit("workflow/scripts/scaling/claims/q3.py", "\nEDITED = True\n")
+    assert study.planned("claims") == {"claims": 1, "claims_evaluate": 1}
 
 
 def test_a_strategy_shares_the_runs_on_one_gpu_and_other_images_are_trained_on_again(study):
@@ -35,12 +77,6 @@ def test_a_strategy_shares_the_runs_on_one_gpu_and_other_images_are_trained_on_a
     assert study.planned()["train_single"] == 4
     study.configure({"dataset.seed": 1})
     assert {"dataset_prepare", "train_run", "quantize_train"} <= set(study.planned())
-
-
-def test_another_look_at_the_machine_makes_no_measurement_old(study):
-    study.edit("workflow/scripts/scaling/instruments/machine.py", "\nEDITED = True\n")
-    study.configure({"machine.check": "warn"})
-    assert study.planned() == {"study_config": 1}
 
 
 def test_what_counts_is_the_checksum_that_a_record_names_and_no_date(study):
@@ -73,67 +109,12 @@ def test_images_and_a_look_at_the_machine_that_are_lost_are_made_again_alone(stu
     assert not planned.keys() & {"convergence_train", "peaks_measure"}
 
 
-def test_editing_a_claim_makes_the_claims_and_the_report_again(study):
-    study.edit("workflow/scripts/scaling/claims/q3.py", "\nEDITED = True\n")
-    assert study.planned() == {"claims_evaluate": 1, "report_render": 1}
-    document = study.folder / "results/tables/claims.json"
-    page = study.folder / "results/report.html"
-    before = document.stat().st_mtime_ns, page.stat().st_mtime_ns
-    made = study.snakemake("claims")
-    assert made.returncode == 0, made.stdout
-    assert document.stat().st_mtime_ns > before[0]
-    assert page.stat().st_mtime_ns == before[1]
-
-
-@pytest.mark.parametrize(
-    ("module", "jobs"),
-    [
-        ("tables/timing.py", {"tables_experiments"} | AFTER_RUNS),
-        ("figures/style.py", {"figures_draw", "report_render"}),
-    ],
-)
-def test_editing_a_module_reruns_the_jobs_that_run_it_and_what_follows(study, module, jobs):
-    study.edit(f"workflow/scripts/scaling/{module}", "\nEDITED = True\n")
-    assert study.planned() == dict.fromkeys(jobs, 1)
-
-
-def test_touching_files_reruns_nothing_and_editing_the_template_the_report_alone(study):
-    study.touch_everything()
+def test_touching_files_reruns_nothing(study):
+    for path in study.folder.rglob("*"):
+        if path.is_file() and ".snakemake" not in path.parts:
+            os.utime(path)
     report = study.folder / "results/report.html"
     before = report.stat().st_mtime_ns
     again = study.snakemake()
     assert again.returncode == 0 and "Nothing to be done" in again.stdout
     assert report.stat().st_mtime_ns == before
-    study.edit("report/style.css")
-    assert study.planned() == {"report_render": 1}
-
-
-TRIED, W4 = {"name": "longer", "recipe": "tuned", "factors": [3]}, {"name": "w4", "weight_bits": 4}
-QUANTIZED = {"tables_experiments", "claims_evaluate", "figures_draw"}
-
-
-@pytest.mark.parametrize(
-    ("changes", "jobs"),
-    [
-        # Of two experiments at a time, whose jobs differ.
-        (
-            {"quantization.calibration_images": 30, "convergence.recipes": [TRIED]},
-            {"quantize_evaluate": 1} | dict.fromkeys(CONVERGENCE, 1),
-        ),
-        (
-            {"quantization.variants": [W4], "convergence.accuracy_margin": 0.05},
-            {"quantize_evaluate": 1} | dict.fromkeys(CONVERGENCE - {"convergence_train"}, 1),
-        ),
-        (
-            {"quantization.resnet18": True},
-            {f"quantize_{job}_resnet": 1 for job in ("train", "evaluate")},
-        ),
-    ],
-)
-def test_a_change_of_an_experiment_runs_it_alone(study, changes, jobs):
-    for path, change in changes.items():
-        section, key = path.split(".")
-        added = change in ([TRIED], [W4])
-        study.configure({path: [*study.config[section][key], *change] if added else change})
-    always = dict.fromkeys([*QUANTIZED, "report_render", "study_config"], 1)
-    assert study.planned() == jobs | always

@@ -37,15 +37,21 @@ def _without_time(row: Any) -> str:
 
 
 define(
-    compared=Column(
-        "configuration",
-        name="recipe",
-        text=lambda row: " · ".join(filter(None, [row.recipe, row.strategy])),
-    ),
+    compared=Column("recipe, strategy", text="{0.recipe} {0.strategy}".format, name="recipe"),
     a_epoch_seconds=Column("A, s", fmt.significant, span("a_epoch_seconds")),
     b_epoch_seconds=Column("B, s", fmt.significant, span("b_epoch_seconds")),
     ratio=Column("A / B", fmt.times, span("ratio")),
     judged=Column("B is", name="verdict", detail=_without_time),
+)
+MATCHED = View(
+    "matched",
+    "Seconds per epoch of A and B",
+    pd.DataFrame,
+    named("compared gpus batch_size"),
+    named("a_epoch_seconds b_epoch_seconds ratio judged"),
+)
+DIFFERENCES = View(
+    "configuration", "Machine, versions and keys", pd.DataFrame, named("what"), named("A B")
 )
 
 
@@ -60,10 +66,7 @@ class Side:
 
 
 def read(name: str) -> Side:
-    """Return a study by its name in studies/ or by its results folder, from its records.
-
-    Raises UserError for anything else, and lists the names.
-    """
+    """Return a study by its name in studies/ or its results folder; UserError for others."""
     places = [STUDIES / name, Path(name)] if name else []
     folder = next((place for place in places if (place / stored.CONFIG).is_file()), None)
     if folder is None:
@@ -72,24 +75,21 @@ def read(name: str) -> Side:
             f"{name!r} is no study, and no results folder with a {stored.CONFIG}: name one of "
             f"{', '.join(there)}"
         )
-    path = folder / stored.CONFIG
     try:
         config = stored.read(folder)
-        cells = grid.of(config)
+        runs = read_runs(grid.of(config), folder / "runs", partial=True)
         keys = pd.json_normalize(config | {"study": ""}).iloc[0]
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        path = folder / stored.CONFIG
         raise UserError(f"{path} is no configuration of a study ({error!r})") from error
-    runs = read_runs(cells, folder / "runs", partial=True)
-    recorded = [record for _, record in runs if record]
-    if not recorded:
-        raise UserError(f"{folder} has no record of a run, so no times to compare")
     origin = provenance(runs)
     origin = origin[origin["status"] != "missing"].astype(object).fillna("")
-    data = config["dataset"] | recorded[0]["dataset"]
+    if origin.empty:
+        raise UserError(f"{folder} has no record of a run, so no times to compare")
     facts = {
         "GPUs": machine(origin),
         **dict(run_facts(origin)),
-        "Data": f"{data['source']}, {data['train_images']:,} train images",
+        "Data": next(record["dataset"]["source"] for _, record in runs if record),
         "Measured": origin["started"].min()[:10],
     }
     settings = {str(key): str(value)[:80] for key, value in keys.items()}
@@ -97,31 +97,12 @@ def read(name: str) -> Side:
 
 
 def differences(a: Side, b: Side) -> pd.DataFrame:
-    """Return what differs: facts, then keys of the configuration.
-
-    Keys of other parts than scaling, which no time of a cell depends on, are last.
-    """
+    """Return what differs: facts, then keys, last those that no time of a cell depends on."""
     apart = {section for part, own in EMPTY.items() if part != "scaling" for section in own}
     keys = sorted(a.settings | b.settings, key=lambda key: key.partition(".")[0] in apart)
-    known = [side.facts | side.settings for side in (a, b)]
-    rows = [[what, *(one.get(what, "not set") for one in known)] for what in [*a.facts, *keys]]
-    return pd.DataFrame([row for row in rows if row[1] != row[2]], columns=["what", "a", "b"])
-
-
-MATCHED = View(
-    "matched",
-    "Seconds per epoch of A and B",
-    pd.DataFrame,
-    named("compared gpus batch_size"),
-    named("a_epoch_seconds b_epoch_seconds ratio judged"),
-)
-DIFFERENCES = View(
-    "configuration",
-    "Machine, versions and keys of the configuration",
-    differences,
-    named("what"),
-    [Column("A", name="a"), Column("B", name="b")],
-)
+    known = pd.DataFrame([side.facts | side.settings for side in (a, b)], index=["A", "B"])
+    found = known[[*a.facts, *keys]].fillna("not set").T.rename_axis("what").reset_index()
+    return found[found["A"] != found["B"]]
 
 
 def summary(found: pd.DataFrame) -> str:
@@ -133,15 +114,14 @@ def summary(found: pd.DataFrame) -> str:
 
 
 def refusal(found: pd.DataFrame, mark: float) -> str:
-    """Return a sentence on the cells that do not pass `mark`, worst first; "" for none."""
+    """Return a sentence on the cells that do not pass `mark`, with the worst; "" for none."""
     slow = ratios.too_slow(found, mark).sort_values("ratio", na_position="first")
-    cells = [
-        f"{label(row)} ({row.b_status if pd.isna(row.ratio) else fmt.times(row.ratio)})"
-        for row in schema.rows_of(slow)
-    ]
-    more = f" and {len(cells) - 3} more" if len(cells) > 3 else ""
-    said = f"B is clearly below {mark:g} of the speed of A in {'; '.join(cells[:3])}{more}"
-    return said if cells else ""
+    if slow.empty:
+        return ""
+    worst: Any = next(schema.rows_of(slow))
+    said = worst.b_status if pd.isna(worst.ratio) else fmt.times(worst.ratio)
+    cells = f"{fmt.plural(len(slow), 'cell')}, at worst in {label(worst)} ({said})"
+    return f"B is clearly below {mark:g} of the speed of A in {cells}"
 
 
 @command_line.script
@@ -167,9 +147,9 @@ def main(
         sides=[("A, baseline", first), ("B, contender", second)],
         summary=summary(found),
         matched=MATCHED.make(found),
-        differences=DIFFERENCES.make(*sides),
-        unlike=len({side.facts.get("Model", "").partition(" parameters")[0] for side in sides}) > 1
-        or found[["a_samples", "b_samples"]].dropna().nunique(axis=1).gt(1).any(),
+        differences=DIFFERENCES.make(differences(*sides)),
+        unlike=found[["a_samples", "b_samples"]].dropna().nunique(axis=1).gt(1).any()
+        or len({side.facts.get("Model", "").partition(" parameters")[0] for side in sides}) > 1,
         data=[download(table)],
         mark=fail_below,
         refusal=refused,

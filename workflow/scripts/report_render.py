@@ -31,8 +31,7 @@ def main(
 ) -> None:
     """Write page and answers from tables, figures, claims (in `results`) and run records.
 
-    `partial` accepts missing cells; the page's top mentions `side_by_side` and `replayed_from`. If
-    only Part B is answered, the rest is left out.
+    `partial` accepts missing cells; the page's top mentions `side_by_side` and `replayed_from`.
     """
     found = schema.read_study(study, tables, next(iter(topology), None), manifest)
     missing = [*map(fmt.cell_name, schema.rows_of(found.timing.query("status == 'missing'")))]
@@ -46,7 +45,6 @@ def main(
     findings = claim.read(results / "tables/claims.json")
     marks = overview.marks(found, of_cells)
     mapped = cells.map_rows(of_cells, marks) if measured else {}
-    alone = list(findings.answers) == ["B"]
     logs = Path(replayed_from or "", "logs")
     values = {
         "study": study,
@@ -68,16 +66,15 @@ def main(
         "questions": answered(found, of_cells, findings),
         "of_the_lab": provenance.of_the_lab(found),
         "verdicts": claim.SYMBOLS,
-        "bars": cells.bars(of_cells),
         "parts": cells.PARTS.values(),
-        "limits": [] if alone else tables_of(PARTS["limits"], found, of_cells),
+        "limits": tables_of(PARTS["limits"], found, of_cells),
         "topology": found.topology,
         "cells": cells.pages(found, of_cells, runs, logs) if measured else [],
         "data": {
             path.stem: cells.download(path)
             for path in tables
-            if path.read_bytes().count(b"\n") > 1
-            and (not alone or path.stem.startswith("quantization"))
+            # Those of cells have a folder of their own.
+            if path.read_bytes().count(b"\n") > 1 and (measured or path.parent.name == "tables")
         },
         "sources": {name: figure.tables for name, figure in FIGURES.items()},
         "figures": dict.fromkeys(FIGURES, "") | {one.stem: page.inline_svg(one) for one in figures},

@@ -33,15 +33,15 @@ def test_two_stored_studies_are_compared_cell_by_cell(compare, tmp_path):
     assert list(cells["ratio"][[(1, 512, "slower")]]) == pytest.approx([0.518 / 0.585], abs=2e-3)
     assert "5 matched cells: 5 slower, 5 only in A, 8 only in B" in said
     assert page.rows(TABLE)[-1][-1] == "only in B not in the grid"
-    differing = "Machine, versions and keys of the configuration"
-    assert page.row(differing, "grid.gpus") == ["[1]", "[1, 2, 4]"]
-    assert all(row[1] != row[2] for row in page.rows(differing))
-    names = [row[0] for row in page.rows(differing)]
+    differing = page.rows("Machine, versions and keys")
+    assert ["grid.gpus", "[1]", "[1, 2, 4]"] in differing
+    assert all(row[1] != row[2] for row in differing)
+    names = [row[0] for row in differing]
     first = next(i for i, name in enumerate(names) if name.startswith("convergence."))
     assert names.index("grid.gpus") < first
     assert not any(name.startswith(("recipes", "training", "grid")) for name in names[first:])
     assert "Pass mark 0.75: no cell is clearly below it." in page.text
-    worst = r"below 0.95 of the speed of A in tuned, 1 × 8192 \(0.843×\); .* and 1 more$"
+    worst = r"below 0.95 of the speed of A in 4 cells, at worst in tuned, 1 × 8192 \(0.843×\)$"
     with pytest.raises(UserError, match=worst):
         compare("h200x1", "h200x4", "--fail-below", "0.95")
 
@@ -52,10 +52,9 @@ def test_a_results_folder_is_a_study_too(compare, tmp_path):
     folder = tmp_path / "mine/results"
     page, _ = compare("h200x1", str(folder))
     assert page.row(TABLE, "plain")[:4] == ["1", "128", "4.98 4.43–6.59", "2.50"]
-    for text in ("grid: 3", "["):
-        (folder / "config.yaml").write_text(text)
-        with pytest.raises(UserError, match=r"results/config.yaml is no configuration"):
-            compare("h200x1", str(folder))
+    (folder / "config.yaml").write_text("grid: 3")
+    with pytest.raises(UserError, match=r"results/config.yaml is no configuration"):
+        compare("h200x1", str(folder))
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The tables of docs/findings.md are what the stored studies give."""
+"""The figures of docs/findings.md are what the stored studies give."""
 
 import json
 import re
@@ -23,16 +23,6 @@ def config_of(study):
     return yaml.safe_load((ROOT / "studies" / study / "config.yaml").read_text(encoding="utf-8"))
 
 
-def headline(study):
-    """What it prints, by (recipe, strategy, gpus, batch size)."""
-    sizes = config_of(study)["grid"]["batch_sizes"]
-    return {
-        (recipe, strategy, int(gpus), size): shown
-        for recipe, strategy, gpus, cells in EPOCHS.findall(section(study))
-        for size, shown in zip(sizes, cells.split(" | "), strict=True)
-    }
-
-
 def table(study, name):
     """A table of a stored study, which tests/snapshots/test_snapshots.py holds to its records."""
     folder = ROOT / "tests/snapshots/expected" / study / "tables"
@@ -42,97 +32,81 @@ def table(study, name):
 @pytest.mark.parametrize(("study", "count"), [("h100x2", 25), ("h200x4", 12)])
 def test_every_figure_of_the_headline_is_that_of_the_records(study, count):
     cells = table(study, "timing").set_index(["recipe", "strategy", "gpus", "batch_size"])
-    printed = headline(study)
-    assert len(printed) == count
-    for key, shown in printed.items():
-        cell = cells.loc[key]
-        if cell["status"] == "ok":
-            assert shown == f"{cell['epoch_seconds']:#.3g}", key
-        else:
-            assert shown == cell["status"], key
-
-
-def test_the_trainings_to_an_accuracy_are_those_of_the_records():
-    one, two = table("h100x2", "trained_to_accuracy").sort_values("gpus").itertuples()
-    said = " ".join(section("h100x2").split())
-    spans = [
-        f"{run.training_seconds_min:.2f} to {run.training_seconds_max:.2f} s" for run in (one, two)
-    ]
-    assert f"takes {spans[1]} on two GPUs** and {spans[0]} on one" in said
-    assert f"{one.training_seconds / two.training_seconds:.2f} times as fast" in said
+    made = cells["epoch_seconds"].map("{:#.3g}".format).where(cells["status"] == "ok")
+    made = made.fillna(cells["status"])
+    sizes = config_of(study)["grid"]["batch_sizes"]
+    printed = {
+        (recipe, strategy, int(gpus), size): shown
+        for recipe, strategy, gpus, row in EPOCHS.findall(section(study))
+        for size, shown in zip(sizes, row.split(" | "), strict=True)
+    }
+    assert len(printed) == count and printed == made[list(printed)].to_dict()
 
 
 @pytest.mark.parametrize(("study", "count"), [("h200x4", 8), ("h200-large-batches", 10)])
 def test_every_accuracy_of_the_remedies_is_that_of_the_records(study, count):
-    section_of_config = config_of(study)["convergence"]
+    batches = config_of(study)["convergence"]["global_batches"]
     accuracy = table(study, "remedies").set_index(["remedy", "global_batch"])["test_accuracy"]
     rows = REMEDY.findall(section(study))
     assert len(rows) == count
     for remedy, cells in rows:
-        batches = section_of_config["global_batches"]
         for batch, shown in zip(batches, cells.split(" | "), strict=True):
-            if shown == "not run":
-                assert (remedy, batch) not in accuracy
-                continue
-            value = accuracy[remedy, batch]
-            wanted = "not finite" if pd.isna(value) else f"{100 * value:.1f}"
-            assert shown == wanted, (remedy, batch)
+            value = accuracy.get((remedy, batch), "not run")
+            if value != "not run":
+                value = "not finite" if pd.isna(value) else f"{100 * value:.1f}"
+            assert shown == value, (remedy, batch)
 
 
-def test_the_gap_and_the_full_trainings_are_those_of_the_records():
+def test_the_prose_on_two_h100_has_the_figures_of_the_records():
+    said = " ".join(section("h100x2").split())
+    one, two = table("h100x2", "trained_to_accuracy").sort_values("gpus").itertuples()
+    ours = table("h100x2", "utilization").query("recipe == 'tuned' and batch_size >= 2048")
+    spans = [
+        f"{run.training_seconds_min:.2f} to {run.training_seconds_max:.2f} s" for run in (one, two)
+    ]
+    low, high = (100 * ours["utilization"].agg([end]).item() for end in ("min", "max"))
+    assert f"takes {spans[1]} on two GPUs** and {spans[0]} on one" in said
+    assert f"{one.training_seconds / two.training_seconds:.2f} times as fast" in said
+    assert f"reaches {low:.0f} to {high:.0f} % of the bf16" in said
+    assert "at its power limit all the time" in said and ours["power_capped_share"].min() > 0.99
+
+
+def test_the_prose_on_large_batches_has_the_figures_of_the_records():
     said = " ".join(section("h200-large-batches").split())
-    found = table("h200-large-batches", "remedies")
-    runs = table("h200-large-batches", "convergence")
+    found, runs = (table("h200-large-batches", name) for name in ("remedies", "convergence"))
 
-    def over(batch, other):
-        """Points of the best technique at a batch over another row, with the interval."""
-        own = [
-            runs[runs["chosen"] & (runs[["remedy", "global_batch"]] == list(of)).all(axis=1)]
-            for of in ((convergence.best(found, batch).remedy, batch), other)
-        ]
-        apart = convergence.difference(*own)
-        return tuple(round(100 * each, 2) for each in (apart.mean, apart.low, apart.high))
+    def chosen(remedy, batch):
+        own = (runs[["remedy", "global_batch"]] == [remedy, batch]).all(axis=1)
+        return runs[runs["chosen"] & own]
 
-    sgd = convergence.best(found, 128, sgd=True).remedy, 128
-    muon, lab = ("muon", 128), ("none", 128)
-    intervals = {
-        (2048, sgd): ((2.77, 2.37, 3.16), "2.8 points above the best"),
-        (8192, sgd): ((-5.44,), "5.4 points to the best SGD are left there"),
-        (2048, muon): ((-1.95,), "gap is left from 2048 on: 2.0 points"),
-        (8192, lab): ((5.89, 3.23, 8.56), "(+5.9 points, +3.2 to +8.6)"),
-        (32768, sgd): ((-28.92,), "left there, 28.9 at 32768"),
-        (8192, ("muon5_slower_sgd", 8192)): ((1.67, 0.57, 2.77), "interval +0.6 to +2.8"),
-        (32768, ("muon5_slower_sgd", 32768)): ((0.27, -0.65, 1.2), "(+0.3, −0.7 to +1.2)"),
-    }
-    for (batch, other), (measured, told) in intervals.items():
-        assert over(batch, other)[: len(measured)] == measured and told in said
+    sgd = (convergence.best(found, 128, sgd=True).remedy, 128)
+    slower = "muon5_slower_sgd"
+    for batch, other, words in (
+        (2048, sgd, "{mean:.1f} points above the best"),
+        (8192, sgd, "{mean:.1f} points to the best SGD are left there"),
+        (32768, sgd, "left there, {mean:.1f} at 32768"),
+        (2048, ("muon", 128), "gap is left from 2048 on: {mean:.1f} points"),
+        (8192, ("none", 128), "(+{mean:.1f} points, +{low:.1f} to +{high:.1f})"),
+        (8192, (slower, 8192), "interval +{low:.1f} to +{high:.1f}"),
+        (32768, (slower, 32768), "(+{mean:.1f}, −{low:.1f} to +{high:.1f})"),
+    ):
+        best = chosen(convergence.best(found, batch).remedy, batch)
+        apart = convergence.difference(best, chosen(*other))
+        points = {name: 100 * abs(getattr(apart, name)) for name in ("mean", "low", "high")}
+        assert words.format(**points) in said, words
     (run,) = table("h200-large-batches", "trained_to_accuracy").itertuples()
     assert f"{run.training_seconds:.1f} s on one H200" in said and run.reached == run.seeds == 5
     assert f"({100 * run.test_accuracy_min:.1f} to {100 * run.test_accuracy_max:.1f} %)" in said
-    assert (
-        f"{run.run_seconds_min:.1f} to 16.6 s" in said
-        and f"{run.joules_min / 1e3:.1f} to 3.5 kJ" in said
-    )
-
-
-def test_the_share_of_the_peak_and_of_the_power_limit_is_that_of_the_records():
-    used = table("h100x2", "utilization")
-    ours = used[(used["recipe"] == "tuned") & (used["batch_size"] >= 2048)]
-    share = ours["utilization"]
-    said = " ".join(section("h100x2").split())
-    assert f"reaches {100 * share.min():.0f} to {100 * share.max():.0f} % of the bf16" in said
-    assert "at its power limit all the time" in said and ours["power_capped_share"].min() > 0.99
 
 
 def test_the_classes_of_a_step_are_those_of_the_records():
     folder = ROOT / "studies/h200x1"
-    cells = {b: RUN.read(folder / f"step_classes/{b}.json") for b in (128, 512)}
-    runs = [(Cell(**record["cell"]), record) for record in cells.values()]
+    records = [RUN.read(folder / f"step_classes/{b}.json") for b in (128, 512)]
+    runs = [(Cell(**record["cell"]), record) for record in records]
     measured = measurements.peaks(json.loads((folder / "peaks/peaks.json").read_text()))
     best = measured.query("precision == 'bf16' and state == 'sprint'")["value"].max()
     used = measurements.costs(runs).assign(peak_flops_per_second=best)
     found = measurements.step_classes(runs, used, measured)
-    said = section("h100x2")
     for batch, rows in found.groupby("batch_size"):
         of = rows.set_index("kernel_class")
         step, floor = rows["seconds"].sum(), rows["least_seconds"].sum()
@@ -143,4 +117,4 @@ def test_the_classes_of_a_step_are_those_of_the_records():
             f"| {ms['element-wise']}, {reached['element-wise']} of bandwidth "
             f"| {ms['optimizer']}, {reached['optimizer']} | {ms['copies']} | {ms['idle']} "
             f"| {1e3 * floor:.2f}, {100 * floor / step:.0f} % |"
-        ) in said
+        ) in section("h100x2")

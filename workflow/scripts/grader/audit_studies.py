@@ -148,8 +148,9 @@ def write(submissions: list[Submission], target: Path, points: Points | None = N
             overview.append(each.overview(f"{quote(folder.name)}/{name}#{each.id}", earned))
             rows.append(each.rows.assign(folder=each.folder, study=each.study.name))
     title = f"Audit of {fmt.plural(len(submissions), 'submission')}"
-    table = index(overview, [one.studies for one in submissions])
-    files.write_text(target, page.render(TEMPLATE, title=title, table=table, studies=[]))
+    about = {"title": title, "table": index(overview), "studies": []}
+    common = shared([one.studies for one in submissions])
+    files.write_text(target, page.render(TEMPLATE, **about, shared=common))
     found = pd.concat(rows)
     files.write_text(folder / "audit.csv", as_csv(found))
     records = [one.to_json(orient="records") for one in (pd.DataFrame(overview), found)]

@@ -129,10 +129,9 @@ class Judged:
         }
 
 
-def index(rows: Sequence[dict[str, Any]], folders: Sequence[Sequence[Judged]]) -> Table | None:
-    """The table of all studies: their `rows`, and below it what several folders share."""
-    table = INDEX.make(pd.DataFrame(rows, columns=OVERVIEW))
-    return table and replace(table, notes=shared(folders))
+def index(rows: Sequence[dict[str, Any]]) -> Table | None:
+    """The table of all studies, of their `rows`."""
+    return INDEX.make(pd.DataFrame(rows, columns=OVERVIEW))
 
 
 def shared(folders: Sequence[Sequence[Judged]]) -> list[str]:
@@ -150,6 +149,9 @@ def main(folders: tuple[Path, ...], template: Path, output: Path) -> None:
         for folder in folders
         for study in read_folder(folder)
     ]
-    table = index([one.overview(f"#{one.id}") for one in studies], [[one] for one in studies])
-    title = "Published studies, replayed and audited"
-    files.write_text(output, page.render(template, title=title, table=table, studies=studies))
+    about = {
+        "title": "Published studies, replayed and audited",
+        "table": index([one.overview(f"#{one.id}") for one in studies]),
+        "shared": shared([[one] for one in studies]),
+    }
+    files.write_text(output, page.render(template, **about, studies=studies))

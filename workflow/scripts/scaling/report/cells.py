@@ -2,7 +2,6 @@
 
 import base64
 import gzip
-import math
 import mimetypes
 from collections.abc import Mapping
 from pathlib import Path
@@ -24,8 +23,8 @@ from scaling.tables.schema import StudyTables, rows_of
 
 APART = "trained apart"
 """The status of a cell that is recommended for its trainings, and is none of the grid."""
-COMPRESSED_FROM = {".csv": 50_000, ".json": 10_000}
-"""Size in bytes above which a file of this kind is compressed inside the page; of others none."""
+LARGE_BYTES = {".csv": 50_000, ".json": 10_000}
+"""The size above which a file of this kind is compressed inside the page."""
 METRICS = named(
     "epoch_seconds images_per_second efficiency loading_share communication_share utilization"
     " test_accuracy peak_memory_bytes gpu_seconds joules_per_image money_per_epoch"
@@ -49,18 +48,17 @@ COLUMNS = {
 def of_study(tables: StudyTables, shared: bool = False) -> pd.DataFrame:
     """Return one row for each cell of the grid: times, speedup, shares of its epoch, accuracy.
 
-    `gpu_seconds` are N · T of an epoch of T seconds on N GPUs. Random images have no accuracies.
-    `shared` adds the single-GPU cells that use another strategy's measurement.
+    Random images have none. `shared` adds single-GPU cells with another strategy's measurement.
     """
-    used = tables.utilization.drop(columns=["count", "status"])
-    found = tables.timing.merge(used, how="left", on=CELL_KEYS)
-    for name, columns in COLUMNS.items():
-        own = getattr(tables, name).drop_duplicates(CELL_KEYS)[[*CELL_KEYS, *columns.split()]]
-        found = found.merge(own, how="left", on=CELL_KEYS)
     learned = accuracy.compare_batches(tables.timing, tables.accuracy).drop(columns="status")
     learned = learned.rename(columns={"within_spread": "like_reference"})
-    meant = learned if tables.manifest["source"] != SYNTHETIC.name else learned.iloc[:0]
-    found = found.merge(meant, how="left", on=CELL_KEYS)
+    parts = [tables.utilization.drop(columns=["count", "status"])]
+    parts.append(learned if tables.manifest["source"] != SYNTHETIC.name else learned.iloc[:0])
+    for name, columns in COLUMNS.items():
+        parts.append(getattr(tables, name).drop_duplicates(CELL_KEYS)[CELL_KEYS + columns.split()])
+    found = tables.timing
+    for part in parts:
+        found = found.merge(part, how="left", on=CELL_KEYS)
     found = found.assign(gpu_seconds=found["gpus"] * found["epoch_seconds"])
     return found if shared else found[found["measured_as"].fillna("").eq("")]
 
@@ -90,10 +88,11 @@ def drifting(cells: pd.DataFrame) -> pd.DataFrame:
 
 def metrics(cells: pd.DataFrame) -> dict[str, str]:
     """Return the heads of known `METRICS` by name; accuracies say after how many epochs."""
-    epochs = set(cells["epoch"].dropna())
-    after = f" after {fmt.plural(max(epochs), 'epoch')}" if len(epochs) == 1 else ""
-    known = [one for one in METRICS if cells[one.name].notna().any()]
-    return {one.name: one.head + after * (one.name == "test_accuracy") for one in known}
+    epochs, known = set(cells["epoch"].dropna()), cells.notna().any()
+    found = {one.name: one.head for one in METRICS if known[one.name]}
+    if "test_accuracy" in found and len(epochs) == 1:
+        found["test_accuracy"] += f" after {fmt.plural(max(epochs), 'epoch')}"
+    return found
 
 
 def cell_id(row: Any) -> str:
@@ -104,13 +103,12 @@ def cell_id(row: Any) -> str:
 def map_rows(cells: pd.DataFrame, marks: Mapping[str, Any]) -> dict[str, dict[int, Any]]:
     """Return the rows of the map: configurations, each with its cells by batch size.
 
-    A cell has its link, its `marks` and "changing", and for each metric a figure and a rating. What
-    is marked and none of `cells` is added.
+    Each metric has a figure and a rating. What is marked and none of `cells` is added.
     """
-    for row in marks.values():
-        if place(row) not in map(place, rows_of(cells)):
-            added = {key: getattr(row, key) for key in CELL_KEYS} | {"status": APART}
-            cells = pd.concat([cells, pd.DataFrame([added])], ignore_index=True)
+    there = [place(row) for row in rows_of(cells)]
+    apart = [row._asdict() for row in marks.values() if place(row) not in there]
+    added = pd.DataFrame(apart, columns=CELL_KEYS).assign(status=APART)
+    cells = pd.concat([cells, added], ignore_index=True) if apart else cells
     ratings = {name: _goodness(cells[name], name in HIGHER_IS_BETTER) for name in metrics(cells)}
     drifts, rows = set(drifting(cells).index), dict[str, dict[int, Any]]()
     for row in rows_of(cells.sort_values(["recipe", "gpus", "strategy"], kind="stable")):
@@ -119,7 +117,7 @@ def map_rows(cells: pd.DataFrame, marks: Mapping[str, Any]) -> dict[str, dict[in
         rows.setdefault(f"{row.recipe} · {on}", {})[int(row.batch_size)] = {
             "id": "trained-to-accuracy" if row.status == APART else cell_id(row),
             "cell": of_cell(row),
-            "title": f"{label(row)}: {_range(row)}",
+            "title": _title(row),
             "status": fmt.words(row.status),
             "values": {one: (printed(row, one), ratings[one][row.Index]) for one in known},
             "marks": [name for name, of in marks.items() if place(of) == place(row)]
@@ -128,10 +126,10 @@ def map_rows(cells: pd.DataFrame, marks: Mapping[str, Any]) -> dict[str, dict[in
     return rows
 
 
-def _range(row: Any) -> str:
-    """Return the range of a cell's epochs in seconds, or its status."""
+def _title(row: Any) -> str:
+    """Return a cell's name, and the range of its epochs in seconds or its status."""
     seconds = FACTS[0].cell(row)
-    return f"{seconds.detail} s" if seconds.detail else seconds.text
+    return f"{label(row)}: {f'{seconds.detail} s' if seconds.detail else seconds.text}"
 
 
 def _goodness(values: pd.Series, higher_is_better: bool) -> pd.Series:
@@ -142,68 +140,44 @@ def _goodness(values: pd.Series, higher_is_better: bool) -> pd.Series:
     return (share if higher_is_better else 1 - share).fillna(0.5).round(2)
 
 
-def bars(cells: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return the parts of each timed cell's epoch, as figures of their widths in percent."""
-    made = []
-    for row in rows_of(cells[(cells["status"] == "ok") & cells["utilization"].notna()]):
-        shares = {part: getattr(row, part) for part in PARTS}
-        parts = {part: f"{max(0.0, np.nan_to_num(100 * one)):.2f}" for part, one in shares.items()}
-        made.append(
-            {
-                "id": cell_id(row),
-                "name": label(row),
-                "title": f"{label(row)}: {_range(row)}",
-                "parts": {
-                    PARTS[part]: figure(width, row, part, shares[part])
-                    for part, width in parts.items()
-                },
-                "seconds": printed(row, "epoch_seconds", fmt.seconds),
-            }
-        )
-    return made
+def parts(row: Any) -> dict[str, Figure]:
+    """Return the parts of a cell's epoch, as figures of their widths in percent; none untimed."""
+    if row.status != "ok" or pd.isna(row.utilization):
+        return {}
+    shares = {part: getattr(row, part) for part in PARTS}
+    widths = {part: f"{100 * max(0, np.nan_to_num(shares[part])):.2f}" for part in PARTS}
+    return {PARTS[part]: figure(widths[part], row, part, shares[part]) for part in PARTS}
 
 
 def pages(tables: StudyTables, cells: pd.DataFrame, runs: Path, logs: Path) -> list[dict[str, Any]]:
-    """Return the contents of each cell's page, from the tables and folders of records and logs.
-
-    `before` and `after` are the ids of the neighbouring cells. A page has the trace of one run.
-    """
-    rows = list(rows_of(cells))
-    ids = [cell_id(row) for row in rows]
-    shares = {bar["id"]: bar["parts"] for bar in bars(cells)}
+    """Return the contents of each cell's page, with the records, logs and trace of its runs."""
     numbers = tables.provenance[["seed", "repeat"]].drop_duplicates().astype(int)
     made = []
-    for index, row in enumerate(rows):
+    for row in rows_of(cells):
         keys = [row.recipe, row.strategy, row.gpus, row.batch_size]
         own = [Cell(*keys, *run) for run in numbers.itertuples(index=False)]
         records = [path for cell in own if (path := cell.record_path(runs)).exists()]
         traces = [path for cell in own if (path := cell.trace_path(runs)).exists()][:1]
         written = [path for cell in own if (path := cell.log_path(logs)).exists()]
-        warned = tables.audit[(tables.audit[CELL_KEYS] == keys).all(axis=1)]
+        known = [one for one in FACTS if pd.notna(of := getattr(row, one.name)) and of != ""]
         made.append(
             {
-                "id": ids[index],
-                "title": label(row),
+                "id": cell_id(row),
+                "name": label(row),
+                "title": _title(row),
                 "status": fmt.words(row.status),
-                "facts": _facts(row),
+                "seconds": FACTS[0].cell(row),
+                "facts": [(one.head, one.cell(row)) for one in known],
                 **_dots([each for path in records for each in files.read_json(path)["epochs"]]),
-                "parts": shares.get(ids[index], {}),
-                "warnings": list(warned["message"]),
+                "parts": parts(row),
+                "warnings": tables.audit[(tables.audit[CELL_KEYS] == keys).all(axis=1)]["message"],
                 "records": [download(path) for path in records],
                 "traces": [download(path) for path in traces],
                 "log": "".join(map(files.log_end, written)),
                 "command": f"snakemake {own[0].record_path(Path('results/runs')).as_posix()}",
-                "before": ids[index - 1],
-                "after": ids[(index + 1) % len(ids)],
             }
         )
     return made
-
-
-def _facts(row: Any) -> list[tuple[str, Figure]]:
-    """Return what is known of a cell: its figures, and what else its run said."""
-    known = [one for one in FACTS if getattr(row, one.name) not in ("", None)]
-    return [(one.head, one.cell(row)) for one in known if pd.notna(getattr(row, one.name))]
 
 
 def _dots(epochs: list[dict[str, Any]]) -> dict[str, Any]:
@@ -211,19 +185,22 @@ def _dots(epochs: list[dict[str, Any]]) -> dict[str, Any]:
     rows = pd.DataFrame(epochs, columns=["role", "rank", "epoch", "seconds"])
     rows = rows[rows["role"] == "measured"]
     low, high = rows["seconds"].min(), rows["seconds"].max()
-    places = 100 * (rows["seconds"] - low) / ((high - low) or 1.0)
-    words = [
-        f"epoch {one.epoch}, rank {one.rank}: {fmt.seconds(one.seconds)}" for one in rows_of(rows)
-    ]
-    dots = rows.assign(x=places.round(1), words=words).to_dict("records")
     shortest, longest = fmt.distinguishable(low, high)
+    dots = [
+        {
+            "x": round(100 * (one.seconds - low) / ((high - low) or 1.0), 1),
+            "rank": one.rank,
+            "words": f"epoch {one.epoch}, rank {one.rank}: {fmt.seconds(one.seconds)}",
+        }
+        for one in rows_of(rows)
+    ]
     return {"dots": dots, "ends": (shortest, f"{longest} s")}
 
 
 def download(path: Path) -> tuple[str, str]:
     """Return a file's name and a data link with its contents, compressed if large."""
     content, names = path.read_bytes(), (path.name, f"{path.name}.gz")
-    large = len(content) > COMPRESSED_FROM.get(path.suffix, math.inf)
+    large = len(content) > LARGE_BYTES.get(path.suffix, len(content))
     kind = "application/gzip" if large else mimetypes.guess_type(path.name)[0]
     content = gzip.compress(content, mtime=0) if large else content
     return names[large], f"data:{kind};base64,{base64.b64encode(content).decode('ascii')}"

@@ -8,6 +8,7 @@ from markupsafe import Markup
 
 from scaling.claims.claim import label
 from scaling.claims.q2 import by_efficiency
+from scaling.claims.q3 import PARTS
 from scaling.core import numbers as fmt
 from scaling.report.cells import by_status, drifting, fastest, learned
 from scaling.report.quantities import printed
@@ -21,6 +22,7 @@ LIMITS = {
     "slower_share": ("kernels below the GPU’s peak", "Fewer and larger kernels help."),
     "idle_share": ("an idle GPU", "Fewer launches an image help, as CUDA graphs do."),
     "unknown_share": ("not known", "No trace tells whether the GPU computes or idles."),
+    "power_capped_share": ("power", "A higher limit or less work an image help."),
 }
 """Parts of an epoch by the columns of their shares, and how to reduce each."""
 REACHED = {
@@ -42,15 +44,14 @@ class Card:
 
 
 def recommended(tables: StudyTables, cells: pd.DataFrame) -> Any | None:
-    """Return the row of the cell that the first card recommends, or None.
+    """Return the row of the cell to run, or None: one that several seeds show to learn.
 
-    It is the cell of the shortest trainings to an accuracy that all of several seeds reached, which
-    may be none of `cells`, or else the fastest that learned.
+    The cell of the shortest trainings to an accuracy may be none of `cells`.
     """
     trained = tables.trained_to_accuracy
     there = trained[(trained["reached"] == trained["seeds"]) & (trained["seeds"] > 1)]
     soonest = next(rows_of(there.sort_values("training_seconds")), None)
-    return soonest or fastest_that_learned(cells)
+    return soonest or fastest(cells[learned(cells) & (cells["test_accuracy_count"] > 1)])
 
 
 def fastest_that_learned(cells: pd.DataFrame) -> Any | None:
@@ -61,15 +62,13 @@ def fastest_that_learned(cells: pd.DataFrame) -> Any | None:
 
 def marks(tables: StudyTables, cells: pd.DataFrame) -> dict[str, Any]:
     """Return the rows of the cells that the map frames, by why; none that learned nothing."""
-    chosen, learner = recommended(tables, cells), fastest_that_learned(cells)
-    if chosen is None:
-        quickest = fastest(cells)
-        unknown = quickest is not None and cells["test_accuracy"].isna().all()
-        return {"fastest": quickest} if unknown else {}
-    sure = hasattr(chosen, "training_seconds") or chosen.test_accuracy_count > 1
-    found = {"recommended": chosen} if sure else {}
-    same = learner is None or (sure and place(learner) == place(chosen))
-    return found if same else found | {"fastest that learned as well, to 2 points": learner}
+    found = {
+        "recommended": recommended(tables, cells),
+        "fastest that learned as well, to 2 points": fastest_that_learned(cells),
+    }
+    if not any(found.values()) and cells["test_accuracy"].isna().all():
+        found["fastest"] = fastest(cells)
+    return {name: row for name, row in found.items() if row}
 
 
 def cards(tables: StudyTables, cells: pd.DataFrame) -> list[Card]:
@@ -77,14 +76,11 @@ def cards(tables: StudyTables, cells: pd.DataFrame) -> list[Card]:
     quickest = fastest(cells)
     if quickest is None:
         return []
-    chosen = recommended(tables, cells)
-    if hasattr(chosen, "training_seconds"):
-        first = _soonest(chosen, tables)
-        chosen = next((row for row in rows_of(cells) if place(row) == place(chosen)), None)
-    else:
-        first = _run_this(chosen, quickest, cells)
-    limited = chosen or fastest_that_learned(cells) or quickest
-    return [first, _scaling(cells), _the_limit(tables, limited), _trust(tables, cells)]
+    best, learner = recommended(tables, cells), fastest_that_learned(cells)
+    soonest = hasattr(best, "training_seconds")
+    first = _soonest(best, tables) if soonest else _run_this(learner, quickest)
+    limited = next((row for row in rows_of(cells) if best and place(row) == place(best)), learner)
+    return [first, _scaling(cells), _the_limit(tables, limited or quickest), _trust(tables, cells)]
 
 
 def headline(tables: StudyTables, cells: pd.DataFrame) -> str:
@@ -124,25 +120,24 @@ def _soonest(best: Any, tables: StudyTables) -> Card:
     return Card("Run this", _named(best), text + ".")
 
 
-def _run_this(chosen: Any | None, quickest: Any, cells: pd.DataFrame) -> Card:
+def _run_this(learner: Any | None, quickest: Any) -> Card:
     an_epoch = printed(quickest, "epoch_seconds", fmt.seconds)
-    if chosen is None:
-        known = cells["test_accuracy"].notna().any()
+    if learner is None:
+        known = pd.notna(quickest.test_accuracy)
         why = "No cell learned as its reference." if known else "No accuracy is known."
         return Card("Fastest", _named(quickest), said("{} an epoch. {}", an_epoch, why))
-    count = chosen.test_accuracy_count
+    count = learner.test_accuracy_count
+    title = "Run this" if count > 1 else "Fastest that learned, one seed"
     text = said(
         "{} an epoch: the fastest that learns ({}{}).",
-        printed(chosen, "epoch_seconds", fmt.seconds),
-        printed(chosen, "test_accuracy"),
+        printed(learner, "epoch_seconds", fmt.seconds),
+        printed(learner, "test_accuracy"),
         f", {count:g} seeds" if count > 1 else "",
     )
-    if chosen.Index != quickest.Index:
-        known = pd.notna(quickest.test_accuracy)
-        learns = said("but {}", printed(quickest, "test_accuracy")) if known else "accuracy unknown"
-        text += said(" Fastest of all: {}, {}, {}.", _named(quickest), an_epoch, learns)
-    title = "Run this" if count > 1 else "Fastest that learned, one seed"
-    return Card(title, _named(chosen), text)
+    if learner.Index != quickest.Index:
+        accuracy = printed(quickest, "test_accuracy")
+        text += said(" Fastest of all: {}, {}, but {}.", _named(quickest), an_epoch, accuracy)
+    return Card(title, _named(learner), text)
 
 
 def _ends(cells: pd.DataFrame, quantity: str) -> Markup:
@@ -168,10 +163,11 @@ def _scaling(cells: pd.DataFrame) -> Card:
 
 
 def _the_limit(tables: StudyTables, chosen: Any) -> Card:
-    shares = {name: share for name in LIMITS if pd.notna(share := getattr(chosen, name))}
+    shares = {name: share for name in PARTS if pd.notna(share := getattr(chosen, name))}
     if not shares:
         return Card("The limit is", said("not measured"), said("No peak was measured."))
-    name = max(shares, key=lambda one: shares[one])
+    capped = chosen.power_capped_share >= CAPPED
+    name = "power_capped_share" if capped else max(shares, key=lambda one: shares[one])
     words, advice = LIMITS[name]
     share = printed(chosen, name, fmt.percent)
     text = said("{} of an epoch of {}. {}", share, _named(chosen), advice)
@@ -182,10 +178,6 @@ def _the_limit(tables: StudyTables, chosen: Any) -> Card:
     }
     for kind in (one for one in REACHED if one in traced):
         text += " " + said(REACHED[kind], traced[kind])
-    if chosen.power_capped_share >= CAPPED:
-        capped = printed(chosen, "power_capped_share", fmt.percent)
-        part = f"{words[0].upper()}{words[1:]}"
-        text, words = said("At its limit {} of the time. {}: {}", capped, part, text), "power"
     return Card("The limit is", said(words), text)
 
 
@@ -201,13 +193,9 @@ def _trust(tables: StudyTables, cells: pd.DataFrame) -> Card:
     (steady, spread), *others = spreads.groupby(repeated["recipe"]).median().sort_values().items()
     text = said("From shortest to longest {} of {}, median", of, steady)
     text += "".join(said("; {}: {}", name, fmt.percent(share)) for name, share in others) + ". "
-    count = tables.provenance["seed"].nunique()
+    count, changing = tables.provenance["seed"].nunique(), len(drifting(cells))
     text += said("Accuracies in the map: one seed." if count == 1 else f"{count} seeds.")
     text += said(" Audit: {}.", fmt.plural(len(tables.audit), "warning"))
-    still = drifting(cells)
-    for row in rows_of(still.sort_values("drift", key=abs).tail(1)):
-        change = figure(f"{100 * abs(row.drift):.0f} %", row, "drift", row.drift)
-        most = said("{}, by {}", _named(row), change)
-        text += said(" Still changing: {} (~), most {}.", fmt.plural(len(still), "cell"), most)
+    text += said(" Still changing: {} (~).", fmt.plural(changing, "cell")) if changing else ""
     median = figure(fmt.percent(spread), None, f"median_spread_{steady}", spread)
     return Card("Trust", said("{}", median), text)

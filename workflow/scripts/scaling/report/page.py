@@ -1,7 +1,6 @@
 """Render a self-contained HTML page from a template, with inline figures."""
 
 import re
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -30,27 +29,19 @@ _OWN_IDS = re.compile(
 
 
 def render(template: Path, **values: Any) -> str:
-    """Return `template`, filled with `values`, as HTML; UserError for an error in it.
-
-    Texts are escaped. It can include files of `REPORT`, too.
-    """
-    try:
-        return _environment(template.parent).get_template(template.name).render(**values)
-    except TemplateError as error:
-        raise UserError(f"{template}: {type(error).__name__}: {error}") from error
-
-
-@cache
-def _environment(folder: Path) -> Environment:
-    """Return the Jinja environment of a folder and of `REPORT`, which compiles templates once."""
-    return Environment(
-        loader=FileSystemLoader([folder, REPORT]),
+    """Return `template`, filled with escaped `values`, as HTML; UserError for an error in it."""
+    environment = Environment(
+        loader=FileSystemLoader([template.parent, REPORT]),
         autoescape=True,
         undefined=StrictUndefined,
         finalize=lambda value: printable(value) if type(value) is str else value,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    try:
+        return environment.get_template(template.name).render(**values)
+    except TemplateError as error:
+        raise UserError(f"{template}: {type(error).__name__}: {error}") from error
 
 
 def inline_svg(path: Path) -> Markup:

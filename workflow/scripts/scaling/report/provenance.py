@@ -5,11 +5,10 @@ from typing import Any
 import pandas as pd
 
 from scaling.core import numbers as fmt
-from scaling.core.grid import CELL_KEYS
 from scaling.registry import model
 from scaling.report.cells import by_status
 from scaling.tables import schema
-from scaling.tables.schema import StudyTables, rows_of
+from scaling.tables.schema import StudyTables
 
 WORDS = {
     "eager": "PyTorch’s standard parts",
@@ -18,6 +17,8 @@ WORDS = {
     "decay": "rate decay",
 }
 """The project's engines and options of recipes in words, where these differ from their names."""
+FACTS = ["Model", "Training", "CPU", "Hosts"]
+SOFTWARE = {"torch": "torch", "cuda": "CUDA", "nccl": "NCCL", "driver": "driver"}
 
 
 def headline(study: StudyTables) -> str:
@@ -30,45 +31,35 @@ def headline(study: StudyTables) -> str:
 
 def _untimed(study: StudyTables) -> str:
     """Return `Large batches and int8 quantization`: what a study without timed runs measured."""
-    kinds = {
-        "large batches": (study.remedies, study.trained_to_accuracy),
-        "what ranks share": (study.sampler,),
-        "int8 quantization": (study.quantization, study.quantization_resnet),
-    }
-    found = [words for words, tables in kinds.items() if any(map(len, tables))]
+    tables = {"remedies": "large batches", "trained_to_accuracy": "trainings to an accuracy"}
+    tables |= {"sampler": "what ranks share", "quantization": "int8 quantization"}
+    found = [words for name, words in tables.items() if len(getattr(study, name))]
     return (" and ".join(found) or "nothing").capitalize()
 
 
 def recipes(study: StudyTables) -> list[tuple[str, str]]:
-    """Return each recipe's name, and its engine and options in words.
-
-    One that was trained to an accuracy is told by what it adds to another.
-    """
-    runs = recorded(study).merge(study.costs[[*CELL_KEYS, "engine"]], on=CELL_KEYS)
-    firsts = runs[runs["status"] == "ok"].drop_duplicates("recipe")
-    found, options = {}, {}
-    for run in rows_of(firsts):
-        options[run.recipe] = run.recipe_options.split(", ")
-        parts = [WORDS.get(run.engine, run.engine), _words(options[run.recipe])]
-        found[run.recipe] = ": ".join(filter(None, parts))
-    for trained in rows_of(study.trained_to_accuracy.drop_duplicates("recipe")):
-        own = trained.recipe_options.split(", ")
-        base = next((name for name, its in options.items() if set(its) <= set(own)), "")
-        said = _words([one for one in own if one not in options.get(base, ())])
-        said = f"as {base}, with {said}" if base else said
-        goal = f"to {fmt.percent(trained.target_accuracy)}, trained apart"
-        found.setdefault(trained.recipe, f"{said}; {goal}")
-    return list(found.items())
+    """Return each recipe's name and options in words, or what it adds to another recipe."""
+    columns, timed = ["recipe", "recipe_options"], recorded(study).query("status == 'ok'")
+    engines = study.costs.dropna(subset="engine").set_index("recipe")["engine"].to_dict()
+    every = pd.concat([timed[columns], study.trained_to_accuracy[columns]])
+    found, options = [], dict[str, list[str]]()
+    for name, text in every.drop_duplicates("recipe").itertuples(index=False):
+        own = text.split(", ")
+        base = next((other for other, its in options.items() if {*its} <= {*own}), "")
+        engine = engines.get(name, "")
+        first = f"as {base}" if base else WORDS.get(engine, engine)
+        added = [_words(one) for one in own if one not in options.get(base, ())]
+        found.append((name, ": ".join(filter(None, [first, ", ".join(filter(None, added))]))))
+        options[name] = own
+    return found
 
 
-def _words(options: list[str]) -> str:
-    """Return the options of a recipe in words, without those that are off or of its engine."""
-    said = []
-    for name, _, value in (option.partition(" ") for option in options):
-        if value not in ("False", "resident"):
-            named = WORDS.get(name, fmt.words(name))
-            said.append(f"{named} {fmt.words(value)}".removesuffix(" True"))
-    return ", ".join(said)
+def _words(option: str) -> str:
+    """Return an option in words; "" for one that is off, or of every recipe of its engine."""
+    name, _, value = option.partition(" ")
+    if value in ("False", "resident"):
+        return ""
+    return f"{WORDS.get(name, fmt.words(name))} {fmt.words(value)}".removesuffix(" True")
 
 
 def of_the_lab(study: StudyTables) -> bool:
@@ -87,27 +78,23 @@ def unfit(findings: pd.DataFrame) -> str:
     """Return the worst finding of the machine check, and the number of others; "" for none."""
     more = f" And {len(findings) - 1} more: machine.csv." if len(findings) > 1 else ""
     places = (findings["host"] + " " + findings["gpu"].str[:12]).str.strip()
-    return "".join((places + ": " + findings["message"] + "." + more)[:1])
+    return "".join((places + ": " + findings["message"] + ".")[:1]) + more
 
 
 def dataset(study: StudyTables) -> str:
     """Return `CIFAR-10`, also for other files of its images, or the source's name."""
-    source, origin = study.manifest["source"], study.manifest["origin"].lower()
-    if source == "own":
+    of = study.manifest
+    if of["source"] == "own":
         return "own data"
-    name = "CIFAR-10" if "cifar10" in f"{source} {origin}" else str(source)
-    side = study.manifest["image_shape"][0]
+    name = "CIFAR-10" if "cifar10" in f"{of['source']} {of['origin']}".lower() else of["source"]
+    side = of["image_shape"][0]
     return name if side == 32 else f"{name} at {side} × {side}"
 
 
 def summary(study: StudyTables, cells: pd.DataFrame, replayed_from: str | None) -> str:
-    """Return a line on `cells` by status, seeds, epochs, date; or on machines and commits."""
+    """Return a line on `cells` by status, seeds, epochs and date."""
     if (cells["status"] == "missing").all():
-        resnet = study.quantization_resnet.rename(columns={"device": "cpu"})
-        part_b = pd.concat([study.quantization, resnet])
-        facts = dict(run_facts(part_b[["cpu", "commit"]].astype(object).fillna("")))
-        commit = f"commit {facts['Commit']}" if "Commit" in facts else ""
-        return " · ".join(filter(None, [f"{_untimed(study)} alone", facts.get("CPU"), commit]))
+        return f"{_untimed(study)} alone"
     started = min(_values(recorded(study), "started"), default="")
     parts = [
         f"{fmt.plural(len(cells), 'cell')}: {by_status(cells)}",
@@ -120,7 +107,11 @@ def summary(study: StudyTables, cells: pd.DataFrame, replayed_from: str | None) 
 
 def facts(study: StudyTables) -> list[tuple[str, str]]:
     """Return (name, value) pairs on dataset, model, training, machine and software."""
-    of, found = study.manifest, run_facts(recorded(study))
+    of, runs = study.manifest, recorded(study)
+    if runs.empty:
+        resnet = study.quantization_resnet.rename(columns={"device": "cpu"})
+        runs = pd.concat([study.quantization, resnet])[["cpu", "commit"]]
+    found = run_facts(runs.astype(object).fillna(""))
     if of["source"] == "own":
         return found
     data = (
@@ -132,21 +123,16 @@ def facts(study: StudyTables) -> list[tuple[str, str]]:
 
 def run_facts(runs: pd.DataFrame) -> list[tuple[str, str]]:
     """Return (name, value) pairs on model, training, machine and software of recorded runs."""
-    software = {"torch": "torch", "cuda": "CUDA", "nccl": "NCCL", "driver": "driver"}
-    known = {name: "; ".join(_values(runs, column)) for column, name in software.items()}
+    facts = {name: "; ".join(_values(runs, name.lower())) for name in FACTS}
+    facts["Model"] = facts["Model"].partition("; ")[0]
+    software = {name: "; ".join(_values(runs, column)) for column, name in SOFTWARE.items()}
+    facts["Software"] = ", ".join(f"{name} {value}" for name, value in software.items() if value)
     commits = [
         commit[:12] + " with uncommitted changes" * ("+changes" in commit)
         for commit in _values(runs, "commit")
     ]
-    pairs = [
-        ("Model", "; ".join(_values(runs, "model")[:1])),
-        ("Training", "; ".join(_values(runs, "training"))),
-        ("CPU", " · ".join(_values(runs, "cpu"))),
-        ("Hosts", "; ".join(_values(runs, "hosts"))),
-        ("Software", ", ".join(f"{name} {value}" for name, value in known.items() if value)),
-        ("Commit", ", ".join(dict.fromkeys(commits))),
-    ]
-    return [(what, value) for what, value in pairs if value]
+    facts["Commit"] = ", ".join(dict.fromkeys(commits))
+    return [(what, value) for what, value in facts.items() if value]
 
 
 def recorded(study: StudyTables) -> pd.DataFrame:

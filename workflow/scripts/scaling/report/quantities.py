@@ -10,16 +10,13 @@ from typing import Any
 import pandas as pd
 
 from scaling.core.numbers import data, part, percent, rate, significant, times, words
-from scaling.report.table import Column, Figure, OfRow, View, figure
+from scaling.report.table import Column, Figure, OfRow, View
 
 
 def span(
     name: str, write: Callable[[float], str] = significant, ends: tuple[str, str] = ("min", "max")
 ) -> OfRow:
-    """Return a detail: `0.341–0.352`, from the columns `…_min` and `…_max`; "" if they are equal.
-
-    The range of the medians of several runs follows: `; 2 runs: 0.343–0.351`.
-    """
+    """Return a detail of `…_min` and `…_max`, and of runs: `0.341–0.352; 2 runs: 0.343–0.351`."""
 
     def said(row: Any) -> str:
         low, high = (getattr(row, f"{name}_{end}", math.nan) for end in ends)
@@ -37,14 +34,6 @@ def scaled(factor: float) -> Callable[[float], str]:
     return lambda value: significant(factor * value)
 
 
-def whole(value: float) -> str:
-    return str(int(value))
-
-
-def count(value: float) -> str:
-    return f"{int(value):,}"
-
-
 def fixed(value: float, digits: int = 2) -> str:
     return f"{value:.{digits}f}".replace("-", "−")
 
@@ -54,6 +43,7 @@ def share(value: float) -> str:
     return "< 0.001 %" if 0 < value < 1e-5 else f"{100 * value:.3g} %"
 
 
+whole, count = "{:.0f}".format, "{:,.0f}".format
 NOISE = {"within noise": attrgetter("within_noise")}
 QUANTITIES: dict[str, Column] = {}
 """Columns by their quantities, which are their names in a frame unless they say another."""
@@ -71,18 +61,14 @@ def define(**columns: Column) -> None:
 
 
 def named(names: str) -> list[Column]:
-    """Return the columns of these quantities, separated by spaces.
-
-    One that is not defined is a text, headed by its name.
-    """
+    """Return the columns of these quantities; one that is not defined is headed by its name."""
     return [QUANTITIES.get(name, Column(words(name), name=name)) for name in names.split()]
 
 
 def printed(row: Any, quantity: str, write: Callable[[Any], str] | None = None) -> Figure:
     """Return a quantity of a row for a sentence, as its tables write it or as `write` does."""
     (column,) = named(quantity)
-    value = getattr(row, column.name)
-    return figure((write or column.write)(value), row, quantity, value)
+    return replace(column, write=write or column.write).cell(row)
 
 
 def view(
@@ -92,17 +78,13 @@ def view(
     columns: str,
     across: str = "",
     heading: Callable[[Any], str] = str,
-    note: OfRow | None = None,
     **rows: Callable[..., pd.DataFrame],
 ) -> Any:
-    """Add a `View` to a part of the page: of its rows by its name, or as their decorator.
-
-    The name of the rows is the anchor; `keys` and `columns` are quantities, separated by spaces.
-    """
+    """Add a `View` to a part of the page: of rows by their name, the anchor, or as a decorator."""
 
     def made(rows: Callable[..., pd.DataFrame], name: str = "") -> View:
         name = (name or rows.__name__).replace("_", "-")
-        found = View(name, title, rows, named(keys), named(columns), across, heading, note)
+        found = View(name, title, rows, named(keys), named(columns), across, heading)
         PARTS[part].append(found)
         return found
 
@@ -120,21 +102,15 @@ define(
         "speedup",
         times,
         span("speedup", ends=("low", "high")),
-        flags={
-            "within noise": lambda row: row.gpus > 1 and row.within_spread,
-            "above N": lambda row: row.speedup > row.gpus,
-        },
+        flags={"within noise": lambda row: row.gpus > 1 and row.within_spread},
     ),
     efficiency=Column("efficiency", percent),
-    fixed_global_batch_speedup=Column("speedup", times),
     gpu_seconds=Column("GPU-seconds", significant),
     epoch_joules=Column("kJ", scaled(1e-3)),
     money_per_epoch=Column("money an epoch", significant),
     same_global_seconds=Column("same global batch: T(N, b / N), s", significant),
     compute_seconds=Column("compute and idle", significant),
-    communication_seconds=Column(
-        "communication", significant, flags={"below 0": lambda row: row.communication_seconds < 0}
-    ),
+    communication_seconds=Column("communication", significant),
     flops_per_second_per_gpu=Column("TFLOP/s a GPU", scaled(1e-12)),
     utilization=Column("arithmetic at peak", percent),
     slower_share=Column("kernels below peak", percent),
@@ -148,12 +124,7 @@ define(
     joules_per_image=Column("J an image", significant),
     images_per_second=Column("images/s", significant),
     bandwidth_gb_per_s=Column("GB/s", significant),
-    link_utilization=Column(
-        "of all-reduces alone",
-        percent,
-        name="utilization",
-        flags={"above 100 %": lambda row: row.utilization > 1},
-    ),
+    link_utilization=Column("of all-reduces alone", percent, name="utilization"),
     bytes_per_iteration=Column("bytes a step", data),
     iterations=Column("steps", count),
     messages_seconds=Column("messages, s", significant, name="communication_seconds"),

@@ -1,9 +1,9 @@
 """Tables of a page, made by views of frames, and how every figure of a page is printed."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import chain, groupby, takewhile
+from itertools import groupby, product, takewhile
 from numbers import Real
 from operator import itemgetter
 from typing import Any
@@ -23,10 +23,7 @@ OfRow = Callable[[Any], Any]
 
 @dataclass(frozen=True)
 class Figure:
-    """A printed value: its text, and the attributes of its element, which say what it is of.
-
-    In a table it may have a smaller second line, labels, and a link.
-    """
+    """A printed value and the attributes of its element; in a table also more lines and a link."""
 
     text: str
     attributes: Markup = field(default_factory=Markup)
@@ -47,10 +44,9 @@ def said(pattern: str, *values: object) -> Markup:
 
 
 def figure(text: str, row: Any, quantity: str, value: Any) -> Figure:
-    """Return `value` of a row, printed as `text`.
+    """Return `value` of a row, printed as `text`; a number says what it is of.
 
-    Its attributes are `data-cell`, such as tuned/ddp/2/512 and empty for the whole study,
-    `data-quantity` and `data-value`; a value that is not a number has none.
+    `data-cell` is such as tuned/ddp/2/512, and empty for the whole study.
     """
     if isinstance(value, bool) or not isinstance(value, Real):
         return Figure(text)
@@ -74,8 +70,7 @@ def place(row: Any) -> dict[str, str]:
 class Column:
     """How a row becomes a cell: its column `name` as `write` says or, from all of the row, `text`.
 
-    `quantity` is the figure's name on the page, where that is not `name`. `detail` returns the
-    second line; a flag is shown if its function holds.
+    `detail` returns the second line; a flag is shown if its function holds.
     """
 
     head: str
@@ -88,10 +83,7 @@ class Column:
     link: OfRow | None = None
 
     def cell(self, row: Any, qualifier: str = "") -> Figure:
-        """Return the cell of `row`: without a value, its status or a dash.
-
-        `qualifier` tells figures of one quantity and cell apart, as techniques.
-        """
+        """Return the cell of `row`: without a value, its status or a dash."""
         value, text = getattr(row, self.name), ""
         if value != "" and pd.notna(value):
             text = self.text(row) if self.text else self.write(value)
@@ -101,22 +93,18 @@ class Column:
         shown = figure(text, row, (self.quantity or self.name) + qualifier, value)
         flags = tuple(label for label, holds in self.flags.items() if holds(row))
         detail, link = (of(row) if of else "" for of in (self.detail, self.link))
-        return Figure(text, shown.attributes, detail, flags, link)
+        return replace(shown, detail=detail, flags=flags, link=link)
 
 
 @dataclass(frozen=True)
 class Table:
-    """A titled table; `name` is its anchor, `keys` counts the columns that head a row.
-
-    A column has a label and its group's label, "" for none.
-    """
+    """A titled table: `keys` columns head a row; a column has a label and its group's, or ""."""
 
     name: str
     title: str
     columns: list[tuple[str, str]]
     rows: list[list[Figure]]
     keys: int = 1
-    notes: list[str] = field(default_factory=list)
 
     @cached_property
     def texts(self) -> set[int]:
@@ -136,7 +124,7 @@ class View:
     """A table of a page: the frame that `rows` returns, shown by its `keys` and other columns.
 
     With `across`, a column of the frame, each of its values has a group of `columns` below
-    `heading`, and rows with equal keys are merged. `note` returns a text for below the table.
+    `heading`, and rows with equal keys are merged.
     """
 
     name: str
@@ -146,38 +134,30 @@ class View:
     columns: Sequence[Column]
     across: str = ""
     heading: Callable[[Any], str] = str
-    note: OfRow | None = None
 
     def make(self, *given: Any) -> Table | None:
-        """Return the table of what `rows` returns for `given`; None if nothing has a value.
-
-        Rows and columns without any value are left out.
-        """
+        """Return the table of what `rows` returns for `given`, or None: nothing that is empty."""
         frame = self.rows(*given)
         texts = frame.select_dtypes(["object", "string"]).astype(object)
-        rows = list(rows_of(frame.assign(**texts.where(texts.notna(), ""))))
-        groups: list[Any] = list(dict.fromkeys(getattr(row, self.across, "") for row in rows))
-        if not any(isinstance(group, str | bool) for group in groups):
-            groups.sort()
-        lines: dict[Any, list[list[Figure]]] = {}
-        for row in rows:
+        lines = dict[Any, tuple[list[Figure], dict[tuple[Any, int], Figure]]]()
+        for row in rows_of(frame.assign(**texts.where(texts.notna(), ""))):
             head = [column.cell(row) for column in self.keys]
             key = tuple(cell.text for cell in head) if self.across else len(lines)
-            gaps = [[Figure(EMPTY)] * len(self.columns)] * len(groups)
-            line = lines.setdefault(key, [head, *gaps])
-            line[1 + groups.index(getattr(row, self.across, ""))] = self._cells(row, head)
-        keys, body = len(self.keys), [list(chain(*line)) for line in lines.values()]
-        body = [line for line in body if _filled(line[keys:])]
-        if not body:
-            return None
+            group, (_, cells) = getattr(row, self.across, ""), lines.setdefault(key, (head, {}))
+            cells |= {(group, at): cell for at, cell in enumerate(self._cells(row, head))}
+        groups = sorted({group for _, cells in lines.values() for group, _ in cells})
+        gap, places = Figure(EMPTY), product(groups, range(len(self.columns)))
+        known = [at for at in places if _filled(of.get(at, gap) for _, of in lines.values())]
+        body = [
+            [*head, *(cells.get(at, gap) for at in known)]
+            for head, cells in lines.values()
+            if _filled(cells.values())
+        ]
         labels = [(column.head, "") for column in self.keys]
-        for heading in map(self.heading, groups):
-            labels += [(one.head or heading, heading * bool(one.head)) for one in self.columns]
-        known = [at for at in range(keys, len(labels)) if _filled(line[at] for line in body)]
-        shown = [*range(keys), *known]
-        notes = dict.fromkeys(filter(None, map(self.note, rows))) if self.note else ()
-        columns, kept = [labels[at] for at in shown], [[line[at] for at in shown] for line in body]
-        return Table(self.name, self.title, columns, kept, keys, list(notes))
+        for group, at in known:
+            column, heading = self.columns[at].head, self.heading(group)
+            labels.append((column or heading, heading * bool(column)))
+        return Table(self.name, self.title, labels, body, len(self.keys)) if body else None
 
     def _cells(self, row: Any, head: Sequence[Figure]) -> list[Figure]:
         """Return the cells of a row; without values its status is shown once."""
@@ -188,9 +168,8 @@ class View:
             apart.append(str(getattr(row, self.across)))
         qualifier = f" ({', '.join(apart)})" if apart else ""
         cells = [column.cell(row, qualifier) for column in self.columns]
-        state = Figure(fmt.words(getattr(row, "status", "")))
-        alone = cells[:1] == [state] and set(cells) <= {state}
-        return [state, *([Figure("")] * (len(cells) - 1))] if alone else cells
+        alone = {cell.text for cell in cells} == {fmt.words(getattr(row, "status", ""))}
+        return [cells[0], *([Figure("")] * (len(cells) - 1))] if alone else cells
 
 
 def tables(views: Iterable[View], *given: Any) -> list[Table]:

@@ -1,12 +1,11 @@
 """The parts of a study's page: the lab's questions, with their answers, claims and tables."""
 
-from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
-from scaling.claims.claim import SYMBOLS, Findings
+from scaling.claims.claim import Findings
 from scaling.report.quantities import PARTS
 from scaling.report.table import tables
 from scaling.report.views import int8, learning, ledger, scaling
@@ -49,30 +48,17 @@ QUESTIONS = [
 
 
 def answered(study: StudyTables, cells: pd.DataFrame, findings: Findings) -> list[dict[str, Any]]:
-    """Return every question with its answer, None if not measured, verdict counts, claims, tables.
+    """Return every question with its answer, None if not measured, its claims and its tables.
 
-    `claims` are the configurations, and for each kind of claims its claim in each, or None. `more`
-    are the tables that are folded: all but the first, and the lab's steps of Part B.
+    `more` are the tables that are folded: all but the first, and the lab's steps of Part B.
     """
     made = []
     for question in QUESTIONS:
         answer = findings.answers.get(question.name)
-        own = [one for one in findings.claims if answer and one.question.startswith(question.name)]
-        counts = Counter(claim.verdict for claim in own)
-        configurations = list(dict.fromkeys(claim.configuration for claim in own))
-        found = {(claim.kind, claim.configuration): claim for claim in own}
-        kinds = dict.fromkeys(claim.kind for claim in own)
-        rows = [[found.get((kind, name)) for name in configurations] for kind in kinds]
+        claims = [one for one in findings.claims if one.question.startswith(question.name)]
         shown = tables(PARTS[question.name], study, cells) if answer else []
-        open_ = [one for one in shown if one is shown[0] or one.name in ledger.STEPS]
-        made.append(
-            {
-                "question": question,
-                "answer": answer,
-                "counts": [(verdict, counts[verdict]) for verdict in SYMBOLS if counts[verdict]],
-                "claims": (configurations, rows),
-                "tables": open_,
-                "more": [one for one in shown if one not in open_],
-            }
-        )
+        more = [one for one in shown[1:] if one.name not in ledger.STEPS]
+        open_ = [one for one in shown if one not in more]
+        found = {"question": question, "answer": answer, "claims": claims if answer else []}
+        made.append({**found, "tables": open_, "more": more})
     return made

@@ -1,8 +1,7 @@
 """Tables on accuracy and on what ranks share: questions 4 to 7."""
 
 from functools import partial
-from operator import attrgetter
-from typing import Any
+from operator import attrgetter, itemgetter
 
 import pandas as pd
 
@@ -12,8 +11,6 @@ from scaling.report.table import Column
 from scaling.report.views.scaling import CELL
 from scaling.tables.schema import StudyTables
 
-BY_GLOBAL_BATCH: Any = {"across": "global_batch", "heading": whole}
-
 define(
     technique=Column("technique", words, attrgetter("options"), "remedy"),
     technique_accuracy=Column(
@@ -22,8 +19,7 @@ define(
         lambda row: f"rate {significant(row.learning_rate)}",
         "test_accuracy",
         flags={
-            "all diverged": lambda row: row.diverged_seeds == row.seeds,
-            "some diverged": lambda row: 0 < row.diverged_seeds < row.seeds,
+            "diverged": attrgetter("diverged_seeds"),
             "at an end of its rates": attrgetter("at_edge"),
         },
     ),
@@ -41,7 +37,6 @@ define(
     different=Column("different orders of a rank"),
     overlap=Column("images two ranks share"),
     unseen=Column("images left out"),
-    repeated=Column("draws repeated"),
     way=Column("parallel mode", words),
     phase=Column("when", words),
     kind=Column("kind", words),
@@ -49,11 +44,12 @@ define(
     bytes=Column("bytes", count),
     share_of_gradients=Column("of all gradients", share),
     buffers=Column("buffers", words),
-    hashes=Column("buffers on the ranks"),
-    variance_drift_mean=Column(
-        "running variances apart", percent, lambda row: percent(row.variance_drift_max)
-    ),
-    lowest=Column("test accuracy by rank", percent, lambda row: f"to {percent(row.highest)}"),
+    rank=Column("rank", whole),
+    parameters_hash=Column("parameters", itemgetter(slice(8)), name="parameters_sha256"),
+    buffers_hash=Column("buffers", itemgetter(slice(8)), name="buffers_sha256"),
+    variance_drift_mean=Column("running variances apart", percent),
+    variance_drift_max=Column("at most", percent),
+    test_accuracy_of_rank=Column("test accuracy", percent, name="test_accuracy"),
 )
 
 
@@ -69,8 +65,9 @@ view(
     "Techniques by global batch: test accuracy at equal epochs",
     "technique",
     "technique_accuracy",
+    across="global_batch",
+    heading=whole,
     techniques=lambda study, cells: study.remedies,
-    **BY_GLOBAL_BATCH,
 )
 view(
     "Q4",
@@ -82,28 +79,18 @@ view(
 )
 
 
-@view(
-    "Q5",
-    "Orders of images, hashed",
-    "sampler gpus set_epoch",
-    "epoch different overlap unseen repeated",
-)
+@view("Q5", "Orders of images, hashed", "sampler gpus set_epoch", "epoch different overlap unseen")
 def sampler(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
-    """Summarize what each sampler drew: extremes over ranks, seeds and epochs."""
+    """Return what each sampler drew: extremes over ranks, seeds and epochs."""
     keys = ["sampler", "gpus", "set_epoch"]
     of_ranks = study.sampler.groupby([*keys, "trained", "seed", "rank"])
     drawn = study.sampler.assign(different=of_ranks["first_epoch"].transform("nunique"))
-    spans = drawn.groupby(keys, sort=False)[["different", "overlap", "unseen", "repeated"]]
+    spans = drawn.groupby(keys, sort=False)[["different", "overlap", "unseen"]]
     epochs = drawn.groupby(keys, sort=False)["epoch"].nunique()
     return spans.agg(partial(whole_span, between="–")).assign(epoch=epochs).reset_index()
 
 
-@view(
-    "Q6",
-    "Messages of a training step",
-    "way phase kind content",
-    "messages bytes share_of_gradients",
-)
+@view("Q6", "Messages of a step", "way phase kind content", "messages bytes share_of_gradients")
 def messages(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     """Return the messages of the last recorded step, by mode and content."""
     known = study.collectives
@@ -113,24 +100,10 @@ def messages(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     return found.assign(share_of_gradients=found["bytes"] / known["gradient_bytes"].max())
 
 
-@view(
+view(
     "Q7",
-    "Ranks compared after the last epoch",
-    "buffers",
-    "parameters hashes variance_drift_mean lowest",
+    "Ranks after the last epoch: hashes are alike where the values are, bit for bit",
+    "buffers seed rank",
+    "parameters_hash buffers_hash variance_drift_mean variance_drift_max test_accuracy_of_rank",
+    buffers=lambda study, cells: study.buffers,
 )
-def buffers(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
-    """Return one row for each buffer mode: whether ranks end equal, and their differences."""
-    groups = study.buffers.groupby("buffers", sort=False)
-    return groups.agg(
-        parameters=("parameters_sha256", _alike),
-        hashes=("buffers_sha256", _alike),
-        variance_drift_mean=("variance_drift_mean", "first"),
-        variance_drift_max=("variance_drift_max", "first"),
-        lowest=("test_accuracy", "min"),
-        highest=("test_accuracy", "max"),
-    ).reset_index()
-
-
-def _alike(hashes: pd.Series) -> str:
-    return "identical" if hashes.nunique() == 1 else f"{hashes.nunique()} different"

@@ -27,18 +27,7 @@ view(
     "Table 1: seconds of an epoch T(N, b) on N GPUs, b images each; speedup T(1, b) / T(N, b)",
     BY_GPUS,
     "epoch_seconds speedup",
-    note=lambda row: row.message or (row.note if "no ratio" in row.note else ""),
     speedup=lambda study, cells: cells,
-    **BY_BATCH,
-)
-view(
-    "Q2",
-    "At the same global batch (strong scaling): T(1, N·b) / T(N, b)",
-    BY_GPUS,
-    "fixed_global_batch_speedup",
-    same_global_batch=lambda study, cells: study.speedup[study.speedup["gpus"] > 1].dropna(
-        subset="fixed_global_batch_speedup"
-    ),
     **BY_BATCH,
 )
 
@@ -54,8 +43,7 @@ def how_many_gpus(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     """Return the cells on each N of the fastest batch size that learned on one GPU, or is fastest.
 
     The last row of a configuration is a `guess`: twice the most GPUs at their efficiency and cost,
-    unless their speedup is within noise. Configurations that several GPUs do not speed up are left
-    out. `same_global_seconds` are T(N, b / N).
+    unless their speedup is within noise.
     """
     cells = of_study(study, shared=True)
     joules = cells["joules_per_image"] * cells["samples"]

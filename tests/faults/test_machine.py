@@ -1,7 +1,11 @@
-"""A disk without room for a record: one sentence, nothing half-written, nothing lost."""
+"""A disk without room for a record, and two studies on one machine."""
 
+import json
 import resource
 import subprocess
+from datetime import datetime
+
+CELL = {"gpus": 2, "batch_size": 10}
 
 
 def limited(size):
@@ -29,3 +33,23 @@ def test_a_record_that_does_not_fit_is_one_sentence_and_leaves_the_one_before(ne
     assert failed.stderr.endswith("error: cannot write results/run.json: File too large\n")
     assert record.read_bytes() == before
     assert [path.name for path in record.parent.iterdir()] == ["run.json"]
+
+
+def test_two_studies_at_once_are_timed_one_after_another(new_study):
+    studies = [new_study(grid__gpus=[1, 2]) for _ in range(2)]
+    for study in studies:
+        study.finish("resources/dataset/synthetic/manifest.json")
+    for study in studies:
+        study.start(study.target(**CELL))
+    for study in studies:
+        assert study.process.wait() == 0, study.output()
+    spans = []
+    for study in studies:
+        record = json.loads(study.record(**CELL).read_text())
+        ended = datetime.fromisoformat(record["environment"]["ended"]).timestamp()
+        spans.append((ended - record["run_seconds"], ended))
+    (_, first_ends), (second_starts, _) = sorted(spans)
+    # The record is written a moment after its processes have ended.
+    assert second_starts >= first_ends - 1
+    logs = [path.read_text() for study in studies for path in study.folder.glob("logs/**/*.log")]
+    assert sum("waits for 1 of 1 CPUs, for at most" in log for log in logs) == 1
