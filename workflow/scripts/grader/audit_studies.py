@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from shlex import split
+from typing import Any
 from urllib.parse import quote
 
 import pandas as pd
@@ -148,7 +149,7 @@ def write(submissions: list[Submission], target: Path, points: Points | None = N
             overview.append(each.overview(f"{quote(folder.name)}/{name}#{each.id}", earned))
             rows.append(each.rows.assign(folder=each.folder, study=each.study.name))
     title = f"Audit of {fmt.plural(len(submissions), 'submission')}"
-    about = {"title": title, "table": index(overview), "studies": []}
+    about: dict[str, Any] = {"title": title, "table": index(overview), "studies": []}
     common = shared([one.studies for one in submissions])
     files.write_text(target, page.render(TEMPLATE, **about, shared=common))
     found = pd.concat(rows)
