@@ -158,7 +158,9 @@ def _scaling(cells: pd.DataFrame) -> Card:
     title = "Faster" if speedup.min() > 1 else slow
     text = said("{}: {} efficient.", name, _ends(best, "efficiency"))
     for other, rows in others[:3]:
-        text += said(" {}: {}.", other, _ends(rows, "speedup"))
+        noisy = rows["within_spread"].eq(True).sum()
+        noise = f", {noisy} of {len(rows)} within noise" if noisy else ""
+        text += said(" {}: {}{}.", other, _ends(rows, "speedup"), noise)
     return Card(f"{title} on {fmt.gpus(gpus)}", _ends(best, "speedup"), text)
 
 
