@@ -2,6 +2,7 @@
 
 import json
 import re
+from itertools import chain
 from pathlib import Path
 
 import pandas as pd
@@ -102,6 +103,8 @@ def test_the_prose_on_large_batches_has_the_figures_of_the_records():
 def test_the_classes_of_a_step_are_those_of_the_records():
     folder = ROOT / "studies/h200x1"
     records = [RUN.read(folder / f"step_classes/{b}.json") for b in (128, 512)]
+    for own in chain(*(record["device_time"][0]["classes"].values() for record in records)):
+        own["running_seconds"] = own["seconds"]  # Of one stream: no class hides behind another.
     runs = [(Cell(**record["cell"]), record) for record in records]
     measured = measurements.peaks(json.loads((folder / "peaks/peaks.json").read_text()))
     best = measured.query("precision == 'bf16' and state == 'sprint'")["value"].max()
