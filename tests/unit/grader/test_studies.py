@@ -153,7 +153,7 @@ def test_a_large_file_has_the_first_cells_of_each_finding_and_their_number(tmp_p
     with pytest.raises(UserError):
         audit_studies.main([str(folder), "--output", str(tmp_path / "audit.html")])
     assert "3 x 128: 3.00, expected 1.84; 4" in (out := capsys.readouterr().out)
-    assert "and 197 more" in out
+    assert "and 204 more" in out
     found = list(csv.DictReader((tmp_path / "audit/audit.csv").open(newline="")))
     ideal = [row["cells"] for row in found if row["cause"] == "ideal"]
     assert ideal == ["209"] * 200

@@ -23,7 +23,7 @@ from scaling.report.table import Column, Table, View
 from scaling.tables.schema import rows_of
 
 SEVERITIES = {"error": "error", "warning": "warning", "info": "remark"}
-SHOWN_CELLS = 12
+SHOWN_CELLS = 5
 OVERVIEW = ["study", "folder", "link", "points", "cells", *SEVERITIES, "causes"]
 CAUSE = Column("cause", lambda of: fmt.words(of).replace(";", " and "), name="cause")
 WHAT = Column("what happened", name="sentence", detail=attrgetter("advice"))
