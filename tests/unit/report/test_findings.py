@@ -44,6 +44,14 @@ def test_every_figure_of_the_headline_is_that_of_the_records(study, count):
     assert len(printed) == count and printed == made[list(printed)].to_dict()
 
 
+def test_the_faster_tuned_is_that_of_its_own_study():
+    speedup = table("h100x2-tuned", "speedup").set_index(["gpus", "batch_size"])
+    one, two = speedup.loc[1, "epoch_seconds"], speedup.loc[2, "speedup"]
+    words = "{:#.3g}, {:#.3g} and {:#.3g} s at b = 32, 128 and 512 on one H100, and "
+    words = (words + "{:.2f}, {:.2f} and {:.2f} times as fast on two").format(*one, *two)
+    assert words in " ".join(section("h100x2").split())
+
+
 @pytest.mark.parametrize(("study", "count"), [("h200x4", 8), ("h200-large-batches", 10)])
 def test_every_accuracy_of_the_remedies_is_that_of_the_records(study, count):
     batches = config_of(study)["convergence"]["global_batches"]
