@@ -61,7 +61,7 @@ class Executor(slurm.Executor):
         self._again: list[Any] = []
         self._begun_again: set[Any] = set()
         self._said: set[str] = set()
-        """The reasons to wait, and the jobs begun, that were told."""
+        """What was logged already: why jobs wait, and which of them have begun."""
         super().__init__(workflow, logger)
 
     def get_partition_arg(self, job: Any) -> str:

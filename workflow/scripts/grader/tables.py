@@ -104,7 +104,7 @@ class Table:
         found = dict[int, str]()
         for (field, where), same in alike.items():
             if field == WHOLE:
-                # A rate beside a time says the same.
+                # Next to a time, images per second are the same measurement.
                 same = [j for j in same if self.labels[j].field != "throughput"] or same
                 two = len(same) == 2 and (WITHOUT, where) not in alike
                 if two and (pair := self._shorter(*same)):

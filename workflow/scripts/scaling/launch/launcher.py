@@ -115,11 +115,11 @@ def launch(
     command_line: list[str],
     variables: dict[str, str],
     time_limit: float,
-    hear: Callable[[Iterable[str]], None] | None = None,
+    read_lines: Callable[[Iterable[str]], None] | None = None,
 ) -> ProcessResult:
     """Run a command; kill its process tree after `time_limit` seconds, or if the wait is ended.
 
-    Its output is inherited, or its lines are passed to `hear` as they come, in a thread.
+    Its output is inherited, or its lines are passed to `read_lines` as they come, in a thread.
     """
     adopt_orphans()
     before = psutil.Process().children(recursive=True)
@@ -135,22 +135,22 @@ def launch(
                 env={**loopback, **variables, STARTED_VARIABLE: str(start)},
                 preexec_fn=partial(die_with, os.getpid()),
                 close_fds=False,  # Inherits the lease.
-                stdout=subprocess.PIPE if hear else None,
-                stderr=subprocess.STDOUT if hear else None,
+                stdout=subprocess.PIPE if read_lines else None,
+                stderr=subprocess.STDOUT if read_lines else None,
                 errors="replace",
             )
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, held_back)
-        if hear:
-            listener = Thread(target=hear, args=[process.stdout])
-            listener.start()
+        if read_lines:
+            reader = Thread(target=read_lines, args=[process.stdout])
+            reader.start()
         returncode, timed_out = process.wait(timeout=time_limit), False
     except subprocess.TimeoutExpired:
         returncode, timed_out = -signal.SIGKILL, True
     finally:
         _end_all_but(before)
-    if hear:
-        listener.join()
+    if read_lines:
+        reader.join()
     return ProcessResult(returncode, timed_out, time.monotonic() - start)
 
 

@@ -50,24 +50,24 @@ class Printed(BaseModel):
 
 
 @dataclass
-class Heard:
+class Output:
     """What a command has printed: the lines on epochs with their times, and a lack of memory."""
 
-    told: list[tuple[float, str]] = field(default_factory=list)
+    lines: list[tuple[float, str]] = field(default_factory=list)
     status: Status | None = None
     last: str = "nothing"
 
-    def hear(self, outside: FromOutside, lines: Iterable[str]) -> None:
-        """Print lines as they come, and keep what they tell."""
+    def read(self, outside: FromOutside, lines: Iterable[str]) -> None:
+        """Print lines as they come, and keep those on epochs."""
         for line in lines:
             print(line, end="", flush=True)
             self.last = line.strip()[:LONGEST_SHOWN] or self.last
             self.status = self.status or outcome.status_of(line)
             if TELLS.match(line):
-                self.told.append((outside.seconds(), line))
+                self.lines.append((outside.seconds(), line))
 
 
-def epochs_of(told: Sequence[tuple[float, str]], ranks: int = 1) -> pd.DataFrame:
+def epochs_of(timed_lines: Sequence[tuple[float, str]], ranks: int = 1) -> pd.DataFrame:
     """Return a row for each epoch: what was printed, its `end` in seconds, and its `steps`.
 
     Each of `ranks` processes may print the same lines; the longest counts. Without `seconds`, those
@@ -76,7 +76,7 @@ def epochs_of(told: Sequence[tuple[float, str]], ranks: int = 1) -> pd.DataFrame
     slowest: dict[tuple[int, int], dict[str, Any]] = {}
     times = Counter[tuple[int, int]]()
     before, last = 0.0, (0, -1)
-    for now, line in told:
+    for now, line in timed_lines:
         try:
             printed = Printed.model_validate_json(line)
             place = (printed.epoch, printed.step)
@@ -130,17 +130,17 @@ def run(spec: RunSpec) -> RunRecord:
         raise UserError(f"recipes.{cell.recipe}.command starts {words[0]}, which is not found")
     paths = filter(None, [os.environ.get("PYTHONPATH"), str(CLIENT)])
     own = {"PYTHONPATH": os.pathsep.join(paths), "PYTHONUNBUFFERED": "1"}
-    heard = Heard()
+    output = Output()
     with (
         measure.leased(spec.device, cell.gpus // spec.nodes, spec) as (gpus, variables),
         FromOutside(gpus if spec.nodes == 1 else []) as outside,
     ):
         result = launcher.launch(
-            words, variables | own, spec.time_limit_seconds, partial(heard.hear, outside)
+            words, variables | own, spec.time_limit_seconds, partial(output.read, outside)
         )
         # On the clock of the lines: a little more than the command's own seconds.
         result = replace(result, seconds=outside.seconds(), gpus=tuple(gpus))
-    status, message, epochs = _verdict(spec, heard, result)
+    status, message, epochs = _verdict(spec, output, result)
     ended = replace(result, lines=by_kind(_lines(spec, epochs, outside)))
     files = engines.files(template)
     read = spec.model_copy(update={"recipe_options": {"command": template} | files})
@@ -159,7 +159,7 @@ def run(spec: RunSpec) -> RunRecord:
 
 
 def _verdict(
-    spec: RunSpec, heard: Heard, result: ProcessResult
+    spec: RunSpec, output: Output, result: ProcessResult
 ) -> tuple[Status, str | None, pd.DataFrame]:
     """Return the status of a command, a sentence on what is unusual, and its epochs.
 
@@ -168,15 +168,15 @@ def _verdict(
     none = pd.DataFrame()
     if result.timed_out:
         limit = f"stopped at the time limit of {spec.time_limit_seconds:g} s"
-        return "timeout", f"{limit} after {len(heard.told)} printed lines", none
-    if result.returncode and heard.status:
-        return heard.status, f"exit status {result.returncode}: out of memory", none
+        return "timeout", f"{limit} after {len(output.lines)} printed lines", none
+    if result.returncode and output.status:
+        return output.status, f"exit status {result.returncode}: out of memory", none
     if result.returncode:
         raise UserError(
             f"the command of {spec.cell} ended with exit status {result.returncode}, its last line "
-            f"being {heard.last!r}: the log above has the rest; no record is written"
+            f"being {output.last!r}: the log above has the rest; no record is written"
         )
-    epochs = epochs_of(heard.told, spec.cell.gpus)
+    epochs = epochs_of(output.lines, spec.cell.gpus)
     if not len(epochs):
         seconds = result.seconds
         epochs.loc[0] = dict.fromkeys(epochs, math.nan) | {
