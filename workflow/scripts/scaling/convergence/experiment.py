@@ -9,67 +9,23 @@ import json
 import math
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from scaling.config.devices import need_newer_gpu
 from scaling.convergence.engine import Engine
-from scaling.convergence.plan import Run, Session, Study, choose, next_factor, run_of
-from scaling.core import code_digest, environment
-from scaling.core.errors import UserError
-from scaling.core.records.convergence import CONVERGENCE, TRAINING, convergence_path
-from scaling.core.records.kind import DATASET
-from scaling.launch import lease, outcome
+from scaling.convergence.plan import Run, Study, choose, next_factor, run_of
+from scaling.core.records.convergence import TRAINING
+from scaling.launch import outcome
 from scaling.registry.update_rule import Technique
 from scaling.training.trainer import TrainingData
 
 NOT_FINITE, AT_CHANCE = "not finite", "at chance"
-SCRIPT = Path(__file__).parents[2] / "convergence_train.py"
 Result = dict[str, Any]
 Sweep = dict[float, Result]
 """Runs by their factor, a multiple of the rule's rate."""
-OF_A_RUN = {"epochs", "max_epochs", "seeds", "factors", "more_factors", "precise_batch_norm"}
-"""Options of a study that decide which runs there are, and not what one gives."""
-
-
-def run(session: Session) -> None:
-    """Train all techniques and write each record as soon as it is complete."""
-    torch.set_num_threads(session.cpu_threads)
-    techniques = {
-        name: Technique.of(options, f"remedy {name}") for name, options in session.remedies.items()
-    }
-    dataset = TrainingData.read(session.dataset, session.manifest, session.study.train_images)
-    manifest = DATASET.read(session.manifest)
-    facts = {key: manifest[key] for key in ("source", "checksum", "train_images", "test_images")}
-    kind = environment.resolve_device(session.device)
-    for said in need_newer_gpu(kind, {"*": session.study.model_dump()}):
-        raise UserError(said)
-    precision: Any = environment.applied_precision(session.study.precision, kind)
-    study = session.study.model_copy(update={"precision": precision})
-    # The images are there before a GPU is leased, which the next job can have at once.
-    with lease.device(kind) as device:
-        host_info = environment.describe_process(device)
-        device_name = torch.cuda.get_device_name(device) if kind == "cuda" else kind
-        code = code_digest.digest(SCRIPT, measuring=True)
-        # With a run's own options all that decides what it gives.
-        identity = [code, study.model_dump(exclude=OF_A_RUN), facts, device_name, torch.__version__]
-        for global_batch in session.global_batches:
-            experiment = Experiment(study, dataset, global_batch, device, session.cache, identity)
-            for name, found in experiment.results(techniques):
-                document: Any = {
-                    "remedy": name,
-                    "global_batch": global_batch,
-                    "options": techniques[name].model_dump(),
-                    "training": study.model_dump(),
-                    "dataset": facts,
-                    **found,
-                    "environment": host_info | {"ended": environment.now()},
-                }
-                CONVERGENCE.write(convergence_path(session.records, name, global_batch), document)
-                host_info["started"] = environment.now()
 
 
 @dataclass
@@ -82,14 +38,7 @@ class Experiment:
     device: torch.device
     folder: Path
     identity: list[Any]
-
-    def __post_init__(self) -> None:
-        held_out = self.study.held_out_images
-        self._judged = held_out > 0
-        self._data = {False: self.dataset}
-        if self._judged:
-            self._data[True] = self.dataset.judged_by(held_out)
-        self._engines = dict[bool, Engine]()
+    _engines: dict[bool, Engine] = field(default_factory=dict)
 
     def results(self, techniques: dict[str, Technique]) -> Iterator[tuple[str, Result]]:
         """Yield each technique's name and the results of its runs, for the record.
@@ -114,17 +63,22 @@ class Experiment:
         for name in left:
             yield name, {"status": status, "message": message, "result": None}
 
+    @property
+    def _judged(self) -> bool:
+        """Whether held-out images choose a rate, or without any the training loss."""
+        return self.study.held_out_images > 0
+
     def _images(self, held_out: bool) -> int:
         """Return the number of images to train on."""
-        return len(self._data[held_out].data.train_labels)
+        return len(self.dataset.data.train_labels) - held_out * self.study.held_out_images
 
     def _engine(self, held_out: bool) -> Engine:
         """Return the engine of these runs; memory has room for one at a time."""
         if held_out not in self._engines:
             self._engines.clear()
             gc.collect()
-            engine = Engine(self.study, self._data[held_out], self.global_batch, self.device)
-            self._engines[held_out] = engine
+            data = self.dataset.judged_by(self.study.held_out_images) if held_out else self.dataset
+            self._engines[held_out] = Engine(self.study, data, self.global_batch, self.device)
         return self._engines[held_out]
 
     def _sweep(self, name: str, technique: Technique) -> Sweep:
@@ -155,7 +109,7 @@ class Experiment:
             "chosen_factor": chosen,
             "at_edge": len(factors) > 1 and chosen in (factors[0], factors[-1]),
             "runs": [
-                {**run, "chosen": run["factor"] == chosen and not run["held_out"]} for run in runs
+                run | {"chosen": run["factor"] == chosen and not run["held_out"]} for run in runs
             ],
         }
 

@@ -1,18 +1,15 @@
 """Plan a technique's runs at a global batch: a learning rate sweep, then the best rate's seeds.
 
 The rate is chosen on images held out of the training set, or by training loss without them, never
-on the test set. Does not import torch.
+on the test set.
 """
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
-from scaling.core.environment import Device
 from scaling.core.section import Precision
-from scaling.core.training_options import DataOptions, LargeBatches, Sgd
+from scaling.core.training_options import LargeBatches, Sgd
 from scaling.registry.update_rule import Technique, UpdateRule, gpus_of
 
 
@@ -33,23 +30,6 @@ class Study(LargeBatches, Sgd):
         gpus = self.gpus_of(global_batch)
         full, rest = divmod(math.ceil(train_images / gpus), global_batch // gpus)
         return [global_batch // gpus] * full + ([rest] if rest else [])
-
-
-class Session(DataOptions):
-    """Options of one process, which trains techniques at several global batches."""
-
-    study: Study
-    remedies: dict[str, Any]
-    """Options of each technique, by name."""
-    global_batches: list[int]
-    """Global batch sizes."""
-    records: Path
-    """Folder of the records."""
-    device: Device = "auto"
-    cpu_threads: int = 1
-    """Threads of the process."""
-    cache: Path = Path("resources/trained")
-    """Folder of finished trainings, which are not repeated."""
 
 
 @dataclass(frozen=True)
