@@ -129,3 +129,10 @@ def test_an_archive_that_writes_elsewhere_or_makes_no_file_is_refused(folder, na
         tar.addfile(member)
     with pytest.raises(UserError, match="is not a tar archive that can be unpacked"):
         read(path)
+
+
+def test_a_small_archive_of_much_is_not_unpacked(folder, monkeypatch):
+    monkeypatch.setattr(images, "MOST_BYTES", 9_000_000)
+    (folder / "train/cat/0.png").write_bytes(bytes(9_000_000))
+    with pytest.raises(UserError, match="it unpacks to more than 9,000,000 bytes"):
+        read(archive_of(folder, "xz"))

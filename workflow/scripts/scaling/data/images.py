@@ -15,6 +15,8 @@ from scaling.data.dataset import ImageDataset, Request
 
 SPLITS = ("train", "test")
 LAYOUT = "train/<class>/<image> and test/<class>/<image>"
+MOST_BYTES, MOST_TIMES = 100_000_000, 100
+"""What an archive may unpack to: so many bytes or, if that is more, times its own size."""
 
 
 def read(request: Request) -> tuple[ImageDataset, str]:
@@ -41,9 +43,12 @@ def read(request: Request) -> tuple[ImageDataset, str]:
 
 
 def _unpack(path: Path, folder: str) -> None:
-    """Unpack an archive; UserError if it is cut off, damaged, or writes outside of the folder."""
+    """Unpack an archive; UserError if it is cut off, damaged, too large, or writes elsewhere."""
+    most = max(MOST_BYTES, MOST_TIMES * path.stat().st_size)
     try:
         with tarfile.open(path) as archive:
+            if sum(member.size for member in archive) > most:
+                raise tarfile.ReadError(f"it unpacks to more than {most:,} bytes")
             archive.extractall(folder, filter="data")
             # At what is no header tarfile ends as at the block of zeros that ends an archive.
             stream: Any = archive.fileobj
