@@ -16,8 +16,8 @@ from typing import Any
 import torch
 
 from scaling.config.devices import need_newer_gpu
+from scaling.convergence.engine import Study
 from scaling.convergence.experiment import Experiment
-from scaling.convergence.plan import Study
 from scaling.core import code_digest, command_line, environment
 from scaling.core.environment import Device
 from scaling.core.errors import UserError, program

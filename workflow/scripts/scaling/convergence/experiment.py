@@ -1,6 +1,7 @@
 """Run each technique at each global batch: a learning rate sweep, then all seeds at its best rate.
 
-All runs of a process use the same device, one after another. Equal runs are trained once.
+The rate is chosen on images held out of the training set, or by training loss without them, never
+on the test set. Equal runs are trained once.
 """
 
 import gc
@@ -8,15 +9,14 @@ import hashlib
 import json
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from scaling.convergence.engine import Engine
-from scaling.convergence.plan import Run, Study, choose, next_factor, run_of
+from scaling.convergence.engine import Engine, Run, Study, run_of
 from scaling.core.records.convergence import TRAINING
 from scaling.launch import outcome
 from scaling.registry.update_rule import Technique
@@ -178,3 +178,25 @@ def losses(runs: Sweep) -> dict[float, float | None]:
         else run["epochs"][-1]["validation_loss" if run["held_out"] else "train_loss"]
         for factor, run in runs.items()
     }
+
+
+def choose(found: Mapping[float, float | None]) -> float:
+    """Return the factor of the lowest loss; that nearest to 1 if none is finite (all are None)."""
+    finished = [(loss, factor) for factor, loss in found.items() if loss is not None]
+    return min(finished or [(abs(math.log(factor)), factor) for factor in found])[1]
+
+
+def next_factor(found: Mapping[float, float | None]) -> float | None:
+    """Return the next factor of a sweep; None once the best one lies inside, to a factor of 2.
+
+    If the best is an end, the next is twice as far out; else it is halfway (geometrically) to a
+    neighbour more than a factor of 2 away.
+    """
+    tried, best = sorted(found), choose(found)
+    if best == tried[0] or all(loss is None for loss in found.values()):
+        return tried[0] / 2
+    if best == tried[-1]:
+        return best * 2
+    place = tried.index(best)
+    near = tried[place - 1], tried[place + 1]
+    return next((math.sqrt(best * one) for one in near if abs(math.log2(one / best)) > 1.01), None)
