@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import cycle
 
 import torch
 from torch import Tensor, nn
@@ -111,23 +112,21 @@ class RanksInTurn:
     """
 
     def __init__(self, shards: list[ResidentImages], norms: list[nn.BatchNorm2d]) -> None:
-        self._shards, self._norms, self._next = shards, norms, 0
+        self._shards, self._norms, self._turns = shards, norms, cycle(enumerate(shards))
 
     def draw(self, epoch: int) -> None:
-        """Begin an epoch: draw its order and crops."""
+        """Draw an epoch's order and crops."""
         for shard in self._shards:
             shard.draw(epoch)
-        self._next = 0
         self._track(True)
 
     def stage(self, size: int) -> None:
         """Do nothing: all images are on the device."""
 
     def next_batch(self, size: int) -> Batch:
-        rank = self._next
-        self._next = (rank + 1) % len(self._shards)
+        rank, shard = next(self._turns)
         self._track(rank == 0)
-        return self._shards[rank].next_batch(size)
+        return shard.next_batch(size)
 
     def _track(self, statistics: bool) -> None:
         for norm in self._norms:
@@ -144,18 +143,17 @@ class Engine:
         self, study: Study, dataset: TrainingData, global_batch: int, device: torch.device
     ) -> None:
         gpus = study.gpus_of(global_batch)
-        self.study, self.train_images = study, len(dataset.data.train_images)
-        self.classes = len(dataset.data.classes)
-        self.captures = device.type == "cuda"
-        self._sizes = [gpus * size for size in study.batch_sizes(self.train_images, global_batch)]
+        self.study, self.classes = study, len(dataset.data.classes)
+        self.captures, images = device.type == "cuda", len(dataset.data.train_images)
+        self._sizes = [gpus * size for size in study.batch_sizes(images, global_batch)]
         allow_tf32(study.precision != "float32")
         self.model = ResNet18(study.model_width, self.classes).to(device)
         if self.captures:
             self.model.to(memory_format=torch.channels_last)
         norms = [one for one in self.model.modules() if isinstance(one, nn.BatchNorm2d)]
         padding, flip = study.crop_padding, study.horizontal_flip
-        images = partial(ResidentImages, dataset.data, dataset.mean, dataset.std, padding, flip)
-        self._shards = [images(device, rank, gpus, seed=0) for rank in range(gpus)]
+        shard = partial(ResidentImages, dataset.data, dataset.mean, dataset.std, padding, flip)
+        self._shards = [shard(device, rank, gpus, seed=0) for rank in range(gpus)]
         self._images = RanksInTurn(self._shards, norms)
         self._replica = FlatSGD(self.model)
         self._trained = InPrecision(self.model, study.precision == "bf16")
@@ -184,8 +182,8 @@ class Engine:
     def train_epoch(self, run: Run, epoch: int) -> dict[str, float | None]:
         """Train epoch number `epoch` (from 1) of the run that `start` began, and evaluate.
 
-        Returns `train_loss` and `train_accuracy`, means over its images, and `test_loss` and
-        `test_accuracy` after it. If a loss is not finite it is null, as are both accuracies.
+        Returns the mean `train_loss` and `train_accuracy` of its images, and `test_loss` and
+        `test_accuracy` after it; if a loss is not finite it is null, as are both accuracies.
         """
         self.model.train()
         self._step.reset()

@@ -137,10 +137,8 @@ class Experiment:
     def _train(self, run: Run) -> Result:
         """Train one run to its end, or to the end of the epoch in which it diverges.
 
-        Returns its `epochs` (of held-out images as `validation_…`); what was planned, which a
-        diverged run may not have reached; and `diverged`, "" or the reason. "not finite" is a loss
-        in an update or after it, "at chance" a training loss in the last epoch no better than that
-        of a constant prediction, ln(classes).
+        `diverged` is "", "not finite" of a loss in an update or after it, or "at chance" of a last
+        training loss no better than that of a constant prediction, ln(classes).
         """
         engine = self._engine(run.held_out)
         started = time.perf_counter()
