@@ -15,8 +15,6 @@ Buffers = Literal["broadcast", "local", "sync_batch_norm"]
 """How batch norm's running statistics are kept: broadcast from rank 0 before each forward pass
 (DistributedDataParallel's default), separate on each rank, or computed over the batches of all
 ranks (torch.nn.SyncBatchNorm)."""
-SHARED = ["model", *Sgd.model_fields, *Limits.model_fields]
-"""Options that all trainings have as the plan."""
 
 
 @dataclass(frozen=True)
@@ -75,5 +73,6 @@ class Plan(Synchronization, DataOptions, Sgd, Limits):
             measured_epochs=self.epochs - 1,
             instrumented_iterations=0,
             recipe_options={"loader_workers": self.loader_workers},
-            **{key: getattr(self, key) for key in SHARED},
+            model=self.model,
+            **self.model_dump(include={*Sgd.model_fields, *Limits.model_fields}),
         )
