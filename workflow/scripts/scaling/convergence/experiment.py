@@ -45,7 +45,7 @@ class Experiment:
 
         After an out-of-memory error the remaining techniques are recorded as out of memory too.
         """
-        left, images = list(techniques), self._images(self._judged)
+        left, images = list(techniques), self._images(self.study.held_out_images > 0)
         status = "infeasible"
         message = f"the global batch is larger than the {images} training images"
         try:
@@ -62,11 +62,6 @@ class Experiment:
             status, message = lack, outcome.first_sentence(error)
         for name in left:
             yield name, {"status": status, "message": message, "result": None}
-
-    @property
-    def _judged(self) -> bool:
-        """Whether held-out images choose a rate, or without any the training loss."""
-        return self.study.held_out_images > 0
 
     def _images(self, held_out: bool) -> int:
         """Return the number of images to train on."""
@@ -87,11 +82,12 @@ class Experiment:
         Factors are judged by held-out images if there are any, else by training loss.
         """
         study, runs = self.study, Sweep()
+        held_out = study.held_out_images > 0
         wanted = list(technique.factors or study.factors)
         more = study.more_factors if len(wanted) > 1 else 0
         while wanted:
             factor = wanted.pop(0)
-            runs[factor] = self.run(name, technique, factor, study.seeds[0], self._judged)
+            runs[factor] = self.run(name, technique, factor, study.seeds[0], held_out)
             if not wanted and more and (following := next_factor(losses(runs))):
                 wanted, more = [following], more - 1
         return dict(sorted(runs.items()))
@@ -102,7 +98,7 @@ class Experiment:
         `at_edge` is whether that is the smallest or largest of several.
         """
         factors, chosen = list(sweep), choose(losses(sweep))
-        seeds = self.study.seeds if self._judged else self.study.seeds[1:]
+        seeds = self.study.seeds[0 if self.study.held_out_images else 1 :]
         runs = [*sweep.values(), *(self.run(name, technique, chosen, seed) for seed in seeds)]
         return {
             "gpus": self.study.gpus_of(self.global_batch),

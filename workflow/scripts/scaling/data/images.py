@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from PIL import Image
 
 from scaling.core.errors import UserError
@@ -20,7 +19,7 @@ MOST_BYTES, MOST_TIMES = 100_000_000, 100
 
 
 def read(request: Request) -> tuple[ImageDataset, str]:
-    """Return the images at the path, their origin, and how many were resized.
+    """Return the images at the path, and their origin with how many were resized (bilinearly).
 
     Classes are the folder names, sorted. Images are sorted by file name, then class, so that
     numbered files alternate between classes. Hidden files, and what is not in train/ and test/, are
@@ -70,8 +69,9 @@ def _read(folder: Path, path: Path, side: int) -> tuple[ImageDataset, int]:
         files = sorted(folder.glob(f"{split}/[!.]*/[!.]*"), key=lambda file: (file.name, file))
         images = np.empty((len(files), side, side, 3), dtype=np.uint8)
         for image, file in zip(images, files, strict=True):
-            image[:], was_resized = _decode(file, f"{path}: {file.relative_to(folder)}", side)
-            resized += was_resized
+            picture = _decode(file, f"{path}: {file.relative_to(folder)}")
+            resized += picture.size != (side, side)
+            image[:] = np.asarray(picture.resize((side, side), Image.Resampling.BILINEAR))
         arrays += [images, np.array([classes.index(file.parent.name) for file in files], np.int64)]
     data = ImageDataset(*[*arrays, classes])
     if len(classes) < 2 or not np.ptp(data.train_images, axis=(0, 1, 2)).all():
@@ -82,14 +82,12 @@ def _read(folder: Path, path: Path, side: int) -> tuple[ImageDataset, int]:
     return data, resized
 
 
-def _decode(file: Path, name: str, side: int) -> tuple[NDArray[np.uint8], bool]:
-    """Return an image as uint8 [side, side, 3], and whether it was resized (bilinearly)."""
+def _decode(file: Path, name: str) -> Image.Image:
+    """Return an image in RGB; UserError with its `name` if it cannot be read."""
     try:
         with Image.open(file) as image:
             if image.mode.startswith(("I", "F")):  # Pillow would clip them to 255.
                 raise ValueError("it has more than 8 bits per channel")
-            pixels = image.convert("RGB")
+            return image.convert("RGB")
     except Exception as error:  # Pillow's readers raise nearly anything for a damaged file.
         raise UserError(f"{name} cannot be read as an image ({error}): fix or remove it") from error
-    resized = pixels.size != (side, side)
-    return np.asarray(pixels.resize((side, side), Image.Resampling.BILINEAR)), resized

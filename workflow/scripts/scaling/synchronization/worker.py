@@ -46,8 +46,8 @@ def run(plan: Plan, log_folder: Path) -> None:
         if rank.processes > 1:
             model = build(plan.model, len(dataset.data.classes))
             sizes = {
-                "parameter_bytes": sum(p.numel() * p.itemsize for p in model.parameters()),
-                "buffer_bytes": sum(b.numel() * b.itemsize for b in model.buffers()),
+                "parameter_bytes": sum(p.nbytes for p in model.parameters()),
+                "buffer_bytes": sum(b.nbytes for b in model.buffers()),
                 "widest_norm": max((b.numel() for b in model.buffers()), default=0),
             }
             report("model", sizes)
