@@ -112,12 +112,13 @@ class RanksInTurn:
     """
 
     def __init__(self, shards: list[ResidentImages], norms: list[nn.BatchNorm2d]) -> None:
-        self._shards, self._norms, self._turns = shards, norms, cycle(enumerate(shards))
+        self._shards, self._norms = shards, norms
 
     def draw(self, epoch: int) -> None:
         """Draw an epoch's order and crops."""
         for shard in self._shards:
             shard.draw(epoch)
+        self._turns = cycle(enumerate(self._shards))
         self._track(True)
 
     def stage(self, size: int) -> None:
