@@ -13,8 +13,8 @@ from itertools import cycle
 from pathlib import Path
 from typing import Any
 
+from scaling.convergence.engine import OF_THE_RATES, Study
 from scaling.convergence.experiment import Experiment
-from scaling.convergence.plan import OF_THE_RATES, Study
 from scaling.core import command_line
 from scaling.core.errors import program
 from scaling.core.training_options import DataOptions

@@ -61,7 +61,7 @@ class Result(TypedDict):
 
 @types.opened
 class Shared(TypedDict):
-    """Settings shared by all runs of a study; see `convergence.plan.Study`."""
+    """Settings shared by all runs of a study; see `convergence.engine.Study`."""
 
     reference_batch: types.Positive
     seeds: list[types.Whole]
