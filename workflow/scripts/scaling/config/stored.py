@@ -28,8 +28,8 @@ RECORDS = [
 """Folders of records, laid out as below results/."""
 MACHINE = Path("machine/check.json")
 """The record of the machine check."""
-TRAININGS, BACKENDS = ("runs", "convergence", "full_trainings"), ("resnet18",)
-"""The kinds of `records` that a partial study may lack, and those that any stored study may."""
+TRAININGS = ("runs", "convergence", "full_trainings")
+"""The kinds of `records` that a partial study may lack."""
 
 
 class Plain(yaml.SafeLoader):
@@ -176,12 +176,10 @@ def check(folder: Path, config: dict[str, Any]) -> None:
     With `partial` in the configuration, runs may lack a record.
     """
     asked, there, beside = records(config), own_files(folder), beside_records(config)
-    runs = [*chain(*(asked[kind] for kind in TRAININGS))]
-    wanted = [*chain(*asked.values())]
-    always = [Path(CONFIG), Path(MANIFEST)]
-    may_lack = {*runs, *chain(*(asked[kind] for kind in BACKENDS))}
-    always += [path for path in wanted if path not in may_lack]
-    needed = always if config["partial"] else [*runs, *always]
+    runs = {*chain(*(asked[kind] for kind in TRAININGS))}
+    wanted = [Path(CONFIG), Path(MANIFEST), *chain(*asked.values())]
+    always = [path for path in wanted if path not in runs]
+    needed = always if config["partial"] else wanted
     if missing := [path for path in needed if path not in there]:
         partial = "" if set(missing) & set(always) else ", or pass --config partial=true"
         lacks = f"{len(missing)} of the {len(needed)} files its {CONFIG} asks for"
@@ -189,7 +187,7 @@ def check(folder: Path, config: dict[str, Any]) -> None:
     for path, limit in beside.items():
         if (folder / path).is_symlink() or (folder / path).exists():
             files.regular(folder / path, limit, linked=False)
-    if unknown := sorted(there.difference(always, beside, wanted)):
+    if unknown := sorted(there.difference(beside, wanted)):
         place = folder / unknown[0]
         raise UserError(f"{place} is no part of the study that its {CONFIG} describes: remove it")
 
