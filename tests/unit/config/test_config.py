@@ -1,9 +1,10 @@
-"""Each mistake of a configuration is told by its key, with what is allowed."""
+"""Each mistake of a configuration is told by its key; parts of a study may be left out."""
 
 import pytest
 
 from examples.configurations import changed, shipped
-from scaling.config import config, recipes
+from scaling.config import config, recipes, stored
+from scaling.config.keys import PARTS
 from scaling.core.errors import UserError
 
 
@@ -163,3 +164,49 @@ def test_what_only_the_labs_networks_have_is_left_out_of_other_studies():
     assert said == ["techniques for large batches", "Part B"]
     assert document["convergence"]["recipes"] == document["quantization"]["seeds"] == []
     config.check(document)
+
+
+ALONE = {
+    "scaling": ["runs", "limits"],
+    "accuracy": ["convergence", "full_trainings"],
+    "proofs": ["synchronization"],
+    "int8": ["quantization"],
+}
+
+
+@pytest.mark.parametrize(
+    ("off", "path", "value"),
+    [
+        ("scaling", "recipes.plain.strategies", ["dp"]),
+        ("accuracy", "convergence.recipes", ["tuned"] * 2),
+        ("int8", "quantization.variants", [{"name": "float32"}]),
+    ],
+)
+def test_what_is_wrong_with_a_part_that_is_off_is_not_looked_at(off, path, value):
+    document = changed((path, value))
+    with pytest.raises(UserError):
+        config.check(document)
+    document["parts"] = [part for part in PARTS if part != off]
+    config.check(document)
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_a_part_alone_has_no_records_of_others(part):
+    document = changed(("parts", [part]), ("time_to_accuracy.gpus", [1]))
+    config.leave_out(document)
+    found = stored.records(document)
+    assert [kind for kind in found if found[kind]] == ALONE[part]
+    config.check(document)
+
+
+@pytest.mark.parametrize(
+    ("parts", "own", "gpus"),
+    [
+        (["accuracy"], [], [1]),
+        (["accuracy"], [1, 4], [1, 4]),
+        (["accuracy", "proofs"], [1, 4], [1, 2]),
+    ],
+)
+def test_a_study_of_accuracy_alone_asks_for_the_gpus_of_its_trainings(parts, own, gpus):
+    document = changed(("parts", parts), ("time_to_accuracy.gpus", own))
+    assert config.asked(document)["grid"]["gpus"] == gpus
