@@ -1,6 +1,5 @@
 """Recipes: an engine with options, or another recipe with some options changed."""
 
-import re
 from collections.abc import Mapping
 from typing import Annotated, Any
 
@@ -78,16 +77,9 @@ def of_technique(tried: Mapping[str, Any], recipe: Mapping[str, Any]) -> dict[st
 def resolved(
     recipes: Mapping[str, Mapping[str, Any]], asks: Mapping[str, str]
 ) -> dict[str, dict[str, Any]]:
-    """Return each recipe that some key `asks` for, with all keys; UserError for what is wrong.
-
-    Others are looked at by their names alone.
-    """
-    said = [
-        f"recipes has {name!r} (allowed: a letter, then letters, digits and _)"
-        for name in recipes
-        if not re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII)
-    ]
+    """Return each recipe that some key `asks` for, with all keys; UserError for what is wrong."""
     found: dict[str, dict[str, Any]] = {}
+    said: list[str] = []
     for name, key in asks.items():
         try:
             own = _with_base(name, key, recipes)
