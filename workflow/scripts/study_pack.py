@@ -18,8 +18,8 @@ RESULTS, DATASETS, STUDIES = Path("results"), Path("resources/dataset"), Path("s
 def sources(config: dict[str, Any]) -> dict[Path, Path]:
     """Return the path of each file of the study, by its path in the packed folder.
 
-    Missing logs and traces are skipped, and with `partial` in the configuration missing records of
-    trainings. Any other missing file, or a record that is not as it was written, is a UserError.
+    Missing logs and traces are skipped, and with `partial` in the configuration missing records
+    of trainings. UserError for any other missing file, or a record damaged or of other images.
     """
     records = stored.records(config)
     for kind in stored.TRAININGS if config["partial"] else ():
@@ -31,9 +31,11 @@ def sources(config: dict[str, Any]) -> dict[Path, Path]:
             f"study {config['study']} lacks {len(missing)} of its {len(found)} files, the first is "
             f"{missing[0]}; run it to its end, or with --config partial=true where runs are missing"
         )
-    for source in found.values():
-        if source.suffix == ".json":
-            unsigned(source)
+    made = {place: unsigned(place) for place in found.values() if place.suffix == ".json"}
+    images = made[found[Path(MANIFEST)]].get("checksum")
+    for place, record in made.items():
+        if record.get("dataset", {}).get("checksum", images) != images:
+            raise UserError(f"{place} is of other images than the study's: run it again, then pack")
     for path in stored.beside_records(config):
         source = path if path.suffix == ".log" else RESULTS / path
         if source.exists():

@@ -11,6 +11,7 @@ from examples import finished_study
 from examples.finished_study import CONFIG, FILES, files, make
 from scaling.config import stored
 from scaling.core.errors import UserError
+from scaling.core.records.kind import DATASET
 
 STUDY, LAST = Path("studies/cpu"), FILES[-1]
 TRACE = str(Path(LAST).with_name("trace.json.gz"))
@@ -86,6 +87,13 @@ def test_a_study_that_lacks_a_run_is_refused_unless_it_is_partial_and_so_is_a_da
     sweep = folder / "results/interconnect/gpus~2/sweep.json"
     sweep.write_text(sweep.read_text().replace('"gpus": 2', '"gpus": 3'))
     with pytest.raises(UserError, match=r"sweep\.json is not as it was written"):
+        pack()
+
+
+def test_a_record_of_other_images_is_not_packed(folder):
+    manifest = folder / "resources/dataset/digits/manifest.json"
+    DATASET.write(manifest, DATASET.read(manifest) | {"checksum": "fae71f"})
+    with pytest.raises(UserError, match=r"run\.json is of other images than the study's: run it"):
         pack()
 
 
