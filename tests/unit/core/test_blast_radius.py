@@ -78,7 +78,7 @@ TELLING = [
     ("core/command_line.py", 'metavar="JSON"', 'metavar="json"'),
     ("core/records/run.py", "epochs or their ranks", "ranks or their epochs"),
     ("config/devices.py", "needs GPUs for more", "takes GPUs for more"),
-    ("config/recipes.py", "neither engine nor base", "no engine, no base"),
+    ("config/recipes.py", "needs an engine", "wants an engine"),
     ("launch/outcome.py", "stopped at the time limit", "ended at the time limit"),
     ("launch/lease.py", "is held by process", "belongs to process"),
     ("launch/jobs.py", "is gone, and all", "is lost, and all"),

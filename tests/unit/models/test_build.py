@@ -3,8 +3,9 @@
 import pytest
 from torch import nn
 
-from examples import manifests
+from examples.finished_study import SOURCE
 from scaling.core.errors import UserError
+from scaling.core.records.kind import DATASET
 from scaling.core.training_options import Model
 from scaling.models.build import GROUP_BYTES, backward_groups, blocks, build
 from scaling.models.check import check
@@ -102,7 +103,8 @@ def study(name=LAB, size=32, batch=8, parts=1, gpus=(1,), strategy="ddp", **opti
     ],
 )
 def test_what_cannot_be_made_or_trained_is_said_before_any_job(own, tmp_path, config, said):
-    manifests.write(tmp_path, classes=3, train_images=128)
+    made = DATASET.read(SOURCE / "manifest.json") | {"classes": list("abc"), "train_images": 128}
+    DATASET.write(tmp_path / "manifest.json", made)
     config["model"]["name"] = config["model"]["name"].replace("OWN", own)
     with pytest.raises(UserError, match=said):
         check(config, tmp_path / "manifest.json")

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 from scaling.config import stored
-from scaling.registry.registry import has_extra
 from scaling.tables import schema
 
 
@@ -21,8 +20,6 @@ class Made:
         asked = stored.records(config)
         self._runs = asked["runs"]
         lacking = ["convergence", "full_trainings", "synchronization"] if self._partial else []
-        if is_stored or not has_extra("bits"):
-            lacking += stored.BACKENDS
         self.records = {kind: self.there(paths, kind in lacking) for kind, paths in asked.items()}
         """The records of each kind that a study may lack; without any it has none of its tables."""
 
