@@ -9,8 +9,7 @@ from examples.records import timing_table
 from scaling.claims.claim import Answer, Claim
 from scaling.core.grid import CELL_KEYS
 from scaling.tables import schema
-from scaling.tables.communication import communication, readings
-from scaling.tables.epoch_parts import epoch_parts
+from scaling.tables.epoch_parts import communication, epoch_parts, readings
 from scaling.tables.ratios import speedup
 from scaling.tables.schema import StudyTables
 

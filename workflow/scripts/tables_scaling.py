@@ -10,8 +10,15 @@ from scaling.core.grid import expand
 from scaling.core.records.machine import CHECK, PEAKS, SWEEP
 from scaling.tables import measurements, schema
 from scaling.tables.accuracy import accuracy
-from scaling.tables.communication import bandwidth, communication, interconnect, readings
-from scaling.tables.epoch_parts import audit, epoch_parts, utilization
+from scaling.tables.epoch_parts import (
+    audit,
+    bandwidth,
+    communication,
+    epoch_parts,
+    interconnect,
+    readings,
+    utilization,
+)
 from scaling.tables.ratios import speedup
 from scaling.tables.timing import provenance, read_runs, timing
 

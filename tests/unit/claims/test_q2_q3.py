@@ -4,7 +4,7 @@ import pytest
 
 from examples.claim_study import claims, study
 from examples.records import timing_row
-from scaling.claims import q2, q3
+from scaling.claims import q1_to_q3
 
 ALONE = {32: 9.8, 128: 4.0, 512: 3.0}
 
@@ -25,7 +25,7 @@ def of(*seconds):
     ],
 )
 def test_scaling_is_judged_by_the_ranges_of_speedups(seconds, verdict, cells):
-    claim = claims(q2.answer, of(*seconds))["Q2-faster-plain-ddp"]
+    claim = claims(q1_to_q3.speedups, of(*seconds))["Q2-faster-plain-ddp"]
     assert claim.verdict == verdict and claim.configuration.endswith("2 GPUs")
     assert cells in claim.sentence.replace("\u00a0", " ")
 
@@ -44,7 +44,7 @@ def test_computing_is_what_the_parts_of_an_epoch_say(shares, verdict):
     names = ["utilization", "slower_share", "idle_share", "unknown_share"]
     parts = dict(zip(names, shares, strict=True)) | {"communication_share": 0, "loading_share": 0}
     used = {"utilization": of(5.6, 2.2, 1.5)["timing"].assign(**parts)}
-    claim = claims(q3.parts, used)["Q3.1-computing-plain-ddp"]
+    claim = claims(q1_to_q3.parts, used)["Q3.1-computing-plain-ddp"]
     assert claim.verdict == verdict
     if verdict == "refuted":
         assert "b\u00a0=\u00a0512: 40 % computing, 60 % GPU idle." in claim.sentence
@@ -68,5 +68,5 @@ def test_each_cell_tells_how_much_of_the_link_is_used(estimate, utilizations, ve
     rows = timing[timing["gpus"] == 2].head(len(utilizations))
     rows = rows.assign(estimate=estimate, peak_gb_per_s=100.0, utilization=utilizations)
     tables = {"bandwidth": rows.assign(bandwidth_gb_per_s=0.0)}
-    claim = claims(q3.bandwidth, tables)["Q3.2-travelling-plain-ddp"]
+    claim = claims(q1_to_q3.bandwidth, tables)["Q3.2-travelling-plain-ddp"]
     assert claim.verdict == verdict and f"GB/s ({best} %) with" in claim.sentence

@@ -8,12 +8,12 @@ from examples.convergence_records import MARGIN, record, seeds, study, swept
 from examples.records import timing_row, timing_table
 from scaling.claims import q4
 from scaling.tables import schema
-from scaling.tables.experiments import convergence
+from scaling.tables.accuracy import convergence, remedies
 
 
 def judged(records):
-    runs = convergence.runs(records)
-    return claims(q4.answer, {"convergence": runs, "remedies": convergence.remedies(runs, MARGIN)})
+    runs = convergence(records)
+    return claims(q4.answer, {"convergence": runs, "remedies": remedies(runs, MARGIN)})
 
 
 @pytest.mark.parametrize(

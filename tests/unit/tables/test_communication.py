@@ -9,16 +9,16 @@ import pytest
 from examples.records import GRADIENT_BYTES, epoch, record, timing_row, timing_table
 from scaling.core.grid import CELL_KEYS, Cell
 from scaling.tables import schema
-from scaling.tables.communication import (
+from scaling.tables.epoch_parts import (
     HIGH,
     LOW,
     SECONDS,
     bandwidth,
     communication,
+    epoch_parts,
     interconnect,
     readings,
 )
-from scaling.tables.epoch_parts import epoch_parts
 
 CELL = Cell("plain", "ddp", 2, 128, 0)
 TIMES = timing_table(timing_row(1, 128, 10.0, loader_seconds=1), timing_row(2, 128, 6.0))

@@ -11,8 +11,7 @@ from scaling.core.grid import CELL_KEYS, Cell
 from scaling.core.records.run import RUN
 from scaling.registry import registry
 from scaling.tables import schema
-from scaling.tables.communication import communication, readings
-from scaling.tables.epoch_parts import audit, epoch_parts
+from scaling.tables.epoch_parts import audit, communication, epoch_parts, readings
 from scaling.tables.measurements import in_memory, slow_ranks
 from scaling.tables.timing import timing
 from training_runs import run, write_images

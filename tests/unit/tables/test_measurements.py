@@ -8,8 +8,7 @@ import pytest
 from examples.records import epoch, record, timing_row, timing_table
 from scaling.core.grid import Cell
 from scaling.tables import schema
-from scaling.tables.communication import communication, readings
-from scaling.tables.epoch_parts import epoch_parts, utilization
+from scaling.tables.epoch_parts import communication, epoch_parts, readings, utilization
 from scaling.tables.measurements import costs, device_time, peaks
 from scaling.tables.timing import timing
 

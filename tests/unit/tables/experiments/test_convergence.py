@@ -5,8 +5,8 @@ import math
 import pytest
 
 from examples.convergence_records import MARGIN, record, seeds, study, swept
-from scaling.tables.experiments import convergence
-from scaling.tables.experiments.convergence import best, remedies
+from scaling.claims.q4 import best
+from scaling.tables.accuracy import convergence, remedies
 
 
 def row(table, remedy, global_batch):
@@ -16,7 +16,7 @@ def row(table, remedy, global_batch):
 
 def table_of(*more):
     """remedies.csv of the study and of more records."""
-    return remedies(convergence.runs([*study(), *more]), MARGIN)
+    return remedies(convergence([*study(), *more]), MARGIN)
 
 
 def test_what_diverged_or_could_not_run_has_a_row_and_is_not_the_best():
@@ -35,8 +35,8 @@ def test_the_remedy_of_a_batch_is_chosen_by_held_out_images():
     lucky = record("lucky", 512, swept(0.95, 0.95, 0.95, held_out=0.3), decay="linear")
     lars = record("lars", 512, swept(0.95, 0.95, 0.95), lars=0.1)
     records = [each for each in study() if each["remedy"] != "equal"] + [lucky, lars]
-    table = remedies(convergence.runs(records), MARGIN)
+    table = remedies(convergence(records), MARGIN)
     assert [best(table, 512, sgd).remedy for sgd in (True, False)] == ["warmup", "lars"]
     for each in records:
         each["result"]["runs"] = [run for run in each["result"]["runs"] if not run["held_out"]]
-    assert best(remedies(convergence.runs(records), MARGIN), 512) is None
+    assert best(remedies(convergence(records), MARGIN), 512) is None
