@@ -1,7 +1,8 @@
 """The parts of an epoch, by each estimate of communication; bandwidths; the use of the peak."""
 
 import math
-from statistics import median, stdev
+from collections.abc import Iterator
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from scaling.core.statistics import margin
 from scaling.registry.engine import ENGINES
 from scaling.registry.strategy import OWN, STRATEGIES
 from scaling.tables import ratios, schema
+from scaling.tables.measurements import ALONE
 from scaling.tables.timing import Run, by_cell, with_single_gpu
 
 GB = 1e9
@@ -38,41 +40,41 @@ def readings(runs: list[Run]) -> pd.DataFrame:
     Ends are the 95 % interval between runs, of one run the range of its repeats to either side, of
     a single reading half and double.
     """
-    found = [
-        {**cell, "estimate": estimate, **_medians(read)}
+    rows = [
+        {**cell, "estimate": estimate, "run": number, "exposed": exposed, "moving": moving}
         for cell, seeds in by_cell([run for run in runs if run[0].gpus > 1])
-        for estimate in INSTRUMENTS
-        if (read := [own for record in seeds if record and (own := _of_run(record, estimate))])
+        for number, record in enumerate(seeds)
+        for estimate, exposed, moving in (_of_run(record) if record else ())
     ]
-    return pd.DataFrame(found, columns=[*CELL_KEYS, "estimate", *SECONDS])
+    keys = [*CELL_KEYS, "estimate"]
+    read = pd.DataFrame(rows, columns=[*keys, "run", "exposed", "moving"]).groupby(keys, sort=False)
+    found = [{**dict(zip(keys, key, strict=True)), **_medians(own)} for key, own in read]
+    return pd.DataFrame(found, columns=[*keys, *SECONDS])
 
 
-def _of_run(record: RunRecord, estimate: str) -> tuple[list[float], float] | None:
-    """Return the exposed seconds of an iteration in each repeat, and the seconds of all of it."""
-    traced = [one for one in record["communication"]["readings"] if one["estimate"] == TRACE]
-    timed = [rank for rank in record["in_memory"] if rank["seconds_without_exchange"]]
-    ranks: list[Any] = [*traced] if estimate == TRACE else timed
-    if not ranks or not all(rank["iterations"] for rank in ranks):
-        return None
+def _of_run(record: RunRecord) -> Iterator[tuple[str, float, float]]:
+    """Yield the exposed and all communication seconds of an iteration, by instrument and repeat."""
 
-    def each(name: str) -> Any:
+    def each(ranks: Any, name: str) -> Any:
         return np.array([rank[name] for rank in ranks]) / ranks[0]["iterations"]
 
-    if estimate == TRACE:
-        return [np.median(each("exposed_seconds"))], np.median(each("communication_seconds"))
-    added = each("seconds").max(axis=0) - each("seconds_without_exchange").max(axis=0)
-    return list(added), math.nan
+    timed = [rank for rank in record["in_memory"] if rank[ALONE]]
+    if timed and all(rank["iterations"] for rank in timed):
+        for added in each(timed, "seconds").max(axis=0) - each(timed, ALONE).max(axis=0):
+            yield INSTRUMENTS[0], added, math.nan
+    traced = [one for one in record["communication"]["readings"] if one["estimate"] == TRACE]
+    if traced and all(rank["iterations"] for rank in traced):
+        exposed, moving = (each(traced, f"{kind}_seconds") for kind in ("exposed", "communication"))
+        yield TRACE, np.median(exposed), np.median(moving)
 
 
-def _medians(read: list[tuple[list[float], float]]) -> dict[str, float]:
-    repeats = [own for own, _ in read]
-    whole = np.concatenate(repeats)
-    exposed, moving = np.median(whole), np.median([each for _, each in read])
-    if len(whole) == 1:
-        ends = sorted([exposed / ratios.LONE_READING, exposed * ratios.LONE_READING])
-    else:
-        off = margin([stdev(map(median, repeats))], [len(read)]) if len(read) > 1 else math.nan
-        off = np.ptp(whole) if math.isnan(off) else off
+def _medians(read: pd.DataFrame) -> dict[str, float]:
+    exposed, moving = read[["exposed", "moving"]].median()
+    ends = sorted([exposed / ratios.LONE_READING, exposed * ratios.LONE_READING])
+    if len(read) > 1:
+        runs = read.groupby("run")["exposed"].median()
+        off = margin([runs.std()], [len(runs)])
+        off = np.ptp(read["exposed"]) if math.isnan(off) else off
         ends = [exposed - off, exposed + off]
     return dict(zip(SECONDS, (exposed, moving, *ends), strict=True))
 
