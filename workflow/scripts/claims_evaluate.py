@@ -46,5 +46,5 @@ def evaluate(tables: StudyTables, learned: bool = True) -> Findings:
 @command_line.script
 def main(study: str, output: Path, source: str = "", tables: tuple[Path, ...] = ()) -> None:
     """Write claims.json from the study's tables; of random images nothing is learned."""
-    found = StudyTables(study, schema.read_files(tables))
+    found = schema.read_study(study, tables)
     files.write_json(output, asdict(evaluate(found, learned=source != SYNTHETIC.name)))

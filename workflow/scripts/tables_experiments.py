@@ -50,4 +50,4 @@ def main(
         found["quantization_paired"] = quantization.paired(measured)
     if stages:
         found["quantization_resnet"] = quantization.resnet(read(STAGED, stages))
-    schema.write_all(found, tables)
+    schema.write(found, tables)

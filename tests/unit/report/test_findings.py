@@ -118,7 +118,8 @@ def test_the_classes_of_a_step_are_those_of_the_records():
     measured = measurements.peaks(json.loads((folder / "peaks/peaks.json").read_text()))
     best = measured.query("precision == 'bf16' and state == 'sprint'")["value"].max()
     used = measurements.costs(runs).assign(peak_flops_per_second=best)
-    found = measurements.step_classes(runs, used, measured)
+    tables = schema.StudyTables("h200x1", {"utilization": used, "peaks": measured})
+    found = measurements.step_classes(tables, runs)
     for batch, rows in found.groupby("batch_size"):
         of = rows.set_index("kernel_class")
         step, floor = rows["seconds"].sum(), rows["least_seconds"].sum()

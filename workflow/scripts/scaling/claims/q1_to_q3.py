@@ -9,7 +9,7 @@ from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
 from scaling.registry.strategy import OWN
 from scaling.tables import ratios
-from scaling.tables.epoch_parts import TRACE
+from scaling.tables.measurements import TRACE
 from scaling.tables.ratios import UNLIKE
 from scaling.tables.schema import StudyTables, by_configuration, rows_of
 

@@ -1,26 +1,20 @@
 """The parts of an epoch, by each estimate of communication; bandwidths; the use of the peak."""
 
 import math
-from collections.abc import Iterator
-from statistics import median
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from scaling.core.grid import CELL_KEYS
-from scaling.core.records.run import RunRecord
-from scaling.core.statistics import margin
 from scaling.registry.engine import ENGINES
 from scaling.registry.strategy import OWN, STRATEGIES
 from scaling.tables import ratios, schema
-from scaling.tables.measurements import ALONE
-from scaling.tables.timing import Run, by_cell, with_single_gpu
+from scaling.tables.measurements import GB, HIGH, INSTRUMENTS, LOW, SECONDS, TRACE, ring_factor
+from scaling.tables.schema import StudyTables
+from scaling.tables.timing import with_single_gpu
 
-GB = 1e9
-"""Bytes of one GB (decimal, as in nccl-tests)."""
-TRACE, BY_SUBTRACTION = "profiler", "subtraction_without_loading"
-INSTRUMENTS = ["without_communication", TRACE]
+BY_SUBTRACTION = "subtraction_without_loading"
 EXPOSED = [*INSTRUMENTS, BY_SUBTRACTION]
 """Estimates of exposed communication by preference: timed steps in memory, with and without
 exchange; the trace; subtraction, which mistakes data waits that the GPU worked through for it."""
@@ -29,67 +23,18 @@ MOVING = [TRACE, BY_SUBTRACTION]
 WITHOUT_LOADING = "epoch_seconds_without_loading"
 NEGLIGIBLE = 0.02
 """A data wait below this share of an epoch is negligible."""
-EXPOSED_SECONDS = "communication_seconds"
-LOW, HIGH = f"{EXPOSED_SECONDS}_low", f"{EXPOSED_SECONDS}_high"
-SECONDS = [EXPOSED_SECONDS, "moving_seconds", LOW, HIGH]
 
 
-def readings(runs: list[Run]) -> pd.DataFrame:
-    """Return what instruments read of one iteration, medians over all repeats: `SECONDS` by cell.
-
-    Ends are the 95 % interval between runs, of one run the range of its repeats to either side, of
-    a single reading half and double.
-    """
-    rows = [
-        {**cell, "estimate": estimate, "run": number, "exposed": exposed, "moving": moving}
-        for cell, seeds in by_cell([run for run in runs if run[0].gpus > 1])
-        for number, record in enumerate(seeds)
-        for estimate, exposed, moving in (_of_run(record) if record else ())
-    ]
-    keys = [*CELL_KEYS, "estimate"]
-    read = pd.DataFrame(rows, columns=[*keys, "run", "exposed", "moving"]).groupby(keys, sort=False)
-    found = [{**dict(zip(keys, key, strict=True)), **_medians(own)} for key, own in read]
-    return pd.DataFrame(found, columns=[*keys, *SECONDS])
-
-
-def _of_run(record: RunRecord) -> Iterator[tuple[str, float, float]]:
-    """Yield the exposed and all communication seconds of an iteration, by instrument and repeat."""
-
-    def each(ranks: Any, name: str) -> Any:
-        return np.array([rank[name] for rank in ranks]) / ranks[0]["iterations"]
-
-    timed = [rank for rank in record["in_memory"] if rank[ALONE]]
-    if timed and all(rank["iterations"] for rank in timed):
-        for added in each(timed, "seconds").max(axis=0) - each(timed, ALONE).max(axis=0):
-            yield INSTRUMENTS[0], added, math.nan
-    traced = [one for one in record["communication"]["readings"] if one["estimate"] == TRACE]
-    if traced and all(rank["iterations"] for rank in traced):
-        exposed, moving = (each(traced, f"{kind}_seconds") for kind in ("exposed", "communication"))
-        yield TRACE, np.median(exposed), np.median(moving)
-
-
-def _medians(read: pd.DataFrame) -> dict[str, float]:
-    exposed, moving = read[["exposed", "moving"]].median()
-    ends = sorted([exposed / ratios.LONE_READING, exposed * ratios.LONE_READING])
-    if len(read) > 1:
-        runs = read.groupby("run")["exposed"].median()
-        off = margin([runs.std()], [len(runs)])
-        off = np.ptp(read["exposed"]) if math.isnan(off) else off
-        ends = [exposed - off, exposed + off]
-    return dict(zip(SECONDS, (exposed, moving, *ends), strict=True))
-
-
-def communication(
-    timing: pd.DataFrame, in_memory: pd.DataFrame, readings: pd.DataFrame
-) -> pd.DataFrame:
-    """Return the communication seconds per epoch of the multi-GPU cells of `timing`.
+def communication(tables: StudyTables, readings: pd.DataFrame) -> pd.DataFrame:
+    """Return the communication seconds per epoch of the multi-GPU cells.
 
     `communication_seconds` is the exposed part, `moving_seconds` the time of all communication, by
     the trace alone; `within_noise` tells that the interval of the former contains 0. Subtraction,
     T(N,b) - T(1,b) / N without loading, is left out where the epoch in memory takes longer by more
     than is `NEGLIGIBLE`: the GPU worked while the host waited.
     """
-    memory = timing.merge(in_memory, how="left", on=CELL_KEYS)["in_memory_epoch_seconds"]
+    timing = tables.timing
+    memory = timing.merge(tables.in_memory, how="left", on=CELL_KEYS)["in_memory_epoch_seconds"]
     short = memory > (1 + NEGLIGIBLE) * timing[WITHOUT_LOADING]
     times = timing.assign(**{WITHOUT_LOADING: timing[WITHOUT_LOADING].mask(short)})
     several = times[times["gpus"] > 1]
@@ -125,28 +70,6 @@ def preferred(table: pd.DataFrame, estimates: list[str] = EXPOSED) -> pd.DataFra
     return known.loc[order].drop_duplicates(CELL_KEYS).sort_index()
 
 
-def ring_factor(gpus: Any) -> Any:
-    """Return 2(N-1)/N, the factor from algbw to busbw (nccl-tests' PERFORMANCE.md)."""
-    return 2 * (gpus - 1) / gpus
-
-
-def interconnect(sweeps: list[dict[str, Any]]) -> pd.DataFrame:
-    """Return the all-reduce times, one row per message of each sweep: medians over the repeats.
-
-    busbw = message bytes / seconds · 2(N-1)/N, in GB/s.
-    """
-    rows = []
-    for sweep in sweeps:
-        for row in sweep["rows"]:
-            own = row["seconds"]
-            ends = {"seconds_min": min(own), "seconds_max": max(own), "count": len(own)}
-            rows.append({**sweep, **row, "seconds": median(own), **ends})
-    order = ["gpus", "backend", "kind", "message_bytes"]
-    table = schema.frame("interconnect", rows).sort_values(order, kind="stable", ignore_index=True)
-    busbw = ring_factor(table["gpus"]) * table["message_bytes"] / table["seconds"] / GB
-    return table.assign(busbw_gb_per_s=busbw)
-
-
 def _link(row: Any, interconnect: pd.DataFrame) -> tuple[float, float]:
     """Return the bytes of an iteration over a cell's busiest link, and that link's GB/s.
 
@@ -166,45 +89,40 @@ def _link(row: Any, interconnect: pd.DataFrame) -> tuple[float, float]:
     return sent, ring_factor(row.gpus) * rate
 
 
-def bandwidth(
-    timing: pd.DataFrame,
-    communication: pd.DataFrame,
-    interconnect: pd.DataFrame,
-    costs: pd.DataFrame,
-) -> pd.DataFrame:
-    """Return the bandwidths in GB/s, one row per multi-GPU cell of `timing`.
+def bandwidth(tables: StudyTables) -> pd.DataFrame:
+    """Return the bandwidths in GB/s, one row per multi-GPU cell.
 
     bandwidth = bytes_per_iteration · iterations / communication_seconds: the trace's
     `moving_seconds`, or those by subtraction beyond noise. A cell that did not run has no peak.
     """
-    table = timing.loc[timing["gpus"] > 1, [*CELL_KEYS, "status", "iterations"]]
-    table = table.merge(costs[[*CELL_KEYS, "sent_share", "engine"]], how="left", on=CELL_KEYS)
-    told = communication[(communication["estimate"] == TRACE) | ~communication["within_noise"]]
-    told = preferred(told, MOVING).drop(columns="status")
-    table = table.merge(told, how="left", on=CELL_KEYS)
+    table = tables.timing.loc[tables.timing["gpus"] > 1, [*CELL_KEYS, "status", "iterations"]]
+    costs, told = tables.costs[[*CELL_KEYS, "sent_share", "engine"]], tables.communication
+    told = preferred(told[(told["estimate"] == TRACE) | ~told["within_noise"]], MOVING)
+    for own in (costs, told.drop(columns="status")):
+        table = table.merge(own, how="left", on=CELL_KEYS)
     rows = schema.rows_of(table.fillna({"sent_share": 1.0}))
-    links = pd.DataFrame([_link(row, interconnect) for row in rows], table.index, [0, 1], float)
+    links = [_link(row, tables.interconnect) for row in rows]
+    sent = pd.DataFrame(links, table.index, ["bytes", "rate"], float)
     seconds = table["moving_seconds"].fillna(table["communication_seconds"])
-    moved, peak = links[0].round(), links[1].where(table["engine"].notna())
+    moved, peak = sent["bytes"].round(), sent["rate"].where(table["engine"].notna())
     rate = moved * table["iterations"] / seconds.where(seconds > 0) / GB
     table = table.assign(communication_seconds=seconds, bytes_per_iteration=moved)
     table = table.assign(bandwidth_gb_per_s=rate, peak_gb_per_s=peak, utilization=rate / peak)
     return schema.arrange("bandwidth", table)
 
 
-def epoch_parts(
-    timing: pd.DataFrame, in_memory: pd.DataFrame, communication: pd.DataFrame
-) -> pd.DataFrame:
+def epoch_parts(tables: StudyTables) -> pd.DataFrame:
     """Return the parts of each epoch: compute + exposed communication + data wait = epoch.
 
     `work_seconds` is the epoch without data waits: the epoch in memory, or the epoch itself if that
     was measured at most once and data waits are `NEGLIGIBLE`. A cell that has neither has no work;
     its data wait is the host's, an upper bound, as the GPU works meanwhile.
     """
-    first = preferred(communication).rename(columns={"estimate": "communication_estimate"})
+    first = preferred(tables.communication).rename(columns={"estimate": "communication_estimate"})
     first = first[[*CELL_KEYS, *first.filter(like="communication_")]]
-    memory = in_memory.rename(columns={"count": "memory_count", "runs": "memory_runs"})
-    table = timing.merge(memory, how="left", on=CELL_KEYS).merge(first, how="left", on=CELL_KEYS)
+    memory = tables.in_memory.rename(columns={"count": "memory_count", "runs": "memory_runs"})
+    table = tables.timing.merge(memory, how="left", on=CELL_KEYS)
+    table = table.merge(first, how="left", on=CELL_KEYS)
     table.loc[table["gpus"] == 1, "communication_seconds"] = 0.0
     # A user's own command does not tell how long it waits.
     waits = table["loader_seconds"].fillna(math.inf) > NEGLIGIBLE * table["epoch_seconds"]
@@ -220,14 +138,8 @@ def epoch_parts(
     return schema.arrange("epoch_parts", table)
 
 
-def utilization(
-    timing: pd.DataFrame,
-    epoch_parts: pd.DataFrame,
-    peaks: pd.DataFrame,
-    costs: pd.DataFrame,
-    device_time: pd.DataFrame,
-) -> pd.DataFrame:
-    """Return the utilization (MFU) and the shares of the epoch, one row per row of `timing`.
+def utilization(tables: StudyTables) -> pd.DataFrame:
+    """Return the utilization (MFU) of each cell and the shares of its epoch.
 
     utilization = images/s · flops_per_image / (N · peak), a fraction (Chowdhery et al. 2022,
     arXiv:2204.02311, section 4.1), with the peak that a cool GPU reached at the cell's precision.
@@ -236,12 +148,12 @@ def utilization(
     """
     parts = ["data_wait_seconds", "communication_seconds", "communication_estimate", "work_seconds"]
     steps = ["step_seconds", "busy_seconds", "compute_seconds"]
-    table = timing
-    for own in (costs, epoch_parts[[*CELL_KEYS, *parts]], device_time[[*CELL_KEYS, *steps]]):
-        table = table.merge(own, how="left", on=CELL_KEYS)
+    table = tables.timing.merge(tables.costs, how="left", on=CELL_KEYS)
+    for own, names in ((tables.epoch_parts, parts), (tables.device_time, steps)):
+        table = table.merge(own[[*CELL_KEYS, *names]], how="left", on=CELL_KEYS)
     epoch = table["epoch_seconds"]
     rate = table["samples"] / epoch
-    best = peaks[peaks["state"] == "sprint"].groupby("precision")["value"].max()
+    best = tables.peaks[tables.peaks["state"] == "sprint"].groupby("precision")["value"].max()
     peak = table["precision"].map(best).astype(float)
     per_gpu = rate * table["flops_per_image"] / table["gpus"]
     used = per_gpu / peak
@@ -268,9 +180,10 @@ def utilization(
     return schema.arrange("utilization", table)
 
 
-def audit(slow: pd.DataFrame, used: pd.DataFrame) -> pd.DataFrame:
+def audit(tables: StudyTables, slow: pd.DataFrame) -> pd.DataFrame:
     """Return the findings on a study: `slow` ranks, and epochs above the measured peak."""
-    message = "the epoch took less time than its operations take at the measured peak"
-    fast = used[used["utilization"] > 1].assign(message=message, expected=1)
-    rows = pd.concat([slow, fast.assign(found=fast["utilization"])]).assign(severity="warning")
+    used = tables.utilization
+    fast = used.assign(found=used["utilization"], expected=1)[used["utilization"] > 1]
+    fast["message"] = "the epoch took less time than its operations take at the measured peak"
+    rows = pd.concat([slow, fast]).assign(severity="warning")
     return schema.arrange("audit", rows).astype({"found": float, "expected": float})

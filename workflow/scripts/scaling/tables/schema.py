@@ -172,11 +172,6 @@ def read(name: str, path: Path) -> pd.DataFrame:
     return table.assign(**texts, **{own: table[own].eq(True) for own in truth})
 
 
-def write(name: str, table: pd.DataFrame, path: Path) -> None:
-    """Write the table called `name` as CSV, with its columns in order; see `as_csv`."""
-    files.write_text(path, as_csv(table[columns(name)]))
-
-
 def as_csv(table: pd.DataFrame) -> str:
     """Return a table as CSV: floats with all digits, whole numbers as such, nothing for missing.
 
@@ -189,15 +184,10 @@ def as_csv(table: pd.DataFrame) -> str:
     return table.assign(**safe).to_csv(index=False, lineterminator="\n")
 
 
-def write_all(found: Mapping[str, pd.DataFrame], tables: Path, study: str = "") -> None:
-    """Write tables, keyed by name, below the folder `tables`; see `write`."""
+def write(found: Mapping[str, pd.DataFrame], tables: Path, study: str = "") -> None:
+    """Write tables, keyed by name, below the folder `tables`; see `as_csv`."""
     for name, table in found.items():
-        write(name, table, TABLES[name].path(tables, study))
-
-
-def read_files(paths: Iterable[Path]) -> dict[str, pd.DataFrame]:
-    """Return the tables at `paths` by name; see `read`."""
-    return {path.stem: read(path.stem, path) for path in paths}
+        files.write_text(TABLES[name].path(tables, study), as_csv(table[columns(name)]))
 
 
 @dataclass(frozen=True)
@@ -221,11 +211,12 @@ class StudyTables:
 
 
 def read_study(
-    study: str, paths: Iterable[Path], topology: Path | None, manifest: Path
+    study: str, paths: Iterable[Path], topology: Path | None = None, manifest: Path | None = None
 ) -> StudyTables:
-    """Return the tables of `study` at `paths`; see `read_files`."""
+    """Return the tables of `study` at `paths`; see `read`."""
     connected = topology.read_text(encoding="utf-8") if topology else ""
-    return StudyTables(study, read_files(paths), connected, DATASET.read(manifest))
+    found = {path.stem: read(path.stem, path) for path in paths}
+    return StudyTables(study, found, connected, DATASET.read(manifest) if manifest else {})
 
 
 def on_cpu(provenance: pd.DataFrame) -> bool:
