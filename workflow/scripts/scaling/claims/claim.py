@@ -129,5 +129,5 @@ def spread(row: Any) -> str:
 
 def extremes(table: pd.DataFrame, column: str) -> tuple[Any, Any]:
     """Return the rows with the smallest and the largest value of `column`."""
-    least, most = table[column].idxmin(), table[column].idxmax()
-    return next(table.loc[[least]].itertuples()), next(table.loc[[most]].itertuples())
+    low, high = table.loc[[table[column].idxmin(), table[column].idxmax()]].itertuples()
+    return low, high

@@ -1,5 +1,7 @@
 """Questions 1 to 3: larger batches, more GPUs, and where the time of an epoch goes."""
 
+import re
+from collections.abc import Callable
 from typing import Any
 
 import pandas as pd
@@ -74,7 +76,7 @@ def _waits(cells: pd.DataFrame) -> str:
     """Return a sentence on the first recipe that waits for data for most of its epochs."""
     cells = cells[cells["loading_share"] >= HALF]
     for recipe, own in cells.groupby("recipe", sort=False):
-        share = span_of_shares(own["loading_share"])
+        share = span(own["loading_share"])
         return f" From {batch(own.iloc[0])} {recipe} waits for data ({share})."
     return ""
 
@@ -87,10 +89,8 @@ def _larger(about: str, work: pd.DataFrame) -> Claim:
     paired = work.iloc[1:].assign(**work.iloc[0].add_prefix("small_"))
     found = rows_of(ratios.ratios(paired, "small_", "", "work_seconds"))
     parts = [(cell, one.low > 1, one.high < 1) for cell, one in zip(cells, found, strict=True)]
-    said = f"{fmt.seconds(fast.work_seconds)} with {batch(fast)}, {fmt.seconds(small.work_seconds)}"
-    return LARGER.claim(
-        about, f"{said} with {batch(small)}, without waiting for data.", parts=parts
-    )
+    said = ", ".join(f"{fmt.seconds(row.work_seconds)} with {batch(row)}" for row in (fast, small))
+    return LARGER.claim(about, f"{said}, without waiting for data.", parts=parts)
 
 
 def _gaps(about: str, rows: pd.DataFrame) -> Claim:
@@ -141,19 +141,13 @@ def _weak(table: pd.DataFrame) -> str | None:
     found = by_efficiency(table)
     if not found:
         return None
-    said = [f"{name} {_span(rows['speedup'])}" for name, rows in found[:3]]
+    said = [f"{name} {span(rows['speedup'], fmt.times)}" for name, rows in found[:3]]
     why = (f"{one} (one process launches for all GPUs)" if "/dp " in one else one for one in said)
     best = found[0][1]
     known = best["fixed_global_batch_speedup"].dropna()
-    strong = f" At one global batch (strong): {_span(known)}." if len(known) else ""
+    strong = f" At one global batch (strong): {span(known, fmt.times)}." if len(known) else ""
     on = fmt.gpus(best["gpus"].iloc[0])
     return f"Weak scaling: the batch per GPU is fixed. On {on}: {', '.join(why)}.{strong}"
-
-
-def _span(ratios: pd.Series) -> str:
-    """Format the smallest and largest of some ratios: `1.83–1.98×`."""
-    low, high = fmt.significant(ratios.min()), fmt.times(ratios.max())
-    return high if len(ratios) == 1 else f"{low}–{high}"
 
 
 def by_efficiency(table: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
@@ -220,7 +214,7 @@ def _largest(table: pd.DataFrame) -> str | None:
     for recipe, strategy, rows in by_configuration(table.dropna(subset="communication_share")):
         median = rows[list(PARTS)].median()
         most = str(median.idxmax())
-        share = span_of_shares(rows["communication_share"])
+        share = span(rows["communication_share"])
         part = f"{PARTS[most]} ({fmt.percent(median[most])})"
         said.append(f"{recipe}/{strategy} {part}, communication {share}")
     return f"Median over b: {'; '.join(said[:3])}." if said else None
@@ -281,10 +275,10 @@ def batch(cell: Any) -> str:
     return f"{BATCH}{cell.batch_size}"
 
 
-def span_of_shares(shares: pd.Series) -> str:
-    """Format the smallest and largest of some shares, not below 0: `10–20 %`."""
-    ends = shares.clip(lower=0).agg(["min", "max"]).map(fmt.percent)
-    return "–".join(ends.unique()).replace(" %–", "–")
+def span(values: pd.Series, write: Callable[[float], str] = fmt.percent) -> str:
+    """Format the smallest and largest of some values, not below 0: `10–20 %`, `1.83–1.98×`."""
+    ends = values.clip(lower=0).agg(["min", "max"]).map(write)
+    return re.sub(" %–|×–", "–", "–".join(ends.unique()))
 
 
 def measured(table: pd.DataFrame, column: str) -> pd.DataFrame:

@@ -25,7 +25,7 @@ SEEDS = 3
 EPOCH = 5
 SPREAD = ["test_accuracy", "training_seconds", "run_seconds", "joules"]
 _CONFIGURATION = ["recipe", "strategy"]
-SAME = ["remedy", "options", "global_batch", "status", "message", "reference", "at_edge"]
+SAME = ["options", "status", "message", "reference", "at_edge"]
 CHOSEN = ["factor", "learning_rate", "planned_epochs", "planned_updates"]
 
 
@@ -184,19 +184,18 @@ def remedies(runs: pd.DataFrame, accuracy_margin: float) -> pd.DataFrame:
 
     `validation_accuracy` is of held-out images; `accuracy_margin` the loss that counts as none.
     """
-    rows = []
-    for _, group in runs.groupby(["remedy", "global_batch"], sort=False):
-        row = dict(group.iloc[0][SAME]) | {"accuracy_margin": accuracy_margin}
-        chosen = group[group["chosen"].eq(True)]
-        if len(chosen):
-            row |= dict(chosen.iloc[0][CHOSEN])
-            row |= dict(chosen["test_accuracy"].agg(["min", "max"]).add_prefix("test_accuracy_"))
-            held_out = group[group["held_out"] & (group["factor"] == row["factor"])]
-            row |= {
-                "seeds": len(chosen),
-                "diverged_seeds": int((chosen["diverged"] != "").sum()),
-                "test_accuracy": chosen["test_accuracy"].mean(),
-                "validation_accuracy": held_out["validation_accuracy"].mean(),
-            }
-        rows.append(row)
-    return schema.frame("remedies", rows)
+    keys, held_out = ["remedy", "global_batch"], runs[runs["held_out"].eq(True)]
+    chosen = runs[runs["chosen"].eq(True)].assign(failed=runs["diverged"] != "")
+    first: dict[str, Any] = {name: (name, "first") for name in CHOSEN}
+    of_seeds = chosen.groupby(keys, as_index=False).agg(
+        **first,
+        seeds=("seed", "size"),
+        diverged_seeds=("failed", "sum"),
+        test_accuracy=("test_accuracy", "mean"),
+        test_accuracy_min=("test_accuracy", "min"),
+        test_accuracy_max=("test_accuracy", "max"),
+    )
+    swept = held_out.groupby([*keys, "factor"], as_index=False)["validation_accuracy"].mean()
+    table = runs.drop_duplicates(keys)[[*keys, *SAME]].merge(of_seeds, "left", keys)
+    table = table.merge(swept, "left", [*keys, "factor"])
+    return schema.frame("remedies", table.assign(accuracy_margin=accuracy_margin))

@@ -33,8 +33,7 @@ STEP = ["seconds", "busy_seconds", "compute_seconds", "kernels"]
 @per_cell
 def in_memory(seeds: Seeds) -> dict[str, Any]:
     """Return the seconds of an epoch of batches in memory: the slowest rank's, median repeat."""
-    times = [_repeats(record) for record in seeds if record]
-    found = [pd.Series(own["seconds"].max(axis=0)) for own in times if "seconds" in own]
+    found = [pd.Series(own.max(axis=0)) for own in _repeats(seeds, "seconds")]
     if not found:
         return {"runs": 0, "count": 0}
     seconds, column = pd.concat(found, keys=range(len(found))), "in_memory_epoch_seconds"
@@ -42,28 +41,27 @@ def in_memory(seeds: Seeds) -> dict[str, Any]:
     return whole | spread(column, seconds)
 
 
-def _repeats(record: RunRecord) -> dict[str, NDArray[np.float64]]:
-    """Return the seconds of an epoch [rank, repeat], for each quantity that all ranks measured."""
-    ranks, whole = record["in_memory"], epochs([record], "measured")
-    if not ranks or whole.empty or not all(rank["iterations"] for rank in ranks):
-        return {}
-    if all(rank["samples"] for rank in ranks):
-        scale = whole["samples"].iloc[0] / sum(rank["samples"] for rank in ranks)
-    else:
-        scale = whole["iterations"].iloc[0] / ranks[0]["iterations"]
-    return {
-        name: np.array([rank[name] for rank in ranks]) * scale
-        for name in ("seconds", ALONE)
-        if all(rank[name] for rank in ranks)
-    }
+def _repeats(seeds: Seeds, name: str) -> list[NDArray[np.float64]]:
+    """Return the seconds of an epoch [rank, repeat] of each record whose ranks measured `name`."""
+    found = []
+    for record in filter(None, seeds):
+        ranks: list[Any] = [*record["in_memory"]]
+        whole = epochs([record], "measured")
+        if not ranks or whole.empty or not all(rank["iterations"] and rank[name] for rank in ranks):
+            continue
+        if all(rank["samples"] for rank in ranks):
+            scale = whole["samples"].iloc[0] / sum(rank["samples"] for rank in ranks)
+        else:
+            scale = whole["iterations"].iloc[0] / ranks[0]["iterations"]
+        found.append(np.array([rank[name] for rank in ranks]) * scale)
+    return found
 
 
 def slow_ranks(runs: list[Run]) -> pd.DataFrame:
     """Return as findings the ranks that are slower than all others at steps without exchange."""
     found = []
     for cell, seeds in by_cell(runs):
-        own = [_repeats(record) for record in seeds if record]
-        times = [each[ALONE] for each in own if ALONE in each]
+        times = _repeats(seeds, ALONE)
         if len({len(each) for each in times}) != 1 or len(times[0]) < 2:
             continue
         seconds = np.concatenate(times, axis=1)
@@ -264,10 +262,3 @@ def peaks(document: dict[str, Any]) -> pd.DataFrame:
     kinds = ["quantity", "precision", "state"]
     best = table.groupby(kinds, dropna=False)["value"].transform("max")
     return table.assign(peak=table["value"] == best)
-
-
-def topology(document: dict[str, Any]) -> str:
-    """Return the output of `nvidia-smi topo -m` without styling; "" if it was not recorded."""
-    printed = (document["environment"].get("topology") or "").strip()
-    # Records lack leading blanks; without the tab the header is shifted by a column.
-    return f"\t{printed}\n" if printed else ""
