@@ -10,8 +10,8 @@ from scaling.core.records.machine import SYNCHRONIZATION
 from scaling.core.records.quantization import STAGED, VARIANT, read
 from scaling.core.records.run import RUN
 from scaling.tables import schema
-from scaling.tables.accuracy import trained_to_accuracy
-from scaling.tables.experiments import convergence, quantization, synchronization
+from scaling.tables.accuracy import convergence, remedies, trained_to_accuracy
+from scaling.tables.experiments import quantization, synchronization
 
 
 @command_line.script
@@ -32,8 +32,8 @@ def main(
     """
     found: dict[str, pd.DataFrame] = {}
     if techniques:
-        found["convergence"] = convergence.runs([CONVERGENCE.read(path) for path in techniques])
-        found["remedies"] = convergence.remedies(found["convergence"], margin)
+        found["convergence"] = convergence([CONVERGENCE.read(path) for path in techniques])
+        found["remedies"] = remedies(found["convergence"], margin)
     if trainings:
         trained = [RUN.read(path) for path in trainings]
         found["trained_to_accuracy"] = trained_to_accuracy(trained, target)
@@ -50,4 +50,4 @@ def main(
         found["quantization_paired"] = quantization.paired(measured)
     if stages:
         found["quantization_resnet"] = quantization.resnet(read(STAGED, stages))
-    schema.write_all(found, tables)
+    schema.write(found, tables)

@@ -15,6 +15,7 @@ from scaling.instruments import steps
 from scaling.instruments.steps import busy_times, communication, length
 from scaling.launch.ranks import Rank
 from scaling.tables.measurements import step_classes
+from scaling.tables.schema import StudyTables
 from scaling.training.evaluation import count_flops
 
 IMAGES, CHANNELS, PIXELS, CLASSES = 4, 8, 64, 10
@@ -71,7 +72,7 @@ def test_a_step_of_known_work_has_its_classes_bytes_and_floor():
     cell = dict(zip(CELL_KEYS, ("tuned", "ddp", 1, IMAGES), strict=True))
     used = pd.DataFrame([cell | {"flops_per_image": flops, "peak_flops_per_second": 1e10}])
     peaks = pd.DataFrame([{"quantity": "device_copy", "value": 1e9}])
-    limits = step_classes(runs, used, peaks)
+    limits = step_classes(StudyTables("", {"utilization": used, "peaks": peaks}), runs)
     assert limits["seconds"].sum() == pytest.approx(1.5e-3)
     least = IMAGES * flops / 1e10 + moved["optimizer"] / 2 / 1e9
     assert limits["least_seconds"].sum() == pytest.approx(least)

@@ -10,10 +10,11 @@ import pytest
 import yaml
 
 from examples.findings import section
+from scaling.claims.q4 import best
+from scaling.core import statistics
 from scaling.core.grid import Cell
 from scaling.core.records.run import RUN
 from scaling.tables import measurements, schema
-from scaling.tables.experiments import convergence
 
 ROOT = Path(__file__).parents[3]
 EPOCHS = re.compile(r"^\| (\w+), (\w+), (\d+) GPUs? \| (.*) \|$", re.MULTILINE)
@@ -86,9 +87,9 @@ def test_the_prose_on_large_batches_has_the_figures_of_the_records():
 
     def chosen(remedy, batch):
         own = (runs[["remedy", "global_batch"]] == [remedy, batch]).all(axis=1)
-        return runs[runs["chosen"] & own]
+        return runs[runs["chosen"] & own]["test_accuracy"].tolist()
 
-    sgd = (convergence.best(found, 128, sgd=True).remedy, 128)
+    sgd = (best(found, 128, sgd=True).remedy, 128)
     slower = "muon5_slower_sgd"
     for batch, other, words in (
         (2048, sgd, "{mean:.1f} points above the best"),
@@ -99,8 +100,8 @@ def test_the_prose_on_large_batches_has_the_figures_of_the_records():
         (8192, (slower, 8192), "interval +{low:.1f} to +{high:.1f}"),
         (32768, (slower, 32768), "(+{mean:.1f}, −{low:.1f} to +{high:.1f})"),
     ):
-        best = chosen(convergence.best(found, batch).remedy, batch)
-        apart = convergence.difference(best, chosen(*other))
+        ours = chosen(best(found, batch).remedy, batch)
+        apart = statistics.difference(chosen(*other), ours)
         points = {name: 100 * abs(getattr(apart, name)) for name in ("mean", "low", "high")}
         assert words.format(**points) in said, words
     (run,) = table("h200-large-batches", "trained_to_accuracy").itertuples()
@@ -117,7 +118,8 @@ def test_the_classes_of_a_step_are_those_of_the_records():
     measured = measurements.peaks(json.loads((folder / "peaks/peaks.json").read_text()))
     best = measured.query("precision == 'bf16' and state == 'sprint'")["value"].max()
     used = measurements.costs(runs).assign(peak_flops_per_second=best)
-    found = measurements.step_classes(runs, used, measured)
+    tables = schema.StudyTables("h200x1", {"utilization": used, "peaks": measured})
+    found = measurements.step_classes(tables, runs)
     for batch, rows in found.groupby("batch_size"):
         of = rows.set_index("kernel_class")
         step, floor = rows["seconds"].sum(), rows["least_seconds"].sum()

@@ -57,7 +57,7 @@ def test_an_own_pass_through_the_printed_scales_gives_the_classes_of_the_record(
     """In int64 by NumPy, from the weights, the images and the printed figures alone."""
     path = str(quantized_digits / examples.VARIANT_PATTERN.format(variant=examples.LAST))
     tables_experiments.main(["--variants", path, "--tables", str(tmp_path)])
-    study = schema.StudyTables("digits", schema.read_files(tmp_path.glob("*.csv")), "", {})
+    study = schema.read_study("digits", tmp_path.glob("*.csv"))
     (table,) = (one for one in tables(PARTS["B"], study, None) if one.name == "activation-scales")
     columns = [column for column, _ in table.columns]
     ledger = {
