@@ -25,7 +25,8 @@ class Step:
     """An update by a batch, which is run through `model` in `micro_batches` parts.
 
     `replica` exchanges the gradients and updates the weights; of `rule` only the labels' smoothing
-    counts here. `loss_sum` and `correct` are over all images since `reset`.
+    counts here. `loss_sum` and `correct` are over all images since `reset`. Captured steps are
+    replayed, or with `replays` off launched anew by the host.
     """
 
     model: nn.Module
@@ -35,7 +36,6 @@ class Step:
     rule: UpdateRule
 
     replays = True
-    """Whether captured steps are replayed, or launched anew by the host."""
 
     def __post_init__(self) -> None:
         self._objective = objective
@@ -76,7 +76,7 @@ class DeviceStep(Step):
     """A step and its update on images that are on the device, eager or as a CUDA graph.
 
     Batches of the `prepared` sizes are compiled if `compiled`, and cuDNN searches for algorithms;
-    others run eagerly. There is a graph for each batch size and each `rule` of the update.
+    others run eagerly. A graph is of a batch size and a `rule`, with communication or without.
     """
 
     images: Images
@@ -101,10 +101,7 @@ class DeviceStep(Step):
             self._launch(size)
 
     def capture(self, sizes: list[int]) -> None:
-        """Capture the graphs that the rule, with or without communication, lacks for `sizes`.
-
-        The model and its optimizer are restored afterwards.
-        """
+        """Capture the graphs that are missing for `sizes`, and restore model and optimizer."""
         missing = [size for size in set(sizes) if self._key(size) not in self._graphs]
         with self._kept() if missing else nullcontext():
             for size in sorted(missing, reverse=True):

@@ -47,12 +47,11 @@ def run(
     log_folder: Path,
     instruments: Instruments,
 ) -> None:
-    """Train this rank's part of `spec` and report to `log_folder`.
+    """Train this rank's part of `spec`, run `instruments` on it, and report to `log_folder`.
 
-    `instruments` run after the last epoch. An error, or a wait in captured steps for more than
-    `spec.collective_timeout_seconds`, is reported and ends the process with status 1, so that the
-    launcher ends the other ranks. Never returns: all reports are on disk, and PyTorch's clean-up
-    takes seconds.
+    An error, or a wait in captured steps for more than `spec.collective_timeout_seconds`, is
+    reported and ends the process with status 1, so that the launcher ends the other ranks. Never
+    returns: all reports are on disk, and PyTorch's clean-up takes seconds.
     """
     with ranks.process(log_folder, partial(_report, spec)) as log:
         rank = ranks.join(spec.device, spec.cpu_threads, spec.collective_timeout_seconds)

@@ -17,7 +17,6 @@ class Wrapped:
     """
 
     optimizer: torch.optim.Optimizer
-    """What updates the weights, since `start`."""
     sends = True
     """Whether gradients are exchanged."""
     separable = False
@@ -28,7 +27,7 @@ class Wrapped:
 
     @property
     def bucket_bytes(self) -> list[int]:
-        """Return the bytes of each gradient message of a step; empty without messages."""
+        """Return the bytes of each gradient message of a step."""
         return []
 
     @property
