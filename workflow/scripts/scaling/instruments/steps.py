@@ -126,10 +126,8 @@ def busy_times(spans: Spans) -> dict[str, Any]:
 
 def communication(devices: dict[int, Spans]) -> dict[str, Any]:
     """Return the seconds of communication and those exposed, of the device with most; or a note."""
-    found = []
-    for spans in devices.values():
-        total = length(spans.get("communication", [])) / SECOND
-        found.append((total, busy_times(spans)["classes"]["communication"]["seconds"]))
+    classes = [busy_times(spans)["classes"]["communication"] for spans in devices.values()]
+    found = [(own["running_seconds"], own["seconds"]) for own in classes]
     total, exposed = max(found, default=(0.0, 0.0))
     if not total:
         return {"iterations": 0, "note": "the trace shows no communication"}

@@ -12,6 +12,7 @@ from torch.distributed.optim import ZeroRedundancyOptimizer
 from torch.nn.parallel import DistributedDataParallel
 
 from scaling.launch.ranks import Rank
+from scaling.registry.update_rule import UpdateRule
 from scaling.training.wrapped import Wrapped
 
 
@@ -50,10 +51,7 @@ def wrap(
     powersgd_rank: int | None = None,
     **options: Any,
 ) -> Replica:
-    """Return `model` under DistributedDataParallel with its `options`, one of `gpus` ranks.
-
-    Gradients are sent in bf16 with `bf16_compression`, by PowerSGD with `powersgd_rank`.
-    """
+    """Return one rank's `model` under DistributedDataParallel with its and these options."""
     devices = [rank.device] if rank.device.type == "cuda" else None
     replica = Replica(DistributedDataParallel(model, device_ids=devices, **options))
     replica.item_share = 0.5 if bf16_compression else 1.0
@@ -73,8 +71,9 @@ class ZeroReplica(Replica):
 
     separable = False
 
-    def sgd(self, options: dict[str, Any]) -> torch.optim.Optimizer:
-        return ZeroRedundancyOptimizer(self.model.parameters(), torch.optim.SGD, **options)
+    def start(self, options: dict[str, Any], rule: UpdateRule) -> None:
+        parameters = self.model.parameters()
+        self.optimizer = ZeroRedundancyOptimizer(parameters, torch.optim.SGD, **options)
 
 
 def wrap_zero1(model: nn.Module, rank: Rank, gpus: int) -> ZeroReplica:

@@ -26,8 +26,7 @@ def evaluate(
     model.eval()
     images, labels = dataset.data.test_images, dataset.data.test_labels
     mean, std = (torch.from_numpy(part).to(device) for part in (dataset.mean, dataset.std))
-    loss = 0.0
-    correct = 0
+    loss, correct = 0.0, 0
     for start in range(0, len(labels), batch_size):
         batch = slice(start, start + batch_size)
         scaled = torch.from_numpy(images[batch]).to(device).float() / 255
@@ -40,10 +39,7 @@ def evaluate(
 
 
 def sha256(tensors: Iterable[Tensor]) -> str:
-    """Return the SHA-256 (hex) of the bytes of tensors, such as a model's parameters.
-
-    Sharded ones are gathered over the ranks, all of which have to call this.
-    """
+    """Return the SHA-256 (hex) of tensors' bytes; all ranks call it, to gather sharded ones."""
     digest = hashlib.sha256()
     for tensor in tensors:
         whole = tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor

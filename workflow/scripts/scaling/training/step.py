@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -63,23 +63,15 @@ class Step:
             self.replica.step()
 
 
-class Images(Protocol):
-    """Training images on the device, as `data.resident.ResidentImages` holds them."""
-
-    def draw(self, epoch: int) -> None: ...
-    def stage(self, size: int) -> None: ...
-    def next_batch(self, size: int) -> Batch: ...
-
-
 @dataclass(eq=False)
 class DeviceStep(Step):
-    """A step and its update on images that are on the device, eager or as a CUDA graph.
+    """A step and its update on images as in `data.resident`, eager or as a CUDA graph.
 
     Batches of the `prepared` sizes are compiled if `compiled`, and cuDNN searches for algorithms;
     others run eagerly. A graph is of a batch size and a `rule`, with communication or without.
     """
 
-    images: Images
+    images: Any
     prepared: list[int]
     compiled: bool = False
     channels_last: bool = True
@@ -172,10 +164,7 @@ def allow_tf32(allowed: bool) -> None:
 
 @contextmanager
 def algorithm_search(on: bool) -> Iterator[None]:
-    """Turn cuDNN's search for the fastest algorithms on or off (torch.backends.cudnn.benchmark).
-
-    A search takes seconds for each input size, so it is only for the size of nearly all updates.
-    """
+    """Turn cuDNN's search for the fastest algorithms on or off; it takes seconds a batch size."""
     before = torch.backends.cudnn.benchmark
     torch.backends.cudnn.benchmark = on
     try:

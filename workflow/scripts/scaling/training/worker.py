@@ -29,9 +29,6 @@ from scaling.registry.strategy import STRATEGIES
 from scaling.training import evaluation
 from scaling.training.trainer import Trainer, TrainingData
 
-Instruments = Callable[[Trainer, Rank, int, int], dict[str, Any]]
-"""Function of (trainer, rank, GPUs, iterations) that returns measured fields of a record."""
-
 
 def load(spec: RunSpec) -> None:
     """Import the modules that train the cell of `spec`."""
@@ -41,13 +38,9 @@ def load(spec: RunSpec) -> None:
 
 
 def run(
-    spec: RunSpec,
-    images: Path,
-    manifest: Path,
-    log_folder: Path,
-    instruments: Instruments,
+    spec: RunSpec, images: Path, manifest: Path, log_folder: Path, instruments: Callable[..., Any]
 ) -> None:
-    """Train this rank's part of `spec`, run `instruments` on it, and report to `log_folder`.
+    """Train this rank's part of `spec` and report to `log_folder`, with what `instruments` read.
 
     An error, or a wait in captured steps for more than `spec.collective_timeout_seconds`, is
     reported and ends the process with status 1, so that the launcher ends the other ranks. Never
