@@ -27,8 +27,7 @@ from scaling.training.trainer import EpochResult, Trainer, TrainIterations
 
 SETTLING_ITERATIONS = 2
 REPEATS = 3
-COMMUNICATION_KERNELS = ("nccl", "memcpy ptop")
-CPU_COLLECTIVES = ("gloo:all_reduce",)
+COMMUNICATION = ("nccl", "memcpy ptop", "gloo:all_reduce")
 UNKNOWN: Any = repeat(("other", 0.0))
 SECOND = 10**9  # nanoseconds
 KEPT = ("ph", "name", "cat", "ts", "dur", "tid")
@@ -156,10 +155,9 @@ def record(
     with profile(activities=activities, acc_events=True) as profiled:
         result = train(limit)
     spans: dict[int, Spans] = defaultdict(lambda: defaultdict(list))
-    words = COMMUNICATION_KERNELS if on_gpu else CPU_COLLECTIVES
     for event in sorted(profiled.events() or [], key=lambda event: event.time_range.start):
         name, device = event.name.lower(), event.device_index
-        communicates = any(word in name for word in words)
+        communicates = any(word in name for word in COMMUNICATION)
         computes = name.startswith("aten::") and not event.cpu_children
         if event.device_type == DeviceType.CUDA if on_gpu else communicates or computes:
             kind, size = next(known.get((device, event.name), UNKNOWN))
