@@ -148,10 +148,7 @@ def _end(
 
 
 def memory(spec: RunSpec) -> dict[str, Any]:
-    """Return `kind`, and the `peak_bytes` of each device, or of this process on a CPU.
-
-    Peak memory is allocated on a device, or resident on a host; `capacity_bytes` is its total.
-    """
+    """Return the peak bytes allocated on each device, or resident on a host, and its capacity."""
     if spec.device == "cuda":
         devices = range(torch.cuda.device_count()) if "RANK" not in os.environ else [None]
         peaks = [torch.cuda.max_memory_allocated(device) for device in devices]
