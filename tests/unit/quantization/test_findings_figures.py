@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 
 from examples.findings import section
-from scaling.core.records.quantization import STAGED, VARIANT, read
+from scaling.core.records.quantization import STAGED, VARIANT
 from scaling.tables.experiments import quantization
 from scaling.tables.experiments.quantization import costs, difference, reach
 
@@ -18,7 +18,7 @@ WORST = {"clipped_share_calibration": "max", "sqnr_after_relu_db": "min"}
 
 
 def test_every_figure_of_the_readme_is_that_of_the_records():
-    documents = read(VARIANT, sorted(STUDY.glob("quantization/*/*/*.json")))
+    documents = [VARIANT.read(path) for path in STUDY.glob("quantization/*/*/*.json")]
     table, words = quantization.variants(documents), section("quantization-cifar10")
     assert f"Each of the {table['logits_compared'].sum():,.0f} logits" in words
     found = {row.stage: row for row in costs(table, "stage").itertuples()}
@@ -45,7 +45,8 @@ def test_every_figure_of_the_readme_is_that_of_the_records():
 
 def test_what_resnet_loses_is_of_the_records():
     study, words = STUDY.parent / "quantization-resnet18", section("quantization-resnet18")
-    table = quantization.resnet(read(STAGED, study.glob("quantization/*/resnet18.json")))
+    records = [STAGED.read(path) for path in study.glob("quantization/*/resnet18.json")]
+    table = quantization.resnet(records)
     assert f"None of {table['logits'].sum():,.0f} logits" in words
     assert table["differing_logits"].sum() == 0
     for row in costs(table[table["stage"] == INT8], "weight_scales").itertuples():

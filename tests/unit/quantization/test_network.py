@@ -7,9 +7,17 @@ from torch import nn
 from scaling.config.scheme import Scheme
 from scaling.core.errors import UserError
 from scaling.models.tutorial_cnn import tutorial_cnn
-from scaling.quantization.calibration import IMAGES, Range, calibrate, layers, observer_points
 from scaling.quantization.integers import packed_bytes
-from scaling.quantization.network import exactness, quantize, quantized_layers
+from scaling.quantization.network import (
+    IMAGES,
+    Range,
+    calibrate,
+    exactness,
+    layers,
+    observer_points,
+    quantize,
+    quantized_layers,
+)
 
 CPU = torch.device("cpu")
 

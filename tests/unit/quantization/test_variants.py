@@ -66,7 +66,7 @@ def test_what_cannot_be_evaluated_is_refused(quantized_digits):
     save_weights(network, wild)
     for changes, complaint in (
         ({"weights": wild, "variants": {"plain": {}}}, "variant plain cannot be made: fc3 could a"),
-        ({"variants": {"w4": {"rounding": "gptq"}}}, "variant w4 is wrong: rounding gptq is gone"),
+        ({"variants": {"w4": {"rounding": "gptq"}}}, "variant w4 has the unknown key rounding"),
         ({"calibration_images": 501}, "501 images cannot be drawn from 500"),
         ({"weights": quantized_digits / "manifest.json"}, "is missing, damaged, or of another"),
     ):
