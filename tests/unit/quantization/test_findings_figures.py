@@ -26,10 +26,8 @@ def test_every_figure_of_the_readme_is_that_of_the_records():
     assert {"weights", INT8, "per-channel", "w4a4-max_abs"} <= lines.keys()
     for name, shown in lines.items():
         row = found[name]
-        assert shown.split(" | ") == [
-            *(difference(row), reach(row)),
-            *(f"{row.agreement_percent:.1f}", f"{row.compression:.2f}×"),
-        ], name
+        shares = f"{row.agreement_percent:.1f} | {row.compression:.2f}×"
+        assert shown == f"{difference(row)} | {reach(row)} | {shares}", name
     for readme in (ROOT / "README.md", STUDY / "README.md"):
         told = readme.read_text(encoding="utf-8")
         assert difference(found[INT8]) in told and reach(found[INT8]) in told
@@ -45,8 +43,7 @@ def test_every_figure_of_the_readme_is_that_of_the_records():
 
 def test_what_resnet_loses_is_of_the_records():
     study, words = STUDY.parent / "quantization-resnet18", section("quantization-resnet18")
-    records = [STAGED.read(path) for path in study.glob("quantization/*/resnet18.json")]
-    table = quantization.resnet(records)
+    table = quantization.resnet([*map(STAGED.read, study.glob("quantization/*/resnet18.json"))])
     assert f"None of {table['logits'].sum():,.0f} logits" in words
     assert table["differing_logits"].sum() == 0
     for row in costs(table[table["stage"] == INT8], "weight_scales").itertuples():
