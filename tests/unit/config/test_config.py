@@ -38,7 +38,6 @@ from scaling.core.errors import UserError
         ("dataset.path", "/", "dataset.path is '/' (allowed for digits: null)"),
         ("quantization.variants", [{"name": "a"}] * 2, "variants has a more than once (allowed: e"),
         ("quantization.variants", [{"name": "float32"}], "variants has float32 more than once"),
-        ("quantization.variants", [{"name": "a", "rounding": "gptq"}], "rounding gptq is gone: w"),
         ("quantization.seeds", [], "seeds is empty, but quantization.resnet18 asks for Part B"),
     ],
 )

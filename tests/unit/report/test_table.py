@@ -5,8 +5,8 @@ import math
 import pandas as pd
 import pytest
 
+from scaling.report.quantities import named
 from scaling.report.table import Column, View
-from scaling.report.views.ledger import named
 
 
 def cells(**row):

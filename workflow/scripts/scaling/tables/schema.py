@@ -91,11 +91,10 @@ COLUMNS: dict[str, dict[str, str]] = {
             mean_standard_error_points cpu:text commit:text""",
         "quantization_layers": """seed stage:text layer:text weight_bits weight_scale
             weight_minimum weight_maximum weight_sqnr_db input_scale accumulator_scale
-            bias_error_steps output_scale output_minimum output_maximum top_step clipped_share_test
-            sqnr_after_relu_db accumulator_bound packed_bytes float32_bytes largest_bias
-            bias_steps""",
+            bias_error_steps output_scale output_minimum output_maximum top_step sqnr_after_relu_db
+            accumulator_bound packed_bytes float32_bytes largest_bias bias_steps""",
         "quantization_histograms": """seed stage:text layer:text quantity:text values:text scale
-            lowest highest bin_low bin_high count""",
+            bin_low bin_high count""",
         "quantization_paired": """stage:text reference_stage:text mistake:text seeds test_images
             accuracy_percent difference_points standard_error_points revealed_by:text""",
     },
