@@ -8,8 +8,8 @@ import torch
 
 from scaling.core.errors import UserError
 from scaling.core.grid import Cell
-from scaling.launch import rank_log, supervisor
-from scaling.launch.launcher import ProcessResult
+from scaling.launch import supervisor
+from scaling.launch.launcher import ProcessResult, by_kind
 from scaling.launch.outcome import classify, first_sentence, verdict
 from scaling.launch.run_spec import RunSpec
 
@@ -44,7 +44,7 @@ def failed(message, time=1.0):
 
 
 def of(ending, *ranks):
-    lines = rank_log.by_kind(line for lines in ranks for line in lines)
+    lines = by_kind(line for lines in ranks for line in lines)
     return verdict(spec(len(ranks)), replace(ending, lines=lines))
 
 
@@ -91,7 +91,7 @@ def test_a_failure_names_what_became_of_each_rank_and_which_is_likely_stuck(rank
 
 
 def test_a_run_has_started_when_its_last_rank_has():
-    lines = rank_log.by_kind({"kind": "startup", "rank": n, "seconds": 2.0 + n} for n in range(2))
+    lines = by_kind({"kind": "startup", "rank": n, "seconds": 2.0 + n} for n in range(2))
     made = supervisor.record_of(spec(2), {}, replace(SOUND, lines=lines), ("ok", None))
     assert made["startup"] == {"total": 3.0}
 

@@ -13,7 +13,7 @@ import yaml
 
 from scaling.core import environment
 from scaling.core.grid import Cell
-from scaling.terminal.state import GUESSED_SECONDS, HERE, Known
+from scaling.terminal.state import GUESSED_SECONDS, Known
 
 STORED = Path(__file__).parents[3] / "studies/h100x2"
 OUT_OF_MEMORY = STORED.parent / "h200x2-models/runs/recipe~plain/strategy~dp"
@@ -76,16 +76,8 @@ def test_before_a_study_has_begun_all_its_cells_wait(tmp_path, monkeypatch):
     assert said.startswith("mine (mine.yaml), not running, 0 of 2: 2 waiting\n")
 
 
-@pytest.fixture
-def config():
-    """One epoch of warm-up and three measured ones."""
-    config = yaml.safe_load((STORED.parents[1] / "config/demo.yaml").read_text())
-    config["training"] |= {"warmup_epochs": 1, "measured_epochs": 3}
-    return config
-
-
-def place(batch_size, seed=0, recipe="plain"):
-    return Cell(recipe, "ddp", 1, batch_size, seed).record_path(Path("runs"))
+def place(batch_size, seed=0):
+    return Cell("plain", "ddp", 1, batch_size, seed).record_path(Path("runs"))
 
 
 def write(folder, record, end, epochs, **more):
@@ -96,30 +88,19 @@ def write(folder, record, end, epochs, **more):
     (folder / record).write_text(json.dumps({"environment": ends, "epochs": rows} | more))
 
 
-def test_a_cell_takes_what_the_most_alike_took_for_as_many_epochs(config, tmp_path):
+def test_a_cell_takes_what_the_most_alike_took_for_as_many_epochs(tmp_path):
+    training = {"warmup_epochs": 1, "measured_epochs": 3}
     write(tmp_path, place(32), "00:01:20", 4)
     write(tmp_path, place(128), "00:01:30", 2)
-    known = Known(config, tmp_path, tmp_path, on_cpu=True)
-    assert known.seconds(place(32, seed=1)) == (20, HERE)
-    assert known.seconds(place(128)) == (60, HERE)
-    assert known.seconds(place(512)) == (40, HERE)
-    assert known.seconds(Path("peaks/peaks.json"))[0] == GUESSED_SECONDS
-    assert known.total([place(32), place(128)]) == 80
     # A clock was set back, which a duration of its own is not subject to.
     write(tmp_path, place(2048), "00:00:30", 4, run_seconds=12.0)
     write(tmp_path, place(8192), "00:00:30", 4)
-    for size in (2048, 8192):
-        known.add(place(size))
-    assert known.seconds(place(2048)) == (12, HERE)
+    known = Known({"training": training, "time_to_accuracy": {"epochs": 9}}, tmp_path)
+    found = [known.seconds(place(size, seed=1)) for size in (32, 128, 2048)]
+    assert found == [20, 60, 12]
+    assert known.seconds(place(512)) == known.seconds(place(8192)) == pytest.approx(92 / 3)
+    assert known.seconds(Path("peaks/peaks.json")) is None
+    assert known.total([place(32), Path("peaks/peaks.json")]) == 20 + GUESSED_SECONDS
     write(tmp_path, place(512), "00:01:50", 4)
     known.add(place(512))
-    assert known.seconds(place(512, seed=3)) == (50, HERE)
-
-
-def test_other_studies_that_cannot_be_read_are_left_out(config, tmp_path):
-    bad = ["", "[", "device: cpu\n", "a: !mine 1\n", "model: []\ndevice: cpu\n", "<<: 1\n"]
-    for name, written in [*enumerate(bad), ("good", yaml.safe_dump(config))]:
-        (tmp_path / str(name)).mkdir()
-        (tmp_path / str(name) / "config.yaml").write_text(written)
-    found = Known(config, tmp_path / "records", tmp_path, on_cpu=True).sources
-    assert list(found) == [HERE, f"as in {tmp_path / 'good'}"]
+    assert known.seconds(place(512, seed=3)) == 50

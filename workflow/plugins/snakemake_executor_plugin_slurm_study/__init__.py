@@ -31,8 +31,6 @@ PASSES = re.compile("SubmitJob|slurm controller|timed out|temporarily|Zero Bytes
 """In what Slurm says where it could not submit or begin a job, and soon can."""
 SETTLING_SECONDS = 5
 """After an outage the controller books what it got before: until then no job is submitted again."""
-SOON_FORGOTTEN_SECONDS = 30
-"""A job that Slurm remembers for less may be gone at the next look at the queue."""
 
 
 @dataclass
@@ -53,8 +51,7 @@ class Executor(slurm.Executor):
 
     def __init__(self, workflow: Any, logger: Any) -> None:
         try:
-            if said := look_before(Path.cwd()):
-                logger.warning(said)
+            refuse_running(Path.cwd())
         except WorkflowError as error:
             sys.exit(f"error: {error}")
         self._begun = time.time()
@@ -167,21 +164,14 @@ def job_name(job: Any) -> str:
     return "_".join(filter(None, [job.name, get_job_wildcards(job)]))
 
 
-def look_before(folder: Path) -> str | None:
-    """Return a warning, if any; raise WorkflowError while jobs of this folder are in the queue."""
+def refuse_running(folder: Path) -> None:
+    """Raise WorkflowError while jobs of this folder are in the queue."""
     here = {job: state for job, (state, place) in queue("%Z").items() if place == str(folder)}
     if left := [f"{job} {state}" for job, state in here.items() if state not in ENDED]:
         raise WorkflowError(
             f"jobs of an earlier run of this study are in Slurm's queue ({', '.join(left)}): wait "
             "until they have ended, what they finish counts, or end them by make cancel"
         )
-    kept = re.search(r"MinJobAge\s*=\s*(\d+)", answer("scontrol", "show", "config"))
-    if not kept or int(kept[1]) >= SOON_FORGOTTEN_SECONDS:
-        return None
-    return (
-        f"Slurm forgets jobs {kept[1]} s after their end (MinJobAge): one that fails may be "
-        "reported without its reason"
-    )
 
 
 def queue(column: str) -> dict[str, list[str]]:

@@ -14,7 +14,7 @@ from scaling.core import environment
 from scaling.core.environment import Device
 from scaling.core.errors import SNAKEMAKE_VARIABLE, UserError
 from scaling.core.training_options import Interconnect, Limits, Model, Options, Peaks
-from scaling.launch import launcher, lease, rank_log
+from scaling.launch import launcher, lease
 from scaling.launch.launcher import ProcessResult
 
 
@@ -135,7 +135,7 @@ def launch_ranks(
     ):
         variables |= {launcher.WORKER_VARIABLE: folder}
         result = launcher.launch(command, variables, limits.time_limit_seconds)
-        lines = rank_log.read(Path(folder))
+        lines = launcher.read_logs(Path(folder))
     for stacks in lines["stacks"]:
         print(f"Rank {stacks['rank']}, when a signal ended it:\n{stacks['text']}", file=sys.stderr)
     return replace(result, gpus=tuple(names), lines=lines)

@@ -7,8 +7,7 @@ from typing import Any
 from scaling.core import numbers as fmt
 from scaling.core.errors import UserError
 from scaling.core.records.kind import Status
-from scaling.launch.launcher import ProcessResult
-from scaling.launch.rank_log import LinesByKind
+from scaling.launch.launcher import LinesByKind, ProcessResult
 from scaling.launch.run_spec import RunSpec
 from scaling.registry.strategy import STRATEGIES
 
