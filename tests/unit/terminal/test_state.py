@@ -19,9 +19,9 @@ STORED = Path(__file__).parents[3] / "studies/h100x2"
 OUT_OF_MEMORY = STORED.parent / "h200x2-models/runs/recipe~plain/strategy~dp"
 
 
-def status(*options):
+def status():
     """What `make status` prints."""
-    command = [sys.executable, "-m", "scaling.terminal.state", *options]
+    command = [sys.executable, "-m", "scaling.terminal.state"]
     environment = os.environ | {"PYTHONPATH": ":".join(sys.path)}
     return subprocess.run(
         command, env=environment, capture_output=True, text=True, check=True
@@ -66,14 +66,6 @@ def test_each_cell_has_its_state_while_a_study_runs_and_after(tmp_path, monkeypa
     assert "\nOther measurements: 0 of 14 done\n" in said and said.isascii()
     since = r"running: plain/dp, 2 GPUs, batch 2048 per GPU, seed 0, since \w+ [\d:]+, until about "
     assert re.search(since, said)
-
-
-def test_before_a_study_has_begun_all_its_cells_wait(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    shutil.copytree(STORED.parents[1] / "config", "config")
-    Path("mine.yaml").write_text("study: mine\ngrid: {gpus: [1], batch_sizes: [32, 64]}\n")
-    said = status("--config", "config/scaling.yaml", "mine.yaml")
-    assert said.startswith("mine (mine.yaml), not running, 0 of 2: 2 waiting\n")
 
 
 def place(batch_size, seed=0):

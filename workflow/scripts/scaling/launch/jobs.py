@@ -11,7 +11,6 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Any
 
-import psutil
 from snakemake.logging import logger
 
 from scaling.config import config as configuration
@@ -208,11 +207,9 @@ class Jobs:
         return max(1, math.ceil(gpus / self._per_node))
 
     def cores(self, wildcards: Mapping[str, str]) -> int:
-        """Return all cores of this machine; on a cluster one."""
-        if not self._workflow.local_exec:
-            return 1
-        given: int = self._workflow.resource_settings.cores or 1
-        return max(psutil.cpu_count() or 1, given)
+        """Return all of Snakemake's cores on this machine; on a cluster one."""
+        here = self._workflow.local_exec
+        return int(self._workflow.resource_settings.cores or 1) if here else 1
 
     def threads(self, wildcards: Mapping[str, str]) -> int:
         """Return a timed job's cores per node; here all cores, unless jobs may run side by side."""

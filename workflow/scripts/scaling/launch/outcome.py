@@ -71,8 +71,7 @@ def verdict(spec: RunSpec, result: ProcessResult) -> tuple[Status, str | None]:
         if line["status"] != "failed":
             return line["status"], f"rank {line['rank']}: {line['message']}"
     done = dict.fromkeys(range(spec.processes), 0)
-    for row in lines["epoch"]:
-        done[row["rank"]] = max(done[row["rank"]], row["epoch"])
+    done |= {row["rank"]: row["epoch"] for row in lines["epoch"]}
     if result.timed_out and not outcomes:
         limit = f"stopped at the time limit of {spec.time_limit_seconds:g} s"
         return "timeout", f"{limit} after {min(done.values())} of {spec.epochs} epochs"

@@ -76,45 +76,31 @@ def start(processes: int, run: Callable[..., None], *arguments: object) -> None:
     if processes == 1:
         run(*arguments)
         return
-    # Ignored here: ranks are killed with their parent, and have to report first.
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    nodes = int(os.environ.get(launcher.NODES_VARIABLE, "1"))
+    parent, nodes = os.getpid(), int(os.environ.get(launcher.NODES_VARIABLE, "1"))
     here = processes // nodes
     first = here * int(os.environ["SLURM_NODEID"]) if nodes > 1 else 0
+
+    def run_as_rank(local: int) -> None:
+        launcher.die_with(parent)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        rank: dict[str, Any] = {"RANK": first + local, "LOCAL_RANK": local}
+        if nodes == 1:
+            host, port = store.getsockname()
+            rank |= {"MASTER_ADDR": host, "MASTER_PORT": port, STORE_VARIABLE: store.detach()}
+        rank["WORLD_SIZE"] = processes
+        os.environ |= {name: str(value) for name, value in rank.items()}
+        run(*arguments)
+
+    # Ignored here: ranks are killed with their parent, and have to report first.
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     # Rank 0 inherits it: the port is reserved, and only reachable from this machine.
     with socket.create_server(("127.0.0.1", 0), backlog=processes) as store:
-        context = start_processes(
-            _run_as_rank,
-            (first, processes, store if nodes == 1 else None, os.getpid(), run, arguments),
-            nprocs=here,
-            join=False,
-            start_method="fork",
-        )
+        context = start_processes(run_as_rank, nprocs=here, join=False, start_method="fork")
     try:
         while not context.join(grace_period=GRACE_SECONDS):
             pass
     except (ProcessExitedException, ProcessRaisedException):
         sys.exit(1)
-
-
-def _run_as_rank(
-    local: int,
-    first: int,
-    processes: int,
-    store: socket.socket | None,
-    parent: int,
-    run: Callable[..., None],
-    arguments: tuple[object, ...],
-) -> None:
-    launcher.die_with(parent)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    variables: dict[str, Any] = {"RANK": first + local, "LOCAL_RANK": local}
-    variables["WORLD_SIZE"] = processes
-    if store:
-        host, port = store.getsockname()
-        variables |= {"MASTER_ADDR": host, "MASTER_PORT": port, STORE_VARIABLE: store.detach()}
-    os.environ |= {name: str(value) for name, value in variables.items()}
-    run(*arguments)
 
 
 def join(device: Device, cpu_threads: int, timeout_seconds: float) -> Rank:

@@ -16,11 +16,8 @@ from typing import Any
 
 import pandas as pd
 import psutil
-from snakemake.utils import update_config
 
 from scaling.config import stored
-from scaling.config.config import asked
-from scaling.config.stored import read_config
 from scaling.core import command_line, environment, files, grid
 from scaling.core.errors import UserError
 from scaling.core.records.run import RUN
@@ -182,15 +179,9 @@ def _elsewhere(places: Iterable[Path], limit: float) -> dict[Path, float]:
 
 
 @command_line.script
-def main(config: tuple[Path, ...] = ()) -> None:
-    """Print the grid; files of `config` are laid over config/config.yaml before a study's start."""
-    own = RESULTS / stored.CONFIG
-    sources = [own] if own.exists() else [Path("config/config.yaml"), *config]
-    study: dict[str, Any] = {}
-    for source in sources:
-        update_config(study, read_config(source))
-    if source != own:
-        study = asked(study)
+def main() -> None:
+    """Print the state of the study in results/, from its first job on."""
+    study = stored.read(RESULTS)
     found = [process.info for process in psutil.process_iter(["cmdline", "create_time", "cwd"])]
     here = [process for process in found if process["cwd"] == str(Path.cwd())]
     begun = {
@@ -201,5 +192,6 @@ def main(config: tuple[Path, ...] = ()) -> None:
     }
     runs_now = any("snakemake" in word for process in here for word in process["cmdline"][:3])
     told = of(study, begun, Known(study, RESULTS), runs_now or bool(begun))
-    print(f"{study['study']} ({source}), {told['head']}\n\n{told['grid'].to_string(index=False)}\n")
+    head = f"{study['study']} ({RESULTS / stored.CONFIG}), {told['head']}"
+    print(f"{head}\n\n{told['grid'].to_string(index=False)}\n")
     print("\n".join(told["lines"]).encode("ascii", "replace").decode())
