@@ -51,9 +51,16 @@ class Executor(slurm.Executor):
 
     def __init__(self, workflow: Any, logger: Any) -> None:
         try:
-            refuse_running(Path.cwd())
+            jobs = queue("%Z").items()
         except WorkflowError as error:
             sys.exit(f"error: {error}")
+        alive = [(job, *told) for job, told in jobs if told[0] not in ENDED]
+        if left := [f"{job} {state}" for job, state, at in alive if at == str(Path.cwd())]:
+            sys.exit(
+                "error: jobs of an earlier run of this study are in Slurm's queue "
+                f"({', '.join(left)}): wait until they have ended, what they finish counts, or end "
+                "them by make cancel"
+            )
         self._begun = time.time()
         self._again: list[Any] = []
         self._begun_again: set[Any] = set()
@@ -162,16 +169,6 @@ class Executor(slurm.Executor):
 def job_name(job: Any) -> str:
     """Return the name of a job for Slurm: its rule and its wildcards."""
     return "_".join(filter(None, [job.name, get_job_wildcards(job)]))
-
-
-def refuse_running(folder: Path) -> None:
-    """Raise WorkflowError while jobs of this folder are in the queue."""
-    here = {job: state for job, (state, place) in queue("%Z").items() if place == str(folder)}
-    if left := [f"{job} {state}" for job, state in here.items() if state not in ENDED]:
-        raise WorkflowError(
-            f"jobs of an earlier run of this study are in Slurm's queue ({', '.join(left)}): wait "
-            "until they have ended, what they finish counts, or end them by make cancel"
-        )
 
 
 def queue(column: str) -> dict[str, list[str]]:
