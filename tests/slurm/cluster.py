@@ -16,7 +16,6 @@ import subprocess
 import tempfile
 import time
 from contextlib import ExitStack, contextmanager
-from datetime import datetime
 from pathlib import Path
 
 import psutil
@@ -182,19 +181,17 @@ def jobs():
     return {job["JobId"]: job for job in found if "JobId" in job}
 
 
-def gpus_of_step(job, step=0):
+def gpus_of_step(job):
     """The GPUs that the controller gave a job step, of each of its nodes: ["0-1", "0-1"]."""
-    pattern = (
-        rf"^.*Step Alloc GRES:\n.*StepId={job['JobId']}\.{step} .*\n((?:.*_alloc\[\d+\]:.*\n)+)"
-    )
+    pattern = rf"^.*Step Alloc GRES:\n.*StepId={job['JobId']}\.0 .*\n((?:.*_alloc\[\d+\]:.*\n)+)"
     (given,) = re.findall(pattern, _state("slurmctld.out"), re.MULTILINE)
     return re.findall(r" gres_bit_alloc\[\d+\]:(\S+) of", given)
 
 
-def processes_of_step(job, step=0):
+def processes_of_step(job):
     """The node of each process that Slurm started for a job step."""
     lines = [line.split() for line in _state("tasks").splitlines()]
-    return sorted(node for *ids, node in lines if ids == [job["JobId"], str(step)])
+    return sorted(node for *ids, node in lines if ids == [job["JobId"], "0"])
 
 
 def most_gpus_at_once():
@@ -256,11 +253,6 @@ class SlurmStudy(Study):
         )
 
 
-def time_span(job):
-    """Start and end of a finished job."""
-    return tuple(datetime.fromisoformat(job[key]) for key in ("StartTime", "EndTime"))
-
-
 def overlap(one, other):
-    (first_start, first_end), (second_start, second_end) = time_span(one), time_span(other)
-    return first_start < second_end and second_start < first_end
+    """Whether two finished jobs ran at the same time."""
+    return one["StartTime"] < other["EndTime"] and other["StartTime"] < one["EndTime"]
