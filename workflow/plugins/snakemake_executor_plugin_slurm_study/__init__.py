@@ -124,8 +124,10 @@ class Executor(slurm.Executor):
 
     def _report(self, job: Any, state: str, reason: str) -> None:
         """Report a job that has ended; one whose step never began is submitted again, once."""
-        log = job.aux["slurm_logfile"]
-        if state == "COMPLETED" or self._has_written_all(job):
+        log, outputs = job.aux["slurm_logfile"], [Path(output) for output in job.job.output]
+        # What a job wrote in this run counts, whatever became of it then.
+        written = all(path.exists() and path.stat().st_mtime > self._begun for path in outputs)
+        if state == "COMPLETED" or written:
             if not self.workflow.executor_settings.keep_successful_logs:
                 log.unlink(missing_ok=True)
             self.report_job_success(job)
@@ -160,11 +162,6 @@ class Executor(slurm.Executor):
                 self.logger.info(f"Slurm has begun {job_name(job.job)} (job {number})", extra=begun)
         return found
 
-    def _has_written_all(self, job: Any) -> bool:
-        """Return whether a job wrote all its output in this run, whatever became of it then."""
-        outputs = [Path(output) for output in job.job.output]
-        return all(path.exists() and path.stat().st_mtime > self._begun for path in outputs)
-
 
 def job_name(job: Any) -> str:
     """Return the name of a job for Slurm: its rule and its wildcards."""
@@ -172,18 +169,16 @@ def job_name(job: Any) -> str:
 
 
 def queue(column: str) -> dict[str, list[str]]:
-    """Return the state and other columns of each of this user's jobs, ended ones too, by ids."""
-    asked = ["--states=all", "--array", f"--user={os.getuid()}", f"--format=%i|%T|{column}"]
-    lines = answer("squeue", "--noheader", *asked).splitlines()
-    rows = (line.split("|", 2 + column.count("|")) for line in lines)
-    return {number: told for number, *told in rows}
+    """Return the state and other columns of each of this user's jobs, ended ones too, by ids.
 
-
-def answer(*command: str) -> str:
-    """Return what a command of Slurm's prints; WorkflowError where it does not answer."""
+    WorkflowError where Slurm does not answer.
+    """
+    command = ["squeue", "--noheader", "--states=all", "--array"]
+    command += [f"--user={os.getuid()}", f"--format=%i|%T|{column}"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     except subprocess.SubprocessError as error:
         said = str(getattr(error, "stderr", None) or error).strip()
         raise WorkflowError(f"Slurm does not answer ({said}): see scontrol ping") from error
-    return done.stdout
+    rows = (line.split("|", 2 + column.count("|")) for line in done.stdout.splitlines())
+    return {number: told for number, *told in rows}

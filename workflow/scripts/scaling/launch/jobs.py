@@ -27,7 +27,6 @@ from scaling.registry.model import QUANTIZED_MODELS
 from scaling.registry.strategy import STRATEGIES
 
 SCRIPTS = Path(__file__).parents[2]
-WORDS = {"true": True, "false": False}
 LAUNCHERS = ("TORCHELASTIC_RUN_ID", "RANK", "LOCAL_RANK", "WORLD_SIZE", "OMPI_COMM_WORLD_RANK")
 """Variables of torchrun and mpirun, which measuring processes would take for their own."""
 ASKED = ("nodes", "runtime", "slurm_extra", "gpu", "gres", "mpi", "tasks", "tasks_per_gpu")
@@ -40,8 +39,8 @@ def accept(config: dict[str, Any], replayed: Path | None) -> list[str]:
     `replayed` is the folder of the stored study to replay. Variables that jobs read are set.
     """
     # `--config partial=true` is a string: Snakemake only parses Python's True and False.
-    if isinstance(partial := config.get("partial"), str):
-        config["partial"] = WORDS.get(partial, partial)
+    if (partial := config.get("partial")) in ("true", "false"):
+        config["partial"] = partial == "true"
     try:
         configuration.check(config, reads_images=not replayed)
     except UserError as error:

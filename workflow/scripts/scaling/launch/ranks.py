@@ -159,10 +159,9 @@ def versions(device: Device) -> dict[str, Any]:
 def process(
     log_folder: Path, report: Callable[[RankLog, Exception], None] | None = None
 ) -> Iterator[RankLog]:
-    """Set up this process as a rank of a measurement, and yield its log.
+    """Yield the log of this process, a rank; an exception goes to `report` and ends it at once.
 
-    An exception in the block is passed to `report` and ends the process with status 1, at once: an
-    orderly shutdown would wait for ever for a rank that is in a collective.
+    An orderly shutdown would wait for ever for a rank that is in a collective.
     """
     launcher.die_with(os.getppid())
     log = RankLog(log_folder, int(os.environ.get("RANK", "0")))

@@ -117,10 +117,7 @@ class Progress(logging.Handler):
         return next((job for job in self._jobs.values() if job.rule.name == "report_render"), None)
 
     def _started(self, number: int, *, begun: bool) -> None:
-        """Write the page of the running study; here the job starts after that.
-
-        If jobs share the machine, something is measured meanwhile: then only the state is new.
-        """
+        """Write the page before a job starts; only its state while something is measured here."""
         at_rest = not (self._here and self._begun)
         if begun and number in self._places:
             self._begun[number] = time.time()
