@@ -6,7 +6,6 @@ because the executor of job steps strips SLURM_CONF from their environment. Slur
 prolog tell which GPUs each job step was given and which processes were started in it.
 """
 
-import itertools
 import os
 import re
 import shutil
@@ -192,22 +191,6 @@ def processes_of_step(job):
     """The node of each process that Slurm started for a job step."""
     lines = [line.split() for line in _state("tasks").splitlines()]
     return sorted(node for *ids, node in lines if ids == [job["JobId"], "0"])
-
-
-def most_gpus_at_once():
-    """The most GPUs of each node that jobs held together, by the times and GRES of all jobs."""
-    changes = {node: [] for node in NODES}
-    for job in jobs().values():
-        if "JOB_GRES" in job:
-            hosts = _output("scontrol", "show", "hostnames", job["NodeList"]).split()
-            gpus = int(job["JOB_GRES"].rpartition(":")[2]) // len(hosts)
-            for host in hosts:
-                # At one second, what is given back sorts before what is taken.
-                changes[host] += [(job["StartTime"], gpus), (job["EndTime"], -gpus)]
-    return {
-        node: max(itertools.accumulate((gpus for _, gpus in sorted(of_node)), initial=0))
-        for node, of_node in changes.items()
-    }
 
 
 def _state(name):

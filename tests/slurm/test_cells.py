@@ -53,7 +53,6 @@ def test_single_gpu_cells_run_side_by_side_and_four_gpus_wait_for_room(new_slurm
     assert sorted(of_singles) == [["1"], ["2"], ["3"]]
     assert cluster.gpus_of_step(four) == ["0-3"]
     assert cluster.processes_of_step(four) == ["n1"]
-    assert cluster.most_gpus_at_once() == {"n1": 4, "n2": 4}
 
 
 (COMMAND,) = re.findall(r"^command: (srun .*) train\.py$", PAGE, re.MULTILINE)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from scaling.core import environment
+from scaling.core import environment, files
 from scaling.core.grid import Cell
 from scaling.terminal.state import GUESSED_SECONDS, Known
 
@@ -72,27 +72,19 @@ def place(batch_size, seed=0):
     return Cell("plain", "ddp", 1, batch_size, seed).record_path(Path("runs"))
 
 
-def write(folder, record, end, epochs, **more):
-    """A record of so many epochs that began at a full minute, and ended so many seconds later."""
-    ends = {"started": "2026-01-01T00:01:00+00:00", "ended": f"2026-01-01T{end}+00:00"}
-    rows = [{"epoch": number} for number in range(1, epochs + 1)]
-    (folder / record).parent.mkdir(parents=True, exist_ok=True)
-    (folder / record).write_text(json.dumps({"environment": ends, "epochs": rows} | more))
-
-
 def test_a_cell_takes_what_the_most_alike_took_for_as_many_epochs(tmp_path):
-    training = {"warmup_epochs": 1, "measured_epochs": 3}
-    write(tmp_path, place(32), "00:01:20", 4)
-    write(tmp_path, place(128), "00:01:30", 2)
-    # A clock was set back, which a duration of its own is not subject to.
-    write(tmp_path, place(2048), "00:00:30", 4, run_seconds=12.0)
-    write(tmp_path, place(8192), "00:00:30", 4)
+    training, peaks = {"warmup_epochs": 1, "measured_epochs": 3}, Path("peaks/peaks.json")
     known = Known({"training": training, "time_to_accuracy": {"epochs": 9}}, tmp_path)
-    found = [known.seconds(place(size, seed=1)) for size in (32, 128, 2048)]
-    assert found == [20, 60, 12]
+    for size, ended, epochs, own in (
+        *((32, "01:20", 4, None), (128, "01:30", 2, None)),
+        # A clock was set back, which a duration of its own is not subject to.
+        *((2048, "00:30", 4, 12.0), (8192, "00:30", 4, None)),
+    ):
+        times = {"started": "2026-01-01T00:01:00", "ended": f"2026-01-01T00:{ended}"}
+        record = {"environment": times, "epochs": [{"epoch": epochs}], "run_seconds": own}
+        files.write_json(tmp_path / place(size), record)
+        known.add(place(size))
+    assert [known.seconds(place(size, seed=1)) for size in (32, 128, 2048)] == [20, 60, 12]
     assert known.seconds(place(512)) == known.seconds(place(8192)) == pytest.approx(92 / 3)
-    assert known.seconds(Path("peaks/peaks.json")) is None
-    assert known.total([place(32), Path("peaks/peaks.json")]) == 20 + GUESSED_SECONDS
-    write(tmp_path, place(512), "00:01:50", 4)
-    known.add(place(512))
-    assert known.seconds(place(512, seed=3)) == 50
+    assert known.total([place(32), peaks]) == 20 + GUESSED_SECONDS
+    assert known.seconds(peaks) is None

@@ -111,8 +111,7 @@ class ProcessResult:
 
 def worker_folder() -> Path | None:
     """Return the report folder if a supervisor launched this process, else None."""
-    folder = os.environ.get(WORKER_VARIABLE)
-    return Path(folder) if folder else None
+    return Path(folder) if (folder := os.environ.get(WORKER_VARIABLE)) else None
 
 
 def elapsed() -> float:

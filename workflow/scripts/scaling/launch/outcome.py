@@ -87,8 +87,7 @@ def _measured(
 ) -> tuple[Status, str | None]:
     """Return the status of a run with all its epochs, even if its instruments failed afterwards."""
     lines = result.lines
-    unfinite = [row["epoch"] for row in lines["epoch"] if row["train_loss"] is None]
-    if unfinite:
+    if unfinite := [row["epoch"] for row in lines["epoch"] if row["train_loss"] is None]:
         return "diverged", f"the loss was not finite in epoch {min(unfinite)}"
     tests = [end["evaluation"] for end in lines["end"] if end.get("evaluation")]
     if any(test["test_loss"] is None for test in tests):

@@ -238,7 +238,7 @@ def _verdict(
         )
     epochs = epochs_of(watch.lines, spec.cell.gpus)
     if not len(epochs):
-        whole = {"seconds": result.seconds, "end": result.seconds, "steps": 0}
+        whole: dict[Any, float] = {"seconds": result.seconds, "end": result.seconds, "steps": 0}
         epochs.loc[0] = dict.fromkeys(epochs, math.nan) | whole
         return "ok", "no epoch was printed, and the whole run counts as one", epochs
     if len(epochs) <= spec.warmup_epochs:

@@ -140,8 +140,7 @@ def infeasible_reason(spec: RunSpec, train_images: int) -> str | None:
     strategy = STRATEGIES.find(cell.strategy)
     if spec.nodes > 1 and not strategy.spans_nodes:
         return f"{strategy.title} is one process and cannot reach the GPUs of {spec.nodes} machines"
-    machine = len(environment.gpu_names())
-    if spec.device == "cuda" and cell.gpus > machine * spec.nodes:
+    if spec.device == "cuda" and cell.gpus > (machine := len(environment.gpu_names())) * spec.nodes:
         return f"{cell.gpus // spec.nodes} GPUs are asked for and the machine has {machine}"
     return None
 

@@ -85,9 +85,9 @@ def of(
 ) -> dict[str, Any]:
     """Return the state of the study in results/: a `head`, the `grid` as a table, and `lines`.
 
-    A run that was `begun` (times by the records' paths below results/) is `running`; the state of
-    another is its record's status, `done` for ok; without a record it is `failed` if its log has
-    an error, else `waiting`. `measured` is whether there is more than the machine's limits.
+    A run that was `begun` (times by records' paths below results/) is `running`, another what its
+    record says, `done` for ok; without one it is `failed` if its log has an error, else `waiting`.
+    `measured` is whether there is more than the machine's limits.
     """
     cells = {cell.record_path(Path("runs")): cell for cell in grid.of(config)}
     wanted = stored.records(config)
