@@ -28,7 +28,7 @@ def scontrol(*words):
     ("program", "told", "states"),
     [
         ("sbatch", "is submitted again", ["COMPLETED"]),
-        ("srun", "Unable to", ["FAILED", "COMPLETED"]),
+        ("srun", "srun: error: Unable to", ["FAILED", "COMPLETED"]),
         ("python", "Slurm does not answer", ["COMPLETED"]),
     ],
 )
