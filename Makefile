@@ -64,8 +64,8 @@ study: configured env ## a study on this machine: of config/config.yaml, or of y
 	@PYTHONPATH=workflow/scripts python -m scaling.config.stored "$${BASE:-config/scaling.yaml}" "$$CONFIG"
 	$(SNAKEMAKE) $${CONFIG:+--configfile "$${BASE:-config/scaling.yaml}" "$$CONFIG"}
 
-status: configured small-env ## the state of each cell of the study in results/, while it runs or after
-	@PYTHONPATH=workflow/scripts python -m scaling.terminal.state $${CONFIG:+--config "$${BASE:-config/scaling.yaml}" "$$CONFIG"}
+status: small-env ## the state of each cell of the study in results/, while it runs or after
+	@PYTHONPATH=workflow/scripts python -m scaling.terminal.state
 
 cancel: ## end the Slurm jobs of this study, whoever submitted them, and no others
 	@squeue --noheader --user="$$(id -u)" --format='%i|%Z' \

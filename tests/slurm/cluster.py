@@ -6,7 +6,6 @@ because the executor of job steps strips SLURM_CONF from their environment. Slur
 prolog tell which GPUs each job step was given and which processes were started in it.
 """
 
-import itertools
 import os
 import re
 import shutil
@@ -16,7 +15,6 @@ import subprocess
 import tempfile
 import time
 from contextlib import ExitStack, contextmanager
-from datetime import datetime
 from pathlib import Path
 
 import psutil
@@ -182,35 +180,17 @@ def jobs():
     return {job["JobId"]: job for job in found if "JobId" in job}
 
 
-def gpus_of_step(job, step=0):
+def gpus_of_step(job):
     """The GPUs that the controller gave a job step, of each of its nodes: ["0-1", "0-1"]."""
-    pattern = (
-        rf"^.*Step Alloc GRES:\n.*StepId={job['JobId']}\.{step} .*\n((?:.*_alloc\[\d+\]:.*\n)+)"
-    )
+    pattern = rf"^.*Step Alloc GRES:\n.*StepId={job['JobId']}\.0 .*\n((?:.*_alloc\[\d+\]:.*\n)+)"
     (given,) = re.findall(pattern, _state("slurmctld.out"), re.MULTILINE)
     return re.findall(r" gres_bit_alloc\[\d+\]:(\S+) of", given)
 
 
-def processes_of_step(job, step=0):
+def processes_of_step(job):
     """The node of each process that Slurm started for a job step."""
     lines = [line.split() for line in _state("tasks").splitlines()]
-    return sorted(node for *ids, node in lines if ids == [job["JobId"], str(step)])
-
-
-def most_gpus_at_once():
-    """The most GPUs of each node that jobs held together, by the times and GRES of all jobs."""
-    changes = {node: [] for node in NODES}
-    for job in jobs().values():
-        if "JOB_GRES" in job:
-            hosts = _output("scontrol", "show", "hostnames", job["NodeList"]).split()
-            gpus = int(job["JOB_GRES"].rpartition(":")[2]) // len(hosts)
-            for host in hosts:
-                # At one second, what is given back sorts before what is taken.
-                changes[host] += [(job["StartTime"], gpus), (job["EndTime"], -gpus)]
-    return {
-        node: max(itertools.accumulate((gpus for _, gpus in sorted(of_node)), initial=0))
-        for node, of_node in changes.items()
-    }
+    return sorted(node for *ids, node in lines if ids == [job["JobId"], "0"])
 
 
 def _state(name):
@@ -256,11 +236,6 @@ class SlurmStudy(Study):
         )
 
 
-def time_span(job):
-    """Start and end of a finished job."""
-    return tuple(datetime.fromisoformat(job[key]) for key in ("StartTime", "EndTime"))
-
-
 def overlap(one, other):
-    (first_start, first_end), (second_start, second_end) = time_span(one), time_span(other)
-    return first_start < second_end and second_start < first_end
+    """Whether two finished jobs ran at the same time."""
+    return one["StartTime"] < other["EndTime"] and other["StartTime"] < one["EndTime"]

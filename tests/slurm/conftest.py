@@ -8,16 +8,11 @@ import pytest
 from small_study import TINY
 
 
-@pytest.fixture(scope="session", autouse=True)
-def startable():
-    """This machine can have the cluster; tests are skipped where it cannot, or fail."""
-    reason = cluster.reason_not_to_start()
-    if reason:
-        (pytest.fail if "SLURM_REQUIRED" in os.environ else pytest.skip)(reason)
-
-
 @pytest.fixture(scope="module")
 def slurm():
+    """The folder of the cluster's state; where it cannot be, tests are skipped, or fail."""
+    if reason := cluster.reason_not_to_start():
+        (pytest.fail if "SLURM_REQUIRED" in os.environ else pytest.skip)(reason)
     with cluster.cluster() as folder:
         yield folder
 

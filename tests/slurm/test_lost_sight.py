@@ -24,45 +24,37 @@ def scontrol(*words):
     subprocess.run(["scontrol", *words], check=True)
 
 
-def test_an_outage_of_the_controller_loses_no_job(study):
-    snakemake = study.start(study.target(batch_size=QUICK))
-    # Before its step has begun the job itself needs the controller.
-    cluster.wait_for(lambda: list(study.folder.glob("logs/train_run/**/*.log")), "the training")
-    (pid,) = cluster.running("slurmctld")
-    controller = psutil.Process(pid)
-    controller.suspend()
-    try:
-        cluster.wait_for(lambda: "Slurm does not answer" in study.output(), "a look at the queue")
-    finally:
-        controller.resume()
-    assert snakemake.wait() == 0, study.output()
-    assert study.record(batch_size=QUICK).exists()
-
-
-@pytest.mark.parametrize("program", ["sbatch", "srun"])
-def test_an_outage_at_the_submission_loses_and_doubles_no_job(
-    study, program, tmp_path, monkeypatch
+@pytest.mark.parametrize(
+    ("program", "told", "states"),
+    [
+        ("sbatch", "is submitted again", ["COMPLETED"]),
+        ("srun", "srun: error: Unable to", ["FAILED", "COMPLETED"]),
+        ("python", "Slurm does not answer", ["COMPLETED"]),
+    ],
+)
+def test_an_outage_of_the_controller_loses_and_doubles_no_job(
+    study, program, told, states, tmp_path, monkeypatch
 ):
-    """The controller is suspended when the program is called for the first time."""
+    """It is suspended when the program is called for the first time; a job's step calls Python."""
     (pid,) = cluster.running("slurmctld")
     stand_in = tmp_path / program
-    once = f"mkdir {tmp_path}/once 2> /dev/null && kill -STOP {pid}"
+    due = '[ "$SLURM_STEP_ID" ]' if program == "python" else "true"
+    once = f"{due} && mkdir {tmp_path}/once 2> /dev/null && kill -STOP {pid}"
     stand_in.write_text(f'#!/bin/sh\n{once}\nexec {shutil.which(program)} "$@"\n')
     stand_in.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     snakemake = study.start(study.target(batch_size=QUICK))
-    logs = study.folder / ".snakemake/slurm_logs"
-    refused = {
-        "sbatch": lambda: "is submitted again" in study.output(),
-        "srun": lambda: any("Unable to" in path.read_text() for path in logs.rglob("*.log")),
-    }
+
+    def is_told():
+        logs = study.folder.glob(".snakemake/slurm_logs/**/*.log")
+        return any(told in said for said in [study.output(), *(log.read_text() for log in logs)])
+
     try:
-        cluster.wait_for(refused[program], "a refusal")
+        cluster.wait_for(is_told, "what it leads to")
     finally:
         psutil.Process(pid).resume()
     assert snakemake.wait() == 0, study.output()
-    states = [job["JobState"] for job in study.jobs()]
-    assert states == {"sbatch": ["COMPLETED"], "srun": ["FAILED", "COMPLETED"]}[program]
+    assert [job["JobState"] for job in study.jobs()] == states
 
 
 def test_a_job_that_slurm_has_forgotten_is_done_where_its_record_is_and_else_failed(study, slurm):
@@ -72,7 +64,6 @@ def test_a_job_that_slurm_has_forgotten_is_done_where_its_record_is_and_else_fai
     try:
         done = study.start(study.target(batch_size=QUICK))
         assert done.wait() == 0, study.output()
-        assert "Slurm forgets jobs 2 s after their end (MinJobAge)" in study.output()
         lost = study.start(study.target(batch_size=SLOW))
         study.wait_for_state("RUNNING", 1, SLOW)
         subprocess.run(["scancel", study.cell_job(1, SLOW)["JobId"]], check=True)
@@ -119,23 +110,54 @@ def test_the_reason_of_a_wait_is_said_and_the_jobs_name_is_its_cell(study):
     assert snakemake.wait() == 0, study.output()
 
 
-def test_after_a_kill_the_jobs_that_run_on_are_found_and_what_they_finish_counts(study):
-    targets = [study.target(batch_size=size) for size in (SLOW, QUICK)]
-    killed = study.start(*targets)
-    for size in (SLOW, QUICK):
-        study.wait_for_state("RUNNING", 1, size)
+REFRESH = '<meta http-equiv="refresh"'
+SCRIPT = """
+import json, os, sys, time
+for epoch in range(4):
+    time.sleep(0 if os.path.exists("hurry") else int(sys.argv[1]))
+    print(json.dumps({"epoch": epoch, "samples": 60}), flush=True)
+"""
+
+
+def test_after_a_kill_the_page_tells_it_and_what_the_jobs_that_run_on_finish_counts(
+    new_slurm_study,
+):
+    study = new_slurm_study(
+        parts=["scaling"],
+        machine__check="off",
+        machine__share=True,
+        dataset={"source": "own"},
+        recipes={"mine": {"command": "python train.py {batch_size} {gpus}"}},
+        grid__recipes=["mine"],
+        grid__batch_sizes=[10, 500],
+        grid__gpus=[1],
+    )
+    (study.folder / "train.py").write_text(SCRIPT)
+    page = study.folder / "results/report.html"
+    quick = study.record(recipe="mine", strategy="own", batch_size=10)
+
+    def says(text):
+        return page.exists() and re.search(text, page.read_text())
+
+    killed = study.start()
+    chip = 'class="chip">running, 0 of 2: 2 running; until about'
+    cluster.wait_for(lambda: says(chip), "the page to tell of both cells", study.folder)
+    since = "running: mine/own, 1 GPU, batch 500 per GPU, seed 0, since [A-Z]"
+    assert says(since) and says(REFRESH), page.read_text()
     killed.send_signal(signal.SIGKILL)
     killed.wait()
+    cluster.wait_for(lambda: not says(REFRESH), "the page to tell of the kill")
+    assert says('class="chip bad">ended without a word, as by SIGKILL; before: running, 0 of 2')
     study.snakemake("--unlock")
-    assert study.start(*targets).wait() != 0
-    slow = study.cell_job(1, SLOW)["JobId"]
+    assert study.start().wait() != 0
+    slow = study.job("train_command", "mine", "own", 1, 500, 0, "")["JobId"]
     assert re.search(rf"error: jobs of an earlier run .*{slow} RUNNING", study.output())
-    study.wait_for_state("COMPLETED", 1, QUICK)
-    before = study.record(batch_size=QUICK).read_bytes()
+    cluster.wait_for(quick.exists, "the quick cell's record")
+    before = quick.read_bytes()
     subprocess.run(["make", "cancel"], cwd=study.folder, check=True)
     cluster.wait_for(lambda: not cluster.queue(), "an empty queue")
-    jobs = len(study.jobs())
-    again = study.start(targets[1])
-    assert again.wait() == 0, study.output()
-    assert study.record(batch_size=QUICK).read_bytes() == before
-    assert len(study.jobs()) == jobs
+    (study.folder / "hurry").touch()
+    assert study.start().wait() == 0, study.output()
+    assert not says(REFRESH) and says("Q1")
+    assert quick.read_bytes() == before
+    assert sum("train_command" in job["Comment"] for job in study.jobs()) == 3

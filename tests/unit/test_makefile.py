@@ -36,7 +36,7 @@ def make(tmp_path):
 
 
 TARGETS = ["audit", "pack", "replay", "answers", "migrate"]
-CALLS = [*(f"{name} STUDY" for name in TARGETS), "compare B=x A", "compare A=x B", "status CONFIG"]
+CALLS = [*(f"{name} STUDY" for name in TARGETS), "compare B=x A", "compare A=x B"]
 
 
 @pytest.mark.parametrize("call", CALLS)
@@ -71,7 +71,6 @@ def test_the_environment_is_made_in_a_folder_of_any_name_and_not_without_a_netwo
     [
         ("study CONFIG=no.yaml", "there is no file no.yaml here"),
         ("study BASE=no.yaml", "there is no file no.yaml here"),
-        ("status CONFIG=no.yaml", "there is no file no.yaml here"),
         ("replay STUDY=no", "studies/ has no study no: there are one"),
         ("answers STUDY=no", "studies/ has no study no: there are one"),
         ("compare A=one", "compare takes two studies"),

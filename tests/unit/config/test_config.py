@@ -96,6 +96,11 @@ UNFIT = [
     ([TUNED, FUSED, GPU], "fused_norms is true and channels_last is false", LAST),
     ([TUNED, FUSED, LAST, GHOST, GPU], "ghost_batch needs fused_norms: false", (FUSED[0], False)),
     ([TUNED, GAMMA, VIT], "zero_gamma is true for vit_b_16", (GAMMA[0], False)),
+    (
+        [("machine.gpus_per_node", 4), ("grid.gpus", [6])],
+        r"grid.gpus has \[6\]",
+        ("grid.gpus", [8]),
+    ),
     ([MINE, *TIMED], r"time_to_accuracy\.recipe is mine, a command", (TIMED[0][0], "plain")),
     ([ZERO1, BF16], "which strategy zero1 cannot have", ("recipes.plain.strategies", ["ddp"])),
     ([TUNED, SHARDED, MUON], "which strategy fsdp cannot have", ("grid.strategies", ["ddp"])),

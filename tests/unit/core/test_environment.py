@@ -11,8 +11,7 @@ import pytest
 from scaling.core import environment
 from scaling.core.errors import UserError
 from scaling.launch import measure
-from scaling.launch.launcher import ProcessResult
-from scaling.launch.rank_log import by_kind
+from scaling.launch.launcher import ProcessResult, by_kind
 
 MACHINE = [("A40", "GPU-aaaa"), ("A40", "GPU-bbbb"), ("V100", "GPU-cccc")]
 CUDA_13 = {"__version__": "2.11.0", "cuda": "13.0"}

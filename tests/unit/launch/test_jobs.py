@@ -22,7 +22,7 @@ CLUSTER = SimpleNamespace(local_exec=False)
 REPORT = SimpleNamespace(local_exec=True, resource_settings=SimpleNamespace(cores=None))
 
 
-def jobs(workflow=CLUSTER, slurm=None, **machine):
+def jobs(workflow=CLUSTER, gres=False, **machine):
     """Jobs of a study on nodes of four GPUs; what is said of the machine differs."""
     usual = {"cpu_threads": 2, "time_limit_seconds": 90, "gpus_per_node": 4, "share": False}
     return Jobs(
@@ -30,52 +30,44 @@ def jobs(workflow=CLUSTER, slurm=None, **machine):
             "grid": {"recipes": ["plain"], **GRID},
             "recipes": {"plain": {"loader_workers": 3}},
             "machine": usual | machine,
-            "slurm": {"gres": False} | (slurm or {}),
+            "slurm": {"gres": gres},
         },
         workflow,
     )
 
 
-def asked(resources, **wildcards):
-    """What these resources are for a job, those left out that it has not."""
-    values = {
-        name: value(wildcards) if callable(value) else value for name, value in resources.items()
-    }
-    return {name: value for name, value in values.items() if value is not None}
+ONE_NODE = {"nodes": 1, "runtime": 7}
+TWO_NODES = {"nodes": 2, "runtime": 7, "mpi": "srun", "tasks": 2, "tasks_per_gpu": 0}
 
 
-def test_a_timed_job_asks_for_its_gpus_on_one_node_of_its_own():
-    assert asked(jobs().timed(), gpus="2") == {
-        **{"gpu": 2, "nodes": 1, "runtime": 7},
-        "slurm_extra": "--exclusive",
-    }
-    assert asked(jobs(share=True).timed(), gpus="2")["slurm_extra"] == ""
+@pytest.mark.parametrize(
+    ("differs", "gpus", "asked", "extra"),
+    [
+        ({}, 2, ONE_NODE | {"gpu": 2}, "--exclusive"),
+        ({"share": True}, 2, ONE_NODE | {"gpu": 2}, ""),
+        ({}, 0, ONE_NODE, "--exclusive"),
+        ({}, 8, TWO_NODES | {"gpu": 8}, "--exclusive --gpus-per-node=4 --ntasks-per-node=1"),
+        ({"gres": True}, 8, TWO_NODES | {"gres": "gpu:4"}, "--exclusive --ntasks-per-node=1"),
+        ({"gres": True, "workflow": HERE}, 2, ONE_NODE | {"gpu": 2}, "--exclusive"),
+    ],
+)
+def test_a_timed_job_asks_for_its_gpus_on_as_few_nodes_as_have_them(differs, gpus, asked, extra):
+    assert jobs(**differs).asked(gpus) == asked | {"slurm_extra": extra}
 
 
-def test_more_gpus_than_a_node_has_are_whole_nodes_with_one_task_each():
-    over_two = {"nodes": 2, "runtime": 7, "mpi": "srun", "tasks": 2, "tasks_per_gpu": 0}
-    extra = "--exclusive --gpus-per-node=4 --ntasks-per-node=1"
-    assert asked(jobs().timed(), gpus="8") == {"gpu": 8, **over_two, "slurm_extra": extra}
-    extra = "--exclusive --ntasks-per-node=1"
-    by_gres = jobs(slurm={"gres": True})
-    assert asked(by_gres.timed(8)) == {"gres": "gpu:4", **over_two, "slurm_extra": extra}
-
-
-def test_gpus_are_by_node_where_the_cluster_wants_it_and_the_most_of_a_node_without_a_number():
-    wanted = {"gres": True}
-    assert asked(jobs(slurm=wanted).on_gpus(1)) == {"gres": "gpu:1"}
-    assert asked(jobs(HERE, slurm=wanted).on_gpus(1)) == {"gpu": 1}
-    assert asked(jobs().timed())["gpu"] == 4
-    assert asked(jobs(gpus_per_node=None).timed())["gpu"] == 8
-    assert asked(jobs().timed(gpus=0)) == {"nodes": 1, "runtime": 7, "slurm_extra": "--exclusive"}
+def test_a_rule_asks_for_the_gpus_of_its_path_or_else_the_most_of_a_node():
+    asked = jobs().timed()
+    assert [asked["gpu"](wildcards) for wildcards in ({"gpus": "2"}, {})] == [2, 4]
+    assert jobs(gpus_per_node=None).timed()["gpu"]({}) == 8
+    asked = {name: value({}) for name, value in jobs(gres=True).on_gpus(1).items()}
+    assert asked == {"gpu": None, "gres": "gpu:1"}
 
 
 def test_a_timed_job_has_the_cores_of_its_gpus_on_one_node_and_here_all_unless_it_shares():
     assert [jobs().threads({"gpus": gpus}) for gpus in "148"] == [5, 20, 20]
     assert jobs(HERE).threads({"gpus": "1"}) == jobs(HERE).cores({}) == 1000
     assert jobs(HERE, share=True).threads({"gpus": "1"}) == 5
-    assert jobs().cores({}) == 1
-    assert jobs(REPORT).cores({}) >= 1  # Snakemake asks without a number of cores.
+    assert jobs().cores({}) == jobs(REPORT).cores({}) == 1  # The report's has no number of cores.
 
 
 def test_runs_come_in_the_order_of_the_grid_and_others_after_them():

@@ -5,7 +5,6 @@ import subprocess
 import sys
 import time
 import uuid
-from contextlib import contextmanager
 
 import psutil
 import pytest
@@ -25,18 +24,6 @@ def gpus():
     return [f"GPU-{letter}-{uuid.uuid4()}" for letter in "abc"]
 
 
-@contextmanager
-def holder_of(leased, then="print('held', flush=True); time.sleep(600)", **variables):
-    """Another process that holds what it leased, and the line that it says then."""
-    program = "import os, subprocess, time; from scaling.launch import lease\n"
-    command = [sys.executable, "-c", f"{program}with lease.{leased}: {then}"]
-    environment = {**os.environ, "PYTHONPATH": ":".join(sys.path), **variables}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, text=True) as holder:
-        assert holder.stdout is not None
-        yield holder, holder.stdout.readline()
-        holder.kill()
-
-
 def test_two_jobs_get_other_gpus_and_more_than_there_are_is_one_clear_sentence(gpus):
     with lease.gpus(2, gpus) as first, lease.gpus(1, gpus) as second:
         assert (first, second) == (gpus[:2], gpus[2:])
@@ -45,28 +32,40 @@ def test_two_jobs_get_other_gpus_and_more_than_there_are_is_one_clear_sentence(g
         pass
 
 
-def test_a_job_waits_for_a_while_for_a_gpu_that_another_holds_even_if_that_is_killed(
-    gpus, tmp_path, monkeypatch, capfd
+HOLDER = """
+import subprocess, sys, time
+from scaling.launch import lease
+with lease.gpus(1, sys.argv[1:]):
+    subprocess.Popen(["sh", "-c", "echo $$; exec sleep 600"], close_fds=False)
+    time.sleep(600)
+"""
+
+
+def test_a_job_waits_for_a_gpu_as_long_as_another_or_what_that_started_lives(
+    gpus, monkeypatch, capfd
 ):
-    with holder_of(f"gpus(1, {gpus[:1]})", TMPDIR=str(tmp_path)) as (holder, said):
-        assert said == "held\n"
-        told = rf"waited 0\.1 s for 1 of 1 GPUs: {gpus[0]} is held by process {holder.pid} of"
+    command = [sys.executable, "-c", HOLDER, gpus[0]]
+    environment = {**os.environ, "PYTHONPATH": ":".join(sys.path)}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, text=True) as holder:
+        assert holder.stdout is not None
+        started = int(holder.stdout.readline())
+        held = f"{gpus[0]} is held by process {holder.pid} of user {os.getuid()} "
+        told = re.escape(f"waited 0.1 s for 1 of 1 GPUs: {held}({sys.executable} -c ")
         with pytest.raises(UserError, match=told), lease.gpus(1, gpus[:1], 0.1):
             pass
-
-        def kill_holder(seconds):
-            holder.kill()
-            holder.wait()
-
-        monkeypatch.setattr(lease.time, "sleep", kill_holder)
+        holder.kill()
+        holder.wait()
+        told = "another user's, or ended while what it started has not"
+        with pytest.raises(UserError, match=told), lease.gpus(1, gpus[:1], 0.1):
+            pass
+        kill = psutil.Process(started).kill
+        monkeypatch.setattr(lease.time, "sleep", lambda _: psutil.pid_exists(started) and kill())
         with lease.gpus(2, gpus[:2]) as names:
             assert names == gpus[:2]
-    assert holder.returncode == -9
-    of = f"{gpus[0]} is held by process {holder.pid} of user {os.getuid()} ({sys.executable} -c "
-    first, second = capfd.readouterr().err.splitlines()
-    assert first.startswith(f"waits for 1 of 1 GPUs, for at most 0.1 s: {of}")
-    assert second.startswith(f"waits for 2 of 2 GPUs, for at most 3600 s: {of}")
-    assert second.endswith(f"; {gpus[1]} is free")
+    first, _, third = capfd.readouterr().err.splitlines()
+    assert first.startswith(f"waits for 1 of 1 GPUs, for at most 0.1 s: {held}")
+    assert third.startswith(f"waits for 2 of 2 GPUs, for at most 3600 s: {held}")
+    assert third.endswith(f"; {gpus[1]} is free")
 
 
 @pytest.mark.parametrize(("free", "says"), [(0, "waits for"), (1, "rank at work")])
@@ -96,28 +95,12 @@ def test_a_job_that_is_ended_while_it_waits_or_twice_at_work_leaves_nothing_behi
     assert not free or not psutil.pid_exists(int(said.split()[-1]))
 
 
-@pytest.fixture
-def own_machine(monkeypatch):
-    """Timed jobs of this test share the CPU with no other test's."""
-    monkeypatch.setenv(lease.SHARE_VARIABLE, "")
+def test_timed_jobs_on_a_cpu_wait_for_one_another_unless_they_share_it(monkeypatch):
     monkeypatch.setenv("SLURMD_NODENAME", f"node-{uuid.uuid4()}")
-
-
-def test_timed_jobs_on_a_cpu_wait_for_one_another_and_all_that_a_killed_one_started(
-    own_machine, capfd
-):
-    start = "subprocess.Popen(['sh', '-c', 'echo $$; exec sleep 600'], close_fds=False)"
-    with holder_of("cpu()", f"{start}; time.sleep(600)") as (holder, started):
-        held = "waited 0.1 s for 1 of 1 CPUs: the CPU of node-.* is held by process"
-        for told in (
-            f"{held} {holder.pid} of",
-            "another user's, or ended while what it started has not",
-        ):
-            with pytest.raises(UserError, match=told), lease.cpu(0.1):
-                pass
-            holder.kill()
-            holder.wait()
-        assert "waits for 1 of 1 CPUs, for at most 0.1 s: the CPU of" in capfd.readouterr().err
-        os.kill(int(started), signal.SIGKILL)
-        with lease.cpu(10):
-            pass
+    monkeypatch.setenv(lease.SHARE_VARIABLE, "")
+    told = "waited 0.1 s for 1 of 1 CPUs: the CPU of node-.* is held by process"
+    with lease.cpu(), pytest.raises(UserError, match=told), lease.cpu(0.1):
+        pass
+    monkeypatch.setenv(lease.SHARE_VARIABLE, "1")
+    with lease.cpu(), lease.cpu(0.1):
+        pass

@@ -1,5 +1,6 @@
 """The harness of measurements: how processes start and meet, and what it makes of their ends."""
 
+import os
 import socket
 import sys
 from pathlib import Path
@@ -49,6 +50,32 @@ def test_the_port_where_processes_meet_is_kept_from_all_others():
     store = TCPStore("127.0.0.1", port, 1, is_master=True)
     store.set("met", "here")
     assert (store.port, store.get("met")) == (port, b"here")
+
+
+MEETING = """
+import os, psutil
+from scaling.launch import ranks
+
+def run():
+    rank = ranks.join("cpu", 1, 60)
+    port = int(os.environ["MASTER_PORT"])
+    rank.barrier()
+    own = [c.laddr for c in psutil.Process().net_connections() if c.status == psutil.CONN_LISTEN]
+    heard = rank.gather([address.ip for address in own if address.port == port])
+    others = rank.gather([address.ip for address in own if address.port != port])
+    if rank.is_first:
+        print(heard, set(sum(others, [])), os.environ["GLOO_SOCKET_IFNAME"])
+    rank.leave()
+
+ranks.start(3, run)
+"""
+
+
+def test_they_meet_at_a_socket_of_rank_0_and_listen_where_only_this_machine_reaches(capfd):
+    variables = os.environ | {"PYTHONPATH": ":".join(sys.path)}
+    done = launcher.launch([sys.executable, "-c", MEETING], variables, 60)
+    told = "[['127.0.0.1'], [], []] {'127.0.0.1'} lo\n"
+    assert (done.returncode, capfd.readouterr().out) == (0, told)
 
 
 def test_nodes_without_a_slurm_job_are_refused(monkeypatch):

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 import train_single
-from scaling.config import config
 from scaling.core import environment
 from scaling.core.errors import UserError
 from scaling.core.grid import Cell
@@ -14,7 +13,6 @@ from scaling.core.records.run import RUN
 from scaling.core.statistics import drift
 from scaling.launch import supervisor
 from scaling.launch.run_spec import RunSpec
-from unit.config.test_config import changed as of_config
 
 SPEC = RunSpec(device="cpu")
 STUDY = Path(__file__).parents[3] / "studies/h100x2"
@@ -41,10 +39,6 @@ def test_names_that_are_not_known_are_refused(options, message):
     [
         ({"micro_batches": 3}, "a batch of 128 does not divide into 3 parts"),
         (
-            {"cell": Cell("plain", "ddp", 2, 501, 0)},
-            "a global batch of 2·501 = 1002 samples is larger than the 1000 training images",
-        ),
-        (
             {"cell": Cell("plain", "dp", 4, 10, 0), "nodes": 2},
             "DataParallel is one process and cannot reach the GPUs of 2 machines",
         ),
@@ -54,13 +48,6 @@ def test_names_that_are_not_known_are_refused(options, message):
 def test_what_can_never_run_is_infeasible(monkeypatch, options, said):
     monkeypatch.setattr(environment, "gpu_names", list)
     assert said in supervisor.infeasible_reason(changed(**options), train_images=1000)
-
-
-def test_gpus_have_to_fill_whole_nodes():
-    nodes = ("machine.gpus_per_node", 4)
-    config.check(of_config(("grid.gpus", [1, 2, 4, 12]), nodes))
-    with pytest.raises(UserError, match=r"grid.gpus has \[6, 10\] \(allowed: 4 of a node"):
-        config.check(of_config(("grid.gpus", [1, 4, 6, 10]), nodes))
 
 
 def test_the_digest_follows_every_parameter_and_the_cell():

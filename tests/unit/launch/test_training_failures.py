@@ -9,22 +9,13 @@ from training_runs import run, supervise_faulty, tuned
 
 
 @pytest.fixture(autouse=True)
-def impatient(monkeypatch):
-    """Ranks that hang are given up sooner; the processes are forks of this one."""
+def nothing_left_behind(monkeypatch):
+    """Ranks that hang are given up sooner; what a test starts has ended, also without a parent."""
     monkeypatch.setattr(ranks, "GRACE_SECONDS", 1.0)
-
-
-@pytest.fixture
-def left_behind():
-    """A function that lists the processes started since the test began and still there.
-
-    Those whose parent is gone count too.
-    """
     launcher.adopt_orphans()
     before = psutil.Process().children(recursive=True)
-    return lambda: [
-        process for process in psutil.Process().children(recursive=True) if process not in before
-    ]
+    yield
+    assert not [one for one in psutil.Process().children(recursive=True) if one not in before]
 
 
 def test_what_is_infeasible_is_a_record_without_starting_a_process(images, tmp_path, monkeypatch):
@@ -53,9 +44,7 @@ def test_a_loss_that_is_not_finite_is_diverged_and_its_times_are_kept(
     assert len(record["epochs"]) == epochs
 
 
-def test_no_memory_on_one_rank_ends_all_ranks_as_a_result(
-    images, tmp_path, monkeypatch, left_behind
-):
+def test_no_memory_on_one_rank_ends_all_ranks_as_a_result(images, tmp_path, monkeypatch):
     record = supervise_faulty(images, tmp_path / "run.json", monkeypatch, "oom:1:2")
     assert record["status"] == "oom"
     assert record["message"] == "rank 1: CUDA out of memory. Tried to allocate 2.00 GiB."
@@ -63,7 +52,6 @@ def test_no_memory_on_one_rank_ends_all_ranks_as_a_result(
     assert {row["epoch"] for row in record["epochs"]} == {1, 2}
     assert record["startup"]["total"] < record["run_seconds"]
     assert record["model"]["flops_per_image"] is None
-    assert left_behind() == []
 
 
 STUCK = {"collective-timeout-seconds": 3}
@@ -87,16 +75,16 @@ STUCK = {"collective-timeout-seconds": 3}
     ],
 )
 def test_a_rank_that_fails_or_hangs_ends_the_run_without_a_record_and_is_named(
-    images, tmp_path, monkeypatch, left_behind, capfd, fault, options, why, said
+    images, tmp_path, monkeypatch, capfd, fault, options, why, said
 ):
     with pytest.raises(UserError, match=why):
         supervise_faulty(images, tmp_path / "run.json", monkeypatch, fault, **options)
     assert said in capfd.readouterr().err
-    assert left_behind() == list(tmp_path.iterdir()) == []
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_run_over_its_time_limit_keeps_its_epochs_and_shows_where_each_rank_was(
-    images, tmp_path, monkeypatch, left_behind, capfd
+    images, tmp_path, monkeypatch, capfd
 ):
     limit = {"time-limit-seconds": 6}
     record = supervise_faulty(images, tmp_path / "run.json", monkeypatch, "stuck:1:2", **limit)
@@ -107,4 +95,3 @@ def test_a_run_over_its_time_limit_keeps_its_epochs_and_shows_where_each_rank_wa
     waiting, _, stuck = capfd.readouterr().err.partition("Rank 1, when a signal ended it:")
     assert "in barrier" in waiting.partition("Rank 0, when a signal ended it:")[2]
     assert "faulty_worker.py" in stuck and "in fail" in stuck
-    assert left_behind() == []

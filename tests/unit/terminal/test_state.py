@@ -11,17 +11,17 @@ from pathlib import Path
 import pytest
 import yaml
 
-from scaling.core import environment
+from scaling.core import environment, files
 from scaling.core.grid import Cell
-from scaling.terminal.state import GUESSED_SECONDS, HERE, Known
+from scaling.terminal.state import GUESSED_SECONDS, Known
 
 STORED = Path(__file__).parents[3] / "studies/h100x2"
 OUT_OF_MEMORY = STORED.parent / "h200x2-models/runs/recipe~plain/strategy~dp"
 
 
-def status(*options):
+def status():
     """What `make status` prints."""
-    command = [sys.executable, "-m", "scaling.terminal.state", *options]
+    command = [sys.executable, "-m", "scaling.terminal.state"]
     environment = os.environ | {"PYTHONPATH": ":".join(sys.path)}
     return subprocess.run(
         command, env=environment, capture_output=True, text=True, check=True
@@ -68,58 +68,23 @@ def test_each_cell_has_its_state_while_a_study_runs_and_after(tmp_path, monkeypa
     assert re.search(since, said)
 
 
-def test_before_a_study_has_begun_all_its_cells_wait(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    shutil.copytree(STORED.parents[1] / "config", "config")
-    Path("mine.yaml").write_text("study: mine\ngrid: {gpus: [1], batch_sizes: [32, 64]}\n")
-    said = status("--config", "config/scaling.yaml", "mine.yaml")
-    assert said.startswith("mine (mine.yaml), not running, 0 of 2: 2 waiting\n")
+def place(batch_size, seed=0):
+    return Cell("plain", "ddp", 1, batch_size, seed).record_path(Path("runs"))
 
 
-@pytest.fixture
-def config():
-    """One epoch of warm-up and three measured ones."""
-    config = yaml.safe_load((STORED.parents[1] / "config/demo.yaml").read_text())
-    config["training"] |= {"warmup_epochs": 1, "measured_epochs": 3}
-    return config
-
-
-def place(batch_size, seed=0, recipe="plain"):
-    return Cell(recipe, "ddp", 1, batch_size, seed).record_path(Path("runs"))
-
-
-def write(folder, record, end, epochs, **more):
-    """A record of so many epochs that began at a full minute, and ended so many seconds later."""
-    ends = {"started": "2026-01-01T00:01:00+00:00", "ended": f"2026-01-01T{end}+00:00"}
-    rows = [{"epoch": number} for number in range(1, epochs + 1)]
-    (folder / record).parent.mkdir(parents=True, exist_ok=True)
-    (folder / record).write_text(json.dumps({"environment": ends, "epochs": rows} | more))
-
-
-def test_a_cell_takes_what_the_most_alike_took_for_as_many_epochs(config, tmp_path):
-    write(tmp_path, place(32), "00:01:20", 4)
-    write(tmp_path, place(128), "00:01:30", 2)
-    known = Known(config, tmp_path, tmp_path, on_cpu=True)
-    assert known.seconds(place(32, seed=1)) == (20, HERE)
-    assert known.seconds(place(128)) == (60, HERE)
-    assert known.seconds(place(512)) == (40, HERE)
-    assert known.seconds(Path("peaks/peaks.json"))[0] == GUESSED_SECONDS
-    assert known.total([place(32), place(128)]) == 80
-    # A clock was set back, which a duration of its own is not subject to.
-    write(tmp_path, place(2048), "00:00:30", 4, run_seconds=12.0)
-    write(tmp_path, place(8192), "00:00:30", 4)
-    for size in (2048, 8192):
+def test_a_cell_takes_what_the_most_alike_took_for_as_many_epochs(tmp_path):
+    training, peaks = {"warmup_epochs": 1, "measured_epochs": 3}, Path("peaks/peaks.json")
+    known = Known({"training": training, "time_to_accuracy": {"epochs": 9}}, tmp_path)
+    for size, ended, epochs, own in (
+        *((32, "01:20", 4, None), (128, "01:30", 2, None)),
+        # A clock was set back, which a duration of its own is not subject to.
+        *((2048, "00:30", 4, 12.0), (8192, "00:30", 4, None)),
+    ):
+        times = {"started": "2026-01-01T00:01:00", "ended": f"2026-01-01T00:{ended}"}
+        record = {"environment": times, "epochs": [{"epoch": epochs}], "run_seconds": own}
+        files.write_json(tmp_path / place(size), record)
         known.add(place(size))
-    assert known.seconds(place(2048)) == (12, HERE)
-    write(tmp_path, place(512), "00:01:50", 4)
-    known.add(place(512))
-    assert known.seconds(place(512, seed=3)) == (50, HERE)
-
-
-def test_other_studies_that_cannot_be_read_are_left_out(config, tmp_path):
-    bad = ["", "[", "device: cpu\n", "a: !mine 1\n", "model: []\ndevice: cpu\n", "<<: 1\n"]
-    for name, written in [*enumerate(bad), ("good", yaml.safe_dump(config))]:
-        (tmp_path / str(name)).mkdir()
-        (tmp_path / str(name) / "config.yaml").write_text(written)
-    found = Known(config, tmp_path / "records", tmp_path, on_cpu=True).sources
-    assert list(found) == [HERE, f"as in {tmp_path / 'good'}"]
+    assert [known.seconds(place(size, seed=1)) for size in (32, 128, 2048)] == [20, 60, 12]
+    assert known.seconds(place(512)) == known.seconds(place(8192)) == pytest.approx(92 / 3)
+    assert known.total([place(32), peaks]) == 20 + GUESSED_SECONDS
+    assert known.seconds(peaks) is None

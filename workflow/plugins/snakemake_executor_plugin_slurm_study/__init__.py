@@ -31,8 +31,6 @@ PASSES = re.compile("SubmitJob|slurm controller|timed out|temporarily|Zero Bytes
 """In what Slurm says where it could not submit or begin a job, and soon can."""
 SETTLING_SECONDS = 5
 """After an outage the controller books what it got before: until then no job is submitted again."""
-SOON_FORGOTTEN_SECONDS = 30
-"""A job that Slurm remembers for less may be gone at the next look at the queue."""
 
 
 @dataclass
@@ -53,10 +51,16 @@ class Executor(slurm.Executor):
 
     def __init__(self, workflow: Any, logger: Any) -> None:
         try:
-            if said := look_before(Path.cwd()):
-                logger.warning(said)
+            jobs = queue("%Z").items()
         except WorkflowError as error:
             sys.exit(f"error: {error}")
+        alive = [(job, *told) for job, told in jobs if told[0] not in ENDED]
+        if left := [f"{job} {state}" for job, state, at in alive if at == str(Path.cwd())]:
+            sys.exit(
+                "error: jobs of an earlier run of this study are in Slurm's queue "
+                f"({', '.join(left)}): wait until they have ended, what they finish counts, or end "
+                "them by make cancel"
+            )
         self._begun = time.time()
         self._again: list[Any] = []
         self._begun_again: set[Any] = set()
@@ -120,8 +124,10 @@ class Executor(slurm.Executor):
 
     def _report(self, job: Any, state: str, reason: str) -> None:
         """Report a job that has ended; one whose step never began is submitted again, once."""
-        log = job.aux["slurm_logfile"]
-        if state == "COMPLETED" or self._has_written_all(job):
+        log, outputs = job.aux["slurm_logfile"], [Path(output) for output in job.job.output]
+        # What a job wrote in this run counts, whatever became of it then.
+        written = all(path.exists() and path.stat().st_mtime > self._begun for path in outputs)
+        if state == "COMPLETED" or written:
             if not self.workflow.executor_settings.keep_successful_logs:
                 log.unlink(missing_ok=True)
             self.report_job_success(job)
@@ -156,47 +162,23 @@ class Executor(slurm.Executor):
                 self.logger.info(f"Slurm has begun {job_name(job.job)} (job {number})", extra=begun)
         return found
 
-    def _has_written_all(self, job: Any) -> bool:
-        """Return whether a job wrote all its output in this run, whatever became of it then."""
-        outputs = [Path(output) for output in job.job.output]
-        return all(path.exists() and path.stat().st_mtime > self._begun for path in outputs)
-
 
 def job_name(job: Any) -> str:
     """Return the name of a job for Slurm: its rule and its wildcards."""
     return "_".join(filter(None, [job.name, get_job_wildcards(job)]))
 
 
-def look_before(folder: Path) -> str | None:
-    """Return a warning, if any; raise WorkflowError while jobs of this folder are in the queue."""
-    here = {job: state for job, (state, place) in queue("%Z").items() if place == str(folder)}
-    if left := [f"{job} {state}" for job, state in here.items() if state not in ENDED]:
-        raise WorkflowError(
-            f"jobs of an earlier run of this study are in Slurm's queue ({', '.join(left)}): wait "
-            "until they have ended, what they finish counts, or end them by make cancel"
-        )
-    kept = re.search(r"MinJobAge\s*=\s*(\d+)", answer("scontrol", "show", "config"))
-    if not kept or int(kept[1]) >= SOON_FORGOTTEN_SECONDS:
-        return None
-    return (
-        f"Slurm forgets jobs {kept[1]} s after their end (MinJobAge): one that fails may be "
-        "reported without its reason"
-    )
-
-
 def queue(column: str) -> dict[str, list[str]]:
-    """Return the state and other columns of each of this user's jobs, ended ones too, by ids."""
-    asked = ["--states=all", "--array", f"--user={os.getuid()}", f"--format=%i|%T|{column}"]
-    lines = answer("squeue", "--noheader", *asked).splitlines()
-    rows = (line.split("|", 2 + column.count("|")) for line in lines)
-    return {number: told for number, *told in rows}
+    """Return the state and other columns of each of this user's jobs, ended ones too, by ids.
 
-
-def answer(*command: str) -> str:
-    """Return what a command of Slurm's prints; WorkflowError where it does not answer."""
+    WorkflowError where Slurm does not answer.
+    """
+    command = ["squeue", "--noheader", "--states=all", "--array"]
+    command += [f"--user={os.getuid()}", f"--format=%i|%T|{column}"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     except subprocess.SubprocessError as error:
         said = str(getattr(error, "stderr", None) or error).strip()
         raise WorkflowError(f"Slurm does not answer ({said}): see scontrol ping") from error
-    return done.stdout
+    rows = (line.split("|", 2 + column.count("|")) for line in done.stdout.splitlines())
+    return {number: told for number, *told in rows}

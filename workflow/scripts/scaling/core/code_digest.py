@@ -17,7 +17,7 @@ MEASURES = (
     *("scaling/data/", "scaling/models/", "scaling/training/", "scaling/instruments/"),
     *("scaling/convergence/", "scaling/synchronization/", "scaling/quantization/", "extras/"),
     # Data of ranks, meanings of options, counters.
-    *("scaling/launch/from_outside", "scaling/launch/measure", "scaling/launch/own_trainer"),
+    *("scaling/launch/measure", "scaling/launch/own_trainer"),
     *("scaling/launch/ranks", "scaling/launch/run_spec", "scaling/launch/supervisor"),
     *("scaling/registry/eager", "scaling/registry/resident", "scaling/registry/update_rule"),
     *("scaling/config/scheme", "scaling/core/gpu_counters", "scaling/core/paired_accuracy"),

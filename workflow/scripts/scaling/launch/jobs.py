@@ -11,7 +11,6 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Any
 
-import psutil
 from snakemake.logging import logger
 
 from scaling.config import config as configuration
@@ -28,7 +27,6 @@ from scaling.registry.model import QUANTIZED_MODELS
 from scaling.registry.strategy import STRATEGIES
 
 SCRIPTS = Path(__file__).parents[2]
-WORDS = {"true": True, "false": False}
 LAUNCHERS = ("TORCHELASTIC_RUN_ID", "RANK", "LOCAL_RANK", "WORLD_SIZE", "OMPI_COMM_WORLD_RANK")
 """Variables of torchrun and mpirun, which measuring processes would take for their own."""
 ASKED = ("nodes", "runtime", "slurm_extra", "gpu", "gres", "mpi", "tasks", "tasks_per_gpu")
@@ -41,8 +39,8 @@ def accept(config: dict[str, Any], replayed: Path | None) -> list[str]:
     `replayed` is the folder of the stored study to replay. Variables that jobs read are set.
     """
     # `--config partial=true` is a string: Snakemake only parses Python's True and False.
-    if isinstance(partial := config.get("partial"), str):
-        config["partial"] = WORDS.get(partial, partial)
+    if (partial := config.get("partial")) in ("true", "false"):
+        config["partial"] = partial == "true"
     try:
         configuration.check(config, reads_images=not replayed)
     except UserError as error:
@@ -206,11 +204,9 @@ class Jobs:
         return max(1, math.ceil(gpus / self._per_node))
 
     def cores(self, wildcards: Mapping[str, str]) -> int:
-        """Return all cores of this machine; on a cluster one."""
-        if not self._workflow.local_exec:
-            return 1
-        given: int = self._workflow.resource_settings.cores or 1
-        return max(psutil.cpu_count() or 1, given)
+        """Return all of Snakemake's cores on this machine; on a cluster one."""
+        here = self._workflow.local_exec
+        return int(self._workflow.resource_settings.cores or 1) if here else 1
 
     def threads(self, wildcards: Mapping[str, str]) -> int:
         """Return a timed job's cores per node; here all cores, unless jobs may run side by side."""

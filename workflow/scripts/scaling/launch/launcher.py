@@ -1,6 +1,13 @@
-"""Launch a run's processes with a time limit, and end all of them. Linux only."""
+"""Launch a run's processes with a time limit, end all of them, and keep what they report.
+
+Linux only. A report is a JSON line in the log of its rank, so that nothing is lost when that dies.
+Kinds of lines: `start` (versions), `startup` (seconds), `epoch` (an EpochRow), `outcome` (of a rank
+that had to stop), `end`, `readings` of the instruments, and `stacks` where a signal ended a rank.
+"""
 
 import ctypes
+import faulthandler
+import json
 import os
 import platform
 import signal
@@ -8,6 +15,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -20,7 +28,6 @@ from typing import Any, NoReturn
 import psutil
 
 from scaling.core.errors import UserError
-from scaling.launch.rank_log import LinesByKind, by_kind
 
 KILL_GRACE_SECONDS = 3.0
 END_GRACE_SECONDS = 1.0
@@ -30,6 +37,54 @@ STARTED_VARIABLE = "SCALING_STUDY_STARTED"
 NODES_VARIABLE = "SCALING_STUDY_NODES"
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
+LinesByKind = dict[str, list[dict[str, Any]]]
+
+
+class RankLog:
+    """Append one rank's reports to `folder/rank{rank}.jsonl`."""
+
+    def __init__(self, folder: Path, rank: int) -> None:
+        self._path = folder / f"rank{rank}.jsonl"
+        self.rank = rank
+
+    def append(self, kind: str, content: dict[str, Any]) -> None:
+        """Append one line; it is on disk when this returns."""
+        line = json.dumps({"kind": kind, "rank": self.rank, **content}, allow_nan=False)
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(line + "\n")
+
+    @contextmanager
+    def stacks_kept(self) -> Iterator[None]:
+        """Within the block, SIGTERM or a fatal signal logs `stacks`, even of a hanging library."""
+        with self._path.with_suffix(".stacks").open("w", encoding="utf-8") as file:
+            faulthandler.enable(file)
+            faulthandler.register(signal.SIGTERM, file, chain=True)
+            try:
+                yield
+            finally:
+                faulthandler.unregister(signal.SIGTERM)
+                faulthandler.disable()
+
+
+def read_logs(folder: Path) -> LinesByKind:
+    """Return all lines by kind and rank, without a last line that a kill cut short."""
+    found = []
+    for path in folder.glob("rank*"):
+        text = path.read_text(encoding="utf-8", errors="replace")
+        if path.suffix == ".jsonl":
+            found += [json.loads(line) for line in text.splitlines(True) if line.endswith("\n")]
+        elif text:
+            rank = int(path.stem.removeprefix("rank"))
+            found.append({"kind": "stacks", "rank": rank, "text": text})
+    return by_kind(sorted(found, key=lambda line: line["rank"]))
+
+
+def by_kind(lines: Iterable[dict[str, Any]]) -> LinesByKind:
+    """Group the lines by kind, in order; a missing kind has an empty list."""
+    found: LinesByKind = defaultdict(list)
+    for line in lines:
+        found[line["kind"]].append(line)
+    return found
 
 
 @dataclass(frozen=True)
@@ -56,8 +111,7 @@ class ProcessResult:
 
 def worker_folder() -> Path | None:
     """Return the report folder if a supervisor launched this process, else None."""
-    folder = os.environ.get(WORKER_VARIABLE)
-    return Path(folder) if folder else None
+    return Path(folder) if (folder := os.environ.get(WORKER_VARIABLE)) else None
 
 
 def elapsed() -> float:

@@ -40,8 +40,8 @@ def gpus(
 ) -> Iterator[list[str]]:
     """Yield `count` of the `candidates` (CUDA_VISIBLE_DEVICES entries), held until the block ends.
 
-    Takes all at once or none. While too few are free it says once who holds them, and waits.
-    UserError after `patience` seconds, and for too few candidates.
+    While too few are free it takes none, says once who holds them, and waits. UserError after
+    `patience` seconds, and for too few candidates.
     """
     if count > len(candidates):
         raise UserError(

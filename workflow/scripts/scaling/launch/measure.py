@@ -14,7 +14,7 @@ from scaling.core import environment
 from scaling.core.environment import Device
 from scaling.core.errors import SNAKEMAKE_VARIABLE, UserError
 from scaling.core.training_options import Interconnect, Limits, Model, Options, Peaks
-from scaling.launch import launcher, lease, rank_log
+from scaling.launch import launcher, lease
 from scaling.launch.launcher import ProcessResult
 
 
@@ -96,10 +96,9 @@ def completed(host_info: dict[str, Any], result: ProcessResult) -> dict[str, Any
 def leased(
     device: Device, gpus: int, limits: Limits | Measurement
 ) -> Iterator[tuple[list[str], dict[str, str]]]:
-    """Yield so many GPUs of this machine, held until the block ends, and variables for processes.
+    """Yield so many GPUs (CUDA_VISIBLE_DEVICES entries), and the environment of processes on them.
 
-    They are CUDA_VISIBLE_DEVICES entries, none on a CPU, which is held as a whole. SIGTERM ends the
-    block.
+    They are held until the block ends, as is a CPU, which is none. SIGTERM ends the block.
     """
     time_limit = limits.time_limit_seconds
     with launcher.terminable():
@@ -122,8 +121,8 @@ def launch_ranks(
 ) -> ProcessResult:
     """Return the result and the lines of the processes of `command` on leased GPUs.
 
-    `gpus` are this machine's; on other nodes Slurm assigns them. The wait and the run may take the
-    time limit each. Reports go to a folder next to `output`, which all nodes can read.
+    `gpus` are this machine's; Slurm assigns those of other nodes, which report to the same folder
+    next to `output`. The wait and the run may take the time limit each.
     """
     output.parent.mkdir(parents=True, exist_ok=True)
     for left_by_killed in output.parent.glob(f".{output.stem}.*"):
@@ -135,7 +134,7 @@ def launch_ranks(
     ):
         variables |= {launcher.WORKER_VARIABLE: folder}
         result = launcher.launch(command, variables, limits.time_limit_seconds)
-        lines = rank_log.read(Path(folder))
+        lines = launcher.read_logs(Path(folder))
     for stacks in lines["stacks"]:
         print(f"Rank {stacks['rank']}, when a signal ended it:\n{stacks['text']}", file=sys.stderr)
     return replace(result, gpus=tuple(names), lines=lines)

@@ -7,8 +7,7 @@ from typing import Any
 from scaling.core import numbers as fmt
 from scaling.core.errors import UserError
 from scaling.core.records.kind import Status
-from scaling.launch.launcher import ProcessResult
-from scaling.launch.rank_log import LinesByKind
+from scaling.launch.launcher import LinesByKind, ProcessResult
 from scaling.launch.run_spec import RunSpec
 from scaling.registry.strategy import STRATEGIES
 
@@ -72,8 +71,7 @@ def verdict(spec: RunSpec, result: ProcessResult) -> tuple[Status, str | None]:
         if line["status"] != "failed":
             return line["status"], f"rank {line['rank']}: {line['message']}"
     done = dict.fromkeys(range(spec.processes), 0)
-    for row in lines["epoch"]:
-        done[row["rank"]] = max(done[row["rank"]], row["epoch"])
+    done |= {row["rank"]: row["epoch"] for row in lines["epoch"]}
     if result.timed_out and not outcomes:
         limit = f"stopped at the time limit of {spec.time_limit_seconds:g} s"
         return "timeout", f"{limit} after {min(done.values())} of {spec.epochs} epochs"
@@ -89,8 +87,7 @@ def _measured(
 ) -> tuple[Status, str | None]:
     """Return the status of a run with all its epochs, even if its instruments failed afterwards."""
     lines = result.lines
-    unfinite = [row["epoch"] for row in lines["epoch"] if row["train_loss"] is None]
-    if unfinite:
+    if unfinite := [row["epoch"] for row in lines["epoch"] if row["train_loss"] is None]:
         return "diverged", f"the loss was not finite in epoch {min(unfinite)}"
     tests = [end["evaluation"] for end in lines["end"] if end.get("evaluation")]
     if any(test["test_loss"] is None for test in tests):

@@ -10,31 +10,33 @@ import platform
 import re
 import shlex
 import shutil
+import threading
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
+import numpy as np
 import pandas as pd
+import pynvml
 from annotated_types import Ge, Gt, Le
 from pydantic import BaseModel, FiniteFloat, ValidationError
 
-from scaling.core import environment
+from scaling.core import environment, gpu_counters
+from scaling.core.environment import ask_nvml
 from scaling.core.errors import UserError
-from scaling.core.gpu_counters import power_capped_seconds
 from scaling.core.records.kind import Status
-from scaling.core.records.run import EpochRow, RunRecord
+from scaling.core.records.run import EpochRow, GpuReading, RunRecord
 from scaling.launch import launcher, measure, outcome, supervisor
-from scaling.launch.from_outside import FromOutside
-from scaling.launch.launcher import ProcessResult
-from scaling.launch.rank_log import by_kind
+from scaling.launch.launcher import ProcessResult, by_kind
 from scaling.launch.run_spec import CommandOptions, RunSpec
 from scaling.registry import engine as engines
 
 CLIENT = Path(__file__).parents[3] / "client"
 LONGEST_SHOWN = 200
+SAMPLING_SECONDS = 0.2
 TELLS = re.compile(r'\s*\{.*"(epoch|step)"')
 
 
@@ -49,22 +51,84 @@ class Printed(BaseModel):
     test_accuracy: Annotated[float, Ge(0), Le(1)] | None = None
 
 
-@dataclass
-class Output:
-    """What a command has printed: the lines on epochs with their times, and a lack of memory."""
+class Watch:
+    """What is seen of a command: its output and, within the block, samples of its GPUs.
 
-    lines: list[tuple[float, str]] = field(default_factory=list)
-    status: Status | None = None
-    last: str = "nothing"
+    Times are seconds since the watch was made. `gpus` are CUDA_VISIBLE_DEVICES entries.
+    """
 
-    def read(self, outside: FromOutside, lines: Iterable[str]) -> None:
+    def __init__(self, gpus: Sequence[str]) -> None:
+        self.lines: list[tuple[float, str]] = []
+        """Those on epochs, with their times."""
+        self.last = "nothing"
+        self.status: Status | None = None
+        """That of a lack of memory, if a line tells of one."""
+        self._handles = gpu_counters.handles(gpus)
+        self._samples: list[dict[str, Any]] = []
+        self._over = threading.Event()
+        self._sampler = threading.Thread(target=self._sample, daemon=True)
+        self._start = time.monotonic()
+
+    def __enter__(self) -> Self:
+        self._sampler.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._sampler.join()
+
+    def seconds(self) -> float:
+        """Return the seconds since the watch was made."""
+        return time.monotonic() - self._start
+
+    def read(self, lines: Iterable[str]) -> None:
         """Print lines as they come, and keep those on epochs."""
         for line in lines:
             print(line, end="", flush=True)
             self.last = line.strip()[:LONGEST_SHOWN] or self.last
             self.status = self.status or outcome.status_of(line)
             if TELLS.match(line):
-                self.lines.append((outside.seconds(), line))
+                self.lines.append((self.seconds(), line))
+
+    def memory(self) -> dict[str, Any]:
+        """Return a record's `memory`: the peak of each GPU."""
+        peaks = [int(own["bytes"].max()) for own in self._of_gpus()]
+        whole = peaks and ask_nvml(pynvml.nvmlDeviceGetMemoryInfo, self._handles[0])
+        about = {"kind": "device" if peaks else None, "peak_bytes": peaks}
+        return about | {"capacity_bytes": float(whole.total) if whole else None}
+
+    def between(self, start: float, end: float) -> list[tuple[GpuReading, float]]:
+        """Return each GPU's counters between two times, and in which share of them a kernel ran."""
+        last = end + SAMPLING_SECONDS
+        return [
+            (
+                gpu_counters.reading(_at(own, start), _at(own, end)),
+                float(own.loc[own["time"].between(start, last), "busy"].mean()),
+            )
+            for own in self._of_gpus()
+        ]
+
+    def _of_gpus(self) -> list[pd.DataFrame]:
+        samples = self._samples
+        return [own for _, own in pd.DataFrame(samples).groupby("gpu")] if samples else []
+
+    def _sample(self) -> None:
+        over = not self._handles
+        while not over:
+            now = self.seconds()
+            for gpu, handle in enumerate(self._handles):
+                rates = ask_nvml(pynvml.nvmlDeviceGetUtilizationRates, handle)
+                memory = ask_nvml(pynvml.nvmlDeviceGetMemoryInfo, handle)
+                row = {"time": now, "gpu": gpu, "busy": rates.gpu / 100 if rates else None}
+                row["bytes"] = memory.used if memory else 0
+                self._samples.append(row | gpu_counters.state(handle))
+            over = self._over.wait(SAMPLING_SECONDS)
+
+
+def _at(own: pd.DataFrame, time: float) -> dict[str, float]:
+    """Return the state of a GPU at a time, as far as all its samples have it."""
+    known = own.drop(columns="busy").dropna(axis="columns")
+    return {str(name): float(np.interp(time, own["time"], known[name])) for name in known}
 
 
 def epochs_of(timed_lines: Sequence[tuple[float, str]], ranks: int = 1) -> pd.DataFrame:
@@ -73,8 +137,7 @@ def epochs_of(timed_lines: Sequence[tuple[float, str]], ranks: int = 1) -> pd.Da
     Each of `ranks` processes may print the same lines; the longest counts. Without `seconds`, those
     since the line before count. UserError for a line that cannot be.
     """
-    slowest: dict[tuple[int, int], dict[str, Any]] = {}
-    times = Counter[tuple[int, int]]()
+    rows, times = list[dict[str, Any]](), Counter[tuple[int, int]]()
     before, last = 0.0, (0, -1)
     for now, line in timed_lines:
         try:
@@ -92,21 +155,21 @@ def epochs_of(timed_lines: Sequence[tuple[float, str]], ranks: int = 1) -> pd.Da
             shown = line.strip()[:LONGEST_SHOWN]
             raise UserError(f"the command printed {shown}, and {why}") from error
         times[place] += 1
-        row = printed.model_dump() | {"end": now, "steps": printed.step >= 0}
+        row = printed.model_dump() | {"end": now}
         row["seconds"] = printed.seconds or max(now - before, 1e-9)
         if printed.loss is not None and math.isnan(printed.loss):
             row["loss"] = math.inf  # To pandas NaN is what was not printed.
-        if place not in slowest or row["seconds"] > slowest[place]["seconds"]:
-            slowest[place] = row
+        rows.append(row)
         before, last = now, max(last, place)
-    lines = pd.DataFrame(slowest.values(), columns=[*Printed.model_fields, "end", "steps"])
-    return lines.groupby("epoch").agg(
+    lines = pd.DataFrame(rows, columns=[*Printed.model_fields, "end"], dtype=float)
+    slowest = lines.loc[lines.groupby(["epoch", "step"])["seconds"].idxmax()]
+    return slowest.groupby("epoch").agg(
         seconds=("seconds", "sum"),
         samples=("samples", lambda own: own.sum(skipna=False)),
         loss=("loss", "mean"),
         test_accuracy=("test_accuracy", "last"),
         end=("end", "last"),
-        steps=("steps", "sum"),
+        steps=("step", lambda own: (own >= 0).sum()),
     )
 
 
@@ -130,18 +193,15 @@ def run(spec: RunSpec) -> RunRecord:
         raise UserError(f"recipes.{cell.recipe}.command starts {words[0]}, which is not found")
     paths = filter(None, [os.environ.get("PYTHONPATH"), str(CLIENT)])
     own = {"PYTHONPATH": os.pathsep.join(paths), "PYTHONUNBUFFERED": "1"}
-    output = Output()
     with (
         measure.leased(spec.device, cell.gpus // spec.nodes, spec) as (gpus, variables),
-        FromOutside(gpus if spec.nodes == 1 else []) as outside,
+        Watch(gpus if spec.nodes == 1 else []) as watch,
     ):
-        result = launcher.launch(
-            words, variables | own, spec.time_limit_seconds, partial(output.read, outside)
-        )
+        result = launcher.launch(words, variables | own, spec.time_limit_seconds, watch.read)
         # On the clock of the lines: a little more than the command's own seconds.
-        result = replace(result, seconds=outside.seconds(), gpus=tuple(gpus))
-    status, message, epochs = _verdict(spec, output, result)
-    ended = replace(result, lines=by_kind(_lines(spec, epochs, outside)))
+        result = replace(result, seconds=watch.seconds(), gpus=tuple(gpus))
+    status, message, epochs = _verdict(spec, watch, result)
+    ended = replace(result, lines=by_kind(_lines(spec, epochs, watch)))
     files = engines.files(template)
     read = spec.model_copy(update={"recipe_options": {"command": template} | files})
     record = supervisor.record_of(read, host_info, ended, (status, message))
@@ -159,31 +219,27 @@ def run(spec: RunSpec) -> RunRecord:
 
 
 def _verdict(
-    spec: RunSpec, output: Output, result: ProcessResult
+    spec: RunSpec, watch: Watch, result: ProcessResult
 ) -> tuple[Status, str | None, pd.DataFrame]:
     """Return the status of a command, a sentence on what is unusual, and its epochs.
 
     The whole run is one where none was printed. UserError for what cannot be.
     """
-    none = pd.DataFrame()
+    none = epochs_of([])
     if result.timed_out:
         limit = f"stopped at the time limit of {spec.time_limit_seconds:g} s"
-        return "timeout", f"{limit} after {len(output.lines)} printed lines", none
-    if result.returncode and output.status:
-        return output.status, f"exit status {result.returncode}: out of memory", none
+        return "timeout", f"{limit} after {len(watch.lines)} printed lines", none
+    if result.returncode and watch.status:
+        return watch.status, f"exit status {result.returncode}: out of memory", none
     if result.returncode:
         raise UserError(
             f"the command of {spec.cell} ended with exit status {result.returncode}, its last line "
-            f"being {output.last!r}: the log above has the rest; no record is written"
+            f"being {watch.last!r}: the log above has the rest; no record is written"
         )
-    epochs = epochs_of(output.lines, spec.cell.gpus)
+    epochs = epochs_of(watch.lines, spec.cell.gpus)
     if not len(epochs):
-        seconds = result.seconds
-        epochs.loc[0] = dict.fromkeys(epochs, math.nan) | {
-            "seconds": seconds,
-            "end": seconds,
-            "steps": 0,
-        }
+        whole: dict[Any, float] = {"seconds": result.seconds, "end": result.seconds, "steps": 0}
+        epochs.loc[0] = dict.fromkeys(epochs, math.nan) | whole
         return "ok", "no epoch was printed, and the whole run counts as one", epochs
     if len(epochs) <= spec.warmup_epochs:
         raise UserError(
@@ -201,16 +257,14 @@ def _verdict(
     return "ok", None, epochs
 
 
-def _lines(spec: RunSpec, epochs: pd.DataFrame, outside: FromOutside) -> Iterator[dict[str, Any]]:
+def _lines(spec: RunSpec, epochs: pd.DataFrame, watch: Watch) -> Iterator[dict[str, Any]]:
     """Yield what a rank of ours would have reported; epochs that warm up come first."""
-    warmup = min(spec.warmup_epochs, len(epochs) - 1)
+    warmup, busy = min(spec.warmup_epochs, len(epochs) - 1), list[list[float]]()
     measured: dict[str, Any] = {"rank": 0, "iterations": 0, "seconds": 0.0}
-    tested, busy = None, list[list[float]]()
     rows: list[Any] = [*epochs.itertuples()]
     for number, epoch in enumerate(rows, start=1):
         samples = 0 if pd.isna(epoch.samples) else int(epoch.samples)
-        tested = tested if pd.isna(epoch.test_accuracy) else epoch.test_accuracy
-        read = outside.between(epoch.end - epoch.seconds, epoch.end)
+        read = watch.between(epoch.end - epoch.seconds, epoch.end)
         readings = [reading for reading, _ in read]
         row = EpochRow(
             epoch=number,
@@ -222,7 +276,7 @@ def _lines(spec: RunSpec, epochs: pd.DataFrame, outside: FromOutside) -> Iterato
             samples=samples,
             train_loss=epoch.loss if math.isfinite(epoch.loss) else None,
             train_accuracy=None,
-            power_capped_seconds=power_capped_seconds(readings),
+            power_capped_seconds=gpu_counters.power_capped_seconds(readings),
             gpu_readings=readings,
         )
         if number > warmup:
@@ -230,8 +284,9 @@ def _lines(spec: RunSpec, epochs: pd.DataFrame, outside: FromOutside) -> Iterato
             measured["seconds"] += epoch.seconds
             busy.append([epoch.seconds * share for _, share in read])
         yield {"kind": "epoch", **row}
-    evaluation = None if tested is None else {"test_loss": None, "test_accuracy": tested}
-    yield {"kind": "end", "rank": 0, "memory": outside.memory(), "evaluation": evaluation}
+    tested = epochs["test_accuracy"].dropna().tolist()[-1:]
+    evaluation = {"test_loss": None, "test_accuracy": tested[0]} if tested else None
+    yield {"kind": "end", "rank": 0, "memory": watch.memory(), "evaluation": evaluation}
     measured["iterations"] = measured["iterations"] or len(busy)
     of_gpus = [
         measured | {"gpu": gpu, "busy_seconds": float(seconds)}

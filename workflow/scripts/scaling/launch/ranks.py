@@ -4,11 +4,9 @@ import os
 import signal
 import socket
 import sys
-import threading
-import time
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -21,7 +19,7 @@ from torch.multiprocessing import ProcessExitedException, ProcessRaisedException
 from scaling.core import environment
 from scaling.core.environment import Device
 from scaling.launch import launcher
-from scaling.launch.rank_log import RankLog
+from scaling.launch.launcher import RankLog
 
 T = TypeVar("T")
 GRACE_SECONDS = 5.0
@@ -30,9 +28,6 @@ STORE_VARIABLE = "SCALING_STUDY_STORE"
 """Environment variable with the file descriptor of the socket for the ranks' store."""
 QUICK_DUMPS = ("TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC", "500")
 """PyTorch waits four times this after a collective's timeout, by default a minute for dumps."""
-FIRST_SAFE_FORK = (3, 11, 10)
-FORK_PATIENCE_SECONDS = 5.0
-"""A process forks anyway after this time: a thread that is busy for so long drops no objects."""
 
 
 @dataclass(frozen=True)
@@ -81,45 +76,31 @@ def start(processes: int, run: Callable[..., None], *arguments: object) -> None:
     if processes == 1:
         run(*arguments)
         return
-    # Ignored here: ranks are killed with their parent, and have to report first.
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    nodes = int(os.environ.get(launcher.NODES_VARIABLE, "1"))
+    parent, nodes = os.getpid(), int(os.environ.get(launcher.NODES_VARIABLE, "1"))
     here = processes // nodes
     first = here * int(os.environ["SLURM_NODEID"]) if nodes > 1 else 0
+
+    def run_as_rank(local: int) -> None:
+        launcher.die_with(parent)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        rank: dict[str, Any] = {"RANK": first + local, "LOCAL_RANK": local}
+        if nodes == 1:
+            host, port = store.getsockname()
+            rank |= {"MASTER_ADDR": host, "MASTER_PORT": port, STORE_VARIABLE: store.detach()}
+        rank["WORLD_SIZE"] = processes
+        os.environ |= {name: str(value) for name, value in rank.items()}
+        run(*arguments)
+
+    # Ignored here: ranks are killed with their parent, and have to report first.
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     # Rank 0 inherits it: the port is reserved, and only reachable from this machine.
     with socket.create_server(("127.0.0.1", 0), backlog=processes) as store:
-        context = start_processes(
-            _run_as_rank,
-            (first, processes, store if nodes == 1 else None, os.getpid(), run, arguments),
-            nprocs=here,
-            join=False,
-            start_method="fork",
-        )
+        context = start_processes(run_as_rank, nprocs=here, join=False, start_method="fork")
     try:
         while not context.join(grace_period=GRACE_SECONDS):
             pass
     except (ProcessExitedException, ProcessRaisedException):
         sys.exit(1)
-
-
-def _run_as_rank(
-    local: int,
-    first: int,
-    processes: int,
-    store: socket.socket | None,
-    parent: int,
-    run: Callable[..., None],
-    arguments: tuple[object, ...],
-) -> None:
-    launcher.die_with(parent)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    variables: dict[str, Any] = {"RANK": first + local, "LOCAL_RANK": local}
-    variables["WORLD_SIZE"] = processes
-    if store:
-        host, port = store.getsockname()
-        variables |= {"MASTER_ADDR": host, "MASTER_PORT": port, STORE_VARIABLE: store.detach()}
-    os.environ |= {name: str(value) for name, value in variables.items()}
-    run(*arguments)
 
 
 def join(device: Device, cpu_threads: int, timeout_seconds: float) -> Rank:
@@ -142,12 +123,10 @@ def join(device: Device, cpu_threads: int, timeout_seconds: float) -> Rank:
         timeout, store = timedelta(seconds=timeout_seconds), None
         if fd := os.environ.get(STORE_VARIABLE):  # Of one machine; rank 0 serves it.
             place = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), processes
-            serves: dict[str, Any] = (
-                {} if index else {"is_master": True, "master_listen_fd": int(fd)}
-            )
             if index:
                 os.close(int(fd))
-            store = dist.TCPStore(*place, timeout=timeout, **serves)
+            served = None if index else int(fd)
+            store = dist.TCPStore(*place, not index, timeout, master_listen_fd=served)
         dist.init_process_group(
             backend(device),
             timeout=timeout,
@@ -156,27 +135,7 @@ def join(device: Device, cpu_threads: int, timeout_seconds: float) -> Rank:
             world_size=processes,
             device_id=own if own.type == "cuda" else None,
         )
-        if sys.version_info < FIRST_SAFE_FORK:
-            os.register_at_fork(before=wait_for_threads)
     return Rank(index, local_index, processes, own)
-
-
-def wait_for_threads() -> None:
-    """Wait, before a fork, until no other PyTorch thread runs, in two consecutive checks.
-
-    A gloo thread that ends a collective takes a lock of Python's without the GIL. A child forked
-    just then waits for it for ever; Python 3.11.10 and 3.12 reset it (gh-112275). A sleeping
-    thread does not hold it. Each check releases the GIL, so that one that waits for that runs.
-    """
-    asleep, end = 0, time.monotonic() + FORK_PATIENCE_SECONDS
-    while asleep < 2 and time.monotonic() < end:
-        asleep += 1
-        for thread in Path("/proc/self/task").iterdir():
-            with suppress(FileNotFoundError, ProcessLookupError):
-                name, _, rest = (thread / "stat").read_bytes().partition(b"(")[2].rpartition(b") ")
-                own = int(thread.name) == threading.get_native_id()
-                if name.startswith(b"pt_") and not rest.startswith(b"S") and not own:
-                    asleep = 0
 
 
 def backend(device: Device) -> str:
@@ -200,10 +159,9 @@ def versions(device: Device) -> dict[str, Any]:
 def process(
     log_folder: Path, report: Callable[[RankLog, Exception], None] | None = None
 ) -> Iterator[RankLog]:
-    """Set up this process as a rank of a measurement, and yield its log.
+    """Yield the log of this process, a rank; an exception goes to `report` and ends it at once.
 
-    An exception in the block is passed to `report` and ends the process with status 1, at once: an
-    orderly shutdown would wait for ever for a rank that is in a collective.
+    An orderly shutdown would wait for ever for a rank that is in a collective.
     """
     launcher.die_with(os.getppid())
     log = RankLog(log_folder, int(os.environ.get("RANK", "0")))

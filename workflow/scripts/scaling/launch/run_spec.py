@@ -64,10 +64,7 @@ class RunSpec(CommandOptions, Training):
         return STRATEGIES.find(self.cell.strategy).processes(self.cell.gpus)
 
     def resolved(self) -> "RunSpec":
-        """Put what `device` means here in its place; UserError for names and options that are not.
-
-        So too for what cannot be without a GPU, or a newer one.
-        """
+        """Put what `device` means here in its place; UserError for what is not, or cannot be."""
         STRATEGIES.find(self.cell.strategy)
         ENGINES.find(self.engine).options.of(self.recipe_options, "--recipe-options")
         device = environment.resolve_device(self.device)

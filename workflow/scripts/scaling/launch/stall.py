@@ -20,10 +20,7 @@ REPORTS = 16
 
 
 class Progress(NamedTuple):
-    """The last steps that a rank has launched and is known to have finished.
-
-    They are of one `training` (numbered) and epoch, which is 0 after the last.
-    """
+    """A rank's last launched and finished steps, in an epoch (0: after the last) of a training."""
 
     training: int
     epoch: int
@@ -32,10 +29,9 @@ class Progress(NamedTuple):
 
 
 class StepProgress:
-    """Tracks the `position` of a training of at most `steps` steps; readable from any thread.
+    """Tracks the `position` of trainings of at most `steps` steps; readable from any thread.
 
-    The device writes numbers of steps, on a stream of its own, to memory that the host reads
-    without a driver call, which a launch may block.
+    The device writes it, on a stream of its own, to memory that is read without a driver call.
     """
 
     def __init__(self, steps: int, device: torch.device) -> None:

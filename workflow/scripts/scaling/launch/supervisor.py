@@ -17,7 +17,6 @@ from scaling.launch.outcome import verdict
 from scaling.launch.run_spec import RunSpec
 from scaling.registry.strategy import STRATEGIES
 
-BYTES_PER_PARAMETER = 4
 OF_DATASET = ("source", "checksum", "train_images", "test_images", "image_shape")
 
 
@@ -35,7 +34,6 @@ def supervise(spec: RunSpec, manifest: Path, output: Path, command_line: list[st
         status, message = verdict(spec, result)
     record = record_of(spec, host_info, result, (status, message))
     record["dataset"] = {key: dataset[key] for key in OF_DATASET}
-    # An earlier run's, or what a killed one has left of it.
     for before in output.parent.glob(f"*{TRACE}*"):
         before.unlink()
     if steps := [event for line in result.lines["readings"] for event in line["step"]]:
@@ -73,7 +71,7 @@ def record_of(
         model={
             **spec.model.model_dump(),
             "parameters": parameters,
-            "gradient_bytes": parameters and parameters * BYTES_PER_PARAMETER,
+            "gradient_bytes": parameters and 4 * parameters,
             "flops_per_image": end.get("flops_per_image"),
             "parameters_sha256": [
                 line["parameters_sha256"] for line in ends if "parameters_sha256" in line
@@ -142,8 +140,7 @@ def infeasible_reason(spec: RunSpec, train_images: int) -> str | None:
     strategy = STRATEGIES.find(cell.strategy)
     if spec.nodes > 1 and not strategy.spans_nodes:
         return f"{strategy.title} is one process and cannot reach the GPUs of {spec.nodes} machines"
-    machine = len(environment.gpu_names())
-    if spec.device == "cuda" and cell.gpus > machine * spec.nodes:
+    if spec.device == "cuda" and cell.gpus > (machine := len(environment.gpu_names())) * spec.nodes:
         return f"{cell.gpus // spec.nodes} GPUs are asked for and the machine has {machine}"
     return None
 

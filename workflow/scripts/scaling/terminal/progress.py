@@ -9,7 +9,6 @@ import shlex
 import subprocess
 import sys
 import time
-from collections import Counter
 from collections.abc import Iterable
 from contextlib import redirect_stderr
 from datetime import datetime
@@ -57,7 +56,6 @@ class Progress(logging.Handler):
         self._done: list[int] = []
         self._page: StudyPage | None = None
         self._here = True
-        self._on_cpu = False
 
     def begin(self, record: logging.LogRecord) -> bool:
         """As a filter of the log, look at the jobs before Snakemake's handlers list them."""
@@ -108,8 +106,7 @@ class Progress(logging.Handler):
                 sys.exit(f"error: {error}")
         if not self._places:
             return
-        self._on_cpu = config["device"] == "cpu" or (here and not environment.visible_gpus())
-        self._known = state.Known(config, self._records, Path("studies"), on_cpu=self._on_cpu)
+        self._known = state.Known(config, self._records)
         if (render := self._render()) and not (workflow.dryrun or workflow.touch):
             self._page = StudyPage(config["study"], self._results, dag.jobs)
             # It will be there, which is not worth Snakemake's warning.
@@ -120,10 +117,7 @@ class Progress(logging.Handler):
         return next((job for job in self._jobs.values() if job.rule.name == "report_render"), None)
 
     def _started(self, number: int, *, begun: bool) -> None:
-        """Write the page of the running study; here the job starts after that.
-
-        If jobs share the machine, something is measured meanwhile: then only the state is new.
-        """
+        """Write the page before a job starts; only its state while something is measured here."""
         at_rest = not (self._here and self._begun)
         if begun and number in self._places:
             self._begun[number] = time.time()
@@ -159,9 +153,11 @@ class Progress(logging.Handler):
             return f"This would run {others}."
         gpus = sorted({int(place.parts[3][5:]) for place in places if place.name == "run.json"})
         trainings = names.count("train_run") + names.count("train_command")
-        device = "CPU processes" if self._on_cpu else "GPUs"
-        sources = Counter(self._known.seconds(place)[1] for place in places)
-        known = ", ".join(f"{count} {source}" for source, count in sources.most_common())
+        on_cpu = self._here and not environment.visible_gpus()
+        device = "CPU processes" if on_cpu or self._config["device"] == "cpu" else "GPUs"
+        guessed = [self._known.seconds(place) for place in places].count(None)
+        known = f"{len(places) - guessed} as measured here, {guessed} guessed at"
+        known += f" {state.GUESSED_SECONDS} s, the demo's on two cores"
         said = [
             f"{fmt.plural(trainings, 'training')} on {', '.join(map(str, gpus))} {device}",
             fmt.plural(len(places) - trainings, "other measurement"),

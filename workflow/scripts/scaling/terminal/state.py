@@ -16,11 +16,8 @@ from typing import Any
 
 import pandas as pd
 import psutil
-from snakemake.utils import update_config
 
 from scaling.config import stored
-from scaling.config.config import asked, model_options
-from scaling.config.stored import read_config
 from scaling.core import command_line, environment, files, grid
 from scaling.core.errors import UserError
 from scaling.core.records.run import RUN
@@ -30,64 +27,43 @@ NOT_OF_OTHERS = ("train_run", "train_command", "train_single", "replay")
 """Folders of logs that are not of measurements besides the grid's."""
 GUESSED_SECONDS = 10
 """A measurement's duration without any records, with its share of tables and report: the demo's."""
-HERE = "as measured here"
 
 
 class Known:
-    """Seconds of the measurements below `records`, and of stored studies that are alike.
+    """Seconds of the measurements below `records`; epochs are counted as `config` asks for them."""
 
-    Those have the same model and kind of device; epochs are counted as `config` asks for them.
-    """
-
-    def __init__(
-        self, config: dict[str, Any], records: Path, studies: Path, *, on_cpu: bool
-    ) -> None:
+    def __init__(self, config: dict[str, Any], records: Path) -> None:
         self._records, training = records, config["training"]
         self._epochs = {"runs": training["warmup_epochs"] + training["measured_epochs"]}
         self._epochs["to_accuracy"] = config["time_to_accuracy"]["epochs"]
-        self.sources: dict[str, dict[str, list[float]]] = {}
-        self._read(HERE, records)
-        for path in sorted(studies.glob(f"*/{stored.CONFIG}")):
-            try:
-                other = stored.read(path.parent)
-                alike = model_options(other) == model_options(config)
-                if alike and (other["device"] == "cpu") == on_cpu:
-                    self._read(f"as in {path.parent}", path.parent)
-            except (UserError, LookupError):
-                continue  # Another's study; its own start tells what is wrong.
+        self._took = defaultdict[str, list[float]](list)
+        for kind in stored.RECORDS:
+            for path in records.glob(f"{kind}/**/*.json"):
+                self.add(path.relative_to(records))
 
-    def add(self, place: Path, folder: Path | None = None, name: str = HERE) -> None:
-        """Add a record of this study, or of another one in `folder`."""
+    def add(self, place: Path) -> None:
+        """Add a record."""
         try:
-            found = files.read_json((folder or self._records) / place)
+            found = files.read_json(self._records / place)
             began, ended = (found["environment"][key] for key in ("started", "ended"))
             passed = datetime.fromisoformat(ended) - datetime.fromisoformat(began)
             took = float(found.get("run_seconds") or passed.total_seconds())
             if place.name == "run.json":
                 took *= self._epochs[place.parts[0]] / max(row["epoch"] for row in found["epochs"])
         except (UserError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
-            return  # Some old ones have no duration, and some runs no epoch.
+            return  # Some have no duration, and some runs no epoch.
         if 0 < took < math.inf:
             for like in _likes(place):
-                self.sources[name][like].append(took)
+                self._took[like].append(took)
 
-    def seconds(self, place: Path) -> tuple[float, str]:
-        """Return a measurement's estimated seconds and their source: the closest, ours first."""
-        for like in _likes(place):
-            for name, seconds in self.sources.items():
-                if like in seconds:
-                    return fmean(seconds[like]), name
-        return GUESSED_SECONDS, f"guessed at {GUESSED_SECONDS} s, the demo's on two cores"
+    def seconds(self, place: Path) -> float | None:
+        """Return the mean seconds of the measurements most like this one; None without any."""
+        alike = next((like for like in _likes(place) if like in self._took), None)
+        return fmean(self._took[alike]) if alike else None
 
     def total(self, places: list[Path]) -> float:
         """Return the estimated seconds of measurements one after another."""
-        return sum(self.seconds(place)[0] for place in places)
-
-    def _read(self, name: str, folder: Path) -> None:
-        self.sources[name] = defaultdict(list)
-        for kind in stored.RECORDS:
-            for path in folder.glob(f"{kind}/**/*.json"):
-                self.add(path.relative_to(folder), folder, name)
+        return sum(self.seconds(place) or GUESSED_SECONDS for place in places)
 
 
 def _likes(place: Path) -> list[str]:
@@ -109,9 +85,9 @@ def of(
 ) -> dict[str, Any]:
     """Return the state of the study in results/: a `head`, the `grid` as a table, and `lines`.
 
-    A run that was `begun` (times by the records' paths below results/) is `running`; the state of
-    another is its record's status, `done` for ok; without a record it is `failed` if its log has
-    an error, else `waiting`. `measured` is whether there is more than the machine's limits.
+    A run that was `begun` (times by records' paths below results/) is `running`, another what its
+    record says, `done` for ok; without one it is `failed` if its log has an error, else `waiting`.
+    `measured` is whether there is more than the machine's limits.
     """
     cells = {cell.record_path(Path("runs")): cell for cell in grid.of(config)}
     wanted = stored.records(config)
@@ -202,15 +178,9 @@ def _elsewhere(places: Iterable[Path], limit: float) -> dict[Path, float]:
 
 
 @command_line.script
-def main(config: tuple[Path, ...] = ()) -> None:
-    """Print the grid; files of `config` are laid over config/config.yaml before a study's start."""
-    own = RESULTS / stored.CONFIG
-    sources = [own] if own.exists() else [Path("config/config.yaml"), *config]
-    study: dict[str, Any] = {}
-    for source in sources:
-        update_config(study, read_config(source))
-    if source != own:
-        study = asked(study)
+def main() -> None:
+    """Print the state of the study in results/, from its first job on."""
+    study = stored.read(RESULTS)
     found = [process.info for process in psutil.process_iter(["cmdline", "create_time", "cwd"])]
     here = [process for process in found if process["cwd"] == str(Path.cwd())]
     begun = {
@@ -220,8 +190,7 @@ def main(config: tuple[Path, ...] = ()) -> None:
         if option == "--output" and Path(word).is_relative_to(RESULTS)
     }
     runs_now = any("snakemake" in word for process in here for word in process["cmdline"][:3])
-    on_cpu = study["device"] == "cpu" or not environment.visible_gpus()
-    known = Known(study, RESULTS, Path("studies"), on_cpu=on_cpu)
-    told = of(study, begun, known, runs_now or bool(begun))
-    print(f"{study['study']} ({source}), {told['head']}\n\n{told['grid'].to_string(index=False)}\n")
+    told = of(study, begun, Known(study, RESULTS), runs_now or bool(begun))
+    head = f"{study['study']} ({RESULTS / stored.CONFIG}), {told['head']}"
+    print(f"{head}\n\n{told['grid'].to_string(index=False)}\n")
     print("\n".join(told["lines"]).encode("ascii", "replace").decode())

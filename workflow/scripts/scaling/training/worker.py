@@ -19,7 +19,7 @@ from scaling.core import environment
 from scaling.core.gpu_counters import GpuCounters, power_capped_seconds
 from scaling.core.records.kind import Role
 from scaling.launch import launcher, outcome, ranks, stall
-from scaling.launch.rank_log import RankLog
+from scaling.launch.launcher import RankLog
 from scaling.launch.ranks import Rank
 from scaling.launch.run_spec import RunSpec
 from scaling.launch.stall import StallError
