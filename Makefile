@@ -89,8 +89,8 @@ endif
 	  || { echo "error: no study is finished in results/: make answers STUDY=name takes a stored one"; exit 1; }
 	@echo "The answers are results/$${STUDY:+replay/$$STUDY/}answers.md"
 
-compare: compared small-env ## two studies cell by cell: make compare A=name B=name (OPTIONS="--fail-below 0.95")
-	@python workflow/scripts/compare_studies.py --a "$$A" --b "$$B" $(OPTIONS)
+compare: compared small-env ## two studies cell by cell: make compare A=name B=name
+	@python workflow/scripts/compare_studies.py --a "$$A" --b "$$B"
 
 studies: small-env ## an index of all stored studies: results/studies.html
 	@$(MAKE) --no-print-directory replays OF=claims
