@@ -22,7 +22,6 @@ from scaling.report.table import Column, View
 from scaling.tables import ratios, schema
 from scaling.tables.timing import provenance, read_runs, timing
 
-STUDIES = Path("studies")
 UNTIMED = {section for part, own in EMPTY.items() if part != "scaling" for section in own}
 """Sections of the configuration that no time of a cell depends on."""
 
@@ -54,14 +53,8 @@ TABLES = [
 
 def read(name: str) -> tuple[pd.DataFrame, dict[str, str]]:
     """Return the times of a study and, in words, what can affect them; UserError for no study."""
-    places = [STUDIES / name, Path(name)] if name else []
-    folder = next((place for place in places if (place / stored.CONFIG).is_file()), None)
-    if folder is None:
-        there = sorted(path.parent.name for path in STUDIES.glob(f"*/{stored.CONFIG}"))
-        raise UserError(
-            f"{name!r} is no study, and no results folder with a {stored.CONFIG}: name one of "
-            f"{', '.join(there)}"
-        )
+    there = (Path(name) / stored.CONFIG).is_file()
+    folder = Path(name) if there else stored.find(Path("studies"), name)
     try:
         config = stored.read(folder)
         runs = read_runs(grid.of(config), folder / "runs", partial=True)

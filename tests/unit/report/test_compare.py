@@ -52,8 +52,8 @@ def test_a_results_folder_is_a_study_too(compare, tmp_path):
 @pytest.mark.parametrize(
     ("name", "sentence"),
     [
-        ("nothing", "'nothing' is no study, and no results folder .* h200x4"),
-        ("", "'' is no study, and no results folder with a config.yaml"),
+        ("nothing", "studies has no study 'nothing': there are .* h200x4"),
+        ("", "studies has no study '': there are"),
         ("quantization-cifar10", "studies/quantization-cifar10 has no record of a run"),
     ],
 )

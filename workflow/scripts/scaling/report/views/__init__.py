@@ -8,10 +8,10 @@ import pandas as pd
 from scaling.claims.claim import Findings
 from scaling.report.quantities import PARTS
 from scaling.report.table import tables
-from scaling.report.views import int8, learning, ledger, scaling
+from scaling.report.views import int8, ledger, scaling
 from scaling.tables.schema import StudyTables
 
-MODULES = (int8, learning, ledger, scaling)
+MODULES = (int8, ledger, scaling)
 """All of them add to `PARTS`, in the order of their names."""
 
 
