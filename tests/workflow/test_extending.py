@@ -5,11 +5,8 @@ import re
 
 import pytest
 import yaml
-from snakemake.utils import update_config
 
 from examples import own_page
-from scaling.config.config import check
-from scaling.core.errors import UserError
 from small_study import ROOT, TINY, Study, forked
 
 PAGE = (ROOT / "docs/extending.md").read_text(encoding="utf-8")
@@ -105,26 +102,3 @@ def test_a_script_of_ones_own_has_its_report_and_its_edit_measures_it_again(fold
     again = forked([*COMMAND, "-n"], folder)
     assert re.search(r"train[ _]command\s+2", again.stdout), again.stdout
     assert "1 other measurement" not in again.stdout and "peaks" not in again.stdout
-
-
-@pytest.mark.parametrize(
-    ("command", "recipes", "said"),
-    [
-        ("python train.py --batch-size {batch_size}", ["mine"], r"it should have \{gpus\}"),
-        ("python train.py {gpus} {gpu}", ["mine"], r"it should have no \{gpu\}"),
-        ("python 'train.py {gpus}", ["mine"], "No closing quotation"),
-        ("python train.py {gpus}", ["mine"], r"takes no \{batch_size\}"),
-        (
-            "python {gpus} {batch_size}",
-            ["mine", "plain"],
-            r"dataset\.source is own \(allowed",
-        ),
-    ],
-)
-def test_a_command_that_cannot_be_and_other_data_with_it_are_refused(command, recipes, said):
-    config = yaml.safe_load((ROOT / "config/config.yaml").read_text())
-    update_config(config, yaml.safe_load((ROOT / "config/scaling.yaml").read_text()))
-    config["recipes"]["mine"], config["grid"]["recipes"] = {"command": command}, recipes
-    config["dataset"]["source"] = "own"
-    with pytest.raises(UserError, match=said):
-        check(config)

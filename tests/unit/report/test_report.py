@@ -39,6 +39,11 @@ def test_the_page_is_one_document_that_loads_nothing(page):
     assert not re.search(r"@import|url\(|https?:(?!//www.w3.org/2000/svg)", page.source)
 
 
+def test_a_figure_says_what_it_is_of(page):
+    of = {"data-cell": "tuned/ddp/2/512", "data-quantity": "speedup", "data-value": "1.9379"}
+    assert ("td", of) in page.elements
+
+
 def test_every_part_of_the_report_has_its_tables():
     assert set(PARTS) == {one.name for one in QUESTIONS} | {"limits"}
 
