@@ -161,7 +161,7 @@ example: ## write docs/h100x2.html and its picture anew (needs Chromium)
 	  --screenshot=docs/report.png "file://$(CURDIR)/docs/h100x2.html"
 
 bench: env ## how fast the pipeline itself is: planning, no-op runs, Slurm, the demo (PARTS=…)
-	python tests/bench/bench.py $(PARTS)
+	PYTHONPATH=workflow/scripts:tests:tests/slurm python tests/bench/bench.py $(PARTS)
 
 lock: env ## resolve requirements*.in again (needs uv)
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \

@@ -1,42 +1,36 @@
 """How fast the pipeline itself is, apart from training. Run by `make bench`.
 
 Prints seconds to plan grids of 100, 1,000 and 10,000 cells, seconds of a run that has nothing to
-do for 100 and 1,000 finished cells, the demo's wall time with the share that is not training, and
-20 trivial cells here and through a Slurm started on this machine, where there is one to start.
-Names of parts (plan, noop, slurm, demo) as arguments measure these alone. All in copies of the
-project in a temporary folder.
+do for 100 and 1,000 finished cells, the demo's wall time, and that of 20 trivial cells here and
+through a Slurm started on this machine, where there is one to start. Names of parts (plan, noop,
+slurm, demo) as arguments measure these alone. All in copies of the project in a temporary folder.
 """
 
-import argparse
-import json
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
+import cluster
 import psutil
 
-ROOT = Path(__file__).parents[2]
-sys.path[:0] = [str(ROOT / part) for part in ("workflow/scripts", "tests", "tests/slurm")]
-
-import cluster  # noqa: E402
-
-from scaling.core import grid  # noqa: E402
-from scaling.core.records.run import RUN  # noqa: E402
-from small_study import Study  # noqa: E402
+from scaling.core import grid
+from scaling.core.records.run import RUN
+from small_study import Study
 
 HERE = ["--cores", "2"]
-THROUGH_SLURM = {
-    "two at a time": ["--jobs", "2"],
-    "two at a time, first look after 1 s": [
-        "--jobs=2",
-        "--slurm-study-init-seconds-before-status-checks=1",
+SLURM = ["--profile", "slurm"]
+TRIVIAL = {
+    "without Slurm, two at a time": HERE,
+    "through Slurm, two at a time": [*SLURM, "--jobs", "2"],
+    "through Slurm, two at a time, first look after 1 s": [
+        *(*SLURM, "--jobs", "2", "--slurm-study-init-seconds-before-status-checks=1"),
     ],
-    "all at once": [],
-    "as one job array": ["--slurm-study-array-jobs", "train_run"],
+    "through Slurm, all at once": SLURM,
+    "through Slurm, as one job array": [*SLURM, "--slurm-study-array-jobs", "train_run"],
 }
-"""How Snakemake is told to run cells through Slurm; the first is as concurrent as `HERE`."""
+"""How Snakemake is told to run 20 trivial cells."""
 
 
 def seconds_of(study: Study, *options: str) -> float:
@@ -79,47 +73,28 @@ def noop(folder: Path) -> None:
 
 
 def slurm(folder: Path) -> None:
-    def run(how: str, *options: str) -> None:
+    reason = cluster.reason_not_to_start()
+    for how, options in TRIVIAL.items():
         study = Study(folder / how, cells_of(20))
         runs = [str(run.record_path(Path("results/runs"))) for run in grid.of(study.config)]
         seconds_of(study, *HERE, "resources/dataset/synthetic/manifest.json")
-        print(f"20 trivial cells, {how}: {seconds_of(study, *options, *runs):.0f} s", flush=True)
-
-    run("without Slurm, two at a time", *HERE)
-    reason = cluster.reason_not_to_start()
-    if reason:
-        print(f"20 trivial cells through Slurm: not measured, {reason}")
-        return
-    for how, options in THROUGH_SLURM.items():
-        with cluster.cluster():
-            run(f"through Slurm, {how}", "--profile", "slurm", *options)
+        if options is HERE:
+            found = f"{seconds_of(study, *options, *runs):.0f} s"
+        elif reason:
+            found = f"not measured, {reason}"
+        else:
+            with cluster.cluster():
+                found = f"{seconds_of(study, *options, *runs):.0f} s"
+        print(f"20 trivial cells, {how}: {found}", flush=True)
 
 
 def demo(folder: Path) -> None:
-    """Print the demo's wall seconds, and the share without epochs (the slowest rank of each)."""
-    study = Study(folder, {})
-    total, training = seconds_of(study, *HERE), 0.0
-    for path in study.folder.glob("results/runs/**/run.json"):
-        epochs: dict[int, float] = {}
-        for row in json.loads(path.read_text())["epochs"]:
-            epochs[row["epoch"]] = max(row["seconds"], epochs.get(row["epoch"], 0))
-        training += sum(epochs.values())
-    share = 100 * (1 - training / total)
-    print(f"demo: {total:.0f} s, of which {share:.0f} % are not training epochs", flush=True)
-
-
-PARTS = {part.__name__: part for part in (plan, noop, slurm, demo)}
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("parts", nargs="*", choices=PARTS)
-    chosen = parser.parse_args().parts or [*PARTS]
-    print(f"{psutil.cpu_count()} cores, Python {sys.version.split()[0]}", flush=True)
-    with tempfile.TemporaryDirectory() as scratch:
-        for part in chosen:
-            PARTS[part](Path(scratch) / part)
+    print(f"demo: {seconds_of(Study(folder, {}), *HERE):.0f} s", flush=True)
 
 
 if __name__ == "__main__":
-    main()
+    print(f"{psutil.cpu_count()} cores, Python {sys.version.split()[0]}", flush=True)
+    parts = {part.__name__: part for part in (plan, noop, slurm, demo)}
+    with tempfile.TemporaryDirectory() as scratch:
+        for name in sys.argv[1:] or parts:
+            parts[name](Path(scratch) / name)
