@@ -24,10 +24,7 @@ MINE = {
     "recipes": {"tuned": {"engine": "eager", "loader_workers": 0}},
     "training": {"measured_epochs": 3, "measured_seconds": 0.0, "instrumented_iterations": 2},
     "peaks": {"matrix_sizes": [64], "copy_bytes": 1000, "sustained_seconds": 0.0},
-    "convergence": {"recipes": []},
-    "time_to_accuracy": {"gpus": []},
-    "synchronization": {"seeds": []},
-    "quantization": {"seeds": []},
+    "parts": ["scaling"],
 }
 
 
