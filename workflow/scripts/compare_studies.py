@@ -5,8 +5,8 @@ and batch size per GPU; the page says how they are judged, and what may explain 
 """
 
 import re
+from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -22,32 +22,28 @@ from scaling.report.table import Column, View
 from scaling.tables import ratios, schema
 from scaling.tables.timing import provenance, read_runs, timing
 
-UNTIMED = {section for part, own in EMPTY.items() if part != "scaling" for section in own}
-"""Sections of the configuration that no time of a cell depends on."""
-
-
-def _without_time(row: Any) -> str:
-    """Return what the side without a time in this cell says of it; "" if both have one."""
-    absent = row.a_status if pd.isna(row.a_epoch_seconds) else row.b_status
-    return fmt.words(absent) if pd.isna(row.ratio) else ""
-
+UNTIMED = {"study", *chain(*(own for part, own in EMPTY.items() if part != "scaling"))}
+"""Keys of the configuration that no time of a cell depends on."""
 
 define(
     compared=Column("recipe, strategy", text="{0.recipe} {0.strategy}".format, name="recipe"),
     a_epoch_seconds=Column("A, s", fmt.significant, span("a_epoch_seconds")),
     b_epoch_seconds=Column("B, s", fmt.significant, span("b_epoch_seconds")),
     ratio=Column("A / B", fmt.times, span("ratio")),
-    judged=Column("B is", name="verdict", detail=_without_time),
+    judged=Column("B is", name="verdict"),
 )
 TABLES = [
     View(
         "cells",
         "Seconds per epoch of A and B",
-        lambda matched, _: matched,
+        # A cell without a time says why.
+        lambda found, _: found.assign(
+            status=found["a_status"].mask(found["a_status"] == "ok", found["b_status"])
+        ),
         named("compared gpus batch_size"),
         named("a_epoch_seconds b_epoch_seconds ratio judged"),
     ),
-    View("apart", "What can affect time", lambda _, known: known, named("what"), named("A B")),
+    View("apart", "What can affect time", lambda _, facts: facts, named("what"), named("A B")),
 ]
 
 
@@ -58,7 +54,7 @@ def read(name: str) -> tuple[pd.DataFrame, dict[str, str]]:
     try:
         config = stored.read(folder)
         runs = read_runs(grid.of(config), folder / "runs", partial=True)
-        keys = pd.json_normalize({key: config[key] for key in config.keys() - UNTIMED - {"study"}})
+        keys = pd.json_normalize({key: config[key] for key in config if key not in UNTIMED}).iloc[0]
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         path = folder / stored.CONFIG
         raise UserError(f"{path} is no configuration of a study ({error!r})") from error
@@ -71,7 +67,7 @@ def read(name: str) -> tuple[pd.DataFrame, dict[str, str]]:
         "Data": next(record["dataset"]["source"] for _, record in runs if record),
         "Measured": origin["started"].min()[:10],
     }
-    return timing(runs), facts | {key: str(keys[key][0])[:80] for key in sorted(keys)}
+    return timing(runs), facts | {str(key): str(value)[:80] for key, value in keys.items()}
 
 
 def summary(found: pd.DataFrame) -> str:

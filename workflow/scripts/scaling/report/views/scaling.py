@@ -7,8 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from scaling.core import numbers as fmt
-from scaling.core.numbers import percent, significant, times, words
+from scaling.core.numbers import data, gpus, percent, significant, times, whole_span, words
 from scaling.report.cells import fastest, learned, of_study
 from scaling.report.quantities import count, define, span, view, whole
 from scaling.report.table import Column
@@ -149,7 +148,7 @@ view(
     "message_bytes message_kind",
     "message_seconds busbw_gb_per_s",
     across="gpus",
-    heading=fmt.gpus,
+    heading=gpus,
     interconnect=lambda study, cells: study.interconnect,
 )
 view(
@@ -186,7 +185,7 @@ def sampler(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     drawn = study.sampler.assign(different=of_ranks["first_epoch"].transform("nunique"))
     spans = drawn.groupby(keys, sort=False)[["different", "overlap", "unseen"]]
     epochs = drawn.groupby(keys, sort=False)["epoch"].nunique()
-    return spans.agg(partial(fmt.whole_span, between="–")).assign(epoch=epochs).reset_index()
+    return spans.agg(partial(whole_span, between="–")).assign(epoch=epochs).reset_index()
 
 
 @view("Q6", "Messages of a step", "way phase kind content", "messages bytes share_of_gradients")
@@ -213,7 +212,7 @@ def peaks(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     found = study.peaks
     found = found[(found["quantity"] != "gpu_to_gpu_copy") | found["peak"]]
     sizes = found["matrix_size"].map("{:g}".format).where(found["matrix_size"] > 0)
-    sizes = sizes.fillna(found["copy_bytes"].map(fmt.data))
+    sizes = sizes.fillna(found["copy_bytes"].map(data))
     return found.assign(size=sizes + found["state"].map({"sustained": ", sustained"}).fillna(""))
 
 
