@@ -160,8 +160,8 @@ example: ## write docs/h100x2.html and its picture anew (needs Chromium)
 	chromium --headless --no-sandbox --hide-scrollbars --window-size=1280,800 \
 	  --screenshot=docs/report.png "file://$(CURDIR)/docs/h100x2.html"
 
-bench: env ## how fast the pipeline itself is: planning, no-op runs, Slurm, the demo (PARTS=…)
-	PYTHONPATH=workflow/scripts:tests:tests/slurm python tests/bench/bench.py $(PARTS)
+bench: env ## how fast the pipeline itself is: planning, no-op runs, the demo (PARTS=…)
+	PYTHONPATH=workflow/scripts:tests python tests/bench/bench.py $(PARTS)
 
 lock: env ## resolve requirements*.in again (needs uv)
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \

@@ -1,9 +1,8 @@
 """How fast the pipeline itself is, apart from training. Run by `make bench`.
 
 Prints seconds to plan grids of 100, 1,000 and 10,000 cells, seconds of a run that has nothing to
-do for 100 and 1,000 finished cells, the demo's wall time, and that of 20 trivial cells here and
-through a Slurm started on this machine, where there is one to start. Names of parts (plan, noop,
-slurm, demo) as arguments measure these alone. All in copies of the project in a temporary folder.
+do for 100 and 1,000 finished cells, and the demo's wall time. Names of parts (plan, noop, demo) as
+arguments measure these alone. All in copies of the project in a temporary folder.
 """
 
 import subprocess
@@ -12,30 +11,16 @@ import tempfile
 import time
 from pathlib import Path
 
-import cluster
 import psutil
 
 from scaling.core import grid
 from scaling.core.records.run import RUN
 from small_study import Study
 
-HERE = ["--cores", "2"]
-SLURM = ["--profile", "slurm"]
-TRIVIAL = {
-    "without Slurm, two at a time": HERE,
-    "through Slurm, two at a time": [*SLURM, "--jobs", "2"],
-    "through Slurm, two at a time, first look after 1 s": [
-        *(*SLURM, "--jobs", "2", "--slurm-study-init-seconds-before-status-checks=1"),
-    ],
-    "through Slurm, all at once": SLURM,
-    "through Slurm, as one job array": [*SLURM, "--slurm-study-array-jobs", "train_run"],
-}
-"""How Snakemake is told to run 20 trivial cells."""
-
 
 def seconds_of(study: Study, *options: str) -> float:
     """Wall seconds of Snakemake with the configuration of `study`."""
-    command = ["snakemake", *options, "--quiet", "all", "--configfile", "tiny.yaml"]
+    command = ["snakemake", "--cores", "2", *options, "--quiet", "all", "--configfile", "tiny.yaml"]
     started = time.perf_counter()
     finished = subprocess.run(command, cwd=study.folder, capture_output=True, text=True)
     if finished.returncode:
@@ -55,46 +40,30 @@ def cells_of(cells: int) -> dict[str, object]:
 def plan(folder: Path) -> None:
     for cells in (100, 1_000, 10_000):
         study = Study(folder / str(cells), cells_of(cells))
-        print(f"plan {cells:,} cells: {seconds_of(study, *HERE, '-n'):.1f} s", flush=True)
+        print(f"plan {cells:,} cells: {seconds_of(study, '-n'):.1f} s", flush=True)
 
 
 def noop(folder: Path) -> None:
     """Print the seconds of a run without anything to do; records are copies of one real run."""
     for cells in (100, 1_000):
         study = Study(folder / str(cells), cells_of(1))
-        seconds_of(study, *HERE)
+        seconds_of(study)
         record = RUN.read(grid.of(study.config)[0].record_path(study.folder / "results/runs"))
         study.configure(cells_of(cells))
         for run in grid.of(study.config):
             RUN.write(run.record_path(study.folder / "results/runs"), record | {"cell": vars(run)})
-        seconds_of(study, *HERE, "--touch")
-        seconds_of(study, *HERE)
-        print(f"no-op, {cells:,} finished cells: {seconds_of(study, *HERE):.1f} s", flush=True)
-
-
-def slurm(folder: Path) -> None:
-    reason = cluster.reason_not_to_start()
-    for how, options in TRIVIAL.items():
-        study = Study(folder / how, cells_of(20))
-        runs = [str(run.record_path(Path("results/runs"))) for run in grid.of(study.config)]
-        seconds_of(study, *HERE, "resources/dataset/synthetic/manifest.json")
-        if options is HERE:
-            found = f"{seconds_of(study, *options, *runs):.0f} s"
-        elif reason:
-            found = f"not measured, {reason}"
-        else:
-            with cluster.cluster():
-                found = f"{seconds_of(study, *options, *runs):.0f} s"
-        print(f"20 trivial cells, {how}: {found}", flush=True)
+        seconds_of(study, "--touch")
+        seconds_of(study)
+        print(f"no-op, {cells:,} finished cells: {seconds_of(study):.1f} s", flush=True)
 
 
 def demo(folder: Path) -> None:
-    print(f"demo: {seconds_of(Study(folder, {}), *HERE):.0f} s", flush=True)
+    print(f"demo: {seconds_of(Study(folder, {})):.0f} s", flush=True)
 
 
 if __name__ == "__main__":
     print(f"{psutil.cpu_count()} cores, Python {sys.version.split()[0]}", flush=True)
-    parts = {part.__name__: part for part in (plan, noop, slurm, demo)}
+    parts = {part.__name__: part for part in (plan, noop, demo)}
     with tempfile.TemporaryDirectory() as scratch:
         for name in sys.argv[1:] or parts:
             parts[name](Path(scratch) / name)
