@@ -14,7 +14,6 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from difflib import unified_diff
-from itertools import takewhile
 from pathlib import Path
 
 from examples.page import Page
@@ -59,17 +58,15 @@ def make(study: str, drawn: bool = False) -> Path:
     commands = _COMMAND.findall(planned)
     assert commands, planned
     for script, arguments in commands:
-        words = shlex.split(arguments)
         if script == "figures_draw" and not drawn:
-            folder = Path(words[words.index("--output") + 1])
-            folder.mkdir(parents=True, exist_ok=True)
-            names = words[words.index("--figures") + 1 :]
-            for name in takewhile(lambda word: not word.startswith("--"), names):
+            ((names, folder),) = re.findall(r"--figures ([\w ]+) .*--output (\S+)", arguments)
+            Path(folder).mkdir(parents=True, exist_ok=True)
+            for name in names.split():
                 blank = "<svg xmlns='http://www.w3.org/2000/svg'><g/></svg>"
-                (folder / f"{name}.svg").write_text(blank)
+                Path(folder, f"{name}.svg").write_text(blank)
             continue
         with contextlib.redirect_stdout(io.StringIO()):
-            importlib.import_module(script).main(words)
+            importlib.import_module(script).main(shlex.split(arguments))
     return Path("results" if published else f"results/replay/{study}")
 
 
