@@ -29,10 +29,11 @@ def seconds_of(study: Study, *options: str) -> float:
 
 
 def cells_of(cells: int) -> dict[str, object]:
-    """Changes of the demo to `cells` single-GPU runs of synthetic images, each with its seed."""
+    """Changes of the demo to `cells` single-GPU runs of synthetic images, of up to 1,000 seeds."""
+    seeds, sizes = range(min(cells, 1000)), range(10, 10 + max(1, cells // 1000))
     images = {"source": "synthetic", "train_images": 60, "test_images": 20}
     found = {f"dataset.{key}": value for key, value in images.items()}
-    found |= {"grid.gpus": [1], "grid.batch_sizes": [10], "grid.seeds": [*range(cells)]}
+    found |= {"grid.gpus": [1], "grid.batch_sizes": [*sizes], "grid.seeds": [*seeds]}
     return found | {"machine.share": True}
 
 
