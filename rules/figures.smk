@@ -23,7 +23,7 @@ rule figures_draw:
     conda:
         "../workflow/envs/study.yaml"
     params:
-        code=digest("figures_draw", *{FIGURES[name].module for name in DRAWN}),
+        code=digest("figures_draw"),
         figures=list(DRAWN),
         folder=subpath(output[0], parent=True),
     shell:

@@ -1,5 +1,5 @@
 # All tables: runs, machine limits, experiments, and tables derived from them.
-# scaling/tables/columns.py lists the tables of each kind of records, and their columns.
+# scaling/tables/schema.py lists the tables of each kind of records, and their columns.
 MULTI_GPU = [gpus for gpus in config["grid"]["gpus"] if gpus > 1]
 
 

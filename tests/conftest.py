@@ -15,7 +15,7 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 # Tests that run side by side would wait for one another.
 os.environ.setdefault("SCALING_STUDY_SHARE", "1")
 
-from fused_kernels import INTERPRET, interpreter  # noqa: F401
+from fused_kernels import INTERPRET
 from training_runs import write_images
 
 os.environ.update(INTERPRET)

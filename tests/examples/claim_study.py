@@ -1,34 +1,38 @@
-"""Claims on tables made by hand."""
+"""Tables made by hand, what follows from them, and the claims on these."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pandas as pd
 
 from examples.records import timing_table
 from scaling.claims.claim import Answer, Claim
-from scaling.core.grid import CELL_KEYS
 from scaling.tables import schema
-from scaling.tables.communication import communication, readings
-from scaling.tables.epoch_parts import epoch_parts
+from scaling.tables.epoch_parts import bandwidth, communication, epoch_parts, utilization
+from scaling.tables.measurements import readings
 from scaling.tables.ratios import speedup
 from scaling.tables.schema import StudyTables
+from scaling.tables.timing import Run
 
 Tables = dict[str, pd.DataFrame]
+
+
+def derived(runs: Sequence[Run] = (), **rows: Any) -> StudyTables:
+    """Tables of these rows, and those that follow from them and from the instruments of `runs`."""
+    found = {name: schema.frame(name, own) for name, own in rows.items()}
+    tables = StudyTables("example", found)
+    found["communication"] = communication(tables, readings([*runs]))
+    for make in (speedup, bandwidth, epoch_parts, utilization):
+        found[make.__name__] = make(tables)
+    return tables
 
 
 def study(*rows: dict[str, Any]) -> Tables:
     """Rows of timing.csv and what follows from them; in memory, epochs take as long as measured."""
     timing = timing_table(*rows)
-    ends = {f"epoch_seconds{end}": f"in_memory_epoch_seconds{end}" for end in ("", "_min", "_max")}
-    cells = timing[[*CELL_KEYS, "count", *ends]].rename(columns=ends)
-    memory = schema.frame("in_memory", cells.assign(runs=1))
-    parts = communication(timing, memory, readings([]))
-    return {
-        "timing": timing,
-        "speedup": speedup(timing, schema.frame("costs")),
-        "epoch_parts": epoch_parts(timing, memory, parts),
-    }
+    names = {name: name.replace("epoch", "in_memory_epoch") for name in timing}
+    memory = timing.rename(columns=names).assign(runs=1)
+    return {**derived(timing=timing, in_memory=memory).found}
 
 
 def claims(answer: Callable[[StudyTables], Answer], made: Tables) -> dict[str, Claim]:

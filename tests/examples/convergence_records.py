@@ -2,21 +2,12 @@
 
 from typing import Any
 
-from scaling.convergence.plan import Study
 from scaling.core.records.convergence import ConvergenceRecord
-from scaling.registry.update_rule import Technique
+from scaling.core.training_options import LargeBatches, Sgd
+from scaling.registry.update_rule import Technique, gpus_of
 
-STUDY = Study(
-    reference_batch=128,
-    gpus=4,
-    epochs=2,
-    max_epochs=8,
-    seeds=[0, 1, 2],
-    factors=[0.25, 1.0],
-    precision="bf16",
-)
-
-
+OPTIONS = LargeBatches(epochs=2, max_epochs=8, factors=[0.25, 1.0])
+TRAINING = {**Sgd().model_dump(), **OPTIONS.model_dump(), "precision": "bf16"}
 MARGIN = 0.02
 
 
@@ -65,10 +56,9 @@ def record(
 ) -> ConvergenceRecord:
     """The record of a remedy with these options and runs."""
     chosen = Technique.of(options)
-    gpus = STUDY.gpus_of(global_batch)
-    rate = chosen.rate(STUDY.learning_rate, global_batch / STUDY.reference_batch)
+    rate = chosen.rate(TRAINING["learning_rate"], global_batch / OPTIONS.reference_batch)
     result = {
-        "gpus": gpus,
+        "gpus": gpus_of(global_batch, OPTIONS.reference_batch, OPTIONS.gpus),
         "chosen_factor": 1.0,
         "at_edge": at_edge,
         "runs": [{"learning_rate": rate * each["factor"], **each} for each in runs],
@@ -79,7 +69,7 @@ def record(
         options=chosen.model_dump(),
         status="ok",
         message=None,
-        training=STUDY.model_dump(),
+        training=TRAINING,
         dataset={"source": "digits", "checksum": "fae71f", "train_images": 640, "test_images": 100},
         result=result,
         environment={},

@@ -1,7 +1,6 @@
-"""Reading a figure as a person would: its words, its panels, and what is drawn in them."""
+"""Reading a figure as a person would: its words, its panels, and the points of its lines."""
 
 from matplotlib.axes import Axes
-from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
@@ -15,21 +14,10 @@ def panel(figure: Figure, title: str) -> Axes:
     return found
 
 
-def points(axes: Axes) -> set[tuple[float, float]]:
-    """Every point of every line, at the tick on x it stands beside."""
-    ticks = axes.get_xticks()
+def points(axes: Axes) -> set[tuple[float, ...]]:
+    """(x, y, low, high) of every point, where its error bar begins and ends."""
     return {
-        (min(ticks, key=lambda tick: abs(tick - x)), round(float(y), 6))
-        for line in axes.lines
-        for x, y in zip(line.get_xdata(), line.get_ydata(), strict=True)
-    }
-
-
-def error_bars(axes: Axes) -> set[tuple[float, float]]:
-    """(low, high) of every error bar."""
-    return {
-        (round(float(low), 6), round(float(high), 6))
-        for bars_of_line in axes.collections
-        if isinstance(bars_of_line, LineCollection)
-        for (_, low), (_, high) in bars_of_line.get_segments()
+        tuple(round(float(value), 6) for value in (x, y, low, high))
+        for line, _, (bars,) in axes.containers
+        for x, y, ((_, low), (_, high)) in zip(*line.get_data(), bars.get_segments(), strict=True)
     }

@@ -35,10 +35,9 @@ def write_images(folder: Path, training: int, test: int) -> None:
     from scaling.data import generated
 
     found = generated.digits(dataset.Request(source="digits"))[0]
-    pixels = found.train_images[:training], found.train_labels[:training]
-    images = dataset.ImageDataset(
-        *pixels, found.test_images[:test], found.test_labels[:test], found.classes
-    )
+    first = found.train_images[:training], found.train_labels[:training]
+    last = found.test_images[:test], found.test_labels[:test]
+    images = dataset.ImageDataset(*first, *last, found.classes)
     dataset.save(images, folder / "images.npz")
     DATASET.write(folder / "manifest.json", dataset.manifest(images, "digits", "scikit-learn"))
 
@@ -56,19 +55,14 @@ def evaluate(folder: Path, output: str, **changes: Any) -> None:
 
 
 def run(script: str, folder: Path, given: dict[str, Any]) -> None:
-    found = {"dataset": folder / "images.npz", "manifest": folder / "manifest.json"}
-    texts = {
-        key: str(value) if isinstance(value, Path) else value
-        for key, value in (found | {"device": "cpu"} | given).items()
-    }
-    import_module(script).main(shlex.split(command_line.options(texts)))
+    data = {"dataset": folder / "images.npz", "manifest": folder / "manifest.json"}
+    options = command_line.options(data | {"device": "cpu"} | given)
+    import_module(script).main(shlex.split(options))
 
 
-def record(folder: Path, variant: str = LAST) -> dict[str, Any]:
-    found: dict[str, Any] = document(folder, VARIANT_PATTERN.format(variant=variant)[:-5])
-    return found
+def record(folder: Path, variant: str = LAST) -> Any:
+    return document(folder, VARIANT_PATTERN.format(variant=variant)[:-5])
 
 
-def document(folder: Path, name: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((folder / f"{name}.json").read_text())
-    return found
+def document(folder: Path, name: str) -> Any:
+    return json.loads((folder / f"{name}.json").read_text())

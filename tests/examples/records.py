@@ -1,6 +1,7 @@
 """Run records and timing tables made by hand, for tests."""
 
 import math
+from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -42,38 +43,23 @@ def epochs(cell: Cell, *seconds: float) -> list[dict[str, Any]]:
     ]
 
 
-def record(
-    cell: Cell,
-    epochs: list[dict[str, Any]],
-    *,
-    status: str = "ok",
-    message: str | None = None,
-    evaluation: dict[str, float] | None = None,
-    environment: dict[str, Any] | None = None,
-) -> RunRecord:
+def record(cell: Cell, epochs: list[dict[str, Any]], **changes: Any) -> RunRecord:
     """The record of one run: a stored one's, with these epochs and without instruments."""
-
-    def numbers(role: str) -> int:
-        return len({row["epoch"] for row in epochs if row["role"] == role})
-
     found = RUN.read(STORED)
-    found["dataset"]["checksum"] = "fae71f"
-    found["model"] |= dict.fromkeys(("flops_per_image", "activation_bytes_per_image"))
+    numbers = Counter(row["role"] for row in epochs if row["rank"] == 0)
     found["model"]["parameters_sha256"] = ["0" * 64] * len({row["rank"] for row in epochs})
-    found["training"] |= dict.fromkeys(("recipe_applied", "compiled_batch_sizes"))
+    found["model"] |= dict.fromkeys(("flops_per_image", "activation_bytes_per_image"))
     found["training"] |= {
-        **{"engine": {"tuned": "resident"}.get(cell.recipe, "eager"), "measured_seconds": 0.0},
-        **{"compiled_graphs": None, "warmup_epochs": numbers("warmup")},
-        "measured_epochs": min(3, numbers("measured") or 3),
+        **{"engine": {"tuned": "resident"}.get(cell.recipe, "eager"), "recipe_applied": None},
+        **{"warmup_epochs": numbers["warmup"], "measured_epochs": min(3, numbers["measured"]) or 3},
     }
     found["communication"] |= {"backend": "nccl", "readings": []}
     return found | {
-        **{"cell": asdict(cell), "status": status, "message": message, "epochs": epochs},
-        **{"evaluation": evaluation, "settling": settling(epochs)},
+        **{"cell": asdict(cell), "epochs": epochs, "settling": settling(epochs)},
+        **{"status": "ok", "message": None, "evaluation": None, "environment": {}},
         "memory": {"kind": "device", "peak_bytes": [], "capacity_bytes": None},
-        "environment": environment or {},
-        **{"in_memory": [], "device_time": []},
-        **dict.fromkeys(("startup", "run_seconds")),
+        **{"in_memory": [], "device_time": [], "startup": None, "run_seconds": None},
+        **changes,
     }
 
 

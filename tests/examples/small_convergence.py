@@ -8,8 +8,7 @@ import torch.distributed as dist
 from torch.nn import functional
 from torch.nn.parallel import DistributedDataParallel
 
-from scaling.convergence.engine import Engine
-from scaling.convergence.plan import Run, Study
+from scaling.convergence.engine import Engine, Run, Study
 from scaling.data.dataset import ImageDataset
 from scaling.data.resident import ResidentImages
 from scaling.models.resnet import ResNet18

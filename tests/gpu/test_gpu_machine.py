@@ -11,7 +11,7 @@ import interconnect_sweep
 import machine_check
 from scaling.core import environment
 from scaling.instruments import machine
-from scaling.tables.communication import interconnect
+from scaling.tables.measurements import interconnect
 
 GPUS = torch.cuda.device_count()
 pytestmark = pytest.mark.skipif(GPUS == 0, reason="needs a GPU")

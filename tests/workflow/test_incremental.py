@@ -5,8 +5,6 @@ import shutil
 
 import pytest
 
-from scaling.core.records.run import RUN
-
 MEASURING = {"train_run", "convergence_train", "interconnect_sweep", "synchronization_measure"}
 MEASURING |= {"peaks_measure", "quantize_train", "quantize_evaluate"}
 PAGE = {"claims_evaluate", "report_render"}
@@ -28,7 +26,7 @@ LONGER, W4 = {"name": "longer", "recipe": "tuned", "factors": [3]}, {"name": "w4
             AFTER_RUNS | AFTER_EXPERIMENTS | {"convergence_train"},
         ),
         ({"machine.check": "warn"}, "workflow/scripts/scaling/instruments/machine.py", 0, set()),
-        ({}, "workflow/scripts/scaling/claims/q3.py", 0, PAGE),
+        ({}, "workflow/scripts/scaling/claims/q1_to_q3.py", 0, PAGE),
         ({}, "workflow/scripts/scaling/tables/timing.py", 0, AFTER_RUNS | AFTER_EXPERIMENTS),
         ({}, "workflow/scripts/scaling/figures/style.py", 0, {"figures_draw", "report_render"}),
         ({}, "report/style.css", 0, {"report_render"}),
@@ -68,7 +66,7 @@ def test_a_change_runs_again_what_it_concerns_and_what_follows(
 
 
 def test_claims_are_made_without_the_report(study):
-    study.edit("workflow/scripts/scaling/claims/q3.py", "\nEDITED = True\n")
+    study.edit("workflow/scripts/scaling/claims/q1_to_q3.py", "\nEDITED = True\n")
     assert study.planned("claims") == {"claims": 1, "claims_evaluate": 1}
 
 
@@ -77,22 +75,6 @@ def test_a_strategy_shares_the_runs_on_one_gpu_and_other_images_are_trained_on_a
     assert study.planned()["train_single"] == 4
     study.configure({"dataset.seed": 1})
     assert {"dataset_prepare", "train_run", "quantize_train"} <= set(study.planned())
-
-
-def test_what_counts_is_the_checksum_that_a_record_names_and_no_date(study):
-    folder = next((study.folder / "resources/dataset").iterdir())
-    shutil.rmtree(study.folder / ".snakemake")
-    for path in (*folder.iterdir(), *study.folder.glob("results/quantization/*/*.pt")):
-        os.utime(path)
-    assert not study.planned().keys() & MEASURING
-    # A clock set back, and a record of other images that is newer than they are.
-    first, second = (study.record(batch_size=size) for size in (10, 20))
-    os.utime(first, (1e9, 1e9))
-    record = RUN.read(second)
-    record["dataset"]["checksum"] = "other"
-    RUN.write(second, record)
-    planned = study.planned()
-    assert planned["train_run"] == 1 and not planned.keys() & (MEASURING - {"train_run"})
 
 
 def test_images_and_a_look_at_the_machine_that_are_lost_are_made_again_alone(study):

@@ -10,22 +10,83 @@ device, which emulates the global batch of several GPUs.
         --manifest resources/dataset/digits/manifest.json --records results/convergence
 """
 
-from scaling.convergence.plan import Session
-from scaling.core import command_line
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from scaling.config.devices import need_newer_gpu
+from scaling.convergence.engine import Study
+from scaling.convergence.experiment import Experiment
+from scaling.core import code_digest, command_line, environment
+from scaling.core.environment import Device
 from scaling.core.errors import UserError, program
-from scaling.registry.update_rule import uneven
+from scaling.core.records.convergence import CONVERGENCE, convergence_path
+from scaling.core.records.kind import DATASET
+from scaling.core.training_options import DataOptions
+from scaling.launch import lease
+from scaling.registry.update_rule import Technique, uneven
+from scaling.training.trainer import TrainingData
+
+OF_A_RUN = {"epochs", "max_epochs", "seeds", "factors", "more_factors", "precise_batch_norm"}
+"""Options of a study that decide which runs there are, and not what one gives."""
+
+
+class Session(DataOptions):
+    """Options of one process, which trains techniques at several global batches."""
+
+    study: Study
+    remedies: dict[str, Any]
+    """Options of each technique, by name."""
+    global_batches: list[int]
+    """Global batch sizes."""
+    records: Path
+    """Folder of the records."""
+    device: Device = "auto"
+    cpu_threads: int = 1
+    """Threads of the process."""
+    cache: Path = Path("resources/trained")
+    """Folder of finished trainings, which are not repeated."""
 
 
 @program
 def main(argv: list[str] | None = None) -> None:
-    """Write runs.json of every technique at every global batch."""
-    session = command_line.parse(Session, argv, __doc__)
-    gpus = session.study.gpus
-    odd = uneven(session.global_batches, session.study.reference_batch, gpus)
-    if odd:
+    """Write runs.json of every technique at every global batch, each as soon as it is complete."""
+    session = command_line.parse(Session, argv)
+    study, kind = session.study, environment.resolve_device(session.device)
+    for odd in uneven(session.global_batches, study.reference_batch, study.gpus):
         raise UserError(
-            f"global batch {odd[0]} cannot be shared by {gpus} GPUs: take a multiple of that"
+            f"global batch {odd} cannot be shared by {study.gpus} GPUs: take a multiple of that"
         )
-    from scaling.convergence import experiment
-
-    experiment.run(session)
+    for said in need_newer_gpu(kind, {"*": study.model_dump()}):
+        raise UserError(said)
+    torch.set_num_threads(session.cpu_threads)
+    techniques = {
+        name: Technique.of(options, f"remedy {name}") for name, options in session.remedies.items()
+    }
+    dataset = TrainingData.read(session.dataset, session.manifest, study.train_images)
+    manifest = DATASET.read(session.manifest)
+    facts = {key: manifest[key] for key in ("source", "checksum", "train_images", "test_images")}
+    precision: Any = environment.applied_precision(study.precision, kind)
+    study = study.model_copy(update={"precision": precision})
+    # The images are there before a GPU is leased, which the next job can have at once.
+    with lease.device(kind) as device:
+        host_info = environment.describe_process(device)
+        device_name = torch.cuda.get_device_name(device) if kind == "cuda" else kind
+        code = code_digest.digest(Path(__file__), measuring=True)
+        # With a run's own options all that decides what it gives.
+        identity = [code, study.model_dump(exclude=OF_A_RUN), facts, device_name, torch.__version__]
+        for global_batch in session.global_batches:
+            experiment = Experiment(study, dataset, global_batch, device, session.cache, identity)
+            for name, found in experiment.results(techniques):
+                document: Any = {
+                    "remedy": name,
+                    "global_batch": global_batch,
+                    "options": techniques[name].model_dump(),
+                    "training": study.model_dump(),
+                    "dataset": facts,
+                    **found,
+                    "environment": host_info | {"ended": environment.now()},
+                }
+                CONVERGENCE.write(convergence_path(session.records, name, global_batch), document)
+                host_info["started"] = environment.now()

@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from scaling.config import stored
-from scaling.config.scheme import GONE, Scheme
+from scaling.config.scheme import Scheme
 from scaling.core import command_line, files
 from scaling.core.errors import UserError
 from scaling.core.records import convergence, machine, quantization, run
@@ -32,8 +32,8 @@ KINDS: dict[str, Kind] = {
     "resnet18.json": quantization.STAGED,
 }
 """The kind of each record, by the name of its file."""
-GONE_OPTIONS = GONE | {"weight_range": "max_abs", "activation_range": "max_abs"}
-GONE_OPTIONS |= {"bias_correction": False}
+GONE_OPTIONS: dict[str, Any] = {"weight_range": "max_abs", "activation_range": "max_abs"}
+GONE_OPTIONS |= {"unsigned": False, "rounding": "nearest", "bias_correction": False}
 """Options that older variants have, with the value that is the only one now."""
 GONE_COLUMNS = [
     *("weight_scale_max", "products_bound", "propagated_sqnr_db"),

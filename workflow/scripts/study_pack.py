@@ -7,16 +7,10 @@ from typing import Any
 
 from scaling.config import stored
 from scaling.config.keys import NAME
-from scaling.config.recipes import precision, techniques
 from scaling.config.stored import CONFIG, MANIFEST, read_config
 from scaling.core import command_line, files
 from scaling.core.errors import UserError
-from scaling.core.grid import recipe_options
-from scaling.core.records.convergence import CONVERGENCE
-from scaling.core.records.kind import DATASET
-from scaling.core.records.run import RUN
-from scaling.core.training_options import Model
-from scaling.registry.update_rule import Technique
+from scaling.core.records.kind import unsigned
 
 RESULTS, DATASETS, STUDIES = Path("results"), Path("resources/dataset"), Path("studies")
 
@@ -24,8 +18,8 @@ RESULTS, DATASETS, STUDIES = Path("results"), Path("resources/dataset"), Path("s
 def sources(config: dict[str, Any]) -> dict[Path, Path]:
     """Return the path of each file of the study, by its path in the packed folder.
 
-    Missing logs and traces are skipped, and with `partial` in the configuration missing records of
-    trainings. Any other missing file, or a record made with another configuration, is a UserError.
+    Missing logs and traces are skipped, and with `partial` in the configuration missing records
+    of trainings. UserError for any other missing file, or a record damaged or of other images.
     """
     records = stored.records(config)
     for kind in stored.TRAININGS if config["partial"] else ():
@@ -37,35 +31,16 @@ def sources(config: dict[str, Any]) -> dict[Path, Path]:
             f"study {config['study']} lacks {len(missing)} of its {len(found)} files, the first is "
             f"{missing[0]}; run it to its end, or with --config partial=true where runs are missing"
         )
-    checksum = DATASET.read(found[Path(MANIFEST)])["checksum"]
-    for kind, of_kind in (("runs", RUN), ("convergence", CONVERGENCE)):
-        for path in records[kind]:
-            _check(found[path], of_kind.read(found[path]), config, checksum)
+    made = {place: unsigned(place) for place in found.values() if place.suffix == ".json"}
+    images = made[found[Path(MANIFEST)]].get("checksum")
+    for place, record in made.items():
+        if record.get("dataset", {}).get("checksum", images) != images:
+            raise UserError(f"{place} is of other images than the study's: run it again, then pack")
     for path in stored.beside_records(config):
         source = path if path.suffix == ".log" else RESULTS / path
         if source.exists():
             found[path] = source
     return found
-
-
-def _check(path: Path, record: Any, config: dict[str, Any], checksum: str) -> None:
-    """Raise UserError if a record was made with another value than the study asks for."""
-    used = record["training"] | {"dataset checksum": record["dataset"]["checksum"]}
-    asked = config["training"] | {"dataset checksum": checksum}
-    if "remedy" in record:
-        options = Technique.of(techniques(config)[record["remedy"]]).model_dump()
-        asked |= config["convergence"] | {"options": options, "precision": precision(config)}
-        used |= {"options": record["options"]}
-    else:
-        model, recipe = Model.of(config["model"]).model_dump(), record["cell"]["recipe"]
-        asked |= config["machine"] | {"model": model}
-        used |= {"model": {key: record["model"][key] for key in model}}
-        asked["recipe_options"] = recipe_options(config, recipe)
-    for key, value in asked.items():
-        # Not every key is in a record: machine.share is no parameter of a run.
-        if used.get(key, value) != value:
-            made = f"{path} was made with {key} {used[key]}"
-            raise UserError(f"{made}, but the study asks for {value}: run it again, then pack it")
 
 
 def pack(found: dict[Path, Path], folder: Path, force: bool) -> bool:

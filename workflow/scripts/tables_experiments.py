@@ -1,5 +1,6 @@
 """Write the tables of the experiments: large batches, accuracy, ranks, int8."""
 
+from operator import itemgetter
 from pathlib import Path
 
 import pandas as pd
@@ -7,11 +8,11 @@ import pandas as pd
 from scaling.core import command_line
 from scaling.core.records.convergence import CONVERGENCE
 from scaling.core.records.machine import SYNCHRONIZATION
-from scaling.core.records.quantization import STAGED, VARIANT, read
+from scaling.core.records.quantization import STAGED, VARIANT
 from scaling.core.records.run import RUN
 from scaling.tables import schema
-from scaling.tables.accuracy import trained_to_accuracy
-from scaling.tables.experiments import convergence, quantization, synchronization
+from scaling.tables.accuracy import convergence, remedies, trained_to_accuracy
+from scaling.tables.experiments import quantization, synchronization
 
 
 @command_line.script
@@ -32,8 +33,8 @@ def main(
     """
     found: dict[str, pd.DataFrame] = {}
     if techniques:
-        found["convergence"] = convergence.runs([CONVERGENCE.read(path) for path in techniques])
-        found["remedies"] = convergence.remedies(found["convergence"], margin)
+        found["convergence"] = convergence([CONVERGENCE.read(path) for path in techniques])
+        found["remedies"] = remedies(found["convergence"], margin)
     if trainings:
         trained = [RUN.read(path) for path in trainings]
         found["trained_to_accuracy"] = trained_to_accuracy(trained, target)
@@ -43,11 +44,12 @@ def main(
         found["collectives"] = synchronization.collectives(documents)
         found["buffers"] = synchronization.buffers(documents)
     if variants:
-        measured = read(VARIANT, variants)
+        measured = sorted(map(VARIANT.read, variants), key=itemgetter("seed"))
         found["quantization"] = quantization.variants(measured)
         found["quantization_layers"] = quantization.layers(measured)
         found["quantization_histograms"] = quantization.histograms(measured)
         found["quantization_paired"] = quantization.paired(measured)
     if stages:
-        found["quantization_resnet"] = quantization.resnet(read(STAGED, stages))
-    schema.write_all(found, tables)
+        staged = [STAGED.read(path) for path in stages]
+        found["quantization_resnet"] = quantization.resnet(staged)
+    schema.write(found, tables)

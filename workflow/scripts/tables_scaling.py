@@ -10,8 +10,7 @@ from scaling.core.grid import expand
 from scaling.core.records.machine import CHECK, PEAKS, SWEEP
 from scaling.tables import measurements, schema
 from scaling.tables.accuracy import accuracy
-from scaling.tables.communication import bandwidth, communication, interconnect, readings
-from scaling.tables.epoch_parts import audit, epoch_parts, utilization
+from scaling.tables.epoch_parts import audit, bandwidth, communication, epoch_parts, utilization
 from scaling.tables.ratios import speedup
 from scaling.tables.timing import provenance, read_runs, timing
 
@@ -39,22 +38,23 @@ def main(
     files.write_text(cells, pd.DataFrame(listed).to_csv(index=False, lineterminator="\n"))
     document, records = PEAKS.read(peaks), read_runs(listed, runs, partial)
     found = {make.__name__: make(records) for make in OF_RUNS}
+    if per_gpu_hour is not None:
+        seconds = found["timing"]["gpus"] * found["timing"]["epoch_seconds"]
+        found["costs"]["money_per_epoch"] = seconds / 3600 * per_gpu_hour
     # Repeats train alike: only the first counts for accuracy.
     found["accuracy"] = accuracy([run for run in records if not run[0].repeat])
-    found["interconnect"] = link = interconnect([SWEEP.read(path) for path in sweeps])
-    found["peaks"] = rates = measurements.peaks(document)
+    found["interconnect"] = measurements.interconnect([SWEEP.read(path) for path in sweeps])
+    found["peaks"] = measurements.peaks(document)
     findings = [one for path in machine for one in CHECK.read(path)["findings"]]
     found["machine"] = schema.frame("machine", findings)
-
-    times, costs, memory = found["timing"], found["costs"], found["in_memory"]
-    if per_gpu_hour is not None:
-        costs["money_per_epoch"] = times["gpus"] * times["epoch_seconds"] / 3600 * per_gpu_hour
-    found["speedup"] = speedup(times, costs)
-    found["communication"] = exposed = communication(times, memory, readings(records))
-    found["bandwidth"] = bandwidth(times, exposed, link, costs)
-    found["epoch_parts"] = parts = epoch_parts(times, memory, exposed)
-    found["utilization"] = used = utilization(times, parts, rates, costs, found["device_time"])
-    found["step_classes"] = measurements.step_classes(records, used, rates)
-    found["audit"] = audit(measurements.slow_ranks(records), used)
-    schema.write_all(found, tables, study)
-    files.write_text(tables / "topology.txt", measurements.topology(document))
+    # Of the tables so far, each of the next ones is made.
+    so_far = schema.StudyTables(study, found)
+    found["communication"] = communication(so_far, measurements.readings(records))
+    found |= {make.__name__: make(so_far) for make in (speedup, bandwidth, epoch_parts)}
+    found["utilization"] = utilization(so_far)
+    found["step_classes"] = measurements.step_classes(so_far, records)
+    found["audit"] = audit(so_far, measurements.slow_ranks(records))
+    schema.write(found, tables, study)
+    # Records lack leading blanks; without the tab the header is shifted by a column.
+    printed = (document["environment"].get("topology") or "").strip()
+    files.write_text(tables / "topology.txt", f"\t{printed}\n" if printed else "")

@@ -1,5 +1,7 @@
 """Question 4: claims on large batches and techniques."""
 
+import math
+
 import pandas as pd
 import pytest
 
@@ -8,12 +10,17 @@ from examples.convergence_records import MARGIN, record, seeds, study, swept
 from examples.records import timing_row, timing_table
 from scaling.claims import q4
 from scaling.tables import schema
-from scaling.tables.experiments import convergence
+from scaling.tables.accuracy import convergence, remedies
+
+
+def tables(records):
+    """convergence.csv and remedies.csv of these records."""
+    runs = convergence(records)
+    return {"convergence": runs, "remedies": remedies(runs, MARGIN)}
 
 
 def judged(records):
-    runs = convergence.runs(records)
-    return claims(q4.answer, {"convergence": runs, "remedies": convergence.remedies(runs, MARGIN)})
+    return claims(q4.answer, tables(records))
 
 
 @pytest.mark.parametrize(
@@ -80,3 +87,27 @@ def test_without_a_technique_that_learned_nothing_is_known():
     assert (found.verdict, found.sentence[:12]) == ("unclear", "No technique")
     infeasible = record("none", 2048, []) | {"status": "infeasible", "result": None}
     assert judged(few(infeasible)).keys() == judged(few()).keys()
+
+
+def test_what_diverged_or_could_not_run_has_a_row_and_is_not_the_best():
+    lacking = record("huge", 512, []) | {"status": "oom", "message": "no room", "result": None}
+    fast = record("fast", 512, seeds(0.5, 0.6, None))
+    table = tables([*study(), fast, lacking])["remedies"]
+    rows = {(row.remedy, row.global_batch): row for row in table.itertuples()}
+    assert (rows["naive", 8192].diverged_seeds, rows["fast", 512].diverged_seeds) == (3, 1)
+    assert rows["fast", 512].test_accuracy == pytest.approx(0.55)
+    assert [q4.best(table, batch).remedy for batch in (512, 8192)] == ["warmup", "warmup"]
+    found = rows["huge", 512]
+    assert (found.status, found.message) == ("oom", "no room") and math.isnan(found.test_accuracy)
+
+
+def test_the_remedy_of_a_batch_is_chosen_by_held_out_images():
+    """Of two, the one that is better on the test set is not taken; without such images none is."""
+    lucky = record("lucky", 512, swept(0.95, 0.95, 0.95, held_out=0.3), decay="linear")
+    lars = record("lars", 512, swept(0.95, 0.95, 0.95), lars=0.1)
+    records = [each for each in study() if each["remedy"] != "equal"] + [lucky, lars]
+    table = tables(records)["remedies"]
+    assert [q4.best(table, 512, sgd).remedy for sgd in (True, False)] == ["warmup", "lars"]
+    for each in records:
+        each["result"]["runs"] = [run for run in each["result"]["runs"] if not run["held_out"]]
+    assert q4.best(tables(records)["remedies"], 512) is None

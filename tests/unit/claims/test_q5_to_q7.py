@@ -17,41 +17,51 @@ def answers(document):
 
 
 @pytest.mark.parametrize(
-    ("messages", "changes", "verdict"),
+    ("change", "verdict"),
     [
-        ([], {}, "supported"),
-        ([], {"messages": made.ddp_messages([600, 400], broadcast=False)}, "supported"),
+        (lambda step: None, "supported"),
         # One too many, one too few, and ranks that recorded different ones.
-        ([made.message(3, "backward", "all_reduce", 4)], {}, "refuted"),
-        ([made.message(3, "update", "all_gather", 1000)], {}, "refuted"),
-        ([], {"messages": made.ddp_messages([600])}, "refuted"),
-        ([], {"ranks_agree": False}, "refuted"),
+        (
+            lambda step: step["messages"].append(made.message("backward", "all_reduce", 4)),
+            "refuted",
+        ),
+        (lambda step: step["messages"].append(made.message("update", "all_gather", 4)), "refuted"),
+        (lambda step: step["messages"].pop(), "refuted"),
+        (lambda step: step.update(ranks_agree=False), "refuted"),
     ],
 )
-def test_a_step_sends_every_gradient_once_and_buffers(messages, changes, verdict):
+def test_a_step_sends_every_gradient_once_and_buffers(change, verdict):
     document = made.document()
-    entry = next(one for one in document["steps"] if one["way"] == "ddp")
-    entry |= {"messages": [*entry["messages"], *messages]} | changes
+    change(document["steps"][0])
+    assert answers(document)[1].claims[0].verdict == verdict
+
+
+def test_without_broadcast_buffers_a_step_sends_gradients_alone():
+    document = made.document()
+    step = document["steps"][0]
+    step["messages"] = [one for one in step["messages"] if one["phase"] != "forward"]
     said = answers(document)[1]
-    assert said.claims[0].verdict == verdict
-    if not any(message["bytes"] == made.BUFFER_BYTES for message in entry["messages"]):
-        assert said.text == "Yes: DDP sends 1.00 kB of gradients in a step, and nothing else."
+    assert said.text == "Yes: DDP sends 44.7 MB of gradients in a step, and nothing else."
+    assert said.claims[0].verdict == "supported"
 
 
 def test_parameters_that_differ_between_ranks_refute():
     document = made.document()
     assert answers(document)[2].claims[0].verdict == "supported"
-    document["trainings"][-1] = made.training("local", parameters=("p", "q"), drift=None)
+    (local,) = (one for one in document["trainings"] if one["buffers"] == "local")
+    local["ranks"][0]["parameters_sha256"] = "another"
+    local["drift"] = dict.fromkeys(local["drift"])
     said = answers(document)[2]
     assert said.text == "No: parameters differ between ranks."
     assert said.claims[0].verdict == "refuted"
     assert "differ with buffers local" in said.claims[0].sentence
 
 
-@pytest.mark.parametrize(("index", "told"), [(0, False), (1, True)])
-def test_orders_that_come_again_with_set_epoch_or_new_ones_without_it_refute(index, told):
+@pytest.mark.parametrize(("index", "other"), [(0, 1), (1, 0)])
+def test_orders_that_come_again_with_set_epoch_or_new_ones_without_it_refute(index, other):
     document = made.document()
     assert answers(document)[0].claims[0].verdict == "supported"
-    document["trainings"][index]["orders"] = made.orders(told)
+    trainings = document["trainings"]
+    trainings[index]["orders"] = trainings[other]["orders"]
     said = answers(document)[0]
     assert said.claims[0].verdict == "refuted" and said.text == said.claims[0].sentence

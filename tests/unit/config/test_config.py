@@ -1,9 +1,10 @@
-"""Each mistake of a configuration is told by its key, with what is allowed."""
+"""Each mistake of a configuration is told by its key; parts of a study may be left out."""
 
 import pytest
 
 from examples.configurations import changed, shipped
-from scaling.config import config, recipes
+from scaling.config import config, recipes, stored
+from scaling.config.keys import PARTS
 from scaling.core.errors import UserError
 
 
@@ -11,12 +12,16 @@ from scaling.core.errors import UserError
     ("path", "value", "sentence"),
     [
         ("gird", {}, "the configuration has the unknown key gird, perhaps grid (allowed: study, "),
-        ("recipes.mine", {"loader_workers": 2}, "recipes.mine has neither engine nor base"),
+        ("recipes.mine", {"loader_workers": 2}, "recipes.mine needs an engine (command, eager, "),
         ("recipes.mine", {"engine": "fast"}, "recipes.mine.engine is 'fast' (allowed: command"),
-        ("recipes.plain.base", "plain", "recipes.plain has a base and engine eager (allowed: one"),
-        ("recipes", {"plain": {"base": "b"}, "b": {"base": "plain"}}, "recipes.b.base is 'plain'"),
+        ("recipes.plain.base", "plain", "recipes.plain needs an engine (command, eag"),
+        (
+            "recipes",
+            {"plain": {"base": "b"}, "b": {"base": "plain"}},
+            "recipes.b.base asks for recipe 'pl",
+        ),
         ("recipes.plain.bucket", 1, "recipes.plain has the unknown key bucket, perhaps bucket_cap"),
-        ("grid.recipes", ["mine"], "grid.recipes asks for recipe mine (allowed: plain, tuned)"),
+        ("grid.recipes", ["mine"], "grid.recipes asks for recipe 'mine' (allowed: plain, tuned)"),
         ("recipes.plain.strategies", ["dp"], "recipes.plain.strategies has none of grid.strate"),
         ("grid", {"recipes": ["plain"]}, "grid lacks batch_sizes"),
         ("grid.gpus", 2, "grid.gpus is 2: it should be a valid list"),
@@ -38,7 +43,6 @@ from scaling.core.errors import UserError
         ("recipes.mine", {"command": "python {gpus}"}, "takes no {batch_size}"),
         ("quantization.variants", [{"name": "a"}] * 2, "variants has a more than once (allowed: e"),
         ("quantization.variants", [{"name": "float32"}], "variants has float32 more than once"),
-        ("quantization.variants", [{"name": "a", "rounding": "gptq"}], "rounding gptq is gone: w"),
         ("quantization.seeds", [], "seeds is empty, but quantization.resnet18 asks for Part B"),
     ],
 )
@@ -50,30 +54,20 @@ def test_a_mistake_is_named_with_its_key_and_what_is_allowed(path, value, senten
     assert all(line.startswith("  ") for line in str(raised.value).splitlines()[1:])
 
 
-def test_all_mistakes_are_told_at_once():
-    """Of types, of recipes, and of keys that do not fit, though others beside them are wrong."""
-    mistakes = [
-        *(("device", "tpu"), ("grid.gpus", [0]), ("grid.batch_size", 32), ("study", "replay")),
-        *(("grid.recipes", ["plain", "tuned", "fast"]), ("recipes.tuned.cuda_grap", True)),
-        *(("dataset.source", "images"), ("grid.repeats", 0)),
-        *(("recipes.plain.bucket_cap_mb", "x"), ("convergence.global_batches", [32, 65])),
-    ]
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (("device", "tpu"), ("grid.batch_size", 32)),
+        (("grid.recipes", ["plain", "fast"]), ("recipes.plain.bucket_cap_mb", "x")),
+        (("study", "replay"), ("dataset.source", "images")),
+    ],
+)
+def test_mistakes_of_one_kind_are_told_at_once(first, second):
+    """Of keys and types; of recipes; of what does not fit together."""
     with pytest.raises(UserError) as raised:
-        config.check(changed(*mistakes))
+        config.check(changed(first, second))
     start, *sentences = str(raised.value).split("\n")
-    assert start == "the configuration is wrong:"
-    assert sorted(" ".join(sentence.split()[:4]) for sentence in sentences) == [
-        "convergence.global_batches has [65] (allowed:",
-        "dataset.path is null (allowed",
-        "device is 'tpu': it",
-        "grid has the unknown",
-        "grid.gpus[0] is 0: it",
-        "grid.recipes asks for recipe",
-        "grid.repeats is 0: it",
-        "recipes.plain.bucket_cap_mb is 'x': it",
-        "recipes.tuned has the unknown",
-        "study is replay (allowed:",
-    ]
+    assert start == "the configuration is wrong:" and len(sentences) == 2
 
 
 def test_the_study_of_large_batches_is_valid_when_laid_over_the_full_one():
@@ -174,3 +168,49 @@ def test_what_only_the_labs_networks_have_is_left_out_of_other_studies():
     assert said == ["techniques for large batches", "Part B"]
     assert document["convergence"]["recipes"] == document["quantization"]["seeds"] == []
     config.check(document)
+
+
+ALONE = {
+    "scaling": ["runs", "limits"],
+    "accuracy": ["convergence", "full_trainings"],
+    "proofs": ["synchronization"],
+    "int8": ["quantization"],
+}
+
+
+@pytest.mark.parametrize(
+    ("off", "path", "value"),
+    [
+        ("scaling", "recipes.plain.strategies", ["dp"]),
+        ("accuracy", "convergence.recipes", ["tuned"] * 2),
+        ("int8", "quantization.variants", [{"name": "float32"}]),
+    ],
+)
+def test_what_is_wrong_with_a_part_that_is_off_is_not_looked_at(off, path, value):
+    document = changed((path, value))
+    with pytest.raises(UserError):
+        config.check(document)
+    document["parts"] = [part for part in PARTS if part != off]
+    config.check(document)
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_a_part_alone_has_no_records_of_others(part):
+    document = changed(("parts", [part]), ("time_to_accuracy.gpus", [1]))
+    config.leave_out(document)
+    found = stored.records(document)
+    assert [kind for kind in found if found[kind]] == ALONE[part]
+    config.check(document)
+
+
+@pytest.mark.parametrize(
+    ("parts", "own", "gpus"),
+    [
+        (["accuracy"], [], [1]),
+        (["accuracy"], [1, 4], [1, 4]),
+        (["accuracy", "proofs"], [1, 4], [1, 2]),
+    ],
+)
+def test_a_study_of_accuracy_alone_asks_for_the_gpus_of_its_trainings(parts, own, gpus):
+    document = changed(("parts", parts), ("time_to_accuracy.gpus", own))
+    assert config.asked(document)["grid"]["gpus"] == gpus

@@ -12,8 +12,8 @@ from scaling.core.errors import UserError
 
 MUTANTS = int(os.environ.get("MUTANTS", "30"))
 STRANGE = [
-    *(*damage.STRANGE, 2**31, 2**40, 1e308, [{}] * 3000, [1] * 3000),
-    *("~nouser/x", "n" * 300, "a\0b", "--help", "x\n", "{x}", {"a": {"b": [1]}}),
+    *(*damage.STRANGE, 2**31, 2**40, 10**90, 1e308, [{}] * 3000, [1] * 3000, list(range(10_000))),
+    *("~nouser/x", "n" * 300, "x" * 100_000, "a\0b", "--help", "x\n", "{x}", {"a": {"b": [1]}}),
 ]
 
 
@@ -27,7 +27,7 @@ def test_a_recipe_given_again_is_another_and_one_without_an_engine_is_changed():
     assert recipes_of([below, {"recipes": ["tuned"]}]) == ["tuned"]
 
 
-def test_damaged_values_are_refused_in_a_sentence_or_right():
+def test_damaged_values_are_right_or_refused_in_a_sentence_with_an_end():
     accepted = 0
     for mutant in damage.values(shipped("demo.yaml"), MUTANTS, 0, STRANGE):
         try:
@@ -36,6 +36,7 @@ def test_damaged_values_are_refused_in_a_sentence_or_right():
         except UserError as error:
             said = str(error)
             assert said.startswith(("the configuration is wrong:", "there is no"))
+            assert max(map(len, said.splitlines())) < 1100
     assert 0 < accepted < MUTANTS / 2
 
 
@@ -60,23 +61,3 @@ def test_what_is_no_configuration_is_one_sentence(tmp_path, text, sentence):
     (tmp_path / "mine.yaml").write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(UserError, match=rf"mine\.yaml.*{sentence}"):
         read_config(tmp_path / "mine.yaml")
-
-
-@pytest.mark.parametrize(
-    ("section", "key", "value", "sentence"),
-    [
-        ("grid", "seeds", [{}] * 3000, "grid.seeds"),
-        ("grid", "batch_sizes", list(range(1, 1001)), "grid asks for 200,000 runs"),
-        ("dataset", "train_images", 10**90, "train_images is .*: it should be less than"),
-        ("dataset", "path", "x" * 100_000, "the configuration is wrong: "),
-        ("quantization", "seeds", list(range(10_000)), "seeds is .* at most 1000 items"),
-        ("recipes", "plain", {"engine": "x" * 100_000}, "the configuration is wrong: "),
-    ],
-)
-def test_a_value_without_end_is_refused_in_a_sentence_with_an_end(section, key, value, sentence):
-    document = shipped("demo.yaml")
-    document["grid"]["repeats"] = 100
-    document[section][key] = value
-    with pytest.raises(UserError, match=sentence) as caught:
-        config.check(document)
-    assert len(str(caught.value)) < 1100

@@ -1,39 +1,113 @@
-import copy
+"""A finished study is packed below studies/ alone; a stored one has the files it asks for."""
+
 import os
+import shutil
 from pathlib import Path
 
 import pytest
 
+import study_pack
 from examples import finished_study
+from examples.finished_study import CONFIG, FILES, files, make
 from scaling.config import stored
 from scaling.core.errors import UserError
+from scaling.core.records.kind import DATASET
 
-LAST = finished_study.FILES[-1]
-LOG = "logs/train_run/recipe~plain/strategy~ddp/gpus~1/batch_size~128/seed~0.log"
-TECHNIQUE = {"convergence": {"recipes": [{"name": "a"}], "global_batches": [128]}}
-RESNET = {"quantization": finished_study.CONFIG["quantization"] | {"resnet18": True}}
+STUDY, LAST = Path("studies/cpu"), FILES[-1]
+TRACE = str(Path(LAST).with_name("trace.json.gz"))
+LOG = str(Path("logs/train_run", Path(LAST).relative_to("runs").parent).with_suffix(".log"))
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Where a finished study lies in results/; it is the working folder."""
+    make(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def pack(*options):
+    study_pack.main(["--study", "cpu", *options])
+
+
+def test_a_packed_study_is_its_records_the_end_of_logs_and_traces_without_weights(folder, capsys):
+    results = folder / "results"
+    (results / TRACE).write_bytes(b"a step")
+    Path(LOG).parent.mkdir(parents=True)
+    Path(LOG).write_text("".join(f"line {number}\n" for number in range(100)))
+    pack()
+    assert f"packed {len(FILES) + 2} files" in (said := capsys.readouterr().out)
+    assert "write studies/cpu/README.md: the machine" in said
+    assert files(STUDY) == sorted([*FILES, TRACE, LOG])
+    for path in {*FILES, TRACE} - {"manifest.json"}:
+        assert (STUDY / path).read_bytes() == (results / path).read_bytes(), path
+    kept = (STUDY / LOG).read_text().splitlines()
+    assert (len(kept), kept[0], kept[-1]) == (40, "line 60", "line 99")
+    stored.check(STUDY, CONFIG)
+    pack()
+    assert "studies/cpu holds this study already" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        *((name, "is no name") for name in ("../../x", "..", "", "a/b", "--help", "cpu\n")),
+        ("yours", "results holds the study cpu, not 'yours'"),
+    ],
+)
+def test_a_study_is_packed_by_its_name_and_below_studies_alone(folder, name, told):
+    before = set(folder.parent.rglob("*"))
+    with pytest.raises(UserError, match=told):
+        study_pack.main([f"--study={name}", "--force=True"])
+    assert set(folder.parent.rglob("*")) == before
+
+
+def test_a_study_that_differs_is_replaced_by_force_alone_and_other_files_are_kept(folder):
+    pack()
+    (STUDY / LAST).write_text("older")
+    (STUDY / "runs/old.json").write_text("{}")
+    (STUDY / "README.md").write_text("8 GPUs, on Friday")
+    with pytest.raises(UserError, match=r"studies/cpu holds a study with other content.*FORCE=1"):
+        pack()
+    assert (STUDY / LAST).read_text() == "older"
+    pack("--force", "True")
+    assert (STUDY / LAST).read_bytes() == (Path("results") / LAST).read_bytes()
+    assert files(STUDY) == sorted([*FILES, "README.md"])
+
+
+def test_a_study_that_lacks_a_run_is_refused_unless_it_is_partial_and_so_is_a_damaged_one(folder):
+    (folder / "results" / LAST).unlink()
+    with pytest.raises(UserError, match=rf"1 of its .* files, the first is results/{LAST};"):
+        pack()
+    assert not STUDY.parent.exists()
+    make(folder, partial=True)
+    (folder / "results" / LAST).unlink()
+    pack()
+    assert files(STUDY) == FILES[:-1]
+    sweep = folder / "results/interconnect/gpus~2/sweep.json"
+    sweep.write_text(sweep.read_text().replace('"gpus": 2', '"gpus": 3'))
+    with pytest.raises(UserError, match=r"sweep\.json is not as it was written"):
+        pack()
+
+
+def test_a_record_of_other_images_is_not_packed(folder):
+    manifest = folder / "resources/dataset/digits/manifest.json"
+    DATASET.write(manifest, DATASET.read(manifest) | {"checksum": "fae71f"})
+    with pytest.raises(UserError, match=r"run\.json is of other images than the study's: run it"):
+        pack()
 
 
 @pytest.fixture
 def study(tmp_path):
     """A stored study with all its files, and a page written by hand."""
-    for path in [*finished_study.FILES, "README.md"]:
-        put(tmp_path / "mine" / path)
+    shutil.copytree(finished_study.SOURCE, tmp_path / "mine")
+    (tmp_path / "mine/README.md").touch()
     return tmp_path / "mine"
-
-
-def put(path, size=2):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(b"{}".ljust(size))
-
-
-def config(**changes):
-    return copy.deepcopy(finished_study.CONFIG) | changes
 
 
 def test_a_wrong_name_is_answered_with_the_studies_there_are(study):
     (study.parent / "published").mkdir()
-    put(study.parent / "second/config.yaml")
+    shutil.copytree(study, study.parent / "second")
     for name in ("yours", "", "..", "mine/runs", "published"):
         with pytest.raises(UserError, match=f"has no study '{name}': there are mine, second$"):
             stored.find(study.parent, name)
@@ -54,17 +128,17 @@ def test_what_is_no_file_of_the_study_is_neither_waited_for_nor_shown(study, kin
     with pytest.raises(UserError, match=r"config.yaml is (no file|a link out of its folder)"):
         stored.read(study)
     (study / "config.yaml").unlink()
-    put(study / "config.yaml")
+    (study / "config.yaml").touch()
     with pytest.raises(UserError, match=r"seed~0.log is (no file|a link out of its folder)"):
-        stored.check(study, config())
+        stored.check(study, CONFIG)
 
 
 @pytest.mark.parametrize(
     ("gpus", "per_node", "found"), [([1], None, []), ([1, 4, 2], None, [4]), ([1, 4, 8], 4, [4])]
 )
 def test_the_experiments_are_on_the_most_gpus_of_one_machine(gpus, per_node, found):
-    grid = finished_study.CONFIG["grid"] | {"gpus": gpus}
-    document = config(grid=grid, machine={"gpus_per_node": per_node, "check": "off"})
+    machine = {"gpus_per_node": per_node, "check": "off"}
+    document = CONFIG | {"grid": CONFIG["grid"] | {"gpus": gpus}, "machine": machine}
     paths = [Path(f"experiments/gpus~{count}/synchronization.json") for count in found]
     assert stored.records(document)["synchronization"] == paths
 
@@ -72,34 +146,29 @@ def test_the_experiments_are_on_the_most_gpus_of_one_machine(gpus, per_node, fou
 @pytest.mark.parametrize(
     ("path", "partial", "told"),
     [
-        ("manifest.json", False, "1 of the 8 files .* the first is manifest.json: restore them$"),
+        ("manifest.json", False, "lacks 1 of the 34 files .* is manifest.json: restore them$"),
         (LAST, False, f"first is {LAST}: restore them, or pass --config partial=true"),
         (LAST, True, None),
-        ("interconnect/gpus~2/sweep.json", True, "lacks 1 of the 6 files.*restore them$"),
+        ("interconnect/gpus~2/sweep.json", True, "lacks 1 of the 18 files.*restore them$"),
     ],
 )
 def test_a_missing_file_is_named_unless_it_is_a_run_of_a_partial_study(study, path, partial, told):
     (study / path).unlink()
     if told is None:
-        stored.check(study, config(partial=partial))
+        stored.check(study, CONFIG | {"partial": partial})
         return
     with pytest.raises(UserError, match=told):
-        stored.check(study, config(partial=partial))
+        stored.check(study, CONFIG | {"partial": partial})
 
 
-@pytest.mark.parametrize(
-    ("path", "size", "asked"),
-    [
-        ("quantization/seed~0/resnet18.json", 2, RESNET),
-        ("convergence/remedy~a/global_batch~128/runs.json", 2, TECHNIQUE),
-        (str(Path(LAST).with_name("trace.json.gz")), 1_000_001, None),
-    ],
-)
-def test_a_record_that_the_study_does_not_ask_for_or_a_large_trace_is_named(
-    study, path, size, asked
-):
-    put(study / path, size)
-    if asked:
-        stored.check(study, config(**asked))
-    with pytest.raises(UserError, match=rf"mine/{path} is no (part of|file of at most 1,000,000)"):
-        stored.check(study, config())
+def test_a_record_that_the_study_does_not_ask_for_or_a_large_trace_is_named(study):
+    stored.check(study, CONFIG)
+    for section, without, path in (
+        ("quantization", {"resnet18": False}, "quantization/seed~0/resnet18.json"),
+        ("convergence", {"recipes": []}, r"convergence/remedy~linear_warmup/.*/runs\.json"),
+    ):
+        with pytest.raises(UserError, match=rf"mine/{path} is no part of the study"):
+            stored.check(study, CONFIG | {section: CONFIG[section] | without})
+    (study / TRACE).write_bytes(b" " * 1_000_001)
+    with pytest.raises(UserError, match=rf"mine/{TRACE} is no file of at most 1,000,000 bytes"):
+        stored.check(study, CONFIG)

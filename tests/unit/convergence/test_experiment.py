@@ -6,8 +6,7 @@ import pytest
 
 import convergence_train
 from examples.small_convergence import images
-from scaling.convergence.experiment import losses
-from scaling.convergence.plan import choose
+from scaling.convergence.experiment import choose, losses
 from scaling.core import files
 from scaling.core.errors import UserError
 from scaling.core.records.convergence import convergence_path

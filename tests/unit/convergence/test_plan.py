@@ -4,22 +4,30 @@ import math
 
 import pytest
 
-from examples.convergence_records import STUDY
-from scaling.convergence.plan import choose, next_factor, rates, run_of
+from examples.convergence_records import TRAINING
+from scaling.convergence.engine import Study, run_of
+from scaling.convergence.experiment import choose, next_factor
 from scaling.registry.update_rule import Technique
+
+STUDY = Study(**TRAINING)
+
+
+def rates(factor, epochs=1, at=160, **options):
+    """The rate of each update, 4 an epoch at batch 160 and 2 at 512; the base rate is 0.1."""
+    study = STUDY.model_copy(update={"epochs": epochs})
+    return list(run_of(study, Technique(**options), at, 640, factor, 0).rates)
 
 
 def test_the_rate_rises_update_by_update_from_the_base_rate_and_falls_to_zero():
-    found = rates(Technique(warmup_epochs=2), base=0.1, peak=0.5, updates_per_epoch=2, epochs=3)
+    found = rates(5, 3, at=512, warmup_epochs=2)
     assert found == pytest.approx([0.1, 0.2, 0.3, 0.4, 0.5, 0.5])
     # A peak below the base rate needs no warm-up.
-    assert rates(Technique(warmup_epochs=2), 0.1, 0.05, 2, 2) == [0.05] * 4
-    linear = rates(Technique(warmup_epochs=1, decay="linear"), 0.1, 0.5, 2, 3)
+    assert rates(0.5, warmup_epochs=2) == [0.05] * 4
+    linear = rates(5, 3, at=512, warmup_epochs=1, decay="linear")
     assert linear == pytest.approx([0.1, 0.3, 0.5, 0.375, 0.25, 0.125])
-    cosine = rates(Technique(decay="cosine"), 0.1, 1.0, 4, 1)
+    cosine = rates(10, decay="cosine")
     assert cosine == pytest.approx([(1 + math.cos(math.pi * i / 4)) / 2 for i in range(4)])
-    root = rates(Technique(decay="sqrt"), 0.1, 2.0, 4, 1)
-    assert root == pytest.approx([2, 3**0.5, 2**0.5, 1])
+    assert rates(20, decay="sqrt") == pytest.approx([2, 3**0.5, 2**0.5, 1])
 
 
 def test_an_epoch_has_the_batches_that_ddp_would_have():

@@ -1,28 +1,15 @@
 import numpy as np
 import pytest
 
-from scaling.core.paired_accuracy import decode, encode, mean_difference, paired
+from scaling.core.paired_accuracy import mean_difference, paired
 
 
 def test_accuracy_difference_and_agreement_are_counted_over_all_test_images():
     labels = np.array([5, 6, 7, 8])
     found = paired(labels, np.array([5, 6, 7, 0]), np.array([5, 6, 1, 8]))
-    assert found == {
-        "accuracy_percent": 75.0,
-        "difference_points": 0.0,
-        "standard_error_points": pytest.approx(100 * (2 / 3) ** 0.5 / 2),
-        "agreement_percent": 50.0,
-        "gained": 1,
-        "lost": 1,
-        "test_images": 4,
-    }
-
-
-def test_classes_come_back_from_a_short_text():
-    classes = np.random.default_rng(0).integers(0, 10, 10_000)
-    text = encode(classes)
-    assert len(text) < 7_000 and text.isascii()
-    assert decode(text).tolist() == classes.tolist()
+    assert found.pop("standard_error_points") == pytest.approx(100 * (2 / 3) ** 0.5 / 2)
+    expected = {"accuracy_percent": 75, "difference_points": 0, "agreement_percent": 50}
+    assert found == expected | {"gained": 1, "lost": 1, "test_images": 4}
 
 
 def test_an_images_differences_are_averaged_over_the_seeds_first():

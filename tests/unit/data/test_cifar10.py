@@ -67,19 +67,13 @@ def raw(tmp_path):
     return tmp_path / "raw"
 
 
-@pytest.mark.parametrize("from_mirror", [False, True])
-def test_the_archive_is_downloaded_once_and_prepared(
-    archive, tmp_path, httpserver, monkeypatch, from_mirror
-):
-    url = httpserver.url_for("/a")
+def test_the_archive_is_downloaded_once_and_prepared(archive, tmp_path, httpserver, monkeypatch):
+    monkeypatch.setattr(CIFAR10, "url", httpserver.url_for("/a"))
     httpserver.expect_request("/a").respond_with_data(archive.read_bytes())
-    if not from_mirror:
-        monkeypatch.setattr(CIFAR10, "url", url)
+    places = {"raw-folder": "raw", "output": "images.npz", "manifest": "manifest.json"}
+    options = [f"--{option}={tmp_path / name}" for option, name in places.items()]
     for _ in range(2):
-        dataset_prepare.main(
-            ["--source=cifar10", f"--raw-folder={tmp_path}/raw", f"--output={tmp_path}/images.npz",
-             f"--manifest={tmp_path}/manifest.json", *([f"--mirror-url={url}"] * from_mirror)]
-        )  # fmt: skip
+        dataset_prepare.main(["--source=cifar10", *options])
     assert len(httpserver.log) == 1
     assert_is_the_small_cifar10(dataset.load(tmp_path / "images.npz"))
     manifest = json.loads((tmp_path / "manifest.json").read_text())

@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 
 from examples.findings import section
-from scaling.core.records.quantization import STAGED, VARIANT, read
+from scaling.core.records.quantization import STAGED, VARIANT
 from scaling.tables.experiments import quantization
 from scaling.tables.experiments.quantization import costs, difference, reach
 
@@ -18,7 +18,7 @@ WORST = {"clipped_share_calibration": "max", "sqnr_after_relu_db": "min"}
 
 
 def test_every_figure_of_the_readme_is_that_of_the_records():
-    documents = read(VARIANT, sorted(STUDY.glob("quantization/*/*/*.json")))
+    documents = [VARIANT.read(path) for path in STUDY.glob("quantization/*/*/*.json")]
     table, words = quantization.variants(documents), section("quantization-cifar10")
     assert f"Each of the {table['logits_compared'].sum():,.0f} logits" in words
     found = {row.stage: row for row in costs(table, "stage").itertuples()}
@@ -26,10 +26,8 @@ def test_every_figure_of_the_readme_is_that_of_the_records():
     assert {"weights", INT8, "per-channel", "w4a4-max_abs"} <= lines.keys()
     for name, shown in lines.items():
         row = found[name]
-        assert shown.split(" | ") == [
-            *(difference(row), reach(row)),
-            *(f"{row.agreement_percent:.1f}", f"{row.compression:.2f}×"),
-        ], name
+        shares = f"{row.agreement_percent:.1f} | {row.compression:.2f}×"
+        assert shown == f"{difference(row)} | {reach(row)} | {shares}", name
     for readme in (ROOT / "README.md", STUDY / "README.md"):
         told = readme.read_text(encoding="utf-8")
         assert difference(found[INT8]) in told and reach(found[INT8]) in told
@@ -45,7 +43,7 @@ def test_every_figure_of_the_readme_is_that_of_the_records():
 
 def test_what_resnet_loses_is_of_the_records():
     study, words = STUDY.parent / "quantization-resnet18", section("quantization-resnet18")
-    table = quantization.resnet(read(STAGED, study.glob("quantization/*/resnet18.json")))
+    table = quantization.resnet([*map(STAGED.read, study.glob("quantization/*/resnet18.json"))])
     assert f"None of {table['logits'].sum():,.0f} logits" in words
     assert table["differing_logits"].sum() == 0
     for row in costs(table[table["stage"] == INT8], "weight_scales").itertuples():

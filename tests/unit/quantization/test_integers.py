@@ -16,10 +16,6 @@ from scaling.quantization.integers import (
 )
 
 
-def requantization(*factors, bits=8):
-    return Requantization(torch.tensor(factors, dtype=torch.float64), bits, "fc1")
-
-
 def test_a_float_is_rounded_half_to_even_at_its_scale_and_stops_at_the_last_integers():
     scale = symmetric_scale(2.54, "the values")
     assert scale == 50
@@ -39,7 +35,7 @@ def test_what_has_no_scale_and_a_factor_that_no_shift_can_stand_for_are_refused(
             symmetric_scale(max_abs, "the weights of fc1")
     for factor in (0.0, -1.0, math.nan, math.inf, 2.0**20):
         with pytest.raises(UserError, match="the outputs of fc1 cannot be brought to few bits"):
-            requantization(factor)
+            Requantization(factor, 8, "fc1")
 
 
 @pytest.mark.parametrize("factor", [1.27e-3, 2.0**-7, 0.5, 1.75, 6e-6, 1e-14, 1 - 2**-30])
@@ -50,22 +46,15 @@ def test_requantization_in_integers_and_in_float64_is_the_exact_product_rounded_
     spread = torch.randint(-(2**31), 2**31, (4000,), generator=generator)
     near = torch.arange(-400, 401) * 64  # with a factor of 2^-7 every other one is a half
     accumulator = torch.cat([spread, near, torch.tensor([-(2**31), 2**31 - 1])]).to(torch.int32)
-    rule = requantization(factor, bits=32)
+    rule = Requantization(factor, 32, "fc1")
     exact = Fraction(int(rule.multiplier[0]), 2 ** int(rule.shift[0]))
     assert rule.multiplier <= 2**22 and abs(exact / Fraction(factor) - 1) <= 2**-22
     products = [round(int(value) * exact) for value in accumulator]
     assert rule(accumulator.unsqueeze(1)).flatten().tolist() == [
         min(max(product, -(2**31)), 2**31 - 1) for product in products
     ]
-    wide = requantization(factor, bits=54)
+    wide = Requantization(factor, 54, "fc1")
     assert wide(accumulator.double().unsqueeze(1)).flatten().tolist() == products
-
-
-def test_each_channel_has_its_own_requantization():
-    rule = requantization(0.5, 0.25)
-    accumulator = torch.full((1, 2, 1, 2), 100, dtype=torch.int32)
-    for values, dtype in ((accumulator, torch.int8), (accumulator.double(), torch.float64)):
-        assert rule(values).tolist() == [[[[50, 50]], [[25, 25]]]] and rule(values).dtype == dtype
 
 
 def integers(low, high, *shape):

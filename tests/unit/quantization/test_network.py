@@ -7,9 +7,8 @@ from torch import nn
 from scaling.config.scheme import Scheme
 from scaling.core.errors import UserError
 from scaling.models.tutorial_cnn import tutorial_cnn
-from scaling.quantization.calibration import IMAGES, Range, calibrate, layers, observer_points
 from scaling.quantization.integers import packed_bytes
-from scaling.quantization.network import exactness, quantize, quantized_layers
+from scaling.quantization.network import IMAGES, calibrate, exactness, quantize, quantized_layers
 
 CPU = torch.device("cpu")
 
@@ -27,12 +26,8 @@ def network():
     return tutorial_cnn().eval()
 
 
-def calibrated(network, images):
-    return calibrate(network, images.split(15), observer_points(network))
-
-
 def integers(network, images, **options):
-    return quantize(network, Scheme(**options), calibrated(network, images))
+    return quantize(network, Scheme(**options), calibrate(network, images.split(15)))
 
 
 def float_layer(biases=(0.3, -0.1)):
@@ -44,7 +39,7 @@ def float_layer(biases=(0.3, -0.1)):
 
 def hand_layer(biases=(0.3, -0.1), **options):
     """A 2→2 layer with weight scale 100, image scale 100 (so S = 10,000) and output range ±2.54."""
-    ranges = {IMAGES: Range(-1.0, 1.27), "0": Range(-0.3, 2.54)}
+    ranges = {IMAGES: (-1.0, 1.27), "0": (-0.3, 2.54)}
     made = quantize(float_layer(biases), Scheme(**options), ranges)
     return made, quantized_layers(made)["0"]
 
@@ -98,7 +93,7 @@ def test_sums_that_float32_does_not_hold_are_exact():
     layer = nn.Linear(count, 1)
     layer.weight.data.fill_(1.0)
     layer.bias.data.zero_()
-    ranges = {IMAGES: Range(0, 1), "0": Range(0, 1)}
+    ranges = {IMAGES: (0, 1), "0": (0, 1)}
     quantized = quantized_layers(quantize(nn.Sequential(layer), Scheme(), ranges))["0"]
     assert quantized.accumulator_bound == 127 * 128 * count
     # The worst input, and all that are a step or two away from it: odd sums among them.
@@ -110,22 +105,21 @@ def test_sums_that_float32_does_not_hold_are_exact():
 
 
 def test_a_layer_of_zeros_is_refused_by_name_and_a_row_of_zeros_stays(network, images):
-    calibration, fc2 = calibrated(network, images), layers(network)["fc2"]
-    fc2.weight.data[3] = 0
+    network.fc2.weight.data[3] = 0
     made = quantized_layers(integers(network, images, weight_scales="channel"))["fc2"]
     assert not made.weight[3].any()
     assert made.weight[2].any() and made.scales[3] > 0
-    fc2.weight.data.zero_()
+    network.fc2.weight.data.zero_()
     for options in ({}, {"activation_bits": None}):
         with pytest.raises(UserError, match="the weights of fc2 have no int8 scale"):
-            quantize(network, Scheme(**options), calibration)
+            integers(network, images, **options)
 
 
 def test_ranges_are_those_after_relu_over_all_batches(network, images):
-    calibration = calibrated(network, images)
+    found = calibrate(network, images.split(15))
     first = network.relu1(network.conv1(images))
-    assert calibration["conv1"] == (0, first.max().item())
-    assert calibration["fc3"].minimum < 0 and calibration[IMAGES] == (images.min(), images.max())
+    assert found["relu1"] == (0, first.max().item())
+    assert found["fc3"][0] < 0 and found[IMAGES] == (images.min(), images.max())
 
 
 @pytest.mark.parametrize(

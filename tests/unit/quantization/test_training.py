@@ -26,7 +26,7 @@ def test_a_seed_draws_the_first_weights_and_the_order_of_the_images(quantized_di
     assert weights("mixed.pt", 4) not in (one, other)
 
 
-def test_the_summary_says_how_it_went(quantized_digits):
+def test_the_summary_says_how_it_went_and_a_training_that_diverges_says_why(quantized_digits):
     summary = document(quantized_digits, "weights.pt")
     assert summary["parameters"] == 62_006 and summary["device"] == "cpu"
     assert_made_here(summary["environment"])
@@ -34,22 +34,19 @@ def test_the_summary_says_how_it_went(quantized_digits):
     assert len(losses) == 6 and losses[-1] < losses[0]
     float32 = record(quantized_digits)["float32"]["accuracy_percent"]
     assert summary["test_accuracy"] == pytest.approx(float32 / 100)
-
-
-def test_layers_without_a_bias_hold_zeros_for_it(quantized_digits):
-    for biases, held, layers in (("last", 226, 4), ("none", 236, 5)):
-        train(quantized_digits, "few.pt", biases=biases)
-        assert document(quantized_digits, "few.pt")["parameters"] == 62_006 - held
-        found = load_weights(quantized_digits / "few.pt").state_dict()
-        zeros = [name for name, value in found.items() if not value.any()]
-        assert zeros == [name for name in found if "bias" in name][:layers]
-
-
-def test_training_that_cannot_work_says_why(quantized_digits):
     complaint = r"diverged in epoch 1; lower --learning-rate, now 1000000\.0"
     with pytest.raises(UserError, match=complaint):
         train(quantized_digits, "never.pt", learning_rate=1e6)
     assert not (quantized_digits / "never.pt").exists()
+
+
+@pytest.mark.parametrize(("biases", "held", "layers"), [("last", 226, 4), ("none", 236, 5)])
+def test_layers_without_a_bias_hold_zeros_for_it(quantized_digits, biases, held, layers):
+    train(quantized_digits, "few.pt", biases=biases)
+    assert document(quantized_digits, "few.pt")["parameters"] == 62_006 - held
+    found = load_weights(quantized_digits / "few.pt").state_dict()
+    zeros = [name for name, value in found.items() if not value.any()]
+    assert zeros == [name for name in found if "bias" in name][:layers]
 
 
 def test_two_jobs_of_part_b_never_share_a_gpu(monkeypatch):

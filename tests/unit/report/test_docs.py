@@ -12,8 +12,9 @@ import pytest
 from examples import stored
 from examples.findings import section
 from examples.stored import FLAGSHIP, ROOT
+from scaling.claims.q4 import best
+from scaling.core import statistics
 from scaling.core.grid import CELL_KEYS
-from scaling.tables.experiments import convergence
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 EPOCHS = re.compile(r"^\| (\w+), (\w+), (\d+) GPUs? \| (.*) \|$", re.MULTILINE)
@@ -128,10 +129,11 @@ def test_the_prose_on_two_h100_has_the_figures_of_the_records():
 
 def test_the_prose_on_large_batches_has_the_figures_of_the_records():
     found, said = study("h200-large-batches"), prose("h200-large-batches")
-    sgd, slower = convergence.best(found.remedies, 128, sgd=True).remedy, "muon5_slower_sgd"
+    sgd, slower = best(found.remedies, 128, sgd=True).remedy, "muon5_slower_sgd"
 
     def chosen(remedy, batch):
-        return found.convergence.query("chosen and remedy == @remedy and global_batch == @batch")
+        own = found.convergence.query("chosen and remedy == @remedy and global_batch == @batch")
+        return own["test_accuracy"].tolist()
 
     for batch, other, words in (
         (2048, (sgd, 128), "{mean:.1f} points above the best"),
@@ -142,8 +144,8 @@ def test_the_prose_on_large_batches_has_the_figures_of_the_records():
         (8192, (slower, 8192), "interval +{low:.1f} to +{high:.1f}"),
         (32768, (slower, 32768), "(+{mean:.1f}, −{low:.1f} to +{high:.1f})"),
     ):
-        best = chosen(convergence.best(found.remedies, batch).remedy, batch)
-        apart = convergence.difference(best, chosen(*other))
+        ours = chosen(best(found.remedies, batch).remedy, batch)
+        apart = statistics.difference(chosen(*other), ours)
         points = {name: 100 * abs(getattr(apart, name)) for name in ("mean", "low", "high")}
         assert words.format(**points) in said, words
     (run,) = found.trained_to_accuracy.itertuples()

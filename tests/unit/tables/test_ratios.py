@@ -1,22 +1,20 @@
-"""Which ratios of times exceed noise: speedups, and those of two studies cell by cell."""
+"""Seconds of cells by their status, and which ratios of them exceed noise."""
 
 import math
 from dataclasses import replace
+from itertools import pairwise
 
 import pandas as pd
 import pytest
 from scipy import stats
 
-from examples.claim_study import claims
+from examples.claim_study import claims, derived
 from examples.records import epoch, record, timing_row, timing_table
-from scaling.claims import q2
+from scaling.claims import q1_to_q3
 from scaling.core.grid import CELL_KEYS, Cell
-from scaling.tables import ratios, schema
-from scaling.tables.communication import communication, readings
-from scaling.tables.ratios import speedup
+from scaling.tables import ratios
 from scaling.tables.timing import timing
 
-NONE = schema.frame("costs")
 A = timing_table(
     timing_row(1, 128, 8.0, spread=0.4),
     timing_row(1, 128, 8.0, spread=0.4, strategy="dp"),
@@ -36,9 +34,20 @@ B = timing_table(
 )
 
 
-def communicated(timing):
-    """Its communication by subtraction."""
-    return communication(timing, schema.frame("in_memory"), readings([]))
+WORST_FIRST = ["timeout", "oom", "oom_host", "infeasible", "diverged", "ok"]
+
+
+@pytest.mark.parametrize("swapped", [1, -1])
+def test_a_cell_is_as_good_as_its_worst_seed_and_has_the_times_of_those_that_ended(swapped):
+    first, second = (Cell("plain", "ddp", 1, 128, seed) for seed in (0, 1))
+    for worse, better in pairwise(WORST_FIRST):
+        one = record(first, [epoch(2, 18.0)], status=better, message="no room")
+        other = record(second, [], status=worse, message="no room")
+        (row,) = timing([(first, one), (second, other)][::swapped]).iloc
+        assert (row.status, row.message) == (worse, "no room")
+        figures = row[["epoch_seconds", "loader_seconds", "count", "runs", "iterations", "samples"]]
+        ended = better in ("diverged", "ok")
+        assert figures.notna().all() if ended else figures.isna().all()
 
 
 def measured(*runs):
@@ -60,16 +69,16 @@ ONE, FASTER, TOO_FAST = [10.0, 9.0], [8.9, 8.0], [4.4, 4.0]
 @pytest.mark.parametrize(("runs", "within"), [(1, False), (2, True)])
 def test_equal_epochs_in_unequal_processes_are_within_noise_wherever_it_is_judged(runs, within):
     table = measured(ONE[:runs], FASTER[:runs])
-    found = speedup(table, NONE)
+    found = derived(timing=table).speedup
     row = found.iloc[1]
     assert (row["within_spread"], row["runs"]) == (within, runs)
-    claim = claims(q2.answer, {"timing": table, "speedup": found})["Q2-faster-plain-ddp"]
+    claim = claims(q1_to_q3.speedups, {"timing": table, "speedup": found})["Q2-faster-plain-ddp"]
     assert claim.verdict == ("unclear" if within else "supported")
     one, other = (table[table["gpus"] == gpus].assign(gpus=1) for gpus in (1, 2))
     assert ratios.match(one, other).iloc[0]["verdict"] == ("within noise" if within else "faster")
     # More than twice as fast on two GPUs: communication below 0, or noise.
     table = measured(ONE[:runs], TOO_FAST[:runs])
-    assert set(communicated(table)["within_noise"]) == {within}
+    assert set(derived(timing=table).communication["within_noise"]) == {within}
 
 
 def interval(times):
@@ -98,7 +107,7 @@ def test_ends_are_those_of_welchs_interval_between_runs_or_else_of_the_extremes(
 def test_a_cell_without_a_switch_of_its_baseline_has_no_ratio(switches, ratio):
     timing = timing_table(timing_row(1, 128, 20), timing_row(1, 256, 20), timing_row(2, 128, 10))
     costs = timing[CELL_KEYS].assign(switches=["compile", "compile", switches])
-    row = speedup(timing, costs).iloc[2]
+    row = derived(timing=timing, costs=costs).speedup.iloc[2]
     assert (row.speedup == 2) == (row.fixed_global_batch_speedup == 2) == ratio
     assert ("no ratio: one GPU ran with compile, which" in row.note) != ratio
 

@@ -1,20 +1,28 @@
-"""Real training runs in small."""
+"""Real training runs in small; what recipe tuned prepares, and how a model is evaluated."""
 
+import copy
 import gzip
 import json
+import math
 from collections import Counter
 from unittest.mock import ANY
 
 import numpy as np
 import pytest
+import torch
 from torch import nn
 
 from scaling.core.gpu_counters import GpuCounters
 from scaling.core.grid import TRACE_BYTES
+from scaling.data import dataset
+from scaling.data.dataset import ImageDataset
 from scaling.launch import supervisor
-from scaling.models.resnet import ResNet18
-from scaling.training import evaluation
-from training_runs import run, supervise_faulty, tuned
+from scaling.launch.ranks import Rank
+from scaling.models.resnet import BasicBlock, ResNet18
+from scaling.training import evaluation, resident
+from scaling.training.flat_sgd import FlatSGD
+from scaling.training.trainer import TrainingData
+from training_runs import arguments, run, spec_of, supervise_faulty, tuned
 
 
 @pytest.fixture(scope="module")
@@ -57,13 +65,17 @@ def test_two_processes_share_the_images_and_both_are_recorded(double):
     assert model["flops_per_image"] == evaluation.count_flops(ResNet18(1, 2))
 
 
-def test_instruments_read_the_communication_of_each_rank(single, double):
+def test_instruments_read_the_communication_of_each_rank_and_a_record_has_all_seconds(
+    single, double
+):
     for rank, reading in enumerate(double["communication"]["readings"]):
         assert (reading["rank"], reading["iterations"]) == (rank, 2)
         assert reading["communication_seconds"] > 0 and reading["exposed_seconds"] >= 0
     for made, ranks in ((single, [0]), (double, [0, 1])):
         assert [own["rank"] for own in made["in_memory"]] == ranks
         assert all(len(own["seconds"]) == 3 for own in made["in_memory"])
+        epochs = [row["seconds"] for row in made["epochs"] if row["rank"] == 0]
+        assert 0 < made["startup"]["total"] < made["run_seconds"] - sum(epochs)
     assert single["in_memory"][0]["seconds_without_exchange"] is None
     assert all(len(own["seconds_without_exchange"]) == 3 for own in double["in_memory"])
     assert single["communication"]["readings"] == single["communication"]["bucket_bytes"] == []
@@ -105,14 +117,6 @@ def test_a_step_that_takes_too_many_bytes_is_not_kept(tmp_path):
     names = np.random.default_rng(0).bytes(TRACE_BYTES).hex()
     supervisor.write_trace(tmp_path / "trace.json.gz", [{"ph": "M", "name": names}])
     assert not list(tmp_path.iterdir())
-
-
-def test_the_record_says_where_the_time_outside_the_epochs_went(single, double):
-    for record in (single, double):
-        startup = record["startup"]
-        assert startup["total"] > 0
-        first_rank = [row["seconds"] for row in record["epochs"] if row["rank"] == 0]
-        assert startup["total"] + sum(first_rank) < record["run_seconds"]
 
 
 def test_ranks_measure_on_together_until_the_slowest_ones_epochs_are_steady(
@@ -204,3 +208,57 @@ def test_a_model_that_cannot_be_compiled_is_measured_without_and_the_record_says
     assert applied["compile"] is False and applied["images"] == "resident"
     assert applied["notes"][0].startswith("without compile: ")
     assert record["model"]["parameters"] == 3072 * 8 + 8 + 8 * 2 + 2
+
+
+def test_resnet18_for_cifar_costs_3_329_gflop_per_image_and_is_not_moved():
+    model = ResNet18(width=64, classes=10)
+    before = copy.deepcopy(model.state_dict())
+    assert round(evaluation.count_flops(model) / 1e9, 3) == 3.329
+    assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
+    assert all(parameter.grad is None for parameter in model.parameters())
+
+
+def test_a_model_is_evaluated_by_its_running_statistics():
+    # Red images: with a mean of 0 and a variance of 1 the logits are 1, 0, 0; by their own, all 0.
+    pixels = np.zeros((4, 8, 8, 3), np.uint8) + np.array([255, 0, 0], np.uint8)
+    data = ImageDataset(*2 * (pixels, np.zeros(4, np.int64)), ["red"])
+    model = nn.Sequential(nn.BatchNorm2d(3), nn.AdaptiveAvgPool2d(1), nn.Flatten()).train()
+    red = TrainingData(data, np.zeros(3), np.ones(3))
+    found = evaluation.evaluate(model, red, torch.device("cpu"))
+    assert found["test_loss"] == pytest.approx(math.log(math.e + 2) - 1, abs=1e-4)
+
+
+def test_a_last_batch_is_prepared_from_a_twentieth_of_the_images_on():
+    prepared = {(50_000, 8192): [8192], (12_500, 8192): [8192, 4308], (96, 32): [32]}
+    for (samples, batch_size), sizes in (prepared | {(100, 95): [95, 5], (100, 96): [96]}).items():
+        all_sizes = resident._batch_sizes(samples, batch_size)
+        assert sum(all_sizes) == samples and resident._sizes_to_compile(all_sizes) == sizes
+
+
+def test_a_recipe_has_a_techniques_schedule_rates_momentum_and_batch_norms(
+    images, tmp_path, monkeypatch
+):
+    """40 images in batches of 30 over four epochs."""
+    options = {"muon": 0.2, "warmup_share": 0.25, "decay": "linear", "label_smoothing": 0.1}
+    options |= {"momentum": 0.6, "rest_rate": 0.05, "zero_gamma": True, "ghost_batch": 10}
+    asked = tuned(**options) | {"batch-size": 30}
+    spec = spec_of(arguments(images, tmp_path / "run.json", **asked))
+    data = TrainingData(dataset.load(images / "images.npz"), np.full(3, 0.5), np.full(3, 0.25))
+    model = ResNet18(1, 2)
+    trainer = resident.Resident(spec, Rank(0, 0, 1, torch.device("cpu")), model, data)
+    assert trainer.applied["muon"] == 0.2 and "lars" not in trainer.applied
+    assert trainer.replica._momentum.item() == pytest.approx(0.6)
+    last = [module.bn2.weight for module in model.modules() if isinstance(module, BasicBlock)]
+    assert len(last) == 8 and not any(weight.any() for weight in last)
+    seen = []
+    set_rates = FlatSGD.set_rates
+    monkeypatch.setattr(
+        FlatSGD, "set_rates", lambda self, *rates: seen.append(rates) or set_rates(self, *rates)
+    )
+    trainer.run_epoch(1)
+    # The batches of 30 and 10 images are four of 10 for the running statistics.
+    assert model.stem[1].num_batches_tracked == 4 and all(weight.any() for weight in last)
+    for number in range(2, 6):
+        trainer.run_epoch(number)
+    shares = [1 / 3, 2 / 3, *(1 - update / 6 for update in range(6))]
+    assert seen == [pytest.approx((0.2 * share, 0.05 * share)) for share in shares]

@@ -14,7 +14,7 @@ positions is a sum in int32, whose division is part of its requantization factor
 
 import copy
 from collections.abc import Iterator
-from itertools import product
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
@@ -29,16 +29,9 @@ from scaling.core.records.kind import DATASET
 from scaling.data.batches import Images, predict
 from scaling.models.resnet import BasicBlock, ResNet18
 from scaling.models.tutorial_cnn import load_into
-from scaling.quantization.calibration import IMAGES, Points, calibrate, layers
+from scaling.quantization import network as int8
 from scaling.quantization.commands import Evaluation
 from scaling.quantization.integers import Requantization, packed_bytes, symmetric_scale
-from scaling.quantization.network import (
-    QuantizedLayer,
-    Quantizer,
-    exactness,
-    quantize,
-    quantized_layers,
-)
 
 BRANCH_BITS = 16
 """Of what the two branches of a block are brought to before they are added."""
@@ -54,26 +47,17 @@ def fold(network: ResNet18) -> ResNet18:
     """Copy `network` with each batch norm folded into its convolution: the same in evaluation."""
     folded = copy.deepcopy(network).eval()
     for module in [*folded.modules()]:
-        before = ""
-        for name, child in [*module.named_children()]:
-            if isinstance(child, nn.BatchNorm2d):
-                convolution: Any = module.get_submodule(before)
-                module.set_submodule(before, fuse_conv_bn_eval(convolution, child))
+        children: list[Any] = [*module.named_children()]
+        for (before, convolution), (name, norm) in pairwise(children):
+            if isinstance(norm, nn.BatchNorm2d):
+                module.set_submodule(before, fuse_conv_bn_eval(convolution, norm))
                 module.set_submodule(name, nn.Identity())
-            before = name
     return folded
 
 
 def blocks(network: nn.Module) -> dict[str, BasicBlock]:
     """List the blocks of a ResNet-18, by name."""
     return {name: one for name, one in network.named_modules() if isinstance(one, BasicBlock)}
-
-
-def observer_points(network: ResNet18) -> Points:
-    """Name the modules that are calibrated: `conv1` of a block is so before its ReLU."""
-    parts = ("", ".conv1", ".conv2", ".shortcut")
-    names = [f"{name}{part}" for name, part in product(blocks(network), parts)]
-    return {name: name for name in ("stem", *names, "head.0", "head.2")}
 
 
 class PositionSum(nn.Module):
@@ -83,38 +67,35 @@ class PositionSum(nn.Module):
         return values.flatten(2).sum(dim=2)
 
 
-def residual(network: nn.Module, quantizer: Quantizer) -> None:
+def residual(network: nn.Module, quantizer: int8.Quantizer) -> None:
     """Replace all layers of a folded ResNet-18 by quantized ones, with the scale each receives."""
-    parts, bits = layers(network), quantizer.bits
-    device = next(network.parameters()).device
+    parts, bits, seen = int8.layers(network), quantizer.bits, quantizer.calibration
 
     def put(name: str, received: float, bits: int | None, scale: float | None = None) -> None:
-        made = QuantizedLayer(quantizer, name, parts[name], received, bits, scale)
+        made = int8.QuantizedLayer(quantizer, name, parts[name], received, bits, scale)
         network.set_submodule(name, made)
 
-    def factor(factor: float, bits: int, of: str) -> Requantization:
-        factors = torch.tensor([factor], dtype=torch.float64, device=device)
-        return Requantization(factors, bits, of)
-
     passed = quantizer.scale("stem", bits)
-    put("stem.0", quantizer.scale(IMAGES, bits), bits, passed)
+    put("stem.0", quantizer.scale(int8.IMAGES, bits), bits, passed)
     for name, block in blocks(network).items():
         received, passed = passed, quantizer.scale(name, bits)
         conv1, conv2, shortcut = (f"{name}.{part}" for part in ("conv1", "conv2", "shortcut"))
-        seen = quantizer.calibration
-        largest = max(seen[branch].max_abs for branch in (conv2, shortcut))
+        largest = max(abs(end) for branch in (conv2, shortcut) for end in seen[branch])
         common = symmetric_scale(largest, f"the branches of {name}", BRANCH_BITS)
-        inner = symmetric_scale(seen[conv1].maximum, f"the outputs of {conv1}", bits)
+        # What is below 0 stops at the ReLU.
+        inner = symmetric_scale(seen[conv1][1], f"the outputs of {conv1}", bits)
         put(conv1, received, bits, inner)
         put(conv2, inner, BRANCH_BITS, common)
         if len(block.shortcut):
             put(f"{shortcut}.0", received, BRANCH_BITS, common)
         else:
-            network.set_submodule(shortcut, factor(common / received, BRANCH_BITS, shortcut))
+            same = Requantization(common / received, BRANCH_BITS, shortcut)
+            network.set_submodule(shortcut, same)
         # A block's last ReLU may be before its requantization as well as after it.
-        network.set_submodule(name, nn.Sequential(block, factor(passed / common, bits, name)))
+        total = Requantization(passed / common, bits, name)
+        network.set_submodule(name, nn.Sequential(block, total))
     received, passed = passed, quantizer.scale("head.0", bits)
-    mean = factor(passed / (received * POSITIONS), bits, "head.0")
+    mean = Requantization(passed / (received * POSITIONS), bits, "head.0")
     network.set_submodule("head.0", nn.Sequential(PositionSum(), mean))
     put("head.2", passed, quantizer.logits)
 
@@ -137,25 +118,24 @@ class StagesEvaluation(Evaluation):
         name = f"a ResNet-18 of width {self.model_width}"
         load_into(network, self.weights, name, f"quantize_train.py --model {self.model}")
         on_gpu = device.type == "cuda" and older_gpu(TURING) is None
+        integers_on = device if on_gpu else torch.device("cpu")
         folded = fold(network.to(device))
-        calibration = calibrate(folded, chosen.batches(), observer_points(folded))
+        calibration = int8.calibrate(folded, chosen.batches())
         reference = predict(network.eval(), test)
-        sizes = [each.weight.numel() + len(each.weight) for each in layers(folded).values()]
+        sizes = [each.weight.numel() + len(each.weight) for each in int8.layers(folded).values()]
         size = {"float32_bytes": 4 * sum(sizes)}
-        float32 = paired(test.labels, reference, reference)
-        rows: list[Any] = [{"stage": STAGES[0], **size, **float32}]
+        rows = [{"stage": STAGES[0], **size, **paired(test.labels, reference, reference)}]
         for kind, (stage, options) in product(("tensor", "channel"), SCHEMES.items()):
             scheme = Scheme.of({"weight_scales": kind, **options})
-            made = quantize(folded, scheme, calibration, residual)
-            row = {"stage": stage, "weight_scales": kind, **size}
+            made = int8.quantize(folded, scheme, calibration, residual)
+            row: dict[str, Any] = {"stage": stage, "weight_scales": kind, **size}
             row |= paired(test.labels, reference, predict(made, test))
-            if found := quantized_layers(made).values():
+            if found := int8.quantized_layers(made).values():
                 packed = (packed_bytes(each.weight, each.scales, 8) for each in found)
                 row["packed_bytes"] = sum(packed)
                 row["accumulator_bound"] = max(each.accumulator_bound for each in found)
             if stage == STAGES[-1]:
-                integers_on = device if on_gpu else torch.device("cpu")
-                row["exactness"] = exactness(made, test.batches(), integers_on)
+                row["exactness"] = int8.exactness(made, test.batches(), integers_on)
             rows.append(row)
         about = {"model_width": self.model_width, "calibration_images": len(chosen)}
         yield self.output, {**about, "stages": rows}

@@ -43,23 +43,20 @@ class ResNetTraining(Training, Sgd):
             warmup_epochs=0,
             measured_epochs=self.epochs,
             instrumented_iterations=0,
-            engine=self.engine,
-            recipe_options=self.recipe_options,
             cpu_threads=torch.get_num_threads(),
             model=Model(width=self.model_width),
-            **self.model_dump(include=set(Sgd.model_fields)),
+            **self.model_dump(include={*Sgd.model_fields, "engine", "recipe_options"}),
         ).resolved()
         described = DATASET.read(self.manifest)
         images = TrainingData.read(self.dataset, self.manifest)
         torch.manual_seed(self.seed)
         network = ResNet18(self.model_width, len(images.data.classes)).to(device)
-        trainer = ENGINES.find(self.engine).trainer.load()(
-            spec, Rank(0, 0, 1, device), network, images
-        )
+        made = ENGINES.find(self.engine).trainer.load()
+        trainer = made(spec, Rank(0, 0, 1, device), network, images)
         epochs = train_epochs(
             self.epochs, self.learning_rate, lambda epoch: asdict(trainer.run_epoch(epoch))
         )
-        about = {"recipe": self.recipe, "seed": self.seed, "batch_size": self.batch_size}
+        about = self.model_dump(include={"recipe", "seed", "batch_size"})
         return network.eval(), {
             "training": spec.parameters() | about,
             "dataset": {key: described[key] for key in ("source", "checksum")},

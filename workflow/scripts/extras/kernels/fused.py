@@ -1,7 +1,7 @@
 """A ResNet18 with fused norm, residual and ReLU, which needs few passes over memory.
 
-The forward pass reads activations for the sums, then reads and writes them for the result; the
-backward pass does so with the gradients. ReLU's mask is recomputed, as its values are read anyway.
+Each pass reads activations or gradients for the sums, and again for the result. ReLU's mask is
+recomputed from them.
 """
 
 from contextlib import nullcontext
@@ -41,9 +41,8 @@ class FusedNorm(NamedTuple):
     ) -> Twice:
         """Return relu(norm(x) + residual) for `x` [images, channels, height, width], twice.
 
-        `residual_norm`, if given, normalizes the residual. Both results are the same array: to a
-        caller that uses one of each, autograd passes their gradients apart, so that no extra pass
-        adds them up.
+        `residual_norm`, if given, normalizes the residual. To a caller that uses each result once,
+        autograd passes the gradients of this one array apart: no extra pass adds them up.
         """
         norms = [one.norm for one in (self, residual_norm) if one]
         parameters = [parameter for norm in norms for parameter in (norm.weight, norm.bias)]
@@ -140,8 +139,8 @@ class _Launch:
 def stem_convolution(images: Tensor, weight: Tensor) -> Tensor:
     """Return `conv2d(images, weight, padding=1)` in channels-last order and weight's type.
 
-    Computed as a matrix product, as convolutions of three channels leave tensor cores idle.
-    `images` [images, 3, height, width] get no gradient; `weight` is [channels, 3, 3, 3].
+    By a matrix product, as convolutions of three channels leave tensor cores idle. Images [n, 3,
+    height, width] get no gradient; `weight` is [channels, 3, 3, 3].
     """
     count, _, height, width = images.shape
     images = images.contiguous(memory_format=torch.channels_last)
@@ -192,13 +191,14 @@ class FusedResNet(nn.Module):
         norms = [module for module in model.modules() if isinstance(module, nn.BatchNorm2d)]
         sizes = [SUMS * norm.num_features for norm in norms]
         self._sums = torch.zeros(sum(sizes), device=norms[0].weight.device)
-        self._sums_of = dict(zip(norms, self._sums.split(sizes), strict=True))
+        fused = map(FusedNorm, norms, self._sums.split(sizes))
+        self._fused = dict(zip(norms, fused, strict=True))
         self._head = torch.compile(model.head, dynamic=False) if compiled else model.head
 
     def forward(self, images: Tensor) -> Tensor:
         self._sums.zero_()
         stem: Any = self._model.stem
-        x = self._fused(stem[1])(stem_convolution(images, stem[0].weight))
+        x = self._fused[stem[1]](stem_convolution(images, stem[0].weight))
         for stage in self._model.stages:
             blocks: Any = stage
             for block in blocks:
@@ -207,18 +207,15 @@ class FusedResNet(nn.Module):
         return logits
 
     def _block(self, block: BasicBlock, x: Twice) -> Twice:
-        inner, _ = self._fused(block.bn1)(self._convolved(block.conv1, x[0]))
+        inner, _ = self._fused[block.bn1](self._convolved(block.conv1, x[0]))
         last = self._convolved(block.conv2, inner)
         if not len(block.shortcut):
-            return self._fused(block.bn2)(last, x[1])
+            return self._fused[block.bn2](last, x[1])
         shortcut: Any = block.shortcut
         residual = self._convolved(shortcut[0], x[1])
-        return self._fused(block.bn2)(last, residual, self._fused(shortcut[1]))
+        return self._fused[block.bn2](last, residual, self._fused[shortcut[1]])
 
     def _convolved(self, convolution: nn.Conv2d, x: Tensor) -> Tensor:
         if type(convolution) is not nn.Conv2d or len(x) > ASIDE_UP_TO:
             return convolution(x)
         return _Convolution.apply(x, convolution.weight, convolution, self._aside)
-
-    def _fused(self, norm: nn.BatchNorm2d) -> FusedNorm:
-        return FusedNorm(norm, self._sums_of[norm])

@@ -1,12 +1,11 @@
 """Triton kernels for batch norm with residual and ReLU on [rows, channels], and for im2col.
 
-A row is a position of an image: channels-last memory as a matrix. Each kernel passes over its
-arrays once; those that sum go from the end, which the kernel before has just written, to the
-beginning, where the next one starts, so that both find a part in the cache. `sums` of a norm is
-float32 [4, channels]: of x, of x², of g, of g times normalized x; g is the gradient before ReLU.
-Atomic adds leave their last bits to chance. The variance is the mean of squares minus the square of
-the mean, with an error of 1e-7 of that. With WAITS blocks are launched while the kernel before is
-at work, and wait for its end (programmatic dependent launch, from compute capability 9.0).
+A row is a position of an image: channels-last memory as a matrix. Kernels that sum go from the end,
+which the one before has just written, to the beginning, where the next one starts: both find a part
+in the cache. `sums` of a norm is float32 [4, channels]: of x, of x², of g, of g times normalized x;
+g is the gradient before ReLU. Atomic adds leave their last bits to chance. The variance is the mean
+of squares minus the square of the mean, with an error of 1e-7 of that. With WAITS blocks are
+launched before the last kernel's end (programmatic dependent launch, compute capability 9.0).
 """
 
 # mypy: disallow-untyped-defs=False

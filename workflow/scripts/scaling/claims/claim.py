@@ -18,13 +18,7 @@ Verdict = Literal["supported", "refuted", "in part", "unclear", "not measured"]
 differ, and the claim names them; unclear: too noisy to decide; not measured: there are none."""
 SYMBOLS: dict[Verdict, str] = dict(zip(get_args(Verdict), "✓✗◐?–", strict=True))
 BATCH = "b\u00a0=\u00a0"
-HALF = 0.5
 HELD: dict[Verdict, str] = {"supported": "held for", "refuted": "not for", "unclear": "unclear for"}
-NO_STEPS = (
-    "These records have no steps in memory: measure the cells again, with "
-    "`training.instrumented_iterations` above 0."
-)
-"""What a claim says that needs steps with instruments, if there are none."""
 
 
 @dataclass(frozen=True)
@@ -111,21 +105,10 @@ def read(path: Path) -> Findings:
     return TypeAdapter(Findings).validate_python(files.read_json(path))
 
 
-def batch(cell: Any) -> str:
-    """Format the batch size of a cell: `b = 512`."""
-    return f"{BATCH}{cell.batch_size}"
-
-
 def label(row: Any) -> str:
     """Return `tuned/ddp, 2 × 512`; one GPU has no strategy."""
     configuration = row.recipe if row.gpus == 1 else f"{row.recipe}/{row.strategy}"
     return f"{configuration}, {int(row.gpus)} × {int(row.batch_size)}"
-
-
-def span_of_shares(shares: pd.Series) -> str:
-    """Format the smallest and largest of some shares, not below 0: `10–20 %`."""
-    ends = shares.clip(lower=0).agg(["min", "max"]).map(fmt.percent)
-    return "–".join(ends.unique()).replace(" %–", "–")
 
 
 def difference(found: Difference) -> str:
@@ -144,17 +127,7 @@ def spread(row: Any) -> str:
     return f"{fmt.significant(100 * row.test_accuracy)} %{ends}"
 
 
-def measured(table: pd.DataFrame, column: str) -> pd.DataFrame:
-    """Return the rows of ok cells with a value in `column`."""
-    return table[(table["status"] == "ok") & table[column].notna()]
-
-
 def extremes(table: pd.DataFrame, column: str) -> tuple[Any, Any]:
     """Return the rows with the smallest and the largest value of `column`."""
-    least, most = table[column].idxmin(), table[column].idxmax()
-    return next(table.loc[[least]].itertuples()), next(table.loc[[most]].itertuples())
-
-
-def most_gpus(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows on the most GPUs that the table has."""
-    return table[table["gpus"] == table["gpus"].max()]
+    low, high = table.loc[[table[column].idxmin(), table[column].idxmax()]].itertuples()
+    return low, high

@@ -1,15 +1,20 @@
 """Question 4: what large batches cost in accuracy after equal epochs, and what helps."""
 
+import math
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
 
 from scaling.claims.claim import Answer, Claim, Hypothesis, difference, extremes, spread
 from scaling.core import numbers as fmt
+from scaling.core import statistics
 from scaling.core.statistics import Difference
 from scaling.tables import accuracy as learning
-from scaling.tables.experiments import convergence
 from scaling.tables.schema import StudyTables, by_configuration, rows_of
+
+OTHER_UPDATES = "muon |lars "
+"""Options that replace SGD's update."""
 
 
 def answer(tables: StudyTables) -> Answer:
@@ -27,17 +32,31 @@ def answer(tables: StudyTables) -> Answer:
 def _best_techniques(table: pd.DataFrame) -> str | None:
     """Return the best SGD at the smallest batch, and the best technique at each larger one."""
     small, *larger = sorted(set(table["global_batch"])) or [0]
-    sgd = convergence.best(table, small, sgd=True)
-    best = [row for batch in larger if (row := convergence.best(table, batch))]
-    if sgd is None or not best:
+    sgd = best(table, small, sgd=True)
+    found = [row for batch in larger if (row := best(table, batch))]
+    if sgd is None or not found:
         return None
     said, before = [], ""
-    for row in best:
+    for row in found:
         name = f"{row.remedy} " * (row.remedy != before)
         said.append(f"{name}at {row.global_batch} {fmt.percent(row.test_accuracy)}")
         before = row.remedy
     reference = f"SGD at {small} reaches {fmt.percent(sgd.test_accuracy)}"
     return f"{reference}; by held-out images {', '.join(said).replace('_', ' ')}."
+
+
+def best(table: pd.DataFrame, global_batch: int, sgd: bool = False) -> Any | None:
+    """Return the row of `remedies` with the highest accuracy on held-out images, or None.
+
+    It has as many epochs as the reference, and no diverged seed. `sgd` excludes Muon and LARS.
+    """
+    epochs = table.loc[table["reference"].eq(True), "planned_epochs"].max()
+    trained = table["validation_accuracy"].notna() & (table["diverged_seeds"] == 0)
+    equal = (table["planned_epochs"] == epochs) & (table["global_batch"] == global_batch)
+    rows = table[trained & equal]
+    if sgd:
+        rows = rows[~rows["options"].str.contains(OTHER_UPDATES)]
+    return next(rows.nlargest(1, "validation_accuracy").itertuples(), None)
 
 
 OF_TRAININGS = Hypothesis(
@@ -130,7 +149,7 @@ def _closes(batch: int, reference: int, tables: StudyTables) -> Claim:
     behind; if the reference's is at an end, nothing is called closed.
     """
     about = f"global batch {batch}"
-    own, there = (convergence.best(tables.remedies, each) for each in (batch, reference))
+    own, there = (best(tables.remedies, each) for each in (batch, reference))
     if own is None or there is None:
         said = "No technique learned in every seed, there or at the small batch."
         return CLOSES.claim(about, said, unclear="so there is none to choose")
@@ -147,10 +166,16 @@ def _closes(batch: int, reference: int, tables: StudyTables) -> Claim:
 
 
 def _compared(own: Any, other: Any, tables: StudyTables) -> Difference:
-    """Return the difference in test accuracy between the seeds of two rows of remedies.csv."""
+    """Return the difference in test accuracy of two rows of remedies.csv, with Welch's interval.
+
+    There is no interval if a loss was not finite, as the remaining seeds are a biased selection.
+    """
     runs = tables.convergence[tables.convergence["chosen"].eq(True)]
-    first, second = (
-        runs[(runs["remedy"] == row.remedy) & (runs["global_batch"] == row.global_batch)]
-        for row in (own, other)
-    )
-    return convergence.difference(first, second)
+    techniques = runs.groupby(["remedy", "global_batch"])
+    seeds = [techniques.get_group((row.remedy, row.global_batch)) for row in (other, own)]
+    accuracies = [each["test_accuracy"].dropna().tolist() for each in seeds]
+    if not all(accuracies):
+        return Difference(math.nan, math.nan, math.nan)
+    found = statistics.difference(*accuracies)
+    lost = pd.concat(seeds)["diverged"].eq("not finite").any()
+    return replace(found, low=math.nan, high=math.nan) if lost else found

@@ -1,25 +1,23 @@
 """The configuration, checked before anything runs."""
 
-import math
 import os
-import textwrap
 from collections import Counter
-from collections.abc import Iterator, Sized
-from contextlib import nullcontext, suppress
+from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from scaling.config import devices, recipes
 from scaling.config.keys import EMPTY, PARTS, Configuration
 from scaling.config.scheme import STAGES
-from scaling.core.errors import UserError
+from scaling.core.section import refuse
 from scaling.core.training_options import Model
 from scaling.registry import registry
 from scaling.registry.dataset import DATASETS
 from scaling.registry.engine import ENGINES, places
 from scaling.registry.update_rule import Technique, UpdateRule, uneven
 
-LAB_MODEL, LAB_SIDE, MOST_RUNS = "resnet18-cifar", 32, 100_000
+LAB_MODEL, LAB_SIDE = "resnet18-cifar", 32
 
 
 def check(config: dict[str, Any], *, reads_images: bool = True) -> None:
@@ -27,56 +25,39 @@ def check(config: dict[str, Any], *, reads_images: bool = True) -> None:
 
     A study that no longer reads its images may name a dataset, and a path, that are not here.
     """
-    known, sentences = _right(config)
-    of_images = [_path, _missing_extras] if reads_images else []
-    for look in (*of_images, _names, _recipes, _cells, _large_batches, _variants):
-        try:
-            sentences += look(known)
-        except AttributeError:  # What is wrong is not there.
-            if not sentences:
-                raise
-    _refuse(sentences)
+    known = _asked(config)
+    of_images = (_path, _missing_extras) if reads_images else ()
+    looks = (*of_images, _names, _recipes, _large_batches, _variants)
+    refuse(chain.from_iterable(look(known) for look in looks))
 
 
 def asked(config: dict[str, Any]) -> dict[str, Any]:
     """Return what is measured of `config`: all keys, without parts that are off, unused recipes."""
-    known, sentences = _right(config)
-    _refuse(sentences)
-    return known.model_dump()
+    return _asked(config).model_dump()
 
 
-def _refuse(sentences: list[str]) -> None:
-    """Raise UserError with these sentences, if any; several of them have a line each."""
-    if told := [textwrap.shorten(one, 1000) for one in dict.fromkeys(sentences)]:
-        between = " " if len(told) == 1 else "\n  "
-        raise UserError(between.join(["the configuration is wrong:", *told]))
-
-
-def _right(config: dict[str, Any]) -> tuple[Configuration, list[str]]:
-    """Return what of `config` is right and asked for, and a sentence for each mistake.
+def _asked(config: dict[str, Any]) -> Configuration:
+    """Return a configuration without what is not asked for; UserError for wrong keys and types.
 
     Without the grid and the synchronization experiments, which need its most GPUs, only those of
     trainings to an accuracy remain.
     """
-    known = Configuration.right(config)
-    sentences = recipes.gone(config) or Configuration.sentences(config)
-    off = set(PARTS) - {*getattr(known, "parts", PARTS)}
+    refuse(recipes.gone(config))
+    known = Configuration.of(config)
+    off = set(PARTS) - set(known.parts)
     for name, emptied in (item for part in off for item in EMPTY[part].items()):
         vars(getattr(known, name)).update(emptied)
-    given = vars(known).pop("recipes", {})
-    with suppress(AttributeError) if sentences else nullcontext():
-        known.recipes, more = recipes.resolved(given, _ask(known))
-        sentences += more
-        if {"scaling", "proofs"} <= off:
-            known.grid.gpus = known.time_to_accuracy.gpus or [1]
-        if known.grid.seeds and not _needs_images(known):
-            known.dataset.source, known.dataset.path = recipes.OWN, None
-    return known, sentences
+    known.recipes = recipes.resolved(known.recipes, _ask(known))
+    if {"scaling", "proofs"} <= off:
+        known.grid.gpus = known.time_to_accuracy.gpus or [1]
+    if known.grid.seeds and not _needs_images(known):
+        known.dataset.source, known.dataset.path = recipes.OWN, None
+    return known
 
 
 def _ask(known: Configuration) -> dict[str, str]:
     """Return each recipe that is used, by its name, and the key that asks for it."""
-    asks = dict.fromkeys(getattr(known.grid, "recipes", []), "grid.recipes")
+    asks = dict.fromkeys(known.grid.recipes, "grid.recipes")
     if known.time_to_accuracy.gpus:
         asks.setdefault(known.time_to_accuracy.recipe, "time_to_accuracy.recipe")
     for tried in known.convergence.recipes:
@@ -135,11 +116,20 @@ def _names(config: Configuration) -> Iterator[str]:
 def _recipes(config: Configuration) -> Iterator[str]:
     """What is wrong with the options of recipes, for these strategies and devices."""
     grid, full, used = config.grid, config.time_to_accuracy, _trained(config)
-    if full.gpus and config.recipes.get(full.recipe, {}).get("engine") == "command":
+    if full.gpus and "command" in used[full.recipe]:
         yield f"time_to_accuracy.recipe is {full.recipe}, a command (allowed: one of an engine)"
     for name, own in used.items():
         if own.get("zero_gamma") and (model := config.model.name) != LAB_MODEL:
             yield f"recipes.{name}.zero_gamma is true for {model} (allowed: for {LAB_MODEL})"
+    for name in grid.recipes if grid.seeds else ():
+        limits = used[name]["strategies"] or grid.strategies
+        if limits == [recipes.OWN]:
+            sizes = places(used[name]["command"]) & {"batch_size", "global_batch_size"}
+            if len(grid.batch_sizes) > 1 and not sizes:
+                yield f"recipes.{name}.command takes no {{batch_size}} (allowed: one in the grid)"
+        elif not set(limits) & set(grid.strategies):
+            there = ", ".join(grid.strategies)
+            yield f"recipes.{name}.strategies has none of grid.strategies (allowed: {there})"
     strategies = grid.strategies if grid.seeds else ["ddp"]
     yield from devices.unfit(config.device, strategies, used, max(grid.gpus))
     per_node = config.machine.gpus_per_node
@@ -164,24 +154,6 @@ def _path(config: Configuration) -> Iterator[str]:
         yield f"dataset.path is {path!r}, which does not exist from where Snakemake works"
 
 
-def _cells(config: Configuration) -> Iterator[str]:
-    """What is wrong with the cells of the grid."""
-    grid = config.grid
-    lists: list[Sized] = [grid.recipes, grid.strategies, grid.gpus, grid.batch_sizes, grid.seeds]
-    if (runs := math.prod(map(len, lists)) * grid.repeats) > MOST_RUNS:
-        yield f"grid asks for {runs:,} runs (allowed: at most {MOST_RUNS:,})"
-    for name in grid.recipes if grid.seeds else ():
-        own = config.recipes.get(name, {})
-        limits = own.get("strategies") or grid.strategies
-        if limits == [recipes.OWN]:
-            sizes = places(own["command"]) & {"batch_size", "global_batch_size"}
-            if len(grid.batch_sizes) > 1 and not sizes:
-                yield f"recipes.{name}.command takes no {{batch_size}} (allowed: one in the grid)"
-        elif not set(limits) & set(grid.strategies):
-            there = ", ".join(grid.strategies)
-            yield f"recipes.{name}.strategies has none of grid.strategies (allowed: {there})"
-
-
 def _missing_extras(config: Configuration) -> Iterator[str]:
     """Say which keys need an extra whose folder is not here."""
     fused = [name for name, own in _trained(config).items() if own.get("fused_norms")]
@@ -204,14 +176,13 @@ def _large_batches(config: Configuration) -> Iterator[str]:
     if section.recipes and odd:
         gpus = section.gpus
         yield f"convergence.global_batches has {odd} (allowed: multiples of its gpus, {gpus})"
-    named = [(tried, config.recipes.get(tried.recipe)) for tried in section.recipes]
-    known = [(tried, own) for tried, own in named if own]  # Others are said where recipes are.
-    precisions = sorted({own["precision"] for _, own in known if "precision" in own})
+    tries = [(tried, config.recipes[tried.recipe]) for tried in section.recipes]
+    precisions = sorted({own["precision"] for _, own in tries if "precision" in own})
     if len(precisions) > 1:
         both = " and ".join(precisions)
         yield f"convergence.recipes has recipes of precision {both} (allowed: one for all)"
     yield from _twice("convergence.recipes", [tried.name for tried in section.recipes])
-    for tried, own in known:
+    for tried, own in tries:
         if not issubclass(ENGINES.find(own["engine"]).options, UpdateRule):
             engine = f"{tried.recipe}, of engine {own['engine']}"
             yield f"convergence.recipes has {engine} (allowed: of one like resident)"

@@ -13,6 +13,7 @@ from scaling.registry.strategy import STRATEGIES
 from scaling.registry.update_rule import Trials
 
 NAME = "^[A-Za-z0-9][A-Za-z0-9_.-]*$"
+Word = Annotated[str, StringConstraints(pattern="^[A-Za-z][A-Za-z0-9_]*$", max_length=100)]
 Part = Literal["scaling", "accuracy", "proofs", "int8"]
 PARTS: tuple[Part, ...] = get_args(Part)
 EMPTY: dict[Part, dict[str, dict[str, Any]]] = {
@@ -94,7 +95,7 @@ class Tried(Trials, types.Entry):
 
     recipe: str
     """A name in `recipes`, of an engine with options of the update, which alone count here."""
-    name: Annotated[str, StringConstraints(pattern="^[A-Za-z][A-Za-z0-9_]*$", max_length=100)]
+    name: Word
     """Its name in tables, figures and paths; the default is the recipe's."""
 
 
@@ -182,7 +183,7 @@ class Configuration(types.Section):
     model: options.Model = Field(default_factory=options.Model)
     grid: Grid
     training: options.Training = Field(default_factory=options.Training)
-    recipes: dict[str, dict[str, Any]]
+    recipes: dict[Word, dict[str, Any]]
     """By their names: each an `engine` with its options, or a `base`, another recipe, with what is
     changed of it."""
     machine: Machine = Field(default_factory=Machine)

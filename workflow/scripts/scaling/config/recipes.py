@@ -1,12 +1,11 @@
 """Recipes: an engine with options, or another recipe with some options changed."""
 
-import re
 from collections.abc import Mapping
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, create_model
 
-from scaling.core.section import Section, Some
+from scaling.core.section import Section, Some, refuse
 from scaling.registry.engine import ENGINES
 from scaling.registry.registry import Registry
 from scaling.registry.strategy import STRATEGIES
@@ -45,12 +44,9 @@ class Recipe(Section):
 
 def gone(config: Mapping[str, Any]) -> list[str]:
     """Return a sentence for each key of older configurations."""
-    found = {name: name.split(".") for name in GONE}
-    return [
-        f"{name} is no key any more: {GONE[name]}"
-        for name, (section, key) in found.items()
-        if isinstance(own := config.get(section), dict) and key in own
-    ]
+    sections = [(name, own) for name, own in config.items() if isinstance(own, dict)]
+    found = [f"{name}.{key}" for name, own in sections for key in own]
+    return [f"{key} is no key any more: {GONE[key]}" for key in found if key in GONE]
 
 
 def techniques(config: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -80,49 +76,39 @@ def of_technique(tried: Mapping[str, Any], recipe: Mapping[str, Any]) -> dict[st
 
 def resolved(
     recipes: Mapping[str, Mapping[str, Any]], asks: Mapping[str, str]
-) -> tuple[dict[str, dict[str, Any]], list[str]]:
-    """Return each recipe that some key `asks` for, with all keys, and a sentence for each mistake.
-
-    Others are looked at by their names alone.
-    """
-    said = [
-        f"recipes has {name!r} (allowed: a letter, then letters, digits and _)"
-        for name in recipes
-        if not re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII)
-    ]
+) -> dict[str, dict[str, Any]]:
+    """Return each recipe that some key `asks` for, with all keys; UserError for what is wrong."""
     found: dict[str, dict[str, Any]] = {}
+    said: list[str] = []
     for name, key in asks.items():
-        if name not in recipes:
-            said.append(f"{key} asks for recipe {name} (allowed: {', '.join(recipes)})")
-            continue
         try:
-            own = _with_base(name, recipes, ())
+            own = _with_base(name, key, recipes)
             options = ENGINES.find(own["engine"]).options
             kind = create_model("Recipe", __base__=(options, Recipe))
             said += (wrong := kind.sentences(own, above=("recipes", name)))
             found |= {} if wrong else {name: kind.of(own).model_dump()}
         except ValueError as error:
             said.append(str(error))
-    return found, said
+    refuse(said)
+    return found
 
 
-def _with_base(
-    name: str, recipes: Mapping[str, Mapping[str, Any]], above: tuple[str, ...]
-) -> dict[str, Any]:
-    """Return the options of a recipe and those of its base; ValueError for what is wrong there."""
-    own = dict(recipes[name])
-    if "command" in own and own.keys().isdisjoint(("engine", "base")):
-        own |= {"engine": "command", "strategies": [OWN]}
-    engine, base, engines = own.get("engine"), own.pop("base", None), ", ".join(ENGINES.names())
-    if (engine is None) == (base is None):
-        has = f"a base and engine {engine}" if engine else "neither engine nor base"
-        raise ValueError(f"recipes.{name} has {has} (allowed: one of them; engines are {engines})")
-    if engine is not None:
-        if engine not in ENGINES.names():
-            raise ValueError(f"recipes.{name}.engine is {engine!r} (allowed: {engines})")
-        return own
-    others = [other for other in recipes if other not in (*above, name)]
-    if base not in others:
-        there = ", ".join(others) or "none"
-        raise ValueError(f"recipes.{name}.base is {base!r} (allowed: another recipe, here {there})")
-    return _with_base(base, recipes, (*above, name)) | own
+def _with_base(name: str, key: str, recipes: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the options of the recipe that `key` asks for, and of its bases; or ValueError."""
+    made: dict[str, Any] = {}
+    others, engines = list(recipes), ENGINES.names()
+    while "engine" not in made:
+        if name not in others:
+            there = ", ".join(others) or "none"
+            raise ValueError(f"{key} asks for recipe {name!r} (allowed: {there})")
+        others.remove(name)
+        own, place = dict(recipes[name]), f"recipes.{name}"
+        if "command" in own and own.keys().isdisjoint(("engine", "base")):
+            own |= {"engine": "command", "strategies": [OWN]}
+        if ("engine" in own) == ("base" in own):
+            raise ValueError(f"{place} needs an engine ({', '.join(engines)}) or else a base")
+        made = own | made
+        name, key = made.pop("base", None), f"{place}.base"
+    if made["engine"] not in engines:
+        raise ValueError(f"{place}.engine is {made['engine']!r} (allowed: {', '.join(engines)})")
+    return made

@@ -3,13 +3,13 @@
 from typing import Annotated, Any, Literal, Self
 
 from annotated_types import Ge, Le
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import AliasChoices, BeforeValidator, ConfigDict, Field, model_validator
 
 from scaling.core.section import Section
 
 Bits = Annotated[int, Ge(2), Le(8)]
-OfScales = Literal["activation_scale", "bias_scale", "255_for_127", "bias_unscaled", "no_product"]
-Mistake = Literal[OfScales, "one_image", "test_data"]
+Scales = Literal["activation_scale", "bias_scale", "255_for_127", "bias_unscaled", "no_product"]
+Mistake = Literal[Scales, "one_image", "test_data"]
 MISTAKES: dict[Mistake, str] = {
     "activation_scale": "the output factor is 127 · max / S instead of 127 / (max · S)",
     "bias_scale": "a bias is rounded at scale (2³¹ − 1) / S instead of S",
@@ -20,16 +20,13 @@ MISTAKES: dict[Mistake, str] = {
     "test_data": "the activations are calibrated on the test images",
 }
 """Each mistake in a few words."""
-APART: tuple[tuple[Mistake, Mistake], ...] = (
-    ("activation_scale", "255_for_127"),
-    ("bias_scale", "bias_unscaled"),
-    ("one_image", "test_data"),
-)
-"""Mistakes that change the same thing."""
-GONE = {"unsigned": False, "rounding": "nearest"}
-"""Options of older variants, with the value that is the only one now."""
 STAGES = ("float32", "weights", "weights+activations", "weights+activations+bias")
 """The lab's stages in order: the float network, and three variants."""
+
+
+def _listed(mistakes: Any) -> Any:
+    """Make a list of one mistake, or of none."""
+    return [mistakes] if isinstance(mistakes, str) else mistakes or []
 
 
 class Scheme(Section):
@@ -48,44 +45,16 @@ class Scheme(Section):
     """`int8` whatever `activation_bits`, or `float`: the last accumulator divided by its scale."""
     weight_scales: Literal["tensor", "channel"] = "tensor"
     """One for each `tensor`, or for each output `channel`; none clips a weight."""
-    mistakes: list[Mistake] = Field(default_factory=list)
+    mistakes: Annotated[list[Mistake], BeforeValidator(_listed)] = Field(
+        default_factory=list, validation_alias=AliasChoices("mistakes", "mistake")
+    )
     """Mistakes to make, as found in documents: `activation_scale`, `bias_scale`, `255_for_127`,
     `bias_unscaled`, `no_product`, `one_image`, `test_data`. For a single one `mistake:
     bias_scale` works too."""
 
-    @model_validator(mode="before")
-    @classmethod
-    def _of_older(cls, values: Any) -> Any:
-        """Leave out options that are `GONE`, and make a list of one `mistake`."""
-        if not isinstance(values, dict):
-            return values
-        values = dict(values)
-        for key, only in GONE.items():
-            if (value := values.pop(key, only)) != only:
-                raise ValueError(
-                    f"{key} {value} is gone: weights are rounded to the nearest level of scales "
-                    "that clip nothing, and activations are signed"
-                )
-        if "mistake" in values and "mistakes" not in values:
-            values["mistakes"] = [one for one in [values.pop("mistake")] if one]
-        return values
-
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
         if self.activation_bits is None and self.mistakes:
-            raise ValueError(f"{self.mistake} is a mistake of activations: give activation_bits")
-        for one, other in APART:
-            if one in self.mistakes and other in self.mistakes:
-                raise ValueError(f"{one} and {other} both change the same: keep one")
+            said = f"{self.mistakes[0]} is a mistake of activations: give activation_bits"
+            raise ValueError(said)
         return self
-
-    @property
-    def mistake(self) -> str:
-        """The mistakes as one name: `activation_scale+bias_scale`, "" for none."""
-        return "+".join(self.mistakes)
-
-    @property
-    def has_histograms(self) -> bool:
-        """Whether weights and activations have one scale each, and all is int8 up to the logits."""
-        is_int8 = self.activation_bits is not None and self.logits == "int8"
-        return is_int8 and self.weight_scales == "tensor"

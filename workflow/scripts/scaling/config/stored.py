@@ -4,11 +4,8 @@ As a program, the configuration files it is given are read.
 """
 
 import json
-import os
-import re
 import sys
 from collections.abc import Iterable
-from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -31,8 +28,8 @@ RECORDS = [
 """Folders of records, laid out as below results/."""
 MACHINE = Path("machine/check.json")
 """The record of the machine check."""
-TRAININGS, BACKENDS = ("runs", "convergence", "full_trainings"), ("resnet18",)
-"""The kinds of `records` that a partial study may lack, and those that any stored study may."""
+TRAININGS = ("runs", "convergence", "full_trainings")
+"""The kinds of `records` that a partial study may lack."""
 
 
 class Plain(yaml.SafeLoader):
@@ -179,12 +176,10 @@ def check(folder: Path, config: dict[str, Any]) -> None:
     With `partial` in the configuration, runs may lack a record.
     """
     asked, there, beside = records(config), own_files(folder), beside_records(config)
-    runs = [*chain(*(asked[kind] for kind in TRAININGS))]
-    wanted = [*chain(*asked.values())]
-    always = [Path(CONFIG), Path(MANIFEST)]
-    may_lack = {*runs, *chain(*(asked[kind] for kind in BACKENDS))}
-    always += [path for path in wanted if path not in may_lack]
-    needed = always if config["partial"] else [*runs, *always]
+    runs = {*chain(*(asked[kind] for kind in TRAININGS))}
+    wanted = [Path(CONFIG), Path(MANIFEST), *chain(*asked.values())]
+    always = [path for path in wanted if path not in runs]
+    needed = always if config["partial"] else wanted
     if missing := [path for path in needed if path not in there]:
         partial = "" if set(missing) & set(always) else ", or pass --config partial=true"
         lacks = f"{len(missing)} of the {len(needed)} files its {CONFIG} asks for"
@@ -192,54 +187,9 @@ def check(folder: Path, config: dict[str, Any]) -> None:
     for path, limit in beside.items():
         if (folder / path).is_symlink() or (folder / path).exists():
             files.regular(folder / path, limit, linked=False)
-    if unknown := sorted(there.difference(always, beside, wanted)):
+    if unknown := sorted(there.difference(beside, wanted)):
         place = folder / unknown[0]
         raise UserError(f"{place} is no part of the study that its {CONFIG} describes: remove it")
-
-
-def keep_dates(records: Path, manifest: Path) -> None:
-    """Make the manifest older than every record that names its images, and newer than all others.
-
-    Snakemake decides by dates what is measured again, but a record is valid for the images that it
-    names. One that names none keeps its side of the manifest, unless all others name these images.
-    Trained weights become older than the records made from them.
-    """
-    there = [records / path for path in own_files(records) if path.suffix == ".json"]
-    dates = {p: p.stat().st_mtime for p in there if not p.name.endswith("training.json")}
-    named, own = {path: _value(path, "checksum") for path in dates}, _value(manifest, "checksum")
-    if own not in named.values():
-        return
-    older = set(named.values()) - {own, ""} and manifest.stat().st_mtime
-    stale = {
-        path
-        for path, images in named.items()
-        if images != own and (images or dates[path] < (older or 0))
-    }
-    before = min(date for path, date in dates.items() if path not in stale)
-    _not_after(manifest, before)
-    for path in stale:
-        _not_after(path, manifest.stat().st_mtime - 1)
-    for weights in records.glob("quantization/seed~*/*.pt"):
-        resnet = weights.stem == "resnet18"
-        training = weights.with_name("resnet18_training.json" if resnet else "training.json")
-        trained, own_records = _value(training, "ended"), weights.parent.glob("**/*.json")
-        made = [p for p in own_records if p in dates and p.name.startswith("resnet18") == resnet]
-        if made and trained and all(_value(path, "started") >= trained for path in made):
-            _not_after(weights, min(dates[path] for path in made))
-
-
-def _not_after(path: Path, latest: float) -> None:
-    """Set a file's date to `latest` if it is newer."""
-    if latest < path.stat().st_mtime:
-        os.utime(path, (latest, latest))
-
-
-def _value(path: Path, key: str) -> str:
-    """Return the first text value of `key` in a JSON file, or ""."""
-    with suppress(UserError):
-        found = re.search(rf'"{key}": *"([^"]+)"', files.read_text(path))
-        return found[1] if found else ""
-    return ""
 
 
 @program

@@ -1,6 +1,7 @@
 """Run each technique at each global batch: a learning rate sweep, then all seeds at its best rate.
 
-All runs of a process use the same device, one after another. Equal runs are trained once.
+The rate is chosen on images held out of the training set, or by training loss without them, never
+on the test set. Equal runs are trained once.
 """
 
 import gc
@@ -8,68 +9,23 @@ import hashlib
 import json
 import math
 import time
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from scaling.config.devices import need_newer_gpu
-from scaling.convergence.engine import Engine
-from scaling.convergence.plan import Run, Session, Study, choose, next_factor, run_of
-from scaling.core import code_digest, environment
-from scaling.core.errors import UserError
-from scaling.core.records.convergence import CONVERGENCE, TRAINING, convergence_path
-from scaling.core.records.kind import DATASET
-from scaling.launch import lease, outcome
+from scaling.convergence.engine import Engine, Run, Study, run_of
+from scaling.core.records.convergence import TRAINING
+from scaling.launch import outcome
 from scaling.registry.update_rule import Technique
 from scaling.training.trainer import TrainingData
 
 NOT_FINITE, AT_CHANCE = "not finite", "at chance"
-SCRIPT = Path(__file__).parents[2] / "convergence_train.py"
 Result = dict[str, Any]
 Sweep = dict[float, Result]
 """Runs by their factor, a multiple of the rule's rate."""
-OF_A_RUN = {"epochs", "max_epochs", "seeds", "factors", "more_factors", "precise_batch_norm"}
-"""Options of a study that decide which runs there are, and not what one gives."""
-
-
-def run(session: Session) -> None:
-    """Train all techniques and write each record as soon as it is complete."""
-    torch.set_num_threads(session.cpu_threads)
-    techniques = {
-        name: Technique.of(options, f"remedy {name}") for name, options in session.remedies.items()
-    }
-    dataset = TrainingData.read(session.dataset, session.manifest, session.study.train_images)
-    manifest = DATASET.read(session.manifest)
-    facts = {key: manifest[key] for key in ("source", "checksum", "train_images", "test_images")}
-    kind = environment.resolve_device(session.device)
-    for said in need_newer_gpu(kind, {"*": session.study.model_dump()}):
-        raise UserError(said)
-    precision: Any = environment.applied_precision(session.study.precision, kind)
-    study = session.study.model_copy(update={"precision": precision})
-    # The images are there before a GPU is leased, which the next job can have at once.
-    with lease.device(kind) as device:
-        host_info = environment.describe_process(device)
-        device_name = torch.cuda.get_device_name(device) if kind == "cuda" else kind
-        code = code_digest.digest(SCRIPT, measuring=True)
-        # With a run's own options all that decides what it gives.
-        identity = [code, study.model_dump(exclude=OF_A_RUN), facts, device_name, torch.__version__]
-        for global_batch in session.global_batches:
-            experiment = Experiment(study, dataset, global_batch, device, session.cache, identity)
-            for name, found in experiment.results(techniques):
-                document: Any = {
-                    "remedy": name,
-                    "global_batch": global_batch,
-                    "options": techniques[name].model_dump(),
-                    "training": study.model_dump(),
-                    "dataset": facts,
-                    **found,
-                    "environment": host_info | {"ended": environment.now()},
-                }
-                CONVERGENCE.write(convergence_path(session.records, name, global_batch), document)
-                host_info["started"] = environment.now()
 
 
 @dataclass
@@ -82,21 +38,14 @@ class Experiment:
     device: torch.device
     folder: Path
     identity: list[Any]
-
-    def __post_init__(self) -> None:
-        held_out = self.study.held_out_images
-        self._judged = held_out > 0
-        self._data = {False: self.dataset}
-        if self._judged:
-            self._data[True] = self.dataset.judged_by(held_out)
-        self._engines = dict[bool, Engine]()
+    _engines: dict[bool, Engine] = field(default_factory=dict)
 
     def results(self, techniques: dict[str, Technique]) -> Iterator[tuple[str, Result]]:
         """Yield each technique's name and the results of its runs, for the record.
 
         After an out-of-memory error the remaining techniques are recorded as out of memory too.
         """
-        left, images = list(techniques), self._images(self._judged)
+        left, images = list(techniques), self._images(self.study.held_out_images > 0)
         status = "infeasible"
         message = f"the global batch is larger than the {images} training images"
         try:
@@ -116,15 +65,15 @@ class Experiment:
 
     def _images(self, held_out: bool) -> int:
         """Return the number of images to train on."""
-        return len(self._data[held_out].data.train_labels)
+        return len(self.dataset.data.train_labels) - held_out * self.study.held_out_images
 
     def _engine(self, held_out: bool) -> Engine:
         """Return the engine of these runs; memory has room for one at a time."""
         if held_out not in self._engines:
             self._engines.clear()
             gc.collect()
-            engine = Engine(self.study, self._data[held_out], self.global_batch, self.device)
-            self._engines[held_out] = engine
+            data = self.dataset.judged_by(self.study.held_out_images) if held_out else self.dataset
+            self._engines[held_out] = Engine(self.study, data, self.global_batch, self.device)
         return self._engines[held_out]
 
     def _sweep(self, name: str, technique: Technique) -> Sweep:
@@ -133,11 +82,12 @@ class Experiment:
         Factors are judged by held-out images if there are any, else by training loss.
         """
         study, runs = self.study, Sweep()
+        held_out = study.held_out_images > 0
         wanted = list(technique.factors or study.factors)
         more = study.more_factors if len(wanted) > 1 else 0
         while wanted:
             factor = wanted.pop(0)
-            runs[factor] = self.run(name, technique, factor, study.seeds[0], self._judged)
+            runs[factor] = self.run(name, technique, factor, study.seeds[0], held_out)
             if not wanted and more and (following := next_factor(losses(runs))):
                 wanted, more = [following], more - 1
         return dict(sorted(runs.items()))
@@ -148,14 +98,14 @@ class Experiment:
         `at_edge` is whether that is the smallest or largest of several.
         """
         factors, chosen = list(sweep), choose(losses(sweep))
-        seeds = self.study.seeds if self._judged else self.study.seeds[1:]
+        seeds = self.study.seeds[0 if self.study.held_out_images else 1 :]
         runs = [*sweep.values(), *(self.run(name, technique, chosen, seed) for seed in seeds)]
         return {
             "gpus": self.study.gpus_of(self.global_batch),
             "chosen_factor": chosen,
             "at_edge": len(factors) > 1 and chosen in (factors[0], factors[-1]),
             "runs": [
-                {**run, "chosen": run["factor"] == chosen and not run["held_out"]} for run in runs
+                run | {"chosen": run["factor"] == chosen and not run["held_out"]} for run in runs
             ],
         }
 
@@ -183,10 +133,8 @@ class Experiment:
     def _train(self, run: Run) -> Result:
         """Train one run to its end, or to the end of the epoch in which it diverges.
 
-        Returns its `epochs` (of held-out images as `validation_…`); what was planned, which a
-        diverged run may not have reached; and `diverged`, "" or the reason. "not finite" is a loss
-        in an update or after it, "at chance" a training loss in the last epoch no better than that
-        of a constant prediction, ln(classes).
+        `diverged` is "", "not finite" of a loss in an update or after it, or "at chance" of a last
+        training loss no better than that of a constant prediction, ln(classes).
         """
         engine = self._engine(run.held_out)
         started = time.perf_counter()
@@ -224,3 +172,25 @@ def losses(runs: Sweep) -> dict[float, float | None]:
         else run["epochs"][-1]["validation_loss" if run["held_out"] else "train_loss"]
         for factor, run in runs.items()
     }
+
+
+def choose(found: Mapping[float, float | None]) -> float:
+    """Return the factor of the lowest loss; that nearest to 1 if none is finite (all are None)."""
+    finished = [(loss, factor) for factor, loss in found.items() if loss is not None]
+    return min(finished or [(abs(math.log(factor)), factor) for factor in found])[1]
+
+
+def next_factor(found: Mapping[float, float | None]) -> float | None:
+    """Return the next factor of a sweep; None once the best one lies inside, to a factor of 2.
+
+    If the best is an end, the next is twice as far out; else it is halfway (geometrically) to a
+    neighbour more than a factor of 2 away.
+    """
+    tried, best = sorted(found), choose(found)
+    if best == tried[0] or all(loss is None for loss in found.values()):
+        return tried[0] / 2
+    if best == tried[-1]:
+        return best * 2
+    place = tried.index(best)
+    near = tried[place - 1], tried[place + 1]
+    return next((math.sqrt(best * one) for one in near if abs(math.log2(one / best)) > 1.01), None)

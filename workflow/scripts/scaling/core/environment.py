@@ -119,11 +119,10 @@ def gpu_handle(entry: str) -> Any:
 
 def ask_nvml(ask: Callable[..., Any], *arguments: Any) -> Any:
     """Return the result of an NVML query; None without a driver, a GPU, or an answer."""
-    try:
+    with suppress(pynvml.NVMLError):
         pynvml.nvmlInit()
         return None if None in arguments else ask(*arguments)
-    except pynvml.NVMLError:
-        return None
+    return None
 
 
 def visible_gpus() -> list[str]:
@@ -138,10 +137,7 @@ def visible_gpus() -> list[str]:
 
 
 def resolve_device(requested: Device) -> Device:
-    """Replace `auto` by `cuda` if a GPU is visible, else by `cpu`.
-
-    Raises UserError for `cuda` without a GPU, and for a PyTorch that cannot use them.
-    """
+    """Replace `auto` by what there is; UserError for `cuda` without a GPU that PyTorch can use."""
     built = torch_build()
     version = built.get("__version__", "")
     if version and tuple(map(int, version.split(".")[:2])) < (2, 11):
@@ -195,15 +191,13 @@ def _cpu_name() -> str:
 
 def installed(package: str) -> str | None:
     """Return the version of an installed package, else None."""
-    try:
+    with suppress(PackageNotFoundError):
         return version(package)
-    except PackageNotFoundError:
-        return None
+    return None
 
 
 def _output(command: list[str]) -> str | None:
-    try:
+    with suppress(OSError, subprocess.SubprocessError):
         finished = subprocess.run(command, capture_output=True, text=True, check=True, timeout=30)
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return re.sub(r"\x1b\[[0-9;]*m", "", finished.stdout.strip())
+        return re.sub(r"\x1b\[[0-9;]*m", "", finished.stdout.strip())
+    return None

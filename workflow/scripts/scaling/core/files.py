@@ -80,17 +80,10 @@ def read_text(source: Path, most_bytes: int = 50_000_000) -> str:
 
 
 def read_json(source: Path) -> Any:
-    """Return the JSON document in `source`; UserError if missing, or for NaN or a duplicate key."""
+    """Return the JSON document in `source`; UserError if missing, or for NaN."""
     try:
-        document = json.loads(read_text(source), object_pairs_hook=_once, parse_constant=float)
+        document = json.loads(read_text(source), parse_constant=float)
         json.dumps(document, ensure_ascii=False, allow_nan=False).encode()
     except (ValueError, RecursionError) as error:
         raise UserError(f"{source} is not valid JSON ({error}): delete it") from error
     return document
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError(f"a key twice among {', '.join(key for key, _ in pairs)[:100]}")
-    return found

@@ -1,19 +1,13 @@
 """Sections of the configuration, the types of their keys, and the messages about errors in them."""
 
+import textwrap
 from collections import Counter
-from contextlib import suppress
+from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Annotated, Any, Literal, Self, TypeVar
 
 from annotated_types import Ge, Interval, Len, Lt
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    TypeAdapter,
-    ValidationError,
-    model_serializer,
-)
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError, model_serializer
 
 from scaling.core.errors import UserError
 
@@ -22,8 +16,7 @@ T = TypeVar("T")
 
 
 def _each_once(values: list[T]) -> list[T]:
-    twice = sorted(text for text, times in Counter(map(str, values)).items() if times > 1)
-    if twice:
+    if twice := sorted(one for one, times in Counter(map(str, values)).items() if times > 1):
         raise ValueError(f"{', '.join(twice)} is there more than once")
     return values
 
@@ -49,8 +42,7 @@ class Section(BaseModel):
     @classmethod
     def of(cls, values: Any, name: str = "the configuration") -> Self:
         """Return the section of `values` and defaults; UserError with one sentence per error."""
-        if said := cls.sentences(values, name):
-            raise UserError(f"{name} is wrong: {'; '.join(said)}")
+        refuse(cls.sentences(values, name), name)
         return cls.model_validate(values)
 
     @classmethod
@@ -60,28 +52,10 @@ class Section(BaseModel):
         """Return one sentence for each error in `values`, whose keys are below those `above`."""
         try:
             cls.model_validate(values)
+            return []
         except ValidationError as invalid:
             errors = invalid.errors()[:MOST_SAID]
             return sorted(cls._sentence(error, name, above) for error in errors)
-        return []
-
-    @classmethod
-    def right(cls, values: Any) -> Self:
-        """Return the section of `values` and defaults; a key whose value is wrong is not there."""
-        with suppress(ValidationError):
-            return cls.model_validate(values)
-        right, given = cls.model_construct(), values if isinstance(values, dict) else {}
-        for name, field in cls.model_fields.items():
-            kind = field.annotation
-            if isinstance(kind, type) and issubclass(kind, Section):
-                vars(right)[name] = kind.right(given.get(name, {}))
-            elif name in given:
-                vars(right).pop(name, None)
-                typed: Any = Annotated[kind, field]
-                with suppress(ValidationError):
-                    one = TypeAdapter[Any](typed, config=cls.model_config)
-                    vars(right)[name] = one.validate_python(given[name])
-        return right
 
     @classmethod
     def _sentence(cls, error: Any, name: str, above: tuple[str, ...]) -> str:
@@ -113,6 +87,13 @@ class Entry(Section):
     @model_serializer(mode="wrap")
     def _given(self, dumped: Any) -> dict[str, Any]:
         return {key: value for key, value in dumped(self).items() if key in self.model_fields_set}
+
+
+def refuse(sentences: Iterable[str], name: str = "the configuration") -> None:
+    """Raise UserError with these sentences, if any; several of them have a line each."""
+    if told := [textwrap.shorten(one, 1000) for one in dict.fromkeys(sentences)]:
+        between = " " if len(told) == 1 else "\n  "
+        raise UserError(between.join([f"{name} is wrong:", *told]))
 
 
 def key_name(path: Any) -> str:

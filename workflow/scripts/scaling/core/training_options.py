@@ -54,11 +54,7 @@ class Sgd(Options):
     @property
     def sgd(self) -> dict[str, Any]:
         """Return the arguments of torch.optim.SGD."""
-        return {
-            "lr": self.learning_rate,
-            "momentum": self.momentum,
-            "weight_decay": self.weight_decay,
-        }
+        return {"lr": self.learning_rate, **self.model_dump(include={"momentum", "weight_decay"})}
 
 
 class Training(Sgd):

@@ -1,5 +1,7 @@
 """The int8 network: distributions of its values."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -10,8 +12,13 @@ from matplotlib.ticker import LogLocator, NullLocator
 from scaling.figures import style
 
 QUANTITIES = {"weights": "weights", "before_relu": "before ReLU", "after_relu": "after ReLU"}
+LIMITS = {"weights": (-127.5, 127.5), "before_relu": (-128.5, 127.5), "after_relu": (127.5,)}
+"""The outer edges of the first and the last level of int8; the last where nothing is negative."""
 LEVELS_PER_BIN = 4
-"""Levels per bin at 8 bits; with fewer bits, each level has a bin."""
+LOOKS: dict[str, dict[str, Any]] = {
+    "int8": {"fill": True, "color": style.SKY, "alpha": 0.5},
+    "float": {"baseline": None, "color": style.INK, "linewidth": 1},
+}
 WIDTH_INCHES, ROW_INCHES = 6.8, 1.75
 
 
@@ -50,25 +57,18 @@ def draw_quantization_histograms(histograms: pd.DataFrame) -> Figure | None:
 
 
 def _draw_histogram(axes: Axes, rows: pd.DataFrame) -> None:
-    first = rows.iloc[0]
-    axes.stairs(*_shares(rows, "int8"), fill=True, color=style.SKY, alpha=0.5)
-    axes.stairs(*_shares(rows, "float"), baseline=None, color=style.INK, linewidth=1)
-    ends = [first["highest"] + 0.5, first["lowest"] - 0.5]
-    for limit in ends[:1] if first["quantity"] == "after_relu" else ends:
-        axes.axvline(limit / first["scale"], color=style.VERMILLION, linestyle=":", linewidth=1)
-    axes.set_yscale("log")
-    axes.set_ylim(top=1)
+    """Draw the shares of values in bins of `LEVELS_PER_BIN`, and the ends of int8."""
+    quantity, scale = rows[["quantity", "scale"]].iloc[0]
+    for values, look in LOOKS.items():
+        own = rows[rows["values"] == values]
+        levels = (own["bin_low"] * scale + 0.5).round()
+        first = levels.min() // LEVELS_PER_BIN * LEVELS_PER_BIN
+        edges = np.arange(first, levels.max() + LEVELS_PER_BIN + 1, LEVELS_PER_BIN) - 0.5
+        shares, _ = np.histogram(levels, edges, weights=own["count"] / own["count"].sum())
+        axes.stairs(shares, edges / scale, **look)
+    for limit in LIMITS[quantity]:
+        axes.axvline(limit / scale, color=style.VERMILLION, linestyle=":", linewidth=1)
+    axes.set(yscale="log", ylim=(None, 1))
     axes.yaxis.set_major_locator(LogLocator(numticks=5))
     axes.yaxis.set_minor_locator(NullLocator())
-    size = f"1 step = {1 / first['scale']:.3g}"
-    axes.set_title(size, loc="right", fontsize=7, fontweight="normal")
-
-
-def _shares(rows: pd.DataFrame, values: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return the shares of `values` [k] in bins of some levels, and the edges [k + 1]."""
-    rows, first = rows[rows["values"] == values], rows.iloc[0]
-    scale, width = first["scale"], LEVELS_PER_BIN if first["highest"] > 64 else 1
-    bins = np.rint(rows["bin_low"] * scale + 0.5).astype(int) // width
-    counts = np.bincount(bins - bins.min(), weights=rows["count"])
-    edges = (np.arange(bins.min(), bins.max() + 2) * width - 0.5) / scale
-    return counts / counts.sum(), edges
+    axes.set_title(f"1 step = {1 / scale:.3g}", loc="right", fontsize=7, fontweight="normal")

@@ -17,8 +17,6 @@ QUANTITIES = {
     "Test accuracy, %": ("test_accuracy", 100),
 }
 PER_GPU = "batch size per GPU"
-LOG_FROM_RATIO = 8
-"""The axis is logarithmic if the largest value is at least this many times the smallest."""
 
 
 def draw_epoch_time(timing: pd.DataFrame) -> Figure | None:
@@ -41,13 +39,10 @@ def draw_epoch_time(timing: pd.DataFrame) -> Figure | None:
         looks[name] = look
         once = rows.drop_duplicates("batch_size")
         style.lines(panels[recipes.index(recipe)], [once], "batch_size", "epoch_seconds", **look)
-    lowest, highest = known["epoch_seconds"].min(), known["epoch_seconds_max"].max()
+    ends = known["epoch_seconds"].min() / 1.25, known["epoch_seconds_max"].max() * 1.5
     for axes in panels:
         style.batch_axis(axes, timing["batch_size"])
-        if highest > LOG_FROM_RATIO * lowest:
-            style.log2_axis(axes.yaxis, style.POWERS, (lowest / 1.25, highest * 1.5))
-        else:
-            axes.set_ylim(0, highest * 1.15)
+        style.log2_axis(axes.yaxis, style.POWERS, ends)
     style.legend(figure, [], *(style.line_handle(name, **look) for name, look in looks.items()))
     return figure
 
@@ -75,9 +70,8 @@ def draw_speedup(speedup: pd.DataFrame) -> Figure | None:
         best = [cells.loc[cells.groupby("gpus")["speedup"].idxmax()] for cells in rows]
         style.lines(axes, best, "gpus", "speedup")
         style.log2_axis(axes.xaxis, [1, *counts])
-        lowest, highest = known["speedup_min"].min(), known["speedup_max"].max()
-        limits = min(1, lowest) / 1.15, 1.15 * max(counts[-1], highest)
-        style.log2_axis(axes.yaxis, style.POWERS, limits)
+        ends = min(1, known["speedup_min"].min()), max(counts[-1], known["speedup_max"].max())
+        style.log2_axis(axes.yaxis, style.POWERS, (ends[0] / 1.15, ends[1] * 1.15))
         axes.set(xlabel="GPUs", ylabel="speedup over 1 GPU")
     style.legend(figure, groups, style.line_handle("ideal", **style.IDEAL))
     return figure

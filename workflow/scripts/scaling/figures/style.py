@@ -1,8 +1,7 @@
 """Common style of the figures: palette, panels, lines, axes and legends."""
 
 import io
-from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,16 +33,15 @@ EMPTY = '<svg xmlns="http://www.w3.org/2000/svg"/>\n'
 """The contents of a figure without data."""
 
 
-def style(name: str) -> AbstractContextManager[None]:
-    """Apply the style within the block; `name` salts the SVG's ids, so that two share a page."""
-    return matplotlib.rc_context({"svg.hashsalt": name}, fname=STYLE)
+def save(draw: Callable[..., Figure | None], tables: list[pd.DataFrame], path: Path) -> None:
+    """Draw `tables` and write the figure as SVG without date or version; None as an empty file.
 
-
-def save(figure: Figure | None, path: Path) -> None:
-    """Write `figure` as SVG without date or program version, atomically; None as an empty file."""
+    Its name salts the ids, so that two figures share a page.
+    """
     drawn = io.StringIO(EMPTY)
-    if figure is not None:
-        figure.savefig(drawn, format="svg", metadata={"Date": None, "Creator": None})
+    with matplotlib.rc_context({"svg.hashsalt": path.stem}, fname=STYLE):
+        if (figure := draw(*tables)) is not None:
+            figure.savefig(drawn, format="svg", metadata={"Date": None, "Creator": None})
     files.write_text(path, drawn.getvalue())
 
 

@@ -52,18 +52,17 @@ def _of_model(sweep: Sweep, rank: Rank) -> list[tuple[str, int]]:
     for _ in range(SETTLING_STEPS):
         images = torch.randn(LEAST_BATCH, 3, side, side, device=rank.device)
         replica.model(images).sum().backward()
-    parameters = sum(parameter.numel() for parameter in model.parameters())
     return [
         *(("bucket", size) for size in replica.bucket_bytes),
         *(("tuned_bucket", size) for size in flat_sgd.bucket_bytes(model)),
-        ("gradients", parameters * BYTES_PER_ELEMENT),
+        ("gradients", sum(parameter.nbytes for parameter in model.parameters())),
     ]
 
 
 def _measure(sweep: Sweep, rank: Rank, message_bytes: int) -> tuple[list[float], bool]:
     """Return the slowest rank's seconds per all-reduce in each repeat, and whether sums were right.
 
-    On GPUs a repeat is one CUDA graph, as a launch from Python takes longer than a small message.
+    On GPUs a repeat is a CUDA graph: a launch from Python takes longer than a small message.
     """
     elements = message_bytes // BYTES_PER_ELEMENT
     pattern = (torch.arange(elements, device=rank.device, dtype=torch.float32) % 1021) + 1

@@ -18,17 +18,13 @@ from scaling.core.environment import ask_nvml
 from scaling.core.gpu_counters import GpuCounters
 from scaling.launch.measure import MachineCheck
 
-FREE_MEMORY = 0.9
-"""The minimum share of free memory on an unused GPU."""
+FREE_MEMORY, BUSY_CORES = 0.9, 0.25
+"""The minimum share of free memory on an unused GPU, and the maximum of cores that others keep."""
 SLOWEST, SLOWER = 0.9, 0.97
 """Shares of the median GPU's rate below which a GPU is bad, or odd."""
-BUSY_CORES = 0.25
-"""The share of cores that others may keep busy without a warning."""
 SAVING = ("powersave", "conservative")
 """CPU frequency governors that keep clocks low until a core has long been busy."""
-WATCHED_SECONDS = 1.0
-MULTIPLYING_SECONDS = 3.0
-MATRIX_SIZE = 8192
+WATCHED_SECONDS, MULTIPLYING_SECONDS, MATRIX_SIZE = 1.0, 3.0, 8192
 PCIE = ("PcieLinkGeneration", "PcieLinkWidth")
 TO_DO = "end what else runs there, or ask for GPUs of your own"
 
@@ -78,7 +74,7 @@ def gpu(entry: str) -> dict[str, Any]:
 
 
 def run(check: MachineCheck, log_folder: Path) -> None:
-    """Check one GPU as its process, then run matrix products while all others do."""
+    """Check one GPU as its process, and its rate while the others multiply matrices, too."""
     from scaling.launch import ranks
 
     local = int(os.environ.get("LOCAL_RANK", "0"))
@@ -126,9 +122,8 @@ def judge(hosts: list[dict[str, Any]], gpus: list[dict[str, Any]]) -> list[dict[
 
 
 def _of_host(one: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    if one["busy_share"] > BUSY_CORES:
-        busy = f"{one['busy_share']:.0%} of its CPU"
-        yield "odd", f"others keep {busy} busy: wait until they have ended"
+    if (busy := one["busy_share"]) > BUSY_CORES:
+        yield "odd", f"others keep {busy:.0%} of its CPU busy: wait until they have ended"
     if one["governor"] in SAVING:
         yield "odd", f"its CPU saves power ({one['governor']}): set the governor to performance"
     if one["xid"]:

@@ -12,14 +12,9 @@ from torch.nn.parallel import comm
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode
 
-KINDS = {
-    "allreduce_": "all_reduce",
-    "allgather_": "all_gather",
-    "_allgather_base_": "all_gather",
-    "broadcast_": "broadcast",
-    "_reduce_scatter_base_": "reduce_scatter",
-}
-"""Public names of operators in the namespace c10d; others keep their names."""
+KINDS = {"allreduce_": "all_reduce", "_reduce_scatter_base_": "reduce_scatter"}
+KINDS |= dict.fromkeys(("allgather_", "_allgather_base_"), "all_gather")
+"""Public names of operators in the namespace c10d; others keep theirs."""
 SENT = {"tensors", "tensor", "input_tensors", "input_tensor", "inputs"}
 """The arguments of these operators with the tensors that this rank sends."""
 
@@ -27,8 +22,7 @@ SENT = {"tensors", "tensor", "input_tensors", "input_tensor", "inputs"}
 class Messages(TorchDispatchMode):
     """Collects messages in sending order, and none while `phase` is None.
 
-    A row has `step` (0 before the first), `phase`, `kind`, `dtype`, `elements` and `bytes`. As a
-    context it records what PyTorch's dispatcher sees, with the collectives of DDP's C++ reducer.
+    As a context it records what PyTorch's dispatcher sees, with the collectives of DDP's reducer.
     """
 
     def __init__(self) -> None:
@@ -44,8 +38,7 @@ class Messages(TorchDispatchMode):
         dtypes = dict.fromkeys(str(tensor.dtype).removeprefix("torch.") for tensor in tensors)
         row = {"step": self.step, "phase": self.phase, "kind": kind, "dtype": "+".join(dtypes)}
         row["elements"] = sum(tensor.numel() for tensor in tensors)
-        row["bytes"] = sum(tensor.numel() * tensor.itemsize for tensor in tensors)
-        self.rows.append(row)
+        self.rows.append(row | {"bytes": sum(tensor.nbytes for tensor in tensors)})
 
     @contextmanager
     def phases_of(self, model: nn.Module) -> Iterator[None]:

@@ -38,8 +38,8 @@ def run(probe: Probe, log_folder: Path) -> None:
 def rows(probe: Probe, device: str) -> Iterator[dict[str, Any]]:
     """Yield a row (`records.machine.Peak`) for each matrix size and precision, and for each copy.
 
-    The `state` of a product is `sprint`, just after a rest, or `sustained`: the fastest size after
-    one to three times `sustained_seconds` of work, when the last repeats are steady.
+    A product's `state` is `sprint`, just after a rest, or `sustained`: the fastest size after work
+    of one to three times `sustained_seconds`, when the last repeats are steady.
     """
     sizes, copy_bytes = probe.matrix_sizes, probe.copy_bytes
     if device == "cpu":
@@ -62,10 +62,10 @@ def rows(probe: Probe, device: str) -> Iterator[dict[str, Any]]:
             yield {**kind, "matrix_size": size, "state": "sustained", "seconds": seconds}
     seconds = _copy(devices[0], devices[0], copy_bytes, probe.repeats)
     yield {"quantity": "device_copy", "copy_bytes": copy_bytes, "seconds": seconds}
-    for source, target in permutations(range(len(devices)), 2):
-        seconds = _copy(devices[source], devices[target], copy_bytes, probe.repeats)
-        kind = {"quantity": "gpu_to_gpu_copy", "source_gpu": source, "target_gpu": target}
-        yield {**kind, "copy_bytes": copy_bytes, "seconds": seconds}
+    for source, target in permutations(devices, 2):
+        seconds = _copy(source, target, copy_bytes, probe.repeats)
+        kind = {"source_gpu": source.index, "target_gpu": target.index, "copy_bytes": copy_bytes}
+        yield {"quantity": "gpu_to_gpu_copy", **kind, "seconds": seconds}
 
 
 def _matrix_product(

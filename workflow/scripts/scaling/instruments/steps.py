@@ -1,8 +1,8 @@
 """Measure where the time of a run's steps goes, in extra iterations on in-memory batches.
 
-No rank waits for data. Steps are timed, with and without gradient exchange, and traced with
-PyTorch's profiler: each device's kernels over time, and their classes by what launches them. A
-communication kernel runs until all ranks have joined it, so that includes waiting for the slowest.
+Steps are timed, with and without gradient exchange, and traced with PyTorch's profiler: each
+device's kernels over time, and their classes by what launches them. A communication kernel runs
+until all ranks have joined it, so that includes waiting for the slowest.
 """
 
 import json
@@ -27,8 +27,7 @@ from scaling.training.trainer import EpochResult, Trainer, TrainIterations
 
 SETTLING_ITERATIONS = 2
 REPEATS = 3
-COMMUNICATION_KERNELS = ("nccl", "memcpy ptop")
-CPU_COLLECTIVES = ("gloo:all_reduce",)
+COMMUNICATION = ("nccl", "memcpy ptop", "gloo:all_reduce")
 UNKNOWN: Any = repeat(("other", 0.0))
 SECOND = 10**9  # nanoseconds
 KEPT = ("ph", "name", "cat", "ts", "dur", "tid")
@@ -37,15 +36,12 @@ KEPT = ("ph", "name", "cat", "ts", "dur", "tid")
 Span = tuple[int, int, float]
 """Start and end in ns, and the bytes that are moved; 0 if they are not known."""
 Spans = dict[KernelClass, list[Span]]
-"""A device's kernels, copies and fills by class, or a CPU's operations. Without knowing what
-launched them they are `communication` and `other`."""
+"""A device's kernels, copies and fills, or a CPU's operations; `other` where it is not known what
+launched them."""
 Event = dict[str, Any]
 """An event of a trace in Chrome's format."""
 Launches = dict[tuple[int, str], Iterator[tuple[KernelClass, float]]]
-"""Class and bytes (0: not known) of the kernels of each device and name, as they began; the last
-repeats."""
-OPTIMIZER = "optimizer"
-"""How the name of a range begins in which weights are updated."""
+"""Class and bytes (0: not known) of a device's kernels of a name, in order; the last repeats."""
 CLASSES: dict[KernelClass, re.Pattern[str]] = {
     "communication": re.compile(r"nccl:|c10d::|_c10d_functional|record_param_comms"),
     "products": re.compile(r"aten::\w*(conv(olution|\d)|mm\b|mm_|dot|attention)|triton_tem_"),
@@ -66,15 +62,14 @@ def measure_all(trainer: Trainer, rank: Rank, gpus: int, limit: int) -> dict[str
     """Return what the steps of this rank of a run on `gpus` GPUs take.
 
     `in_memory`: `seconds` of each repeat, and `seconds_without_exchange`, null where gradients are
-    always or never exchanged. `readings` of communication by the trace, empty on one GPU.
-    `device_time` of each device: `busy_times` and the untraced host `seconds` of the same
-    iterations. `step`: the events of one step.
+    always or never exchanged. `readings` of `communication`, empty on one GPU. `device_time`: each
+    device's `busy_times` and the untraced host's `seconds`. `step`: the events of one step.
     """
     own, on_gpu = {"rank": rank.index}, rank.device.type == "cuda"
     train = trainer.in_memory(limit)
     in_memory = own | _in_memory(trainer, train, limit)
-    device_time: list[dict[str, Any]] = []
     readings: list[dict[str, Any]] = []
+    device_time: list[Any] = [own | {"iterations": 0, "note": "a CPU runs no kernels"}]
     if gpus > 1 or on_gpu:
         train(SETTLING_ITERATIONS)
         known = launched(trainer, train, limit, rank) if on_gpu else {}
@@ -86,8 +81,6 @@ def measure_all(trainer: Trainer, rank: Rank, gpus: int, limit: int) -> dict[str
             device_time = [{**about, "gpu": n, **busy_times(spans[n])} for n in sorted(spans)]
         if gpus > 1:
             readings = [{**own, "estimate": "profiler", **iterations, **communication(spans)}]
-    if not on_gpu:
-        device_time = [own | {"iterations": 0, "note": "a CPU runs no kernels"}]
     found = {"in_memory": in_memory, "readings": readings, "device_time": device_time}
     return found | {"step": one_step(train, rank)}
 
@@ -132,10 +125,8 @@ def busy_times(spans: Spans) -> dict[str, Any]:
 
 def communication(devices: dict[int, Spans]) -> dict[str, Any]:
     """Return the seconds of communication and those exposed, of the device with most; or a note."""
-    found = []
-    for spans in devices.values():
-        total = length(spans.get("communication", [])) / SECOND
-        found.append((total, busy_times(spans)["classes"]["communication"]["seconds"]))
+    classes = [busy_times(spans)["classes"]["communication"] for spans in devices.values()]
+    found = [(own["running_seconds"], own["seconds"]) for own in classes]
     total, exposed = max(found, default=(0.0, 0.0))
     if not total:
         return {"iterations": 0, "note": "the trace shows no communication"}
@@ -164,10 +155,9 @@ def record(
     with profile(activities=activities, acc_events=True) as profiled:
         result = train(limit)
     spans: dict[int, Spans] = defaultdict(lambda: defaultdict(list))
-    words = COMMUNICATION_KERNELS if on_gpu else CPU_COLLECTIVES
     for event in sorted(profiled.events() or [], key=lambda event: event.time_range.start):
         name, device = event.name.lower(), event.device_index
-        communicates = any(word in name for word in words)
+        communicates = any(word in name for word in COMMUNICATION)
         computes = name.startswith("aten::") and not event.cpu_children
         if event.device_type == DeviceType.CUDA if on_gpu else communicates or computes:
             kind, size = next(known.get((device, event.name), UNKNOWN))
@@ -193,18 +183,16 @@ def launched(trainer: Trainer, train: TrainIterations, limit: int, rank: Rank) -
 
 def one_step(train: TrainIterations, rank: Rank) -> list[Event]:
     """Return the events of one iteration of this rank; none where the tracer cannot write them."""
-    events = _exported(train, 1, rank)
-    host, found = os.getpid(), []
-    places: dict[str, int] = {}
-    for event in events:
+    host, found, places = os.getpid(), [], {}
+    for event in _exported(train, 1, rank):
         pid = event["pid"]
         # The host's events have its process id, a GPU's have its number, and others none.
         if event["ph"] == "X" and isinstance(pid, int) and pid >= 0:
-            place = f"rank {rank.index}, {'host' if pid == host else f'GPU {pid}'}"
-            number = places.setdefault(place, 100 * rank.index + len(places))
+            number = 100 * rank.index + (0 if pid == host else 1 + pid)
+            places[number] = f"rank {rank.index}, {'host' if pid == host else f'GPU {pid}'}"
             found.append({key: event[key] for key in KEPT} | {"pid": number})
     named = {"ph": "M", "name": "process_name"}
-    return found + [named | {"args": {"name": one}, "pid": pid} for one, pid in places.items()]
+    return found + [named | {"args": {"name": one}, "pid": pid} for pid, one in places.items()]
 
 
 def _exported(train: TrainIterations, count: int, rank: Rank, shapes: bool = False) -> list[Event]:
@@ -225,7 +213,7 @@ def launches(events: list[Event]) -> Launches:
     """Return what launched the kernels of a trace with shapes; bytes are shared among kernels."""
     operators = {one["args"]["External id"]: one for one in events if one.get("cat") == "cpu_op"}
     ranges = [one for one in events if one.get("cat") == "user_annotation"]
-    updates = [one for one in ranges if one["name"].lower().startswith(OPTIMIZER)]
+    updates = [one for one in ranges if one["name"].lower().startswith("optimizer")]
     kernels = [one for one in events if one.get("cat") in ("kernel", "gpu_memcpy", "gpu_memset")]
     count = Counter(kernel["args"].get("External id") for kernel in kernels)
     found: dict[tuple[int, str], list[tuple[KernelClass, float]]] = defaultdict(list)
@@ -246,10 +234,7 @@ def kernel_class(operator: str) -> KernelClass:
 
 
 def moved_bytes(operator: Event) -> float:
-    """Return the bytes that an operator reads and writes, by its shapes; 0 if they are not known.
-
-    It reads each input once and writes an output as large as the largest, but for `NO_OUTPUT`.
-    """
+    """Return the bytes of an operator's inputs, and of an output as the largest; 0: not known."""
     name, recorded = operator["name"], operator.get("args", {})
     if LOOKUPS.search(name) or kernel_class(name) not in ("copies", "element-wise"):
         return 0.0

@@ -95,8 +95,6 @@ def begin(
                 f"{' and '.join(missing)} is gone, and all would be measured again: make that "
                 f"alone first (snakemake {' '.join(missing)}), then nothing is"
             )
-        if manifest.exists():
-            stored.keep_dates(Path(records), manifest)
     for sentence in sentences:
         logger.info(sentence)
     return True

@@ -21,17 +21,15 @@ GROUP_BYTES = 25 * 2**20
 
 
 def build(chosen: Model, classes: int) -> nn.Module:
-    """Build the `chosen` model, for so many classes; UserError if it cannot be.
+    """Build the `chosen` model, for so many classes.
 
     Its name is that of a registered model, a classification model of torchvision, or a function,
-    `file.py:function` or `module:function`, that takes the number of classes. The last two receive
-    its options too.
+    `file.py:function` or `module:function`, that takes the number of classes; they receive its
+    options too. UserError for an unknown name; errors of the model's code are its own.
     """
     name, given, sizes = chosen.name, chosen.options, [classes]
     make: Any
     if name in MODELS.names():
-        if given:
-            raise UserError(f"model.options are {given}, and {name} has none: leave them out")
         make, sizes = MODELS.find(name).factory.load(), [chosen.width, classes]
     elif ":" in name:
         make = resolved(name)
@@ -44,12 +42,7 @@ def build(chosen: Model, classes: int) -> nn.Module:
                 "model of torchvision, as resnet50 or vit_b_16; file.py:function of your own)"
             )
         make, sizes, given = models.get_model_builder(name), [], given | {"num_classes": classes}
-    try:
-        model: nn.Module = make(*sizes, **given)
-    except (TypeError, ValueError) as error:
-        raise UserError(f"model {name} cannot be made with {given or sizes}: {error}") from error
-    if not isinstance(model, nn.Module):
-        raise UserError(f"{name} returned {type(model).__name__}, where an nn.Module is needed")
+    model: nn.Module = make(*sizes, **given)
     return model
 
 

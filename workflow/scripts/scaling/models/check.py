@@ -7,7 +7,6 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.nn.parameter import is_lazy
 
 from scaling.core import grid
 from scaling.core import numbers as fmt
@@ -34,26 +33,23 @@ def check(config: dict[str, Any], manifest: Path) -> None:
     least, cell = min(_sizes(config, images), default=(0, ""))
     if not least:
         return
-    size, side = min(least, LEAST_BATCH), section["image_size"]
+    size, side, said = min(least, LEAST_BATCH), section["image_size"], ""
     classes, chosen = len(described.get("classes", range(CLASSES))), Model(**config["model"])
-    said = None
     for device in ("meta", "cpu"):
         try:
             with torch.device(device):
-                model, batch = build(chosen, classes), torch.zeros(size, 3, side, side)
-                said = next(_mistakes(model, batch, classes), None)
-            break
+                _train(build(chosen, classes), torch.zeros(size, 3, side, side), classes)
+            return
         except UserError:
             raise
         except Exception as error:
-            alone = f", {cell}" if size == least else ""
-            said = (
-                f"cannot train on {fmt.plural(size, 'image')} of {side} × {side} pixels{alone} "
-                f"({' '.join(str(error).split())}): mend it, or set dataset.image_size, or "
-                "grid.batch_sizes, to others"
-            )
-    if said:
-        raise UserError(f"model {chosen.name} {said}")
+            said = " ".join(str(error).split())
+    alone = f", {cell}" if size == least else ""
+    raise UserError(
+        f"model {chosen.name} cannot be made, or train on {fmt.plural(size, 'image')} of "
+        f"{side} × {side} pixels{alone} ({said}): mend it, or set model.options, "
+        "dataset.image_size or grid.batch_sizes to others"
+    )
 
 
 def _sizes(config: dict[str, Any], images: int | None) -> Iterator[tuple[int, str]]:
@@ -75,19 +71,16 @@ def _sizes(config: dict[str, Any], images: int | None) -> Iterator[tuple[int, st
                 yield from ((len(own), name) for own in part.chunk(cell.gpus // processes))
 
 
-def _mistakes(model: nn.Module, images: torch.Tensor, classes: int) -> Iterator[str]:
-    """Yield what is wrong with the model's parameters, its result, and its gradients."""
-    parameters = dict(model.train().named_parameters())
-    if lazy := [key for key, own in parameters.items() if is_lazy(own)]:
-        yield f"has lazy parameters, {lazy[0]} the first: write layers with their sizes, as Linear"
-    trained = {key: own for key, own in parameters.items() if own.requires_grad}
-    if not trained:
-        yield "has no parameter to train: set requires_grad of one to True"
-    logits, wanted = model(images), (len(images), classes)
+def _train(model: nn.Module, images: torch.Tensor, classes: int) -> None:
+    """Train one step; raise what PyTorch says, or a ValueError where it would say nothing."""
+    parameters, wanted = dict(model.train().named_parameters()), (len(images), classes)
+    # Only a lazy parameter cannot tell how many values it has.
+    trained = [key for key, own in parameters.items() if own.numel() and own.requires_grad]
+    logits = model(images)
     shape = tuple(logits.shape) if isinstance(logits, torch.Tensor) else type(logits).__name__
     if shape != wanted:
-        yield f"returns {shape}, where {wanted} is needed: see model.options"
+        raise ValueError(f"it returns {shape}, where {wanted} is needed")
     logits.sum().backward()
-    if idle := [key for key, own in trained.items() if own.grad is None]:
+    if idle := [key for key in trained if parameters[key].grad is None]:
         some = f"{len(idle)} of {len(trained)} parameters"
-        yield f"gives {some} no gradient, {idle[0]} the first: use it always, or take it out"
+        raise ValueError(f"it gives {some} no gradient, {idle[0]} the first")

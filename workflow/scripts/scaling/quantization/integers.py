@@ -22,8 +22,8 @@ from torch.nn import functional
 
 from scaling.config.scheme import Scheme
 from scaling.core.errors import UserError
-from scaling.quantization.calibration import Layer
 
+Layer = nn.Conv2d | nn.Linear
 WORD_BYTES = 4
 """Of an int32 bias, of a scale, and of a requantization's multiplier (22 bits) with its shift."""
 MULTIPLIER_BITS = 22
@@ -77,15 +77,16 @@ def packed_bytes(weight: Tensor, scales: Tensor, bits: int) -> int:
 
 
 class Requantization(nn.Module):
-    """Brings accumulators to `bits` by factors, float64 [outputs], of the layer called `of`.
+    """Brings accumulators to `bits` by a factor, or factors [outputs], of the layer called `of`.
 
     The factors become m / 2^n: see above. Called with values, channels in dimension 1, it rounds
     m · values / 2^n: float64 for floats that hold integers, and for integers by int64 products and
     shifts alone, as int8 or int32. Raises UserError for a factor that is not between 0 and 2^20.
     """
 
-    def __init__(self, factors: Tensor, bits: int, of: str) -> None:
+    def __init__(self, factors: Tensor | float, bits: int, of: str) -> None:
         super().__init__()
+        factors = torch.as_tensor(factors, dtype=torch.float64).reshape(-1)
         if not bool(((factors > 0) & (factors < 2 ** (MULTIPLIER_BITS - 2))).all()):
             raise UserError(
                 f"the outputs of {of} cannot be brought to few bits by a factor of "

@@ -36,11 +36,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.nn.modules.module import register_module_forward_hook
 
 from scaling.config.scheme import Scheme
 from scaling.core.errors import UserError
-from scaling.quantization.calibration import IMAGES, Calibration, Layer, layers
 from scaling.quantization.integers import (
+    Layer,
     Requantization,
     along_channels,
     integer_products,
@@ -49,6 +50,53 @@ from scaling.quantization.integers import (
     symmetric_scale,
     to_integers,
 )
+
+IMAGES = "images"
+"""The name of the network's input among the names of its layers."""
+
+
+Calibration = dict[str, tuple[float, float]]
+"""The smallest and the largest value of what each module gives, by its name, and of `IMAGES`."""
+
+
+def layers(network: nn.Module) -> dict[str, Layer]:
+    """List the layers with weights, by name, in the order of the modules."""
+    return {name: module for name, module in network.named_modules() if isinstance(module, Layer)}
+
+
+def observer_points(network: nn.Module) -> dict[str, str]:
+    """Map each layer to its ReLU, or to itself where there is none; `IMAGES` to themselves."""
+    found = {IMAGES: IMAGES}
+    for name, module in network.named_children():
+        if isinstance(module, Layer):
+            layer = name
+        if isinstance(module, Layer | nn.ReLU):
+            found[layer] = name
+    return found
+
+
+@torch.no_grad()
+def outputs(network: nn.Module, batch: Tensor) -> dict[str, Tensor]:
+    """Run `network` on `batch`; return what each module gives, by its name, and it as `IMAGES`."""
+    found, names = {IMAGES: batch}, {module: name for name, module in network.named_modules()}
+
+    def keep(module: nn.Module, _inputs: Any, output: Tensor) -> None:
+        found[names[module]] = output
+
+    with register_module_forward_hook(keep):
+        network(batch)
+    return found
+
+
+def calibrate(network: nn.Module, batches: Iterable[Tensor]) -> Calibration:
+    """Run the float `network` over all `batches` [n, 3, 32, 32]; return the ranges of all."""
+    found: Calibration = {}
+    for batch in batches:
+        for name, values in outputs(network, batch).items():
+            low, high = (end.item() for end in torch.aminmax(values))
+            seen = found.get(name, (low, high))
+            found[name] = min(seen[0], low), max(seen[1], high)
+    return found
 
 
 class QuantizedImages(nn.Module):
@@ -77,7 +125,7 @@ class Quantizer:
     def scale(self, name: str, bits: int) -> float:
         """Return the scale that takes the largest magnitude at `name` to the last level."""
         of = "the calibration images" if name == IMAGES else f"the outputs of {name}"
-        return symmetric_scale(self.calibration[name].max_abs, of, bits)
+        return symmetric_scale(max(map(abs, self.calibration[name])), of, bits)
 
 
 class QuantizedLayer(nn.Module):
@@ -106,15 +154,13 @@ class QuantizedLayer(nn.Module):
             assert layer.groups == 1 and layer.dilation == (1, 1)
             self.convolution = {"stride": layer.stride, "padding": layer.padding}
         self.weight, self.scales = round_weights(name, layer, quantizer.scheme)
-        self.accumulator_scale = bias_scale = accumulator = self.scales.flatten() * input_scale
+        self.accumulator_scale = accumulator = self.scales.flatten() * input_scale
         mistakes = quantizer.scheme.mistakes
         if "no_product" in mistakes:
-            images = quantizer.scale(IMAGES, quantizer.bits)
-            bias_scale = accumulator = self.scales.flatten() * images
+            accumulator = self.scales.flatten() * quantizer.scale(IMAGES, quantizer.bits)
+        bias_scale = torch.ones_like(accumulator) if "bias_unscaled" in mistakes else accumulator
         if "bias_scale" in mistakes:
-            bias_scale = qmax(32) / accumulator
-        if "bias_unscaled" in mistakes:
-            bias_scale = torch.ones_like(accumulator)
+            bias_scale = qmax(32) / bias_scale
         assert layer.bias is not None
         self.bias = layer.bias.detach().double() * bias_scale
         if quantizer.scheme.bias == "int32":
@@ -174,10 +220,11 @@ def quantized_layers(quantized: nn.Module) -> dict[str, QuantizedLayer]:
 
 def sequential(network: nn.Module, quantizer: Quantizer) -> None:
     """Replace each layer of a sequential `network` by a quantized one."""
-    made, received = layers(network), quantizer.scale(IMAGES, quantizer.bits)
-    for name, layer in made.items():
-        bits = quantizer.logits if name == [*made][-1] else quantizer.bits
-        quantized = QuantizedLayer(quantizer, name, layer, received, bits)
+    points, received = observer_points(network), quantizer.scale(IMAGES, quantizer.bits)
+    for name, layer in layers(network).items():
+        bits = quantizer.logits if name == [*points][-1] else quantizer.bits
+        scale = quantizer.scale(points[name], bits) if bits else None
+        quantized = QuantizedLayer(quantizer, name, layer, received, bits, scale)
         network.set_submodule(name, quantized)
         received = quantized.passed_scale
 

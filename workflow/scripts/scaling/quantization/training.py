@@ -11,7 +11,6 @@ from scaling.core.errors import UserError
 from scaling.core.training_options import NetworkTraining
 from scaling.data.batches import Images, predict, read_images
 from scaling.models.tutorial_cnn import CLASSES, tutorial_cnn
-from scaling.quantization.calibration import layers
 from scaling.quantization.commands import Training, train_epochs
 from scaling.registry.update_rule import UpdateRule
 from scaling.training.step import Batch, Step
@@ -35,7 +34,7 @@ class TutorialTraining(Training, NetworkTraining):
         torch.manual_seed(self.seed)
         network = tutorial_cnn().to(device)
         without = {"all": 0, "last": -1, "none": None}[self.biases]
-        for layer in [*layers(network).values()][:without]:
+        for layer in [one for one in network if isinstance(one, nn.Conv2d | nn.Linear)][:without]:
             assert layer.bias is not None
             nn.init.zeros_(layer.bias).requires_grad_(False)
         replica = Wrapped(network)

@@ -20,18 +20,9 @@ from scaling.core.errors import UserError
 from scaling.core.records.quantization import VARIANT_PATTERN
 from scaling.data.batches import Images, predict
 from scaling.models.tutorial_cnn import load_weights
-from scaling.quantization.calibration import (
-    IMAGES,
-    Calibration,
-    Layer,
-    calibrate,
-    layers,
-    observer_points,
-    outputs,
-)
+from scaling.quantization import network as int8
 from scaling.quantization.commands import Evaluation
-from scaling.quantization.integers import WORD_BYTES, packed_bytes, qmax, round_weights, to_integers
-from scaling.quantization.network import QuantizedLayer, exactness, quantize, quantized_layers
+from scaling.quantization.integers import Layer, packed_bytes, round_weights, to_integers
 
 
 class VariantEvaluation(Evaluation):
@@ -48,7 +39,7 @@ class VariantEvaluation(Evaluation):
         schemes = {name: Scheme.of(own, f"variant {name}") for name, own in self.variants.items()}
         network = load_weights(self.weights).to(device)
         for name, scheme in schemes.items():
-            counted = name == STAGES[-1] and scheme.has_histograms
+            counted = name == STAGES[-1] and scheme == Scheme()
             try:
                 found = measure(network, scheme, chosen, test, self.seed, counted)
             except UserError as error:
@@ -68,18 +59,17 @@ def measure(
     are quantized. With `counted` the values of all layers are.
     """
     is_integer = scheme.activation_bits is not None
-    mistaken = {"one_image": chosen.sample(1, seed), "test_data": test}
-    images = next((mistaken[one] for one in scheme.mistakes if one in mistaken), chosen)
-    calibration = Calibration()
-    if is_integer:
-        calibration = calibrate(network, images.batches(), observer_points(network))
-    quantized = quantize(network, scheme, calibration)
+    images = test if "test_data" in scheme.mistakes else chosen
+    images = images.sample(1, seed) if "one_image" in scheme.mistakes else images
+    points = int8.observer_points(network)
+    calibration = int8.calibrate(network, images.batches()) if is_integer else {}
+    quantized = int8.quantize(network, scheme, calibration)
     classes = {
         "labels": test.labels,
         "float32": predict(network, test),
         "variant": predict(quantized, test),
     }
-    rows = [_weight_row(name, layer, scheme) for name, layer in layers(network).items()]
+    rows = [_weight_row(name, layer, scheme) for name, layer in int8.layers(network).items()]
     found: dict[str, Any] = {
         "float32": {"accuracy_percent": 100 * float((classes["float32"] == test.labels).mean())},
         **paired_accuracy.paired(*classes.values()),
@@ -87,7 +77,8 @@ def measure(
         "calibration_images": len(images) if is_integer else 0,
         "calibration_checksum": images.checksum() if is_integer else None,
         "training_checksum": chosen.checksum(),
-        "packed_bytes": sum(row["packed_bytes"] for row in rows) + WORD_BYTES * is_integer,
+        # With the scale of the images.
+        "packed_bytes": sum(row["packed_bytes"] for row in rows) + 4 * is_integer,
         "float32_bytes": sum(row["float32_bytes"] for row in rows),
         "exactness": None,
         "input": None,
@@ -95,19 +86,19 @@ def measure(
     }
     if is_integer:
         # GPUs have no max pooling of int8.
-        found["exactness"] = exactness(quantized, test.batches(), torch.device("cpu"))
-        calibrating, tested = (_noise(network, quantized, of.batches()) for of in (chosen, test))
+        found["exactness"] = int8.exactness(quantized, test.batches(), torch.device("cpu"))
+        noise, clipped = (_noise(network, quantized, of.batches()) for of in (test, chosen))
 
         def seen(name: str, ends: str, sqnr: str) -> dict[str, Any]:
-            shares = {"calibration": calibrating[name][1], "test": tested[name][1]}
-            clipped = {f"clipped_share_{of}": share for of, share in shares.items()}
-            return {ends: [*calibration[name]], sqnr: tested[name][0], **clipped}
+            share = {"clipped_share_calibration": clipped[name][1]}
+            return {ends: [*calibration[points[name]]], sqnr: noise[name][0], **share}
 
-        for row, (name, layer) in zip(rows, quantized_layers(quantized).items(), strict=True):
-            row |= _scale_row(layer, layers(network)[name], calibration[name].max_abs)
+        for row, (name, layer) in zip(rows, int8.quantized_layers(quantized).items(), strict=True):
+            largest = max(map(abs, calibration[points[name]]))
+            row |= _scale_row(layer, int8.layers(network)[name], largest)
             row |= seen(name, "output_range", "sqnr_after_relu_db")
         scale = quantized.get_submodule("quantize").scale
-        found["input"] = {"scale": scale, **seen(IMAGES, "range", "sqnr_db")}
+        found["input"] = {"scale": scale, **seen(int8.IMAGES, "range", "sqnr_db")}
         if counted:
             found["histograms"] = distributions(network, quantized, test.batches())
     return found
@@ -129,7 +120,7 @@ def _weight_row(name: str, layer: Layer, scheme: Scheme) -> dict[str, Any]:
     }
 
 
-def _scale_row(layer: QuantizedLayer, floats: Layer, largest: float) -> dict[str, Any]:
+def _scale_row(layer: int8.QuantizedLayer, floats: Layer, largest: float) -> dict[str, Any]:
     """Describe the scales and bounds of one integer layer, and of the first of its channels.
 
     Scales are in levels per unit, except `output_scale`, the factor on the accumulator. `top_step`
@@ -146,7 +137,6 @@ def _scale_row(layer: QuantizedLayer, floats: Layer, largest: float) -> dict[str
         "bias_steps": float(layer.bias[at].item()),
         "bias_error_steps": (layer.bias - bias * layer.accumulator_scale).abs().max().item(),
         "output_scale": rule.factor[0].item() if rule else None,
-        "output_steps": [-qmax(rule.bits) - 1, qmax(rule.bits)] if rule else None,
         "top_step": layer.passed_scale * largest if rule else None,
         "accumulator_bound": layer.accumulator_bound,
     }
@@ -159,23 +149,24 @@ def _noise(
 
     Returns the SQNR in dB and the share of clipped values of each; None for a layer of floats.
     """
-    entrance, points = quantized.get_submodule("quantize"), observer_points(network)
-    takes: dict[str, Any] = {IMAGES: (entrance.scale, entrance.bits)}
-    for name, layer in quantized_layers(quantized).items():
+    entrance, points = quantized.get_submodule("quantize"), int8.observer_points(network)
+    takes: dict[str, Any] = {int8.IMAGES: (entrance.scale, entrance.bits)}
+    for name, layer in int8.quantized_layers(quantized).items():
         if layer.requantization:
             takes[name] = layer.passed_scale, layer.requantization.bits
     sums = {name: torch.zeros(4, dtype=torch.float64) for name in takes}
     for batch in batches:
-        passed = outputs(network, batch, points)
+        passed = int8.outputs(network, batch)
         for name, (scale, bits) in takes.items():
-            values = passed[name].double()
+            values = passed[points[name]].double()
             integers, unbounded = to_integers(values, scale, bits), (values * scale).round()
             errors, ones = values - integers / scale, torch.ones_like(values)
             parts = values.square(), errors.square(), (integers != unbounded).double(), ones
             sums[name] += torch.stack([part.sum() for part in parts]).cpu()
     found: dict[str, tuple[float | None, float | None]] = dict.fromkeys(points, (None, None))
-    for name, (signal, error, clipped, count) in sums.items():
-        found[name] = decibels(signal.item(), error.item()), (clipped / count).item()
+    for name, of in sums.items():
+        signal, error, outside, count = of.tolist()
+        found[name] = decibels(signal, error), outside / count
     return found
 
 
@@ -202,17 +193,16 @@ def distributions(
             levels, times = steps.round().long().unique(return_counts=True)
             counter.update(dict(zip(levels.tolist(), times.tolist(), strict=True)))
 
-    made, (entrance, copied) = quantized_layers(quantized), quantized.children()
+    made, (entrance, copied) = int8.quantized_layers(quantized), quantized.children()
     places = [(name, "before_relu", name) for name in made]
-    for name, point in observer_points(network).items():
+    for name, point in int8.observer_points(network).items():
         places += [(name, "after_relu", point)] if point != name else []
-    modules = {at: at for *_, at in places}
     for name, layer in made.items():
         scale = layer.scales.flatten()[0].item()
         count(name, "weights", scale, network.get_parameter(f"{name}.weight"), layer.weight)
     for batch in batches:
-        floats = outputs(network, batch, modules)
-        integers = outputs(copied, entrance(batch), modules)
+        floats = int8.outputs(network, batch)
+        integers = int8.outputs(copied, entrance(batch))
         for name, quantity, at in places:
             count(name, quantity, made[name].passed_scale, floats[at], integers[at])
     return [

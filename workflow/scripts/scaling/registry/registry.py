@@ -17,13 +17,10 @@ from scaling.core.errors import UserError
 VARIABLE = "SCALING_PLUGINS"
 """Environment variable that lists the plugin files, separated as in PATH."""
 
-EXTRAS = Path(__file__).parents[2] / "extras"
-"""What a study can do without: a package each, with its rules and its scripts."""
-
 
 def has_extra(name: str) -> bool:
-    """Whether that extra is here; its folder may be deleted."""
-    return (EXTRAS / name / "__init__.py").exists()
+    """Return whether that package of extras is here; its folder may be deleted."""
+    return (Path(__file__).parents[2] / "extras" / name / "__init__.py").exists()
 
 
 @cache

@@ -44,8 +44,6 @@ class Strategy:
     """Bytes per iteration in one direction of the busiest link, from N and the gradients' K."""
     sweep_kind: str = "bucket"
     """The messages of the interconnect sweep whose bandwidth its own is compared with."""
-    overlaps: bool = True
-    """It communicates during the backward pass."""
     replicates: bool = True
     """All ranks end with equal parameters."""
     needs_gpu: bool = False
@@ -65,7 +63,6 @@ DP = Strategy(
     processes=lambda gpus: 1,
     busiest_bytes=_copied,
     sweep_kind="gradients",
-    overlaps=False,  # Parameters are sent before the forward, gradients after the backward pass.
     needs_gpu=True,
     spans_nodes=False,
 )
@@ -89,7 +86,6 @@ OWN = Strategy(
     processes=lambda gpus: 1,
     busiest_bytes=lambda gpus, gradient_bytes: 0.0,
     sweep_kind="",
-    overlaps=False,
     replicates=False,
 )
 STRATEGIES = Registry[Strategy]("strategy", Strategy, DDP, DP, FSDP, ZERO1, OWN)

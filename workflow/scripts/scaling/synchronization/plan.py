@@ -15,8 +15,6 @@ Buffers = Literal["broadcast", "local", "sync_batch_norm"]
 """How batch norm's running statistics are kept: broadcast from rank 0 before each forward pass
 (DistributedDataParallel's default), separate on each rank, or computed over the batches of all
 ranks (torch.nn.SyncBatchNorm)."""
-SHARED = ["model", *Sgd.model_fields, *Limits.model_fields]
-"""Options that all trainings have as the plan."""
 
 
 @dataclass(frozen=True)
@@ -56,20 +54,15 @@ class Plan(Synchronization, DataOptions, Sgd, Limits):
     def trainings(self) -> list[Training]:
         """Return trainings with and without `set_epoch` per seed, and one per buffer mode."""
         orders = [Training(seed, set_epoch=told) for seed in self.seeds for told in (True, False)]
-        return [*orders, *self._with_other_buffers.values()]
+        return orders + [one for one in self.modes.values() if one.buffers != "broadcast"]
 
     @property
     def modes(self) -> dict[str, Training]:
         """Return the modes of parallel training, by name, whose messages ranks record here."""
-        sharded = {name: replace(self.first, strategy=name) for name in ("fsdp", "zero1")}
-        return {"ddp": self.first} | self._with_other_buffers | sharded
-
-    @property
-    def _with_other_buffers(self) -> dict[str, Training]:
-        found = {"ddp, buffers local": replace(self.first, buffers="local")}
+        found = {"ddp": self.first, "ddp, buffers local": replace(self.first, buffers="local")}
         if environment.resolve_device(self.device) == "cuda":  # SyncBatchNorm needs GPUs.
             found["ddp, SyncBatchNorm"] = replace(self.first, buffers="sync_batch_norm")
-        return found
+        return found | {name: replace(self.first, strategy=name) for name in ("fsdp", "zero1")}
 
     def spec_of(self, training: Training) -> RunSpec:
         """Return the parameters of a training, or of one step, on the plan's number of GPUs."""
@@ -80,5 +73,6 @@ class Plan(Synchronization, DataOptions, Sgd, Limits):
             measured_epochs=self.epochs - 1,
             instrumented_iterations=0,
             recipe_options={"loader_workers": self.loader_workers},
-            **{key: getattr(self, key) for key in SHARED},
+            model=self.model,
+            **self.model_dump(include={*Sgd.model_fields, *Limits.model_fields}),
         )

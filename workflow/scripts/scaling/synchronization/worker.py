@@ -3,7 +3,6 @@
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -43,13 +42,12 @@ def run(plan: Plan, log_folder: Path) -> None:
                 print(kind, content.get("buffers") or content.get("way") or "", flush=True)
 
         dataset = TrainingData.read(plan.dataset, plan.manifest, plan.images)
-        modes = {"dp": replace(plan.first, strategy="dp")}
+        modes = plan.modes if rank.processes > 1 else {"dp": replace(plan.first, strategy="dp")}
         if rank.processes > 1:
-            modes = plan.modes
             model = build(plan.model, len(dataset.data.classes))
             sizes = {
-                "parameter_bytes": sum(p.numel() * p.itemsize for p in model.parameters()),
-                "buffer_bytes": sum(b.numel() * b.itemsize for b in model.buffers()),
+                "parameter_bytes": sum(p.nbytes for p in model.parameters()),
+                "buffer_bytes": sum(b.nbytes for b in model.buffers()),
                 "widest_norm": max((b.numel() for b in model.buffers()), default=0),
             }
             report("model", sizes)
@@ -78,9 +76,9 @@ def trainer_of(plan: Plan, training: Training, rank: Rank, dataset: TrainingData
 def train(plan: Plan, training: Training, rank: Rank, dataset: TrainingData) -> dict[str, Any]:
     """Train, and return a comparison of the ranks, equal on every rank.
 
-    `epochs` has a row per epoch and rank (an EpochResult), `orders` the rows of `orders_of` for
-    what its samplers drew, `ranks` the quality of each rank's model and the SHA-256 of its
-    parameters and of its buffers, and `drift` is that of their running variances.
+    `epochs` has a row per epoch and rank (an EpochResult), `orders` those of `orders_of`, `ranks`
+    the quality of each rank's model and the SHA-256 of its parameters and buffers, and `drift` is
+    that of their running variances.
     """
     trainer = trainer_of(plan, training, rank, dataset)
     model: Any = trainer.model.module
@@ -123,10 +121,11 @@ def drift(ranks: Sequence[NDArray[np.float64]]) -> dict[str, float | None]:
 def drawn_alone(plan: Plan) -> dict[str, Any]:
     """Describe each epoch of a RandomSampler, which DataParallel uses, without set_epoch."""
     torch.manual_seed(plan.seeds[0])
-    sampler, images = RandomSampler(range(plan.images)), plan.images
-    drawn = [orders_of([_drawn(sampler)], images, epoch) for epoch in range(plan.epochs)]
+    sampler, images, orders = RandomSampler(range(plan.images)), plan.images, list[Any]()
+    for epoch in range(plan.epochs):
+        orders += orders_of([_drawn(sampler)], images, epoch)
     about = {"sampler": "RandomSampler", "gpus": 1, "seed": plan.seeds[0], "set_epoch": False}
-    return {**about, "orders": list(chain(*drawn))}
+    return about | {"orders": orders}
 
 
 def _drawn(sampler: Iterable[int]) -> Order:

@@ -1,4 +1,4 @@
-"""Loss and accuracy of every run, their differences between cells, and trainings to an accuracy."""
+"""Loss and accuracy of runs, of trainings to an accuracy, and of techniques for large batches."""
 
 import math
 from collections.abc import Sequence
@@ -10,8 +10,10 @@ import pandas as pd
 from scipy.special import stdtrit
 
 from scaling.core.grid import CELL_KEYS
+from scaling.core.records.convergence import ConvergenceRecord
 from scaling.core.records.run import RunRecord
 from scaling.core.statistics import CONFIDENCE, difference, margin
+from scaling.registry.update_rule import Technique
 from scaling.tables import schema
 from scaling.tables.timing import Run, epochs, in_words, joules
 
@@ -23,6 +25,8 @@ SEEDS = 3
 EPOCH = 5
 SPREAD = ["test_accuracy", "training_seconds", "run_seconds", "joules"]
 _CONFIGURATION = ["recipe", "strategy"]
+SAME = ["options", "status", "message", "reference", "at_edge"]
+CHOSEN = ["factor", "learning_rate", "planned_epochs", "planned_updates"]
 
 
 def accuracy(runs: list[Run]) -> pd.DataFrame:
@@ -135,3 +139,63 @@ def _training(record: RunRecord, accuracy: float) -> dict[str, object]:
         "joules": joules([record], "warmup", "measured"),
         "recipe_options": in_words(record["training"])["recipe_options"],
     }
+
+
+def convergence(records: Sequence[ConvergenceRecord]) -> pd.DataFrame:
+    """Return a row per run, with metrics after its last epoch; a technique without runs has one.
+
+    Those of `reference` are the baseline: plain SGD at the reference batch, with the widest sweep.
+    """
+    reference = max(records, key=_rates_of_plain_sgd, default=None)
+    rows: list[dict[str, Any]] = []
+    for record in records:
+        own: dict[str, Any] = {**record, **(record["result"] or {"runs": []})}
+        own["options"] = ", ".join(_changed(record).values())
+        own["reference"] = record is reference and _rates_of_plain_sgd(record) > 0
+        rows += [
+            {**own, **run["epochs"][-1], **run, "epochs": len(run["epochs"])} for run in own["runs"]
+        ] or [own]
+    return schema.frame("convergence", rows)
+
+
+def _rates_of_plain_sgd(record: ConvergenceRecord) -> int:
+    """Return the number of rates tried at the reference batch; 0 for other techniques."""
+    at_reference = record["global_batch"] == record["training"]["reference_batch"]
+    # There every scaling rule gives the base rate.
+    plain = at_reference and _changed(record).keys() <= {"scaling"}
+    result = record["result"] if plain else None
+    return len({run["factor"] for run in result["runs"]}) if result else 0
+
+
+def _changed(record: ConvergenceRecord) -> dict[str, str]:
+    """Return the options that differ from plain SGD's and change a run, in words."""
+    plain = Technique().model_dump(exclude={"factors"})
+    said = {}
+    for name, value in record["options"].items():
+        if name in plain and value not in (plain[name], None):
+            number = f"{value:g}" if isinstance(value, float) else value
+            on = name if value else f"no {name}"
+            said[name] = on if isinstance(value, bool) else f"{name} {number}"
+    return said
+
+
+def remedies(runs: pd.DataFrame, accuracy_margin: float) -> pd.DataFrame:
+    """Return one row per technique and global batch: means over the seeds of the chosen rate.
+
+    `validation_accuracy` is of held-out images; `accuracy_margin` the loss that counts as none.
+    """
+    keys, held_out = ["remedy", "global_batch"], runs[runs["held_out"].eq(True)]
+    chosen = runs[runs["chosen"].eq(True)].assign(failed=runs["diverged"] != "")
+    first: dict[str, Any] = {name: (name, "first") for name in CHOSEN}
+    of_seeds = chosen.groupby(keys, as_index=False).agg(
+        **first,
+        seeds=("seed", "size"),
+        diverged_seeds=("failed", "sum"),
+        test_accuracy=("test_accuracy", "mean"),
+        test_accuracy_min=("test_accuracy", "min"),
+        test_accuracy_max=("test_accuracy", "max"),
+    )
+    swept = held_out.groupby([*keys, "factor"], as_index=False)["validation_accuracy"].mean()
+    table = runs.drop_duplicates(keys)[[*keys, *SAME]].merge(of_seeds, "left", keys)
+    table = table.merge(swept, "left", [*keys, "factor"])
+    return schema.frame("remedies", table.assign(accuracy_margin=accuracy_margin))

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 from scaling.config import stored
-from scaling.registry.registry import has_extra
 from scaling.tables import schema
 
 
@@ -19,16 +18,11 @@ class Made:
         self._folder, self._study = Path(folder), config["study"]
         self._partial = is_stored or config["partial"]
         asked = stored.records(config)
-        self._runs = asked["runs"]
         lacking = ["convergence", "full_trainings", "synchronization"] if self._partial else []
-        if is_stored or not has_extra("bits"):
-            lacking += stored.BACKENDS
         self.records = {kind: self.there(paths, kind in lacking) for kind, paths in asked.items()}
         """The records of each kind that a study may lack; without any it has none of its tables."""
-
-    def runs(self, wildcards: object) -> list[str]:
-        """Return the records of the grid's runs, as an input function."""
-        return self.there(self._runs)
+        self.runs = self.there(asked["runs"])
+        """The records of the grid's runs."""
 
     def there(self, paths: Iterable[Path], lacking: bool | None = None) -> list[str]:
         """Return the paths of these records, only existing ones if some may be `lacking`."""

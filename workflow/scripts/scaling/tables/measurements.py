@@ -12,10 +12,19 @@ from numpy.typing import NDArray
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
 from scaling.core.records.run import KernelClass, RunRecord
-from scaling.tables import schema
+from scaling.core.statistics import margin
+from scaling.tables import ratios, schema
+from scaling.tables.schema import StudyTables
 from scaling.tables.timing import TIMED, Run, Seeds, by_cell, epochs, joules, per_cell, spread
 
 ALONE = "seconds_without_exchange"
+GB = 1e9
+"""Bytes of one GB (decimal, as in nccl-tests)."""
+TRACE = "profiler"
+INSTRUMENTS = ["without_communication", TRACE]
+"""Estimates of communication: timed steps in memory with and without exchange, and the trace."""
+LOW, HIGH = "communication_seconds_low", "communication_seconds_high"
+SECONDS = ["communication_seconds", "moving_seconds", LOW, HIGH]
 SLOW = 0.05
 """How much slower a rank may be than the others: GPUs of a kind differ by 1 or 2 %."""
 STEP = ["seconds", "busy_seconds", "compute_seconds", "kernels"]
@@ -24,8 +33,7 @@ STEP = ["seconds", "busy_seconds", "compute_seconds", "kernels"]
 @per_cell
 def in_memory(seeds: Seeds) -> dict[str, Any]:
     """Return the seconds of an epoch of batches in memory: the slowest rank's, median repeat."""
-    times = [_repeats(record) for record in seeds if record]
-    found = [pd.Series(own["seconds"].max(axis=0)) for own in times if "seconds" in own]
+    found = [pd.Series(own.max(axis=0)) for own in _repeats(seeds, "seconds")]
     if not found:
         return {"runs": 0, "count": 0}
     seconds, column = pd.concat(found, keys=range(len(found))), "in_memory_epoch_seconds"
@@ -33,28 +41,27 @@ def in_memory(seeds: Seeds) -> dict[str, Any]:
     return whole | spread(column, seconds)
 
 
-def _repeats(record: RunRecord) -> dict[str, NDArray[np.float64]]:
-    """Return the seconds of an epoch [rank, repeat], for each quantity that all ranks measured."""
-    ranks, whole = record["in_memory"], epochs([record], "measured")
-    if not ranks or whole.empty or not all(rank["iterations"] for rank in ranks):
-        return {}
-    if all(rank["samples"] for rank in ranks):
-        scale = whole["samples"].iloc[0] / sum(rank["samples"] for rank in ranks)
-    else:
-        scale = whole["iterations"].iloc[0] / ranks[0]["iterations"]
-    return {
-        name: np.array([rank[name] for rank in ranks]) * scale
-        for name in ("seconds", ALONE)
-        if all(rank[name] for rank in ranks)
-    }
+def _repeats(seeds: Seeds, name: str) -> list[NDArray[np.float64]]:
+    """Return the seconds of an epoch [rank, repeat] of each record whose ranks measured `name`."""
+    found = []
+    for record in filter(None, seeds):
+        ranks: list[Any] = [*record["in_memory"]]
+        whole = epochs([record], "measured")
+        if not ranks or whole.empty or not all(rank["iterations"] and rank[name] for rank in ranks):
+            continue
+        if all(rank["samples"] for rank in ranks):
+            scale = whole["samples"].iloc[0] / sum(rank["samples"] for rank in ranks)
+        else:
+            scale = whole["iterations"].iloc[0] / ranks[0]["iterations"]
+        found.append(np.array([rank[name] for rank in ranks]) * scale)
+    return found
 
 
 def slow_ranks(runs: list[Run]) -> pd.DataFrame:
     """Return as findings the ranks that are slower than all others at steps without exchange."""
     found = []
     for cell, seeds in by_cell(runs):
-        own = [_repeats(record) for record in seeds if record]
-        times = [each[ALONE] for each in own if ALONE in each]
+        times = _repeats(seeds, ALONE)
         if len({len(each) for each in times}) != 1 or len(times[0]) < 2:
             continue
         seconds = np.concatenate(times, axis=1)
@@ -91,11 +98,11 @@ def device_time(seeds: Seeds) -> dict[str, Any]:
     return {**found, **ends, "count": len(steps), "note": ""}
 
 
-def step_classes(runs: list[Run], used: pd.DataFrame, peaks: pd.DataFrame) -> pd.DataFrame:
+def step_classes(tables: StudyTables, runs: list[Run]) -> pd.DataFrame:
     """Return what the kernels of each class do in one step, a row per class of a traced cell.
 
     With exposed communication and the class `idle` the seconds add up to the step. Products
-    `reached` a share of the peak of the table `used`, other classes of the rate of copies in the
+    `reached` a share of their cell's peak, other classes of the rate of copies in the
     device's memory, over the seconds in which they run, empty where these are not recorded.
     `least_seconds` are those at this limit, together the floor of a step.
     """
@@ -106,10 +113,10 @@ def step_classes(runs: list[Run], used: pd.DataFrame, peaks: pd.DataFrame) -> pd
             medians = found.groupby("kernel_class").median()
             order = [kind for kind in (*get_args(KernelClass), "idle") if kind in medians.index]
             rows += [cell | own for own in medians.loc[order].reset_index().to_dict("records")]
-    own = used[[*CELL_KEYS, "flops_per_image", "peak_flops_per_second"]]
+    own = tables.utilization[[*CELL_KEYS, "flops_per_image", "peak_flops_per_second"]]
     table = schema.frame("step_classes", rows).merge(own, how="left", on=CELL_KEYS)
     products, seconds = table["kernel_class"] == "products", table["seconds"]
-    copied = peaks.loc[peaks["quantity"] == "device_copy", "value"].max()
+    copied = tables.peaks.loc[tables.peaks["quantity"] == "device_copy", "value"].max()
     known = table["bytes"].where(table["bytes"] > 0)
     work = known.mask(products, table["images"] * table["flops_per_image"])
     # No class is before products: they run in all of their seconds.
@@ -170,6 +177,73 @@ def _same(values: Iterable[Any]) -> Any | None:
     return known.pop() if len(known) == 1 else None
 
 
+def readings(runs: list[Run]) -> pd.DataFrame:
+    """Return what instruments read of one iteration, medians over all repeats: `SECONDS` by cell.
+
+    Ends are the 95 % interval between runs, of one run the range of its repeats to either side, of
+    a single reading half and double.
+    """
+    rows = [
+        {**cell, "estimate": estimate, "run": number, "exposed": exposed, "moving": moving}
+        for cell, seeds in by_cell([run for run in runs if run[0].gpus > 1])
+        for number, record in enumerate(seeds)
+        for estimate, exposed, moving in (_of_run(record) if record else ())
+    ]
+    keys = [*CELL_KEYS, "estimate"]
+    read = pd.DataFrame(rows, columns=[*keys, "run", "exposed", "moving"]).groupby(keys, sort=False)
+    found = [{**dict(zip(keys, key, strict=True)), **_medians(own)} for key, own in read]
+    return pd.DataFrame(found, columns=[*keys, *SECONDS])
+
+
+def _of_run(record: RunRecord) -> Iterator[tuple[str, float, float]]:
+    """Yield the exposed and all communication seconds of an iteration, by instrument and repeat."""
+
+    def each(ranks: Any, name: str) -> Any:
+        return np.array([rank[name] for rank in ranks]) / ranks[0]["iterations"]
+
+    timed = [rank for rank in record["in_memory"] if rank[ALONE]]
+    if timed and all(rank["iterations"] for rank in timed):
+        for added in each(timed, "seconds").max(axis=0) - each(timed, ALONE).max(axis=0):
+            yield INSTRUMENTS[0], added, math.nan
+    traced = [one for one in record["communication"]["readings"] if one["estimate"] == TRACE]
+    if traced and all(rank["iterations"] for rank in traced):
+        exposed, moving = (each(traced, f"{kind}_seconds") for kind in ("exposed", "communication"))
+        yield TRACE, np.median(exposed), np.median(moving)
+
+
+def _medians(read: pd.DataFrame) -> dict[str, float]:
+    exposed, moving = read[["exposed", "moving"]].median()
+    ends = sorted([exposed / ratios.LONE_READING, exposed * ratios.LONE_READING])
+    if len(read) > 1:
+        runs = read.groupby("run")["exposed"].median()
+        off = margin([runs.std()], [len(runs)])
+        off = np.ptp(read["exposed"]) if math.isnan(off) else off
+        ends = [exposed - off, exposed + off]
+    return dict(zip(SECONDS, (exposed, moving, *ends), strict=True))
+
+
+def ring_factor(gpus: Any) -> Any:
+    """Return 2(N-1)/N, the factor from algbw to busbw (nccl-tests' PERFORMANCE.md)."""
+    return 2 * (gpus - 1) / gpus
+
+
+def interconnect(sweeps: list[dict[str, Any]]) -> pd.DataFrame:
+    """Return the all-reduce times, one row per message of each sweep: medians over the repeats.
+
+    busbw = message bytes / seconds · 2(N-1)/N, in GB/s.
+    """
+    rows = []
+    for sweep in sweeps:
+        for row in sweep["rows"]:
+            own = row["seconds"]
+            ends = {"seconds_min": min(own), "seconds_max": max(own), "count": len(own)}
+            rows.append({**sweep, **row, "seconds": median(own), **ends})
+    order = ["gpus", "backend", "kind", "message_bytes"]
+    table = schema.frame("interconnect", rows).sort_values(order, kind="stable", ignore_index=True)
+    busbw = ring_factor(table["gpus"]) * table["message_bytes"] / table["seconds"] / GB
+    return table.assign(busbw_gb_per_s=busbw)
+
+
 def peaks(document: dict[str, Any]) -> pd.DataFrame:
     """Return the median repeat's rates, one row per row of the document (`instruments.peaks`).
 
@@ -188,10 +262,3 @@ def peaks(document: dict[str, Any]) -> pd.DataFrame:
     kinds = ["quantity", "precision", "state"]
     best = table.groupby(kinds, dropna=False)["value"].transform("max")
     return table.assign(peak=table["value"] == best)
-
-
-def topology(document: dict[str, Any]) -> str:
-    """Return the output of `nvidia-smi topo -m` without styling; "" if it was not recorded."""
-    printed = (document["environment"].get("topology") or "").strip()
-    # Records lack leading blanks; without the tab the header is shifted by a column.
-    return f"\t{printed}\n" if printed else ""

@@ -8,6 +8,7 @@ import pandas as pd
 from scaling.core.grid import CELL_KEYS
 from scaling.core.statistics import margin
 from scaling.tables import schema
+from scaling.tables.schema import StudyTables
 from scaling.tables.timing import with_single_gpu
 
 LONE_READING = 2.0
@@ -46,12 +47,13 @@ def ratios(
     return found
 
 
-def speedup(timing: pd.DataFrame, costs: pd.DataFrame) -> pd.DataFrame:
-    """Return the speedups T(1,b) / T(N,b), one row per row of `timing`, and efficiency, that / N.
+def speedup(tables: StudyTables) -> pd.DataFrame:
+    """Return the speedup of each cell, T(1,b) / T(N,b), and its efficiency, that / N.
 
     `fixed_global_batch_speedup` is T(1,N·b) / T(N,b). A cell that ran without a switch of its
-    baseline, by `costs`, has no ratio but a `note`, as DataParallel without compiled steps.
+    baseline has no ratio but a `note`, as DataParallel without compiled steps.
     """
+    timing = tables.timing
     table = with_single_gpu(timing, timing, "batch_size")
     gpus, seconds = table["gpus"], table["epoch_seconds"]
     keys = table[["recipe", "strategy"]].assign(global_batch=gpus * table["batch_size"])
@@ -63,7 +65,7 @@ def speedup(timing: pd.DataFrame, costs: pd.DataFrame) -> pd.DataFrame:
     table[["speedup_low", "speedup_high"]] = ends
     around = (ends["low"] <= 1) & (ends["high"] >= 1)
     table["within_spread"] = around.astype(object).where(ends["low"].notna(), None)
-    lacking = pd.Series(_lacking(table, costs), table.index, str)
+    lacking = pd.Series(_lacking(table, tables.costs), table.index, str)
     table.loc[lacking != "", RATIOS] = None
     said = UNLIKE + " " + lacking + ", which this cell cannot have"
     return schema.arrange("speedup", table.assign(note=said.where(lacking != "", "")))

@@ -11,7 +11,103 @@ from scaling.core import files
 from scaling.core.errors import UserError
 from scaling.core.grid import RUN_KEYS
 from scaling.core.records.kind import DATASET
-from scaling.tables.columns import COLUMNS
+
+_CELL = "recipe:text strategy:text gpus batch_size"
+_KEYS = f"{_CELL} status:text"
+_EXPOSED = "communication_seconds communication_seconds_low communication_seconds_high"
+_LEARNING = "train_loss train_accuracy test_loss test_accuracy"
+
+COLUMNS: dict[str, dict[str, str]] = {
+    "runs": {
+        "{study}/timing": f"""{_KEYS} epoch_seconds epoch_seconds_without_loading loader_seconds
+            epoch_seconds_min epoch_seconds_max epoch_seconds_without_loading_min
+            epoch_seconds_without_loading_max count iterations samples message:text runs
+            epoch_seconds_run_min epoch_seconds_run_max epoch_seconds_run_std
+            epoch_seconds_without_loading_run_std""",
+        "{study}/in_memory": f"""{_CELL} in_memory_epoch_seconds in_memory_epoch_seconds_min
+            in_memory_epoch_seconds_max count runs in_memory_epoch_seconds_run_std""",
+        "{study}/device_time": f"""{_CELL} step_seconds busy_seconds compute_seconds gap_seconds
+            kernels gap_seconds_min gap_seconds_max count note:text""",
+        "{study}/step_classes": f"""{_CELL} kernel_class:text seconds running_seconds images bytes
+            rate reached least_seconds""",
+        "{study}/costs": f"""{_CELL} flops_per_image precision:text power_capped_share
+            peak_memory_bytes memory_capacity_bytes drift settled:truth joules_per_image
+            money_per_epoch engine:text switches:text sent_share startup_seconds""",
+        "{study}/provenance": f"""{_CELL} seed status:text measured_as:text model:text training:text
+            recipe_options:text hosts:text device_names:text slurm_gpus:text device:text cpu:text
+            python:text torch:text cuda:text nccl:text driver:text slurm_job_id:text commit:text
+            started:text ended:text repeat""",
+        "{study}/speedup": f"""{_KEYS} epoch_seconds epoch_seconds_min epoch_seconds_max count
+            speedup efficiency fixed_global_batch_speedup within_spread:truth note:text runs
+            speedup_low speedup_high""",
+        "{study}/communication": f"""{_KEYS} estimate:text {_EXPOSED} moving_seconds
+            within_noise:truth""",
+        "{study}/epoch_parts": f"""{_KEYS} epoch_seconds compute_seconds {_EXPOSED}
+            data_wait_seconds communication_estimate:text work_seconds work_seconds_min
+            work_seconds_max work_seconds_run_std count runs""",
+        "{study}/bandwidth": f"""{_KEYS} bytes_per_iteration iterations estimate:text
+            communication_seconds bandwidth_gb_per_s peak_gb_per_s utilization""",
+        "{study}/utilization": f"""{_KEYS} images_per_second count flops_per_image precision:text
+            flops_per_second_per_gpu peak_flops_per_second utilization loading_share
+            communication_share communication_estimate:text idle_share slower_share unknown_share
+            power_capped_share""",
+        "{study}/audit": f"{_CELL} severity:text message:text found expected",
+        "accuracy": f"{_CELL} seed epoch {_LEARNING} status:text",
+        "interconnect": """gpus backend:text kind:text message_bytes seconds seconds_min seconds_max
+            count busbw_gb_per_s correct:truth launch:text""",
+        "peaks": """quantity:text precision:text matrix_size copy_bytes unit:text value value_min
+            value_max count peak:truth state:text""",
+        "machine": "severity:text host:text gpu:text message:text",
+    },
+    "convergence": {
+        "convergence": f"""remedy:text options:text global_batch status:text message:text
+            reference:truth at_edge:truth seed factor learning_rate chosen:truth epochs updates
+            planned_epochs planned_updates diverged:text {_LEARNING} held_out:truth
+            validation_accuracy""",
+        "remedies": """remedy:text options:text global_batch status:text message:text
+            reference:truth factor learning_rate at_edge:truth planned_epochs planned_updates seeds
+            diverged_seeds test_accuracy test_accuracy_min test_accuracy_max accuracy_margin
+            validation_accuracy""",
+    },
+    "full_trainings": {
+        "trained_to_accuracy": f"""{_CELL} global_batch target_accuracy epochs seeds reached
+            test_accuracy test_accuracy_min test_accuracy_max training_seconds training_seconds_min
+            training_seconds_max run_seconds run_seconds_min run_seconds_max joules joules_min
+            joules_max speedup speedup_low speedup_high recipe_options:text""",
+    },
+    "synchronization": {
+        "sampler": """sampler:text gpus set_epoch:truth trained:truth seed epoch rank samples
+            first_epoch overlap unseen repeated""",
+        "collectives": """way:text gpus backend:text step phase:text kind:text content:text
+            dtype:text bytes gradient_bytes ranks_agree:truth""",
+        "buffers": """buffers:text gpus seed epochs rank test_loss test_accuracy variance_drift_max
+            variance_drift_mean parameters_sha256:text buffers_sha256:text""",
+    },
+    "quantization": {
+        "quantization": """seed stage:text accuracy_percent difference_points agreement_percent
+            test_images standard_error_points packed_bytes float32_bytes compression weight_bits
+            activation_bits bias:text logits:text weight_scales:text mistake:text
+            calibration_images logits_compared logits_differing mean_seeds
+            mean_standard_error_points cpu:text commit:text""",
+        "quantization_layers": """seed stage:text layer:text weight_bits weight_scale
+            weight_minimum weight_maximum weight_sqnr_db input_scale accumulator_scale
+            bias_error_steps output_scale output_minimum output_maximum top_step sqnr_after_relu_db
+            accumulator_bound packed_bytes float32_bytes largest_bias bias_steps""",
+        "quantization_histograms": """seed stage:text layer:text quantity:text values:text scale
+            bin_low bin_high count""",
+        "quantization_paired": """stage:text reference_stage:text mistake:text seeds test_images
+            accuracy_percent difference_points standard_error_points revealed_by:text""",
+    },
+    "resnet18": {
+        "quantization_resnet": """seed stage:text weight_scales:text accuracy_percent
+            difference_points standard_error_points agreement_percent float32_bytes packed_bytes
+            logits differing_logits accumulator_bound device:text commit:text""",
+    },
+}
+"""Columns of every table, by the records that it is made of: `name` of a number, else `name:type`.
+
+A study has the tables of the kinds of records that it has; runs come with those of the machine.
+"""
 
 FORMULA = r"^'*[=+\-@\t\r]"
 QUOTED = r"^'(?='*[=+\-@\t\r])"
@@ -75,11 +171,6 @@ def read(name: str, path: Path) -> pd.DataFrame:
     return table.assign(**texts, **{own: table[own].eq(True) for own in truth})
 
 
-def write(name: str, table: pd.DataFrame, path: Path) -> None:
-    """Write the table called `name` as CSV, with its columns in order; see `as_csv`."""
-    files.write_text(path, as_csv(table[columns(name)]))
-
-
 def as_csv(table: pd.DataFrame) -> str:
     """Return a table as CSV: floats with all digits, whole numbers as such, nothing for missing.
 
@@ -92,15 +183,10 @@ def as_csv(table: pd.DataFrame) -> str:
     return table.assign(**safe).to_csv(index=False, lineterminator="\n")
 
 
-def write_all(found: Mapping[str, pd.DataFrame], tables: Path, study: str = "") -> None:
-    """Write tables, keyed by name, below the folder `tables`; see `write`."""
+def write(found: Mapping[str, pd.DataFrame], tables: Path, study: str = "") -> None:
+    """Write tables, keyed by name, below the folder `tables`; see `as_csv`."""
     for name, table in found.items():
-        write(name, table, TABLES[name].path(tables, study))
-
-
-def read_files(paths: Iterable[Path]) -> dict[str, pd.DataFrame]:
-    """Return the tables at `paths` by name; see `read`."""
-    return {path.stem: read(path.stem, path) for path in paths}
+        files.write_text(TABLES[name].path(tables, study), as_csv(table[columns(name)]))
 
 
 @dataclass(frozen=True)
@@ -124,11 +210,12 @@ class StudyTables:
 
 
 def read_study(
-    study: str, paths: Iterable[Path], topology: Path | None, manifest: Path
+    study: str, paths: Iterable[Path], topology: Path | None = None, manifest: Path | None = None
 ) -> StudyTables:
-    """Return the tables of `study` at `paths`; see `read_files`."""
+    """Return the tables of `study` at `paths`; see `read`."""
     connected = topology.read_text(encoding="utf-8") if topology else ""
-    return StudyTables(study, read_files(paths), connected, DATASET.read(manifest))
+    found = {path.stem: read(path.stem, path) for path in paths}
+    return StudyTables(study, found, connected, DATASET.read(manifest) if manifest else {})
 
 
 def on_cpu(provenance: pd.DataFrame) -> bool:

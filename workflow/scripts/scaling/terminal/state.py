@@ -115,8 +115,7 @@ def of(
     """
     cells = {cell.record_path(Path("runs")): cell for cell in grid.of(config)}
     wanted = stored.records(config)
-    kinds = [kind for kind in wanted if kind not in ("runs", *stored.BACKENDS)]
-    others = [place for kind in kinds for place in wanted[kind]]
+    others = [place for kind, places in wanted.items() if kind != "runs" for place in places]
     there = {place for place in [*cells, *others] if (RESULTS / place).exists()}
     begun = _elsewhere(cells, config["machine"]["time_limit_seconds"]) | dict(begun)
     states: dict[Path, str] = {}

@@ -18,7 +18,7 @@ def captured(
 ) -> torch.cuda.CUDAGraph:
     """Return a CUDA graph of `step`, captured after warm-up steps; `begin` is called before each.
 
-    Graphs can share `memory`, the pool of one, if none needs another's results.
+    Graphs share `memory`, the pool of another one, whose results none may need.
     """
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())

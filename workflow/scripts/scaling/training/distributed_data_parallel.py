@@ -12,6 +12,7 @@ from torch.distributed.optim import ZeroRedundancyOptimizer
 from torch.nn.parallel import DistributedDataParallel
 
 from scaling.launch.ranks import Rank
+from scaling.registry.update_rule import UpdateRule
 from scaling.training.wrapped import Wrapped
 
 
@@ -20,17 +21,15 @@ class Replica(Wrapped):
 
     model: DistributedDataParallel
     separable = True
+    item_share = 1.0
+    """Bytes of a number that is sent, as a share of those of a gradient."""
     low_rank: powerSGD_hook.PowerSGDState | None = None
     """What PowerSGD keeps, where it compresses gradients."""
-
-    def __init__(self, model: DistributedDataParallel, bytes_share: float = 1.0) -> None:
-        super().__init__(model)
-        self._bytes_share = bytes_share
 
     @property
     def sent_share(self) -> float:
         rate = self.low_rank.compression_stats()[0] if self.low_rank else 1.0
-        return self._bytes_share / (rate or 1.0)
+        return self.item_share / (rate or 1.0)
 
     @property
     def bucket_bytes(self) -> list[int]:
@@ -52,22 +51,18 @@ def wrap(
     powersgd_rank: int | None = None,
     **options: Any,
 ) -> Replica:
-    """Return `model` under DistributedDataParallel with its `options`, one of `gpus` ranks.
-
-    Gradients are sent in bf16 with `bf16_compression`, by PowerSGD with `powersgd_rank`.
-    """
+    """Return one rank's `model` under DistributedDataParallel with its and these options."""
     devices = [rank.device] if rank.device.type == "cuda" else None
-    wrapped = DistributedDataParallel(model, device_ids=devices, **options)
-    replica = Replica(wrapped, 0.5 if bf16_compression else 1.0)
+    replica = Replica(DistributedDataParallel(model, device_ids=devices, **options))
+    replica.item_share = 0.5 if bf16_compression else 1.0
+    hook: Any = default_hooks.bf16_compress_hook if bf16_compression else None
     if powersgd_rank:
         # After the first step DistributedDataParallel orders its buckets anew.
         state = powerSGD_hook.PowerSGDState(None, powersgd_rank, start_powerSGD_iter=2)
-        replica.low_rank = state
-        hook: Any = powerSGD_hook.powerSGD_hook
+        replica.low_rank, hook = state, powerSGD_hook.powerSGD_hook
         hook = default_hooks.bf16_compress_wrapper(hook) if bf16_compression else hook
-        wrapped.register_comm_hook(state, hook)
-    elif bf16_compression:
-        wrapped.register_comm_hook(None, default_hooks.bf16_compress_hook)
+    if hook:
+        replica.model.register_comm_hook(replica.low_rank, hook)
     return replica
 
 
@@ -76,8 +71,9 @@ class ZeroReplica(Replica):
 
     separable = False
 
-    def sgd(self, options: dict[str, Any]) -> torch.optim.Optimizer:
-        return ZeroRedundancyOptimizer(self.model.parameters(), torch.optim.SGD, **options)
+    def start(self, options: dict[str, Any], rule: UpdateRule) -> None:
+        parameters = self.model.parameters()
+        self.optimizer = ZeroRedundancyOptimizer(parameters, torch.optim.SGD, **options)
 
 
 def wrap_zero1(model: nn.Module, rank: Rank, gpus: int) -> ZeroReplica:

@@ -4,7 +4,6 @@ torchvision transforms (random crop, flip, normalize) in a DataLoader with worke
 SGD with momentum; convolutions use TF32 where the GPU has it.
 """
 
-from collections.abc import Callable, Iterable
 from itertools import islice
 
 import torch
@@ -30,13 +29,10 @@ class TrainingImages(Dataset[tuple[torch.Tensor, int]]):
     def __init__(self, dataset: TrainingData, spec: RunSpec) -> None:
         self._images = dataset.data.train_images
         self._labels = dataset.data.train_labels.tolist()
-        steps: list[Callable[..., object]] = [
-            transforms.RandomCrop(self._images.shape[1], padding=spec.crop_padding),
-            *([transforms.RandomHorizontalFlip()] if spec.horizontal_flip else []),
-            transforms.ToTensor(),
-            transforms.Normalize(dataset.mean.tolist(), dataset.std.tolist()),
-        ]
-        self._transform = transforms.Compose(steps)
+        crop = transforms.RandomCrop(self._images.shape[1], padding=spec.crop_padding)
+        flips = [transforms.RandomHorizontalFlip()] * spec.horizontal_flip
+        scaled = transforms.Normalize(dataset.mean.tolist(), dataset.std.tolist())
+        self._transform = transforms.Compose([crop, *flips, transforms.ToTensor(), scaled])
 
     def __len__(self) -> int:
         return len(self._labels)
@@ -60,17 +56,18 @@ class Eager(Trainer):
             wrap = STRATEGIES.find(cell.strategy).wrap.load()
             self.replica = wrap(model, rank, cell.gpus, **applied)
         self.model = self.replica.model
-        self._sampler: DistributedSampler | None = None
+        sampler: DistributedSampler | None = None
         if rank.processes > 1:
-            self._sampler = DistributedSampler(images, shuffle=True, seed=cell.seed)
+            sampler = DistributedSampler(images, shuffle=True, seed=cell.seed)
         self._loader = DataLoader(
             images,
             batch_size=cell.global_batch_size // rank.processes,
-            sampler=self._sampler,
-            shuffle=self._sampler is None,
+            sampler=sampler,
+            shuffle=sampler is None,
             num_workers=options.loader_workers,
             pin_memory=rank.device.type == "cuda",
         )
+        self.sampler = self._loader.sampler
         self.step = Step(self.model, self.replica, rank.device, spec.micro_batches, UpdateRule())
         self.replica.start(spec.sgd, UpdateRule())
         precision = "tf32" if torch.backends.cudnn.allow_tf32 else "float32"
@@ -79,14 +76,9 @@ class Eager(Trainer):
         self.applied["precision"] = environment.applied_precision(precision, rank.device.type)
         torch.manual_seed(cell.seed * 1000 + rank.index)
 
-    @property
-    def sampler(self) -> Iterable[int]:
-        """Return the sampler of the image order; set_epoch makes it draw a new one."""
-        return self._loader.sampler
-
     def run_epoch(self, epoch: int) -> EpochResult:
-        if self._sampler is not None:
-            self._sampler.set_epoch(epoch)
+        if isinstance(self.sampler, DistributedSampler):
+            self.sampler.set_epoch(epoch)
         return self._train(self._loader)
 
     def in_memory(self, limit: int) -> TrainIterations:
@@ -94,13 +86,11 @@ class Eager(Trainer):
         return lambda count: self._train(batches[:count])
 
     def _update(self, batch: Batch) -> int:
-        device, micro_batches = self._rank.device, self._spec.micro_batches
-        parts = zip(*(tensor.chunk(micro_batches) for tensor in batch), strict=True)
+        parts = zip(*(one.chunk(self._spec.micro_batches) for one in batch), strict=True)
 
         def next_part(size: int) -> Batch:
-            images, labels = (one.to(device, non_blocking=True) for one in next(parts))
+            images, labels = (one.to(self._rank.device, non_blocking=True) for one in next(parts))
             return images, labels
 
-        images = len(batch[1])
-        self.step.update(images, next_part)
-        return images
+        self.step.update(len(batch[1]), next_part)
+        return len(batch[1])

@@ -9,11 +9,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.flop_counter import FlopCounterMode
 
+from scaling.models.build import LEAST_BATCH
 from scaling.training.step import algorithm_search
 from scaling.training.trainer import TrainingData, finite
-
-COUNTED_IMAGES = 2
-"""Batch size of the count: batch norm refuses a single value per channel."""
 
 
 @torch.no_grad()
@@ -23,14 +21,12 @@ def evaluate(
 ) -> dict[str, float | None]:
     """Return `test_loss` (mean cross-entropy, null if not finite) and `test_accuracy` (0 to 1).
 
-    Does not use inference mode: a sharded model could not train on with tensors gathered there.
-    There are too few batches to pay for an algorithm search.
+    Not in inference mode, as a sharded model could not train on with tensors gathered there.
     """
     model.eval()
     images, labels = dataset.data.test_images, dataset.data.test_labels
     mean, std = (torch.from_numpy(part).to(device) for part in (dataset.mean, dataset.std))
-    loss = 0.0
-    correct = 0
+    loss, correct = 0.0, 0
     for start in range(0, len(labels), batch_size):
         batch = slice(start, start + batch_size)
         scaled = torch.from_numpy(images[batch]).to(device).float() / 255
@@ -43,10 +39,7 @@ def evaluate(
 
 
 def sha256(tensors: Iterable[Tensor]) -> str:
-    """Return the SHA-256 (hex) of the bytes of tensors, such as a model's parameters.
-
-    Sharded ones are gathered over the ranks, all of which have to call this.
-    """
+    """Return the SHA-256 (hex) of tensors' bytes; all ranks call it, to gather sharded ones."""
     digest = hashlib.sha256()
     for tensor in tensors:
         whole = tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor
@@ -64,18 +57,17 @@ def own_parts(model: nn.Module) -> list[Tensor]:
 def count_flops(
     model: nn.Module, image_shape: tuple[int, ...] = (3, 32, 32), device: str = "meta"
 ) -> int:
-    """Count the floating-point operations of a training step of `model` per image.
+    """Return the floating-point operations of a training step of `model` per image.
 
-    Those of convolutions and matrix products, a multiply-add as two, forward and backward, with the
-    gradients of all parameters but not of the images: 3.329e9 for CIFAR's ResNet-18. Runs a copy on
-    the meta device, or on a CPU if the model depends on values.
+    They are of convolutions and matrix products, a multiply-add as two, forward and backward, but
+    not of the images' gradients. Runs a copy on the meta device, or on a CPU if it needs values.
     """
     copied = copy.deepcopy(model).to(device)
     try:
         with FlopCounterMode(display=False) as counter:
-            copied(torch.zeros(COUNTED_IMAGES, *image_shape, device=device)).sum().backward()
+            copied(torch.zeros(LEAST_BATCH, *image_shape, device=device)).sum().backward()
     except (NotImplementedError, RuntimeError):
         if device == "meta":
             return count_flops(model, image_shape, "cpu")
         raise
-    return counter.get_total_flops() // COUNTED_IMAGES
+    return counter.get_total_flops() // LEAST_BATCH

@@ -1,8 +1,7 @@
 """SGD on one flat array of all weights, with gradient all-reduces during the backward pass.
 
-A step of a small model is launch-bound: casts and an update for each tensor. With all weights in
-one array it has few updates, which also write the weights in the working precision. The gradients
-of each part of the model are one message, sent while the backward pass is in the parts before it.
+Casts and an update of each tensor make a small model's step launch-bound; one array has few. The
+gradients of each part of the model are one message, sent in the backward pass of those before it.
 """
 
 import copy
@@ -44,21 +43,19 @@ class FlatSGD(Wrapped):
     """A model and its update by SGD, LARS or Muon in few kernels, which a CUDA graph can capture.
 
     The parameters of the model become float32 views of one array. `model`, on which forward and
-    backward run, is the given one, or with `working_dtype` a copy that shares its norms and has all
-    other parameters in that type. Rates are tensors on the device, so a captured step follows a
-    schedule. With several `ranks` gradients are averaged over them, in `working_dtype`.
+    backward run, is the given one, or a copy that shares its norms and has all other parameters in
+    `working_dtype`, in which `ranks` average gradients. Rates are tensors, so that a captured step
+    follows a schedule.
 
-    SGD is as in torch.optim.SGD; LARS as in You et al. 2017 (arXiv:1708.03888, algorithm 1), with a
-    parameter tensor as a layer. Vectors (batch norms and biases) have the trust ratio 1, as in
-    MLPerf's reference, and so have zero weights or gradients, which would never learn.
-
-    Muon is as Jordan et al. 2024 train CIFAR-10: the weights of `update.hidden_convolutions` are
-    scaled to the norm √(output channels), then moved by rate · `update.orthogonalized` Nesterov
-    momentum. Other parameters use SGD at the rate `rest`.
+    LARS is as in You et al. 2017 (arXiv:1708.03888, algorithm 1), by parameter tensor; the trust
+    ratio is 1 for vectors, as in MLPerf's reference, and where weights or gradients are 0, which
+    would never learn. Muon is as Jordan et al. 2024 train CIFAR-10: the weights of
+    `update.hidden_convolutions` are scaled to the norm √(output channels), then moved by rate ·
+    `update.orthogonalized` Nesterov momentum, and the rest by SGD at the rate `rest`.
     """
 
     early = True
-    """Whether a message is sent as soon as its gradients are there, or `step` sends all."""
+    """Whether messages are sent as soon as their gradients are there, or by `step`."""
 
     def __init__(
         self,
@@ -83,7 +80,6 @@ class FlatSGD(Wrapped):
         views = views_of(self._weights, self._parameters)
         for parameter, view in zip(self._parameters, views, strict=True):
             parameter.data = view.copy_(parameter.detach())
-        self._buffers = list(model.buffers())
         self._hidden = {id(weight) for weight in update.hidden_convolutions(model)}
         self._groups: list[tuple[list[int], Tensor]] = []
         adapted = torch.tensor([one.dim() > 1 for one in self._parameters])
@@ -135,7 +131,7 @@ class FlatSGD(Wrapped):
 
     @property
     def state(self) -> list[Tensor]:
-        return [self._weights, *self._buffers, *self.momenta]
+        return [self._weights, *self.model.buffers(), *self.momenta]
 
     def refresh(self) -> None:
         """Copy the weights to the working copy."""

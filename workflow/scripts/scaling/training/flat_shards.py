@@ -12,9 +12,8 @@ from scaling.training.flat_sgd import ALIGNED_ELEMENTS, FlatSGD
 class FlatShards(FlatSGD):
     """SGD on one flat array of which each rank updates an equal part, and has the momenta of it.
 
-    After the backward pass a reduce-scatter sums the gradients of each part on its rank, and after
-    the update an all-gather sends the weights: stage 1 of ZeRO (Rajbhandari et al. 2020,
-    arXiv:1910.02054), by its section 7 with as many bytes as an all-reduce.
+    A reduce-scatter sums each part's gradients on its rank, an all-gather sends the weights after
+    the update: stage 1 of ZeRO (arXiv:1910.02054; by its section 7, bytes are as an all-reduce's).
     """
 
     early = False

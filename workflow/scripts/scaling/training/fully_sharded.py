@@ -3,12 +3,13 @@
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FSDPModule, fully_shard
 
 from scaling.launch.ranks import Rank
 from scaling.models.build import blocks
+from scaling.registry.update_rule import UpdateRule
 from scaling.training.wrapped import Wrapped
 
 
@@ -19,26 +20,19 @@ class Sharded(Wrapped):
         assert isinstance(self.model, FSDPModule)
         self.model.set_requires_gradient_sync(not more)
 
-    def sgd(self, options: dict[str, Any]) -> torch.optim.Optimizer:
-        """Return SGD of this rank's shards as plain tensors, which gives the same.
-
-        On DTensors, PyTorch dispatches each operation from Python: tens of milliseconds a step.
-        """
-        parameters = self.model.parameters()
-        return torch.optim.SGD([_part(whole.data) for whole in parameters], **options)
+    def start(self, options: dict[str, Any], rule: UpdateRule) -> None:
+        # On DTensors, PyTorch dispatches each operation from Python: tens of milliseconds a step.
+        parameters: Any = self.model.parameters()
+        parts = [whole.data.to_local() for whole in parameters]
+        self.optimizer = torch.optim.SGD(parts, **options)
 
     def step(self) -> None:
-        parts = self.optimizer.param_groups[0]["params"]
-        for part, whole in zip(parts, self.model.parameters(), strict=True):
-            part.grad = None if whole.grad is None else _part(whole.grad)
+        parts, parameters = self.optimizer.param_groups[0]["params"], self.model.parameters()
+        sharded: Any = zip(parts, parameters, strict=True)
+        for part, whole in sharded:
+            part.grad = None if whole.grad is None else whole.grad.to_local()
             whole.grad = None
         super().step()
-
-
-def _part(sharded: Any) -> Tensor:
-    """Return this rank's local shard of a DTensor."""
-    local: Tensor = sharded.to_local()
-    return local
 
 
 def wrap(model: nn.Module, rank: Rank, gpus: int) -> Sharded:

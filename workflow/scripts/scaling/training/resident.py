@@ -1,10 +1,9 @@
 """Engine `resident`: training at the highest speed of the GPUs.
 
-Training images stay on the GPU and are augmented there, activations are channels-last, matrix
-products run in bf16 or TF32, batch norms and the operations after them have fused kernels, the rest
-is compiled, and one CUDA graph contains a whole step: batch, forward, backward, gradient
-all-reduce, update. The host only replays it and synchronizes once an epoch. Every switch is an
-option; the record says which were applied, and why others were not.
+Images stay on the GPU and are augmented there, activations are channels-last, matrix products run
+in bf16 or TF32, norms and what follows them have fused kernels, the rest is compiled, and the host
+replays a whole step, from batch to update, as one CUDA graph. Every switch is an option; the record
+says which were applied, and why others were not.
 """
 
 from collections.abc import Iterator
@@ -35,8 +34,8 @@ from scaling.training.wrapped import Wrapped
 CUDNN_ALGORITHMS = 10
 """The number of algorithms that cuDNN tries for a convolution (PyTorch's default)."""
 EXHAUSTIVE_SEARCH_UP_TO = 512
-"""The largest batch of the lab's model for which cuDNN tries all algorithms: on one H200 that
-gained 1 to 2 % up to here and nothing at 2048, where the search took 40 s longer."""
+"""The largest batch of the lab's model for which cuDNN tries all algorithms: on one H200 they gain
+1 to 2 % up to here and nothing at 2048, after 40 s more of search."""
 PREPARED_SHARE = 0.05
 """The share of an epoch's images above which a smaller last batch is compiled too."""
 
@@ -44,9 +43,8 @@ PREPARED_SHARE = 0.05
 class Resident(Trainer):
     """Trainer of engine `resident`.
 
-    Model and augmentation are distributed as in `plain`. A schedule of the rate spans the planned
-    epochs, and later ones keep its last. The smaller last batch is trained on, too.
-    `loader_seconds` is the host's, for the epoch's order and images that GPU memory cannot hold.
+    A schedule of the rate spans the planned epochs, and later ones keep its last. `loader_seconds`
+    is the host's, for the epoch's order and images that GPU memory cannot hold.
     """
 
     step: DeviceStep
@@ -61,7 +59,8 @@ class Resident(Trainer):
             *(dataset.data, dataset.mean, dataset.std, spec.crop_padding, spec.horizontal_flip),
             *(rank.device, rank.index, rank.processes, cell.seed),
         )
-        wraps = rank.processes > 1 and cell.strategy not in ENGINES.find(spec.engine).sweep_kinds
+        several, strategy = rank.processes > 1, STRATEGIES.find(cell.strategy)
+        wraps = several and cell.strategy not in ENGINES.find(spec.engine).sweep_kinds
         refused: list[str] = []
         if wraps and options.cuda_graph:
             side = dataset.data.train_images.shape[1]
@@ -72,16 +71,14 @@ class Resident(Trainer):
         exhaustive = isinstance(model, ResNet18) and cell.batch_size <= EXHAUSTIVE_SEARCH_UP_TO
         torch.backends.cudnn.benchmark_limit = 0 if exhaustive else CUDNN_ALGORITHMS
         # fully_shard supports only contiguous parameters.
-        sharded = rank.processes > 1 and not STRATEGIES.find(cell.strategy).replicates
-        if options.channels_last and not sharded:
+        if options.channels_last and (strategy.replicates or not several):
             model.to(memory_format=torch.channels_last)
         model.train()
         batch_size = cell.global_batch_size if self._replicated else cell.batch_size
         self._sizes = _batch_sizes(self._images.samples, batch_size)
         self._blocks = blocks(model) or [model]
-        self._wrapped: Wrapped | None = None
-        if wraps:
-            self._wrapped = STRATEGIES.find(cell.strategy).wrap.load()(model, rank, cell.gpus)
+        self._wrap = lambda model: strategy.wrap.load()(model, rank, cell.gpus)
+        self._wrapped: Wrapped | None = self._wrap(model) if wraps else None
         self._fresh: ExitStack | None = None
         # DataParallel replicates the model in each step from host threads.
         possible = {
@@ -101,7 +98,7 @@ class Resident(Trainer):
         shares = options.shares(spec.epochs * len(self._sizes))
         self._rates = [(share * rate, share * rest) for share in shares]
         self._captures = options.cuda_graph
-        if self._captures and rank.processes > 1:
+        if self._captures and several:
             self.progress = StepProgress(len(self._sizes), rank.device)
 
     def _prepared(self, options: Options) -> tuple[Options, list[str]]:
@@ -145,8 +142,7 @@ class Resident(Trainer):
         self.replica.start(spec.sgd, self._rule)
         self.model = InPrecision(trained, bf16)
         if self._replicated:
-            wrap = STRATEGIES.find(spec.cell.strategy).wrap.load()
-            self.model = wrap(self.model, rank, spec.cell.gpus).model
+            self.model = self._wrap(self.model).model
         self.step = DeviceStep(
             *(self.model, self.replica, rank.device, spec.micro_batches, self._rule),
             *(self._images, _sizes_to_compile(self._sizes)),
@@ -199,16 +195,13 @@ def _forward_pass(replica: FlatSGD, options: Options) -> nn.Module:
     """Return a function equal to its model in training mode, built as the switches say."""
     model = replica.model
     if options.fused_norms and isinstance(model, ResNet18):
-        fused: nn.Module = KERNELS.load()(model, options.compile, replica.aside)
-        return fused
-    if not options.compile:
-        return model
-    if isinstance(model, ResNet18):
+        model = KERNELS.load()(model, options.compile, replica.aside)
+    elif options.compile:
         # The gradients of a part are sent while the backward pass is in the parts before it.
-        parts: list[Any] = [torch.compile(part, dynamic=False) for part in model.parts]
-        return nn.Sequential(*parts)
-    compiled: Any = torch.compile(model, dynamic=False)
-    return compiled
+        parts = model.parts if isinstance(model, ResNet18) else [model]
+        compiled: list[Any] = [torch.compile(part, dynamic=False) for part in parts]
+        model = nn.Sequential(*compiled)
+    return model
 
 
 def _batch_sizes(samples: int, batch_size: int) -> list[int]:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -25,7 +25,8 @@ class Step:
     """An update by a batch, which is run through `model` in `micro_batches` parts.
 
     `replica` exchanges the gradients and updates the weights; of `rule` only the labels' smoothing
-    counts here. `loss_sum` and `correct` are over all images since `reset`.
+    counts here. `loss_sum` and `correct` are over all images since `reset`. Captured steps are
+    replayed, or with `replays` off launched anew by the host.
     """
 
     model: nn.Module
@@ -35,7 +36,6 @@ class Step:
     rule: UpdateRule
 
     replays = True
-    """Whether captured steps are replayed, or launched anew by the host."""
 
     def __post_init__(self) -> None:
         self._objective = objective
@@ -63,23 +63,15 @@ class Step:
             self.replica.step()
 
 
-class Images(Protocol):
-    """Training images on the device, as `data.resident.ResidentImages` holds them."""
-
-    def draw(self, epoch: int) -> None: ...
-    def stage(self, size: int) -> None: ...
-    def next_batch(self, size: int) -> Batch: ...
-
-
 @dataclass(eq=False)
 class DeviceStep(Step):
-    """A step and its update on images that are on the device, eager or as a CUDA graph.
+    """A step and its update on images as in `data.resident`, eager or as a CUDA graph.
 
     Batches of the `prepared` sizes are compiled if `compiled`, and cuDNN searches for algorithms;
-    others run eagerly. There is a graph for each batch size and each `rule` of the update.
+    others run eagerly. A graph is of a batch size and a `rule`, with communication or without.
     """
 
-    images: Images
+    images: Any
     prepared: list[int]
     compiled: bool = False
     channels_last: bool = True
@@ -101,10 +93,7 @@ class DeviceStep(Step):
             self._launch(size)
 
     def capture(self, sizes: list[int]) -> None:
-        """Capture the graphs that the rule, with or without communication, lacks for `sizes`.
-
-        The model and its optimizer are restored afterwards.
-        """
+        """Capture the graphs that are missing for `sizes`, and restore model and optimizer."""
         missing = [size for size in set(sizes) if self._key(size) not in self._graphs]
         with self._kept() if missing else nullcontext():
             for size in sorted(missing, reverse=True):
@@ -175,10 +164,7 @@ def allow_tf32(allowed: bool) -> None:
 
 @contextmanager
 def algorithm_search(on: bool) -> Iterator[None]:
-    """Turn cuDNN's search for the fastest algorithms on or off (torch.backends.cudnn.benchmark).
-
-    A search takes seconds for each input size, so it is only for the size of nearly all updates.
-    """
+    """Turn cuDNN's search for the fastest algorithms on or off; it takes seconds a batch size."""
     before = torch.backends.cudnn.benchmark
     torch.backends.cudnn.benchmark = on
     try:

@@ -47,16 +47,14 @@ class TrainingData:
 
 @dataclass(frozen=True)
 class EpochResult:
-    """One epoch of one rank; seconds are host seconds with the device idle at both ends.
-
-    `train_loss` is null when it was not finite; `train_accuracy` is a fraction.
-    """
+    """One epoch of one rank; seconds are the host's, with the device idle at both ends."""
 
     seconds: float
     loader_seconds: float
     iterations: int
     samples: int
     train_loss: float | None
+    """null when it was not finite."""
     train_accuracy: float
 
 
@@ -67,18 +65,15 @@ TrainIterations = Callable[[int], EpochResult]
 class Trainer:
     """A model in training on one rank: the base of an engine's class.
 
-    That is constructed with (spec, rank, model, dataset), sets the attributes and defines
-    `run_epoch` and `in_memory`, which pass batches of its own kind to `_train`, and `_update`.
+    That is constructed with (spec, rank, model, dataset), sets `model` (wrapped for several GPUs),
+    `replica` (the same with its exchange of gradients), `step` and `applied` (the recipe's options
+    in this cell), and defines `run_epoch`, `in_memory` and, for their batches, `_update`.
     """
 
     model: nn.Module
-    """The model, wrapped for several GPUs."""
     replica: Wrapped
-    """The same with its exchange of gradients."""
     step: Step
-    """The step that sums losses and correct predictions."""
     applied: dict[str, Any]
-    """The recipe's options as applied to this cell."""
     progress: StepProgress | None = None
     """The progress of captured steps, whose waits NCCL's watchdog does not see."""
 
@@ -108,8 +103,7 @@ class Trainer:
         self._rank.synchronize(self._spec.cell.gpus)
         if self.progress:
             self.progress.start(epoch, steps)
-        iterations = samples = 0
-        waited = 0.0
+        iterations, samples, waited = 0, 0, 0.0
         started = asked = perf_counter()
         for iterations, batch in enumerate(batches, start=1):
             waited += perf_counter() - asked

@@ -30,19 +30,15 @@ def sgd(
 
 
 def hidden_convolutions(model: nn.Module) -> list[Tensor]:
-    """Return the weights of the convolutions without bias, except the first: a norm follows each.
-
-    So the scale of a weight affects only the relative size of its updates.
-    """
+    """Return the weights of convolutions without bias but the first: their norms undo any scale."""
     convolutions = [module for module in model.modules() if isinstance(module, nn.Conv2d)]
     return [one.weight for one in convolutions[1:] if one.bias is None and one.groups == 1]
 
 
 def orthogonalized(matrices: Tensor, steps: int) -> Tensor:
-    """Bring the singular values of each of `matrices` [n, rows, columns] near 1 by matrix products.
+    """Return `matrices` [n, rows, columns] with singular values near 1, the smallest still small.
 
-    Newton–Schulz iteration as in Muon (`NEWTON_SCHULZ`), in bf16 on a GPU; torch.optim.Muon does it
-    for one matrix at a time. Singular vectors are kept; the smallest values stay small.
+    By Newton–Schulz as in Muon, in bf16 on a GPU; torch.optim.Muon does it matrix by matrix.
     """
     a, b, c = NEWTON_SCHULZ
     tall = matrices.size(1) > matrices.size(2)

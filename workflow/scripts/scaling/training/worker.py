@@ -29,9 +29,6 @@ from scaling.registry.strategy import STRATEGIES
 from scaling.training import evaluation
 from scaling.training.trainer import Trainer, TrainingData
 
-Instruments = Callable[[Trainer, Rank, int, int], dict[str, Any]]
-"""Function of (trainer, rank, GPUs, iterations) that returns measured fields of a record."""
-
 
 def load(spec: RunSpec) -> None:
     """Import the modules that train the cell of `spec`."""
@@ -41,18 +38,13 @@ def load(spec: RunSpec) -> None:
 
 
 def run(
-    spec: RunSpec,
-    images: Path,
-    manifest: Path,
-    log_folder: Path,
-    instruments: Instruments,
+    spec: RunSpec, images: Path, manifest: Path, log_folder: Path, instruments: Callable[..., Any]
 ) -> None:
-    """Train this rank's part of `spec` and report to `log_folder`.
+    """Train this rank's part of `spec` and report to `log_folder`, with what `instruments` read.
 
-    `instruments` run after the last epoch. An error, or a wait in captured steps for more than
-    `spec.collective_timeout_seconds`, is reported and ends the process with status 1, so that the
-    launcher ends the other ranks. Never returns: all reports are on disk, and PyTorch's clean-up
-    takes seconds.
+    An error, or a wait in captured steps for more than `spec.collective_timeout_seconds`, is
+    reported and ends the process with status 1, so that the launcher ends the other ranks. Never
+    returns: all reports are on disk, and PyTorch's clean-up takes seconds.
     """
     with ranks.process(log_folder, partial(_report, spec)) as log:
         rank = ranks.join(spec.device, spec.cpu_threads, spec.collective_timeout_seconds)
@@ -156,10 +148,7 @@ def _end(
 
 
 def memory(spec: RunSpec) -> dict[str, Any]:
-    """Return `kind`, and the `peak_bytes` of each device, or of this process on a CPU.
-
-    Peak memory is allocated on a device, or resident on a host; `capacity_bytes` is its total.
-    """
+    """Return the peak bytes allocated on each device, or resident on a host, and its capacity."""
     if spec.device == "cuda":
         devices = range(torch.cuda.device_count()) if "RANK" not in os.environ else [None]
         peaks = [torch.cuda.max_memory_allocated(device) for device in devices]

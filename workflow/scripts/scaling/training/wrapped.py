@@ -17,7 +17,6 @@ class Wrapped:
     """
 
     optimizer: torch.optim.Optimizer
-    """What updates the weights, since `start`."""
     sends = True
     """Whether gradients are exchanged."""
     separable = False
@@ -28,7 +27,7 @@ class Wrapped:
 
     @property
     def bucket_bytes(self) -> list[int]:
-        """Return the bytes of each gradient message of a step; empty without messages."""
+        """Return the bytes of each gradient message of a step."""
         return []
 
     @property
@@ -52,13 +51,9 @@ class Wrapped:
         """Add the gradients of `loss`, the mean over this `share` of the rank's batch."""
         (loss if share == 1 else loss * share).backward()
 
-    def sgd(self, options: dict[str, Any]) -> torch.optim.Optimizer:
-        """Return SGD with its options."""
-        return torch.optim.SGD(self.model.parameters(), **options)
-
     def start(self, options: dict[str, Any], rule: UpdateRule) -> None:
         """Let `step` train from momenta of 0; the configuration refuses a `rule` but SGD's."""
-        self.optimizer = self.sgd(options)
+        self.optimizer = torch.optim.SGD(self.model.parameters(), **options)
 
     def step(self) -> None:
         """Update the weights by the gradients, and delete these."""

@@ -59,15 +59,6 @@ class Result(TypedDict):
     runs: list[Run]
 
 
-@types.opened
-class Shared(TypedDict):
-    """Settings shared by all runs of a study; see `convergence.plan.Study`."""
-
-    reference_batch: types.Positive
-    seeds: list[types.Whole]
-    train_images: types.Positive | None
-
-
 class Technique(types.Record):
     """The record of one technique ("remedy") at one global batch, `runs.json`.
 
@@ -79,7 +70,8 @@ class Technique(types.Record):
     options: types.Options
     status: types.Status
     message: str | None
-    training: Shared
+    training: types.Options
+    """Settings shared by all runs of a study; see `convergence.engine.Study`."""
     dataset: types.Dataset
     result: Result | None
 

@@ -1,9 +1,7 @@
 """The records of Part B (quantization)."""
 
 import math
-from collections.abc import Iterable, Iterator
-from operator import itemgetter
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Annotated, Literal, NotRequired
 
 from annotated_types import Len
@@ -15,7 +13,6 @@ from scaling.core.records.kind import (
     Fraction,
     Images,
     Kind,
-    Options,
     Pair,
     Percent,
     Positive,
@@ -58,6 +55,13 @@ class OfSeed(Record):
 
 
 @opened
+class Options(TypedDict):
+    """The options of a variant: `config.scheme`."""
+
+    mistakes: list[str]
+
+
+@opened
 class Entrance(TypedDict):
     """How the input images are quantized: `scale` in levels per unit; clipping, noise in dB."""
 
@@ -78,7 +82,6 @@ class Layer(TypedDict):
     packed_bytes: Positive
     float32_bytes: Positive
     output_range: NotRequired[Pair]
-    output_steps: NotRequired[list[int] | None]
     # What tells a mistake.
     bias_error_steps: NotRequired[Amount]
     top_step: NotRequired[Amount | None]
@@ -149,8 +152,3 @@ def _contradictions(record: Row) -> Iterator[str]:
 
 VARIANT = Kind("quantize_evaluate.py, of the tutorial CNN", VariantRecord, _contradictions)
 STAGED = Kind("quantize_evaluate.py, of a ResNet-18", StagesRecord)
-
-
-def read(kind: Kind, paths: Iterable[Path]) -> list[Row]:
-    """Return the records at `paths`, sorted by seed."""
-    return sorted(map(kind.read, paths), key=itemgetter("seed"))

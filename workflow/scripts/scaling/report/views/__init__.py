@@ -7,10 +7,10 @@ import pandas as pd
 from scaling.claims.claim import Findings
 from scaling.report.quantities import PARTS
 from scaling.report.table import tables
-from scaling.report.views import int8, ledger, scaling
+from scaling.report.views import int8, scaling
 from scaling.tables.schema import StudyTables
 
-MODULES = (int8, ledger, scaling)
+MODULES = (int8, scaling)
 """All of them add to `PARTS`, in the order of their names."""
 
 
@@ -55,7 +55,7 @@ def answered(study: StudyTables, cells: pd.DataFrame, findings: Findings) -> lis
         answer = findings.answers.get(question.name)
         claims = [one for one in findings.claims if one.question.startswith(question.name)]
         shown = tables(PARTS[question.name], study, cells) if answer else []
-        more = [one for one in shown[1:] if one.name not in ledger.STEPS]
+        more = [one for one in shown[1:] if one.name not in int8.STEPS]
         found = {"tables": [one for one in shown if one not in more], "more": more}
         made.append({"question": question, "answer": answer, "claims": claims} | found)
     return made

@@ -1,15 +1,38 @@
-"""Tables on int8 quantization, Part B: variants, layers and mistakes over the seeds."""
+"""Tables on int8 quantization, Part B: losses over the seeds, and the ledger of one network.
+
+That is for a pocket calculator: the lab's steps, layer by layer.
+"""
+
+from typing import Any
 
 import pandas as pd
 
 from scaling.config.scheme import MISTAKES, STAGES
-from scaling.core.numbers import data, times, words
-from scaling.report.quantities import NOISE, define, fixed, span, view, whole
+from scaling.core.numbers import data, significant, times, words
+from scaling.report.quantities import NOISE, count, define, fixed, span, view, whole
 from scaling.report.table import Column
 from scaling.tables.experiments.quantization import costs, difference, reach
 from scaling.tables.schema import StudyTables
 
 COST = "seeds int8_accuracy int8_difference agreement"
+
+
+def formula(head: str, pattern: str, names: str, name: str = "", digits: int = 5) -> Column:
+    """Return a column of `pattern` filled with columns; the value is the column called `name`."""
+
+    def said(row: Any) -> str:
+        values = [getattr(row, one) for one in names.split()]
+        known = not any(map(pd.isna, values))
+        return pattern.format(*(significant(value, digits) for value in values)) if known else ""
+
+    return Column(head, name=name, text=said)
+
+
+def bias(row: Any) -> str:
+    """Return the largest bias in steps; a layer may have none, and an old record does not say."""
+    factors = (significant(one, 5) for one in (row.largest_bias, row.accumulator_scale))
+    made = f"round({' × '.join(factors)}) = {fixed(row.bias_steps, 0)}"
+    return made if row.largest_bias else "no bias"
 
 
 define(
@@ -27,6 +50,19 @@ define(
     ),
     mistaken_accuracy=Column("accuracy, %", fixed, difference, "accuracy_percent"),
     packed=Column("size", data, lambda row: times(row.compression), "packed_bytes"),
+    weight_range=formula("range", "{} to {}", "weight_minimum weight_maximum", "weight_amax", 3),
+    weight_mean=formula("mean ± 3σ", "{} ± {}", "weight_mean weight_reach", digits=3),
+    weight_scale=formula("n_W, levels per unit", "127 / {} = {}", "weight_amax weight_scale"),
+    float32_bytes=Column("float32", data),
+    packed_bytes=Column("packed", data),
+    output_range=formula("range", "{} to {}", "output_minimum output_maximum", "output_amax", 3),
+    output_mean=formula("mean ± 3σ", "{} ± {}", "output_mean output_reach", digits=3),
+    pixel_scale=formula("n_in", "127 / {} = {}", "output_amax pixel_scale"),
+    accumulator_scale=formula("S", "{} × {} = {}", "weight_scale input_scale accumulator_scale"),
+    output_scale=formula("o", "127 / ({} × {}) = {}", "accumulator_scale output_amax output_scale"),
+    passed_scale=formula("next A", "{} × {} = {}", "accumulator_scale output_scale passed_scale"),
+    largest_bias=Column("of the largest b", text=bias),
+    accumulator_bound=Column("largest accumulator", count),
 )
 
 
@@ -57,3 +93,53 @@ def choices(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     """Return the accuracy loss and the size of the other correct variants."""
     table = study.quantization
     return costs(table[table["mistake"].eq("") & ~table["stage"].isin(STAGES)], "stage")
+
+
+def _ledger(study: StudyTables, _: pd.DataFrame) -> pd.DataFrame:
+    """Return scales and ranges by layer of the last stage, in float units.
+
+    They are of the seed with histograms, else the first. `…_amax` are the largest magnitudes;
+    `…_mean` and `…_reach`, three standard deviations, are of the values in the histograms;
+    `passed_scale` is S · o, n_in for images.
+    """
+    rows, counted = study.quantization_layers, study.quantization_histograms
+    rows = rows[rows["stage"].isin([stage for stage in STAGES if stage in set(rows["stage"])][-1:])]
+    seeds = [*counted["seed"][counted["seed"].isin(rows["seed"])], *rows["seed"]]
+    rows = rows[rows["seed"].isin(seeds[:1])].copy()
+    floats = counted[counted["values"] == "float"]
+    middles = (floats["bin_low"] + floats["bin_high"]) / 2
+    sums = {"first": middles * floats["count"], "second": middles**2 * floats["count"]}
+    places = floats.assign(**sums).groupby(["layer", "quantity"])[["count", *sums]].sum()
+    places["mean"] = places["first"] / places["count"]
+    places["reach"] = 3 * (places["second"] / places["count"] - places["mean"] ** 2) ** 0.5
+    # By name, what is after a ReLU comes before what is before it, and weights are last.
+    ends = {"weight": places.groupby("layer").last(), "output": places.groupby("layer").first()}
+    for of, spread in ends.items():
+        rows[f"{of}_amax"] = rows[[f"{of}_minimum", f"{of}_maximum"]].abs().max(axis=1)
+        rows[f"{of}_mean"] = rows["layer"].map(spread["mean"])
+        rows[f"{of}_reach"] = rows["layer"].map(spread["reach"])
+    passed = rows["top_step"] / rows["output_amax"]
+    return rows.assign(passed_scale=passed, pixel_scale=passed.where(rows["layer"] == "images"))
+
+
+STEPS = {
+    "weights": ("1. Visualize weights: the range and 3σ of each layer", "weight_range weight_mean"),
+    "weight-scales": (
+        "2. Quantize weights: n_W = 127 / max|W|, round(n_W · W)",
+        "weight_scale float32_bytes packed_bytes",
+    ),
+    "activations": (
+        "3. Visualize activations: the range and 3σ of what each layer passes on",
+        "output_range output_mean",
+    ),
+    "activation-scales": (
+        "4. Quantize activations: n_in = 127 / max|pixel|, S = n_W · A, o = 127 / (S · max), "
+        "next A = S · o",
+        "pixel_scale accumulator_scale output_scale passed_scale",
+    ),
+    "biases": ("5. Quantize biases: round(b · S)", "largest_bias accumulator_bound"),
+}
+"""The lab's steps: their names, titles and columns."""
+for step, (title, columns) in STEPS.items():
+    named: Any = {step: _ledger}
+    view("B", title, "layer", columns, **named)

@@ -1,13 +1,14 @@
 """Tables of int8 quantization: variants, layers, mistakes, ResNet-18; losses over seeds."""
 
 from collections.abc import Callable
+from itertools import pairwise
 from statistics import fmean
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from scaling.config.scheme import STAGES, Scheme
+from scaling.config.scheme import STAGES
 from scaling.core import numbers as fmt
 from scaling.core.paired_accuracy import decode, mean_difference
 from scaling.core.records.kind import Row
@@ -34,21 +35,20 @@ def variants(documents: list[Row]) -> pd.DataFrame:
 
     `mean_standard_error_points` is of the variant's mean difference over `mean_seeds`.
     """
-    by_name = _by(documents, "variant")
-    errors = {name: _difference(same, same, "float32")[ERROR] for name, same in by_name.items()}
+    means = {
+        name: {"mean_seeds": len(same), f"mean_{ERROR}": _difference(same, same, "float32")[ERROR]}
+        for name, same in _by(documents, "variant").items()
+    }
     rows = []
     for own in _by(documents, "seed").values():
         kept = ("seed", "test_images", "float32_bytes")
         row = {"stage": STAGES[0], "difference_points": 0.0, "agreement_percent": 100.0}
         row |= {key: own[0][key] for key in kept} | own[0]["float32"]
         rows.append(row | {"packed_bytes": own[0]["float32_bytes"]})
-        for document in own:
-            name, scheme = document["variant"], _scheme(document)
-            exact = document["exactness"] or {}
-            row = document["environment"] | document | scheme.model_dump()
-            row |= {"stage": name, "mistake": scheme.mistake}
-            row |= {"mean_seeds": len(by_name[name]), f"mean_{ERROR}": errors[name]}
-            row |= {"logits_compared": exact.get("logits")}
+        for one in own:
+            name, exact = one["variant"], one["exactness"] or {}
+            row = one["environment"] | one | one["scheme"] | means[name] | {"stage": name}
+            row |= {"mistake": "+".join(row["mistakes"]), "logits_compared": exact.get("logits")}
             rows.append(row | {"logits_differing": exact.get("differing")})
     table = schema.frame("quantization", rows)
     return table.assign(compression=table["float32_bytes"] / table["packed_bytes"])
@@ -63,7 +63,7 @@ def layers(documents: list[Row]) -> pd.DataFrame:
             top = images["scale"] * max(map(abs, images["range"]))
             output = {"output_scale": images["scale"], "output_range": images["range"]}
             noise = {"sqnr_after_relu_db": images["sqnr_db"]}
-            found.insert(0, {"layer": "images", "top_step": top, **output, **noise, **images})
+            found.insert(0, {"layer": "images", "top_step": top, **output, **noise})
         for layer in found:
             row = {"seed": document["seed"], "stage": document["variant"], **layer}
             for name in ("weight", "output"):
@@ -76,26 +76,20 @@ def layers(documents: list[Row]) -> pd.DataFrame:
 def histograms(documents: list[Row]) -> pd.DataFrame:
     """Return a row for each non-empty bin, for the first seed of the variant to draw.
 
-    `values` are the layer's as `float` or as `int8`, both in float units; a step is 1 / `scale`;
-    `lowest` and `highest` are the range of integers.
+    `values` are the layer's as `float` or as `int8`, both in float units; a step is 1 / `scale`.
     """
-    rows = []
-    for document in [one for one in documents if one.get("histograms")][:1]:
-        layers = {layer["layer"]: layer for layer in document["layers"]}
-        own = {"seed": document["seed"], "stage": document["variant"]}
-        for entry in document["histograms"]:
-            layer = layers[entry["layer"]]
-            largest = 2 ** (layer["weight_bits"] - 1) - 1
-            weights = entry["quantity"] == "weights"
-            lowest, highest = (-largest, largest) if weights else layer["output_steps"]
-            place = {**own, **entry, "lowest": lowest, "highest": highest}
-            for values in ("float", "int8"):
-                edges, counts = entry[values]["bin_edges"], entry[values]["counts"]
-                rows += [
-                    place | {"values": values, "bin_low": low, "bin_high": high, "count": count}
-                    for low, high, count in zip(edges, edges[1:], counts, strict=False)
-                    if count
-                ]
+    counted = [one for one in documents if one.get("histograms")]
+    rows = [
+        {"seed": one["seed"], "stage": one["variant"], **entry}
+        | {"values": values, "bin_low": low, "bin_high": high, "count": count}
+        for one in counted[:1]
+        for entry in one["histograms"]
+        for values in ("float", "int8")
+        for (low, high), count in zip(
+            pairwise(entry[values]["bin_edges"]), entry[values]["counts"], strict=True
+        )
+        if count
+    ]
     return schema.frame("quantization_histograms", rows)
 
 
@@ -106,15 +100,15 @@ def paired(documents: list[Row]) -> pd.DataFrame:
     apart for any seed.
     """
     by_name = _by(documents, "variant")
-    schemes = {name: _scheme(same[0]) for name, same in by_name.items()}
+    schemes = {name: same[0]["scheme"] for name, same in by_name.items()}
     rows = []
     for name, same in by_name.items():
-        if not schemes[name].mistakes:
+        if not (mistakes := schemes[name]["mistakes"]):
             continue
-        sound = schemes[name].model_copy(update={"mistakes": []})
-        reference = next((other for other in by_name if schemes[other] == sound), "")
+        sound = schemes[name] | {"mistakes": []}
+        reference = next((other for other, own in schemes.items() if own == sound), "")
         right = {document["seed"]: document for document in by_name.get(reference, [])}
-        row = {"stage": name, "mistake": schemes[name].mistake, "seeds": len(same)}
+        row = {"stage": name, "mistake": "+".join(mistakes), "seeds": len(same)}
         row["accuracy_percent"] = fmean(document["accuracy_percent"] for document in same)
         if wrong := [document for document in same if document["seed"] in right]:
             pairs = wrong, [right[document["seed"]] for document in wrong]
@@ -152,10 +146,6 @@ def _by(documents: list[Row], key: str) -> dict[Any, list[Row]]:
     for document in documents:
         found.setdefault(document[key], []).append(document)
     return found
-
-
-def _scheme(document: Row) -> Scheme:
-    return Scheme.of(document["scheme"], "the scheme")
 
 
 def _difference(ours: list[Row], theirs: list[Row], by: str = "variant") -> dict[str, float]:

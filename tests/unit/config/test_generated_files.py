@@ -1,0 +1,52 @@
+"""What is generated agrees with what it is made of, and no default stands twice."""
+
+import json
+import re
+import tomllib
+from runpy import run_path
+
+import pytest
+import yaml
+from snakemake.exceptions import WorkflowError
+from snakemake.utils import validate
+
+from examples.configurations import ROOT, shipped
+from scaling.config.keys import Configuration
+
+KEYS = run_path(str(ROOT / "docs/config_keys.py"))
+SCHEMA = ROOT / "config/schema.json"
+
+
+def test_the_readme_and_the_schema_have_what_the_keys_say():
+    page = (ROOT / "config/README.md").read_text()
+    assert KEYS["updated"](page) == page
+    assert json.loads(SCHEMA.read_text()) == KEYS["schema"]()
+
+
+def test_the_schema_takes_what_is_a_configuration_and_refuses_an_unknown_key():
+    for path in [*(ROOT / "config").glob("*.yaml"), *(ROOT / "studies").glob("*/config.yaml")]:
+        validate(yaml.safe_load(path.read_text()), SCHEMA, set_default=False)
+    for wrong in ({"grid": {"gpu": [1]}}, {"recipes": {"a": {"loader_workers": -1}}}):
+        with pytest.raises(WorkflowError, match=r"gpu|minimum of 0"):
+            validate(wrong, SCHEMA, set_default=False)
+
+
+def test_the_full_study_has_no_key_at_its_default():
+    for section, given in shipped("config.yaml").items():
+        fields = getattr(Configuration.model_fields[section].annotation, "model_fields", {})
+        for key in given if fields else ():
+            default = fields[key].get_default(call_default_factory=True)
+            assert given[key] != default, f"{section}.{key}"
+
+
+def test_the_conda_environment_installs_what_the_lock_file_pins():
+    lock = (ROOT / "requirements.lock").read_text()
+    pins = re.findall(r"^(\S+==.*) \\$", lock, re.MULTILINE)
+    environment = yaml.safe_load((ROOT / "workflow/envs/study.yaml").read_text())
+    assert len(pins) > 50 and environment["dependencies"][-1]["pip"] == pins
+
+
+def test_citation_and_changelog_have_the_version_of_pyproject():
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert yaml.safe_load((ROOT / "CITATION.cff").read_text())["version"] == version
+    assert re.findall(r"^## \[(.+?)\]", (ROOT / "CHANGELOG.md").read_text(), re.M)[0] == version
