@@ -89,8 +89,8 @@ endif
 	  || { echo "error: no study is finished in results/: make answers STUDY=name takes a stored one"; exit 1; }
 	@echo "The answers are results/$${STUDY:+replay/$$STUDY/}answers.md"
 
-compare: compared small-env ## two studies cell by cell: make compare A=name B=name (OPTIONS="--fail-below 0.95")
-	@python workflow/scripts/compare_studies.py --a "$$A" --b "$$B" $(OPTIONS)
+compare: compared small-env ## two studies cell by cell: make compare A=name B=name
+	@python workflow/scripts/compare_studies.py --a "$$A" --b "$$B"
 
 studies: small-env ## an index of all stored studies: results/studies.html
 	@$(MAKE) --no-print-directory replays OF=claims
@@ -160,8 +160,8 @@ example: ## write docs/h100x2.html and its picture anew (needs Chromium)
 	chromium --headless --no-sandbox --hide-scrollbars --window-size=1280,800 \
 	  --screenshot=docs/report.png "file://$(CURDIR)/docs/h100x2.html"
 
-bench: env ## how fast the pipeline itself is: planning, no-op runs, Slurm, the demo (PARTS=…)
-	python tests/bench/bench.py $(PARTS)
+bench: env ## how fast the pipeline itself is: planning, no-op runs, the demo (PARTS=…)
+	PYTHONPATH=workflow/scripts:tests python tests/bench/bench.py $(PARTS)
 
 lock: env ## resolve requirements*.in again (needs uv)
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \

@@ -14,7 +14,6 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from difflib import unified_diff
-from itertools import takewhile
 from pathlib import Path
 
 from examples.page import Page
@@ -59,17 +58,15 @@ def make(study: str, drawn: bool = False) -> Path:
     commands = _COMMAND.findall(planned)
     assert commands, planned
     for script, arguments in commands:
-        words = shlex.split(arguments)
         if script == "figures_draw" and not drawn:
-            folder = Path(words[words.index("--output") + 1])
-            folder.mkdir(parents=True, exist_ok=True)
-            names = words[words.index("--figures") + 1 :]
-            for name in takewhile(lambda word: not word.startswith("--"), names):
+            ((names, folder),) = re.findall(r"--figures ([\w ]+) .*--output (\S+)", arguments)
+            Path(folder).mkdir(parents=True, exist_ok=True)
+            for name in names.split():
                 blank = "<svg xmlns='http://www.w3.org/2000/svg'><g/></svg>"
-                (folder / f"{name}.svg").write_text(blank)
+                Path(folder, f"{name}.svg").write_text(blank)
             continue
         with contextlib.redirect_stdout(io.StringIO()):
-            importlib.import_module(script).main(words)
+            importlib.import_module(script).main(shlex.split(arguments))
     return Path("results" if published else f"results/replay/{study}")
 
 
@@ -88,11 +85,12 @@ def texts(results: Path) -> dict[str, str]:
 
 def of_tables(page: Page) -> str:
     """The texts of a page's tables."""
-    lines = [
-        line
-        for title, rows in page.tables.items()
-        for line in (f"# {title}", *(" | ".join(" ".join(c.split()) for c in r) for r in rows))
-    ]
+    lines = []
+    for title, rows in page.tables.items():
+        lines += [
+            f"# {title}",
+            *(" | ".join(" ".join(c.split()) for c in row) for row in rows),
+        ]
     return "\n".join(lines) + "\n"
 
 
@@ -113,12 +111,11 @@ def differences(before: str, now: str) -> list[str]:
     """What is gone (-) or new (+), from line to line; numbers may differ by rounding."""
     if before == now:
         return []
-    old, new = (_NUMBER.sub(_rounded, text).splitlines() for text in (before, now))
+    old, new = (
+        _NUMBER.sub(lambda number: f"{round(float(number[0]), 15):.9g}", text).splitlines()
+        for text in (before, now)
+    )
     return [line for line in unified_diff(old, new, n=0, lineterm="") if line[:2] != "@@"][2:]
-
-
-def _rounded(number: re.Match[str]) -> str:
-    return f"{round(float(number[0]), 15):.9g}"
 
 
 def compare(study: str, found: dict[str, str]) -> list[str]:
@@ -133,16 +130,6 @@ def compare(study: str, found: dict[str, str]) -> list[str]:
     return lines
 
 
-def update(study: str, found: dict[str, str]) -> None:
-    """Replace the snapshot of `study`."""
-    folder = SNAPSHOTS / "expected" / study
-    shutil.rmtree(folder, ignore_errors=True)
-    for name, text in found.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("studies", nargs="*", default=STUDIES)
@@ -151,12 +138,15 @@ def main() -> None:
     changed = []
     with project_copy():
         for study in arguments.studies:
-            found = texts(make(study))
-            if arguments.update:
-                update(study, found)
-            else:
-                changed += compare(study, found)
+            found, kept = texts(make(study)), SNAPSHOTS / "expected" / study
             shutil.rmtree("results")
+            if not arguments.update:
+                changed += compare(study, found)
+                continue
+            shutil.rmtree(kept, ignore_errors=True)
+            for name, text in found.items():
+                (kept / name).parent.mkdir(parents=True, exist_ok=True)
+                (kept / name).write_text(text, encoding="utf-8")
     print("\n".join(changed) or "as the snapshots")
     sys.exit(bool(changed))
 

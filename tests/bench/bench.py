@@ -1,14 +1,10 @@
 """How fast the pipeline itself is, apart from training. Run by `make bench`.
 
 Prints seconds to plan grids of 100, 1,000 and 10,000 cells, seconds of a run that has nothing to
-do for 100 and 1,000 finished cells, the demo's wall time with the share that is not training, and
-20 trivial cells here and through a Slurm started on this machine, where there is one to start.
-Names of parts (plan, noop, slurm, demo) as arguments measure these alone. All in copies of the
-project in a temporary folder.
+do for 100 and 1,000 finished cells, and the demo's wall time. Names of parts (plan, noop, demo) as
+arguments measure these alone. All in copies of the project in a temporary folder.
 """
 
-import argparse
-import json
 import subprocess
 import sys
 import tempfile
@@ -17,31 +13,14 @@ from pathlib import Path
 
 import psutil
 
-ROOT = Path(__file__).parents[2]
-sys.path[:0] = [str(ROOT / part) for part in ("workflow/scripts", "tests", "tests/slurm")]
-
-import cluster  # noqa: E402
-
-from scaling.core import grid  # noqa: E402
-from scaling.core.records.run import RUN  # noqa: E402
-from small_study import Study  # noqa: E402
-
-HERE = ["--cores", "2"]
-THROUGH_SLURM = {
-    "two at a time": ["--jobs", "2"],
-    "two at a time, first look after 1 s": [
-        "--jobs=2",
-        "--slurm-study-init-seconds-before-status-checks=1",
-    ],
-    "all at once": [],
-    "as one job array": ["--slurm-study-array-jobs", "train_run"],
-}
-"""How Snakemake is told to run cells through Slurm; the first is as concurrent as `HERE`."""
+from scaling.core import grid
+from scaling.core.records.run import RUN
+from small_study import Study
 
 
 def seconds_of(study: Study, *options: str) -> float:
     """Wall seconds of Snakemake with the configuration of `study`."""
-    command = ["snakemake", *options, "--quiet", "all", "--configfile", "tiny.yaml"]
+    command = ["snakemake", "--cores", "2", *options, "--quiet", "all", "--configfile", "tiny.yaml"]
     started = time.perf_counter()
     finished = subprocess.run(command, cwd=study.folder, capture_output=True, text=True)
     if finished.returncode:
@@ -50,8 +29,8 @@ def seconds_of(study: Study, *options: str) -> float:
 
 
 def cells_of(cells: int) -> dict[str, object]:
-    """Changes of the demo to `cells` single-GPU runs of synthetic images, of up to 1,000 sizes."""
-    sizes, seeds = range(1, min(cells, 1000) + 1), range(max(1, cells // 1000))
+    """Changes of the demo to `cells` single-GPU runs of synthetic images, of up to 1,000 seeds."""
+    seeds, sizes = range(min(cells, 1000)), range(10, 10 + max(1, cells // 1000))
     images = {"source": "synthetic", "train_images": 60, "test_images": 20}
     found = {f"dataset.{key}": value for key, value in images.items()}
     found |= {"grid.gpus": [1], "grid.batch_sizes": [*sizes], "grid.seeds": [*seeds]}
@@ -61,65 +40,30 @@ def cells_of(cells: int) -> dict[str, object]:
 def plan(folder: Path) -> None:
     for cells in (100, 1_000, 10_000):
         study = Study(folder / str(cells), cells_of(cells))
-        print(f"plan {cells:,} cells: {seconds_of(study, *HERE, '-n'):.1f} s", flush=True)
+        print(f"plan {cells:,} cells: {seconds_of(study, '-n'):.1f} s", flush=True)
 
 
 def noop(folder: Path) -> None:
     """Print the seconds of a run without anything to do; records are copies of one real run."""
     for cells in (100, 1_000):
         study = Study(folder / str(cells), cells_of(1))
-        seconds_of(study, *HERE)
+        seconds_of(study)
         record = RUN.read(grid.of(study.config)[0].record_path(study.folder / "results/runs"))
         study.configure(cells_of(cells))
         for run in grid.of(study.config):
             RUN.write(run.record_path(study.folder / "results/runs"), record | {"cell": vars(run)})
-        seconds_of(study, *HERE, "--touch")
-        seconds_of(study, *HERE)
-        print(f"no-op, {cells:,} finished cells: {seconds_of(study, *HERE):.1f} s", flush=True)
-
-
-def slurm(folder: Path) -> None:
-    def run(how: str, *options: str) -> None:
-        study = Study(folder / how, cells_of(20))
-        runs = [str(run.record_path(Path("results/runs"))) for run in grid.of(study.config)]
-        seconds_of(study, *HERE, "resources/dataset/synthetic/manifest.json")
-        print(f"20 trivial cells, {how}: {seconds_of(study, *options, *runs):.0f} s", flush=True)
-
-    run("without Slurm, two at a time", *HERE)
-    reason = cluster.reason_not_to_start()
-    if reason:
-        print(f"20 trivial cells through Slurm: not measured, {reason}")
-        return
-    for how, options in THROUGH_SLURM.items():
-        with cluster.cluster():
-            run(f"through Slurm, {how}", "--profile", "slurm", *options)
+        seconds_of(study, "--touch")
+        seconds_of(study)
+        print(f"no-op, {cells:,} finished cells: {seconds_of(study):.1f} s", flush=True)
 
 
 def demo(folder: Path) -> None:
-    """Print the demo's wall seconds, and the share without epochs (the slowest rank of each)."""
-    study = Study(folder, {})
-    total, training = seconds_of(study, *HERE), 0.0
-    for path in study.folder.glob("results/runs/**/run.json"):
-        epochs: dict[int, float] = {}
-        for row in json.loads(path.read_text())["epochs"]:
-            epochs[row["epoch"]] = max(row["seconds"], epochs.get(row["epoch"], 0))
-        training += sum(epochs.values())
-    share = 100 * (1 - training / total)
-    print(f"demo: {total:.0f} s, of which {share:.0f} % are not training epochs", flush=True)
-
-
-PARTS = {part.__name__: part for part in (plan, noop, slurm, demo)}
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("parts", nargs="*", choices=PARTS)
-    chosen = parser.parse_args().parts or [*PARTS]
-    print(f"{psutil.cpu_count()} cores, Python {sys.version.split()[0]}", flush=True)
-    with tempfile.TemporaryDirectory() as scratch:
-        for part in chosen:
-            PARTS[part](Path(scratch) / part)
+    print(f"demo: {seconds_of(Study(folder, {})):.0f} s", flush=True)
 
 
 if __name__ == "__main__":
-    main()
+    print(f"{psutil.cpu_count()} cores, Python {sys.version.split()[0]}", flush=True)
+    parts = {part.__name__: part for part in (plan, noop, demo)}
+    with tempfile.TemporaryDirectory() as scratch:
+        for name in sys.argv[1:] or parts:
+            parts[name](Path(scratch) / name)

@@ -68,14 +68,18 @@ def resnet18(width, classes):
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(width, classes))
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+def parser_of(description):
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--dataset", default="resources/dataset/cifar10/images.npz")
     parser.add_argument("--batch-size", type=int, default=128, help="per process")
     parser.add_argument("--epochs", type=int, default=5, help="the first is the warm-up")
     parser.add_argument("--device", default="cuda", choices=["cpu", "cuda"])
     parser.add_argument("--width", type=int, default=64, help="channels of the first stage")
-    args = parser.parse_args()
+    return parser
+
+
+def main():
+    args = parser_of(__doc__).parse_args()
 
     local_rank = int(os.environ["LOCAL_RANK"])
     if args.device == "cuda":

@@ -6,20 +6,17 @@ GPU, and matrix products run in bf16. Started by torchrun:
 
     torchrun --standalone --nproc-per-node=2 tests/bench/plain_sharded.py --strategy fsdp --compile
 
-Prints one JSON line per epoch, with the seconds of the slowest process, and errors there too.
+Prints one JSON line per epoch, with the seconds of the slowest process.
 """
 
-import argparse
 import json
 import os
-import sys
 import time
-import traceback
 
 import numpy as np
 import torch
 import torch.distributed as dist
-from plain_ddp import CIFAR10_MEAN, CIFAR10_STD, Block, resnet18
+from plain_ddp import CIFAR10_MEAN, CIFAR10_STD, Block, parser_of, resnet18
 from torch import nn
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.optim import ZeroRedundancyOptimizer
@@ -53,15 +50,10 @@ def sharded(model, strategy, compiled):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = parser_of(__doc__)
     parser.add_argument("--strategy", required=True, choices=["fsdp", "zero1"])
     parser.add_argument("--compile", action="store_true")
-    parser.add_argument("--dataset", default="resources/dataset/cifar10/images.npz")
-    parser.add_argument("--batch-size", type=int, default=128, help="per process")
     parser.add_argument("--images", type=int, default=50_000, help="of an epoch")
-    parser.add_argument("--epochs", type=int, default=5, help="the first is the warm-up")
-    parser.add_argument("--device", default="cuda", choices=["cpu", "cuda"])
-    parser.add_argument("--width", type=int, default=64, help="channels of the first stage")
     args = parser.parse_args()
 
     device = torch.device("cpu")
@@ -118,9 +110,4 @@ def main():
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except Exception:
-        traceback.print_exc(file=sys.stdout)
-        sys.stdout.flush()
-        raise
+    main()

@@ -3,32 +3,22 @@
 import shutil
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 from playwright.sync_api import sync_playwright
 
 import snapshots
 
-
-class Report(NamedTuple):
-    """The page of a study, and the folder with its results."""
-
-    study: str
-    path: Path
-    results: Path
-
-
 SHOWN = ["h100x2", "cpu", "h200x4", "h200-large-batches", "quantization-resnet18", "published"]
 """The pages to look at: with all parts, on CPUs, with cells that failed, with one part, others'."""
 
 
-def make(study: str, results: Path) -> Report:
-    """Replay a study with its figures; `results` keeps what that makes."""
+def make(results: Path) -> Path:
+    """The page of a study's replay with its figures, in `results`, a folder of the study's name."""
     with snapshots.project_copy():
-        shutil.copytree(snapshots.make(study, drawn=True), results)
+        shutil.copytree(snapshots.make(results.name, drawn=True), results)
     (path,) = results.glob("*.html")
-    return Report(study, path, results)
+    return path
 
 
 @pytest.fixture(scope="session")
@@ -36,7 +26,7 @@ def making(tmp_path_factory):
     """All reports by their studies: others are made while the browser looks at the first."""
     target = tmp_path_factory.mktemp("reports")
     with ProcessPoolExecutor(2) as workers:
-        yield {study: workers.submit(make, study, target / study) for study in SHOWN}
+        yield {study: workers.submit(make, target / study) for study in SHOWN}
 
 
 @pytest.fixture(scope="session", params=SHOWN)
@@ -74,5 +64,5 @@ def look(making):
 @pytest.fixture(scope="session")
 def page(report, look):
     """The page of a report for all tests that leave it as it was."""
-    with look(report.path) as opened:
+    with look(report) as opened:
         yield opened

@@ -2,6 +2,8 @@
 
 from html.parser import HTMLParser
 
+import pandas as pd
+
 _VOID = {"meta", "input", "br"}
 
 
@@ -65,24 +67,16 @@ class Page(HTMLParser):
 
         The mark is in the map: of what is recommended, or the fastest where no accuracy is known.
         """
-        figures: dict[tuple[str | None, ...], list[float]] = {}
-        for _, named in self.elements:
-            if "data-quantity" in named:
-                key = named["data-cell"], named["data-quantity"]
-                figures.setdefault(key, []).append(float(named["data-value"] or "nan"))
-        wrong = [
-            f"{key}: {sorted(set(values))}"
-            for key, values in figures.items()
-            if max(values) - min(values) > 1e-6 * max(map(abs, values))
-        ]
-        places = [
-            (named["data-cell"], named.get("class") or "")
-            for _, named in self.elements
-            if "data-cell" in named and "data-quantity" not in named
-        ]
-        for cell, _ in places[:1]:
-            marks = " ".join(mark for other, mark in places[1:] if other == cell)
-            if "recommended" not in marks and "fastest" not in marks:
+        columns = ["data-cell", "data-quantity", "data-value", "class"]
+        told = pd.DataFrame([of for _, of in self.elements if "data-cell" in of], columns=columns)
+        values = told["data-value"].astype(float).groupby([told[name] for name in columns[:2]])
+        ends = values.agg(["min", "max"])
+        apart = ends["max"] - ends["min"] > 1e-6 * ends.abs().max(axis=1)
+        wrong = [f"{key}: {low} and {high}" for key, low, high in ends[apart].itertuples()]
+        places = told[told["data-quantity"].isna()]
+        for cell in places["data-cell"][:1]:
+            marks = places["class"][places["data-cell"] == cell][1:].fillna("")
+            if not marks.str.contains("recommended|fastest").any():
                 wrong.append(f"{cell} of the first card is not marked in the map")
         return wrong
 

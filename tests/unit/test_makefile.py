@@ -19,7 +19,7 @@ def make(tmp_path):
     shutil.copy(Path(__file__).parents[2] / "Makefile", folder)
     for name in ("requirements.lock", ".venv/requirements.lock"):
         (folder / name).write_text("a\n")
-    for name in ("python", "snakemake"):
+    for name in ("python", "snakemake", "timeout"):
         (folder / ".venv/bin" / name).write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
         (folder / ".venv/bin" / name).chmod(0o755)
 
@@ -61,6 +61,8 @@ def test_the_environment_is_made_in_a_folder_of_any_name_and_not_without_a_netwo
     (make.folder / "requirements.lock").write_text("c\n")
     pip = "#!/bin/sh\ncase $* in *'pip index'*) exec sleep 60;; *) touch installed;; esac\n"
     (make.folder / ".venv/bin/python").write_text(pip)
+    hasty = '#!/bin/sh\nshift\nexec /usr/bin/timeout 1 "$@"\n'
+    (make.folder / ".venv/bin/timeout").write_text(hasty)
     status, said = make("env")
     assert status == 2 and said.startswith("error: pip reaches no index") and said.count("\n") == 1
     assert not (make.folder / "installed").exists()

@@ -1,15 +1,12 @@
-"""docs/extending.md and docs/own_trainer.md, run as they stand there, with one's own files."""
+"""docs/extending.md and docs/own_trainer.md with one's own files, and a workflow of one's own."""
 
 import json
 import re
 
 import pytest
 import yaml
-from snakemake.utils import update_config
 
 from examples import own_page
-from scaling.config.config import check
-from scaling.core.errors import UserError
 from small_study import ROOT, TINY, Study, forked
 
 PAGE = (ROOT / "docs/extending.md").read_text(encoding="utf-8")
@@ -107,24 +104,36 @@ def test_a_script_of_ones_own_has_its_report_and_its_edit_measures_it_again(fold
     assert "1 other measurement" not in again.stdout and "peaks" not in again.stdout
 
 
-@pytest.mark.parametrize(
-    ("command", "recipes", "said"),
-    [
-        ("python train.py --batch-size {batch_size}", ["mine"], r"it should have \{gpus\}"),
-        ("python train.py {gpus} {gpu}", ["mine"], r"it should have no \{gpu\}"),
-        ("python 'train.py {gpus}", ["mine"], "No closing quotation"),
-        ("python train.py {gpus}", ["mine"], r"takes no \{batch_size\}"),
-        (
-            "python {gpus} {batch_size}",
-            ["mine", "plain"],
-            r"dataset\.source is own \(allowed",
-        ),
-    ],
-)
-def test_a_command_that_cannot_be_and_other_data_with_it_are_refused(command, recipes, said):
-    config = yaml.safe_load((ROOT / "config/config.yaml").read_text())
-    update_config(config, yaml.safe_load((ROOT / "config/scaling.yaml").read_text()))
-    config["recipes"]["mine"], config["grid"]["recipes"] = {"command": command}, recipes
-    config["dataset"]["source"] = "own"
-    with pytest.raises(UserError, match=said):
-        check(config)
+SNAKEFILE = """
+configfile: "mine.yaml"
+
+module study:
+    snakefile: "{home}/Snakefile"
+    config: config
+
+use rule * from study
+"""
+TIMING = "results/tables/mine/timing.csv"
+MINE = {
+    "study": "mine",
+    "device": "cpu",
+    "dataset": {"source": "synthetic", "train_images": 60, "test_images": 20},
+    "model": {"width": 1},
+    "grid": {"recipes": ["tuned"], "strategies": ["ddp"], "gpus": [1], "batch_sizes": [10]},
+    # Not our recipe of that name, nor any of its options.
+    "recipes": {"tuned": {"engine": "eager", "loader_workers": 0}},
+    "training": {"measured_epochs": 3, "measured_seconds": 0.0, "instrumented_iterations": 2},
+    "peaks": {"matrix_sizes": [64], "copy_bytes": 1000, "sustained_seconds": 0.0},
+    "parts": ["scaling"],
+}
+
+
+def test_another_workflow_uses_all_rules_from_a_folder_of_its_own(new_study, tmp_path_factory):
+    home, folder = new_study().folder, tmp_path_factory.mktemp("another workflow")
+    (folder / "Snakefile").write_text(SNAKEFILE.format(home=home))
+    (folder / "mine.yaml").write_text(yaml.safe_dump(MINE))
+    done = forked(["--cores", "2", TIMING], folder)
+    assert done.returncode == 0, done.stdout
+    assert (folder / TIMING).exists() and not (home / "results").exists()
+    rest = forked(["--dry-run"], folder)
+    assert "rule report_render" in rest.stdout and "rule train_run" not in rest.stdout

@@ -71,8 +71,7 @@ def test_a_replay_in_a_clean_clone_gives_the_tables_of_the_study_to_the_byte(fin
     original = (finished_study.folder / "results/report.html").read_text()
     assert "computed from the records in" not in original
 
-    again = clone.snakemake()
-    assert "Nothing to be done" in again.stdout
+    assert "Nothing to be done" in clone.snakemake().stdout
 
 
 CODE = """

@@ -42,7 +42,6 @@ def main(
             f"{missing[0]}; run them, or ask for a partial report with --partial"
         )
     of_cells = cells.of_study(found)
-    findings = claim.read(results / "tables/claims.json")
     marks = overview.marks(found, of_cells)
     mapped = cells.map_rows(of_cells, marks) if measured else {}
     logs = Path(replayed_from or "", "logs")
@@ -63,7 +62,7 @@ def main(
         "batch_sizes": sorted({size for row in mapped.values() for size in row}),
         "map": mapped,
         "recipes": provenance.recipes(found),
-        "questions": answered(found, of_cells, findings),
+        "questions": answered(found, of_cells, claim.read(results / "tables/claims.json")),
         "of_the_lab": provenance.of_the_lab(found),
         "verdicts": claim.SYMBOLS,
         "parts": cells.PARTS.values(),

@@ -12,12 +12,11 @@ from scaling.tables import schema
 def _found(config: Path, replay: Path) -> list[str]:
     """Return what a study measured, and its first two cards, from its tables, or why not."""
     try:
-        name = stored.read(config.parent)["study"]
-        there = (table.path(replay / "tables", name) for table in schema.TABLES.values())
-        made = [path for path in there if path.exists()]
+        made = [*(replay / "tables").rglob("*.csv")]
         if not made:
-            return [f"cannot be shown: {replay} has no tables"]
-        study = schema.read_study(name, made, None, config.parent / stored.MANIFEST)
+            raise UserError(f"{replay} has no tables")
+        name, manifest = stored.read(config.parent)["study"], config.parent / stored.MANIFEST
+        study = schema.read_study(name, made, None, manifest)
     except UserError as error:
         return [f"cannot be shown: {error}"]
     cards = overview.cards(study, cells.of_study(study))[:2]

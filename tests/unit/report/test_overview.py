@@ -35,17 +35,6 @@ def test_the_map_frames_what_is_recommended_and_the_fastest_that_learned(flagshi
     assert list(overview.marks(study, unknown)) == ["fastest"]
 
 
-def test_the_card_of_the_limit_tells_what_the_kernels_of_a_step_reach(flagship):
-    cell = {"recipe": "tuned", "strategy": "ddp", "gpus": 1, "batch_size": 128}
-    reached = {"products": 0.52, "element-wise": 0.81, "idle": float("nan")}
-    rows = [cell | {"kernel_class": kind, "reached": share} for kind, share in reached.items()]
-    traced = flagship.found | {"step_classes": schema.frame("step_classes", rows)}
-    cards = overview.cards(replace(flagship, found=traced), of_page.of_study(flagship))
-    told = cards[2].text.striptags()
-    assert "Convolutions reach 52 % of the peak." in told
-    assert told.endswith("Element-wise kernels reach 81 % of the memory’s bandwidth.")
-
-
 def test_an_accuracy_of_several_seeds_is_believed_before_that_of_one(flagship):
     none = {"trained_to_accuracy": schema.frame("trained_to_accuracy")}
     without = replace(flagship, found=flagship.found | none)

@@ -113,7 +113,7 @@ def test_a_cell_without_a_switch_of_its_baseline_has_no_ratio(switches, ratio):
 
 
 def test_cells_are_matched_with_the_ratio_of_their_seconds_and_its_range_worst_first():
-    found, highest = ratios.match(A, B), 8.4 / 9.5
+    found = ratios.match(A, B)
     cells = list(found[["gpus", "batch_size"]].itertuples(index=False, name=None))
     assert cells[:4] == [(2, 2048), (1, 128), (2, 512), (2, 128)]
     assert list(found["verdict"]) == [
@@ -121,9 +121,6 @@ def test_cells_are_matched_with_the_ratio_of_their_seconds_and_its_range_worst_f
     ]
     # 8 / 10 on one GPU, whatever the strategy; 7.6 / 10.5 and 8.4 / 9.5
     ratio = list(found.loc[1, ["ratio", "ratio_min", "ratio_max"]])
-    assert ratio == pytest.approx([0.8, 7.6 / 10.5, highest])
+    assert ratio == pytest.approx([0.8, 7.6 / 10.5, 8.4 / 9.5])
     assert pd.isna(found.iloc[0]["ratio_max"]) and found.iloc[0]["ratio"] == 1 / 9
     assert found["b_status"][4] == "oom" and found["a_status"][5] == "not in the grid"
-    # Below the mark are cells with all of their range there, and those that failed.
-    assert set(ratios.too_slow(found, highest)["batch_size"]) == {8192}
-    assert set(ratios.too_slow(found, highest + 1e-9)["batch_size"]) == {8192, 128}

@@ -31,6 +31,8 @@ PASSES = re.compile("SubmitJob|slurm controller|timed out|temporarily|Zero Bytes
 """In what Slurm says where it could not submit or begin a job, and soon can."""
 SETTLING_SECONDS = 5
 """After an outage the controller books what it got before: until then no job is submitted again."""
+SOON_FORGOTTEN_SECONDS = 30
+"""A job that Slurm remembers for less may be gone at the next look at the queue."""
 
 
 @dataclass
@@ -51,7 +53,7 @@ class Executor(slurm.Executor):
 
     def __init__(self, workflow: Any, logger: Any) -> None:
         try:
-            jobs = queue("%Z").items()
+            jobs, kept = queue("%Z").items(), answer("scontrol", "show", "config")
         except WorkflowError as error:
             sys.exit(f"error: {error}")
         alive = [(job, *told) for job, told in jobs if told[0] not in ENDED]
@@ -60,6 +62,12 @@ class Executor(slurm.Executor):
                 "error: jobs of an earlier run of this study are in Slurm's queue "
                 f"({', '.join(left)}): wait until they have ended, what they finish counts, or end "
                 "them by make cancel"
+            )
+        age = re.search(r"MinJobAge\s*=\s*(\d+)", kept)
+        if age and int(age[1]) < SOON_FORGOTTEN_SECONDS:
+            logger.warning(
+                f"Slurm forgets jobs {age[1]} s after their end (MinJobAge): one that fails may be "
+                "reported without its reason"
             )
         self._begun = time.time()
         self._again: list[Any] = []
@@ -169,16 +177,18 @@ def job_name(job: Any) -> str:
 
 
 def queue(column: str) -> dict[str, list[str]]:
-    """Return the state and other columns of each of this user's jobs, ended ones too, by ids.
+    """Return the state and other columns of each of this user's jobs, ended ones too, by ids."""
+    asked = ["--states=all", "--array", f"--user={os.getuid()}", f"--format=%i|%T|{column}"]
+    lines = answer("squeue", "--noheader", *asked).splitlines()
+    rows = (line.split("|", 2 + column.count("|")) for line in lines)
+    return {number: told for number, *told in rows}
 
-    WorkflowError where Slurm does not answer.
-    """
-    command = ["squeue", "--noheader", "--states=all", "--array"]
-    command += [f"--user={os.getuid()}", f"--format=%i|%T|{column}"]
+
+def answer(*command: str) -> str:
+    """Return what a command of Slurm's prints; WorkflowError where it does not answer."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     except subprocess.SubprocessError as error:
         said = str(getattr(error, "stderr", None) or error).strip()
         raise WorkflowError(f"Slurm does not answer ({said}): see scontrol ping") from error
-    rows = (line.split("|", 2 + column.count("|")) for line in done.stdout.splitlines())
-    return {number: told for number, *told in rows}
+    return done.stdout

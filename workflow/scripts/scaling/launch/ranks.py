@@ -4,9 +4,11 @@ import os
 import signal
 import socket
 import sys
+import threading
+import time
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -28,6 +30,9 @@ STORE_VARIABLE = "SCALING_STUDY_STORE"
 """Environment variable with the file descriptor of the socket for the ranks' store."""
 QUICK_DUMPS = ("TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC", "500")
 """PyTorch waits four times this after a collective's timeout, by default a minute for dumps."""
+FIRST_SAFE_FORK = (3, 11, 10)
+FORK_PATIENCE_SECONDS = 5.0
+"""A process forks anyway after this time: a thread that is busy for so long drops no objects."""
 
 
 @dataclass(frozen=True)
@@ -135,7 +140,27 @@ def join(device: Device, cpu_threads: int, timeout_seconds: float) -> Rank:
             world_size=processes,
             device_id=own if own.type == "cuda" else None,
         )
+        if sys.version_info < FIRST_SAFE_FORK:
+            os.register_at_fork(before=wait_for_threads)
     return Rank(index, local_index, processes, own)
+
+
+def wait_for_threads() -> None:
+    """Wait, before a fork, until no other PyTorch thread runs, in two consecutive checks.
+
+    A gloo thread that ends a collective takes a lock of Python's without the GIL. A child forked
+    just then waits for it for ever; Python 3.11.10 and 3.12 reset it (gh-112275). A sleeping
+    thread does not hold it. Each check releases the GIL, so that one that waits for that runs.
+    """
+    asleep, end = 0, time.monotonic() + FORK_PATIENCE_SECONDS
+    while asleep < 2 and time.monotonic() < end:
+        asleep += 1
+        for thread in Path("/proc/self/task").iterdir():
+            with suppress(FileNotFoundError, ProcessLookupError):
+                name, _, rest = (thread / "stat").read_bytes().partition(b"(")[2].rpartition(b") ")
+                own = int(thread.name) == threading.get_native_id()
+                if name.startswith(b"pt_") and not rest.startswith(b"S") and not own:
+                    asleep = 0
 
 
 def backend(device: Device) -> str:

@@ -1,7 +1,7 @@
 """The first screen of the report: what to run, how it scales, what limits it."""
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import pandas as pd
 from markupsafe import Markup
@@ -33,8 +33,7 @@ CAPPED = 0.9
 """The share of the time at its power limit from which a GPU is limited by power."""
 
 
-@dataclass(frozen=True)
-class Card:
+class Card(NamedTuple):
     """A card at the top of the page."""
 
     title: str
@@ -172,13 +171,10 @@ def _the_limit(tables: StudyTables, chosen: Any) -> Card:
     words, advice = LIMITS[name]
     share = printed(chosen, name, fmt.percent)
     text = said("{} of an epoch of {}. {}", share, _named(chosen), advice)
-    traced = {
-        row.kernel_class: figure(fmt.percent(row.reached), row, row.kernel_class, row.reached)
-        for row in rows_of(tables.step_classes.dropna(subset="reached"))
-        if place(row) == place(chosen)
-    }
-    for kind in (one for one in REACHED if one in traced):
-        text += " " + said(REACHED[kind], traced[kind])
+    for row in rows_of(tables.step_classes.dropna(subset="reached")):
+        if place(row) == place(chosen) and (sentence := REACHED.get(row.kernel_class)):
+            reached = figure(fmt.percent(row.reached), row, row.kernel_class, row.reached)
+            text += " " + said(sentence, reached)
     return Card("The limit is", said(words), text)
 
 

@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from jinja2.exceptions import TemplateError
 from markupsafe import Markup
 
-from scaling.core.errors import UserError, printable
+from scaling.core import files
+from scaling.core.errors import printable
 
 REPORT = Path(__file__).parents[4] / "report"
 COLOURS = {
@@ -29,7 +29,7 @@ _OWN_IDS = re.compile(
 
 
 def render(template: Path, **values: Any) -> str:
-    """Return `template`, filled with escaped `values`, as HTML; UserError for an error in it."""
+    """Return `template`, filled with escaped `values`, as HTML."""
     environment = Environment(
         loader=FileSystemLoader([template.parent, REPORT]),
         autoescape=True,
@@ -38,18 +38,12 @@ def render(template: Path, **values: Any) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    try:
-        return environment.get_template(template.name).render(**values)
-    except TemplateError as error:
-        raise UserError(f"{template}: {type(error).__name__}: {error}") from error
+    return environment.get_template(template.name).render(**values)
 
 
 def inline_svg(path: Path) -> Markup:
     """Return the SVG file at `path` as an element in the page's colours and font; "" if empty."""
-    try:
-        source = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise UserError(f"cannot read the figure {path}: {error.strerror}") from error
+    source = files.read_text(path)
     if "<g" not in source:
         return Markup("")
     source = _FONT.sub("var(--font)", source)

@@ -38,11 +38,6 @@ def fixed(value: float, digits: int = 2) -> str:
     return f"{value:.{digits}f}".replace("-", "−")
 
 
-def share(value: float) -> str:
-    """Format a fraction of 1 in percent, also a tiny one."""
-    return "< 0.001 %" if 0 < value < 1e-5 else f"{100 * value:.3g} %"
-
-
 whole, count = "{:.0f}".format, "{:,.0f}".format
 NOISE = {"within noise": attrgetter("within_noise")}
 QUANTITIES: dict[str, Column] = {}
@@ -95,7 +90,6 @@ define(
     configuration=Column("configuration", text="{0.recipe} · {0.strategy}".format, name="recipe"),
     gpus=Column("GPUs", whole, flags={"extrapolated": lambda row: getattr(row, "guess", False)}),
     batch_size=Column("b", whole),
-    seed=Column("seed", whole),
     epoch_seconds=Column("epoch, s", significant, span("epoch_seconds")),
     work_seconds=Column("without waiting, measured apart, s", significant),
     speedup=Column(
@@ -146,7 +140,6 @@ define(
         flags={"reference": attrgetter("reference"), "within noise": attrgetter("like_reference")},
     ),
     quantity=Column("what", words),
-    size=Column("size"),
     rate=Column(
         "rate",
         detail=lambda row: span("value", scaled(1e-12 if row.value >= 1e12 else 1e-9))(row),

@@ -18,7 +18,6 @@ RATIOS += ["speedup_low", "speedup_high"]
 UNLIKE = "no ratio: one GPU ran with"
 """How the note of a cell begins whose baseline is another program."""
 VERDICTS = ["slower", "within noise", "faster", "not repeated", "only in A", "only in B"]
-FAILED = ["oom", "oom_host", "timeout"]
 
 
 def ratios(
@@ -104,15 +103,6 @@ def match(a: pd.DataFrame, b: pd.DataFrame) -> pd.DataFrame:
     }
     table["verdict"] = np.select(list(verdicts.values()), list(verdicts), "within noise")
     return table.sort_values("ratio", kind="stable", ignore_index=True)
-
-
-def too_slow(cells: pd.DataFrame, mark: float) -> pd.DataFrame:
-    """Return the cells with the whole noise interval below `mark`, and those that only b failed in.
-
-    An unrepeated cell has no interval. Failed means that b ran out of memory or time.
-    """
-    failed = (cells["verdict"] == "only in A") & cells["b_status"].isin(FAILED)
-    return cells[failed | (cells["ratio_max"] < mark)]
 
 
 def _sided(timing: pd.DataFrame, side: str) -> pd.DataFrame:

@@ -1,22 +1,20 @@
 """The parts of a study's page: the lab's questions, with their answers, claims and tables."""
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
 from scaling.claims.claim import Findings
 from scaling.report.quantities import PARTS
 from scaling.report.table import tables
-from scaling.report.views import int8, learning, scaling
+from scaling.report.views import int8, scaling
 from scaling.tables.schema import StudyTables
 
-MODULES = (int8, learning, scaling)
+MODULES = (int8, scaling)
 """All of them add to `PARTS`, in the order of their names."""
 
 
-@dataclass(frozen=True)
-class Question:
+class Question(NamedTuple):
     """A question of the lab, and the contents of its section.
 
     `name` is that of its answer and its tables, and the prefix of its claims' questions; `key` is
@@ -58,7 +56,6 @@ def answered(study: StudyTables, cells: pd.DataFrame, findings: Findings) -> lis
         claims = [one for one in findings.claims if one.question.startswith(question.name)]
         shown = tables(PARTS[question.name], study, cells) if answer else []
         more = [one for one in shown[1:] if one.name not in int8.STEPS]
-        open_ = [one for one in shown if one not in more]
-        found = {"question": question, "answer": answer, "claims": claims if answer else []}
-        made.append({**found, "tables": open_, "more": more})
+        found = {"tables": [one for one in shown if one not in more], "more": more}
+        made.append({"question": question, "answer": answer, "claims": claims} | found)
     return made

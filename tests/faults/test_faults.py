@@ -1,0 +1,173 @@
+"""Kills, signals, a full disk and two studies: nothing lives on, and nothing finished is lost."""
+
+import json
+import os
+import pty
+import random
+import resource
+import signal
+import subprocess
+import time
+from datetime import datetime
+
+import psutil
+import pytest
+
+CELL = {"gpus": 2, "batch_size": 10}
+CELLS = [{"gpus": gpus, "batch_size": size} for gpus in (1, 2) for size in (10, 20)]
+KILLS = int(os.environ.get("FAULTS_KILLS", "20"))
+MOST_SECONDS = 40
+"""About what the four cells take."""
+PATIENCE_SECONDS = 15
+LONG = {"dataset__train_images": 6000, "grid__gpus": [1, 2], "grid__batch_sizes": [1]}
+"""Hours of training, which only a kill ends."""
+MANIFEST = "resources/dataset/synthetic/manifest.json"
+AT_THE_MOMENT = """
+import logging, signal
+
+class Sender(logging.Handler):
+    def emit(self, record):
+        if getattr(getattr(record, "event", None), "name", "") == "JOB_FINISHED":
+            os.kill(os.getpid(), signal.SIGTERM)
+
+logger.addHandler(Sender())
+"""
+"""A job's end is logged while the scheduler holds the lock that its handler of SIGTERM takes."""
+
+
+@pytest.mark.parametrize("victim", ["snakemake", "bash", "python"])
+def test_all_processes_of_a_training_end_with(new_study, victim):
+    study = new_study(**LONG)
+    snakemake = study.start(study.target(gpus=2, batch_size=1))
+    study.wait_for_training()
+    # The oldest Python is the one that started the ranks.
+    found = [process for process in study.processes() if process.info["name"].startswith(victim)]
+    min(found, key=psutil.Process.create_time).kill()
+    snakemake.wait()
+    assert study.orphans() == []
+
+
+def test_a_training_without_ranks_ends_with_its_snakemake(new_study):
+    study = new_study(dataset__train_images=6000, convergence__epochs=10000)
+    snakemake = study.start("results/convergence/remedy~none/global_batch~10/runs.json")
+    script = "convergence_train.py"
+
+    def computes():
+        found = [p for p in study.processes() if "".join(p.info["cmdline"][1:2]).endswith(script)]
+        return any(process.cpu_times().user > 5 for process in found)
+
+    study.wait_for(computes)
+    snakemake.kill()
+    snakemake.wait()
+    assert study.orphans() == []
+
+
+@pytest.mark.parametrize("seed", [*range(KILLS), *[time.time_ns()] * bool(KILLS)])
+def test_after_a_kill_at_any_moment_nothing_is_lost_or_measured_again(new_study, seed):
+    print(f"seed {seed}")
+    study = new_study(grid__gpus=[1, 2])
+    targets = [study.target(**cell) for cell in CELLS]
+    snakemake = study.start(*targets)
+    drawn = random.Random(seed)
+    time.sleep(drawn.uniform(0, MOST_SECONDS))
+    victims = sorted(study.processes(), key=psutil.Process.create_time)
+    if victims and drawn.random() < 0.5:
+        drawn.choice(victims).kill()
+    else:
+        snakemake.kill()
+    snakemake.wait()
+    assert study.orphans() == []
+    records = [study.record(**cell) for cell in CELLS]
+    before = {path: path.read_bytes() for path in records if path.exists()}
+    study.finish("--unlock")
+    study.finish(*targets)
+    assert {path: path.read_bytes() for path in before} == before
+    assert all(path.exists() for path in records)
+    # Of writers and of ranks that were killed.
+    assert [path.name for path in (study.folder / "results").rglob(".*")] == []
+
+
+def test_it_ends_a_snakemake_that_books_the_end_of_a_job_and_starts_no_other(new_study):
+    study = new_study(**LONG)
+    study.edit("Snakefile", AT_THE_MOMENT)
+    assert study.start(MANIFEST, study.target(batch_size=1)).wait(PATIENCE_SECONDS) == 1
+    assert "Will exit after finishing currently running jobs" in study.output()
+    assert "rule train_run" not in study.output() and not study.processes()
+    study.finish(MANIFEST)
+
+
+@pytest.mark.parametrize("mode", ["subprocess", "remote"])
+def test_it_ends_the_snakemake_of_one_job_at_once(new_study, mode):
+    study = new_study(**LONG)
+    study.finish(MANIFEST)
+    job = "train_run:recipe=plain,strategy=ddp,gpus=1,batch_size=1,seed=0,repeat="
+    process = study.start("--mode", mode, "--nolock", "--no-hooks", "--target-jobs", job)
+    study.wait_for_training()
+    process.terminate()
+    assert process.wait(PATIENCE_SECONDS) == 128 + signal.SIGTERM
+    assert study.orphans() == []
+
+
+def test_a_closed_terminal_ends_it_without_a_lock(new_study):
+    study = new_study(**LONG)
+    ours, its = pty.openpty()
+    options = [study.target(batch_size=1), "--configfile", "tiny.yaml"]
+    study.process = subprocess.Popen(
+        ["snakemake", "--profile", "profiles/local", *options],
+        **{"cwd": study.folder, "stdin": its, "stdout": its, "stderr": its},
+        start_new_session=True,
+    )
+    os.close(its)
+    study.wait_for_training()
+    os.close(ours)
+    os.killpg(study.process.pid, signal.SIGHUP)  # As a shell does.
+    assert study.process.wait(PATIENCE_SECONDS) == 1
+    assert study.orphans() == []
+    study.finish(MANIFEST)
+
+
+def limited(size):
+    """Let no file of the next process grow beyond `size` bytes; writing more fails as if full."""
+    return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+
+
+def test_a_record_that_does_not_fit_is_one_sentence_and_leaves_the_one_before(new_study):
+    study = new_study()
+    study.finish(MANIFEST)
+    command = ["python", "workflow/scripts/train_run.py", "--device", "cpu", "--gpus", "1"]
+    # A loader in a process of its own hands its images over in files.
+    command += ["--recipe-options", '{"loader_workers": 0}']
+    command += ["--batch-size", "10", "--model-width", "1", "--output", "results/run.json"]
+    manifest = study.folder / MANIFEST
+    command += ["--dataset", manifest.with_name("images.npz"), "--manifest", manifest]
+    subprocess.run(command, cwd=study.folder, check=True, capture_output=True)
+    record = study.folder / "results/run.json"
+    before = record.read_bytes()
+    too_little = limited(len(before) - 100)
+    failed = subprocess.run(
+        command, cwd=study.folder, capture_output=True, text=True, preexec_fn=too_little
+    )
+    assert failed.returncode == 1
+    assert failed.stderr.endswith("error: cannot write results/run.json: File too large\n")
+    assert record.read_bytes() == before
+    assert [path.name for path in record.parent.iterdir()] == ["run.json"]
+
+
+def test_two_studies_at_once_are_timed_one_after_another(new_study):
+    studies = [new_study(grid__gpus=[1, 2]) for _ in range(2)]
+    for study in studies:
+        study.finish(MANIFEST)
+    for study in studies:
+        study.start(study.target(**CELL))
+    for study in studies:
+        assert study.process.wait() == 0, study.output()
+    spans = []
+    for study in studies:
+        record = json.loads(study.record(**CELL).read_text())
+        ended = datetime.fromisoformat(record["environment"]["ended"]).timestamp()
+        spans.append((ended - record["run_seconds"], ended))
+    (_, first_ends), (second_starts, _) = sorted(spans)
+    # The record is written a moment after its processes have ended.
+    assert second_starts >= first_ends - 1
+    logs = [path.read_text() for study in studies for path in study.folder.glob("logs/**/*.log")]
+    assert sum("waits for 1 of 1 CPUs, for at most" in log for log in logs) == 1

@@ -1,0 +1,54 @@
+"""A rank forks while gloo's threads sleep."""
+
+import ctypes
+import os
+import signal
+import sys
+import threading
+import time
+
+import pytest
+import torch
+
+from scaling.launch import ranks
+
+
+class LockTaker(threading.Thread):
+    """Takes Python's lock of its list of threads again and again, without the GIL, as gloo does."""
+
+    def __init__(self):
+        super().__init__()
+        self.begun, self.ended = threading.Event(), threading.Event()
+        self.start()
+
+    def run(self):
+        torch.multiprocessing._set_thread_name("pt_gloo_runloop")
+        look_up = ctypes.cast(ctypes.pythonapi._PyInterpreterState_LookUpID, ctypes.c_void_p)
+        rounds = ctypes.byref(ctypes.c_size_t(200_000))
+        self.begun.set()
+        # It calls look_up(0, ...) for each of so many elements.
+        ctypes.CDLL(None).lfind(None, None, rounds, 0, look_up)
+        self.ended.set()
+
+
+@pytest.mark.parametrize("attempt", range(4))
+def test_a_fork_waits_for_threads_that_take_pythons_lock_and_its_child_runs(attempt):
+    """Every second attempt fails where Python needs the wait and there is none."""
+    threads = [LockTaker(), LockTaker()]
+    for thread in threads:
+        thread.begun.wait()
+    if sys.version_info < ranks.FIRST_SAFE_FORK or not attempt:
+        ranks.wait_for_threads()
+        assert all(thread.ended.is_set() for thread in threads)
+    child = os.fork()
+    if not child:
+        os._exit(0)
+    end = time.monotonic() + 10
+    while not (ended := os.waitpid(child, os.WNOHANG)[0]) and time.monotonic() < end:
+        time.sleep(0.01)
+    if not ended:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    for thread in threads:
+        thread.join()
+    assert ended

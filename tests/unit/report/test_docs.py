@@ -1,0 +1,153 @@
+"""README.md, docs/findings.md and docs/data.ipynb: their figures and their code."""
+
+import io
+import re
+from contextlib import redirect_stdout
+from functools import cache
+
+import matplotlib.pyplot as plt
+import nbformat
+import pytest
+
+from examples import stored
+from examples.findings import section
+from examples.stored import FLAGSHIP, ROOT
+from scaling.claims.q4 import best
+from scaling.core import statistics
+from scaling.core.grid import CELL_KEYS
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+EPOCHS = re.compile(r"^\| (\w+), (\w+), (\d+) GPUs? \| (.*) \|$", re.MULTILINE)
+REMEDY = re.compile(r"^\| [^|]+ \| `(\w+)` \| (.*) \|$", re.MULTILINE)
+
+study = cache(stored.study)
+
+
+def prose(study):
+    """What is said on a study, in one line."""
+    return " ".join(section(study).split())
+
+
+def seconds(study_name):
+    """Seconds of an epoch as docs print them, or why there are none, by cell."""
+    cells = study(study_name).timing.set_index(CELL_KEYS)
+    made = cells["epoch_seconds"].map("{:#.3g}".format).where(cells["status"] == "ok")
+    return made.fillna(cells["status"])
+
+
+@pytest.fixture
+def replayed(tmp_path, monkeypatch):
+    """A checkout's folder after `make replay STUDY=h100x2`."""
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "results/replay").mkdir(parents=True)
+    (tmp_path / "results/replay" / FLAGSHIP).symlink_to(stored.EXPECTED / FLAGSHIP)
+    (tmp_path / "studies").symlink_to(ROOT / "studies")
+    monkeypatch.chdir(tmp_path)
+
+
+def test_the_readmes_first_rows_are_those_of_the_study():
+    above, made = README[: README.index("![The first screen")], seconds(FLAGSHIP)
+    assert "| ResNet-18 on CIFAR-10, 128 images per GPU: seconds an epoch |" in above
+    rows = re.findall(r"^\| `(\w+)`.* \| ([\d.]+) \| ([\d.]+) \|$", above, re.MULTILINE)
+    assert [name for name, *_ in rows] == ["plain", "plain", "tuned"]
+    for (recipe, *shown), strategy in zip(rows, ("ddp", "dp", "ddp"), strict=True):
+        assert shown == [made[recipe, strategy, gpus, 128] for gpus in (1, 2)]
+
+
+def test_the_readme_is_short_and_what_it_shows_is_there_and_small():
+    assert len(README.splitlines()) <= 120
+    targets = re.findall(r"\]\(([^)#]+)", README)
+    assert not [target for target in targets if not (ROOT / target).exists()]
+    picture = (ROOT / "docs/terminal.svg").read_text(encoding="utf-8")
+    assert len(picture) <= 1_000_000 and "url(http" not in picture
+    assert "The&#160;report&#160;is&#160;file://" in picture
+
+
+def test_the_readmes_lines_of_pandas_print_the_epochs(replayed):
+    (code,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    with redirect_stdout(io.StringIO()) as said:
+        exec(code, {})
+    assert re.search(r"tuned +ddp +1 +1\.89 +0\.86 +0\.59", said.getvalue())
+
+
+def test_the_notebook_says_what_its_cells_print(replayed, monkeypatch):
+    monkeypatch.chdir("docs")
+    monkeypatch.setattr(plt, "show", plt.close)
+    book = nbformat.read(ROOT / "docs/data.ipynb", as_version=4)
+    nbformat.validate(book)
+    names = {}
+    for cell in book.cells:
+        if cell.cell_type == "code":
+            with redirect_stdout(io.StringIO()) as said:
+                exec(cell.source, names)
+            kept = [output.text for output in cell.outputs if output.output_type == "stream"]
+            assert "".join(kept) == said.getvalue(), cell.source
+    assert len(book.cells) <= 12
+
+
+@pytest.mark.parametrize(("name", "count"), [("h100x2", 25), ("h200x4", 12)])
+def test_every_time_in_the_findings_is_that_of_the_records(name, count):
+    made = seconds(name)
+    sizes = sorted(set(made.index.get_level_values("batch_size")))
+    printed = {
+        (recipe, strategy, int(gpus), size): shown
+        for recipe, strategy, gpus, row in EPOCHS.findall(section(name))
+        for size, shown in zip(sizes, row.split(" | "), strict=True)
+    }
+    assert len(printed) == count and printed == made[list(printed)].to_dict()
+
+
+@pytest.mark.parametrize(("name", "count"), [("h200x4", 8), ("h200-large-batches", 10)])
+def test_every_accuracy_of_the_remedies_is_that_of_the_records(name, count):
+    accuracy = study(name).remedies.set_index(["remedy", "global_batch"])["test_accuracy"]
+    made = accuracy.map("{:.1%}".format).str.removesuffix("%").where(accuracy.notna(), "not finite")
+    rows = REMEDY.findall(section(name))
+    assert len(rows) == count
+    for remedy, cells in rows:
+        found = made.unstack().loc[remedy].fillna("not run")
+        assert cells.split(" | ") == list(found), remedy
+
+
+def test_the_prose_on_two_h100_has_the_figures_of_the_records():
+    one, two = study(FLAGSHIP).trained_to_accuracy.sort_values("gpus").itertuples()
+    ours = study(FLAGSHIP).utilization.query("recipe == 'tuned' and batch_size >= 2048")
+    faster = study("h100x2-tuned").speedup.set_index(["gpus", "batch_size"])
+    ends = "{0.training_seconds_min:.2f} to {0.training_seconds_max:.2f} s".format
+    epochs = "{:#.3g}, {:#.3g} and {:#.3g} s".format(*faster.loc[1, "epoch_seconds"])
+    times = "{:.2f}, {:.2f} and {:.2f} times".format(*faster.loc[2, "speedup"])
+    shares = "{min:.0f} to {max:.0f} %".format(**(100 * ours["utilization"]).agg(["min", "max"]))
+    for words in (
+        f"takes {ends(two)} on two GPUs** and {ends(one)} on one",
+        f"{one.training_seconds / two.training_seconds:.2f} times as fast",
+        f"reaches {shares} of the bf16",
+        f"{epochs} at b = 32, 128 and 512 on one H100, and {times} as fast on two",
+        "at its power limit all the time",
+    ):
+        assert words in prose(FLAGSHIP)
+    assert ours["power_capped_share"].min() > 0.99
+
+
+def test_the_prose_on_large_batches_has_the_figures_of_the_records():
+    found, said = study("h200-large-batches"), prose("h200-large-batches")
+    sgd, slower = best(found.remedies, 128, sgd=True).remedy, "muon5_slower_sgd"
+
+    def chosen(remedy, batch):
+        own = found.convergence.query("chosen and remedy == @remedy and global_batch == @batch")
+        return own["test_accuracy"].tolist()
+
+    for batch, other, words in (
+        (2048, (sgd, 128), "{mean:.1f} points above the best"),
+        (8192, (sgd, 128), "{mean:.1f} points to the best SGD are left there"),
+        (32768, (sgd, 128), "left there, {mean:.1f} at 32768"),
+        (2048, ("muon", 128), "gap is left from 2048 on: {mean:.1f} points"),
+        (8192, ("none", 128), "(+{mean:.1f} points, +{low:.1f} to +{high:.1f})"),
+        (8192, (slower, 8192), "interval +{low:.1f} to +{high:.1f}"),
+        (32768, (slower, 32768), "(+{mean:.1f}, −{low:.1f} to +{high:.1f})"),
+    ):
+        ours = chosen(best(found.remedies, batch).remedy, batch)
+        apart = statistics.difference(chosen(*other), ours)
+        points = {name: 100 * abs(getattr(apart, name)) for name in ("mean", "low", "high")}
+        assert words.format(**points) in said, words
+    (run,) = found.trained_to_accuracy.itertuples()
+    assert f"{run.training_seconds:.1f} s on one H200" in said and run.reached == run.seeds == 5
+    assert f"({100 * run.test_accuracy_min:.1f} to {100 * run.test_accuracy_max:.1f} %)" in said
