@@ -64,6 +64,7 @@ def test_a_job_that_slurm_has_forgotten_is_done_where_its_record_is_and_else_fai
     try:
         done = study.start(study.target(batch_size=QUICK))
         assert done.wait() == 0, study.output()
+        assert "Slurm forgets jobs 2 s after their end (MinJobAge)" in study.output()
         lost = study.start(study.target(batch_size=SLOW))
         study.wait_for_state("RUNNING", 1, SLOW)
         subprocess.run(["scancel", study.cell_job(1, SLOW)["JobId"]], check=True)
