@@ -26,7 +26,7 @@ LONGER, W4 = {"name": "longer", "recipe": "tuned", "factors": [3]}, {"name": "w4
             AFTER_RUNS | AFTER_EXPERIMENTS | {"convergence_train"},
         ),
         ({"machine.check": "warn"}, "workflow/scripts/scaling/instruments/machine.py", 0, set()),
-        ({}, "workflow/scripts/scaling/claims/q1_to_q3.py", 0, PAGE),
+        ({}, "workflow/scripts/scaling/claims/q2.py", 0, PAGE),
         ({}, "workflow/scripts/scaling/tables/timing.py", 0, AFTER_RUNS | AFTER_EXPERIMENTS),
         ({}, "workflow/scripts/scaling/figures/style.py", 0, {"figures_draw", "report_render"}),
         ({}, "report/style.css", 0, {"report_render"}),
@@ -66,7 +66,7 @@ def test_a_change_runs_again_what_it_concerns_and_what_follows(
 
 
 def test_claims_are_made_without_the_report(study):
-    study.edit("workflow/scripts/scaling/claims/q1_to_q3.py", "\nEDITED = True\n")
+    study.edit("workflow/scripts/scaling/claims/q2.py", "\nEDITED = True\n")
     assert study.planned("claims") == {"claims": 1, "claims_evaluate": 1}
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from scaling.claims import part_b, q1_to_q3, q4, q5_to_q7
+from scaling.claims import part_b, q1, q2, q3, q4, q5_to_q7
 from scaling.claims.claim import Answer, Claim, Findings
 from scaling.core import command_line, files
 from scaling.registry.dataset import SYNTHETIC
@@ -12,10 +12,10 @@ from scaling.tables import schema
 from scaling.tables.schema import StudyTables
 
 ANSWERS: dict[str, Callable[[StudyTables], Answer]] = {
-    "Q1": q1_to_q3.batches,
-    "Q2": q1_to_q3.speedups,
-    "Q3.1": q1_to_q3.parts,
-    "Q3.2": q1_to_q3.bandwidth,
+    "Q1": q1.batches,
+    "Q2": q2.speedups,
+    "Q3.1": q3.parts,
+    "Q3.2": q3.bandwidth,
     "Q4": q4.answer,
     "Q5": q5_to_q7.order,
     "Q6": q5_to_q7.messages,

@@ -4,7 +4,7 @@ import pytest
 
 from examples.claim_study import claims, study
 from examples.records import timing_row
-from scaling.claims import q1_to_q3
+from scaling.claims import q1, q2, q3
 from scaling.tables.schema import StudyTables
 
 ALONE = {32: 9.8, 128: 4.0, 512: 3.0}
@@ -29,7 +29,7 @@ def together(*seconds):
     [(9.0, 3, "supported"), (1.0, 3, "refuted"), (3.55, 3, "in part"), (9.0, 1, "unclear")],
 )
 def test_times_are_judged_by_their_ranges(smallest, count, verdict):
-    claim = claims(q1_to_q3.batches, alone(smallest, count))["Q1-faster-plain"]
+    claim = claims(q1.batches, alone(smallest, count))["Q1-faster-plain"]
     assert claim.verdict == verdict
     tells = claim.sentence.endswith("; more runs would tell.")
     assert tells == (verdict in ("in part", "unclear"))
@@ -39,12 +39,12 @@ def test_the_answer_is_what_a_step_costs_beyond_its_images_and_who_waits():
     """1563 steps of 10 ms; at the rate of 50 ms for 500 images, 32 take 3.2."""
     made = study(timing_row(1, 32, 15.63), timing_row(1, 500, 5.0), timing_row(1, 1000, 9.0))
     used = made["timing"].assign(loading_share=[0.1, 0.5, 0.8])
-    assert q1_to_q3.batches(StudyTables("example", made | {"utilization": used})).text == (
+    assert q1.batches(StudyTables("example", made | {"utilization": used})).text == (
         "Each step costs 6.80 ms with plain, besides its images; larger batches take fewer. "
         "From b\u00a0=\u00a0500 plain waits for data (50–80 %)."
     )
     one = {name: table[table["batch_size"] == 32] for name, table in made.items()}
-    assert claims(q1_to_q3.batches, one)["Q1-faster"].verdict == "not measured"
+    assert claims(q1.batches, one)["Q1-faster"].verdict == "not measured"
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_the_gaps_between_kernels_are_most_of_a_small_step_or_not(busy, seeds, v
     table = made["timing"].assign(step_seconds=[0.0075, 0.02, 0.07], count=seeds, note="")
     gap = table["step_seconds"] - [busy, 0.018, 0.06]
     traced = table.assign(gap_seconds=gap, gap_seconds_min=0.99 * gap, gap_seconds_max=1.01 * gap)
-    claim = claims(q1_to_q3.batches, made | {"device_time": traced})["Q1-gaps-plain"]
+    claim = claims(q1.batches, made | {"device_time": traced})["Q1-gaps-plain"]
     assert claim.verdict == verdict
     assert claim.sentence.startswith(f"Without a kernel: {share} with b\u00a0=\u00a032, 14 % with ")
 
@@ -80,7 +80,7 @@ def test_the_gaps_between_kernels_are_most_of_a_small_step_or_not(busy, seeds, v
     ],
 )
 def test_scaling_is_judged_by_the_ranges_of_speedups(seconds, verdict, cells):
-    claim = claims(q1_to_q3.speedups, together(*seconds))["Q2-faster-plain-ddp"]
+    claim = claims(q2.speedups, together(*seconds))["Q2-faster-plain-ddp"]
     assert claim.verdict == verdict and claim.configuration.endswith("2 GPUs")
     assert cells in claim.sentence.replace("\u00a0", " ")
 
@@ -99,7 +99,7 @@ def test_computing_is_what_the_parts_of_an_epoch_say(shares, verdict):
     names = ["utilization", "slower_share", "idle_share", "unknown_share"]
     parts = dict(zip(names, shares, strict=True)) | {"communication_share": 0, "loading_share": 0}
     used = {"utilization": together(5.6, 2.2, 1.5)["timing"].assign(**parts)}
-    claim = claims(q1_to_q3.parts, used)["Q3.1-computing-plain-ddp"]
+    claim = claims(q3.parts, used)["Q3.1-computing-plain-ddp"]
     assert claim.verdict == verdict
     if verdict == "refuted":
         assert "b\u00a0=\u00a0512: 40 % computing, 60 % GPU idle." in claim.sentence
@@ -123,5 +123,5 @@ def test_each_cell_tells_how_much_of_the_link_is_used(estimate, utilizations, ve
     rows = timing[timing["gpus"] == 2].head(len(utilizations))
     rows = rows.assign(estimate=estimate, peak_gb_per_s=100.0, utilization=utilizations)
     tables = {"bandwidth": rows.assign(bandwidth_gb_per_s=0.0)}
-    claim = claims(q1_to_q3.bandwidth, tables)["Q3.2-travelling-plain-ddp"]
+    claim = claims(q3.bandwidth, tables)["Q3.2-travelling-plain-ddp"]
     assert claim.verdict == verdict and f"GB/s ({best} %) with" in claim.sentence

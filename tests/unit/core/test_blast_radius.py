@@ -84,7 +84,7 @@ TELLING = [
     ("launch/jobs.py", "is gone, and all", "is lost, and all"),
     ("registry/strategy.py", "2 * (gpus - 1) / gpus", "3 * (gpus - 1) / gpus"),
     ("tables/ratios.py", "within noise", "inside noise"),
-    ("claims/q1_to_q3.py", "finish an epoch sooner", "end an epoch earlier"),
+    ("claims/q2.py", "finish an epoch sooner", "end an epoch earlier"),
     ("report/overview.py", "Not always faster", "Rarely faster"),
     ("terminal/progress.py", "one after another", "in turn"),
 ]

@@ -10,7 +10,7 @@ from scipy import stats
 
 from examples.claim_study import claims, derived
 from examples.records import epoch, record, timing_row, timing_table
-from scaling.claims import q1_to_q3
+from scaling.claims import q2
 from scaling.core.grid import CELL_KEYS, Cell
 from scaling.tables import ratios
 from scaling.tables.timing import timing
@@ -72,7 +72,7 @@ def test_equal_epochs_in_unequal_processes_are_within_noise_wherever_it_is_judge
     found = derived(timing=table).speedup
     row = found.iloc[1]
     assert (row["within_spread"], row["runs"]) == (within, runs)
-    claim = claims(q1_to_q3.speedups, {"timing": table, "speedup": found})["Q2-faster-plain-ddp"]
+    claim = claims(q2.speedups, {"timing": table, "speedup": found})["Q2-faster-plain-ddp"]
     assert claim.verdict == ("unclear" if within else "supported")
     one, other = (table[table["gpus"] == gpus].assign(gpus=1) for gpus in (1, 2))
     assert ratios.match(one, other).iloc[0]["verdict"] == ("within noise" if within else "faster")

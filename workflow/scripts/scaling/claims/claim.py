@@ -1,7 +1,8 @@
 """A claim on a study: what was expected, the rule that decides it, and what was measured."""
 
 import math
-from collections.abc import Iterable
+import re
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -18,6 +19,12 @@ Verdict = Literal["supported", "refuted", "in part", "unclear", "not measured"]
 differ, and the claim names them; unclear: too noisy to decide; not measured: there are none."""
 SYMBOLS: dict[Verdict, str] = dict(zip(get_args(Verdict), "✓✗◐?–", strict=True))
 BATCH = "b\u00a0=\u00a0"
+HALF = 0.5
+NO_STEPS = (
+    "These records have no steps in memory: measure the cells again, with "
+    "`training.instrumented_iterations` above 0."
+)
+"""What a claim says that needs steps with instruments, if there are none."""
 HELD: dict[Verdict, str] = {"supported": "held for", "refuted": "not for", "unclear": "unclear for"}
 
 
@@ -131,3 +138,24 @@ def extremes(table: pd.DataFrame, column: str) -> tuple[Any, Any]:
     """Return the rows with the smallest and the largest value of `column`."""
     low, high = table.loc[[table[column].idxmin(), table[column].idxmax()]].itertuples()
     return low, high
+
+
+def batch(cell: Any) -> str:
+    """Format the batch size of a cell: `b = 512`."""
+    return f"{BATCH}{cell.batch_size}"
+
+
+def span(values: pd.Series, write: Callable[[float], str] = fmt.percent) -> str:
+    """Format the smallest and largest of some values, not below 0: `10–20 %`, `1.83–1.98×`."""
+    ends = values.clip(lower=0).agg(["min", "max"]).map(write)
+    return re.sub(" %–|×–", "–", "–".join(ends.unique()))
+
+
+def measured(table: pd.DataFrame, column: str) -> pd.DataFrame:
+    """Return the rows of ok cells with a value in `column`."""
+    return table[(table["status"] == "ok") & table[column].notna()]
+
+
+def most_gpus(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows on the most GPUs that the table has."""
+    return table[table["gpus"] == table["gpus"].max()]

@@ -7,7 +7,8 @@ import pandas as pd
 from markupsafe import Markup
 
 from scaling.claims.claim import label
-from scaling.claims.q1_to_q3 import PARTS, by_efficiency
+from scaling.claims.q2 import by_efficiency
+from scaling.claims.q3 import PARTS
 from scaling.core import numbers as fmt
 from scaling.report.cells import by_status, drifting, fastest, learned
 from scaling.report.quantities import printed

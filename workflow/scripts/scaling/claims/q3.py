@@ -1,0 +1,124 @@
+"""Q3: where the time of an epoch goes, and how fast gradients travel."""
+
+from typing import Any
+
+import pandas as pd
+
+from scaling.claims.claim import (
+    HALF,
+    NO_STEPS,
+    Answer,
+    Claim,
+    Hypothesis,
+    batch,
+    extremes,
+    label,
+    measured,
+    most_gpus,
+    span,
+)
+from scaling.core import numbers as fmt
+from scaling.tables.measurements import TRACE
+from scaling.tables.schema import StudyTables, by_configuration, rows_of
+
+PARTS = {
+    "utilization": "arithmetic at peak",
+    "slower_share": "kernels below peak",
+    "idle_share": "GPU idle",
+    "communication_share": "exposed communication",
+    "loading_share": "waiting for data",
+    "unknown_share": "not known",
+}
+"""The parts of an epoch in order, by the columns of utilization.csv with their shares."""
+COMPUTED = ["utilization", "slower_share"]
+"""Those in which kernels compute."""
+COMPUTING = Hypothesis(
+    "Q3.1-computing",
+    "Computing takes most of an epoch on several GPUs.",
+    test="Arithmetic at peak and kernels below it, as shares of the epoch, at each batch size. "
+    "Supported: together more than half; refuted: less than half, also with all that is not known.",
+    more="a trace",
+)
+TRAVELLING = Hypothesis(
+    "Q3.2-travelling",
+    "On their way, gradients reach at least half of the bandwidth of all-reduces alone.",
+    test="Bytes of an epoch over the seconds of its communication kernels, over the peak measured "
+    "in the same study, on the most GPUs. Without a trace, by subtraction beyond its noise, which "
+    "counts all that does not shrink with N, so that gradients may be faster. More than the peak "
+    "is left out. Supported: half or more; refuted: less, by a trace.",
+)
+
+
+def parts(tables: StudyTables) -> Answer:
+    """Answer by the largest part of an epoch; a claim a configuration on the most GPUs."""
+    claims = []
+    table = tables.utilization[tables.utilization["gpus"] > 1]
+    for recipe, strategy, rows in by_configuration(table):
+        known = measured(rows, "communication_share")
+        cells = most_gpus(rows if known.empty else known)
+        about = f"{recipe}/{strategy}, {fmt.gpus(cells['gpus'].iloc[0])}"
+        claims.append(_computing(about, cells.dropna(subset="slower_share")))
+    missing = COMPUTING.missing("", "Add 2 or more to `grid.gpus`.")
+    return Answer(_largest(table), claims or [missing])
+
+
+def _largest(table: pd.DataFrame) -> str | None:
+    """Return the largest part of a median epoch and that of communication, on several GPUs."""
+    said = []
+    for recipe, strategy, rows in by_configuration(table.dropna(subset="communication_share")):
+        median = rows[list(PARTS)].median()
+        most = str(median.idxmax())
+        share = span(rows["communication_share"])
+        part = f"{PARTS[most]} ({fmt.percent(median[most])})"
+        said.append(f"{recipe}/{strategy} {part}, communication {share}")
+    return f"Median over b: {'; '.join(said[:3])}." if said else None
+
+
+def _computing(about: str, shares: pd.DataFrame) -> Claim:
+    low = shares[COMPUTED].sum(axis=1)
+    known = shares.assign(low=low, high=low + shares["unknown_share"]).sort_values("batch_size")
+    cells = list(rows_of(known))
+    if not cells:
+        return COMPUTING.missing(about, NO_STEPS)
+    parts = [(cell, cell.low > HALF, cell.high < HALF) for cell in cells]
+    return COMPUTING.claim(about, " ".join(map(_parts, [cells[0], *cells[1:][-1:]])), parts=parts)
+
+
+def _parts(cell: Any) -> str:
+    """Name the computing and all other parts that take more than 5 % of a cell's epoch."""
+    others = {part: getattr(cell, name) for name, part in PARTS.items() if name not in COMPUTED}
+    said = [f"{fmt.percent(share)} {part}" for part, share in others.items() if share > 0.05]
+    return f"{batch(cell)}: {', '.join([f'{fmt.percent(cell.low)} computing', *said])}."
+
+
+def bandwidth(tables: StudyTables) -> Answer:
+    """Answer by the slowest and fastest gradients; a claim a configuration on the most GPUs."""
+    claims, known = [], [tables.bandwidth[:0]]
+    for recipe, strategy, rows in by_configuration(tables.bandwidth):
+        cells, about = most_gpus(rows), f"{recipe}/{strategy}, {fmt.gpus(rows['gpus'].max())}"
+        known.append(measured(cells[cells["utilization"] <= 1], "utilization"))
+        claims.append(_travelling(about, known[-1]))
+    missing = TRAVELLING.missing("", "Add 2 or more to `grid.gpus`.")
+    whole = pd.concat(known, ignore_index=True)
+    if whole.empty:
+        return Answer(None, claims or [missing])
+    worst, best = extremes(whole, "utilization")
+    said = f"At {fmt.percent(best.utilization)} of the {fmt.significant(best.peak_gb_per_s)} GB/s "
+    said += f"of all-reduces alone ({label(best)}, by {fmt.words(best.estimate)})"
+    if worst.utilization < best.utilization:
+        said += f", at the slowest {fmt.percent(worst.utilization)} ({label(worst)})"
+    return Answer(f"{said}.", claims)
+
+
+def _travelling(about: str, cells: pd.DataFrame) -> Claim:
+    if cells.empty:
+        return TRAVELLING.missing(about, NO_STEPS)
+    worst, best = extremes(cells, "utilization")
+    said = f"{fmt.significant(best.bandwidth_gb_per_s)} of {fmt.significant(best.peak_gb_per_s)} "
+    said += f"GB/s ({fmt.percent(best.utilization)}) with {batch(best)}"
+    if worst.Index != best.Index:
+        said += f", {fmt.percent(worst.utilization)} with {batch(worst)}"
+    traced = best.estimate == TRACE
+    said += ", by the trace." if traced else ", by subtraction, which overstates the time."
+    parts = [(cell, cell.utilization >= HALF, cell.estimate == TRACE) for cell in rows_of(cells)]
+    return TRAVELLING.claim(about, said, parts=parts)
