@@ -127,9 +127,8 @@ def test_the_slurm_profile_plans_the_full_study_from_a_fresh_clone(new_study, mo
     assert planned["dataset_prepare"] == 1
 
 
-def test_more_devices_than_there_are_and_slurm_without_slurm_are_refused_before_any_job(
-    new_study, monkeypatch
-):
+def test_what_cannot_run_here_is_refused_before_any_job(new_study, monkeypatch):
+    """More devices than there are, options that the model has not, Slurm where there is none."""
     too_many = devices.cores() + 1
     study = new_study(grid__gpus=[1, too_many])
     refused = study.snakemake()
@@ -139,6 +138,8 @@ def test_more_devices_than_there_are_and_slurm_without_slurm_are_refused_before_
     assert not (study.folder / "results").exists()
     # What a killed run would leave, and the next one stop at.
     assert not list((study.folder / ".snakemake/locks").glob("*"))
+    refused = new_study(model__options={"depth": 3}).snakemake()
+    assert refused.returncode != 0 and "unexpected keyword argument 'depth'" in refused.stdout
     monkeypatch.setattr(shutil, "which", lambda program: None)
     refused = forked(["--profile", "slurm", "--dry-run"], study.folder)
     assert refused.returncode != 0

@@ -82,8 +82,9 @@ def begin(
                 f"the environment has {', '.join(others)}, as torchrun and mpirun set: unset them, "
                 "or start without a launcher, as Snakemake starts all processes itself"
             )
-        lab = config["model"]["name"] == configuration.LAB_MODEL
-        if not lab or config["dataset"]["image_size"] != configuration.LAB_SIDE:
+        model, side = config["model"], config["dataset"]["image_size"]
+        lab = (model["name"], model["options"]) == (configuration.LAB_MODEL, {})
+        if not lab or side != configuration.LAB_SIDE:
             from scaling.models.check import check  # Imports PyTorch, which takes seconds.
 
             check(config, manifest)
