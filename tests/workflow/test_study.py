@@ -138,7 +138,8 @@ def test_what_cannot_run_here_is_refused_before_any_job(new_study, monkeypatch):
     assert not (study.folder / "results").exists()
     # What a killed run would leave, and the next one stop at.
     assert not list((study.folder / ".snakemake/locks").glob("*"))
-    refused = new_study(model__options={"depth": 3}).snakemake()
+    study.configure({"grid.gpus": [1], "model.options": {"depth": 3}})
+    refused = study.snakemake()
     assert refused.returncode != 0 and "unexpected keyword argument 'depth'" in refused.stdout
     monkeypatch.setattr(shutil, "which", lambda program: None)
     refused = forked(["--profile", "slurm", "--dry-run"], study.folder)
