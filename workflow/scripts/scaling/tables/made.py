@@ -21,8 +21,11 @@ class Made:
         lacking = ["convergence", "full_trainings", "synchronization"] if self._partial else []
         self.records = {kind: self.there(paths, kind in lacking) for kind, paths in asked.items()}
         """The records of each kind that a study may lack; without any it has none of its tables."""
-        self.runs = self.there(asked["runs"])
-        """The records of the grid's runs."""
+        self._runs = asked["runs"]
+
+    def runs(self, wildcards: object) -> list[str]:
+        """Return the records of the grid's runs, as an input function."""
+        return self.there(self._runs)
 
     def there(self, paths: Iterable[Path], lacking: bool | None = None) -> list[str]:
         """Return the paths of these records, only existing ones if some may be `lacking`."""
