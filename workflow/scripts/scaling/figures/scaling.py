@@ -17,6 +17,8 @@ QUANTITIES = {
     "Test accuracy, %": ("test_accuracy", 100),
 }
 PER_GPU = "batch size per GPU"
+LOG_FROM_RATIO = 8
+"""The axis is logarithmic if the largest value is at least this many times the smallest."""
 
 
 def draw_epoch_time(timing: pd.DataFrame) -> Figure | None:
@@ -39,10 +41,13 @@ def draw_epoch_time(timing: pd.DataFrame) -> Figure | None:
         looks[name] = look
         once = rows.drop_duplicates("batch_size")
         style.lines(panels[recipes.index(recipe)], [once], "batch_size", "epoch_seconds", **look)
-    ends = known["epoch_seconds"].min() / 1.25, known["epoch_seconds_max"].max() * 1.5
+    lowest, highest = known["epoch_seconds"].min(), known["epoch_seconds_max"].max()
     for axes in panels:
         style.batch_axis(axes, timing["batch_size"])
-        style.log2_axis(axes.yaxis, style.POWERS, ends)
+        if highest > LOG_FROM_RATIO * lowest:
+            style.log2_axis(axes.yaxis, style.POWERS, (lowest / 1.25, highest * 1.5))
+        else:
+            axes.set_ylim(0, highest * 1.15)
     style.legend(figure, [], *(style.line_handle(name, **look) for name, look in looks.items()))
     return figure
 
