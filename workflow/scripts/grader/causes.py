@@ -5,6 +5,7 @@ from dataclasses import replace
 from itertools import combinations, product
 
 import numpy as np
+import pandas as pd
 
 from grader.cells import FORMULAS, UNKNOWN, Cells
 from grader.definitions import MISTAKES, Verdict
@@ -92,7 +93,7 @@ def _of_rows(found: Found, wrong: Wrong, suspects: list[int]) -> Changes:
         for i, j in combinations(suspects, 2)
         if cells.gpus[i] == cells.gpus[j] or cells.batch[i] == cells.batch[j]
     ]
-    for group in cells.groups:
+    for group in pd.Series(cells.gpus).groupby(cells.gpus).indices.values():
         rows = group[np.argsort(cells.batch[group])].tolist()
         if len(rows) > 2:
             moves += [(rows, rows[1:] + rows[:1]), (rows, rows[-1:] + rows[:-1])]
@@ -104,7 +105,7 @@ def _of_rows(found: Found, wrong: Wrong, suspects: list[int]) -> Changes:
             quantity = columns[0] if len(columns) == 1 else ""
             one = found.get(quantity)
             if one is None or wrong[quantity][place].all():
-                said, right = (one.said, one.values[0]) if one else (None, None)
+                said, right = (one.said, one.values[0]) if one else (UNKNOWN, UNKNOWN)
                 cause = Cause(name, place, quantity, "", said, right, weight=0.3 + 0.01 * rank)
                 yield cause, {column: cells.columns[column].take(order) for column in columns}
 

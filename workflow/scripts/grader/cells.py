@@ -1,7 +1,7 @@
 """What a document prints of one strategy: times and figures as intervals, a place for each cell."""
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
 from types import CodeType
@@ -25,78 +25,23 @@ class Cells:
     """Hold one strategy's cells: N, b, the times and figures that are printed, by their columns.
 
     The first `own` cells are the strategy's rows, the others times on one GPU from elsewhere in the
-    study. `share` is the percent that a GB/s is of the peak. `arithmetic` is an epoch's seconds on
-    one `gpu` at its peak. `fixed` keeps what no column changes.
+    study. `constants` are the names in formulas.yaml that depend on no column; `gpu` says of which
+    peak its `floor` is.
     """
 
     strategy: str
     gpus: np.ndarray
     batch: np.ndarray
     own: int
-    columns: dict[str, Interval]
-    count: np.ndarray
     images: int
     gpu: str
-    arithmetic: float
-    fixed: dict[str, Any] = field(default_factory=dict)
-
-    @cached_property
-    def _places(self) -> dict[tuple[int, int], int]:
-        pairs = zip(self.gpus.tolist(), self.batch.tolist(), strict=True)
-        return {pair: i for i, pair in enumerate(pairs)}
-
-    def find(self, gpus: np.ndarray | int, batch: np.ndarray | int) -> np.ndarray:
-        """Return for each cell the index of that on so many GPUs, of such a batch size, or -1."""
-        wanted = np.broadcast_arrays(gpus, batch, self.gpus)[:2]
-        pairs = zip(*(each.tolist() for each in wanted), strict=True)
-        return np.array([self._places.get(pair, -1) for pair in pairs], dtype=int)
-
-    @cached_property
-    def groups(self) -> list[np.ndarray]:
-        """The indices of the cells of each number of GPUs, in its order."""
-        order = np.argsort(self.gpus, kind="stable")
-        return np.split(order, np.flatnonzero(np.diff(self.gpus[order])) + 1)
-
-    def _constant_names(self) -> dict[str, Any]:
-        """What the names stand for that depend on no column."""
-        n, b = self.gpus.astype(float), self.batch.astype(float)
-        # Of a strategy that nobody states either may be meant.
-        sent = {"own": "ddp" if self.strategy == "ddp" else "dp", "ring": "ddp"}
-        least = min(self.batch[self.gpus == 1], default=0)
-        arrays = {
-            **{"N": n, "b": b, "count": self.count, "one": np.ones_like(n)},
-            **{"images": np.full_like(n, self.images), "floor": self.arithmetic / n},
-            **{"steps": np.ceil(self.images / (n * b)), "full_steps": self.images // (n * b)},
-            **{"single_steps": np.ceil(self.images / b), "full_single": self.images // b},
-            **{"least_b": np.full_like(n, least), "unknown": np.full_like(n, np.nan)},
-        }
-        for name, strategy in sent.items():
-            of_bytes = STRATEGIES.find(strategy).busiest_bytes
-            arrays[name] = np.array([of_bytes(gpus, 1.0) for gpus in self.gpus.tolist()])
-        numbers = np.unique(self.gpus)
-        fewer = np.append(0, numbers)[np.searchsorted(numbers, self.gpus)]
-        second = np.append(numbers[numbers > 1], [0, 0])[1]
-        return {name: of(array) for name, array in arrays.items()} | {
-            **{"own_row": np.arange(len(n)) < self.own, "several": n > 1, "every": _every},
-            **{"fewer": fewer, "neighbour": np.where(fewer > 1, fewer, second)},
-            "first": self.find(1, self.batch),
-            "around": Interval(np.array(1 - NEARLY), np.array(1 + NEARLY)),
-            "steps_of": lambda images: of(np.ceil(images / (n * b))),
-            "at": lambda figure, gpus: figure.take(self.find(gpus, self.batch)),
-            "beside": lambda figure, batch: figure.take(
-                np.where(self.batch == batch, -1, self.find(self.gpus, batch))
-            ),
-            "single": lambda figure, batch: figure.take(self.find(1, of(batch).low)),
-            "whole": lambda figure: of(np.round(figure.middle)),
-            "log2": lambda figure: figure.each(np.log2),
-        }
+    constants: dict[str, Any]
+    columns: dict[str, Interval]
 
     @cached_property
     def names(self) -> dict[str, Any]:
         """What the names in formulas.yaml stand for."""
-        if not self.fixed:
-            self.fixed.update(self._constant_names())
-        found: dict[str, Any] = self.fixed | self.columns
+        found: dict[str, Any] = self.constants | self.columns
         n, first = found["N"], found["first"]
         whole, without, lowest, highest = (self.columns[name] for name in TIMES)
         compute, moving = (self.columns[f"{name}_seconds"] for name in ("compute", "communication"))
@@ -158,7 +103,7 @@ def of_strategy(study: PublishedStudy, strategy: str, train_images: int) -> Cell
     """The cells of a study's `strategy`, for a training set of `train_images`."""
     rows, cell = study.rows, ["gpus", "batch_size"]
     own, others = rows[rows["strategy"] == strategy], rows[rows["strategy"] != strategy]
-    singles = pd.concat([own, others, study.sweep]).query("gpus == 1").drop_duplicates(cell)
+    singles = pd.concat([others, study.sweep]).query("gpus == 1")
     every = pd.concat([own, singles]).drop_duplicates(cell)
     columns = {name: printed(every[name]) for name in TIMES}
     for name, table in (("again", study.sweep), ("X", others)):
@@ -172,14 +117,51 @@ def of_strategy(study: PublishedStudy, strategy: str, train_images: int) -> Cell
     gpu, peak = _peak(study)
     # A network that nobody describes is the lab's.
     gflop = FORMULAS["gflop_of_image"].get(study.parameters or PARAMETERS["resnet18-cifar"], np.nan)
-    return Cells(
-        strategy,
-        every["gpus"].to_numpy(int),
-        every["batch_size"].to_numpy(int),
-        own=len(own),
-        columns=columns,
-        count=every["count"].to_numpy(float),
-        images=train_images,
-        gpu=f"{gpu}, {peak:g} TFLOP/s; {gflop:g} GFLOP an image",
-        arithmetic=train_images * gflop / peak / 1e3,
-    )
+    gpus, batch = (every[name].to_numpy(int) for name in cell)
+    n, b = gpus.astype(float), batch.astype(float)
+    arrays = {
+        **{"N": n, "b": b, "count": every["count"].to_numpy(float), "one": np.ones_like(n)},
+        "images": np.full_like(n, train_images),
+        "floor": train_images * gflop / peak / 1e3 / n,
+        **{"steps": np.ceil(train_images / (n * b)), "full_steps": train_images // (n * b)},
+        **{"single_steps": np.ceil(train_images / b), "full_single": train_images // b},
+        "least_b": np.full_like(n, min(batch[gpus == 1], default=0)),
+        "unknown": np.full_like(n, np.nan),
+    }
+    # Of a strategy that nobody states either may be meant.
+    for name, each in (("own", "ddp" if strategy == "ddp" else "dp"), ("ring", "ddp")):
+        of_bytes = STRATEGIES.find(each).busiest_bytes
+        arrays[name] = np.array([of_bytes(number, 1.0) for number in gpus.tolist()])
+    constants = {
+        **{name: of(array) for name, array in arrays.items()},
+        **{"own_row": np.arange(len(n)) < len(own), "several": gpus > 1, "every": _every},
+        "around": Interval(np.array(1 - NEARLY), np.array(1 + NEARLY)),
+        "steps_of": lambda images: of(np.ceil(images / (n * b))),
+        "whole": lambda figure: of(np.round(figure.middle)),
+        "log2": lambda figure: Interval(*map(np.log2, figure)),
+        **_of_others(gpus, batch),
+    }
+    said = f"{gpu}, {peak:g} TFLOP/s; {gflop:g} GFLOP an image"
+    return Cells(strategy, gpus, batch, len(own), train_images, said, constants, columns)
+
+
+def _of_others(gpus: np.ndarray, batch: np.ndarray) -> dict[str, Any]:
+    """The names in formulas.yaml by which a cell has figures of other cells."""
+    pairs = zip(gpus.tolist(), batch.tolist(), strict=True)
+    places = {pair: i for i, pair in enumerate(pairs)}
+
+    def find(*cell: np.ndarray | int) -> np.ndarray:
+        """The index of the cell on so many GPUs, of such a batch size, or -1."""
+        wanted = (each.tolist() for each in np.broadcast_arrays(*cell, gpus)[:2])
+        return np.array([places.get(pair, -1) for pair in zip(*wanted, strict=True)], dtype=int)
+
+    numbers = np.unique(gpus)
+    fewer = np.append(0, numbers)[np.searchsorted(numbers, gpus)]
+    second = np.append(numbers[numbers > 1], [0, 0])[1]
+    return {
+        **{"fewer": fewer, "neighbour": np.where(fewer > 1, fewer, second)},
+        "first": find(1, batch),
+        "at": lambda figure, number: figure.take(find(number, batch)),
+        "beside": lambda figure, b: figure.take(np.where(batch == b, -1, find(gpus, b))),
+        "single": lambda figure, b: figure.take(find(1, of(b).low)),
+    }

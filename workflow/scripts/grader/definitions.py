@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import yaml
 
 from grader.cells import FORMULAS, PARAMETERS, UNKNOWN, Cells
@@ -30,8 +31,8 @@ class Mistake:
     advice: str
     formulas: dict[str, list[tuple[str, str]]]
     when: dict[str, str] = field(default_factory=dict)
-    found: str = ""
-    expected: str = ""
+    found: str = "column"
+    expected: str = "unknown"
 
     @classmethod
     def of(cls, entry: dict[str, Any]) -> "Mistake":
@@ -155,7 +156,7 @@ def _utilization(rates: Verdict, peak: Any) -> Verdict:
     one = Verdict(cells.with_values({"share": of(1.0)}), UTILIZATION, rates.formula)
     ratio = (one.said / one.values[0]).where(cells.gpus > 1, UNKNOWN)
     low, high = np.full((2, len(gpus)), np.nan)
-    for place in cells.groups:
+    for place in pd.Series(gpus).groupby(gpus).indices.values():
         found = common(ratio.take(place))
         low[place], high[place] = found.low, found.high
         if ratio.known[place].sum() > 1 and not found.known:

@@ -1,10 +1,8 @@
 """What a row of a table holds, checked field by field, and by which words people call it."""
 
 import re
-from collections.abc import Mapping
 from decimal import Decimal
 from functools import lru_cache
-from types import MappingProxyType
 from typing import Annotated, Literal, NamedTuple
 
 from pydantic import AfterValidator, BaseModel, Field
@@ -26,8 +24,6 @@ Count = Annotated[int, Field(ge=1, le=10**12)]
 Time = Annotated[Decimal, Field(ge=Decimal("1e-6"), le=10**9)]
 Printed = Annotated[Decimal, AfterValidator(_digits)]
 """A time and a printed figure with their digits."""
-
-
 NOT_STATED: Literal["not stated"] = "not stated"
 
 
@@ -116,7 +112,7 @@ class Label(NamedTuple):
 
     text: str
     field: str
-    values: Mapping[str, str] = MappingProxyType({})
+    values: dict[str, str]
     factor: Decimal | None = None
     per_gpu: bool = False
     whole: bool = False
@@ -126,7 +122,7 @@ class Label(NamedTuple):
 def label(text: str) -> Label:
     """Return the meaning of the label `text`."""
     if text.strip().lower() in Timing.model_fields:
-        return Label(text, text.strip().lower(), factor=Decimal(1))
+        return Label(text, text.strip().lower(), {}, Decimal(1))
     raw = re.sub(r"(?<=[a-z])(?=[A-Z][a-z])|(?<=\w)\(s\)|[\s_#*`$-]+", " ", text[:200]).strip()
     if cell := re.fullmatch(r"(\d+) ?[x×] ?(\d+)", raw):
         return Label(text, "", {"gpus": cell[1], "batch_size": cell[2]})

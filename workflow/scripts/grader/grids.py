@@ -84,22 +84,22 @@ def _records(path: Path) -> tuple[str, Records]:
         raise UserError(f"{path}: there are more than {MOST_ROWS:,} lines; hand in fewer")
     lines = ["\n" if RULE.fullmatch(line) else line for line in lines]
     bars = any(line.startswith("|") for line in lines)
-    choices = {one: _split(lines, one) for one in ("|" if bars else "\t;,|")}
-    best = max(choices, key=lambda one: _alike(choices[one]))
-    for spaces in (r"\s{2,}", r"\s+") if not _alike(choices[best]) else ():
-        choices[best] = [(n, re.split(spaces, line.strip())) for n, line in enumerate(lines, 1)]
+    for separators in ([r"\|"] if bars else ["\t", ";", ",", r"\|"], [r"\s{2,}"], [r"\s+"]):
+        choices = {one: _split(lines, one) for one in separators}
+        best = max(choices, key=lambda one: _alike(choices[one]))
         if _alike(choices[best]):
-            return " ", choices[best]
+            break
     return best, choices[best]
 
 
 def _split(lines: list[str], separator: str) -> Records:
     """Return the numbers and fields of lines; of Markdown without its outer bars and emphasis."""
-    if separator == "|":
-        cut = (re.sub(r"^\s*\||\|\s*$", "", line).split("|") for line in lines)
-        return [(n, [part.strip(" \t\r\n*`") for part in parts]) for n, parts in enumerate(cut, 1)]
-    reader = csv.reader(lines, delimiter=separator, skipinitialspace=separator != "\t")
-    return [(reader.line_num, [field.strip() for field in fields]) for fields in reader]
+    if len(separator) == 1:
+        reader = csv.reader(lines, delimiter=separator, skipinitialspace=separator != "\t")
+        return [(reader.line_num, [field.strip() for field in fields]) for fields in reader]
+    inner = (line.strip().removeprefix("|").removesuffix("|") for line in lines)
+    rows = (re.split(separator, line) for line in inner)
+    return [(n, [field.strip(" \t*`") for field in row]) for n, row in enumerate(rows, 1)]
 
 
 def _alike(lines: Records) -> int:

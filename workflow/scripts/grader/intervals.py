@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import partialmethod
 from typing import Any
 
 import numpy as np
@@ -26,27 +27,22 @@ class Interval:
     low: np.ndarray
     high: np.ndarray
 
-    def __add__(self, other: Any) -> Interval:
-        return self._ends(other, operator.add)
+    def __iter__(self) -> Iterator[np.ndarray]:
+        return iter((self.low, self.high))
 
-    def __sub__(self, other: Any) -> Interval:
-        return self._ends(other, operator.sub)
+    @np.errstate(all="ignore")
+    def _ends(self, combine: Callable[[Any, Any], Any], other: Any) -> Interval:
+        ends = [combine(own, end) for own in self for end in of(other)]
+        return Interval(np.minimum.reduce(ends), np.maximum.reduce(ends))
 
-    def __mul__(self, other: Any) -> Interval:
-        return self._ends(other, operator.mul)
+    __add__ = partialmethod(_ends, operator.add)
+    __sub__ = partialmethod(_ends, operator.sub)
+    __mul__ = partialmethod(_ends, operator.mul)
 
     @np.errstate(all="ignore")
     def __truediv__(self, other: Any) -> Interval:
-        other = of(other)
-        around = (other.low <= 0) & (other.high > 0)
-        inverse = np.where(around, np.inf, 1 / other.low)
-        return self._ends(Interval(1 / other.high, inverse), operator.mul)
-
-    @np.errstate(all="ignore")
-    def _ends(self, other: Any, combine: Callable[[Any, Any], Any]) -> Interval:
-        other = of(other)
-        ends = [combine(a, b) for a in (self.low, self.high) for b in (other.low, other.high)]
-        return Interval(np.minimum.reduce(ends), np.maximum.reduce(ends))
+        low, high = of(other)
+        return self * Interval(1 / high, np.where((low <= 0) & (high > 0), np.inf, 1 / low))
 
     @property
     def known(self) -> np.ndarray:
@@ -68,15 +64,11 @@ class Interval:
 
     def take(self, index: np.ndarray) -> Interval:
         """The intervals of other cells by their index; unknown where it is below 0."""
-        return self.each(lambda end: np.where(index >= 0, end[..., index], np.nan))
-
-    def each(self, change: Callable[[np.ndarray], np.ndarray]) -> Interval:
-        """The intervals with both ends changed."""
-        return Interval(change(self.low), change(self.high))
+        return Interval(*(np.where(index >= 0, end[..., index], np.nan) for end in self))
 
     def where(self, choice: np.ndarray, other: Interval) -> Interval:
         """These intervals where `choice` holds, those of `other` elsewhere."""
-        ends = zip((self.low, self.high), (other.low, other.high), strict=True)
+        ends = zip(self, other, strict=True)
         return Interval(*(np.where(choice, own, end) for own, end in ends))
 
     def or_derived(self, other: Interval) -> Interval:
@@ -91,9 +83,8 @@ class Interval:
 
 def stacked(each: list[Interval]) -> Interval:
     """Several intervals for each cell, along a new axis before that of the cells."""
-    ends = ([getattr(one, end) for one in each] for end in ("low", "high"))
-    low, high = (np.stack(np.broadcast_arrays(*end), axis=-2) for end in ends)
-    return Interval(low, high)
+    ends = zip(*each, strict=True)
+    return Interval(*(np.stack(np.broadcast_arrays(*end), axis=-2) for end in ends))
 
 
 def common(ratios: Interval) -> Interval:

@@ -58,8 +58,8 @@ class Cause:
     cells: np.ndarray
     quantity: str = ""
     rule: str = ""
-    found: Interval | None = None
-    expected: Interval | None = None
+    found: Interval = UNKNOWN
+    expected: Interval = UNKNOWN
     resolved: Wrong = field(default_factory=dict)
     weight: float = 0.0
     times: Sequence[str] = ()
