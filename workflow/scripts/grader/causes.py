@@ -7,9 +7,8 @@ from itertools import combinations, product
 import numpy as np
 import pandas as pd
 
-from grader.cells import FORMULAS, UNKNOWN, Cells
-from grader.definitions import MISTAKES, Verdict
-from grader.intervals import Interval, of, stacked
+from grader.cells import FORMULAS, UNKNOWN, Cells, Interval, of, stacked
+from grader.definitions import WAYS, Verdict
 from grader.readings import LARGE, SUSPECTS, Cause, Readings, Wrong
 from grader.study import PRINTED, TIMES
 
@@ -75,12 +74,11 @@ def _changes(found: Found, wrong: Wrong) -> Changes:
         yield from _of_rows(found, wrong, suspects)
         yield from _of_times(found, wrong, suspects)
     for key, times in (("time", TIMES), (TIMES[1], TIMES[1:2])):
-        ways = [(name, *way) for name, one in MISTAKES.items() for way in one.formulas.get(key, [])]
         # The times on one GPU, on several or on all.
-        for (name, rule, formula), place in product(ways, [single, ~single, single | True]):
+        for way, place in product(WAYS[key], [single, ~single, single | True]):
             own = [cells.columns[time] for time in times]
-            right = [cells.evaluate(formula, value=one).where(place, one) for one in own]
-            cause = Cause(name, place, times[0], rule, own[0], right[0], weight=-0.4)
+            right = [cells.evaluate(way.formula, value=one).where(place, one) for one in own]
+            cause = Cause(way.name, place, times[0], way.rule, own[0], right[0], weight=-0.4)
             if place.sum() > 1:
                 yield cause, dict(zip(times, right, strict=True))
 
@@ -162,11 +160,10 @@ def _implied(found: Found, letter: str, wrong: Wrong) -> dict[str, list[Interval
 
 def _mistaken_time(cells: Cells, own: Interval, index: int, time: Interval) -> tuple[str, str]:
     """The mistake that made a time of another one, and its rule."""
-    for name, mistake in MISTAKES.items():
-        for rule, formula in mistake.formulas.get("time", []):
-            made = cells.evaluate(formula, value=own)
-            if (made.meets(time) & ~made.meets(own))[index]:
-                return name, rule
+    for way in WAYS["time"]:
+        made = cells.evaluate(way.formula, value=own)
+        if (made.meets(time) & ~made.meets(own))[index]:
+            return way.name, way.rule
     alike = own.meets(time) | own.meets(own.take(np.full(len(own.low), index)))
     alike &= (cells.gpus == cells.gpus[index]) | (cells.batch == cells.batch[index])
     for other in set(np.flatnonzero(alike).tolist()) - {index}:

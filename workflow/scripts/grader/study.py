@@ -8,8 +8,7 @@ from typing import Annotated, Any, Literal
 import pandas as pd
 from pydantic import Field, ValidationError
 
-from grader.fields import NOT_STATED, Timing
-from grader.grids import grids, read_text
+from grader.fields import NOT_STATED, Timing, grids, read_text
 from grader.tables import FIGURES, IDENTITY, Table, Texts, said
 from scaling.config.stored import MOST_BYTES, parsed
 from scaling.core.errors import UserError

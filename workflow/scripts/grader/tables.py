@@ -5,8 +5,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import get_args
 
-from grader.fields import MISSING, NUMBER, OOM, Label, Timing, label, number
-from grader.grids import Grid
+from grader.fields import MISSING, NUMBER, OOM, Grid, Label, Timing, label, number
 from scaling.core.errors import UserError
 from scaling.core.records.kind import Status
 
