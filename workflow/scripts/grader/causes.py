@@ -16,6 +16,7 @@ ROWS = [("another_row", [quantity]) for quantity in PRINTED]
 ROWS += [("rows_swapped", [*TIMES, *PRINTED])]
 ROWS += [("times_swapped", TIMES), ("figures_swapped", [*PRINTED])]
 """What two cells may have exchanged, the likelier the later."""
+COLUMNS = {"T": TIMES[0], "W": TIMES[1]}
 FEW = 10
 """A cause may make one other figure wrong for so many that it explains: they were rounded."""
 Found = dict[str, Verdict]
@@ -100,11 +101,10 @@ def _of_rows(found: Found, wrong: Wrong, suspects: list[int]) -> Changes:
         order[rows] = others
         place = order != np.arange(len(order))
         for rank, (name, columns) in enumerate(ROWS):
-            quantity = columns[0] if len(columns) == 1 else ""
-            one = found.get(quantity)
-            if one is None or wrong[quantity][place].all():
-                said, right = (one.said, one.values[0]) if one else (UNKNOWN, UNKNOWN)
-                cause = Cause(name, place, quantity, "", said, right, weight=0.3 + 0.01 * rank)
+            one = found[columns[0]] if len(columns) == 1 else None
+            if one is None or wrong[one.quantity][place].all():
+                about = (one.quantity, "", one.said, one.values[0]) if one else ()
+                cause = Cause(name, place, *about, weight=0.3 + 0.01 * rank)
                 yield cause, {column: cells.columns[column].take(order) for column in columns}
 
 
@@ -124,24 +124,19 @@ def _of_times(found: Found, wrong: Wrong, suspects: list[int]) -> Changes:
         tolerance = {letters[0]: of(1.0), letters[1:]: names["around"]}
         off = place & ("T" in letters) & ~names["range"].meets(names["T"])
         evidence = [(names["range"] / names["T"]).where(off, UNKNOWN)]
-        evidence += [
-            (factor * tolerance[letter]).where(same, UNKNOWN)
-            for letter in letters
-            for factor in implied[letter][time]
-        ]
+        for letter in letters:
+            factors = (factor * tolerance[letter] for factor in implied[letter][time])
+            evidence += [factor.where(same, UNKNOWN) for factor in factors]
         every = stacked(evidence)
         low, high = np.nanmax(every.low, initial=-np.inf), np.nanmin(every.high, initial=np.inf)
         if every.known.sum() < 2 or low > high or high <= 0:
             continue
-        times = {
-            column: (names[letter] * Interval(low, high) * tolerance[letter]).where(
-                place, names[letter]
-            )
-            for letter, column in zip("TW", TIMES, strict=False)
-            if letter in letters
-        }
-        column = next(iter(times))
-        own, right = cells.columns[column], times[column]
+        times = dict[str, Interval]()
+        for letter in letters:
+            right = names[letter] * Interval(low, high) * tolerance[letter]
+            times[COLUMNS[letter]] = right.where(place, names[letter])
+        column, right = next(iter(times.items()))
+        own = cells.columns[column]
         name, rule = _mistaken_time(cells, own, index, right.take(np.full(len(n), index)))
         yield Cause(name, place, column, rule, own, right, weight=-0.5), times
 

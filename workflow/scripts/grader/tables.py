@@ -5,6 +5,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import get_args
 
+import pandas as pd
+
 from grader.fields import MISSING, NUMBER, OOM, Grid, Label, Timing, label, number
 from scaling.core.errors import UserError
 from scaling.core.records.kind import Status
@@ -225,13 +227,10 @@ def _small(text: str) -> int:
 
 def _heads(header: list[list[str]]) -> list[list[str]]:
     """Return the parts of each column's header, top down; an empty merged cell repeats its left."""
-    width, lines = len(header[0]), list[list[str]]()
-    for above, line in enumerate(header, 1 - len(header)):
-        filled = list[str]()
-        for part in [*line, *[""] * width][:width]:
-            filled.append(part or (filled[-1] if filled and above else ""))
-        lines.append(filled)
-    return [list(parts) for parts in zip(*lines, strict=True)]
+    lines = pd.DataFrame(header).reindex(columns=range(len(header[0])))
+    lines = lines.where(lines != "")
+    filled = pd.concat([lines[:-1].ffill(axis=1), lines[-1:]]).fillna("")
+    return filled.T.to_numpy().tolist()
 
 
 def said(field: str) -> str:
