@@ -176,7 +176,7 @@ RATIOS: list[tuple[str, str, Factor]] = [
     ("communication", "sign", lambda n, b, v: -1),
     ("compute", "divided_epoch", lambda n, b, v: v["own"] / n / v["compute"]),
     ("compute", "rate", lambda n, b, v: TRAIN_IMAGES / v["compute"] ** 2),
-    ("bandwidth", "to_each_peer", lambda n, b, v: v["to each"]),
+    ("bandwidth", "to_each_peer", lambda n, b, v: (n - 1) / v["sent"]),
     ("bandwidth", "one_iteration", lambda n, b, v: 1 / _steps(n, b)),
     ("bandwidth", "gib", lambda n, b, v: 1e9 / 2**30),
     ("bandwidth", "mib", lambda n, b, v: 1e9 / 2**20),
