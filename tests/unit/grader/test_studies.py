@@ -73,6 +73,10 @@ def test_a_pile_has_a_line_for_each_submission_and_a_page(pile, tmp_path, capsys
     document = json.loads((folder / "audit.json").read_text(encoding="utf-8"))
     assert [one["cause"] for one in document["findings"]] == ["times_gpus"] * 8
     assert len(document["submissions"]) == 4
+    # With 100 images no batch of 128 can be drawn.
+    with pytest.raises(UserError):
+        audit_studies.main([pile[0], "--train-images", "100"])
+    assert "a time for a global batch larger than the training set" in capsys.readouterr().out
     scheme.write_text("full: many")
     with pytest.raises(UserError, match=r"points scheme .*points\.yaml is wrong: full is 'many'"):
         audit_studies.main([*pile, *options])
@@ -161,10 +165,3 @@ def test_a_defect_in_the_audit_of_one_study_leaves_the_others_theirs(pile, capsy
     ann, bob = capsys.readouterr().out.splitlines()[-2:]
     assert ann.endswith("clean  no findings")
     assert "the audit itself failed (ZeroDivisionError('division by zero'))" in bob
-
-
-def test_another_training_set_changes_the_iterations(pile, capsys):
-    # With 100 images no batch of 128 can be drawn.
-    with pytest.raises(UserError):
-        audit_studies.main([pile[0], "--train-images", "100"])
-    assert "a time for a global batch larger than the training set" in capsys.readouterr().out
