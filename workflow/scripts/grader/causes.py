@@ -93,7 +93,7 @@ def _of_rows(found: Found, wrong: Wrong, suspects: list[int]) -> Changes:
         if cells.gpus[i] == cells.gpus[j] or cells.batch[i] == cells.batch[j]
     ]
     for group in pd.Series(cells.gpus).groupby(cells.gpus).indices.values():
-        rows = group[np.argsort(cells.batch[group])].tolist()
+        rows = sorted(np.asarray(group).tolist(), key=cells.batch.__getitem__)
         if len(rows) > 2:
             moves += [(rows, rows[1:] + rows[:1]), (rows, rows[-1:] + rows[:-1])]
     for rows, others in moves:
@@ -103,8 +103,10 @@ def _of_rows(found: Found, wrong: Wrong, suspects: list[int]) -> Changes:
         for rank, (name, columns) in enumerate(ROWS):
             one = found[columns[0]] if len(columns) == 1 else None
             if one is None or wrong[one.quantity][place].all():
-                about = (one.quantity, "", one.said, one.values[0]) if one else ()
-                cause = Cause(name, place, *about, weight=0.3 + 0.01 * rank)
+                cause = Cause(name, place, weight=0.3 + 0.01 * rank)
+                if one:
+                    right = one.values[0]
+                    cause = replace(cause, quantity=one.quantity, found=one.said, expected=right)
                 yield cause, {column: cells.columns[column].take(order) for column in columns}
 
 

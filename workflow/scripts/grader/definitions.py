@@ -175,7 +175,7 @@ def _utilization(rates: Verdict, peak: Any) -> Verdict:
     ratio = (one.said / one.values[0]).where(cells.gpus > 1, UNKNOWN)
     low, high = np.full((2, len(gpus)), np.nan)
     for place in pd.Series(gpus).groupby(gpus).indices.values():
-        found = common(ratio.take(place))
+        found = common(ratio[place])
         low[place], high[place] = found.low, found.high
         if ratio.known[place].sum() > 1 and not found.known:
             # No number is as good as any where those of one N do not agree on it.

@@ -58,7 +58,8 @@ def _told(cells: Cells, cause: Cause) -> pd.DataFrame:
     return pd.DataFrame({"gpus": cells.gpus, "batch_size": cells.batch}).assign(
         strategy=cells.strategy,
         found=cause.found.middle,
-        **{"expected_low": low, "expected_high": high, "suspects": cause.suspects},
+        **{"expected_low": low, "expected_high": high},
+        suspects=cause.suspects,
         explains=sum(int(each.sum()) for each in cause.resolved.values()),
         **_said(cause.name, cause.quantity, cause.rule),
     )[cause.cells]

@@ -22,9 +22,7 @@ BYTES_PER_PARAMETER = 4
 KINDS = [".csv", ".tsv", ".txt", ".md", ".markdown", ".xlsx"]
 """Endings of files that may hold a table."""
 MOST_STUDIES = 100
-PRINTED = {
-    name.removeprefix("printed_"): name for name in Timing.model_fields if "printed_" in name
-}
+PRINTED = {name.removeprefix("printed_"): name for name in FIGURES if "printed_" in name}
 """Every derived figure a document may print, and its column."""
 TIMES = ["epoch_seconds", "epoch_seconds_without_loading", "epoch_seconds_min", "epoch_seconds_max"]
 NEEDED = {"GPUs": {"gpus"}, "batch size": {"batch_size"}, "time or speedup": {*FIGURES, "status"}}

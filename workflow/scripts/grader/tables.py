@@ -56,8 +56,8 @@ class Table:
                 self.labels[j] = self.labels[j]._replace(values=values)
         self.fields = self._fields()
         read = {*self.told, *self.keys.values(), *self.fields}
-        left = [j for j, cells in enumerate(self.cells) if cells and j not in read]
-        self.passed = [self.labels[j].text for j in left if self.labels[j].text]
+        left = (one.text for j, one in enumerate(self.labels) if self.cells[j] and j not in read)
+        self.passed = [*filter(None, left)]
 
     def _decimal_comma(self) -> bool:
         """Whether numbers have a decimal comma; refused where one may separate thousands."""
@@ -211,10 +211,8 @@ class Table:
         factor = unit or one.factor or Decimal(1)
         gpus = (one.per_gpu and _small(row.get("gpus", ""))) or 1
         rate = one.field == "throughput"
-        if factor == 1 and not rate:
-            return digits
         value = Decimal(digits)
-        if not (value and abs(value.adjusted()) < 15):
+        if (factor == 1 and not rate) or not value or abs(value.adjusted()) >= 15:
             return digits
         made = self.images / value / gpus if rate else value * factor
         return str(round(made, min(len(value.as_tuple().digits), 25) - 1 - made.adjusted()))
