@@ -19,7 +19,7 @@ import pandas as pd
 from pydantic import Field, NonNegativeFloat
 
 from grader.findings import COLUMNS, judge
-from grader.pages import Judged, index, shared
+from grader.pages import INDEX, Judged, shared
 from grader.study import CIFAR10_TRAIN_IMAGES, read_folder, tables, timings, wanted
 from scaling.config.stored import read_config
 from scaling.core import files
@@ -51,8 +51,7 @@ class Points(Section):
 
     def earned(self, judged: Judged) -> float:
         """Return the points of a study, at least 0."""
-        found = judged.rows.drop_duplicates("number")
-        pairs = zip(found["cause"], found["severity"], strict=True)
+        pairs = zip(judged.findings["cause"], judged.findings["severity"], strict=True)
         return max(0.0, self.full - sum(self.causes.get(c, getattr(self, s)) for c, s in pairs))
 
 
@@ -145,7 +144,7 @@ def write(submissions: list[Submission], target: Path, points: Points | None = N
             overview.append(each.overview(f"{quote(folder.name)}/{name}#{each.id}", earned))
             rows.append(each.rows.assign(folder=each.folder, study=each.study.name))
     title = f"Audit of {fmt.plural(len(submissions), 'submission')}"
-    about: dict[str, Any] = {"title": title, "table": index(overview), "studies": []}
+    about: dict[str, Any] = {"title": title, "table": INDEX.make(overview), "studies": []}
     common = shared([one.studies for one in submissions])
     files.write_text(target, page.render(TEMPLATE, **about, shared=common))
     found = pd.concat(rows)

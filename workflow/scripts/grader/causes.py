@@ -20,7 +20,8 @@ COLUMNS = {"T": TIMES[0], "W": TIMES[1]}
 FEW = 10
 """A cause may make one other figure wrong for so many that it explains: they were rounded."""
 Found = dict[str, Verdict]
-Changes = Iterator[tuple[Cause, dict[str, Interval]]]
+Columns = dict[str, Interval]
+Changes = Iterator[tuple[Cause, Columns]]
 
 
 def causes(found: Found) -> tuple[list[Cause], Wrong]:
@@ -47,9 +48,7 @@ def causes(found: Found) -> tuple[list[Cause], Wrong]:
     return named, wrong
 
 
-def _explains(
-    cause: Cause, changed: dict[str, Interval], found: Found, wrong: Wrong
-) -> Iterator[Cause]:
+def _explains(cause: Cause, changed: Columns, found: Found, wrong: Wrong) -> Iterator[Cause]:
     """Yield `cause` with the wrong figures that changed columns make right, if these are enough."""
     cells, resolved = found["speedup"].cells.with_values(changed), {}
     for name, one in found.items():
@@ -111,10 +110,7 @@ def _of_rows(found: Found, wrong: Wrong, suspects: list[int]) -> Changes:
 
 
 def _of_times(found: Found, wrong: Wrong, suspects: list[int]) -> Changes:
-    """A time of a cell wrong by a factor on which two figures agree, or both by nearly the same.
-
-    The range of the cell's epochs is as good as a figure.
-    """
+    """A time of a cell wrong by a factor on which two figures agree, or both by nearly the same."""
     cells = found["speedup"].cells
     n, names = cells.gpus, cells.names
     implied = {letter: _implied(found, letter, wrong) for letter in "TW"}
@@ -124,6 +120,7 @@ def _of_times(found: Found, wrong: Wrong, suspects: list[int]) -> Changes:
         if n[index] == 1:
             same, time = (cells.batch == cells.batch[index]) & (n > 1), "T1"
         tolerance = {letters[0]: of(1.0), letters[1:]: names["around"]}
+        # The range of the cell's epochs is as good as a figure.
         off = place & ("T" in letters) & ~names["range"].meets(names["T"])
         evidence = [(names["range"] / names["T"]).where(off, UNKNOWN)]
         for letter in letters:
@@ -133,7 +130,7 @@ def _of_times(found: Found, wrong: Wrong, suspects: list[int]) -> Changes:
         low, high = np.nanmax(every.low, initial=-np.inf), np.nanmin(every.high, initial=np.inf)
         if every.known.sum() < 2 or low > high or high <= 0:
             continue
-        times = dict[str, Interval]()
+        times = Columns()
         for letter in letters:
             right = names[letter] * Interval(low, high) * tolerance[letter]
             times[COLUMNS[letter]] = right.where(place, names[letter])

@@ -7,9 +7,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from functools import cache, cached_property, partialmethod
+from functools import cache, cached_property, partial, partialmethod
 from pathlib import Path
-from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -132,6 +131,7 @@ def printed(figures: Iterable[Any], units: float = 0.5) -> Interval:
 
 
 UNKNOWN = of(np.nan)
+_compiled = cache(partial(compile, filename="formula", mode="eval"))
 
 
 @dataclass(frozen=True)
@@ -174,10 +174,7 @@ class Cells:
 
         shares = {time: found[f"{time}1"] / n for time in "TW"}
         rests = {time: found[time] - share(right) for time, right in shares.items()}
-        votes = {
-            time: int(moving.meets(rests[time]).sum() + compute.meets(right).sum())
-            for time, right in shares.items()
-        }
+        votes = {t: moving.meets(rests[t]).sum() + compute.meets(shares[t]).sum() for t in "TW"}
         # Where both explain as much it may be either.
         best = [rests[time] for time, vote in votes.items() if vote == max(votes.values())]
         rest = best[0].hull(best[-1])
@@ -190,16 +187,6 @@ class Cells:
     def with_values(self, columns: dict[str, Interval]) -> Cells:
         """These cells with other columns."""
         return replace(self, columns=self.columns | columns)
-
-
-@cache
-def _compiled(formula: str) -> CodeType:
-    return compile(formula, formula, "eval")
-
-
-def _every(holds: np.ndarray, known: np.ndarray, share: float = 1.0) -> np.ndarray:
-    """What is known, where several are and `holds` is true of such a share of them."""
-    return known & bool(known.sum() > 1 and holds[known].mean() >= share)
 
 
 def _peak(study: PublishedStudy) -> tuple[str, float]:
@@ -248,7 +235,11 @@ def of_strategy(study: PublishedStudy, strategy: str, train_images: int) -> Cell
         arrays[name] = np.array([of_bytes(number, 1.0) for number in gpus.tolist()])
     constants = {
         **{name: of(array) for name, array in arrays.items()},
-        **{"own_row": np.arange(len(n)) < len(own), "several": gpus > 1, "every": _every},
+        **{"own_row": np.arange(len(n)) < len(own), "several": gpus > 1},
+        # What is known, where several are and `holds` is true of such a share of them.
+        "every": lambda holds, known, share=1.0: (
+            known & bool(known.sum() > 1 and holds[known].mean() >= share)
+        ),
         "around": Interval(np.array(1 - NEARLY), np.array(1 + NEARLY)),
         "steps_of": lambda images: of(np.ceil(images / (n * b))),
         "whole": lambda figure: of(np.round(figure.middle)),

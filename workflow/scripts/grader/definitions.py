@@ -122,11 +122,10 @@ class Verdict:
         return self.open & ~constant.known.any()
 
     @property
-    def votes(self) -> tuple[int, int]:
+    def votes(self) -> tuple[int, ...]:
         """How many figures on several GPUs agree, and how many by the first of the values."""
-        several = self.cells.gpus > 1
-        nearest = self.said.meets(self.values[0])
-        return int((self.agrees & several).sum()), int((nearest & several).sum())
+        ways = self.agrees, self.said.meets(self.values[0])
+        return tuple(int(each[self.cells.gpus > 1].sum()) for each in ways)
 
 
 def verdicts(cells: Cells, stated: dict[str, Any], ring: bool = False) -> dict[str, Verdict]:
@@ -176,9 +175,8 @@ def _utilization(rates: Verdict, peak: Any) -> Verdict:
     low, high = np.full((2, len(gpus)), np.nan)
     for place in pd.Series(gpus).groupby(gpus).indices.values():
         found = common(ratio[place])
-        low[place], high[place] = found.low, found.high
-        if ratio.known[place].sum() > 1 and not found.known:
-            # No number is as good as any where those of one N do not agree on it.
-            low[place] = high[place] = np.inf
+        # No number is as good as any where those of one N do not agree on it.
+        unsure = ratio.known[place].sum() > 1 and not found.known
+        low[place], high[place] = of(np.inf) if unsure else found
     share = Interval(low, high) if np.isfinite(low).any() else common(ratio)
     return replace(one, cells=cells.with_values({"share": share}))

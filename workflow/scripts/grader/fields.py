@@ -190,30 +190,14 @@ class Grid(NamedTuple):
     separator: str
 
 
-def read_bytes(path: Path, most: int = MOST_BYTES) -> bytes:
-    """Return what is in a file that somebody handed in; UserError as `files.regular`."""
-    try:
-        return files.regular(path, most, linked=False).read_bytes()
-    except (OSError, ValueError) as error:
-        raise UserError(f"{path} cannot be read ({error}); save it as UTF-8 text") from error
-
-
-def read_text(path: Path, most: int = MOST_BYTES) -> str:
-    """Return the text of a file: UTF-8, UTF-16, or Windows' Latin-1; UserError for what is none."""
-    data = read_bytes(path, most)
-    codec = "utf-16" if data.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig"
-    for choice in (codec, "cp1252"):
-        with suppress(UnicodeError):
-            if "\0" not in (text := data.decode(choice)):
-                return text
-    raise UserError(f"{path} cannot be read as text; save it as UTF-8 text")
-
-
 def grids(path: Path) -> list[Grid]:
     """The tables of the file at `path`; UserError if it cannot be read, or a row is too long."""
-    if not (data := read_bytes(path)).startswith(b"PK"):
-        separator, lines = _records(path)
-        return list(_grids(path, lines, separator))
+    try:
+        data = files.regular(path, MOST_BYTES, linked=False).read_bytes()
+    except OSError as error:
+        raise UserError(f"{path} cannot be read ({error.strerror})") from error
+    if not data.startswith(b"PK"):
+        return list(_grids(path, *_records(path, data)))
     try:
         with ZipFile(BytesIO(data)) as book:
             if sum(part.file_size for part in book.infolist()) > MOST_BYTES:
@@ -232,9 +216,18 @@ def grids(path: Path) -> list[Grid]:
     return found
 
 
-def _records(path: Path) -> tuple[str, Records]:
-    """Return the separator of a text file, and its lines split into fields."""
-    lines = read_text(path).splitlines(keepends=True)
+def _records(path: Path, data: bytes) -> tuple[Records, str]:
+    """Return the lines of a text file, split into fields, and what separates them.
+
+    The text is UTF-8, UTF-16, or Windows' Latin-1.
+    """
+    text = "\0"
+    for codec in ("utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig", "cp1252"):
+        with suppress(UnicodeError):
+            text = data.decode(codec) if "\0" in text else text
+    if "\0" in text:
+        raise UserError(f"{path} cannot be read as text; save it as UTF-8 text")
+    lines = text.splitlines(keepends=True)
     if len(lines) > MOST_ROWS:
         raise UserError(f"{path}: there are more than {MOST_ROWS:,} lines; hand in fewer")
     lines = ["\n" if RULE.fullmatch(line) else line for line in lines]
@@ -244,7 +237,7 @@ def _records(path: Path) -> tuple[str, Records]:
         best = max(choices, key=lambda one: _alike(choices[one]))
         if _alike(choices[best]):
             break
-    return best, choices[best]
+    return choices[best], best
 
 
 def _split(lines: list[str], separator: str) -> Records:

@@ -1,7 +1,4 @@
-"""What is to be said of a study: a finding for each cause, with its cells and what to do.
-
-A check that is a formula stands in mistakes.yaml; the others are here.
-"""
+"""What is to be said of a study: a finding for each cause, with its cells and what to do."""
 
 from bisect import bisect_right
 from collections.abc import Iterator
@@ -150,11 +147,7 @@ def _fixed_part(cells: Cells) -> Iterator[Cause]:
 
 def _missing(cells: Cells) -> list[tuple[int, int]]:
     """(N, b) of every combination of the strategy's numbers of GPUs and batches without a row."""
-    gpus, batch = (cells.gpus[: cells.own].tolist(), cells.batch[: cells.own].tolist())
-    own, batches = set(zip(gpus, batch, strict=True)), sorted(set(batch))
-    return [
-        (n, b)
-        for n in sorted(set(gpus))
-        for b in batches[: bisect_right(batches, cells.images // n)]
-        if (n, b) not in own
-    ]
+    there = set(zip(cells.gpus[: cells.own].tolist(), cells.batch.tolist(), strict=False))
+    gpus, batches = (sorted(set(each)) for each in zip(*there, strict=True))
+    fitting = ((n, b) for n in gpus for b in batches[: bisect_right(batches, cells.images // n)])
+    return [cell for cell in fitting if cell not in there]

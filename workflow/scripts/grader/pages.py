@@ -43,7 +43,7 @@ FINDINGS = View(
 INDEX = View(
     "overview",
     "All studies",
-    pd.DataFrame,
+    lambda rows: pd.DataFrame(rows, columns=OVERVIEW),
     [Column("study", name="study", link=attrgetter("link"))],
     [
         Column("folder", name="folder"),
@@ -130,11 +130,6 @@ def _where(cells: pd.DataFrame) -> str:
     return f"{cell.strategy}: {listed}{more}".removeprefix(f"{NOT_STATED}: ")
 
 
-def index(rows: Sequence[dict[str, Any]]) -> Table | None:
-    """The table of all studies, of their `rows`."""
-    return INDEX.make(pd.DataFrame(rows, columns=OVERVIEW))
-
-
 def shared(folders: Sequence[Sequence[Judged]]) -> list[str]:
     """What is wrong in several folders, as `2 of 3: the printed speedup is ...`."""
     said = (dict.fromkeys(chain(*(one.grave["sentence"] for one in each))) for each in folders)
@@ -152,7 +147,7 @@ def main(folders: tuple[Path, ...], template: Path, output: Path) -> None:
     ]
     about = {
         "title": "Published studies, replayed and audited",
-        "table": index([one.overview(f"#{one.id}") for one in studies]),
+        "table": INDEX.make([one.overview(f"#{one.id}") for one in studies]),
         "shared": shared([[one] for one in studies]),
     }
     files.write_text(output, page.render(template, **about, studies=studies))

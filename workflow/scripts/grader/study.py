@@ -97,7 +97,7 @@ def read_folder(path: Path, train_images: int = CIFAR10_TRAIN_IMAGES) -> list[Pu
     if folder and (described := folder / "studies.yaml").exists():
         for study, entry in read_config(files.regular(described, linked=False)).items():
             told = f"{described} does not describe studies: {study}"
-            descriptions[study] = Description.of(entry, told)
+            descriptions[str(study)] = Description.of(entry, told)
     return [
         PublishedStudy(
             study,
@@ -112,8 +112,8 @@ def read_folder(path: Path, train_images: int = CIFAR10_TRAIN_IMAGES) -> list[Pu
 
 def timings(folder: Path) -> Path:
     """The file of a folder's times: timings.csv, or a table of another kind of that name."""
-    names = [path for path in tables(folder) if path.stem.lower() == "timings"]
-    return next(iter(names), folder / "timings.csv")
+    names = (path for path in tables(folder) if path.stem.lower() == "timings")
+    return next(names, folder / "timings.csv")
 
 
 def tables(folder: Path) -> list[Path]:
