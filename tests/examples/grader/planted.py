@@ -10,10 +10,11 @@ from examples.grader.published_study import TRAIN_IMAGES
 from examples.grader.submissions import FIGURES, Key, Submission, honest
 from grader.study import TIMES
 
+TIME, WITHOUT = TIMES[:2]
+ALL = SPEEDUP, COMPUTE, REST, BANDWIDTH, SHARE = list(FIGURES.values())
+Row = dict[str, str]
 Factor = Callable[[int, int, dict[str, float]], float]
 """From the number of GPUs, the batch size and the values of a cell."""
-
-
 Found = tuple[list[Key], list[str]]
 Plant = Callable[[Submission, Generator, list[Key]], Found]
 """Returns the cells that an audit has to find, and the causes that name what is wrong there."""
@@ -69,14 +70,12 @@ def _ratio(quantity: str, name: str, factor: Factor) -> Plant:
     return plant
 
 
-def _each(
-    edit: Callable[[Submission, Key], object], names: list[str], rows: str = "several"
-) -> Plant:
-    """Rows that are edited: those on several GPUs, all, one of several, or one of a single GPU."""
+def _each(edit: Callable[[Submission, Key], object], names: list[str], rows: str = "all") -> Plant:
+    """Rows that are edited: all, those on several GPUs, one of these, or one of a single GPU."""
 
     def plant(made: Submission, rng: Generator, several: list[Key]) -> Found:
-        keys = {"several": several, "one": several, "all": list(made.rows)}.get(rows)
-        keys = keys or [key for key in made.rows if key[0] == 1]
+        keys = several if rows in ("several", "one") else list(made.rows)
+        keys = [key for key in keys if key[0] == 1] if rows == "single" else keys
         keys = [_pick(rng, keys)] if rows in ("one", "single") else keys
         for key in keys:
             edit(made, key)
@@ -85,96 +84,72 @@ def _each(
     return plant
 
 
-def _by(columns: list[str], factor: Callable[[int], float]) -> Callable[[Submission, Key], None]:
-    """Columns of a row times a factor of its number of GPUs, with as many digits."""
+def _changed(change: Callable[[Row], Row], names: list[str], rows: str = "all") -> Plant:
+    """Rows with other fields, that follow from their own."""
+    return _each(lambda made, key: made.rows[key].update(change(made.rows[key])), names, rows)
 
-    def edit(made: Submission, key: Key) -> None:
-        for column in columns:
-            if text := made.rows[key][column]:
-                digits = len(text.partition(".")[2])
-                made.rows[key][column] = f"{float(text) * factor(key[0]):.{digits}f}"
 
-    return edit
+def _by(row: Row, columns: list[str], factor: float) -> Row:
+    """Columns of a row times a factor, with as many digits."""
+    texts = {column: row[column] for column in columns if row[column]}
+    digits = {column: len(text.partition(".")[2]) for column, text in texts.items()}
+    return {name: f"{float(text) * factor:.{digits[name]}f}" for name, text in texts.items()}
 
 
 def _scaled(columns: list[str], factor: float, names: list[str], rows: str = "single") -> Plant:
-    return _each(_by(columns, lambda n: factor), names, rows)
+    return _changed(lambda row: _by(row, columns, factor), names, rows)
 
 
-def _columns(one: str, other: str, copied: bool, names: list[str]) -> Plant:
-    def edit(made: Submission, key: Key) -> None:
-        row = made.rows[key]
-        row[one], row[other] = row[other], row[other] if copied else row[one]
+def _ranged(low: float, high: float, names: list[str], count: str = "3") -> Plant:
+    """A time whose range is from `low` to `high` times it."""
 
-    return _each(edit, names, "all")
+    def change(row: Row) -> Row:
+        ends = {TIMES[2]: float(row[TIME]) * low, TIMES[3]: float(row[TIME]) * high}
+        return {"count": count, **{name: f"{end:.3f}" for name, end in ends.items()}}
+
+    return _changed(change, names, "one")
 
 
-def _two_rows(columns: list[str], names: list[str], copied: bool = False) -> Plant:
-    """Columns of two rows of as many GPUs are exchanged, or the one has those of the other."""
+def _moved(columns: list[str], names: list[str], many: bool = False, copied: bool = False) -> Plant:
+    """Columns of two rows of as many GPUs are exchanged, or those of `many` stand one row lower.
+
+    If `copied`, the one has those of the other.
+    """
 
     def plant(made: Submission, rng: Generator, several: list[Key]) -> Found:
         one = _pick(rng, several)
-        other = _pick(rng, [key for key in several if key[0] == one[0] and key != one])
-        first, second = made.rows[one], made.rows[other]
-        for column in columns:
-            first[column], second[column] = second[column], (second if copied else first)[column]
-        return [one, other], names
+        others = [key for key in several if key[0] == one[0] and key != one]
+        keys = sorted([one, *others]) if many else [one, _pick(rng, others)]
+        fields = [{name: made.rows[key][name] for name in columns} for key in keys]
+        for key, moved in zip(keys, fields[1:] + fields[copied:1], strict=False):
+            made.rows[key] |= moved
+        return keys, names
 
     return plant
-
-
-def _ranged(column: str, factor: float, names: list[str], count: str = "3") -> Plant:
-    """Another figure in a cell of a study with ranges, or none where the factor is 0."""
-
-    def edit(made: Submission, key: Key) -> None:
-        for row in made.rows.values():
-            row |= {"count": "3", TIMES[2]: row[TIMES[0]], TIMES[3]: row[TIMES[0]]}
-        text = f"{float(made.rows[key][column]) * factor:.3f}" * (factor != 0)
-        made.rows[key] |= {column: text, "count": count}
-
-    return _each(edit, names, "one")
 
 
 def _of_one(pick: Callable[[Submission, int, int], Key]) -> Plant:
     """Speedups against the time of another cell of one GPU, where there is one."""
 
     def edit(made: Submission, key: Key) -> None:
-        if (other := pick(made, *key)) in made.rows:
-            single = made.values[other]["seconds"]
-            made.put(key, "speedup", single / made.values[key]["seconds"])
+        if single := made.values.get(pick(made, *key)):
+            made.put(key, "speedup", single["seconds"] / made.values[key]["seconds"])
 
-    return _each(edit, ["fixed_global_batch", "one_baseline"])
-
-
-def _throughput(made: Submission, key: Key) -> None:
-    rates = {name: f"{TRAIN_IMAGES / float(made.rows[key][name]):.2f}" for name in TIMES[:2]}
-    made.rows[key] |= rates | dict.fromkeys(["count", *TIMES[2:]], "")
+    return _each(edit, ["fixed_global_batch", "one_baseline"], "several")
 
 
-def _ranks_twice(made: Submission, key: Key) -> None:
-    _by(TIMES, lambda n: 1 / n)(made, key)
-    made.rows[key] |= dict.fromkeys(FIGURES.values(), "")
+def _fastest(made: Submission, n: int, b: int) -> Key:
+    singles = [key for key in made.values if key[0] == 1]
+    return min(singles, key=lambda one: made.values[one]["seconds"])
 
 
 def _never_divided(made: Submission, key: Key) -> None:
-    once = made.values[key]["compute"] * key[0]
-    made.put(key, "compute", once * (0.85 + 0.003 * key[0]))
+    factor = key[0] * (0.85 + 0.003 * key[0])
+    made.put(key, "compute", made.values[key]["compute"] * factor)
 
 
-def _shifted(made: Submission, rng: Generator, several: list[Key]) -> Found:
-    """The times of one number of GPUs, each in the row below its own."""
-    keys = [key for key in several if key[0] == several[0][0]]
-    times = [{name: made.rows[key][name] for name in TIMES} for key in keys]
-    for key, moved in zip(keys, times[-1:] + times[:-1], strict=True):
-        made.rows[key] |= moved
-    return keys, ["times_swapped"]
-
-
-def _of_first_batch(made: Submission, rng: Generator, several: list[Key]) -> Found:
-    first = min(b for _, b in several)
-    for n, b in several:
-        made.put((n, b), "speedup", made.values[n, first]["speedup"])
-    return [key for key in several if key[1] != first], ["other_batch"]
+def _of_first_batch(made: Submission, key: Key) -> None:
+    made.put(key, "speedup", made.values[key[0], min(made.rows)[1]]["speedup"])
 
 
 def _steps(n: int, b: int, images: float = TRAIN_IMAGES) -> int:
@@ -183,10 +158,6 @@ def _steps(n: int, b: int, images: float = TRAIN_IMAGES) -> int:
 
 def _rest(v: dict[str, float], m: int) -> float:
     return (v["own"] - v["own single"] / m) / v["communication"]
-
-
-def _waited(n: int, v: dict[str, float]) -> float:
-    return v["seconds"] - v["single"] / n
 
 
 RATIOS: list[tuple[str, str, Factor]] = [
@@ -205,7 +176,7 @@ RATIOS: list[tuple[str, str, Factor]] = [
     ("communication", "sign", lambda n, b, v: -1),
     ("compute", "divided_epoch", lambda n, b, v: v["own"] / n / v["compute"]),
     ("compute", "rate", lambda n, b, v: TRAIN_IMAGES / v["compute"] ** 2),
-    ("bandwidth", "to_each_peer", lambda n, b, v: v["to each"]),
+    ("bandwidth", "to_each_peer", lambda n, b, v: (n - 1) / v["sent"]),
     ("bandwidth", "one_iteration", lambda n, b, v: 1 / _steps(n, b)),
     ("bandwidth", "gib", lambda n, b, v: 1e9 / 2**30),
     ("bandwidth", "mib", lambda n, b, v: 1e9 / 2**20),
@@ -238,7 +209,11 @@ RATIOS: list[tuple[str, str, Factor]] = [
     ("communication", "share", lambda n, b, v: 1 / v["own"]),
     ("communication", "not_divided", lambda n, b, v: _rest(v, 1)),
     ("communication", "other_share", lambda n, b, v: _rest(v, 2)),
-    ("bandwidth", "over_loading", lambda n, b, v: v["communication"] / _waited(n, v)),
+    (
+        "bandwidth",
+        "over_loading",
+        lambda n, b, v: v["communication"] / v["waited"],
+    ),
     ("bandwidth", "over_undivided", lambda n, b, v: 1 / _rest(v, 1)),
     ("bandwidth", "over_epoch", lambda n, b, v: v["communication"] / v["without"]),
     ("bandwidth", "undivided_iterations", lambda n, b, v: _steps(1, b) / _steps(n, b)),
@@ -252,49 +227,58 @@ RATIOS: list[tuple[str, str, Factor]] = [
 ]
 """The quantity, the cause, the factor of a cell."""
 
-_ALL = list(FIGURES.values())
 ROW = ["another_row", "other_gpus"]
 OTHER: list[Plant] = [
-    _two_rows(_ALL, ["figures_swapped", *ROW]),
-    _two_rows(TIMES, ["times_swapped", *ROW]),
-    _two_rows([*TIMES, *_ALL], ["rows_swapped", *ROW]),
-    _two_rows(_ALL[:1], ROW),
-    _two_rows(_ALL[3:4], ROW),
-    _columns(_ALL[1], _ALL[2], False, ["wrong_column", "copied"]),
-    _columns(TIMES[0], TIMES[1], False, ["times_exchanged"]),
-    _columns(_ALL[0], _ALL[1], True, ["copied", "wrong_column"]),
-    _columns(_ALL[3], _ALL[4], True, ["copied"]),
+    _moved(ALL, ["figures_swapped", *ROW]),
+    _moved(TIMES, ["times_swapped", *ROW]),
+    _moved([*TIMES, *ALL], ["rows_swapped", *ROW]),
+    _moved([SPEEDUP], ROW),
+    _moved([BANDWIDTH], ROW),
+    _changed(lambda row: {COMPUTE: row[REST], REST: row[COMPUTE]}, ["wrong_column", "copied"]),
+    _changed(lambda row: {TIME: row[WITHOUT], WITHOUT: row[TIME]}, ["times_exchanged"]),
+    _changed(lambda row: {SPEEDUP: row[COMPUTE]}, ["copied", "wrong_column"]),
+    _changed(lambda row: {BANDWIDTH: row[SHARE]}, ["copied"]),
     _scaled(TIMES, 1000, ["time_in_ms"]),
     _scaled(TIMES[:2], 1.21, ["time_contradicted", "time_of_another"]),
     _scaled(TIMES, 1000, ["time_in_ms", "thousand_times"], "one"),
     _scaled(TIMES[:2], 1.21, [], "one"),
-    *(
-        _scaled([_ALL[number]], factor, [], "one")
-        for number, factor in [(0, 1.37), (1, 0.83), (2, 1.37), (3, 1.37), (3, 1e5), (4, 1.37)]
-    ),
-    _ranged(TIMES[2], 1.1, ["range"]),
-    _ranged(TIMES[3], 0.9, ["range"]),
-    _ranged(TIMES[2], 0.9, ["range_of_one"], count="1"),
-    _ranged(_ALL[2], 0, ["blank_figure"]),
+    _scaled([SPEEDUP], 1.37, [], "one"),
+    _scaled([COMPUTE], 0.83, [], "one"),
+    _scaled([REST], 1.37, [], "one"),
+    _scaled([BANDWIDTH], 1.37, [], "one"),
+    _scaled([BANDWIDTH], 1e5, [], "one"),
+    _scaled([SHARE], 1.37, [], "one"),
+    _ranged(1.1, 1, ["range"]),
+    _ranged(1, 0.9, ["range"]),
+    _ranged(0.9, 1, ["range_of_one"], count="1"),
+    _changed(lambda row: {REST: ""}, ["blank_figure"], "one"),
     _each(lambda made, key: made.rows.pop(key), ["missing_cell"], "one"),
-    _two_rows(TIMES, ["time_of_another"], copied=True),
-    _each(lambda made, key: made.rows[key].update(printed_speedup="1.25"), [], "single"),
-    _scaled([*TIMES, *_ALL[1:3]], 1000, ["in_milliseconds"], "all"),
+    _moved(TIMES, ["time_of_another"], copied=True),
+    _changed(lambda row: {SPEEDUP: "1.25"}, [], "single"),
+    _scaled([*TIMES, COMPUTE, REST], 1000, ["in_milliseconds"], "all"),
     _of_one(lambda made, n, b: (1, n * b)),
-    _of_one(lambda made, n, b: max(k for k in made.rows if k[0] == 1)),
-    _of_one(
-        lambda made, n, b: min((v["seconds"], k) for k, v in made.values.items() if k[0] == 1)[1]
-    ),
+    _of_one(lambda made, n, b: max(key for key in made.rows if key[0] == 1)),
+    _of_one(_fastest),
     _scaled(TIMES, 5, ["epochs"], "all"),
-    _each(_throughput, ["throughput_as_time"], "all"),
-    _each(_ranks_twice, ["ranks_twice", "faster_than_gpus"]),
-    _each(_never_divided, ["same_for_all"]),
+    _changed(
+        lambda row: (
+            {name: f"{TRAIN_IMAGES / float(row[name]):.2f}" for name in TIMES[:2]}
+            | dict.fromkeys(["count", *TIMES[2:]], "")
+        ),
+        ["throughput_as_time"],
+    ),
+    _changed(
+        lambda row: _by(row, TIMES, 1 / int(row["gpus"])) | dict.fromkeys(ALL, ""),
+        ["ranks_twice", "faster_than_gpus"],
+        "several",
+    ),
+    _each(_never_divided, ["same_for_all"], "several"),
     _scaled(TIMES, 1.4, ["time_contradicted", "time_of_another"], "one"),
     _scaled(TIMES, 1 / 60, ["time_in_minutes"]),
     _scaled(TIMES, 5, ["time_of_epochs"]),
-    _each(_by(TIMES, lambda n: n), ["time_of_all"]),
-    _shifted,
-    _of_first_batch,
+    _changed(lambda row: _by(row, TIMES, int(row["gpus"])), ["time_of_all"], "several"),
+    _moved(TIMES, ["times_swapped"], many=True),
+    _each(_of_first_batch, ["other_batch"], "several"),
 ]
 KINDS = [*(_ratio(*ratio) for ratio in RATIOS), *OTHER]
 """A column or a cell that is off by a ratio, or a kind of its own; some have no name."""

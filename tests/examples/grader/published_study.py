@@ -14,16 +14,12 @@ from pathlib import Path
 
 import pandas as pd
 
-from grader import study as published
 from grader.findings import judge
+from grader.study import read_folder
 
 TRAIN_IMAGES = 50_000
-HEADER = (
-    "study,strategy,model,parameters,gpus,batch_size,status,epoch_seconds,"
-    "epoch_seconds_without_loading,printed_speedup,printed_compute_seconds,"
-    "printed_communication_seconds,printed_bandwidth_gb_per_s,printed_utilization_percent,"
-    "count,epoch_seconds_min,epoch_seconds_max"
-)
+TEMPLATE = Path(__file__).parents[3] / "studies/template.csv"
+HEADER = TEMPLATE.read_text(encoding="utf-8").splitlines()[0]
 CLEAN = f"""{HEADER}
 clean,ddp,resnet18-cifar,11173962,1,128,ok,18.000,17.800,1,,,,,5,17.9,18.1
 clean,ddp,resnet18-cifar,11173962,1,512,ok,17.000,16.800,1,,,,,5,16.9,17.1
@@ -54,17 +50,16 @@ def column(name: str, *values: str) -> dict[tuple[int, int], dict[str, str]]:
     return {cell: {name: value} for cell, value in zip(CELLS, values, strict=True)}
 
 
-def write(folder: Path, text: str = CLEAN, **beside: str) -> Path:
-    """Lay the study out in `folder`: timings.csv, and for each of `beside` NAME.csv."""
+def write(folder: Path, text: str = CLEAN) -> Path:
+    """Lay the study out in `folder`, as timings.csv."""
     folder.mkdir(exist_ok=True, parents=True)
-    for name, content in {"timings": text, **beside}.items():
-        (folder / f"{name}.csv").write_text(content, encoding="utf-8")
+    (folder / "timings.csv").write_text(text, encoding="utf-8")
     return folder
 
 
-def study(folder: Path, text: str = CLEAN, **beside: str) -> pd.DataFrame:
+def study(folder: Path, text: str = CLEAN) -> pd.DataFrame:
     """The findings on the one study of these files."""
-    (found,) = published.read_folder(write(folder, text, **beside))
+    (found,) = read_folder(write(folder, text))
     return judge(found, TRAIN_IMAGES)
 
 

@@ -54,15 +54,15 @@ def honest(seed: int, plain: bool = False, noisy: bool = False) -> Submission:
 
     strategy, imagenet = ("dp", "ddp")[rng.integers(2)], chance(0.3)
     parameters = IMAGENET if imagenet else CIFAR
-    unstated = not plain and chance(0.15)
+    stated = "" if not plain and chance(0.15) else str(parameters)
     gpus = [1, 2, 4] if plain else [1, *sorted(rng.choice([2, 3, 4, 8], rng.integers(1, 4), False))]
     batches = sorted(rng.choice([32, 64, 128, 256, 512, 1024, 2048], 3 + rng.integers(3), False))
     decimals = 3 if plain else int(rng.integers(1, 4))
-    digits = {
-        name: (few if not plain else 4) if name != "utilization" else 2 + plain
-        for name, few in zip(FIGURES, rng.integers(1, 5, len(FIGURES)).tolist(), strict=True)
-    }
-    whole = {"speedup": chance(0.7), "parts": chance(0.5)}
+    few = rng.integers(1, 5, len(FIGURES)).tolist()
+    digits = dict.fromkeys(FIGURES, 4) if plain else dict(zip(FIGURES, few, strict=True))
+    digits["utilization"] = 2 + plain
+    # The times that figures are of: whole, or without loading.
+    ratio, part = (not chance(share) for share in (0.7, 0.5))
     ring = strategy == "ddp" or chance(0.5)
     early, chained = chance(0.5), chance(0.5)
     per_step, base = rng.uniform(0.002, 0.02) * (0.1 if noisy else 1), rng.uniform(8, 60)
@@ -85,7 +85,7 @@ def honest(seed: int, plain: bool = False, noisy: bool = False) -> Submission:
         fastest = min(450.0, fastest * math.exp(rng.uniform(0, 6)))
     if early:
         times = {key: (round(t, decimals), round(w, decimals)) for key, (t, w) in times.items()}
-    separate = plain or chance(0.8) or not all(whole.values())
+    separate = plain or chance(0.8) or ratio or part
     made = Submission({}, {}, digits)
     if noisy and chance(0.7):
         made.peaks = {int(n): fastest * peak for n, peak in peaks.items()}
@@ -94,8 +94,7 @@ def honest(seed: int, plain: bool = False, noisy: bool = False) -> Submission:
             continue
         row = dict.fromkeys(COLUMNS, "") | {"study": "one", "strategy": strategy, "status": "ok"}
         row |= {"model": "resnet18-imagenet" if imagenet else "resnet18-cifar"}
-        row |= {"gpus": str(n), "batch_size": str(b)}
-        row["parameters"] = "" if unstated else str(parameters)
+        row |= {"gpus": str(n), "batch_size": str(b), "parameters": stated}
         made.rows[n, b] = row
         if not plain and n > 1 and chance(0.05):
             row["status"] = "oom"
@@ -113,22 +112,19 @@ def honest(seed: int, plain: bool = False, noisy: bool = False) -> Submission:
                 made.values[n, b] = {"seconds": seconds, "without": without}
                 row["printed_speedup"] = "1" if chance(0.5) else ""
             continue
-        singles = times[1, b]
-        speedup = singles[not whole["speedup"]] / times[n, b][not whole["speedup"]]
-        compute = singles[not whole["parts"]] / n
-        communication = times[n, b][not whole["parts"]] - compute
+        own, single, sent = times[n, b][part], times[1, b][part], 2 * (n - 1) / n if ring else 2
+        compute, communication = single / n, own - single / n
         said = round(communication, digits["communication"]) if chained else communication
-        steps = math.ceil(TRAIN_IMAGES / (n * b))
-        moved = 4 * parameters * (2 * (n - 1) / n if ring else 2) * steps
+        moved = 4 * parameters * sent * math.ceil(TRAIN_IMAGES / (n * b))
         bandwidth = moved / said / 1e9 if said > 1e-6 else math.nan
         rate = round(bandwidth, digits["bandwidth"]) if chained else bandwidth
-        utilization = 100 * rate / (fastest * peaks[n])
-        figures = [speedup, compute, communication, bandwidth, utilization]
-        made.values[n, b] = dict(zip(FIGURES, figures, strict=True))
-        made.values[n, b] |= {"seconds": seconds, "without": without, "single": times[1, b][1]}
-        part = not whole["parts"]
-        made.values[n, b] |= {"own": times[n, b][part], "own single": singles[part]}
-        made.values[n, b]["to each"] = (n - 1) / (2 * (n - 1) / n if ring else 2)
+        figures = [times[1, b][ratio] / times[n, b][ratio], compute, communication, bandwidth]
+        figures.append(100 * rate / (fastest * peaks[n]))
+        made.values[n, b] = {
+            **dict(zip(FIGURES, figures, strict=True)),
+            **{"seconds": seconds, "without": without, "waited": seconds - times[1, b][1] / n},
+            **{"own": own, "own single": single, "sent": sent},
+        }
         for name, value in made.values[n, b].items():
             if name in FIGURES and math.isfinite(value) and (plain or chance(0.97)):
                 made.put((n, b), name, value)

@@ -25,39 +25,29 @@ def test_a_clean_study_has_no_finding(tmp_path):
     assert said(judged) == {} == said(judged, "info")
 
 
-@pytest.mark.parametrize(
-    ("text", "values", "found"),
-    [
-        # T(N,b) - 17.8/N, T(N,b) - 16.8/N: no other time without loading is there
-        (
-            WHOLE,
-            column(COMMUNICATION, "0.884", "0.296", "0.442", "0.150"),
-            {"loading_counted": CELLS},
-        ),
-        # No T(1,512): 17/8.696 = 1.95 and 18/8.696 = 2.07 are both 2.0 to its last digit: chance.
-        (WITHOUT_512, {(2, 512): {SPEEDUP: "2.0"}}, {}),
-        # 2 · 12.0 = 24 where T(1,128) = 18.0: any figure follows from some T(1,b)
-        (CLEAN, {(2, 128): {COMPUTE: "8.200"}}, {"unexplained": [(2, 128)]}),
-        # 12.0 + 0.784 = 12.784 of 9.784 s
-        (CLEAN, {(2, 128): {COMPUTE: "12.000"}}, {"unexplained;parts_exceed": [(2, 128)]}),
-        # 9.784 - 12.0 implies the same one, but it is the rest of the other.
-        (
-            CLEAN,
-            {(2, 128): {COMPUTE: "12.000", COMMUNICATION: "-2.216"}},
-            {"below_zero": [(2, 128)], "unexplained": [(2, 128)]},
-        ),
-        # 1.6 % less than 16.76, where the rounding of 0.100 s leaves 1 %
-        (CLEAN, {(4, 512): {BANDWIDTH: "16.50"}}, {"nearly": [(4, 512)]}),
-        # Fractions of 0.5 and 0.6 GB/s give the same, but no study has such a peak: a warning.
-        (CLEAN, column(SHARE, "0.2235", "0.2235", "0.2793", "0.2793"), {"all_below_one": CELLS}),
-        # T(4,512) = 3.6 without loading is 17 % less than 16.8/4 = 4.2.
-        (
-            CLEAN,
-            {(4, 512): {WITHOUT: "3.600", COMMUNICATION: "-0.600", BANDWIDTH: "", SHARE: ""}},
-            {"faster_than_gpus": [(4, 512)]},
-        ),
-    ],
-)
+SHORT = {WITHOUT: "3.600", COMMUNICATION: "-0.600", BANDWIDTH: "", SHARE: ""}
+REST = {COMPUTE: "12.000", COMMUNICATION: "-2.216"}
+MISTAKES = [
+    # T(N,b) - 17.8/N, T(N,b) - 16.8/N: no other time without loading is there
+    (WHOLE, column(COMMUNICATION, "0.884", "0.296", "0.442", "0.150"), {"loading_counted": CELLS}),
+    # No T(1,512): 17/8.696 = 1.95 and 18/8.696 = 2.07 are both 2.0 to its last digit: chance.
+    (WITHOUT_512, {(2, 512): {SPEEDUP: "2.0"}}, {}),
+    # 2 · 12.0 = 24 where T(1,128) = 18.0: any figure follows from some T(1,b)
+    (CLEAN, {(2, 128): {COMPUTE: "8.200"}}, {"unexplained": [(2, 128)]}),
+    # 12.0 + 0.784 = 12.784 of 9.784 s
+    (CLEAN, {(2, 128): {COMPUTE: "12.000"}}, {"unexplained;parts_exceed": [(2, 128)]}),
+    # 9.784 - 12.0 implies the same one, but it is the rest of the other.
+    (CLEAN, {(2, 128): REST}, {"below_zero": [(2, 128)], "unexplained": [(2, 128)]}),
+    # 1.6 % less than 16.76, where the rounding of 0.100 s leaves 1 %
+    (CLEAN, {(4, 512): {BANDWIDTH: "16.50"}}, {"nearly": [(4, 512)]}),
+    # Fractions of 0.5 and 0.6 GB/s give the same, but no study has such a peak: a warning.
+    (CLEAN, column(SHARE, "0.2235", "0.2235", "0.2793", "0.2793"), {"all_below_one": CELLS}),
+    # T(4,512) = 3.6 without loading is 17 % less than 16.8/4 = 4.2.
+    (CLEAN, {(4, 512): SHORT}, {"faster_than_gpus": [(4, 512)]}),
+]
+
+
+@pytest.mark.parametrize(("text", "values", "found"), MISTAKES)
 def test_a_mistake_is_named_once_in_the_cells_that_have_it(tmp_path, text, values, found):
     assert said(study(tmp_path, edited(values, text))) == found
 
@@ -70,9 +60,7 @@ def test_a_mistake_is_named_once_in_the_cells_that_have_it(tmp_path, text, value
         (DP, {}, {"ring_for_dp": CELLS}),
     ],
 )
-def test_what_cannot_be_checked_or_is_to_be_kept_in_mind_is_a_remark(
-    tmp_path, text, values, remarks
-):
+def test_what_cannot_be_checked_is_a_remark(tmp_path, text, values, remarks):
     found = said(study(tmp_path, edited(values, text)), "info")
     assert {name: found.get(name) for name in remarks} == remarks
 
@@ -84,17 +72,13 @@ def test_a_cell_whose_batch_is_larger_than_the_training_set_is_not_missing(tmp_p
 
 
 def test_a_stated_definition_is_tested_first(tmp_path):
-    (tmp_path / "studies.yaml").write_text("clean: {definitions: {utilization_percent: 5000}}")
     small = column(SHARE, "0.22", "0.22", "0.34", "0.34")
-    assert said(study(tmp_path, edited(small))) == {}
-    (tmp_path / "studies.yaml").write_text(
-        "clean: {definitions: {utilization_percent: {2: 50, 4: 60}}}"
-    )
-    assert said(study(tmp_path)) == {}
-    (tmp_path / "studies.yaml").write_text("clean: {definitions: {utilization_percent: 50}}")
-    assert set(said(study(tmp_path))) == {"unexplained"}
     fractions = column(SHARE, "0.2235", "0.2235", "0.3352", "0.3352")
-    assert said(study(tmp_path, edited(fractions)))["fraction"] == CELLS
+    cases = [("5000", small, set()), ("{2: 50, 4: 60}", {}, set()), ("50", {}, {"unexplained"})]
+    for peak, values, found in [*cases, ("50", fractions, {"fraction"})]:
+        text = f"clean: {{definitions: {{utilization_percent: {peak}}}}}"
+        (tmp_path / "studies.yaml").write_text(text)
+        assert set(said(study(tmp_path, edited(values)))) == found
 
 
 def test_seconds_added_to_parts_that_explain_each_other_are_seen(tmp_path):

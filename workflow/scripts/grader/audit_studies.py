@@ -19,7 +19,7 @@ import pandas as pd
 from pydantic import Field, NonNegativeFloat
 
 from grader.findings import COLUMNS, judge
-from grader.pages import Judged, index, shared
+from grader.pages import INDEX, Judged, shared
 from grader.study import CIFAR10_TRAIN_IMAGES, read_folder, tables, timings, wanted
 from scaling.config.stored import read_config
 from scaling.core import files
@@ -51,8 +51,7 @@ class Points(Section):
 
     def earned(self, judged: Judged) -> float:
         """Return the points of a study, at least 0."""
-        found = judged.rows.drop_duplicates("number")
-        pairs = zip(found["cause"], found["severity"], strict=True)
+        pairs = zip(judged.findings["cause"], judged.findings["severity"], strict=True)
         return max(0.0, self.full - sum(self.causes.get(c, getattr(self, s)) for c, s in pairs))
 
 
@@ -103,34 +102,30 @@ def _read(path: Path, train_images: int, ring: bool) -> Submission:
     # The name may be any bytes.
     folder = printable(str(path)).replace("\n", "\\n")
     try:
-        studies = [
-            Judged(one, folder, judge(one, train_images, ring))
-            for one in read_folder(path, train_images)
-        ]
-        title = f"Audit of {folder}"
-        html = page.render(TEMPLATE, title=title, table=None, studies=studies)
+        found = read_folder(path, train_images)
+        studies = [Judged(one, folder, judge(one, train_images, ring)) for one in found]
+        html = page.render(TEMPLATE, title=f"Audit of {folder}", table=None, studies=studies)
         return Submission(folder, studies, html)
     except UserError as error:
-        return Submission(folder, refusal=printable(str(error)).replace("\n", "\\n"))
+        why = printable(str(error)).replace("\n", "\\n")
     except Exception as error:  # A bug of the audit, which must not affect other submissions.
         traceback.print_exception(error)
         why = f"{folder}: the audit itself failed ({error!r}); please report it"
-        return Submission(folder, refusal=why)
+    return Submission(folder, refusal=f"cannot be read: {why}")
 
 
 def as_text(submissions: list[Submission]) -> str:
     """Return a line for each finding, for each study, and for what several submissions share."""
-    lines, summary = [], []
+    lines, table = list[str](), list[tuple[str, str, str]]()
     for one in submissions:
-        if one.refusal:
-            summary.append((one.folder, "", f"cannot be read: {one.refusal}"))
-        for judged in one.studies:
-            lines += [f"{one.folder}: {judged.study.name}: {line}" for line in judged.lines]
-            summary.append((one.folder, judged.study.name, judged.told))
-    widths = [max(len(row[column]) for row in summary) for column in (0, 1)]
-    table = [f"{a:<{widths[0]}}  {b:<{widths[1]}}  {verdict}" for a, b, verdict in summary]
+        for each in one.studies:
+            lines += [f"{one.folder}: {each.study.name}: {line}" for line in each.lines]
+            table.append((one.folder, each.study.name, each.told))
+        table += [(one.folder, "", one.refusal)] * bool(one.refusal)
+    widths = [max(len(row[column]) for row in table) for column in (0, 1)]
+    summary = [f"{a:<{widths[0]}}  {b:<{widths[1]}}  {verdict}" for a, b, verdict in table]
     common = shared([one.studies for one in submissions])
-    return "\n".join([*lines, *[""] * bool(lines), *table, *[""] * bool(common), *common])
+    return "\n".join([*lines, *[""] * bool(lines), *summary, *[""] * bool(common), *common])
 
 
 def write(submissions: list[Submission], target: Path, points: Points | None = None) -> None:
@@ -140,8 +135,8 @@ def write(submissions: list[Submission], target: Path, points: Points | None = N
     for number, one in enumerate(submissions, start=1):
         name = f"{number:03d}-{re.sub(r'[^A-Za-z0-9]+', '-', Path(one.folder).stem)[:60]}.html"
         if one.refusal:
-            row = {"folder": one.folder, "causes": f"cannot be read: {one.refusal}"}
-            overview.append(row | {"points": f"{points.unreadable:g}" if points else ""})
+            earned = f"{points.unreadable:g}" if points else ""
+            overview.append({"folder": one.folder, "causes": one.refusal, "points": earned})
         else:
             files.write_text(folder / name, one.html)
         for each in one.studies:
@@ -149,7 +144,7 @@ def write(submissions: list[Submission], target: Path, points: Points | None = N
             overview.append(each.overview(f"{quote(folder.name)}/{name}#{each.id}", earned))
             rows.append(each.rows.assign(folder=each.folder, study=each.study.name))
     title = f"Audit of {fmt.plural(len(submissions), 'submission')}"
-    about: dict[str, Any] = {"title": title, "table": index(overview), "studies": []}
+    about: dict[str, Any] = {"title": title, "table": INDEX.make(overview), "studies": []}
     common = shared([one.studies for one in submissions])
     files.write_text(target, page.render(TEMPLATE, **about, shared=common))
     found = pd.concat(rows)
@@ -180,9 +175,8 @@ def main(argv: list[str] | None = None) -> None:
     print(printable(as_text(submissions)).translate(ASCII))
     if args.output:
         print(f"\nThe page is {args.output}")
-    errors = (sum(each.counts["error"] for each in one.studies) for one in submissions)
-    each = zip(submissions, errors, strict=True)
-    if failed := [one.folder for one, wrong in each if one.refusal or wrong]:
+    wrong = {each.folder for one in submissions for each in one.studies if each.counts["error"]}
+    if failed := [one.folder for one in submissions if one.refusal or one.folder in wrong]:
         raise ErrorsFound(
             f"{len(failed)} of {len(submissions)} have errors: {', '.join(failed)}; "
             "see the findings above"

@@ -5,10 +5,10 @@ from dataclasses import replace
 from itertools import combinations, product
 
 import numpy as np
+import pandas as pd
 
-from grader.cells import FORMULAS, UNKNOWN, Cells
-from grader.definitions import MISTAKES, Verdict
-from grader.intervals import Interval, of, stacked
+from grader.cells import FORMULAS, UNKNOWN, Cells, Interval, of, stacked
+from grader.definitions import WAYS, Verdict
 from grader.readings import LARGE, SUSPECTS, Cause, Readings, Wrong
 from grader.study import PRINTED, TIMES
 
@@ -16,10 +16,12 @@ ROWS = [("another_row", [quantity]) for quantity in PRINTED]
 ROWS += [("rows_swapped", [*TIMES, *PRINTED])]
 ROWS += [("times_swapped", TIMES), ("figures_swapped", [*PRINTED])]
 """What two cells may have exchanged, the likelier the later."""
+COLUMNS = {"T": TIMES[0], "W": TIMES[1]}
 FEW = 10
 """A cause may make one other figure wrong for so many that it explains: they were rounded."""
 Found = dict[str, Verdict]
-Changes = Iterator[tuple[Cause, dict[str, Interval]]]
+Columns = dict[str, Interval]
+Changes = Iterator[tuple[Cause, Columns]]
 
 
 def causes(found: Found) -> tuple[list[Cause], Wrong]:
@@ -46,9 +48,7 @@ def causes(found: Found) -> tuple[list[Cause], Wrong]:
     return named, wrong
 
 
-def _explains(
-    cause: Cause, changed: dict[str, Interval], found: Found, wrong: Wrong
-) -> Iterator[Cause]:
+def _explains(cause: Cause, changed: Columns, found: Found, wrong: Wrong) -> Iterator[Cause]:
     """Yield `cause` with the wrong figures that changed columns make right, if these are enough."""
     cells, resolved = found["speedup"].cells.with_values(changed), {}
     for name, one in found.items():
@@ -74,12 +74,11 @@ def _changes(found: Found, wrong: Wrong) -> Changes:
         yield from _of_rows(found, wrong, suspects)
         yield from _of_times(found, wrong, suspects)
     for key, times in (("time", TIMES), (TIMES[1], TIMES[1:2])):
-        ways = [(name, *way) for name, one in MISTAKES.items() for way in one.formulas.get(key, [])]
         # The times on one GPU, on several or on all.
-        for (name, rule, formula), place in product(ways, [single, ~single, single | True]):
+        for way, place in product(WAYS[key], [single, ~single, single | True]):
             own = [cells.columns[time] for time in times]
-            right = [cells.evaluate(formula, value=one).where(place, one) for one in own]
-            cause = Cause(name, place, times[0], rule, own[0], right[0], weight=-0.4)
+            right = [cells.evaluate(way.formula, value=one).where(place, one) for one in own]
+            cause = Cause(way.name, place, times[0], way.rule, own[0], right[0], weight=-0.4)
             if place.sum() > 1:
                 yield cause, dict(zip(times, right, strict=True))
 
@@ -92,8 +91,8 @@ def _of_rows(found: Found, wrong: Wrong, suspects: list[int]) -> Changes:
         for i, j in combinations(suspects, 2)
         if cells.gpus[i] == cells.gpus[j] or cells.batch[i] == cells.batch[j]
     ]
-    for group in cells.groups:
-        rows = group[np.argsort(cells.batch[group])].tolist()
+    for group in pd.Series(cells.gpus).groupby(cells.gpus).indices.values():
+        rows = sorted(np.asarray(group).tolist(), key=cells.batch.__getitem__)
         if len(rows) > 2:
             moves += [(rows, rows[1:] + rows[:1]), (rows, rows[-1:] + rows[:-1])]
     for rows, others in moves:
@@ -101,19 +100,17 @@ def _of_rows(found: Found, wrong: Wrong, suspects: list[int]) -> Changes:
         order[rows] = others
         place = order != np.arange(len(order))
         for rank, (name, columns) in enumerate(ROWS):
-            quantity = columns[0] if len(columns) == 1 else ""
-            one = found.get(quantity)
-            if one is None or wrong[quantity][place].all():
-                said, right = (one.said, one.values[0]) if one else (None, None)
-                cause = Cause(name, place, quantity, "", said, right, weight=0.3 + 0.01 * rank)
+            one = found[columns[0]] if len(columns) == 1 else None
+            if one is None or wrong[one.quantity][place].all():
+                cause = Cause(name, place, weight=0.3 + 0.01 * rank)
+                if one:
+                    right = one.values[0]
+                    cause = replace(cause, quantity=one.quantity, found=one.said, expected=right)
                 yield cause, {column: cells.columns[column].take(order) for column in columns}
 
 
 def _of_times(found: Found, wrong: Wrong, suspects: list[int]) -> Changes:
-    """A time of a cell wrong by a factor on which two figures agree, or both by nearly the same.
-
-    The range of the cell's epochs is as good as a figure.
-    """
+    """A time of a cell wrong by a factor on which two figures agree, or both by nearly the same."""
     cells = found["speedup"].cells
     n, names = cells.gpus, cells.names
     implied = {letter: _implied(found, letter, wrong) for letter in "TW"}
@@ -123,26 +120,22 @@ def _of_times(found: Found, wrong: Wrong, suspects: list[int]) -> Changes:
         if n[index] == 1:
             same, time = (cells.batch == cells.batch[index]) & (n > 1), "T1"
         tolerance = {letters[0]: of(1.0), letters[1:]: names["around"]}
+        # The range of the cell's epochs is as good as a figure.
         off = place & ("T" in letters) & ~names["range"].meets(names["T"])
         evidence = [(names["range"] / names["T"]).where(off, UNKNOWN)]
-        evidence += [
-            (factor * tolerance[letter]).where(same, UNKNOWN)
-            for letter in letters
-            for factor in implied[letter][time]
-        ]
+        for letter in letters:
+            factors = (factor * tolerance[letter] for factor in implied[letter][time])
+            evidence += [factor.where(same, UNKNOWN) for factor in factors]
         every = stacked(evidence)
         low, high = np.nanmax(every.low, initial=-np.inf), np.nanmin(every.high, initial=np.inf)
         if every.known.sum() < 2 or low > high or high <= 0:
             continue
-        times = {
-            column: (names[letter] * Interval(low, high) * tolerance[letter]).where(
-                place, names[letter]
-            )
-            for letter, column in zip("TW", TIMES, strict=False)
-            if letter in letters
-        }
-        column = next(iter(times))
-        own, right = cells.columns[column], times[column]
+        times = Columns()
+        for letter in letters:
+            right = names[letter] * Interval(low, high) * tolerance[letter]
+            times[COLUMNS[letter]] = right.where(place, names[letter])
+        column, right = next(iter(times.items()))
+        own = cells.columns[column]
         name, rule = _mistaken_time(cells, own, index, right.take(np.full(len(n), index)))
         yield Cause(name, place, column, rule, own, right, weight=-0.5), times
 
@@ -161,11 +154,10 @@ def _implied(found: Found, letter: str, wrong: Wrong) -> dict[str, list[Interval
 
 def _mistaken_time(cells: Cells, own: Interval, index: int, time: Interval) -> tuple[str, str]:
     """The mistake that made a time of another one, and its rule."""
-    for name, mistake in MISTAKES.items():
-        for rule, formula in mistake.formulas.get("time", []):
-            made = cells.evaluate(formula, value=own)
-            if (made.meets(time) & ~made.meets(own))[index]:
-                return name, rule
+    for way in WAYS["time"]:
+        made = cells.evaluate(way.formula, value=own)
+        if (made.meets(time) & ~made.meets(own))[index]:
+            return way.name, way.rule
     alike = own.meets(time) | own.meets(own.take(np.full(len(own.low), index)))
     alike &= (cells.gpus == cells.gpus[index]) | (cells.batch == cells.batch[index])
     for other in set(np.flatnonzero(alike).tolist()) - {index}:

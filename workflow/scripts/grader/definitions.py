@@ -1,54 +1,73 @@
 """Which definition of each printed quantity a study follows, and which mistakes are known."""
 
-from dataclasses import dataclass, field, replace
+import math
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 import yaml
 
-from grader.cells import FORMULAS, PARAMETERS, UNKNOWN, Cells
-from grader.intervals import Interval, common, of
+from grader.cells import DEFINITIONS, PARAMETERS, UNKNOWN, Cells, Interval, common, of
 from grader.study import BYTES_PER_PARAMETER
 
 BANDWIDTH, UTILIZATION = "bandwidth_gb_per_s", "utilization_percent"
-DEFINITIONS: dict[str, dict[str, str]] = FORMULAS["definitions"]
 SEVERITIES = ["error", "warning", "info"]
+FITTED = 4.0
+"""The cost of a number that is fitted."""
 
 
-@dataclass(frozen=True)
-class Mistake:
-    """How grave it is, what happened, what to do, and the formulas that tell it.
+class Mistake(NamedTuple):
+    """How grave it is, what happened, what to do, and by which formulas figures show it.
 
-    `formulas` has (rule, formula) for each way to take a part wrongly; `when` one for each column.
+    `when` has one for each column, `found` and `expected` tell what stands there and what should.
     """
 
     severity: str
     sentence: str
     advice: str
-    formulas: dict[str, list[tuple[str, str]]]
-    when: dict[str, str] = field(default_factory=dict)
-    found: str = ""
-    expected: str = ""
+    when: dict[str, str]
+    found: str = "column"
+    expected: str = "unknown"
 
-    @classmethod
-    def of(cls, entry: dict[str, Any]) -> "Mistake":
-        """The mistake of an entry of mistakes.yaml."""
-        severity = next(name for name in SEVERITIES if name in entry)
+
+class Substitution(NamedTuple):
+    """What stands in the place of a part, or of the whole, by a mistake of mistakes.yaml.
+
+    `cost` is the logarithm of how many of its kind are as common.
+    """
+
+    name: str
+    rule: str
+    part: str
+    cost: float
+    formula: str
+
+
+def _read(entries: dict[str, Any]) -> tuple[dict[str, Mistake], dict[str, list[Substitution]]]:
+    """The mistakes of mistakes.yaml, and for each part the ways to take it wrongly."""
+    mistakes, ways = dict[str, Mistake](), dict[str, list[Substitution]]()
+    for name, entry in entries.items():
+        severity = next(one for one in SEVERITIES if one in entry)
         sentence, _, advice = entry.pop(severity).partition(". ")
-        others = {name: entry.pop(name) for name in ("when", "found", "expected") if name in entry}
-        formulas = dict[str, list[tuple[str, str]]]()
-        for key, ways in entry.items():
-            for rule, each in (ways if isinstance(ways, dict) else {"": ways}).items():
-                every = [each] if isinstance(each, str) else each
-                formulas.setdefault(key, []).extend((str(rule or one), one) for one in every)
-        return cls(severity, sentence, advice, formulas, **others)
+        when, ends = entry.pop("when", {}), {*entry} & {"found", "expected"}
+        told = {key: entry.pop(key) for key in ends}
+        mistakes[name] = Mistake(severity, sentence, advice, when, **told)
+        for part, rules in entry.items():
+            known = ways.setdefault(part, [])
+            rank = len({one.name for one in known}) + 2
+            for rule, each in (rules if isinstance(rules, dict) else {"": rules}).items():
+                for formula in [each] if isinstance(each, str) else each:
+                    cost = math.log(rank) + FITTED * ("fit" in formula)
+                    known.append(Substitution(name, str(rule or formula), part, cost, formula))
+    return mistakes, ways
 
 
 _ENTRIES = yaml.safe_load(Path(__file__).with_name("mistakes.yaml").read_text(encoding="utf-8"))
-MISTAKES = {name: Mistake.of(entry) for name, entry in _ENTRIES.items()}
+MISTAKES, WAYS = _read(_ENTRIES)
 
 
 @dataclass(frozen=True)
@@ -103,11 +122,10 @@ class Verdict:
         return self.open & ~constant.known.any()
 
     @property
-    def votes(self) -> tuple[int, int]:
+    def votes(self) -> tuple[int, ...]:
         """How many figures on several GPUs agree, and how many by the first of the values."""
-        several = self.cells.gpus > 1
-        nearest = self.said.meets(self.values[0])
-        return int((self.agrees & several).sum()), int((nearest & several).sum())
+        ways = self.agrees, self.said.meets(self.values[0])
+        return tuple(int(each[self.cells.gpus > 1].sum()) for each in ways)
 
 
 def verdicts(cells: Cells, stated: dict[str, Any], ring: bool = False) -> dict[str, Verdict]:
@@ -155,11 +173,10 @@ def _utilization(rates: Verdict, peak: Any) -> Verdict:
     one = Verdict(cells.with_values({"share": of(1.0)}), UTILIZATION, rates.formula)
     ratio = (one.said / one.values[0]).where(cells.gpus > 1, UNKNOWN)
     low, high = np.full((2, len(gpus)), np.nan)
-    for place in cells.groups:
-        found = common(ratio.take(place))
-        low[place], high[place] = found.low, found.high
-        if ratio.known[place].sum() > 1 and not found.known:
-            # No number is as good as any where those of one N do not agree on it.
-            low[place] = high[place] = np.inf
+    for place in pd.Series(gpus).groupby(gpus).indices.values():
+        found = common(ratio[place])
+        # No number is as good as any where those of one N do not agree on it.
+        unsure = ratio.known[place].sum() > 1 and not found.known
+        low[place], high[place] = of(np.inf) if unsure else found
     share = Interval(low, high) if np.isfinite(low).any() else common(ratio)
     return replace(one, cells=cells.with_values({"share": share}))

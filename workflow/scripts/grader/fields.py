@@ -1,15 +1,34 @@
-"""What a row of a table holds, checked field by field, and by which words people call it."""
+"""Split a file into tables of fields, and tell what a field holds and by which words it is called.
 
+Tables are CSV of any kind, Markdown, aligned columns or the sheets of a workbook.
+"""
+
+import csv
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
 from decimal import Decimal
 from functools import lru_cache
-from types import MappingProxyType
+from io import BytesIO
+from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
+from zipfile import ZipFile
 
+import pandas as pd
 from pydantic import AfterValidator, BaseModel, Field
 
+from scaling.core import files
+from scaling.core.errors import UserError
 from scaling.core.records.kind import Status
+
+MOST_BYTES, MOST_ROWS, MOST_SHEET_ROWS = 10 * 10**6, 100_000, 2000
+"""Limits of a file, and of a sheet of a workbook: a study has a few dozen rows."""
+Records = list[tuple[int, list[str]]]
+"""Lines by their number, as fields."""
+RULE = re.compile(r"(?i)(?=.*-)[|:+=\s-]*|\s*\"?sep=.*", re.DOTALL)
+"""What only draws a rule, as below a header in Markdown, or names the separator."""
+VALUE = re.compile(r"[~≈<>(* ]*[-+−]?[.,]?\d")
 
 
 def _digits(value: Decimal) -> Decimal:
@@ -26,8 +45,6 @@ Count = Annotated[int, Field(ge=1, le=10**12)]
 Time = Annotated[Decimal, Field(ge=Decimal("1e-6"), le=10**9)]
 Printed = Annotated[Decimal, AfterValidator(_digits)]
 """A time and a printed figure with their digits."""
-
-
 NOT_STATED: Literal["not stated"] = "not stated"
 
 
@@ -116,7 +133,7 @@ class Label(NamedTuple):
 
     text: str
     field: str
-    values: Mapping[str, str] = MappingProxyType({})
+    values: dict[str, str]
     factor: Decimal | None = None
     per_gpu: bool = False
     whole: bool = False
@@ -126,7 +143,7 @@ class Label(NamedTuple):
 def label(text: str) -> Label:
     """Return the meaning of the label `text`."""
     if text.strip().lower() in Timing.model_fields:
-        return Label(text, text.strip().lower(), factor=Decimal(1))
+        return Label(text, text.strip().lower(), {}, Decimal(1))
     raw = re.sub(r"(?<=[a-z])(?=[A-Z][a-z])|(?<=\w)\(s\)|[\s_#*`$-]+", " ", text[:200]).strip()
     if cell := re.fullmatch(r"(\d+) ?[x×] ?(\d+)", raw):
         return Label(text, "", {"gpus": cell[1], "batch_size": cell[2]})
@@ -161,3 +178,111 @@ def number(text: str, comma: bool) -> tuple[str, Decimal | None] | None:
     elif re.fullmatch(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d*)?", digits):
         digits = digits.replace(",", "")
     return (digits, label(f"({found[2]})").factor) if "," not in digits else None
+
+
+class Grid(NamedTuple):
+    """A table of texts: caption, number of its first line, header, rows and field separator."""
+
+    caption: str
+    line: int
+    header: list[list[str]]
+    rows: Records
+    separator: str
+
+
+def grids(path: Path) -> list[Grid]:
+    """The tables of the file at `path`; UserError if it cannot be read, or a row is too long."""
+    try:
+        data = files.regular(path, MOST_BYTES, linked=False).read_bytes()
+    except OSError as error:
+        raise UserError(f"{path} cannot be read ({error.strerror})") from error
+    if not data.startswith(b"PK"):
+        return list(_grids(path, *_records(path, data)))
+    try:
+        with ZipFile(BytesIO(data)) as book:
+            if sum(part.file_size for part in book.infolist()) > MOST_BYTES:
+                raise ValueError("it has too many cells")
+        sheets = pd.read_excel(
+            path, None, header=None, dtype=str, keep_default_na=False, nrows=MOST_SHEET_ROWS
+        )
+        if any(len(sheet) == MOST_SHEET_ROWS for sheet in sheets.values()):
+            raise ValueError(f"it has {MOST_SHEET_ROWS:,} lines")
+    except Exception as error:  # A reader of workbooks raises whatever it meets.
+        raise UserError(f"{path} cannot be read as a workbook ({error}); save it as CSV") from error
+    found = list[Grid]()
+    for name, sheet in sheets.items():
+        cells = sheet.fillna("").map(lambda cell: str(cell).strip()).to_numpy().tolist()
+        found += _grids(path, list(enumerate(cells, 1)), "sheet", str(name))
+    return found
+
+
+def _records(path: Path, data: bytes) -> tuple[Records, str]:
+    """Return the lines of a text file, split into fields, and what separates them.
+
+    The text is UTF-8, UTF-16, or Windows' Latin-1.
+    """
+    text = "\0"
+    for codec in ("utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig", "cp1252"):
+        with suppress(UnicodeError):
+            text = data.decode(codec) if "\0" in text else text
+    if "\0" in text:
+        raise UserError(f"{path} cannot be read as text; save it as UTF-8 text")
+    lines = text.splitlines(keepends=True)
+    if len(lines) > MOST_ROWS:
+        raise UserError(f"{path}: there are more than {MOST_ROWS:,} lines; hand in fewer")
+    lines = ["\n" if RULE.fullmatch(line) else line for line in lines]
+    bars = any(line.startswith("|") for line in lines)
+    for separators in ([r"\|"] if bars else ["\t", ";", ",", r"\|"], [r"\s{2,}"], [r"\s+"]):
+        choices = {one: _split(lines, one) for one in separators}
+        best = max(choices, key=lambda one: _alike(choices[one]))
+        if _alike(choices[best]):
+            break
+    return choices[best], best
+
+
+def _split(lines: list[str], separator: str) -> Records:
+    """Return the numbers and fields of lines; of Markdown without its outer bars and emphasis."""
+    if len(separator) == 1:
+        reader = csv.reader(lines, delimiter=separator, skipinitialspace=separator != "\t")
+        return [(reader.line_num, [field.strip() for field in fields]) for fields in reader]
+    inner = (line.strip().removeprefix("|").removesuffix("|") for line in lines)
+    rows = (re.split(separator, line) for line in inner)
+    return [(n, [field.strip(" \t*`") for field in row]) for n, row in enumerate(rows, 1)]
+
+
+def _alike(lines: Records) -> int:
+    """Return how many lines share the most common number of fields, if that is more than one."""
+    return max(Counter(len(fields) for _, fields in lines if len(fields) > 1).values(), default=0)
+
+
+def _grids(path: Path, lines: Records, separator: str, name: str = "") -> Iterator[Grid]:
+    """Split lines into tables: each header line starts one, and lines of text may precede it."""
+    texts, header, rows, first = [name], list[list[str]](), Records(), 0
+    for line, fields in [*lines, (0, ["the end"])]:
+        heads = any(fields) and (not header or _heads(fields))
+        if rows and (heads or (any(fields) and len(fields) == 1)):
+            yield Grid(" ".join(filter(None, texts[-2:])), first, header, rows, separator)
+            texts, header, rows = [name], [], []
+        if sum(map(bool, fields)) == 1 and (len(fields) == 1 or not header):
+            texts += [field.strip("# :") for field in fields if field]
+        elif heads:
+            first = first if header else line
+            header.append(fields)
+        elif any(fields):
+            width = len(header[0])
+            short = len(fields) < width and separator in (",", ";")
+            if short or any(fields[width:]):
+                raise UserError(
+                    f"{path}, line {line}: the line has not as many fields as the first one; "
+                    "count its commas"
+                )
+            rows.append((line, [*fields, *[""] * width][:width]))
+
+
+def _heads(fields: list[str]) -> bool:
+    """Return whether a line is a header: no number in it, or as `GPUs, 1, 2, 4`."""
+    first, *others = filter(None, fields)
+    if not any(VALUE.match(f) or f.lower() in MISSING or OOM.fullmatch(f) for f in fields):
+        return True
+    names = not VALUE.match(first) and label(first).field in ("gpus", "batch_size") and others
+    return bool(names and all(other.isdecimal() or label(other).values for other in others))

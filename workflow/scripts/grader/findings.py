@@ -1,7 +1,4 @@
-"""What is to be said of a study: a finding for each cause, with its cells and what to do.
-
-A check that is a formula stands in mistakes.yaml; the others are here.
-"""
+"""What is to be said of a study: a finding for each cause, with its cells and what to do."""
 
 from bisect import bisect_right
 from collections.abc import Iterator
@@ -31,7 +28,7 @@ def judge(study: PublishedStudy, train_images: int, ring: bool = False) -> pd.Da
     and between what it should be. A finding `explains` so many of `suspects` wrong figures.
     """
     stated = study.description.definitions.model_dump(exclude_none=True)
-    rows: list[dict[str, Any]] = []
+    told = list[pd.DataFrame]()
     with np.errstate(all="ignore"):
         for strategy in study.strategies:
             cells, named = _as_seconds(of_strategy(study, strategy, train_images))
@@ -44,28 +41,25 @@ def judge(study: PublishedStudy, train_images: int, ring: bool = False) -> pd.Da
                     {name: UNKNOWN.where(cause.cells, cells.columns[name]) for name in cause.times}
                 )
             named += [*explained, *_by_formula(cells, found, left), *_fixed_part(cells)]
-            rows += [row for one in named for row in _rows(cells, one)]
-            gaps = _missing(cells)
-            said = {"number": 0, "strategy": strategy, "cells": len(gaps)} | _said("missing_cell")
-            rows += [said | {"gpus": n, "batch_size": b} for n, b in gaps[:LISTED]]
-    rows.sort(key=lambda row: SEVERITIES.index(row["severity"]))
-    table = pd.DataFrame(rows, columns=COLUMNS)
-    numbers = table.groupby(["number", "cause", "strategy"], sort=False).ngroup() + 1
-    return table.assign(number=numbers)
+            told += [_told(cells, one) for one in named if one.cells.any()]
+            gaps = pd.DataFrame(_missing(cells), columns=["gpus", "batch_size"])
+            told += [gaps.assign(strategy=strategy, **_said("missing_cell"))] * (len(gaps) > 0)
+    told.sort(key=lambda table: SEVERITIES.index(table["severity"].iloc[0]))
+    rows = [each[:LISTED].assign(number=i, cells=len(each)) for i, each in enumerate(told, 1)]
+    nothing = pd.DataFrame(columns=COLUMNS)
+    return pd.concat(rows, ignore_index=True).reindex(columns=COLUMNS) if rows else nothing
 
 
-def _rows(cells: Cells, cause: Cause) -> Iterator[dict[str, Any]]:
-    explains = sum(int(each.sum()) for each in cause.resolved.values())
-    said = _said(cause.name, cause.quantity, cause.rule) | {"number": id(cause)}
-    said |= {"strategy": cells.strategy, "explains": explains, "suspects": cause.suspects}
-    said["cells"] = int(cause.cells.sum())
-    for i in np.flatnonzero(cause.cells)[:LISTED].tolist():
-        row = said | {"gpus": int(cells.gpus[i]), "batch_size": int(cells.batch[i])}
-        if cause.found is not None:
-            row["found"] = cause.found.middle[i]
-        if cause.expected is not None and np.isfinite(cause.expected.high[i]):
-            row |= {f"expected_{end}": getattr(cause.expected, end)[i] for end in ("low", "high")}
-        yield row
+def _told(cells: Cells, cause: Cause) -> pd.DataFrame:
+    low, high = cause.expected.where(np.isfinite(cause.expected.high), UNKNOWN)
+    return pd.DataFrame({"gpus": cells.gpus, "batch_size": cells.batch}).assign(
+        strategy=cells.strategy,
+        found=cause.found.middle,
+        **{"expected_low": low, "expected_high": high},
+        suspects=cause.suspects,
+        explains=sum(int(each.sum()) for each in cause.resolved.values()),
+        **_said(cause.name, cause.quantity, cause.rule),
+    )[cause.cells]
 
 
 def _said(names: str, quantity: str = "", rule: str = "") -> dict[str, Any]:
@@ -117,17 +111,15 @@ def _by_formula(cells: Cells, found: dict[str, Verdict], left: Wrong) -> Iterato
             names |= {"open": one.open, "agrees": one.agrees, "unexplained": left[column]}
             names |= {"noted": one.note == name, "stated": one.note == "stated"}
         place = cells.evaluate(when, **names)
-        seen, right = (
-            cells.evaluate(formula, **names) if formula else None
-            for formula in (mistake.found, mistake.expected)
-        )
+        names["column"] = cells.columns.get(column, UNKNOWN)
+        seen, right = (cells.evaluate(x, **names) for x in (mistake.found, mistake.expected))
         if one:
             both = place & left[column]
             yield _left(f"unexplained;{name}", one, both)
             left[column] = left[column] & ~both
             place = place & ~one.wrong
         names[f"is_{name}"] = place
-        yield Cause(name, place, column, cells.gpu, seen or cells.columns.get(column), right)
+        yield Cause(name, place, column, cells.gpu, seen, right)
     for column, one in found.items():
         near = one.said.near(one.values[0])
         yield _left("nearly", one, left[column] & near)
@@ -155,11 +147,7 @@ def _fixed_part(cells: Cells) -> Iterator[Cause]:
 
 def _missing(cells: Cells) -> list[tuple[int, int]]:
     """(N, b) of every combination of the strategy's numbers of GPUs and batches without a row."""
-    gpus, batch = (cells.gpus[: cells.own].tolist(), cells.batch[: cells.own].tolist())
-    own, batches = set(zip(gpus, batch, strict=True)), sorted(set(batch))
-    return [
-        (n, b)
-        for n in sorted(set(gpus))
-        for b in batches[: bisect_right(batches, cells.images // n)]
-        if (n, b) not in own
-    ]
+    there = set(zip(cells.gpus[: cells.own].tolist(), cells.batch.tolist(), strict=False))
+    gpus, batches = (sorted(set(each)) for each in zip(*there, strict=True))
+    fitting = ((n, b) for n in gpus for b in batches[: bisect_right(batches, cells.images // n)])
+    return [cell for cell in fitting if cell not in there]

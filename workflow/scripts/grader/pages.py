@@ -25,21 +25,25 @@ from scaling.tables.schema import rows_of
 SEVERITIES = {"error": "error", "warning": "warning", "info": "remark"}
 SHOWN_CELLS = 5
 OVERVIEW = ["study", "folder", "link", "points", "cells", *SEVERITIES, "causes"]
-CAUSE = Column("cause", lambda of: fmt.words(of).replace(";", " and "), name="cause")
-WHAT = Column("what happened", name="sentence", detail=attrgetter("advice"))
-
-
 FINDINGS = View(
     "findings",
     "Findings",
     pd.DataFrame,
-    [Column("no.", name="number"), Column("severity", name="name"), CAUSE],
-    [WHAT, Column("cells (GPUs x b)", name="where"), Column("explains", name="explains")],
+    [
+        Column("no.", name="number"),
+        Column("severity", SEVERITIES.__getitem__, name="severity"),
+        Column("cause", lambda of: fmt.words(of).replace(";", " and "), name="cause"),
+    ],
+    [
+        Column("what happened", name="sentence", detail=attrgetter("advice")),
+        Column("cells (GPUs x b)", name="where"),
+        Column("explains", name="share"),
+    ],
 )
 INDEX = View(
     "overview",
     "All studies",
-    pd.DataFrame,
+    lambda rows: pd.DataFrame(rows, columns=OVERVIEW),
     [Column("study", name="study", link=attrgetter("link"))],
     [
         Column("folder", name="folder"),
@@ -69,49 +73,34 @@ class Judged:
 
     @cached_property
     def findings(self) -> pd.DataFrame:
-        """A row for each finding: what happened, `where` it did, how many figures it explains."""
-        rows = []
-        for _, same in self.rows.groupby("number"):
-            one, cells, between = same.iloc[0], list[str](), ", "
-            for cell in rows_of(same.dropna(subset=["gpus", "batch_size"])[:SHOWN_CELLS]):
-                cells.append(f"{cell.gpus:.0f} x {cell.batch_size:.0f}")
-                expected = (cell.expected_low + cell.expected_high) / 2
-                stands, right = fmt.distinguishable(cell.found, expected)
-                if stands != "–":
-                    cells[-1] += f": {stands}" + f", expected {right}" * (right != "–")
-                    between = "; "
-            more = f" and {rest} more" if (rest := one["cells"] - len(cells)) > 0 else ""
-            explains = f"{one['explains']:.0f} of {one['suspects']:.0f}"
-            strategy = one["strategy"].replace(NOT_STATED, "")
-            told = {
-                "name": SEVERITIES[one["severity"]],
-                "where": ": ".join(filter(None, (strategy, between.join(cells) + more))),
-                "explains": explains if one["suspects"] > 0 else "",
-            }
-            rows.append({**one, **told})
-        return pd.DataFrame(rows, columns=[*self.rows, "name", "where"])
+        """A row for each finding, with its cells as `where` and the `share` that it explains."""
+        found = self.rows.drop_duplicates("number")
+        pairs = zip(found["explains"], found["suspects"], strict=True)
+        share = [f"{one:.0f} of {all_:.0f}" if all_ > 0 else "" for one, all_ in pairs]
+        where = [_where(cells) for _, cells in self.rows.groupby("number")]
+        return found.assign(where=where, share=share)
 
     @property
     def lines(self) -> list[str]:
         """How its table was read, and each finding with what to do."""
         lines = [f"read: {self.study.reading}"] if self.study.reading else []
         for one in rows_of(self.findings):
-            explains = f", {one.explains} figures" if one.explains else ""
+            said = f"{SEVERITIES[one.severity]}: {one.cause}: {one.sentence}"
+            share = f", {one.share} figures" if one.share else ""
             advice = f"; {one.advice}" if one.advice and one.severity != "info" else ""
-            lines.append(f"{one.name}: {one.cause}: {one.sentence} ({one.where}{explains}){advice}")
+            lines.append(f"{said} ({one.where}{share}){advice}")
         return lines
 
     @property
-    def counts(self) -> pd.Series:
+    def counts(self) -> dict[str, int]:
         """How many findings of each severity it has."""
-        found = self.rows.groupby("severity")["number"].nunique()
-        return found.reindex(list(SEVERITIES), fill_value=0)
+        found = self.findings["severity"].tolist()
+        return {severity: found.count(severity) for severity in SEVERITIES}
 
     @property
     def told(self) -> str:
         """`1 error, 2 warnings, 1 remark`, or `no findings`."""
-        counts = self.counts
-        parts = [fmt.plural(counts[key], name) for key, name in SEVERITIES.items() if counts[key]]
+        parts = [fmt.plural(n, SEVERITIES[severity]) for severity, n in self.counts.items() if n]
         return ", ".join(parts) or "no findings"
 
     @property
@@ -125,13 +114,20 @@ class Judged:
         return {
             **{"study": self.study.name, "folder": self.folder, "link": link, "points": points},
             **{"cells": len(self.study.rows), **self.counts},
-            "causes": ", ".join(self.grave["cause"].str.replace("_", " ").unique()),
+            "causes": ", ".join(self.grave["cause"].unique()).replace("_", " "),
         }
 
 
-def index(rows: Sequence[dict[str, Any]]) -> Table | None:
-    """The table of all studies, of their `rows`."""
-    return INDEX.make(pd.DataFrame(rows, columns=OVERVIEW))
+def _where(cells: pd.DataFrame) -> str:
+    """The first cells of a finding with what stands there, and how many more it has."""
+    told = list[str]()
+    for cell in rows_of(cells[:SHOWN_CELLS]):
+        found, right = fmt.distinguishable(cell.found, (cell.expected_low + cell.expected_high) / 2)
+        values = f": {found}" * (found != "–") + f", expected {right}" * (right != "–")
+        told.append(f"{cell.gpus:.0f} x {cell.batch_size:.0f}{values}")
+    listed = ("; " if ":" in "".join(told) else ", ").join(told)
+    more = f" and {rest} more" if (rest := cell.cells - len(told)) > 0 else ""
+    return f"{cell.strategy}: {listed}{more}".removeprefix(f"{NOT_STATED}: ")
 
 
 def shared(folders: Sequence[Sequence[Judged]]) -> list[str]:
@@ -151,7 +147,7 @@ def main(folders: tuple[Path, ...], template: Path, output: Path) -> None:
     ]
     about = {
         "title": "Published studies, replayed and audited",
-        "table": index([one.overview(f"#{one.id}") for one in studies]),
+        "table": INDEX.make([one.overview(f"#{one.id}") for one in studies]),
         "shared": shared([[one] for one in studies]),
     }
     files.write_text(output, page.render(template, **about, studies=studies))

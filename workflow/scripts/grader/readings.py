@@ -2,22 +2,21 @@
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import combinations
-from typing import NamedTuple
+from itertools import combinations, product
+from typing import Any
 
 import numpy as np
 
-from grader.cells import PARAMETERS, UNKNOWN, Cells
-from grader.definitions import BANDWIDTH, DEFINITIONS, MISTAKES, UTILIZATION, Verdict
-from grader.intervals import Interval, common, of, stacked
+from grader.cells import DEFINITIONS, PARAMETERS, UNKNOWN, Cells, Interval, common, of, stacked
+from grader.definitions import BANDWIDTH, MISTAKES, UTILIZATION, WAYS, Substitution, Verdict
 from grader.study import BYTES_PER_PARAMETER
 
 CHANCE, SPREAD = -math.log(0.05), 4.0
 """The surprise of luck that names a cause; a wrong figure may be anywhere within a factor of e⁴."""
-PAIR, FITTED, WHOLE = math.log(len(MISTAKES)), 4.0, 1.6
-"""The costs of a second mistake and of a fitted number, the gain where all of a column is met."""
+PAIR, WHOLE = math.log(len(MISTAKES)), 1.6
+"""The cost of a second mistake, and the gain where all of a column is met."""
 SUSPECTS, LARGE = 40, 1000
 """So many cells are tried as causes; of more no two mistakes together, nor single wrong times."""
 OF_CELLS = {"T": "its time", "W": "its time", "moving": "its communication time"}
@@ -25,24 +24,9 @@ OF_CELLS = {"T": "its time", "W": "its time", "moving": "its communication time"
 ALIKE = {"own": "sent", "ring": "sent", "W": "T", "W1": "T1"}
 """Parts that may be taken for the same as another."""
 TIME = re.compile(r"\b([TW])(?=1?\b)")
-Named = dict[str, Interval]
+Ways = list[Substitution]
 Wrong = dict[str, np.ndarray]
 """Figures of each quantity, as true or false for each cell."""
-
-
-class Substitution(NamedTuple):
-    """What stands in the place of a part, or of the whole, by a mistake of mistakes.yaml.
-
-    `cost` is the logarithm of how many of its kind are as common.
-    """
-
-    name: str
-    rule: str
-    part: str
-    cost: float
-    formula: str
-
-
 RIGHT = Substitution("", "", "", 0.0, "value")
 
 
@@ -58,8 +42,8 @@ class Cause:
     cells: np.ndarray
     quantity: str = ""
     rule: str = ""
-    found: Interval | None = None
-    expected: Interval | None = None
+    found: Interval = UNKNOWN
+    expected: Interval = UNKNOWN
     resolved: Wrong = field(default_factory=dict)
     weight: float = 0.0
     times: Sequence[str] = ()
@@ -73,8 +57,8 @@ class Readings:
     """
 
     def __init__(self, one: Verdict) -> None:
-        costs, lows, highs = [], [], []
-        self.one, self.mistakes = one, list[list[Substitution]]()
+        self.one, self.mistakes = one, [list[Substitution]()]
+        costs, rows = [0.0], [one.said * np.nan]
         for cost, first, second, values in _readings(one):
             meets = (one.said.meets(values) & (one.wrong | one.blank)).sum(-1)
             for i, j in np.argwhere(meets).tolist():
@@ -83,13 +67,14 @@ class Readings:
                 if 1 <= len(both) <= min(meets[i, j], len(places)):
                     self.mistakes.append(both)
                     costs.append(cost + sum(each.cost for each in both) + PAIR * (len(both) - 1))
-                    lows.append(values.low[i, j])
-                    highs.append(values.high[i, j])
-        size = -1, len(one.cells.gpus)
-        self.values = Interval(np.array(lows).reshape(size), np.array(highs).reshape(size))
-        luck = -np.log(_luck(one.said, self.values))
-        self.surprise = np.where(one.said.meets(self.values), luck, 0.0)
+                    rows.append(values[i, j])
+        self.values = stacked(rows)
         self.costs = np.array(costs)
+        # The chance that a figure wrong for another reason meets a value: their relative widths.
+        width = (one.said.high - one.said.low) + (self.values.high - self.values.low)
+        size = np.minimum(np.abs(one.said.middle), np.abs(self.values.middle))
+        luck = np.clip(np.nan_to_num(width / size / SPREAD, nan=1.0), 1e-6, 1.0)
+        self.surprise = np.where(one.said.meets(self.values), -np.log(luck), 0.0)
 
     def best(self, wrong: np.ndarray, blank: np.ndarray) -> list[Cause]:
         """Return the reading of most figures that luck would explain most seldom, if there is one.
@@ -107,10 +92,10 @@ class Readings:
         # One figure that is nearly right is as likely just that.
         few = (meets & ~(one.said.near(one.values[0]) & (count < 2)[:, None])).sum(-1)
         score[few < (max(2, total // 2 + 1) if blank.any() else 1)] = -np.inf
-        if score.max(initial=CHANCE) <= CHANCE:
+        if score.max() <= CHANCE:
             return []
         best = int(score.argmax())
-        values, place = Interval(self.values.low[best], self.values.high[best]), meets[best]
+        values, place = self.values[best], meets[best]
         if place.sum() > 1:
             place = place | (suspects & one.said.near(values))
         names, rules = zip(*(each[:2] for each in self.mistakes[best]), strict=True)
@@ -119,17 +104,7 @@ class Readings:
         return [Cause(name, place, one.quantity, rule, one.said, one.values[0], resolved, weight)]
 
 
-def _luck(said: Interval, value: Interval) -> np.ndarray:
-    """The chance that a figure wrong for another reason meets `value`: their relative widths."""
-    width = (said.high - said.low) + (value.high - value.low)
-    size = np.minimum(np.abs(said.middle), np.abs(value.middle))
-    share = np.where(np.isfinite(width) & (size > 0), width / size / SPREAD, 1.0)
-    return np.clip(np.where(np.isnan(share), 1.0, share), 1e-6, 1.0)
-
-
-def _readings(
-    one: Verdict,
-) -> Iterator[tuple[float, list[Substitution], list[Substitution], Interval]]:
+def _readings(one: Verdict) -> Iterator[tuple[float, Ways, Ways, Interval]]:
     """Yield what each of some substitutions, with each of others, makes of every cell.
 
     They stand in the place of a part, or of two, or of one and of the whole, of each definition.
@@ -156,11 +131,10 @@ def _readings(
     names = {"figure": one.said, "wrong": one.wrong, "fit": fit}
     for number, (formula, base) in enumerate(_bases(one), 1):
 
-        def made(each: list[Substitution], value: Interval, base: Named = base) -> Interval:
-            given = names | base | {"value": value}
-            return stacked([cells.evaluate(x.formula, **given) for x in each])
+        def made(each: Ways, value: Interval, own: Any = names | base) -> Interval:
+            return stacked([cells.evaluate(x.formula, **own, value=value) for x in each])
 
-        cost, parts = math.log(number), dict[str, tuple[list[Substitution], Interval]]()
+        cost, parts = math.log(number), dict[str, tuple[Ways, Interval]]()
         value = cells.evaluate(formula, **base) * np.ones(len(cells.gpus))
         yield cost, wholes, then, made(then, made(wholes, value))
         for part in dict.fromkeys(re.findall(r"[A-Za-z]\w*", formula)):
@@ -171,51 +145,40 @@ def _readings(
                 changed = cells.evaluate(formula, **base | {part: taken})
                 yield cost, parts[part][0], then, made(then, changed)
         for (a, (first, x)), (b, (second, y)) in combinations(parts.items() if pairs else [], 2):
-            both = {a: Interval(x.low[:, None], x.high[:, None]), b: y}
-            yield cost, first, second, cells.evaluate(formula, **base | both)
+            yield cost, first, second, cells.evaluate(formula, **base | {a: x[:, None], b: y})
 
 
-def _bases(one: Verdict) -> Iterator[tuple[str, Named]]:
-    """Yield the formulas by which a figure may be right, and the names of its own in each."""
+def _bases(one: Verdict) -> Iterable[tuple[str, dict[str, Interval]]]:
+    """Return the formulas by which a figure may be right, and the names of its own in each."""
     if one.quantity == UTILIZATION:
-        yield from (("rate", {"rate": value}) for value in one.values)
-        yield f"({one.formula}) * share", {}
-        return
-    for formula in dict.fromkeys([one.formula, *DEFINITIONS[one.quantity].values()]):
-        yield formula, {}
-        if one.quantity == BANDWIDTH:
-            yield formula, {"moving": one.cells.names["rest"]}
+        rates = [("rate", {"rate": value}) for value in one.values]
+        return [*rates, (f"({one.formula}) * share", {})]
+    formulas = dict.fromkeys([one.formula, *DEFINITIONS[one.quantity].values()])
+    chained = [{"moving": one.cells.names["rest"]}] if one.quantity == BANDWIDTH else []
+    return product(formulas, [{}, *chained])
 
 
 def _of_part(cells: Cells, part: str) -> list[Substitution]:
     """What may stand in the place of a part, W in that of T where its time is without loading."""
-    found = list(_under(cells, ALIKE.get(part, part)))
-    if part in OF_CELLS:
-        found += [
-            each._replace(rule=f"{each.rule}, in {OF_CELLS[part]}", part=part)
-            for each in _under(cells, "cells")
-        ]
+    found = [*_under(cells, ALIKE.get(part, part))]
+    for each in _under(cells, "cells") if part in OF_CELLS else ():
+        found.append(each._replace(rule=f"{each.rule}, in {OF_CELLS[part]}", part=part))
     if part.startswith("W"):
         other = {"T": "W", "W": "T"}
-        return [
-            each._replace(formula=TIME.sub(lambda time: other[time[1]], each.formula))
-            for each in found
-        ]
+        formulas = (TIME.sub(lambda time: other[time[1]], each.formula) for each in found)
+        found = [each._replace(formula=own) for each, own in zip(found, formulas, strict=True)]
     return found
 
 
 def _under(cells: Cells, key: str) -> Iterator[Substitution]:
     """Yield what mistakes.yaml has under a key, with each number that it may be of."""
-    names = [name for name, mistake in MISTAKES.items() if key in mistake.formulas]
     every = {"M": cells.gpus[cells.gpus > 1], "B": cells.batch[cells.gpus == 1]}
     numbers = {letter: np.unique(each)[:SUSPECTS].astype(str) for letter, each in every.items()}
-    for rank, name in enumerate(names, 2):
-        for rule, formula in MISTAKES[name].formulas[key]:
-            cost = math.log(rank) + FITTED * ("fit" in formula)
-            letter = next((one for one in numbers if re.search(rf"\b{one}\b", formula)), "")
-            if not letter:
-                yield Substitution(name, rule, key, cost, formula)
-            for one in numbers.get(letter, []):
-                dear = cost + math.log(len(numbers[letter]))
-                own = re.sub(rf"\b{letter}\b", one, formula)
-                yield Substitution(name, one, key, dear, own)
+    for way in WAYS.get(key, []):
+        letter = next((one for one in numbers if re.search(rf"\b{one}\b", way.formula)), "")
+        if not letter:
+            yield way
+        for one in numbers.get(letter, []):
+            own = re.sub(rf"\b{letter}\b", one, way.formula)
+            dear = way.cost + math.log(len(numbers[letter]))
+            yield way._replace(rule=one, cost=dear, formula=own)

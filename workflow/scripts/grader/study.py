@@ -8,10 +8,10 @@ from typing import Annotated, Any, Literal
 import pandas as pd
 from pydantic import Field, ValidationError
 
-from grader.fields import NOT_STATED, Timing
-from grader.grids import grids, read_text
+from grader.fields import NOT_STATED, Timing, grids
 from grader.tables import FIGURES, IDENTITY, Table, Texts, said
-from scaling.config.stored import MOST_BYTES, parsed
+from scaling.config.stored import read_config
+from scaling.core import files
 from scaling.core.errors import UserError
 from scaling.core.section import Section
 from scaling.tables.timing import TIMED
@@ -22,9 +22,7 @@ BYTES_PER_PARAMETER = 4
 KINDS = [".csv", ".tsv", ".txt", ".md", ".markdown", ".xlsx"]
 """Endings of files that may hold a table."""
 MOST_STUDIES = 100
-PRINTED = {
-    name.removeprefix("printed_"): name for name in Timing.model_fields if "printed_" in name
-}
+PRINTED = {name.removeprefix("printed_"): name for name in FIGURES if "printed_" in name}
 """Every derived figure a document may print, and its column."""
 TIMES = ["epoch_seconds", "epoch_seconds_without_loading", "epoch_seconds_min", "epoch_seconds_max"]
 NEEDED = {"GPUs": {"gpus"}, "batch size": {"batch_size"}, "time or speedup": {*FIGURES, "status"}}
@@ -91,12 +89,15 @@ def read_folder(path: Path, train_images: int = CIFAR10_TRAIN_IMAGES) -> list[Pu
     found, reading = _timings(path, name or "study", train_images)
     for study, rows in found.items():
         _check(path, study, rows)
-    again, sweeps = path.with_name("batch_sweep.csv"), dict[str, pd.DataFrame]()
-    if folder and again.exists():
+    sweeps, descriptions = dict[str, pd.DataFrame](), dict[str, Description]()
+    if folder and (again := folder / "batch_sweep.csv").exists():
         sweeps, _ = _timings(again, name, train_images)
-    if unknown := ", ".join(sweeps.keys() - found.keys()):
-        raise UserError(f"{again}: {path.name} has no study {unknown}; name one it has")
-    descriptions = _descriptions(path.with_name("studies.yaml")) if folder else {}
+        if unknown := ", ".join(sweeps.keys() - found.keys()):
+            raise UserError(f"{again}: {path.name} has no study {unknown}; name one it has")
+    if folder and (described := folder / "studies.yaml").exists():
+        for study, entry in read_config(files.regular(described, linked=False)).items():
+            told = f"{described} does not describe studies: {study}"
+            descriptions[str(study)] = Description.of(entry, told)
     return [
         PublishedStudy(
             study,
@@ -111,8 +112,8 @@ def read_folder(path: Path, train_images: int = CIFAR10_TRAIN_IMAGES) -> list[Pu
 
 def timings(folder: Path) -> Path:
     """The file of a folder's times: timings.csv, or a table of another kind of that name."""
-    names = [path for path in tables(folder) if path.stem.lower() == "timings"]
-    return next(iter(names), folder / "timings.csv")
+    names = (path for path in tables(folder) if path.stem.lower() == "timings")
+    return next(names, folder / "timings.csv")
 
 
 def tables(folder: Path) -> list[Path]:
@@ -143,16 +144,6 @@ def _check(path: Path, study: str, rows: pd.DataFrame) -> None:
         raise UserError(f"{path}: {study} has two numbers of parameters; give each model a study")
 
 
-def _descriptions(path: Path) -> dict[str, Description]:
-    """Return what studies.yaml says of each study."""
-    try:
-        entries = dict(parsed(read_text(path, MOST_BYTES)) or {}) if path.exists() else {}
-    except (TypeError, ValueError) as error:
-        raise UserError(f"{path} does not describe studies ({error})") from error
-    told = f"{path} does not describe studies: "
-    return {str(study): Description.of(each, f"{told}{study}") for study, each in entries.items()}
-
-
 def _timings(path: Path, name: str, images: int) -> tuple[dict[str, pd.DataFrame], str]:
     """Return the rows of each study in the file at `path`, and in words how they were read.
 
@@ -173,17 +164,16 @@ def _timings(path: Path, name: str, images: int) -> tuple[dict[str, pd.DataFrame
             parts.setdefault(row.setdefault("study", name), []).append(row)
         for study, rows in parts.items():
             _add(found, study, rows)
-            if len(found) > MOST_STUDIES:
-                most = f"{MOST_STUDIES} studies"
-                raise UserError(f"{path}: there are more than {most}; hand in fewer")
+        if len(found) > MOST_STUDIES:
+            raise UserError(f"{path}: there are more than {MOST_STUDIES} studies; hand in fewer")
     if not found:
         why = f"{passed[0]}; add what is missing" if passed else f"{path} has no row of a table"
         raise UserError(why)
     heads = {field: head for field, (head, _) in sources.items()}
-    made = dict[str, pd.DataFrame]()
-    for study, rows in found.items():
-        checked = [_checked(path, row, heads) | {"study": study} for row in rows]
-        made[study] = pd.DataFrame(checked, columns=["line", *Timing.model_fields])
+    made = {
+        study: pd.DataFrame([_checked(path, row, heads) for row in rows]).assign(study=study)
+        for study, rows in found.items()
+    }
     ours = {head.lower() for head in heads.values()} >= OURS
     return made, "" if ours else _in_words(sources, passed)
 

@@ -5,8 +5,9 @@ from decimal import Decimal
 from pathlib import Path
 from typing import get_args
 
-from grader.fields import MISSING, NUMBER, OOM, Label, Timing, label, number
-from grader.grids import Grid
+import pandas as pd
+
+from grader.fields import MISSING, NUMBER, OOM, Grid, Label, Timing, label, number
 from scaling.core.errors import UserError
 from scaling.core.records.kind import Status
 
@@ -55,8 +56,8 @@ class Table:
                 self.labels[j] = self.labels[j]._replace(values=values)
         self.fields = self._fields()
         read = {*self.told, *self.keys.values(), *self.fields}
-        left = [j for j, cells in enumerate(self.cells) if cells and j not in read]
-        self.passed = [self.labels[j].text for j in left if self.labels[j].text]
+        left = (one.text for j, one in enumerate(self.labels) if self.cells[j] and j not in read)
+        self.passed = [*filter(None, left)]
 
     def _decimal_comma(self) -> bool:
         """Whether numbers have a decimal comma; refused where one may separate thousands."""
@@ -210,10 +211,8 @@ class Table:
         factor = unit or one.factor or Decimal(1)
         gpus = (one.per_gpu and _small(row.get("gpus", ""))) or 1
         rate = one.field == "throughput"
-        if factor == 1 and not rate:
-            return digits
         value = Decimal(digits)
-        if not (value and abs(value.adjusted()) < 15):
+        if (factor == 1 and not rate) or not value or abs(value.adjusted()) >= 15:
             return digits
         made = self.images / value / gpus if rate else value * factor
         return str(round(made, min(len(value.as_tuple().digits), 25) - 1 - made.adjusted()))
@@ -226,13 +225,10 @@ def _small(text: str) -> int:
 
 def _heads(header: list[list[str]]) -> list[list[str]]:
     """Return the parts of each column's header, top down; an empty merged cell repeats its left."""
-    width, lines = len(header[0]), list[list[str]]()
-    for above, line in enumerate(header, 1 - len(header)):
-        filled = list[str]()
-        for part in [*line, *[""] * width][:width]:
-            filled.append(part or (filled[-1] if filled and above else ""))
-        lines.append(filled)
-    return [list(parts) for parts in zip(*lines, strict=True)]
+    lines = pd.DataFrame(header).reindex(columns=range(len(header[0])))
+    lines = lines.where(lines != "")
+    filled = pd.concat([lines[:-1].ffill(axis=1), lines[-1:]]).fillna("")
+    return filled.T.to_numpy().tolist()
 
 
 def said(field: str) -> str:
