@@ -70,12 +70,18 @@ def read(name: str) -> tuple[pd.DataFrame, dict[str, str]]:
     return timing(runs), facts | {str(key): str(value)[:80] for key, value in keys.items()}
 
 
-def summary(found: pd.DataFrame) -> str:
-    """Return `12 matched cells: 9 faster, 3 within noise, 2 only in A; median ratio 1.03×`."""
+def summary(found: pd.DataFrame, models: set[str]) -> str:
+    """Return `12 matched cells: 9 faster, 3 within noise, 2 only in A; median ratio 1.03×`.
+
+    It says so where the work of an epoch differs.
+    """
+    samples = found[["a_samples", "b_samples"]].dropna()
+    unlike = len(models) > 1 or (samples["a_samples"] != samples["b_samples"]).any()
     counts, known = found["verdict"].value_counts(), found["ratio"].dropna()
     said = [f"{counts[name]} {name}" for name in ratios.VERDICTS if name in counts]
     head = f"{fmt.plural(len(known), 'matched cell')}: {', '.join(said)}"
-    return f"{head}; median ratio {fmt.times(known.median())}"
+    work = "; models or numbers of images differ, so times are of different work" if unlike else ""
+    return f"{head}; median ratio {fmt.times(known.median())}{work}"
 
 
 @command_line.script
@@ -86,9 +92,10 @@ def main(a: str, b: str, output: Path = Path("results/compare")) -> None:
     known = pd.DataFrame({"A": facts, "B": other_facts}).fillna("not set")
     known = known[known["A"] != known["B"]].rename_axis("what").reset_index()
     name = "-".join(re.sub(r"[^\w.]+", "-", side).strip("-.") for side in (a, b))
-    made = [view.make(found, known) for view in TABLES]
-    said = {"title": f"{b} against {a}", "summary": summary(found), "tables": made}
+    models = {one["Model"].partition(" parameters")[0] for one in (facts, other_facts)}
+    told, made = summary(found, models), [view.make(found, known) for view in TABLES]
+    said = {"title": f"{b} against {a}", "summary": told, "tables": made}
     target = output / f"{name}.html"
     files.write_text(target, page.render(page.REPORT / "compare.html.j2", **said))
     files.write_text(output / f"{name}.csv", schema.as_csv(found))
-    print(f"{b} against {a}: {summary(found)}\nThe page is {target.resolve().as_uri()}")
+    print(f"{b} against {a}: {told}\nThe page is {target.resolve().as_uri()}")

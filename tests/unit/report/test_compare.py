@@ -30,6 +30,7 @@ def test_two_stored_studies_are_compared_cell_by_cell(compare, tmp_path):
     # 0.518 s in one of timing.csv, 0.585 s in the other
     assert list(cells["ratio"][[(1, 512, "slower")]]) == pytest.approx([0.518 / 0.585], abs=2e-3)
     assert "5 matched cells: 5 slower, 5 only in A, 8 only in B" in said
+    assert "different work" not in said
     last = page.rows("Seconds per epoch of A and B")[-1]
     assert last[3] == "not in the grid" and last[-1] == "only in B"
     differing = page.rows("What can affect time")
@@ -41,7 +42,8 @@ def test_two_stored_studies_are_compared_cell_by_cell(compare, tmp_path):
 def test_a_results_folder_is_a_study_too(compare, tmp_path):
     finished_study.make(tmp_path / "mine")
     folder = tmp_path / "mine/results"
-    page, _ = compare("h200x1", str(folder))
+    page, said = compare("h200x1", str(folder))
+    assert "differ, so times are of different work" in said
     row = page.row("Seconds per epoch of A and B", "plain")
     assert row[:4] == ["1", "128", "4.98 4.43–6.59", "2.89 2.48–3.23"]
     (folder / "config.yaml").write_text("grid: 3")
