@@ -92,7 +92,7 @@ def main(a: str, b: str, output: Path = Path("results/compare")) -> None:
     known = pd.DataFrame({"A": facts, "B": other_facts}).fillna("not set")
     known = known[known["A"] != known["B"]].rename_axis("what").reset_index()
     name = "-".join(re.sub(r"[^\w.]+", "-", side).strip("-.") for side in (a, b))
-    models = {one["Model"].partition(" parameters")[0] for one in (facts, other_facts)}
+    models = {one.get("Model", "").partition(" parameters")[0] for one in (facts, other_facts)}
     told, made = summary(found, models), [view.make(found, known) for view in TABLES]
     said = {"title": f"{b} against {a}", "summary": told, "tables": made}
     target = output / f"{name}.html"
