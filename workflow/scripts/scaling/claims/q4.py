@@ -25,7 +25,7 @@ def answer(tables: StudyTables) -> Answer:
     text = _best_techniques(tables.remedies)
     if less and not text:
         text = ": ".join(filter(None, (less[0].configuration, less[0].sentence)))
-        text += " What helps was not tried." * tables.remedies.empty
+        text += " Techniques were not compared." * tables.remedies.empty
     return Answer(text, [*claims, *_techniques(tables)])
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from scaling.core.numbers import data, part, percent, rate, significant, times, words
-from scaling.report.table import Column, Figure, OfRow, View
+from scaling.report.table import Column, Figure, OfFrame, OfRow, View
 
 
 def span(
@@ -73,13 +73,14 @@ def view(
     columns: str,
     across: str = "",
     heading: Callable[[Any], str] = str,
+    note: OfFrame = lambda frame: "",
     **rows: Callable[..., pd.DataFrame],
 ) -> Any:
     """Add a `View` to a part of the page: of rows by their name, the anchor, or as a decorator."""
 
     def made(rows: Callable[..., pd.DataFrame], name: str = "") -> View:
         name = (name or rows.__name__).replace("_", "-")
-        found = View(name, title, rows, named(keys), named(columns), across, heading)
+        found = View(name, title, rows, named(keys), named(columns), across, heading, note)
         PARTS[part].append(found)
         return found
 

@@ -19,6 +19,7 @@ from scaling.tables.schema import rows_of
 EMPTY = "–"
 LONG_TEXT_CHARS = 24
 OfRow = Callable[[Any], Any]
+OfFrame = Callable[[pd.DataFrame], Markup | str]
 
 
 @dataclass(frozen=True)
@@ -98,13 +99,17 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """A titled table: `keys` columns head a row; a column has a label and its group's, or ""."""
+    """A titled table: `keys` columns head a row; a column has a label and its group's, or "".
+
+    The `note` says how it was made.
+    """
 
     name: str
     title: str
     columns: list[tuple[str, str]]
     rows: list[list[Figure]]
     keys: int = 1
+    note: Markup | str = ""
 
     @cached_property
     def texts(self) -> set[int]:
@@ -134,6 +139,7 @@ class View:
     columns: Sequence[Column]
     across: str = ""
     heading: Callable[[Any], str] = str
+    note: OfFrame = lambda frame: ""
 
     def make(self, *given: Any) -> Table | None:
         """Return the table of what `rows` returns for `given`, or None: nothing that is empty."""
@@ -157,7 +163,9 @@ class View:
         for group, at in known:
             column, heading = self.columns[at].head, self.heading(group)
             labels.append((column or heading, heading * bool(column)))
-        return Table(self.name, self.title, labels, body, len(self.keys)) if body else None
+        if not body:
+            return None
+        return Table(self.name, self.title, labels, body, len(self.keys), self.note(frame))
 
     def _cells(self, row: Any, head: Sequence[Figure]) -> list[Figure]:
         """Return the cells of a row; without values its status is shown once."""

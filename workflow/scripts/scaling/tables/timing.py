@@ -176,7 +176,7 @@ def in_words(training: dict[str, Any]) -> dict[str, Any]:
         f"SGD, learning rate {training['learning_rate']:g}, momentum {training['momentum']:g}, "
         f"weight decay {training['weight_decay']:g}; random crop with {training['crop_padding']} "
         f"pixels of padding, {flip} horizontal flip. Epochs: {training['warmup_epochs']} to warm "
-        f"up, {training['measured_epochs']} measured"
+        f"up, at least {training['measured_epochs']} measured"
     )
     return {
         "training": said + (f"; each update of {parts} micro-batches" if parts > 1 else ""),

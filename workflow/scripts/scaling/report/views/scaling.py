@@ -6,16 +6,28 @@ from operator import attrgetter, itemgetter
 from typing import Any
 
 import pandas as pd
+from markupsafe import Markup
 
+from scaling.claims.claim import label
 from scaling.core.numbers import data, gpus, percent, significant, times, whole_span, words
 from scaling.report.cells import fastest, learned, of_study
-from scaling.report.quantities import count, define, span, view, whole
-from scaling.report.table import Column
-from scaling.tables.schema import StudyTables, by_configuration
+from scaling.report.quantities import count, define, printed, span, view, whole
+from scaling.report.table import Column, said
+from scaling.tables.epoch_parts import BY_SUBTRACTION
+from scaling.tables.measurements import TRACE
+from scaling.tables.schema import StudyTables, by_configuration, rows_of
 
 CELL = "configuration gpus batch_size"
 BY_GPUS = "configuration gpus"
 BY_BATCH: Any = {"across": "batch_size", "heading": "b = {}".format}
+EXPOSED = {
+    "without_communication": "Communication of {} is what steps on batches in memory take longer "
+    "with the exchange of gradients than without it.",
+    TRACE: "Communication of {} is the time in which a trace of steps on batches in memory shows "
+    "nothing else.",
+    BY_SUBTRACTION: "Communication of {} is what an epoch takes longer than one GPU’s work over N.",
+}
+"""What exposed communication is by each instrument."""
 
 define(
     technique=Column("technique", words, attrgetter("options"), "remedy"),
@@ -56,6 +68,51 @@ define(
     test_accuracy_of_rank=Column("test accuracy", percent, name="test_accuracy"),
 )
 
+
+def quotient(cells: pd.DataFrame) -> Markup | str:
+    """Return Table 1's formula with the most efficient cell whose speedup is beyond noise."""
+    beyond = cells[
+        (cells["gpus"] > 1) & (cells["efficiency"] <= 1) & cells["within_spread"].eq(False)
+    ]
+    for many in rows_of(beyond.nlargest(1, "efficiency")):
+        alone = cells[(cells["gpus"] == 1) & (cells["recipe"] == many.recipe)]
+        for one in rows_of(alone[alone["batch_size"] == many.batch_size].head(1)):
+            seconds = (printed(row, "epoch_seconds") for row in (one, many))
+            return said("{} s / {} s = {}, {}.", *seconds, printed(many, "speedup"), label(many))
+    return ""
+
+
+def difference(cells: pd.DataFrame) -> Markup | str:
+    """Return how Table 2's communication was measured, and the largest one's difference."""
+    told = []
+    for estimate, rows in cells.groupby("communication_estimate", sort=False):
+        names = dict.fromkeys(rows["recipe"] + "/" + rows["strategy"])
+        told.append(EXPOSED[str(estimate)].format(", ".join(names)))
+    terms = ("epoch_seconds", "data_wait_seconds", "communication_seconds", "compute_seconds")
+    for row in rows_of(cells.nlargest(1, "communication_seconds")):
+        return said(
+            "{} Compute and idle are the rest: {} s − {} of waiting − {} = {} s, {}.",
+            *(" ".join(told), *(printed(row, one, significant) for one in terms), label(row)),
+        )
+    return ""
+
+
+def rate(cells: pd.DataFrame) -> Markup | str:
+    """Return Table 3's formula with the cell whose gradients are the fastest for its links."""
+    for row in rows_of(cells[cells["utilization"] <= 1].nlargest(1, "utilization")):
+        n, sent = int(row.gpus), data(row.bytes_per_iteration)
+        if row.strategy == "ddp":  # An all-reduce in a ring.
+            sent = f"2 · ({n} − 1) / {n} · {data(row.bytes_per_iteration * n / (2 * (n - 1)))}"
+        names = ("iterations", "messages_seconds", "bandwidth_gb_per_s")
+        terms = (printed(row, name) for name in names)
+        return said(
+            "{} · {} steps / {} s = {} GB/s, {}. The seconds of messages include waiting for the "
+            "last rank.",
+            *(sent, *terms, label(row)),
+        )
+    return ""
+
+
 view(
     "Q1",
     "Epoch time and waiting for data",
@@ -69,6 +126,7 @@ view(
     "Table 1: seconds of an epoch T(N, b) on N GPUs, b images each; speedup T(1, b) / T(N, b)",
     BY_GPUS,
     "epoch_seconds speedup",
+    note=quotient,
     speedup=lambda study, cells: cells,
     **BY_BATCH,
 )
@@ -114,6 +172,7 @@ view(
     "the rest",
     BY_GPUS,
     "compute_seconds communication_seconds",
+    note=difference,
     compute_and_communication=lambda study, cells: study.epoch_parts[
         study.epoch_parts["gpus"] > 1
     ].dropna(subset="compute_seconds"),
@@ -132,6 +191,7 @@ view(
     "Table 3: GB/s while gradients travel: bytes of an epoch over the seconds of its messages",
     BY_GPUS,
     "bandwidth_gb_per_s link_utilization",
+    note=rate,
     bandwidth_by_batch=lambda study, cells: study.bandwidth.dropna(subset="bandwidth_gb_per_s"),
     **BY_BATCH,
 )
