@@ -3,6 +3,7 @@
 from pathlib import Path
 from time import perf_counter
 
+import pytest
 import torch
 
 from scaling.instruments import allreduce, peaks
@@ -36,9 +37,12 @@ def test_a_gpu_older_than_ampere_multiplies_in_float32_alone(monkeypatch):
     assert {row.get("precision") for row in peaks.rows(probe, "cuda")} == {"float32", None}
 
 
-def test_an_all_reduce_takes_the_slowest_ranks_time(monkeypatch):
+def test_an_all_reduce_takes_the_slowest_ranks_time_and_the_ranks_start_apart(monkeypatch):
     monkeypatch.setattr(allreduce.dist, "all_reduce", lambda message: None)
     slow = [100.0, 100.0, 100.0], True
     monkeypatch.setattr(Rank, "gather", lambda rank, own: [own, slow])
     sweep = Sweep(output=Path("x"), manifest=Path("x"), gpus=1, message_bytes=[8], repeats=3)
-    assert allreduce._measure(sweep, Rank(0, 0, 1, torch.device("cpu")), 8) == slow
+    rank = Rank(0, 0, 1, torch.device("cpu"))
+    seconds, skew, correct = allreduce._measure(sweep, rank, 8)
+    assert (seconds, correct) == slow
+    assert skew == pytest.approx([100.0 * sweep.iterations] * 3, rel=1e-2)

@@ -7,7 +7,7 @@ import pytest
 
 from examples.records import epoch, record
 from scaling.core.grid import Cell
-from scaling.tables.measurements import HIGH, LOW, SECONDS, costs, readings
+from scaling.tables.measurements import HIGH, LOW, SECONDS, costs, interconnect, readings
 
 CELL = Cell("plain", "ddp", 2, 128, 0)
 
@@ -93,3 +93,12 @@ def test_time_at_the_power_limit_is_that_of_the_gpu_held_back_longest():
     assert math.isnan(cost(run()).power_capped_share)
     # The driver counts in steps, but no GPU is held back longer than it works.
     assert cost(run(epochs=capped(10.1))).power_capped_share == 1.0
+
+
+def test_all_reduces_have_the_bandwidths_of_nccl_tests_and_their_slowest_hundredth():
+    row = {"kind": "sweep", "message_bytes": 3 * 10**9, "correct": True, "launch": "graph"}
+    row |= {"seconds": [1.0] * 98 + [2.0, 3.0], "start_skew_seconds": [0.1, 0.3, 0.2]}
+    (found,) = interconnect([{"gpus": 4, "backend": "nccl", "rows": [row]}]).itertuples()
+    assert (found.algbw_gb_per_s, found.busbw_gb_per_s) == (3, 3 * 2 * 3 / 4)
+    assert (found.seconds, found.seconds_p99) == (1, pytest.approx(2.01))
+    assert found.start_skew_seconds == 0.2

@@ -23,7 +23,8 @@ MOST_BYTES_ON_CPU = 2**24
 def run(sweep: Sweep, log_folder: Path) -> None:
     """Measure every size together with the other ranks; rank 0 reports rows to `log_folder`.
 
-    `seconds` of a row are those per all-reduce of the slowest rank, one value per repeat.
+    A row has for each repeat the `seconds` per all-reduce of the slowest rank, and by how much the
+    ranks' seconds differ: those of a rank that starts early include its wait for the last one.
     """
     joined = ranks.joined(log_folder, sweep.device, 1, sweep.time_limit_seconds)
     with joined as (rank, log):
@@ -35,11 +36,11 @@ def run(sweep: Sweep, log_folder: Path) -> None:
         # Warm-up: otherwise the first size, whichever it is, takes twice as long.
         _measure(sweep, rank, max(size for _, size in messages))
         for kind, size in messages:
-            seconds, correct = _measure(sweep, rank, size)
+            seconds, skew, correct = _measure(sweep, rank, size)
             if rank.is_first:
                 row = {"kind": kind, "message_bytes": size, "seconds": seconds, "correct": correct}
-                launch = "graph" if rank.device.type == "cuda" else "eager"
-                log.append("row", {"row": {**row, "launch": launch}})
+                row["launch"] = "graph" if rank.device.type == "cuda" else "eager"
+                log.append("row", {"row": row | {"start_skew_seconds": skew}})
                 print(f"{kind} {size} B: {min(seconds):.3e} to {max(seconds):.3e} s", flush=True)
 
 
@@ -59,8 +60,9 @@ def _of_model(sweep: Sweep, rank: Rank) -> list[tuple[str, int]]:
     ]
 
 
-def _measure(sweep: Sweep, rank: Rank, message_bytes: int) -> tuple[list[float], bool]:
-    """Return the slowest rank's seconds per all-reduce in each repeat, and whether sums were right.
+def _measure(sweep: Sweep, rank: Rank, message_bytes: int) -> tuple[list[float], list[float], bool]:
+    """Return the slowest rank's seconds per all-reduce, by how much the ranks' seconds differ, both
+    of each repeat, and whether sums were right.
 
     On GPUs a repeat is a CUDA graph: a launch from Python takes longer than a small message.
     """
@@ -89,4 +91,6 @@ def _measure(sweep: Sweep, rank: Rank, message_bytes: int) -> tuple[list[float],
             own_seconds.append((perf_counter() - started) / sweep.iterations)
         correct = correct and torch.allclose(message, expected, rtol=1e-5)
     seconds, right = zip(*rank.gather((own_seconds, correct)), strict=True)
-    return [max(times) for times in zip(*seconds, strict=True)], all(right)
+    repeats = list(zip(*seconds, strict=True))
+    skew = [(max(times) - min(times)) * sweep.iterations for times in repeats]
+    return list(map(max, repeats)), skew, all(right)

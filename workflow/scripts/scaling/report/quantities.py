@@ -128,8 +128,11 @@ define(
     message_bytes=Column("message", data),
     message_kind=Column("what", words, name="kind"),
     message_seconds=Column("µs", scaled(1e6), span("seconds", scaled(1e6)), name="seconds"),
+    seconds_p99=Column("99 %, µs", scaled(1e6)),
+    start_skew_seconds=Column("start skew, µs", scaled(1e6)),
+    algbw_gb_per_s=Column("algbw, GB/s", significant),
     busbw_gb_per_s=Column(
-        "bus bandwidth, GB/s", significant, flags={"wrong result": lambda row: not row.correct}
+        "busbw, GB/s", significant, flags={"wrong result": lambda row: not row.correct}
     ),
     epoch=Column("epochs", whole),
     train_loss=Column("training loss", significant),

@@ -230,18 +230,20 @@ def ring_factor(gpus: Any) -> Any:
 def interconnect(sweeps: list[dict[str, Any]]) -> pd.DataFrame:
     """Return the all-reduce times, one row per message of each sweep: medians over the repeats.
 
-    busbw = message bytes / seconds · 2(N-1)/N, in GB/s.
+    algbw = message bytes / seconds, busbw = algbw · 2(N-1)/N, in GB/s (nccl-tests).
     """
     rows = []
     for sweep in sweeps:
         for row in sweep["rows"]:
             own = row["seconds"]
             ends = {"seconds_min": min(own), "seconds_max": max(own), "count": len(own)}
+            skew = median(row.get("start_skew_seconds", [math.nan]))
+            ends |= {"seconds_p99": np.percentile(own, 99), "start_skew_seconds": skew}
             rows.append({**sweep, **row, "seconds": median(own), **ends})
     order = ["gpus", "backend", "kind", "message_bytes"]
     table = schema.frame("interconnect", rows).sort_values(order, kind="stable", ignore_index=True)
-    busbw = ring_factor(table["gpus"]) * table["message_bytes"] / table["seconds"] / GB
-    return table.assign(busbw_gb_per_s=busbw)
+    algbw = table["message_bytes"] / table["seconds"] / GB
+    return table.assign(algbw_gb_per_s=algbw, busbw_gb_per_s=ring_factor(table["gpus"]) * algbw)
 
 
 def peaks(document: dict[str, Any]) -> pd.DataFrame:

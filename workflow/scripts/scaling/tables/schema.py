@@ -54,7 +54,8 @@ COLUMNS: dict[str, dict[str, str]] = {
         "{study}/audit": f"{_CELL} severity:text message:text found expected",
         "accuracy": f"{_CELL} seed epoch {_LEARNING} status:text",
         "interconnect": """gpus backend:text kind:text message_bytes seconds seconds_min seconds_max
-            count busbw_gb_per_s correct:truth launch:text""",
+            seconds_p99 start_skew_seconds count algbw_gb_per_s busbw_gb_per_s correct:truth
+            launch:text""",
         "peaks": """quantity:text precision:text matrix_size copy_bytes unit:text value value_min
             value_max count peak:truth state:text""",
         "machine": "severity:text host:text gpu:text message:text",

@@ -37,6 +37,7 @@ class AllReduce(TypedDict):
     seconds: types.Repeats
     correct: bool
     launch: Literal["graph", "eager"]
+    start_skew_seconds: NotRequired[list[types.Amount]]
 
 
 class Sweep(types.Record):

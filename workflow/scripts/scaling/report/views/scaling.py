@@ -206,7 +206,7 @@ view(
     "Q3.2",
     "All-reduce by message size",
     "message_bytes message_kind",
-    "message_seconds busbw_gb_per_s",
+    "message_seconds seconds_p99 start_skew_seconds algbw_gb_per_s busbw_gb_per_s",
     across="gpus",
     heading=gpus,
     interconnect=lambda study, cells: study.interconnect,
