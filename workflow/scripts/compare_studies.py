@@ -78,8 +78,8 @@ def summary(found: pd.DataFrame, models: set[str]) -> str:
     samples = found[["a_samples", "b_samples"]].dropna()
     unlike = len(models) > 1 or (samples["a_samples"] != samples["b_samples"]).any()
     counts, known = found["verdict"].value_counts(), found["ratio"].dropna()
-    said = [f"{counts[name]} {name}" for name in ratios.VERDICTS if name in counts]
-    head = f"{fmt.plural(len(known), 'matched cell')}: {', '.join(said)}"
+    verdicts = [f"{counts[name]} {name}" for name in ratios.VERDICTS if name in counts]
+    head = f"{fmt.plural(len(known), 'matched cell')}: {', '.join(verdicts)}"
     work = "; models or numbers of images differ, so times are of different work" if unlike else ""
     return f"{head}; median ratio {fmt.times(known.median())}{work}"
 
@@ -93,9 +93,13 @@ def main(a: str, b: str, output: Path = Path("results/compare")) -> None:
     known = known[known["A"] != known["B"]].rename_axis("what").reset_index()
     name = "-".join(re.sub(r"[^\w.]+", "-", side).strip("-.") for side in (a, b))
     models = {one.get("Model", "").partition(" parameters")[0] for one in (facts, other_facts)}
-    told, made = summary(found, models), [view.make(found, known) for view in TABLES]
-    said = {"title": f"{b} against {a}", "summary": told, "tables": made}
+    title, line = f"{b} against {a}", summary(found, models)
+    contents = {
+        "title": title,
+        "summary": line,
+        "tables": [one.make(found, known) for one in TABLES],
+    }
     target = output / f"{name}.html"
-    files.write_text(target, page.render(page.REPORT / "compare.html.j2", **said))
+    files.write_text(target, page.render(page.REPORT / "compare.html.j2", **contents))
     files.write_text(output / f"{name}.csv", schema.as_csv(found))
-    print(f"{b} against {a}: {told}\nThe page is {target.resolve().as_uri()}")
+    print(f"{title}: {line}\nThe page is {target.resolve().as_uri()}")

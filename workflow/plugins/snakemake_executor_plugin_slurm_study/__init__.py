@@ -56,8 +56,8 @@ class Executor(slurm.Executor):
             jobs, kept = queue("%Z").items(), answer("scontrol", "show", "config")
         except WorkflowError as error:
             sys.exit(f"error: {error}")
-        alive = [(job, *told) for job, told in jobs if told[0] not in ENDED]
-        if left := [f"{job} {state}" for job, state, at in alive if at == str(Path.cwd())]:
+        here = [(job, state) for job, (state, folder) in jobs if folder == str(Path.cwd())]
+        if left := [f"{job} {state}" for job, state in here if state not in ENDED]:
             sys.exit(
                 "error: jobs of an earlier run of this study are in Slurm's queue "
                 f"({', '.join(left)}): wait until they have ended, what they finish counts, or end "

@@ -84,15 +84,15 @@ def quotient(cells: pd.DataFrame) -> Markup | str:
 
 def difference(cells: pd.DataFrame) -> Markup | str:
     """Return how Table 2's communication was measured, and the largest one's difference."""
-    told = []
+    methods = []
     for estimate, rows in cells.groupby("communication_estimate", sort=False):
         names = dict.fromkeys(rows["recipe"] + "/" + rows["strategy"])
-        told.append(EXPOSED[str(estimate)].format(", ".join(names)))
+        methods.append(EXPOSED[str(estimate)].format(", ".join(names)))
     terms = ("epoch_seconds", "data_wait_seconds", "communication_seconds", "compute_seconds")
     for row in rows_of(cells.nlargest(1, "communication_seconds")):
         return said(
             "{} Compute and idle are the rest: {} s − {} of waiting − {} = {} s, {}.",
-            *(" ".join(told), *(printed(row, one, significant) for one in terms), label(row)),
+            *(" ".join(methods), *(printed(row, one, significant) for one in terms), label(row)),
         )
     return ""
 
