@@ -4,7 +4,9 @@ CPUs: load and governor. GPUs: other processes, free memory, errors, connections
 products on all of them at once.
 """
 
-from scaling.core import command_line, environment
+from pathlib import Path
+
+from scaling.core import code_digest, command_line, environment
 from scaling.core.errors import UserError, program
 from scaling.core.records.machine import CHECK
 from scaling.instruments import machine
@@ -22,7 +24,8 @@ def main(argv: list[str] | None = None) -> None:
         ranks.start(check.gpus, machine.run, check, log_folder)
         return
     if (device := environment.resolve_device(check.device)) == "cpu":
-        surroundings = environment.describe(device)
+        code = code_digest.digest(Path(__file__), measuring=True)
+        surroundings = environment.describe(device) | {"code_digest": code}
         hosts, gpus = [machine.host()], []
     else:
         about = {"name": "looking at the machine", "advice": "; machine.check: off does without it"}

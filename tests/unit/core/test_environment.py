@@ -98,7 +98,7 @@ def test_a_process_names_the_gpu_it_computes_on_however_cuda_numbers_it(
 
 
 def test_a_measurement_names_the_gpus_it_had_and_not_the_others(machine):
-    versions = {"host": "n1", "slurm_gpus": [], "cuda": "13.0", "nccl": "2.28.9"}
+    versions = {"host": "n1", "machine": "a", "slurm_gpus": [], "cuda": "13", "nccl": "2.28"}
     lines = by_kind([{"kind": "start", "rank": 0, **versions}])
     surroundings = {"device": "cuda", "device_names": ["A40", "A40", "V100"]}
     ending = ProcessResult(0, timed_out=False, gpus=("0", "MIG-dddd"), lines=lines)
@@ -110,8 +110,33 @@ def test_a_measurement_names_the_gpus_it_had_and_not_the_others(machine):
 def test_over_several_nodes_the_gpus_of_all_are_known():
     def start(host, letter):
         gpu = {"device_names": ["H100"], "device_ids": [f"GPU-{letter}"]}
-        return {"host": host, "slurm_gpus": [], "cuda": "13", "nccl": "2", **gpu}
+        about = {"host": host, "machine": letter, "slurm_gpus": [], "cuda": "13", "nccl": "2"}
+        return about | gpu
 
     seen = environment.seen_by([start("n1", "a"), start("n2", "b")])
     assert (seen["device_names"], seen["device_ids"]) == (["H100"] * 2, ["GPU-a", "GPU-b"])
+    assert environment.seen_by([start("n2", "b"), start("n1", "a")])["machine"] == "a+b"
     assert "device_ids" not in environment.seen_by([start("n1", "a"), start("n1", "b")])
+
+
+def test_machine_has_one_name_whichever_gpus_are_leased(machine, monkeypatch):
+    monkeypatch.delenv("SLURMD_NODENAME", raising=False)
+    monkeypatch.setattr(environment.platform, "node", lambda: "vm")
+    name = environment.machine("cuda")
+    assert re.fullmatch("[0-9a-f]{12}", name)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
+    monkeypatch.setattr(environment.pynvml, "nvmlDeviceGetUUID", lambda n: MACHINE[::-1][n][1])
+    assert environment.machine("cuda") == name  # In another order.
+    monkeypatch.setattr(environment.pynvml, "nvmlDeviceGetUUID", lambda n: f"GPU-{n}")
+    assert environment.machine("cuda") != name != environment.machine("cpu")
+    # Slurm's name identifies a node, of which a job may see a part.
+    monkeypatch.setenv("SLURMD_NODENAME", "n1")
+    assert environment.machine("cuda") == environment.machine("cpu")
+
+
+def test_environment_lists_variables_that_change_figures(monkeypatch):
+    for name in ("NCCL_NVLS_ENABLE", "NCCL_TOPO_FILE", "CUDA_VISIBLE_DEVICES", "MY_NCCL_X"):
+        monkeypatch.setenv(name, "0")
+    found = environment.describe("cpu")["variables"]
+    assert found.items() >= {("NCCL_NVLS_ENABLE", "0")}
+    assert not found.keys() & {"NCCL_TOPO_FILE", "CUDA_VISIBLE_DEVICES", "MY_NCCL_X"}

@@ -1,5 +1,6 @@
 """Describe where a run took place: hosts, devices, versions, commit. Does not import torch."""
 
+import hashlib
 import os
 import platform
 import re
@@ -22,6 +23,12 @@ from scaling.core.errors import UserError
 Device = Literal["auto", "cpu", "cuda"]
 """Where to compute; see `resolve_device` for `auto`."""
 GIT = ["git", "-C", str(Path(__file__).parent), "describe", "--always"]
+VARIABLES = re.compile(r"(NCCL|TORCH|PYTORCH|CUDA|CUBLAS|CUDNN)_")
+"""How names of environment variables begin that libraries read."""
+PLACES = re.compile(
+    r"CUDA_(VISIBLE_DEVICES|DEVICE_ORDER)|\w+_(HOME|VERSION|PATH|DIR|FILE|DIRECTORY)"
+)
+"""Those that tell where something is, which changes no figure."""
 TURING, AMPERE = (7, 5), (8, 0)
 """Minimum compute capabilities: for CUDA 13, and for TF32 and bf16."""
 
@@ -36,6 +43,12 @@ def describe(device: Device) -> dict[str, Any]:
     on_gpu = device == "cuda"
     return {
         "hosts": [host()],
+        "machine": machine(device),
+        "variables": {
+            name: value
+            for name, value in sorted(os.environ.items())
+            if VARIABLES.match(name) and not PLACES.fullmatch(name)
+        },
         "slurm_job_id": os.environ.get("SLURM_JOB_ID"),
         "slurm_gpus": slurm_gpus(),
         "device": device,
@@ -74,6 +87,7 @@ def seen_by(starts: list[dict[str, Any]]) -> dict[str, Any]:
     hosts = list(dict.fromkeys(start["host"] for start in starts))
     given = dict.fromkeys(one for start in starts for one in start["slurm_gpus"])
     found = {"hosts": hosts, "slurm_gpus": list(given)}
+    found["machine"] = "+".join(sorted({start["machine"] for start in starts}))
     for key in ("device_names", "device_ids") if len(hosts) > 1 else ():
         found[key] = [one for start in starts for one in start[key]]
     return found | {key: starts[0][key] for key in ("cuda", "nccl")}
@@ -82,6 +96,17 @@ def seen_by(starts: list[dict[str, Any]]) -> dict[str, Any]:
 def host() -> str:
     """Return this machine's name; inside a Slurm job, Slurm's name for it."""
     return os.environ.get("SLURMD_NODENAME") or platform.node()
+
+
+def machine(device: Device) -> str:
+    """Return the machine's name: 12 hex digits, a hash of its host's name and its GPUs' UUIDs.
+
+    A Slurm job does not see all GPUs of its node, which the host's name identifies.
+    """
+    count = ask_nvml(pynvml.nvmlDeviceGetCount) or 0
+    seen = range(count) if device == "cuda" and "SLURMD_NODENAME" not in os.environ else ()
+    parts = [host(), *sorted(gpu_uuid(str(index)) for index in seen)]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
 
 
 def slurm_gpus() -> list[str]:

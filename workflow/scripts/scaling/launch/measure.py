@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-from scaling.core import environment
+from scaling.core import code_digest, environment
 from scaling.core.environment import Device
 from scaling.core.errors import SNAKEMAKE_VARIABLE, UserError
 from scaling.core.training_options import Interconnect, Limits, Model, Options, Peaks
@@ -73,6 +73,7 @@ def run(
     """
     device = environment.resolve_device(options.device)
     host_info = environment.describe(device)
+    host_info["code_digest"] = code_digest.digest(Path(script), measuring=True)
     nodes = getattr(options, "nodes", 1)
     command = launcher.command(Path(script), argv, processes, nodes)
     result = launch_ranks(command, options.output, device, options.gpus // nodes, options)

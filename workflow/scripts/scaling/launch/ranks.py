@@ -169,11 +169,12 @@ def backend(device: Device) -> str:
 
 
 def versions(device: Device) -> dict[str, Any]:
-    """Return this process's `host` and GPUs, and PyTorch's `cuda` and `nccl` versions."""
+    """Return this process's `host`, `machine` and GPUs, and the versions `cuda` and `nccl`."""
     on_gpu = device == "cuda"
     return {
         **environment.leased_gpus(environment.visible_gpus() if on_gpu else []),
         "host": environment.host(),
+        "machine": environment.machine(device),
         "slurm_gpus": environment.slurm_gpus(),
         "cuda": torch.version.cuda if on_gpu else None,
         "nccl": ".".join(map(str, torch.cuda.nccl.version())) if on_gpu else None,

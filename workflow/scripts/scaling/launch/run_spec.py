@@ -2,12 +2,13 @@
 
 import hashlib
 import json
+from pathlib import Path
 from typing import Any
 
 from pydantic import Field
 
 from scaling.config.devices import need_newer_gpu, unfit
-from scaling.core import environment
+from scaling.core import code_digest, environment
 from scaling.core.environment import Device
 from scaling.core.errors import UserError
 from scaling.core.grid import Cell
@@ -15,6 +16,7 @@ from scaling.core.records.kind import Role
 from scaling.core.section import Count
 from scaling.core.statistics import drift
 from scaling.core.training_options import Limits, Model, Training
+from scaling.registry import model as models
 from scaling.registry.engine import ENGINES
 from scaling.registry.strategy import STRATEGIES
 
@@ -81,3 +83,9 @@ class RunSpec(CommandOptions, Training):
     def digest(self) -> str:
         """SHA-256 over all parameters, the cell included."""
         return hashlib.sha256(json.dumps(self.model_dump(), sort_keys=True).encode()).hexdigest()
+
+    def code_digest(self) -> str:
+        """Return the digest of the code that measures this run, apart from its strategy's."""
+        script = Path(__file__).parents[2] / "train_run.py"
+        modules = [*ENGINES.modules(self.engine), *models.code(self.model.name)]
+        return code_digest.digest(script, *modules, measuring=True)

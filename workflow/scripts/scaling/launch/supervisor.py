@@ -93,7 +93,10 @@ def record_of(
         },
         in_memory=[line["in_memory"] for line in read if line["in_memory"]],
         device_time=[device for line in read for device in line["device_time"]],
-        environment=completed(host_info, result) | {"config_digest": spec.digest()},
+        environment={
+            **completed(host_info, result),
+            **{"config_digest": spec.digest(), "code_digest": spec.code_digest()},
+        },
         startup=started and {"total": started},
         run_seconds=result.seconds or None,
     )
