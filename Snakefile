@@ -37,10 +37,6 @@ if not REPLAY:
 
         include: "rules/quantize.smk"
 
-        if registry.has_extra("bits"):
-
-            include: "workflow/scripts/extras/bits/rules.smk"
-
 
 include: "rules/study.smk"
 include: "rules/tables.smk"

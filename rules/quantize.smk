@@ -20,13 +20,11 @@ rule quantize_train:
     conda:
         "../workflow/envs/study.yaml"
     params:
-        code=jobs.of_quantized("quantize_train", "tutorial-cnn", "training"),
-        model="tutorial-cnn",
+        code=measuring("quantize_train"),
         training=JOBS.options(NetworkTraining, "quantization", device=config["device"]),
     shell:
-        'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/quantize_train.py --model {params.model}'
+        'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/quantize_train.py {params.training}'
         " --dataset {input.images:q} --manifest {input.manifest:q} --seed {wildcards.seed:q}"
-        " {params.training}"
         " --output {output.weights:q} --summary {output.summary:q} > {log:q} 2>&1"
 
 
@@ -45,14 +43,12 @@ rule quantize_evaluate:
     conda:
         "../workflow/envs/study.yaml"
     params:
-        code=jobs.of_quantized("quantize_evaluate", "tutorial-cnn", "evaluation"),
-        model="tutorial-cnn",
+        code=measuring("quantize_evaluate"),
         device=config["device"],
         calibration=options(config["quantization"], "calibration_images"),
         written=subpath(output[0], ancestor=2),
         own=options({"variants": VARIANTS}),
     shell:
-        'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/quantize_evaluate.py --model {params.model}'
-        " --dataset {input.images:q} --manifest {input.manifest:q} --weights {input.weights:q}"
-        " --seed {wildcards.seed:q} {params.calibration}"
+        'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/quantize_evaluate.py --dataset {input.images:q}'
+        " --manifest {input.manifest:q} --weights {input.weights:q} --seed {wildcards.seed:q} {params.calibration}"
         " --device {params.device} {params.own} --output {params.written:q} > {log:q} 2>&1"

@@ -41,7 +41,6 @@ rule tables_experiments:
         trainings=MADE.records["full_trainings"],
         ranks=MADE.records["synchronization"],
         variants=MADE.records["quantization"],
-        stages=MADE.records["resnet18"],
     output:
         MADE.tables_of(runs=False),
     log:
@@ -58,4 +57,4 @@ rule tables_experiments:
         'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/tables_experiments.py --tables {params.tables:q}'
         " --margin {params.margin} --techniques {input.techniques:q}"
         " --trainings {input.trainings:q} --target {params.target} --ranks {input.ranks:q}"
-        " --variants {input.variants:q} --stages {input.stages:q} > {log:q} 2>&1"
+        " --variants {input.variants:q} > {log:q} 2>&1"

@@ -9,7 +9,7 @@ from playwright.sync_api import sync_playwright
 
 import snapshots
 
-SHOWN = ["h100x2", "cpu", "h200x4", "h200-large-batches", "quantization-resnet18", "published"]
+SHOWN = ["h100x2", "cpu", "h200x4", "h200-large-batches", "quantization-cifar10", "published"]
 """The pages to look at: with all parts, on CPUs, with cells that failed, with one part, others'."""
 
 

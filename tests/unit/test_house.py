@@ -89,8 +89,3 @@ print(*(one for name in sys.modules for one in found.get(name, [])))
     assert "pandas" in used
     # Python itself imports a part of setuptools where that is installed.
     assert {name.replace("_", "-") for name in used.split()} - {"setuptools"} <= pinned
-
-
-def test_the_picture_of_the_packages_is_that_of_the_code():
-    drawing = run_path(str(ROOT / "docs/architecture.py"))["draw"]()
-    assert (ROOT / "docs/architecture.svg").read_text(encoding="utf-8") == drawing

@@ -9,7 +9,6 @@ from small_study import ROOT, forked
 
 APART = {
     "grader": {},
-    "extras/bits": {"quantization.resnet18": True},
     "extras/kernels": {
         "grid.recipes": ["tuned"],
         "recipes.tuned.fused_norms": True,
@@ -18,7 +17,7 @@ APART = {
     },
 }
 """Packages below workflow/scripts, without their tests; what asks for them, and is then refused."""
-STORED = "quantization-resnet18"
+STORED = "h200x2-vit"
 IMPORTS = """
 import importlib, pathlib, sys
 sys.path.insert(0, "workflow/scripts")

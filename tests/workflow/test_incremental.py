@@ -43,12 +43,6 @@ LONGER, W4 = {"name": "longer", "recipe": "tuned", "factors": [3]}, {"name": "w4
             0,
             AFTER_EXPERIMENTS | {"quantize_evaluate"},
         ),
-        (
-            {"quantization.resnet18": True},
-            "",
-            0,
-            AFTER_EXPERIMENTS | {"quantize_train_resnet", "quantize_evaluate_resnet"},
-        ),
     ],
 )
 def test_a_change_runs_again_what_it_concerns_and_what_follows(

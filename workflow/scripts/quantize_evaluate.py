@@ -1,19 +1,18 @@
-"""Quantize a trained network in one or several ways, and measure the loss of each."""
+"""Quantize the trained network in one or several ways, and measure the loss of each."""
 
 import torch
 
-from scaling.core import environment
+from scaling.core import command_line, environment
 from scaling.core.errors import program
-from scaling.core.records.quantization import STAGED, VARIANT
+from scaling.core.records.quantization import VARIANT
 from scaling.data.batches import read_images
 from scaling.launch import lease
-from scaling.quantization import commands
-from scaling.quantization.commands import Evaluation
+from scaling.quantization.variant import VariantEvaluation
 
 
 @program
 def main(argv: list[str] | None = None) -> None:
-    command: Evaluation = commands.parse("evaluation", argv)
+    command = command_line.parse(VariantEvaluation, argv)
     # TF32 keeps 10 bits of a float32; sums of integers must stay integers.
     torch.backends.cudnn.allow_tf32 = False
     torch.backends.cuda.matmul.allow_tf32 = False
@@ -31,8 +30,7 @@ def main(argv: list[str] | None = None) -> None:
                 **found,
                 "environment": {**host_info, "started": started, "ended": ended},
             }
-            (STAGED if "stages" in found else VARIANT).write(path, record)
-            for row in found.get("stages", [found]):
-                percent, points = row["accuracy_percent"], row["difference_points"]
-                print(f"{path}: accuracy {percent:.2f} %, {points:+.2f} points to float32")
+            VARIANT.write(path, record)
+            percent, points = found["accuracy_percent"], found["difference_points"]
+            print(f"{path}: accuracy {percent:.2f} %, {points:+.2f} points to float32")
             started = ended

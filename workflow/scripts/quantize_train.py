@@ -1,16 +1,15 @@
 """Train a network for Part B (quantization)."""
 
-from scaling.core import environment, files
+from scaling.core import command_line, environment, files
 from scaling.core.errors import program
 from scaling.launch import lease
 from scaling.models.tutorial_cnn import save_weights
-from scaling.quantization import commands
-from scaling.quantization.commands import Training
+from scaling.quantization.training import TutorialTraining
 
 
 @program
 def main(argv: list[str] | None = None) -> None:
-    command: Training = commands.parse("training", argv)
+    command = command_line.parse(TutorialTraining, argv)
     with lease.device(command.device) as device:
         host_info = environment.describe_process(device)
         network, summary = command.train(device)

@@ -29,7 +29,6 @@ KINDS: dict[str, Kind] = {
     "peaks.json": machine.PEAKS,
     "synchronization.json": machine.SYNCHRONIZATION,
     "quantization.json": quantization.VARIANT,
-    "resnet18.json": quantization.STAGED,
 }
 """The kind of each record, by the name of its file."""
 GONE_OPTIONS: dict[str, Any] = {"weight_range": "max_abs", "activation_range": "max_abs"}
@@ -103,7 +102,6 @@ UPGRADES: dict[str, Callable[[Any], None]] = {
     stored.CONFIG: configuration,
     "runs.json": technique,
     "quantization.json": variant,
-    "resnet18.json": lambda record: without(record, "ranges", "gpu_speed", "layers"),
 }
 """How a document is brought to today's schema, in place, by the name of its file."""
 

@@ -8,7 +8,7 @@ import pandas as pd
 from scaling.core import command_line
 from scaling.core.records.convergence import CONVERGENCE
 from scaling.core.records.machine import SYNCHRONIZATION
-from scaling.core.records.quantization import STAGED, VARIANT
+from scaling.core.records.quantization import VARIANT
 from scaling.core.records.run import RUN
 from scaling.tables import schema
 from scaling.tables.accuracy import convergence, remedies, trained_to_accuracy
@@ -24,7 +24,6 @@ def main(
     target: float = 1.0,
     ranks: tuple[Path, ...] = (),
     variants: tuple[Path, ...] = (),
-    stages: tuple[Path, ...] = (),
 ) -> None:
     """Write the tables of each kind of record that exists.
 
@@ -49,7 +48,4 @@ def main(
         found["quantization_layers"] = quantization.layers(measured)
         found["quantization_histograms"] = quantization.histograms(measured)
         found["quantization_paired"] = quantization.paired(measured)
-    if stages:
-        staged = [STAGED.read(path) for path in stages]
-        found["quantization_resnet"] = quantization.resnet(staged)
     schema.write(found, tables)

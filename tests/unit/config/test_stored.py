@@ -146,10 +146,10 @@ def test_the_experiments_are_on_the_most_gpus_of_one_machine(gpus, per_node, fou
 @pytest.mark.parametrize(
     ("path", "partial", "told"),
     [
-        ("manifest.json", False, "lacks 1 of the 34 files .* is manifest.json: restore them$"),
+        ("manifest.json", False, "lacks 1 of the 31 files .* is manifest.json: restore them$"),
         (LAST, False, f"first is {LAST}: restore them, or pass --config partial=true"),
         (LAST, True, None),
-        ("interconnect/gpus~2/sweep.json", True, "lacks 1 of the 18 files.*restore them$"),
+        ("interconnect/gpus~2/sweep.json", True, "lacks 1 of the 15 files.*restore them$"),
     ],
 )
 def test_a_missing_file_is_named_unless_it_is_a_run_of_a_partial_study(study, path, partial, told):
@@ -164,7 +164,7 @@ def test_a_missing_file_is_named_unless_it_is_a_run_of_a_partial_study(study, pa
 def test_a_record_that_the_study_does_not_ask_for_or_a_large_trace_is_named(study):
     stored.check(study, CONFIG)
     for section, without, path in (
-        ("quantization", {"resnet18": False}, "quantization/seed~0/resnet18.json"),
+        ("quantization", {"seeds": []}, "quantization/seed~0/variant~.*/quantization.json"),
         ("convergence", {"recipes": []}, r"convergence/remedy~linear_warmup/.*/runs\.json"),
     ):
         with pytest.raises(UserError, match=rf"mine/{path} is no part of the study"):

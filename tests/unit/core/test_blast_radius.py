@@ -9,7 +9,7 @@ import pytest
 from scaling.core import code_digest
 from scaling.registry.dataset import DATASETS
 from scaling.registry.engine import ENGINES
-from scaling.registry.model import MODELS, QUANTIZED_MODELS
+from scaling.registry.model import MODELS
 from scaling.registry.strategy import STRATEGIES
 
 SCRIPTS = Path(__file__).parents[3] / "workflow/scripts"
@@ -26,12 +26,10 @@ def digests(root):
     for cached in ("digest", "_files", "_text"):
         getattr(code_digest, cached).cache_clear()
     found = {path.stem: code_digest.digest(path) for path in root.glob("*.py")}
-    model, part_b = MODELS.modules("resnet18-cifar"), QUANTIZED_MODELS["tutorial-cnn"]
+    model = MODELS.modules("resnet18-cifar")
     chosen = {
         "dataset_prepare": DATASETS.modules("images"),
         "interconnect_sweep": model,
-        "quantize_train": [part_b["training"].module],
-        "quantize_evaluate": [part_b["evaluation"].module],
     }
     for name in MEASURING:
         path = root / f"{name}.py"

@@ -24,22 +24,14 @@ LOSS = Hypothesis(
 
 
 def answer(tables: StudyTables) -> Answer:
-    """Answer by the last stage; claims on the lab's stages, and on ResNet-18's last one."""
-    resnet = tables.quantization_resnet
-    measured = {row.stage: row for row in rows_of(costs(tables.quantization, "stage"))}
-    stages = {stage: measured[stage] for stage in STAGES[1:] if stage in measured}
-    last = rows_of(costs(resnet[resnet["stage"] == STAGES[-1]], "weight_scales"))
-    cases = stages | {f"ResNet-18/{row.weight_scales}": row for row in last}
-    claims = {about: _loss(about, row) for about, row in cases.items()}
-    if not stages:
-        add = "Add seeds to `quantization.seeds`."
-        return Answer(None, list(claims.values()) or [LOSS.missing("", add)])
-    stage = list(stages)[-1]
+    """Answer by the last stage; claims on the lab's stages."""
+    measured = {row.stage: row for row in rows_of(costs(tables.quantization))}
+    claims = {stage: _loss(stage, measured[stage]) for stage in STAGES[1:] if stage in measured}
+    if not claims:
+        return Answer(None, [LOSS.missing("", "Add seeds to `quantization.seeds`.")])
+    stage = list(claims)[-1]
     what = stage.replace("+activations+bias", ", activations and biases").replace("+", " and ")
-    text = f"Int8 {what}: {claims[stage].sentence}"
-    if stage == STAGES[-1] and "ResNet-18/tensor" in cases:
-        text += f" ResNet-18: {difference(cases['ResNet-18/tensor'])} points."
-    return Answer(text, list(claims.values()))
+    return Answer(f"Int8 {what}: {claims[stage].sentence}", list(claims.values()))
 
 
 def _loss(about: str, row: Any) -> Claim:

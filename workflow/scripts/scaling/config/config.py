@@ -90,7 +90,7 @@ def leave_out(config: dict[str, Any]) -> list[str]:
         config["convergence"]["recipes"] = []
         said.append(f"techniques for large batches are left out: they are tried on {LAB_MODEL}")
     if config["dataset"]["image_size"] != LAB_SIDE and config["quantization"]["seeds"]:
-        config["quantization"] |= {"seeds": [], "resnet18": False}
+        config["quantization"]["seeds"] = []
         said.append("Part B is left out: its network sees images of 32 × 32 pixels")
     return said
 
@@ -158,8 +158,6 @@ def _missing_extras(config: Configuration) -> Iterator[str]:
     """Say which keys need an extra whose folder is not here."""
     fused = [name for name, own in _trained(config).items() if own.get("fused_norms")]
     needed = {f"recipes.{name}.fused_norms": "kernels" for name in fused}
-    if config.quantization.seeds and config.quantization.resnet18:
-        needed["quantization.resnet18"] = "bits"
     for key, extra in needed.items():
         if not registry.has_extra(extra):
             folder = f"workflow/scripts/extras/{extra}"
@@ -193,8 +191,6 @@ def _large_batches(config: Configuration) -> Iterator[str]:
 def _variants(config: Configuration) -> Iterator[str]:
     """What is wrong with the quantized networks."""
     section = config.quantization
-    if section.resnet18 and not section.seeds:
-        yield "quantization.seeds is empty, but quantization.resnet18 asks for Part B"
     names = [one.name for one in section.variants] if section.seeds else []
     yield from _twice("quantization.variants", [STAGES[0], *names])
 

@@ -20,7 +20,7 @@ EMPTY: dict[Part, dict[str, dict[str, Any]]] = {
     "scaling": {"grid": {"seeds": []}},
     "accuracy": {"convergence": {"recipes": []}, "time_to_accuracy": {"gpus": []}},
     "proofs": {"synchronization": {"seeds": []}},
-    "int8": {"quantization": {"seeds": [], "resnet18": False}},
+    "int8": {"quantization": {"seeds": []}},
 }
 """What switches each part of a study off, by section."""
 
@@ -150,19 +150,13 @@ class Quantization(options.NetworkTraining):
     model_config = ConfigDict(frozen=False)
 
     seeds: types.Distinct[types.Count]
-    """One tutorial CNN is trained and quantized for each. With `[]` (and no `resnet18`) the study
-    has no Part B."""
+    """One tutorial CNN is trained and quantized for each. With `[]` the study has no Part B."""
     calibration_images: types.Count
     """Training images that set the activation scales; 0 means all."""
     variants: list[Variant]
     """Quantized copies of each seed's network, in one job: a new or changed one repeats all of a
     network. Options default to plain int8. The report's stages are `weights`,
     `weights+activations` and `weights+activations+bias`, whose values are drawn."""
-    resnet18: bool
-    """`true` also trains a ResNet-18 of `model.width` for each seed (recipe `tuned` if the grid has
-    it, else its first; one GPU, the epochs of `training`, the smallest of `grid.batch_sizes`) and
-    quantizes it in the same stages. Without a GPU that uses all cores, on Slurm one:
-    `--set-threads quantize_evaluate_resnet=16`."""
 
 
 class Configuration(types.Section):

@@ -159,7 +159,6 @@ def records(config: dict[str, Any]) -> dict[str, list[Path]]:
         "limits": [*map(Path, [*sweeps, "peaks/peaks.json"]), *checked] if asked["seeds"] else [],
         "quantization": variants,
         "synchronization": [Path(f"experiments/gpus~{gpus}/synchronization.json")] * bool(shared),
-        "resnet18": [folder / "resnet18.json" for folder in seeds.values() if section["resnet18"]],
     }
 
 

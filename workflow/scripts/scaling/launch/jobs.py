@@ -23,7 +23,6 @@ from scaling.core.training_options import Options, Sgd
 from scaling.launch.lease import SHARE_VARIABLE
 from scaling.registry import model as models
 from scaling.registry.engine import ENGINES
-from scaling.registry.model import QUANTIZED_MODELS
 from scaling.registry.strategy import STRATEGIES
 
 SCRIPTS = Path(__file__).parents[2]
@@ -144,11 +143,6 @@ def of_cell(engine: str, strategy: str, model: str) -> str:
     """Return the digest of the code that trains a cell: engine, strategy and model."""
     modules = [*ENGINES.modules(engine), *STRATEGIES.modules(strategy)]
     return measuring("train_run", *modules, *models.code(model))
-
-
-def of_quantized(script: str, model: str, part: str, *modules: str | Path) -> str:
-    """Return the digest of a script with a quantized model's `training` or `evaluation`."""
-    return measuring(script, QUANTIZED_MODELS[model][part].module, *modules)
 
 
 class Jobs:

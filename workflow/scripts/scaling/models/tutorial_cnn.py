@@ -47,26 +47,21 @@ def save_weights(network: nn.Module, target: Path) -> None:
 
 
 def load_weights(source: Path) -> nn.Sequential:
-    """Return the network that `save_weights` wrote to `source`, on the CPU, in eval mode."""
-    network = tutorial_cnn()
-    load_into(network, source, "the tutorial CNN", "quantize_train.py")
-    return network.eval()
-
-
-def load_into(network: nn.Module, source: Path, name: str, script: str) -> None:
-    """Load tensors alone from `source`, which `script` wrote, into `network`, called `name`.
+    """Return the network that `save_weights` wrote to `source`, on the CPU, in eval mode.
 
     UserError for a file that is missing, broken or of another network, and for non-finite weights.
     """
+    network = tutorial_cnn()
     try:
         network.load_state_dict(torch.load(source, map_location="cpu", weights_only=True))
     except (OSError, EOFError, RuntimeError, TypeError, AttributeError, UnpicklingError) as error:
         raise UserError(
-            f"{source} is missing, damaged, or of another network than {name}; train it with "
-            f"{script}"
+            f"{source} is missing, damaged, or of another network than the tutorial CNN; train it "
+            "with quantize_train.py"
         ) from error
     if not all(bool(value.isfinite().all()) for value in network.state_dict().values()):
         raise UserError(
             f"{source} holds weights that are infinite or not a number; "
             "train again with a lower --learning-rate"
         )
+    return network.eval()

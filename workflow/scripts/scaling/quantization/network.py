@@ -29,7 +29,7 @@ added in float64. That both agree on every logit is measured, on each run.
 import copy
 import math
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -114,13 +114,12 @@ class QuantizedImages(nn.Module):
 class Quantizer:
     """How a network is quantized, by the `calibration` of the float one.
 
-    Activations have `bits`; `logits` have 8, or None where they are floats.
+    Activations have `bits`.
     """
 
     scheme: Scheme
     calibration: Calibration
     bits: int
-    logits: int | None
 
     def scale(self, name: str, bits: int) -> float:
         """Return the scale that takes the largest magnitude at `name` to the last level."""
@@ -131,8 +130,8 @@ class Quantizer:
 class QuantizedLayer(nn.Module):
     """A convolution or linear layer on integers of `input_scale`, called `name`.
 
-    It passes on integers of `bits`, by its `requantization` to `scale` or the calibrated one; or if
-    None the accumulator divided by its scale S, `accumulator_scale` [outputs]. `weight` is int8, of
+    It passes on integers of `bits`, by its `requantization` to `scale`; or if both are None the
+    accumulator divided by its scale S, `accumulator_scale` [outputs]. `weight` is int8, of
     `scales`; `bias` [outputs] int32 or float64, in levels. `accumulator_bound` is the largest |sum|
     of products and bias that any integer input can cause. The `mistakes` that documents have made
     change one of these, or the calibration images.
@@ -145,7 +144,7 @@ class QuantizedLayer(nn.Module):
         layer: Layer,
         input_scale: float,
         bits: int | None,
-        scale: float | None = None,
+        scale: float | None,
     ) -> None:
         super().__init__()
         self.name, self.input_scale, self.input_bits = name, input_scale, quantizer.bits
@@ -166,8 +165,8 @@ class QuantizedLayer(nn.Module):
         if quantizer.scheme.bias == "int32":
             self.bias = to_integers(self.bias, 1, 32).int()
         self.requantization = None
-        if bits:
-            scale, last = scale or quantizer.scale(name, bits), qmax(bits)
+        if bits and scale:
+            last = qmax(bits)
             if "255_for_127" in mistakes:
                 scale *= (2 * last + 1) / last
             if "activation_scale" in mistakes:
@@ -218,27 +217,11 @@ def quantized_layers(quantized: nn.Module) -> dict[str, QuantizedLayer]:
     return {one.name: one for one in quantized.modules() if isinstance(one, QuantizedLayer)}
 
 
-def sequential(network: nn.Module, quantizer: Quantizer) -> None:
-    """Replace each layer of a sequential `network` by a quantized one."""
-    points, received = observer_points(network), quantizer.scale(IMAGES, quantizer.bits)
-    for name, layer in layers(network).items():
-        bits = quantizer.logits if name == [*points][-1] else quantizer.bits
-        scale = quantizer.scale(points[name], bits) if bits else None
-        quantized = QuantizedLayer(quantizer, name, layer, received, bits, scale)
-        network.set_submodule(name, quantized)
-        received = quantized.passed_scale
-
-
 @torch.no_grad()
-def quantize(
-    network: nn.Module,
-    scheme: Scheme,
-    calibration: Calibration,
-    replace: Callable[[nn.Module, Quantizer], None] = sequential,
-) -> nn.Module:
+def quantize(network: nn.Module, scheme: Scheme, calibration: Calibration) -> nn.Module:
     """Copy `network` so that it computes on integers: `quantize` the images, then its `network`.
 
-    The layers of that are replaced by `replace`, with the `calibration`. Without
+    That has a `QuantizedLayer` for each layer of a sequential one. Without
     `scheme.activation_bits` its weights alone are rounded, and divided by their scale again.
     UserError when a tensor has no scale (all zero), or an accumulator could leave int32.
     """
@@ -249,9 +232,15 @@ def quantize(
             layer.weight.copy_(weight / scales)
         return copied
     logits = None if scheme.logits == "float" else 8
-    quantizer = Quantizer(scheme, calibration, scheme.activation_bits, logits)
-    replace(copied, quantizer)
-    images = QuantizedImages(quantizer.scale(IMAGES, quantizer.bits), quantizer.bits)
+    quantizer = Quantizer(scheme, calibration, scheme.activation_bits)
+    points, received = observer_points(network), quantizer.scale(IMAGES, quantizer.bits)
+    images = QuantizedImages(received, quantizer.bits)
+    for name, layer in layers(copied).items():
+        bits = logits if name == [*points][-1] else quantizer.bits
+        scale = quantizer.scale(points[name], bits) if bits else None
+        quantized = QuantizedLayer(quantizer, name, layer, received, bits, scale)
+        copied.set_submodule(name, quantized)
+        received = quantized.passed_scale
     return nn.Sequential(OrderedDict(quantize=images, network=copied)).eval()
 
 

@@ -1,30 +1,41 @@
 """Trains the tutorial CNN that every quantization stage is made from."""
 
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
 
+from scaling.core.environment import Device
 from scaling.core.errors import UserError
-from scaling.core.training_options import NetworkTraining
+from scaling.core.training_options import DataOptions, NetworkTraining
 from scaling.data.batches import Images, predict, read_images
 from scaling.models.tutorial_cnn import CLASSES, tutorial_cnn
-from scaling.quantization.commands import Training, train_epochs
 from scaling.registry.update_rule import UpdateRule
 from scaling.training.step import Batch, Step
 from scaling.training.trainer import finite
 from scaling.training.wrapped import Wrapped
 
 
-class TutorialTraining(Training, NetworkTraining):
+class TutorialTraining(DataOptions, NetworkTraining):
     """Train the tutorial CNN by SGD with momentum and a constant learning rate.
 
     On the CPU with a fixed number of threads the same seed gives the same weights, bit for bit.
     """
 
+    seed: int
+    """Of the first weights and the order of the images."""
+    output: Path
+    """The file of weights to write."""
+    summary: Path
+    """The JSON file to write on how it went."""
+    device: Device = "auto"
+    """Where to compute; `auto` means CUDA where there is a GPU."""
+
     def train(self, device: torch.device) -> tuple[nn.Sequential, dict[str, Any]]:
+        """Return the network in evaluation mode, and the summary; UserError where it diverged."""
         images, test, identity = read_images(self.dataset, self.manifest, device)
         if images.labels.max() >= CLASSES:
             raise UserError(
@@ -42,7 +53,7 @@ class TutorialTraining(Training, NetworkTraining):
         step = Step(network, replica, device, 1, UpdateRule())
         order = np.random.default_rng(self.seed)
 
-        def run_epoch(_: int) -> dict[str, Any]:
+        def run_epoch() -> dict[str, Any]:
             step.reset()
             for chosen in torch.from_numpy(order.permutation(len(images))).split(self.batch_size):
                 step.update(len(chosen), partial(_batch, images, chosen.numpy()))
@@ -50,7 +61,13 @@ class TutorialTraining(Training, NetworkTraining):
             sums = {"train_loss": step.loss_sum, "train_accuracy": step.correct}
             return {name: finite(total.item() / len(images)) for name, total in sums.items()}
 
-        epochs = train_epochs(self.epochs, self.learning_rate, run_epoch)
+        epochs = []
+        for epoch in range(1, self.epochs + 1):
+            epochs.append({"epoch": epoch, **run_epoch()})
+            if (loss := epochs[-1]["train_loss"]) is None:
+                lower = f"lower --learning-rate, now {self.learning_rate}"
+                raise UserError(f"training diverged in epoch {epoch}; {lower}")
+            print(f"epoch {epoch}: training loss {loss:.4f}", flush=True)
         return network.eval(), {
             "training": self.model_dump(include={"seed", *NetworkTraining.model_fields}),
             "dataset": identity,

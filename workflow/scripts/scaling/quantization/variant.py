@@ -16,18 +16,29 @@ from torch import Tensor, nn
 
 from scaling.config.scheme import STAGES, Scheme
 from scaling.core import paired_accuracy
+from scaling.core.environment import Device
 from scaling.core.errors import UserError
 from scaling.core.records.quantization import VARIANT_PATTERN
+from scaling.core.training_options import DataOptions
 from scaling.data.batches import Images, predict
 from scaling.models.tutorial_cnn import load_weights
 from scaling.quantization import network as int8
-from scaling.quantization.commands import Evaluation
 from scaling.quantization.integers import Layer, packed_bytes, round_weights, to_integers
 
 
-class VariantEvaluation(Evaluation):
-    """Quantize the tutorial CNN in several ways; `output` is the folder of their records."""
+class VariantEvaluation(DataOptions):
+    """Quantize the tutorial CNN in several ways, and measure each copy."""
 
+    weights: Path
+    """What quantize_train.py wrote for this seed."""
+    seed: int
+    """Of the choice of calibration images."""
+    calibration_images: int
+    """Training images to calibrate on, 0 for all."""
+    output: Path
+    """The folder of the records to write."""
+    device: Device = "auto"
+    """Where to compute; `auto` means CUDA where there is a GPU."""
     variants: dict[str, dict[str, Any]] = Field(default={})
     """The options of each by its name, where they differ from int8 weights, activations and logits
     with one scale for each tensor, and int32 biases: {"w4": {"weight_bits": 4}}."""

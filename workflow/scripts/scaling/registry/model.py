@@ -1,4 +1,4 @@
-"""Models: registered ones, torchvision's, the user's functions, and the networks of Part B."""
+"""Models: registered ones, torchvision's, and the user's functions."""
 
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -19,19 +19,6 @@ class Model:
 
 RESNET = Model("resnet18-cifar", "ResNet-18", Reference("scaling.models.resnet:ResNet18"))
 MODELS = Registry[Model]("model", Model, RESNET)
-
-
-QUANTIZED_MODELS = {
-    "tutorial-cnn": {
-        "training": Reference("scaling.quantization.training:TutorialTraining"),
-        "evaluation": Reference("scaling.quantization.variant:VariantEvaluation"),
-    },
-    "resnet18-cifar": {
-        "training": Reference("extras.bits.resnet_training:ResNetTraining"),
-        "evaluation": Reference("extras.bits.resnet:StagesEvaluation"),
-    },
-}
-"""How each model of Part B is trained and evaluated: classes whose fields are options."""
 
 
 def code(name: str) -> list[str | Path]:

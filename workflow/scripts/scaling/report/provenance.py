@@ -109,8 +109,7 @@ def facts(study: StudyTables) -> list[tuple[str, str]]:
     """Return (name, value) pairs on dataset, model, training, machine and software."""
     of, runs = study.manifest, recorded(study)
     if runs.empty:
-        resnet = study.quantization_resnet.rename(columns={"device": "cpu"})
-        runs = pd.concat([study.quantization, resnet])[["cpu", "commit"]]
+        runs = study.quantization[["cpu", "commit"]]
     found = run_facts(runs.astype(object).fillna(""))
     if of["source"] == "own":
         return found

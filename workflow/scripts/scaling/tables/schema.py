@@ -99,11 +99,6 @@ COLUMNS: dict[str, dict[str, str]] = {
         "quantization_paired": """stage:text reference_stage:text mistake:text seeds test_images
             accuracy_percent difference_points standard_error_points revealed_by:text""",
     },
-    "resnet18": {
-        "quantization_resnet": """seed stage:text weight_scales:text accuracy_percent
-            difference_points standard_error_points agreement_percent float32_bytes packed_bytes
-            logits differing_logits accumulator_bound device:text commit:text""",
-    },
 }
 """Columns of every table, by the records that it is made of: `name` of a number, else `name:type`.
 

@@ -116,24 +116,6 @@ class VariantRecord(Accuracy, OfSeed):
     histograms: NotRequired[list[Histogram]]
 
 
-class ResNetStage(Accuracy):
-    """A stage of ResNet-18 for one kind of weight scales; only integers have bytes and bounds."""
-
-    stage: str
-    float32_bytes: Positive
-    weight_scales: NotRequired[Literal["tensor", "channel"]]
-    packed_bytes: NotRequired[Positive]
-    accumulator_bound: NotRequired[Whole]
-    exactness: NotRequired[Exactness]
-
-
-class StagesRecord(OfSeed):
-    """All stages of a seed's ResNet-18, `resnet18.json`."""
-
-    model_width: Positive
-    stages: Annotated[list[ResNetStage], Len(1)]
-
-
 def _contradictions(record: Row) -> Iterator[str]:
     """Yield what is not as a record's own classes and layers make it."""
     classes = record["classes"]
@@ -150,5 +132,4 @@ def _contradictions(record: Row) -> Iterator[str]:
     )
 
 
-VARIANT = Kind("quantize_evaluate.py, of the tutorial CNN", VariantRecord, _contradictions)
-STAGED = Kind("quantize_evaluate.py, of a ResNet-18", StagesRecord)
+VARIANT = Kind("quantize_evaluate.py", VariantRecord, _contradictions)

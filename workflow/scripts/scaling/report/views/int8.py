@@ -36,7 +36,7 @@ def bias(row: Any) -> str:
 
 
 define(
-    variant=Column("variant", detail=lambda row: getattr(row, "network", ""), name="stage"),
+    variant=Column("variant", name="stage"),
     seeds=Column("seeds", whole),
     int8_accuracy=Column("accuracy, %", fixed, span("accuracy_percent", fixed), "accuracy_percent"),
     int8_difference=Column(
@@ -68,16 +68,11 @@ define(
 
 @view("B", "Accuracy by stage", "variant", COST)
 def stages(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
-    """Return the accuracy loss of each of the lab's stages, and of ResNet-18's by weight scales."""
+    """Return the accuracy loss of each of the lab's stages."""
     table = study.quantization
-    found = costs(table[table["stage"].isin(STAGES)], "stage")
-    resnet = costs(study.quantization_resnet, "weight_scales", "stage")
-    scales = resnet["weight_scales"]
-    found["network"] = "tutorial CNN" if len(resnet) else ""
-    resnet["network"] = "ResNet-18" + (", a scale for each " + scales).where(scales != "", "")
-    both = pd.concat([found, resnet], ignore_index=True)
+    found = costs(table[table["stage"].isin(STAGES)])
     compared = ["difference_points", "agreement_percent", "within_noise"]
-    return both.assign(**both[compared].where(both["stage"] != STAGES[0]))
+    return found.assign(**found[compared].where(found["stage"] != STAGES[0]))
 
 
 @view(
@@ -92,7 +87,7 @@ def mistakes(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
 def choices(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     """Return the accuracy loss and the size of the other correct variants."""
     table = study.quantization
-    return costs(table[table["mistake"].eq("") & ~table["stage"].isin(STAGES)], "stage")
+    return costs(table[table["mistake"].eq("") & ~table["stage"].isin(STAGES)])
 
 
 def _ledger(study: StudyTables, _: pd.DataFrame) -> pd.DataFrame:

@@ -1,11 +1,10 @@
-"""Tables of int8 quantization: variants, layers, mistakes, ResNet-18; losses over seeds."""
+"""Tables of int8 quantization: variants, layers, mistakes; losses over seeds."""
 
 from collections.abc import Callable
 from itertools import pairwise
 from statistics import fmean
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from scaling.config.scheme import STAGES
@@ -155,44 +154,23 @@ def _difference(ours: list[Row], theirs: list[Row], by: str = "variant") -> dict
     return mean_difference(labels, reference, [decode(one["classes"]["variant"]) for one in ours])
 
 
-def resnet(documents: list[Row]) -> pd.DataFrame:
-    """Return a row per seed, stage and kind of weight scales; float32 has no scales.
-
-    `logits` were computed in integers too, of which `differing_logits` differ from the simulation;
-    `device` is the GPU that computed, or the CPU.
-    """
-    rows = []
-    for document in documents:
-        made = document["environment"]
-        device = "; ".join(made["device_names"]) or made["cpu"]
-        for row in document["stages"]:
-            exact = row.get("exactness", {})
-            logits = {"logits": exact.get("logits"), "differing_logits": exact.get("differing")}
-            rows.append({**made, "seed": document["seed"], "device": device, **row, **logits})
-    return schema.frame("quantization_resnet", rows)
-
-
-def costs(table: pd.DataFrame, *keys: str) -> pd.DataFrame:
-    """Return what variants cost, over the seeds of each group by `keys` of quantization.csv.
+def costs(table: pd.DataFrame) -> pd.DataFrame:
+    """Return what each variant costs: a row per `stage` of quantization.csv, over its seeds.
 
     Accuracies in %, differences to float32 in points, each with its range. `standard_error_points`
-    is of the mean difference, where quantization_resnet.csv has none √(Σ e²) / seeds with e each
-    seed's; NaN if it is not known, and then `within_noise` is None.
+    is of the mean difference; NaN if it is not known, and then `within_noise` is None.
     """
     table = table.assign(
         float32_percent=table["accuracy_percent"] - table["difference_points"],
         compression=table["float32_bytes"] / table["packed_bytes"],
     )
-    groups = table.groupby(list(keys), sort=False)
+    groups = table.groupby("stage", sort=False)
     means = ["accuracy_percent", "float32_percent", "difference_points", "agreement_percent"]
     found = groups[[*means, "packed_bytes", "compression"]].mean().assign(seeds=groups.size())
     for column in ("accuracy_percent", "difference_points"):
         found[f"{column}_min"] = groups[column].min()
         found[f"{column}_max"] = groups[column].max()
-    if f"mean_{ERROR}" in table:
-        found[ERROR] = groups[f"mean_{ERROR}"].first()
-    else:
-        found[ERROR] = groups[ERROR].agg(lambda own: float(np.linalg.norm(own)) / len(own))
+    found[ERROR] = groups[f"mean_{ERROR}"].first()
     within = found["difference_points"].abs() <= STANDARD_ERRORS * found[ERROR]
     return found.assign(within_noise=within.where(found[ERROR].notna(), None)).reset_index()
 

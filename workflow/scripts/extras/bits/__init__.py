@@ -1,1 +1,0 @@
-"""Int8 beyond the lab: a ResNet-18."""
