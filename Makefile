@@ -10,7 +10,7 @@ export PATH := $(BIN):$(PATH)
 SNAKEMAKE := snakemake --profile profiles/local --cores $(CORES)
 
 .DEFAULT_GOAL := help
-.PHONY: help env small-env configured named stored compared demo study status cancel pack migrate replay answers compare studies site replays published audit test test-light test-slurm test-faults test-browser lint format docs example bench lock clean
+.PHONY: help env small-env configured named stored compared demo study status cancel pack replay answers compare studies site replays published audit test test-light test-slurm test-faults test-browser lint format docs example bench lock clean
 
 help:
 	@sed -n -e 's/^##@ \(.*\)/\n\1/p' -e 's/^\([a-z-]*\):.*## /  \1\t/p' \
@@ -36,7 +36,7 @@ env: ## make the environment in .venv; one that matches the lock file is reused
 
 # What reads stored studies needs no PyTorch: a small environment of its own, unless .venv is there.
 SMALL := $(if $(wildcard $(VENV)/requirements.lock),$(VENV),.venv-replay)
-status migrate replay answers compare studies site published audit: export PATH := $(abspath $(SMALL))/bin:$(PATH)
+status replay answers compare studies site published audit: export PATH := $(abspath $(SMALL))/bin:$(PATH)
 small-env:
 	@$(MAKE) --no-print-directory env VENV=$(SMALL) \
 	  LOCK=$(if $(filter $(VENV),$(SMALL)),$(LOCK),requirements-replay.lock)
@@ -73,9 +73,6 @@ cancel: ## end the Slurm jobs of this study, whoever submitted them, and no othe
 
 pack: named env ## keep the study in results/ as data: make pack STUDY=name (FORCE=1 replaces)
 	python workflow/scripts/study_pack.py --study "$$STUDY" $(if $(FORCE),--force True)
-
-migrate: named small-env ## bring what older code stored to today's schema: make migrate STUDY=name (or a folder)
-	@python workflow/scripts/study_migrate.py --study "$$STUDY"
 
 ##@ Read, compare and judge
 replay: named stored small-env ## tables and report of a stored study, without a GPU: make replay STUDY=name

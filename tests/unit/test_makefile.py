@@ -35,7 +35,7 @@ def make(tmp_path):
     return run
 
 
-TARGETS = ["audit", "pack", "replay", "answers", "migrate"]
+TARGETS = ["audit", "pack", "replay", "answers"]
 CALLS = [*(f"{name} STUDY" for name in TARGETS), "compare B=x A", "compare A=x B"]
 
 
@@ -76,7 +76,7 @@ def test_the_environment_is_made_in_a_folder_of_any_name_and_not_without_a_netwo
         ("replay STUDY=no", "studies/ has no study no: there are one"),
         ("answers STUDY=no", "studies/ has no study no: there are one"),
         ("compare A=one", "compare takes two studies"),
-        *((name, f"{name} takes a study") for name in ("audit", "pack", "replay", "migrate")),
+        *((name, f"{name} takes a study") for name in ("audit", "pack", "replay")),
     ],
 )
 def test_arguments_are_checked_before_anything_is_installed(make, call, said):

@@ -29,7 +29,6 @@ from scaling.core.errors import UserError
         ("synchronization.seeds", [0, 1], "it should have at least 3 seeds, or none"),
         ("convergence.global_batches", [32, 65], "global_batches has [65] (allowed: multiples"),
         ("convergence.recipes", ["tuned"] * 2, "recipes has tuned more than once (allowed: each"),
-        ("convergence.precision", "bf16", "convergence.precision is no key any more: it is the re"),
         ("convergence.recipes", ["plain"], "convergence.recipes has plain, of engine eager (allow"),
         ("training.weight_decay", "5e-4", "YAML reads 5e-4 as text, and 5.0e-4 as a number"),
         ("study", "../up", "study is '../up'"),

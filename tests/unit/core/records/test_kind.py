@@ -7,8 +7,10 @@ import pytest
 
 from examples import damage
 from scaling.core.errors import UserError
+from scaling.core.records.convergence import CONVERGENCE
+from scaling.core.records.machine import PEAKS, SWEEP
+from scaling.core.records.quantization import VARIANT
 from scaling.core.records.run import RUN
-from study_migrate import KINDS
 
 STUDIES = Path(__file__).parents[4] / "studies"
 INT8 = STUDIES / "quantization-cifar10/quantization/seed~0"
@@ -22,6 +24,7 @@ PATHS = [
     INT8 / "variant~mistake-bias_scale/quantization.json",
 ]
 BY_NAME = {path.name: path for path in PATHS}
+KINDS = dict(zip(BY_NAME, (RUN, CONVERGENCE, SWEEP, PEAKS, VARIANT), strict=True))
 MUTANTS = int(os.environ.get("MUTANTS", "20"))
 """Of each record."""
 

@@ -42,7 +42,6 @@ def _asked(config: dict[str, Any]) -> Configuration:
     Without the grid and the synchronization experiments, which need its most GPUs, only those of
     trainings to an accuracy remain.
     """
-    refuse(recipes.gone(config))
     known = Configuration.of(config)
     off = set(PARTS) - set(known.parts)
     for name, emptied in (item for part in off for item in EMPTY[part].items()):

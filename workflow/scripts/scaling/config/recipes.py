@@ -13,14 +13,6 @@ from scaling.registry.update_rule import Technique
 
 OWN = "own"
 """The strategy of recipes that are a command."""
-GONE = {
-    "convergence.precision": "it is the recipes', as {calm: {base: tuned, precision: float32}}",
-    "convergence.accuracies": "images to an accuracy are no table any more",
-    "quantization.peers": "our quantizer alone is measured",
-    "quantization.histograms": "those of weights+activations+bias are drawn",
-    "quantization.bit_widths": "give each as a variant, as {name: w4a8, weight_bits: 4}",
-}
-"""What to write in the place of keys of older versions."""
 
 
 def one_of(registry: Registry[Any]) -> AfterValidator:
@@ -40,13 +32,6 @@ class Recipe(Section):
     on the GPU, compiled steps, CUDA graphs), or one of yours (docs/extending.md)."""
     strategies: Some[Annotated[str, one_of(STRATEGIES)]] | None = None
     """Of `grid.strategies` those that this recipe is for, as `[ddp]`. Null: all of them."""
-
-
-def gone(config: Mapping[str, Any]) -> list[str]:
-    """Return a sentence for each key of older configurations."""
-    sections = [(name, own) for name, own in config.items() if isinstance(own, dict)]
-    found = [f"{name}.{key}" for name, own in sections for key in own]
-    return [f"{key} is no key any more: {GONE[key]}" for key in found if key in GONE]
 
 
 def techniques(config: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

@@ -20,7 +20,6 @@ from scaling.core.section import key_name
 
 VERSION = 1
 TO_DO = "restore it, or delete it so that it is made again"
-MIGRATE = "study_migrate.py (make migrate STUDY=name) brings a study to today's schema"
 
 _SHARED = ConfigDict(strict=True, allow_inf_nan=False)
 closed = with_config(ConfigDict(extra="forbid", **_SHARED))
@@ -110,8 +109,7 @@ class Kind:
         """Return the record at `path`; UserError if it is missing, damaged or invalid."""
         record = unsigned(path)
         if said := self._wrong(record, path):
-            wrong = f"{path} is no sound record of {self.what} ({said[:300]})"
-            raise UserError(f"{wrong}: where older code wrote it {MIGRATE}, else {TO_DO}")
+            raise UserError(f"{path} is no sound record of {self.what} ({said[:300]}): {TO_DO}")
         return record
 
     def write(self, path: Path, record: Any) -> None:

@@ -88,9 +88,6 @@ class Synchronization(types.Record):
     permutations: list[types.Row]
     steps: list[types.Row]
     trainings: list[types.Row]
-    buffer_seconds: NotRequired[list[types.Row]]
-    """Like `agreement` of older records, which no code reads."""
-    agreement: NotRequired[list[types.Row]]
     seconds: types.Seconds
 
 

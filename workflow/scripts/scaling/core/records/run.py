@@ -12,8 +12,8 @@ from scaling.core.grid import Cell
 from scaling.core.records import kind as types
 from scaling.core.statistics import settling
 
-Startup = Annotated[dict[str, types.Amount], Len(1, 6)]
-"""The `total` seconds until the first epoch; older records have those of its phases too."""
+Startup = Annotated[dict[Literal["total"], types.Amount], Len(1)]
+"""Seconds until the first epoch."""
 RunRecord = types.Row
 """A record as `Run` describes it."""
 
@@ -78,7 +78,6 @@ class Parameters(TypedDict):
     measured_epochs: types.Positive
     recipe_options: types.Options
     recipe_applied: types.Options | None
-    compiled_batch_sizes: NotRequired[list[types.Positive] | None]
     cpu_threads: types.Positive
     command: NotRequired[str]
 
@@ -169,8 +168,6 @@ class Run(types.Record):
     startup: Startup | None
     run_seconds: types.Seconds | None
     """From the start of the command to the end of its last process, without waiting for GPUs."""
-    shutdown_seconds: NotRequired[float | None]
-    """The part of it after the last report; in older records."""
     measured_as: NotRequired[str]
     """The strategy of the run whose measurement this one shares."""
 
