@@ -84,7 +84,7 @@ def spans(*pairs, size=0):
     return [(start, end, size) for start, end in pairs]
 
 
-def test_anything_keeps_a_device_busy_once_and_a_wait_inside_a_collective_does_not_compute():
+def test_device_is_busy_once_and_computes_outside_collectives():
     # Device 0: 0 to 40 and 60 to 70, of which it computes from 0 to 20 (in a part of it twice) and
     # from 60 to 70. Device 1: kernels of 5 ns, two at once; an all-reduce that waits 85 ns.
     devices = {
@@ -104,7 +104,19 @@ def test_anything_keeps_a_device_busy_once_and_a_wait_inside_a_collective_does_n
     # What hides behind a class before it is not counted, so that they add up.
     assert classes["other"] == pytest.approx(seven | {"seconds": 5e-9, "bytes": 0})
     assert classes["communication"]["seconds"] == pytest.approx(83e-9)
-    assert [*communication(devices).values()] == pytest.approx([85e-9, 83e-9, 2e-9])
-    assert communication({0: {"other": spans((0, 1))}})["iterations"] == 0
     alone = busy_times({"communication": spans((0, 3))})
     assert (alone["busy_seconds"], alone["compute_seconds"]) == (3e-9, 0)
+
+
+def test_message_takes_the_time_of_the_device_that_joins_last():
+    """Device 0 waits for 60 of 85 ns in the first message, device 1 for 5 of 15 in the second."""
+    first = {("reduce", 0): (10, 95, 0), ("reduce", 1): (100, 110, 0), ("copy", 0): (110, 112, 0)}
+    second = {("reduce", 0): (70, 95, 0), ("reduce", 1): (95, 110, 0)}
+    waits = {"communication": [*first.values()], "other": spans((0, 20), (80, 90))}
+    found = communication({0: waits}, {0: first}, [first, second])
+    # 70 to 95, 100 to 110, and the copy, which the other device does not have.
+    assert [*found.values()] == pytest.approx([37e-9, 27e-9, 10e-9, 60e-9])
+    late = {"communication": [*second.values()]}
+    found = communication({0: late}, {0: second}, [first, second])
+    assert [*found.values()] == pytest.approx([35e-9, 35e-9, 0, 5e-9])
+    assert communication({0: {"other": spans((0, 1))}}, {}, [])["iterations"] == 0

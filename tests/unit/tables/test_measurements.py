@@ -34,22 +34,30 @@ def exchange(repeat, *added):
 @pytest.mark.parametrize(
     ("runs", "ends"),
     [
-        # Per step: half and double of a lone reading, also below 0.
-        ([exchange(0, 0.1)], (0.01, 0.005, 0.02)),
-        ([exchange(0, -0.1)], (-0.01, -0.02, -0.005)),
-        # The range of three repeats to either side of their median.
-        ([exchange(0, 0.1, 0.12, 0.16)], (0.012, 0.006, 0.018)),
-        # Medians 0.011 and 0.013: Student's 12.706 · 0.002 / √2 / √2.
+        # One run: the difference of medians over its blocks, and no interval.
+        ([exchange(0, 0.1, 0.12, 0.16, 0.12)], (0.012, math.nan, math.nan)),
+        # 0.011 and 0.013: Student's 12.706 · 0.00141421 / √2.
         (
             [exchange(0, 0.10, 0.12), exchange(1, 0.12, 0.14)],
             (0.012, 0.012 - 0.0127062, 0.012 + 0.0127062),
         ),
     ],
 )
-def test_a_reading_has_the_noise_between_runs_else_between_repeats_else_half_and_double(runs, ends):
+def test_delay_has_the_interval_between_runs(runs, ends):
     (found,) = readings(runs).to_dict("records")
     assert found["estimate"] == "without_communication"
-    assert [found[name] for name in (SECONDS[0], LOW, HIGH)] == pytest.approx(ends, rel=1e-4)
+    assert [found[name] for name in (SECONDS[0], LOW, HIGH)] == pytest.approx(
+        ends, 1e-4, nan_ok=True
+    )
+
+
+def test_delay_is_not_changed_by_a_steady_slowdown():
+    """Blocks A B B A A B B A, each 0.01 s longer than the one before, in 10 steps."""
+    blocks = {"seconds": (0, 3, 4, 7), "seconds_without_exchange": (1, 2, 5, 6)}
+    rank = {"rank": 0, "iterations": 10, "samples": 2560}
+    rank |= {name: [1.0 + 0.01 * place for place in places] for name, places in blocks.items()}
+    (found,) = readings([run(in_memory=[rank])]).to_dict("records")
+    assert found[SECONDS[0]] == pytest.approx(0)
 
 
 def cost(*runs):

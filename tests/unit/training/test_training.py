@@ -73,11 +73,11 @@ def test_instruments_read_the_communication_of_each_rank_and_a_record_has_all_se
         assert reading["communication_seconds"] > 0 and reading["exposed_seconds"] >= 0
     for made, ranks in ((single, [0]), (double, [0, 1])):
         assert [own["rank"] for own in made["in_memory"]] == ranks
-        assert all(len(own["seconds"]) == 3 for own in made["in_memory"])
+        assert all(len(own["seconds"]) == 4 for own in made["in_memory"])
         epochs = [row["seconds"] for row in made["epochs"] if row["rank"] == 0]
         assert 0 < made["startup"]["total"] < made["run_seconds"] - sum(epochs)
     assert single["in_memory"][0]["seconds_without_exchange"] is None
-    assert all(len(own["seconds_without_exchange"]) == 3 for own in double["in_memory"])
+    assert all(len(own["seconds_without_exchange"]) == 4 for own in double["in_memory"])
     assert single["communication"]["readings"] == single["communication"]["bucket_bytes"] == []
     assert single["device_time"] == [{"rank": 0, "iterations": 0, "note": "a CPU runs no kernels"}]
 

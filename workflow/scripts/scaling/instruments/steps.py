@@ -2,7 +2,7 @@
 
 Steps are timed, with and without gradient exchange, and traced with PyTorch's profiler: each
 device's kernels over time, and their classes by what launches them. A communication kernel runs
-until all ranks have joined it, so that includes waiting for the slowest.
+until all ranks have joined it; of each message only the seconds of the last to join are counted.
 """
 
 import json
@@ -12,6 +12,7 @@ import re
 import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from contextlib import nullcontext
 from itertools import chain, repeat
 from pathlib import Path
 from statistics import median
@@ -26,7 +27,9 @@ from scaling.launch.ranks import Rank
 from scaling.training.trainer import EpochResult, Trainer, TrainIterations
 
 SETTLING_ITERATIONS = 2
-REPEATS = 3
+IN_TURN = (True, False, False, True) * 2
+"""Blocks of steps with the exchange or without it, in an order in which a slowdown from block to
+block, as at the power limit, does not change the difference of their medians."""
 COMMUNICATION = ("nccl", "memcpy ptop", "gloo:all_reduce")
 UNKNOWN: Any = repeat(("other", 0.0))
 SECOND = 10**9  # nanoseconds
@@ -38,6 +41,8 @@ Span = tuple[int, int, float]
 Spans = dict[KernelClass, list[Span]]
 """A device's kernels, copies and fills, or a CPU's operations; `other` where it is not known what
 launched them."""
+Messages = dict[tuple[str, int], Span]
+"""A device's communication by the kernel's name and its place among those of that name."""
 Event = dict[str, Any]
 """An event of a trace in Chrome's format."""
 Launches = dict[tuple[int, str], Iterator[tuple[KernelClass, float]]]
@@ -61,9 +66,10 @@ ITEM_BYTES |= {"double": 8, "long": 8, "long int": 8, "unsigned char": 1, "Tenso
 def measure_all(trainer: Trainer, rank: Rank, gpus: int, limit: int) -> dict[str, Any]:
     """Return what the steps of this rank of a run on `gpus` GPUs take.
 
-    `in_memory`: `seconds` of each repeat, and `seconds_without_exchange`, null where gradients are
-    always or never exchanged. `readings` of `communication`, empty on one GPU. `device_time`: each
-    device's `busy_times` and the untraced host's `seconds`. `step`: the events of one step.
+    `in_memory`: `seconds` of each block of steps, `seconds_without_exchange`, null where gradients
+    are always or never exchanged, in the order of `IN_TURN`. `readings` of `communication`, empty
+    on one GPU. `device_time`: each device's `busy_times` and the untraced host's `seconds`. `step`:
+    the events of one step.
     """
     own, on_gpu = {"rank": rank.index}, rank.device.type == "cuda"
     train = trainer.in_memory(limit)
@@ -73,33 +79,32 @@ def measure_all(trainer: Trainer, rank: Rank, gpus: int, limit: int) -> dict[str
     if gpus > 1 or on_gpu:
         train(SETTLING_ITERATIONS)
         known = launched(trainer, train, limit, rank) if on_gpu else {}
-        spans, traced = record(train, limit, rank, known)
+        spans, messages, traced = record(train, limit, rank, known)
         iterations = {"iterations": traced.iterations}
         if on_gpu:
             # Tracing delays launches, not kernels: the gaps are those of the untraced seconds.
             about = own | iterations | {"seconds": median(in_memory["seconds"])}
             device_time = [{**about, "gpu": n, **busy_times(spans[n])} for n in sorted(spans)]
         if gpus > 1:
-            readings = [{**own, "estimate": "profiler", **iterations, **communication(spans)}]
+            everyone = [*chain.from_iterable(rank.gather([*messages.values()]))]
+            read = communication(spans, messages, everyone)
+            readings = [{**own, "estimate": "profiler", **iterations, **read}]
     found = {"in_memory": in_memory, "readings": readings, "device_time": device_time}
     return found | {"step": one_step(train, rank)}
 
 
 def _in_memory(trainer: Trainer, train: TrainIterations, limit: int) -> dict[str, Any]:
     """Time the same iterations with and, where possible, without gradient exchange, in turn."""
-    with_it, without = [], []
-    for _ in range(REPEATS):
-        train(SETTLING_ITERATIONS)
-        with_it.append(train(limit))
-        if trainer.replica.separable:
-            with trainer.replica.without_communication():
-                train(SETTLING_ITERATIONS)
-                without.append(train(limit))
+    replica, blocks = trainer.replica, dict[bool, list[EpochResult]]({True: [], False: []})
+    for exchange in IN_TURN:
+        if exchange or replica.separable:
+            with nullcontext() if exchange else replica.without_communication():
+                blocks[exchange].append(train(limit, SETTLING_ITERATIONS))
     return {
-        "iterations": with_it[0].iterations,
-        "samples": with_it[0].samples,
-        "seconds": [result.seconds for result in with_it],
-        "seconds_without_exchange": [result.seconds for result in without] or None,
+        "iterations": blocks[True][0].iterations,
+        "samples": blocks[True][0].samples,
+        "seconds": [result.seconds for result in blocks[True]],
+        "seconds_without_exchange": [result.seconds for result in blocks[False]] or None,
     }
 
 
@@ -123,15 +128,28 @@ def busy_times(spans: Spans) -> dict[str, Any]:
     return {**device, "kernels": len(counted), "classes": classes}
 
 
-def communication(devices: dict[int, Spans]) -> dict[str, Any]:
-    """Return the seconds of communication and those exposed, of the device with most; or a note."""
-    classes = [busy_times(spans)["classes"]["communication"] for spans in devices.values()]
-    found = [(own["running_seconds"], own["seconds"]) for own in classes]
-    total, exposed = max(found, default=(0.0, 0.0))
+def communication(
+    devices: dict[int, Spans], messages: dict[int, Messages], everyone: list[Messages]
+) -> dict[str, Any]:
+    """Return the seconds of `messages` and those exposed, of the device with most; or a note.
+
+    A message takes as long as on the one of `everyone`'s devices that joins it last; others wait
+    for that in `start_skew_seconds`.
+    """
+    found = []
+    for gpu, own in messages.items():
+        cut = []
+        for key, (start, end, size) in own.items():
+            seconds = [other[key][1] - other[key][0] for other in everyone if key in other]
+            cut.append((max(start, end - min(seconds)), end, size))
+        times = busy_times({**devices[gpu], "communication": cut})["classes"]["communication"]
+        skew = (length([*own.values()]) - length(cut)) / SECOND
+        found.append((times["running_seconds"], times["seconds"], skew))
+    total, exposed, skew = max(found, default=(0.0, 0.0, 0.0))
     if not total:
         return {"iterations": 0, "note": "the trace shows no communication"}
-    times = {"communication_seconds": total, "exposed_seconds": exposed}
-    return times | {"overlapped_seconds": max(0.0, total - exposed)}
+    both = {"communication_seconds": total, "exposed_seconds": exposed}
+    return {**both, "overlapped_seconds": max(0.0, total - exposed), "start_skew_seconds": skew}
 
 
 def length(spans: list[Span]) -> int:
@@ -145,16 +163,19 @@ def length(spans: list[Span]) -> int:
 
 def record(
     train: TrainIterations, limit: int, rank: Rank, known: Launches
-) -> tuple[dict[int, Spans], EpochResult]:
+) -> tuple[dict[int, Spans], dict[int, Messages], EpochResult]:
     """Return each device's kernels in at most `limit` iterations, launched as `known`.
 
-    They begin after the first barrier, which waits for all ranks' tracers.
+    Those of communication come again as messages. They begin after the first barrier, which waits
+    for all ranks' tracers.
     """
     on_gpu = rank.device.type == "cuda"
     activities = [ProfilerActivity.CUDA] if on_gpu else [ProfilerActivity.CPU]
     with profile(activities=activities, acc_events=True) as profiled:
         result = train(limit)
     spans: dict[int, Spans] = defaultdict(lambda: defaultdict(list))
+    messages: dict[int, Messages] = defaultdict(dict)
+    places: Counter[tuple[int, str]] = Counter()
     for event in sorted(profiled.events() or [], key=lambda event: event.time_range.start):
         name, device = event.name.lower(), event.device_index
         communicates = any(word in name for word in COMMUNICATION)
@@ -162,11 +183,16 @@ def record(
         if event.device_type == DeviceType.CUDA if on_gpu else communicates or computes:
             kind, size = next(known.get((device, event.name), UNKNOWN))
             start, end = (round(1000 * at) for at in (event.time_range.start, event.time_range.end))
-            spans[device]["communication" if communicates else kind].append((start, end, size))
-    if rank.processes > 1 and on_gpu:
-        for own in spans.values():
-            del own["communication"][:1]
-    return spans, result
+            if not communicates:
+                spans[device][kind].append((start, end, size))
+                continue
+            messages[device][name, places[device, name]] = (start, end, size)
+            places[device, name] += 1
+    for device, own in messages.items():
+        if rank.processes > 1 and on_gpu:
+            del own[next(iter(own))]
+        spans[device]["communication"] = [*own.values()]
+    return spans, messages, result
 
 
 def launched(trainer: Trainer, train: TrainIterations, limit: int, rank: Rank) -> Launches:

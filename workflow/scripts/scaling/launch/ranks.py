@@ -66,6 +66,24 @@ class Rank:
         if self.processes > 1:
             dist.destroy_process_group()
 
+    def stopwatch(self) -> Callable[[], float]:
+        """Return a function that returns the seconds from here to its call.
+
+        On a GPU they are those between what is launched before each, for whose end it waits.
+        """
+        if self.device.type == "cpu":
+            started = time.perf_counter()
+            return lambda: time.perf_counter() - started
+        first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        first.record()
+
+        def elapsed() -> float:
+            last.record()
+            last.synchronize()
+            return float(first.elapsed_time(last)) / 1000
+
+        return elapsed
+
     def synchronize(self, gpus: int) -> None:
         """Wait until this rank's device is idle, or `gpus` devices for DataParallel."""
         if self.device.type == "cuda":

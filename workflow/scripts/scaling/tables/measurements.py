@@ -13,7 +13,7 @@ from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
 from scaling.core.records.run import KernelClass, RunRecord
 from scaling.core.statistics import margin
-from scaling.tables import ratios, schema
+from scaling.tables import schema
 from scaling.tables.schema import StudyTables
 from scaling.tables.timing import TIMED, Run, Seeds, by_cell, epochs, joules, per_cell, spread
 
@@ -178,10 +178,9 @@ def _same(values: Iterable[Any]) -> Any | None:
 
 
 def readings(runs: list[Run]) -> pd.DataFrame:
-    """Return what instruments read of one iteration, medians over all repeats: `SECONDS` by cell.
+    """Return what instruments read of one iteration, means over runs: `SECONDS` by cell.
 
-    Ends are the 95 % interval between runs, of one run the range of its repeats to either side, of
-    a single reading half and double.
+    Ends are the 95 % interval between runs; one run has none.
     """
     rows = [
         {**cell, "estimate": estimate, "run": number, "exposed": exposed, "moving": moving}
@@ -191,35 +190,34 @@ def readings(runs: list[Run]) -> pd.DataFrame:
     ]
     keys = [*CELL_KEYS, "estimate"]
     read = pd.DataFrame(rows, columns=[*keys, "run", "exposed", "moving"]).groupby(keys, sort=False)
-    found = [{**dict(zip(keys, key, strict=True)), **_medians(own)} for key, own in read]
+    found = [{**dict(zip(keys, key, strict=True)), **_means(own)} for key, own in read]
     return pd.DataFrame(found, columns=[*keys, *SECONDS])
 
 
 def _of_run(record: RunRecord) -> Iterator[tuple[str, float, float]]:
-    """Yield the exposed and all communication seconds of an iteration, by instrument and repeat."""
+    """Yield the exposed and all communication seconds of an iteration, by instrument.
+
+    By timed steps they are the slowest rank's delay, of medians over its blocks. By the trace they
+    are of the rank that waits least for others.
+    """
 
     def each(ranks: Any, name: str) -> Any:
         return np.array([rank[name] for rank in ranks]) / ranks[0]["iterations"]
 
     timed = [rank for rank in record["in_memory"] if rank[ALONE]]
     if timed and all(rank["iterations"] for rank in timed):
-        for added in each(timed, "seconds").max(axis=0) - each(timed, ALONE).max(axis=0):
-            yield INSTRUMENTS[0], added, math.nan
+        both = (np.median(each(timed, name).max(axis=0)) for name in ("seconds", ALONE))
+        yield INSTRUMENTS[0], next(both) - next(both), math.nan
     traced = [one for one in record["communication"]["readings"] if one["estimate"] == TRACE]
     if traced and all(rank["iterations"] for rank in traced):
         exposed, moving = (each(traced, f"{kind}_seconds") for kind in ("exposed", "communication"))
-        yield TRACE, np.median(exposed), np.median(moving)
+        yield TRACE, exposed.min(), moving.min()
 
 
-def _medians(read: pd.DataFrame) -> dict[str, float]:
-    exposed, moving = read[["exposed", "moving"]].median()
-    ends = sorted([exposed / ratios.LONE_READING, exposed * ratios.LONE_READING])
-    if len(read) > 1:
-        runs = read.groupby("run")["exposed"].median()
-        off = margin([runs.std()], [len(runs)])
-        off = np.ptp(read["exposed"]) if math.isnan(off) else off
-        ends = [exposed - off, exposed + off]
-    return dict(zip(SECONDS, (exposed, moving, *ends), strict=True))
+def _means(read: pd.DataFrame) -> dict[str, float]:
+    exposed, moving = read[["exposed", "moving"]].mean()
+    off = margin([read["exposed"].std()], [len(read)])
+    return dict(zip(SECONDS, (exposed, moving, exposed - off, exposed + off), strict=True))
 
 
 def ring_factor(gpus: Any) -> Any:

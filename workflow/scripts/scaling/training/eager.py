@@ -83,7 +83,11 @@ class Eager(Trainer):
 
     def in_memory(self, limit: int) -> TrainIterations:
         batches = list(islice(self._loader, limit))
-        return lambda count: self._train(batches[:count])
+
+        def train(count: int, untimed: int = 0) -> EpochResult:
+            return self._train([*batches[:1] * untimed, *batches[:count]], untimed=untimed)
+
+        return train
 
     def _update(self, batch: Batch) -> int:
         parts = zip(*(one.chunk(self._spec.micro_batches) for one in batch), strict=True)

@@ -8,6 +8,7 @@ says which were applied, and why others were not.
 
 from collections.abc import Iterator
 from contextlib import ExitStack
+from itertools import chain
 from typing import Any
 
 import torch
@@ -154,18 +155,23 @@ class Resident(Trainer):
         return self._run(epoch, self._sizes)
 
     def in_memory(self, limit: int) -> TrainIterations:
-        return lambda count: self._run(0, self._sizes[: min(count, limit)])
+        def train(count: int, untimed: int = 0) -> EpochResult:
+            return self._run(0, self._sizes[: min(count, limit)], untimed)
+
+        return train
 
     def close(self) -> None:
         self.step.release()
         if self._fresh:
             self._fresh.close()
 
-    def _run(self, epoch: int, sizes: list[int]) -> EpochResult:
+    def _run(self, epoch: int, sizes: list[int], untimed: int = 0) -> EpochResult:
         self.model.train()
         if self._captures:
             self.step.capture(self._sizes)  # Without communication the steps are others.
-        return self._train(self._batches(epoch, sizes), epoch, len(sizes))
+        before = chain.from_iterable(self._batches(0, sizes[:1]) for _ in range(untimed))
+        batches = chain(before, self._batches(epoch, sizes))
+        return self._train(batches, epoch, len(sizes), untimed)
 
     def _batches(self, epoch: int, sizes: list[int]) -> Iterator[tuple[int, int]]:
         """Yield each update's place in the training, negative after it, and its batch size."""

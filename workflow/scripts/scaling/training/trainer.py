@@ -58,8 +58,11 @@ class EpochResult:
     train_accuracy: float
 
 
-TrainIterations = Callable[[int], EpochResult]
-"""Trains on a number of in-memory batches, so that loading has no effect on times."""
+TrainIterations = Callable[..., EpochResult]
+"""Trains on a number of in-memory batches, so that loading has no effect on times.
+
+After `untimed` steps (by default 0) its seconds, on the device's clock, have no synchronization.
+"""
 
 
 class Trainer:
@@ -95,8 +98,13 @@ class Trainer:
         """Launch one update on a batch; return its number of images."""
         raise NotImplementedError
 
-    def _train(self, batches: Iterable[Any], epoch: int = 0, steps: int = 0) -> EpochResult:
-        """Train on batches, waiting for which is loading; tell `progress` of an epoch's `steps`."""
+    def _train(
+        self, batches: Iterable[Any], epoch: int = 0, steps: int = 0, untimed: int = 0
+    ) -> EpochResult:
+        """Train on batches, waiting for which is loading; tell `progress` of an epoch's `steps`.
+
+        After `untimed` batches, which are not counted, the seconds are those from step to step.
+        """
         self.model.train()
         self.step.reset()
         self._rank.barrier()
@@ -105,15 +113,19 @@ class Trainer:
             self.progress.start(epoch, steps)
         iterations, samples, waited = 0, 0, 0.0
         started = asked = perf_counter()
-        for iterations, batch in enumerate(batches, start=1):
+        for iterations, batch in enumerate(batches, start=1 - untimed):
+            if iterations == 1 and untimed:
+                self.step.reset()
+                samples, elapsed = 0, self._rank.stopwatch()
             waited += perf_counter() - asked
             samples += self._update(batch)
             if self.progress:
-                self.progress.launch(iterations)
+                self.progress.launch(max(0, iterations))
             asked = perf_counter()
         waited += perf_counter() - asked
+        seconds = elapsed() if untimed else 0.0
         self._rank.synchronize(self._spec.cell.gpus)
-        seconds = perf_counter() - started
+        seconds = seconds or perf_counter() - started
         if self.progress:
             self.progress.end()
         loss, correct = self.step.loss_sum.item(), self.step.correct.item()

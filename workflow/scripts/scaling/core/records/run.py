@@ -98,12 +98,16 @@ class Memory(TypedDict):
 
 
 class Reading(OfRank):
-    """Seconds of communication in a number of iterations, or a note why there are none."""
+    """Seconds of communication in a number of iterations, or a note why there are none.
+
+    Those of messages are without `start_skew_seconds`, which older records do not tell apart.
+    """
 
     estimate: Literal["without_communication", "profiler", "ddp_log"]
     communication_seconds: NotRequired[types.Amount]
     exposed_seconds: NotRequired[float]
     overlapped_seconds: NotRequired[types.Amount]
+    start_skew_seconds: NotRequired[types.Amount]
     note: NotRequired[str]
 
 
@@ -118,7 +122,7 @@ class Communication(TypedDict):
 
 
 class InMemory(OfRank):
-    """Seconds of the same iterations on in-memory batches, in each repeat."""
+    """Seconds of the same iterations on in-memory batches, in each block; see `IN_TURN`."""
 
     samples: types.Whole | None
     seconds: types.Repeats
