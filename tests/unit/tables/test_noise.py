@@ -1,0 +1,142 @@
+"""The model of noise: the flagship's ratios, their coverage, machines and verdicts."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from examples.stored import ROOT
+from scaling.core.records.run import RUN
+from scaling.tables import noise
+from scaling.tables.noise import Noise, verdict
+from scaling.tables.timing import epochs
+
+SIZES = [32, 128, 512, 2048, 8192]
+DDP = [(1.33, 0.98, 1.80), (1.64, 1.20, 2.24), (1.67, 1.22, 2.28), (1.88, 1.38, 2.57)]
+DDP += [(1.55, 1.13, 2.12)]
+DP = [(0.40, 0.32, 0.50), (0.655, 0.53, 0.81), (1.15, 0.92, 1.44), (1.25, 1.00, 1.57)]
+DP += [(0.96, 0.77, 1.20)]
+TUNED = [1.860, 1.869, 1.936, 1.959, 1.974]
+
+
+@pytest.fixture(scope="module")
+def flagship() -> pd.DataFrame:
+    """The flagship's runs, each measured once, with machine, code and median epoch."""
+    records = [RUN.read(path) for path in sorted(ROOT.glob("studies/h100x2/runs/**/run.json"))]
+    records = [record for record in records if not record.get("measured_as")]
+    environments = [record["environment"] for record in records]
+    table = pd.DataFrame(record["cell"] for record in records)
+    return table.assign(
+        strategy=table["strategy"].mask(table["gpus"] == 1, ""),
+        machine=noise.machines(environments),
+        code=[one["commit"] for one in environments],
+        seconds=[epochs([record], "measured")["seconds"].median() for record in records],
+    )
+
+
+def of(recipe: str, strategy: str, gpus: int, sizes: list[int]) -> pd.DataFrame:
+    """Configurations of these batch sizes."""
+    return pd.DataFrame({"batch_size": sizes}).assign(recipe=recipe, strategy=strategy, gpus=gpus)
+
+
+def against_one(runs: pd.DataFrame, recipe: str, strategy: str) -> pd.DataFrame:
+    """The speedups on two GPUs."""
+    pair = of(recipe, "", 1, SIZES), of(recipe, strategy, 2, SIZES)
+    return Noise(runs, "seconds").ratios(*pair)
+
+
+@pytest.mark.parametrize(("strategy", "expected"), [("ddp", DDP), ("dp", DP)])
+def test_ratios_of_plain_compare_runs_of_one_machine(flagship, strategy, expected):
+    found = against_one(flagship, "plain", strategy)[["ratio", "low", "high"]]
+    np.testing.assert_allclose(found, expected, atol=0.011)
+
+
+def test_ratios_of_tuned_are_within_one_percent(flagship):
+    found = against_one(flagship, "tuned", "ddp")
+    np.testing.assert_allclose(found["ratio"], TUNED, atol=0.0006)
+    np.testing.assert_allclose(np.log(found["high"] / found["ratio"]), 0.007, atol=0.0002)
+    assert set(found["scope"]) == {"3 machines"} and set(found["verdict"]) == {"faster"}
+
+
+def test_quotients_of_times_are_the_ratios(flagship):
+    model = Noise(flagship, "seconds")
+    one, two = of("plain", "", 1, SIZES), of("plain", "dp", 2, SIZES)
+    quotients = model.times(one)["value"] / model.times(two)["value"]
+    np.testing.assert_allclose(quotients, model.ratios(one, two)["ratio"])
+
+
+def test_a_thing_against_itself_is_seldom_faster_or_slower(flagship):
+    """1,000 comparisons laid out as the flagship's; of 10,000 the intervals hold 1 in 95.4 %."""
+    runs = flagship[flagship["recipe"] == "plain"].copy()
+    draw, verdicts = np.random.default_rng(52), []
+    spread = runs["strategy"].map({"": 0.15, "ddp": 0.20, "dp": 0.08})
+    for _ in range(100):
+        machines = {name: draw.normal(0, 0.3) for name in runs["machine"].unique()}
+        runs["seconds"] = np.exp(runs["machine"].map(machines) + draw.normal(0, spread))
+        model, one = Noise(runs, "seconds"), of("plain", "", 1, SIZES)
+        for strategy in ("ddp", "dp"):
+            two = of("plain", strategy, 2, SIZES)
+            verdicts += model.ratios(one, two)["verdict"].tolist()
+    wrong = len(verdicts) - verdicts.count("unclear") - verdicts.count("same")
+    assert len(verdicts) == 1000 and 20 <= wrong <= 50
+
+
+@pytest.mark.parametrize(
+    ("ratio", "error", "expected"),
+    [(1.05, 0.01, "faster"), (0.95, 0.01, "slower"), (1.001, 0.003, "same")],
+)
+def test_verdict_follows_the_interval(ratio, error, expected):
+    assert verdict(math.log(ratio), error, 30, 3) == (
+        expected,
+        pytest.approx(math.nan, nan_ok=True),
+    )
+
+
+def test_verdict_unclear_says_how_many_runs_decide():
+    """Of twice the runs the interval of 1.05, ± 7 % now, is ± 5 % wide, of 3 more it is less."""
+    word, more = verdict(math.log(1.05), 0.035, math.inf, 3)
+    assert (word, more) == ("unclear", 3)
+    assert verdict(math.log(1.05), 0.035 * math.sqrt(3 / (3 + more)), math.inf, 6)[0] == "faster"
+
+
+RUNS = pd.DataFrame(
+    [
+        {"recipe": "r", "strategy": "", "gpus": 1, "machine": "m", "code": "c", "seconds": 2.0},
+        {"recipe": "r", "strategy": "", "gpus": 1, "machine": "m", "code": "c", "seconds": 2.2},
+        {"recipe": "r", "strategy": "s", "gpus": 2, "machine": "m", "code": "c", "seconds": 1.0},
+        {"recipe": "r", "strategy": "s", "gpus": 2, "machine": "m", "code": "c", "seconds": 1.1},
+    ]
+).assign(batch_size=8)
+
+
+def of_pair(runs: pd.DataFrame) -> pd.Series:
+    """The ratio of one GPU's time to that of two."""
+    return Noise(runs, "seconds").ratios(of("r", "", 1, [8]), of("r", "s", 2, [8])).iloc[0]
+
+
+@pytest.mark.parametrize(
+    ("rows", "changed", "scope", "note"),
+    [
+        ([0, 1, 2, 3], {}, "2 runs, 1 machine", ""),
+        ([0, 2], {}, "1 run: no interval", ""),
+        ([2, 3], {}, "", ""),
+        ([0, 1, 2, 3], {"machine": ["m", "m", "n", "n"]}, "", noise.NO_CHAIN),
+        ([0, 1, 2, 3], {"code": ["c", "c", "d", "d"]}, "", noise.OTHER_CODE),
+    ],
+    ids=["two runs", "one run", "no run on one GPU", "two machines", "other code"],
+)
+def test_ratio_has_a_scope_or_a_note(rows, changed, scope, note):
+    found = of_pair(RUNS.assign(**changed).iloc[rows])
+    assert (found["scope"], found["note"]) == (scope, note)
+    assert math.isnan(found["low"]) is (scope != "2 runs, 1 machine")
+    assert math.isnan(found["ratio"]) is not scope.endswith(("machine", "interval"))
+
+
+def test_machines_are_named_or_connected_by_their_gpus():
+    old = [{"hosts": ["vm"], "device_ids": ids} for ids in (["a"], ["a", "b"], ["c"])]
+    cpu = {"hosts": ["node"], "device_ids": []}
+    new = [{"machine": name} for name in ("0123456789ab", "0123456789ab+ba9876543210")]
+    first, second, third, host, *named = noise.machines([*old, cpu, *new])
+    assert first == second and len({first, third, host}) == 3
+    assert named == ["0123456789ab"] * 2

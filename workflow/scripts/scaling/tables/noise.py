@@ -1,0 +1,182 @@
+"""The model of noise: times at the average machine, ratios with intervals, and verdicts.
+
+Per recipe and measuring code, ln(a run's median) = configuration + machine, by least squares. The
+variance of a run is pooled over batch sizes, by recipe, strategy and GPUs.
+"""
+
+import hashlib
+import math
+from collections.abc import Mapping, Sequence
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+from scipy.special import stdtrit
+
+from scaling.core import numbers as fmt
+from scaling.core.grid import CELL_KEYS
+from scaling.core.statistics import CONFIDENCE
+
+SAME = 0.01
+"""Two times whose ratio is within 1 ± this, with its 90 % interval, are the same."""
+OTHER_CODE = "no ratio: other code measured the two"
+NO_CHAIN = "no ratio: no chain of machines connects the two"
+ENDS = ["low", "high"]
+Array = NDArray[np.float64]
+
+
+def machines(environments: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the machine of each record's environment; records are of one if a chain connects them.
+
+    Records name their machines; older ones have ids of GPUs, or hosts alone.
+    """
+    parts = [
+        # A host's name may be that of many machines.
+        named.split("+") if (named := one.get("machine")) else one.get("device_ids") or one["hosts"]
+        for one in environments
+    ]
+    rows = [(number, part) for number, own in enumerate(parts) for part in own]
+    if not rows:
+        return []
+    numbers, names = zip(*rows, strict=True)
+    chains = _chains(np.array(numbers), pd.factorize(np.array(names, object))[0])
+    first = {chains[number]: part for number, part in sorted(rows, key=itemgetter(1), reverse=True)}
+    return [
+        name if one.get("machine") else hashlib.sha256(name.encode()).hexdigest()[:12]
+        for name, one in zip((first[chain] for chain in chains), environments, strict=True)
+    ]
+
+
+def _chains(left: NDArray[Any], right: NDArray[Any]) -> NDArray[Any]:
+    """Return the number of the connected part of each `left` in a graph of edges left–right."""
+    first = int(left.max()) + 1
+    size = first + int(right.max()) + 1
+    graph = coo_array((np.ones(len(left)), (left, first + right)), shape=(size, size))
+    return connected_components(graph, directed=False)[1][:first]
+
+
+class Noise:
+    """The model of a `quantity` of `runs`: rows with the columns of `CELL_KEYS`, machine and code.
+
+    Of a configuration that several codes measured, the one with most runs counts.
+    """
+
+    def __init__(self, runs: pd.DataFrame, quantity: str, keys: Sequence[str] = CELL_KEYS) -> None:
+        known = runs[runs[quantity] > 0]
+        sizes = known.groupby([*keys, "code"])["code"].transform("size")
+        ordered = known.loc[sizes.sort_values(kind="stable").index]
+        known = known[known["code"] == ordered.groupby(list(keys))["code"].transform("last")]
+
+        def number(*columns: str) -> Any:
+            return known.groupby(list(columns), sort=False, dropna=False).ngroup().to_numpy()
+
+        first = known.drop_duplicates(list(keys))
+        self._cells, cell = pd.MultiIndex.from_frame(first[list(keys)]), number(*keys)
+        self._codes, self._machine = first["code"].tolist(), known["machine"].to_numpy()
+        self._machines = known.groupby(cell)["machine"].agg(set).tolist()
+        self._runs, machine = np.bincount(cell), number("recipe", "code", "machine")
+        self._logs = np.log(known[quantity].to_numpy(float))
+        if known.empty:
+            return
+        self._chain = _chains(cell, machine)
+        effects = np.hstack([np.eye(len(first))[cell], np.eye(machine.max() + 1)[machine]])
+        inverse = np.linalg.pinv(effects)
+        # The effect of the average machine of each chain is part of each of its configurations.
+        of_machine = self._chain[cell[np.unique(machine, return_index=True)[1]]]
+        alike = (self._chain[:, None] == of_machine).astype(float)
+        average = alike / alike.sum(axis=1, keepdims=True)
+        self._weights = inverse[: len(first)] + average @ inverse[len(first) :]
+        fitted = effects @ inverse
+        self._kind = np.eye(len(known))[number("recipe", "code", "strategy", "gpus")]
+        squares = (self._logs - fitted @ self._logs) ** 2
+        freedom = (1 - np.diag(fitted)) @ self._kind
+        self._freedom = np.where(freedom > 1e-9, freedom, math.nan)
+        self._variance = squares @ self._kind / self._freedom
+
+    def _at(self, cells: pd.DataFrame) -> NDArray[Any]:
+        """Return the position of each row's configuration, -1 for one without a value."""
+        return self._cells.get_indexer(pd.MultiIndex.from_frame(cells[self._cells.names]))
+
+    def _of(self, weights: Array) -> tuple[Array, Array, Array]:
+        """Return the logarithms of sums of runs, their standard errors and degrees of freedom."""
+        parts = weights**2 @ self._kind
+        parts = np.where(parts > 1e-12, parts * self._variance, 0)
+        whole = parts.sum(axis=1)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            freedom = whole**2 / np.nansum(parts**2 / self._freedom, axis=1)
+        return weights @ self._logs, np.sqrt(whole), np.where(whole > 0, freedom, math.inf)
+
+    def times(self, cells: pd.DataFrame) -> pd.DataFrame:
+        """Return each row's value at the average machine, `low`, `high`, `runs` and `machines`."""
+        at = self._at(cells)
+        found = pd.DataFrame(math.nan, cells.index, ["value", *ENDS])
+        found = found.assign(runs=0, machines=0)
+        if (there := at >= 0).any():
+            log, error, freedom = self._of(self._weights[at[there]])
+            off = _reach(freedom) * error
+            found.loc[there, ["value", *ENDS]] = np.exp(np.stack([log, log - off, log + off], 1))
+            found.loc[there, "runs"] = self._runs[at[there]]
+            found.loc[there, "machines"] = [len(self._machines[one]) for one in at[there]]
+        return found
+
+    def ratios(self, one: pd.DataFrame, other: pd.DataFrame) -> pd.DataFrame:
+        """Return the `ratio` of two configurations in each row, its 95 % interval and `verdict`.
+
+        Its `scope` tells what it holds for, the `note` why there is none.
+        """
+        found = [self._ratio(*pair) for pair in zip(self._at(one), self._at(other), strict=True)]
+        columns = ["ratio", *ENDS, "verdict", "more_runs", "scope", "note"]
+        return pd.DataFrame(found, one.index, columns)
+
+    def _ratio(self, one: int, other: int) -> list[Any]:
+        """Return a row of `ratios`."""
+        nothing = [math.nan, math.nan, math.nan, "", math.nan, ""]
+        if min(one, other) < 0:
+            return [*nothing, ""]
+        if self._codes[one] != self._codes[other]:
+            return [*nothing, OTHER_CODE]
+        if self._chain[one] != self._chain[other]:
+            return [*nothing, NO_CHAIN]
+        figures = self._of((self._weights[one] - self._weights[other])[None])
+        log, error, freedom = (float(own[0]) for own in figures)
+        off, runs = float(_reach(freedom)) * error, min(self._runs[one], self._runs[other])
+        shared = len(self._machines[one] & self._machines[other])
+        said = scope(runs, shared, math.isnan(error))
+        ends = [math.exp(log + end) for end in (0, -off, off)]
+        return [*ends, *verdict(log, error, freedom, runs), said, ""]
+
+
+def _reach(freedom: Any, confidence: float = CONFIDENCE) -> Any:
+    """Return the half width of Student's t interval, in standard errors."""
+    return stdtrit(freedom, (1 + confidence) / 2)
+
+
+def scope(runs: int, machines: int, unknown: bool) -> str:
+    """Return what a ratio holds for: `3 machines`, `3 runs, 1 machine`, `1 run: no interval`."""
+    if unknown:
+        return f"{fmt.plural(runs, 'run')}: no interval"
+    if machines > 1:
+        return fmt.plural(machines, "machine")
+    return f"{fmt.plural(runs, 'run')}, {'1 machine' if machines else 'by way of other machines'}"
+
+
+def verdict(log: float, error: float, freedom: float, runs: int) -> tuple[str, float]:
+    """Return the verdict on the logarithm of a ratio, and how many more runs of each would decide.
+
+    Faster or slower: its 95 % interval excludes 1. Same: the 90 % interval is within 1 ± `SAME`.
+    Neither is unclear; a ratio without an interval has no verdict.
+    """
+    if math.isnan(error):
+        return "", math.nan
+    if abs(log) > _reach(freedom) * error:
+        return "faster" if log > 0 else "slower", math.nan
+    within, near = math.log1p(SAME) - abs(log), _reach(freedom, 2 * CONFIDENCE - 1) * error
+    if near < within:
+        return "same", math.nan
+    # The standard error falls with the square root of the runs, t hardly.
+    factor = min(_reach(freedom) * error / max(abs(log), 1e-9), near / max(within, 1e-9))
+    return "unclear", max(1, math.ceil(runs * factor**2) - runs)
