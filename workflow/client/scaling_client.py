@@ -1,20 +1,27 @@
-"""Tell the scaling study of each epoch of your own training. One file, no dependencies: copy it.
+"""Report each epoch of your own training to the scaling study. One file, no dependencies: copy it.
 
-    from scaling_client import epoch
+    from scaling_client import data_wait, epoch, step
 
     for number in range(1, epochs + 1):
-        train()
+        for batch in data_wait(loader):  # these two are optional
+            with step():
+                train(batch)
         epoch(number, samples=len(images), loss=loss)
 
-It prints a line of JSON, on rank 0 alone; without the study nothing else happens.
+It prints lines of JSON; without the study nothing else happens.
 """
 
 import json
 import os
+import platform
 import sys
 import time
+from contextlib import contextmanager
+from statistics import median
 
 _before = time.monotonic()
+_steps, _waited, _introduced = [], 0.0, False
+RANKS = "RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "LOCAL_RANK"
 
 
 def epoch(number, *, seconds=None, samples=None, loss=None, test_accuracy=None):
@@ -22,16 +29,90 @@ def epoch(number, *, seconds=None, samples=None, loss=None, test_accuracy=None):
 
     `seconds` is how long it took; by default since the last call, or the import for the first. A
     GPU's work is waited for. `samples` were trained on, by all ranks together; `loss` is their mean
-    training loss, `test_accuracy` is a share from 0 to 1. What is left out is not known.
+    training loss, `test_accuracy` is a share from 0 to 1. What is left out is not known. Rank 0
+    prints, and after steps by `step` every rank.
     """
-    global _before
-    torch = sys.modules.get("torch")
-    if torch is not None and torch.cuda.is_available() and torch.cuda.is_initialized():
+    global _before, _waited
+    torch = _gpu()
+    if torch:
         torch.cuda.synchronize()
     now = time.monotonic()
-    said = {"epoch": number, "seconds": now - _before if seconds is None else seconds}
-    said.update(samples=samples, loss=loss, test_accuracy=test_accuracy)
-    if os.environ.get("RANK", os.environ.get("LOCAL_RANK", "0")) == "0":
-        known = {name: float(value) for name, value in said.items() if value is not None}
-        print(json.dumps({**known, "epoch": number}), flush=True)
+    values = {"seconds": now - _before if seconds is None else seconds, "samples": samples}
+    values.update(loss=loss, test_accuracy=test_accuracy)
+    rank = _rank()
+    line = {key: float(value) for key, value in values.items() if value is not None}
+    if _steps:
+        # On a GPU by its own clock, as steps are only launched here.
+        took = [one if end is None else one.elapsed_time(end) / 1000 for one, end in _steps]
+        line.update(rank=rank, steps=len(took), step_seconds=median(took), data_wait=_waited)
+    if _steps or rank == 0:
+        _print({**line, "epoch": number})
+    _steps.clear()
+    _waited = 0.0
     _before = time.monotonic()
+
+
+@contextmanager
+def step():
+    """Time one step of training, on a GPU without waiting for it."""
+    torch = _gpu()
+    if torch:
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        start.record()
+        yield
+        end.record()
+        _steps.append((start, end))
+    else:
+        began = time.perf_counter()
+        yield
+        _steps.append((time.perf_counter() - began, None))
+
+
+def data_wait(batches):
+    """Yield the batches, and add up how long each is waited for."""
+    global _waited
+    batches, nothing = iter(batches), object()
+    while True:
+        began = time.perf_counter()
+        batch = next(batches, nothing)
+        _waited += time.perf_counter() - began
+        if batch is nothing:
+            return
+        yield batch
+
+
+def _gpu():
+    """Return PyTorch where it computes on a GPU, else None."""
+    torch = sys.modules.get("torch")
+    used = torch is not None and torch.cuda.is_available() and torch.cuda.is_initialized()
+    return torch if used else None
+
+
+def _rank():
+    ranks = sys.modules.get("torch.distributed")
+    if ranks is not None and ranks.is_available() and ranks.is_initialized():
+        return ranks.get_rank()
+    return int(next((os.environ[name] for name in RANKS if name in os.environ), "0"))
+
+
+def _print(line):
+    """Print a line in one write, after a line feed: a progress bar may stand before it."""
+    global _introduced
+    text = ""
+    if not _introduced and _rank() == 0:
+        text = "\n" + json.dumps({"software": _software()})
+    _introduced = True
+    sys.stdout.write(f"{text}\n{json.dumps(line)}\n")
+    sys.stdout.flush()
+
+
+def _software():
+    """Return the versions of what trains."""
+    torch, found = sys.modules.get("torch"), {"python": platform.python_version()}
+    if torch is not None:
+        found.update(torch=str(torch.__version__), cuda=torch.version.cuda)
+    if _gpu():
+        nccl, count = torch.cuda.nccl.version(), torch.cuda.device_count()
+        found["nccl"] = ".".join(map(str, nccl)) if isinstance(nccl, tuple) else str(nccl)
+        found["device_names"] = [torch.cuda.get_device_name(index) for index in range(count)]
+    return found

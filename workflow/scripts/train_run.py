@@ -35,7 +35,7 @@ def main(argv: list[str] | None = None) -> None:
     command = command_line.parse(Command, argv)
     spec, ranks_folder = command.run.resolved(), launcher.worker_folder()
     if spec.engine == "command":
-        record = ENGINES.find(spec.engine).trainer.load()(spec)
+        record = ENGINES.find(spec.engine).trainer.load()(spec, command.output.with_name("files"))
         RUN.write(command.output, record)
     elif command.dataset is None or command.manifest is None:
         raise UserError("--dataset and --manifest are missing: dataset_prepare.py writes them")

@@ -10,7 +10,7 @@ from scaling.core.errors import UserError
 from scaling.core.grid import Cell
 from scaling.launch import supervisor
 from scaling.launch.launcher import ProcessResult, by_kind
-from scaling.launch.outcome import classify, first_sentence, verdict
+from scaling.launch.outcome import classify, first_sentence, of_output, verdict
 from scaling.launch.run_spec import RunSpec
 
 SOUND = ProcessResult(0, timed_out=False)
@@ -124,3 +124,39 @@ def test_an_error_that_came_from_a_lack_of_memory_is_one():
     assert classify(error) == "oom"
     assert first_sentence(error) == "CUDA out of memory. Tried to allocate 2 GiB."
     assert first_sentence(MemoryError()) == "MemoryError"
+
+
+OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB"
+TRACEBACK = "Traceback (most recent call last):"
+TORCHRUN = [
+    "E1128 10:00 torch/distributed/elastic/multiprocessing/api.py:882] failed (exitcode: 1)",
+    TRACEBACK,
+    "torch.distributed.elastic.multiprocessing.errors.ChildFailedError:",
+    "  error_file: <N/A>",
+    "============================================================",
+]
+CAUSED = "The above exception was the direct cause of the following exception:"
+DURING = "During handling of the above exception, another exception occurred:"
+
+
+@pytest.mark.parametrize(
+    ("lines", "status", "sentence"),
+    [
+        (["[rank1]: " + TRACEBACK, f"[rank1]: {OOM}", *TORCHRUN], "oom", OOM),
+        ([OOM, DURING, "KeyError: 'x'", *TORCHRUN], None, "KeyError: 'x'"),
+        ([OOM, CAUSED, "RuntimeError: training failed"], "oom", "RuntimeError: training failed"),
+        ([OOM, "halved", '{"epoch": 0}', "Segmentation fault"], None, OOM),
+        ([OOM, "RuntimeError: Connection closed by peer", *TORCHRUN], "oom", OOM),
+        (["if you see CUDA out of memory", "KeyError: 'x'"], None, "KeyError: 'x'"),
+        (["MemoryError"], "oom_host", "MemoryError"),
+        (["numpy._core._exceptions._ArrayMemoryError: Unable"], "oom_host", "Unable"),
+        (["terminate called", "  what():  CUDA error: out of memory".strip()], "oom", "what()"),
+        (["RuntimeError: the real reason", "=" * 60], None, "RuntimeError: the real reason"),
+        (["cannot find data", "see the manual", *TORCHRUN], None, "cannot find data"),
+        (["torch.distributed.DistNetworkError: port 29517 in use"], None, "port 29517"),
+        ([], None, "nothing was printed"),
+    ],
+)
+def test_command_failure_is_its_last_exception(lines, status, sentence):
+    found = of_output(lines)
+    assert found[0] == status and sentence in found[1]

@@ -1,13 +1,14 @@
 import json
 import shlex
 import sys
+from pathlib import Path
 
 import pytest
 
 from scaling.core.errors import UserError
 from scaling.core.grid import Cell
 from scaling.core.records.run import RUN
-from scaling.launch import own_trainer
+from scaling.launch import own_trainer, printed
 from scaling.launch.run_spec import RunSpec
 
 EPOCHS = """
@@ -19,10 +20,15 @@ for number in range({count}):
 """
 
 
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
 def of(source, **options):
     """Run a Python program as the command of a cell on two devices."""
     command = shlex.join([sys.executable, "-c", source.replace("{", "{{").replace("}", "}}")])
-    return own_trainer.run(spec_of(f"{command} {{gpus}} {{batch_size}}", **options))
+    return own_trainer.run(spec_of(f"{command} {{gpus}} {{batch_size}}", **options), Path("files"))
 
 
 def spec_of(command, **options):
@@ -73,7 +79,7 @@ def test_no_memory_no_time_and_no_finite_loss_are_results(source, status, messag
     [
         (
             "import sys; print('no such file'); sys.exit(3)",
-            "exit status 3, its last line being 'no",
+            "exit status 3: 'no such file'",
         ),
         (EPOCHS.replace("{count}", "1"), "printed 1 epochs, of which the first 1 warm up"),
         ('[print(f\'{{"epoch": {n}, "seconds": 9}}\') for n in range(4)]', "an epoch's own"),
@@ -86,12 +92,12 @@ def test_what_cannot_be_recorded_is_one_sentence(source, said):
 
 def test_a_program_that_is_missing_is_named():
     with pytest.raises(UserError, match="starts no-such-program, which is not found"):
-        own_trainer.run(spec_of("no-such-program {gpus}"))
+        own_trainer.run(spec_of("no-such-program {gpus}"), Path("files"))
 
 
 def epochs_of(*lines, ranks=1):
     told = [line if isinstance(line, str) else json.dumps(line) for line in lines]
-    return own_trainer.epochs_of([*enumerate(told, start=1)], ranks)
+    return printed.epochs_of(printed.read_lines([*enumerate(told, start=1)], ranks))
 
 
 def test_a_line_is_an_epoch_and_its_seconds_are_those_since_the_line_before_if_it_has_none():

@@ -23,7 +23,7 @@ from functools import partial
 from pathlib import Path
 from threading import Thread
 from types import FrameType
-from typing import Any, NoReturn
+from typing import IO, Any, NoReturn
 
 import psutil
 
@@ -169,11 +169,11 @@ def launch(
     command_line: list[str],
     variables: dict[str, str],
     time_limit: float,
-    read_lines: Callable[[Iterable[str]], None] | None = None,
+    read: Callable[[IO[bytes]], None] | None = None,
 ) -> ProcessResult:
     """Run a command; kill its process tree after `time_limit` seconds, or if the wait is ended.
 
-    Its output is inherited, or its lines are passed to `read_lines` as they come, in a thread.
+    Its output is inherited, or passed to `read`, in a thread.
     """
     adopt_orphans()
     before = psutil.Process().children(recursive=True)
@@ -189,21 +189,20 @@ def launch(
                 env={**loopback, **variables, STARTED_VARIABLE: str(start)},
                 preexec_fn=partial(die_with, os.getpid()),
                 close_fds=False,  # Inherits the lease.
-                stdout=subprocess.PIPE if read_lines else None,
-                stderr=subprocess.STDOUT if read_lines else None,
-                errors="replace",
+                stdout=subprocess.PIPE if read else None,
+                stderr=subprocess.STDOUT if read else None,
             )
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, held_back)
-        if read_lines:
-            reader = Thread(target=read_lines, args=[process.stdout])
+        if read:
+            reader = Thread(target=read, args=[process.stdout])
             reader.start()
         returncode, timed_out = process.wait(timeout=time_limit), False
     except subprocess.TimeoutExpired:
         returncode, timed_out = -signal.SIGKILL, True
     finally:
         _end_all_but(before)
-    if read_lines:
+    if read:
         reader.join()
     return ProcessResult(returncode, timed_out, time.monotonic() - start)
 

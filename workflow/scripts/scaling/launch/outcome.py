@@ -2,6 +2,7 @@
 
 import re
 import textwrap
+from collections.abc import Sequence
 from typing import Any
 
 from scaling.core import numbers as fmt
@@ -14,7 +15,7 @@ from scaling.registry.strategy import STRATEGIES
 LACKS: dict[Status, re.Pattern[str]] = {
     "oom": re.compile(
         "CUDA (error: )?out of memory|Cuda failure 2 'out of memory'|Failed to CUDA calloc|"
-        "CU(BLAS|DNN)_STATUS_ALLOC_FAILED"
+        "CU(BLAS|DNN)_STATUS_ALLOC_FAILED|RESOURCE_EXHAUSTED"
     ),
     "oom_host": re.compile(
         "DefaultCPUAllocator|is killed by signal: Bus error|unable to mmap|Cannot allocate memory"
@@ -22,6 +23,17 @@ LACKS: dict[Status, re.Pattern[str]] = {
 }
 """What PyTorch says where memory is short."""
 KINDS: dict[str, Status] = {"OutOfMemoryError": "oom", "MemoryError": "oom_host"}
+NAMES_ERROR = re.compile(
+    r"^(?:\[[^\]]*\]:?\s*|\d+:\s*)?"
+    r"(?:((?:\w+\.)*\w*(?:Error|Exception|Interrupt))(?=:|$)|what\(\): )"
+)
+"""A line with which a traceback ends, or a C++ exception; a rank may stand before it."""
+LAUNCHERS = re.compile(r"torch[./]distributed[./]elastic|ChildFailedError|CalledProcessError")
+"""How the launchers of processes say that one of them failed."""
+AFTERWARDS = re.compile("Connection (closed|reset)|Broken pipe|DistBackendError|DistNetworkError")
+"""What the other processes say once one has failed."""
+ERROR_WORDS = re.compile("error|fatal|failed|cannot|not found|no such", re.IGNORECASE)
+CAUSE = "direct cause of the following exception"
 GAVE_UP_WAITING = re.compile("timed? ?out", re.IGNORECASE)
 FATAL = "Fatal Python error"
 
@@ -56,6 +68,39 @@ def _judged(error: BaseException) -> tuple[Status | None, BaseException]:
             return kind, origin
         origin = origin.__cause__ or origin.__context__
     return None, error
+
+
+def of_output(lines: Sequence[str]) -> tuple[Status | None, str]:
+    """Return the status of a command that failed, if that is a lack of memory, and its sentence.
+
+    Both are of the last exception in `lines`, its output: not of one before an epoch, which the
+    command survived, nor of a launcher's, nor of those that the end of another process caused.
+    """
+    own = [line for line in lines if not LAUNCHERS.search(line)]
+    named = [place for place, line in enumerate(own) if NAMES_ERROR.match(line)]
+    first = [at for at in named if status_of(own[at]) or not AFTERWARDS.search(own[at])]
+    if not (named := first or named):
+        launched = next((at for at, line in enumerate(lines) if LAUNCHERS.search(line)), None)
+        words = [line for line in list(lines)[:launched] if re.search(r"\w", line)]
+        errors = [line for line in words if ERROR_WORDS.search(line)]
+        return None, (errors or words or ["nothing was printed"])[-1][:300]
+    chain = named[-1:]
+    while (before := named[: named.index(chain[0])]) and any(
+        CAUSE in line for line in own[before[-1] : chain[0]]
+    ):
+        chain.insert(0, before[-1])
+    sentence = own[chain[-1]][:300]
+    if any('"epoch"' in line for line in own[chain[-1] :]):
+        return None, sentence
+    return next(filter(None, (_kind(own[at]) for at in chain)), None), sentence
+
+
+def _kind(line: str) -> Status | None:
+    """Return the status that a line with an exception means, by its class or its message."""
+    found = NAMES_ERROR.match(line)
+    name = ((found and found[1]) or "").rpartition(".")[2]
+    kinds = [status for kind, status in KINDS.items() if name.lstrip("_").endswith(kind)]
+    return kinds[0] if kinds else status_of(line)
 
 
 def verdict(spec: RunSpec, result: ProcessResult) -> tuple[Status, str | None]:

@@ -15,7 +15,7 @@ from scaling.registry.registry import Reference, Registry
 
 PLACES = (
     *("gpus", "batch_size", "global_batch_size", "seed", "repeat", "epochs"),
-    *("nodes", "gpus_per_node", "host", "port"),
+    *("nodes", "gpus_per_node", "host", "port", "folder"),
 )
 
 

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from functools import wraps
 from pathlib import Path
-from statistics import stdev
 from typing import Any
 
 import pandas as pd
@@ -127,7 +126,7 @@ def spread(name: str, seconds: pd.Series) -> dict[str, float]:
         f"{name}_max": seconds.max(),
         f"{name}_run_min": medians.min(),
         f"{name}_run_max": medians.max(),
-        f"{name}_run_std": stdev(medians) if len(medians) > 1 else math.nan,
+        f"{name}_run_std": medians.std(),
     }
 
 

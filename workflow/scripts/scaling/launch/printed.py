@@ -1,0 +1,195 @@
+"""What a user's command prints: its epochs, its software, and the lines on why it failed.
+
+An epoch, or a `step` of one, is a JSON object anywhere in a line: `{"epoch": 2, "seconds": 4.1,
+"samples": 50000, "loss": 0.31, "test_accuracy": 0.87}`, of which all but `epoch` may be left out.
+"""
+
+import json
+import math
+import os
+import re
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Iterator, Sequence
+from queue import SimpleQueue
+from typing import IO, Annotated, Any
+
+import pandas as pd
+from annotated_types import Ge, Gt, Le
+from pydantic import BaseModel, FiniteFloat, ValidationError
+
+from scaling.core.errors import UserError
+
+LONGEST_SHOWN = 200
+LONGEST_LOGGED = 2000
+LONGEST_READ = 1 << 16
+LAST_LINES = 3000
+"""How many lines are kept to say why a command failed."""
+BAR_SECONDS = 1.0
+"""The shortest time between two states of a progress bar in the log."""
+FASTEST = 1e-4
+"""Lines that are fewer seconds apart came out of a buffer together, and tell no time."""
+LIKELY = re.compile(r"""["']epoch["']\s*:""")
+DECODER = json.JSONDecoder()
+Time = Annotated[FiniteFloat, Gt(0)]
+
+
+class Printed(BaseModel):
+    """A line on an epoch or a step; the last four are the client's."""
+
+    epoch: Annotated[int, Ge(0)]
+    step: Annotated[int, Ge(0)] = -1
+    seconds: Time | None = None
+    samples: Annotated[int, Gt(0), Le(2**62)] | None = None
+    loss: float | None = None
+    test_accuracy: Annotated[float, Ge(0), Le(1)] | None = None
+    rank: Annotated[int, Ge(0)] | None = None
+    steps: Annotated[int, Gt(0)] | None = None
+    step_seconds: Time | None = None
+    data_wait: Annotated[FiniteFloat, Ge(0)] | None = None
+
+
+class Output:
+    """The output of a command. Times are seconds since this was made."""
+
+    def __init__(self) -> None:
+        self.lines: list[tuple[float, str]] = []
+        """Objects on epochs, with their times."""
+        self.unread: list[str] = []
+        """Lines that look like one and are none."""
+        self.software: dict[str, Any] = {}
+        self.tail = deque[str](maxlen=LAST_LINES)
+        self.last = 0.0
+        """When it printed last."""
+        self._start = time.monotonic()
+        self._logged = -math.inf
+
+    def seconds(self) -> float:
+        """Return the seconds since this was made."""
+        return time.monotonic() - self._start
+
+    def read(self, stream: IO[bytes]) -> None:
+        """Log what comes, and keep what it tells; a line has the time of its last byte."""
+        chunks = SimpleQueue[tuple[float, bytes]]()
+        keeper = threading.Thread(target=self._keep, args=[chunks])
+        keeper.start()
+        while chunk := os.read(stream.fileno(), LONGEST_READ):
+            chunks.put((self.seconds(), chunk))
+        chunks.put((0.0, b""))
+        keeper.join()
+
+    def _keep(self, chunks: "SimpleQueue[tuple[float, bytes]]") -> None:
+        rest = b""
+        while (got := chunks.get())[1]:
+            self.last = got[0]
+            *lines, rest = re.split(rb"(?<=[\r\n])", rest + got[1])
+            if len(rest) > LONGEST_READ:
+                lines, rest = [*lines, rest], b""
+            for line in lines:
+                self._line(got[0], line.decode(errors="replace"))
+        self._line(self.last, rest.decode(errors="replace"))
+
+    def _line(self, now: float, line: str) -> None:
+        text = line.strip()
+        if not text:
+            return
+        self.tail.append(text[:LONGEST_LOGGED])
+        found = [*objects(text)] if '"epoch"' in text or '"software"' in text else []
+        for own in found:
+            if isinstance(own.get("software"), dict) and "epoch" not in own:
+                self.software = own["software"]
+            elif "epoch" in own:
+                self.lines.append((now, json.dumps(own)))
+        read = any("epoch" in own for own in found)
+        if not read and LIKELY.search(text):
+            if text.startswith("{"):  # It is refused.
+                self.lines.append((now, text))
+            self.unread.append(text[:LONGEST_SHOWN])
+        if read or not line.endswith("\r") or now - self._logged > BAR_SECONDS:
+            self._logged = now
+            cut = f" … ({len(text):,} characters)" if len(text) > LONGEST_LOGGED else ""
+            print(f"{text[:LONGEST_LOGGED]}{cut}", flush=True)
+
+
+def objects(text: str) -> Iterator[dict[str, Any]]:
+    """Yield the outermost JSON objects of a line that tell of an epoch, or of software."""
+    place = text.find("{")
+    while place >= 0:
+        try:
+            found, end = DECODER.raw_decode(text, place)
+        except (ValueError, RecursionError):
+            found, end = {}, place + 1
+        if found.keys() & {"epoch", "software"}:
+            yield found
+        else:
+            end = place + 1
+        place = text.find("{", end)
+
+
+def read_lines(timed_lines: Sequence[tuple[float, str]], ranks: int = 1) -> pd.DataFrame:
+    """Return a row for each line, with its `end`.
+
+    Each of `ranks` processes may print the same epochs and steps. `seconds` that were not printed
+    are those between the last lines on two epochs, or steps. UserError for a line that cannot be.
+    """
+    rows, times, last = list[dict[str, Any]](), Counter[tuple[int, int]](), (0, -1)
+    for now, line in timed_lines:
+        try:
+            printed = Printed.model_validate_json(line)
+            place = (printed.epoch, printed.step)
+            if place not in times and place < last:
+                raise ValueError(f"it comes after {last[0]}: print epochs in their order")
+            if times[place] == ranks:
+                raise ValueError("each process has printed that before: number epochs on")
+        except ValueError as error:
+            why = str(error)
+            if isinstance(error, ValidationError):
+                first = error.errors()[0]
+                why = f"{'.'.join(map(str, first['loc']))} {first['msg']}"
+            raise _refused(line, why) from error
+        times[place] += 1
+        last = max(last, place)
+        row = printed.model_dump() | {"end": now}
+        if printed.loss is not None and math.isnan(printed.loss):
+            row["loss"] = math.inf  # To pandas NaN is what was not printed.
+        rows.append(row)
+    lines = pd.DataFrame(rows, columns=[*Printed.model_fields, "end"], dtype=float)
+    ends = lines.groupby(["epoch", "step"])["end"].max()
+    took = ends.diff().fillna(ends)
+    waited = lines[["epoch", "step"]].join(took, on=["epoch", "step"])["end"]
+    missing = lines["seconds"].isna()
+    if len(fast := lines[missing & (waited < FASTEST)]):
+        why = "no time has passed since the line before: flush each line, or print seconds"
+        raise _refused(timed_lines[fast.index[0]][1], why)
+    return lines.assign(seconds=lines["seconds"].mask(missing, waited))
+
+
+def _refused(line: str, why: str) -> UserError:
+    return UserError(f"the command printed {line.strip()[:LONGEST_SHOWN]}, and {why}")
+
+
+def epochs_of(lines: pd.DataFrame) -> pd.DataFrame:
+    """Return a row for each epoch of the lines of `read_lines`: its `end`, `steps` and `printers`.
+
+    The slowest of several lines on the same counts. Samples that differ among processes are each
+    one's, and are added up; equal ones are taken for those of all.
+    """
+    places = lines.groupby(["epoch", "step"])
+    slowest = lines.loc[places["seconds"].idxmax()].set_index(["epoch", "step"])
+    samples = places["samples"]
+    slowest["samples"] = samples.max().mask(samples.nunique() > 1, samples.sum())
+    slowest["printers"] = places.size()
+    found = slowest.reset_index().groupby("epoch")
+    whole = found.agg(
+        seconds=("seconds", "sum"),
+        samples=("samples", lambda own: own.sum(skipna=False)),
+        loss=("loss", "mean"),
+        test_accuracy=("test_accuracy", "last"),
+        end=("end", "last"),
+        printers=("printers", "max"),
+        steps=("steps", "max"),
+        lines=("step", lambda own: (own >= 0).sum()),
+    )
+    whole["steps"] = whole["steps"].fillna(whole.pop("lines"))
+    return whole
