@@ -69,9 +69,11 @@ def test_a_failure_names_what_became_of_each_rank_and_which_is_likely_stuck(rank
 
 
 def test_a_run_has_started_when_its_last_rank_has():
-    lines = by_kind({"kind": "startup", "rank": n, "seconds": 2.0 + n} for n in range(2))
+    lines = by_kind(
+        {"kind": "startup", "rank": n, "total": 2.0 + n, "cudnn_search": n} for n in range(2)
+    )
     made = supervisor.record_of(spec(2), {}, replace(SOUND, lines=lines), ("ok", None))
-    assert made["startup"] == {"total": 3.0}
+    assert made["startup"] == {"total": 3.0, "cudnn_search": 1}
 
 
 def test_ranks_that_end_with_different_parameters_are_a_failure():

@@ -74,6 +74,14 @@ def test_the_energy_of_a_cell_is_that_of_all_its_gpus_over_all_its_measured_epoc
     ]
     # 2 + 4 and 3 + 6 kJ: 15 kJ of 100,000 images, of 2 epochs.
     assert cost(run(epochs=epochs)).joules_per_image == pytest.approx(0.15)
+    # The driver counts in steps: a reading over all epochs of a role comes before those of each.
+    energy = {"rank": 0, "seconds": 21.0, "joules": [9e3], "counts": ""}
+    rows = [energy | {"role": "warmup"}, energy | {"role": "measured"}]
+    rows.append(energy | {"rank": 1, "role": "measured", "joules": [11e3]})
+    assert cost(run(epochs=epochs, energy=rows)).joules_per_image == pytest.approx(0.2)
+    other = run(1, epochs=epochs, energy=[energy | {"role": "measured", "joules": [22e3]}])
+    found = cost(run(epochs=epochs, energy=rows), other)
+    assert found.joules_per_image_high - 0.21 == pytest.approx(12.7062 * 0.01)
     # One GPU that does not count leaves no figure, nor does an epoch whose GPUs were not read.
     for unknown in ([{"energy_joules": None}], []):
         epochs[-1]["gpu_readings"] = unknown
@@ -101,6 +109,18 @@ def test_time_at_the_power_limit_is_that_of_the_gpu_held_back_longest():
     assert math.isnan(cost(run()).power_capped_share)
     # The driver counts in steps, but no GPU is held back longer than it works.
     assert cost(run(epochs=capped(10.1))).power_capped_share == 1.0
+
+
+def test_startup_of_runs_that_compile_is_apart():
+    def started(seconds, made, search):
+        one = run(startup={"total": seconds, "cudnn_search": search})
+        one[1]["training"]["compiled_graphs"] = {"kept": 6 - made, "made": made}
+        return one
+
+    found = cost(*(started(*own) for own in ((10.0, 0, 4.0), (50.0, 6, 5.0), (12.0, 0, 5.0))))
+    times = found.startup_seconds, found.startup_cold_seconds, found.cudnn_search_seconds
+    assert times == (11, 50, 5)
+    assert math.isnan(cost(run()).cudnn_search_seconds)
 
 
 def test_all_reduces_have_the_bandwidths_of_nccl_tests_and_their_slowest_hundredth():

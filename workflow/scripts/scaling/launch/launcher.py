@@ -1,8 +1,9 @@
 """Launch a run's processes with a time limit, end all of them, and keep what they report.
 
 Linux only. A report is a JSON line in the log of its rank, so that nothing is lost when that dies.
-Kinds of lines: `start` (versions), `startup` (seconds), `epoch` (an EpochRow), `outcome` (of a rank
-that had to stop), `end`, `readings` of the instruments, and `stacks` where a signal ended a rank.
+Kinds of lines: `start` (versions), `startup` (seconds), `epoch` (an EpochRow), `energy`, `outcome`
+(of a rank that had to stop), `end`, `readings` of the instruments, and `stacks` where a signal
+ended a rank.
 """
 
 import ctypes

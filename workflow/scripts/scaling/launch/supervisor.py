@@ -17,6 +17,7 @@ from scaling.launch.outcome import verdict
 from scaling.launch.run_spec import RunSpec
 from scaling.registry.strategy import STRATEGIES
 
+COUNTED = "whole boards of the configuration's GPUs; their idle power is not subtracted"
 OF_DATASET = ("source", "checksum", "train_images", "test_images", "image_shape")
 
 
@@ -53,16 +54,18 @@ def record_of(
     ends, read, startups = lines["end"], lines["readings"], lines["startup"]
     end = next((line for line in ends if line["rank"] == 0), {})
     parameters = next((line["parameters"] for line in lines["start"]), None)
-    epochs: list[Any] = [
-        {key: value for key, value in line.items() if key != "kind"} for line in lines["epoch"]
-    ]
+    epochs, energy = (
+        [{key: value for key, value in line.items() if key != "kind"} for line in lines[kind]]
+        for kind in ("epoch", "energy")
+    )
     epochs.sort(key=lambda row: (row["epoch"], row["rank"]))
     reports = {line["rank"]: line["memory"] for line in [*ends, *lines["outcome"]]}
     memory = next(iter(reports.values()), {"kind": None, "capacity_bytes": None})
     silent: dict[str, Any] = {"backend": None, "bucket_bytes": [], "sent_share": None}
-    started = None
+    startup = None
     if len(startups) == spec.processes:  # Other nodes have other clocks.
-        started = max(line["seconds"] for line in startups[: spec.processes // spec.nodes])
+        here = startups[: spec.processes // spec.nodes]
+        startup = {key: max(line[key] for line in here) for key in ("total", "cudnn_search")}
     return RunRecord(
         cell=vars(spec.cell).copy(),
         status=judged[0],
@@ -83,6 +86,7 @@ def record_of(
             "compiled_graphs": end.get("compiled_graphs"),
         },
         epochs=epochs,
+        energy=[row | {"counts": COUNTED} for row in energy],
         evaluation=end.get("evaluation"),
         settling=settling(epochs),
         memory=memory
@@ -97,7 +101,7 @@ def record_of(
             **completed(host_info, result),
             **{"config_digest": spec.digest(), "code_digest": spec.code_digest()},
         },
-        startup=started and {"total": started},
+        startup=startup,
         run_seconds=result.seconds or None,
     )
 

@@ -136,7 +136,7 @@ def _training(record: RunRecord, accuracy: float) -> dict[str, object]:
         "reached": record["status"] == "ok" and test >= accuracy,
         "training_seconds": trained["seconds"].sum(),
         "run_seconds": record["run_seconds"],
-        "joules": joules([record], "warmup", "measured"),
+        "joules": joules(record, "warmup", "measured"),
         "recipe_options": in_words(record["training"])["recipe_options"],
     }
 

@@ -142,33 +142,52 @@ def costs(seeds: Seeds) -> dict[str, Any]:
     """Return what an image costs in each cell, and with which options, if all seeds agree.
 
     `power_capped_share` is the part of all measured epochs that the most limited GPU spent at its
-    power limit. Energy is of all GPUs, not of hosts. `switches` are the options that were on.
+    power limit. Energy is of the boards of all GPUs, idle power not subtracted; its ends are the
+    95 % interval between runs. Start-up is of runs that compiled nothing anew, and of the others
+    `startup_cold_seconds`. `switches` are the options that were on.
     """
     records = [record for record in seeds if record]
     timed = [record for record in records if record["status"] in TIMED]
     applied = [own for record in records if (own := record["training"]["recipe_applied"])]
     switches = [{key for key, value in each.items() if value is True} for each in applied]
     measured = epochs(records, "measured")
-    capped = measured["power_capped_seconds"].sum(skipna=False)
+    capped = measured["power_capped_seconds"].clip(upper=measured["seconds"]).sum(skipna=False)
     memory = [size for record in records for size in record["memory"]["peak_bytes"]]
     capacities = [size for record in records if (size := record["memory"]["capacity_bytes"])]
     drifts = [drift for record in timed if (drift := record["settling"]["drift"]) is not None]
-    starts = [record["startup"]["total"] for record in timed if record["startup"]]
+    started = [record for record in timed if record["startup"]]
+    starts = [record["startup"] for record in started]
+    total = pd.Series([own["total"] for own in starts], dtype=float)
+    graphs = [record["training"].get("compiled_graphs") or {} for record in started]
+    cold = np.array([own.get("made", 0) > 0 for own in graphs], bool)
+    searches = [own["cudnn_search"] for own in starts if "cudnn_search" in own]
+    energy = pd.Series([joules_per_image(record) for record in records], dtype=float)
+    off = margin([energy.std()], [len(energy)])
     shares = [share for record in records if (share := record["communication"]["sent_share"])]
     return {
-        "startup_seconds": median(starts) if starts else None,
+        "startup_seconds": total[~cold].median(),
+        "startup_cold_seconds": total[cold].median(),
+        "cudnn_search_seconds": median(searches) if searches else math.nan,
         "switches": ", ".join(sorted(set.intersection(*switches))) if switches else None,
         "engine": records[0]["training"]["engine"] if records else None,
         "sent_share": min(shares, default=None),
         "flops_per_image": _same(record["model"]["flops_per_image"] for record in records),
         "precision": _same(options.get("precision") for options in applied) or "",
-        "power_capped_share": np.minimum(1.0, capped / (measured["seconds"].sum() or math.nan)),
+        "power_capped_share": capped / (measured["seconds"].sum() or math.nan),
         "peak_memory_bytes": max(memory, default=None),
         "memory_capacity_bytes": max(map(round, capacities), default=None),
         "drift": max(drifts, key=abs, default=None),
-        "joules_per_image": joules(records, "measured") / (measured["samples"].sum() or math.nan),
+        "joules_per_image": energy.mean(skipna=False),
+        "joules_per_image_low": energy.mean(skipna=False) - off,
+        "joules_per_image_high": energy.mean(skipna=False) + off,
         "settled": bool(drifts) and all(record["settling"]["settled"] for record in timed),
     }
+
+
+def joules_per_image(record: RunRecord) -> float:
+    """Return the energy of a run's GPUs for an image of its measured epochs; NaN if unknown."""
+    samples = epochs([record], "measured")["samples"].sum()
+    return joules(record, "measured") / (samples or math.nan)
 
 
 def _same(values: Iterable[Any]) -> Any | None:

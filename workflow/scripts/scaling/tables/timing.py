@@ -77,11 +77,19 @@ def epochs(records: Iterable[RunRecord], *roles: Role) -> pd.DataFrame:
     return counted.groupby(["run", "epoch"]).agg(_OVER_RANKS)
 
 
-def joules(records: Iterable[RunRecord], *roles: Role) -> float:
-    """Return the energy of all GPUs of these runs in epochs of these roles; NaN if incomplete."""
-    rows = [row["gpu_readings"] for one in records for row in one["epochs"] if row["role"] in roles]
-    read = [gpu["energy_joules"] for readings in rows for gpu in readings]
-    return math.nan if not rows or [] in rows or None in read else sum(filter(None, read))
+def joules(record: RunRecord, *roles: Role) -> float:
+    """Return the energy of all GPUs of a run in epochs of these roles; NaN if incomplete.
+
+    It was read once for a role's epochs, or before and after each one.
+    """
+    rows = [own["joules"] for own in record.get("energy") or () if own["role"] in roles]
+    rows = rows or [
+        [gpu["energy_joules"] for gpu in row["gpu_readings"]]
+        for row in record["epochs"]
+        if row["role"] in roles
+    ]
+    counted = [None if one is None else float(one) for row in rows for one in row or [None]]
+    return math.nan if None in counted or not counted else sum(filter(None, counted))
 
 
 @per_cell

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
+from time import perf_counter
 from typing import Any
 
 import torch
@@ -36,6 +37,8 @@ class Step:
     rule: UpdateRule
 
     replays = True
+    search_seconds = 0.0
+    """How long cuDNN searched for algorithms before the first epoch."""
 
     def __post_init__(self) -> None:
         self._objective = objective
@@ -83,6 +86,7 @@ class DeviceStep(Step):
             self._next_batch = torch.compile(self.images.next_batch, dynamic=False)
             self._objective = torch.compile(objective, dynamic=False)
         self._graphs: dict[tuple[UpdateRule, bool, int], torch.cuda.CUDAGraph] = {}
+        self._searches = set(self.prepared if self.device.type == "cuda" else [])
 
     def run(self, size: int) -> None:
         """Launch training on the next `size` images, without waiting."""
@@ -97,7 +101,7 @@ class DeviceStep(Step):
         missing = [size for size in set(sizes) if self._key(size) not in self._graphs]
         with self._kept() if missing else nullcontext():
             for size in sorted(missing, reverse=True):
-                begin, launch = partial(self._begin, size), partial(self._launch, size)
+                begin, launch = partial(self._begin, size), partial(self._prepare, size)
                 memory = next((graph.pool() for graph in self._graphs.values()), None)
                 self._graphs[self._key(size)] = captured(begin, launch, memory)
 
@@ -106,7 +110,7 @@ class DeviceStep(Step):
         with self._kept():
             for size in self.prepared:
                 self._begin(size)
-                self._launch(size)
+                self._prepare(size)
 
     def release(self) -> None:
         """Delete the graphs: NCCL cannot destroy a process group that a graph uses."""
@@ -129,6 +133,22 @@ class DeviceStep(Step):
                 tensor.copy_(value)
         self.replica.refresh()
         self.reset()
+
+    def _prepare(self, size: int) -> None:
+        """Launch a step; the first of its size is run again to time cuDNN's search in it."""
+        if size in self._searches and torch.backends.cudnn.benchmark:
+            self._searches.remove(size)
+            seconds = []
+            for searches in (False, True, True):  # Compiles; searches; does neither.
+                torch.cuda.synchronize(self.device)
+                started = perf_counter()
+                with algorithm_search(searches):
+                    self.update(size, self._next_part)
+                torch.cuda.synchronize(self.device)
+                seconds.append(perf_counter() - started)
+                self._begin(size)
+            self.search_seconds += max(0.0, seconds[1] - seconds[2])
+        self._launch(size)
 
     def _launch(self, size: int) -> None:
         if size in self.prepared:

@@ -54,7 +54,8 @@ def run(
         parameters = sum(parameter.numel() for parameter in model.parameters())
         log.append("start", {**ranks.versions(spec.device), "parameters": parameters})
         trainer: Trainer = ENGINES.find(spec.engine).trainer.load()(spec, rank, model, dataset)
-        log.append("startup", {"seconds": launcher.elapsed()})
+        searched = trainer.step.search_seconds
+        log.append("startup", {"total": launcher.elapsed(), "cudnn_search": searched})
         if trainer.progress:
             give_up = partial(_stalled, log, spec)
             stall.watch(trainer.progress.position, spec.collective_timeout_seconds, give_up)
@@ -95,15 +96,18 @@ def _stalled(log: RankLog, spec: RunSpec, error: StallError) -> None:
 
 def _train(spec: RunSpec, rank: Rank, trainer: Trainer, model: nn.Module, log: RankLog) -> None:
     """Train epochs until `spec` has enough; leave the weights of epoch `spec.epochs`."""
-    counters = GpuCounters(environment.visible_gpus() if spec.device == "cuda" else [])
+    gpus = environment.visible_gpus() if spec.device == "cuda" else []
+    counters, energy, since = GpuCounters(gpus), GpuCounters(gpus), time.perf_counter()
     taken: dict[Role, list[float]] = {"warmup": [], "measured": []}
-    epoch, kept = 0, []
-    while role := spec.next_role(**taken):
+    epoch, kept, role = 0, [], spec.next_role(**taken)
+    while role:
         epoch += 1
         counters.read()
         result = trainer.run_epoch(epoch)
         read = counters.read()
-        about: Any = {"power_capped_seconds": power_capped_seconds(read), "gpu_readings": read}
+        capped = power_capped_seconds(read)
+        about: Any = {"power_capped_seconds": capped and min(capped, result.seconds)}
+        about["gpu_readings"] = read
         log.append("epoch", {"epoch": epoch, "role": role, **asdict(result), **about})
         # The slowest rank's, so that all ranks decide alike.
         taken[role].append(max(rank.gather(result.seconds)))
@@ -112,7 +116,13 @@ def _train(spec: RunSpec, rank: Rank, trainer: Trainer, model: nn.Module, log: R
             waited = f"{result.seconds:.3f} s, waiting for data {result.loader_seconds:.3f} s"
             learned = f"loss {loss}, accuracy {100 * result.train_accuracy:.1f} %"
             print(f"epoch {epoch} ({role}): {waited}, {learned}", flush=True)
-        if epoch == spec.epochs and spec.next_role(**taken):
+        before, role = role, spec.next_role(**taken)
+        if role != before:
+            # Once for all epochs: the driver counts in steps of up to a tenth of a second.
+            joules, now = [one["energy_joules"] for one in energy.read()], time.perf_counter()
+            log.append("energy", {"role": before, "seconds": now - since, "joules": joules})
+            since = now
+        if epoch == spec.epochs and role:
             kept = [part.to("cpu", copy=True) for part in evaluation.own_parts(model)]
     # Evaluated after equal epochs in all cells, however many one needed until steady.
     for part, value in zip(evaluation.own_parts(model), kept, strict=False):

@@ -12,8 +12,8 @@ from scaling.core.grid import Cell
 from scaling.core.records import kind as types
 from scaling.core.statistics import settling
 
-Startup = Annotated[dict[Literal["total"], types.Amount], Len(1)]
-"""Seconds until the first epoch."""
+Startup = Annotated[dict[Literal["total", "cudnn_search"], types.Amount], Len(1)]
+"""Seconds until the first epoch, and those of them in which cuDNN searched for algorithms."""
 RunRecord = types.Row
 """A record as `Run` describes it."""
 
@@ -51,6 +51,17 @@ class EpochRow(OfRank):
     power_capped_seconds: types.Amount | None
     """How long one of the rank's GPUs was at its power limit; null if not counted."""
     gpu_readings: list[GpuReading]
+
+
+class Energy(TypedDict):
+    """The joules of each GPU of a rank from before the first epoch of a role to after the last."""
+
+    rank: types.Whole
+    role: types.Role
+    seconds: types.Seconds
+    joules: list[types.Amount | None]
+    counts: str
+    """Whose energy that is."""
 
 
 class Model(TypedDict):
@@ -162,6 +173,8 @@ class Run(types.Record):
     model: Model
     training: Parameters
     epochs: list[EpochRow]
+    energy: NotRequired[list[Energy]]
+    """Read once for all epochs of a role; older records have it only in the epochs."""
     evaluation: Evaluation | None
     settling: types.Row
     """Whether the measured epochs were steady; see `core.statistics.settling`."""
