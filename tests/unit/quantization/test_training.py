@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from examples.made_here import assert_made_here
-from examples.quantized_digits import document, record, train
+from examples.quantized_digits import document, evaluate, record, train
 from scaling.core import environment
 from scaling.core.errors import UserError
 from scaling.launch import lease
@@ -27,12 +27,15 @@ def test_a_seed_draws_the_first_weights_and_the_order_of_the_images(quantized_di
 
 
 def test_the_summary_says_how_it_went_and_a_training_that_diverges_says_why(quantized_digits):
-    summary = document(quantized_digits, "weights.pt")
+    train(quantized_digits, "own.pt", epochs=6)
+    own = {"weights": quantized_digits / "own.pt", "variants": {"own": {"activation_bits": None}}}
+    evaluate(quantized_digits, "", **own)
+    summary = document(quantized_digits, "own.pt")
     assert summary["parameters"] == 62_006 and summary["device"] == "cpu"
     assert_made_here(summary["environment"])
     losses = [row["train_loss"] for row in summary["epochs"]]
     assert len(losses) == 6 and losses[-1] < losses[0]
-    float32 = record(quantized_digits)["float32"]["accuracy_percent"]
+    float32 = record(quantized_digits, "own")["float32"]["accuracy_percent"]
     assert summary["test_accuracy"] == pytest.approx(float32 / 100)
     complaint = r"diverged in epoch 1; lower --learning-rate, now 1000000\.0"
     with pytest.raises(UserError, match=complaint):
