@@ -10,7 +10,7 @@ export PATH := $(BIN):$(PATH)
 SNAKEMAKE := snakemake --profile profiles/local --cores $(CORES)
 
 .DEFAULT_GOAL := help
-.PHONY: help env small-env configured named stored compared demo study status cancel pack replay answers compare studies site replays published audit test test-light test-slurm test-faults test-browser lint format docs example bench lock clean
+.PHONY: help env small-env configured named stored compared demo study report status cancel pack replay answers compare studies site replays published audit test test-light test-slurm test-faults test-browser lint format docs example bench lock clean
 
 help:
 	@sed -n -e 's/^##@ \(.*\)/\n\1/p' -e 's/^\([a-z-]*\):.*## /  \1\t/p' \
@@ -36,7 +36,7 @@ env: ## make the environment in .venv; one that matches the lock file is reused
 
 # What reads stored studies needs no PyTorch: a small environment of its own, unless .venv is there.
 SMALL := $(if $(wildcard $(VENV)/requirements.lock),$(VENV),.venv-replay)
-status replay answers compare studies site published audit: export PATH := $(abspath $(SMALL))/bin:$(PATH)
+report status replay answers compare studies site published audit: export PATH := $(abspath $(SMALL))/bin:$(PATH)
 small-env:
 	@$(MAKE) --no-print-directory env VENV=$(SMALL) \
 	  LOCK=$(if $(filter $(VENV),$(SMALL)),$(LOCK),requirements-replay.lock)
@@ -63,6 +63,9 @@ demo: env ## the whole study in small, on the CPU: results/report.html in minute
 study: configured env ## a study on this machine: of config/config.yaml, or of yours by CONFIG=mine.yaml
 	@PYTHONPATH=workflow/scripts python -m scaling.config.stored "$${BASE:-config/scaling.yaml}" "$$CONFIG"
 	$(SNAKEMAKE) $${CONFIG:+--configfile "$${BASE:-config/scaling.yaml}" "$$CONFIG"}
+
+report: small-env ## the report of what results/ has by now, while the study runs or after: results/partial/report.html
+	flock Snakefile snakemake --nolock --cores 1 --config replay=results
 
 status: small-env ## the state of each cell of the study in results/, while it runs or after
 	@PYTHONPATH=workflow/scripts python -m scaling.terminal.state

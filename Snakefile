@@ -54,7 +54,6 @@ if (HOME / "workflow/scripts/grader").exists():
 rule all:
     default_target: True
     input:
-        # The page is there before it is the report; these answers show whether it is.
         "<results>/answers.md",
         "<results>/report.html",
         "<results>/config.yaml",

@@ -15,7 +15,7 @@ from scaling.registry import registry
 complete = read_config(Path(f"{OURS}config/config.yaml"))
 update_config(complete, config)
 config.update(complete)
-# The folder of the stored study to replay; None to measure a study.
+# The folder of the stored study to replay, or results/ to report what there is; None to measure.
 REPLAY = None
 if "replay" in config:
     with refused():
@@ -26,7 +26,10 @@ if "replay" in config:
     configfile: REPLAY / stored.CONFIG
 
     # A stored study is data, perhaps somebody else's, and brings no code.
-    config["plugins"] = own
+    if REPLAY == stored.RESULTS:
+        config["partial"] = True
+    else:
+        config["plugins"] = own
     del config["replay"]
 
 
@@ -48,14 +51,14 @@ with refused():
     TO_SAY = jobs.accept(config, REPLAY)
 
 # Measurements are below RECORDS and DATASET, everything derived from them below RESULTS.
-if REPLAY:
+RECORDS = RESULTS = "results"
+DATASET = Path("resources/dataset", stored.dataset_folder(config)).as_posix()
+LOGS = "logs"
+if REPLAY == stored.RESULTS:
+    RESULTS, LOGS = "results/partial", "logs/partial"
+elif REPLAY:
     RECORDS = DATASET = REPLAY.as_posix()
-    RESULTS = f"results/replay/{REPLAY.name}"
-    LOGS = f"logs/replay/{REPLAY.name}"
-else:
-    RECORDS = RESULTS = "results"
-    DATASET = Path("resources/dataset", stored.dataset_folder(config)).as_posix()
-    LOGS = "logs"
+    RESULTS, LOGS = f"results/replay/{REPLAY.name}", f"logs/replay/{REPLAY.name}"
 
 
 pathvars:
@@ -114,7 +117,8 @@ onsuccess:
 
 
 onerror:
-    PROGRESS.stopped()
+    PROGRESS.render_partial()
     logger.info(
-        "make status says of each cell what it is, and what failed with its log."
+        "make status says of each cell what it is, and what failed with its log; what there is by "
+        "now will be in results/partial/report.html."
     )

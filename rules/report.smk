@@ -15,9 +15,8 @@ rule report_render:
         manifest=f"{DATASET}/manifest.json",
         template=TEMPLATE,
     output:
-        # Not removed before: it is there from the study's first job on (scaling/terminal/progress.py).
         page=report(
-            update("<results>/report.html"),
+            "<results>/report.html",
             caption="../report/captions/report.rst",
             category="Report",
         ),
@@ -33,7 +32,7 @@ rule report_render:
             {
                 "partial": config["partial"],
                 "side_by_side": config["machine"]["share"],
-                "replayed_from": REPLAY,
+                "replayed_from": None if REPLAY == stored.RESULTS else REPLAY,
             }
         ),
         study=STUDY,

@@ -166,8 +166,7 @@ class Executor(slurm.Executor):
                 self.logger.info(f"Slurm lets jobs wait: {why} (job {number})")
             if state == "RUNNING" and number not in self._said:
                 self._said.add(number)
-                begun = {"begun": job.job.jobid}  # Read by the page of the running study.
-                self.logger.info(f"Slurm has begun {job_name(job.job)} (job {number})", extra=begun)
+                self.logger.info(f"Slurm has begun {job_name(job.job)} (job {number})")
         return found
 
 

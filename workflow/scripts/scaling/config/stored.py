@@ -21,6 +21,7 @@ MOST_BYTES = 100_000
 WHOLE = {"engine", "base", "command"}
 """The keys by which a recipe is one without another of its name."""
 CONFIG, MANIFEST = "config.yaml", "manifest.json"
+RESULTS = Path("results")
 RECORDS = [
     *("runs", "interconnect", "quantization", "peaks", "experiments", "convergence", "logs"),
     *("machine", "to_accuracy"),
@@ -91,7 +92,12 @@ def recipes_of(layers: Iterable[Any]) -> Any:
 
 
 def find(studies: Path, name: str) -> Path:
-    """Return the folder of the study `name` below `studies`; UserError lists the names."""
+    """Return the folder of the study `name` below `studies`, or results/ itself.
+
+    UserError lists the names.
+    """
+    if name == RESULTS.name:
+        return RESULTS
     there = sorted(path.parent.name for path in studies.glob(f"*/{CONFIG}"))
     if name not in there:
         known = f"there are {', '.join(there)}" if there else "there are none yet: see make pack"

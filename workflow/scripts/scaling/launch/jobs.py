@@ -47,7 +47,7 @@ def accept(config: dict[str, Any], replayed: Path | None) -> list[str]:
         advice = f"; a stored study brings no code: give its plugins {used}, --config 'plugins=[…]'"
         raise UserError(f"{error}{advice if used else ''}") from error
     said = configuration.leave_out(config)
-    if replayed:
+    if replayed and replayed != stored.RESULTS:
         stored.check(replayed, config)
     os.environ[SNAKEMAKE_VARIABLE] = str(os.getpid())
     if config["machine"]["share"]:
@@ -107,7 +107,6 @@ def relay_signals() -> None:
     told = SimpleQueue[Any]()
 
     def tell(*signal_and_frame: Any) -> None:
-        theirs.__self__._user_kill = "graceful"  # No job starts before the thread has run.
         told.put(signal_and_frame)
 
     Thread(target=lambda: theirs(*told.get()), daemon=True).start()

@@ -18,7 +18,7 @@ class Made:
         self._folder, self._study = Path(folder), config["study"]
         self._partial = is_stored or config["partial"]
         asked = stored.records(config)
-        lacking = ["convergence", "full_trainings", "synchronization"] if self._partial else []
+        lacking = set(asked) - {"limits"} if self._partial else ()
         self.records = {kind: self.there(paths, kind in lacking) for kind, paths in asked.items()}
         """The records of each kind that a study may lack; without any it has none of its tables."""
         self._runs = asked["runs"]

@@ -1,47 +1,26 @@
-"""Progress of a study while Snakemake runs it: its size, each measurement, results at the end.
+"""Progress of a study while Snakemake runs it: its size, each measurement, results at the end."""
 
-A handler of Snakemake's log; it also writes the page of the running study.
-"""
-
-import importlib
 import logging
-import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Iterable
-from contextlib import redirect_stderr
-from datetime import datetime
-from io import StringIO
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
-from scaling.claims import claim
 from scaling.config import devices, stored
-from scaling.core import environment, files
+from scaling.core import environment
 from scaling.core import numbers as fmt
 from scaling.core.errors import UserError, printable
 from scaling.core.grid import RUN_KEYS, Cell
 from scaling.core.records.run import RUN
-from scaling.report import cells, overview, page
-from scaling.report.views import QUESTIONS
-from scaling.tables import schema, timing
+from scaling.tables import timing
 from scaling.terminal import state
 
 say = logging.getLogger("snakemake.logging").info
-RESTS = 100
-"""After a look at the tables the next is as many times later as it took: 1 % of the time."""
-KILLED = "ended without a word, as by SIGKILL; before: "
-AT_THE_END = f"""read -r line
-grep -q '<meta http-equiv="refresh"' "$0" && \\
-  sed -i -e '/<meta http-equiv="refresh"/d' -e 's/class="chip">/class="chip bad">{KILLED}/' "$0"
-"""
-"""What a shell does with the page once its own input ends: a page still `running` says so."""
 
 
 class Progress(logging.Handler):
-    """Follows one run of Snakemake, with records below `records` and the report in `results`."""
+    """Handles the log of one run of Snakemake, with its records and its page in these folders."""
 
     def __init__(self, workflow: Any, config: dict[str, Any], records: str, results: str) -> None:
         super().__init__()
@@ -52,10 +31,9 @@ class Progress(logging.Handler):
         """The records of each job that measures, from their folder."""
         self._known: state.Known
         self._start = time.monotonic()
-        self._begun: dict[int, float] = {}
         self._done: list[int] = []
-        self._page: StudyPage | None = None
-        self._here = True
+        self._on_cpu = False
+        """Whether the measured devices are the CPU cores of this machine."""
 
     def begin(self, record: logging.LogRecord) -> bool:
         """As a filter of the log, look at the jobs before Snakemake's handlers list them."""
@@ -69,15 +47,8 @@ class Progress(logging.Handler):
         try:
             if event == "RUN_INFO" and not self._jobs:
                 self._begin()
-            elif event == "JOB_INFO":
-                self._started(record.jobid, begun=self._here)
-            elif hasattr(record, "begun"):  # Slurm's executor says so.
-                self._started(record.begun, begun=True)
-            elif event == "JOB_ERROR":
-                self._ended(record.jobid)
-            elif event == "JOB_FINISHED":
+            elif event == "JOB_FINISHED" and record.job_id in self._places:
                 self._finished(record.job_id)
-                self._ended(record.job_id)
             elif event.startswith("This was a dry-run"):
                 say(printable(self._plan()))
             elif event.startswith("Nothing to be done"):
@@ -87,7 +58,7 @@ class Progress(logging.Handler):
 
     def _begin(self) -> None:
         """Store the jobs of this run; end it with one sentence if they cannot run here."""
-        workflow, dag, config = self._workflow, self._workflow.dag, self._config
+        workflow, dag = self._workflow, self._workflow.dag
         self._jobs = {dag.jobid(job): job for job in dag.needrun_jobs()}
         for number, job in self._jobs.items():
             paths = [Path(path) for path in job.output if Path(path).is_relative_to(self._records)]
@@ -98,50 +69,15 @@ class Progress(logging.Handler):
         granted = workflow.global_resources.get("gpu")
         # A dry run is local even if jobs would run elsewhere; only its threads show that.
         threads = workflow.dryrun and workflow.execution_settings.use_threads
-        here = self._here = workflow.local_exec and not threads
+        here = workflow.local_exec and not threads
         if wanted and here:
             try:
-                devices.check(config, wanted, granted.value if granted else None)
+                devices.check(self._config, wanted, granted.value if granted else None)
             except UserError as error:
                 sys.exit(f"error: {error}")
-        if not self._places:
-            return
-        self._known = state.Known(config, self._records)
-        if (render := self._render()) and not (workflow.dryrun or workflow.touch):
-            self._page = StudyPage(config["study"], self._results, dag.jobs)
-            # It will be there, which is not worth Snakemake's warning.
-            dag.reason(render).missing_output.discard(render.output.page)
-
-    def _render(self) -> Any:
-        """Return the job that makes the report, None if there is none."""
-        return next((job for job in self._jobs.values() if job.rule.name == "report_render"), None)
-
-    def _started(self, number: int, *, begun: bool) -> None:
-        """Write the page before a job starts; only its state while something is measured here."""
-        at_rest = not (self._here and self._begun)
-        if begun and number in self._places:
-            self._begun[number] = time.time()
-        self._write(running=True, at_rest=at_rest)
-
-    def _ended(self, number: int) -> None:
-        """Forget a job; on a cluster the next one has begun long before, and the page is due."""
-        self._begun.pop(number, None)
-        if not self._here:
-            self._write(running=True)
-
-    def _write(self, *, running: bool, at_rest: bool = True) -> None:
-        if self._page:
-            begun = self._begun if running else {}
-            places = {place: since for job, since in begun.items() for place in self._places[job]}
-            told = state.of(self._config, places, self._known, running)
-            self._page.write(told, running=running, at_rest=at_rest)
-
-    def stopped(self) -> None:
-        """Write the page of a study whose run ends without its report."""
-        try:
-            self._write(running=False)
-        except Exception as error:
-            say(f"The page of the study could not be written: {error}")
+        gpus = environment.visible_gpus() and self._config["device"] != "cpu"
+        self._on_cpu = here and not gpus
+        self._known = state.Known(self._config, self._records)
 
     def _plan(self) -> str:
         """Return how many measurements are due, and how long they take."""
@@ -153,8 +89,7 @@ class Progress(logging.Handler):
             return f"This would run {others}."
         gpus = sorted({int(place.parts[3][5:]) for place in places if place.name == "run.json"})
         trainings = names.count("train_run") + names.count("train_command")
-        on_cpu = self._here and not environment.visible_gpus()
-        device = "CPU processes" if on_cpu or self._config["device"] == "cpu" else "GPUs"
+        device = "CPU processes" if self._on_cpu or self._config["device"] == "cpu" else "GPUs"
         guessed = [self._known.seconds(place) for place in places].count(None)
         known = f"{len(places) - guessed} as measured here, {guessed} guessed at"
         known += f" {state.GUESSED_SECONDS} s, the demo's on two cores"
@@ -168,13 +103,12 @@ class Progress(logging.Handler):
 
     def _finished(self, number: int) -> None:
         """Print one line on a finished measurement, and the remaining time."""
-        if self._jobs.get(number) == self._render():
-            self._page = None
-        if number not in self._places:
-            return
         self._done.append(number)
         for place in self._places[number]:
             self._known.add(place)
+        of = len(self._places)
+        if len(self._done) < of and not self._on_cpu:
+            self.render_partial()
         # In a terminal, profiles/local shows progress bars.
         if sys.stderr.isatty() and "rich" in self._workflow.output_settings.log_handler_settings:
             return
@@ -183,7 +117,6 @@ class Progress(logging.Handler):
         # What is between measurements, or at the same time, goes on so.
         pace = (time.monotonic() - self._start) / (self._known.total(done) or 1)
         left = pace * self._known.total([one for one in wanted if one not in done])
-        of = len(self._places)
         left_said = f", about {state.duration(left)} left" if len(self._done) < of else ""
         say(f"[{len(self._done)} of {of}] {self._outcome(number)}{left_said}")
 
@@ -197,9 +130,22 @@ class Progress(logging.Handler):
         told = f"{seconds.median():.3g} s an epoch" if len(seconds) else record["status"]
         return f"{Cell(**{key: record['cell'][key] for key in RUN_KEYS})}: {told}"
 
+    def render_partial(self) -> None:
+        """Start the report of what there is by now, as `make report` does, and do not wait.
+
+        It has one core at the lowest priority, and there is never more than one at a time.
+        """
+        if self._done:
+            file = self._workflow.main_snakefile
+            command = ["flock", "--nonblock", file, "nice", "-n", "19", sys.executable, "-m"]
+            command += ["snakemake", "--nolock", "--cores", "1", "--snakefile", file]
+            with Path("logs/partial.log").open("a") as log:
+                command += ["--config", "replay=results"]
+                subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+
     def end(self, log: Path) -> None:
-        """Print the headline from the log of the report's job, and the report's path, if any."""
-        if self._render():
+        """Print the headline from the `log` of the report's job, and its place, if it ran."""
+        if any(job.rule.name == "report_render" for job in self._jobs.values()):
             say(log.read_text(encoding="utf-8").rstrip())
             self._link()
 
@@ -207,69 +153,3 @@ class Progress(logging.Handler):
         report = (self._results / "report.html").resolve()
         if report.exists():
             say(f"The report is {report.as_uri()}")
-
-
-class StudyPage:
-    """Writes the page in `results` of the study called `study`, whose `jobs` make its report."""
-
-    def __init__(self, study: str, results: Path, jobs: Iterable[Any]) -> None:
-        self._study, self._results = study, results
-        self._jobs = {job.rule.name: job for job in jobs}
-        self._told: dict[str, Any] = {"cards": [], "answers": [], "at": "", "missing": ""}
-        self._due = 0.0
-        # Its input ends with this process, however that ends.
-        command = ["sh", "-c", AT_THE_END, str((results / "report.html").resolve())]
-        self._watch = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
-
-    def write(self, told: dict[str, Any], *, running: bool, at_rest: bool) -> None:
-        """Write the page; tables are looked at again if that is due, and nothing is disturbed."""
-        if at_rest and told["measured"] and (begin := time.monotonic()) >= self._due:
-            self._told |= self._tell()
-            self._due = begin + RESTS * (time.monotonic() - begin)
-        table = told["grid"].to_html(index=False, border=0) if len(told["grid"]) else ""
-        html = page.render(
-            page.REPORT / "running.html.j2",
-            study=self._study,
-            running=running,
-            written=f"{datetime.now():%a %d %b %Y, %H:%M:%S}",
-            **told | {"grid": page.Markup(table)} | self._told,
-        )
-        files.write_text(self._results / "report.html", html)
-
-    def _tell(self) -> dict[str, Any]:
-        """Return the cards and answers that the commands of the study's jobs give by now."""
-        try:
-            with TemporaryDirectory() as name:
-                for rule in ("tables_scaling", "tables_experiments", "claims_evaluate"):
-                    if rule in self._jobs:
-                        self._run(self._jobs[rule], Path(name))
-                made = [kind.path(Path(name), self._study) for kind in schema.TABLES.values()]
-                manifest = Path(self._jobs["report_render"].input.manifest)
-                there = [path for path in made if path.exists()]
-                study = schema.read_study(self._study, there, None, manifest)
-                answers = claim.read(Path(name, "claims.json")).answers
-            return {
-                "cards": overview.cards(study, cells.of_study(study)),
-                "answers": [(one, answers[one.name]) for one in QUESTIONS if answers.get(one.name)],
-                "at": f"{datetime.now():%H:%M}",
-                "missing": "",
-            }
-        except (Exception, SystemExit) as error:
-            return {"missing": f"{type(error).__name__}: {error}"}
-
-    def _run(self, job: Any, folder: Path) -> None:
-        """Run the command of a job in this process, from the inputs there are, to `folder`."""
-        tables, placed = self._results / "tables", []
-        _, script, *words = shlex.split(job.shellcmd)
-        for word in words[: words.index(">")]:
-            path = Path(word)
-            if path.is_relative_to(tables):
-                path = folder / path.relative_to(tables)
-            elif word in job.output:
-                path = folder / path.name
-            if word not in job.input or path.exists():
-                placed.append(str(path) if folder in [path, *path.parents] else word)
-        if "--partial" in placed:
-            placed[placed.index("--partial") + 1] = "True"
-        with redirect_stderr(StringIO()):
-            importlib.import_module(Path(script).stem).main(placed)

@@ -7,9 +7,8 @@ import json
 import math
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import datetime
-from functools import cache
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -22,8 +21,8 @@ from scaling.core import command_line, environment, files, grid
 from scaling.core.errors import UserError
 from scaling.core.records.run import RUN
 
-RESULTS, LOGS = Path("results"), Path("logs")
-NOT_OF_OTHERS = ("train_run", "train_command", "train_single", "replay")
+RESULTS, LOGS = stored.RESULTS, Path("logs")
+NOT_OF_OTHERS = ("train_run", "train_command", "train_single", "replay", "partial")
 """Folders of logs that are not of measurements besides the grid's."""
 GUESSED_SECONDS = 10
 """A measurement's duration without any records, with its share of tables and report: the demo's."""
@@ -80,20 +79,18 @@ def duration(value: float) -> str:
     return f"{value / 60:.0f} min" if value < 5400 else f"{value / 3600:.1f} h"
 
 
-def of(
-    config: dict[str, Any], begun: Mapping[Path, float], known: Known, runs_now: bool
-) -> dict[str, Any]:
-    """Return the state of the study in results/: a `head`, the `grid` as a table, and `lines`.
+def of(config: dict[str, Any], begun: dict[Path, float], runs_now: bool) -> str:
+    """Return the state of the study in results/, as text.
 
     A run that was `begun` (times by records' paths below results/) is `running`, another what its
     record says, `done` for ok; without one it is `failed` if its log has an error, else `waiting`.
-    `measured` is whether there is more than the machine's limits.
     """
+    known = Known(config, RESULTS)
     cells = {cell.record_path(Path("runs")): cell for cell in grid.of(config)}
     wanted = stored.records(config)
     others = [place for kind, places in wanted.items() if kind != "runs" for place in places]
     there = {place for place in [*cells, *others] if (RESULTS / place).exists()}
-    begun = _elsewhere(cells, config["machine"]["time_limit_seconds"]) | dict(begun)
+    begun = _elsewhere(cells, config["machine"]["time_limit_seconds"]) | begun
     states: dict[Path, str] = {}
     logs: dict[Path, str] = {}
     for place, cell in cells.items():
@@ -101,7 +98,7 @@ def of(
         if place in begun:
             states[place] = "running"
         elif place in there:
-            states[place], logs[log] = _status(record, record.stat().st_mtime)
+            states[place], logs[log] = _status(record)
         else:
             states[place], logs[log] = _failed(log)
     if not there.issuperset(others):
@@ -111,10 +108,10 @@ def of(
     copied = {place for place, run in cells.items() if run.gpus == 1 and run.strategy in copying}
     due = [place for place in [*cells, *others] if place not in there | copied]
     now = time.time()
-    left = known.total(due) - sum(now - since for since in {*begun.values()})
+    left = known.total(due) - sum(now - since for since in begun.values())
     counted = f": {_counted(pd.Series(states), 0)}" if cells else ""
     first = {*(cells or others)}
-    head = f"{'running' if runs_now else 'not running'}, {len(there & first)} of {len(first)}"
+    head = f"{config['study']} ({RESULTS / stored.CONFIG}), {'' if runs_now else 'not '}running, "
     end = f"; until about {_clock(now + max(left, 0))}" if runs_now and due else ""
     rows = [
         vars(cell) | {"GPUs": cell.gpus, "state": states[place]} for place, cell in cells.items()
@@ -123,20 +120,18 @@ def of(
     table = runs.pivot_table(
         "state", ["recipe", "strategy", "GPUs"], "batch_size", _counted, sort=False
     )
-    return {
-        "head": head + counted + end,
-        "grid": table.reset_index().rename_axis(columns=None),
-        "lines": [
-            *(
-                f"running: {cells.get(place, place.with_suffix(''))}, since {_clock(since)}, until "
-                f"about {_clock(since + known.total([place]))}"
-                for place, since in begun.items()
-            ),
-            f"Other measurements: {len(there & {*others})} of {len(others)} done",
-            *(f"{log}\n  {error}" for log, error in logs.items() if error),
-        ],
-        "measured": not there.issubset(wanted["limits"]),
-    }
+    lines = [
+        f"{head}{len(there & first)} of {len(first)}{counted}{end}\n",
+        table.reset_index().rename_axis(columns=None).to_string(index=False) + "\n",
+        *(
+            f"running: {cells.get(place, place.with_suffix(''))}, since {_clock(since)}, until "
+            f"about {_clock(since + known.total([place]))}"
+            for place, since in begun.items()
+        ),
+        f"Other measurements: {len(there & {*others})} of {len(others)} done",
+        *(f"{log}\n  {error}" for log, error in logs.items() if error),
+    ]
+    return "\n".join(lines)
 
 
 def _counted(states: pd.Series, alone: int = 1) -> str:
@@ -149,9 +144,8 @@ def _clock(seconds: float) -> str:
     return f"{datetime.fromtimestamp(seconds):%a %H:%M}"
 
 
-@cache
-def _status(record: Path, changed: float) -> tuple[str, str]:
-    """Return the state by a record, read once for each time it has `changed`, and what is wrong."""
+def _status(record: Path) -> tuple[str, str]:
+    """Return the state by a record, and what is wrong with it."""
     try:
         return RUN.read(record)["status"].replace("ok", "done"), ""
     except UserError as error:
@@ -190,7 +184,4 @@ def main() -> None:
         if option == "--output" and Path(word).is_relative_to(RESULTS)
     }
     runs_now = any("snakemake" in word for process in here for word in process["cmdline"][:3])
-    told = of(study, begun, Known(study, RESULTS), runs_now or bool(begun))
-    head = f"{study['study']} ({RESULTS / stored.CONFIG}), {told['head']}"
-    print(f"{head}\n\n{told['grid'].to_string(index=False)}\n")
-    print("\n".join(told["lines"]).encode("ascii", "replace").decode())
+    print(of(study, begun, runs_now or bool(begun)).encode("ascii", "replace").decode())
