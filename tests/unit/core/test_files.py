@@ -48,3 +48,16 @@ def test_what_is_no_document_is_one_sentence(tmp_path, make, sentence):
     with pytest.raises(UserError, match=rf"^{made} .*{sentence}") as caught:
         files.read_json(made)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("before", ["", "x" * 1_999_000 + "\n", "50 %\r" * 400_000, b"\xff\n"])
+def test_a_log_keeps_its_ends_and_short_lines(tmp_path, before):
+    log = tmp_path / "run.log"
+    text = before if isinstance(before, bytes) else before.encode()
+    log.write_bytes(b"begin\n" + text + b"y" * 3000 + b"\nerror: end\n")
+    files.bound_log(log)
+    lines = log.read_text().splitlines()
+    assert (lines[0], lines[-1]) == ("begin", "error: end")
+    assert max(map(len, lines)) < 2100 and log.stat().st_size < 1_001_000
+    left_out = [line for line in lines if "bytes of this log are left out" in line]
+    assert len(left_out) == (len(text) > 1e6)

@@ -11,6 +11,9 @@ from typing import Any
 
 from scaling.core.errors import UserError
 
+LOG_LINE, LOG_BYTES = 2_000, 1_000_000
+"""The most characters of a line in a log, and the most bytes of a log; see `bound_log`."""
+
 
 @contextmanager
 def atomic_path(target: Path) -> Iterator[Path]:
@@ -45,6 +48,26 @@ def log_end(source: Path) -> str:
     """Return the end of a log: at most 40 lines and 8,000 characters."""
     lines = source.read_text(encoding="utf-8", errors="replace").splitlines()
     return "\n".join(lines[-40:])[-8000:] + "\n"
+
+
+def bound_log(log: Path) -> None:
+    """Cut the lines of a log at `LOG_LINE` characters; keep both ends of more than `LOG_BYTES`.
+
+    Snakemake shows the whole log of a job that failed, which takes minutes for 100 MB.
+    """
+    size = log.stat().st_size
+    with log.open("rb") as file:
+        text = file.read(min(size, LOG_BYTES))
+        if size > LOG_BYTES:
+            half = LOG_BYTES // 2
+            file.seek(size - half)
+            left_out = f"\n… {size - LOG_BYTES:,} bytes of this log are left out here …\n"
+            text = text[:half] + left_out.encode() + file.read()
+    lines = text.decode(errors="replace").replace("\r", "\n").split("\n")
+    cut = (one if len(one) <= LOG_LINE else f"{one[:LOG_LINE]} … (cut)" for one in lines)
+    bounded = "\n".join(cut)
+    if size > LOG_BYTES or bounded.encode() != text:
+        write_text(log, bounded)
 
 
 def write_json(target: Path, document: Any) -> None:

@@ -4,11 +4,12 @@ import logging
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from scaling.config import devices, stored
-from scaling.core import environment
+from scaling.core import environment, files
 from scaling.core import numbers as fmt
 from scaling.core.errors import UserError, printable
 from scaling.core.grid import RUN_KEYS, Cell
@@ -36,9 +37,14 @@ class Progress(logging.Handler):
         """Whether the measured devices are the CPU cores of this machine."""
 
     def begin(self, record: logging.LogRecord) -> bool:
-        """As a filter of the log, look at the jobs before Snakemake's handlers list them."""
-        if getattr(getattr(record, "event", None), "name", "") == "RUN_INFO":
+        """As a filter, look at jobs before Snakemake lists them, and bound logs before it shows."""
+        event = getattr(getattr(record, "event", None), "name", "")
+        if event == "RUN_INFO":
             self.emit(record)
+        number = {"JOB_ERROR": "jobid", "JOB_FINISHED": "job_id"}.get(event, "")
+        with suppress(OSError, UserError, KeyError):
+            for log in self._jobs[getattr(record, number)].log if number else ():
+                files.bound_log(Path(log))
         return True
 
     def emit(self, record: Any) -> None:
