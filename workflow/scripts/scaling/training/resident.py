@@ -139,6 +139,8 @@ class Resident(Trainer):
             optimizer = FlatShards if sharded else FlatSGD
             self.replica = optimizer(self._model, rank.processes, working, options.compile)
             trained = _forward_pass(self.replica, options)
+            if rank.processes > 1 and not sharded:
+                trained = self.replica.averaged(trained)
         self.replica.start(spec.sgd, self._rule)
         self.model = InPrecision(trained, bf16)
         if self._replicated:
