@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.parallel import DistributedDataParallel
 
@@ -24,6 +25,8 @@ NORMS = (_BatchNorm, nn.LayerNorm, nn.GroupNorm)
 """Modules whose parameters stay float32 in every working precision."""
 ALIGNED_ELEMENTS = 64
 """Every tensor starts at a multiple of this, as cuDNN's fast kernels need aligned weights."""
+HOOK = False
+"""Trial: norms' gradients are sent in bf16, too."""
 BUCKET_MB = 4.0
 """MiB of gradients in a message: a stage of the lab's model has 16 in bf16."""
 
@@ -99,6 +102,8 @@ class FlatSGD(Wrapped):
                 bucket_cap_mb=BUCKET_MB,
                 gradient_as_bucket_view=True,
             )
+        if HOOK:
+            self._ddp.register_comm_hook(None, default_hooks.bf16_compress_hook)
         return self._ddp
 
     def start(self, options: dict[str, Any], rule: UpdateRule) -> None:
