@@ -1,8 +1,8 @@
 """Training steps captured as CUDA graphs."""
 
 import copy
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import torch
@@ -10,7 +10,8 @@ from torch import Tensor, nn
 
 from scaling.launch import outcome
 
-WARMUP_STEPS = 3
+WARMUP_STEPS = 11
+"""DistributedDataParallel times its first ten steps by events, which a capture forbids."""
 
 
 def captured(
@@ -49,9 +50,23 @@ class SideStream:
         if not (read[0].is_cuda and torch.cuda.is_current_stream_capturing()):
             return nullcontext()
         self._kept += read
+        return torch.cuda.stream(self._behind())
+
+    @contextmanager
+    def whole(self, on_gpu: bool) -> Iterator[None]:
+        """Within the block work runs there, on a GPU; the current stream waits for all of it."""
+        if not on_gpu:
+            yield
+            return
+        with torch.cuda.stream(self._behind()):
+            yield
+        assert self._stream
+        torch.cuda.current_stream().wait_stream(self._stream)
+
+    def _behind(self) -> torch.cuda.Stream:
         self._stream = self._stream or torch.cuda.Stream()
         self._stream.wait_stream(torch.cuda.current_stream())
-        return torch.cuda.stream(self._stream)
+        return self._stream
 
     def join(self) -> None:
         """Let the current stream wait for this one."""

@@ -13,7 +13,11 @@ from torch.nn.parallel import DistributedDataParallel
 
 from scaling.launch.ranks import Rank
 from scaling.registry.update_rule import UpdateRule
+from scaling.training.captured_steps import SideStream
 from scaling.training.wrapped import Wrapped
+
+BUCKET_MB = 8.0
+"""MiB of float32 gradients in a message of recipe tuned."""
 
 
 class Replica(Wrapped):
@@ -64,6 +68,34 @@ def wrap(
     if hook:
         replica.model.register_comm_hook(replica.low_rank, hook)
     return replica
+
+
+class Captured(Replica):
+    """A replica whose steps a CUDA graph can capture: its rate is a tensor."""
+
+    def __init__(
+        self, forward: nn.Module, device: torch.device, half: bool, aside: SideStream
+    ) -> None:
+        torch._dynamo.config.optimize_ddp = False
+        with aside.whole(device.type == "cuda"):
+            model = DistributedDataParallel(
+                forward,
+                broadcast_buffers=False,
+                bucket_cap_mb=BUCKET_MB,
+                gradient_as_bucket_view=True,
+            )
+        super().__init__(model)
+        self.aside, self.item_share = aside, 0.5 if half else 1.0
+        if half:
+            model.register_comm_hook(None, default_hooks.bf16_compress_hook)
+
+    def start(self, options: dict[str, Any], rule: UpdateRule) -> None:
+        parameters = list(self.model.parameters())
+        self._rate = torch.tensor(options["lr"], device=parameters[0].device)
+        self.optimizer = torch.optim.SGD(parameters, **options | {"lr": self._rate}, fused=True)
+
+    def set_rates(self, rate: float, rest: float) -> None:
+        self._rate.fill_(rate)
 
 
 class ZeroReplica(Replica):

@@ -1,21 +1,19 @@
-"""SGD on one flat array of all weights, with gradient all-reduces during the backward pass.
+"""SGD on one flat array of all weights, whose gradients DistributedDataParallel averages.
 
-Casts and an update of each tensor make a small model's step launch-bound; one array has few. The
-gradients of each part of the model are one message, sent in the backward pass of those before it.
+Casts and an update of each tensor make a small model's step launch-bound; one array has few.
 """
 
 import copy
 import math
 from collections import defaultdict
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 import torch
-import torch.distributed as dist
 from torch import Tensor, nn
+from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 from torch.nn.modules.batchnorm import _BatchNorm
-from torch.utils.hooks import RemovableHandle
+from torch.nn.parallel import DistributedDataParallel
 
 from scaling.models.build import backward_groups
 from scaling.registry.update_rule import UpdateRule
@@ -27,16 +25,10 @@ NORMS = (_BatchNorm, nn.LayerNorm, nn.GroupNorm)
 """Modules whose parameters stay float32 in every working precision."""
 ALIGNED_ELEMENTS = 64
 """Every tensor starts at a multiple of this, as cuDNN's fast kernels need aligned weights."""
-
-
-@dataclass
-class Bucket:
-    """Parameters whose gradients are sent together, and their range of the flat arrays."""
-
-    parameters: list[nn.Parameter]
-    range: slice
-    missing: int
-    sent: dist.Work | None = None
+HOOK = False
+"""Trial: norms' gradients are sent in bf16, too."""
+BUCKET_MB = 4.0
+"""MiB of gradients in a message: a stage of the lab's model has 16 in bf16."""
 
 
 class FlatSGD(Wrapped):
@@ -54,9 +46,6 @@ class FlatSGD(Wrapped):
     `update.orthogonalized` Nesterov momentum, and the rest by SGD at the rate `rest`.
     """
 
-    early = True
-    """Whether messages are sent as soon as their gradients are there, or by `step`."""
-
     def __init__(
         self,
         model: nn.Module,
@@ -67,11 +56,9 @@ class FlatSGD(Wrapped):
         super().__init__(model)
         self.sends = self.separable = ranks > 1
         self._ranks, self._more = ranks, False
+        self._ddp: DistributedDataParallel | None = None
         self.aside = SideStream()
-        self._hooks: list[RemovableHandle] = []
-        groups = backward_groups(model)
-        self._parameters = [parameter for group in groups for parameter in group]
-        groups = groups if ranks > 1 else [self._parameters]  # One rank sends no messages.
+        self._parameters = [one for group in backward_groups(model) for one in group]
         size, device = sum(map(room_of, self._parameters)), self._parameters[0].device
         self._weights = torch.zeros(size, device=device)
         self._momenta = torch.zeros_like(self._weights)
@@ -88,6 +75,7 @@ class FlatSGD(Wrapped):
         self._rate, self._rest, self._momentum = (self._weights.new_zeros(()) for _ in range(3))
         self._one, self._rates = self._weights.new_ones(()), (0.0, 0.0)
         self._working: Tensor | None = None
+        self._trained = self._parameters
         if working_dtype is not None:
             self._working = self._weights.to(working_dtype)
             copied: dict[int, Any] = {id(m): m for m in model.modules() if isinstance(m, NORMS)}
@@ -96,16 +84,27 @@ class FlatSGD(Wrapped):
             for parameter, view in zip(self._parameters, views, strict=True):
                 if id(parameter) in copied:
                     copied[id(parameter)].data = view
-            groups = [[copied.get(id(one), one) for one in group] for group in groups]
+            self._trained = [copied.get(id(one), one) for one in self._parameters]
         self._collect = torch.compile(_collect, dynamic=False) if compiled else _collect
         self._sgd = torch.compile(update.sgd, dynamic=False) if compiled else update.sgd
-        self._buckets: list[Bucket] = []
-        end = 0
-        for group in groups:
-            start, end = end, end + sum(map(room_of, group))
-            self._buckets.append(Bucket(group, slice(start, end), len(group)))
-            arrived = self._arrival(self._buckets[-1])
-            self._hooks += [one.register_post_accumulate_grad_hook(arrived) for one in group]
+
+    def averaged(self, forward: nn.Module) -> nn.Module:
+        """Return `forward`, a function of `model`, under DistributedDataParallel.
+
+        Gradients go to its buckets aside: its hooks run on the stream on which it is built.
+        """
+        torch._dynamo.config.optimize_ddp = False  # The parts that are compiled are whole.
+        device = self._weights.device
+        with self.aside.whole(device.type == "cuda"):
+            self._ddp = DistributedDataParallel(
+                forward,
+                broadcast_buffers=False,
+                bucket_cap_mb=BUCKET_MB,
+                gradient_as_bucket_view=True,
+            )
+        if HOOK:
+            self._ddp.register_comm_hook(None, default_hooks.bf16_compress_hook)
+        return self._ddp
 
     def start(self, options: dict[str, Any], rule: UpdateRule) -> None:
         """Begin a training by `rule` with SGD's options: zero momenta, and the rates' peaks."""
@@ -147,8 +146,7 @@ class FlatSGD(Wrapped):
 
     @property
     def bucket_bytes(self) -> list[int]:
-        sent = self._buckets if self._ranks > 1 else []
-        return [self._weights[bucket.range].nbytes for bucket in sent]
+        return buckets_of(self._ddp) if self._ddp else []
 
     @property
     def sent_share(self) -> float:
@@ -157,43 +155,46 @@ class FlatSGD(Wrapped):
     def accumulate(self, more: bool) -> None:
         self._more = more
         self.aside.join()
+        if self._ddp:
+            self._ddp.require_backward_grad_sync = self.sends and not more
 
     def backward(self, loss: Tensor, share: float) -> None:
-        # Ranks sum their gradients: to the mean.
-        loss.backward(loss.new_full((), share / self._ranks))
+        loss.backward(loss.new_full((), share))
+        if self._more:
+            # A gradient may be a view of an array that the next forward pass overwrites.
+            for one in self._trained:
+                if one.grad is not None and one.grad.untyped_storage().nbytes() > one.grad.nbytes:
+                    one.grad = one.grad.clone()
 
     def release(self) -> None:
-        for hook in self._hooks:
-            hook.remove()
+        self._ddp = None
 
     def step(self) -> None:
-        """Update the weights of a message when it has come, or by LARS and Muon all at once."""
-        self.aside.join()
-        whole = self._rule.lars or self._rule.muon
-        for bucket in self._buckets:
-            if bucket.sent:
-                bucket.sent.wait()
-                bucket.sent = None
-            if not whole:
-                self._update(bucket.range)
-        if whole:
-            self._update(slice(None))
+        self._gather()
+        self._update()
 
-    def _update(self, part: slice) -> None:
-        rule, gradients = self._rule, self.gradients[part]
-        working = None if self._working is None else self._working[part]
+    def _gather(self) -> None:
+        """Copy the gradients to the flat array."""
+        self.aside.join()
+        gradients = [one.grad for one in self._trained if one.grad is not None]
+        self._collect(views_of(self.gradients, self._trained), gradients)
+        for one in self._trained:
+            one.grad = None
+
+    def _update(self) -> None:
+        rule, gradients = self._rule, self.gradients
         moved = self._muon() if rule.muon else {}
         rate = self._rest if rule.muon else self._rate
         decay: Tensor | float = self._weight_decay
         if not rule.decay_batch_norm:
-            decay = decay * self._in_adapted[part]
+            decay = decay * self._in_adapted
         if rule.lars:
             gradients = gradients + decay * self._weights
             local = self._local_rates(rule.lars) * rate
             torch._foreach_mul_(views_of(gradients, self._parameters), list(local.unbind()))
             rate, decay = self._one, 0.0
         self._sgd(
-            *(self._weights[part], self._momenta[part], gradients, None if moved else working),
+            *(self._weights, self._momenta, gradients, None if moved else self._working),
             *(rate, self._momentum, decay, rule.nesterov),
         )
         if moved:
@@ -229,34 +230,16 @@ class FlatSGD(Wrapped):
         local = trust * weights / (gradients + self._weight_decay * weights)
         return torch.where(self._adapted & (weights > 0) & (gradients > 0), local, 1.0)
 
-    def _arrival(self, bucket: Bucket) -> Callable[[Tensor], None]:
-        def arrived(parameter: Tensor) -> None:
-            grad = parameter.grad
-            # The gradient may be a view of an array that the next forward pass overwrites.
-            if self._more and grad is not None and grad.untyped_storage().nbytes() > grad.nbytes:
-                parameter.grad = grad.clone()
-            bucket.missing -= 1
-            if bucket.missing == 0:
-                bucket.missing = len(bucket.parameters)
-                if not self._more:
-                    self._send(bucket)
-
-        return arrived
-
-    def _send(self, bucket: Bucket) -> None:
-        """Copy the gradients to the flat array and start their all-reduce."""
-        flat = self.gradients[bucket.range]
-        gradients = [one.grad for one in bucket.parameters if one.grad is not None]
-        with self.aside.after(*gradients):
-            self._collect(views_of(flat, bucket.parameters), gradients)
-            if self.sends and self.early:
-                bucket.sent = dist.all_reduce(flat, async_op=True)
-        for parameter in bucket.parameters:
-            parameter.grad = None
-
 
 def _collect(views: list[Tensor], gradients: list[Tensor]) -> None:
     torch._foreach_copy_(views, gradients)
+
+
+def buckets_of(model: DistributedDataParallel) -> list[int]:
+    """Return the bucket sizes, in the order of the backward pass; final after two steps."""
+    logged = model._get_ddp_logging_data()
+    sizes = logged.get("rebuilt_bucket_sizes") or logged.get("bucket_sizes") or ""
+    return [int(size) for size in str(sizes).split(",") if size.strip()]
 
 
 def room_of(tensor: Tensor) -> int:

@@ -16,8 +16,6 @@ class FlatShards(FlatSGD):
     the update: stage 1 of ZeRO (arXiv:1910.02054; by its section 7, bytes are as an all-reduce's).
     """
 
-    early = False
-
     def __init__(self, model: nn.Module, ranks: int, *options: Any) -> None:
         super().__init__(model, ranks, *options)
         size = math.ceil(len(self._weights) / ranks / ALIGNED_ELEMENTS) * ALIGNED_ELEMENTS
@@ -34,8 +32,11 @@ class FlatShards(FlatSGD):
         # Both messages, of the formula's three in float32.
         return sum(flat.itemsize for flat in self._padded) / (3 * self._weights.itemsize)
 
+    def backward(self, loss: Tensor, share: float) -> None:
+        super().backward(loss, share / self._ranks)  # Ranks sum their gradients: to the mean.
+
     def step(self) -> None:
-        self.aside.join()
+        self._gather()
         (weights, gradients), (own_weights, own_gradients) = self._padded, self._own
         if self.sends:
             dist.reduce_scatter_tensor(own_gradients, gradients)

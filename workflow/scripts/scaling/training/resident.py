@@ -25,7 +25,8 @@ from scaling.models.resnet import ResNet18
 from scaling.registry.engine import ENGINES
 from scaling.registry.resident import KERNELS, Options
 from scaling.registry.strategy import STRATEGIES
-from scaling.training.captured_steps import refusals
+from scaling.training.captured_steps import SideStream, refusals
+from scaling.training.distributed_data_parallel import Captured
 from scaling.training.flat_sgd import FlatSGD
 from scaling.training.flat_shards import FlatShards
 from scaling.training.step import DeviceStep, InPrecision, allow_tf32
@@ -37,6 +38,8 @@ CUDNN_ALGORITHMS = 10
 EXHAUSTIVE_SEARCH_UP_TO = 512
 """The largest batch of the lab's model for which cuDNN tries all algorithms: on one H200 they gain
 1 to 2 % up to here and nothing at 2048, after 40 s more of search."""
+PLAIN = False
+"""Trial: float32 weights, SGD and DistributedDataParallel as PyTorch has them."""
 PREPARED_SHARE = 0.05
 """The share of an epoch's images above which a smaller last batch is compiled too."""
 
@@ -134,12 +137,20 @@ class Resident(Trainer):
         if self._wrapped:
             self.replica, trained = self._wrapped, self._wrapped.model
             _compile_blocks(self._blocks, options.compile)
+        elif PLAIN and rank.processes > 1 and spec.cell.strategy == "ddp":
+            plain: Any = Wrapped(self._model)
+            plain.aside = SideStream()
+            forward = _forward_pass(plain, options)
+            self.replica = Captured(forward, rank.device, bf16, plain.aside)
+            trained = self.replica.model
         else:
             working = torch.bfloat16 if bf16 and not self._replicated else None
             sharded = rank.processes > 1 and spec.cell.strategy == "zero1"
             optimizer = FlatShards if sharded else FlatSGD
             self.replica = optimizer(self._model, rank.processes, working, options.compile)
             trained = _forward_pass(self.replica, options)
+            if rank.processes > 1 and not sharded:
+                trained = self.replica.averaged(trained)
         self.replica.start(spec.sgd, self._rule)
         self.model = InPrecision(trained, bf16)
         if self._replicated:
