@@ -9,8 +9,9 @@ from torch import nn
 
 from scaling.models.resnet import ResNet18
 from scaling.registry.update_rule import UpdateRule
+from scaling.training import flat_sgd as flat_sgd_module
 from scaling.training import update
-from scaling.training.flat_sgd import FlatSGD, bucket_bytes
+from scaling.training.flat_sgd import FlatSGD, room_of
 from scaling.training.flat_shards import FlatShards
 from scaling.training.update import orthogonalized
 from training_runs import in_ranks
@@ -51,66 +52,109 @@ def take(flat, model, step):
     flat.step()
 
 
-def take_steps(optimizer, ranks, steps, forward=None):
-    """Take steps on the mean of the losses of these ranks, in bf16 on a working copy."""
-    forward = forward or optimizer.model
+def take_steps(optimizer, shares, steps, forward=None):
+    """Take steps on the mean of the losses of these micro-batches, in bf16 on a working copy."""
     low = optimizer.model.stages[0][0].conv1.weight.dtype == torch.bfloat16
     for step in range(steps):
-        with torch.autocast("cpu", torch.bfloat16, enabled=low):
-            loss = sum(loss_of(forward, rank, step) for rank in ranks)
-        optimizer.backward(loss / len(ranks), 1)
+        for place, share in enumerate(shares, start=1):
+            optimizer.accumulate(place < len(shares))
+            with torch.autocast("cpu", torch.bfloat16, enabled=low):
+                loss = loss_of(forward or optimizer.model, share, step)
+            optimizer.backward(loss, 1 / len(shares))
         optimizer.step()
 
 
-def train_on(rank, folder, kind, ranks, working_dtype, steps):
+RULES = {
+    "sgd": {},
+    "nesterov": {"nesterov": True, "decay_batch_norm": False},
+    "lars": {"lars": 0.02},
+    "muon": {"muon": 0.1},
+}
+CASES = [
+    *((FlatSGD, None, 1, rule) for rule in RULES),
+    *((FlatSGD, torch.bfloat16, 1, rule) for rule in RULES),
+    *((FlatShards, dtype, 1, "sgd") for dtype in (None, torch.bfloat16)),
+    *((kind, None, 2, "sgd") for kind in (FlatSGD, FlatShards)),
+]
+"""Optimizer, type of the working copy, micro-batches of a rank, and rule."""
+
+
+def train_on(rank, folder, ranks, cases):
+    """Save the model of each case after its first steps, and check that messages change none."""
     torch.set_num_threads(1)
-    dist.init_process_group(
-        "gloo", init_method=f"file://{folder}/store", rank=rank, world_size=ranks
-    )
-    model = resnet()
-    optimizer = flat_sgd(model, ranks, working_dtype, kind=kind)
-    forward = None if kind is FlatShards else optimizer.averaged(optimizer.model)
-    take_steps(optimizer, [rank], steps, forward)
-    kept, everything = optimizer.momenta[0].numel(), sum(bucket_bytes(model)) // 2
-    assert kept == (-(-everything // (64 * ranks)) * 64 if kind is FlatShards else everything)
-    torch.save(model.state_dict(), folder / f"{rank}")
+    dist.init_process_group("gloo", f"file://{folder}/store", rank=rank, world_size=ranks)
+    for place, (kind, dtype, parts, rule) in enumerate(cases):
+        shares, models, messages = range(rank * parts, (rank + 1) * parts), [], []
+        for flat_sgd_module.BUCKET_MB in (25.0, 0.01):
+            models.append(resnet())
+            optimizer = flat_sgd(models[-1], ranks, dtype, kind=kind, **RULES[rule])
+            forward = optimizer.parallel(optimizer.model)
+            take_steps(optimizer, shares, 1 if dtype else 2, forward)
+            torch.save(models[-1].state_dict(), folder / f"{place}-{rank}")
+            take_steps(optimizer, shares, 2, forward)
+            messages.append(len(optimizer.bucket_bytes))
+        whole = sum(map(room_of, models[0].parameters()))
+        part = -(-whole // (64 * ranks)) * 64
+        assert optimizer.momenta[0].numel() == (part if kind is FlatShards else whole)
+        # Norms stay float32, and messages have one type.
+        assert messages[0] == (2 if dtype and kind is FlatSGD else 1)
+        assert (messages[1] > messages[0]) == (kind is FlatSGD)
+        torch.testing.assert_close(*([*model.parameters()] for model in models))
     dist.destroy_process_group()
 
 
-def trained_in(folder, ranks, *options):
-    """The model of ranks that train together, whose weights are all the same."""
-    torch.set_num_threads(1)  # As the ranks: sums depend on it.
-    in_ranks(train_on, folder, *options, count=ranks)
-    models = [resnet() for _ in range(ranks)]
-    for rank, model in enumerate(models):
-        model.load_state_dict(torch.load(folder / f"{rank}"))
-        assert all(map(torch.equal, model.parameters(), models[0].parameters()))
-    return models[0]
+def trained(folder, ranks, cases):
+    """Return the models of the cases, which are the same on all ranks."""
+    in_ranks(train_on, folder, ranks, cases, count=ranks)
+    found = []
+    for place in range(len(cases)):
+        models = [resnet() for _ in range(ranks)]
+        for rank, model in enumerate(models):
+            model.load_state_dict(torch.load(folder / f"{place}-{rank}"))
+            assert all(map(torch.equal, model.parameters(), models[0].parameters()))
+        found.append(models[0])
+    return found
 
 
-@pytest.mark.parametrize(("kind", "ranks"), [(FlatSGD, 2), (FlatShards, 2), (FlatShards, 3)])
-def test_several_processes_take_the_steps_of_one_on_all_their_images(tmp_path, kind, ranks):
-    found, expected = trained_in(tmp_path, ranks, kind, ranks, None, 2), resnet()
-    optimizer = torch.optim.SGD(expected.parameters(), **RATES)
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory):
+    """The models that two ranks train, by their cases."""
+    models = trained(tmp_path_factory.mktemp("ranks"), 2, CASES)
+    return lambda case: models[CASES.index(case)]
+
+
+def steps_of_torch_sgd(ranks):
+    model = resnet()
+    optimizer = torch.optim.SGD(model.parameters(), **RATES)
     for step in range(2):
         optimizer.zero_grad()
-        sum(loss_of(expected, rank, step) / ranks for rank in range(ranks)).backward()
+        sum(loss_of(model, rank, step) / ranks for rank in range(ranks)).backward()
         optimizer.step()
-    pair = [*found.parameters()], [*expected.parameters()]
-    torch.testing.assert_close(*pair, atol=1e-6, rtol=1e-5)
+    return [*model.parameters()]
 
 
 @pytest.mark.parametrize("kind", [FlatSGD, FlatShards])
-def test_two_processes_send_bf16_gradients_of_a_working_copy_with_its_rounding(tmp_path, kind):
-    found, model = trained_in(tmp_path, 2, kind, 2, torch.bfloat16, 1), resnet()
-    take_steps(flat_sgd(model, 1, torch.bfloat16), range(2), 1)
-    assert_moved_alike(found, model, 0.01)
+def test_two_ranks_take_the_steps_of_torch_sgd(pair, kind):
+    found = [*pair((kind, None, 1, "sgd")).parameters()]
+    torch.testing.assert_close(found, steps_of_torch_sgd(2), atol=1e-6, rtol=1e-5)
 
 
-def test_the_messages_hold_every_gradient_and_less_than_a_thousandth_of_padding():
-    messages = bucket_bytes(ResNet18())
-    assert len(messages) == 3 and messages[-1] < 0.07 * sum(messages)
-    assert 22_347_924 <= sum(messages) < 22_347_924 * 1.001
+def test_three_shards_take_the_steps_of_torch_sgd(tmp_path):
+    (found,) = trained(tmp_path, 3, [(FlatShards, None, 1, "sgd")])
+    expected = steps_of_torch_sgd(3)
+    torch.testing.assert_close([*found.parameters()], expected, atol=1e-6, rtol=1e-5)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_two_ranks_take_the_steps_of_one(pair, case):
+    (_, dtype, parts, rule), expected = case, resnet()
+    optimizer = flat_sgd(expected, 1, dtype, **RULES[rule])
+    take_steps(optimizer, range(2 * parts), 1 if dtype else 2)
+    if dtype:
+        assert_moved_alike(pair(case), expected, 0.01)
+    else:
+        both = [[*model.parameters()] for model in (pair(case), expected)]
+        torch.testing.assert_close(*both, atol=1e-6, rtol=1e-5)
 
 
 def assert_moved_alike(found, expected, error):

@@ -198,10 +198,7 @@ class FusedResNet(nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         self._sums.zero_()
         stem: Any = self._model.stem
-        weight = stem[0].weight
-        if torch.is_autocast_enabled("cuda"):
-            weight = weight.to(torch.get_autocast_dtype("cuda"))
-        x = self._fused[stem[1]](stem_convolution(images, weight))
+        x = self._fused[stem[1]](stem_convolution(images, stem[0].weight))
         for stage in self._model.stages:
             blocks: Any = stage
             for block in blocks:
@@ -219,8 +216,6 @@ class FusedResNet(nn.Module):
         return self._fused[block.bn2](last, residual, self._fused[shortcut[1]])
 
     def _convolved(self, convolution: nn.Conv2d, x: Tensor) -> Tensor:
-        weight = convolution.weight
-        plain = type(convolution) is nn.Conv2d and weight.dtype == x.dtype
-        if not plain or len(x) > ASIDE_UP_TO:
+        if type(convolution) is not nn.Conv2d or len(x) > ASIDE_UP_TO:
             return convolution(x)
         return _Convolution.apply(x, convolution.weight, convolution, self._aside)

@@ -12,7 +12,7 @@ from scaling.launch import ranks
 from scaling.launch.measure import Sweep
 from scaling.launch.ranks import Rank
 from scaling.models.build import LEAST_BATCH, build
-from scaling.training import distributed_data_parallel, flat_sgd
+from scaling.training import strategies
 from scaling.training.captured_steps import captured
 
 BYTES_PER_ELEMENT = 4
@@ -45,17 +45,16 @@ def run(sweep: Sweep, log_folder: Path) -> None:
 
 
 def _of_model(sweep: Sweep, rank: Rank) -> list[tuple[str, int]]:
-    """Return the bytes of DDP's final buckets, recipe tuned's messages, and all gradients."""
+    """Return the bytes of DDP's final buckets, and of all gradients."""
     described = DATASET.read(sweep.manifest)
     side, *_ = described.get("image_shape", [32])
     model = build(sweep.model, len(described.get("classes", range(10)))).to(rank.device)
-    replica = distributed_data_parallel.wrap(model, rank, rank.processes)
+    replica = strategies.ddp(model, rank, rank.processes)
     for _ in range(SETTLING_STEPS):
         images = torch.randn(LEAST_BATCH, 3, side, side, device=rank.device)
         replica.model(images).sum().backward()
     return [
         *(("bucket", size) for size in replica.bucket_bytes),
-        *(("tuned_bucket", size) for size in flat_sgd.bucket_bytes(model)),
         ("gradients", sum(parameter.nbytes for parameter in model.parameters())),
     ]
 

@@ -1,10 +1,9 @@
-"""A study's model: built by name, split into blocks and groups, and what its compilation used."""
+"""A study's model: built by name, split into blocks, and what its compilation used."""
 
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch import nn
@@ -16,8 +15,6 @@ from scaling.registry.registry import resolved
 
 LEAST_BATCH = 2
 """Minimum batch size: batch norm refuses a single value per channel."""
-GROUP_BYTES = 25 * 2**20
-"""Minimum gradient bytes of a message: DistributedDataParallel's default."""
 
 
 def build(chosen: Model, classes: int) -> nn.Module:
@@ -64,21 +61,6 @@ def blocks(model: nn.Module) -> list[nn.Module]:
     return list(search(model))
 
 
-def backward_groups(model: nn.Module) -> list[list[nn.Parameter]]:
-    """Return groups of parameters to send together, in the order of the backward pass.
-
-    They are the model's `backward_order`, or its parameters from last to first by `GROUP_BYTES`.
-    """
-    if hasattr(model, "backward_order"):
-        return list(cast(Any, model.backward_order))
-    groups: list[list[nn.Parameter]] = [[]]
-    for parameter in reversed(list(model.parameters())):
-        if sum(one.numel() * one.itemsize for one in groups[-1]) >= GROUP_BYTES:
-            groups.append([])
-        groups[-1].append(parameter)
-    return groups
-
-
 def cache_use() -> dict[str, int]:
     """Return how many graphs came from torch.compile's cache (`kept`), and how many were `made`."""
     if "torch._dynamo.utils" not in sys.modules:
@@ -86,13 +68,3 @@ def cache_use() -> dict[str, int]:
     found = torch._dynamo.utils.counters["aot_autograd"]
     made = found["autograd_cache_miss"] + found["autograd_cache_bypass"]
     return {"kept": found["autograd_cache_hit"], "made": made}
-
-
-def compile_anew() -> ExitStack:
-    """Compile with an empty cache from now on; closing the returned object deletes it."""
-    from torch._inductor.utils import fresh_cache
-
-    torch.compiler.reset()
-    emptied = ExitStack()
-    emptied.enter_context(fresh_cache())
-    return emptied

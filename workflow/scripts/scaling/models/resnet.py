@@ -69,11 +69,6 @@ class ResNet18(nn.Module):
         first = nn.Sequential(self.stem, *self.stages[:2])
         return [first, self.stages[2], nn.Sequential(self.stages[3], self.head)]
 
-    @property
-    def backward_order(self) -> list[list[nn.Parameter]]:
-        """Return the parameters of each of `parts`, from the last part to the first."""
-        return [list(part.parameters()) for part in reversed(self.parts)]
-
     def forward(self, x: Tensor) -> Tensor:
         for part in (self.stem, *self.stages, self.head):
             x = part(x)

@@ -15,8 +15,8 @@ from scaling.data.batches import Images, predict, read_images
 from scaling.models.tutorial_cnn import CLASSES, tutorial_cnn
 from scaling.registry.update_rule import UpdateRule
 from scaling.training.step import Batch, Step
+from scaling.training.strategies import Wrapped
 from scaling.training.trainer import finite
-from scaling.training.wrapped import Wrapped
 
 
 class TutorialTraining(DataOptions, NetworkTraining):

@@ -57,8 +57,6 @@ class Engine:
     """Switches that a CPU cannot have on."""
     only_with: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """The strategies that an option needs, where it does not go with all."""
-    sweep_kinds: Mapping[str, str] = field(default_factory=dict)
-    """The kind of its own messages in the interconnect sweep, by the strategies that have some."""
     kernels: Reference | None = None
     """What an extra has for its models."""
 

@@ -44,6 +44,5 @@ ENTRY = Engine(
     options=Options,
     gpu_options=("cuda_graph", "fused_norms"),
     only_with=dict.fromkeys(sorted(OF_THE_UPDATE), ("ddp", "dp")),
-    sweep_kinds={"ddp": "tuned_bucket", "zero1": "gradients"},
     kernels=KERNELS,
 )

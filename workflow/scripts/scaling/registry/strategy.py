@@ -37,7 +37,7 @@ class Strategy:
     title: str
     """Its name in the literature."""
     wrap: Reference
-    """A function from (model, rank, gpus) to a `scaling.training.wrapped.Wrapped`."""
+    """A function from (model, rank, gpus) to a `scaling.training.strategies.Wrapped`."""
     processes: Callable[[int], int] = lambda gpus: gpus
     """The number of training processes on N GPUs."""
     busiest_bytes: Callable[[int, float], float] = _all_reduced
@@ -54,12 +54,12 @@ class Strategy:
 DDP = Strategy(
     name="ddp",
     title="DistributedDataParallel",
-    wrap=Reference("scaling.training.distributed_data_parallel:wrap"),
+    wrap=Reference("scaling.training.strategies:ddp"),
 )
 DP = Strategy(
     name="dp",
     title="DataParallel",
-    wrap=Reference("scaling.training.data_parallel:wrap"),
+    wrap=Reference("scaling.training.strategies:dp"),
     processes=lambda gpus: 1,
     busiest_bytes=_copied,
     sweep_kind="gradients",
@@ -69,14 +69,14 @@ DP = Strategy(
 FSDP = Strategy(
     name="fsdp",
     title="FullyShardedDataParallel",
-    wrap=Reference("scaling.training.fully_sharded:wrap"),
+    wrap=Reference("scaling.training.strategies:fsdp"),
     busiest_bytes=_sharded,
     replicates=False,
 )
 ZERO1 = Strategy(
     name="zero1",
     title="ZeroRedundancyOptimizer",
-    wrap=Reference("scaling.training.distributed_data_parallel:wrap_zero1"),
+    wrap=Reference("scaling.training.strategies:zero1"),
     busiest_bytes=_sharded,
 )
 OWN = Strategy(

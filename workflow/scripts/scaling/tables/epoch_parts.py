@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 
 from scaling.core.grid import CELL_KEYS
-from scaling.registry.engine import ENGINES
 from scaling.registry.strategy import OWN, STRATEGIES
 from scaling.tables import ratios, schema
 from scaling.tables.measurements import GB, HIGH, INSTRUMENTS, LOW, SECONDS, TRACE, ring_factor
@@ -73,16 +72,14 @@ def preferred(table: pd.DataFrame, estimates: list[str] = EXPOSED) -> pd.DataFra
 def _link(row: Any, interconnect: pd.DataFrame) -> tuple[float, float]:
     """Return the bytes of an iteration over a cell's busiest link, and that link's GB/s.
 
-    The latter is 2(N-1)/N · sum of bytes / sum of seconds, of the swept messages of its engine's or
-    strategy's kind; NaN without any, or if sums were wrong.
+    The latter is 2(N-1)/N · sum of bytes / sum of seconds, of the swept messages of its strategy's
+    kind; NaN without any, or if sums were wrong.
     """
     strategy = STRATEGIES.find(row.strategy)
     whole = interconnect.loc[interconnect["kind"] == "gradients", "message_bytes"].max()
     sent = strategy.busiest_bytes(row.gpus, whole * row.sent_share)
     swept = interconnect[interconnect["gpus"] == row.gpus]
-    kinds = ENGINES.find(row.engine).sweep_kinds if row.engine in ENGINES.names() else {}
-    own = swept[swept["kind"] == kinds.get(row.strategy)]
-    rows = own if len(own) else swept[swept["kind"] == strategy.sweep_kind]
+    rows = swept[swept["kind"] == strategy.sweep_kind]
     if rows.empty or not rows["correct"].all():
         return sent, math.nan
     rate = rows["message_bytes"].sum() / rows["seconds"].sum() / GB

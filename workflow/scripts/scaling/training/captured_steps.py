@@ -1,8 +1,8 @@
 """Training steps captured as CUDA graphs."""
 
 import copy
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
@@ -42,31 +42,18 @@ class SideStream:
         self._stream: torch.cuda.Stream | None = None
         self._kept: list[Tensor] = []
 
-    def after(self, *read: Tensor) -> AbstractContextManager[Any]:
+    def after(self, *read: Tensor, launched: bool = False) -> AbstractContextManager[Any]:
         """Return a context whose work runs there; what it has `read` is kept until they `join`.
 
-        Outside of a capture it runs on the current stream: a search for algorithms must be alone.
+        Outside of a capture it runs on the current stream, if not `launched` there: a search for
+        algorithms must be alone.
         """
-        if not (read[0].is_cuda and torch.cuda.is_current_stream_capturing()):
+        if not (read[0].is_cuda and (launched or torch.cuda.is_current_stream_capturing())):
             return nullcontext()
         self._kept += read
-        return torch.cuda.stream(self._behind())
-
-    @contextmanager
-    def whole(self, on_gpu: bool) -> Iterator[None]:
-        """Within the block work runs there, on a GPU; the current stream waits for all of it."""
-        if not on_gpu:
-            yield
-            return
-        with torch.cuda.stream(self._behind()):
-            yield
-        assert self._stream
-        torch.cuda.current_stream().wait_stream(self._stream)
-
-    def _behind(self) -> torch.cuda.Stream:
         self._stream = self._stream or torch.cuda.Stream()
         self._stream.wait_stream(torch.cuda.current_stream())
-        return self._stream
+        return torch.cuda.stream(self._stream)
 
     def join(self) -> None:
         """Let the current stream wait for this one."""

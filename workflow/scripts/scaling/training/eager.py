@@ -19,8 +19,8 @@ from scaling.registry.eager import Options
 from scaling.registry.strategy import STRATEGIES
 from scaling.registry.update_rule import UpdateRule
 from scaling.training.step import Batch, Step
+from scaling.training.strategies import Wrapped
 from scaling.training.trainer import EpochResult, Trainer, TrainingData, TrainIterations
-from scaling.training.wrapped import Wrapped
 
 
 class TrainingImages(Dataset[tuple[torch.Tensor, int]]):

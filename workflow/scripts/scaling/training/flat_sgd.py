@@ -11,24 +11,20 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.parallel import DistributedDataParallel
 
-from scaling.models.build import backward_groups
 from scaling.registry.update_rule import UpdateRule
 from scaling.training import update
 from scaling.training.captured_steps import SideStream
-from scaling.training.wrapped import Wrapped
+from scaling.training.strategies import Wrapped, buckets_of
 
 NORMS = (_BatchNorm, nn.LayerNorm, nn.GroupNorm)
 """Modules whose parameters stay float32 in every working precision."""
 ALIGNED_ELEMENTS = 64
 """Every tensor starts at a multiple of this, as cuDNN's fast kernels need aligned weights."""
-HOOK = False
-"""Trial: norms' gradients are sent in bf16, too."""
-BUCKET_MB = 4.0
-"""MiB of gradients in a message: a stage of the lab's model has 16 in bf16."""
+BUCKET_MB = 1.0
+"""MiB after which a bucket is sent: of 1 to 16 the fastest at b = 32 (docs/bench.md)."""
 
 
 class FlatSGD(Wrapped):
@@ -58,7 +54,7 @@ class FlatSGD(Wrapped):
         self._ranks, self._more = ranks, False
         self._ddp: DistributedDataParallel | None = None
         self.aside = SideStream()
-        self._parameters = [one for group in backward_groups(model) for one in group]
+        self._parameters = list(model.parameters())
         size, device = sum(map(room_of, self._parameters)), self._parameters[0].device
         self._weights = torch.zeros(size, device=device)
         self._momenta = torch.zeros_like(self._weights)
@@ -88,22 +84,25 @@ class FlatSGD(Wrapped):
         self._collect = torch.compile(_collect, dynamic=False) if compiled else _collect
         self._sgd = torch.compile(update.sgd, dynamic=False) if compiled else update.sgd
 
-    def averaged(self, forward: nn.Module) -> nn.Module:
-        """Return `forward`, a function of `model`, under DistributedDataParallel.
+    def parallel(self, forward: nn.Module) -> nn.Module:
+        """Return `forward`, a function of `model`, so that its ranks average their gradients.
 
-        Gradients go to its buckets aside: its hooks run on the stream on which it is built.
+        They go to the buckets aside: DistributedDataParallel's hooks run on the stream on which it
+        is built. Each rank keeps its own buffers.
         """
+        if self._ranks == 1:
+            return forward
         torch._dynamo.config.optimize_ddp = False  # The parts that are compiled are whole.
-        device = self._weights.device
-        with self.aside.whole(device.type == "cuda"):
+        torch.autograd.graph.set_warn_on_accumulate_grad_stream_mismatch(False)
+        with self.aside.after(self._weights, launched=True):
             self._ddp = DistributedDataParallel(
-                forward,
-                broadcast_buffers=False,
-                bucket_cap_mb=BUCKET_MB,
-                gradient_as_bucket_view=True,
+                forward, bucket_cap_mb=BUCKET_MB, gradient_as_bucket_view=True
             )
-        if HOOK:
-            self._ddp.register_comm_hook(None, default_hooks.bf16_compress_hook)
+        self.aside.join()
+        # PyTorch's version decides about the option's name: this or forward_sync_buffers.
+        self._ddp.broadcast_buffers = False  # type: ignore[assignment]
+        # A capture forbids the events that time one step of 100.
+        self._ddp._set_ddp_runtime_logging_sample_rate(2**31 - 1)
         return self._ddp
 
     def start(self, options: dict[str, Any], rule: UpdateRule) -> None:
@@ -150,7 +149,8 @@ class FlatSGD(Wrapped):
 
     @property
     def sent_share(self) -> float:
-        return self.gradients.itemsize / self._weights.itemsize if self._ranks > 1 else 1.0
+        whole = sum(one.nbytes for one in self._parameters)
+        return sum(self.bucket_bytes) / whole if self._ddp else 1.0
 
     def accumulate(self, more: bool) -> None:
         self._more = more
@@ -166,22 +166,8 @@ class FlatSGD(Wrapped):
                 if one.grad is not None and one.grad.untyped_storage().nbytes() > one.grad.nbytes:
                     one.grad = one.grad.clone()
 
-    def release(self) -> None:
-        self._ddp = None
-
     def step(self) -> None:
         self._gather()
-        self._update()
-
-    def _gather(self) -> None:
-        """Copy the gradients to the flat array."""
-        self.aside.join()
-        gradients = [one.grad for one in self._trained if one.grad is not None]
-        self._collect(views_of(self.gradients, self._trained), gradients)
-        for one in self._trained:
-            one.grad = None
-
-    def _update(self) -> None:
         rule, gradients = self._rule, self.gradients
         moved = self._muon() if rule.muon else {}
         rate = self._rest if rule.muon else self._rate
@@ -201,6 +187,14 @@ class FlatSGD(Wrapped):
             matrices = self._matrices(self._weights)
             torch._foreach_copy_([matrices[place] for place in moved], list(moved.values()))
             self.refresh()
+
+    def _gather(self) -> None:
+        """Move the gradients to the flat array."""
+        self.aside.join()
+        gradients: Any = [one.grad for one in self._trained]
+        self._collect(views_of(self.gradients, self._trained), gradients)
+        for one in self._trained:
+            one.grad = None
 
     def _muon(self) -> dict[int, Tensor]:
         """Return the weights of all groups after the step, by their places."""
@@ -235,13 +229,6 @@ def _collect(views: list[Tensor], gradients: list[Tensor]) -> None:
     torch._foreach_copy_(views, gradients)
 
 
-def buckets_of(model: DistributedDataParallel) -> list[int]:
-    """Return the bucket sizes, in the order of the backward pass; final after two steps."""
-    logged = model._get_ddp_logging_data()
-    sizes = logged.get("rebuilt_bucket_sizes") or logged.get("bucket_sizes") or ""
-    return [int(size) for size in str(sizes).split(",") if size.strip()]
-
-
 def room_of(tensor: Tensor) -> int:
     """Return the elements that a tensor takes up in the flat array, with padding."""
     return math.ceil(tensor.numel() / ALIGNED_ELEMENTS) * ALIGNED_ELEMENTS
@@ -251,8 +238,3 @@ def views_of(flat: Tensor, like: Sequence[Tensor]) -> list[Tensor]:
     """Split `flat` into consecutive views with the shapes and memory formats of `like`."""
     parts = zip(flat.split([room_of(tensor) for tensor in like]), like, strict=True)
     return [part.as_strided(tensor.shape, tensor.stride()) for part, tensor in parts]
-
-
-def bucket_bytes(model: nn.Module) -> list[int]:
-    """Return the bytes of each message of a step in bf16, in sending order, with padding."""
-    return [sum(map(room_of, group)) * torch.bfloat16.itemsize for group in backward_groups(model)]

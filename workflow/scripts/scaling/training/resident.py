@@ -7,7 +7,6 @@ says which were applied, and why others were not.
 """
 
 from collections.abc import Iterator
-from contextlib import ExitStack
 from itertools import chain
 from typing import Any
 
@@ -20,26 +19,24 @@ from scaling.launch import outcome
 from scaling.launch.ranks import Rank
 from scaling.launch.run_spec import RunSpec
 from scaling.launch.stall import StepProgress
-from scaling.models.build import blocks, compile_anew
+from scaling.models.build import blocks
 from scaling.models.resnet import ResNet18
-from scaling.registry.engine import ENGINES
 from scaling.registry.resident import KERNELS, Options
 from scaling.registry.strategy import STRATEGIES
-from scaling.training.captured_steps import SideStream, refusals
-from scaling.training.distributed_data_parallel import Captured
+from scaling.training.captured_steps import refusals
 from scaling.training.flat_sgd import FlatSGD
 from scaling.training.flat_shards import FlatShards
 from scaling.training.step import DeviceStep, InPrecision, allow_tf32
+from scaling.training.strategies import Wrapped
 from scaling.training.trainer import EpochResult, Trainer, TrainingData, TrainIterations
-from scaling.training.wrapped import Wrapped
 
 CUDNN_ALGORITHMS = 10
 """The number of algorithms that cuDNN tries for a convolution (PyTorch's default)."""
 EXHAUSTIVE_SEARCH_UP_TO = 512
 """The largest batch of the lab's model for which cuDNN tries all algorithms: on one H200 they gain
 1 to 2 % up to here and nothing at 2048, after 40 s more of search."""
-PLAIN = False
-"""Trial: float32 weights, SGD and DistributedDataParallel as PyTorch has them."""
+UPDATES = {"ddp": FlatSGD, "zero1": FlatShards}
+"""The updates of ranks on one flat array; other strategies train as they wrap the model."""
 PREPARED_SHARE = 0.05
 """The share of an epoch's images above which a smaller last batch is compiled too."""
 
@@ -64,7 +61,7 @@ class Resident(Trainer):
             *(rank.device, rank.index, rank.processes, cell.seed),
         )
         several, strategy = rank.processes > 1, STRATEGIES.find(cell.strategy)
-        wraps = several and cell.strategy not in ENGINES.find(spec.engine).sweep_kinds
+        wraps = several and cell.strategy not in UPDATES
         refused: list[str] = []
         if wraps and options.cuda_graph:
             side = dataset.data.train_images.shape[1]
@@ -83,7 +80,6 @@ class Resident(Trainer):
         self._blocks = blocks(model) or [model]
         self._wrap = lambda model: strategy.wrap.load()(model, rank, cell.gpus)
         self._wrapped: Wrapped | None = self._wrap(model) if wraps else None
-        self._fresh: ExitStack | None = None
         # DataParallel replicates the model in each step from host threads.
         possible = {
             "compile": not self._replicated,
@@ -106,10 +102,7 @@ class Resident(Trainer):
             self.progress = StepProgress(len(self._sizes), rank.device)
 
     def _prepared(self, options: Options) -> tuple[Options, list[str]]:
-        """Prepare the steps; drop options that fail with this model, and record why.
-
-        Compiling that fails is repeated first with an empty cache, as that may be damaged.
-        """
+        """Prepare the steps; drop options that fail with this model, and record why."""
         notes: list[str] = []
         while True:
             self._build(options)
@@ -122,11 +115,7 @@ class Resident(Trainer):
             except Exception as error:
                 if outcome.classify(error) or not (options.cuda_graph or options.compile):
                     raise
-                self.replica.release()
                 self._model.zero_grad()
-                if options.compile and self._fresh is None:
-                    self._fresh = compile_anew()
-                    continue
                 switch = "cuda_graph" if options.cuda_graph else "compile"
                 notes.append(f"without {switch}: {outcome.first_sentence(error)}")
                 options = options.model_copy(update={switch: False})
@@ -137,20 +126,11 @@ class Resident(Trainer):
         if self._wrapped:
             self.replica, trained = self._wrapped, self._wrapped.model
             _compile_blocks(self._blocks, options.compile)
-        elif PLAIN and rank.processes > 1 and spec.cell.strategy == "ddp":
-            plain: Any = Wrapped(self._model)
-            plain.aside = SideStream()
-            forward = _forward_pass(plain, options)
-            self.replica = Captured(forward, rank.device, bf16, plain.aside)
-            trained = self.replica.model
         else:
             working = torch.bfloat16 if bf16 and not self._replicated else None
-            sharded = rank.processes > 1 and spec.cell.strategy == "zero1"
-            optimizer = FlatShards if sharded else FlatSGD
-            self.replica = optimizer(self._model, rank.processes, working, options.compile)
-            trained = _forward_pass(self.replica, options)
-            if rank.processes > 1 and not sharded:
-                trained = self.replica.averaged(trained)
+            update = UPDATES[spec.cell.strategy] if rank.processes > 1 else FlatSGD
+            self.replica = update(self._model, rank.processes, working, options.compile)
+            trained = self.replica.parallel(_forward_pass(self.replica, options))
         self.replica.start(spec.sgd, self._rule)
         self.model = InPrecision(trained, bf16)
         if self._replicated:
@@ -173,8 +153,6 @@ class Resident(Trainer):
 
     def close(self) -> None:
         self.step.release()
-        if self._fresh:
-            self._fresh.close()
 
     def _run(self, epoch: int, sizes: list[int], untimed: int = 0) -> EpochResult:
         self.model.train()

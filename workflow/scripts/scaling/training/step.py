@@ -15,7 +15,7 @@ from torch.profiler import record_function
 
 from scaling.registry.update_rule import UpdateRule
 from scaling.training.captured_steps import captured
-from scaling.training.wrapped import Wrapped
+from scaling.training.strategies import Wrapped
 
 Batch = tuple[Tensor, Tensor]
 """Images [n, 3, S, S] and labels [n]."""

@@ -16,7 +16,7 @@ from scaling.launch.ranks import Rank
 from scaling.launch.run_spec import RunSpec
 from scaling.launch.stall import StepProgress
 from scaling.training.step import Step
-from scaling.training.wrapped import Wrapped
+from scaling.training.strategies import Wrapped
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import torch.distributed as dist
 from scaling.instruments.messages import Messages, collectives
 from scaling.launch.ranks import Rank
 from scaling.models.resnet import ResNet18
-from scaling.training.distributed_data_parallel import wrap
+from scaling.training.strategies import ddp
 
 COMPRESSED = [
     {},
@@ -45,7 +45,7 @@ def test_all_reduces_of_every_thread_are_recorded_once():
 @pytest.mark.parametrize("options", COMPRESSED)
 def test_the_share_that_is_sent_is_what_the_messages_of_a_step_hold(options):
     model, messages = ResNet18(1, 2), Messages()
-    replica = wrap(model, Rank(0, 0, 1, torch.device("cpu")), 1, **options)
+    replica = ddp(model, Rank(0, 0, 1, torch.device("cpu")), 1, **options)
     for _ in range(4):
         messages.rows.clear()
         with messages.phases_of(replica.model), collectives(messages):

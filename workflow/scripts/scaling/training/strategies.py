@@ -1,0 +1,188 @@
+"""Strategies: a rank's model as each wraps it, which averages gradients in the backward pass."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import FSDPModule, fully_shard
+from torch.distributed.optim import ZeroRedundancyOptimizer
+from torch.nn.parallel import DataParallel, DistributedDataParallel
+
+from scaling.launch.ranks import Rank
+from scaling.models.build import blocks
+from scaling.registry.update_rule import UpdateRule
+
+
+class Wrapped:
+    """One rank's `model` as a strategy wraps it, which averages gradients in the backward pass.
+
+    For each part of a batch call `accumulate`, run `model`, and call `backward`; then `step`.
+    """
+
+    optimizer: torch.optim.Optimizer
+    sends = True
+    """Whether gradients are exchanged."""
+    separable = False
+    """Whether steps can leave out the exchange."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self.model = model
+
+    @property
+    def bucket_bytes(self) -> list[int]:
+        """Return the bytes of each gradient message of a step."""
+        return []
+
+    @property
+    def sent_share(self) -> float:
+        """Bytes that are sent, as a share of those by the strategy's formula."""
+        return 1.0
+
+    @contextmanager
+    def without_communication(self) -> Iterator[None]:
+        """Within the block, keep gradients local; only where that is `separable`."""
+        self.sends = False
+        try:
+            yield
+        finally:
+            self.sends = True
+
+    def accumulate(self, more: bool) -> None:
+        """Set whether `more` backward passes of the same update follow the next one."""
+
+    def backward(self, loss: Tensor, share: float) -> None:
+        """Add the gradients of `loss`, the mean over this `share` of the rank's batch."""
+        (loss if share == 1 else loss * share).backward()
+
+    def start(self, options: dict[str, Any], rule: UpdateRule) -> None:
+        """Let `step` train from momenta of 0; the configuration refuses a `rule` but SGD's."""
+        self.optimizer = torch.optim.SGD(self.model.parameters(), **options)
+
+    def step(self) -> None:
+        """Update the weights by the gradients, and delete these."""
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+
+    def set_rates(self, rate: float, rest: float) -> None:
+        """Set the rates of the next updates, which `start`'s rule keeps the same here."""
+
+    @property
+    def state(self) -> list[Tensor]:
+        """Return what trial steps change; call `refresh` after changing it back."""
+        weights = [parameter.data for parameter in self.model.parameters()]
+        return [*weights, *self.model.buffers()]
+
+    def refresh(self) -> None:
+        """Forget the momenta of trial steps, in place: captured steps refer to them."""
+        for momenta in self.optimizer.state.values():
+            for momentum in filter(torch.is_tensor, momenta.values()):
+                momentum.zero_()
+
+
+def dp(model: nn.Module, rank: Rank, gpus: int) -> Wrapped:
+    """Return `model` under DataParallel, which one process copies to `gpus` GPUs in each step."""
+    return Wrapped(DataParallel(model, device_ids=list(range(gpus))))
+
+
+class Replica(Wrapped):
+    """One rank's model under DistributedDataParallel."""
+
+    model: DistributedDataParallel
+    separable = True
+    item_share = 1.0
+    """Bytes of a number that is sent, as a share of those of a gradient."""
+    low_rank: powerSGD_hook.PowerSGDState | None = None
+    """What PowerSGD keeps, where it compresses gradients."""
+
+    @property
+    def sent_share(self) -> float:
+        rate = self.low_rank.compression_stats()[0] if self.low_rank else 1.0
+        return self.item_share / (rate or 1.0)
+
+    @property
+    def bucket_bytes(self) -> list[int]:
+        return buckets_of(self.model)
+
+    def accumulate(self, more: bool) -> None:
+        self.model.require_backward_grad_sync = self.sends and not more
+
+
+def buckets_of(model: DistributedDataParallel) -> list[int]:
+    """Return the bytes of its buckets in the order of the backward pass, final after two steps."""
+    logged = model._get_ddp_logging_data()
+    sizes = logged.get("rebuilt_bucket_sizes") or logged.get("bucket_sizes") or ""
+    return [int(size) for size in str(sizes).split(",") if size.strip()]
+
+
+def ddp(
+    model: nn.Module,
+    rank: Rank,
+    gpus: int,
+    *,
+    bf16_compression: bool = False,
+    powersgd_rank: int | None = None,
+    **options: Any,
+) -> Replica:
+    """Return one rank's `model` under DistributedDataParallel with its and these options."""
+    devices = [rank.device] if rank.device.type == "cuda" else None
+    replica = Replica(DistributedDataParallel(model, device_ids=devices, **options))
+    replica.item_share = 0.5 if bf16_compression else 1.0
+    hook: Any = default_hooks.bf16_compress_hook if bf16_compression else None
+    if powersgd_rank:
+        # After the first step DistributedDataParallel orders its buckets anew.
+        state = powerSGD_hook.PowerSGDState(None, powersgd_rank, start_powerSGD_iter=2)
+        replica.low_rank, hook = state, powerSGD_hook.powerSGD_hook
+        hook = default_hooks.bf16_compress_wrapper(hook) if bf16_compression else hook
+    if hook:
+        replica.model.register_comm_hook(replica.low_rank, hook)
+    return replica
+
+
+class ZeroReplica(Replica):
+    """A replica of `zero1`, which updates a shard of the parameters and sends it to the others."""
+
+    separable = False
+
+    def start(self, options: dict[str, Any], rule: UpdateRule) -> None:
+        parameters = self.model.parameters()
+        self.optimizer = ZeroRedundancyOptimizer(parameters, torch.optim.SGD, **options)
+
+
+def zero1(model: nn.Module, rank: Rank, gpus: int) -> ZeroReplica:
+    """Return `model` under DistributedDataParallel, with a shard of the optimizer's state."""
+    return ZeroReplica(ddp(model, rank, gpus).model)
+
+
+class Sharded(Wrapped):
+    """One rank's model under fully_shard, with a shard of each parameter."""
+
+    def accumulate(self, more: bool) -> None:
+        assert isinstance(self.model, FSDPModule)
+        self.model.set_requires_gradient_sync(not more)
+
+    def start(self, options: dict[str, Any], rule: UpdateRule) -> None:
+        # On DTensors, PyTorch dispatches each operation from Python: tens of milliseconds a step.
+        parameters: Any = self.model.parameters()
+        parts = [whole.data.to_local() for whole in parameters]
+        self.optimizer = torch.optim.SGD(parts, **options)
+
+    def step(self) -> None:
+        parts, parameters = self.optimizer.param_groups[0]["params"], self.model.parameters()
+        sharded: Any = zip(parts, parameters, strict=True)
+        for part, whole in sharded:
+            part.grad = None if whole.grad is None else whole.grad.to_local()
+            whole.grad = None
+        super().step()
+
+
+def fsdp(model: nn.Module, rank: Rank, gpus: int) -> Sharded:
+    """Return `model` sharded over `gpus` ranks: each block as a unit, then the rest."""
+    mesh = init_device_mesh(rank.device.type, (gpus,))
+    for block in blocks(model):
+        fully_shard(block, mesh=mesh)
+    fully_shard(model, mesh=mesh)
+    return Sharded(model)
