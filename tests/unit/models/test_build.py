@@ -93,7 +93,7 @@ def study(name=LAB, size=32, batch=8, parts=1, gpus=(1,), strategy="ddp", **opti
         (study("alexnet"), r"alexnet cannot .* train on 2 images of 32 × 32 pixels \("),
         (study("resnet18", batch=1), "1 image of 32 × 32 .*more than 1 value per channel"),
         (study("resnet18", batch=4, parts=4), "1 image of 32 × 32"),
-        (study("resnet18", batch=127), "1 image .*, the last of plain/ddp, 1 GPU"),
+        (study("resnet18", batch=127), "1 image .*, the last of plain, 1 GPU"),
         (study("resnet18", batch=31, gpus=[4], strategy="dp"), "the last of plain/dp, 4"),
         (study("googlenet", size=224), r"it returns GoogLeNetOutputs, .*\(2, 3\) is needed"),
         (study("OWN:ten", size=9), r"returns \(2, 10\), where \(2, 3\) is needed"),

@@ -113,6 +113,7 @@ def test_the_peak_is_that_of_the_precision(precision, flops, share):
 def test_the_idle_part_of_a_users_own_command_is_of_its_whole_epochs():
     cell = Cell("plain", "own", 1, 128, 0)
     made = record(cell, [epoch(n, 10.0, loader_seconds=None) for n in (2, 3, 4)])
+    made["training"]["engine"] = "command"
     counted = {"rank": 0, "gpu": 0, "iterations": 10, "seconds": 30.0, "busy_seconds": 24.0}
     runs = [(cell, made | {"device_time": [counted]})]
     found = {make.__name__: make(runs) for make in (timing, costs, device_time)}

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from scaling.core.grid import SINGLE
 from scaling.registry.registry import Reference, Registry
 
 
@@ -79,6 +80,11 @@ ZERO1 = Strategy(
     wrap=Reference("scaling.training.distributed_data_parallel:wrap_zero1"),
     busiest_bytes=_sharded,
 )
+ALONE = Strategy(
+    name=SINGLE,
+    title="one GPU",
+    wrap=Reference("scaling.training.wrapped:unwrapped"),
+)
 OWN = Strategy(
     name="own",
     title="a command of the user's own",
@@ -88,4 +94,4 @@ OWN = Strategy(
     sweep_kind="",
     replicates=False,
 )
-STRATEGIES = Registry[Strategy]("strategy", Strategy, DDP, DP, FSDP, ZERO1, OWN)
+STRATEGIES = Registry[Strategy]("strategy", Strategy, DDP, DP, FSDP, ZERO1, ALONE, OWN)

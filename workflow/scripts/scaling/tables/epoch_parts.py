@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 
 from scaling.core.grid import CELL_KEYS
-from scaling.registry.engine import ENGINES
-from scaling.registry.strategy import OWN, STRATEGIES
+from scaling.registry.engine import COMMAND, ENGINES
+from scaling.registry.strategy import STRATEGIES
 from scaling.tables import ratios, schema
 from scaling.tables.measurements import GB, HIGH, INSTRUMENTS, LOW, SECONDS, TRACE, ring_factor
 from scaling.tables.schema import StudyTables
@@ -158,7 +158,7 @@ def utilization(tables: StudyTables) -> pd.DataFrame:
     per_gpu = rate * table["flops_per_image"] / table["gpus"]
     used = per_gpu / peak
     # Of a user's own command the driver counts whole epochs, and only when the GPU is busy.
-    work = table["work_seconds"].where(table["strategy"] != OWN.name, epoch)
+    work = table["work_seconds"].where(table["engine"] != COMMAND.name, epoch)
     of_a_step = work / epoch / table["step_seconds"]
     computing = table["compute_seconds"] * of_a_step
     working = table["compute_seconds"].fillna(table["busy_seconds"]) * of_a_step

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from scaling.launch.ranks import Rank
 from scaling.registry.update_rule import UpdateRule
 
 
@@ -77,3 +78,8 @@ class Wrapped:
 
     def release(self) -> None:
         """Detach from the model, so that another optimizer can take it."""
+
+
+def unwrapped(model: nn.Module, rank: Rank, gpus: int) -> Wrapped:
+    """Return the model of one GPU, which exchanges nothing."""
+    return Wrapped(model)

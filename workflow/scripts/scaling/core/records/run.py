@@ -188,8 +188,6 @@ class Run(types.Record):
     startup: Startup | None
     run_seconds: types.Seconds | None
     """From the start of the command to the end of its last process, without waiting for GPUs."""
-    measured_as: NotRequired[str]
-    """The strategy of the run whose measurement this one shares."""
 
 
 def _contradictions(record: RunRecord) -> Iterator[str]:
