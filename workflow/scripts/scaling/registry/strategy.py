@@ -43,7 +43,7 @@ class Strategy:
     """The number of training processes on N GPUs."""
     busiest_bytes: Callable[[int, float], float] = _all_reduced
     """Bytes per iteration in one direction of the busiest link, from N and the gradients' K."""
-    sweep_kind: str = "bucket"
+    sweep_kinds: tuple[str, ...] = ("bucket",)
     """The messages of the interconnect sweep whose bandwidth its own is compared with."""
     replicates: bool = True
     """All ranks end with equal parameters."""
@@ -63,7 +63,7 @@ DP = Strategy(
     wrap=Reference("scaling.training.data_parallel:wrap"),
     processes=lambda gpus: 1,
     busiest_bytes=_copied,
-    sweep_kind="gradients",
+    sweep_kinds=("broadcast", "reduce"),
     needs_gpu=True,
     spans_nodes=False,
 )
@@ -91,7 +91,7 @@ OWN = Strategy(
     wrap=Reference("scaling.launch.own_trainer:run"),
     processes=lambda gpus: 1,
     busiest_bytes=lambda gpus, gradient_bytes: 0.0,
-    sweep_kind="",
+    sweep_kinds=(),
     replicates=False,
 )
 STRATEGIES = Registry[Strategy]("strategy", Strategy, DDP, DP, FSDP, ZERO1, ALONE, OWN)

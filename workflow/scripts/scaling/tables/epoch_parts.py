@@ -10,7 +10,7 @@ from scaling.core.grid import CELL_KEYS
 from scaling.registry.engine import COMMAND, ENGINES
 from scaling.registry.strategy import STRATEGIES
 from scaling.tables import ratios, schema
-from scaling.tables.measurements import GB, HIGH, INSTRUMENTS, LOW, SECONDS, TRACE, ring_factor
+from scaling.tables.measurements import GB, HIGH, INSTRUMENTS, LOW, SECONDS, TRACE
 from scaling.tables.schema import StudyTables
 from scaling.tables.timing import with_single_gpu
 
@@ -73,8 +73,8 @@ def preferred(table: pd.DataFrame, estimates: list[str] = EXPOSED) -> pd.DataFra
 def _link(row: Any, interconnect: pd.DataFrame) -> tuple[float, float]:
     """Return the bytes of an iteration over a cell's busiest link, and that link's GB/s.
 
-    The latter is 2(N-1)/N · sum of bytes / sum of seconds, of the swept messages of its engine's or
-    strategy's kind; NaN without any, or if sums were wrong.
+    The latter is the bus bandwidth of all swept messages of its engine's or strategy's kind one
+    after the other; NaN without any, or if sums were wrong.
     """
     strategy = STRATEGIES.find(row.strategy)
     whole = interconnect.loc[interconnect["kind"] == "gradients", "message_bytes"].max()
@@ -82,11 +82,11 @@ def _link(row: Any, interconnect: pd.DataFrame) -> tuple[float, float]:
     swept = interconnect[interconnect["gpus"] == row.gpus]
     kinds = ENGINES.find(row.engine).sweep_kinds if row.engine in ENGINES.names() else {}
     own = swept[swept["kind"] == kinds.get(row.strategy)]
-    rows = own if len(own) else swept[swept["kind"] == strategy.sweep_kind]
+    rows = own if len(own) else swept[swept["kind"].isin(strategy.sweep_kinds)]
     if rows.empty or not rows["correct"].all():
         return sent, math.nan
-    rate = rows["message_bytes"].sum() / rows["seconds"].sum() / GB
-    return sent, ring_factor(row.gpus) * rate
+    seconds = rows["seconds"]
+    return sent, (rows["busbw_gb_per_s"] * seconds).sum() / seconds.sum()
 
 
 def bandwidth(tables: StudyTables) -> pd.DataFrame:

@@ -30,10 +30,13 @@ class Look(types.Record):
     findings: list[Finding]
 
 
-class AllReduce(TypedDict):
-    """Seconds of one all-reduce in each repeat, and if all sums were right."""
+class Message(TypedDict):
+    """Seconds of one message in each repeat, and if all results were right.
 
-    kind: Literal["sweep", "bucket", "tuned_bucket", "gradients"]
+    DataParallel's are a `broadcast` and a `reduce`; all others are all-reduces.
+    """
+
+    kind: Literal["sweep", "bucket", "tuned_bucket", "gradients", "broadcast", "reduce"]
     message_bytes: types.Positive
     seconds: types.Repeats
     correct: bool
@@ -42,13 +45,13 @@ class AllReduce(TypedDict):
 
 
 class Sweep(types.Record):
-    """All-reduces over message sizes, `sweep.json`."""
+    """Messages of several sizes, `sweep.json`."""
 
     gpus: types.Positive
     backend: str
     device: Device
     gradient_bytes: types.Positive
-    rows: list[AllReduce]
+    rows: list[Message]
 
 
 class Peak(TypedDict):
