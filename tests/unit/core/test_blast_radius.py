@@ -104,7 +104,7 @@ MEASURED = [
     ("registry/resident.py", "    compile: bool", "    compile: bool = True", TUNED),
     ("training/update.py", "= (3.4445", "= (3.5", TUNED | LARGE | LINK),
     ("training/distributed_data_parallel.py", "device_ids=devices", "device_ids=None", DDP | LINK),
-    ("training/data_parallel.py", "range(gpus)", "range(1, gpus)", CELLS - DDP | LINK),
+    ("training/data_parallel.py", "range(gpus)", "range(1, gpus)", CELLS - DDP | LINK | RANKS),
     ("training/evaluation.py", "size: int = 500", "size: int = 50", STUDIED | TUNED | LARGE),
     ("training/worker.py", "manual_seed(spec.cell.seed)", "manual_seed(0)", CELLS),
     ("instruments/peaks.py", "BLOCK_SECONDS = 0.02", "BLOCK_SECONDS = 0.2", {"peaks_measure"}),
