@@ -50,7 +50,7 @@ if OWN := [name for name, own in config["recipes"].items() if "command" in own]:
         output:
             f"<records>/runs/{grid.RUN_PATTERN}/run.json",
         log:
-            f"logs/train_command/{grid.RUN_PATTERN}.log",
+            f"logs/train_run/{grid.RUN_PATTERN}.log",
         benchmark:
             f"benchmarks/train_command/{grid.RUN_PATTERN}.tsv"
         wildcard_constraints:
@@ -101,30 +101,3 @@ if FULL["gpus"]:
                 micro_batches=1,
                 instrumented_iterations=0,
             ),
-
-
-# On one GPU all strategies run the same program.
-MEASURED, *SHARING = grid.on_one_gpu(config)
-if SHARING:
-
-    ruleorder: train_single > train_run
-
-    rule train_single:
-        input:
-            record=f"<records>/runs/{grid.single_gpu(MEASURED)}/run.json",
-        output:
-            f"<records>/runs/{grid.single_gpu('{strategy}')}/run.json",
-        log:
-            f"logs/train_single/{grid.single_gpu('{strategy}')}.log",
-        wildcard_constraints:
-            strategy="|".join(SHARING),
-        priority: JOBS.first
-        localrule: True
-        conda:
-            "../workflow/envs/study.yaml"
-        threads: JOBS.cores
-        params:
-            code=digest("train_single"),
-        shell:
-            'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/train_single.py --record {input.record:q}'
-            " --strategy {wildcards.strategy:q} --output {output:q} > {log:q} 2>&1"

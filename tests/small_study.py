@@ -94,7 +94,10 @@ class Study:
 
     def record(self, **cell):
         values = {"recipe": "plain", "strategy": "ddp", "gpus": 1, "batch_size": 10, "seed": 0}
-        run = "/".join(f"{key}~{value}" for key, value in (values | cell).items())
+        values |= cell
+        if values["gpus"] == 1:
+            values["strategy"] = "single"
+        run = "/".join(f"{key}~{value}" for key, value in values.items())
         return self.folder / "results/runs" / run / "run.json"
 
     def edit(self, name, text="\n# edited\n"):

@@ -16,7 +16,7 @@ from scaling.tables import schema
 STORED = (
     Path(__file__).parents[2]
     / "studies/h100x2/runs"
-    / ("recipe~plain/strategy~ddp/gpus~1/batch_size~128/seed~0/run.json")
+    / ("recipe~plain/strategy~single/gpus~1/batch_size~128/seed~0/run.json")
 )
 TRAIN_IMAGES = 50_000
 GRADIENT_BYTES = 44_695_848
@@ -84,8 +84,13 @@ def timing_row(
     """
     timed, computing = 0 * seconds, seconds - loader_seconds
     return {
-        **{"recipe": "plain", "strategy": "ddp", "gpus": gpus, "batch_size": batch_size},
-        **{"status": "ok", "message": "", "loader_seconds": loader_seconds + timed},
+        **{"recipe": "plain", "strategy": "ddp" if gpus > 1 else "", "gpus": gpus},
+        **{
+            "batch_size": batch_size,
+            "status": "ok",
+            "message": "",
+            "loader_seconds": loader_seconds + timed,
+        },
         **{"epoch_seconds": seconds, "epoch_seconds_without_loading": computing},
         "epoch_seconds_min": seconds - spread,
         "epoch_seconds_max": seconds + spread,

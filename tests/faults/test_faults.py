@@ -100,7 +100,7 @@ def test_it_ends_a_snakemake_that_books_the_end_of_a_job_and_starts_no_other(new
 def test_it_ends_the_snakemake_of_one_job_at_once(new_study, mode):
     study = new_study(**LONG)
     study.finish(MANIFEST)
-    job = "train_run:recipe=plain,strategy=ddp,gpus=1,batch_size=1,seed=0,repeat="
+    job = "train_run:recipe=plain,strategy=single,gpus=1,batch_size=1,seed=0,repeat="
     process = study.start("--mode", mode, "--nolock", "--no-hooks", "--target-jobs", job)
     study.wait_for_training()
     process.terminate()

@@ -78,5 +78,5 @@ def test_a_command_is_started_once_and_trains_on_both_nodes(new_slurm_study):
     found = json.loads(study.record(**cell).read_text())
     assert found["status"] == "ok" and found["message"] is None
     assert len(found["epochs"]) == 4 and found["epochs"][0]["gpu_readings"] == []
-    (log,) = study.folder.glob("logs/train_command/**/seed~0.log")
+    (log,) = study.folder.glob("logs/train_run/**/seed~0.log")
     assert Counter(re.findall("^ran on (..)$", log.read_text(), re.MULTILINE)) == {"n1": 2, "n2": 2}

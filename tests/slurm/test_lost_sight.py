@@ -91,7 +91,7 @@ def test_a_job_that_is_preempted_has_failed(study):
 def test_the_reason_of_a_wait_is_said_and_the_jobs_name_is_its_cell(study):
     for node in cluster.NODES:
         scontrol("update", f"nodename={node}", "state=drain", "reason=test")
-    log = study.folder / "logs/train_run/recipe~plain/strategy~ddp/gpus~1"
+    log = study.folder / "logs/train_run/recipe~plain/strategy~single/gpus~1"
     log = log / f"batch_size~{QUICK}/seed~0.log"
     log.parent.mkdir(parents=True)
     log.write_text("of an earlier run: ok\n")
@@ -145,7 +145,7 @@ def test_what_a_killed_snakemake_left_running_counts_when_it_finishes(new_slurm_
     killed.wait()
     study.snakemake("--unlock")
     assert study.start().wait() != 0
-    slow = study.job("train_command", "mine", "own", 1, 500, 0, "")["JobId"]
+    slow = study.job("train_command", "mine", "single", 1, 500, 0, "")["JobId"]
     assert re.search(rf"error: jobs of an earlier run .*{slow} RUNNING", study.output())
     cluster.wait_for(quick.exists, "the quick cell's record")
     before = quick.read_bytes()

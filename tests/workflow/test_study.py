@@ -119,9 +119,8 @@ def test_the_slurm_profile_plans_the_full_study_from_a_fresh_clone(new_study, mo
     command = ["snakemake", "--profile", "slurm", "--dry-run"]
     study.command = lambda *options: command
     planned = study.planned()
-    # Two recipes; one GPU is measured once, as ddp, and shared with dp.
-    assert planned["train_run"] == 2 * (2 * 3 * 6 - 6)
-    assert planned["train_single"] == 2 * 6
+    # Two recipes; one GPU is measured once for both strategies.
+    assert planned["train_run"] == 2 * (6 + 2 * 2 * 6)
     assert planned["interconnect_sweep"] == 2
     assert planned["synchronization_measure"] == planned["tables_experiments"] == 1
     assert planned["dataset_prepare"] == 1

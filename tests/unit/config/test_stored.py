@@ -125,11 +125,19 @@ def test_what_is_no_file_of_the_study_is_neither_waited_for_nor_shown(study, kin
             os.mkfifo(place)
         else:
             place.symlink_to({"link": tmp_path / "secret", "device": "/dev/zero"}[kind])
-    with pytest.raises(UserError, match=r"config.yaml is (no file|a link out of its folder)"):
+    with pytest.raises(UserError, match=r"config.yaml is (no file|a link out of)"):
         stored.read(study)
     (study / "config.yaml").unlink()
     (study / "config.yaml").touch()
-    with pytest.raises(UserError, match=r"seed~0.log is (no file|a link out of its folder)"):
+    with pytest.raises(UserError, match=r"seed~0.log is (no file|a link out of)"):
+        stored.check(study, CONFIG)
+
+
+@pytest.mark.parametrize("name", [LAST, "runs", "manifest.json"])
+def test_record_that_links_out_of_its_study_is_refused(study, name, tmp_path):
+    (study / name).rename(tmp_path / "elsewhere")
+    (study / name).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(UserError, match=rf"mine/{name}.* is a link out of .*mine; put the file"):
         stored.check(study, CONFIG)
 
 

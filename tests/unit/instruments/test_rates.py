@@ -37,12 +37,24 @@ def test_a_gpu_older_than_ampere_multiplies_in_float32_alone(monkeypatch):
     assert {row.get("precision") for row in peaks.rows(probe, "cuda")} == {"float32", None}
 
 
-def test_an_all_reduce_takes_the_slowest_ranks_time_and_the_ranks_start_apart(monkeypatch):
-    monkeypatch.setattr(allreduce.dist, "all_reduce", lambda message: None)
+@pytest.mark.parametrize(
+    ("kind", "sent"),
+    # What the other of two ranks has, 2 p, is added in each of the iterations.
+    [("all_reduce", None), ("broadcast", None), ("reduce", lambda message, p: message.add_(2 * p))],
+)
+def test_message_takes_the_slowest_ranks_time_and_is_checked(monkeypatch, kind, sent):
+    pattern = torch.tensor([1.0, 2.0])
+
+    def send(message, **_):
+        if sent:
+            sent(message, pattern)
+
+    monkeypatch.setattr(allreduce.dist, kind, send)
     slow = [100.0, 100.0, 100.0], True
     monkeypatch.setattr(Rank, "gather", lambda rank, own: [own, slow])
     sweep = Sweep(output=Path("x"), manifest=Path("x"), gpus=1, message_bytes=[8], repeats=3)
-    rank = Rank(0, 0, 1, torch.device("cpu"))
-    seconds, skew, correct = allreduce._measure(sweep, rank, 8)
+    rank = Rank(0, 0, 2 if sent else 1, torch.device("cpu"))
+    monkeypatch.setattr(Rank, "barrier", lambda rank: None)
+    seconds, skew, correct = allreduce._measure(sweep, rank, kind, 8)
     assert (seconds, correct) == slow
     assert skew == pytest.approx([100.0 * sweep.iterations] * 3, rel=1e-2)

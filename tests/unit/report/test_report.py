@@ -56,7 +56,7 @@ def test_a_partial_page_lists_what_is_missing_and_is_refused_unless_asked_for(tm
     table = schema.read("timing", path)
     table.loc[0, "status"] = "missing"
     schema.write({"timing": table}, tmp_path / "tables", "cpu")
-    with pytest.raises(UserError, match=r"1 cell of .* are missing, the first is plain/ddp"):
+    with pytest.raises(UserError, match=r"1 cell of .* are missing, the first is plain, 1 GPU"):
         render(tmp_path, "cpu")
     partial = render(tmp_path, "cpu", "--partial", "True", "--side-by-side", "True")
     for words in (

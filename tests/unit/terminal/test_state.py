@@ -36,6 +36,8 @@ def test_each_cell_has_its_state_while_a_study_runs_and_after(tmp_path, monkeypa
     config["grid"]["batch_sizes"] += [4096]
     shutil.copytree(OUT_OF_MEMORY, "results/runs/recipe~plain/strategy~dp", dirs_exist_ok=True)
     Path("results/config.yaml").write_text(yaml.safe_dump(config))
+    alone = OUT_OF_MEMORY.with_name("strategy~single")
+    shutil.copytree(alone, "results/runs/recipe~plain/strategy~single", dirs_exist_ok=True)
     cells = Path("runs/recipe~plain/strategy~dp/gpus~2")
     for size, error in ((32, "error: training failed: see above\n"), (128, "epoch 1\n")):
         Path("results", cells, f"batch_size~{size}/seed~0/run.json").unlink()
@@ -59,7 +61,7 @@ def test_each_cell_has_its_state_while_a_study_runs_and_after(tmp_path, monkeypa
     assert said.startswith(f"h100x2 (results/config.yaml), running, 8 of 12: {counts}; until ")
     rows = [line.split() for line in said.splitlines() if " plain " in line]
     assert rows == [
-        [*("plain", "dp", "1"), *["done"] * 5, "oom"],
+        ["plain", "1", *["done"] * 5, "oom"],
         [*("plain", "dp", "2"), "failed", "waiting", "running", "running", "done", "oom"],
     ]
     assert "batch_size~32/seed~0.log\n  error: training failed: see above\n" in said

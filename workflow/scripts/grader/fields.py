@@ -193,7 +193,7 @@ class Grid(NamedTuple):
 def grids(path: Path) -> list[Grid]:
     """The tables of the file at `path`; UserError if it cannot be read, or a row is too long."""
     try:
-        data = files.regular(path, MOST_BYTES, linked=False).read_bytes()
+        data = files.regular(path, MOST_BYTES, within=path.parent).read_bytes()
     except OSError as error:
         raise UserError(f"{path} cannot be read ({error.strerror})") from error
     if not data.startswith(b"PK"):

@@ -95,7 +95,7 @@ def read_folder(path: Path, train_images: int = CIFAR10_TRAIN_IMAGES) -> list[Pu
         if unknown := ", ".join(sweeps.keys() - found.keys()):
             raise UserError(f"{again}: {path.name} has no study {unknown}; name one it has")
     if folder and (described := folder / "studies.yaml").exists():
-        for study, entry in read_config(files.regular(described, linked=False)).items():
+        for study, entry in read_config(files.regular(described, within=described.parent)).items():
             told = f"{described} does not describe studies: {study}"
             descriptions[str(study)] = Description.of(entry, told)
     return [

@@ -8,7 +8,7 @@ import pytest
 from examples import damage
 from scaling.core.errors import UserError
 from scaling.core.records.convergence import CONVERGENCE
-from scaling.core.records.machine import PEAKS, SWEEP
+from scaling.core.records.machine import PEAKS, SWEEP, SYNCHRONIZATION
 from scaling.core.records.quantization import VARIANT
 from scaling.core.records.run import RUN
 
@@ -21,10 +21,11 @@ PATHS = [
     STUDIES / "h200x4/convergence/remedy~none/global_batch~2048/runs.json",
     STUDIES / "h100x2/interconnect/gpus~2/sweep.json",
     STUDIES / "h100x2/peaks/peaks.json",
+    STUDIES / "h100x2/experiments/gpus~2/synchronization.json",
     INT8 / "variant~mistake-bias_scale/quantization.json",
 ]
 BY_NAME = {path.name: path for path in PATHS}
-KINDS = dict(zip(BY_NAME, (RUN, CONVERGENCE, SWEEP, PEAKS, VARIANT), strict=True))
+KINDS = dict(zip(BY_NAME, (RUN, CONVERGENCE, SWEEP, PEAKS, SYNCHRONIZATION, VARIANT), strict=True))
 MUTANTS = int(os.environ.get("MUTANTS", "20"))
 """Of each record."""
 
@@ -58,7 +59,15 @@ def changed(record, place, value):
 
 
 IMPOSSIBLE = [
-    ("epochs.0.seconds", -0.24, r"epochs\[0\].seconds: .* greater than 0"),
+    ("epochs.0.seconds", -0.24, r"epochs\[0\].seconds: .* greater than"),
+    ("epochs.0.seconds", 1e-308, r"epochs\[0\].seconds: .* greater than"),
+    ("run_seconds", 1e308, "run_seconds: .* less than"),
+    ("run_seconds", 9e8, "it takes 9e[+]08 s, and ends .* s after its start"),
+    ("environment.ended", "1999-01-01T00:00:00+00:00", "it ends before it starts"),
+    ("epochs.0.train_loss", 1e308, r"epochs\[0\].train_loss: .* less than"),
+    ("epochs.0.gpu_readings.0.energy_joules", 1e13, "more energy than a GPU takes"),
+    ("startup.total", 1e6, "a start-up that takes longer than the run"),
+    ("in_memory.0.seconds.0", ..., "instruments of different repeats"),
     ("epochs.0.loader_seconds", 99.0, "waits for longer than it takes"),
     ("epochs.*.rank", 0, "epochs or their ranks are missing"),
     ("epochs.0.samples", 12_500, "other iterations than its samples"),
@@ -76,6 +85,11 @@ IMPOSSIBLE = [
 ]
 OF_OTHERS = [
     ("sweep.json", "rows.0.seconds", []),
+    ("sweep.json", "rows.0.seconds.0", ...),
+    ("synchronization.json", "steps.0.messages.0.bytes", ...),
+    ("synchronization.json", "steps.0.messages.0.kind", ...),
+    ("synchronization.json", "trainings.0.ranks.0.rank", ...),
+    ("synchronization.json", "trainings.0.orders.0.rank", 2),
     ("peaks.json", "rows.-1.copy_bytes", -4_000_000),
     ("runs.json", "result.runs.0.updates", 7),
     ("runs.json", "result.runs.0.epochs.0.test_accuracy", 0.50001),
@@ -104,6 +118,12 @@ def test_a_run_that_ended_when_one_rank_had_reported_is_a_record(tmp_path):
     ended = {"status": "oom", "message": "no room", "epochs": record["epochs"][:1]}
     RUN.write(tmp_path / "run.json", record | ended)
     assert RUN.read(tmp_path / "run.json")["epochs"] == record["epochs"][:1]
+
+
+def test_record_of_more_than_5_mb_is_refused(tmp_path):
+    (tmp_path / "run.json").write_text(f'{{"a": "{"x" * 5_000_000}"}}')
+    with pytest.raises(UserError, match=r"run\.json is no file of at most 5,000,000 bytes"):
+        RUN.read(tmp_path / "run.json")
 
 
 def test_a_newer_record_is_left_to_newer_code(tmp_path, monkeypatch):

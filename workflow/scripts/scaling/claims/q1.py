@@ -15,7 +15,7 @@ from scaling.claims.claim import (
 )
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
-from scaling.registry.strategy import OWN
+from scaling.registry.engine import COMMAND
 from scaling.tables import ratios
 from scaling.tables.schema import StudyTables, rows_of
 
@@ -40,11 +40,12 @@ def batches(tables: StudyTables) -> Answer:
     """Answer by what a step costs besides its images; two claims on each recipe on one GPU."""
     steps = tables.timing[[*CELL_KEYS, "iterations"]]
     work = _alone(measured(tables.epoch_parts, "work_seconds").merge(steps, on=CELL_KEYS))
+    commands = set(tables.costs.loc[tables.costs["engine"] == COMMAND.name, "recipe"])
     claims, costs = [], []
     times = _alone(measured(tables.timing, "epoch_seconds"))
     for recipe, cells in times.groupby("recipe", sort=False):
         about, own = f"{recipe}, 1 GPU", work[work["recipe"] == recipe]
-        if set(cells["strategy"]) == {OWN.name}:
+        if recipe in commands:
             claims.append(LARGER.missing(about, OF_A_COMMAND))
         elif len(cells) > 1:
             traced = tables.device_time[tables.device_time["recipe"] == recipe]
@@ -58,9 +59,8 @@ def batches(tables: StudyTables) -> Answer:
 
 
 def _alone(cells: pd.DataFrame) -> pd.DataFrame:
-    """Return the cells on one GPU by batch size; a run there serves every strategy."""
-    one = cells[cells["gpus"] == 1].drop_duplicates(["recipe", "batch_size"])
-    return one.sort_values("batch_size", kind="stable")
+    """Return the cells on one GPU by batch size."""
+    return cells[cells["gpus"] == 1].sort_values("batch_size", kind="stable")
 
 
 def _cost_of_a_step(work: pd.DataFrame) -> float:

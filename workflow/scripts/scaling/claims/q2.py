@@ -19,13 +19,13 @@ def speedups(tables: StudyTables) -> Answer:
     """Answer by the speedups on the most GPUs; a claim for each recipe and strategy with ratios."""
     table = tables.speedup
     claims = []
-    for recipe, strategy, cells in by_configuration(table[table["gpus"] > 1]):
+    for name, cells in by_configuration(table[table["gpus"] > 1]).items():
         most = most_gpus(cells.dropna(subset="speedup"))
         if len(most):
-            claims.append(_sooner(f"{recipe}/{strategy}", most))
+            claims.append(_sooner(name, most))
         elif not cells["note"].str.startswith(UNLIKE).any():
             add = "Add 1 to `grid.gpus`, or the batch sizes of one GPU to `grid.batch_sizes`."
-            claims.append(SOONER.missing(f"{recipe}/{strategy}", add))
+            claims.append(SOONER.missing(name, add))
     missing = SOONER.missing("", "Add 2 or more to `grid.gpus`.")
     return Answer(_weak(table), claims or [missing])
 
@@ -47,8 +47,7 @@ def _weak(table: pd.DataFrame) -> str | None:
 def by_efficiency(table: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
     """Return the cells on the most GPUs by configuration, the most efficient first."""
     known = most_gpus(table[(table["gpus"] > 1) & table["speedup"].notna()])
-    named = [(f"{recipe}/{strategy}", rows) for recipe, strategy, rows in by_configuration(known)]
-    return sorted(named, key=lambda one: -one[1]["efficiency"].median())
+    return sorted(by_configuration(known).items(), key=lambda one: -one[1]["efficiency"].median())
 
 
 def _sooner(name: str, most: pd.DataFrame) -> Claim:

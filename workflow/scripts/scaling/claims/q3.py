@@ -53,10 +53,10 @@ def parts(tables: StudyTables) -> Answer:
     """Answer by the largest part of an epoch; a claim a configuration on the most GPUs."""
     claims = []
     table = tables.utilization[tables.utilization["gpus"] > 1]
-    for recipe, strategy, rows in by_configuration(table):
+    for name, rows in by_configuration(table).items():
         known = measured(rows, "communication_share")
         cells = most_gpus(rows if known.empty else known)
-        about = f"{recipe}/{strategy}, {fmt.gpus(cells['gpus'].iloc[0])}"
+        about = f"{name}, {fmt.gpus(cells['gpus'].iloc[0])}"
         claims.append(_computing(about, cells.dropna(subset="slower_share")))
     missing = COMPUTING.missing("", "Add 2 or more to `grid.gpus`.")
     return Answer(_largest(table), claims or [missing])
@@ -65,12 +65,12 @@ def parts(tables: StudyTables) -> Answer:
 def _largest(table: pd.DataFrame) -> str | None:
     """Return the largest part of a median epoch and that of communication, on several GPUs."""
     said = []
-    for recipe, strategy, rows in by_configuration(table.dropna(subset="communication_share")):
+    for name, rows in by_configuration(table.dropna(subset="communication_share")).items():
         median = rows[list(PARTS)].median()
         most = str(median.idxmax())
         share = span(rows["communication_share"])
         part = f"{PARTS[most]} ({fmt.percent(median[most])})"
-        said.append(f"{recipe}/{strategy} {part}, communication {share}")
+        said.append(f"{name} {part}, communication {share}")
     return f"Median over b: {'; '.join(said[:3])}." if said else None
 
 
@@ -94,8 +94,8 @@ def _parts(cell: Any) -> str:
 def bandwidth(tables: StudyTables) -> Answer:
     """Answer by the slowest and fastest gradients; a claim a configuration on the most GPUs."""
     claims, known = [], [tables.bandwidth[:0]]
-    for recipe, strategy, rows in by_configuration(tables.bandwidth):
-        cells, about = most_gpus(rows), f"{recipe}/{strategy}, {fmt.gpus(rows['gpus'].max())}"
+    for name, rows in by_configuration(tables.bandwidth).items():
+        cells, about = most_gpus(rows), f"{name}, {fmt.gpus(rows['gpus'].max())}"
         known.append(measured(cells[cells["utilization"] <= 1], "utilization"))
         claims.append(_travelling(about, known[-1]))
     missing = TRAVELLING.missing("", "Add 2 or more to `grid.gpus`.")

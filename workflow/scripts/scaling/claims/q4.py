@@ -98,7 +98,7 @@ def _of_cells(tables: StudyTables) -> list[Claim]:
     """Claim it of the largest global batch of each recipe and strategy."""
     cells = learning.compare_batches(tables.timing, tables.accuracy)
     made = []
-    for recipe, strategy, rows in by_configuration(cells):
+    for name, rows in by_configuration(cells).items():
         known = rows[rows["difference"].notna() & (rows["gpus"] == rows["gpus"].max())]
         if known.empty:
             continue
@@ -111,7 +111,7 @@ def _of_cells(tables: StudyTables) -> list[Claim]:
         if seeds < learning.SEEDS:
             said += f" ({fmt.plural(seeds, 'seed')}; noise: of trainings alike)"
         below, above = apart and large.difference < 0, apart and large.difference > 0
-        made.append(OF_CELLS.claim(f"{recipe}/{strategy}", f"{said}.", holds=below, fails=above))
+        made.append(OF_CELLS.claim(name, f"{said}.", holds=below, fails=above))
     return made
 
 

@@ -106,8 +106,9 @@ def _names(config: Configuration) -> Iterator[str]:
     for path in config.plugins:
         if not hasattr(registry.loaded(Path(path)), "ENTRY"):
             yield f"plugins has {path}, which has no ENTRY (docs/extending.md has examples)"
-    if recipes.OWN in config.grid.strategies:
-        yield "grid.strategies has own (allowed: leave it out, recipes that are commands have it)"
+    for name, why in recipes.IMPLIED.items():
+        if name in config.grid.strategies:
+            yield f"grid.strategies has {name} (allowed: leave it out, {why})"
     if config.dataset.source == recipes.OWN and _needs_images(config):
         yield "dataset.source is own (allowed: where nothing but recipes of commands is trained)"
 

@@ -62,7 +62,7 @@ def check(config: dict[str, Any], wanted: int, granted: int | None) -> None:
     timed = {cell.recipe: recipes[cell.recipe] for cell in cells}
     tried = {one["recipe"]: recipes[one["recipe"]] for one in config["convergence"]["recipes"]}
     device = environment.resolve_device(config["device"])
-    said = [*unfit(device, {cell.strategy for cell in cells}, timed, wanted)]
+    said = [*unfit(device, {cell.strategy for cell in cells if cell.gpus > 1}, timed, wanted)]
     said += need_newer_gpu(device, timed | tried)
     per_node, threads = machine["gpus_per_node"], machine["cpu_threads"]
     there, what = len(environment.visible_gpus()), "GPUs"

@@ -54,7 +54,7 @@ class Grid(types.Section):
     )
     """`dp` is torch.nn.DataParallel (GPUs only); `ddp` one process a GPU and an all-reduce; `fsdp`
     one that keeps its part of the model (fully_shard), `zero1` its part of the optimizer's state.
-    One GPU is one plain process for all, measured once."""
+    One GPU has no strategy: it is one plain process, measured once for all."""
     gpus: types.Some[types.Few]
     """Numbers of GPUs. 1 is needed for every speedup."""
     batch_sizes: types.Some[types.Positive]
@@ -64,6 +64,10 @@ class Grid(types.Section):
     """One run of every cell each. `[]` leaves the grid and the machine's limits out."""
     repeats: types.Few = 1
     """Runs of every cell and seed: only they tell noise from a difference."""
+    strong_scaling: bool = True
+    """Where no cell on several GPUs has the global batch of one on one GPU, `true` adds the batch
+    nearest to 128, shared by the most GPUs: with 1 × 128 in the grid 2 × 64. Its time is compared
+    with one GPU's at the same work for each update."""
 
 
 class Machine(options.Limits):

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, create_model
 
+from scaling.core.grid import SINGLE
 from scaling.core.section import Section, Some, refuse
 from scaling.registry.engine import ENGINES
 from scaling.registry.registry import Registry
@@ -13,6 +14,8 @@ from scaling.registry.update_rule import Technique
 
 OWN = "own"
 """The strategy of recipes that are a command."""
+IMPLIED = {OWN: "recipes that are commands have it", SINGLE: "one GPU has no strategy"}
+"""Names that no grid asks for, and why."""
 
 
 def one_of(registry: Registry[Any]) -> AfterValidator:

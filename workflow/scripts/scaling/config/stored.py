@@ -15,9 +15,10 @@ import yaml
 from scaling.core import files, grid
 from scaling.core.errors import UserError, program
 from scaling.core.records.convergence import convergence_path
+from scaling.core.records.kind import MOST_BYTES
 from scaling.core.records.quantization import VARIANT_PATTERN
 
-MOST_BYTES = 100_000
+CONFIG_BYTES = 100_000
 WHOLE = {"engine", "base", "command"}
 """The keys by which a recipe is one without another of its name."""
 CONFIG, MANIFEST = "config.yaml", "manifest.json"
@@ -54,7 +55,7 @@ class Plain(yaml.SafeLoader):
 def read_config(path: Path) -> dict[str, Any]:
     """Return the configuration in `path`; UserError for ambiguous YAML."""
     try:
-        config = parsed(files.read_text(path, MOST_BYTES))
+        config = parsed(files.read_text(path, CONFIG_BYTES))
     except ValueError as error:
         raise UserError(f"{path} is no configuration ({error})") from error
     if not isinstance(config, dict):
@@ -107,7 +108,7 @@ def find(studies: Path, name: str) -> Path:
 
 def read(folder: Path) -> dict[str, Any]:
     """Return the configuration of the study in `folder`; UserError for a link to elsewhere."""
-    return read_config(files.regular(folder / CONFIG, linked=False))
+    return read_config(files.regular(folder / CONFIG, within=folder))
 
 
 def dataset_folder(config: dict[str, Any]) -> Path:
@@ -189,9 +190,9 @@ def check(folder: Path, config: dict[str, Any]) -> None:
         partial = "" if set(missing) & set(always) else ", or pass --config partial=true"
         lacks = f"{len(missing)} of the {len(needed)} files its {CONFIG} asks for"
         raise UserError(f"{folder} lacks {lacks}, the first is {missing[0]}: restore them{partial}")
-    for path, limit in beside.items():
+    for path, limit in {**dict.fromkeys(wanted, MOST_BYTES), **beside}.items():
         if (folder / path).is_symlink() or (folder / path).exists():
-            files.regular(folder / path, limit, linked=False)
+            files.regular(folder / path, limit, within=folder)
     if unknown := sorted(there.difference(beside, wanted)):
         place = folder / unknown[0]
         raise UserError(f"{place} is no part of the study that its {CONFIG} describes: remove it")

@@ -75,11 +75,11 @@ def write_json(target: Path, document: Any) -> None:
     write_text(target, json.dumps(document, indent=1, allow_nan=False) + "\n")
 
 
-def regular(source: Path, most_bytes: int = 50_000_000, *, linked: bool = True) -> Path:
-    """Return `source`; UserError if it is missing, not a file, too large, or no link may be."""
+def regular(source: Path, most_bytes: int = 50_000_000, *, within: Path | None = None) -> Path:
+    """Return `source`; UserError if it is missing, not a file, too large, or not `within`."""
     try:
-        if not (linked or source.resolve().is_relative_to(source.parent.resolve())):
-            raise UserError(f"{source} is a link out of its folder; put the file itself there")
+        if within and not source.resolve().is_relative_to(within.resolve()):
+            raise UserError(f"{source} is a link out of {within}; put the file itself there")
         found = source.stat()
     except FileNotFoundError as error:
         raise UserError(f"{source} does not exist") from error
@@ -102,10 +102,10 @@ def read_text(source: Path, most_bytes: int = 50_000_000) -> str:
         raise UserError(f"{source} cannot be read ({error.strerror})") from error
 
 
-def read_json(source: Path) -> Any:
-    """Return the JSON document in `source`; UserError if missing, or for NaN."""
+def read_json(source: Path, most_bytes: int = 50_000_000) -> Any:
+    """Return the JSON document in `source`; UserError as `read_text`, and for NaN."""
     try:
-        document = json.loads(read_text(source), parse_constant=float)
+        document = json.loads(read_text(source, most_bytes), parse_constant=float)
         json.dumps(document, ensure_ascii=False, allow_nan=False).encode()
     except (ValueError, RecursionError) as error:
         raise UserError(f"{source} is not valid JSON ({error}): delete it") from error

@@ -1,6 +1,6 @@
 """The grid of a study: its cells, and the paths of their records."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import product
 from pathlib import Path
@@ -10,13 +10,11 @@ CELL_KEYS = ["recipe", "strategy", "gpus", "batch_size"]
 RUN_KEYS = [*CELL_KEYS, "seed", "repeat"]
 RUN_PATTERN = "/".join(f"{key}~{{{key}}}" for key in RUN_KEYS[:-1]) + "{repeat}"
 """The folder of a run's record below `runs`; `repeat` is "" for the first, else a folder."""
+SINGLE = "single"
+"""Stands for a strategy where a run on one GPU is named; tables leave it empty."""
+REFERENCE_BATCH = 128
 TRACE, TRACE_BYTES = "trace.json.gz", 1_000_000
 """The file with one step of each rank, for ui.perfetto.dev, and its largest size."""
-
-
-def single_gpu(strategy: str) -> str:
-    """Return the `RUN_PATTERN` of a strategy's runs on one GPU."""
-    return RUN_PATTERN.replace("{strategy}", strategy).replace("{gpus}", "1")
 
 
 @dataclass(frozen=True)
@@ -25,6 +23,7 @@ class Cell:
 
     recipe: str
     strategy: str
+    """`SINGLE` on one GPU, whatever is given; on several it stands for ddp."""
     gpus: int
     """On a CPU, processes."""
     batch_size: int
@@ -33,6 +32,10 @@ class Cell:
     """Of initial weights, order and augmentation."""
     repeat: int = 0
     """From 0: repeats are processes that do the same work."""
+
+    def __post_init__(self) -> None:
+        if (self.gpus == 1) != (self.strategy == SINGLE):
+            object.__setattr__(self, "strategy", SINGLE if self.gpus == 1 else "ddp")
 
     @property
     def global_batch_size(self) -> int:
@@ -50,11 +53,11 @@ class Cell:
 
     def log_path(self, logs: Path) -> Path:
         """Return the path of this run's log below the folder `logs`."""
-        rule = "train_command" if self.strategy == "own" else "train_run"
-        return self.record_path(logs / rule).parent.with_suffix(".log")
+        return self.record_path(logs / "train_run").parent.with_suffix(".log")
 
     def __str__(self) -> str:
-        named = f"{self.recipe}/{self.strategy}, {self.gpus} GPU{'s' if self.gpus > 1 else ''}"
+        several = f"/{self.strategy}, {self.gpus} GPUs"
+        named = f"{self.recipe}{several if self.gpus > 1 else ', 1 GPU'}"
         repeat = f", repeat {self.repeat}" if self.repeat else ""
         return f"{named}, batch {self.batch_size} per GPU, seed {self.seed}{repeat}"
 
@@ -64,19 +67,23 @@ def of(config: dict[str, Any]) -> list[Cell]:
     return expand(**section(config))
 
 
-def on_one_gpu(config: dict[str, Any]) -> list[str]:
-    """Return the strategies: the first is measured on one GPU, its record copied for the others."""
-    return sorted(config["grid"]["strategies"], key=lambda name: name != "ddp")
-
-
 def section(config: dict[str, Any]) -> dict[str, Any]:
-    """Return the section `grid` with the strategies of each recipe, for `expand`."""
-    asked, found = config["grid"], {}
+    """Return the section `grid` for `expand`: the strategies of each recipe, and which are paired.
+
+    A command that takes no batch size has the same in all cells, and no pair.
+    """
+    asked, found, paired = config["grid"], {}, []
     for name in asked["recipes"]:
-        own = config["recipes"][name].get("strategies")
+        recipe = config["recipes"][name]
+        own = recipe.get("strategies")
         among = [strategy for strategy in asked["strategies"] if own is None or strategy in own]
         found[name] = own if own == ["own"] else among
-    return {key: value for key, value in asked.items() if key != "strategies"} | {"recipes": found}
+        paired += [name] * ("batch_size}" in recipe.get("command", "{batch_size}"))
+    kept = {key: value for key, value in asked.items() if key != "strategies"}
+    return kept | {
+        "recipes": found,
+        "strong_scaling": paired if asked.get("strong_scaling") else [],
+    }
 
 
 def recipe_options(config: dict[str, Any], recipe: str) -> dict[str, Any]:
@@ -91,10 +98,34 @@ def expand(
     batch_sizes: list[int],
     seeds: list[int],
     repeats: int = 1,
+    strong_scaling: Collection[str] = (),
 ) -> list[Cell]:
-    """Return every combination; `recipes` are the strategies of each."""
-    return [
-        Cell(name, *values)
+    """Return every combination once; `recipes` are the strategies of each.
+
+    Recipes in `strong_scaling` also have `strong_pair`.
+    """
+    cells = [
+        Cell(name, strategy, *shape, seed, repeat)
         for name, strategies in recipes.items()
-        for values in product(strategies, gpus, batch_sizes, seeds, range(repeats))
+        for strategy in strategies
+        for shape in [
+            *product(gpus, batch_sizes),
+            *(strong_pair(gpus, batch_sizes) if name in strong_scaling else ()),
+        ]
+        for seed, repeat in product(seeds, range(repeats))
     ]
+    return list(dict.fromkeys(cells))
+
+
+def strong_pair(gpus: Collection[int], batch_sizes: Collection[int]) -> list[tuple[int, int]]:
+    """Return the GPUs and batch size to add, so that strong scaling is measured; [] if it is.
+
+    The most GPUs share the batch nearest to the lab's of those on one GPU that they divide.
+    """
+    several, most = [count for count in gpus if count > 1], max(gpus)
+    there = {count * size for count, size in product(several, batch_sizes)}
+    whole = [size for size in batch_sizes if size % most == 0]
+    if 1 not in gpus or not several or not there.isdisjoint(batch_sizes) or not whole:
+        return []
+    ratios = {max(size / REFERENCE_BATCH, REFERENCE_BATCH / size): size for size in whole}
+    return [(most, ratios[min(ratios)] // most)]

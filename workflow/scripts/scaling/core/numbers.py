@@ -105,10 +105,9 @@ def plural(count: float, noun: str) -> str:
 
 
 def cell_name(row: Any) -> str:
-    """Name the cell of a table row: `plain/ddp, 4 GPUs, b = 512`."""
-    return (
-        f"{row.recipe}/{row.strategy}, {gpus(int(row.gpus))}, b\u00a0=\u00a0{int(row.batch_size)}"
-    )
+    """Name the cell of a table row: `plain/ddp, 4 GPUs, b = 512`; one GPU has no strategy."""
+    named = f"{row.recipe}/{row.strategy}".removesuffix("/")
+    return f"{named}, {gpus(int(row.gpus))}, b\u00a0=\u00a0{int(row.batch_size)}"
 
 
 WORDS = {

@@ -30,7 +30,6 @@ def draw_epoch_time(timing: pd.DataFrame) -> Figure | None:
     configurations, counts = list(style.by_configuration(several)), sorted(several["gpus"].unique())
     recipes, looks = sorted(known["recipe"].unique()), dict[str, dict[str, Any]]()
     figure, panels = style.panels(recipes, PER_GPU, "seconds per epoch")
-    known = known.assign(strategy=known["strategy"].where(known["gpus"] > 1, ""))
     for (gpus, recipe, strategy), rows in known.groupby(["gpus", "recipe", "strategy"]):
         name, look = "1 GPU", {"color": style.INK, "marker": "X"}
         if strategy:
@@ -39,8 +38,7 @@ def draw_epoch_time(timing: pd.DataFrame) -> Figure | None:
             look |= {"linestyle": style.DASHES[counts.index(gpus)]}
             name += f" · {fmt.gpus(rows['gpus'].iloc[0])}" * (len(counts) > 1)
         looks[name] = look
-        once = rows.drop_duplicates("batch_size")
-        style.lines(panels[recipes.index(recipe)], [once], "batch_size", "epoch_seconds", **look)
+        style.lines(panels[recipes.index(recipe)], [rows], "batch_size", "epoch_seconds", **look)
     lowest, highest = known["epoch_seconds"].min(), known["epoch_seconds_max"].max()
     for axes in panels:
         style.batch_axis(axes, timing["batch_size"])
@@ -108,7 +106,6 @@ def draw_step_classes(step_classes: pd.DataFrame) -> Figure | None:
     known = step_classes.sort_values(["gpus", "batch_size"], kind="stable")
     many = known["recipe"] + " · " + known["strategy"] + " · " + known["gpus"].map(fmt.gpus)
     known = known.assign(panel=many.where(known["gpus"] > 1, known["recipe"] + " · one GPU"))
-    known = known.drop_duplicates(["panel", "batch_size", "kernel_class"])
     of_steps = known.groupby(["panel", "batch_size"])["seconds"]
     percent = 100 / of_steps.transform("sum")
     known = known.assign(share=known["seconds"] * percent, top=of_steps.cumsum() * percent)

@@ -102,8 +102,8 @@ def legend(figure: Figure, names: Iterable[Any], *more: Any, **look: Any) -> Non
 
 def by_configuration(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """Return the rows of each recipe and strategy, by their names `tuned · ddp`."""
-    groups = schema.by_configuration(table)
-    return {f"{recipe} · {strategy}": rows for recipe, strategy, rows in groups}
+    groups = schema.by_configuration(table).items()
+    return {name.replace("/", " · "): rows for name, rows in groups}
 
 
 def line_handle(label: str, **style: Any) -> Line2D:

@@ -1,6 +1,8 @@
-"""The all-reduce sweep: one process of it."""
+"""The sweep over messages, most of them all-reduces: one process of it."""
 
 import math
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 
@@ -23,7 +25,7 @@ MOST_BYTES_ON_CPU = 2**24
 def run(sweep: Sweep, log_folder: Path) -> None:
     """Measure every size together with the other ranks; rank 0 reports rows to `log_folder`.
 
-    A row has for each repeat the `seconds` per all-reduce of the slowest rank, and by how much the
+    A row has for each repeat the `seconds` per message of the slowest rank, and by how much the
     ranks' seconds differ: those of a rank that starts early include its wait for the last one.
     """
     joined = ranks.joined(log_folder, sweep.device, 1, sweep.time_limit_seconds)
@@ -34,9 +36,9 @@ def run(sweep: Sweep, log_folder: Path) -> None:
         messages += _of_model(sweep, rank)
         log.append("model", {"gradient_bytes": dict(messages)["gradients"]})
         # Warm-up: otherwise the first size, whichever it is, takes twice as long.
-        _measure(sweep, rank, max(size for _, size in messages))
+        _measure(sweep, rank, "sweep", max(size for _, size in messages))
         for kind, size in messages:
-            seconds, skew, correct = _measure(sweep, rank, size)
+            seconds, skew, correct = _measure(sweep, rank, kind, size)
             if rank.is_first:
                 row = {"kind": kind, "message_bytes": size, "seconds": seconds, "correct": correct}
                 row["launch"] = "graph" if rank.device.type == "cuda" else "eager"
@@ -45,7 +47,9 @@ def run(sweep: Sweep, log_folder: Path) -> None:
 
 
 def _of_model(sweep: Sweep, rank: Rank) -> list[tuple[str, int]]:
-    """Return the bytes of DDP's final buckets, and of all gradients."""
+    """Return the bytes of DDP's final buckets, DataParallel's messages (which needs GPUs), and all
+    gradients.
+    """
     described = DATASET.read(sweep.manifest)
     side, *_ = described.get("image_shape", [32])
     model = build(sweep.model, len(described.get("classes", range(10)))).to(rank.device)
@@ -53,22 +57,32 @@ def _of_model(sweep: Sweep, rank: Rank) -> list[tuple[str, int]]:
     for _ in range(SETTLING_STEPS):
         images = torch.randn(LEAST_BATCH, 3, side, side, device=rank.device)
         replica.model(images).sum().backward()
+    copies = ("broadcast", "reduce") if rank.device.type == "cuda" else ()
     return [
         *(("bucket", size) for size in replica.bucket_bytes),
+        *((kind, size) for kind in copies for size in strategies.message_bytes(model)),
         ("gradients", sum(parameter.nbytes for parameter in model.parameters())),
     ]
 
 
-def _measure(sweep: Sweep, rank: Rank, message_bytes: int) -> tuple[list[float], list[float], bool]:
-    """Return the slowest rank's seconds per all-reduce, by how much the ranks' seconds differ, both
-    of each repeat, and whether sums were right.
+def _measure(
+    sweep: Sweep, rank: Rank, kind: str, message_bytes: int
+) -> tuple[list[float], list[float], bool]:
+    """Return the slowest rank's seconds per message, by how much the ranks' seconds differ, both of
+    each repeat, and whether results were right.
 
+    A message is all-reduced, unless its `kind` is `broadcast` or `reduce`.
     On GPUs a repeat is a CUDA graph: a launch from Python takes longer than a small message.
     """
     elements = message_bytes // BYTES_PER_ELEMENT
     pattern = (torch.arange(elements, device=rank.device, dtype=torch.float32) % 1021) + 1
-    first_sum = rank.processes * (rank.processes + 1) / 2
-    expected = pattern * first_sum * rank.processes ** (sweep.iterations - 1)
+    total = rank.processes * (rank.processes + 1) / 2
+    send: Callable[[torch.Tensor], object] = dist.all_reduce
+    factor = total * rank.processes ** (sweep.iterations - 1)
+    if kind == "broadcast":
+        send, factor = partial(dist.broadcast, src=0), 1
+    elif kind == "reduce":  # To rank 0, which alone has the sum.
+        send, factor = partial(dist.reduce, dst=0), 1 + sweep.iterations * (total - 1)
     own_seconds, correct, message = [], True, torch.empty_like(pattern)
 
     def begin() -> None:
@@ -76,7 +90,7 @@ def _measure(sweep: Sweep, rank: Rank, message_bytes: int) -> tuple[list[float],
 
     def reduce() -> None:
         for _ in range(sweep.iterations):
-            dist.all_reduce(message)
+            send(message)
 
     run = captured(begin, reduce).replay if rank.device.type == "cuda" else reduce
     for repeat in range(sweep.warmup + sweep.repeats):
@@ -88,7 +102,8 @@ def _measure(sweep: Sweep, rank: Rank, message_bytes: int) -> tuple[list[float],
         rank.synchronize(1)
         if repeat >= sweep.warmup:
             own_seconds.append((perf_counter() - started) / sweep.iterations)
-        correct = correct and torch.allclose(message, expected, rtol=1e-5)
+        judged = rank.is_first or kind != "reduce"
+        correct = correct and (not judged or torch.allclose(message, pattern * factor, rtol=1e-5))
     seconds, right = zip(*rank.gather((own_seconds, correct)), strict=True)
     repeats = list(zip(*seconds, strict=True))
     skew = [(max(times) - min(times)) * sweep.iterations for times in repeats]

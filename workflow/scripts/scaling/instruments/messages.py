@@ -8,9 +8,12 @@ from unittest.mock import patch
 
 import torch.distributed as dist
 from torch import Tensor, nn
+from torch._utils import _take_tensors
 from torch.nn.parallel import comm
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode
+
+from scaling.training.strategies import MESSAGE_BYTES
 
 KINDS = {"allreduce_": "all_reduce", "_reduce_scatter_base_": "reduce_scatter"}
 KINDS |= dict.fromkeys(("allgather_", "_allgather_base_"), "all_gather")
@@ -89,13 +92,17 @@ def collectives(messages: Messages) -> Iterator[None]:
 def copies(messages: Messages) -> Iterator[None]:
     """Record DataParallel's copies between GPU 0 and the others, which need no process group.
 
-    `bytes` are of the whole batch for scatter and gather, of one GPU for broadcast and reduce.
+    `bytes` are of the whole batch for scatter and gather, of one GPU for broadcast and reduce, with
+    a message for each group of tensors.
     """
 
     def recorded(original: Callable[..., Any], kind: str) -> Any:
         def function(sent: Any, *args: Any, **kwargs: Any) -> Any:
             tensors = [sent] if kind == "scatter" else sent[0] if kind == "reduce" else sent
-            messages.add(kind, tensors)
+            coalesced = kind in ("broadcast", "reduce")
+            groups = _take_tensors(tensors, MESSAGE_BYTES) if coalesced else [tensors]
+            for group in groups:
+                messages.add(kind, group)
             return original(sent, *args, **kwargs)
 
         return function

@@ -30,6 +30,7 @@ BAR_SECONDS = 1.0
 """The shortest time between two states of a progress bar in the log."""
 FASTEST = 1e-4
 """Lines that are fewer seconds apart came out of a buffer together, and tell no time."""
+LARGEST = 3.4e38
 LIKELY = re.compile(r"""["']epoch["']\s*:""")
 DECODER = json.JSONDecoder()
 Time = Annotated[FiniteFloat, Gt(0)]
@@ -151,8 +152,8 @@ def read_lines(timed_lines: Sequence[tuple[float, str]], ranks: int = 1) -> pd.D
         times[place] += 1
         last = max(last, place)
         row = printed.model_dump() | {"end": now}
-        if printed.loss is not None and math.isnan(printed.loss):
-            row["loss"] = math.inf  # To pandas NaN is what was not printed.
+        if printed.loss is not None and not abs(printed.loss) <= LARGEST:
+            row["loss"] = math.inf  # To pandas NaN is what was not printed; float32 holds no more.
         rows.append(row)
     lines = pd.DataFrame(rows, columns=[*Printed.model_fields, "end"], dtype=float)
     ends = lines.groupby(["epoch", "step"])["end"].max()

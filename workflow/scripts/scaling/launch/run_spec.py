@@ -26,7 +26,7 @@ class CommandOptions(Limits):
 
     warmup_epochs: Count = 1
     """Epochs at the start; a training to its end may have none."""
-    measured_epochs: Count = 3
+    measured_epochs: Count = 4
     """Epochs after them."""
     device: Device = "auto"
     """Where to train; `auto` means GPUs where one is visible."""

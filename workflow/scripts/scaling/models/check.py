@@ -55,7 +55,7 @@ def check(config: dict[str, Any], manifest: Path) -> None:
 def _sizes(config: dict[str, Any], images: int | None) -> Iterator[tuple[int, str]]:
     """Yield how many images, of so many in all, the model runs on at a time, and in which batch."""
     full, section = config["time_to_accuracy"], config["synchronization"]
-    cells = [cell for cell in grid.of(config) if cell.strategy != "own"]
+    cells = [cell for cell in grid.of(config) if "command" not in config["recipes"][cell.recipe]]
     cells += [Cell("tuned", "ddp", n, full["global_batch"] // n, 0) for n in full["gpus"]]
     if section["seeds"]:
         cells.append(Cell("plain", "ddp", max(config["grid"]["gpus"]), section["batch_size"], 0))

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from scaling.core.grid import SINGLE
 from scaling.registry.registry import Reference, Registry
 
 
@@ -42,7 +43,7 @@ class Strategy:
     """The number of training processes on N GPUs."""
     busiest_bytes: Callable[[int, float], float] = _all_reduced
     """Bytes per iteration in one direction of the busiest link, from N and the gradients' K."""
-    sweep_kind: str = "bucket"
+    sweep_kinds: tuple[str, ...] = ("bucket",)
     """The messages of the interconnect sweep whose bandwidth its own is compared with."""
     replicates: bool = True
     """All ranks end with equal parameters."""
@@ -62,7 +63,7 @@ DP = Strategy(
     wrap=Reference("scaling.training.strategies:dp"),
     processes=lambda gpus: 1,
     busiest_bytes=_copied,
-    sweep_kind="gradients",
+    sweep_kinds=("broadcast", "reduce"),
     needs_gpu=True,
     spans_nodes=False,
 )
@@ -79,13 +80,18 @@ ZERO1 = Strategy(
     wrap=Reference("scaling.training.strategies:zero1"),
     busiest_bytes=_sharded,
 )
+ALONE = Strategy(
+    name=SINGLE,
+    title="one GPU",
+    wrap=Reference("scaling.training.strategies:single"),
+)
 OWN = Strategy(
     name="own",
     title="a command of the user's own",
     wrap=Reference("scaling.launch.own_trainer:run"),
     processes=lambda gpus: 1,
     busiest_bytes=lambda gpus, gradient_bytes: 0.0,
-    sweep_kind="",
+    sweep_kinds=(),
     replicates=False,
 )
-STRATEGIES = Registry[Strategy]("strategy", Strategy, DDP, DP, FSDP, ZERO1, OWN)
+STRATEGIES = Registry[Strategy]("strategy", Strategy, DDP, DP, FSDP, ZERO1, ALONE, OWN)

@@ -31,7 +31,7 @@ METRICS = named(
 )
 HIGHER_IS_BETTER = ["images_per_second", "efficiency", "utilization", "test_accuracy"]
 FACTS = named(
-    "epoch_seconds speedup test_accuracy peak_memory_bytes slurm_job_id slurm_gpus message"
+    "epoch_seconds speedup test_accuracy peak_memory_bytes slurm_job_id slurm_gpus message note"
 )
 LEARNS = 0.02
 """The largest loss in test accuracy to the reference of a cell that learns."""
@@ -40,15 +40,15 @@ COLUMNS = {
     "costs": "peak_memory_bytes memory_capacity_bytes drift settled joules_per_image"
     " money_per_epoch startup_seconds",
     "epoch_parts": "work_seconds",
-    "provenance": "measured_as slurm_job_id slurm_gpus",
+    "provenance": "slurm_job_id slurm_gpus",
 }
 """Columns of a cell by the tables that have them."""
 
 
-def of_study(tables: StudyTables, shared: bool = False) -> pd.DataFrame:
+def of_study(tables: StudyTables) -> pd.DataFrame:
     """Return one row for each cell of the grid: times, speedup, shares of its epoch, accuracy.
 
-    Random images have none. `shared` adds single-GPU cells with another strategy's measurement.
+    Random images have none.
     """
     learned = accuracy.compare_batches(tables.timing, tables.accuracy).drop(columns="status")
     learned = learned.rename(columns={"within_spread": "like_reference"})
@@ -59,8 +59,7 @@ def of_study(tables: StudyTables, shared: bool = False) -> pd.DataFrame:
     found = tables.timing
     for part in parts:
         found = found.merge(part, how="left", on=CELL_KEYS)
-    found = found.assign(gpu_seconds=found["gpus"] * found["epoch_seconds"])
-    return found if shared else found[found["measured_as"].fillna("").eq("")]
+    return found.assign(gpu_seconds=found["gpus"] * found["epoch_seconds"])
 
 
 def fastest(cells: pd.DataFrame) -> Any | None:

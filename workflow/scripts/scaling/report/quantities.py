@@ -88,7 +88,11 @@ def view(
 
 
 define(
-    configuration=Column("configuration", text="{0.recipe} · {0.strategy}".format, name="recipe"),
+    configuration=Column(
+        "configuration",
+        text=lambda row: " · ".join(filter(None, [row.recipe, row.strategy])),
+        name="recipe",
+    ),
     gpus=Column("GPUs", whole, flags={"extrapolated": lambda row: getattr(row, "guess", False)}),
     batch_size=Column("b", whole),
     epoch_seconds=Column("epoch, s", significant, span("epoch_seconds")),

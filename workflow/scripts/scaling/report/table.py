@@ -61,10 +61,14 @@ def of_cell(row: Any) -> Markup:
 
 
 def place(row: Any) -> dict[str, str]:
-    """Return the recipe, strategy, GPUs and batch size of a row, up to the first it lacks."""
+    """Return the recipe, strategy, GPUs and batch size of a row, up to the first it lacks.
+
+    One GPU has no strategy.
+    """
     known = takewhile(lambda key: hasattr(row, key), CELL_KEYS)
     values = {key: getattr(row, key) for key in known}
-    return {key: value if key in CELL_KEYS[:2] else f"{value:g}" for key, value in values.items()}
+    texts = {key: own if key in CELL_KEYS[:2] else f"{own:g}" for key, own in values.items()}
+    return {key: text for key, text in texts.items() if text}
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import stdtrit
 
-from scaling.core.grid import CELL_KEYS
+from scaling.core.grid import CELL_KEYS, REFERENCE_BATCH
 from scaling.core.records.convergence import ConvergenceRecord
 from scaling.core.records.run import RunRecord
 from scaling.core.statistics import CONFIDENCE, difference, margin
@@ -19,12 +19,10 @@ from scaling.tables.timing import Run, epochs, in_words, joules
 
 MEANS = ["train_loss", "train_accuracy"]
 LEARNING = [*MEANS, "test_accuracy"]
-REFERENCE_BATCH = 128
 SEEDS = 3
 """Fewer of them tell too little of their own noise: of two, a 95 % interval is ± 9 deviations."""
 EPOCH = 5
 SPREAD = ["test_accuracy", "training_seconds", "run_seconds", "joules"]
-_CONFIGURATION = ["recipe", "strategy"]
 SAME = ["options", "status", "message", "reference", "at_edge"]
 CHOSEN = ["factor", "learning_rate", "planned_epochs", "planned_updates"]
 
@@ -57,11 +55,11 @@ def compare_batches(timing: pd.DataFrame, accuracy: pd.DataFrame) -> pd.DataFram
     """Return one row per cell of `timing`: metrics over its seeds, and the gap to the reference.
 
     Training metrics are from epoch 5, or the last one of a shorter training. The `reference` of a
-    recipe and strategy is batch 128 on 1 GPU, else the smallest. `within_spread` tells whether the
+    recipe is batch 128 on 1 GPU, else the smallest. `within_spread` tells whether the
     `difference` in mean test accuracy is within the seeds' margin; where one has fewer than
     `SEEDS`, within the noise of `_equal_trainings`, None without any.
     """
-    last = accuracy.groupby(_CONFIGURATION)["epoch"].transform("max").clip(upper=EPOCH)
+    last = accuracy.groupby("recipe")["epoch"].transform("max").clip(upper=EPOCH)
     shown = accuracy.assign(last=last)
     shown[MEANS] = accuracy[MEANS].where(accuracy["epoch"] == last)
     cells = shown.groupby(CELL_KEYS)
@@ -73,10 +71,10 @@ def compare_batches(timing: pd.DataFrame, accuracy: pd.DataFrame) -> pd.DataFram
     table["global_batch_size"] = table["gpus"] * table["batch_size"]
 
     alone = table[table["gpus"] == 1].assign(other=table["batch_size"] != REFERENCE_BATCH)
-    alone = alone.sort_values(["other", "batch_size"]).drop_duplicates(_CONFIGURATION)
+    alone = alone.sort_values(["other", "batch_size"]).drop_duplicates("recipe")
     table["reference"] = table.index.isin(alone.index)
     test = [f"test_accuracy{end}" for end in ("", "_std", "_count")]
-    base = table[_CONFIGURATION].merge(alone[_CONFIGURATION + test], how="left", on=_CONFIGURATION)
+    base = table[["recipe"]].merge(alone[["recipe", *test]], how="left", on="recipe")
     gap = (table["test_accuracy"] - base["test_accuracy"]).mask(table["reference"])
     spreads, counted = ([each[name] for each in (table, base)] for name in test[1:])
     off = margin(spreads, counted)
@@ -93,8 +91,7 @@ def _equal_trainings(accuracy: pd.DataFrame) -> tuple[float, int]:
 
     These have recipe, global batch and epochs in common; NaN and 0 if no two are alike.
     """
-    keys = ["recipe", "gpus", "batch_size", "seed", "epoch", "test_accuracy"]
-    ends = accuracy[accuracy["test_accuracy"].notna()].drop_duplicates(keys)
+    ends = accuracy[accuracy["test_accuracy"].notna()]
     alike = [ends["recipe"], ends["gpus"] * ends["batch_size"], ends["epoch"]]
     groups = ends["test_accuracy"].groupby(alike)
     freedom = groups.count() - 1
@@ -110,7 +107,7 @@ def trained_to_accuracy(records: Sequence[RunRecord], accuracy: float) -> pd.Dat
     """
     trainings = pd.DataFrame([_training(record, accuracy) for record in records])
     rows, base = [], None
-    for _, runs in trainings.groupby(CELL_KEYS):
+    for _, runs in trainings.groupby("gpus"):
         row = dict(runs.iloc[0]) | {"seeds": len(runs), "reached": int(runs["reached"].sum())}
         for end, how in (("", "median"), ("_min", "min"), ("_max", "max")):
             row |= dict(runs[SPREAD].agg(how).add_suffix(end))

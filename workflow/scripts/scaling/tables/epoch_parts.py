@@ -7,9 +7,10 @@ import numpy as np
 import pandas as pd
 
 from scaling.core.grid import CELL_KEYS
-from scaling.registry.strategy import OWN, STRATEGIES
+from scaling.registry.engine import COMMAND
+from scaling.registry.strategy import STRATEGIES
 from scaling.tables import ratios, schema
-from scaling.tables.measurements import GB, HIGH, INSTRUMENTS, LOW, SECONDS, TRACE, ring_factor
+from scaling.tables.measurements import GB, HIGH, INSTRUMENTS, LOW, SECONDS, TRACE
 from scaling.tables.schema import StudyTables
 from scaling.tables.timing import with_single_gpu
 
@@ -72,18 +73,18 @@ def preferred(table: pd.DataFrame, estimates: list[str] = EXPOSED) -> pd.DataFra
 def _link(row: Any, interconnect: pd.DataFrame) -> tuple[float, float]:
     """Return the bytes of an iteration over a cell's busiest link, and that link's GB/s.
 
-    The latter is 2(N-1)/N · sum of bytes / sum of seconds, of the swept messages of its strategy's
-    kind; NaN without any, or if sums were wrong.
+    The latter is the bus bandwidth of all swept messages of its strategy's kinds one after another;
+    NaN without any, or if sums were wrong.
     """
     strategy = STRATEGIES.find(row.strategy)
     whole = interconnect.loc[interconnect["kind"] == "gradients", "message_bytes"].max()
     sent = strategy.busiest_bytes(row.gpus, whole * row.sent_share)
     swept = interconnect[interconnect["gpus"] == row.gpus]
-    rows = swept[swept["kind"] == strategy.sweep_kind]
+    rows = swept[swept["kind"].isin(strategy.sweep_kinds)]
     if rows.empty or not rows["correct"].all():
         return sent, math.nan
-    rate = rows["message_bytes"].sum() / rows["seconds"].sum() / GB
-    return sent, ring_factor(row.gpus) * rate
+    seconds = rows["seconds"]
+    return sent, (rows["busbw_gb_per_s"] * seconds).sum() / seconds.sum()
 
 
 def bandwidth(tables: StudyTables) -> pd.DataFrame:
@@ -155,7 +156,7 @@ def utilization(tables: StudyTables) -> pd.DataFrame:
     per_gpu = rate * table["flops_per_image"] / table["gpus"]
     used = per_gpu / peak
     # Of a user's own command the driver counts whole epochs, and only when the GPU is busy.
-    work = table["work_seconds"].where(table["strategy"] != OWN.name, epoch)
+    work = table["work_seconds"].where(table["engine"] != COMMAND.name, epoch)
     of_a_step = work / epoch / table["step_seconds"]
     computing = table["compute_seconds"] * of_a_step
     working = table["compute_seconds"].fillna(table["busy_seconds"]) * of_a_step

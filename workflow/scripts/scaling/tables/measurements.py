@@ -239,15 +239,11 @@ def _means(read: pd.DataFrame) -> dict[str, float]:
     return dict(zip(SECONDS, (exposed, moving, exposed - off, exposed + off), strict=True))
 
 
-def ring_factor(gpus: Any) -> Any:
-    """Return 2(N-1)/N, the factor from algbw to busbw (nccl-tests' PERFORMANCE.md)."""
-    return 2 * (gpus - 1) / gpus
-
-
 def interconnect(sweeps: list[dict[str, Any]]) -> pd.DataFrame:
-    """Return the all-reduce times, one row per message of each sweep: medians over the repeats.
+    """Return the times of messages, one row per message of each sweep: medians over the repeats.
 
-    algbw = message bytes / seconds, busbw = algbw · 2(N-1)/N, in GB/s (nccl-tests).
+    algbw = message bytes / seconds, and busbw = algbw · 2(N-1)/N for an all-reduce, else algbw, in
+    GB/s (nccl-tests' PERFORMANCE.md).
     """
     rows = []
     for sweep in sweeps:
@@ -260,7 +256,9 @@ def interconnect(sweeps: list[dict[str, Any]]) -> pd.DataFrame:
     order = ["gpus", "backend", "kind", "message_bytes"]
     table = schema.frame("interconnect", rows).sort_values(order, kind="stable", ignore_index=True)
     algbw = table["message_bytes"] / table["seconds"] / GB
-    return table.assign(algbw_gb_per_s=algbw, busbw_gb_per_s=ring_factor(table["gpus"]) * algbw)
+    gpus, one_way = table["gpus"], table["kind"].isin(["broadcast", "reduce"])
+    busbw = algbw.where(one_way, 2 * (gpus - 1) / gpus * algbw)
+    return table.assign(algbw_gb_per_s=algbw, busbw_gb_per_s=busbw)
 
 
 def peaks(document: dict[str, Any]) -> pd.DataFrame:

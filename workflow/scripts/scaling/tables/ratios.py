@@ -56,7 +56,7 @@ def speedup(tables: StudyTables) -> pd.DataFrame:
     timing = tables.timing
     table = with_single_gpu(timing, timing, "batch_size")
     gpus, seconds = table["gpus"], table["epoch_seconds"]
-    keys = table[["recipe", "strategy"]].assign(global_batch=gpus * table["batch_size"])
+    keys = table[["recipe"]].assign(global_batch=gpus * table["batch_size"])
     fixed = with_single_gpu(keys, timing, "global_batch")["single_epoch_seconds"]
     table["speedup"] = table["single_epoch_seconds"] / seconds
     table["fixed_global_batch_speedup"] = fixed / seconds
@@ -76,7 +76,7 @@ def _lacking(cells: pd.DataFrame, costs: pd.DataFrame) -> list[str]:
     switches = costs.set_index(CELL_KEYS)["switches"].dropna()
     found = []
     for recipe, strategy, gpus, batch in cells[CELL_KEYS].itertuples(index=False):
-        single = str(switches.get((recipe, strategy, 1, batch), ""))
+        single = str(switches.get((recipe, "", 1, batch), ""))
         own = str(switches.get((recipe, strategy, gpus, batch), single)).split(", ")
         found.append(", ".join(name for name in single.split(", ") if name not in own))
     return found
@@ -106,10 +106,6 @@ def match(a: pd.DataFrame, b: pd.DataFrame) -> pd.DataFrame:
 
 
 def _sided(timing: pd.DataFrame, side: str) -> pd.DataFrame:
-    """Return one side's times; of one GPU, without a strategy, the first one with a time."""
-    table = timing.assign(strategy=timing["strategy"].mask(timing["gpus"] == 1, ""))
-    timed_first = table["epoch_seconds"].isna().sort_values(kind="stable").index
-    table = table.loc[timed_first].drop_duplicates(CELL_KEYS).set_index(CELL_KEYS)
     times = [f"epoch_seconds{end}" for end in ("", "_min", "_max")]
-    shown = table[["status", *times, "count", "samples", "runs", "epoch_seconds_run_std"]]
-    return shown.add_prefix(f"{side}_").reset_index()
+    shown = ["status", *times, "count", "samples", "runs", "epoch_seconds_run_std"]
+    return timing.set_index(CELL_KEYS)[shown].add_prefix(f"{side}_").reset_index()

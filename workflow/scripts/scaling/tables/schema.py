@@ -34,7 +34,7 @@ COLUMNS: dict[str, dict[str, str]] = {
             peak_memory_bytes memory_capacity_bytes drift settled:truth joules_per_image
             money_per_epoch engine:text switches:text sent_share startup_seconds
             startup_cold_seconds cudnn_search_seconds joules_per_image_low joules_per_image_high""",
-        "{study}/provenance": f"""{_CELL} seed status:text measured_as:text model:text training:text
+        "{study}/provenance": f"""{_CELL} seed status:text model:text training:text
             recipe_options:text hosts:text device_names:text slurm_gpus:text device:text cpu:text
             python:text torch:text cuda:text nccl:text driver:text slurm_job_id:text commit:text
             started:text ended:text repeat""",
@@ -143,7 +143,10 @@ def columns(name: str) -> list[str]:
 
 def frame(name: str, rows: Any = ()) -> pd.DataFrame:
     """Return the table called `name` from rows, or from a table with more columns."""
-    return pd.DataFrame(rows, columns=columns(name))
+    table = pd.DataFrame(rows, columns=columns(name))
+    if "strategy" in table:  # One GPU has none.
+        table["strategy"] = table["strategy"].mask(table["gpus"] == 1, "")
+    return table
 
 
 def arrange(name: str, rows: Any) -> pd.DataFrame:
@@ -226,7 +229,15 @@ def rows_of(table: pd.DataFrame) -> Iterator[Any]:
     return table.itertuples()
 
 
-def by_configuration(table: pd.DataFrame) -> list[tuple[str, str, pd.DataFrame]]:
-    """Return (recipe, strategy, rows) for each combination, in order of appearance."""
-    groups = table.groupby(["recipe", "strategy"], sort=False)
-    return [(str(recipe), str(strategy), rows) for (recipe, strategy), rows in groups]
+def by_configuration(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """Return the rows of each recipe and strategy, with the recipe's on one GPU, by `tuned/ddp`.
+
+    A recipe that is on one GPU alone is named `tuned`.
+    """
+    found = {}
+    for recipe, rows in table.groupby("recipe", sort=False):
+        for strategy in rows.loc[rows["strategy"] != "", "strategy"].unique():
+            found[f"{recipe}/{strategy}"] = rows[rows["strategy"].isin([strategy, ""])]
+        if rows["strategy"].eq("").all():
+            found[str(recipe)] = rows
+    return found

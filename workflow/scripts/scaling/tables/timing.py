@@ -141,8 +141,7 @@ def spread(name: str, seconds: pd.Series) -> dict[str, float]:
 def with_single_gpu(table: pd.DataFrame, timing: pd.DataFrame, batch_size: str) -> pd.DataFrame:
     """Return `table` with `single_…`: the row of `timing` on one GPU with its `batch_size`."""
     single = timing[timing["gpus"] == 1].add_prefix("single_")
-    own = ["recipe", "strategy", batch_size]
-    other = ["single_recipe", "single_strategy", "single_batch_size"]
+    own, other = ["recipe", batch_size], ["single_recipe", "single_batch_size"]
     return table.merge(single, how="left", left_on=own, right_on=other, validate="many_to_one")
 
 
@@ -152,8 +151,8 @@ def provenance(runs: list[Run]) -> pd.DataFrame:
     for cell, record in runs:
         row: dict[str, Any] = {**asdict(cell), "status": "missing"}
         if record:
-            row |= {key: record.get(key) for key in ("status", "measured_as")}
-            row |= {"model": _model(record["model"]), **in_words(record["training"])}
+            row |= {"status": record["status"], "model": _model(record["model"])}
+            row |= in_words(record["training"])
             row |= {
                 key: "; ".join(dict.fromkeys(value)) if isinstance(value, list) else str(value)
                 for key, value in record["environment"].items()

@@ -69,7 +69,7 @@ class Progress(logging.Handler):
         for number, job in self._jobs.items():
             paths = [Path(path) for path in job.output if Path(path).is_relative_to(self._records)]
             places = [path.relative_to(self._records) for path in paths if path.suffix == ".json"]
-            if places and places[0].parts[0] in stored.RECORDS and job.rule.name != "train_single":
+            if places and places[0].parts[0] in stored.RECORDS:
                 self._places[number] = places
         wanted = max(int(job.resources.get("gpu", 0)) for job in self._jobs.values())
         granted = workflow.global_resources.get("gpu")

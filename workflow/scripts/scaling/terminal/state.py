@@ -22,7 +22,7 @@ from scaling.core.errors import UserError
 from scaling.core.records.run import RUN
 
 RESULTS, LOGS = stored.RESULTS, Path("logs")
-NOT_OF_OTHERS = ("train_run", "train_command", "train_single", "replay", "partial")
+NOT_OF_OTHERS = ("train_run", "replay", "partial")
 """Folders of logs that are not of measurements besides the grid's."""
 GUESSED_SECONDS = 10
 """A measurement's duration without any records, with its share of tables and report: the demo's."""
@@ -104,9 +104,7 @@ def of(config: dict[str, Any], begun: dict[Path, float], runs_now: bool) -> str:
     if not there.issuperset(others):
         found = [log for log in sorted(LOGS.rglob("*.log")) if log.parts[1] not in NOT_OF_OTHERS]
         logs |= {log: _failed(log)[1] for log in found}
-    _, *copying = grid.on_one_gpu(config)
-    copied = {place for place, run in cells.items() if run.gpus == 1 and run.strategy in copying}
-    due = [place for place in [*cells, *others] if place not in there | copied]
+    due = [place for place in [*cells, *others] if place not in there]
     now = time.time()
     left = known.total(due) - sum(now - since for since in begun.values())
     counted = f": {_counted(pd.Series(states), 0)}" if cells else ""
@@ -114,7 +112,10 @@ def of(config: dict[str, Any], begun: dict[Path, float], runs_now: bool) -> str:
     head = f"{config['study']} ({RESULTS / stored.CONFIG}), {'' if runs_now else 'not '}running, "
     end = f"; until about {_clock(now + max(left, 0))}" if runs_now and due else ""
     rows = [
-        vars(cell) | {"GPUs": cell.gpus, "state": states[place]} for place, cell in cells.items()
+        vars(cell)
+        | {"GPUs": cell.gpus, "state": states[place]}
+        | ({"strategy": ""} if cell.gpus == 1 else {})
+        for place, cell in cells.items()
     ]
     runs = pd.DataFrame(rows, columns=["recipe", "strategy", "GPUs", "batch_size", "state"])
     table = runs.pivot_table(

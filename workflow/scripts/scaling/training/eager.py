@@ -51,10 +51,8 @@ class Eager(Trainer):
         known = Options.model_fields.keys() & spec.recipe_options.keys()
         options = Options(**{key: spec.recipe_options[key] for key in known})
         applied = options.of_ddp() if cell.gpus > 1 else {}
-        self.replica = Wrapped(model)
-        if cell.gpus > 1:
-            wrap = STRATEGIES.find(cell.strategy).wrap.load()
-            self.replica = wrap(model, rank, cell.gpus, **applied)
+        wrap = STRATEGIES.find(cell.strategy).wrap.load()
+        self.replica: Wrapped = wrap(model, rank, cell.gpus, **applied)
         self.model = self.replica.model
         sampler: DistributedSampler | None = None
         if rank.processes > 1:

@@ -100,7 +100,7 @@ class FlatSGD(Wrapped):
             )
         self.aside.join()
         # PyTorch's version decides about the option's name: this or forward_sync_buffers.
-        self._ddp.broadcast_buffers = False  # type: ignore[assignment]
+        self._ddp.broadcast_buffers = False
         # A capture forbids the events that time one step of 100.
         self._ddp._set_ddp_runtime_logging_sample_rate(2**31 - 1)
         return self._ddp

@@ -35,7 +35,7 @@ CUDNN_ALGORITHMS = 10
 EXHAUSTIVE_SEARCH_UP_TO = 512
 """The largest batch of the lab's model for which cuDNN tries all algorithms: on one H200 they gain
 1 to 2 % up to here and nothing at 2048, after 40 s more of search."""
-UPDATES = {"ddp": FlatSGD, "zero1": FlatShards}
+UPDATES: dict[str, type[FlatSGD]] = {"ddp": FlatSGD, "zero1": FlatShards}
 """The updates of ranks on one flat array; other strategies train as they wrap the model."""
 PREPARED_SHARE = 0.05
 """The share of an epoch's images above which a smaller last batch is compiled too."""
@@ -129,8 +129,8 @@ class Resident(Trainer):
         else:
             working = torch.bfloat16 if bf16 and not self._replicated else None
             update = UPDATES[spec.cell.strategy] if rank.processes > 1 else FlatSGD
-            self.replica = update(self._model, rank.processes, working, options.compile)
-            trained = self.replica.parallel(_forward_pass(self.replica, options))
+            flat = update(self._model, rank.processes, working, options.compile)
+            self.replica, trained = flat, flat.parallel(_forward_pass(flat, options))
         self.replica.start(spec.sgd, self._rule)
         self.model = InPrecision(trained, bf16)
         if self._replicated:

@@ -16,6 +16,10 @@ from scaling.launch.ranks import Rank
 from scaling.models.build import blocks
 from scaling.registry.update_rule import UpdateRule
 
+MESSAGE_BYTES = 10 * 2**20
+"""The largest message of `dp` that several parameters share (`buffer_size` of
+torch.nn.parallel.comm)."""
+
 
 class Wrapped:
     """One rank's `model` as a strategy wraps it, which averages gradients in the backward pass.
@@ -83,9 +87,28 @@ class Wrapped:
                 momentum.zero_()
 
 
-def dp(model: nn.Module, rank: Rank, gpus: int) -> Wrapped:
+def single(model: nn.Module, rank: Rank, gpus: int) -> Wrapped:
+    """Return the model of one GPU, which exchanges nothing."""
+    return Wrapped(model)
+
+
+class CopiedModel(Wrapped):
+    """A model that is broadcast in each step, and whose gradients are reduced to GPU 0."""
+
+    @property
+    def bucket_bytes(self) -> list[int]:
+        return message_bytes(self.model)
+
+
+def message_bytes(model: nn.Module) -> list[int]:
+    """Return the bytes of each broadcast of a step of `dp`, and of each reduction of gradients."""
+    groups = torch._utils._take_tensors([*model.parameters()], MESSAGE_BYTES)
+    return [sum(parameter.nbytes for parameter in group) for group in groups]
+
+
+def dp(model: nn.Module, rank: Rank, gpus: int) -> CopiedModel:
     """Return `model` under DataParallel, which one process copies to `gpus` GPUs in each step."""
-    return Wrapped(DataParallel(model, device_ids=list(range(gpus))))
+    return CopiedModel(DataParallel(model, device_ids=list(range(gpus))))
 
 
 class Replica(Wrapped):

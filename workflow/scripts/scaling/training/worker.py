@@ -33,8 +33,7 @@ from scaling.training.trainer import Trainer, TrainingData
 def load(spec: RunSpec) -> None:
     """Import the modules that train the cell of `spec`."""
     ENGINES.find(spec.engine).trainer.load()
-    if spec.cell.gpus > 1:
-        STRATEGIES.find(spec.cell.strategy).wrap.load()
+    STRATEGIES.find(spec.cell.strategy).wrap.load()
 
 
 def run(

@@ -5,12 +5,13 @@ import json
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Literal, NotRequired
 
-from annotated_types import Ge, Gt, Interval, Len
+from annotated_types import Ge, Interval, Len
 from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
 from typing_extensions import TypedDict
 
@@ -19,6 +20,9 @@ from scaling.core.errors import UserError
 from scaling.core.section import key_name
 
 VERSION = 1
+MOST_BYTES = 5_000_000
+CLOCK_SECONDS = 2.0
+"""By how much a clock that is set may move the end of a measurement."""
 TO_DO = "restore it, or delete it so that it is made again"
 
 _SHARED = ConfigDict(strict=True, allow_inf_nan=False)
@@ -31,13 +35,17 @@ Row = dict[str, Any]
 Options = Row
 Whole = Annotated[int, Interval(ge=0, lt=2**63)]
 Positive = Annotated[int, Interval(ge=1, lt=2**63)]
-Amount = Annotated[float, Ge(0)]
-Seconds = Annotated[float, Gt(0)]
+Number = Annotated[float, Interval(ge=-1e39, le=1e39)]
+"""What float32 holds, and so can be drawn."""
+Amount = Annotated[Number, Ge(0)]
+Seconds = Annotated[float, Interval(ge=1e-9, le=1e9)]
+Duration = Annotated[float, Interval(ge=0, le=1e9)]
+"""Seconds that may be none."""
 Repeats = Annotated[list[Seconds], Len(1)]
 """Seconds of each repeat."""
 Fraction = Annotated[float, Interval(ge=0, le=1)]
 Percent = Annotated[float, Interval(ge=0, le=100)]
-Pair = Annotated[list[float], Len(2, 2)]
+Pair = Annotated[list[Number], Len(2, 2)]
 """The minimum and the maximum."""
 Status = Literal["ok", "oom", "oom_host", "infeasible", "diverged", "timeout"]
 Role = Literal["warmup", "measured", "instrumented"]
@@ -127,7 +135,8 @@ class Kind:
         """Return the first error in a record and the field it is in."""
         try:
             self._adapter.validate_json(json.dumps(record))
-            return next(chain(_misplaced(record, path), self.contradictions(record)), None)
+            looks = _misplaced(record, path), _untimely(record), self.contradictions(record)
+            return next(chain(*looks), None)
         except ValidationError as error:
             first = error.errors()[0]
             return f"{key_name(first['loc'])}: {first['msg']}"
@@ -137,7 +146,7 @@ class Kind:
 
 def unsigned(path: Path) -> dict[str, Any]:
     """Return the record at `path`, whatever its fields; UserError unless it is as written."""
-    record = files.read_json(path)
+    record = files.read_json(path, MOST_BYTES)
     if not isinstance(record, dict) or record.pop("sha256", None) != _checksum(record):
         raise UserError(f"{path} is not as it was written (its checksum differs): {TO_DO}")
     if record.pop("version", None) != VERSION:
@@ -160,6 +169,18 @@ def _misplaced(record: dict[str, Any], path: Path) -> Iterator[str]:
     for key, value in values.items():
         if key in own and str(own[key]) != value:
             yield f"its {key} is {own[key]}, that of its folder {value}"
+
+
+def _untimely(record: dict[str, Any]) -> Iterator[str]:
+    """Yield what does not fit the time from a measurement's start to its end."""
+    times = [record.get("environment", {}).get(key) for key in ("started", "ended")]
+    if all(times):
+        began, ended = map(datetime.fromisoformat, times)
+        passed, took = (ended - began).total_seconds(), record.get("run_seconds") or 0
+        if passed < -CLOCK_SECONDS:
+            yield "it ends before it starts"
+        if took > passed + CLOCK_SECONDS:
+            yield f"it takes {took:g} s, and ends {passed:g} s after its start"
 
 
 def _checksum(record: dict[str, Any]) -> str:

@@ -1,5 +1,6 @@
 """Records of a machine's measured limits and of the synchronization experiments."""
 
+from collections.abc import Iterator
 from typing import Annotated, Literal, NotRequired
 
 from annotated_types import Len
@@ -29,25 +30,28 @@ class Look(types.Record):
     findings: list[Finding]
 
 
-class AllReduce(TypedDict):
-    """Seconds of one all-reduce in each repeat, and if all sums were right."""
+class Message(TypedDict):
+    """Seconds of one message in each repeat, and if all results were right.
 
-    kind: Literal["sweep", "bucket", "tuned_bucket", "gradients"]
+    DataParallel's are a `broadcast` and a `reduce`; all others are all-reduces.
+    """
+
+    kind: Literal["sweep", "bucket", "tuned_bucket", "gradients", "broadcast", "reduce"]
     message_bytes: types.Positive
     seconds: types.Repeats
     correct: bool
     launch: Literal["graph", "eager"]
-    start_skew_seconds: NotRequired[list[types.Amount]]
+    start_skew_seconds: NotRequired[list[types.Duration]]
 
 
 class Sweep(types.Record):
-    """All-reduces over message sizes, `sweep.json`."""
+    """Messages of several sizes, `sweep.json`."""
 
     gpus: types.Positive
     backend: str
     device: Device
     gradient_bytes: types.Positive
-    rows: list[AllReduce]
+    rows: list[Message]
 
 
 class Peak(TypedDict):
@@ -72,11 +76,92 @@ class Peaks(types.Record):
     rows: list[Peak]
 
 
-class Synchronization(types.Record):
-    """The record of the synchronization experiments, `synchronization.json`.
+class OfRank(TypedDict):
+    """An epoch, from 0, as one rank has it."""
 
-    For the rows of `permutations`, `steps` and `trainings` see `scaling.synchronization.worker`.
-    """
+    epoch: types.Whole
+    rank: types.Whole
+
+
+class Order(OfRank):
+    """The images that a rank draws for an epoch; see `synchronization.worker.orders_of`."""
+
+    samples: types.Positive
+    order_sha256: str
+    overlap: types.Whole | None
+    unseen: types.Whole
+    repeated: types.Whole
+
+
+class Drawn(TypedDict):
+    """The orders of a sampler that is not trained with."""
+
+    sampler: Literal["RandomSampler", "DistributedSampler"]
+    gpus: types.Positive
+    seed: types.Whole
+    set_epoch: bool
+    orders: Annotated[list[Order], Len(1)]
+
+
+class Message(TypedDict):
+    """A message of a step, 0 before the first; `bytes` are of all its tensors."""
+
+    step: types.Whole
+    phase: Literal["start", "forward", "backward", "update"]
+    kind: str
+    dtype: str
+    elements: types.Whole
+    bytes: types.Whole
+
+
+class Steps(TypedDict):
+    """The messages of some steps of one way to train."""
+
+    way: str
+    bucket_bytes: list[types.Whole]
+    ranks_agree: bool
+    messages: list[Message]
+
+
+class SharedEpoch(OfRank):
+    """What a rank measured of an epoch; see `training.trainer.EpochResult`."""
+
+    seconds: types.Seconds
+    loader_seconds: types.Duration | None
+    iterations: types.Positive
+    samples: types.Positive
+    train_loss: types.Amount | None
+    train_accuracy: types.Fraction | None
+
+
+class Ended(TypedDict):
+    """A rank's model after a training."""
+
+    rank: types.Whole
+    test_loss: types.Amount | None
+    test_accuracy: types.Fraction
+    parameters_sha256: str
+    buffers_sha256: str
+
+
+Drift = Literal["variance_max", "variance_mean", "mean_max", "mean_mean"]
+"""Of batch norm's running statistics over the ranks; those of means are in older records."""
+
+
+class Shared(TypedDict):
+    """A training that compares its ranks; see `synchronization.worker.train`."""
+
+    buffers: Literal["broadcast", "local", "sync_batch_norm"]
+    set_epoch: bool
+    seed: types.Whole
+    epochs: Annotated[list[SharedEpoch], Len(1)]
+    orders: Annotated[list[Order], Len(1)]
+    ranks: Annotated[list[Ended], Len(1)]
+    drift: dict[Drift, types.Amount | None]
+
+
+class Synchronization(types.Record):
+    """The record of the synchronization experiments, `synchronization.json`."""
 
     gpus: types.Positive
     device: Device
@@ -85,13 +170,31 @@ class Synchronization(types.Record):
     parameters: types.Options
     model: Annotated[dict[str, types.Whole], Len(3, 3)]
     """`parameter_bytes`, `buffer_bytes`, and `widest_norm`, the channels of the widest norm."""
-    permutations: list[types.Row]
-    steps: list[types.Row]
-    trainings: list[types.Row]
+    permutations: list[Drawn]
+    steps: list[Steps]
+    trainings: list[Shared]
     seconds: types.Seconds
 
 
+def _repeats(record: types.Row) -> Iterator[str]:
+    """Yield where an operation was repeated more often than another."""
+    if len({len(row["seconds"]) for row in record["rows"]}) > 1:
+        yield "rows have different numbers of repeats"
+
+
+def _ranks(record: types.Row) -> Iterator[str]:
+    """Yield where something is of a rank, or an epoch, that the experiments have not."""
+    for one in [*record["permutations"], *record["trainings"]]:
+        ranks, epochs = range(one.get("gpus", record["gpus"])), range(len(one["orders"]))
+        rows = [*one["orders"], *one.get("epochs", []), *one.get("ranks", [])]
+        if any(row["rank"] not in ranks or row.get("epoch", 0) not in epochs for row in rows):
+            yield f"a rank or an epoch of seed {one['seed']} cannot be"
+        places = [(row["epoch"], row["rank"]) for row in one["orders"]]
+        if len({*places}) < len(places):
+            yield f"an order of seed {one['seed']} is there twice"
+
+
 CHECK = types.Kind("the look at a machine", Look)
-SWEEP = types.Kind("a sweep", Sweep)
-PEAKS = types.Kind("peaks", Peaks)
-SYNCHRONIZATION = types.Kind("what ranks share", Synchronization)
+SWEEP = types.Kind("a sweep", Sweep, _repeats)
+PEAKS = types.Kind("peaks", Peaks, _repeats)
+SYNCHRONIZATION = types.Kind("what ranks share", Synchronization, _ranks)

@@ -13,6 +13,7 @@ from scaling.core.records.kind import (
     Fraction,
     Images,
     Kind,
+    Number,
     Pair,
     Percent,
     Positive,
@@ -29,7 +30,7 @@ Exactness = Annotated[dict[Literal["logits", "differing"], Whole], Len(2, 2)]
 """The number of logits also computed in integers, and how many of them differ."""
 Classes = Annotated[dict[Literal["labels", "float32", "variant"], str], Len(3, 3)]
 """Classes of all test images, as `core.paired_accuracy` encodes them."""
-Counts = Annotated[dict[Literal["bin_edges", "counts"], list[float]], Len(2, 2)]
+Counts = Annotated[dict[Literal["bin_edges", "counts"], list[Number]], Len(2, 2)]
 """A histogram: the number of values between consecutive edges, in float units."""
 
 
@@ -37,7 +38,7 @@ class Accuracy(TypedDict):
     """An accuracy, its difference to the float network's, and its noise: `core.paired_accuracy`."""
 
     accuracy_percent: Percent
-    difference_points: float
+    difference_points: Number
     agreement_percent: Percent
     test_images: Positive
     standard_error_points: Amount
@@ -86,7 +87,7 @@ class Layer(TypedDict):
     bias_error_steps: NotRequired[Amount]
     top_step: NotRequired[Amount | None]
     clipped_share_calibration: NotRequired[Fraction | None]
-    sqnr_after_relu_db: NotRequired[float | None]
+    sqnr_after_relu_db: NotRequired[Number | None]
 
 
 class Histogram(TypedDict):

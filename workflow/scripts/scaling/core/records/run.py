@@ -12,8 +12,11 @@ from scaling.core.grid import Cell
 from scaling.core.records import kind as types
 from scaling.core.statistics import settling
 
-Startup = Annotated[dict[Literal["total", "cudnn_search"], types.Amount], Len(1)]
+Startup = Annotated[dict[Literal["total", "cudnn_search"], types.Duration], Len(1)]
 """Seconds until the first epoch, and those of them in which cuDNN searched for algorithms."""
+MOST_WATTS = 10_000
+"""More than any GPU takes."""
+BLOCKS = ("seconds", "seconds_without_exchange")
 RunRecord = types.Row
 """A record as `Run` describes it."""
 
@@ -25,7 +28,7 @@ class GpuReading(TypedDict):
     """
 
     energy_joules: types.Amount | None
-    held_back_seconds: dict[str, types.Amount]
+    held_back_seconds: dict[str, types.Duration]
     sm_mhz: types.Whole | None
     celsius: types.Whole | None
 
@@ -43,12 +46,12 @@ class EpochRow(OfRank):
     epoch: types.Whole
     """From 1."""
     seconds: types.Seconds
-    loader_seconds: types.Amount | None
+    loader_seconds: types.Duration | None
     samples: types.Whole
     train_loss: types.Amount | None
     train_accuracy: types.Fraction | None
     role: types.Role
-    power_capped_seconds: types.Amount | None
+    power_capped_seconds: types.Duration | None
     """How long one of the rank's GPUs was at its power limit; null if not counted."""
     gpu_readings: list[GpuReading]
 
@@ -115,10 +118,10 @@ class Reading(OfRank):
     """
 
     estimate: Literal["without_communication", "profiler", "ddp_log"]
-    communication_seconds: NotRequired[types.Amount]
-    exposed_seconds: NotRequired[float]
-    overlapped_seconds: NotRequired[types.Amount]
-    start_skew_seconds: NotRequired[types.Amount]
+    communication_seconds: NotRequired[types.Duration]
+    exposed_seconds: NotRequired[types.Number]
+    overlapped_seconds: NotRequired[types.Duration]
+    start_skew_seconds: NotRequired[types.Duration]
     note: NotRequired[str]
 
 
@@ -152,8 +155,8 @@ class DeviceTime(OfRank):
 
     gpu: NotRequired[types.Whole]
     seconds: NotRequired[types.Seconds]
-    busy_seconds: NotRequired[types.Amount]
-    compute_seconds: NotRequired[types.Amount]
+    busy_seconds: NotRequired[types.Duration]
+    compute_seconds: NotRequired[types.Duration]
     kernels: NotRequired[types.Whole]
     classes: NotRequired[dict[KernelClass, OfClass]]
     note: NotRequired[str]
@@ -185,12 +188,11 @@ class Run(types.Record):
     startup: Startup | None
     run_seconds: types.Seconds | None
     """From the start of the command to the end of its last process, without waiting for GPUs."""
-    measured_as: NotRequired[str]
-    """The strategy of the run whose measurement this one shares."""
 
 
 def _contradictions(record: RunRecord) -> Iterator[str]:
     """Yield what is impossible; what a user's own command prints is checked as it comes."""
+    yield from (said for said, wrong in _amounts(record).items() if wrong)
     if record["training"]["engine"] == "command":
         return
     status, rows = record["status"], record["epochs"]
@@ -208,6 +210,24 @@ def _contradictions(record: RunRecord) -> Iterator[str]:
     elif complete:
         yield from _epochs(record, processes)
         yield from (said for said, wrong in _parts(record, processes).items() if wrong)
+
+
+def _amounts(record: RunRecord) -> dict[str, bool]:
+    """Return, by what it says, which seconds and joules of a run cannot be, whatever its status."""
+    rows, whole = record["epochs"], 1.001 * (record["run_seconds"] or math.inf)
+    own = [(row["seconds"], one["energy_joules"]) for row in rows for one in row["gpu_readings"]]
+    own += [(row["seconds"], one) for row in record.get("energy", []) for one in row["joules"]]
+    blocks = {
+        len(one[key]) for one in record["in_memory"] for key in BLOCKS if one[key] is not None
+    }
+    first = sum(row["seconds"] for row in rows if row["rank"] == 0)
+    return {
+        "epochs that take longer than the run": first > whole,
+        "a start-up that takes longer than the run": (record["startup"] or {}).get("total", 0)
+        > whole,
+        "more energy than a GPU takes": any((one or 0) > MOST_WATTS * (s + 1) for s, one in own),
+        "instruments of different repeats": len(blocks) > 1,
+    }
 
 
 def _epochs(record: RunRecord, processes: int) -> Iterator[str]:
@@ -239,10 +259,8 @@ def _parts(record: RunRecord, processes: int) -> dict[str, bool]:
     few = any(roles[role] < asked[f"{role}_epochs"] for role in ("warmup", "measured"))
     instruments = record["in_memory"] + record["communication"]["readings"] + record["device_time"]
     accuracy = (record["evaluation"] or {}).get("test_accuracy")
-    seconds, limit = sum(row["seconds"] for row in first), record["run_seconds"] or math.inf
     return {
         "too few epochs": not roles["measured"] or (record["status"] == "ok" and few),
-        "epochs that take longer than the run": seconds > 1.001 * limit,
         "another settling than its epochs'": record["settling"] != settling(record["epochs"]),
         "not every rank's weights": len(record["model"]["parameters_sha256"]) != processes,
         "a test accuracy that is not that of its images": not types.of_images(

@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from scaling.claims.claim import label
 from scaling.core.numbers import data, gpus, percent, significant, times, whole_span, words
-from scaling.report.cells import fastest, learned, of_study
+from scaling.report.cells import fastest, learned
 from scaling.report.quantities import count, define, printed, span, view, whole
 from scaling.report.table import Column, said
 from scaling.tables.epoch_parts import BY_SUBTRACTION
@@ -86,8 +86,7 @@ def difference(cells: pd.DataFrame) -> Markup | str:
     """Return how Table 2's communication was measured, and the largest one's difference."""
     methods = []
     for estimate, rows in cells.groupby("communication_estimate", sort=False):
-        names = dict.fromkeys(rows["recipe"] + "/" + rows["strategy"])
-        methods.append(EXPOSED[str(estimate)].format(", ".join(names)))
+        methods.append(EXPOSED[str(estimate)].format(", ".join(by_configuration(rows))))
     terms = ("epoch_seconds", "data_wait_seconds", "communication_seconds", "compute_seconds")
     for row in rows_of(cells.nlargest(1, "communication_seconds")):
         return said(
@@ -145,12 +144,11 @@ def how_many_gpus(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     The last row of a configuration is a `guess`: twice the most GPUs at their efficiency and cost,
     unless their speedup is within noise.
     """
-    cells = of_study(study, shared=True)
     joules = cells["joules_per_image"] * cells["samples"]
     timed = cells.assign(good=learned(cells), epoch_joules=joules, guess=False)
     timed = timed[(timed["status"] == "ok") & timed["speedup"].notna()]
     found = [timed.iloc[:0]]
-    for _, _, own in by_configuration(timed):
+    for own in by_configuration(timed).values():
         alone = own[own["gpus"] == 1]
         best: Any = fastest(alone[alone["good"]]) or fastest(alone)
         same = own[own["batch_size"] == best.batch_size].sort_values("gpus") if best else alone

@@ -60,7 +60,7 @@ def _content(message: dict[str, Any], way: str, model: dict[str, Any]) -> str:
     if (phase, kind) == ("forward", "broadcast"):
         if message["dtype"] == "int32":
             return "order of buckets"
-        return "parameters" if size == model["parameter_bytes"] else "buffers"
+        return "parameters" if size > model["buffer_bytes"] else "buffers"
     if (way, phase, kind) == ("fsdp", "forward", "all_gather"):
         return "parameters"
     synchronized = way == "ddp, SyncBatchNorm" and phase == "backward"

@@ -1,0 +1,55 @@
+"""Which cells a grid has, and by which path each is known."""
+
+from pathlib import Path
+
+import pytest
+
+from scaling.core import grid
+from scaling.core.grid import Cell
+
+
+def test_one_gpu_is_measured_once_whatever_the_strategies():
+    cells = grid.expand({"plain": ["dp", "ddp", "fsdp"]}, [1, 2], [32, 128], [0], repeats=2)
+    alone = [cell for cell in cells if cell.gpus == 1]
+    assert (len(alone), len(cells)) == (2 * 2, 2 * 2 + 3 * 2 * 2)
+    path = "runs/recipe~plain/strategy~single/gpus~1/batch_size~32/seed~0/run.json"
+    assert alone[0].record_path(Path("runs")) == Path(path)
+    assert str(alone[0]) == "plain, 1 GPU, batch 32 per GPU, seed 0"
+    assert Cell("plain", "ddp", 1, 32, 0) == Cell("plain", "", 1, 32, 0) == alone[0]
+
+
+@pytest.mark.parametrize(
+    ("gpus", "sizes", "added"),
+    [
+        ([1, 2], [32, 128, 512], [(2, 64)]),
+        ([1, 2], [128], [(2, 64)]),
+        ([1, 2, 4], [32, 256], [(4, 64)]),
+        ([1, 3], [96, 384], [(3, 32)]),
+        # A pair is there, none can be, and one GPU or several are not in the grid.
+        ([1, 2], [32, 64], []),
+        ([1, 2, 4], [32, 128, 512], []),
+        ([1, 3], [32, 128], []),
+        ([2, 4], [32, 128], []),
+        ([1], [32, 128], []),
+    ],
+)
+def test_strong_scaling_has_a_pair_of_cells(gpus, sizes, added):
+    assert grid.strong_pair(gpus, sizes) == added
+    cells = grid.expand({"plain": ["ddp"]}, gpus, sizes, [0], strong_scaling=["plain"])
+    plain = grid.expand({"plain": ["ddp"]}, gpus, sizes, [0])
+    more = [(cell.gpus, cell.batch_size) for cell in cells if cell not in plain]
+    assert more == added
+
+
+def test_strong_scaling_leaves_out_commands_of_one_batch():
+    config = {
+        "grid": {"recipes": ["fixed", "free"], "strategies": ["ddp"], "gpus": [1, 2]}
+        | {"batch_sizes": [128], "seeds": [0], "repeats": 1, "strong_scaling": True},
+        "recipes": {
+            "fixed": {"command": "train {gpus}", "strategies": ["own"]},
+            "free": {"command": "train {gpus} {batch_size}", "strategies": ["own"]},
+        },
+    }
+    cells = [(cell.recipe, cell.gpus, cell.batch_size) for cell in grid.of(config)]
+    whole = [(name, gpus, 128) for name in ("fixed", "free") for gpus in (1, 2)]
+    assert cells == [*whole, ("free", 2, 64)]
