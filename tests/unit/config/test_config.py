@@ -91,13 +91,12 @@ FUSED, LAST = ("recipes.tuned.fused_norms", True), ("recipes.tuned.channels_last
 MINE = ("recipes.mine", {"command": "train {gpus}"})
 TIMED = [("time_to_accuracy.recipe", "mine"), ("time_to_accuracy.gpus", [1])]
 VIT, BF16 = ("model.name", "vit_b_16"), ("recipes.plain.bf16_compression", True)
-GHOST, GAMMA = ("recipes.tuned.ghost_batch", 64), ("recipes.tuned.zero_gamma", True)
+GAMMA = ("recipes.tuned.zero_gamma", True)
 SHARDED, MUON = ("grid.strategies", ["fsdp"]), ("recipes.tuned.muon", 0.1)
 ZERO1 = ("grid.strategies", ["ddp", "zero1"])
 UNFIT = [
     ([TUNED, FUSED, LAST], "fused_norms is true, which needs a GPU: this is a CPU", GPU),
     ([TUNED, FUSED, GPU], "fused_norms is true and channels_last is false", LAST),
-    ([TUNED, FUSED, LAST, GHOST, GPU], "ghost_batch needs fused_norms: false", (FUSED[0], False)),
     ([TUNED, GAMMA, VIT], "zero_gamma is true for vit_b_16", (GAMMA[0], False)),
     (
         [("machine.gpus_per_node", 4), ("grid.gpus", [6])],

@@ -111,7 +111,7 @@ MEASURED = [
     ("instruments/allreduce.py", "/ sweep.iterations", "/ sweep.repeats", LINK),
     ("launch/ranks.py", '"500"', '"5000"', LAUNCHED | LARGE | INT8),
     ("launch/measure.py", '"OMP_NUM_THREADS"', '"OMP_THREADS"', LAUNCHED),
-    ("convergence/engine.py", "IMAGES = 2000", "IMAGES = 200", LARGE),
+    ("convergence/experiment.py", "IMAGES = 2000", "IMAGES = 200", LARGE),
     ("quantization/integers.py", "MULTIPLIER_BITS = 22", "MULTIPLIER_BITS = 21", VARIANTS),
 ]
 
