@@ -88,6 +88,12 @@ def cache_use() -> dict[str, int]:
     return {"kept": found["autograd_cache_hit"], "made": made}
 
 
+def compile_seconds() -> float:
+    """Return the seconds that torch.compile has taken in this process so far."""
+    utils = sys.modules.get("torch._dynamo.utils")
+    return float(utils.calculate_time_spent()["total_wall_time"]) if utils else 0.0
+
+
 def compile_anew() -> ExitStack:
     """Compile with an empty cache from now on; closing the returned object deletes it."""
     from torch._inductor.utils import fresh_cache

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.profiler import record_function
 
+from scaling.models.build import compile_seconds
 from scaling.registry.update_rule import UpdateRule
 from scaling.training.captured_steps import captured
 from scaling.training.wrapped import Wrapped
@@ -39,7 +40,7 @@ class Step:
 
     replays = True
     search_seconds = 0.0
-    """How long cuDNN searched for algorithms before the first epoch."""
+    """How long cuDNN searched for algorithms before the first epoch, with loading their kernels."""
 
     def __post_init__(self) -> None:
         self._objective = objective
@@ -134,19 +135,18 @@ class DeviceStep(Step):
         self.reset()
 
     def _prepare(self, size: int) -> None:
-        """Launch a step; the first of its size is run again to time cuDNN's search in it."""
+        """Launch a step; the first of its size is run again, as it has cuDNN's search."""
         if size in self._searches and torch.backends.cudnn.benchmark:
             self._searches.remove(size)
             seconds = []
-            for searches in (False, True, True):  # Compiles; searches; does neither.
+            for _ in range(2):
                 torch.cuda.synchronize(self.device)
-                started = perf_counter()
-                with algorithm_search(searches):
-                    self.update(size, self._next)
+                started = perf_counter() - compile_seconds()
+                self._launch(size)
                 torch.cuda.synchronize(self.device)
-                seconds.append(perf_counter() - started)
+                seconds.append(perf_counter() - compile_seconds() - started)
                 self._begin(size)
-            self.search_seconds += max(0.0, seconds[1] - seconds[2])
+            self.search_seconds += max(0.0, seconds[0] - seconds[1])
         self._launch(size)
 
     def _launch(self, size: int) -> None:
