@@ -90,20 +90,23 @@ IMAGES = {
     "images": ancient(f"{DATASET}/images.npz"),
     "manifest": f"{DATASET}/manifest.json",
 }
-# Measurements wait for the machine check; repeating it (-R machine_check) outdates none.
+# Measurements wait for the machine check; repeating it (-R machine_check) outdates none. Runs that began
+# with or without one go on so: other inputs would repeat them.
 MACHINE = f"{RECORDS}/{stored.MACHINE}"
-CHECKED = {"machine": ancient(MACHINE)} if config["machine"]["check"] != "off" else {}
+CHECKED = {}
+if Path(MACHINE).exists() or (
+    config["machine"]["check"] != "off" and not stored.has_runs(Path(RECORDS))
+):
+    CHECKED = {"machine": ancient(MACHINE)}
 
 with refused():
     if jobs.begin(
         workflow,
         config,
         TO_SAY,
-        records=RECORDS,
         manifest=None if REPLAY else Path(IMAGES["manifest"]),
-        needed=[*CHECKED.values(), IMAGES["images"]],
     ):
-        PROGRESS = Progress(workflow, config, RECORDS, RESULTS)
+        PROGRESS = Progress(workflow, config, RECORDS, RESULTS, str(IMAGES["images"]))
         logger.addFilter(PROGRESS.begin)
         logger.addHandler(PROGRESS)
 

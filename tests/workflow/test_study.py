@@ -96,7 +96,7 @@ def test_a_dry_run_says_how_much_there_is_to_do_and_how_that_is_known(study):
     said = study.snakemake("--dry-run").stdout.partition("This would run ")[2]
     assert said.startswith("5 trainings on 1, 2 CPU processes;\n  3 other measurements;")
     assert re.search(
-        r"about \d+ \w+ one after another \(6 as measured here, 2 guessed at 10 s", said
+        r"about \d+ \w+ one after another \(6 as measured here, 2 guessed at their mean", said
     )
 
 

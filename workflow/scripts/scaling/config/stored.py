@@ -118,13 +118,9 @@ def dataset_folder(config: dict[str, Any]) -> Path:
     return Path(section["source"] if size == 32 else f"{section['source']}-{size}")
 
 
-def missing_inputs(results: Path, config: dict[str, Any], needed: list[str]) -> list[str]:
-    """Return the missing ones of the files that finished runs need; the last are their images."""
-    if not any((results / "runs").rglob("run.json")):
-        return []
-    before = results / CONFIG
-    same = before.exists() and read_config(before).get("dataset") == config["dataset"]
-    return [path for path in (needed if same else needed[:-1]) if not Path(path).exists()]
+def has_runs(records: Path) -> bool:
+    """Return whether some run has a record."""
+    return any((records / "runs").rglob("run.json"))
 
 
 def beside_records(config: dict[str, Any]) -> dict[Path, int]:
