@@ -13,7 +13,7 @@ from scaling.config import devices, stored
 from scaling.core import environment, files
 from scaling.core import numbers as fmt
 from scaling.core.errors import UserError, printable
-from scaling.core.grid import RUN_KEYS, Cell
+from scaling.core.grid import RUN_KEYS, Cell, strong_pair
 from scaling.core.records.run import RUN
 from scaling.tables import timing
 from scaling.terminal import state
@@ -129,8 +129,16 @@ class Progress(logging.Handler):
         total += f" ({len(places) - guessed} as measured here, {guessed} guessed at their mean)"
         if guessed == len(places):
             total = "how long that takes is known once some are measured"
+        asked = self._config["grid"]
+        added = [
+            f"of these {count} on {n} {device} with b = {size}, which grid.strong_scaling adds to "
+            f"compare with 1 × {n * size}"
+            for n, size in strong_pair(asked["gpus"], asked["batch_sizes"])
+            if (count := sum(f"gpus~{n}/batch_size~{size}/" in str(one) for one in places))
+        ]
         said = [
             f"{fmt.plural(trainings, 'training')} on {', '.join(map(str, gpus))} {device}",
+            *added,
             fmt.plural(len(places) - trainings, "other measurement"),
             others,
             total,
