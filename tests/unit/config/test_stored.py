@@ -10,6 +10,7 @@ import study_pack
 from examples import finished_study
 from examples.finished_study import CONFIG, FILES, files, make
 from scaling.config import stored
+from scaling.core import grid
 from scaling.core.errors import UserError
 from scaling.core.records.kind import DATASET
 
@@ -149,6 +150,20 @@ def test_the_experiments_are_on_the_most_gpus_of_one_machine(gpus, per_node, fou
     document = CONFIG | {"grid": CONFIG["grid"] | {"gpus": gpus}, "machine": machine}
     paths = [Path(f"experiments/gpus~{count}/synchronization.json") for count in found]
     assert stored.records(document)["synchronization"] == paths
+
+
+def test_repeats_bring_limits_that_older_studies_lack(study):
+    document = CONFIG | {"grid": CONFIG["grid"] | {"repeats": 2}, "partial": True}
+    limits = ["interconnect/gpus~2/repeat~1/sweep.json", "peaks/repeat~1/peaks.json"]
+    limits.append("machine/repeat~1/check.json")
+    assert stored.records(document)["limits_of_repeats"] == [*map(Path, limits)]
+    stored.check(study, document)
+    # Finished runs need the check of their repeat alone.
+    assert stored.checks(study, document) == [str(study / "machine/check.json")]
+    run = next(own for own in grid.of(document) if own.repeat).record_path(study / "runs")
+    run.parent.mkdir()
+    run.touch()
+    assert stored.checks(study, document)[1:] == [str(study / "machine/repeat~1/check.json")]
 
 
 @pytest.mark.parametrize(
