@@ -28,8 +28,8 @@ RECORDS = [
     *("machine", "to_accuracy"),
 ]
 """Folders of records, laid out as below results/."""
-"""The record of the machine check."""
 MACHINE = Path("machine/check.json")
+"""The record of the machine check."""
 TRAININGS = ("runs", "convergence", "full_trainings")
 """The kinds of `records` that a partial study may lack."""
 
