@@ -90,20 +90,33 @@ IMAGES = {
     "images": ancient(f"{DATASET}/images.npz"),
     "manifest": f"{DATASET}/manifest.json",
 }
-# Measurements wait for the machine check; repeating it (-R machine_check) outdates none.
-MACHINE = f"{RECORDS}/{stored.MACHINE}"
-CHECKED = {"machine": ancient(MACHINE)} if config["machine"]["check"] != "off" else {}
+# A repeat may run on another machine, so it has a check, peaks and sweeps of its own.
+REPEATS = ["", *(f"/repeat~{n}" for n in range(1, config["grid"]["repeats"]))]
+BEGUN = {repeat: stored.has_runs(Path(RECORDS), repeat) for repeat in REPEATS}
+
+
+def checked(wildcards):
+    """Return the machine check that a measurement of a repeat waits for, if any.
+
+    Runs that began with or without one go on so: other inputs would repeat them.
+    """
+    repeat = wildcards.get("repeat", "")
+    path = f"{RECORDS}/machine{repeat}/check.json"
+    wanted = config["machine"]["check"] != "off" and not BEGUN.get(repeat)
+    return [path] if wanted or Path(path).exists() else []
+
+
+# Repeating it (-R machine_check) outdates no measurement.
+CHECKED = {"machine": ancient(checked)}
 
 with refused():
     if jobs.begin(
         workflow,
         config,
         TO_SAY,
-        records=RECORDS,
         manifest=None if REPLAY else Path(IMAGES["manifest"]),
-        needed=[*CHECKED.values(), IMAGES["images"]],
     ):
-        PROGRESS = Progress(workflow, config, RECORDS, RESULTS)
+        PROGRESS = Progress(workflow, config, RECORDS, RESULTS, str(IMAGES["images"]))
         logger.addFilter(PROGRESS.begin)
         logger.addHandler(PROGRESS)
 

@@ -6,9 +6,9 @@ rule interconnect_sweep:
         **CHECKED,
         manifest=f"{DATASET}/manifest.json",
     output:
-        "<records>/interconnect/gpus~{gpus}/sweep.json",
+        "<records>/interconnect/gpus~{gpus}{repeat}/sweep.json",
     log:
-        "logs/interconnect_sweep/gpus~{gpus}.log",
+        "logs/interconnect_sweep/gpus~{gpus}{repeat}.log",
     priority: JOBS.first
     conda:
         "../workflow/envs/study.yaml"

@@ -3,9 +3,9 @@ from scaling.launch.measure import MachineCheck
 
 rule machine_check:
     output:
-        MACHINE,
+        f"{RECORDS}/machine{{repeat}}/check.json",
     log:
-        "logs/machine_check.log",
+        "logs/machine_check{repeat}.log",
     priority: JOBS.first
     conda:
         "../workflow/envs/study.yaml"

@@ -5,9 +5,9 @@ rule peaks_measure:
     input:
         **CHECKED,
     output:
-        "<records>/peaks/peaks.json",
+        "<records>/peaks{repeat}/peaks.json",
     log:
-        "logs/peaks_measure.log",
+        "logs/peaks_measure{repeat}.log",
     priority: JOBS.first
     conda:
         "../workflow/envs/study.yaml"

@@ -1,16 +1,14 @@
 # All tables: runs, machine limits, experiments, and tables derived from them.
 # scaling/tables/schema.py lists the tables of each kind of records, and their columns.
-MULTI_GPU = [gpus for gpus in config["grid"]["gpus"] if gpus > 1]
+LIMITS = [*MADE.records["limits"], *MADE.records["limits_of_repeats"]]
 
 
 rule tables_scaling:
     input:
         records=MADE.runs,
-        sweeps=expand("<records>/interconnect/gpus~{gpus}/sweep.json", gpus=MULTI_GPU),
-        peaks="<records>/peaks/peaks.json",
-        machine=MADE.there(
-            [stored.MACHINE] if CHECKED or Path(MACHINE).exists() else []
-        ),
+        sweeps=[path for path in LIMITS if path.endswith("/sweep.json")],
+        peaks=[path for path in LIMITS if path.endswith("/peaks.json")],
+        machine=[path for repeat in REPEATS for path in checked({"repeat": repeat})],
     output:
         tables=MADE.tables_of(runs=True),
         topology="<results>/tables/topology.txt",

@@ -6,7 +6,7 @@ from scaling.core.records.convergence import ConvergenceRecord
 from scaling.core.training_options import LargeBatches, Sgd
 from scaling.registry.update_rule import Technique, gpus_of
 
-OPTIONS = LargeBatches(epochs=2, max_epochs=8, factors=[0.25, 1.0])
+OPTIONS = LargeBatches(epochs=2, factors=[0.25, 1.0])
 TRAINING = {**Sgd().model_dump(), **OPTIONS.model_dump(), "precision": "bf16"}
 MARGIN = 0.02
 
@@ -100,10 +100,10 @@ def swept(
 
 
 def study() -> list[ConvergenceRecord]:
-    """Two rules at their word, swept plain SGD and warm-up, equal updates; at 128, 512 and 8192."""
+    """Two rules at their word, swept plain SGD, warm-up and Nesterov; at 128, 512 and 8192."""
     naive = {"scaling": "linear", "factors": [1]}
     root, warm = {"scaling": "sqrt"}, {"scaling": "sqrt", "warmup_epochs": 1}
-    equal = {"scaling": "sqrt", "equal_updates": True}
+    equal = {"scaling": "sqrt", "nesterov": True}
     tried: list[tuple[str, dict[str, Any], Any, tuple[float, ...]]] = [
         ("none", {"factors": [1]}, seeds, (0.70, 0.50, 0.20)),
         ("naive", naive, seeds, (0.70, 0.55)),

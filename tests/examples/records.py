@@ -56,7 +56,7 @@ def record(cell: Cell, epochs: list[dict[str, Any]], **changes: Any) -> RunRecor
     found["communication"] |= {"backend": "nccl", "readings": []}
     return found | {
         **{"cell": asdict(cell), "epochs": epochs, "settling": settling(epochs)},
-        **{"status": "ok", "message": None, "evaluation": None, "environment": {}},
+        **{"status": "ok", "message": None, "evaluation": None, "environment": {"hosts": ["vm"]}},
         "memory": {"kind": "device", "peak_bytes": [], "capacity_bytes": None},
         **{"in_memory": [], "device_time": [], "startup": None, "run_seconds": None},
         **changes,

@@ -1,6 +1,7 @@
-"""Trainings of a small network at one global batch: by the emulation of two ranks, and by two."""
+"""Trainings of a small network at one global batch: by two micro-batches, and by two ranks."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -8,7 +9,8 @@ import torch.distributed as dist
 from torch.nn import functional
 from torch.nn.parallel import DistributedDataParallel
 
-from scaling.convergence.engine import Engine, Run, Study
+from scaling.convergence.experiment import Experiment
+from scaling.convergence.plan import Run, Study
 from scaling.data.dataset import ImageDataset
 from scaling.data.resident import ResidentImages
 from scaling.models.resnet import ResNet18
@@ -16,19 +18,18 @@ from scaling.registry.update_rule import UpdateRule
 from scaling.training.trainer import TrainingData
 
 GPUS, GLOBAL_BATCH, SIZES = 2, 16, [8, 8, 6]
-"""Sizes are the images of each rank in each update of an epoch of 43 images."""
-RATES = (0.002, 0.004, 0.008, 0.008, 0.006, 0.004)
-STUDY = Study(
-    reference_batch=8, gpus=GPUS, epochs=2, max_epochs=2, seeds=[3], crop_padding=2, model_width=2
-)
-RUN = Run(3, 2, RATES, RATES, STUDY.momentum, UpdateRule())
+"""Sizes are the images of each rank in each update of an epoch of 44 images."""
+RATES = (0.002, 0.008, 0.004)
+STUDY = Study(reference_batch=8, gpus=GPUS, epochs=1, seeds=[3], crop_padding=0, model_width=2)
+STUDY = STUDY.model_copy(update={"horizontal_flip": False})
+RUN = Run(3, 1, RATES, RATES, STUDY.momentum, UpdateRule())
 MEAN, STD = np.array([0.4, 0.5, 0.6]), np.array([0.2, 0.25, 0.3])
 
 
 def images():
-    """43 images: over two ranks with batches of 8 each, the last update of an epoch is smaller."""
-    pixels = np.random.default_rng(1).integers(0, 256, (43, 32, 32, 3), dtype=np.uint8)
-    labels = np.arange(43, dtype=np.int64) % 5
+    """44 images: over two ranks with batches of 8 each, the last update of an epoch is smaller."""
+    pixels = np.random.default_rng(1).integers(0, 256, (44, 32, 32, 3), dtype=np.uint8)
+    labels = np.arange(44, dtype=np.int64) % 5
     return ImageDataset(pixels, labels, pixels, labels, list("abcde"))
 
 
@@ -36,15 +37,25 @@ def with_options(**options):
     return replace(RUN, rule=UpdateRule(**options))
 
 
-def engine(study=STUDY, device="cpu", global_batch=GLOBAL_BATCH):
-    return Engine(study, TrainingData(images(), MEAN, STD), global_batch, torch.device(device))
+class Kept(Experiment):
+    """An experiment that keeps the weights of its last run, without the batch norms' buffers."""
+
+    def _evaluate(self, trainer, model, data, epoch):
+        self.weights = {name: one.detach().clone() for name, one in model.named_parameters()}
+        self.model = model
+        return super()._evaluate(trainer, model, data, epoch)
 
 
-def trained(run, made):
-    """The model's state after the run, and its epochs."""
-    made.start(run)
-    epochs = [made.train_epoch(run, number) for number in range(1, run.epochs + 1)]
-    return {name: value.clone() for name, value in made.model.state_dict().items()}, epochs
+def experiment(study=STUDY, device="cpu"):
+    data = TrainingData(images(), MEAN, STD)
+    return Kept(study, data, GLOBAL_BATCH, torch.device(device), Path("unused"), [])
+
+
+def trained(run, made=None):
+    """The model's weights after the run, and its epochs."""
+    made = made or experiment()
+    epochs = made._train(run)["epochs"]
+    return made.weights, epochs
 
 
 def distance(first, second):
@@ -60,7 +71,7 @@ def train_by_torch(rank, rendezvous, target):
     wrapped = DistributedDataParallel(model)
     optimizer = torch.optim.SGD(model.parameters(), **{**STUDY.sgd, "lr": 1.0})
     device, padding = torch.device("cpu"), STUDY.crop_padding
-    shard = ResidentImages(images(), MEAN, STD, padding, True, device, rank, GPUS, RUN.seed)
+    shard = ResidentImages(images(), MEAN, STD, padding, False, device, rank, GPUS, RUN.seed)
     rates = iter(RATES)
     for epoch in range(1, RUN.epochs + 1):
         shard.draw(epoch)
@@ -71,5 +82,5 @@ def train_by_torch(rank, rendezvous, target):
             functional.cross_entropy(wrapped(inputs), labels).backward()
             optimizer.step()
     if rank == 0:
-        torch.save(model.state_dict(), target)
+        torch.save(dict(model.named_parameters()), target)
     dist.destroy_process_group()

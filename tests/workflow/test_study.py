@@ -92,11 +92,15 @@ def test_without_a_terminal_each_measurement_is_a_line_and_the_end_has_the_figur
 
 def test_a_dry_run_says_how_much_there_is_to_do_and_how_that_is_known(study):
     study.record(batch_size=20).unlink()
-    study.configure({"grid.batch_sizes": [10, 20, 30], "grid.gpus": [1, 2]})
+    study.configure({"grid.batch_sizes": [20, 30], "grid.gpus": [1, 2]})
     said = study.snakemake("--dry-run").stdout.partition("This would run ")[2]
-    assert said.startswith("5 trainings on 1, 2 CPU processes;\n  3 other measurements;")
+    assert said.startswith(
+        "5 trainings on 1, 2 CPU processes;\n"
+        "  of these 1 on 2 CPU processes with b = 15, which grid.strong_scaling adds to compare "
+        "with 1 × 30;\n  3 other measurements;"
+    )
     assert re.search(
-        r"about \d+ \w+ one after another \(6 as measured here, 2 guessed at 10 s", said
+        r"about \d+ \w+ one after another \(6 as measured here, 2 guessed at their mean", said
     )
 
 

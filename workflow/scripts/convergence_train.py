@@ -2,7 +2,7 @@ r"""Train large-batch techniques ("remedies") at global batches, and write a rec
 
 Each is trained with several learning rates around its rule's, then with the best of them (by
 held-out images or training loss) from every seed. The runs follow one another in one process on one
-device, which emulates the global batch of several GPUs.
+device, with a micro-batch for each GPU that shares the global batch.
 
     python workflow/scripts/convergence_train.py --global-batches 128 8192 \
         --remedies '{"none": {}, "linear": {"scaling": "linear", "warmup_epochs": 1}}' \
@@ -16,8 +16,8 @@ from typing import Any
 import torch
 
 from scaling.config.devices import need_newer_gpu
-from scaling.convergence.engine import Study
 from scaling.convergence.experiment import Experiment
+from scaling.convergence.plan import Study
 from scaling.core import code_digest, command_line, environment
 from scaling.core.environment import Device
 from scaling.core.errors import UserError, program
@@ -28,7 +28,7 @@ from scaling.launch import lease
 from scaling.registry.update_rule import Technique, uneven
 from scaling.training.trainer import TrainingData
 
-OF_A_RUN = {"epochs", "max_epochs", "seeds", "factors", "more_factors", "precise_batch_norm"}
+OF_A_RUN = {"epochs", "seeds", "factors", "more_factors"}
 """Options of a study that decide which runs there are, and not what one gives."""
 
 

@@ -11,6 +11,7 @@ from scaling.core.records.machine import CHECK, PEAKS, SWEEP
 from scaling.tables import measurements, schema
 from scaling.tables.accuracy import accuracy
 from scaling.tables.epoch_parts import audit, bandwidth, communication, epoch_parts, utilization
+from scaling.tables.noise import machines
 from scaling.tables.ratios import speedup
 from scaling.tables.timing import provenance, read_runs, timing
 
@@ -24,7 +25,7 @@ def main(
     study: str,
     tables: Path,
     cells: Path,
-    peaks: Path,
+    peaks: tuple[Path, ...],
     sweeps: tuple[Path, ...] = (),
     machine: tuple[Path, ...] = (),
     partial: bool = False,
@@ -36,17 +37,26 @@ def main(
     """
     listed = expand(**grid)
     files.write_text(cells, pd.DataFrame(listed).to_csv(index=False, lineterminator="\n"))
-    document, records = PEAKS.read(peaks), read_runs(listed, runs, partial)
+    records = read_runs(listed, runs, partial)
+    measured, swept, checked = (
+        [kind.read(path) for path in paths]
+        for kind, paths in ((PEAKS, peaks), (SWEEP, sweeps), (CHECK, machine))
+    )
+    environments = [
+        one["environment"]
+        for one in (*(run for _, run in records if run), *measured, *swept, *checked)
+    ]
+    for environment, name in zip(environments, machines(environments), strict=True):
+        environment["machine"] = name
     found = {make.__name__: make(records) for make in OF_RUNS}
     if per_gpu_hour is not None:
         seconds = found["timing"]["gpus"] * found["timing"]["epoch_seconds"]
         found["costs"]["money_per_epoch"] = seconds / 3600 * per_gpu_hour
     # Repeats train alike: only the first counts for accuracy.
     found["accuracy"] = accuracy([run for run in records if not run[0].repeat])
-    found["interconnect"] = measurements.interconnect([SWEEP.read(path) for path in sweeps])
-    found["peaks"] = measurements.peaks(document)
-    findings = [one for path in machine for one in CHECK.read(path)["findings"]]
-    found["machine"] = schema.frame("machine", findings)
+    found["interconnect"] = measurements.interconnect(swept)
+    found["peaks"] = measurements.peaks(measured)
+    found["machine"] = measurements.findings(checked)
     # Of the tables so far, each of the next ones is made.
     so_far = schema.StudyTables(study, found)
     found["communication"] = communication(so_far, measurements.readings(records))
@@ -56,5 +66,5 @@ def main(
     found["audit"] = audit(so_far, measurements.slow_ranks(records))
     schema.write(found, tables, study)
     # Records lack leading blanks; without the tab the header is shifted by a column.
-    printed = (document["environment"].get("topology") or "").strip()
+    printed = (measured[0]["environment"].get("topology") or "").strip()
     files.write_text(tables / "topology.txt", f"\t{printed}\n" if printed else "")

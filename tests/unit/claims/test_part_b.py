@@ -26,7 +26,8 @@ STAGE = "weights+activations"
 def test_the_cost_is_judged_by_two_standard_errors(differences, error, verdict, words):
     """Of a stage that has these differences, seed by seed, to 60 % in float32."""
     rows = {"seed": range(len(differences)), "stage": STAGE, "difference_points": differences}
-    table = pd.DataFrame(rows).assign(agreement_percent=99.0, standard_error_points=error)
+    table = pd.DataFrame(rows).assign(agreement_percent=99.0)
+    table["mean_standard_error_points"] = error / len(differences) ** 0.5
     table = table.assign(float32_bytes=4, packed_bytes=1)
     table["accuracy_percent"] = 60 + table["difference_points"]
     claim = claims(part_b.answer, {"quantization": table})[f"B-cost-{STAGE}"]

@@ -24,7 +24,14 @@ from scaling.core.errors import UserError
         ("grid.recipes", ["mine"], "grid.recipes asks for recipe 'mine' (allowed: plain, tuned)"),
         ("recipes.plain.strategies", ["dp"], "recipes.plain.strategies has none of grid.strate"),
         ("grid", {"recipes": ["plain"]}, "grid lacks batch_sizes"),
-        ("grid.gpus", 2, "grid.gpus is 2: it should be a valid list"),
+        ("training", 64, "training is 64: it should be keys with values"),
+        ("recipes", {1: {"engine": "eager"}}, "recipes has the key 1: it should be text"),
+        ("recipes.a-b", {"engine": "eager"}, "recipes has the key 'a-b': it should be of the form"),
+        ("recipes.plain", {1: 2}, "recipes.plain has the key 1: it should be text"),
+        ("study", "", "study is '': it should be of the form [A-Za-z0-9]"),
+        ("grid.gpus", [], "grid.gpus is []: it should have at least 1 item"),
+        ("partial", "x", "partial is 'x': it should be true or false"),
+        ("grid.gpus", 2, "grid.gpus is 2: it should be a list, as [1, 2]"),
         ("grid.strategies", ["zero"], "grid.strategies[0] is 'zero': it should be one of ddp, dp"),
         ("synchronization.seeds", [0, 1], "it should have at least 3 seeds, or none"),
         ("convergence.global_batches", [32, 65], "global_batches has [65] (allowed: multiples"),
@@ -36,7 +43,7 @@ from scaling.core.errors import UserError
         ("dataset.source", "images", "dataset.path is null (allowed for images: a folder or tar"),
         ("dataset.path", "/", "dataset.path is '/' (allowed for digits: null)"),
         ("dataset.source", "own", "dataset.source is own (allowed"),
-        ("recipes.mine", {"command": "python train.py {batch_size}"}, "it should have {gpus}"),
+        ("recipes.mine", {"command": "python train.py {batch_size}"}, "takes no {gpus}"),
         ("recipes.mine", {"command": "python {gpus} {gpu}"}, "it should have no {gpu}"),
         ("recipes.mine", {"command": "python 'train.py {gpus}"}, "No closing quotation"),
         ("recipes.mine", {"command": "python {gpus}"}, "takes no {batch_size}"),
@@ -68,6 +75,15 @@ def test_mistakes_of_one_kind_are_told_at_once(first, second):
     assert start == "the configuration is wrong:" and len(sentences) == 2
 
 
+def test_check_that_yaml_reads_as_false_is_off():
+    assert config.asked(changed(("machine.check", False)))["machine"]["check"] == "off"
+
+
+def test_command_of_one_gpu_needs_no_number_of_them():
+    mine = ("recipes.mine", {"command": "python train.py {batch_size}"})
+    config.check(changed(mine, ("grid.recipes", ["mine"]), ("grid.gpus", [1])))
+
+
 def test_the_study_of_large_batches_is_valid_when_laid_over_the_full_one():
     asked = shipped("config.yaml")
     for section, values in shipped("large-batches.yaml").items():
@@ -91,13 +107,12 @@ FUSED, LAST = ("recipes.tuned.fused_norms", True), ("recipes.tuned.channels_last
 MINE = ("recipes.mine", {"command": "train {gpus}"})
 TIMED = [("time_to_accuracy.recipe", "mine"), ("time_to_accuracy.gpus", [1])]
 VIT, BF16 = ("model.name", "vit_b_16"), ("recipes.plain.bf16_compression", True)
-GHOST, GAMMA = ("recipes.tuned.ghost_batch", 64), ("recipes.tuned.zero_gamma", True)
+GAMMA = ("recipes.tuned.zero_gamma", True)
 SHARDED, MUON = ("grid.strategies", ["fsdp"]), ("recipes.tuned.muon", 0.1)
 ZERO1 = ("grid.strategies", ["ddp", "zero1"])
 UNFIT = [
     ([TUNED, FUSED, LAST], "fused_norms is true, which needs a GPU: this is a CPU", GPU),
     ([TUNED, FUSED, GPU], "fused_norms is true and channels_last is false", LAST),
-    ([TUNED, FUSED, LAST, GHOST, GPU], "ghost_batch needs fused_norms: false", (FUSED[0], False)),
     ([TUNED, GAMMA, VIT], "zero_gamma is true for vit_b_16", (GAMMA[0], False)),
     (
         [("machine.gpus_per_node", 4), ("grid.gpus", [6])],

@@ -1,11 +1,12 @@
 """A study that asks for devices that this machine does not have is refused."""
 
 from contextlib import nullcontext
+from pathlib import Path
 
 import pytest
 
-from examples.configurations import changed
-from scaling.config import devices
+from examples.configurations import changed, shipped
+from scaling.config import config, devices, stored
 from scaling.core import environment
 from scaling.core.errors import UserError
 from scaling.core.grid import Cell, recipe_options
@@ -25,6 +26,7 @@ T4 = r"recipes\.tuned\.precision is bf16 and T4 has 7\.5: bf16 needs 8\.0"
         (0, [("machine.gpus_per_node", 2)], 4, None, "gpus_per_node is 2: run on a cluster"),
         (0, [("grid.strategies", ["ddp", "dp"])], 2, None, "dp, which needs GPUs for more than"),
         (0, GRAPHS, 1, None, "cuda_graph is true, which needs a GPU: this is a"),
+        (0, [("time_to_accuracy.gpus", [8])], 8, 1, "^time_to_accuracy.gpus asks for 8 and this"),
         (2, [], 2, None, None),
         (2, [], 4, None, "asks for 4 and this machine has 2 GPUs: remove the larg"),
         (0, [BF16], 1, None, None),
@@ -39,6 +41,19 @@ def test_what_this_machine_cannot_do_is_refused(
     monkeypatch.setattr(devices, "cores", lambda: 4)
     with pytest.raises(UserError, match=sentence) if sentence else nullcontext():
         devices.check(changed(AUTO, *changes), wanted, granted)
+
+
+def test_smallest_example_runs_on_two_gpus(monkeypatch):
+    monkeypatch.setattr(environment, "visible_gpus", lambda: ["0", "1"])
+    monkeypatch.setattr(environment, "older_gpu", lambda capability: None)
+    text = (Path(__file__).parents[3] / "config/README.md").read_text(encoding="utf-8")
+    smallest, full = (
+        stored.parsed(text.split("```")[1].removeprefix("yaml")),
+        shipped("config.yaml"),
+    )
+    for key, value in smallest.items():
+        full[key] = full[key] | value if isinstance(value, dict) else value
+    devices.check(config.asked(full), 2, None)
 
 
 @pytest.mark.parametrize(

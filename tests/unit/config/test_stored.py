@@ -151,6 +151,16 @@ def test_the_experiments_are_on_the_most_gpus_of_one_machine(gpus, per_node, fou
     assert stored.records(document)["synchronization"] == paths
 
 
+def test_repeats_bring_limits_that_older_studies_lack(study):
+    document = CONFIG | {"machine": CONFIG["machine"] | {"check": "warn"}, "partial": True}
+    document["grid"] = CONFIG["grid"] | {"repeats": 2}
+    limits = ["interconnect/gpus~2/repeat~1/sweep.json", "peaks/repeat~1/peaks.json"]
+    limits.append("machine/repeat~1/check.json")
+    assert stored.records(document)["limits_of_repeats"] == [*map(Path, limits)]
+    stored.check(study, CONFIG | {"grid": document["grid"], "partial": True})
+    assert stored.has_runs(study, "") and not stored.has_runs(study, "/repeat~1")
+
+
 @pytest.mark.parametrize(
     ("path", "partial", "told"),
     [

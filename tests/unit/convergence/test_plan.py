@@ -5,8 +5,7 @@ import math
 import pytest
 
 from examples.convergence_records import TRAINING
-from scaling.convergence.engine import Study, run_of
-from scaling.convergence.experiment import choose, next_factor
+from scaling.convergence.plan import Study, choose, next_factor, run_of
 from scaling.registry.update_rule import Technique
 
 STUDY = Study(**TRAINING)
@@ -25,16 +24,7 @@ def test_the_rate_rises_update_by_update_from_the_base_rate_and_falls_to_zero():
     assert rates(0.5, warmup_epochs=2) == [0.05] * 4
     linear = rates(5, 3, at=512, warmup_epochs=1, decay="linear")
     assert linear == pytest.approx([0.1, 0.3, 0.5, 0.375, 0.25, 0.125])
-    cosine = rates(10, decay="cosine")
-    assert cosine == pytest.approx([(1 + math.cos(math.pi * i / 4)) / 2 for i in range(4)])
     assert rates(20, decay="sqrt") == pytest.approx([2, 3**0.5, 2**0.5, 1])
-
-
-def test_an_epoch_has_the_batches_that_ddp_would_have():
-    # 12,500 images a GPU: six batches of 2,048 and one of 212.
-    assert STUDY.batch_sizes(50_000, 8192) == [2048] * 6 + [212]
-    # Of a batch that is not spread, all are on one GPU.
-    assert STUDY.batch_sizes(50_000, 128) == [128] * 390 + [80]
 
 
 def test_equal_runs_of_two_techniques_are_one():
@@ -45,13 +35,6 @@ def test_equal_runs_of_two_techniques_are_one():
     larger = [run_of(STUDY, technique, 512, 640, 1.0, 0) for technique in (plain, scaled)]
     assert larger[0] != larger[1]
     assert run_of(STUDY, plain, 128, 640, 1.0, 1) != at_reference[0]
-
-
-def test_equal_updates_train_longer_up_to_the_bound():
-    # 5 updates an epoch at 128, 2 at 512, 1 at 640.
-    asked = [(False, 512), (True, 128), (True, 512), (True, 640)]
-    runs = [run_of(STUDY, Technique(equal_updates=on), at, 640, 1.0, 0) for on, at in asked]
-    assert [(run.epochs, len(run.rates)) for run in runs] == [(2, 4), (2, 10), (5, 10), (8, 8)]
 
 
 def test_the_rate_with_the_lowest_training_loss_is_chosen():
@@ -76,10 +59,10 @@ def test_a_sweep_goes_on_until_its_best_rate_is_inside_to_a_factor_of_2(best, tr
 
 
 def test_muon_sweeps_its_own_rate_and_the_rest_follows_its_schedule():
-    muon = Technique(muon=0.2, warmup_share=0.2, decay="linear", scaled_momentum=True)
+    muon = Technique(muon=0.2, warmup_share=0.2, decay="linear", momentum=0.8)
     run = run_of(STUDY.model_copy(update={"epochs": 5}), muon, 512, 640, 2.0, 0)
     shares = [1 / 3, 2 / 3, 1, 7 / 8, 6 / 8, 5 / 8, 4 / 8, 3 / 8, 2 / 8, 1 / 8]
     assert run.rates == pytest.approx([0.4 * share for share in shares])
     assert run.rest == pytest.approx([0.1 * share for share in shares])
-    assert run.momentum == pytest.approx(1 - 0.1 / 4)
+    assert run.momentum == 0.8
     assert Technique(decay="linear").shares(4) == [1, 0.75, 0.5, 0.25]

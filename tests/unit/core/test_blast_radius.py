@@ -79,7 +79,7 @@ TELLING = [
     ("config/recipes.py", "needs an engine", "wants an engine"),
     ("launch/outcome.py", "stopped at the time limit", "ended at the time limit"),
     ("launch/lease.py", "is held by process", "belongs to process"),
-    ("launch/jobs.py", "is gone, and all", "is lost, and all"),
+    ("launch/jobs.py", "unset them, ", "remove them, "),
     ("registry/strategy.py", "2 * (gpus - 1) / gpus", "3 * (gpus - 1) / gpus"),
     ("tables/ratios.py", "within noise", "inside noise"),
     ("claims/q2.py", "finish an epoch sooner", "end an epoch earlier"),
@@ -88,8 +88,9 @@ TELLING = [
 ]
 PLAIN, TUNED = {"eager/dp", "eager/ddp"}, {"resident/dp", "resident/ddp"}
 RANKS, LARGE, LINK = {"synchronization_measure"}, {"convergence_train"}, {"interconnect_sweep"}
-INT8, VARIANTS, DDP = {"quantize_train"}, {"quantize_evaluate"}, {"eager/ddp", "resident/ddp"}
+INT8, VARIANTS = {"quantize_train"}, {"quantize_evaluate"}
 STUDIED = PLAIN | RANKS
+WRAPPED = CELLS | RANKS | LARGE | LINK | INT8
 LAUNCHED = CELLS | RANKS | LINK | {"machine_check", "peaks_measure"}
 MEASURED = [
     ("models/resnet.py", "stride", "strides", PLAIN | TUNED | LARGE | LINK),
@@ -98,10 +99,10 @@ MEASURED = [
     ("data/images.py", "BILINEAR", "NEAREST", {"dataset_prepare"}),
     ("training/eager.py", "shuffle=True, seed", "shuffle=False, seed", STUDIED),
     ("training/eager.py", "cell.seed * 1000", "cell.seed * 100", STUDIED),
-    ("training/step.py", "left > 0", "left == 0", STUDIED | TUNED | LARGE | INT8),
+    ("training/step.py", "part < parts - 1", "part < parts", STUDIED | TUNED | LARGE | INT8),
     ("training/flat_sgd.py", "BUCKET_MB = 1.0", "BUCKET_MB = 2.0", TUNED | LARGE),
-    ("training/resident.py", "options.model_copy", "options.copy", TUNED),
-    ("registry/resident.py", "    compile: bool", "    compile: bool = True", TUNED),
+    ("training/resident.py", "options.model_copy", "options.copy", TUNED | LARGE),
+    ("registry/resident.py", "    compile: bool", "    compile: bool = True", TUNED | LARGE),
     ("training/update.py", "= (3.4445", "= (3.5", TUNED | LARGE),
     ("training/strategies.py", "device_ids=devices", "device_ids=None", WRAPPED),
     ("training/evaluation.py", "size: int = 500", "size: int = 50", STUDIED | TUNED | LARGE),
@@ -110,7 +111,7 @@ MEASURED = [
     ("instruments/allreduce.py", "/ sweep.iterations", "/ sweep.repeats", LINK),
     ("launch/ranks.py", '"500"', '"5000"', LAUNCHED | LARGE | INT8),
     ("launch/measure.py", '"OMP_NUM_THREADS"', '"OMP_THREADS"', LAUNCHED),
-    ("convergence/engine.py", "IMAGES = 2000", "IMAGES = 200", LARGE),
+    ("convergence/experiment.py", "IMAGES = 2000", "IMAGES = 200", LARGE),
     ("quantization/integers.py", "MULTIPLIER_BITS = 22", "MULTIPLIER_BITS = 21", VARIANTS),
 ]
 

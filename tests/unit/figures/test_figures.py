@@ -98,7 +98,7 @@ def test_a_point_is_the_mean_over_the_seeds_after_the_last_epoch():
 def test_the_first_technique_and_those_best_at_a_batch_are_named_the_others_grey():
     figure = scaling.draw_remedies(STUDY.remedies)
     found = words(figure)
-    assert {"none", "decay", "other techniques"} <= set(found) and "lars" not in found
+    assert {"none", "rate sweep", "other techniques"} <= set(found) and "lars" not in found
     (sgd,) = STUDY.remedies[STUDY.remedies["reference"]].itertuples()
     (reference,) = [line for line in figure.axes[0].lines if line.get_linestyle() == "--"]
     assert list(reference.get_ydata()) == [100 * sgd.test_accuracy] * 2

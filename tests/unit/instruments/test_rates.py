@@ -19,7 +19,7 @@ def test_the_best_size_of_a_precision_is_read_again_while_work_goes_on():
     rows = list(peaks.rows(probe, "cpu"))
     assert perf_counter() - began > 2 * 0.3
     assert all(len(row["seconds"]) == 3 for row in rows)
-    table = measurements.peaks({"rows": rows})
+    table = measurements.peaks([{"rows": rows}])
     for precision in ("float32", "bf16"):
         own = table[table["precision"] == precision].set_index("state")
         assert own.index.tolist() == ["sprint", "sprint", "sustained"]

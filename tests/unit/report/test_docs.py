@@ -97,7 +97,7 @@ def test_every_time_in_the_findings_is_that_of_the_records(name, count):
     assert len(printed) == count and printed == made[list(printed)].to_dict()
 
 
-@pytest.mark.parametrize(("name", "count"), [("h200x4", 8), ("h200-large-batches", 10)])
+@pytest.mark.parametrize(("name", "count"), [("h200x4", 4), ("h200-large-batches", 4)])
 def test_every_accuracy_of_the_remedies_is_that_of_the_records(name, count):
     accuracy = study(name).remedies.set_index(["remedy", "global_batch"])["test_accuracy"]
     made = accuracy.map("{:.1%}".format).str.removesuffix("%").where(accuracy.notna(), "not finite")
@@ -129,20 +129,18 @@ def test_the_prose_on_two_h100_has_the_figures_of_the_records():
 
 def test_the_prose_on_large_batches_has_the_figures_of_the_records():
     found, said = study("h200-large-batches"), prose("h200-large-batches")
-    sgd, slower = best(found.remedies, 128, sgd=True).remedy, "muon5_slower_sgd"
+    sgd = best(found.remedies, 128, sgd=True).remedy
 
     def chosen(remedy, batch):
         own = found.convergence.query("chosen and remedy == @remedy and global_batch == @batch")
         return own["test_accuracy"].tolist()
 
     for batch, other, words in (
-        (2048, (sgd, 128), "{mean:.1f} points above the best"),
+        (2048, (sgd, 128), "{mean:.1f} points above the best plain SGD"),
         (8192, (sgd, 128), "{mean:.1f} points to the best SGD are left there"),
         (32768, (sgd, 128), "left there, {mean:.1f} at 32768"),
-        (2048, ("muon", 128), "gap is left from 2048 on: {mean:.1f} points"),
-        (8192, ("none", 128), "(+{mean:.1f} points, +{low:.1f} to +{high:.1f})"),
-        (8192, (slower, 8192), "interval +{low:.1f} to +{high:.1f}"),
-        (32768, (slower, 32768), "(+{mean:.1f}, −{low:.1f} to +{high:.1f})"),
+        (2048, ("muon_slow_sgd", 128), "gap is left from 2048 on: {mean:.1f} points"),
+        (8192, ("none", 128), "(+{mean:.1f} points, −{low:.1f} to +{high:.1f})"),
     ):
         ours = chosen(best(found.remedies, batch).remedy, batch)
         apart = statistics.difference(chosen(*other), ours)

@@ -91,7 +91,7 @@ def test_gradients_that_are_sent_in_bf16_are_half_the_bytes():
 RATES = [("tf32", [2e-5], "sprint"), ("tf32", [2.5e-5], "sustained"), ("bf16", [5e-6], "sprint")]
 PRODUCT = {"quantity": "matrix_product", "matrix_size": 1000}
 READ = [dict(zip(("precision", "seconds", "state"), each, strict=True)) for each in RATES]
-PEAKS = peaks({"rows": [PRODUCT | each for each in READ]})
+PEAKS = peaks([{"rows": [PRODUCT | each for each in READ]}])
 
 
 @pytest.mark.parametrize(

@@ -111,6 +111,15 @@ def test_a_cell_without_a_switch_of_its_baseline_has_no_ratio(switches, ratio):
     assert ("no ratio: one GPU ran with compile, which" in row.note) != ratio
 
 
+def test_the_pair_of_strong_scaling_says_what_it_is_compared_with():
+    timing = timing_table(timing_row(1, 128, 20), timing_row(2, 64, 16), timing_row(2, 128, 10))
+    found = derived(timing=timing).speedup
+    assert found["note"].tolist() == [
+        *("", "strong scaling alone: of the global batch of 1 × 128", "")
+    ]
+    assert found["fixed_global_batch_speedup"][1] == 20 / 16 and pd.isna(found["speedup"][1])
+
+
 def test_cells_are_matched_with_the_ratio_of_their_seconds_and_its_range_worst_first():
     found = ratios.match(A, B)
     cells = list(found[["gpus", "batch_size"]].itertuples(index=False, name=None))

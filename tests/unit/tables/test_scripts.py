@@ -28,7 +28,7 @@ def tables(folder, *options):
 
 def test_a_study_may_lack_records_where_it_is_partial(tmp_path):
     """b=128 is measured, b=8192 out of memory, two runs have no record; no sweep and no peaks."""
-    machine.PEAKS.write(tmp_path / "peaks.json", PEAKS | {"environment": {"topology": None}})
+    machine.PEAKS.write(tmp_path / "peaks.json", PEAKS | {"environment": {"hosts": ["vm"]}})
     for cell in [*CELLS[:4], *CELLS[6:]]:
         timed = epochs(cell, *(SECONDS[cell.gpus] + off for off in (0.1, 0, -0.1)))
         ended = {"status": "oom", "message": "no room"} if cell.batch_size == 8192 else {}

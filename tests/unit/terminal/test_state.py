@@ -13,7 +13,7 @@ import yaml
 
 from scaling.core import environment, files
 from scaling.core.grid import Cell
-from scaling.terminal.state import GUESSED_SECONDS, Known
+from scaling.terminal.state import Known
 
 STORED = Path(__file__).parents[3] / "studies/h100x2"
 OUT_OF_MEMORY = STORED.parent / "h200x2-models/runs/recipe~plain/strategy~dp"
@@ -88,5 +88,5 @@ def test_a_cell_takes_what_the_most_alike_took_for_as_many_epochs(tmp_path):
         known.add(place(size))
     assert [known.seconds(place(size, seed=1)) for size in (32, 128, 2048)] == [20, 60, 12]
     assert known.seconds(place(512)) == known.seconds(place(8192)) == pytest.approx(92 / 3)
-    assert known.total([place(32), peaks]) == 20 + GUESSED_SECONDS
+    assert known.total([place(32), peaks]) == 40
     assert known.seconds(peaks) is None

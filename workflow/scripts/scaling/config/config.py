@@ -27,7 +27,7 @@ def check(config: dict[str, Any], *, reads_images: bool = True) -> None:
     """
     known = _asked(config)
     of_images = (_path, _missing_extras) if reads_images else ()
-    looks = (*of_images, _names, _recipes, _large_batches, _variants)
+    looks = (*of_images, _names, _recipes, _whole_nodes, _large_batches, _variants)
     refuse(chain.from_iterable(look(known) for look in looks))
 
 
@@ -124,17 +124,29 @@ def _recipes(config: Configuration) -> Iterator[str]:
     for name in grid.recipes if grid.seeds else ():
         limits = used[name]["strategies"] or grid.strategies
         if limits == [recipes.OWN]:
-            sizes = places(used[name]["command"]) & {"batch_size", "global_batch_size"}
-            if len(grid.batch_sizes) > 1 and not sizes:
-                yield f"recipes.{name}.command takes no {{batch_size}} (allowed: one in the grid)"
+            taken = places(used[name]["command"])
+            for key, several, ways in (
+                ("gpus", max(grid.gpus) > 1, {"gpus", "gpus_per_node"}),
+                ("batch_size", len(grid.batch_sizes) > 1, {"batch_size", "global_batch_size"}),
+            ):
+                if several and taken.isdisjoint(ways):
+                    yield f"recipes.{name}.command takes no {{{key}}} (allowed: one in the grid)"
         elif not set(limits) & set(grid.strategies):
             there = ", ".join(grid.strategies)
             yield f"recipes.{name}.strategies has none of grid.strategies (allowed: {there})"
     strategies = grid.strategies if grid.seeds else ["ddp"]
     yield from devices.unfit(config.device, strategies, used, max(grid.gpus))
+
+
+def _whole_nodes(config: Configuration) -> Iterator[str]:
+    """Say which numbers of GPUs are not of whole nodes."""
     per_node = config.machine.gpus_per_node
-    if uneven := [n for n in grid.gpus if per_node and n > per_node and n % per_node]:
-        yield f"grid.gpus has {uneven} (allowed: {per_node} of a node, fewer, or multiples)"
+    asks = {"time_to_accuracy.gpus": config.time_to_accuracy.gpus}
+    if config.grid.seeds or config.synchronization.seeds:
+        asks["grid.gpus"] = config.grid.gpus
+    for key, numbers in asks.items():
+        if uneven := [n for n in numbers if per_node and n > per_node and n % per_node]:
+            yield f"{key} has {uneven} (allowed: {per_node} of a node, fewer, or multiples)"
 
 
 def _path(config: Configuration) -> Iterator[str]:

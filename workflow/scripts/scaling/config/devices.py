@@ -68,6 +68,9 @@ def check(config: dict[str, Any], wanted: int, granted: int | None) -> None:
     there, what = len(environment.visible_gpus()), "GPUs"
     if device == "cpu":
         there, what = cores() // threads, f"CPU cores for {threads}-thread processes"
+    full, others = config["time_to_accuracy"]["gpus"], config["grid"]["gpus"]
+    of_grid = wanted in others and (config["grid"]["seeds"] or config["synchronization"]["seeds"])
+    key = "grid.gpus" if of_grid or wanted not in full else "time_to_accuracy.gpus"
     fewer = "remove the larger numbers"
     spread = "run on a cluster (--profile slurm), or set it to null"
     for here, limit, remedy in (
@@ -76,6 +79,6 @@ def check(config: dict[str, Any], wanted: int, granted: int | None) -> None:
         (f"--resources gpu={granted} grants fewer", granted, fewer),
     ):
         if limit is not None and wanted > limit:
-            said.append(f"grid.gpus asks for {wanted} and {here}: {remedy}")
+            said.append(f"{key} asks for {wanted} and {here}: {remedy}")
     if said:
         raise UserError("; ".join(said))

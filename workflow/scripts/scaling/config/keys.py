@@ -70,13 +70,18 @@ class Grid(types.Section):
     with one GPU's at the same work for each update."""
 
 
+def _off(value: Any) -> Any:
+    """Return a value, but `off` where YAML reads that word as false."""
+    return "off" if value is False else value
+
+
 class Machine(options.Limits):
     share: bool = False
     """`true` lets timed jobs run side by side on one machine: for accuracies, not for times."""
     gpus_per_node: types.Few | None = None
     """On a cluster: GPUs of one node. A run on more is spread over several whole nodes. `null`:
     every run is on one node."""
-    check: Literal["refuse", "warn", "off"] = "refuse"
+    check: Annotated[Literal["refuse", "warn", "off"], BeforeValidator(_off)] = "refuse"
     """What to do where the machine is not fit to measure: `refuse`, `warn` in the report, or do not
     look (`off`). Unfit is a GPU on which others compute, with less than 90 % of its memory free,
     with memory errors, or at less than 90 % of the median GPU's rate."""

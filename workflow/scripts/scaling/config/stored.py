@@ -118,13 +118,13 @@ def dataset_folder(config: dict[str, Any]) -> Path:
     return Path(section["source"] if size == 32 else f"{section['source']}-{size}")
 
 
-def missing_inputs(results: Path, config: dict[str, Any], needed: list[str]) -> list[str]:
-    """Return the missing ones of the files that finished runs need; the last are their images."""
-    if not any((results / "runs").rglob("run.json")):
-        return []
-    before = results / CONFIG
-    same = before.exists() and read_config(before).get("dataset") == config["dataset"]
-    return [path for path in (needed if same else needed[:-1]) if not Path(path).exists()]
+def has_runs(records: Path, repeat: str) -> bool:
+    """Return whether some run of a `repeat` (as in `grid.RUN_PATTERN`) has a record."""
+    return any((records / "runs").rglob(f"seed~*{repeat}/run.json"))
+
+
+def _of_repeat(folder: Path, repeat: int) -> Path:
+    return folder / f"repeat~{repeat}" if repeat else folder
 
 
 def beside_records(config: dict[str, Any]) -> dict[Path, int]:
@@ -143,8 +143,19 @@ def records(config: dict[str, Any]) -> dict[str, list[Path]]:
         for gpus in full["gpus"]
         for seed in full["seeds"]
     ]
-    sweeps = [f"interconnect/gpus~{gpus}/sweep.json" for gpus in asked["gpus"] if gpus > 1]
-    checked = [MACHINE] if machine["check"] != "off" else []
+    several = [gpus for gpus in asked["gpus"] if gpus > 1]
+
+    def limits(repeats: range) -> list[Path]:
+        files = {f"interconnect/gpus~{gpus}": "sweep.json" for gpus in several}
+        files |= {"peaks": "peaks.json"}
+        files |= {"machine": "check.json"} if machine["check"] != "off" else {}
+        return [
+            _of_repeat(Path(folder), repeat) / name
+            for repeat in repeats
+            for folder, name in files.items()
+            if asked["seeds"]
+        ]
+
     # The synchronization experiments use the most GPUs of one machine.
     gpus = min(max(asked["gpus"]), machine["gpus_per_node"] or max(asked["gpus"]))
     shared = gpus > 1 and config["synchronization"]["seeds"]
@@ -163,7 +174,8 @@ def records(config: dict[str, Any]) -> dict[str, list[Path]]:
             for global_batch in large["global_batches"]
         ],
         "full_trainings": [cell.record_path(Path("to_accuracy")) for cell in trainings],
-        "limits": [*map(Path, [*sweeps, "peaks/peaks.json"]), *checked] if asked["seeds"] else [],
+        "limits": limits(range(1)),
+        "limits_of_repeats": limits(range(1, asked.get("repeats", 1))),
         "quantization": variants,
         "synchronization": [Path(f"experiments/gpus~{gpus}/synchronization.json")] * bool(shared),
     }
@@ -184,8 +196,10 @@ def check(folder: Path, config: dict[str, Any]) -> None:
     asked, there, beside = records(config), own_files(folder), beside_records(config)
     runs = {*chain(*(asked[kind] for kind in TRAININGS))}
     wanted = [Path(CONFIG), Path(MANIFEST), *chain(*asked.values())]
-    always = [path for path in wanted if path not in runs]
-    needed = always if config["partial"] else wanted
+    # Older studies have those of the first alone.
+    of_repeats = {*asked["limits_of_repeats"]}
+    always = [path for path in wanted if path not in runs | of_repeats]
+    needed = always if config["partial"] else [path for path in wanted if path not in of_repeats]
     if missing := [path for path in needed if path not in there]:
         partial = "" if set(missing) & set(always) else ", or pass --config partial=true"
         lacks = f"{len(missing)} of the {len(needed)} files its {CONFIG} asks for"

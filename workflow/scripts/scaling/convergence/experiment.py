@@ -4,28 +4,47 @@ The rate is chosen on images held out of the training set, or by training loss w
 on the test set. Equal runs are trained once.
 """
 
-import gc
 import hashlib
 import json
 import math
 import time
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
+from torch.optim.swa_utils import update_bn
 
-from scaling.convergence.engine import Engine, Run, Study, run_of
+from scaling.convergence.plan import (
+    AT_CHANCE,
+    NOT_FINITE,
+    Result,
+    Run,
+    Study,
+    Sweep,
+    choose,
+    losses,
+    next_factor,
+    run_of,
+)
+from scaling.core.grid import Cell
 from scaling.core.records.convergence import TRAINING
+from scaling.core.training_options import Model, Sgd
 from scaling.launch import outcome
-from scaling.registry.update_rule import Technique
+from scaling.launch.ranks import Rank
+from scaling.launch.run_spec import RunSpec
+from scaling.models.resnet import ResNet18
+from scaling.registry.update_rule import Technique, gpus_of
+from scaling.training.evaluation import evaluate
+from scaling.training.resident import Resident
+from scaling.training.step import InPrecision
 from scaling.training.trainer import TrainingData
 
-NOT_FINITE, AT_CHANCE = "not finite", "at chance"
-Result = dict[str, Any]
-Sweep = dict[float, Result]
-"""Runs by their factor, a multiple of the rule's rate."""
+BATCH_SIZE, PRECISE_IMAGES = 2000, 10_000
+"""Maximum batch size and number of images for batch norms' statistics before an evaluation: Wu and
+Johnson 2021 (arXiv:2105.07576, section 3) need 1,000 to 10,000."""
 
 
 @dataclass
@@ -38,7 +57,11 @@ class Experiment:
     device: torch.device
     folder: Path
     identity: list[Any]
-    _engines: dict[bool, Engine] = field(default_factory=dict)
+
+    @property
+    def gpus(self) -> int:
+        """The number of GPUs that share the global batch, each as a micro-batch of one."""
+        return gpus_of(self.global_batch, self.study.reference_batch, self.study.gpus)
 
     def results(self, techniques: dict[str, Technique]) -> Iterator[tuple[str, Result]]:
         """Yield each technique's name and the results of its runs, for the record.
@@ -67,15 +90,6 @@ class Experiment:
         """Return the number of images to train on."""
         return len(self.dataset.data.train_labels) - held_out * self.study.held_out_images
 
-    def _engine(self, held_out: bool) -> Engine:
-        """Return the engine of these runs; memory has room for one at a time."""
-        if held_out not in self._engines:
-            self._engines.clear()
-            gc.collect()
-            data = self.dataset.judged_by(self.study.held_out_images) if held_out else self.dataset
-            self._engines[held_out] = Engine(self.study, data, self.global_batch, self.device)
-        return self._engines[held_out]
-
     def _sweep(self, name: str, technique: Technique) -> Sweep:
         """Train the first seed at each factor, and at more until the best is no end of the sweep.
 
@@ -101,7 +115,7 @@ class Experiment:
         seeds = self.study.seeds[0 if self.study.held_out_images else 1 :]
         runs = [*sweep.values(), *(self.run(name, technique, chosen, seed) for seed in seeds)]
         return {
-            "gpus": self.study.gpus_of(self.global_batch),
+            "gpus": self.gpus,
             "chosen_factor": chosen,
             "at_edge": len(factors) > 1 and chosen in (factors[0], factors[-1]),
             "runs": [
@@ -136,14 +150,21 @@ class Experiment:
         `diverged` is "", "not finite" of a loss in an update or after it, or "at chance" of a last
         training loss no better than that of a constant prediction, ln(classes).
         """
-        engine = self._engine(run.held_out)
         started = time.perf_counter()
-        engine.start(run)
+        data = self.dataset.judged_by(self.study.held_out_images) if run.held_out else self.dataset
+        classes, updates = len(data.data.classes), len(run.rates) // run.epochs
+        torch.manual_seed(run.seed)
+        model = ResNet18(self.study.model_width, classes).to(self.device)
+        trainer = Resident(self._spec(run), Rank(0, 0, 1, self.device), model, data)
+        trainer.rates = list(zip(run.rates, run.rest, strict=True))
         rows: list[dict[str, Any]] = []
-        updates, diverged = len(run.rates) // run.epochs, ""
+        diverged = ""
         for number in range(1, run.epochs + 1):
-            found = engine.train_epoch(run, number)
-            if None in (found["train_loss"], found["test_loss"]):
+            trained = trainer.run_epoch(number)
+            learned = {key: vars(trained)[key] for key in ("train_loss", "train_accuracy")}
+            found = learned | self._evaluate(trainer, model, data, number)
+            if None in found.values():
+                found |= {"train_accuracy": None, "test_accuracy": None}
                 diverged = NOT_FINITE
             if run.held_out:
                 judged = {f"validation_{of}": found[f"test_{of}"] for of in ("loss", "accuracy")}
@@ -151,7 +172,8 @@ class Experiment:
             rows.append({"epoch": number, "updates": number * updates, **found})
             if diverged:
                 break
-        if not diverged and rows[-1]["train_loss"] >= math.log(engine.classes):
+        trainer.close()
+        if not diverged and rows[-1]["train_loss"] >= math.log(classes):
             diverged = AT_CHANCE
         return {
             "seed": run.seed,
@@ -163,34 +185,42 @@ class Experiment:
             "epochs": rows,
         }
 
+    def _spec(self, run: Run) -> RunSpec:
+        """Return the parameters of a run: the global batch on one GPU, a part of it for each."""
+        on_gpu = self.device.type == "cuda"
+        switches = {
+            "channels_last": on_gpu,
+            "cuda_graph": on_gpu,
+            "precision": self.study.precision,
+        }
+        switches |= {"compile": False, "fused_norms": False}
+        sgd = self.study.model_dump(include=Sgd.model_fields.keys() - {"momentum"})
+        return RunSpec(
+            cell=Cell("technique", "ddp", 1, self.global_batch, run.seed),
+            warmup_epochs=0,
+            measured_epochs=run.epochs,
+            micro_batches=self.gpus,
+            model=Model(width=self.study.model_width),
+            engine="resident",
+            recipe_options=run.rule.model_dump() | switches,
+            momentum=run.momentum,
+            **sgd,
+        )
 
-def losses(runs: Sweep) -> dict[float, float | None]:
-    """Return the loss that judges each factor's run: None if it was not finite."""
-    return {
-        factor: None
-        if run["diverged"] == NOT_FINITE
-        else run["epochs"][-1]["validation_loss" if run["held_out"] else "train_loss"]
-        for factor, run in runs.items()
-    }
+    def _evaluate(
+        self, trainer: Resident, model: nn.Module, data: TrainingData, epoch: int
+    ) -> dict[str, float | None]:
+        """Return loss and accuracy on the test images; the model is unchanged.
 
-
-def choose(found: Mapping[float, float | None]) -> float:
-    """Return the factor of the lowest loss; that nearest to 1 if none is finite (all are None)."""
-    finished = [(loss, factor) for factor, loss in found.items() if loss is not None]
-    return min(finished or [(abs(math.log(factor)), factor) for factor in found])[1]
-
-
-def next_factor(found: Mapping[float, float | None]) -> float | None:
-    """Return the next factor of a sweep; None once the best one lies inside, to a factor of 2.
-
-    If the best is an end, the next is twice as far out; else it is halfway (geometrically) to a
-    neighbour more than a factor of 2 away.
-    """
-    tried, best = sorted(found), choose(found)
-    if best == tried[0] or all(loss is None for loss in found.values()):
-        return tried[0] / 2
-    if best == tried[-1]:
-        return best * 2
-    place = tried.index(best)
-    near = tried[place - 1], tried[place + 1]
-    return next((math.sqrt(best * one) for one in near if abs(math.log2(one / best)) > 1.01), None)
+        Batch norms have statistics of up to `PRECISE_IMAGES` of the epoch's training images.
+        """
+        whole = InPrecision(model, self.study.precision == "bf16")
+        buffers, images = list(model.buffers()), trainer.step.images
+        kept = [buffer.clone() for buffer in buffers]
+        wanted = min(images.samples, PRECISE_IMAGES)
+        batches = math.ceil(wanted / BATCH_SIZE)
+        images.draw(epoch)
+        update_bn((images.next_batch(wanted // batches)[0] for _ in range(batches)), whole)
+        found = evaluate(whole, data, self.device)
+        torch._foreach_copy_(buffers, kept)
+        return found

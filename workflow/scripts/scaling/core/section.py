@@ -1,5 +1,6 @@
 """Sections of the configuration, the types of their keys, and the messages about errors in them."""
 
+import re
 import textwrap
 from collections import Counter
 from collections.abc import Iterable
@@ -12,6 +13,16 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError, mod
 from scaling.core.errors import UserError
 
 LONGEST_SHOWN, MOST_SAID = 60, 10
+EXPECTED = {
+    "string": "text in quotes",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "list": "a list, as [1, 2]",
+    "dict": "keys with values",
+    "model": "keys with values",
+}
+"""What a value should be, by the kind of its error in pydantic."""
 T = TypeVar("T")
 
 
@@ -71,9 +82,11 @@ class Section(BaseModel):
             near = [f", perhaps {key}" for key in get_close_matches(str(last), kind.model_fields)]
             known = ", ".join(kind.model_fields)
             return f"{place} has the unknown key {last}{''.join(near[:1])} (allowed: {known})"
-        said = error["msg"].removeprefix("Value error, ").replace("Input should", "it should")
+        said = sentence(error)
         if not error["loc"]:
             return said
+        if last == "[key]":
+            return f"{key_name([*above, *section[:-1]])} has the key {section[-1]!r}: {said}"
         if error["type"].startswith("float") and isinstance(error["input"], str):
             said += ", with a decimal point: YAML reads 5e-4 as text, and 5.0e-4 as a number"
         shown = repr(error["input"])
@@ -94,6 +107,17 @@ def refuse(sentences: Iterable[str], name: str = "the configuration") -> None:
     if told := [textwrap.shorten(one, 1000) for one in dict.fromkeys(sentences)]:
         between = " " if len(told) == 1 else "\n  "
         raise UserError(between.join([f"{name} is wrong:", *told]))
+
+
+def sentence(error: Any) -> str:
+    """Return what a value should be, of one of pydantic's errors."""
+    kind, _, how = error["type"].partition("_")
+    if kind in EXPECTED and how in ("type", "parsing", "from_float", "unicode"):
+        return f"it should be {EXPECTED[kind]}"
+    if how == "pattern_mismatch":
+        return f"it should be of the form {error['ctx']['pattern'].strip('^$')}"
+    said: str = error["msg"].removeprefix("Value error, ").partition(" after validation")[0]
+    return re.sub("^(Input|String|List|Value|Dictionary) should", "it should", said)
 
 
 def key_name(path: Any) -> str:

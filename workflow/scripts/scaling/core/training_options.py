@@ -95,12 +95,10 @@ class LargeBatches(Options):
     reference_batch: Annotated[int, Ge(2)] = 128
     """The batch on one GPU that all are compared with, and that scaling rules refer to."""
     gpus: types.Positive = 4
-    """How many GPUs share a global batch of at least this many reference batches. One GPU emulates
-    them: each rank's batch is normalized separately."""
+    """How many GPUs share a global batch of at least this many reference batches. One GPU trains
+    in their place, each one's batch as a micro-batch, which is normalized separately."""
     epochs: types.Positive = 5
     """Epochs of every run, so that techniques are compared after equally many images."""
-    max_epochs: types.Positive = 5
-    """Maximum epochs of a technique with `equal_updates`."""
     seeds: types.Some[types.Count] = Field(default=[0, 1, 2])
     """Seeds at the learning rate that a sweep chose. The sweep itself uses the first."""
     factors: types.Some[types.AboveZero] = Field(default=[1.0])
@@ -112,8 +110,6 @@ class LargeBatches(Options):
     best until its neighbours are a factor of 2 away."""
     held_out_images: types.Count = 0
     """Training images held out to choose a rate. 0: the training loss decides."""
-    precise_batch_norm: bool = False
-    """Test accuracies use batch-norm statistics recomputed on training images."""
     train_images: types.Positive | None = None
     """Train on only the first of the training images; null: all."""
 

@@ -3,7 +3,6 @@
 import math
 import os
 import signal
-import sys
 from collections.abc import Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
@@ -62,15 +61,12 @@ def begin(
     config: dict[str, Any],
     sentences: list[str],
     *,
-    records: str,
     manifest: Path | None,
-    needed: list[str],
 ) -> bool:
     """Print `sentences`; return whether this process is Snakemake itself, not one of its jobs.
 
     `manifest` is the dataset's, None if nothing is trained. UserError where another launcher
-    started this process, the model cannot train on the images, or one of the inputs that finished
-    runs `needed` is gone: Snakemake would repeat all of them.
+    started this process, or the model cannot train on the images.
     """
     if not workflow.is_main_process:
         _end_at_sigterm()
@@ -87,12 +83,6 @@ def begin(
             from scaling.models.check import check  # Imports PyTorch, which takes seconds.
 
             check(config, manifest)
-        missing = stored.missing_inputs(Path(records), config, needed)
-        if missing and not set(missing) & set(sys.argv):
-            raise UserError(
-                f"{' and '.join(missing)} is gone, and all would be measured again: make that "
-                f"alone first (snakemake {' '.join(missing)}), then nothing is"
-            )
     for sentence in sentences:
         logger.info(sentence)
     return True

@@ -68,3 +68,9 @@ def cache_use() -> dict[str, int]:
     found = torch._dynamo.utils.counters["aot_autograd"]
     made = found["autograd_cache_miss"] + found["autograd_cache_bypass"]
     return {"kept": found["autograd_cache_hit"], "made": made}
+
+
+def compile_seconds() -> float:
+    """Return the seconds that torch.compile has taken in this process so far."""
+    utils = sys.modules.get("torch._dynamo.utils")
+    return float(utils.calculate_time_spent()["total_wall_time"]) if utils else 0.0

@@ -33,8 +33,6 @@ def _can_be_started(command: str) -> str:
     if unknown := sorted(named - {*PLACES}):
         allowed = f"allowed in braces: {', '.join(PLACES)}; double other braces"
         raise ValueError(f"it should have no {{{unknown[0]}}} ({allowed})")
-    if named.isdisjoint(("gpus", "gpus_per_node")):
-        raise ValueError("it should have {gpus}, by which it starts as many processes")
     return command
 
 

@@ -29,8 +29,6 @@ class Options(UpdateRule):
     def _fits_together(self) -> Self:
         if self.fused_norms and not self.channels_last:
             raise ValueError("fused_norms is true and channels_last is false: fused_norms needs it")
-        if self.fused_norms and self.ghost_batch:
-            raise ValueError("ghost_batch needs fused_norms: false, which normalizes whole batches")
         return self
 
 

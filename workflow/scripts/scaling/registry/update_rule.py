@@ -6,15 +6,14 @@ from typing import Literal, Self
 
 from pydantic import ConfigDict, model_validator
 
-from scaling.core.section import AboveZero, Count, Fraction, NotNegative, Positive, Section, Some
+from scaling.core.section import AboveZero, Fraction, NotNegative, Positive, Section, Some
 
 
 class UpdateRule(Section):
     """Options of how a recipe updates the weights; the default is plain SGD.
 
-    `lars` is from arXiv:1708.03888, the cosine from 1608.03983, `label_smoothing` from 1512.00567,
-    `zero_gamma` from 1706.02677, `ghost_batch` from 1705.08741, Muon from Jordan et al. 2024
-    (https://kellerjordan.github.io/posts/muon).
+    `lars` is from arXiv:1708.03888, `label_smoothing` from 1512.00567, `zero_gamma` from
+    1706.02677, Muon from Jordan et al. 2024 (https://kellerjordan.github.io/posts/muon).
     """
 
     model_config = ConfigDict(frozen=True)
@@ -39,13 +38,11 @@ class UpdateRule(Section):
     """Share of each label that is spread over all classes."""
     warmup_share: Fraction = 0.0
     """Share of all updates in which the rate rises from zero to its peak."""
-    decay: Literal["none", "linear", "cosine", "sqrt"] = "none"
-    """How the learning rate falls to zero after the warm-up: `none`, `linear`, `cosine`, or `sqrt`,
-    the square root of linear: high for longer."""
+    decay: Literal["none", "linear", "sqrt"] = "none"
+    """How the learning rate falls to zero after the warm-up: `none`, `linear`, or `sqrt`, the
+    square root of linear: high for longer."""
     zero_gamma: bool = False
     """The last batch-norm scale of each residual block of resnet18-cifar starts at 0."""
-    ghost_batch: Count = 0
-    """Batch norms normalize this many images at a time; 0: all of a GPU's batch."""
 
     def peaks(self, base: float) -> tuple[float, float]:
         """Return the peak rates of Muon and of the rest; without Muon both are `base`, SGD's."""
@@ -58,7 +55,6 @@ class UpdateRule(Section):
         remaining: Callable[[float], float] = {
             "none": lambda progress: 1.0,
             "linear": lambda progress: 1 - progress,
-            "cosine": lambda progress: (1 + math.cos(math.pi * progress)) / 2,
             "sqrt": lambda progress: math.sqrt(1 - progress),
         }[self.decay]
         up = [(update + 1) / (rising + 1) for update in range(rising)]
@@ -70,21 +66,13 @@ class Trials(Section):
 
     When the global batch is k times the reference batch, `scaling` multiplies the rate by k
     (linear: Goyal et al. 2017, arXiv:1706.02677, as `warmup_epochs`) or √k (sqrt: Krizhevsky 2014,
-    arXiv:1404.5997). `scaled_momentum` is from Smith et al. 2018 (arXiv:1711.00489), and
-    `precise_batch_norm`, which only changes evaluation, from Wu and Johnson 2021
-    (arXiv:2105.07576).
+    arXiv:1404.5997).
     """
 
     scaling: Literal["none", "linear", "sqrt"] = "none"
     """Rule of the learning rate (with `muon`, Muon's) in the global batch."""
     warmup_epochs: NotNegative = 0.0
     """Gradual warm-up from the base rate; a recipe's `warmup_share` is one from zero."""
-    scaled_momentum: bool = False
-    """1 − momentum is divided by the ratio of the global batch to the reference batch."""
-    equal_updates: bool = False
-    """As many updates as at the reference batch, instead of as many epochs."""
-    precise_batch_norm: bool = False
-    """`convergence.precise_batch_norm` for this technique alone."""
     factors: Some[AboveZero] | None = None
     """The technique's learning rate sweep; `[1]` is only the rule's rate."""
 
@@ -102,11 +90,6 @@ class Technique(Trials, UpdateRule):
         """Return the rule's rate (Muon's, if used) at `scale` times the reference batch."""
         rules = {"none": 1.0, "linear": scale, "sqrt": math.sqrt(scale)}
         return self.peaks(base)[0] * rules[self.scaling]
-
-    def momentum_of(self, base: float, scale: float) -> float:
-        """Return the momentum when the global batch is `scale` times the reference batch."""
-        momentum = base if self.momentum is None else self.momentum
-        return 1 - (1 - momentum) / scale if self.scaled_momentum else momentum
 
 
 def gpus_of(global_batch: int, reference_batch: int, gpus: int) -> int:

@@ -252,6 +252,7 @@ def interconnect(sweeps: list[dict[str, Any]]) -> pd.DataFrame:
             ends = {"seconds_min": min(own), "seconds_max": max(own), "count": len(own)}
             skew = median(row.get("start_skew_seconds", [math.nan]))
             ends |= {"seconds_p99": np.percentile(own, 99), "start_skew_seconds": skew}
+            ends["machine"] = _machine(sweep)
             rows.append({**sweep, **row, "seconds": median(own), **ends})
     order = ["gpus", "backend", "kind", "message_bytes"]
     table = schema.frame("interconnect", rows).sort_values(order, kind="stable", ignore_index=True)
@@ -261,21 +262,32 @@ def interconnect(sweeps: list[dict[str, Any]]) -> pd.DataFrame:
     return table.assign(algbw_gb_per_s=algbw, busbw_gb_per_s=busbw)
 
 
-def peaks(document: dict[str, Any]) -> pd.DataFrame:
-    """Return the median repeat's rates, one row per row of the document (`instruments.peaks`).
+def peaks(documents: list[dict[str, Any]]) -> pd.DataFrame:
+    """Return the median repeat's rates, one row per row of the documents (`instruments.peaks`).
 
     They are of 2·n³ FLOP for a product of n×n matrices, or of the bytes of a copy, twice within a
-    memory. `peak` marks the largest of each quantity, precision and `state`.
+    memory. `peak` marks a machine's largest of each quantity, precision and `state`.
     """
     rows = []
-    for row in document["rows"]:
+    for row, machine in [(row, _machine(one)) for one in documents for row in one["rows"]]:
         seconds, product = row["seconds"], row["quantity"] == "matrix_product"
         work = 2 * row["matrix_size"] ** 3 if product else row["copy_bytes"]
         work *= 2 if row["quantity"] == "device_copy" else 1
         ends = {"value_min": work / max(seconds), "value_max": work / min(seconds)}
         value = {"value": work / median(seconds), "unit": "FLOP/s" if product else "B/s"}
-        rows.append({**row, **value, **ends, "count": len(seconds)})
+        rows.append({**row, **value, **ends, "count": len(seconds), "machine": machine})
     table = schema.frame("peaks", rows)
-    kinds = ["quantity", "precision", "state"]
+    kinds = ["machine", "quantity", "precision", "state"]
     best = table.groupby(kinds, dropna=False)["value"].transform("max")
     return table.assign(peak=table["value"] == best)
+
+
+def findings(checks: list[dict[str, Any]]) -> pd.DataFrame:
+    """Return the findings of machine checks, one row per finding."""
+    rows = [found | {"machine": _machine(one)} for one in checks for found in one["findings"]]
+    return schema.frame("machine", rows).drop_duplicates(ignore_index=True)
+
+
+def _machine(document: dict[str, Any]) -> str | None:
+    name: str | None = document.get("environment", {}).get("machine")
+    return name

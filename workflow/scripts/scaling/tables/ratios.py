@@ -51,7 +51,8 @@ def speedup(tables: StudyTables) -> pd.DataFrame:
     """Return the speedup of each cell, T(1,b) / T(N,b), and its efficiency, that / N.
 
     `fixed_global_batch_speedup` is T(1,N·b) / T(N,b). A cell that ran without a switch of its
-    baseline has no ratio but a `note`, as DataParallel without compiled steps.
+    baseline has no ratio but a `note`, as DataParallel without compiled steps; that of a cell
+    which is in the grid for strong scaling says so.
     """
     timing = tables.timing
     table = with_single_gpu(timing, timing, "batch_size")
@@ -68,7 +69,9 @@ def speedup(tables: StudyTables) -> pd.DataFrame:
     lacking = pd.Series(_lacking(table, tables.costs), table.index, str)
     table.loc[lacking != "", RATIOS] = None
     said = UNLIKE + " " + lacking + ", which this cell cannot have"
-    return schema.arrange("speedup", table.assign(note=said.where(lacking != "", "")))
+    strong = "strong scaling alone: of the global batch of 1 × " + keys["global_batch"].astype(str)
+    table["note"] = strong.where(fixed.notna() & table["single_epoch_seconds"].isna(), "")
+    return schema.arrange("speedup", table.assign(note=said.where(lacking != "", table["note"])))
 
 
 def _lacking(cells: pd.DataFrame, costs: pd.DataFrame) -> list[str]:

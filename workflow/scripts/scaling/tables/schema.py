@@ -56,10 +56,10 @@ COLUMNS: dict[str, dict[str, str]] = {
         "accuracy": f"{_CELL} seed epoch {_LEARNING} status:text",
         "interconnect": """gpus backend:text kind:text message_bytes seconds seconds_min seconds_max
             seconds_p99 start_skew_seconds count algbw_gb_per_s busbw_gb_per_s correct:truth
-            launch:text""",
+            launch:text machine:text""",
         "peaks": """quantity:text precision:text matrix_size copy_bytes unit:text value value_min
-            value_max count peak:truth state:text""",
-        "machine": "severity:text host:text gpu:text message:text",
+            value_max count peak:truth state:text machine:text""",
+        "machine": "severity:text host:text gpu:text message:text machine:text",
     },
     "convergence": {
         "convergence": f"""remedy:text options:text global_batch status:text message:text

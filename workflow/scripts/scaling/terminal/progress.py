@@ -4,6 +4,7 @@ import logging
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from scaling.config import devices, stored
 from scaling.core import environment, files
 from scaling.core import numbers as fmt
 from scaling.core.errors import UserError, printable
-from scaling.core.grid import RUN_KEYS, Cell
+from scaling.core.grid import RUN_KEYS, Cell, strong_pair
 from scaling.core.records.run import RUN
 from scaling.tables import timing
 from scaling.terminal import state
@@ -23,10 +24,12 @@ say = logging.getLogger("snakemake.logging").info
 class Progress(logging.Handler):
     """Handles the log of one run of Snakemake, with its records and its page in these folders."""
 
-    def __init__(self, workflow: Any, config: dict[str, Any], records: str, results: str) -> None:
+    def __init__(
+        self, workflow: Any, config: dict[str, Any], records: str, results: str, images: str
+    ) -> None:
         super().__init__()
         self._workflow, self._config = workflow, config
-        self._records, self._results = Path(records), Path(results)
+        self._records, self._results, self._images = map(Path, (records, results, images))
         self._jobs: dict[int, Any] = {}
         self._places: dict[int, list[Path]] = {}
         """The records of each job that measures, from their folder."""
@@ -35,6 +38,8 @@ class Progress(logging.Handler):
         self._done: list[int] = []
         self._on_cpu = False
         """Whether the measured devices are the CPU cores of this machine."""
+        self._lacks = ""
+        """What a dry run says that this machine has not."""
 
     def begin(self, record: logging.LogRecord) -> bool:
         """As a filter, look at jobs before Snakemake lists them, and bound logs before it shows."""
@@ -76,14 +81,36 @@ class Progress(logging.Handler):
         # A dry run is local even if jobs would run elsewhere; only its threads show that.
         threads = workflow.dryrun and workflow.execution_settings.use_threads
         here = workflow.local_exec and not threads
-        if wanted and here:
-            try:
+        if gone := " ".join(map(str, self._gone())):
+            sys.exit(
+                f"error: {gone} is gone, and all would be measured again: make that alone first "
+                f"(snakemake {gone}), then nothing is"
+            )
+        try:
+            if wanted and here:
                 devices.check(self._config, wanted, granted.value if granted else None)
-            except UserError as error:
+        except UserError as error:
+            if not workflow.dryrun:
                 sys.exit(f"error: {error}")
+            self._lacks = f"\nThis machine could not run it: {error}."
         gpus = environment.visible_gpus() and self._config["device"] != "cpu"
         self._on_cpu = here and not gpus
         self._known = state.Known(self._config, self._records)
+
+    def _gone(self) -> Iterator[Path]:
+        """Yield the missing inputs because of which finished runs would be measured again."""
+        reasons = [
+            self._workflow.dag.reason(self._jobs[number])
+            for number, (place, *_) in self._places.items()
+            if place.parts[0] == "runs" and (self._records / place).exists()
+        ]
+        check, before = self._records / stored.MACHINE, self._results / stored.CONFIG
+        if any(reason.input_changed for reason in reasons) and not check.exists():
+            yield check
+        dataset = stored.read_config(before).get("dataset") if before.exists() else None
+        lost = dataset == self._config["dataset"] and not self._images.exists()
+        if lost and any(reason.updated_input_run for reason in reasons):
+            yield self._images
 
     def _plan(self) -> str:
         """Return how many measurements are due, and how long they take."""
@@ -95,17 +122,28 @@ class Progress(logging.Handler):
             return f"This would run {others}."
         gpus = sorted({int(place.parts[3][5:]) for place in places if place.name == "run.json"})
         trainings = names.count("train_run") + names.count("train_command")
-        device = "CPU processes" if self._on_cpu or self._config["device"] == "cpu" else "GPUs"
+        on_cpu = self._config["device"] == "cpu" or (self._on_cpu and not self._lacks)
+        device = "CPU processes" if on_cpu else "GPUs"
         guessed = [self._known.seconds(place) for place in places].count(None)
-        known = f"{len(places) - guessed} as measured here, {guessed} guessed at"
-        known += f" {state.GUESSED_SECONDS} s, the demo's on two cores"
+        total = f"about {state.duration(self._known.total(places))} one after another"
+        total += f" ({len(places) - guessed} as measured here, {guessed} guessed at their mean)"
+        if guessed == len(places):
+            total = "how long that takes is known once some are measured"
+        asked = self._config["grid"]
+        added = [
+            f"of these {count} on {n} {device} with b = {size}, which grid.strong_scaling adds to "
+            f"compare with 1 × {n * size}"
+            for n, size in strong_pair(asked["gpus"], asked["batch_sizes"])
+            if (count := sum(f"gpus~{n}/batch_size~{size}/" in str(one) for one in places))
+        ]
         said = [
             f"{fmt.plural(trainings, 'training')} on {', '.join(map(str, gpus))} {device}",
+            *added,
             fmt.plural(len(places) - trainings, "other measurement"),
             others,
-            f"about {state.duration(self._known.total(places))} one after another ({known})",
+            total,
         ][not gpus :]
-        return "This would run " + ";\n  ".join(said) + "."
+        return "This would run " + ";\n  ".join(said) + "." + self._lacks
 
     def _finished(self, number: int) -> None:
         """Print one line on a finished measurement, and the remaining time."""
@@ -122,8 +160,10 @@ class Progress(logging.Handler):
         wanted = [place for places in self._places.values() for place in places]
         # What is between measurements, or at the same time, goes on so.
         pace = (time.monotonic() - self._start) / (self._known.total(done) or 1)
-        left = pace * self._known.total([one for one in wanted if one not in done])
-        left_said = f", about {state.duration(left)} left" if len(self._done) < of else ""
+        due = [one for one in wanted if one not in done]
+        left = pace * self._known.total(due)
+        known = 2 * [self._known.seconds(place) for place in due].count(None) <= len(due)
+        left_said = f", about {state.duration(left)} left" if due and known else ""
         say(f"[{len(self._done)} of {of}] {self._outcome(number)}{left_said}")
 
     def _outcome(self, number: int) -> str:

@@ -9,6 +9,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable
 from datetime import datetime
+from itertools import chain
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -24,8 +25,6 @@ from scaling.core.records.run import RUN
 RESULTS, LOGS = stored.RESULTS, Path("logs")
 NOT_OF_OTHERS = ("train_run", "replay", "partial")
 """Folders of logs that are not of measurements besides the grid's."""
-GUESSED_SECONDS = 10
-"""A measurement's duration without any records, with its share of tables and report: the demo's."""
 
 
 class Known:
@@ -36,7 +35,11 @@ class Known:
         self._epochs = {"runs": training["warmup_epochs"] + training["measured_epochs"]}
         self._epochs["to_accuracy"] = config["time_to_accuracy"]["epochs"]
         self._took = defaultdict[str, list[float]](list)
-        for kind in stored.RECORDS:
+        before = records / stored.CONFIG
+        own = before.exists() and stored.read_config(before)
+        # Of another study, and so perhaps another device, nothing is known.
+        same = own and all(own.get(key) == config.get(key) for key in ("study", "device"))
+        for kind in stored.RECORDS if same else ():
             for path in records.glob(f"{kind}/**/*.json"):
                 self.add(path.relative_to(records))
 
@@ -61,8 +64,13 @@ class Known:
         return fmean(self._took[alike]) if alike else None
 
     def total(self, places: list[Path]) -> float:
-        """Return the estimated seconds of measurements one after another."""
-        return sum(self.seconds(place) or GUESSED_SECONDS for place in places)
+        """Return the estimated seconds of measurements one after another.
+
+        Those like none that is known take as long as the mean of the others, 0 without any.
+        """
+        known = [took for place in places if (took := self.seconds(place))]
+        mean = fmean(known or chain(*self._took.values())) if self._took else 0
+        return sum(known) + mean * (len(places) - len(known))
 
 
 def _likes(place: Path) -> list[str]:

@@ -88,11 +88,9 @@ class Eager(Trainer):
         return train
 
     def _update(self, batch: Batch) -> int:
-        parts = zip(*(one.chunk(self._spec.micro_batches) for one in batch), strict=True)
-
-        def next_part(size: int) -> Batch:
-            images, labels = (one.to(self._rank.device, non_blocking=True) for one in next(parts))
+        def next_batch(size: int) -> Batch:
+            images, labels = (one.to(self._rank.device, non_blocking=True) for one in batch)
             return images, labels
 
-        self.step.update(len(batch[1]), next_part)
+        self.step.update(len(batch[1]), next_batch)
         return len(batch[1])

@@ -96,7 +96,7 @@ class Resident(Trainer):
         }
         rate, rest = options.peaks(spec.learning_rate)
         shares = options.shares(spec.epochs * len(self._sizes))
-        self._rates = [(share * rate, share * rest) for share in shares]
+        self.rates = [(share * rate, share * rest) for share in shares]
         self._captures = options.cuda_graph
         if self._captures and several:
             self.progress = StepProgress(len(self._sizes), rank.device)
@@ -171,8 +171,8 @@ class Resident(Trainer):
 
     def _update(self, batch: tuple[int, int]) -> int:
         place, size = batch
-        if 0 <= place < len(self._rates):
-            self.replica.set_rates(*self._rates[place])
+        if 0 <= place < len(self.rates):
+            self.replica.set_rates(*self.rates[place])
         self.step.run(size)
         return size
 

@@ -1,6 +1,5 @@
 """One training step: the loss and gradients of a batch; on the device also as a CUDA graph."""
 
-import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.profiler import record_function
 
+from scaling.models.build import compile_seconds
 from scaling.registry.update_rule import UpdateRule
 from scaling.training.captured_steps import captured
 from scaling.training.strategies import Wrapped
@@ -24,6 +24,8 @@ Batch = tuple[Tensor, Tensor]
 @dataclass(eq=False)
 class Step:
     """An update by a batch, which is run through `model` in `micro_batches` parts.
+
+    Part r of n has the images r, r + n, r + 2n …: those of rank r of n, if they shared the batch.
 
     `replica` exchanges the gradients and updates the weights; of `rule` only the labels' smoothing
     counts here. `loss_sum` and `correct` are over all images since `reset`. Captured steps are
@@ -38,7 +40,7 @@ class Step:
 
     replays = True
     search_seconds = 0.0
-    """How long cuDNN searched for algorithms before the first epoch."""
+    """How long cuDNN searched for algorithms before the first epoch, with loading their kernels."""
 
     def __post_init__(self) -> None:
         self._objective = objective
@@ -50,18 +52,16 @@ class Step:
         self.loss_sum.zero_()
         self.correct.zero_()
 
-    def update(self, size: int, next_part: Callable[[int], Batch]) -> None:
-        """Update the weights by the mean loss of `size` images, which `next_part` returns."""
-        left = size
-        while left:
-            part = min(left, math.ceil(size / self.micro_batches))
-            left -= part
-            images, labels = next_part(part)
-            self.replica.accumulate(left > 0)
+    def update(self, size: int, next_batch: Callable[[int], Batch]) -> None:
+        """Update the weights by the mean loss of `size` images, which `next_batch` returns."""
+        batch, parts = next_batch(size), min(size, self.micro_batches)
+        for part in range(parts):
+            images, labels = (one[part::parts] for one in batch)
+            self.replica.accumulate(part < parts - 1)
             logits = self.model(images)
             sums = self.loss_sum, self.correct
             loss = self._objective(logits, labels, self.rule.label_smoothing, *sums)
-            self.replica.backward(loss, part / size)
+            self.replica.backward(loss, len(labels) / size)
         with record_function("optimizer"):
             self.replica.step()
 
@@ -135,30 +135,29 @@ class DeviceStep(Step):
         self.reset()
 
     def _prepare(self, size: int) -> None:
-        """Launch a step; the first of its size is run again to time cuDNN's search in it."""
+        """Launch a step; the first of its size is run again, as it has cuDNN's search."""
         if size in self._searches and torch.backends.cudnn.benchmark:
             self._searches.remove(size)
             seconds = []
-            for searches in (False, True, True):  # Compiles; searches; does neither.
+            for _ in range(2):
                 torch.cuda.synchronize(self.device)
-                started = perf_counter()
-                with algorithm_search(searches):
-                    self.update(size, self._next_part)
+                started = perf_counter() - compile_seconds()
+                self._launch(size)
                 torch.cuda.synchronize(self.device)
-                seconds.append(perf_counter() - started)
+                seconds.append(perf_counter() - compile_seconds() - started)
                 self._begin(size)
-            self.search_seconds += max(0.0, seconds[1] - seconds[2])
+            self.search_seconds += max(0.0, seconds[0] - seconds[1])
         self._launch(size)
 
     def _launch(self, size: int) -> None:
         if size in self.prepared:
-            self.update(size, self._next_part)
+            self.update(size, self._next)
             return
         uncompiled = torch.compiler.set_stance("force_eager") if self.compiled else nullcontext()
         with algorithm_search(False), uncompiled:
-            self.update(size, self._next_part)
+            self.update(size, self._next)
 
-    def _next_part(self, size: int) -> Batch:
+    def _next(self, size: int) -> Batch:
         images, labels = self._next_batch(size)
         return images if self.channels_last else images.contiguous(), labels
 

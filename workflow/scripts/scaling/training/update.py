@@ -51,23 +51,8 @@ def orthogonalized(matrices: Tensor, steps: int) -> Tensor:
     return (x.mT if tall else x).to(matrices.dtype)
 
 
-class GhostBatchNorm(nn.BatchNorm2d):
-    """A batch norm that in training normalizes every `ghost_batch` images separately; 0: all."""
-
-    ghost_batch = 0
-
-    def forward(self, images: Tensor) -> Tensor:
-        if not self.ghost_batch or not self.training:
-            return super().forward(images)
-        return torch.cat([*map(super().forward, images.split(self.ghost_batch))])
-
-
 def prepare(model: nn.Module, rule: UpdateRule) -> None:
     """Give the model's batch norms what `rule` asks of them, in place."""
     for module in model.modules():
         if rule.zero_gamma and isinstance(module, BasicBlock):
             nn.init.zeros_(module.bn2.weight)
-        if type(module) is nn.BatchNorm2d and rule.ghost_batch:
-            module.__class__ = GhostBatchNorm
-        if isinstance(module, GhostBatchNorm):
-            module.ghost_batch = rule.ghost_batch

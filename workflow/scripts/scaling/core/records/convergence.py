@@ -71,7 +71,7 @@ class Technique(types.Record):
     status: types.Status
     message: str | None
     training: types.Options
-    """Settings shared by all runs of a study; see `convergence.engine.Study`."""
+    """Settings shared by all runs of a study; see `convergence.plan.Study`."""
     dataset: types.Dataset
     result: Result | None
 

@@ -1,0 +1,104 @@
+"""The runs that a technique for large batches needs at a global batch: rates, seeds, sweeps."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from scaling.core.section import Precision
+from scaling.core.training_options import LargeBatches, Sgd
+from scaling.registry.update_rule import Technique, UpdateRule
+
+NOT_FINITE, AT_CHANCE = "not finite", "at chance"
+Result = dict[str, Any]
+Sweep = dict[float, Result]
+"""Runs by their factor, a multiple of the rule's rate."""
+OF_THE_RATES = ("warmup_share", "decay", "momentum", "rest_rate")
+"""Options of an update rule that a run's other fields contain."""
+
+
+class Study(LargeBatches, Sgd):
+    """Options shared by all runs; the learning rate is for the reference batch."""
+
+    model_width: int = 64
+    """Channels of ResNet-18's first stage."""
+    precision: Precision = "float32"
+    """Of the recipes: `float32`, `tf32` or `bf16`."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """All that decides the result of one run at a global batch; equal runs give equal results.
+
+    `rates` has one learning rate per update (Muon's, if used), and `rest` those of parameters that
+    Muon leaves to SGD; `rule` omits what these and `momentum` contain. A `held_out` run trains
+    without the images that it is evaluated on.
+    """
+
+    seed: int
+    epochs: int
+    rates: tuple[float, ...]
+    rest: tuple[float, ...]
+    momentum: float
+    rule: UpdateRule
+    held_out: bool = False
+
+
+def run_of(
+    study: Study,
+    technique: Technique,
+    global_batch: int,
+    train_images: int,
+    factor: float,
+    seed: int,
+    held_out: bool = False,
+) -> Run:
+    """Return the run of `technique` at `factor` times its rule's rate, on `train_images`.
+
+    A peak rate of at most the base rate has no warm-up.
+    """
+    per_epoch, scale = math.ceil(train_images / global_batch), global_batch / study.reference_batch
+    updates = per_epoch * study.epochs
+    base, peak = (technique.rate(study.learning_rate, by) for by in (1.0, scale))
+    peak *= factor
+    warmup = min(updates, round(technique.warmup_epochs * per_epoch)) if peak > base else 0
+    rising = [base + (peak - base) * update / warmup for update in range(warmup)]
+    rates = (*rising, *(peak * share for share in technique.shares(updates - warmup)))
+    rest_peak = technique.peaks(study.learning_rate)[1]
+    rest = tuple(rest_peak * rate / peak for rate in rates) if technique.muon else rates
+    kept = technique.model_dump(include=UpdateRule.model_fields.keys() - OF_THE_RATES)
+    rule = UpdateRule(**kept | {"muon": float(technique.muon > 0)})
+    momentum = study.momentum if technique.momentum is None else technique.momentum
+    return Run(seed, study.epochs, rates, rest, momentum, rule, held_out)
+
+
+def losses(runs: Sweep) -> dict[float, float | None]:
+    """Return the loss that judges each factor's run: None if it was not finite."""
+    return {
+        factor: None
+        if run["diverged"] == NOT_FINITE
+        else run["epochs"][-1]["validation_loss" if run["held_out"] else "train_loss"]
+        for factor, run in runs.items()
+    }
+
+
+def choose(found: Mapping[float, float | None]) -> float:
+    """Return the factor of the lowest loss; that nearest to 1 if none is finite (all are None)."""
+    finished = [(loss, factor) for factor, loss in found.items() if loss is not None]
+    return min(finished or [(abs(math.log(factor)), factor) for factor in found])[1]
+
+
+def next_factor(found: Mapping[float, float | None]) -> float | None:
+    """Return the next factor of a sweep; None once the best one lies inside, to a factor of 2.
+
+    If the best is an end, the next is twice as far out; else it is halfway (geometrically) to a
+    neighbour more than a factor of 2 away.
+    """
+    tried, best = sorted(found), choose(found)
+    if best == tried[0] or all(loss is None for loss in found.values()):
+        return tried[0] / 2
+    if best == tried[-1]:
+        return best * 2
+    place = tried.index(best)
+    near = tried[place - 1], tried[place + 1]
+    return next((math.sqrt(best * one) for one in near if abs(math.log2(one / best)) > 1.01), None)
