@@ -12,6 +12,7 @@ from pathlib import Path
 import yaml
 from snakemake import cli
 
+from examples.configurations import shipped
 from forked import become
 
 ROOT = Path(__file__).parents[1]
@@ -66,7 +67,7 @@ class Study:
         copy = f'{files} | tar -c --null -T - | tar -x -C "$0"'
         subprocess.run(["sh", "-c", copy, folder], cwd=ROOT, check=True)
         link_digests(folder)
-        self.config = yaml.safe_load((ROOT / "config/demo.yaml").read_text())
+        self.config = shipped("demo.yaml")
         self.configure(overrides)
 
     def configure(self, overrides):

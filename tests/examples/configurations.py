@@ -5,12 +5,20 @@ from operator import getitem
 from pathlib import Path
 
 import yaml
+from snakemake.utils import update_config
+
+from scaling.config import config
+from scaling.config.stored import recipes_of
 
 ROOT = Path(__file__).parents[2]
 
 
 def shipped(name):
-    return yaml.safe_load((ROOT / "config" / name).read_text())
+    """What is asked for by config.yaml with this file laid over it, all keys."""
+    layers = [yaml.safe_load((ROOT / "config" / one).read_text()) for one in ("config.yaml", name)]
+    recipes, document = recipes_of(layers), layers[0]
+    update_config(document, layers[1])
+    return config.asked(document | {"recipes": recipes})
 
 
 def changed(*changes):

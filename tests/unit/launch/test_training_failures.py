@@ -29,7 +29,7 @@ def test_what_is_infeasible_is_a_record_without_starting_a_process(images, tmp_p
 @pytest.mark.parametrize(
     ("changed", "epochs", "message"),
     [
-        ({}, 4, "the loss was not finite in epoch "),
+        ({}, 5, "the loss was not finite in epoch "),
         (
             {"batch-size": 40, "warmup-epochs": 0, "measured-epochs": 1},
             *(1, "the loss on the test set was not finite after the last epoch"),
@@ -89,7 +89,7 @@ def test_a_run_over_its_time_limit_keeps_its_epochs_and_shows_where_each_rank_wa
     limit = {"time-limit-seconds": 6}
     record = supervise_faulty(images, tmp_path / "run.json", monkeypatch, "stuck:1:2", **limit)
     assert record["status"] == "timeout"
-    assert record["message"] == "stopped at the time limit of 6 s after 2 of 4 epochs"
+    assert record["message"] == "stopped at the time limit of 6 s after 2 of 5 epochs"
     assert {row["epoch"] for row in record["epochs"]} == {1, 2}
     assert record["run_seconds"] > 6
     waiting, _, stuck = capfd.readouterr().err.partition("Rank 1, when a signal ended it:")

@@ -1,17 +1,12 @@
 """Which tables a study has, by the records that it has."""
 
-from pathlib import Path
-
-import yaml
-
+from examples.configurations import shipped
 from scaling.config import stored
 from scaling.tables.made import Made
 
-ROOT = Path(__file__).parents[3]
-
 
 def test_a_study_has_the_tables_of_the_records_it_asks_for_or_if_partial_of_those_there(tmp_path):
-    config = yaml.safe_load((ROOT / "config/demo.yaml").read_text())
+    config = shipped("demo.yaml")
     first, second, *others = stored.records(config)["runs"]
     made, remedies = Made(config, "x", is_stored=False), "<results>/tables/remedies.csv"
     assert made.runs({}) == [f"x/{path}" for path in (first, second, *others)]

@@ -75,10 +75,17 @@ def test_the_energy_of_a_cell_is_that_of_all_its_gpus_over_all_its_measured_epoc
     # 2 + 4 and 3 + 6 kJ: 15 kJ of 100,000 images, of 2 epochs.
     assert cost(run(epochs=epochs)).joules_per_image == pytest.approx(0.15)
     # The driver counts in steps: a reading over all epochs of a role comes before those of each.
-    energy = {"rank": 0, "seconds": 21.0, "joules": [9e3], "counts": ""}
+    energy = {
+        "rank": 0,
+        "seconds": 21.0,
+        "joules": [9e3],
+        "power_capped_seconds": 7.0,
+        "counts": "",
+    }
     rows = [energy | {"role": "warmup"}, energy | {"role": "measured"}]
     rows.append(energy | {"rank": 1, "role": "measured", "joules": [11e3]})
-    assert cost(run(epochs=epochs, energy=rows)).joules_per_image == pytest.approx(0.2)
+    found = cost(run(epochs=epochs, energy=rows))
+    assert (found.joules_per_image, found.power_capped_share) == pytest.approx((0.2, 1 / 3))
     other = run(1, epochs=epochs, energy=[energy | {"role": "measured", "joules": [22e3]}])
     found = cost(run(epochs=epochs, energy=rows), other)
     assert found.joules_per_image_high - 0.21 == pytest.approx(12.7062 * 0.01)

@@ -150,8 +150,8 @@ def costs(seeds: Seeds) -> dict[str, Any]:
     timed = [record for record in records if record["status"] in TIMED]
     applied = [own for record in records if (own := record["training"]["recipe_applied"])]
     switches = [{key for key, value in each.items() if value is True} for each in applied]
-    measured = epochs(records, "measured")
-    capped = measured["power_capped_seconds"].clip(upper=measured["seconds"]).sum(skipna=False)
+    capped = pd.DataFrame(map(_power_capped, records), columns=["capped", "seconds"], dtype=float)
+    capped = capped.sum(skipna=False)
     memory = [size for record in records for size in record["memory"]["peak_bytes"]]
     capacities = [size for record in records if (size := record["memory"]["capacity_bytes"])]
     drifts = [drift for record in timed if (drift := record["settling"]["drift"]) is not None]
@@ -173,7 +173,7 @@ def costs(seeds: Seeds) -> dict[str, Any]:
         "sent_share": min(shares, default=None),
         "flops_per_image": _same(record["model"]["flops_per_image"] for record in records),
         "precision": _same(options.get("precision") for options in applied) or "",
-        "power_capped_share": capped / (measured["seconds"].sum() or math.nan),
+        "power_capped_share": np.minimum(1.0, capped["capped"] / (capped["seconds"] or math.nan)),
         "peak_memory_bytes": max(memory, default=None),
         "memory_capacity_bytes": max(map(round, capacities), default=None),
         "drift": max(drifts, key=abs, default=None),
@@ -182,6 +182,14 @@ def costs(seeds: Seeds) -> dict[str, Any]:
         "joules_per_image_high": energy.mean(skipna=False) + off,
         "settled": bool(drifts) and all(record["settling"]["settled"] for record in timed),
     }
+
+
+def _power_capped(record: RunRecord) -> tuple[Any, ...]:
+    """Return the seconds at the power limit of the most limited rank, and all measured ones."""
+    rows = [own for own in record.get("energy") or () if own["role"] == "measured"]
+    read = pd.DataFrame(rows) if rows else epochs([record], "measured")
+    times = read[["power_capped_seconds", "seconds"]].astype(float)
+    return tuple(times.max(skipna=False) if rows else times.sum(skipna=False))
 
 
 def joules_per_image(record: RunRecord) -> float:
@@ -288,6 +296,5 @@ def findings(checks: list[dict[str, Any]]) -> pd.DataFrame:
     return schema.frame("machine", rows).drop_duplicates(ignore_index=True)
 
 
-def _machine(document: dict[str, Any]) -> str | None:
-    name: str | None = document.get("environment", {}).get("machine")
-    return name
+def _machine(document: dict[str, Any]) -> Any:
+    return document.get("environment", {}).get("machine")

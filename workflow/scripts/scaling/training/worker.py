@@ -104,9 +104,7 @@ def _train(spec: RunSpec, rank: Rank, trainer: Trainer, model: nn.Module, log: R
         counters.read()
         result = trainer.run_epoch(epoch)
         read = counters.read()
-        capped = power_capped_seconds(read)
-        about: Any = {"power_capped_seconds": capped and min(capped, result.seconds)}
-        about["gpu_readings"] = read
+        about: Any = {"power_capped_seconds": power_capped_seconds(read), "gpu_readings": read}
         log.append("epoch", {"epoch": epoch, "role": role, **asdict(result), **about})
         # The slowest rank's, so that all ranks decide alike.
         taken[role].append(max(rank.gather(result.seconds)))
@@ -118,8 +116,11 @@ def _train(spec: RunSpec, rank: Rank, trainer: Trainer, model: nn.Module, log: R
         before, role = role, spec.next_role(**taken)
         if role != before:
             # Once for all epochs: the driver counts in steps of up to a tenth of a second.
-            joules, now = [one["energy_joules"] for one in energy.read()], time.perf_counter()
-            log.append("energy", {"role": before, "seconds": now - since, "joules": joules})
+            read, now = energy.read(), time.perf_counter()
+            capped = power_capped_seconds(read)
+            about = {"power_capped_seconds": capped and min(capped, now - since)}
+            about |= {"seconds": now - since, "joules": [one["energy_joules"] for one in read]}
+            log.append("energy", {"role": before, **about})
             since = now
         if epoch == spec.epochs and role:
             kept = [part.to("cpu", copy=True) for part in evaluation.own_parts(model)]

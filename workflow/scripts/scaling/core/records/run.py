@@ -63,6 +63,8 @@ class Energy(TypedDict):
     role: types.Role
     seconds: types.Seconds
     joules: list[types.Amount | None]
+    power_capped_seconds: types.Amount | None
+    """How long one of these GPUs was at its power limit, at most `seconds`."""
     counts: str
     """Whose energy that is."""
 
