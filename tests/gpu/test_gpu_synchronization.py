@@ -31,7 +31,7 @@ def test_sync_batch_norm_sends_statistics_in_both_passes_of_all_20_layers(docume
     assert sum(carried(rows, "gradients")) == document["model"]["parameter_bytes"]
 
 
-def test_data_parallel_moves_all_and_recipe_tuned_three_messages(document):
+def test_data_parallel_moves_parameters_gradients_and_images(document):
     rows = settled(document, "dp")
     model = document["model"]
     assert carried(rows, "parameters") == carried(rows, "gradients") == [model["parameter_bytes"]]

@@ -141,6 +141,25 @@ def test_captured_steps_without_communication_exchange_nothing(tmp_path):
     assert notes == [] and sent[0] > 0 and sent[1] == 0
 
 
+BF16 = {"precision": "bf16", "fused_norms": False}
+
+
+@pytest.mark.parametrize("switches", [{}, {"micro_batches": 2}, BF16])
+def test_captured_steps_of_ddp_train_as_launched_ones(tmp_path, switches):
+    """One rank, which sends to itself, of the two that share the images."""
+    dist.init_process_group("nccl", f"file://{tmp_path}/store", rank=0, world_size=1)
+    moved = []
+    for captured in (False, True):
+        options = {"cuda_graph": captured, "fused_norms": True, "rate": STEADY_RATE, **switches}
+        tuned, model, before = trainer(gpus=2, processes=2, **options)
+        assert tuned.run_epoch(1).samples == 50 and tuned.applied["notes"] == []
+        assert len(tuned.replica.bucket_bytes) > 1 and tuned.replica.sent_share <= 1
+        moved.append(torch.cat([part.flatten() for part in movement(model, before)]))
+        tuned.close()
+    dist.destroy_process_group()
+    assert (moved[0] - moved[1]).norm() < 0.01 * moved[0].norm()
+
+
 @several
 def test_replicas_compute_in_bf16():
     tuned, model, _ = trainer(gpus=2, strategy="dp", precision="bf16")
@@ -151,10 +170,17 @@ def test_replicas_compute_in_bf16():
 
 
 @several
-@pytest.mark.parametrize("asked", [{}, tuned(**OPTIONS | QUICK), {"strategy": "fsdp"}])
+@pytest.mark.parametrize(
+    "asked",
+    [
+        *({}, {"strategy": "fsdp"}, tuned(**OPTIONS | QUICK)),
+        tuned(**OPTIONS | QUICK) | {"strategy": "zero1"},
+    ],
+)
 def test_ranks_train_together_and_every_instrument_reads(images, tmp_path, asked):
     record = run(images, tmp_path / "run.json", gpus=2, device="cuda", **asked)
     assert record["status"] == "ok" and record["message"] is None
+    assert not record["training"]["recipe_applied"].get("notes")
     readings = record["communication"]["readings"]
     read = {(one["rank"], one["estimate"]) for one in readings if one["iterations"]}
     assert read == {(0, "profiler"), (1, "profiler")}
