@@ -16,16 +16,17 @@ from collections.abc import Iterator
 from difflib import unified_diff
 from pathlib import Path
 
-from examples.page import Page
-from small_study import forked, link_digests
-
 ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "workflow/scripts"))
+
+from examples.page import Page  # noqa: E402
+from small_study import forked, link_digests  # noqa: E402
+
 SNAPSHOTS = ROOT / "tests/snapshots"
 STORED = sorted(path.parent.name for path in ROOT.glob("studies/*/config.yaml"))
 STUDIES = ["cpu", *STORED, *(path.name for path in SNAPSHOTS.glob("expected/published"))]
 """All stored studies; `cpu` lies beside the snapshots, made by config/demo.yaml with more on."""
 
-sys.path.insert(0, str(ROOT / "workflow/scripts"))
 _COMMAND = re.compile(
     r"(?:/workflow/scripts/(?=\w+\.py)|python -m )([\w.]+?)(?:\.py)? (.*?)(?: > \S+ 2>&1)?$",
     re.MULTILINE,

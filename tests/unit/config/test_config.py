@@ -99,6 +99,25 @@ def test_what_is_not_used_or_no_longer_read_is_not_looked_at():
     config.check(document, reads_images=False)
 
 
+@pytest.mark.parametrize(
+    ("change", "images", "sentence"),
+    [
+        (
+            ("quantization.calibration_images", 2000),
+            None,
+            "calibration_images is 2000 .*1500, or 0",
+        ),
+        (("quantization.calibration_images", 1501), 1500, "is 1501 .allowed: at most 1500, or 0"),
+        (("convergence.held_out_images", 600), 1500, "is 600 .allowed: fewer than the 600 images"),
+    ],
+)
+def test_more_images_than_there_are_is_refused(change, images, sentence):
+    document, manifest = changed(change), {"train_images": images} if images else {}
+    with pytest.raises(UserError, match=sentence):
+        config.check_images(document, config.train_images(document, manifest))
+    config.check_images(changed(), images)
+
+
 TUNED, GPU = ("grid.recipes", ["tuned"]), ("device", "cuda")
 FUSED, LAST = ("recipes.tuned.fused_norms", True), ("recipes.tuned.channels_last", True)
 MINE = ("recipes.mine", {"command": "train {gpus}"})

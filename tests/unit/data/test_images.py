@@ -2,7 +2,9 @@
 
 import hashlib
 import shutil
+import struct
 import tarfile
+import zlib
 
 import pytest
 from PIL import Image
@@ -80,6 +82,16 @@ def in_one_colour(folder):
         Image.new("RGB", (32, 32), (10, 20, 30)).save(file)
 
 
+def chunk(name, data):
+    """A part of a PNG."""
+    return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+
+
+DEEP = b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 1, 1, 16, 2, 0, 0, 0))
+DEEP += chunk(b"IDAT", zlib.compress(bytes(7))) + chunk(b"IEND", b"")
+"""A PNG of 16 bits per channel."""
+
+
 def cut_off(folder):
     file = folder / "test/dog/3.png"
     file.write_bytes(file.read_bytes()[:-20])
@@ -88,15 +100,19 @@ def cut_off(folder):
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        (lambda at: shutil.rmtree(at / "train"), "class 'cat' has no train image"),
+        (lambda at: shutil.rmtree(at / "train"), r"mine has no folder train \(it has test\): rena"),
+        (lambda at: (at / "test").rename(at / "val"), r"no folder test \(it has train, val\)"),
         (lambda at: shutil.rmtree(at / "test/dog"), "class 'dog' has no test image"),
-        (lambda at: (at / "train/loose").touch(), "class 'loose' has no train image"),
+        (lambda at: (at / "train/loose").touch(), "train/loose is beside the folders of classes"),
         (lambda at: at.rename(at.parent / "cat"), "mine does not exist; give a folder or tar of"),
         (lambda at: [shutil.rmtree(cat) for cat in at.glob("*/cat")], "1 classes, .*, as train/<c"),
         (in_one_colour, "mine has 2 classes, or one value of a colour"),
         (lambda at: (at / "train/cat/more").mkdir(), r"train/cat/more cannot .* directory"),
         (cut_off, r": test/dog/3\.png cannot be read as an image"),
         (lambda at: Image.new("I;16", (8, 8)).save(at / "test/cat/3.png"), "more than 8 bits"),
+        (lambda at: (at / "test/cat/4.ppm").write_bytes(b"P6 1 1 65535\n" + bytes(6)), "than 8 b"),
+        (lambda at: (at / "test/cat/4.ppm").write_bytes(b"P3 1 1 1023\n1 2 3"), "more than 8 bits"),
+        (lambda at: (at / "test/cat/4.png").write_bytes(DEEP), "more than 8 bits"),
     ],
 )
 def test_another_layout_or_an_image_that_cannot_be_read_is_named(folder, change, complaint):

@@ -1,5 +1,6 @@
 """The configuration, checked before anything runs."""
 
+import math
 import os
 from collections import Counter
 from collections.abc import Iterator
@@ -17,6 +18,8 @@ from scaling.registry.dataset import DATASETS
 from scaling.registry.engine import ENGINES, places
 from scaling.registry.update_rule import Technique, UpdateRule, uneven
 
+IMAGES = {"cifar10": 50_000, "digits": 1_500}
+"""Training images of datasets that may not be prepared yet."""
 LAB_MODEL, LAB_SIDE = "resnet18-cifar", 32
 
 
@@ -76,6 +79,29 @@ def _trained(config: Configuration) -> dict[str, dict[str, Any]]:
     used = [*(config.grid.recipes if config.grid.seeds else [])]
     used += [config.time_to_accuracy.recipe] if config.time_to_accuracy.gpus else []
     return {name: own for name, own in config.recipes.items() if name in used}
+
+
+def train_images(config: dict[str, Any], manifest: dict[str, Any]) -> int | None:
+    """Return the training images of a dataset, by its manifest if it has one; None: not known."""
+    section = config["dataset"]
+    known = IMAGES | {"synthetic": section["train_images"]}
+    return manifest.get("train_images", known.get(section["source"]))
+
+
+def check_images(config: dict[str, Any], images: int | None) -> None:
+    """Raise UserError for numbers that so many training images do not allow."""
+    part_b, large = config["quantization"], config["convergence"]
+    held = part_b["calibration_images"] if part_b["seeds"] else 0
+    used = min(large["train_images"] or math.inf, images or math.inf)
+    said = []
+    if images and held > images:
+        allowed = f"{images}, or 0 for all"
+        said.append(f"quantization.calibration_images is {held} (allowed: at most {allowed})")
+    if large["recipes"] and (held := large["held_out_images"]) >= used:
+        said.append(
+            f"convergence.held_out_images is {held} (allowed: fewer than the {used} images)"
+        )
+    refuse(said)
 
 
 def leave_out(config: dict[str, Any]) -> list[str]:

@@ -54,7 +54,14 @@ class Scheme(Section):
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
-        if self.activation_bits is None and self.mistakes:
-            said = f"{self.mistakes[0]} is a mistake of activations: give activation_bits"
-            raise ValueError(said)
+        if self.activation_bits is None:
+            if self.mistakes:
+                said = f"{self.mistakes[0]} is a mistake of activations: give activation_bits"
+                raise ValueError(said)
+            for key in {"bias", "logits"} & self.model_fields_set:
+                if (value := getattr(self, key)) != "float":
+                    raise ValueError(
+                        f"{key} is {value}, which needs activation_bits, that are null"
+                    )
+            vars(self).update(bias="float", logits="float")
         return self

@@ -64,6 +64,17 @@ def _unpack(path: Path, folder: str) -> None:
 def _read(folder: Path, path: Path, side: int) -> tuple[ImageDataset, int]:
     """Return the images in `folder`, shown to the user as `path`, and how many were resized."""
     places = [place for split in SPLITS for place in folder.glob(f"{split}/[!.]*")]
+    if missing := [split for split in SPLITS if not (folder / split).is_dir()]:
+        there = ", ".join(sorted(each.name for each in folder.glob("[!.]*") if each.is_dir()))
+        raise UserError(
+            f"{path} has no folder {missing[0]} (it has {there or 'none'}): rename one, or make it "
+            f"of {LAYOUT}"
+        )
+    if loose := [place for place in places if not place.is_dir()]:
+        name = loose[0].relative_to(folder)
+        raise UserError(
+            f"{path}: {name} is beside the folders of classes: move it into one of them"
+        )
     classes, arrays, resized = sorted({place.name for place in places}), list[Any](), 0
     for split in SPLITS:
         files = sorted(folder.glob(f"{split}/[!.]*/[!.]*"), key=lambda file: (file.name, file))
@@ -82,11 +93,18 @@ def _read(folder: Path, path: Path, side: int) -> tuple[ImageDataset, int]:
     return data, resized
 
 
+def _reduced(image: Image.Image) -> bool:
+    """Return whether Pillow reduces an image's channels to 8 bits."""
+    (tile, *_) = image.tile or [("", None, 0, "")]
+    largest = tile[3][1] if tile[0].startswith("ppm") else 0
+    return ";16" in str(tile[3]) or tile[0] == "SGI16" or largest > 255
+
+
 def _decode(file: Path, name: str) -> Image.Image:
     """Return an image in RGB; UserError with its `name` if it cannot be read."""
     try:
         with Image.open(file) as image:
-            if image.mode.startswith(("I", "F")):  # Pillow would clip them to 255.
+            if image.mode.startswith(("I", "F")) or _reduced(image):
                 raise ValueError("it has more than 8 bits per channel")
             return image.convert("RGB")
     except Exception as error:  # Pillow's readers raise nearly anything for a damaged file.

@@ -18,6 +18,7 @@ from scaling.config.stored import read_config
 from scaling.core import code_digest, grid
 from scaling.core.command_line import options
 from scaling.core.errors import SNAKEMAKE_VARIABLE, UserError
+from scaling.core.records.kind import DATASET
 from scaling.core.training_options import Options, Sgd
 from scaling.launch.lease import SHARE_VARIABLE
 from scaling.registry import model as models
@@ -66,7 +67,7 @@ def begin(
     """Print `sentences`; return whether this process is Snakemake itself, not one of its jobs.
 
     `manifest` is the dataset's, None if nothing is trained. UserError where another launcher
-    started this process, or the model cannot train on the images.
+    started this process, or the images are too few, or cannot train the model.
     """
     if not workflow.is_main_process:
         _end_at_sigterm()
@@ -77,6 +78,8 @@ def begin(
                 f"the environment has {', '.join(others)}, as torchrun and mpirun set: unset them, "
                 "or start without a launcher, as Snakemake starts all processes itself"
             )
+        described = DATASET.read(manifest) if manifest.exists() else {}
+        configuration.check_images(config, configuration.train_images(config, described))
         model, side = config["model"], config["dataset"]["image_size"]
         lab = (model["name"], model["options"]) == (configuration.LAB_MODEL, {})
         if not lab or side != configuration.LAB_SIDE:

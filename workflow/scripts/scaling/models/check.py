@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from scaling.config import config as configuration
 from scaling.core import grid
 from scaling.core import numbers as fmt
 from scaling.core.errors import UserError
@@ -17,8 +18,8 @@ from scaling.core.training_options import Model
 from scaling.models.build import LEAST_BATCH, build
 from scaling.registry.strategy import STRATEGIES
 
-CLASSES, IMAGES = 10, {"cifar10": 50_000, "digits": 1_500}
-"""Of datasets that are not prepared yet: classes, but of the user's images, and training images."""
+CLASSES = 10
+"""Of datasets that are not prepared yet, but the user's images."""
 
 
 def check(config: dict[str, Any], manifest: Path) -> None:
@@ -28,8 +29,7 @@ def check(config: dict[str, Any], manifest: Path) -> None:
     or, where a cell's smallest batch has a single one, on that, which batch norm may refuse.
     """
     section, described = config["dataset"], DATASET.read(manifest) if manifest.exists() else {}
-    known = IMAGES | {"synthetic": section["train_images"]}
-    images = described.get("train_images", known.get(section["source"]))
+    images = configuration.train_images(config, described)
     least, cell = min(_sizes(config, images), default=(0, ""))
     if not least:
         return
