@@ -12,7 +12,7 @@ from scaling.tables.schema import StudyTables
 
 WORDS = {
     "eager": "PyTorch’s standard parts",
-    "resident": "images on the GPU, steps captured",
+    "resident": "images on the GPU",
     "muon": "optimizer Muon at rate",
     "decay": "rate decay",
 }
