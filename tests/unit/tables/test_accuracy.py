@@ -22,7 +22,6 @@ def test_epochs_that_were_asked_for_have_a_row_and_the_last_one_the_test_figures
     losses = [2.0, 1.8, 1.6, 1.4, 1.2, 1.0][: 1 + measured]
     epochs = [epoch(n, 1.0, train_loss=loss) for n, loss in enumerate(losses, start=1)]
     epochs[0]["role"] = "warmup"
-    epochs.append(epoch(9, 1.0, role="instrumented", train_loss=9.9))
     table = of_record(epochs, evaluation=TEST)
     assert table.train_loss.tolist() == losses[:4]
     assert table.test_accuracy.isna().tolist() == [True] * (len(table) - 1) + [False]

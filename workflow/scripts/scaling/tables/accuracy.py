@@ -39,7 +39,7 @@ def accuracy(runs: list[Run]) -> pd.DataFrame:
         if record and record["epochs"]:
             asked = record["training"]["warmup_epochs"] + record["training"]["measured_epochs"]
             ranks = pd.DataFrame(record["epochs"])
-            ranks = ranks[ranks["role"].ne("instrumented") & ranks["epoch"].le(asked)]
+            ranks = ranks[ranks["epoch"].le(asked)]
             for epoch, own in ranks.groupby("epoch"):
                 # A command that prints no samples has 0.
                 weights = own["samples"].clip(1)

@@ -48,7 +48,7 @@ Percent = Annotated[float, Interval(ge=0, le=100)]
 Pair = Annotated[list[Number], Len(2, 2)]
 """The minimum and the maximum."""
 Status = Literal["ok", "oom", "oom_host", "infeasible", "diverged", "timeout"]
-Role = Literal["warmup", "measured", "instrumented"]
+Role = Literal["warmup", "measured"]
 
 
 @closed
@@ -152,12 +152,6 @@ def unsigned(path: Path) -> dict[str, Any]:
     if record.pop("version", None) != VERSION:
         raise UserError(f"{path} has another version than {VERSION}: read it by newer code")
     return record
-
-
-def of_images(accuracy: float | None, images: int) -> bool:
-    """Return whether an accuracy is that of a whole number of so many images."""
-    right = (accuracy or 0) * images
-    return abs(right - round(right)) <= 1e-6 * images
 
 
 def _misplaced(record: dict[str, Any], path: Path) -> Iterator[str]:

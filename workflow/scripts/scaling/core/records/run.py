@@ -3,14 +3,13 @@
 import math
 from collections import Counter
 from collections.abc import Iterator
-from typing import Annotated, Literal, NotRequired, get_args
+from typing import Annotated, Literal, NotRequired
 
 from annotated_types import Len
 from typing_extensions import TypedDict
 
 from scaling.core.grid import Cell
 from scaling.core.records import kind as types
-from scaling.core.statistics import settling
 
 Startup = Annotated[dict[Literal["total", "cudnn_search"], types.Duration], Len(1)]
 """Seconds until the first epoch, and those of them in which cuDNN searched for algorithms."""
@@ -197,21 +196,27 @@ def _contradictions(record: RunRecord) -> Iterator[str]:
     yield from (said for said, wrong in _amounts(record).items() if wrong)
     if record["training"]["engine"] == "command":
         return
-    status, rows = record["status"], record["epochs"]
-    complete, processes = status in ("ok", "diverged"), len({row["rank"] for row in rows})
-    if (status != "ok" and not record["message"]) or (status == "infeasible" and rows):
-        yield f"status {status} without its message, or with epochs"
+    rows, complete = record["epochs"], record["status"] in ("ok", "diverged")
+    processes = len({row["rank"] for row in rows})
     places = [(row["epoch"], row["rank"]) for row in rows]
     wanted = sorted(set(places))
     if complete:
         last = min(max(places, default=(0, 0))[0], len(rows))
         wanted = [(epoch, rank) for epoch in range(1, last + 1) for rank in range(processes)]
-    roles = [get_args(types.Role).index(row["role"]) for row in rows]
-    if places != wanted or roles != sorted(roles):
+    if places != wanted or (complete and not any(row["role"] == "measured" for row in rows)):
         yield "epochs or their ranks are missing, twice, or out of order"
-    elif complete:
-        yield from _epochs(record, processes)
-        yield from (said for said, wrong in _parts(record, processes).items() if wrong)
+        return
+    samples: Counter[int] = Counter()
+    for row in rows if complete else ():
+        samples[row["epoch"]] += row["samples"]
+        if (row["loader_seconds"] or 0) > row["seconds"]:
+            yield f"epoch {row['epoch']} waits for longer than it takes"
+    # The sampler gives all ranks the same number, so some images twice.
+    images = record["dataset"]["train_images"]
+    if not all(0 <= found - images < processes for found in samples.values()):
+        yield "an epoch has not the samples that the training set has"
+    if complete and len(record["model"]["parameters_sha256"]) != processes:
+        yield "not every rank's weights"
 
 
 def _amounts(record: RunRecord) -> dict[str, bool]:
@@ -229,46 +234,6 @@ def _amounts(record: RunRecord) -> dict[str, bool]:
         > whole,
         "more energy than a GPU takes": any((one or 0) > MOST_WATTS * (s + 1) for s, one in own),
         "instruments of different repeats": len(blocks) > 1,
-    }
-
-
-def _epochs(record: RunRecord, processes: int) -> Iterator[str]:
-    """Yield which epochs of a run that came to its end are impossible."""
-    cell, images = record["cell"], record["dataset"]["train_images"]
-    samples: Counter[int] = Counter()
-    for row in record["epochs"]:
-        number = row["epoch"]
-        if (row["loader_seconds"] or 0) > row["seconds"]:
-            yield f"epoch {number} waits for longer than it takes"
-        if record["status"] == "ok" and row["train_loss"] is None:
-            yield f"the loss of epoch {number} is not finite, and the status ok"
-        if row["role"] != "instrumented":
-            share = cell["batch_size"] * cell["gpus"] // processes
-            samples[number] += row["samples"]
-            if row["iterations"] != math.ceil(row["samples"] / share):
-                yield f"epoch {number} has other iterations than its samples make"
-        if not types.of_images(row["train_accuracy"], row["samples"]):
-            yield f"epoch {number} has an accuracy that is not that of its samples"
-    # The sampler gives all ranks the same number, so some images twice.
-    if not all(0 <= found - images < processes for found in samples.values()):
-        yield "an epoch has not the samples that the training set has"
-
-
-def _parts(record: RunRecord, processes: int) -> dict[str, bool]:
-    """Return, by what it says, which parts of a run that came to its end do not fit its epochs."""
-    first = [row for row in record["epochs"] if row["rank"] == 0]
-    roles, asked = Counter(row["role"] for row in first), record["training"]
-    few = any(roles[role] < asked[f"{role}_epochs"] for role in ("warmup", "measured"))
-    instruments = record["in_memory"] + record["communication"]["readings"] + record["device_time"]
-    accuracy = (record["evaluation"] or {}).get("test_accuracy")
-    return {
-        "too few epochs": not roles["measured"] or (record["status"] == "ok" and few),
-        "another settling than its epochs'": record["settling"] != settling(record["epochs"]),
-        "not every rank's weights": len(record["model"]["parameters_sha256"]) != processes,
-        "a test accuracy that is not that of its images": not types.of_images(
-            accuracy, record["dataset"]["test_images"]
-        ),
-        "instruments of other ranks": any(row["rank"] >= processes for row in instruments),
     }
 
 
