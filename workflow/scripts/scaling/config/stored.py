@@ -134,6 +134,11 @@ def beside_records(config: dict[str, Any]) -> dict[Path, int]:
     return logs | {run.trace_path(Path("runs")): grid.TRACE_BYTES for run in runs}
 
 
+def commands_alone(config: dict[str, Any]) -> bool:
+    """Return whether all recipes of the grid are a user's own commands."""
+    return all("command" in config["recipes"][name] for name in config["grid"]["recipes"])
+
+
 def records(config: dict[str, Any]) -> dict[str, list[Path]]:
     """Return the records that a study asks for, by what is measured, relative to its folder."""
     asked, machine, large = config["grid"], config["machine"], config["convergence"]
@@ -148,6 +153,8 @@ def records(config: dict[str, Any]) -> dict[str, list[Path]]:
     def limits(repeats: range) -> list[Path]:
         files = {f"interconnect/gpus~{gpus}": "sweep.json" for gpus in several}
         files |= {"peaks": "peaks.json"}
+        if commands_alone(config):  # They send no messages of ours, and tell no operations.
+            files = {}
         files |= {"machine": "check.json"} if machine["check"] != "off" else {}
         return [
             _of_repeat(Path(folder), repeat) / name
