@@ -1,6 +1,7 @@
 """Configuration files, and stored studies: a folder with one, a manifest, and records.
 
-As a program, the configuration files it is given are read.
+As a program, the configuration files it is given are read, and `commands alone` is printed where
+all recipes of the grid are a user's own commands, which need no PyTorch of ours.
 """
 
 import json
@@ -221,5 +222,11 @@ def check(folder: Path, config: dict[str, Any]) -> None:
 
 @program
 def main() -> None:
-    for path in filter(None, sys.argv[1:]):
-        read_config(Path(path))
+    layers = [read_config(Path(path)) for path in filter(None, sys.argv[1:])]
+    recipes, asked = recipes_of(layers), dict[str, Any]()
+    for layer in layers:
+        asked |= {key: layer[key] for key in ("grid", "parts") if key in layer}
+    names = (asked.get("grid") or {}).get("recipes") or []
+    commands = [name for name in names if "command" in (recipes.get(name) or {})]
+    if names and commands == names and asked.get("parts") == ["scaling"]:
+        print("commands alone")

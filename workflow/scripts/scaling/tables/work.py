@@ -112,7 +112,7 @@ def _asks(row: Any, base: Any, more: float, scaled: bool, asked: str | None) -> 
 
 def _shared_files(runs: list[Run]) -> Findings:
     """Return which files in the start folder a run used that an earlier one wrote."""
-    done = [record for _, record in runs if record]
+    done = [record for _, record in runs if record and "written" in record["training"]]
     found: Findings = []
     written: set[str] = set()
     for record in sorted(done, key=lambda one: one["environment"]["started"]):
