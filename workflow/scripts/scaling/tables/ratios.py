@@ -73,7 +73,7 @@ def speedup(tables: StudyTables) -> pd.DataFrame:
     table.loc[lacking != "", RATIOS] = None
     said = UNLIKE + " " + lacking + ", which this cell cannot have"
     strong = "strong scaling alone: of the global batch of 1 × " + keys["global_batch"].astype(str)
-    table["note"] = strong.where(fixed.notna() & table["single_epoch_seconds"].isna(), "")
+    table["note"] = strong.where(same.notna() & table["single_epoch_seconds"].isna(), "")
     return schema.arrange("speedup", table.assign(note=said.where(lacking != "", table["note"])))
 
 
@@ -114,5 +114,5 @@ def match(a: pd.DataFrame, b: pd.DataFrame) -> pd.DataFrame:
 
 def _sided(timing: pd.DataFrame, side: str) -> pd.DataFrame:
     times = [f"epoch_seconds{end}" for end in ("", "_min", "_max")]
-    shown = ["status", *times, "count", "samples", "runs", "epoch_seconds_run_std"]
+    shown = ["status", *times, "count", "samples", "unit", "runs", "epoch_seconds_run_std"]
     return timing.set_index(CELL_KEYS)[shown].add_prefix(f"{side}_").reset_index()
