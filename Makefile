@@ -60,9 +60,15 @@ compared:
 demo: env ## the whole study in small, on the CPU: results/report.html in minutes
 	$(SNAKEMAKE) --configfile config/demo.yaml
 
-study: configured env ## a study on this machine: of config/config.yaml, or of yours by CONFIG=mine.yaml
-	@PYTHONPATH=workflow/scripts python -m scaling.config.stored "$${BASE:-config/scaling.yaml}" "$$CONFIG"
-	$(SNAKEMAKE) $${CONFIG:+--configfile "$${BASE:-config/scaling.yaml}" "$$CONFIG"}
+study: configured ## a study on this machine: of config/config.yaml, or of yours by CONFIG=mine.yaml
+	@alone=; if [ -n "$$CONFIG" ] && grep -q 'command *:' "$$CONFIG"; then \
+	  $(MAKE) --no-print-directory small-env && PATH="$(abspath $(SMALL))/bin:$$PATH" \
+	  && alone=$$(PYTHONPATH=workflow/scripts python -m scaling.config.stored \
+	  "$${BASE:-config/scaling.yaml}" "$$CONFIG") || exit 1; fi; \
+	  [ -n "$$alone" ] || { $(MAKE) --no-print-directory env && PATH="$(BIN):$$PATH" \
+	  && PYTHONPATH=workflow/scripts python -m scaling.config.stored \
+	  "$${BASE:-config/scaling.yaml}" "$$CONFIG"; } || exit 1; \
+	  $(SNAKEMAKE) $${CONFIG:+--configfile "$${BASE:-config/scaling.yaml}" "$$CONFIG"}
 
 report: small-env ## the report of what results/ has by now, while the study runs or after: results/partial/report.html
 	flock Snakefile snakemake --nolock --cores 1 --config replay=results

@@ -1,6 +1,7 @@
 # The grid, the configuration and definitions that all rules share. No rules here.
 import json
 import os
+from functools import partial
 from pathlib import Path
 
 from snakemake.logging import logger
@@ -42,7 +43,7 @@ os.environ[registry.VARIABLE] = os.pathsep.join(map(str, config.get("plugins") o
 with refused():
     from scaling.config.config import model_options
     from scaling.core import grid
-    from scaling.launch import jobs
+    from scaling.launch import jobs, lease
     from scaling.launch.jobs import Jobs, digest, measuring
     from scaling.registry import engine as engines, model as models
     from scaling.tables.made import Made
@@ -80,8 +81,16 @@ wildcard_constraints:
 
 
 STUDY = config["study"]
+# Recipes that are the user's own command.
+OWN = {
+    name: {"unit": own["unit"], "samples": own["samples"]}
+    for name, own in config["recipes"].items()
+    if "command" in own
+}
 JOBS = Jobs(config, workflow)
 TIMED = JOBS.timed()
+# What measures the machine has a time limit of its own.
+OF_MACHINE = {"runtime": max(JOBS.minutes, 15)}
 MADE = Made(config, RECORDS, is_stored=bool(REPLAY))
 options = command_line.options
 TRAINING, MODEL = JOBS.lab, model_options(config)
@@ -116,7 +125,10 @@ with refused():
         TO_SAY,
         manifest=None if REPLAY else Path(IMAGES["manifest"]),
     ):
-        PROGRESS = Progress(workflow, config, RECORDS, RESULTS, str(IMAGES["images"]))
+        PROGRESS = Progress(
+            *(workflow, config, RECORDS, RESULTS, str(IMAGES["images"])),
+            partial(lease.waits_for, config["device"]),
+        )
         logger.addFilter(PROGRESS.begin)
         logger.addHandler(PROGRESS)
 

@@ -14,7 +14,7 @@ rule interconnect_sweep:
         "../workflow/envs/study.yaml"
     threads: JOBS.threads
     resources:
-        **TIMED,
+        **TIMED | OF_MACHINE,
     params:
         code=measuring("interconnect_sweep", *models.code(MODEL["model"])),
         nodes=TIMED["nodes"],

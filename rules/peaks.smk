@@ -13,7 +13,7 @@ rule peaks_measure:
         "../workflow/envs/study.yaml"
     threads: JOBS.threads
     resources:
-        **TIMED,
+        **TIMED | OF_MACHINE,
     params:
         code=measuring("peaks_measure"),
         gpus=JOBS.gpus,

@@ -14,7 +14,7 @@ rule study_config:
     localrule: True
     conda:
         "../workflow/envs/study.yaml"
-    threads: JOBS.cores
+    threads: 1 if config["machine"]["share"] else JOBS.cores
     params:
         # A function, as a command in it has braces.
         config=lambda wildcards: yaml.safe_dump(

@@ -24,11 +24,12 @@ rule tables_scaling:
         runs=f"{RECORDS}/runs",
         partial=options(config, "partial"),
         cost=options(config["cost"]),
+        commands=options({"commands": OWN}) if OWN else "",
         study=STUDY,
         tables=subpath(output.topology, parent=True),
     shell:
         'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/tables_scaling.py --grid {params.grid:q} --runs {params.runs:q}'
-        " {params.partial} {params.cost} --study {params.study:q} --tables {params.tables:q}"
+        " {params.partial} {params.cost} {params.commands} --study {params.study:q} --tables {params.tables:q}"
         " --cells {output.cells:q} --sweeps {input.sweeps:q} --peaks {input.peaks:q}"
         " --machine {input.machine:q} > {log:q} 2>&1"
 

@@ -40,7 +40,7 @@ rule train_run:
 
 
 # Cells of recipes that are the user's own command. An edit of a file that it names repeats them.
-if OWN := [name for name, own in config["recipes"].items() if "command" in own]:
+if OWN:
 
     ruleorder: train_command > train_run
 

@@ -8,7 +8,7 @@ import pandas as pd
 from scaling.core import command_line, files
 from scaling.core.grid import expand
 from scaling.core.records.machine import CHECK, PEAKS, SWEEP
-from scaling.tables import measurements, schema
+from scaling.tables import measurements, schema, work
 from scaling.tables.accuracy import accuracy
 from scaling.tables.epoch_parts import audit, bandwidth, communication, epoch_parts, utilization
 from scaling.tables.noise import machines
@@ -25,15 +25,17 @@ def main(
     study: str,
     tables: Path,
     cells: Path,
-    peaks: tuple[Path, ...],
+    peaks: tuple[Path, ...] = (),
     sweeps: tuple[Path, ...] = (),
     machine: tuple[Path, ...] = (),
     partial: bool = False,
     per_gpu_hour: float | None = None,
+    commands: dict[str, Any] = {},  # noqa: B006
 ) -> None:
     """Write cells.csv, the tables of the grid's runs and of the machine, and topology.txt.
 
-    Runs may lack a record if the study is `partial`; `per_gpu_hour` is the price of a GPU hour.
+    Runs may lack a record if the study is `partial`; `per_gpu_hour` is the price of a GPU hour;
+    `commands` are the recipes that are a user's own.
     """
     listed = expand(**grid)
     files.write_text(cells, pd.DataFrame(listed).to_csv(index=False, lineterminator="\n"))
@@ -49,6 +51,7 @@ def main(
     for environment, name in zip(environments, machines(environments), strict=True):
         environment["machine"] = name
     found = {make.__name__: make(records) for make in OF_RUNS}
+    found["timing"], doubts = work.settle(found["timing"], records, commands)
     if per_gpu_hour is not None:
         seconds = found["timing"]["gpus"] * found["timing"]["epoch_seconds"]
         found["costs"]["money_per_epoch"] = seconds / 3600 * per_gpu_hour
@@ -63,8 +66,8 @@ def main(
     found |= {make.__name__: make(so_far) for make in (speedup, bandwidth, epoch_parts)}
     found["utilization"] = utilization(so_far)
     found["step_classes"] = measurements.step_classes(so_far, records)
-    found["audit"] = audit(so_far, measurements.slow_ranks(records))
+    found["audit"] = audit(so_far, pd.concat([measurements.slow_ranks(records), doubts]))
     schema.write(found, tables, study)
     # Records lack leading blanks; without the tab the header is shifted by a column.
-    printed = (measured[0]["environment"].get("topology") or "").strip()
+    printed = next((one["topology"] or "" for one in environments if "topology" in one), "").strip()
     files.write_text(tables / "topology.txt", f"\t{printed}\n" if printed else "")

@@ -41,11 +41,12 @@ def batches(tables: StudyTables) -> Answer:
     steps = tables.timing[[*CELL_KEYS, "iterations"]]
     work = _alone(measured(tables.epoch_parts, "work_seconds").merge(steps, on=CELL_KEYS))
     commands = set(tables.costs.loc[tables.costs["engine"] == COMMAND.name, "recipe"])
-    claims, costs = [], []
+    claims, costs, rates = [], [], list[str]()
     times = _alone(measured(tables.timing, "epoch_seconds"))
     for recipe, cells in times.groupby("recipe", sort=False):
         about, own = f"{recipe}, 1 GPU", work[work["recipe"] == recipe]
         if recipe in commands:
+            rates += [_rates(recipe, cells)] if len(cells) > 1 else []
             claims.append(LARGER.missing(about, OF_A_COMMAND))
         elif len(cells) > 1:
             traced = tables.device_time[tables.device_time["recipe"] == recipe]
@@ -55,12 +56,24 @@ def batches(tables: StudyTables) -> Answer:
     text = f"Each step costs {', '.join(costs[:3])}, besides its images; larger batches take fewer."
     text += _waits(_alone(measured(tables.utilization, "loading_share")))
     add = "Add 1 to `grid.gpus` and a second size to `grid.batch_sizes`."
-    return Answer(text if costs else None, claims or [LARGER.missing("", add)])
+    text = text if costs else ""
+    text += "".join(rates)
+    return Answer(text or None, claims or [LARGER.missing("", add)])
 
 
 def _alone(cells: pd.DataFrame) -> pd.DataFrame:
     """Return the cells on one GPU by batch size."""
     return cells[cells["gpus"] == 1].sort_values("batch_size", kind="stable")
+
+
+def _rates(recipe: object, cells: pd.DataFrame) -> str:
+    """Return a sentence on how much a command trains a second, or takes, by batch size."""
+    known = cells["samples"].notna().all()
+    values = cells["samples"] / cells["epoch_seconds"] if known else cells["epoch_seconds"]
+    figures = zip(values, rows_of(cells), strict=True)
+    said = ", ".join(f"{fmt.significant(value)} with {batch(row)}" for value, row in figures)
+    unit = f"{cells['unit'].iloc[0]}/s" if known else "seconds an epoch"
+    return f" {recipe}, on 1 GPU, {unit}: {said}."
 
 
 def _cost_of_a_step(work: pd.DataFrame) -> float:

@@ -1,6 +1,7 @@
 """Configuration files, and stored studies: a folder with one, a manifest, and records.
 
-As a program, the configuration files it is given are read.
+As a program, the configuration files it is given are read, and `commands alone` is printed where
+all recipes of the grid are a user's own commands, which need no PyTorch of ours.
 """
 
 import json
@@ -134,6 +135,11 @@ def beside_records(config: dict[str, Any]) -> dict[Path, int]:
     return logs | {run.trace_path(Path("runs")): grid.TRACE_BYTES for run in runs}
 
 
+def commands_alone(config: dict[str, Any]) -> bool:
+    """Return whether all recipes of the grid are a user's own commands."""
+    return all("command" in config["recipes"][name] for name in config["grid"]["recipes"])
+
+
 def records(config: dict[str, Any]) -> dict[str, list[Path]]:
     """Return the records that a study asks for, by what is measured, relative to its folder."""
     asked, machine, large = config["grid"], config["machine"], config["convergence"]
@@ -148,6 +154,8 @@ def records(config: dict[str, Any]) -> dict[str, list[Path]]:
     def limits(repeats: range) -> list[Path]:
         files = {f"interconnect/gpus~{gpus}": "sweep.json" for gpus in several}
         files |= {"peaks": "peaks.json"}
+        if commands_alone(config):  # They send no messages of ours, and tell no operations.
+            files = {}
         files |= {"machine": "check.json"} if machine["check"] != "off" else {}
         return [
             _of_repeat(Path(folder), repeat) / name
@@ -214,5 +222,11 @@ def check(folder: Path, config: dict[str, Any]) -> None:
 
 @program
 def main() -> None:
-    for path in filter(None, sys.argv[1:]):
-        read_config(Path(path))
+    layers = [read_config(Path(path)) for path in filter(None, sys.argv[1:])]
+    recipes, asked = recipes_of(layers), dict[str, Any]()
+    for layer in layers:
+        asked |= {key: layer[key] for key in ("grid", "parts") if key in layer}
+    names = (asked.get("grid") or {}).get("recipes") or []
+    commands = [name for name in names if "command" in (recipes.get(name) or {})]
+    if names and commands == names and asked.get("parts") == ["scaling"]:
+        print("commands alone")

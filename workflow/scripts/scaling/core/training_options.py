@@ -84,7 +84,7 @@ class Limits(Options):
     cpu_threads: types.Few = 1
     """Threads of each training process."""
     time_limit_seconds: types.AboveZero = 3600.0
-    """A run that takes longer is recorded as `timeout`; one that waits longer for GPUs fails."""
+    """A run that takes longer is recorded as `timeout`. A wait for GPUs may take an hour more."""
     collective_timeout_seconds: types.AboveZero = 300.0
     """A rank that waits longer for the others has hung: the run fails and names the ranks."""
 

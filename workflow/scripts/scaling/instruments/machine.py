@@ -70,6 +70,9 @@ def gpu(entry: str) -> dict[str, Any]:
         "rows_to_remap": rows and rows[2] + rows[3],
         "nvlinks": links.count(1),
         "cores_near": len(near & os.sched_getaffinity(0)) if near else None,
+        "flops_per_second": None,
+        "reading": None,
+        **{name: [None, None] for name in PCIE},
     }
 
 

@@ -28,6 +28,8 @@ from scaling.registry.strategy import STRATEGIES
 SCRIPTS = Path(__file__).parents[2]
 LAUNCHERS = ("TORCHELASTIC_RUN_ID", "RANK", "LOCAL_RANK", "WORLD_SIZE", "OMPI_COMM_WORLD_RANK")
 """Variables of torchrun and mpirun, which measuring processes would take for their own."""
+SHORTEST_LIMIT = 600.0
+"""Seconds that measurements other than runs may take at least."""
 ASKED = ("nodes", "runtime", "slurm_extra", "gpu", "gres", "mpi", "tasks", "tasks_per_gpu")
 """What a timed job may ask for; see `Jobs.asked`."""
 
@@ -171,11 +173,15 @@ class Jobs:
         for section in ("machine", "training", *sections):
             values |= self._config[section]
         told = {key: values[key] for key in kind.model_fields if key in values}
+        if "warmup_epochs" not in told and "time_limit_seconds" in told:  # It is not a run's.
+            told["time_limit_seconds"] = max(told["time_limit_seconds"], SHORTEST_LIMIT)
         return options(told | (model if "model" in kind.model_fields else {}) | own)
 
     def recipe(self, name: str) -> str:
         """Return the options that tell of a recipe: its engine, and the engine's own."""
         own = grid.recipe_options(self._config, name)
+        if "command" in own:  # The rest is of its tables.
+            own = {"command": own["command"]}
         return options({"engine": self._config["recipes"][name]["engine"], "recipe_options": own})
 
     def place(self, wildcards: Mapping[str, str]) -> int:

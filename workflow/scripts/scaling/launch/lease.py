@@ -23,7 +23,8 @@ from scaling.core.errors import UserError
 ADDRESS = "\0scaling-study/{}"
 POLL_SECONDS = 1.0
 PATIENCE_SECONDS = 3600.0
-"""How long a job waits for GPUs if it has no time limit."""
+"""How long a job waits for GPUs."""
+FREE = "is free"
 SHARE_VARIABLE = "SCALING_STUDY_SHARE"
 """Environment variable that lets CPU jobs overlap (`machine.share`)."""
 
@@ -74,6 +75,17 @@ def gpus(
         time.sleep(POLL_SECONDS)
 
 
+def waits_for(requested: environment.Device, count: int) -> str:
+    """Return who holds what a job on `count` GPUs, or a CPU, waits for; "" if it does not."""
+    on_gpu = environment.resolve_device(requested) == "cuda"
+    if not on_gpu and os.environ.get(SHARE_VARIABLE):
+        return ""
+    names = environment.visible_gpus() if on_gpu else [f"the CPU of {host()}"]
+    count = count if on_gpu else 1
+    held = [f"{name} {holder}" for name in names if (holder := _holder(gpu_uuid(name))) != FREE]
+    return "; ".join(held) if len(names) - len(held) < count else ""
+
+
 @contextmanager
 def device(requested: environment.Device) -> Iterator[Any]:
     """Yield the torch.device to compute on; a GPU is no other job's until the block ends."""
@@ -109,7 +121,7 @@ def _holder(uuid: str) -> str:
         try:
             asking.connect(ADDRESS.format(uuid))
         except OSError:
-            return "is free"
+            return FREE
         told = asking.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
     pid, user, _ = struct.unpack("3i", told)
     command = "another user's, or ended while what it started has not"

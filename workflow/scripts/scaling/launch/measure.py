@@ -55,6 +55,8 @@ class MachineCheck(Measurement):
 
     check: Literal["refuse", "warn", "off"] = "refuse"
     """What to do about bad findings."""
+    products: bool = True
+    """Whether to multiply matrices on all GPUs, which takes PyTorch."""
 
 
 def run(
@@ -101,11 +103,10 @@ def leased(
 
     They are held until the block ends, as is a CPU, which is none. SIGTERM ends the block.
     """
-    time_limit = limits.time_limit_seconds
     with launcher.terminable():
         on_gpu = device == "cuda"
         there = environment.visible_gpus() if on_gpu else []
-        with lease.gpus(gpus, there, time_limit) if on_gpu else lease.cpu(time_limit) as names:
+        with lease.gpus(gpus, there) if on_gpu else lease.cpu() as names:
             variables = {
                 **os.environ,
                 "OMP_NUM_THREADS": str(limits.cpu_threads),
@@ -123,7 +124,7 @@ def launch_ranks(
     """Return the result and the lines of the processes of `command` on leased GPUs.
 
     `gpus` are this machine's; Slurm assigns those of other nodes, which report to the same folder
-    next to `output`. The wait and the run may take the time limit each.
+    next to `output`. The run may take its time limit.
     """
     output.parent.mkdir(parents=True, exist_ok=True)
     for left_by_killed in output.parent.glob(f".{output.stem}.*"):

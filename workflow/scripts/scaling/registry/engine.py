@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from string import Formatter
-from typing import Annotated
+from typing import Annotated, Literal
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, StringConstraints
 
 from scaling.core.section import Section
 from scaling.registry.registry import Reference, Registry
@@ -60,13 +60,18 @@ class Engine:
 
 
 class CommandOptions(Section):
-    """The option of a recipe that is a command."""
+    """The options of a recipe that is a command."""
 
     command: Annotated[str, AfterValidator(_can_be_started)]
     """A command of yours that trains, in the place of `engine`, started once for each cell with
     values in the place of `{gpus}`, `{batch_size}` (per GPU), `{global_batch_size}`, `{seed}`,
-    `{repeat}`, `{epochs}`, `{nodes}`, `{gpus_per_node}`, `{host}` and `{port}`. See
-    docs/own_trainer.md."""
+    `{repeat}`, `{epochs}`, `{nodes}`, `{gpus_per_node}`, `{host}`, `{port}` and
+    `{folder}` (of the run). See docs/own_trainer.md."""
+    unit: Annotated[str, StringConstraints(pattern="^[a-z]+$", max_length=20)] = "samples"
+    """What its `samples` are, in the plural, as `tokens`."""
+    samples: Literal["all", "rank"] | None = None
+    """Whether the `samples` that it prints are those of `all` processes together or of one `rank`.
+    Null: all, or of one where several GPUs have as many times fewer than one GPU."""
 
 
 COMMAND = Engine("command", Reference("scaling.launch.own_trainer:run"), CommandOptions)

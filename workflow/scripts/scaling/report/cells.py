@@ -20,6 +20,7 @@ from scaling.report.quantities import named, printed
 from scaling.report.table import Figure, figure, of_cell, place
 from scaling.tables import accuracy
 from scaling.tables.schema import StudyTables, rows_of
+from scaling.tables.work import IMPORTS_SECONDS
 
 APART = "trained apart"
 """The status of a cell that is recommended for its trainings, and is none of the grid."""
@@ -63,8 +64,10 @@ def of_study(tables: StudyTables) -> pd.DataFrame:
 
 
 def fastest(cells: pd.DataFrame) -> Any | None:
-    """Return the cell with the shortest epoch, or None."""
+    """Return the cell with the shortest epoch, or None; no whole run that hardly trained."""
     timed = cells[cells["status"] == "ok"].dropna(subset="epoch_seconds")
+    short = timed["whole"].eq(True) & (timed["epoch_seconds"] < IMPORTS_SECONDS)
+    timed = timed[~short]
     return next(timed.sort_values("epoch_seconds").itertuples(), None)
 
 
@@ -89,6 +92,11 @@ def metrics(cells: pd.DataFrame) -> dict[str, str]:
     """Return the heads of known `METRICS` by name; accuracies say after how many epochs."""
     epochs, known = set(cells["epoch"].dropna()), cells.notna().any()
     found = {one.name: one.head for one in METRICS if known[one.name]}
+    units = cells["unit"].fillna("").replace("", "images").unique()
+    unit = units[0] if len(units) == 1 else "samples"
+    found |= {key: head.replace("images", unit) for key, head in found.items() if "images" in head}
+    if "joules_per_image" in found and unit != "images":
+        found["joules_per_image"] = f"J of one of the {unit}"
     if "test_accuracy" in found and len(epochs) == 1:
         found["test_accuracy"] += f" after {fmt.plural(max(epochs), 'epoch')}"
     return found

@@ -30,6 +30,10 @@ REACHED = {
     "element-wise": "Element-wise kernels reach {} of the memory’s bandwidth.",
 }
 """What the kernels of a step reach, by their class."""
+WHOLE = "start-up included: no epoch was printed"
+OF_A_COMMAND = "A command does not tell its kernels; step and data_wait tell what it waits for."
+MOST_WARNINGS = 5
+"""How many warnings a terminal shows."""
 CAPPED = 0.9
 """The share of the time at its power limit from which a GPU is limited by power."""
 
@@ -89,6 +93,9 @@ def headline(tables: StudyTables, cells: pd.DataFrame) -> str:
         first = card.text.striptags().partition(". ")[0]
         line = f"{card.title}: {card.headline.striptags()}, {first[0].lower()}{first[1:]}"
         lines.append(line.removesuffix("."))
+    warned = tables.audit.groupby("message", sort=False)["gpus"].agg(["size", "first"])
+    for message, size in warned["size"].head(MOST_WARNINGS).items():
+        lines.append(f"Warning: {message} ({fmt.plural(size, 'cell')})")
     failed = by_status(cells[cells["status"] != "ok"])
     lines.append(f"Not measured: {failed or 'none'} of {fmt.plural(len(cells), 'cell')}")
     text = "\n".join(lines).translate(str.maketrans("×–−·’", "x--,'"))
@@ -121,6 +128,8 @@ def _soonest(best: Any, tables: StudyTables) -> Card:
 
 def _run_this(learner: Any | None, quickest: Any) -> Card:
     an_epoch = printed(quickest, "epoch_seconds", fmt.seconds)
+    if quickest.whole:
+        return Card("Fastest whole run", _named(quickest), said("{}, {}.", an_epoch, WHOLE))
     if learner is None:
         known = pd.notna(quickest.test_accuracy)
         why = "No cell learned as its reference." if known else "No accuracy is known."
@@ -169,6 +178,8 @@ def _the_limit(tables: StudyTables, chosen: Any) -> Card:
         return Card("The limit is", said("not measured"), said("No peak was measured."))
     capped = chosen.power_capped_share >= CAPPED
     name = "power_capped_share" if capped else max(shares, key=lambda one: shares[one])
+    if name == "unknown_share" and chosen.unit:
+        return Card("The limit is", said("not known"), said(OF_A_COMMAND))
     words, advice = LIMITS[name]
     share = printed(chosen, name, fmt.percent)
     text = said("{} of an epoch of {}. {}", share, _named(chosen), advice)
@@ -193,7 +204,8 @@ def _trust(tables: StudyTables, cells: pd.DataFrame) -> Card:
     text += "".join(said("; {}: {}", name, fmt.percent(share)) for name, share in others) + ". "
     count, changing = tables.provenance["seed"].nunique(), len(drifting(cells))
     text += said("Accuracies in the map: one seed." if count == 1 else f"{count} seeds.")
-    text += said(" Audit: {}.", fmt.plural(len(tables.audit), "warning"))
+    first = "".join(f", the first: {message}" for message in tables.audit["message"][:1])
+    text += said(" Audit: {}{}.", fmt.plural(len(tables.audit), "warning"), first)
     text += said(" Still changing: {} (~).", fmt.plural(changing, "cell")) if changing else ""
     median = figure(fmt.percent(spread), None, f"median_spread_{steady}", spread)
     return Card("Trust", said("{}", median), text)

@@ -25,6 +25,8 @@ def headline(study: StudyTables) -> str:
     """Return `ResNet-18 on CIFAR-10, 2 × NVIDIA H200`, as far as known."""
     runs = recorded(study)
     models = _values(runs, "model")
+    if models == ["own"]:
+        return ", ".join(filter(None, [" and ".join(_values(runs, "recipe")), machine(runs)]))
     title = model.title(models[0].partition(",")[0]) if models else _untimed(study)
     return ", ".join(filter(None, [f"{title} on {dataset(study)}", machine(runs)]))
 
@@ -99,10 +101,15 @@ def summary(study: StudyTables, cells: pd.DataFrame, replayed_from: str | None) 
     parts = [
         f"{fmt.plural(len(cells), 'cell')}: {by_status(cells)}",
         fmt.plural(study.provenance["seed"].nunique(), "seed"),
-        f"{fmt.whole_span(cells['count'].dropna())} measured epochs each",
+        f"{fmt.whole_span(cells['count'].dropna())} measured {_measured(cells)} each",
         f"{'replayed from records of' if replayed_from else 'measured'} {started[:10]}",
     ]
     return " · ".join(parts)
+
+
+def _measured(cells: pd.DataFrame) -> str:
+    noun = "whole run" if cells["whole"].any() else "epoch"
+    return noun if cells["count"].max() == 1 else f"{noun}s"
 
 
 def facts(study: StudyTables) -> list[tuple[str, str]]:

@@ -10,6 +10,7 @@ from scaling.core.statistics import margin
 from scaling.tables import schema
 from scaling.tables.schema import StudyTables
 from scaling.tables.timing import with_single_gpu
+from scaling.tables.work import factor
 
 LONE_READING = 2.0
 """Assumed uncertainty of a single reading: half to double its value."""
@@ -58,11 +59,13 @@ def speedup(tables: StudyTables) -> pd.DataFrame:
     table = with_single_gpu(timing, timing, "batch_size")
     gpus, seconds = table["gpus"], table["epoch_seconds"]
     keys = table[["recipe"]].assign(global_batch=gpus * table["batch_size"])
-    fixed = with_single_gpu(keys, timing, "global_batch")["single_epoch_seconds"]
-    table["speedup"] = table["single_epoch_seconds"] / seconds
-    table["fixed_global_batch_speedup"] = fixed / seconds
+    fixed = with_single_gpu(keys, timing, "global_batch").assign(**table[["samples", "unit"]])
+    same = fixed["single_epoch_seconds"] * factor(fixed, "single_", "")
+    more = factor(table, "single_", "")
+    table["speedup"] = table["single_epoch_seconds"] / seconds * more
+    table["fixed_global_batch_speedup"] = same / seconds
     table["efficiency"] = table["speedup"] / gpus
-    ends = ratios(table, "single_", "").where(gpus > 1)
+    ends = ratios(table, "single_", "").mul(more, axis=0).where(gpus > 1)
     table[["speedup_low", "speedup_high"]] = ends
     around = (ends["low"] <= 1) & (ends["high"] >= 1)
     table["within_spread"] = around.astype(object).where(ends["low"].notna(), None)
@@ -70,7 +73,7 @@ def speedup(tables: StudyTables) -> pd.DataFrame:
     table.loc[lacking != "", RATIOS] = None
     said = UNLIKE + " " + lacking + ", which this cell cannot have"
     strong = "strong scaling alone: of the global batch of 1 × " + keys["global_batch"].astype(str)
-    table["note"] = strong.where(fixed.notna() & table["single_epoch_seconds"].isna(), "")
+    table["note"] = strong.where(same.notna() & table["single_epoch_seconds"].isna(), "")
     return schema.arrange("speedup", table.assign(note=said.where(lacking != "", table["note"])))
 
 
@@ -95,8 +98,9 @@ def match(a: pd.DataFrame, b: pd.DataFrame) -> pd.DataFrame:
     times = table[["a_epoch_seconds", "b_epoch_seconds"]].notna()
     absent = dict.fromkeys(["a_status", "b_status"], "not in the grid")
     table = table[times.any(axis=1)].fillna(absent)
-    table["ratio"] = table["a_epoch_seconds"] / table["b_epoch_seconds"]
-    table[["ratio_min", "ratio_max"]] = ratios(table, "a_", "b_")
+    more = factor(table, "a_", "b_")
+    table["ratio"] = table["a_epoch_seconds"] / table["b_epoch_seconds"] * more
+    table[["ratio_min", "ratio_max"]] = ratios(table, "a_", "b_").mul(more, axis=0)
     verdicts = {
         "only in A": table["b_epoch_seconds"].isna(),
         "only in B": table["a_epoch_seconds"].isna(),
@@ -110,5 +114,5 @@ def match(a: pd.DataFrame, b: pd.DataFrame) -> pd.DataFrame:
 
 def _sided(timing: pd.DataFrame, side: str) -> pd.DataFrame:
     times = [f"epoch_seconds{end}" for end in ("", "_min", "_max")]
-    shown = ["status", *times, "count", "samples", "runs", "epoch_seconds_run_std"]
+    shown = ["status", *times, "count", "samples", "unit", "runs", "epoch_seconds_run_std"]
     return timing.set_index(CELL_KEYS)[shown].add_prefix(f"{side}_").reset_index()

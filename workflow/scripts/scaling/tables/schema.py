@@ -23,7 +23,7 @@ COLUMNS: dict[str, dict[str, str]] = {
             epoch_seconds_min epoch_seconds_max epoch_seconds_without_loading_min
             epoch_seconds_without_loading_max count iterations samples message:text runs
             epoch_seconds_run_min epoch_seconds_run_max epoch_seconds_run_std
-            epoch_seconds_without_loading_run_std""",
+            epoch_seconds_without_loading_run_std unit:text whole:truth""",
         "{study}/in_memory": f"""{_CELL} in_memory_epoch_seconds in_memory_epoch_seconds_min
             in_memory_epoch_seconds_max count runs in_memory_epoch_seconds_run_std""",
         "{study}/device_time": f"""{_CELL} step_seconds busy_seconds compute_seconds gap_seconds

@@ -134,7 +134,7 @@ def of(config: dict[str, Any], begun: dict[Path, float], runs_now: bool) -> str:
         table.reset_index().rename_axis(columns=None).to_string(index=False) + "\n",
         *(
             f"running: {cells.get(place, place.with_suffix(''))}, since {_clock(since)}, until "
-            f"about {_clock(since + known.total([place]))}"
+            f"about {_clock(since + known.total([place]))}{_waits(cells.get(place))}"
             for place, since in begun.items()
         ),
         f"Other measurements: {len(there & {*others})} of {len(others)} done",
@@ -166,6 +166,13 @@ def _failed(log: Path) -> tuple[str, str]:
     lines = files.log_end(log).splitlines() if log.exists() else []
     error = next((line for line in reversed(lines) if "rror: " in line), "")
     return "failed" if error else "waiting", error
+
+
+def _waits(cell: grid.Cell | None) -> str:
+    """Return what a run waits for, by the end of its log."""
+    log = cell and cell.log_path(LOGS)
+    last = files.log_end(log).strip().rpartition("\n")[2] if log and log.exists() else ""
+    return f", {last}" if last.startswith("waits for") else ""
 
 
 def _elsewhere(places: Iterable[Path], limit: float) -> dict[Path, float]:

@@ -15,7 +15,7 @@ from scaling.report.quantities import count, define, printed, span, view, whole
 from scaling.report.table import Column, said
 from scaling.tables.epoch_parts import BY_SUBTRACTION
 from scaling.tables.measurements import TRACE
-from scaling.tables.schema import StudyTables, by_configuration, rows_of
+from scaling.tables.schema import StudyTables, by_configuration, on_cpu, rows_of
 
 CELL = "configuration gpus batch_size"
 BY_GPUS = "configuration gpus"
@@ -157,6 +157,9 @@ def how_many_gpus(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
         split = own[own["gpus"] * own["batch_size"] == best.batch_size].set_index("gpus")
         same = same.assign(same_global_seconds=same["gpus"].map(split["epoch_seconds"]))
         measured = ["startup_seconds", "same_global_seconds", "speedup_low", "epoch_seconds_min"]
+        if on_cpu(study.provenance):  # More processes than cores share them.
+            found.append(same)
+            continue
         double = same.tail(1).assign(**dict.fromkeys(measured, math.nan), guess=True)
         double[["gpus", "speedup"]] *= 2
         double["epoch_seconds"] /= 2

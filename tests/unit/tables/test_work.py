@@ -1,0 +1,72 @@
+"""Samples of an epoch of a user's command, and what is doubtful about its runs."""
+
+import pandas as pd
+import pytest
+
+from scaling.core.grid import Cell
+from scaling.tables import schema, work
+from scaling.tables.ratios import speedup
+
+RECIPES = {"mine": {"unit": "tokens", "samples": None}}
+
+
+def settled(rows, recipes=RECIPES, **training):
+    """Settle rows of (GPUs, seconds, samples), each of one run with this `training`."""
+    cells = [Cell("mine", "own", gpus, 32, 0) for gpus, *_ in rows]
+    records = [
+        {"message": None, "training": training, "environment": {"started": str(number)}}
+        | {"cell": vars(cell)}
+        for number, cell in enumerate(cells)
+    ]
+    timing = schema.frame(
+        "timing",
+        [
+            {"recipe": "mine", "strategy": "own" if gpus > 1 else "", "gpus": gpus}
+            | {"batch_size": 32, "status": "ok", "epoch_seconds": seconds, "samples": samples}
+            for gpus, seconds, samples in rows
+        ],
+    )
+    runs = list(zip(cells, records, strict=True))
+    table, findings = work.settle(timing, runs, recipes)
+    return table, [*findings.get("message", [])]
+
+
+@pytest.mark.parametrize(
+    ("rows", "asked", "samples", "message"),
+    [
+        ([(1, 0.5, 3200), (2, 0.55, 6400)], None, [3200, 6400], "speedup is that of throughput"),
+        ([(1, 0.6, 4096), (2, 0.3, 2048)], None, [4096, 4096], "taken for one process's"),
+        ([(1, 0.6, 4096), (2, 0.6, 4096)], None, [4096, 4096], "if each process trains so many"),
+        ([(1, 0.6, 4096), (2, 0.6, 4096)], "rank", [4096, 8192], None),
+        ([(1, 0.6, 4096), (2, 0.3, 2048)], "all", [4096, 2048], "speedup is that of throughput"),
+        ([(1, 0.6, 4096), (2, 0.3, 4096)], None, [4096, 4096], None),
+    ],
+)
+def test_samples_of_an_epoch_are_those_of_all_ranks(rows, asked, samples, message):
+    table, said = settled(rows, {"mine": RECIPES["mine"] | {"samples": asked}})
+    assert table["samples"].tolist() == samples and set(table["unit"]) == {"tokens"}
+    assert len(said) == bool(message) and (not message or message in said[0])
+
+
+def test_speedup_of_a_command_is_that_of_throughput():
+    table, _ = settled([(1, 0.5, 3200), (2, 0.55, 6400)])
+    costs = schema.frame("costs")
+    found = speedup(schema.StudyTables("mine", {"timing": table, "costs": costs}))
+    assert found["speedup"].tolist() == pytest.approx([1, 2 * 0.5 / 0.55])
+
+
+def test_zero_samples_are_not_known():
+    table, _ = settled([(1, 0.5, 0), (2, 0.55, 0)])
+    assert table["samples"].isna().all()
+    assert work.factor(pd.concat([table, table.add_prefix("a_")], axis=1), "a_", "").eq(1).all()
+
+
+def test_whole_run_shorter_than_imports_is_doubtful():
+    table, said = settled([(1, 0.5, 0)], epoch_lines=0)
+    assert table["whole"].all() and "whole run counts" in said[0] and "did it train" in said[0]
+    assert "did it train" not in settled([(1, 50.0, 0)], epoch_lines=0)[1][0]
+
+
+def test_files_of_an_earlier_run_are_named():
+    _, said = settled([(1, 9, 0), (2, 9, 0)], written=["last.ckpt"], read=["train.py"])
+    assert len(said) == 1 and "(last.ckpt)" in said[0]

@@ -1,0 +1,130 @@
+"""What an epoch of a user's command trains, and what is doubtful about it and its run."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pandas as pd
+
+from scaling.core import numbers as fmt
+from scaling.core.grid import CELL_KEYS
+from scaling.tables.timing import Run
+
+IMPORTS_SECONDS = 2.0
+"""A whole run that is shorter has hardly imported PyTorch."""
+ALIKE = 0.02
+"""How far numbers of samples may differ that are meant to be equal."""
+WHOLE = "no epoch was printed: the whole run counts as one, start-up included"
+Findings = list[dict[str, Any]]
+
+
+def settle(
+    timing: pd.DataFrame, runs: list[Run], recipes: Mapping[str, Mapping[str, Any]]
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return `timing` with the unit and the samples of an epoch over all processes; and findings.
+
+    `recipes` are the options of the recipes that are commands.
+    """
+    own = timing["recipe"].isin(list(recipes))
+    units = {name: one["unit"] for name, one in recipes.items()}
+    printed: dict[tuple[Any, ...], list[Any]] = {}
+    for run, record in runs:
+        if record:
+            printed.setdefault((run.recipe, run.gpus, run.batch_size), []).append(record)
+    table = timing.assign(unit=[units.get(name, "") for name in timing["recipe"]], whole=False)
+    table["samples"] = table["samples"].mask(own & (table["samples"] == 0))
+    findings: Findings = []
+    for _, cells in table[own].groupby(["recipe", "batch_size"], sort=False):
+        base = cells.sort_values("gpus").iloc[0]
+        asked = recipes[base["recipe"]]["samples"]
+        for place, row in cells.iterrows():
+            cell = {key: row[key] for key in CELL_KEYS}
+            records = printed.get((row["recipe"], row["gpus"], row["batch_size"]), [])
+            table.loc[place, "whole"] = whole = _whole(records)
+            messages = [*_doubts(row, whole, records)]
+            more = row["gpus"] / base["gpus"]
+            if asked == "rank":
+                table.loc[place, "samples"] *= row["gpus"]
+            elif pd.notna(row["samples"]) and more > 1 and base["gpus"] == 1:
+                of_one = _of_one(row, base, more)
+                if of_one and asked is None:
+                    table.loc[place, "samples"] *= row["gpus"]
+                messages += _asks(row, base, more, of_one and asked is None, asked)
+            findings += [cell | {"message": message} for message in messages]
+    findings += _shared_files(runs)
+    return table, pd.DataFrame(findings)
+
+
+def factor(table: pd.DataFrame, one: str, other: str) -> Any:
+    """Return by what a ratio of seconds is that of throughput: the other's samples / the one's.
+
+    It is 1 unless the row is of a command, which has a unit, and both numbers are known.
+    """
+    ratio = table[f"{other}samples"].astype(float) / table[f"{one}samples"].astype(float)
+    return ratio.where((table[f"{other}unit"].fillna("") != "") & ratio.notna(), 1.0)
+
+
+def _whole(records: list[Any]) -> bool:
+    """Return whether no epoch of these runs was printed."""
+    return bool(records) and not any(one["training"].get("epoch_lines", 1) for one in records)
+
+
+def _doubts(row: Any, whole: bool, records: list[Any]) -> Iterator[str]:
+    """Yield what is doubtful about the runs of a cell."""
+    if whole and row["status"] == "ok":
+        short = row["epoch_seconds"] < IMPORTS_SECONDS
+        yield WHOLE + (", and it is shorter than imports take: did it train?" if short else "")
+    for record in records:
+        if "were not read" in (record["message"] or ""):
+            yield record["message"]
+    ranks = pd.Series(
+        records[0]["training"].get("step_seconds", []) if records else [], dtype=float
+    )
+    if len(ranks) > 1 and ranks.max() > 1.05 * ranks.median():
+        slower = fmt.percent(ranks.max() / ranks.median() - 1)
+        yield f"steps of rank {ranks.idxmax()} are {slower} longer than the median rank's"
+
+
+def _of_one(row: Any, base: Any, more: float) -> bool:
+    """Return whether the samples of a row are those of one of its processes."""
+    share = row["samples"] * more / base["samples"]
+    return abs(share - 1) <= ALIKE and row["gpus"] > 1
+
+
+def _asks(row: Any, base: Any, more: float, scaled: bool, asked: str | None) -> Iterator[str]:
+    """Yield what the numbers of samples of two cells leave open."""
+    on, alone = fmt.gpus(row["gpus"]), fmt.gpus(base["gpus"])
+    numbers = (
+        f"{row['samples']:,.0f} samples an epoch on {on} and {base['samples']:,.0f} on {alone}"
+    )
+    if scaled:
+        yield (
+            f"{numbers} were printed, so those on {on} are taken for one process's: say which by "
+            "the recipe's key samples, rank or all"
+        )
+    elif abs(row["samples"] / base["samples"] - 1) > ALIKE:
+        yield f"{numbers}: the speedup is that of throughput, not of an epoch's seconds"
+    elif asked is None and row["epoch_seconds"] > 0.8 * base["epoch_seconds"]:
+        yield (
+            f"{on} take as long as {alone} for as many samples: if each process trains so many, "
+            "set the recipe's key samples to rank, otherwise to all"
+        )
+
+
+def _shared_files(runs: list[Run]) -> Findings:
+    """Return which files in the start folder a run used that an earlier one wrote."""
+    done = [record for _, record in runs if record and "written" in record["training"]]
+    found: Findings = []
+    written: set[str] = set()
+    for record in sorted(done, key=lambda one: one["environment"]["started"]):
+        of_run = record["training"]
+        again = written & {*of_run.get("read", []), *of_run.get("written", [])}
+        if again:
+            cell = {key: record["cell"][key] for key in CELL_KEYS}
+            names = ", ".join(sorted(again)[:3])
+            message = (
+                f"it used files that an earlier run wrote ({names}): it may have gone on from its "
+                "checkpoint; write to {folder}"
+            )
+            found.append(cell | {"message": message})
+        written |= {*of_run.get("written", [])}
+    return found
