@@ -13,6 +13,8 @@ from pydantic import TypeAdapter
 from scaling.core import files
 from scaling.core import numbers as fmt
 from scaling.core.statistics import Difference, judge
+from scaling.registry.engine import COMMAND
+from scaling.tables.schema import StudyTables
 
 Verdict = Literal["supported", "refuted", "in part", "unclear", "not measured"]
 """Supported: the values pass the test; refuted: they contradict the hypothesis; in part: cells
@@ -25,7 +27,17 @@ NO_STEPS = (
     "`training.instrumented_iterations` above 0."
 )
 """What a claim says that needs steps with instruments, if there are none."""
+OF_A_COMMAND = "A command of one's own does not tell how long it waits for data, nor its kernels."
 HELD: dict[Verdict, str] = {"supported": "held for", "refuted": "not for", "unclear": "unclear for"}
+
+
+def without_steps(tables: StudyTables, recipe: str) -> str:
+    """Return what a claim says that needs a trace of a recipe, if there is none."""
+    costs, traces = (own[own["recipe"] == recipe] for own in (tables.costs, tables.device_time))
+    if COMMAND.name in set(costs["engine"]):
+        return OF_A_COMMAND
+    on_cpu = "a CPU runs no kernels" in set(traces["note"])
+    return "A CPU runs no kernels; set `device` to `cuda`." if on_cpu else NO_STEPS
 
 
 @dataclass(frozen=True)

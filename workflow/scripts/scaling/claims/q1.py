@@ -5,6 +5,7 @@ import pandas as pd
 from scaling.claims.claim import (
     HALF,
     NO_STEPS,
+    OF_A_COMMAND,
     Answer,
     Claim,
     Hypothesis,
@@ -12,6 +13,7 @@ from scaling.claims.claim import (
     extremes,
     measured,
     span,
+    without_steps,
 )
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
@@ -19,7 +21,6 @@ from scaling.registry.engine import COMMAND
 from scaling.tables import ratios
 from scaling.tables.schema import StudyTables, rows_of
 
-OF_A_COMMAND = "A command of one's own does not tell how long it waits for data, nor its kernels."
 LARGER = Hypothesis(
     "Q1-faster",
     "Larger batches make the steps of an epoch faster on one GPU.",
@@ -49,8 +50,9 @@ def batches(tables: StudyTables) -> Answer:
             rates += [_rates(recipe, cells)] if len(cells) > 1 else []
             claims.append(LARGER.missing(about, OF_A_COMMAND))
         elif len(cells) > 1:
-            traced = tables.device_time[tables.device_time["recipe"] == recipe]
-            claims += [_larger(about, own), _gaps(about, traced[traced["gpus"] == 1])]
+            traced = _alone(tables.device_time.dropna(subset="gap_seconds"))
+            traced, missing = traced[traced["recipe"] == recipe], without_steps(tables, recipe)
+            claims += [_larger(about, own), _gaps(about, traced, missing)]
         if (cost := _cost_of_a_step(own)) > 0:
             costs.append(f"{fmt.significant(1000 * cost)} ms with {recipe}")
     text = f"Each step costs {', '.join(costs[:3])}, besides its images; larger batches take fewer."
@@ -104,12 +106,9 @@ def _larger(about: str, work: pd.DataFrame) -> Claim:
     return LARGER.claim(about, f"{said}, without waiting for data.", parts=parts)
 
 
-def _gaps(about: str, rows: pd.DataFrame) -> Claim:
-    traced = rows[rows["gap_seconds"].notna()]
+def _gaps(about: str, traced: pd.DataFrame, missing: str) -> Claim:
     if traced.empty:
-        on_cpu = "a CPU runs no kernels" in set(rows["note"])
-        add = "A CPU runs no kernels; set `device` to `cuda`." if on_cpu else NO_STEPS
-        return GAPS.missing(about, add)
+        return GAPS.missing(about, missing)
     small, large = extremes(traced, "batch_size")
     unknown = ratios.LONE_READING if small.count == 1 else 1.0
     said = (

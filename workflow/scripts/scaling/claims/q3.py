@@ -6,7 +6,6 @@ import pandas as pd
 
 from scaling.claims.claim import (
     HALF,
-    NO_STEPS,
     Answer,
     Claim,
     Hypothesis,
@@ -16,6 +15,7 @@ from scaling.claims.claim import (
     measured,
     most_gpus,
     span,
+    without_steps,
 )
 from scaling.core import numbers as fmt
 from scaling.tables.measurements import TRACE
@@ -57,7 +57,8 @@ def parts(tables: StudyTables) -> Answer:
         known = measured(rows, "communication_share")
         cells = most_gpus(rows if known.empty else known)
         about = f"{name}, {fmt.gpus(cells['gpus'].iloc[0])}"
-        claims.append(_computing(about, cells.dropna(subset="slower_share")))
+        shares = cells.dropna(subset="slower_share")
+        claims.append(_computing(about, shares, without_steps(tables, rows["recipe"].iloc[0])))
     missing = COMPUTING.missing("", "Add 2 or more to `grid.gpus`.")
     return Answer(_largest(table), claims or [missing])
 
@@ -74,12 +75,12 @@ def _largest(table: pd.DataFrame) -> str | None:
     return f"Median over b: {'; '.join(said[:3])}." if said else None
 
 
-def _computing(about: str, shares: pd.DataFrame) -> Claim:
+def _computing(about: str, shares: pd.DataFrame, missing: str) -> Claim:
     low = shares[COMPUTED].sum(axis=1)
     known = shares.assign(low=low, high=low + shares["unknown_share"]).sort_values("batch_size")
     cells = list(rows_of(known))
     if not cells:
-        return COMPUTING.missing(about, NO_STEPS)
+        return COMPUTING.missing(about, missing)
     parts = [(cell, cell.low > HALF, cell.high < HALF) for cell in cells]
     return COMPUTING.claim(about, " ".join(map(_parts, [cells[0], *cells[1:][-1:]])), parts=parts)
 
@@ -97,11 +98,12 @@ def bandwidth(tables: StudyTables) -> Answer:
     for name, rows in by_configuration(tables.bandwidth).items():
         cells, about = most_gpus(rows), f"{name}, {fmt.gpus(rows['gpus'].max())}"
         known.append(measured(cells[cells["utilization"] <= 1], "utilization"))
-        claims.append(_travelling(about, known[-1]))
-    missing = TRAVELLING.missing("", "Add 2 or more to `grid.gpus`.")
+        missing = without_steps(tables, rows["recipe"].iloc[0])
+        claims.append(_travelling(about, known[-1], missing))
     whole = pd.concat(known, ignore_index=True)
     if whole.empty:
-        return Answer(None, claims or [missing])
+        none = TRAVELLING.missing("", "Add 2 or more to `grid.gpus`.")
+        return Answer(None, claims or [none])
     worst, best = extremes(whole, "utilization")
     said = f"At {fmt.percent(best.utilization)} of the {fmt.significant(best.peak_gb_per_s)} GB/s "
     said += f"of all-reduces alone ({label(best)}, by {fmt.words(best.estimate)})"
@@ -110,9 +112,9 @@ def bandwidth(tables: StudyTables) -> Answer:
     return Answer(f"{said}.", claims)
 
 
-def _travelling(about: str, cells: pd.DataFrame) -> Claim:
+def _travelling(about: str, cells: pd.DataFrame, missing: str) -> Claim:
     if cells.empty:
-        return TRAVELLING.missing(about, NO_STEPS)
+        return TRAVELLING.missing(about, missing)
     worst, best = extremes(cells, "utilization")
     said = f"{fmt.significant(best.bandwidth_gb_per_s)} of {fmt.significant(best.peak_gb_per_s)} "
     said += f"GB/s ({fmt.percent(best.utilization)}) with {batch(best)}"

@@ -96,7 +96,7 @@ OF_CELLS = Hypothesis(
 
 def _of_cells(tables: StudyTables) -> list[Claim]:
     """Claim it of the largest global batch of each recipe and strategy."""
-    cells = learning.compare_batches(tables.timing, tables.accuracy)
+    cells = learning.compare_batches(tables.timing, tables.accuracy, tables.remedies)
     made = []
     for name, rows in by_configuration(cells).items():
         known = rows[rows["difference"].notna() & (rows["gpus"] == rows["gpus"].max())]

@@ -51,8 +51,8 @@ def of_study(tables: StudyTables) -> pd.DataFrame:
 
     Random images have none.
     """
-    learned = accuracy.compare_batches(tables.timing, tables.accuracy).drop(columns="status")
-    learned = learned.rename(columns={"within_spread": "like_reference"})
+    learned = accuracy.compare_batches(tables.timing, tables.accuracy, tables.remedies)
+    learned = learned.drop(columns="status").rename(columns={"within_spread": "like_reference"})
     parts = [tables.utilization.drop(columns=["count", "status"])]
     parts.append(learned if tables.manifest["source"] != SYNTHETIC.name else learned.iloc[:0])
     for name, columns in COLUMNS.items():

@@ -164,12 +164,16 @@ def _scaling(cells: pd.DataFrame) -> Card:
     gpus, speedup = int(best["gpus"].iloc[0]), best["speedup"]
     slow = "Slower" if speedup.max() < 1 else "Not always faster"
     title = "Faster" if speedup.min() > 1 else slow
-    text = said("{}: {} efficient.", name, _ends(best, "efficiency"))
+    text = said("{}: {} efficient{}.", name, _ends(best, "efficiency"), _noisy(best))
     for other, rows in others[:3]:
-        noisy = rows["within_spread"].eq(True).sum()
-        noise = f", {noisy} of {len(rows)} within noise" if noisy else ""
-        text += said(" {}: {}{}.", other, _ends(rows, "speedup"), noise)
+        text += said(" {}: {}{}.", other, _ends(rows, "speedup"), _noisy(rows))
     return Card(f"{title} on {fmt.gpus(gpus)}", _ends(best, "speedup"), text)
+
+
+def _noisy(cells: pd.DataFrame) -> str:
+    """Say of how many cells the speedup is within noise."""
+    noisy = cells["within_spread"].eq(True).sum()
+    return f", {noisy} of {fmt.plural(len(cells), 'speedup')} within noise" if noisy else ""
 
 
 def _the_limit(tables: StudyTables, chosen: Any) -> Card:

@@ -51,13 +51,16 @@ def accuracy(runs: list[Run]) -> pd.DataFrame:
     return schema.arrange("accuracy", rows)
 
 
-def compare_batches(timing: pd.DataFrame, accuracy: pd.DataFrame) -> pd.DataFrame:
+def compare_batches(
+    timing: pd.DataFrame, accuracy: pd.DataFrame, remedies: pd.DataFrame
+) -> pd.DataFrame:
     """Return one row per cell of `timing`: metrics over its seeds, and the gap to the reference.
 
     Training metrics are from epoch 5, or the last one of a shorter training. The `reference` of a
-    recipe is batch 128 on 1 GPU, else the smallest. `within_spread` tells whether the
-    `difference` in mean test accuracy is within the seeds' margin; where one has fewer than
-    `SEEDS`, within the noise of `_equal_trainings`, None without any.
+    recipe is the reference batch of `remedies`, else 128, on 1 GPU, else the smallest.
+    `within_spread` tells whether the `difference` in mean test accuracy is within the seeds'
+    margin; where one has fewer than `SEEDS`, within the noise of `_equal_trainings`, None without
+    any.
     """
     last = accuracy.groupby("recipe")["epoch"].transform("max").clip(upper=EPOCH)
     shown = accuracy.assign(last=last)
@@ -70,7 +73,9 @@ def compare_batches(timing: pd.DataFrame, accuracy: pd.DataFrame) -> pd.DataFram
     table["test_accuracy_count"] = table["test_accuracy_count"].fillna(0)
     table["global_batch_size"] = table["gpus"] * table["batch_size"]
 
-    alone = table[table["gpus"] == 1].assign(other=table["batch_size"] != REFERENCE_BATCH)
+    chosen = remedies.loc[remedies["reference"].eq(True), "global_batch"]
+    size = next(iter(chosen), REFERENCE_BATCH)
+    alone = table[table["gpus"] == 1].assign(other=table["batch_size"] != size)
     alone = alone.sort_values(["other", "batch_size"]).drop_duplicates("recipe")
     table["reference"] = table.index.isin(alone.index)
     test = [f"test_accuracy{end}" for end in ("", "_std", "_count")]
