@@ -7,17 +7,31 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 LIBRARY = ROOT / "workflow/scripts/scaling"
-COLUMNS = [
-    (
-        "what measures",
-        [
-            *("data", "models", "launch", "training", "instruments"),
-            *("convergence", "synchronization", "quantization"),
-        ],
-    ),
-    ("what both need", ["core", "registry", "config"]),
-    ("what derives", ["tables", "claims", "figures", "report", "terminal"]),
-]
+COLUMNS = {
+    "what measures": {
+        "data": "Datasets: sources, preparation and loading of images.",
+        "models": "Networks and their training kernels.",
+        "launch": "Launch, supervise and end processes.",
+        "training": "Train a cell of the grid: recipes, strategies and steps.",
+        "instruments": "Measure communication, kernels, peak rates and the interconnect.",
+        "convergence": "Experiments on training with large batches.",
+        "synchronization": "Experiments on what ranks send and share.",
+        "quantization": "Int8 networks: made, run in integers, and taken apart.",
+    },
+    "what both need": {
+        "core": "Grid cells, records, files, the environment, number formats.",
+        "registry": "Registries of strategies, recipes, models and datasets.",
+        "config": "The configuration, and studies kept as data.",
+    },
+    "what derives": {
+        "tables": "Compute the tables of a study from its records.",
+        "claims": "Claims: answers to the lab's questions, each with a test.",
+        "figures": "All figures by name, with their tables.",
+        "report": "The HTML report: tables, sections, the page.",
+        "terminal": "Terminal output: a study's size, progress and results.",
+    },
+}
+"""The packages of each column, and what they do."""
 WIDTH, HEIGHT, GAP_X, GAP_Y, TOP = 330, 46, 80, 22, 40
 
 
@@ -54,11 +68,11 @@ def draw() -> str:
     """The picture as SVG: a box for each package, an arrow to what it imports."""
     place = {
         name: (20 + column * (WIDTH + GAP_X), TOP + row * (HEIGHT + GAP_Y))
-        for column, (_, names) in enumerate(COLUMNS)
+        for column, names in enumerate(COLUMNS.values())
         for row, name in enumerate(names)
     }
     width = 20 + len(COLUMNS) * (WIDTH + GAP_X)
-    height = TOP + max(len(names) for _, names in COLUMNS) * (HEIGHT + GAP_Y)
+    height = TOP + max(map(len, COLUMNS.values())) * (HEIGHT + GAP_Y)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
         f'width="{width}" height="{height}" font-family="sans-serif">',
@@ -66,14 +80,14 @@ def draw() -> str:
         'orient="auto"><path d="M0 0L8 4L0 8z" fill="#666"/></marker>',
         f'<rect width="{width}" height="{height}" fill="#fff"/>',
     ]
-    for column, (title, _) in enumerate(COLUMNS):
+    for column, title in enumerate(COLUMNS):
         x = 20 + column * (WIDTH + GAP_X)
         parts.append(f'<text x="{x}" y="24" font-size="15" font-weight="bold">{title}</text>')
     for package, nears in sorted(direct(imports()).items()):
         parts += [_arrow(place[package], place[near]) for near in sorted(nears)]
     for name, (x, y) in place.items():
         modules = [p for p in (LIBRARY / name).rglob("*.py") if p.name != "__init__.py"]
-        what = ast.get_docstring(ast.parse((LIBRARY / name / "__init__.py").read_text())) or ""
+        what = next(names[name] for names in COLUMNS.values() if name in names)
         parts += [
             f'<rect x="{x}" y="{y}" width="{WIDTH}" height="{HEIGHT}" rx="5" fill="#eef3f8" '
             'stroke="#456"/>',

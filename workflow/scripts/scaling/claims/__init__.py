@@ -1,1 +1,0 @@
-"""Claims: answers to the lab's questions, each with a test."""

@@ -1,1 +1,0 @@
-"""The configuration, and studies kept as data."""

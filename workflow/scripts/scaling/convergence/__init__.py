@@ -1,1 +1,0 @@
-"""Experiments on training with large batches."""

@@ -1,1 +1,0 @@
-"""Grid cells, records, files, the environment, number formats."""

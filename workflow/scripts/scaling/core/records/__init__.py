@@ -1,1 +1,0 @@
-"""Schemas of the records of measurements, and how they are read and written."""

@@ -1,1 +1,0 @@
-"""Datasets: sources, preparation and loading of images."""

@@ -1,1 +1,0 @@
-"""Measure communication, kernels, peak rates and the interconnect."""

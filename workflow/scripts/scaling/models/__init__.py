@@ -1,1 +1,0 @@
-"""Networks and their training kernels."""

@@ -1,1 +1,0 @@
-"""Int8 networks: made, run in integers, and taken apart."""

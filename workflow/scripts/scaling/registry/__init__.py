@@ -1,1 +1,0 @@
-"""Registries of strategies, recipes, models and datasets."""

@@ -1,1 +1,0 @@
-"""The HTML report: tables, sections, the page."""

@@ -1,1 +1,0 @@
-"""Experiments on what ranks send and share."""

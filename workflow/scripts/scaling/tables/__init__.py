@@ -1,1 +1,0 @@
-"""Compute the tables of a study from its records."""

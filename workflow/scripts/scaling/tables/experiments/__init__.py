@@ -1,1 +1,0 @@
-"""Tables of the experiments apart from the grid."""

@@ -1,1 +1,0 @@
-"""Terminal output: a study's size, progress and results."""

@@ -1,1 +1,0 @@
-"""Train a cell of the grid: recipes, strategies and steps."""
