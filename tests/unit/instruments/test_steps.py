@@ -67,7 +67,7 @@ def test_a_step_of_known_work_has_its_classes_bytes_and_floor():
     of_device = {"iterations": 2, "seconds": 3e-3, "busy_seconds": 2e-3, "classes": classes}
     record = {"cell": {"gpus": 1}, "in_memory": [{"samples": 2 * IMAGES}]}
     runs = [(Cell("tuned", "ddp", 1, IMAGES, 0), record | {"device_time": [of_device]})]
-    cell = dict(zip(CELL_KEYS, ("tuned", "ddp", 1, IMAGES), strict=True))
+    cell = dict(zip(CELL_KEYS, ("tuned", "", 1, IMAGES), strict=True))
     used = pd.DataFrame([cell | {"flops_per_image": flops, "peak_flops_per_second": 1e10}])
     peaks = pd.DataFrame([{"quantity": "device_copy", "value": 1e9}])
     limits = step_classes(StudyTables("", {"utilization": used, "peaks": peaks}), runs)
