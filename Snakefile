@@ -12,10 +12,6 @@ configfile: f"{OURS}config/config.yaml"
 report: "report/captions/workflow.rst"
 
 
-# For `--sdm conda apptainer` alone; docs/environment.md says how to build it.
-containerized: "study.sif"
-
-
 include: "rules/common.smk"
 
 

@@ -115,6 +115,8 @@ def leased(
             }
             if on_gpu:
                 variables["CUDA_VISIBLE_DEVICES"] = ",".join(names)
+            else:  # PyTorch's profiler would log that it finds no GPU.
+                variables.setdefault("KINETO_LOG_LEVEL", "9")
             yield names, variables
 
 
