@@ -95,6 +95,17 @@ def test_a_program_that_is_missing_is_named():
         own_trainer.run(spec_of("no-such-program {gpus}"), Path("files"))
 
 
+def test_long_line_does_not_shorten_epochs():
+    source = """
+import json, time
+print("x" * 30_000_000)
+for number in range(4):
+    time.sleep(0.05)
+    print(json.dumps({"epoch": number}), flush=True)
+"""
+    assert min(row["seconds"] for row in of(source)["epochs"][1:]) > 0.04
+
+
 def epochs_of(*lines, ranks=1):
     told = [line if isinstance(line, str) else json.dumps(line) for line in lines]
     return printed.epochs_of(printed.read_lines([*enumerate(told, start=1)], ranks))

@@ -173,8 +173,9 @@ class Progress(logging.Handler):
         pace = (time.monotonic() - self._start) / (self._known.total(done) or 1)
         due = [one for one in wanted if one not in done]
         left = pace * self._known.total(due)
-        known = 2 * [self._known.seconds(place) for place in due].count(None) <= len(due)
-        left_said = f", about {state.duration(left)} left" if due and known else ""
+        guessed = [self._known.seconds(place) for place in due].count(None)
+        likely = 2 * guessed <= len(due) or 2 * len(self._done) >= of
+        left_said = f", about {state.duration(left)} left" if due and likely else ""
         say(f"[{len(self._done)} of {of}] {self._outcome(number)}{left_said}")
 
     def _outcome(self, number: int) -> str:
