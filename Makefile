@@ -3,9 +3,9 @@ VENV ?= .venv
 LOCK ?= requirements.lock
 CORES ?= all
 # Paths and names, which may be somebody else's, reach a recipe by its environment, never as its text.
-$(foreach name,STUDY CONFIG BASE A B,$(eval override $(name) := $$(value $(name))))
+$(foreach name,STUDY CONFIG BASE A B FAIL,$(eval override $(name) := $$(value $(name))))
 BIN := $(abspath $(VENV))/bin
-export STUDY CONFIG BASE A B BIN VENV LOCK
+export STUDY CONFIG BASE A B FAIL BIN VENV LOCK
 export PATH := $(BIN):$(PATH)
 SNAKEMAKE := snakemake --profile profiles/local --cores $(CORES)
 
@@ -62,10 +62,10 @@ demo: env ## the whole study in small, on the CPU: results/report.html in minute
 
 study: configured ## a study on this machine: of config/config.yaml, or of yours by CONFIG=mine.yaml
 	@alone=; if [ -n "$$CONFIG" ] && grep -q 'command *:' "$$CONFIG"; then \
-	  $(MAKE) --no-print-directory small-env && PATH="$(abspath $(SMALL))/bin:$$PATH" \
+	  $(MAKE) --no-print-directory small-env && PATH="$$PWD/$(SMALL)/bin:$$PATH" \
 	  && alone=$$(PYTHONPATH=workflow/scripts python -m scaling.config.stored \
 	  "$${BASE:-config/scaling.yaml}" "$$CONFIG") || exit 1; fi; \
-	  [ -n "$$alone" ] || { $(MAKE) --no-print-directory env && PATH="$(BIN):$$PATH" \
+	  [ -n "$$alone" ] || { $(MAKE) --no-print-directory env && PATH="$$BIN:$$PATH" \
 	  && PYTHONPATH=workflow/scripts python -m scaling.config.stored \
 	  "$${BASE:-config/scaling.yaml}" "$$CONFIG"; } || exit 1; \
 	  $(SNAKEMAKE) $${CONFIG:+--configfile "$${BASE:-config/scaling.yaml}" "$$CONFIG"}
@@ -95,8 +95,12 @@ endif
 	  || { echo "error: no study is finished in results/: make answers STUDY=name takes a stored one"; exit 1; }
 	@echo "The answers are results/$${STUDY:+replay/$$STUDY/}answers.md"
 
-compare: compared small-env ## two studies cell by cell: make compare A=name B=name
+compare: compared small-env ## two studies cell by cell: make compare A=name B=name (FAIL=2%: an error if B is slower)
+ifdef FAIL
+	@python workflow/scripts/compare_gate.py --a "$$A" --b "$$B" --fail "$$FAIL"
+else
 	@python workflow/scripts/compare_studies.py --a "$$A" --b "$$B"
+endif
 
 studies: small-env ## an index of all stored studies: results/studies.html
 	@$(MAKE) --no-print-directory replays OF=claims

@@ -118,3 +118,9 @@ def test_jobs_keep_compiled_code_in_the_studys_folder_and_not_in_tmp(study, monk
     monkeypatch.chdir(tmp_path)
     jobs_module.accept(study[1], None)
     assert os.environ["TORCHINDUCTOR_CACHE_DIR"] == f"{tmp_path}/resources/compiled"
+
+
+def test_two_commands_run_in_turns():
+    runs = [grid.Cell(name, "own", 2, 32, 0, n) for name in "ab" for n in range(4)]
+    turns = jobs_module.in_turns([*runs, grid.Cell("plain", "ddp", 2, 32, 0)], ["a", "b"])
+    assert "".join(run.recipe for run in turns) == "plain" + "abbabaab"

@@ -139,6 +139,24 @@ def of_cell(engine: str, strategy: str, model: str) -> str:
     return measuring("train_run", *modules, *models.code(model))
 
 
+def in_turns(runs: Sequence[grid.Cell], commands: Sequence[str]) -> list[grid.Cell]:
+    """Return the runs with those of `commands` in turns, A B B A B A A B, repeat after repeat.
+
+    So drifts of the machine meet both alike. Others keep their order, before these.
+    """
+    asked = [name for name in commands if name in {run.recipe for run in runs}]
+
+    def place(run: grid.Cell) -> tuple[Any, ...]:
+        number = run.repeat + run.seed
+        backwards = number.bit_count() % 2
+        turn = asked.index(run.recipe)
+        cell = (run.gpus, run.batch_size, run.seed, run.repeat)
+        return (*cell, -turn if backwards else turn)
+
+    own = [run for run in runs if run.recipe in asked]
+    return [run for run in runs if run.recipe not in asked] + sorted(own, key=place)
+
+
 class Jobs:
     """Options and resources of the jobs of one study (`config`) in a Snakemake `workflow`."""
 
@@ -155,6 +173,9 @@ class Jobs:
         self._cores_per_gpu = machine["cpu_threads"] + workers
         self.first = len(runs) + 1
         """The priority of what comes before all runs of the grid."""
+        runs = in_turns(
+            runs, [name for name, own in self._config["recipes"].items() if "command" in own]
+        )
         self._places = {run.record_path(Path()): len(runs) - n for n, run in enumerate(runs)}
 
     @property

@@ -69,7 +69,8 @@ class Noise:
         known = runs[runs[quantity] > 0]
         sizes = known.groupby([*keys, "code"])["code"].transform("size")
         ordered = known.loc[sizes.sort_values(kind="stable").index]
-        known = known[known["code"] == ordered.groupby(list(keys))["code"].transform("last")]
+        last = ordered.groupby(list(keys))["code"].transform("last")
+        known = known[known["code"] == last.loc[known.index]]
 
         def number(*columns: str) -> Any:
             return known.groupby(list(columns), sort=False, dropna=False).ngroup().to_numpy()
