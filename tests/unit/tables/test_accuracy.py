@@ -48,8 +48,10 @@ def test_trainings_count_their_slowest_ranks_and_all_gpus_joules():
     one = [full_training(1, seed, seconds, 0.9) for seed, seconds in enumerate((6.0, 6.2, 7.0))]
     two = [full_training(2, seed, seconds, 0.9) for seed, seconds in enumerate((3.0, 3.1, 3.5))]
     two[0]["evaluation"] = {"test_accuracy": 0.5}
+    one[2]["training"]["compiled_graphs"] = {"kept": 0, "made": 6}
     on_one, on_two = trained_to_accuracy([*one, *two], 0.89).to_dict("records")
-    assert (on_one["training_seconds"], on_one["run_seconds_max"]) == (6.2, 27)
+    # A run that compiles does not count as a whole.
+    assert (on_one["training_seconds"], on_one["run_seconds_max"]) == (6.2, 26.2)
     assert (on_one["joules"], on_two["joules"]) == (400, 800)
     assert math.isnan(on_one["speedup"]) and on_two["reached"] == 2
     assert on_two["speedup"] == pytest.approx(2) and on_two["speedup_low"] < 2

@@ -15,7 +15,7 @@ from scaling.core.records.run import RunRecord
 from scaling.core.statistics import CONFIDENCE, difference, margin
 from scaling.registry.update_rule import Technique
 from scaling.tables import schema
-from scaling.tables.timing import Run, epochs, in_words, joules
+from scaling.tables.timing import Run, compiled, epochs, in_words, joules
 
 MEANS = ["train_loss", "train_accuracy"]
 LEARNING = [*MEANS, "test_accuracy"]
@@ -107,8 +107,9 @@ def _equal_trainings(accuracy: pd.DataFrame) -> tuple[float, int]:
 def trained_to_accuracy(records: Sequence[RunRecord], accuracy: float) -> pd.DataFrame:
     """Return one row per cell: medians over its trainings towards a test `accuracy`, and ends.
 
-    `training_seconds` are all epochs, `run_seconds` the whole command. `speedup` is in training
-    seconds over the fewest GPUs, with the 95 % interval of the ratio of geometric means.
+    `training_seconds` are all epochs, `run_seconds` the whole command where it compiled nothing
+    anew. `speedup` is in training seconds over the fewest GPUs, with the 95 % interval of the ratio
+    of geometric means.
     """
     trainings = pd.DataFrame([_training(record, accuracy) for record in records])
     rows, base = [], None
@@ -137,7 +138,7 @@ def _training(record: RunRecord, accuracy: float) -> dict[str, object]:
         "test_accuracy": test,
         "reached": record["status"] == "ok" and test >= accuracy,
         "training_seconds": trained["seconds"].sum(),
-        "run_seconds": record["run_seconds"],
+        "run_seconds": math.nan if compiled(record) else record["run_seconds"],
         "joules": joules(record, "warmup", "measured"),
         "recipe_options": in_words(record["training"])["recipe_options"],
     }

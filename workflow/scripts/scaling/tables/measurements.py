@@ -15,7 +15,17 @@ from scaling.core.records.run import KernelClass, RunRecord
 from scaling.core.statistics import margin
 from scaling.tables import schema
 from scaling.tables.schema import StudyTables
-from scaling.tables.timing import TIMED, Run, Seeds, by_cell, epochs, joules, per_cell, spread
+from scaling.tables.timing import (
+    TIMED,
+    Run,
+    Seeds,
+    by_cell,
+    compiled,
+    epochs,
+    joules,
+    per_cell,
+    spread,
+)
 
 ALONE = "seconds_without_exchange"
 GB = 1e9
@@ -158,8 +168,7 @@ def costs(seeds: Seeds) -> dict[str, Any]:
     started = [record for record in timed if record["startup"]]
     starts = [record["startup"] for record in started]
     total = pd.Series([own["total"] for own in starts], dtype=float)
-    graphs = [record["training"].get("compiled_graphs") or {} for record in started]
-    cold = np.array([own.get("made", 0) > 0 for own in graphs], bool)
+    cold = np.array([*map(compiled, started)], bool)
     searches = [own["cudnn_search"] for own in starts if "cudnn_search" in own]
     energy = pd.Series([joules_per_image(record) for record in records], dtype=float)
     off = margin([energy.std()], [len(energy)])

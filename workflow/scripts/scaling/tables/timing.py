@@ -77,6 +77,11 @@ def epochs(records: Iterable[RunRecord], *roles: Role) -> pd.DataFrame:
     return counted.groupby(["run", "epoch"]).agg(_OVER_RANKS)
 
 
+def compiled(record: RunRecord) -> bool:
+    """Return whether a run compiled code anew, which the next ones find in the cache."""
+    return bool((record["training"].get("compiled_graphs") or {}).get("made"))
+
+
 def joules(record: RunRecord, *roles: Role) -> float:
     """Return the energy of all GPUs of a run in epochs of these roles; NaN if incomplete.
 
