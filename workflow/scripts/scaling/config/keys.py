@@ -63,7 +63,8 @@ class Grid(types.Section):
     seeds: types.Distinct[types.Count]
     """One run of every cell each. `[]` leaves the grid and the machine's limits out."""
     repeats: types.Few = 1
-    """Runs of every cell and seed: only they tell noise from a difference."""
+    """Runs of every cell and seed: only they tell noise from a difference. Each repeat also has a
+    machine check, peaks and sweeps of its own, as it may run on another machine."""
     strong_scaling: bool = True
     """Where no cell on several GPUs has the global batch of one on one GPU, `true` adds the batch
     nearest to 128, shared by the most GPUs: with 1 × 128 in the grid 2 × 64. Its time is compared
