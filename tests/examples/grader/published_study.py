@@ -12,9 +12,7 @@ Utilization is of 50 GB/s on 2 GPUs and of 60 GB/s on 4: 11.173962/50 and 16.760
 
 from pathlib import Path
 
-import pandas as pd
-
-from grader.findings import judge
+from grader.judge import Finding, judge
 from grader.study import read_folder
 
 TRAIN_IMAGES = 50_000
@@ -57,16 +55,17 @@ def write(folder: Path, text: str = CLEAN) -> Path:
     return folder
 
 
-def study(folder: Path, text: str = CLEAN) -> pd.DataFrame:
+def study(folder: Path, text: str = CLEAN) -> list[Finding]:
     """The findings on the one study of these files."""
-    (found,) = read_folder(write(folder, text))
-    return judge(found, TRAIN_IMAGES)
+    found = read_folder(write(folder, text))
+    return judge(found[0], found, TRAIN_IMAGES).findings
 
 
-def said(judged: pd.DataFrame, *severities: str) -> dict[str, list[tuple[int, int]]]:
+def said(findings: list[Finding], *severities: str) -> dict[str, list[tuple[int, int]]]:
     """The cells of each cause of these severities (default: errors and warnings)."""
-    rows = judged[judged["severity"].isin(severities or ("error", "warning"))]
-    return {
-        str(cause): list(zip(same["gpus"], same["batch_size"], strict=True))
-        for cause, same in rows.groupby("cause", sort=False)
-    }
+    found = dict[str, list[tuple[int, int]]]()
+    for one in findings:
+        if one.severity in (severities or ("error", "warning")):
+            cells = zip(one.cells.gpus[one.place], one.cells.batch[one.place], strict=True)
+            found.setdefault(";".join(one.names), []).extend((int(n), int(b)) for n, b in cells)
+    return found

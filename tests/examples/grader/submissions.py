@@ -1,131 +1,375 @@
-"""Honest submissions made by a seed, of every definition we accept."""
+"""Submissions made for tests: honest ones as students print them, and single mistakes."""
 
 import math
-from dataclasses import dataclass, field
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
 
-import numpy as np
+from examples.grader.published_study import HEADER
 
-from examples.grader.published_study import HEADER, TRAIN_IMAGES
-
-CIFAR, IMAGENET = 11_173_962, 11_689_512
-COLUMNS = HEADER.split(",")
+IMAGES, PARAMETERS = 50_000, 11_173_962
 Key = tuple[int, int]
-FIGURES = {
-    "speedup": "printed_speedup",
-    "compute": "printed_compute_seconds",
-    "communication": "printed_communication_seconds",
-    "bandwidth": "printed_bandwidth_gb_per_s",
-    "utilization": "printed_utilization_percent",
+
+
+@dataclass(frozen=True)
+class Study:
+    """Times of one study by (GPUs, batch size), in seconds, and what is derived from them."""
+
+    gpus: tuple[int, ...]
+    batches: tuple[int, ...]
+    epoch: dict[Key, float]
+    training: dict[Key, float]
+    strategy: str
+    peak: float
+    hint: bool  # compute from the training time on one GPU, the lab's hint
+
+    def first(self, b: int) -> float:
+        return (self.training if self.hint else self.epoch)[1, b]
+
+    def steps(self, n: int, b: int) -> int:
+        return math.ceil(IMAGES / (n * b))
+
+    def compute(self, n: int, b: int) -> float:
+        return self.first(b) / n
+
+    def communication(self, n: int, b: int) -> float:
+        return self.epoch[n, b] - self.compute(n, b)
+
+    def bytes(self, n: int) -> float:
+        return (2 * (n - 1) / n if self.strategy == "ddp" else 2) * 4 * PARAMETERS
+
+    def bandwidth(self, n: int, b: int) -> float:
+        seconds = self.communication(n, b)
+        return self.bytes(n) * self.steps(n, b) / seconds / 1e9 if seconds else math.inf
+
+
+Formula = Callable[[Study, int, int], float]
+RIGHT: dict[str, Formula] = {
+    "speedup": lambda s, n, b: s.epoch[1, b] / s.epoch[n, b],
+    "efficiency": lambda s, n, b: 100 * s.epoch[1, b] / s.epoch[n, b] / n,
+    "rate": lambda s, n, b: IMAGES / s.epoch[n, b],
+    "compute": lambda s, n, b: s.compute(n, b),
+    "communication": lambda s, n, b: s.communication(n, b),
+    "bandwidth": lambda s, n, b: s.bandwidth(n, b),
+    "utilization": lambda s, n, b: 100 * s.bandwidth(n, b) / s.peak,
 }
 
 
-@dataclass
+def _mean(s: Study) -> float:
+    return sum(s.epoch[1, b] for b in s.batches) / len(s.batches)
+
+
+def _scaled(column: str, factor: Callable[[Study, int, int], float]) -> tuple[str, Formula]:
+    return column, lambda s, n, b: RIGHT[column](s, n, b) * factor(s, n, b)
+
+
+MISTAKES: dict[str, tuple[str, Formula]] = {
+    "speedup upside down": ("speedup", lambda s, n, b: s.epoch[n, b] / s.epoch[1, b]),
+    "speedup of the first batch": (
+        "speedup",
+        lambda s, n, b: s.epoch[1, s.batches[0]] / s.epoch[n, b],
+    ),
+    "speedup of the largest batch": (
+        "speedup",
+        lambda s, n, b: s.epoch[1, s.batches[-1]] / s.epoch[n, b],
+    ),
+    "speedup of the mean": ("speedup", lambda s, n, b: _mean(s) / s.epoch[n, b]),
+    "speedup of the GPUs before": (
+        "speedup",
+        lambda s, n, b: s.epoch[s.gpus[max(s.gpus.index(n) - 1, 0)], b] / s.epoch[n, b],
+    ),
+    "speedup times N": _scaled("speedup", lambda s, n, b: n),
+    "speedup divided by N": _scaled("speedup", lambda s, n, b: 1 / n),
+    "speedup saved": ("speedup", lambda s, n, b: 1 - s.epoch[n, b] / s.epoch[1, b]),
+    "efficiency not divided": _scaled("efficiency", lambda s, n, b: n),
+    "efficiency by N squared": _scaled("efficiency", lambda s, n, b: 1 / n),
+    "efficiency upside down": (
+        "efficiency",
+        lambda s, n, b: 100 * s.epoch[n, b] / s.epoch[1, b] / n,
+    ),
+    "rate times N": _scaled("rate", lambda s, n, b: n),
+    "rate divided by N": _scaled("rate", lambda s, n, b: 1 / n),
+    "rate of 60,000": _scaled("rate", lambda s, n, b: 1.2),
+    "rate in batches": _scaled("rate", lambda s, n, b: s.steps(n, b) / IMAGES),
+    "compute not divided": _scaled("compute", lambda s, n, b: n),
+    "compute divided twice": _scaled("compute", lambda s, n, b: 1 / n),
+    "compute of N GPUs divided": ("compute", lambda s, n, b: s.epoch[n, b] / n),
+    "compute of the first batch": ("compute", lambda s, n, b: s.epoch[1, s.batches[0]] / n),
+    "compute a third": _scaled("compute", lambda s, n, b: 1 / 3),
+    "compute is the epoch": ("compute", lambda s, n, b: s.epoch[n, b]),
+    "communication of T1 not divided": (
+        "communication",
+        lambda s, n, b: s.epoch[n, b] - s.first(b),
+    ),
+    "communication cut off at 0": (
+        "communication",
+        lambda s, n, b: max(0.0, s.epoch[n, b] - s.first(b)),
+    ),
+    "communication is a gain": ("communication", lambda s, n, b: s.first(b) - s.epoch[n, b]),
+    "communication upside down": _scaled("communication", lambda s, n, b: -1),
+    "communication a step": _scaled("communication", lambda s, n, b: 1 / s.steps(n, b)),
+    "communication is the epoch": ("communication", lambda s, n, b: s.epoch[n, b]),
+    "communication times N": _scaled("communication", lambda s, n, b: n),
+    "bandwidth of one step": _scaled("bandwidth", lambda s, n, b: 1 / s.steps(n, b)),
+    "bandwidth 2(N-1)": _scaled(
+        "bandwidth", lambda s, n, b: 2 * (n - 1) * 4 * PARAMETERS / s.bytes(n)
+    ),
+    "bandwidth (N-1)/N": _scaled(
+        "bandwidth", lambda s, n, b: (n - 1) / n * 4 * PARAMETERS / s.bytes(n)
+    ),
+    "bandwidth N K": _scaled("bandwidth", lambda s, n, b: n * 4 * PARAMETERS / s.bytes(n)),
+    "bandwidth of the epoch": _scaled(
+        "bandwidth", lambda s, n, b: s.communication(n, b) / s.epoch[n, b]
+    ),
+    "bandwidth of compute": _scaled(
+        "bandwidth", lambda s, n, b: s.communication(n, b) / s.compute(n, b)
+    ),
+    "bandwidth in Gbit": _scaled("bandwidth", lambda s, n, b: 8),
+    "bandwidth in GiB": _scaled("bandwidth", lambda s, n, b: 1e9 / 2**30),
+    "bandwidth in MB": _scaled("bandwidth", lambda s, n, b: 1e3),
+    "bandwidth of parameters": _scaled("bandwidth", lambda s, n, b: 1 / 4),
+    "bandwidth of 8 bytes": _scaled("bandwidth", lambda s, n, b: 2),
+    "bandwidth, steps of one GPU": _scaled(
+        "bandwidth", lambda s, n, b: s.steps(1, b) / s.steps(n, b)
+    ),
+    "utilization a share": _scaled("utilization", lambda s, n, b: 1 / 100),
+    "utilization in bits": _scaled("utilization", lambda s, n, b: 8),
+    "utilization divided by N": _scaled("utilization", lambda s, n, b: 1 / n),
+}
+
+
+def study(rng: random.Random, most_noise: float = 0.03) -> Study:
+    """A study with times as of training: a cost a step and an image, exchange, loading, noise."""
+    gpus = rng.choice([(1, 2, 4), (1, 2, 4), (1, 2, 4), (1, 2), (1, 2, 4, 8)])
+    batches = rng.choice(
+        [(32, 128, 512), (32, 128, 512), (32, 128, 512, 2048), (64, 256, 1024), (16, 64, 256)]
+    )
+    batches += (8192,) * (gpus[-1] < 8 and 2048 in batches)
+    step, image = rng.uniform(2e-3, 15e-3), rng.uniform(5e-5, 8e-4)
+    exchange, loading = rng.uniform(1e-4, 1.2e-2), rng.choice([0.0, 0.02, 0.1, 0.5])
+    noise, strategy = rng.uniform(0, most_noise), rng.choice(["ddp", "ddp", "dp"])
+    training, epoch = {}, {}
+    for n in gpus:
+        for b in batches:
+            steps = math.ceil(IMAGES / (n * b))
+            pure = (
+                steps * (step + exchange * (n > 1) * (1 + 0.3 * math.log2(n))) + IMAGES / n * image
+            )
+            training[n, b] = pure * rng.lognormvariate(0, noise)
+            epoch[n, b] = training[n, b] * (1 + loading * rng.uniform(0.9, 1.1))
+    return Study(
+        gpus,
+        batches,
+        epoch,
+        training,
+        strategy,
+        rng.choice([300.0, 450.0, 900.0]),
+        rng.random() < 0.4,
+    )
+
+
+def _rounded(value: float, digits: int, cut: bool = False) -> str:
+    if not math.isfinite(value):
+        return "-"
+    if cut:
+        value = math.trunc(value * 10**digits) / 10**digits
+    return f"{value:.{digits}f}"
+
+
+@dataclass(frozen=True)
 class Submission:
-    """Rows by (gpus, batch size) as texts, the values before they were rounded, and the digits."""
+    """A file as a student hands it in: its name and text, and the planted mistake, if any."""
 
-    rows: dict[Key, dict[str, str]]
-    values: dict[Key, dict[str, float]]
-    digits: dict[str, int]
-    peaks: dict[int, float] = field(default_factory=dict)
-    """GB/s for each number of GPUs, where the submission states them."""
-
-    @property
-    def text(self) -> str:
-        lines = [",".join(row[column] for column in COLUMNS) for row in self.rows.values()]
-        return "\n".join([HEADER, *lines]) + "\n"
-
-    def put(self, key: Key, quantity: str, value: float) -> None:
-        """Print another figure, with the digits of its column."""
-        self.rows[key][FIGURES[quantity]] = f"{value:.{self.digits[quantity]}f}"
+    name: str
+    text: str
+    column: str = ""
+    wrong: int = 0  # printed figures that differ from the right ones
 
 
-def honest(seed: int, plain: bool = False, noisy: bool = False) -> Submission:
-    """A submission without an error; a `plain` one has every cell, and digits for any mistake.
+COLUMNS = {
+    "speedup": ["Speedup", "speedup", "Speed-up (x)"],
+    "efficiency": ["Efficiency (%)", "parallel efficiency (%)"],
+    "rate": ["images/s", "Throughput (images/s)"],
+    "compute": ["Compute (s)", "compute_s", "Computation time (sec)"],
+    "communication": ["Communication (s)", "comm_s", "Comm. time (s)"],
+    "bandwidth": ["Bandwidth (GB/s)", "bandwidth_GB_s"],
+    "utilization": ["Utilization (%)"],
+}
 
-    A `noisy` one has times that differ by up to 4 % and now and then by 8 % more, hardly any
-    communication, so that some are faster than N times one GPU, and states its peaks.
 
-    Figures are derived before or after rounding, each from the times or from the figure before.
-    """
-    rng = np.random.default_rng(seed)
-
-    def chance(share: float) -> bool:
-        return bool(rng.random() < share)
-
-    strategy, imagenet = ("dp", "ddp")[rng.integers(2)], chance(0.3)
-    parameters = IMAGENET if imagenet else CIFAR
-    stated = "" if not plain and chance(0.15) else str(parameters)
-    gpus = [1, 2, 4] if plain else [1, *sorted(rng.choice([2, 3, 4, 8], rng.integers(1, 4), False))]
-    batches = sorted(rng.choice([32, 64, 128, 256, 512, 1024, 2048], 3 + rng.integers(3), False))
-    decimals = 3 if plain else int(rng.integers(1, 4))
-    few = rng.integers(1, 5, len(FIGURES)).tolist()
-    digits = dict.fromkeys(FIGURES, 4) if plain else dict(zip(FIGURES, few, strict=True))
-    digits["utilization"] = 2 + plain
-    # The times that figures are of: whole, or without loading.
-    ratio, part = (not chance(share) for share in (0.7, 0.5))
-    ring = strategy == "ddp" or chance(0.5)
-    early, chained = chance(0.5), chance(0.5)
-    per_step, base = rng.uniform(0.002, 0.02) * (0.1 if noisy else 1), rng.uniform(8, 60)
-    peaks = dict.fromkeys(gpus, 1.0) if chance(0.5) else {n: rng.uniform(1, 2) for n in gpus}
-    fastest = IMAGENET * 8 / per_step / 1e9 * rng.uniform(1.6, 8)
-    count = int(rng.integers(2, 6)) if chance(0.5) else 1 if chance(0.5) else 0
-    times: dict[Key, tuple[float, float]] = {}
-    for b in map(int, batches):
-        work, loading = base * (1 + rng.uniform(0, 8) / b), rng.uniform(0.3, 3)
-        for n in map(int, gpus):
-            steps = math.ceil(TRAIN_IMAGES / (n * b))
-            moved = 0.0 if n == 1 else steps * per_step * rng.uniform(0.7, 1.3)
-            without = work / n + moved
-            times[n, b] = without + loading / n * (1 if n == 1 else rng.uniform(1, 1.3)), without
-    if noisy:
-        sigma = rng.uniform(0, 0.04)
-        for key, pair in times.items():
-            slow = (1 + rng.uniform(0, 0.08) * chance(0.05)) * math.exp(rng.normal(0, sigma))
-            times[key] = pair[0] * slow, pair[1] * slow
-        fastest = min(450.0, fastest * math.exp(rng.uniform(0, 6)))
-    if early:
-        times = {key: (round(t, decimals), round(w, decimals)) for key, (t, w) in times.items()}
-    separate = plain or chance(0.8) or ratio or part
-    made = Submission({}, {}, digits)
-    if noisy and chance(0.7):
-        made.peaks = {int(n): fastest * peak for n, peak in peaks.items()}
-    for (n, b), (seconds, without) in times.items():
-        if not plain and (n, b) != (1, int(batches[0])) and chance(0.05):
-            continue
-        row = dict.fromkeys(COLUMNS, "") | {"study": "one", "strategy": strategy, "status": "ok"}
-        row |= {"model": "resnet18-imagenet" if imagenet else "resnet18-cifar"}
-        row |= {"gpus": str(n), "batch_size": str(b), "parameters": stated}
-        made.rows[n, b] = row
-        if not plain and n > 1 and chance(0.05):
-            row["status"] = "oom"
-            continue
-        row["epoch_seconds"] = f"{seconds:.{decimals}f}"
-        if separate:
-            row["epoch_seconds_without_loading"] = f"{without:.{decimals}f}"
-        if count:
-            row["count"] = str(count)
-            wide = rng.uniform(0, 0.03) * seconds if count > 1 else 0
-            row["epoch_seconds_min"] = f"{seconds - wide:.{decimals}f}"
-            row["epoch_seconds_max"] = f"{seconds + wide:.{decimals}f}"
-        if n == 1 or (1, b) not in made.rows or not made.rows[1, b]["epoch_seconds"]:
-            if n == 1:
-                made.values[n, b] = {"seconds": seconds, "without": without}
-                row["printed_speedup"] = "1" if chance(0.5) else ""
-            continue
-        own, single, sent = times[n, b][part], times[1, b][part], 2 * (n - 1) / n if ring else 2
-        compute, communication = single / n, own - single / n
-        said = round(communication, digits["communication"]) if chained else communication
-        moved = 4 * parameters * sent * math.ceil(TRAIN_IMAGES / (n * b))
-        bandwidth = moved / said / 1e9 if said > 1e-6 else math.nan
-        rate = round(bandwidth, digits["bandwidth"]) if chained else bandwidth
-        figures = [times[1, b][ratio] / times[n, b][ratio], compute, communication, bandwidth]
-        figures.append(100 * rate / (fastest * peaks[n]))
-        made.values[n, b] = {
-            **dict(zip(FIGURES, figures, strict=True)),
-            **{"seconds": seconds, "without": without, "waited": seconds - times[1, b][1] / n},
-            **{"own": own, "own single": single, "sent": sent},
+def submission(seed: int, mistake: str = "") -> Submission:
+    """A submission by its seed, honest or with one mistake; layout, digits, headers by chance."""
+    rng = random.Random(f"{seed} {mistake}")
+    of = study(rng)
+    digits = {
+        "time": rng.choice([2, 2, 3, 4]),
+        "rate": rng.choice([0, 1]),
+        "efficiency": rng.choice([0, 1, 1, 2]),
+    }
+    digits |= {
+        name: rng.choice([2, 2, 3])
+        for name in ("speedup", "compute", "communication", "utilization")
+    }
+    digits["bandwidth"] = rng.choice([2, 3, 3])
+    if rng.random() < 0.5:  # derived from the printed times
+        near = {
+            name: {k: round(v, digits["time"]) for k, v in getattr(of, name).items()}
+            for name in ("epoch", "training")
         }
-        for name, value in made.values[n, b].items():
-            if name in FIGURES and math.isfinite(value) and (plain or chance(0.97)):
-                made.put((n, b), name, value)
-    return made
+        of = Study(
+            of.gpus, of.batches, near["epoch"], near["training"], of.strategy, of.peak, of.hint
+        )
+    formulas = dict(RIGHT)
+    column, wrong = "", 0
+    if mistake:
+        column, formulas[column] = MISTAKES[mistake][0], MISTAKES[mistake][1]
+        digits[column] = max(digits[column], 3 if column in ("speedup", "bandwidth") else 2)
+    cut = rng.random() < 0.1
+
+    def printed(name: str, n: int, b: int) -> str:
+        return _rounded(formulas[name](of, n, b), digits[name], cut)
+
+    if mistake:
+        if column == "bandwidth":  # bytes of one step in an epoch's seconds have few digits else
+            digits[column] = 6
+        if mistake == "communication a step":
+            digits[column] = 5
+        wrong = sum(
+            abs(formulas[column](of, n, b) - RIGHT[column](of, n, b))
+            > 3 * 10.0 ** -digits[column] + 0.02 * abs(RIGHT[column](of, n, b))
+            for n in of.gpus[1:]
+            for b in of.batches
+        )
+    layout = rng.choice(["template", "tidy", "tidy", "lab", "lab", "merged", "tsv"])
+    apart = column in ("efficiency", "rate", "utilization")
+    if apart or (column == "bandwidth" and layout == "tsv"):
+        layout = "tidy"
+    write = {"template": _template, "tidy": _tidy, "lab": _lab, "merged": _merged, "tsv": _merged}[
+        layout
+    ]
+    return Submission(*write(rng, of, digits, printed, column, layout), column, wrong)
+
+
+def _template(rng, of, digits, printed, column, layout) -> tuple[str, str]:
+    with_training = of.hint or rng.random() < 0.3
+    lines = [HEADER.partition(",count")[0]]
+    for n in of.gpus:
+        for b in of.batches:
+            training = (
+                _rounded(of.training[n, b], digits["time"])
+                if with_training and (n == 1 or not of.hint)
+                else ""
+            )
+            names = ("compute", "communication", "bandwidth", "utilization")
+            rest = [printed(name, n, b) if n > 1 else "" for name in names]
+            lines.append(
+                f"s,{of.strategy},resnet18-cifar,{PARAMETERS},{n},{b},ok,"
+                f"{_rounded(of.epoch[n, b], digits['time'])},{training},"
+                + ",".join([printed("speedup", n, b), *rest])
+            )
+    return "timings.csv", "\n".join(lines) + "\n"
+
+
+def _tidy(rng, of, digits, printed, column, layout) -> tuple[str, str]:
+    names = [name for name in COLUMNS if rng.random() < 0.5 or name == column]
+    if column in ("bandwidth", "utilization"):
+        names = [name for name in COLUMNS if name in (*names, "communication", "bandwidth")]
+    names = [name for name in names if name != "utilization" or "bandwidth" in names]
+    if "bandwidth" in names and "communication" not in names:
+        names.remove("bandwidth")
+        names = [name for name in names if name != "utilization"]
+    heads = [
+        rng.choice(["GPUs", "gpus", "#GPUs", "Number of GPUs"]),
+        rng.choice(["Batch size", "batch_size", "Batch size per GPU", "bs"]),
+    ]
+    heads += [rng.choice(["Epoch time (s)", "Time (s)", "seconds", "Time per epoch (sec)"])]
+    first = of.hint and ("compute" in names or "communication" in names) and rng.random() < 0.7
+    heads += ["Training time without data loading (s)"] if first else []
+    heads += [rng.choice(COLUMNS[name]) for name in names]
+    if column == "utilization" or rng.random() < 0.5:
+        heads = [
+            head.replace("Utilization (%)", f"Utilization of {of.peak:g} GB/s (%)")
+            for head in heads
+        ]
+    heads = ["strategy", "parameters", *heads]
+    rows = []
+    for n in of.gpus:
+        for b in of.batches:
+            row = [
+                of.strategy,
+                str(PARAMETERS),
+                str(n),
+                str(b),
+                _rounded(of.epoch[n, b], digits["time"]),
+            ]
+            row += [_rounded(of.training[n, b], digits["time"]) if n == 1 else ""] if first else []
+            rows.append(
+                row
+                + [
+                    printed(name, n, b)
+                    if n > 1 or name in ("speedup", "efficiency", "rate")
+                    else ""
+                    for name in names
+                ]
+            )
+    if rng.random() < 0.5:
+        return "table.csv", "\n".join(",".join(row) for row in [heads, *rows]) + "\n"
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "table.md", "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
+
+
+def _lab(rng, of, digits, printed, column, layout, merged: bool = False) -> tuple[str, str]:
+    blocks = [
+        ("Table 1: time and speedup", of.gpus, [("Time (s)", "time"), ("Speedup", "speedup")])
+    ]
+    blocks += [
+        (
+            "Table 2: compute and communication",
+            of.gpus[1:],
+            [("Compute (s)", "compute"), ("Comm (s)", "communication")],
+        )
+    ]
+    if column == "bandwidth" or rng.random() < 0.6:
+        blocks += [("Table 3: bandwidth", of.gpus[1:], [("Bandwidth (GB/s)", "bandwidth")])]
+    tab = layout == "tsv"
+    word = rng.choice(["b = {}", "Batch size {}", "Batch-size {} per GPU"])
+    intro = f"{of.strategy.upper()}, ResNet-18 with {PARAMETERS:,} parameters on CIFAR-10\n\n"
+    parts = []
+    for title, gpus, columns in blocks:
+        if merged:
+            heads = [
+                [""]
+                + [
+                    word.format(b) if i == 0 else ""
+                    for b in of.batches
+                    for i in range(len(columns))
+                ]
+            ]
+            heads += [[""] + [head for _ in of.batches for head, _ in columns]]
+        else:
+            heads = [
+                ["GPUs"] + [f"{word.format(b)}: {head}" for b in of.batches for head, _ in columns]
+            ]
+        rows = []
+        for n in gpus:
+            cells = [
+                (
+                    printed(name, n, b)
+                    if name != "time"
+                    else _rounded(of.epoch[n, b], digits["time"])
+                )
+                for b in of.batches
+                for _, name in columns
+            ]
+            rows.append([f"{n}-GPU", *cells])
+        if tab:
+            table = "\n".join("\t".join(line) for line in [*heads, *rows])
+        else:
+            lines = [heads[0], ["---"] * len(heads[0]), *heads[1:], *rows]
+            table = "\n".join("| " + " | ".join(line) + " |" for line in lines)
+        parts.append((f"{title}\n\n" if not tab else f"{title}\n") + table)
+    return ("table.tsv" if tab else "report.md"), intro + "\n\n".join(parts) + "\n"
+
+
+def _merged(rng, of, digits, printed, column, layout) -> tuple[str, str]:
+    return _lab(rng, of, digits, printed, column, layout, merged=True)

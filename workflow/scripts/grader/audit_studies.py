@@ -1,7 +1,7 @@
-"""Audit submitted studies: folders with a timings.csv, or any tables of times.
+"""Audit submitted studies: files with tables, or folders of them.
 
-Prints a line for every finding, one for each study, and what several have in common. Exits with 3
-if a study has an error or cannot be read. studies/README.md describes timings.csv.
+Prints a line for every finding, one for each study, and what several have in common; last how many
+files were given, read and refused. Exits with 3 if a study has an error or cannot be read.
 """
 
 import argparse
@@ -9,7 +9,7 @@ import re
 import sys
 import traceback
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from shlex import split
 from typing import Any
@@ -18,18 +18,19 @@ from urllib.parse import quote
 import pandas as pd
 from pydantic import Field, NonNegativeFloat
 
-from grader.findings import COLUMNS, judge
-from grader.pages import INDEX, Judged, shared
+from grader.formulas import FORMULAS
+from grader.judge import judge
+from grader.pages import COLUMNS, INDEX, Judged, shared
 from grader.study import CIFAR10_TRAIN_IMAGES, read_folder, tables, timings, wanted
 from scaling.config.stored import read_config
 from scaling.core import files
-from scaling.core import numbers as fmt
 from scaling.core.errors import UserError, printable, program
 from scaling.core.section import Section
 from scaling.report import page
 from scaling.tables.schema import as_csv
 
 TEMPLATE = Path(__file__).with_name("published.html.j2")
+FORMS: dict[str, dict[str, float]] = read_config(page.REPORT / "forms.yaml")
 ASCII = str.maketrans("–−·×…\u00a0", "--*x. ")
 
 
@@ -40,28 +41,44 @@ class ErrorsFound(UserError):
 
 
 class Points(Section):
-    """A grading scheme: `full` minus the cost of each finding, by its cause or severity."""
+    """A grading scheme: `full` minus the cost of each cause, once, by its name or severity.
+
+    With a `form` of the course the points are those of its questions.
+    """
 
     full: NonNegativeFloat = 10
     error: NonNegativeFloat = 2
     warning: NonNegativeFloat = 0.5
     info: NonNegativeFloat = 0
     unreadable: NonNegativeFloat = 0
+    form: str = ""
     causes: dict[str, NonNegativeFloat] = Field(default_factory=dict)
 
-    def earned(self, judged: Judged) -> float:
-        """Return the points of a study, at least 0."""
-        pairs = zip(judged.findings["cause"], judged.findings["severity"], strict=True)
-        return max(0.0, self.full - sum(self.causes.get(c, getattr(self, s)) for c, s in pairs))
+    def given(self, judged: Judged) -> Judged:
+        """Return the study with its points, at least 0; of the form's questions too."""
+        cost = dict[str, dict[str, float]]()
+        seen = set[str]()
+        for one in judged.judgement.findings:
+            question = FORMULAS["questions"].get(one.quantity, "Q2")
+            for name in set(one.names) - seen:
+                price = self.causes.get(name, getattr(self, one.severity) / len(one.names))
+                cost.setdefault(question, {})[name] = price
+            seen |= set(one.names)
+        paid = {question: sum(each.values()) for question, each in cost.items()}
+        asked = FORMS.get(self.form, {}).items()
+        rows = [(name, full) for name, full in asked if name in FORMULAS["questions"].values()]
+        left = [max(0.0, full - paid.get(name, 0)) for name, full in rows]
+        earned = sum(left) if rows else max(0.0, self.full - sum(paid.values()))
+        table = [(name, f"{x:g}", f"{full:g}") for (name, full), x in zip(rows, left, strict=True)]
+        return replace(judged, points=f"{earned:g}", by_question=tuple(table))
 
 
 @dataclass
 class Submission:
-    """A submitted folder: its judged studies and their page, or why it cannot be read."""
+    """A submitted folder or file: its judged studies, or why it cannot be read."""
 
     folder: str
     studies: list[Judged] = field(default_factory=list)
-    html: str = ""
     refusal: str = ""
 
 
@@ -73,7 +90,7 @@ def paths(names: list[str]) -> list[Path]:
         matches = sorted(Path(path.anchor).glob(str(path.relative_to(path.anchor))))
         there = [path] if path.exists() else list(filter(wanted, matches)) or [path]
         found += [one for path in there for one in _inside(path) or [path]]
-    return found
+    return list(dict.fromkeys(found))
 
 
 def _inside(path: Path) -> list[Path]:
@@ -84,28 +101,20 @@ def _inside(path: Path) -> list[Path]:
     return tables(path) + [one for folder in folders for one in _inside(folder)]
 
 
-def read(folders: Iterable[Path], train_images: int, ring: bool = False) -> list[Submission]:
-    """Return the studies of every folder or file, judged; one that is unreadable affects no other.
-
-    A text without a table of times is passed over where another file of its folder has one.
-    """
-    found = {folder: _read(folder, train_images, ring) for folder in dict.fromkeys(folders)}
-    read = {folder.parent for folder, one in found.items() if one.studies}
-    return [
-        one
-        for folder, one in found.items()
-        if one.studies or folder.suffix not in (".md", ".txt") or folder.parent not in read
-    ]
+def read(
+    folders: Iterable[Path], images: int, ring: bool = False, points: Points | None = None
+) -> list[Submission]:
+    """Return the studies of every folder or file, judged; what is unreadable affects no other."""
+    return [_read(folder, images, ring, points) for folder in folders]
 
 
-def _read(path: Path, train_images: int, ring: bool) -> Submission:
+def _read(path: Path, images: int, ring: bool, points: Points | None) -> Submission:
     # The name may be any bytes.
     folder = printable(str(path)).replace("\n", "\\n")
     try:
-        found = read_folder(path, train_images)
-        studies = [Judged(one, folder, judge(one, train_images, ring)) for one in found]
-        html = page.render(TEMPLATE, title=f"Audit of {folder}", table=None, studies=studies)
-        return Submission(folder, studies, html)
+        found = read_folder(path)
+        studies = [Judged(one, folder, judge(one, found, images, ring)) for one in found]
+        return Submission(folder, [points.given(one) for one in studies] if points else studies)
     except UserError as error:
         why = printable(str(error)).replace("\n", "\\n")
     except Exception as error:  # A bug of the audit, which must not affect other submissions.
@@ -115,7 +124,7 @@ def _read(path: Path, train_images: int, ring: bool) -> Submission:
 
 
 def as_text(submissions: list[Submission]) -> str:
-    """Return a line for each finding, for each study, and for what several submissions share."""
+    """Return a line for each finding, for each study, for what several share, and for the files."""
     lines, table = list[str](), list[tuple[str, str, str]]()
     for one in submissions:
         for each in one.studies:
@@ -125,31 +134,39 @@ def as_text(submissions: list[Submission]) -> str:
     widths = [max(len(row[column]) for row in table) for column in (0, 1)]
     summary = [f"{a:<{widths[0]}}  {b:<{widths[1]}}  {verdict}" for a, b, verdict in table]
     common = shared([one.studies for one in submissions])
-    return "\n".join([*lines, *[""] * bool(lines), *summary, *[""] * bool(common), *common])
+    refused = sum(bool(one.refusal) for one in submissions)
+    last = f"{len(submissions)} given, {len(submissions) - refused} read, {refused} refused"
+    return "\n".join(
+        [*lines, *[""] * bool(lines), *summary, *[""] * bool(common), *common, "", last]
+    )
 
 
 def write(submissions: list[Submission], target: Path, points: Points | None = None) -> None:
     """Write the index page, and in a folder of its name the pages, audit.csv and audit.json."""
-    folder, overview = target.with_suffix(""), []
-    rows = [pd.DataFrame(columns=["folder", "study", *COLUMNS])]
+    folder, overview, rows = target.with_suffix(""), list[dict[str, Any]](), list[dict[str, Any]]()
     for number, one in enumerate(submissions, start=1):
         name = f"{number:03d}-{re.sub(r'[^A-Za-z0-9]+', '-', Path(one.folder).stem)[:60]}.html"
         if one.refusal:
             earned = f"{points.unreadable:g}" if points else ""
-            overview.append({"folder": one.folder, "causes": one.refusal, "points": earned})
+            row = ("–", one.folder, *["–"] * (len(INDEX) - 4), one.refusal, earned)
+            overview.append({"link": "", "row": row})
         else:
-            files.write_text(folder / name, one.html)
+            title, studies = f"Audit of {one.folder}", one.studies
+            html = page.render(TEMPLATE, title=title, index=[], shared=[], studies=studies)
+            files.write_text(folder / name, html)
         for each in one.studies:
-            earned = f"{points.earned(each):g}" if points else ""
-            overview.append(each.overview(f"{quote(folder.name)}/{name}#{each.id}", earned))
-            rows.append(each.rows.assign(folder=each.folder, study=each.study.name))
-    title = f"Audit of {fmt.plural(len(submissions), 'submission')}"
-    about: dict[str, Any] = {"title": title, "table": INDEX.make(overview), "studies": []}
-    common = shared([one.studies for one in submissions])
-    files.write_text(target, page.render(TEMPLATE, **about, shared=common))
-    found = pd.concat(rows)
+            overview.append(each.overview(f"{quote(folder.name)}/{name}#{each.id}"))
+            rows += [
+                {"folder": each.folder, "study": each.study.name, **row} for row in each.rows()
+            ]
+    about = {"title": f"Audit of {len(submissions)} submissions", "index": overview, "studies": []}
+    files.write_text(
+        target, page.render(TEMPLATE, **about, shared=shared([x.studies for x in submissions]))
+    )
+    found = pd.DataFrame(rows, columns=["folder", "study", *COLUMNS])
     files.write_text(folder / "audit.csv", as_csv(found))
-    records = [one.to_json(orient="records") for one in (pd.DataFrame(overview), found)]
+    listed = pd.DataFrame([one["row"] for one in overview], columns=INDEX)
+    records = [one.to_json(orient="records") for one in (listed, found)]
     text = '{{"submissions":{},"findings":{}}}\n'.format(*records)
     files.write_text(folder / "audit.json", text)
 
@@ -164,20 +181,20 @@ def main(argv: list[str] | None = None) -> None:
     add("--train-images", type=int, default=CIFAR10_TRAIN_IMAGES, help=images)
     add("--ring", action="store_true", help="count a ring's bytes for DataParallel too")
     add("--points", type=Path, help="a points scheme, see studies/README.md")
+    add("--form", choices=FORMS, help="points of the questions of this form of the course")
     add("--output", type=Path, help="the HTML index to write, pages beside it")
     args = parser.parse_args(argv)
-    scheme = f"the points scheme {args.points}"
-    points = Points.of(read_config(args.points), scheme) if args.points else None
-    submissions = read(paths(args.folders), args.train_images, args.ring)
+    entries = read_config(args.points) if args.points else {}
+    entries |= {"form": args.form} if args.form else {}
+    points = Points.of(entries, f"the points scheme {args.points}") if entries else None
+    submissions = read(paths(args.folders), args.train_images, args.ring, points)
     if args.output:
         write(submissions, args.output, points)
     sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     print(printable(as_text(submissions)).translate(ASCII))
     if args.output:
-        print(f"\nThe page is {args.output}")
+        print(f"The page is {args.output}")
     wrong = {each.folder for one in submissions for each in one.studies if each.counts["error"]}
     if failed := [one.folder for one in submissions if one.refusal or one.folder in wrong]:
-        raise ErrorsFound(
-            f"{len(failed)} of {len(submissions)} have errors: {', '.join(failed)}; "
-            "see the findings above"
-        )
+        said = f"{len(failed)} of {len(submissions)} have errors: {', '.join(failed)}"
+        raise ErrorsFound(f"{said}; see the findings above")

@@ -1,66 +1,39 @@
-"""The page of published studies: findings by cause, and the index of all studies."""
+"""What a student and a teacher read of an audit, and the page of published studies."""
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
-from itertools import chain
-from operator import attrgetter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-import pandas as pd
+import numpy as np
 
-from grader.fields import NOT_STATED
-from grader.findings import judge
-from grader.study import CIFAR10_TRAIN_IMAGES, PublishedStudy, read_folder
+from grader.formulas import FORMULAS
+from grader.judge import Finding, Judgement, judge
+from grader.study import CIFAR10_TRAIN_IMAGES, NOT_STATED, Study, read_folder
 from scaling.core import command_line, files
 from scaling.core import numbers as fmt
+from scaling.core.errors import UserError
 from scaling.report import page
-from scaling.report.quantities import whole
-from scaling.report.table import Column, Table, View
-from scaling.tables.schema import rows_of
 
 SEVERITIES = {"error": "error", "warning": "warning", "info": "remark"}
-SHOWN_CELLS = 5
-OVERVIEW = ["study", "folder", "link", "points", "cells", *SEVERITIES, "causes"]
-FINDINGS = View(
-    "findings",
-    "Findings",
-    pd.DataFrame,
-    [
-        Column("no.", name="number"),
-        Column("severity", SEVERITIES.__getitem__, name="severity"),
-        Column("cause", lambda of: fmt.words(of).replace(";", " and "), name="cause"),
-    ],
-    [
-        Column("what happened", name="sentence", detail=attrgetter("advice")),
-        Column("cells (GPUs x b)", name="where"),
-        Column("explains", name="share"),
-    ],
-)
-INDEX = View(
-    "overview",
-    "All studies",
-    lambda rows: pd.DataFrame(rows, columns=OVERVIEW),
-    [Column("study", name="study", link=attrgetter("link"))],
-    [
-        Column("folder", name="folder"),
-        Column("cells", whole, name="cells"),
-        *(Column(f"{name}s", whole, name=key) for key, name in SEVERITIES.items()),
-        *(Column(name, name=name) for name in ("causes", "points")),
-    ],
-)
+COLUMNS = ["number", "severity", "cause", "strategy", "gpus", "batch_size", "quantity", "found"]
+COLUMNS += ["expected_low", "expected_high", "cells", "sentence", "advice"]
+INDEX = ["study", "folder", "cells", "figures", *SEVERITIES, "causes", "points"]
+LISTED, SHOWN = 200, 5
+"""Cells of a finding that have a row, and that stand in its line."""
 
 
 @dataclass(frozen=True)
 class Judged:
-    """A study of a folder, and the rows of `findings.judge`."""
+    """A study of a folder or file, and what is to be said of it."""
 
-    study: PublishedStudy
+    study: Study
     folder: str
-    rows: pd.DataFrame
+    judgement: Judgement
+    points: str = ""
+    by_question: tuple[tuple[str, str, str], ...] = ()
 
     @property
     def id(self) -> str:
@@ -68,86 +41,163 @@ class Judged:
         return quote(f"{self.folder}/{self.study.name}")
 
     @property
-    def grave(self) -> pd.DataFrame:
-        return self.rows[self.rows["severity"] != "info"]
-
-    @cached_property
-    def findings(self) -> pd.DataFrame:
-        """A row for each finding, with its cells as `where` and the `share` that it explains."""
-        found = self.rows.drop_duplicates("number")
-        pairs = zip(found["explains"], found["suspects"], strict=True)
-        share = [f"{one:.0f} of {all_:.0f}" if all_ > 0 else "" for one, all_ in pairs]
-        where = [_where(cells) for _, cells in self.rows.groupby("number")]
-        return found.assign(where=where, share=share)
+    def title(self) -> str:
+        return self.study.description.title or self.study.name
 
     @property
-    def lines(self) -> list[str]:
-        """How its table was read, and each finding with what to do."""
-        lines = [f"read: {self.study.reading}"] if self.study.reading else []
-        for one in rows_of(self.findings):
-            said = f"{SEVERITIES[one.severity]}: {one.cause}: {one.sentence}"
-            share = f", {one.share} figures" if one.share else ""
-            advice = f"; {one.advice}" if one.advice and one.severity != "info" else ""
-            lines.append(f"{said} ({one.where}{share}){advice}")
-        return lines
+    def grave(self) -> list[Finding]:
+        return [one for one in self.judgement.findings if one.severity != "info"]
 
     @property
     def counts(self) -> dict[str, int]:
         """How many findings of each severity it has."""
-        found = self.findings["severity"].tolist()
+        found = [one.severity for one in self.judgement.findings]
         return {severity: found.count(severity) for severity in SEVERITIES}
 
     @property
-    def told(self) -> str:
-        """`1 error, 2 warnings, 1 remark`, or `no findings`."""
-        parts = [fmt.plural(n, SEVERITIES[severity]) for severity, n in self.counts.items() if n]
-        return ", ".join(parts) or "no findings"
+    def figures(self) -> str:
+        """`9 figures: 7 right, 2 wrong`."""
+        of = self.judgement
+        parts = [
+            f"{n} {word}"
+            for n, word in ((of.right, "right"), (of.wrong, "wrong"), (of.open, "not checked"))
+            if n
+        ]
+        number = of.right + of.wrong + of.open
+        return (
+            f"{fmt.plural(number, 'figure')}: {', '.join(parts)}"
+            if number
+            else "no figures beside the times"
+        )
 
     @property
-    def table(self) -> Table | None:
-        """The table on the page: its findings, if there are any."""
-        table = FINDINGS.make(self.findings)
-        return table and replace(table, name=f"{self.id}-{table.name}")
+    def told(self) -> str:
+        """`9 figures: 7 right, 2 wrong; 1 error, 2 remarks`."""
+        parts = [fmt.plural(n, SEVERITIES[severity]) for severity, n in self.counts.items() if n]
+        return "; ".join(filter(None, [self.figures, ", ".join(parts) or "no findings"]))
 
-    def overview(self, link: str, points: str = "") -> dict[str, Any]:
-        """Its row in the index: cells, findings of each severity, causes."""
-        return {
-            **{"study": self.study.name, "folder": self.folder, "link": link, "points": points},
-            **{"cells": len(self.study.rows), **self.counts},
-            "causes": ", ".join(self.grave["cause"].unique()).replace("_", " "),
-        }
+    @property
+    def wrong(self) -> list[tuple[str, str, str, str, str]]:
+        """Each wrong figure: question, quantity, cell, what stands there and what is right."""
+        found = []
+        for one in self.grave:
+            if one.quantity:
+                question = FORMULAS["questions"][one.quantity]
+                word = FORMULAS["words"][one.quantity]
+                found += [(question, word, *cell) for cell in cells(one)]
+        return found
+
+    @property
+    def causes(self) -> list[tuple[str, str, str, str, str]]:
+        """Each finding: severity, cause, what happened and where, and what to do."""
+        return [
+            (
+                SEVERITIES[one.severity],
+                " and ".join(map(fmt.words, one.names)),
+                also(one),
+                where(one),
+                one.advice,
+            )
+            for one in self.judgement.findings
+        ]
+
+    @property
+    def lines(self) -> list[str]:
+        """The lines of a terminal: what was not read, each wrong figure, and each cause."""
+        lines = [f"note: {note}" for note in self.study.notes]
+        for severity, cause, sentence, place, advice in self.causes:
+            todo = f"; {advice}" if advice and severity != "remark" else ""
+            lines.append(f"{severity}: {cause}: {sentence} ({place}){todo}")
+        return lines
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """Yield a row of audit.csv for each of the first cells of each finding."""
+        for number, one in enumerate(self.judgement.findings, 1):
+            places = one.place.nonzero()[0]
+            for i in places[:LISTED].tolist():
+                about = (
+                    number,
+                    one.severity,
+                    ";".join(one.names),
+                    one.cells.strategy or NOT_STATED,
+                )
+                at = (one.cells.gpus[i], one.cells.batch[i], one.quantity, _at(one.found.middle, i))
+                right = (_at(end, i) for end in shown(one))
+                yield dict(
+                    zip(
+                        COLUMNS,
+                        (*about, *at, *right, len(places), one.sentence, one.advice),
+                        strict=True,
+                    )
+                )
+
+    def overview(self, link: str) -> dict[str, Any]:
+        """Its row in the index: cells, figures, findings of each severity, causes, points."""
+        causes = dict.fromkeys(" and ".join(map(fmt.words, one.names)) for one in self.grave)
+        about = (self.study.name, self.folder, len(self.study.rows), self.figures)
+        row = (*about, *self.counts.values(), ", ".join(causes) or "–", self.points)
+        return {"link": link, "row": row}
 
 
-def _where(cells: pd.DataFrame) -> str:
+def _at(values: Any, i: int) -> float:
+    return float(values if values.ndim == 0 else values[i])
+
+
+def shown(one: Finding) -> tuple[Any, Any]:
+    """The ends of what is expected; nothing below 0, which only noise gives."""
+    low, high = one.expected
+    hidden = (high < 0) | ~np.isfinite(high) | ~np.isfinite(low)
+    return np.where(hidden, np.nan, low), np.where(hidden, np.nan, high)
+
+
+def cells(one: Finding) -> list[tuple[str, str, str]]:
+    """The cells of a finding, N x b, with what stands there and what is right, as text."""
+    found, (low, high) = one.found.middle, shown(one)
+    listed = []
+    for i in one.place.nonzero()[0].tolist():
+        pair = fmt.distinguishable(_at(found, i), (_at(low, i) + _at(high, i)) / 2)
+        listed.append((f"{one.cells.gpus[i]} x {one.cells.batch[i]}", *pair))
+    return listed
+
+
+def where(one: Finding) -> str:
     """The first cells of a finding with what stands there, and how many more it has."""
-    told = list[str]()
-    for cell in rows_of(cells[:SHOWN_CELLS]):
-        found, right = fmt.distinguishable(cell.found, (cell.expected_low + cell.expected_high) / 2)
+    listed = []
+    for cell, found, right in cells(one)[:SHOWN]:
         values = f": {found}" * (found != "–") + f", expected {right}" * (right != "–")
-        told.append(f"{cell.gpus:.0f} x {cell.batch_size:.0f}{values}")
-    listed = ("; " if ":" in "".join(told) else ", ").join(told)
-    more = f" and {rest} more" if (rest := cell.cells - len(told)) > 0 else ""
-    return f"{cell.strategy}: {listed}{more}".removeprefix(f"{NOT_STATED}: ")
+        listed.append(f"{cell}{values}")
+    text = ("; " if ":" in "".join(listed) else ", ").join(listed)
+    more = f" and {rest} more" if (rest := int(one.place.sum()) - len(listed)) > 0 else ""
+    return f"{one.cells.strategy}: {text}{more}".removeprefix(": ")
+
+
+def also(one: Finding) -> str:
+    """What happened, and which other causes have as much evidence."""
+    others = ", ".join(map(fmt.words, one.also))
+    return one.sentence + (f"; also fits: {others}" if others else "")
 
 
 def shared(folders: Sequence[Sequence[Judged]]) -> list[str]:
     """What is wrong in several folders, as `2 of 3: the printed speedup is ...`."""
-    said = (dict.fromkeys(chain(*(one.grave["sentence"] for one in each))) for each in folders)
-    counts = Counter(chain(*said)).most_common()
+    said = (dict.fromkeys(f.sentence for one in each for f in one.grave) for each in folders)
+    counts = Counter(sentence for each in said for sentence in each).most_common()
     return [f"{count} of {len(folders)}: {text}" for text, count in counts if count > 1]
 
 
 @command_line.script
 def main(folders: tuple[Path, ...], template: Path, output: Path) -> None:
     """Write the page of the studies in `folders`: their printed figures, and the errors in them."""
-    studies = [
-        Judged(study, str(folder), judge(study, CIFAR10_TRAIN_IMAGES))
-        for folder in folders
-        for study in read_folder(folder)
-    ]
+    studies = []
+    for folder in folders:
+        found = read_folder(folder)
+        if lost := [note for one in found for note in one.lost]:
+            raise UserError(f"{folder}/timings.csv, {lost[0]}")
+        studies += [
+            Judged(one, str(folder), judge(one, found, CIFAR10_TRAIN_IMAGES)) for one in found
+        ]
     about = {
         "title": "Published studies, replayed and audited",
-        "table": INDEX.make([one.overview(f"#{one.id}") for one in studies]),
+        "index": [one.overview(f"#{one.id}") for one in studies],
         "shared": shared([[one] for one in studies]),
     }
     files.write_text(output, page.render(template, **about, studies=studies))

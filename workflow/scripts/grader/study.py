@@ -1,34 +1,43 @@
-"""Published studies: the times and the derived figures that someone printed, as data."""
+"""Studies as someone printed them: the cells of a file, by study, hardware and strategy."""
 
 import re
-from dataclasses import dataclass
+from collections import defaultdict
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from statistics import median
 from typing import Annotated, Any, Literal
 
 import pandas as pd
-from pydantic import Field, ValidationError
+from pydantic import Field
 
-from grader.fields import NOT_STATED, Timing, grids
-from grader.tables import FIGURES, IDENTITY, Table, Texts, said
+from grader.tables import KINDS, Record, Tables, read
+from grader.words import Figure, count, figure, head, strategy, strategy_name
 from scaling.config.stored import read_config
 from scaling.core import files
 from scaling.core.errors import UserError
 from scaling.core.section import Section
-from scaling.tables.timing import TIMED
 
 CIFAR10_TRAIN_IMAGES = 50_000
-BYTES_PER_PARAMETER = 4
-"""Gradients are taken as float32, which every study of this lab used."""
-KINDS = [".csv", ".tsv", ".txt", ".md", ".markdown", ".xlsx"]
-"""Endings of files that may hold a table."""
 MOST_STUDIES = 100
-PRINTED = {name.removeprefix("printed_"): name for name in FIGURES if "printed_" in name}
-"""Every derived figure a document may print, and its column."""
-TIMES = ["epoch_seconds", "epoch_seconds_without_loading", "epoch_seconds_min", "epoch_seconds_max"]
-NEEDED = {"GPUs": {"gpus"}, "batch size": {"batch_size"}, "time or speedup": {*FIGURES, "status"}}
-KEY = ["strategy", "gpus", "batch_size"]
-OURS = {*Timing.model_fields} - {"count", "epoch_seconds_min", "epoch_seconds_max"}
-"""The columns of timings.csv: a table that begins with all of them is not interpreted."""
+NOT_STATED = "not stated"
+TIMES = [
+    "epoch",
+    "training",
+    "loading",
+    "least",
+    "most",
+    "rate",
+    "tokens",
+    "peak",
+    "bytes",
+    "iterations",
+]
+FIGURES = ["speedup", "efficiency", "compute", "communication", "compute_percent"]
+FIGURES += ["communication_percent", "bandwidth", "utilization"]
+VALUES = [*TIMES, *FIGURES, "count"]
+COLUMNS = ["strategy", "gpus", "batch_size", "status", *VALUES]
+GROUPS = ["study", "hardware", "model", "recipe"]
+"""What makes rows of a file those of another study."""
 Times = Literal["whole", "without_loading"]
 Peak = Annotated[float, Field(gt=0)]
 
@@ -47,66 +56,77 @@ class Description(Section):
     """What the tables of a study cannot say: in words, and the definitions it states."""
 
     title: str = ""
-    hardware: str = "not stated"
-    units: str = "not stated"
+    hardware: str = NOT_STATED
+    units: str = NOT_STATED
     doubts: list[str] = Field(default_factory=list)
     definitions: Definitions = Definitions()
 
 
 @dataclass(frozen=True)
-class PublishedStudy:
-    """One study as it was printed: `rows` as `Timing` has them, with the digits printed.
+class Study:
+    """One study as it was printed: `rows` have a figure of each kind for each cell, or None.
 
-    `sweep` has more single-GPU times, which may repeat a cell. `reading` says which words of a
-    table were taken for what, "" for one of our own columns.
+    `sweep` has more times on one GPU, `notes` say what was not read, `parameters` are between two
+    numbers. A `global_batch` is that of all GPUs by the header, `measured` are parts by a trace.
     """
 
     name: str
-    description: Description
     rows: pd.DataFrame
-    sweep: pd.DataFrame
-    reading: str = ""
+    description: Description = field(default_factory=Description)
+    sweep: dict[int, Figure] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    model: str = NOT_STATED
+    parameters: tuple[float, float] | None = None
+    global_batch: bool = False
+    batch_said: bool = True
+    measured: bool = False
+    template: bool = False
+    peak: float | None = None
 
     @property
     def strategies(self) -> list[str]:
-        return sorted(self.rows["strategy"].unique())
+        """The strategies of the cells; of one GPU alone only where there are no others."""
+        named = sorted(self.rows["strategy"].unique())
+        return [one for one in named if one] if len(named) > 1 else named
 
     @property
-    def parameters(self) -> int | None:
-        """Parameters of the model, None when the study does not say."""
-        stated = self.rows["parameters"].dropna()
-        return int(stated.iloc[0]) if len(stated) else None
+    def of_lab(self) -> bool:
+        """Whether the network may be the lab's, and the times are seconds."""
+        size = self.parameters
+        return (size is None or size[0] <= 11_173_962 <= size[1]) and "imagenet" not in self.model
+
+    @property
+    def lost(self) -> list[str]:
+        return [note for note in self.notes if "left out" in note]
 
 
-def read_folder(path: Path, train_images: int = CIFAR10_TRAIN_IMAGES) -> list[PublishedStudy]:
+def read_folder(path: Path) -> list[Study]:
     """Return the studies in a folder, of timings.csv and what lies by it, or in one file.
 
-    Raises UserError, naming file, line and column, for what is missing or cannot be.
+    Raises UserError, naming file and line, where no row of it can be read.
     """
     folder = None if path.is_file() else path
     path = timings(folder) if folder else path
-    name = re.sub(r"[^\w.-]+", "-", path.parent.name if folder else path.stem).strip("-.")
-    found, reading = _timings(path, name or "study", train_images)
-    for study, rows in found.items():
-        _check(path, study, rows)
-    sweeps, descriptions = dict[str, pd.DataFrame](), dict[str, Description]()
+    found = read_file(path)
+    names = [one.name for one in found]
+    sweeps, described = dict[str, dict[int, Figure]](), dict[str, Description]()
     if folder and (again := folder / "batch_sweep.csv").exists():
-        sweeps, _ = _timings(again, name, train_images)
-        if unknown := ", ".join(sweeps.keys() - found.keys()):
-            raise UserError(f"{again}: {path.name} has no study {unknown}; name one it has")
-    if folder and (described := folder / "studies.yaml").exists():
-        for study, entry in read_config(files.regular(described, within=described.parent)).items():
-            told = f"{described} does not describe studies: {study}"
-            descriptions[str(study)] = Description.of(entry, told)
+        for one in read_file(again):
+            if one.name not in names:
+                raise UserError(f"{again}: {path.name} has no study {one.name}; name one it has")
+            rows = one.rows.query("gpus == 1")
+            sweeps[one.name] = dict(zip(rows["batch_size"], rows["epoch"], strict=True))
+    if folder and (yaml := folder / "studies.yaml").exists():
+        for name, entry in read_config(files.regular(yaml, within=folder)).items():
+            told = f"{yaml} does not describe studies: {name}"
+            described[str(name)] = Description.of(entry, told)
     return [
-        PublishedStudy(
-            study,
-            descriptions.get(study, Description(units=reading or "not stated")),
-            rows.fillna({"status": "ok"}),
-            sweeps.get(study, rows[:0]).query("gpus == 1"),
-            reading,
+        replace(
+            one,
+            sweep=sweeps.get(one.name, {}),
+            description=described.get(one.name, one.description),
         )
-        for study, rows in found.items()
+        for one in found
     ]
 
 
@@ -118,103 +138,146 @@ def timings(folder: Path) -> Path:
 
 def tables(folder: Path) -> list[Path]:
     """The files of a folder that may hold a table."""
-    there = sorted(folder.iterdir()) if folder.is_dir() else []
-    return [path for path in there if path.suffix.lower() in KINDS and wanted(path)]
+    return [one for one in sorted(folder.iterdir()) if one.suffix.lower() in KINDS and wanted(one)]
 
 
 def wanted(path: Path) -> bool:
-    """Whether a person made a file or folder, and not a file manager or an open editor."""
+    """Whether a path is none of those that file managers and editors leave."""
     return not path.name.startswith((".", "~$", "__MACOSX"))
 
 
-def _check(path: Path, study: str, rows: pd.DataFrame) -> None:
-    """Refuse what no field shows alone: a cell twice, a missing time, two models."""
-    for row in rows[rows.duplicated(KEY)].itertuples():
-        raise UserError(
-            f"{path}, line {row.line}: {study} has {row.strategy}, {row.gpus} GPUs, batch "
-            f"{row.batch_size} a second time; keep one".replace(f"{NOT_STATED}, ", "")
-        )
-    timed, times = rows["status"].isin(TIMED), rows["epoch_seconds"].notna()
-    # A study may print no time at all.
-    figures = rows[[TIMES[1], *PRINTED.values()]].notna().any(axis=1) & (not times.any())
-    for row in rows[timed & ~times & ~figures].itertuples():
-        where = f"{path}, line {row.line}, column {TIMES[0]}"
-        raise UserError(f"{where}: status {row.status} needs a time; write it")
-    if rows["parameters"].nunique() > 1:
-        raise UserError(f"{path}: {study} has two numbers of parameters; give each model a study")
+def read_file(path: Path) -> list[Study]:
+    """Return the studies of a file: one for each study, hardware, model and recipe it names."""
+    found, lost = read(path), list[str]()
+    text, heads, records = found.text, found.heads, _cells(found)
+    stem = path.parent.name if path.stem.lower() == "timings" else path.stem
+    groups = defaultdict[tuple[str, ...], list[Record]](list)
+    for one in records:
+        groups[tuple(str(one.get(name) or "") for name in GROUPS)].append(one)
+    if len(groups) > MOST_STUDIES:
+        raise UserError(f"{path}: there are more than {MOST_STUDIES} studies; split the file")
+    # What only some tables name, as the network above them, holds for the others.
+    varied = [len({group[i] for group in groups} - {""}) > 1 for i in range(len(GROUPS))]
+    merged = defaultdict[tuple[str, ...], list[Record]](list)
+    for group, each in groups.items():
+        merged[tuple(x * v for x, v in zip(group, varied, strict=True))] += each
+    peaks = (re.search(r"([\d.]+) ?GB/s", one.text) for one in heads if one.field == "utilization")
+    peak = next((float(one[1]) for one in peaks if one), None)
+    per_gpu = any(re.search("per|/|local", one.text) for one in heads if one.batch)
+    traced = any(re.search("trace|profil|exposed|idle", one.words) for one in heads)
+    studies = list[Study]()
+    for group, each in merged.items():
+        of = {name: _named(each, name) for name in GROUPS}
+        alone = of["study"] and sum(_named(x, "study") == of["study"] for x in merged.values()) == 1
+        name = of["study"] if alone else "-".join(filter(None, group))
+        name = re.sub(r"[^\w.-]+", "-", name or stem).strip("-.") or "study"
+        for part, rows in enumerate(_apart(each, lost), 1):
+            studies.append(
+                Study(
+                    name + f"-{part}" * (part > 1),
+                    rows,
+                    Description(hardware=of["hardware"] or NOT_STATED),
+                    model=of["model"] or NOT_STATED,
+                    parameters=_parameters(each, text),
+                    global_batch=all(one["global"] for one in each),
+                    batch_said=per_gpu,
+                    measured=traced,
+                    template=bool(of["study"]) and "epoch_seconds" in {one.text for one in heads},
+                    peak=peak,
+                )
+            )
+    passed = [f"not read: {', '.join(dict.fromkeys(found.passed))}"] if found.passed else []
+    notes = tuple(dict.fromkeys([*found.lost, *lost, *found.refused, *passed]))
+    return [replace(one, notes=notes) for one in studies]
 
 
-def _timings(path: Path, name: str, images: int) -> tuple[dict[str, pd.DataFrame], str]:
-    """Return the rows of each study in the file at `path`, and in words how they were read.
+def _cells(found: Tables) -> list[Record]:
+    """The records of a file with their strategy, recipe and batch size per GPU."""
+    known = {strategy_name(one["strategy"]) for one in found.records} - {""}
+    known = known or {strategy(found.text)}
+    for one in found.records:
+        words = str(one.get("recipe", ""))
+        # A single statement holds for the whole file.
+        only = next(iter(known)) if len(known) == 1 else ""
+        one["strategy"] = strategy(words) or strategy_name(one["strategy"]) or only
+        if strategy(words):
+            one["recipe"] = re.sub(r"(?i)\b\w*(?:ddp|fsdp|dp)\w*\b|[·/,]", "", words).strip()
+        one["gpus"], one["global"] = count(str(one["gpus"])), "batch_size" not in one
+        size = count(str(one.get("batch_size", one.get("global_batch")))) or 1
+        one["batch_size"] = max(1, round(size / one["gpus"])) if one["global"] else size
+    return found.records
 
-    `name` is that of a study that states none; the words are empty for exactly our columns.
+
+def _named(records: list[Record], name: str) -> str:
+    """What the records name, as text; "" for nothing."""
+    return ", ".join(sorted({str(one[name]) for one in records if one.get(name)}))
+
+
+def _parameters(records: list[Record], text: str) -> tuple[float, float] | None:
+    """The number of parameters, between two ends where it is rounded."""
+    said = re.search(r"([\d.,]*\d ?[kKM]?) (?:million )?(?:trainable )?param", text)
+    named = next((str(one["parameters"]) for one in records if one.get("parameters")), "")
+    shown = figure(named or (said[1] if said else ""), head("parameters"))
+    around = shown.unit / 2 if shown and shown.unit > 1 else 0.0
+    return (shown.value - around, shown.value + around) if shown else None
+
+
+def _apart(records: list[Record], lost: list[str]) -> list[pd.DataFrame]:
+    """Return the rows of a study, and of another where a table of the file contradicts them.
+
+    Of runs, or epochs after the first, a time is the median.
     """
-    found, passed = dict[str, list[Texts]](), list[str]()
-    sources = dict[str, tuple[str, str]]()
-    for table in (Table(path, grid, images) for grid in grids(path)):
-        texts, parts = table.rows(), dict[str, list[Texts]]()
-        known = {field for row in texts for field in row} | {*table.keys}
-        if lacks := [words for words, fields in NEEDED.items() if not fields & known]:
-            there = ", ".join(f"`{one.text[:40]}`" for one in table.labels[:12] if one.text)
-            passed.append(f"{table.where}: there is no column of {', '.join(lacks)} among {there}")
-            continue
-        passed += [f"`{text}`" for text in table.passed]
-        sources = table.sources() | sources
-        for row in texts:
-            parts.setdefault(row.setdefault("study", name), []).append(row)
-        for study, rows in parts.items():
-            _add(found, study, rows)
-        if len(found) > MOST_STUDIES:
-            raise UserError(f"{path}: there are more than {MOST_STUDIES} studies; hand in fewer")
-    if not found:
-        why = f"{passed[0]}; add what is missing" if passed else f"{path} has no row of a table"
-        raise UserError(why)
-    heads = {field: head for field, (head, _) in sources.items()}
-    made = {
-        study: pd.DataFrame([_checked(path, row, heads) for row in rows]).assign(study=study)
-        for study, rows in found.items()
-    }
-    ours = {head.lower() for head in heads.values()} >= OURS
-    return made, "" if ours else _in_words(sources, passed)
-
-
-def _add(found: dict[str, list[Texts]], study: str, rows: list[Texts]) -> None:
-    """Add a table's rows to a study, or to a new study if they contradict it."""
-
-    def key(row: Texts) -> tuple[str, ...]:
-        return tuple(row.get(field, "") for field in KEY)
-
-    for name in [study, *(f"{study}-{number}" for number in range(2, MOST_STUDIES + 2))]:
-        known = {key(row): row for row in found.get(name, [])}
-        pairs = [(row, known.get(key(row), row)) for row in rows]
-        if all(a[f] == b[f] for a, b in pairs for f in a.keys() & b.keys() & {*FIGURES}):
-            break
-    for row, other in pairs:
-        if other is row:
-            found.setdefault(name, []).append(row)
+    parts, runs = [dict[Any, Record]()], defaultdict[Any, list[Record]](list)
+    tables = defaultdict[int, list[Record]](list)
+    for one in records:
+        if "run" in one:
+            runs[_key(one)].append(one)
         else:
-            other |= row | {"line": other["line"]}
+            tables[one["table"]].append(one)
+    for table in tables.values():
+        parts += [{}] * all(any(_against(part, one) for one in table) for part in parts)
+        part = next(each for each in parts if not any(_against(each, one) for one in table))
+        for one in table:
+            if _against(part, one):
+                cell = f"line {one['line']}: a second row of {one['gpus']} x {one['batch_size']}"
+                lost.append(f"{cell}; the row is left out: a column `run` says which is which")
+            else:
+                part[_key(one)] = {**one, **part.get(_key(one), {}), **_values(part, one)}
+    for key, each in runs.items():
+        parts[0][key] = {**each[0], "count": str(len(each))}
+        for name in TIMES:
+            values = [one[name] for one in each if one.get(name)]
+            values = values[1:] if len(values) > 1 and each[0].get("epochs") else values
+            if values:
+                middle = median(x.value for x in values)
+                parts[0][key][name] = Figure(middle, max(x.unit for x in values))
+    return [_rows(part) for part in parts]
 
 
-def _checked(path: Path, row: Texts, heads: dict[str, str]) -> dict[str, Any]:
-    """Return the fields of a row by `Timing`, and its `line`."""
-    try:
-        return {"line": int(row["line"]), **Timing.model_validate(row).model_dump()}
-    except ValidationError as error:
-        wrong = error.errors()[0]
-        column = str(wrong["loc"][0])
-        where = f"{path}, line {row['line']}"
-        if column not in row:
-            raise UserError(f"{where}: there is no {said(column)}; write it") from error
-        head = heads.get(column, column)
-        raise UserError(f"{where}, column {head}: {row[column]!r}: {wrong['msg']}") from error
+def _key(one: Record) -> tuple[str, int, int]:
+    return one["strategy"], one["gpus"], one["batch_size"]
 
 
-def _in_words(sources: dict[str, tuple[str, str]], passed: list[str]) -> str:
-    """Return in words how headers were understood, what is missing and what was ignored."""
-    known = [field for field in [*IDENTITY, *FIGURES] if field in sources]
-    parts = ["{} = `{}`{}".format(said(field), *sources[field]) for field in known]
-    lacks = ", ".join(name for name in ("strategy", "model") if name not in sources)
-    parts += [f"not stated: {lacks}"] if lacks else []
-    parts += [f"not read: {', '.join(dict.fromkeys(passed))}"] if passed else []
-    return "; ".join(parts)
+def _values(part: dict[Any, Record], one: Record) -> Record:
+    """The figures of a record; a second time on one GPU, of Question 1, is without loading."""
+    values = {name: one[name] for name in VALUES if one.get(name)}
+    if one.get("question_1") and "epoch" in part.get(_key(one), {}) and "epoch" in values:
+        values["training"] = values.pop("epoch")
+    return values
+
+
+def _against(part: dict[Any, Record], one: Record) -> bool:
+    """Whether a part has another figure for the cell."""
+    there = part.get(_key(one), {})
+    return any(there.get(name, value) != value for name, value in _values(part, one).items())
+
+
+def _rows(part: dict[Any, Record]) -> pd.DataFrame:
+    rows = [{name: one.get(name) for name in [*COLUMNS, "per_gpu"]} for one in part.values()]
+    for row in rows:
+        if row["rate"] and row["per_gpu"]:
+            row["rate"] = Figure(*(x * row["gpus"] for x in row["rate"]))
+        row["rate"] = row["rate"] or (None if row["epoch"] else row["tokens"])
+        row["status"] = row["status"] or "ok"
+    table = pd.DataFrame(rows, columns=COLUMNS, dtype=object)
+    return table.astype({"gpus": int, "batch_size": int})

@@ -1,237 +1,212 @@
-"""Find out what each cell of a table means, from the headers of its column and row."""
+"""Read tables as people have them, to a record for each cell: what it is of, and its figures."""
 
 import re
-from decimal import Decimal
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import get_args
+from typing import Any
 
-import pandas as pd
-
-from grader.fields import MISSING, NUMBER, OOM, Grid, Label, Timing, label, number
+from grader.grids import TEMPLATE, Grid, Row, grids
+from grader.words import (
+    IDENTITY,
+    MISSING,
+    OUT,
+    STATUSES,
+    Head,
+    count,
+    figure,
+    head,
+    plain,
+    strategy,
+)
 from scaling.core.errors import UserError
-from scaling.core.records.kind import Status
 
-AXES = {"gpus": "batch_size", "batch_size": "gpus"}
-REPEATED = [*AXES, "study", "strategy", "model"]
-"""Fields that may be written in the first of several rows only."""
-IDENTITY = [*REPEATED, "parameters", "status", "count"]
-FIGURES = [name for name in Timing.model_fields if name not in IDENTITY]
-WHOLE, WITHOUT = "epoch_seconds", "epoch_seconds_without_loading"
-TIMES = [WHOLE, "time", "throughput"]
-QUANTITIES = [*FIGURES, *TIMES]
-Texts = dict[str, str]
-"""The fields of a cell as texts, and the `line` of the file it stands in."""
+KINDS = [".csv", ".tsv", ".txt", ".md", ".markdown", ".xlsx"]
+"""Endings of files that may hold a table."""
+KEYS = {"gpus": "GPUs", "batch_size": "images", "global_batch": "images"}
+POSITIVE = {"epoch", "training", "rate", "least", "most"}
+ABOUT = IDENTITY | {"line", "table", "per_gpu", "question_1", "epochs"}
+ONE_GPU = re.compile(r"\b(?:1|one|single)[ -]gpu\b|\bq(?:uestion ?)?1\b")
+Record = dict[str, Any]
+"""A cell: its `line`, names and numbers as text, figures as `Figure`."""
 
 
-class Table:
-    """Hold the table `grid` of the file at `path`, with what each column is.
+@dataclass
+class Tables:
+    """All tables of a file: records, and in words what was not read and what a table states."""
 
-    Raises UserError where a column or its numbers may be read in two ways.
-    """
-
-    def __init__(self, path: Path, grid: Grid, images: int) -> None:
-        self.where, self.grid, self.images = f"{path}, line {grid.line}", grid, images
-        self.heads = _heads(grid.header)
-        bare = [next(filter(str.isdecimal, parts), "") for parts in self.heads]
-        words = [" ".join(p for p in dict.fromkeys(h) if not p.isdecimal()) for h in self.heads]
-        corner = re.split(r"[\\/|]", words[0])[0] if any(bare) else words[0]
-        self.labels = [label(text.strip()) for text in [corner, *words[1:]]]
-        columns = zip(*(fields for _, fields in grid.rows), strict=True)
-        self.cells = [[text for text in column if text] for column in columns]
-        self.comma = self._decimal_comma()
-        # Columns of labels such as `1-GPU`.
-        self.told = [
-            j
-            for j, (one, cells) in enumerate(zip(self.labels, self.cells, strict=True))
-            if one.field not in IDENTITY and cells and all(label(cell).values for cell in cells)
-        ]
-        self.keys = self._keys()
-        self.of_all = "batch_size" in self.keys and self.labels[self.keys["batch_size"]].whole
-        # Headers that are only numbers are of the other axis.
-        told = {axis for j in self.told for text in self.cells[j] for axis in label(text).values}
-        across = AXES["batch_size" if "batch_size" in {*self.keys, *told} else "gpus"]
-        for j, number_only in enumerate(bare):
-            if number_only:
-                values = {**self.labels[j].values, across: number_only}
-                self.labels[j] = self.labels[j]._replace(values=values)
-        self.fields = self._fields()
-        read = {*self.told, *self.keys.values(), *self.fields}
-        left = (one.text for j, one in enumerate(self.labels) if self.cells[j] and j not in read)
-        self.passed = [*filter(None, left)]
-
-    def _decimal_comma(self) -> bool:
-        """Whether numbers have a decimal comma; refused where one may separate thousands."""
-        texts = (text.strip("* `$") for column in self.cells for text in column)
-        figures = [found[1] for text in texts if (found := NUMBER.fullmatch(text))]
-        commas = [one for one in figures if "," in one]
-        point = re.compile(r"^[^,]*\.(?!\d{3}(?:,|$))\d|,\d+[.,]")
-        if not commas or any(map(point.search, figures)):
-            return False
-        sure = any(re.search(r"^\D?0,|,(?!\d{3}$)|\.", one) for one in commas)
-        if not sure and self.grid.separator != ";":
-            raise UserError(
-                f"{self.where}: {commas[0]} may have a decimal comma or separate thousands; write "
-                "it with a decimal point, or without a comma"
-            )
-        return True
-
-    def _keys(self) -> dict[str, int]:
-        """Return the column of each field that identifies a row; the batch size is that per GPU."""
-        found = dict[str, int]()
-        for j, one in sorted(enumerate(self.labels), key=lambda pair: pair[1].whole):
-            field = one.field
-            # GPUs and batch sizes are whole numbers.
-            sure = field not in AXES or one.text.lower() == field
-            whole = sure or all(self._count(text, field) for text in self.cells[j])
-            if field in IDENTITY and not one.values and whole:
-                found.setdefault(field, j)
-        if not self.labels[0].text and 0 not in self.told:
-            across = {axis for one in self.labels for axis in one.values}
-            found.setdefault("gpus" if "batch_size" in {*across, *found} else "batch_size", 0)
-        return found
-
-    def _fields(self) -> dict[int, tuple[str, Label]]:
-        """Return the field and the label of each column of measured figures."""
-        alike = dict[tuple[str, str], list[int]]()
-        for j, one in enumerate(self.labels):
-            if j in {*self.told, *self.keys.values()} or not self.cells[j]:
-                continue
-            if one.field.startswith("?"):
-                raise UserError(f"{self.where}: `{one.text}` may be {one.field[1:]}; say which")
-            if one.field in QUANTITIES or one.values:
-                quantity = self._quantity(j)
-                field = WHOLE if quantity.field in TIMES else quantity.field
-                alike.setdefault((field, str(one.values)), []).append(j)
-        found = dict[int, str]()
-        for (field, where), same in alike.items():
-            if field == WHOLE:
-                # Next to a time, images per second are the same measurement.
-                same = [j for j in same if self.labels[j].field != "throughput"] or same
-                two = len(same) == 2 and (WITHOUT, where) not in alike
-                if two and (pair := self._shorter(*same)):
-                    found[pair[0]], same = WITHOUT, pair[1:]
-            if len(same) > 1:
-                names = " and ".join(f"`{self.labels[j].text}`" for j in same[:4])
-                raise UserError(
-                    f"{self.where}: {names} may each be the {said(field)}; keep one of them, or "
-                    "write how they differ"
-                )
-            found[same[0]] = field
-        return {j: (field, self._quantity(j)) for j, field in found.items()}
-
-    def _quantity(self, j: int) -> Label:
-        """Return a column's quantity, from its header, the top left cell or the caption."""
-        own, others = self.labels[j], [self.labels[0], label(self.grid.caption)]
-        known = [one for one in others if one.field in QUANTITIES]
-        if own.field not in QUANTITIES and not known:
-            raise UserError(
-                f"{self.where}: nothing says what the figures of `{self.heads[j][-1]}` are; "
-                "write seconds, speedup or another quantity above them"
-            )
-        field = own.field if own.field in QUANTITIES else known[0].field
-        unit = next((one.factor for one in known if one.field == field), None)
-        return own._replace(field=field, factor=own.factor or unit)
-
-    def _shorter(self, a: int, b: int) -> list[int]:
-        """Return the time column without loading, not called total or else never longer, first."""
-        one, other = self.labels[a], self.labels[b]
-        pairs = [[number(fields[j], self.comma) for j in (a, b)] for _, fields in self.grid.rows]
-        less = {Decimal(x[0]) < Decimal(y[0]) for x, y in pairs if x and y and x[0] != y[0]}
-        if one.whole != other.whole:
-            less = {other.whole}
-        if len(less) != 1 or one.text == other.text:
-            return []
-        return [a, b] if less.pop() else [b, a]
-
-    def rows(self) -> list[Texts]:
-        """Return one row of fields for each combination of GPUs, batch size and so on."""
-        found, above = list[Texts](), Texts()
-        for line, fields in self.grid.rows:
-            for field, j in self.keys.items():
-                if fields[j] or field not in REPEATED:
-                    above[field] = self._plain(field, fields[j])
-            about = {"line": str(line), **label(self.grid.caption).values}
-            about |= {field: text for field, text in above.items() if text}
-            for j in self.told:
-                about |= label(fields[j]).values
-            by = dict[str, Texts]()
-            for j, (field, one) in self.fields.items():
-                where = {**about, **one.values}
-                row = by.setdefault(str([where.get(name) for name in REPEATED]), where)
-                text = fields[j]
-                if text.lower() in get_args(Status) or OOM.fullmatch(text):
-                    row.setdefault("status", self._plain("status", text))
-                elif text and text.lower() not in MISSING:
-                    row[field] = self._figure(text, one, row)
-            every = by.values() or [about]
-            found += [row for row in every if row.keys() & {*FIGURES, "status"}]
-        for row in found if self.of_all else ():
-            batch, gpus = _small(row.get("batch_size", "")), _small(row.get("gpus", ""))
-            if batch and gpus:
-                row["batch_size"] = f"{batch} / {gpus}" if batch % gpus else str(batch // gpus)
-        return found
-
-    def sources(self) -> dict[str, tuple[str, str]]:
-        """Return the header of each field that was found, and its unit or reference in words."""
-        columns = [*self.keys.items(), *((field, j) for j, (field, _) in self.fields.items())]
-        found = {field: self.heads[j][-1] or self.labels[j].text or field for field, j in columns}
-        for j, (_, one) in reversed(self.fields.items()):
-            found |= dict.fromkeys(one.values, self.heads[j][0])
-        told = [self.grid.caption, *(text for j in self.told for text in self.cells[j])]
-        for text in reversed(told):
-            found |= dict.fromkeys(label(text).values, text)
-        notes = {"batch_size": ", of all GPUs" if self.of_all else ", per GPU"}
-        for field, one in self.fields.values():
-            notes[field] = f" x {one.factor}" if one.factor not in (None, 1) else ""
-            if one.field == "throughput":
-                notes[field] = ", images per second" + " of each GPU" * one.per_gpu
-            elif field == WITHOUT and one.field == "time":
-                notes[field] = ", the shorter time"
-        return {field: (words, notes.get(field, "")) for field, words in found.items()}
-
-    def _plain(self, field: str, text: str) -> str:
-        """Return the text of a cell without a measured figure, spelled as in timings.csv."""
-        if field in ("strategy", "status"):
-            return label(text).values.get(field, "oom" if OOM.fullmatch(text) else text.lower())
-        if field in ("study", "model"):
-            return re.sub(r"\s+", "-", text)
-        return self._count(text, field) or text
-
-    def _count(self, text: str, axis: str) -> str:
-        """Return the whole number in a cell, or ""."""
-        digits, _ = number(text, self.comma) or ("", None)
-        found = re.fullmatch(r"(\d+)(?:\.0+)?", digits)
-        return found[1] if found else label(text).values.get(axis, "")
-
-    def _figure(self, text: str, one: Label, row: Texts) -> str:
-        """Return a figure converted to seconds, GB/s, percent or a ratio; other texts unchanged."""
-        if not (found := number(text, self.comma)):
-            return text
-        digits, unit = found
-        factor = unit or one.factor or Decimal(1)
-        gpus = (one.per_gpu and _small(row.get("gpus", ""))) or 1
-        rate = one.field == "throughput"
-        value = Decimal(digits)
-        if (factor == 1 and not rate) or not value or abs(value.adjusted()) >= 15:
-            return digits
-        made = self.images / value / gpus if rate else value * factor
-        return str(round(made, min(len(value.as_tuple().digits), 25) - 1 - made.adjusted()))
+    records: list[Record] = field(default_factory=list)
+    lost: list[str] = field(default_factory=list)
+    passed: list[str] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
+    heads: list[Head] = field(default_factory=list)
+    text: str = ""
 
 
-def _small(text: str) -> int:
-    """Return a possible batch size or number of GPUs, or 0."""
-    return int(text) if text.isdecimal() and len(text) < 10 else 0
+def read(path: Path) -> Tables:
+    """Return the records of a file; UserError with one line where it has no table that is read."""
+    found, why = Tables(), list[str]()
+    above = {"strategy": ""}
+    for grid in grids(path):
+        found.text += "\n".join([*grid.text, ""])
+        for line in grid.text:
+            above["strategy"] = strategy(line) or above["strategy"]
+        if grid.rows:
+            try:
+                _add(found, grid, above["strategy"])
+            except UserError as error:
+                why.append(f"line {grid.rows[0][0]}: {error}")
+    if not found.records:
+        said = why[0] if why else "; ".join(found.lost[:3]) or "there is no table of times"
+        raise UserError(f"{path}: {said}; {TEMPLATE}")
+    found.refused = why
+    return found
 
 
-def _heads(header: list[list[str]]) -> list[list[str]]:
-    """Return the parts of each column's header, top down; an empty merged cell repeats its left."""
-    lines = pd.DataFrame(header).reindex(columns=range(len(header[0])))
-    lines = lines.where(lines != "")
-    filled = pd.concat([lines[:-1].ffill(axis=1), lines[-1:]]).fillna("")
-    return filled.T.to_numpy().tolist()
+def _heads(grid: Grid) -> tuple[list[Head], list[Row]]:
+    """Return what each column is, by one header line or two merged ones, and the rows below."""
+    width = max(len(fields) for _, fields in grid.rows)
+    rows = [(line, fields + [""] * (width - len(fields))) for line, fields in grid.rows]
+    (_, texts), *below = rows
+    filled = [next(filter(None, texts[j::-1]), "") for j in range(width)]
+    while below and not any(_value(one) for one in below[0][1]):
+        pairs = zip(filled if "" in texts[1:] else texts, below.pop(0)[1], strict=True)
+        texts = [f"{a}: {b}" if a and b else a or b for a, b in pairs]
+    # A corner names rows and columns: `GPUs \\ batch`.
+    heads = [head(text.split("\\")[0]) for text in texts]
+    numbers = [one.text.split(":")[0] for one in heads]
+    across = any(one.batch for one in heads) or any(map(str.isdecimal, numbers[1:]))
+    first = [count(fields[0]) for _, fields in below]
+    across = across or bool(_fields(heads) & {"batch_size", "global_batch"})
+    named = heads[0].field in IDENTITY or "gpus" in _fields(heads)
+    if across and any(first) and not named:
+        heads[0] = heads[0]._replace(field="gpus")
+    if "gpus" in _fields(heads):
+        for j, number in enumerate(numbers):
+            if j and number.isdecimal() and not heads[j].batch:
+                heads[j] = heads[j]._replace(batch=int(number))
+    return heads, below
 
 
-def said(field: str) -> str:
-    """Return the name of a field of `Timing` in words."""
-    words = {"gpus": "GPUs", "batch_size": "batch"}
-    return words.get(field, field.removeprefix("printed_").replace("epoch_", "").replace("_", " "))
+def _value(text: str) -> bool:
+    """Whether a field is no part of a header: a number, or a cell that ran out of memory."""
+    digits = re.search(r"\d", text) and not head(text).field
+    return bool(digits or count(text) or OUT.fullmatch(text))
+
+
+def _fields(heads: list[Head]) -> set[str]:
+    return {one.field for one in heads} | {"gpus" for one in heads if one.gpus}
+
+
+def _add(found: Tables, grid: Grid, above: str) -> None:
+    """Add the records of a table; UserError in words where it is not one of times or figures."""
+    heads, rows = _heads(grid)
+    caption = head(grid.text[-1]) if grid.text else head("")
+    fields, fixed = _fields(heads), Record()
+    names = ", ".join(f"`{one.text}`" for one in heads[:8] if one.text)
+    if not rows:
+        raise UserError("there is no row below the header")
+    if fields & {"per_node", "nodes"}:
+        raise UserError("GPUs stand as nodes and GPUs per node; write the GPUs of all nodes")
+    if "gpus" not in fields:
+        if not any(ONE_GPU.search(text.lower()) for text in grid.text):
+            raise UserError(f"there is no column of GPUs among {names}")
+        fixed = {"gpus": "1", "question_1": True}
+    if not (any(one.batch for one in heads) or fields & {"batch_size", "global_batch"}):
+        raise UserError(f"there is no column of batch sizes among {names}")
+    columns = _quantities(heads, caption, rows, found)
+    if not columns:
+        raise UserError(f"nothing says what the figures of {names} are")
+    found.heads += [one for _, one in columns]
+    comma = _decimal_comma(rows, columns)
+    keys = {one.field: j for j, one in reversed([*enumerate(heads)]) if one.field in IDENTITY}
+    if "batch_size" in keys:
+        keys.pop("global_batch", None)
+    fixed |= {"epochs": True} if any(one.text.lower() == "epoch" for one in heads) else {}
+    before = dict[str, str]()
+    for line, cells in rows:
+        about: Record = {"line": line, "strategy": above, "table": rows[0][0], **fixed}
+        for name, j in keys.items():
+            repeated = before.get(name, "") if name in KEYS else ""
+            before[name] = about[name] = plain(cells[j]) or repeated
+        _fill(found, about, [(one, cells[j]) for j, one in columns], comma)
+
+
+def _quantities(
+    heads: list[Head], caption: Head, rows: list[Row], found: Tables
+) -> list[tuple[int, Head]]:
+    """Return the columns of figures with their quantities; the names of others are passed over."""
+    columns, known = list[tuple[int, Head]](), set[Any]()
+    timed = {"epoch", "training"} & _fields(heads)
+    for j, one in enumerate(_two_times(heads)):
+        if one.field == "?":
+            raise UserError(f"`{one.text}` may be minutes or the minimum; say which")
+        if one.field == "run" and not timed:
+            one = one._replace(field="epoch")
+        if one.field == "rate" and "tok" in one.words and timed:
+            one = one._replace(field="")
+        if (one.batch or one.gpus) and (not one.words or one.words.isdecimal()):
+            if not caption.field or caption.field in IDENTITY:
+                raise UserError(f"nothing says what the figures of `{one.text}` are")
+            one = one._replace(field=caption.field, factor=caption.factor)
+        if one.field in IDENTITY or not (one.field or any(cells[j] for _, cells in rows)):
+            continue
+        key = one.field, one.gpus, one.batch, one.text.rpartition(": ")[0]
+        if one.field and key not in known:
+            columns.append((j, one))
+        else:
+            found.passed.append(f"`{one.text}`")
+        known.add(key)
+    return columns
+
+
+def _two_times(heads: list[Head]) -> list[Head]:
+    """Two columns of times: a total beside one per epoch is not read, else the other one is
+    without loading."""
+    times = [one for one in heads if one.field == "epoch" and not (one.batch or one.gpus)]
+    total = [one for one in times if re.search("total|wall", one.words)]
+    if len(times) != 2 or len(total) != 1:
+        return heads
+    per_epoch = any(re.search("epoch|/ep", one.words) for one in times)
+    other = next(one for one in times if one is not total[0])
+    changed, field = (total[0], "") if per_epoch else (other, "training")
+    return [one._replace(field=field) if one is changed else one for one in heads]
+
+
+def _decimal_comma(rows: list[Row], columns: list[tuple[int, Head]]) -> bool:
+    """Whether numbers have a decimal comma: some can have no other, and none has a point."""
+    texts = [plain(cells[j]) for _, cells in rows for j, _ in columns]
+    commas = [text for text in texts if re.fullmatch(r"[-−]?\d+,\d+\D*", text)]
+    sure = [text for text in commas if not re.fullmatch(r"[-−]?[1-9]\d{0,2},\d{3}\D*", text)]
+    return bool(sure) and not any(re.search(r"\d\.\d", text) for text in texts)
+
+
+def _fill(found: Tables, about: Record, cells: list[tuple[Head, str]], comma: bool) -> None:
+    """Add a row's records, one for each GPUs and batch size that stand in its headers."""
+    made, where = dict[Any, Record](), f"line {about['line']}"
+    for one, written in cells:
+        prefix, _, rest = one.text.partition(": ")
+        apart, text = Record(), plain(written)
+        twice = sum(other.field == one.field for other, _ in cells) > 1
+        if rest and twice and not (one.gpus or one.batch):
+            apart = {"strategy" if strategy(prefix) else "recipe": prefix}
+        record = made.setdefault((one.gpus, one.batch, *apart.values()), {**about, **apart})
+        record |= {"gpus": one.gpus} if one.gpus else {}
+        record |= {"batch_size": one.batch} if one.batch else {}
+        if status := "oom" if OUT.fullmatch(text) else STATUSES.get(text.lower()):
+            record["status"] = status
+        elif text.lower() not in MISSING and not (one.field == "loading" and "%" in text):
+            value = figure(text, one, comma)
+            if value is None or (one.field in POSITIVE and not 1e-7 < value.value < 1e12):
+                said = f"{where}, column {one.text}: {text!r} is no {one.field} that can be read"
+                found.lost.append(f"{said}; the row is left out")
+                return
+            per_gpu = one.field == "rate" and re.search("(?:per |/ ?)gpu", one.words)
+            record |= {"per_gpu": True} if per_gpu else {}
+            record["tokens" if one.words.startswith("tok") else one.field] = value
+    for record in made.values():
+        wrong = [name for name in KEYS if name in record and not count(str(record[name]))]
+        if wrong:
+            said = f"{str(record[wrong[0]])!r} is no number of {KEYS[wrong[0]]}"
+            found.lost.append(f"{where}: {said}; the row is left out")
+        elif record.keys() - ABOUT or "status" in record:
+            found.records.append(record)

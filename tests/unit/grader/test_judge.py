@@ -1,0 +1,119 @@
+"""Right figures are right, each slip is named in the cells that have it, and chance names none."""
+
+import pytest
+
+from examples.grader.published_study import CELLS, CLEAN, column, edited, said, study
+from examples.grader.rates import blamed, rates
+
+SPEEDUP, COMPUTE = "printed_speedup", "printed_compute_seconds"
+COMMUNICATION, BANDWIDTH = "printed_communication_seconds", "printed_bandwidth_gb_per_s"
+SHARE, WITHOUT = "printed_utilization_percent", "epoch_seconds_without_loading"
+WITHOUT_512 = "\n".join(line for line in CLEAN.splitlines() if ",1,512," not in line)
+DP = CLEAN.replace(",ddp,", ",dp,")
+NO_512 = [(2, 512), (4, 512)]
+WHOLE = edited({cell: {WITHOUT: "", BANDWIDTH: "", SHARE: ""} for cell in CELLS})
+"""Times without loading on one GPU alone."""
+
+
+def test_a_clean_study_has_no_finding(tmp_path):
+    judged = study(tmp_path)
+    assert said(judged) == {} == said(judged, "info")
+
+
+SHORT = {WITHOUT: "3.600", COMMUNICATION: "-0.600", BANDWIDTH: "", SHARE: ""}
+REST = {COMPUTE: "12.000", COMMUNICATION: "-2.216"}
+SLIPS = [
+    # No T(1,512): 17/8.696 = 1.95 and 18/8.696 = 2.07 are both 2.0 to its last digit: chance.
+    (WITHOUT_512, {(2, 512): {SPEEDUP: "2.0"}}, {}),
+    # 2 · 12.0 = 24 where T(1,128) = 18.0
+    (CLEAN, {(2, 128): {COMPUTE: "8.200"}}, {"unexplained": [(2, 128)]}),
+    # 12.0 + 0.784 = 12.784 of 9.784 s
+    (CLEAN, {(2, 128): {COMPUTE: "12.000"}}, {"unexplained": [(2, 128)]}),
+    # 9.784 - 12.0 follows from the compute beside it: one mistake.
+    (CLEAN, {(2, 128): REST}, {"unexplained": [(2, 128)]}),
+    # 1.6 % less than 16.76, where the rounding of 0.100 s leaves 1 %
+    (CLEAN, {(4, 512): {BANDWIDTH: "16.50"}}, {"nearly": [(4, 512)]}),
+    # Fractions of 0.5 and 0.6 GB/s give the same, but no study has such a peak: a warning.
+    (CLEAN, column(SHARE, "0.2235", "0.2235", "0.2793", "0.2793"), {"all_below_one": CELLS}),
+    # T(4,512) = 3.6 without loading is 17 % less than 16.8/4 = 4.2.
+    (CLEAN, {(4, 512): SHORT}, {"faster_than_gpus": [(4, 512)]}),
+    (CLEAN, column(SPEEDUP, "3.679", "3.910", "14.72", "15.63"), {"times_gpus": CELLS}),
+    (CLEAN, column(COMPUTE, "17.8", "16.8", "17.8", "16.8"), {"not_divided": CELLS}),
+    # The time is ten times what three figures beside it follow from; they are right.
+    (CLEAN, {(2, 512): {"epoch_seconds": "86.960"}}, {"time_contradicted": [(2, 512)]}),
+    (CLEAN, {(4, 512): {"status": "oom"}}, {"status_and_time": [(4, 512)]}),
+]
+
+
+@pytest.mark.parametrize(("text", "values", "found"), SLIPS)
+def test_a_slip_is_named_in_its_cells(tmp_path, text, values, found):
+    ranges = dict.fromkeys(["epoch_seconds_min", "epoch_seconds_max", "count"], "")
+    values = {cell: ranges | fields for cell, fields in values.items()}
+    assert said(study(tmp_path, edited(values, text))) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "values", "remarks"),
+    [
+        (WITHOUT_512, {}, {"unchecked": [*NO_512] * 2}),
+        (CLEAN, column(SHARE, "22.35", "31", "12", "27.93"), {"unchecked": CELLS}),
+        (DP, {}, {"ring_for_dp": CELLS}),
+        # T(N,b) - 17.8/N, T(N,b) - 16.8/N: no other time without loading is there.
+        (
+            WHOLE,
+            column(COMMUNICATION, "0.884", "0.296", "0.442", "0.150"),
+            {"loading_counted": CELLS},
+        ),
+    ],
+)
+def test_what_is_right_or_open_is_a_remark(tmp_path, text, values, remarks):
+    judged = study(tmp_path, edited(values, text))
+    found = said(judged, "info")
+    assert {name: found.get(name) for name in remarks} == remarks
+    assert said(judged) == {}
+
+
+@pytest.mark.parametrize(("batch", "gaps"), [(12_500, [(2, 12_500), (4, 12_500)]), (30_000, None)])
+def test_no_batch_above_the_training_set_is_missing(tmp_path, batch, gaps):
+    row = f"clean,ddp,resnet18-cifar,11173962,1,{batch},ok,16.000,15.800,1,,,,,5,15.9,16.1"
+    assert said(study(tmp_path, f"{CLEAN}{row}\n"), "info").get("missing_cell") == gaps
+
+
+def test_a_stated_definition_is_tested_first(tmp_path):
+    small = column(SHARE, "0.22", "0.22", "0.34", "0.34")
+    fractions = column(SHARE, "0.2235", "0.2235", "0.3352", "0.3352")
+    cases = [("5000", small, set()), ("{2: 50, 4: 60}", {}, set()), ("50", fractions, {"fraction"})]
+    for peak, values, found in cases:
+        text = f"clean: {{definitions: {{utilization_percent: {peak}}}}}"
+        (tmp_path / "studies.yaml").write_text(text)
+        assert set(said(study(tmp_path, edited(values)))) == found
+
+
+def test_a_range_excuses_only_where_it_is_one(tmp_path):
+    # 17 / 6.0 = 2.83, within 11.9 to 17.1 and 5.9 to 6.1 less than 2
+    fast = {"epoch_seconds": "6.000", WITHOUT: "", SPEEDUP: "2.833", COMMUNICATION: ""}
+    fast |= {BANDWIDTH: "", SHARE: "", "epoch_seconds_min": "5.9", "epoch_seconds_max": "6.1"}
+    noisy = {(2, 512): fast, (1, 512): {"epoch_seconds_min": "11.9"}}
+    assert set(said(study(tmp_path, edited(noisy)))) == set()
+    wrong = {(2, 512): fast | {"epoch_seconds_min": "7.8"}}
+    assert set(said(study(tmp_path, edited(wrong)))) == {"range", "faster_than_gpus"}
+
+
+@pytest.mark.parametrize(
+    ("hardware", "cells"),
+    [("2 x Quadro RTX 8000", [(1, 128), (2, 128)]), ("A100", []), ("unknown", [])],
+)
+def test_no_gpu_computes_faster_than_at_its_peak(tmp_path, hardware, cells):
+    # 50,000 · 3.33 GFLOP / 16.3 TFLOP/s = 10.2 s on one RTX 8000, 1.07 s on an A100
+    (tmp_path / "studies.yaml").write_text(f"clean: {{hardware: {hardware}}}")
+    short = {(1, 128): {WITHOUT: "9.5"}, (2, 128): {WITHOUT: "5.0"}}
+    assert said(study(tmp_path, edited(short))).get("launch_times", []) == cells
+
+
+def test_no_honest_submission_has_a_finding():
+    assert blamed(range(60)) == {}
+
+
+def test_planted_mistakes_are_found_and_named():
+    total, found, named = rates([3])
+    assert found == total and named >= 0.95 * total

@@ -1,0 +1,231 @@
+"""Tables as people have them: each is the study it means, or refused in a sentence."""
+
+import csv
+
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from examples.grader.published_study import CLEAN, HEADER, TRAIN_IMAGES, edited, write
+from grader.judge import judge
+from grader.study import read_folder
+from scaling.core.errors import UserError
+
+LONG = "GPUs,Batch size,Time (s),Speedup\n1,32,16.0,1\n1,128,8.0,1\n2,32,10.0,1.6\n2,128,OOM,\n"
+WIDE = """\t32\t\t128\t
+GPUs\tTime (s)\tSpeedup\tTime (s)\tSpeedup
+1\t16.0\t1\t8.0\t1
+2\t10.0\t1.6\tOOM\t–
+"""
+PARTS = """# Report
+
+Epoch time in seconds, all of it
+
+| GPUs \\ Batch | 32 | 128 |
+|:-:|--:|--:|
+| 1 | **16.0** | 8.0† |
+| 2 | 10.0 ± 0.1 | OOM |
+
+Table 2: Speedup
+
+| | Batch 32 per GPU | b=128 |
+|---|---|---|
+| 1-GPU | 1 | 1 |
+| 2-GPU | 1.6x | n/a |
+"""
+MILLISECONDS = LONG.replace("16.0", "16000").replace("8.0,", "8000,").replace("(s)", "[ms]")
+GLOBAL = LONG.replace("2,32", "2,64").replace("2,128", "2,256").replace("Batch", "Global batch")
+RUNS = "gpus,bs,run,seconds,speedup\n1,32,1,15.0,\n1,32,2,16.0,1\n1,32,3,17.0,\n1,128,1,8.0,1\n"
+FORMS = [
+    LONG,
+    LONG.replace(",", "\t"),
+    "sep=;\n" + LONG.replace(",", ";").replace(".", ","),
+    "|" + LONG.replace(",", " | ").replace("OOM", "out of memory").replace("\n", "|\n|") + "|",
+    LONG.replace("Batch size", "bs").replace("GPUs", "#GPUs").replace("Time (s)", "epochTime"),
+    LONG.replace("1,128", ",128").replace("2,128", ",128"),
+    LONG.replace("1,32", "1x V100,32").replace("2,32", "2 GPUs,32"),
+    MILLISECONDS.replace("10.0", "10 s"),
+    LONG.replace("16.0", "0:16").replace("10.0", "0m 10.0s"),
+    GLOBAL,
+    LONG.replace("Time (s)", "Time per epoch,std").replace(".0,", ".0,0.1,").replace("M,", "M,,"),
+    LONG.replace("Time (s)", "Images/s").replace("16.0", "3125").replace("8.0,", "6250,")
+    .replace("10.0", "5.0k"),
+    RUNS + "2,32,1,10.0,1.6\n2,128,1,OOM,\n",
+    WIDE,
+    WIDE.replace("\t32", "\tbatch 32").replace("\t128", "\tbatch 128").replace("GPUs", ""),
+    "Batch,1 GPU time,2 GPUs time,Speedup 2 GPUs\n32,16,10,1.6\n128,8,OOM,\n",
+    "gpus,time_bs32,time_bs128,speedup_bs32,speedup_bs128\n1,16.0,8.0,1,1\n2,10.0,OOM,1.6,\n",
+    PARTS,
+]  # fmt: skip
+
+
+def read(folder, text, name="t.csv", encoding="utf-8"):
+    path = folder / name
+    path.write_bytes(text.encode(encoding))
+    return read_folder(path)
+
+
+def values(cells):
+    return [one.value for one in cells if one is not None]
+
+
+@pytest.mark.parametrize("text", FORMS)
+def test_every_form_of_one_table_is_the_same_study(tmp_path, text):
+    for encoding in ("utf-8-sig", "utf-16", "cp1252"):
+        (study,) = found = read(tmp_path, text, encoding=encoding)
+        rows = study.rows.sort_values(["gpus", "batch_size"])
+        judgement = judge(study, found, TRAIN_IMAGES)
+        assert rows[["gpus", "batch_size"]].values.tolist() == [
+            [1, 32],
+            [1, 128],
+            [2, 32],
+            [2, 128],
+        ]
+        times = values(rows["epoch"]) or [TRAIN_IMAGES / one for one in values(rows["rate"])]
+        assert times == [16.0, 8.0, 10.0]
+        assert set(values(rows["speedup"])) - {1} == {1.6}
+        assert list(rows["status"]) == ["ok", "ok", "ok", "oom"]
+        assert (study.name, study.strategies, judgement.wrong) == ("t", [""], 0)
+
+
+@pytest.mark.parametrize(
+    ("header", "row", "expected"),
+    [
+        ("s_total,sec", "10,9", {"epoch": 10, "training": 9}),
+        ("total time (s),time per epoch (s)", "90,9", {"epoch": 9}),
+        ("time,train time", "10,9", {"epoch": 10, "training": 9}),
+        ("throughput per GPU", "2500", {"rate": 5000}),
+        ("Time (min)", "0.5", {"epoch": 30}),
+        ("time,Bandwidth [MB/s]", "30,1200", {"bandwidth": 1.2}),
+        ("time,Bandwidth (Gbit/s)", "30,8.0", {"bandwidth": 1.0}),
+        ("Training time without data loading", "9", {"training": 9}),
+        ("t,Comm (s),Comp (s)", "9,−2,8", {"communication": -2, "compute": 8}),
+        ("time,BW util.,lr", "9,85 %,0.1", {"utilization": 85}),
+        ("time,Speedup vs 1 GPU", "9,1.8", {"speedup": 1.8}),
+        ("time,comm. (%)", "9,14.9", {"communication_percent": 14.9}),
+    ],
+)
+def test_a_header_is_read_by_its_meaning_and_unit(tmp_path, header, row, expected):
+    (study,) = read(tmp_path, f"World size,local batch,{header}\n2,32,{row}\n".replace(",", "\t"))
+    found = study.rows.iloc[0]
+    assert {name: found[name].value for name in expected} == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("name,loss\na,3\n", "line 1: there is no column of GPUs among `name`, `loss`; write"),
+        ("gpus,batch,it/s\n1,32,80\n", "nothing says what the figures of `gpus`, `batch`, `it/s`"),
+        ("gpus,batch,time_min\n1,32,1.5\n", "`time_min` may be minutes or the minimum; say which"),
+        ("Batch,1 GPU,2 GPUs\n32,16,8\n", "nothing says what the figures of `1 GPU` are"),
+        ("GPUs,1,1,2,2\nBatch,32,64,32,64\nTime,9,8,5,4\n", "nothing says what the figures of `1`"),
+        ("nodes,gpus per node,batch,time\n2,8,32,9\n", "write the GPUs of all nodes"),
+        ("gpus,batch,time\n1,32,soon\n", "line 2, column time: 'soon' is no epoch"),
+        ("Nothing but a text,\nand another line.\n", "there is no table of times"),
+        (HEADER + "\n", "there is no row below the header"),
+        ('gpus,batch,time\n1,"32,9\n' + "1,32,9\n" * 30_000, "line 2: a quote is not closed"),
+        ("gpus,batch\n" + "," * 60_000 + "\n", "line 2: there are 60,001 columns, more than 1,000"),
+    ],
+)
+def test_what_is_not_read_is_refused_in_a_line(tmp_path, text, complaint):
+    with pytest.raises(UserError, match=complaint) as refused:
+        read(tmp_path, text)
+    assert "\n" not in str(refused.value) and str(tmp_path) in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("row", "note"),
+    [
+        ("Average,,12.0,", "line 6: 'Average' is no number of GPUs; the row is left out"),
+        ("4,32,fast,2", "line 6, column Time (s): 'fast' is no epoch that can be read"),
+        ("4,32,-5,2", "line 6, column Time (s): '-5' is no epoch that can be read"),
+        ("2,32,11.0,", "line 6: a second row of 2 x 32; the row is left out"),
+    ],
+)
+def test_a_row_that_is_not_read_is_named_alone(tmp_path, row, note):
+    (study,) = read(tmp_path, f"{LONG}{row}\n")
+    assert len(study.rows) == 4 and study.lost[0].startswith(note)
+
+
+def test_tables_that_contradict_are_studies_of_their_own(tmp_path):
+    tables = [LONG, LONG.replace("16.0", "17.0"), "epochs,accuracy\n1,0.5\n"]
+    first, second = read(tmp_path, "\n".join(tables))
+    assert [first.name, second.name] == ["t", "t-2"] and len(first.rows) == len(second.rows) == 4
+    assert "there is no column of GPUs" in first.notes[0], "what is passed over is said"
+    both = "\n".join(f"{name}\n{LONG}" for name in ("DataParallel", "DistributedDataParallel"))
+    (study,) = read(tmp_path, both)
+    assert study.strategies == ["ddp", "dp"]
+
+
+def test_what_one_table_states_holds_for_the_whole_file(tmp_path):
+    tables = [f"{LONG}", LONG.replace("Time (s),Speedup", "Compute (s),Bandwidth (GB/s)")]
+    (study,) = read(tmp_path, "DDP with 11.17M parameters\n\n" + "\n".join(tables))
+    assert study.strategies == ["ddp"] and len(study.rows) == 4
+    assert study.parameters == pytest.approx((11_165_000, 11_175_000))
+
+
+def test_each_sheet_of_a_workbook_is_a_table(tmp_path):
+    frame = pd.DataFrame({"GPUs": [1, 2], "Batch size": [32, 32], "Time (s)": [16.25, 10.5]})
+    with pd.ExcelWriter(tmp_path / "book.xlsx") as book:
+        frame.to_excel(book, sheet_name="DP", index=False)
+        frame.set_index("GPUs").to_excel(book, sheet_name="DDP")
+    (study,) = read_folder(tmp_path / "book.xlsx")
+    assert study.strategies == ["ddp", "dp"]
+    assert values(study.rows["epoch"]) == [16.25, 10.5] * 2
+    (tmp_path / "no.xlsx").write_bytes(b"PK no")
+    with pytest.raises(UserError, match=r"no\.xlsx cannot be read as a workbook"):
+        read_folder(tmp_path / "no.xlsx")
+
+
+def test_the_template_is_read_with_the_digits_printed(tmp_path):
+    """A column more and a byte order mark do not matter, nor does what nobody stated."""
+    lines = [f"{line},x" for line in CLEAN.replace("11173962", "").splitlines()]
+    (found,) = read_folder(write(tmp_path, "\ufeff" + "\n".join(lines)))
+    row = found.rows.set_index(["gpus", "batch_size"]).loc[(2, 128)]
+    assert row["speedup"] == (1.84, 0.001) and found.parameters is None
+    (tmp_path / "studies.yaml").write_text("clean: {hardware: 4 A100, doubts: [one run]}")
+    description = read_folder(tmp_path)[0].description
+    assert (description.hardware, description.doubts) == ("4 A100", ["one run"])
+    (same,) = read(tmp_path, CLEAN.title().replace(",", ";").replace(".", ","))
+    (ours,) = read(tmp_path, CLEAN)
+    assert same.notes == ()
+    for name in ("epoch", "training", "speedup", "bandwidth"):
+        assert same.rows[name].tolist() == ours.rows[name].tolist()
+
+
+@pytest.mark.parametrize(
+    ("column", "values"),
+    [
+        ("epoch_seconds", ["fast", "-9.784", "0", "1e14", "1e999999999"]),
+        ("printed_speedup", ["1e16", "1e999999999", "1e-400"]),
+        ("gpus", ["2.5", "two"]),
+        ("batch_size", ["0", "1e13"]),
+    ],
+)
+def test_a_wrong_field_is_named_by_line(tmp_path, column, values):
+    for value in values:
+        (study,) = read_folder(write(tmp_path, edited({(2, 128): {column: value}})))
+        (note,) = study.lost
+        assert note.startswith("line 4") and repr(value) in note
+
+
+@given(
+    line=st.integers(0, 7),
+    position=st.integers(0, len(HEADER.split(",")) - 1),
+    text=st.text() | st.floats().map(str) | st.integers().map(str),
+)
+@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+def test_whatever_stands_in_a_field_is_read_or_refused(tmp_path, line, position, text):
+    rows = [row.split(",") for row in CLEAN.splitlines()]
+    rows[line][position] = text
+    with (tmp_path / "timings.csv").open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows(rows)
+    refusal = "timings.csv"
+    try:
+        studies = read_folder(tmp_path)
+        for found in studies:
+            judge(found, studies, TRAIN_IMAGES)
+    except UserError as error:
+        refusal = str(error)
+    assert "timings.csv" in refusal

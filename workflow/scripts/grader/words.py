@@ -1,0 +1,190 @@
+"""What the headers and fields of a table mean: quantities, units, and figures with their digits."""
+
+import re
+from typing import NamedTuple
+
+GPU = r"(?:gpus?|devices?|cards?|ranks?|world ?size|n ?procs?|processes)"
+ITEM = r"(?:im(?:age|g)s?|samples?|examples?|tok(?:en)?s?|items?)"
+STEP = r"(?:it|iter|iterations?|steps?|batch(?:es)?)"
+FIELDS = [
+    ("", r"\b(?:std|stdev|deviation|variance|err|error|loss|acc\w*|lr|low|high|weak)\b"),
+    ("", r"\b(?:max memory|runs|machines|scope|fixed|alone|message|note|date|framework|epochs)\b"),
+    ("", r"spread|loader.*m[ia][nx]|loading m[ia][nx]|\bpeak\b.* [mg]i?b$|[ei]s?/ep$|\brun std"),
+    ("bytes", r"bytes per (?:iteration|step)"),
+    ("iterations", r"^(?:iterations|steps)$"),
+    ("least", r"^epoch seconds min$|fastest"),
+    ("most", r"^epoch seconds max$|slowest"),
+    ("count", r"^count$"),
+    ("utilization", r"\butil"),
+    ("peak", r"\bpeak gb per s$"),
+    ("bandwidth", r"bandwidth|\bbw\b|\b[kmgt](?:i?b|bits?)(?: ?/ ?| per )s|[kmgt]bps"),
+    ("efficiency", r"\beff(?!ective)"),
+    ("speedup", r"speed ?up|\bspeed\b|\bsu\b"),
+    ("rate", rf"throughput|\b{ITEM} ?(?:per|/) ?s(?:ec(?:ond)?)?\b"),
+    (
+        "training",
+        r"\b(?:w/?o|without|excl\w*|no|in memory)\b.*(?:load|data|wait|memory|i/?o\b|epoch)",
+    ),
+    ("training", r"\btrain(?:ing)? (?:time|sec)"),
+    ("epoch", r"\b(?:incl\w*|with|w/)\b.*(?:load|data|i/?o)"),
+    ("loading", r"\bload|data wait|wait\w* for data|\bi/?o\b"),
+    ("", rf"(?:per|/) ?{STEP}\b|\b{STEP} (?:time|ms)|\b{STEP} ?/ ?s"),
+    ("communication", r"\bcomm|all ?reduce|exchange"),
+    ("compute", r"\bcomp(?:ut|\b)"),
+    ("hardware", rf"hardware|{GPU} (?:type|name|model)|accelerator"),
+    ("global_batch", r"\b(?:global|total|effective)\b.*(?:batch|\bbs\b)"),
+    ("batch_size", r"batch|\bbs\b|^b$"),
+    ("nodes", r"\bnodes?\b(?!.*gpu)"),
+    ("per_node", rf"{GPU}.*per node"),
+    ("run", r"^(?:run|repeat|trial|seed|repetition|epoch)(?: (?:id|no|number|#))?$"),
+    (
+        "epoch",
+        r"time|second|\b(?:secs?|ms|mins?|minutes|hours?|h|s|t|total|epoch|wall)\b|dur|elaps",
+    ),
+    ("gpus", rf"\b{GPU}\b|^#?n$"),
+    ("parameters", r"\bparam"),
+    ("model", r"\bmodel|network|architect"),
+    ("strategy", r"strateg|method|parallel|\bmode\b|\bddp\b"),
+    ("status", r"status|outcome"),
+    ("study", r"\bstudy|student|\bteam\b"),
+    ("recipe", r"recipe|configuration|kernel|variant|setup"),
+]
+"""Patterns of each field's names, tried in order; "" is not read."""
+IDENTITY = {"gpus", "batch_size", "global_batch", "strategy", "model", "parameters", "hardware"}
+IDENTITY |= {"status", "study", "recipe", "run", "count", "per_node", "nodes"}
+UNITS = [
+    (0.001, r"\bms\b|msec|milli|\b[mM]B(?:/|ps| per)"),
+    (60.0, r"\bmin(?:s|utes?)?\b"),
+    (3600.0, r"\b(?:h|hrs?|hours?)\b"),
+    (0.125, r"[gG]bits?\b|Gb(?:/|ps)"),
+    (1.073741824, r"\bGiB"),
+    (0.001048576, r"\bMiB"),
+    (1000.0, r"\bTB(?:/|ps)|\b[kK] ?(?:im|samp|tok|/s)"),
+    (1e6, r"\bM ?(?:im|samp|tok|/s)"),
+]
+"""Factors of units to seconds, GB/s, or images a second."""
+OF_BATCH = re.compile(
+    rf"(?:batch(?:[ -]?size)?|\bbs|\bb)(?: ?(?:per|/) ?{GPU})?(?: of)? ?[=:]? ?(\d[\d,]*)\b"
+    rf"(?! ?{GPU})(?: ?(?:per|/) ?{GPU})?|(\d+) ?(?:{ITEM})? ?(?:per|/) ?{GPU}"
+)
+OF_GPUS = re.compile(rf"(\d+) ?[x×]? ?{GPU}\b|\b{GPU} ?[=:]? ?(\d+)\b|\bn ?= ?(\d+)")
+REFERENCE = re.compile(rf"(?:vs\.?|versus|over|to|against|relative to) (?:1|one|single) ?{GPU}")
+COUNT = re.compile(
+    rf"(?i)(?:n ?= ?)?(\d+|\d{{1,3}}(?:,\d{{3}})+)(?:\.0+)? ?[x×]? ?-?"
+    rf"(?:{GPU}|[avhptl]\d+\w*|rtx.*)?"
+)
+MISSING = {"", "-", "–", "—", "−", "n/a", "na", "nan", "none", "null", "missing", "/", "✗", "x"}
+OUT = re.compile(r"(?i).*(?:\bo\.?o\.?m\b\.?|out[ -]of[ -](?:\w+ )?memory).*")
+STATUSES = {name: name for name in ("ok", "oom", "oom_host", "infeasible", "diverged", "timeout")}
+STATUSES |= {"cannot run": "infeasible", "out of time": "timeout", "out of host memory": "oom_host"}
+STRATEGIES = {
+    "ddp": r"\bddp\b|distributed ?data ?parallel",
+    "dp": r"\bdp\b|(?<!distributed)(?<!distributed )\bdata ?parallel(?!ism)",
+    "fsdp": r"\bfsdp|fully sharded",
+}
+NUMBER = r"[-+−]?(?:\d{1,3}(?:,\d{3})+(?:\.\d*)?|\d+(?:\.\d*)?|\.\d+)(?:e[-+]?\d+)?"
+UNIT = r"(?:x|×|%|s|secs?|seconds?|ms|min(?:ute)?s?|h|[kKmMgGtT]?i?[bB](?:it)?(?:ps|/s)"
+UNIT += r"|\w{0,7}/s(?:ec)?)"
+FIGURE = re.compile(
+    rf"[~≈<>]? ?({NUMBER}) ?([kKM]?)(?![a-zA-Z]{{2}}) ?({UNIT}(?:/epoch)?)?"
+    rf"(?: ?(?:±|\+/?-|\\pm) ?{NUMBER} ?{UNIT}?)?(?: ?(?:\(.*\)|\[.*\]))*[*†‡§¹²³]*",
+)
+CLOCK = re.compile(r"(?:(\d+):)?(\d+):(\d\d(?:\.\d*)?)")
+SPELLED = re.compile(r"(?:(\d+) ?h(?:ours?)?)? ?(?:(\d+) ?m(?:in)?)? ?(\d+(?:\.\d*)?) ?s(?:ec)?")
+
+
+class Figure(NamedTuple):
+    """A figure as printed, and one unit of its last digit."""
+
+    value: float
+    unit: float
+
+
+class Head(NamedTuple):
+    """What the header of a column says; `words` are the header without its values and unit."""
+
+    text: str
+    field: str
+    words: str
+    factor: float | None = None
+    gpus: int | None = None
+    batch: int | None = None
+
+
+def plain(text: str) -> str:
+    """A text without Markdown's emphasis and doubled spaces."""
+    text = re.sub(r"\*\*|__|`|\\(?=[*_|])|<[^>]*>|\$", "", text.replace("\u00a0", " "))
+    return re.sub(r"\s+", " ", text).strip(" *")
+
+
+def head(text: str) -> Head:
+    """What a header says: quantity, unit, and the GPUs or the batch size that stand in it."""
+    text = plain(text)
+    unit = next((factor for factor, pattern in UNITS if re.search(pattern, text)), None)
+    words = re.sub(r"([a-z])([A-Z])", r"\1 \2", text.replace("_", " ")).lower()
+    words = words.replace("printed ", "").replace("-", " ")
+    number = dict.fromkeys(("batch", "gpus"))
+    said = REFERENCE.sub("", words)
+    for name, pattern in (("batch", OF_BATCH), ("gpus", OF_GPUS)):
+        if found := pattern.search(said):
+            number[name] = int(next(filter(None, found.groups())).replace(",", ""))
+            said = said.replace(found[0], " ")
+    rest = re.sub(r"\s+", " ", re.sub(r"[()\[\]:,|·]", " ", said)).strip()
+    field = next((name for name, pattern in FIELDS if re.search(pattern, rest)), None)
+    if field == "epoch" and re.fullmatch(r"min|time min", rest) and "(" not in text:
+        field = "?"
+    if field in ("compute", "communication") and re.search(
+        "%|share|percent|overhead", text.lower()
+    ):
+        field += "_percent"
+    return Head(text, "" if field is None else field, rest, unit, number["gpus"], number["batch"])
+
+
+def count(text: str) -> int | None:
+    """A whole number of GPUs or images: `4`, `4 GPUs`, `2-GPU`, `8,192`; None if it is none."""
+    found = COUNT.fullmatch(plain(text).replace("-", ""))
+    number = int(found[1].replace(",", "")) if found else 0
+    return number if 1 <= number <= 10**12 else None
+
+
+def strategy(text: str) -> str:
+    """The strategy that a text names, in our spelling; "" for none or for several."""
+    found = [name for name, pattern in STRATEGIES.items() if re.search(pattern, text.lower())]
+    return found[0] if len(found) == 1 else ""
+
+
+def strategy_name(text: str) -> str:
+    """The strategy of a cell: ours where the cell has nothing else, else its own words."""
+    text = plain(text).lower()
+    for name, pattern in STRATEGIES.items():
+        if re.fullmatch(rf"(?:py)?(?:torch )?(?:nn\.)?(?:{pattern})(?: ?\(.*\))?", text):
+            return name
+    return text
+
+
+def figure(text: str, of: Head, comma: bool = False) -> Figure | None:
+    """The figure in a cell, in seconds, GB/s, images a second or percent; None for none."""
+    text = plain(text)
+    if comma:
+        text = text.replace(".", "").replace(",", ".")
+    if clock := CLOCK.fullmatch(text) or SPELLED.fullmatch(text):
+        hours, minutes, seconds = clock.groups()
+        if minutes or hours:
+            value = 3600 * int(hours or 0) + 60 * int(minutes or 0) + float(seconds)
+            return Figure(value, 10.0 ** -len(seconds.partition(".")[2]))
+    found = FIGURE.fullmatch(text)
+    if not found:
+        return None
+    mantissa, _, exponent = found[1].lower().replace(",", "").replace("−", "-").partition("e")
+    if len(exponent) > 4:
+        return None
+    own = next((f for f, pattern in UNITS if found[3] and re.search(pattern, found[3])), None)
+    if found[3] in ("s", "sec", "secs", "GB/s"):
+        own = 1.0
+    factor = {"k": 1e3, "m": 1e6, "": 1.0}[found[2].lower()]
+    factor *= (own if own is not None else of.factor) or 1.0
+    digits = int(exponent or 0) - len(mantissa.partition(".")[2])
+    value = float(f"{mantissa}e{exponent or 0}") * factor
+    if (value or float(mantissa)) and not 1e-30 < abs(value) < 1e15:
+        return None
+    return Figure(value, factor * 10.0**digits)
