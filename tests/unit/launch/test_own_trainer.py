@@ -104,7 +104,7 @@ def test_line_has_the_time_it_came(monkeypatch):
     output, (source, target) = printed.Output(), os.pipe()
     released, keep = threading.Event(), output._line
     monkeypatch.setattr(output, "_line", lambda *line: released.wait() and keep(*line))
-    with open(source, "rb") as stream:
+    with os.fdopen(source, "rb") as stream:
         reader = threading.Thread(target=output.read, args=[stream])
         reader.start()
         for line in ["x" * 60_000, '{"epoch": 0}', '{"epoch": 1}', "the end"]:
