@@ -104,7 +104,7 @@ def test_line_has_the_time_it_came(monkeypatch):
     output, (source, target) = printed.Output(), os.pipe()
     released, keep = threading.Event(), output._line
     monkeypatch.setattr(output, "_line", lambda *line: released.wait() and keep(*line))
-    with open(source, "rb") as stream:
+    with os.fdopen(source, "rb") as stream:
         reader = threading.Thread(target=output.read, args=[stream])
         reader.start()
         for line in ["x" * 60_000, '{"epoch": 0}', '{"epoch": 1}', "the end"]:
@@ -151,8 +151,8 @@ def test_steps_of_an_epoch_are_added_up_and_the_slowest_rank_counts_even_a_step_
     [
         ([{"epoch": 2}, {"epoch": 1}], "it comes after 2"),
         ([{"epoch": 1}, {"epoch": 2}, {"epoch": 1}], "each process has printed that before"),
-        ([{"epoch": 1, "seconds": -1}], "seconds Input should be greater than 0"),
-        ([{"epoch": 1, "test_accuracy": 87}], "test_accuracy Input should be less than or equal"),
+        ([{"epoch": 1, "seconds": -1}], "seconds: it should be greater than 0"),
+        ([{"epoch": 1, "test_accuracy": 87}], "test_accuracy: it should be less than or equal"),
         (['{"epoch": 1, "seconds": }'], "Invalid JSON"),
     ],
 )

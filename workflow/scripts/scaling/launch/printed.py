@@ -20,6 +20,7 @@ from annotated_types import Ge, Gt, Le
 from pydantic import BaseModel, FiniteFloat, ValidationError
 
 from scaling.core.errors import UserError
+from scaling.core.section import key_name, sentence
 
 LONGEST_SHOWN = 200
 LONGEST_LOGGED = 2000
@@ -147,7 +148,7 @@ def read_lines(timed_lines: Sequence[tuple[float, str]], ranks: int = 1) -> pd.D
             why = str(error)
             if isinstance(error, ValidationError):
                 first = error.errors()[0]
-                why = f"{'.'.join(map(str, first['loc']))} {first['msg']}"
+                why = ": ".join(filter(None, [key_name(first["loc"]), sentence(first)]))
             raise _refused(line, why) from error
         times[place] += 1
         last = max(last, place)

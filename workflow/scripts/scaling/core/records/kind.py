@@ -17,7 +17,7 @@ from typing_extensions import TypedDict
 
 from scaling.core import files
 from scaling.core.errors import UserError
-from scaling.core.section import key_name
+from scaling.core.section import key_name, sentence
 
 VERSION = 1
 MOST_BYTES = 5_000_000
@@ -139,7 +139,7 @@ class Kind:
             return next(chain(*looks), None)
         except ValidationError as error:
             first = error.errors()[0]
-            return f"{key_name(first['loc'])}: {first['msg']}"
+            return f"{key_name(first['loc'])}: {sentence(first)}"
         except (ArithmeticError, LookupError, TypeError, ValueError, zlib.error) as error:
             return f"a value is impossible: {error!r}"
 
