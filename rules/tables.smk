@@ -13,6 +13,7 @@ rule tables_scaling:
         tables=MADE.tables_of(runs=True),
         topology="<results>/tables/topology.txt",
         cells="<results>/cells.csv",
+        figures="<results>/results.json",
     log:
         "<logs>/tables_scaling.log",
     localrule: True
@@ -30,7 +31,7 @@ rule tables_scaling:
     shell:
         'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/tables_scaling.py --grid {params.grid:q} --runs {params.runs:q}'
         " {params.partial} {params.cost} {params.commands} --study {params.study:q} --tables {params.tables:q}"
-        " --cells {output.cells:q} --sweeps {input.sweeps:q} --peaks {input.peaks:q}"
+        " --cells {output.cells:q} --figures {output.figures:q} --sweeps {input.sweeps:q} --peaks {input.peaks:q}"
         " --machine {input.machine:q} > {log:q} 2>&1"
 
 

@@ -13,6 +13,7 @@ from scaling.tables.accuracy import accuracy
 from scaling.tables.epoch_parts import audit, bandwidth, communication, epoch_parts, utilization
 from scaling.tables.noise import machines
 from scaling.tables.ratios import speedup
+from scaling.tables.tidy import tidy
 from scaling.tables.timing import provenance, read_runs, timing
 
 OF_RUNS = (timing, measurements.in_memory, measurements.device_time, measurements.costs, provenance)
@@ -31,11 +32,12 @@ def main(
     partial: bool = False,
     per_gpu_hour: float | None = None,
     commands: dict[str, Any] = {},  # noqa: B006
+    figures: Path | None = None,
 ) -> None:
     """Write cells.csv, the tables of the grid's runs and of the machine, and topology.txt.
 
     Runs may lack a record if the study is `partial`; `per_gpu_hour` is the price of a GPU hour;
-    `commands` are the recipes that are a user's own.
+    `commands` are the recipes that are a user's own. `figures` is results.json, all in one list.
     """
     listed = expand(**grid)
     files.write_text(cells, pd.DataFrame(listed).to_csv(index=False, lineterminator="\n"))
@@ -68,6 +70,8 @@ def main(
     found["step_classes"] = measurements.step_classes(so_far, records)
     found["audit"] = audit(so_far, pd.concat([measurements.slow_ranks(records), doubts]))
     schema.write(found, tables, study)
+    if figures:
+        files.write_json(figures, tidy(so_far))
     # Records lack leading blanks; without the tab the header is shifted by a column.
     printed = next((one["topology"] or "" for one in environments if "topology" in one), "").strip()
     files.write_text(tables / "topology.txt", f"\t{printed}\n" if printed else "")

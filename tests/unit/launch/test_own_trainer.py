@@ -16,6 +16,7 @@ from scaling.core.records.run import RUN
 from scaling.launch import own_trainer, printed
 from scaling.launch.run_spec import RunSpec
 
+FOLDER = Path("results/files")
 EPOCHS = """
 import time
 from scaling_client import epoch
@@ -33,12 +34,14 @@ def folder(tmp_path, monkeypatch):
 def of(source, **options):
     """Run a Python program as the command of a cell on two devices."""
     command = shlex.join([sys.executable, "-c", source.replace("{", "{{").replace("}", "}}")])
-    return own_trainer.run(spec_of(f"{command} {{gpus}} {{batch_size}}", **options), Path("files"))
+    words = f"{command} {{gpus}} {{batch_size}} {{epochs}}"
+    return own_trainer.run(spec_of(words, **options), FOLDER)
 
 
 def spec_of(command, **options):
     cell, recipe = Cell("mine", "own", 2, 16, 0), {"command": command}
-    return RunSpec(cell=cell, engine="command", recipe_options=recipe, device="cpu", **options)
+    given = {"measured_epochs": 3, "recipe_options": recipe, "device": "cpu"} | options
+    return RunSpec(cell=cell, engine="command", **given)
 
 
 def test_epochs_are_recorded(tmp_path):
@@ -159,3 +162,74 @@ def test_steps_of_an_epoch_are_added_up_and_the_slowest_rank_counts_even_a_step_
 def test_what_cannot_be_is_refused_with_its_line(lines, said):
     with pytest.raises(UserError, match=said):
         epochs_of(*lines)
+
+
+STEPS = """
+import os, time
+os.environ["RANK"] = "{rank}"
+from scaling_client import data_wait, epoch, step
+def batches():
+    for number in range(5):
+        time.sleep(0.01)
+        yield number
+for number in range(4):
+    for _ in data_wait(batches()):
+        with step():
+            time.sleep(0.02)
+    epoch(number, samples=320)
+"""
+
+
+def test_client_tells_steps_and_waits_of_each_rank(tmp_path):
+    both = "\n".join(
+        f"import subprocess, sys; rank{rank} = subprocess.Popen([sys.executable, '-c', "
+        f"{STEPS.replace('{rank}', str(rank))!r}])"
+        for rank in range(2)
+    )
+    record = of(f"{both}\nsys.exit(rank0.wait() or rank1.wait())")
+    RUN.write(tmp_path / "run.json", record)
+    measured = [row for row in record["epochs"] if row["role"] == "measured"]
+    assert [row["rank"] for row in measured] == [0, 1] * 3
+    assert all(row["loader_seconds"] >= 0.05 and row["iterations"] == 5 for row in measured)
+    assert sum(row["samples"] for row in measured) == 3 * 320
+    assert all(seconds >= 0.02 for seconds in record["training"]["step_seconds"])
+    assert record["environment"]["python"] and record["environment"]["torch"] is None
+
+
+def test_objects_are_found_behind_bars_and_prefixes(tmp_path):
+    bar = "\\r 25%|##| 1/4 [00:00]"
+    source = (
+        "import time\n"
+        "print('INFO the \"epoch\": of nothing')\n"
+        "for n in range(4):\n"
+        "    time.sleep(0.02)\n"
+        '    line = \'{"epoch": %d, "seconds": 0.01}\' % n\n'
+        f"    print('{bar}' + 'INFO:root:' + line, flush=True)"
+    )
+    record = of(source)
+    assert [row["seconds"] for row in record["epochs"]] == [0.01] * 4
+    assert record["message"].startswith("1 lines with an epoch were not read")
+
+
+@pytest.mark.parametrize(
+    ("epochs", "said"),
+    [
+        ("0, 1", "printed 2 epochs"),
+        ("3, 4, 5, 6", r"printed epoch 3 first, not 0 or 1.*\{folder\}"),
+    ],
+)
+def test_run_that_did_not_do_its_work_is_refused(epochs, said):
+    source = f'for n in ({epochs}): print(\'{{"epoch": %d, "seconds": 1e-6}}\' % n)'
+    with pytest.raises(UserError, match=said):
+        of(source)
+
+
+def test_folder_of_a_run_is_empty_and_named(tmp_path):
+    source = "import os, sys; open(os.environ['SCALING_FOLDER'] + '/last', 'x'); open('here', 'w')"
+    assert of(source)["training"]["written"] == ["here"]
+    assert of(source)["training"]["written"] == ["here"] and (tmp_path / FOLDER / "last").exists()
+
+
+def test_hang_says_since_when_it_is_silent():
+    record = of("import time; print('begun'); time.sleep(60)", time_limit_seconds=1)
+    assert "silent since 0." in record["message"]

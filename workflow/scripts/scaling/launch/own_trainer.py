@@ -108,10 +108,10 @@ def run(spec: RunSpec, folder: Path) -> RunRecord:
     )
 
 
-def _start_folder() -> dict[str, tuple[int, int]]:
+def _start_folder() -> dict[str, tuple[int, int]] | None:
     """Return when each file below the current folder was last changed and read, in nanoseconds.
 
-    Hidden folders and those of a study are left out; none for a folder with too many files.
+    Hidden folders and those of a study are left out; None for a folder with too many.
     """
     found = {}
     for place, folders, files in os.walk("."):
@@ -121,13 +121,15 @@ def _start_folder() -> dict[str, tuple[int, int]]:
                 known = path.stat()
                 found[str(path)] = (known.st_mtime_ns, known.st_atime_ns)
         if len(found) > MOST_FILES:
-            return {}
+            return None
     return found
 
 
-def _touched(before: dict[str, tuple[int, int]]) -> dict[str, list[str]]:
+def _touched(before: dict[str, tuple[int, int]] | None) -> dict[str, list[str]]:
     """Return which files of the start folder were written, and which read, since `before`."""
-    after = _start_folder() if before else {}
+    after = None if before is None else _start_folder()
+    if before is None or after is None:
+        return {}
     return {
         "written": [one for one in after if after[one][0] != before.get(one, (0, 0))[0]],
         "read": [one for one in after if one in before and after[one][1] != before[one][1]],
@@ -204,7 +206,8 @@ def _rows(
         if ranked is not None:
             seen = ranked[["seconds", "data_wait"]].last().query("epoch == @epoch.Index")
             own = {
-                key[1]: tuple(row) for key, row in zip(seen.index, seen.values, strict=True)
+                key[1]: tuple(map(float, row))
+                for key, row in zip(seen.index, seen.values, strict=True)
             } or own
         for rank, (seconds, waited) in (own or whole).items():
             yield EpochRow(

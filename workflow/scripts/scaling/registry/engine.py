@@ -1,6 +1,7 @@
 """Engines: what trains an epoch, whatever the strategy; `command` is a script of the user's own."""
 
 import hashlib
+import os
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -38,7 +39,8 @@ def _can_be_started(command: str) -> str:
 
 def files(command: str) -> dict[str, str]:
     """Return the SHA-256 of each file that a command names, by its path."""
-    named = [word for word in shlex.split(command) if Path(word).is_file()]
+    # Path.is_file raises an error for a word that is longer than a name can be.
+    named = [word for word in shlex.split(command) if os.path.isfile(word)]  # noqa: PTH113
     return {word: hashlib.sha256(Path(word).read_bytes()).hexdigest() for word in named}
 
 
