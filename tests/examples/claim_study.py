@@ -5,10 +5,10 @@ from typing import Any
 
 import pandas as pd
 
-from examples.records import timing_table
+from examples.records import runs_of, timing_table
 from scaling.claims.claim import Answer, Claim
 from scaling.tables import schema
-from scaling.tables.epoch_parts import bandwidth, communication, epoch_parts, utilization
+from scaling.tables.epoch_parts import bandwidth, communication, utilization
 from scaling.tables.measurements import readings
 from scaling.tables.ratios import speedup
 from scaling.tables.schema import StudyTables
@@ -20,19 +20,18 @@ Tables = dict[str, pd.DataFrame]
 def derived(runs: Sequence[Run] = (), **rows: Any) -> StudyTables:
     """Tables of these rows, and those that follow from them and from the instruments of `runs`."""
     found = {name: schema.frame(name, own) for name, own in rows.items()}
+    if "timing" in found:
+        found.setdefault("provenance", runs_of(found["timing"]))
     tables = StudyTables("example", found)
     found["communication"] = communication(tables, readings([*runs]))
-    for make in (speedup, bandwidth, epoch_parts, utilization):
+    for make in (speedup, bandwidth, utilization):
         found[make.__name__] = make(tables)
     return tables
 
 
 def study(*rows: dict[str, Any]) -> Tables:
-    """Rows of timing.csv and what follows from them; in memory, epochs take as long as measured."""
-    timing = timing_table(*rows)
-    names = {name: name.replace("epoch", "in_memory_epoch") for name in timing}
-    memory = timing.rename(columns=names).assign(runs=1)
-    return {**derived(timing=timing, in_memory=memory).found}
+    """Rows of timing.csv and what follows from them."""
+    return {**derived(timing=timing_table(*rows)).found}
 
 
 def claims(answer: Callable[[StudyTables], Answer], made: Tables) -> dict[str, Claim]:

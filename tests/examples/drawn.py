@@ -15,9 +15,10 @@ def panel(figure: Figure, title: str) -> Axes:
 
 
 def points(axes: Axes) -> set[tuple[float, ...]]:
-    """(x, y, low, high) of every point, where its error bar begins and ends."""
-    return {
-        tuple(round(float(value), 6) for value in (x, y, low, high))
-        for line, _, (bars,) in axes.containers
-        for x, y, ((_, low), (_, high)) in zip(*line.get_data(), bars.get_segments(), strict=True)
-    }
+    """(x, y, low, high) of every point, where its error bar begins and ends: itself without one."""
+    found = set()
+    for line, _, (bars,) in axes.containers:
+        for x, y, bar in zip(*line.get_data(), bars.get_segments(), strict=True):
+            ends = [end for _, end in bar] or [y, y]
+            found.add(tuple(round(float(value), 6) for value in (x, y, *ends)))
+    return found

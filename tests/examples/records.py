@@ -75,31 +75,39 @@ def timing_row(
     *,
     spread: float = 0.0,
     loader_seconds: float = 0.0,
-    count: float = 3,
+    runs: float = 3,
     **cell: str,
 ) -> dict[str, Any]:
     """One row of timing.csv: `seconds`, give or take `spread`; without seconds, an empty row.
 
-    All of the spread is in the part without loading; the `cell` is plain/ddp if not given.
+    Its training takes as long, less `loader_seconds`; the `cell` is plain/ddp if not given.
     """
-    timed, computing = 0 * seconds, seconds - loader_seconds
+    timed, training = 0 * seconds, seconds - loader_seconds
     return {
         **{"recipe": "plain", "strategy": "ddp" if gpus > 1 else "", "gpus": gpus},
-        **{
-            "batch_size": batch_size,
-            "status": "ok",
-            "message": "",
-            "loader_seconds": loader_seconds + timed,
-        },
-        **{"epoch_seconds": seconds, "epoch_seconds_without_loading": computing},
-        "epoch_seconds_min": seconds - spread,
-        "epoch_seconds_max": seconds + spread,
-        "epoch_seconds_without_loading_min": computing - spread,
-        "epoch_seconds_without_loading_max": computing + spread,
-        **{"count": count + timed, "samples": TRAIN_IMAGES + timed},
+        "batch_size": batch_size,
+        **{"status": "ok", "message": "", "loader_seconds": loader_seconds + timed},
+        **{"epoch_seconds": seconds, "training_seconds": training},
+        **{"epoch_seconds_low": seconds - spread, "epoch_seconds_high": seconds + spread},
+        **{"training_seconds_low": training - spread, "training_seconds_high": training + spread},
+        **{"runs": runs + timed, "count": 3 + timed, "samples": TRAIN_IMAGES + timed},
         "iterations": math.ceil(TRAIN_IMAGES / (gpus * batch_size)) + timed,
         **cell,
     }
+
+
+def runs_of(timing: pd.DataFrame) -> pd.DataFrame:
+    """provenance.csv of a run of each row at its time, and of two at its ends if it has several."""
+    ends = [("_low", timing["runs"] > 1), ("", timing["runs"] > 0), ("_high", timing["runs"] > 1)]
+    found = [
+        timing[there].assign(
+            epoch_seconds=timing[f"epoch_seconds{end}"],
+            training_seconds=timing[f"training_seconds{end}"],
+            **{"seed": 0, "repeat": number, "machine": "m", "code": "c", "started": "2026"},
+        )
+        for number, (end, there) in enumerate(ends)
+    ]
+    return schema.arrange("provenance", pd.concat(found))
 
 
 def timing_table(*rows: dict[str, Any]) -> pd.DataFrame:

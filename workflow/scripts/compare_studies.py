@@ -6,6 +6,7 @@ and batch size per GPU; the page says how they are judged, and what may explain 
 
 import re
 from itertools import chain
+from operator import attrgetter
 from pathlib import Path
 
 import pandas as pd
@@ -17,20 +18,24 @@ from scaling.core import numbers as fmt
 from scaling.core.errors import UserError
 from scaling.report import page
 from scaling.report.provenance import machine, run_facts
-from scaling.report.quantities import define, named, span
+from scaling.report.quantities import define, interval, named
 from scaling.report.table import Column, View
 from scaling.tables import ratios, schema
-from scaling.tables.timing import provenance, read_runs, timing
+from scaling.tables.noise import name_machines
+from scaling.tables.timing import Run, provenance, read_runs, timing
 
 UNTIMED = {"study", *chain(*(own for part, own in EMPTY.items() if part != "scaling"))}
 """Keys of the configuration that no time of a cell depends on."""
 
 define(
     compared=Column("recipe, strategy", text="{0.recipe} {0.strategy}".format, name="recipe"),
-    a_epoch_seconds=Column("A, s", fmt.significant, span("a_epoch_seconds")),
-    b_epoch_seconds=Column("B, s", fmt.significant, span("b_epoch_seconds")),
-    ratio=Column("A / B", fmt.times, span("ratio")),
-    judged=Column("B is", name="verdict"),
+    a_epoch_seconds=Column("A, s", fmt.significant, interval("a_epoch_seconds", scope="")),
+    b_epoch_seconds=Column("B, s", fmt.significant, interval("b_epoch_seconds", scope="")),
+    ratio=Column(
+        "A / B",
+        text=lambda row: fmt.judged(row.ratio, row.low, row.high, row.scope),
+    ),
+    judged=Column("B is", name="verdict", detail=attrgetter("note")),
 )
 TABLES = [
     View(
@@ -47,7 +52,7 @@ TABLES = [
 ]
 
 
-def read(name: str) -> tuple[pd.DataFrame, dict[str, str]]:
+def read(name: str) -> tuple[list[Run], dict[str, str]]:
     """Return the times of a study and, in words, what can affect them; UserError for no study."""
     there = (Path(name) / stored.CONFIG).is_file()
     folder = Path(name) if there else stored.find(Path("studies"), name)
@@ -67,11 +72,11 @@ def read(name: str) -> tuple[pd.DataFrame, dict[str, str]]:
         "Data": next(record["dataset"]["source"] for _, record in runs if record),
         "Measured": origin["started"].min()[:10],
     }
-    return timing(runs), facts | {str(key): str(value)[:80] for key, value in keys.items()}
+    return runs, facts | {str(key): str(value)[:80] for key, value in keys.items()}
 
 
 def summary(found: pd.DataFrame, models: set[str]) -> str:
-    """Return `12 matched cells: 9 faster, 3 within noise, 2 only in A; median ratio 1.03×`.
+    """Return `12 matched cells: 9 faster, 3 unclear, 2 only in A; median ratio 1.03×`.
 
     It says so where the work of an epoch differs.
     """
@@ -87,8 +92,11 @@ def summary(found: pd.DataFrame, models: set[str]) -> str:
 @command_line.script
 def main(a: str, b: str, output: Path = Path("results/compare")) -> None:
     """Write the page and the table into the folder `output`, and print a summary."""
-    (times, facts), (other_times, other_facts) = read(a), read(b)
-    found = ratios.match(times, other_times)
+    (runs, facts), (other_runs, other_facts) = read(a), read(b)
+    # A machine of both has one name.
+    name_machines([record for _, record in [*runs, *other_runs] if record])
+    sides = [ratios.Timed(timing(own), provenance(own)) for own in (runs, other_runs)]
+    found = ratios.match(*sides)
     known = pd.DataFrame({"A": facts, "B": other_facts}).fillna("not set")
     known = known[known["A"] != known["B"]].rename_axis("what").reset_index()
     name = "-".join(re.sub(r"[^\w.]+", "-", side).strip("-.") for side in (a, b))

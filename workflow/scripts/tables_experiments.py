@@ -13,6 +13,7 @@ from scaling.core.records.run import RUN
 from scaling.tables import schema
 from scaling.tables.accuracy import convergence, remedies, trained_to_accuracy
 from scaling.tables.experiments import quantization, synchronization
+from scaling.tables.noise import name_machines
 
 
 @command_line.script
@@ -36,6 +37,7 @@ def main(
         found["remedies"] = remedies(found["convergence"], margin)
     if trainings:
         trained = [RUN.read(path) for path in trainings]
+        name_machines(trained)
         found["trained_to_accuracy"] = trained_to_accuracy(trained, target)
     if ranks:
         documents = [SYNCHRONIZATION.read(path) for path in ranks]

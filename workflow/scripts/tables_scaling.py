@@ -10,13 +10,14 @@ from scaling.core.grid import expand
 from scaling.core.records.machine import CHECK, PEAKS, SWEEP
 from scaling.tables import measurements, schema, work
 from scaling.tables.accuracy import accuracy
-from scaling.tables.epoch_parts import audit, bandwidth, communication, epoch_parts, utilization
-from scaling.tables.noise import machines
+from scaling.tables.epoch_parts import audit, bandwidth, communication, utilization
+from scaling.tables.noise import ENDS, Noise, name_machines
 from scaling.tables.ratios import speedup
 from scaling.tables.tidy import tidy
 from scaling.tables.timing import provenance, read_runs, timing
 
-OF_RUNS = (timing, measurements.in_memory, measurements.device_time, measurements.costs, provenance)
+OF_RUNS = (timing, measurements.device_time, measurements.costs, provenance)
+JOULES = ["joules_per_image", "joules_per_image_low", "joules_per_image_high"]
 
 
 @command_line.script
@@ -46,13 +47,12 @@ def main(
         [kind.read(path) for path in paths]
         for kind, paths in ((PEAKS, peaks), (SWEEP, sweeps), (CHECK, machine))
     )
-    environments = [
-        one["environment"]
-        for one in (*(run for _, run in records if run), *measured, *swept, *checked)
-    ]
-    for environment, name in zip(environments, machines(environments), strict=True):
-        environment["machine"] = name
+    documents = [*(own for _, own in records if own), *measured, *swept, *checked]
+    name_machines(documents)
+    environments = [one["environment"] for one in documents]
     found = {make.__name__: make(records) for make in OF_RUNS}
+    energy = Noise(found["provenance"], JOULES[0]).times(found["costs"])
+    found["costs"][JOULES] = energy[["value", *ENDS]]
     found["timing"], doubts = work.settle(found["timing"], records, commands)
     if per_gpu_hour is not None:
         seconds = found["timing"]["gpus"] * found["timing"]["epoch_seconds"]
@@ -65,7 +65,7 @@ def main(
     # Of the tables so far, each of the next ones is made.
     so_far = schema.StudyTables(study, found)
     found["communication"] = communication(so_far, measurements.readings(records))
-    found |= {make.__name__: make(so_far) for make in (speedup, bandwidth, epoch_parts)}
+    found |= {make.__name__: make(so_far) for make in (speedup, bandwidth)}
     found["utilization"] = utilization(so_far)
     found["step_classes"] = measurements.step_classes(so_far, records)
     found["audit"] = audit(so_far, pd.concat([measurements.slow_ranks(records), doubts]))

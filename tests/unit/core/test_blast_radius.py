@@ -81,7 +81,7 @@ TELLING = [
     ("launch/lease.py", "is held by process", "belongs to process"),
     ("launch/jobs.py", "unset them, ", "remove them, "),
     ("registry/strategy.py", "2 * (gpus - 1) / gpus", "3 * (gpus - 1) / gpus"),
-    ("tables/ratios.py", "within noise", "inside noise"),
+    ("tables/ratios.py", "only in A", "just in A"),
     ("claims/q2.py", "finish an epoch sooner", "end an epoch earlier"),
     ("report/overview.py", "Not always faster", "Rarely faster"),
     ("terminal/progress.py", "one after another", "in turn"),

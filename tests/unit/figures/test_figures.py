@@ -41,12 +41,13 @@ def test_two_figures_share_no_clip_path(tmp_path):
     assert ids and not ids & others
 
 
-def test_epoch_times_lie_at_their_batch_size_with_bars_from_minimum_to_maximum():
-    axes = panel(scaling.draw_epoch_time(STUDY.timing), "tuned")
-    (cell,) = STUDY.timing.query("gpus == 4 and batch_size == 512").itertuples()
-    seconds = cell.epoch_seconds, cell.epoch_seconds_min, cell.epoch_seconds_max
+def test_epoch_times_lie_at_their_batch_size_with_their_interval():
+    timing = study().timing
+    axes = panel(scaling.draw_epoch_time(timing), "tuned")
+    (cell,) = timing.query("gpus == 2 and batch_size == 512 and recipe == 'tuned'").itertuples()
+    seconds = cell.epoch_seconds, cell.epoch_seconds_low, cell.epoch_seconds_high
     assert rounded(512, *seconds) in points(axes)
-    assert set(axes.get_xticks()) == set(STUDY.timing["batch_size"])
+    assert set(axes.get_xticks()) == set(timing["batch_size"])
 
 
 def test_classes_of_kernels_are_stacked_to_the_whole_step_with_their_least_time():
@@ -70,11 +71,13 @@ def test_an_efficiency_lies_at_its_batch_size_with_the_ideal():
     assert list(best.lines[0].get_ydata()) == [1, 2, 4]
 
 
-def test_exposed_communication_is_a_share_of_its_epoch_on_the_most_gpus():
-    axes = panel(scaling.draw_communication(STUDY.epoch_parts), "Exposed communication on 4 GPUs")
-    (cell,) = STUDY.epoch_parts.query("gpus == 4 and batch_size == 128").itertuples()
-    seconds = [cell.communication_seconds, cell.communication_seconds_low]
-    seconds.append(cell.communication_seconds_high)
+def test_delay_is_a_share_of_its_epoch_on_the_most_gpus():
+    table = study().communication
+    axes = panel(scaling.draw_communication(table), "Delay by the exchange on 2 GPUs")
+    (cell,) = table.query(
+        "recipe == 'plain' and strategy == 'ddp' and batch_size == 128"
+    ).itertuples()
+    seconds = [cell.delay_seconds, cell.delay_seconds_low, cell.delay_seconds_high]
     assert rounded(128, *(100 * each / cell.epoch_seconds for each in seconds)) in points(axes)
 
 

@@ -41,20 +41,20 @@ def test_an_accuracy_of_several_seeds_is_believed_before_that_of_one(flagship):
     cells = of_page.of_study(without)
     place = (cells["recipe"] == "tuned") & (cells["gpus"] == 2) & (cells["batch_size"] == 512)
     for seeds, best in ((1, "tuned, 1 × 128"), (3, "tuned/ddp, 2 × 512")):
-        cells.loc[place, ["difference", "test_accuracy_count"]] = [0.0, seeds]
+        cells.loc[place, ["as_well", "test_accuracy_count"]] = [True, seeds]
         card, *_ = overview.cards(without, cells)
         assert (card.title, card.headline.striptags()) == ("Run this", best)
 
 
 @pytest.mark.parametrize(
-    ("speedups", "title"),
-    [([1.2], "Faster"), ([0.8], "Slower"), ([0.9, 1.2], "Not always faster")],
+    ("verdicts", "title"),
+    [(["faster"], "Faster"), (["slower"], "Slower"), (["same", "faster"], "Not always faster")],
 )
-def test_the_second_card_says_whether_more_gpus_are_faster(flagship, speedups, title):
+def test_the_second_card_says_whether_more_gpus_are_faster(flagship, verdicts, title):
     cells = of_page.of_study(flagship)
     assert overview.cards(flagship, cells.assign(status="oom")) == []
     several = (cells["gpus"] == 2) & cells["speedup"].notna()
-    cells.loc[several, "speedup"] = (speedups * several.sum())[: several.sum()]
+    cells.loc[several, "verdict"] = (verdicts * several.sum())[: several.sum()]
     cells = cells.assign(efficiency=0.5)
     assert overview.cards(flagship, cells)[1].title == f"{title} on 2 GPUs"
 
@@ -73,7 +73,7 @@ def test_a_cell_has_a_rating_and_a_bar_of_all_its_epoch_where_noise_below_zero_i
     assert (str(shown), rating) == ("0.132", 1.0)
     assert str(cells[2048]["values"]["communication_share"][0]) == "< noise"
     (row,) = below[below["status"] == "ok"].tail(1).itertuples()
-    assert of_page.parts(row)["exposed communication"].text == "0.00"
+    assert of_page.parts(row)["messages alone"].text == "0.00"
     for row in of_page.of_study(stored.study("cpu")).itertuples():
         widths = [float(part.text) for part in of_page.parts(row).values()]
         assert not widths or sum(widths) == pytest.approx(100, abs=0.1)

@@ -25,5 +25,5 @@ def test_the_index_has_a_row_for_each_study_with_its_report_or_the_command(tmp_p
     )
     assert link == "replay/h200x4/report.html"
     assert first[2].startswith("Fastest that learned, one seed: tuned")
-    assert first[3].startswith("Faster on 4 GPUs") and "4.11×" in first[3]
+    assert first[3].startswith("Speedup on 4 GPUs") and "4.11×" in first[3]
     assert "cannot be shown" in second[1] and set(second[2:]) == {"–"}

@@ -119,7 +119,7 @@ def of_pair(runs: pd.DataFrame) -> pd.Series:
     [
         ([0, 1, 2, 3], {}, "2 runs, 1 machine", ""),
         ([0, 2], {}, "1 run: no interval", ""),
-        ([2, 3], {}, "", ""),
+        ([2, 3], {}, "", noise.NO_TIME),
         ([0, 1, 2, 3], {"machine": ["m", "m", "n", "n"]}, "", noise.NO_CHAIN),
         ([0, 1, 2, 3], {"code": ["c", "c", "d", "d"]}, "", noise.OTHER_CODE),
     ],

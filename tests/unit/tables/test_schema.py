@@ -31,21 +31,22 @@ def test_a_table_that_is_not_there_is_as_one_without_rows(tmp_path):
 
 def test_what_is_written_is_read_as_it_was_and_no_text_is_a_formula_of_a_spreadsheet(tmp_path):
     """Names like a number or like nothing; every digit; whole numbers with a gap; truths."""
-    keys = {"recipe": "007", "strategy": "NA", "gpus": 1, "batch_size": 8, "status": "ok"}
-    seconds = [0.1 + 0.2, 2.5e-5 / 3, *(n / 7919 for n in range(100)), None]
-    table = pd.DataFrame(keys | {"epoch_seconds": seconds}, columns=schema.columns("speedup"))
+    keys = {"recipe": "007", "strategy": "NA", "gpus": 1, "batch_size": 8}
+    floats = [0.1 + 0.2, 2.5e-5 / 3, *(n / 7919 for n in range(100)), None]
+    table = pd.DataFrame(keys | {"drift": floats}, columns=schema.columns("costs"))
     texts = [*FORMULAS, "a=1", "'quoted'"]
-    table.loc[1, ["recipe", "count", "within_spread"]] = ["1e3", 3.0, True]
-    table.loc[2 : 1 + len(texts), "note"] = texts
-    schema.write({"speedup": table}, tmp_path, "mine")
-    path = tmp_path / "mine/speedup.csv"
-    line = f"1e3,NA,1,8,ok,{seconds[1]!r},,,3" + "," * 4 + "True" + "," * 4
+    table.loc[1, ["recipe", "peak_memory_bytes", "settled"]] = ["1e3", 3.0, True]
+    table.loc[2 : 1 + len(texts), "switches"] = texts
+    schema.write({"costs": table}, tmp_path, "mine")
+    path = tmp_path / "mine/costs.csv"
+    row = keys | {"recipe": "1e3", "drift": floats[1], "peak_memory_bytes": 3, "settled": True}
+    line = ",".join(str(row.get(name, "")) for name in schema.columns("costs"))
     assert path.read_text().splitlines()[2] == line
-    written = pd.read_csv(path)["note"].dropna().tolist()
+    written = pd.read_csv(path)["switches"].dropna().tolist()
     assert written == [*(f"'{text}" for text in FORMULAS), "a=1", "'quoted'"]
-    back = schema.read("speedup", path)
-    assert back.epoch_seconds.tolist()[:-1] == seconds[:-1]
+    back = schema.read("costs", path)
+    assert back.drift.tolist()[:-1] == floats[:-1]
     assert back.recipe.tolist()[:3] == ["007", "1e3", "007"] and set(back.strategy) == {"NA"}
-    assert back.note.tolist()[:11] == ["", "", *texts, ""]
-    assert back.within_spread.tolist()[:3] == [False, True, False]
-    assert back["count"].isna().tolist()[:3] == [True, False, True]
+    assert back.switches.tolist()[:11] == ["", "", *texts, ""]
+    assert back.settled.tolist()[:3] == [False, True, False]
+    assert back["peak_memory_bytes"].isna().tolist()[:3] == [True, False, True]

@@ -51,4 +51,4 @@ def test_a_study_may_lack_records_where_it_is_partial(tmp_path):
     assert len(table("accuracy")) == 12
     assert table("interconnect").empty and table("bandwidth").peak_gb_per_s.isna().all()
     lines = (tmp_path / "tables/mine/timing.csv").read_text().splitlines()
-    assert lines[2] == "plain,,1,8192,oom,,,,,,,,,,,no room" + "," * 7 + "False"
+    assert lines[2] == "plain,,1,8192,oom,,,,,,,,,,,no room,,,,False"

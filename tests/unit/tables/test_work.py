@@ -50,8 +50,9 @@ def test_samples_of_an_epoch_are_those_of_all_ranks(rows, asked, samples, messag
 
 def test_speedup_of_a_command_is_that_of_throughput():
     table, _ = settled([(1, 0.5, 3200), (2, 0.55, 6400)])
-    costs = schema.frame("costs")
-    found = speedup(schema.StudyTables("mine", {"timing": table, "costs": costs}))
+    tables = {"timing": table, "costs": schema.frame("costs")}
+    tables["provenance"] = schema.frame("provenance", table.assign(machine="m", code="c"))
+    found = speedup(schema.StudyTables("mine", tables))
     assert found["speedup"].tolist() == pytest.approx([1, 2 * 0.5 / 0.55])
 
 

@@ -7,7 +7,7 @@ import pandas as pd
 from scaling.claims.claim import Answer, Claim, Hypothesis
 from scaling.config.scheme import STAGES
 from scaling.core import numbers as fmt
-from scaling.tables.experiments.quantization import STANDARD_ERRORS, costs, difference
+from scaling.tables.experiments.quantization import costs, difference
 from scaling.tables.schema import StudyTables, rows_of
 
 MARGIN = 1.0
@@ -16,9 +16,9 @@ MARGIN = 1.0
 LOSS = Hypothesis(
     "B-cost",
     "Computing in 8-bit integers costs less than one point of test accuracy.",
-    test="Mean difference to float32 over the seeds, in points, ± its 95 % interval (two standard "
-    "errors of pairs of predictions on each test image). Supported: all of it is above −1; "
-    "refuted: all of it is below.",
+    test="Mean difference to float32 over the seeds, in points, with its 95 % interval for another "
+    "network (Student's t over the seeds). Supported: all of it is above −1; refuted: all of it is "
+    "below.",
     more="more seeds",
 )
 
@@ -35,7 +35,7 @@ def answer(tables: StudyTables) -> Answer:
 
 
 def _loss(about: str, row: Any) -> Claim:
-    reach = STANDARD_ERRORS * row.standard_error_points
+    reach = row.margin_points
     unknown = ", whose noise is unknown" if pd.isna(reach) else ""
     return LOSS.claim(
         about,

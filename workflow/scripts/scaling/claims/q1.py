@@ -1,8 +1,12 @@
 """Q1: larger batches on one GPU."""
 
+import math
+
+import numpy as np
 import pandas as pd
 
 from scaling.claims.claim import (
+    BATCH,
     HALF,
     NO_STEPS,
     OF_A_COMMAND,
@@ -18,49 +22,50 @@ from scaling.claims.claim import (
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
 from scaling.registry.engine import COMMAND
-from scaling.tables import ratios
+from scaling.tables.noise import Noise
 from scaling.tables.schema import StudyTables, rows_of
 
 LARGER = Hypothesis(
     "Q1-faster",
     "Larger batches make the steps of an epoch faster on one GPU.",
-    test="Epochs on batches in memory (the epoch itself where it waits for less than 2 %) at each "
-    "larger batch and at the smallest. Supported: the larger batch is faster by more than noise; "
-    "refuted: slower by more.",
+    test="Training times (batches in memory) at each larger batch and at the smallest, of runs of "
+    "one machine. Supported: the larger batch is faster, the 95 % interval of the ratio is above "
+    "1; refuted: slower, or the same to 1 %.",
 )
 GAPS = Hypothesis(
     "Q1-gaps",
-    "In a step of a small batch the GPU is idle most of the time.",
-    test="A step of the smallest batch in memory, traced: seconds without a kernel over all its "
-    "seconds, with the lowest and the highest over the seeds, of one seed half and double. "
-    "Supported: at least half by either extreme; refuted: less than half by both.",
+    "With a small batch the GPU is idle most of the time.",
+    test="An epoch of the smallest batch: 1 − busy seconds of a traced step · steps / epoch. "
+    "Supported: at least half at either end of the epoch's 95 % interval; refuted: less at both.",
 )
+FITS = 0.05
+"""The largest residual of a model of a step's time that is printed."""
 
 
 def batches(tables: StudyTables) -> Answer:
-    """Answer by what a step costs besides its images; two claims on each recipe on one GPU."""
-    steps = tables.timing[[*CELL_KEYS, "iterations"]]
-    work = _alone(measured(tables.epoch_parts, "work_seconds").merge(steps, on=CELL_KEYS))
+    """Answer by the model of a step's time that fits; two claims on each recipe on one GPU."""
+    busy = tables.device_time[[*CELL_KEYS, "busy_seconds"]]
+    shares = tables.utilization[[*CELL_KEYS, "idle_share", "loading_share"]]
+    times = measured(tables.timing, "epoch_seconds").merge(busy, "left", CELL_KEYS)
+    times = _alone(times.merge(shares, "left", CELL_KEYS))
     commands = set(tables.costs.loc[tables.costs["engine"] == COMMAND.name, "recipe"])
-    claims, costs, rates = [], [], list[str]()
-    times = _alone(measured(tables.timing, "epoch_seconds"))
+    claims, models, rates = [], list[str](), list[str]()
+    ran = tables.provenance[tables.provenance["gpus"] == 1]
+    noise = Noise(ran, "training_seconds")
     for recipe, cells in times.groupby("recipe", sort=False):
-        about, own = f"{recipe}, 1 GPU", work[work["recipe"] == recipe]
+        about, trained = f"{recipe}, 1 GPU", cells[cells["training_seconds"].notna()]
         if recipe in commands:
             rates += [_rates(recipe, cells)] if len(cells) > 1 else []
             claims.append(LARGER.missing(about, OF_A_COMMAND))
         elif len(cells) > 1:
-            traced = _alone(tables.device_time.dropna(subset="gap_seconds"))
-            traced, missing = traced[traced["recipe"] == recipe], without_steps(tables, recipe)
-            claims += [_larger(about, own), _gaps(about, traced, missing)]
-        if (cost := _cost_of_a_step(own)) > 0:
-            costs.append(f"{fmt.significant(1000 * cost)} ms with {recipe}")
-    text = f"Each step costs {', '.join(costs[:3])}, besides its images; larger batches take fewer."
-    text += _waits(_alone(measured(tables.utilization, "loading_share")))
+            missing = without_steps(tables, recipe)
+            claims += [_larger(about, trained, noise), _gaps(about, cells, missing)]
+        found = noise.times(trained)["value"]
+        if len(trained) > 2 and (model := _model(trained.assign(training_seconds=found))):
+            models.append(f"{recipe}: {model}")
+    text = f"Of a step: {'; '.join(models[:3])}." * bool(models) + _waits(times) + "".join(rates)
     add = "Add 1 to `grid.gpus` and a second size to `grid.batch_sizes`."
-    text = text if costs else ""
-    text += "".join(rates)
-    return Answer(text or None, claims or [LARGER.missing("", add)])
+    return Answer(text.strip() or None, claims or [LARGER.missing("", add)])
 
 
 def _alone(cells: pd.DataFrame) -> pd.DataFrame:
@@ -78,11 +83,28 @@ def _rates(recipe: object, cells: pd.DataFrame) -> str:
     return f" {recipe}, on 1 GPU, {unit}: {said}."
 
 
-def _cost_of_a_step(work: pd.DataFrame) -> float:
-    """Return the seconds of the smallest batch's step beyond its images at the fastest rate."""
-    steps = work["work_seconds"] / work["iterations"]
-    beyond = steps - work["batch_size"] * (steps / work["batch_size"]).min()
-    return float(beyond.iloc[0]) if len(beyond) else 0.0
+def _model(cells: pd.DataFrame) -> str:
+    """Return the better model of a training time in words, "" if neither fits at every batch size.
+
+    Steps take a constant and a part for each image, or the longer of the host's time and the GPU's.
+    """
+    names = ["training_seconds", "iterations", "samples", "busy_seconds"]
+    seconds, steps, images, busy = cells[names].to_numpy(float).T
+    both = np.stack([steps / seconds, images / seconds], axis=1)
+    step, image = np.linalg.lstsq(both, np.ones(len(cells)))[0]
+    added = np.abs(both @ [step, image] - 1).max() if min(step, image) > 0 else math.inf
+    hosts = np.geomspace((seconds / steps).min(), (seconds / steps).max(), 500)[:, None]
+    longer = steps * np.maximum(hosts, busy) / seconds
+    residuals = np.nan_to_num(np.abs(longer - 1), nan=math.inf).max(axis=1)
+    host, either = hosts[residuals.argmin(), 0], residuals.min()
+    if min(added, either) > FITS:
+        return ""
+    if added <= either:
+        parts = (fmt.significant(1e3 * step), fmt.significant(1e6 * image))
+        return "{} ms a step + {} µs an image".format(*parts)
+    told = f"the host needs {fmt.significant(1e3 * host, 2)} ms a step"
+    above = cells.loc[busy > host, "batch_size"]
+    return told + (f", from {BATCH}{above.min()} the GPU more" if len(above) else "")
 
 
 def _waits(cells: pd.DataFrame) -> str:
@@ -94,30 +116,31 @@ def _waits(cells: pd.DataFrame) -> str:
     return ""
 
 
-def _larger(about: str, work: pd.DataFrame) -> Claim:
+def _larger(about: str, work: pd.DataFrame, noise: Noise) -> Claim:
     if len(work) < 2:
         return LARGER.missing(about, NO_STEPS)
-    small, *cells = rows_of(work)
-    fast, _ = extremes(work.iloc[1:], "work_seconds")
-    paired = work.iloc[1:].assign(**work.iloc[0].add_prefix("small_"))
-    found = rows_of(ratios.ratios(paired, "small_", "", "work_seconds"))
-    parts = [(cell, one.low > 1, one.high < 1) for cell, one in zip(cells, found, strict=True)]
-    said = ", ".join(f"{fmt.seconds(row.work_seconds)} with {batch(row)}" for row in (fast, small))
-    return LARGER.claim(about, f"{said}, without waiting for data.", parts=parts)
+    larger = work.iloc[1:]
+    small = larger[CELL_KEYS].assign(batch_size=work["batch_size"].iloc[0])
+    verdicts = noise.ratios(small, larger)["verdict"]
+    parts = [
+        (cell, own == "faster", own in ("slower", "same"))
+        for cell, own in zip(rows_of(larger), verdicts, strict=True)
+    ]
+    fast, _ = extremes(larger, "training_seconds")
+    ends = (fast, next(rows_of(work)))
+    told = ", ".join(f"{fmt.seconds(row.training_seconds)} with {batch(row)}" for row in ends)
+    return LARGER.claim(about, f"Training time {told}.", parts=parts)
 
 
-def _gaps(about: str, traced: pd.DataFrame, missing: str) -> Claim:
+def _gaps(about: str, cells: pd.DataFrame, missing: str) -> Claim:
+    traced = cells[cells["idle_share"].notna()]
     if traced.empty:
         return GAPS.missing(about, missing)
     small, large = extremes(traced, "batch_size")
-    unknown = ratios.LONE_READING if small.count == 1 else 1.0
-    said = (
-        f"{fmt.percent(max(0, row.gap_seconds) / row.step_seconds)} with {batch(row)}"
-        for row in (small, large)
+    told = (f"{fmt.percent(row.idle_share)} with {batch(row)}" for row in (small, large))
+    least, most = (
+        1 - (1 - small.idle_share) * small.epoch_seconds / end
+        for end in (small.epoch_seconds_low, small.epoch_seconds_high)
     )
-    return GAPS.claim(
-        about,
-        f"Without a kernel: {', '.join(said)}.",
-        holds=small.gap_seconds_min / unknown >= HALF * small.step_seconds,
-        fails=small.gap_seconds_max * unknown < HALF * small.step_seconds,
-    )
+    text = f"The GPU is idle for {', '.join(told)}."
+    return GAPS.claim(about, text, holds=least >= HALF, fails=most < HALF)

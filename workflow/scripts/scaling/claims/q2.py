@@ -1,17 +1,20 @@
 """Q2: more GPUs."""
 
+from typing import Any
+
 import pandas as pd
 
 from scaling.claims.claim import Answer, Claim, Hypothesis, batch, extremes, most_gpus, span
 from scaling.core import numbers as fmt
+from scaling.tables.noise import NO_TIME
 from scaling.tables.ratios import UNLIKE
 from scaling.tables.schema import StudyTables, by_configuration, rows_of
 
 SOONER = Hypothesis(
     "Q2-faster",
     "Several GPUs finish an epoch sooner than one.",
-    test="The speedup on the most GPUs, at each batch size. Supported: above 1 by more than noise; "
-    "refuted: below 1 by more.",
+    test="The speedup on the most GPUs, at each batch size, of runs of one machine. Supported: "
+    "faster, its 95 % interval is above 1; refuted: slower, or the same to 1 %.",
 )
 
 
@@ -24,7 +27,9 @@ def speedups(tables: StudyTables) -> Answer:
         if len(most):
             claims.append(_sooner(name, most))
         elif not cells["note"].str.startswith(UNLIKE).any():
+            notes = [note for note in cells["note"] if note not in ("", NO_TIME)]
             add = "Add 1 to `grid.gpus`, or the batch sizes of one GPU to `grid.batch_sizes`."
+            add = f"{notes[0].capitalize()}." if notes else add
             claims.append(SOONER.missing(name, add))
     missing = SOONER.missing("", "Add 2 or more to `grid.gpus`.")
     return Answer(_weak(table), claims or [missing])
@@ -52,9 +57,15 @@ def by_efficiency(table: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
 
 def _sooner(name: str, most: pd.DataFrame) -> Claim:
     least, best = extremes(most, "speedup")
-    ends = fmt.span(least.speedup_low, least.speedup_high)
-    sentence = f"{fmt.times(least.speedup)} ({ends}) with {batch(least)}"
-    if best.Index != least.Index:
-        sentence += f", {fmt.times(best.speedup)} with {batch(best)}"
-    parts = [(cell, cell.speedup_low > 1, cell.speedup_high < 1) for cell in rows_of(most)]
-    return SOONER.claim(f"{name}, {fmt.gpus(least.gpus)}", f"{sentence}.", parts=parts)
+    ends = dict.fromkeys(f"{batch(row)}: {line(row)}" for row in (least, best))
+    rows = list(rows_of(most))
+    parts = [(row, row.verdict == "faster", row.verdict in ("slower", "same")) for row in rows]
+    more = max((row.more_runs for row in rows if row.more_runs > 0), default=0)
+    told = f"{fmt.plural(more, 'more run')} of each would decide" if more else ""
+    about = f"{name}, {fmt.gpus(least.gpus)}"
+    return SOONER.claim(about, f"{'; '.join(ends)}.", parts=parts, unclear=told)
+
+
+def line(row: Any) -> str:
+    """Return a row's speedup, its interval and its scope, `1.87× [1.86, 1.88], 3 machines`."""
+    return fmt.judged(row.speedup, row.speedup_low, row.speedup_high, row.scope)

@@ -6,6 +6,7 @@ import pandas as pd
 
 from scaling.claims.claim import (
     HALF,
+    NO_STEPS,
     Answer,
     Claim,
     Hypothesis,
@@ -18,34 +19,33 @@ from scaling.claims.claim import (
     without_steps,
 )
 from scaling.core import numbers as fmt
-from scaling.tables.measurements import TRACE
 from scaling.tables.schema import StudyTables, by_configuration, rows_of
 
 PARTS = {
     "utilization": "arithmetic at peak",
-    "slower_share": "kernels below peak",
-    "idle_share": "GPU idle",
-    "communication_share": "exposed communication",
+    "slower_share": "other kernel time",
+    "idle_besides_share": "GPU idle besides",
+    "communication_share": "messages alone",
     "loading_share": "waiting for data",
     "unknown_share": "not known",
 }
 """The parts of an epoch in order, by the columns of utilization.csv with their shares."""
+NO_PEAK = "There is no trace of steps, or all-reduces were not swept on a machine that ran them."
 COMPUTED = ["utilization", "slower_share"]
 """Those in which kernels compute."""
 COMPUTING = Hypothesis(
     "Q3.1-computing",
     "Computing takes most of an epoch on several GPUs.",
-    test="Arithmetic at peak and kernels below it, as shares of the epoch, at each batch size. "
+    test="Arithmetic at peak and other kernel time, as shares of the epoch, at each batch size. "
     "Supported: together more than half; refuted: less than half, also with all that is not known.",
     more="a trace",
 )
 TRAVELLING = Hypothesis(
     "Q3.2-travelling",
     "On their way, gradients reach at least half of the bandwidth of all-reduces alone.",
-    test="Bytes of an epoch over the seconds of its communication kernels, over the peak measured "
-    "in the same study, on the most GPUs. Without a trace, by subtraction beyond its noise, which "
-    "counts all that does not shrink with N, so that gradients may be faster. More than the peak "
-    "is left out. Supported: half or more; refuted: less, by a trace.",
+    test="Bytes of an epoch over the seconds of its messages in the trace, over the peak measured "
+    "on the same machine, on the most GPUs. More than the peak is left out. Supported: half or "
+    "more; refuted: less.",
 )
 
 
@@ -71,7 +71,7 @@ def _largest(table: pd.DataFrame) -> str | None:
         most = str(median.idxmax())
         share = span(rows["communication_share"])
         part = f"{PARTS[most]} ({fmt.percent(median[most])})"
-        said.append(f"{name} {part}, communication {share}")
+        said.append(f"{name} {part}, messages alone {share}")
     return f"Median over b: {'; '.join(said[:3])}." if said else None
 
 
@@ -106,21 +106,19 @@ def bandwidth(tables: StudyTables) -> Answer:
         return Answer(None, claims or [none])
     worst, best = extremes(whole, "utilization")
     said = f"At {fmt.percent(best.utilization)} of the {fmt.significant(best.peak_gb_per_s)} GB/s "
-    said += f"of all-reduces alone ({label(best)}, by {fmt.words(best.estimate)})"
+    said += f"of all-reduces alone ({label(best)})"
     if worst.utilization < best.utilization:
-        said += f", at the slowest {fmt.percent(worst.utilization)} ({label(worst)})"
+        said += f", at least {fmt.percent(worst.utilization)} ({label(worst)})"
     return Answer(f"{said}.", claims)
 
 
 def _travelling(about: str, cells: pd.DataFrame, missing: str) -> Claim:
     if cells.empty:
-        return TRAVELLING.missing(about, missing)
+        return TRAVELLING.missing(about, NO_PEAK if missing == NO_STEPS else missing)
     worst, best = extremes(cells, "utilization")
     said = f"{fmt.significant(best.bandwidth_gb_per_s)} of {fmt.significant(best.peak_gb_per_s)} "
     said += f"GB/s ({fmt.percent(best.utilization)}) with {batch(best)}"
     if worst.Index != best.Index:
         said += f", {fmt.percent(worst.utilization)} with {batch(worst)}"
-    traced = best.estimate == TRACE
-    said += ", by the trace." if traced else ", by subtraction, which overstates the time."
-    parts = [(cell, cell.utilization >= HALF, cell.estimate == TRACE) for cell in rows_of(cells)]
-    return TRAVELLING.claim(about, said, parts=parts)
+    parts = [(cell, cell.utilization >= HALF, True) for cell in rows_of(cells)]
+    return TRAVELLING.claim(about, f"{said}.", parts=parts)

@@ -104,13 +104,12 @@ def _of_cells(tables: StudyTables) -> list[Claim]:
             continue
         _, large = extremes(known, "global_batch_size")
         small = next(rows_of(rows[rows["reference"]]))
-        apart = large.within_spread is False
         seeds = min(row.test_accuracy_count for row in (large, small))
         said = f"Batch {large.global_batch_size} reaches {spread(large)} test accuracy, "
         said += f"{spread(small)} with batch {small.batch_size} on one GPU"
         if seeds < learning.SEEDS:
             said += f" ({fmt.plural(seeds, 'seed')}; noise: of trainings alike)"
-        below, above = apart and large.difference < 0, apart and large.difference > 0
+        below, above = large.difference_high < 0, large.difference_low > 0
         made.append(OF_CELLS.claim(name, f"{said}.", holds=below, fails=above))
     return made
 

@@ -47,6 +47,14 @@ def times(value: float) -> str:
     return "–" if math.isnan(value) else f"{significant(value)}×"
 
 
+def judged(ratio: float, low: float, high: float, scope: str) -> str:
+    """Format a ratio, its interval and for what it holds: `1.87× [1.86, 1.88], 3 machines`."""
+    if math.isnan(ratio):
+        return "–"
+    ends = "" if math.isnan(low) else f" [{significant(low)}, {significant(high)}]"
+    return ", ".join(filter(None, [times(ratio) + ends, scope]))
+
+
 def percent(share: float) -> str:
     """Format a fraction of 1 as percent: `86 %`, `0.4 %`."""
     value = 100 * share

@@ -14,7 +14,7 @@ FIGURES = {
     "epoch_time": FigureSpec("Timing", ["timing"]),
     "step_classes": FigureSpec("Timing", ["step_classes"]),
     "speedup": FigureSpec("Timing", ["speedup"]),
-    "communication": FigureSpec("Communication", ["epoch_parts"]),
+    "communication": FigureSpec("Communication", ["communication"]),
     "bandwidth": FigureSpec("Communication", ["interconnect", "bandwidth"]),
     "learning": FigureSpec("Accuracy", ["accuracy"]),
     "remedies": FigureSpec("Accuracy", ["remedies"]),

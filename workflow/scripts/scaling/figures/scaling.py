@@ -39,7 +39,8 @@ def draw_epoch_time(timing: pd.DataFrame) -> Figure | None:
             name += f" · {fmt.gpus(rows['gpus'].iloc[0])}" * (len(counts) > 1)
         looks[name] = look
         style.lines(panels[recipes.index(recipe)], [rows], "batch_size", "epoch_seconds", **look)
-    lowest, highest = known["epoch_seconds"].min(), known["epoch_seconds_max"].max()
+    lowest = known["epoch_seconds"].min()
+    highest = known[["epoch_seconds", "epoch_seconds_high"]].max().max()
     for axes in panels:
         style.batch_axis(axes, timing["batch_size"])
         if highest > LOG_FROM_RATIO * lowest:
@@ -56,9 +57,6 @@ def draw_speedup(speedup: pd.DataFrame) -> Figure | None:
     if known.empty:
         return None
     counts = sorted(known["gpus"].unique())
-    for end, of in (("min", "low"), ("max", "high")):
-        known[f"speedup_{end}"] = known[f"speedup_{of}"].fillna(known["speedup"])
-        known[f"efficiency_{end}"] = known[f"speedup_{end}"] / known["gpus"]
     groups = style.by_configuration(known.sort_values("batch_size", kind="stable"))
     titles = [f"Efficiency on {fmt.gpus(counts[-1])}", "At the best batch size"]
     figure, (first, *others) = style.panels(titles[: len(counts)], PER_GPU, "speedup / N")
@@ -66,31 +64,32 @@ def draw_speedup(speedup: pd.DataFrame) -> Figure | None:
     cells = [rows[rows["gpus"] == counts[-1]] for rows in groups.values()]
     style.lines(first, cells, "batch_size", "efficiency")
     style.batch_axis(first, known["batch_size"])
-    first.set_ylim(0, max(1.1, 1.05 * known["efficiency_max"].max()))
+    first.set_ylim(0, max(1.1, 1.05 * known[["efficiency", "efficiency_high"]].max().max()))
     for axes in others:
         axes.plot([1, *counts], [1, *counts], **style.IDEAL)
         rows = groups.values()
         best = [cells.loc[cells.groupby("gpus")["speedup"].idxmax()] for cells in rows]
         style.lines(axes, best, "gpus", "speedup")
         style.log2_axis(axes.xaxis, [1, *counts])
-        ends = min(1, known["speedup_min"].min()), max(counts[-1], known["speedup_max"].max())
+        every = known[["speedup", "speedup_low", "speedup_high"]]
+        ends = min(1, every.min().min()), max(counts[-1], every.max().max())
         style.log2_axis(axes.yaxis, style.POWERS, (ends[0] / 1.15, ends[1] * 1.15))
         axes.set(xlabel="GPUs", ylabel="speedup over 1 GPU")
     style.legend(figure, groups, style.line_handle("ideal", **style.IDEAL))
     return figure
 
 
-def draw_communication(epoch_parts: pd.DataFrame) -> Figure | None:
-    """Draw exposed communication over batch size on the most GPUs, as a share of the epoch."""
-    known = epoch_parts[epoch_parts["communication_seconds"].notna() & (epoch_parts["gpus"] > 1)]
+def draw_communication(communication: pd.DataFrame) -> Figure | None:
+    """Draw the delay by the exchange over batch size on the most GPUs, as a share of the epoch."""
+    known = communication[communication["delay_seconds"].notna()]
     if known.empty:
         return None
     known = known[known["gpus"] == known["gpus"].max()].sort_values("batch_size", kind="stable")
-    for to, end in {"": "", "_min": "_low", "_max": "_high"}.items():
-        seconds = known[f"communication_seconds{end}"]
-        known = known.assign(**{f"share{to}": 100 * seconds / known["epoch_seconds"]})
+    for end in ("", "_low", "_high"):
+        share = 100 * known[f"delay_seconds{end}"] / known["epoch_seconds"]
+        known = known.assign(**{f"share{end}": share})
     groups = style.by_configuration(known)
-    title = f"Exposed communication on {fmt.gpus(known['gpus'].max())}"
+    title = f"Delay by the exchange on {fmt.gpus(known['gpus'].max())}"
     figure, (axes,) = style.panels([title], PER_GPU, "% of the epoch")
     axes.axhline(0, color=style.GREY, linewidth=0.8)
     style.lines(axes, groups.values(), "batch_size", "share")

@@ -46,11 +46,13 @@ def save(draw: Callable[..., Figure | None], tables: list[pd.DataFrame], path: P
 
 
 def lines(axes: Axes, groups: Iterable[pd.DataFrame], x: str, column: str, **look: Any) -> None:
-    """Draw `column` over `x` for each group, with bars from `column`_min to _max if it has them."""
+    """Draw `column` over `x` for each group, with bars from `column`_low to _high if it has them.
+
+    Else they are from _min to _max.
+    """
     for index, rows in enumerate(groups):
-        value, low, high = (
-            rows.get(f"{column}{end}", rows[column]) for end in ("", "_min", "_max")
-        )
+        names = ("_low", "_high") if f"{column}_low" in rows else ("_min", "_max")
+        value, low, high = (rows.get(f"{column}{end}", rows[column]) for end in ("", *names))
         ends = [(value - low).clip(0), (high - value).clip(0)]
         axes.errorbar(rows[x], value, yerr=ends, **(numbered(index) | look))
 

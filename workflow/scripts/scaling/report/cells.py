@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from scaling.claims.claim import label
+from scaling.claims.q2 import line
 from scaling.claims.q3 import PARTS
 from scaling.core import files
 from scaling.core import numbers as fmt
@@ -19,6 +20,7 @@ from scaling.registry.dataset import SYNTHETIC
 from scaling.report.quantities import named, printed
 from scaling.report.table import Figure, figure, of_cell, place
 from scaling.tables import accuracy
+from scaling.tables.epoch_parts import of_machines
 from scaling.tables.schema import StudyTables, rows_of
 from scaling.tables.work import IMPORTS_SECONDS
 
@@ -32,15 +34,16 @@ METRICS = named(
 )
 HIGHER_IS_BETTER = ["images_per_second", "efficiency", "utilization", "test_accuracy"]
 FACTS = named(
-    "epoch_seconds speedup test_accuracy peak_memory_bytes slurm_job_id slurm_gpus message note"
+    "epoch_seconds training_seconds speedup machines_of test_accuracy peak_memory_bytes"
+    " slurm_job_id slurm_gpus message note"
 )
-LEARNS = 0.02
-"""The largest loss in test accuracy to the reference of a cell that learns."""
 COLUMNS = {
-    "speedup": "speedup speedup_low speedup_high efficiency within_spread note",
+    "speedup": "speedup speedup_low speedup_high efficiency verdict scope more_runs"
+    " training_speedup training_speedup_low training_speedup_high weak_speedup"
+    " fixed_global_batch_speedup fixed_global_batch_speedup_low fixed_global_batch_speedup_high"
+    " note",
     "costs": "peak_memory_bytes memory_capacity_bytes drift settled joules_per_image"
-    " money_per_epoch startup_seconds",
-    "epoch_parts": "work_seconds",
+    " joules_per_image_low joules_per_image_high money_per_epoch startup_seconds",
     "provenance": "slurm_job_id slurm_gpus",
 }
 """Columns of a cell by the tables that have them."""
@@ -52,7 +55,7 @@ def of_study(tables: StudyTables) -> pd.DataFrame:
     Random images have none.
     """
     learned = accuracy.compare_batches(tables.timing, tables.accuracy, tables.remedies)
-    learned = learned.drop(columns="status").rename(columns={"within_spread": "like_reference"})
+    learned = learned.drop(columns="status")
     parts = [tables.utilization.drop(columns=["count", "status"])]
     parts.append(learned if tables.manifest["source"] != SYNTHETIC.name else learned.iloc[:0])
     for name, columns in COLUMNS.items():
@@ -60,7 +63,18 @@ def of_study(tables: StudyTables) -> pd.DataFrame:
     found = tables.timing
     for part in parts:
         found = found.merge(part, how="left", on=CELL_KEYS)
-    return found.assign(gpu_seconds=found["gpus"] * found["epoch_seconds"])
+    found = found.assign(gpu_seconds=found["gpus"] * found["epoch_seconds"])
+    letters = machine_letters(tables.provenance)
+    where = of_machines(tables).groupby(CELL_KEYS)["machine"]
+    named_by = where.agg(lambda own: ", ".join(letters[name] for name in own))
+    return found.merge(named_by.rename("machines_of").reset_index(), how="left", on=CELL_KEYS)
+
+
+def machine_letters(provenance: pd.DataFrame) -> dict[str, str]:
+    """Return a letter for each machine of the runs, in order of their start."""
+    ran = provenance[provenance["started"] != ""].sort_values("started", kind="stable")
+    names = [*dict.fromkeys([*ran["machine"], *provenance["machine"]])]
+    return {name: chr(65 + at) if at < 26 else f"M{at}" for at, name in enumerate(names)}
 
 
 def fastest(cells: pd.DataFrame) -> Any | None:
@@ -72,9 +86,9 @@ def fastest(cells: pd.DataFrame) -> Any | None:
 
 
 def learned(cells: pd.DataFrame) -> pd.Series:
-    """Return for each cell whether its mean accuracy is within `LEARNS` of its reference's."""
+    """Return for each cell whether it is the reference, or learns as well (`accuracy.AS_WELL`)."""
     reference = cells["reference"].eq(True) & cells["test_accuracy"].notna()
-    return reference | (cells["difference"] >= -LEARNS)
+    return reference | cells["as_well"].eq(True)
 
 
 def by_status(cells: pd.DataFrame) -> str:
@@ -134,9 +148,12 @@ def map_rows(cells: pd.DataFrame, marks: Mapping[str, Any]) -> dict[str, dict[in
 
 
 def _title(row: Any) -> str:
-    """Return a cell's name, and the range of its epochs in seconds or its status."""
+    """Return a cell's name, its seconds with their interval, or its status, and its speedup."""
     seconds = FACTS[0].cell(row)
-    return f"{label(row)}: {f'{seconds.detail} s' if seconds.detail else seconds.text}"
+    timed = f"{seconds.text} s {seconds.detail}".strip() if pd.notna(row.epoch_seconds) else ""
+    faster = f"; {line(row)}" if row.gpus > 1 and pd.notna(row.speedup) else ""
+    note = f"; {row.note}" if isinstance(row.note, str) and row.note else ""
+    return f"{label(row)}: {timed or seconds.text}{faster}{note}"
 
 
 def _goodness(values: pd.Series, higher_is_better: bool) -> pd.Series:
@@ -149,7 +166,7 @@ def _goodness(values: pd.Series, higher_is_better: bool) -> pd.Series:
 
 def parts(row: Any) -> dict[str, Figure]:
     """Return the parts of a cell's epoch, as figures of their widths in percent; none untimed."""
-    if row.status != "ok" or pd.isna(row.utilization):
+    if row.status != "ok" or pd.isna([row.utilization, row.idle_share]).all():
         return {}
     shares = {part: getattr(row, part) for part in PARTS}
     widths = {part: f"{100 * max(0, np.nan_to_num(shares[part])):.2f}" for part in PARTS}

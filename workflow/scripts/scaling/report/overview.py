@@ -13,14 +13,18 @@ from scaling.core import numbers as fmt
 from scaling.report.cells import by_status, drifting, fastest, learned
 from scaling.report.quantities import printed
 from scaling.report.table import Figure, figure, of_cell, place, said
+from scaling.tables.noise import Noise
 from scaling.tables.schema import StudyTables, rows_of
 
 LIMITS = {
     "loading_share": ("waiting for data", "More loader workers help, or images on the GPU."),
-    "communication_share": ("communication", "Fewer messages an image help."),
+    "communication_share": ("messages", "Fewer messages an image help."),
     "utilization": ("arithmetic at the GPU’s peak", "Only faster GPUs or less work help."),
-    "slower_share": ("kernels below the GPU’s peak", "Fewer and larger kernels help."),
-    "idle_share": ("an idle GPU", "Fewer launches an image help, as CUDA graphs do."),
+    "slower_share": (
+        "kernels, apart from arithmetic at the peak",
+        "Fewer and larger kernels help.",
+    ),
+    "idle_besides_share": ("an idle GPU", "Fewer launches an image help, as CUDA graphs do."),
     "unknown_share": ("not known", "No trace tells whether the GPU computes or idles."),
     "power_capped_share": ("power", "A higher limit or less work an image help."),
 }
@@ -80,7 +84,7 @@ def cards(tables: StudyTables, cells: pd.DataFrame) -> list[Card]:
     if quickest is None:
         return []
     best, learner = recommended(tables, cells), fastest_that_learned(cells)
-    soonest = hasattr(best, "training_seconds")
+    soonest = hasattr(best, "target_accuracy")
     first = _soonest(best, tables) if soonest else _run_this(learner, quickest)
     limited = next((row for row in rows_of(cells) if best and place(row) == place(best)), learner)
     return [first, _scaling(cells), _the_limit(tables, limited or quickest), _trust(tables, cells)]
@@ -116,7 +120,7 @@ def _soonest(best: Any, tables: StudyTables) -> Card:
     )
     trained = tables.trained_to_accuracy
     if pd.notna(best.speedup):
-        times, base = printed(best, "training_speedup"), fmt.gpus(trained["gpus"].min())
+        times, base = printed(best, "to_accuracy_speedup"), fmt.gpus(trained["gpus"].min())
         text += said("; {} as fast as {} at the same global batch", times, base)
     text += said(". With start-up {} s", printed(best, "trained_run_seconds"))
     for fewer in rows_of(trained[trained["gpus"] < best.gpus]):
@@ -132,7 +136,11 @@ def _run_this(learner: Any | None, quickest: Any) -> Card:
         return Card("Fastest whole run", _named(quickest), said("{}, {}.", an_epoch, WHOLE))
     if learner is None:
         known = pd.notna(quickest.test_accuracy)
-        why = "No cell learned as its reference." if known else "No accuracy is known."
+        why = (
+            "No cell is shown to learn as well as its reference."
+            if known
+            else "No accuracy is known."
+        )
         return Card("Fastest", _named(quickest), said("{} an epoch. {}", an_epoch, why))
     count = learner.test_accuracy_count
     title = "Run this" if count > 1 else "Fastest that learned, one seed"
@@ -161,19 +169,24 @@ def _scaling(cells: pd.DataFrame) -> Card:
     if not found:
         return Card("Scaling", said("not measured"), said("No cell on several GPUs has a speedup."))
     (name, best), *others = found
-    gpus, speedup = int(best["gpus"].iloc[0]), best["speedup"]
-    slow = "Slower" if speedup.max() < 1 else "Not always faster"
-    title = "Faster" if speedup.min() > 1 else slow
-    text = said("{}: {} efficient{}.", name, _ends(best, "efficiency"), _noisy(best))
+    gpus = int(best["gpus"].iloc[0])
+    # A run of each has no verdict.
+    words = set(best["verdict"]) or {""}
+    title = {"faster": "Faster", "slower": "Slower", "": "Speedup"}.get(
+        words.pop() if len(words) == 1 else "several", "Not always faster"
+    )
+    text = said("{}: {} efficient{}.", name, _ends(best, "efficiency"), _undecided(best))
     for other, rows in others[:3]:
-        text += said(" {}: {}{}.", other, _ends(rows, "speedup"), _noisy(rows))
+        text += said(" {}: {}{}.", other, _ends(rows, "speedup"), _undecided(rows))
+    text += said(" {}.", ", ".join(dict.fromkeys(best["scope"])))
     return Card(f"{title} on {fmt.gpus(gpus)}", _ends(best, "speedup"), text)
 
 
-def _noisy(cells: pd.DataFrame) -> str:
-    """Say of how many cells the speedup is within noise."""
-    noisy = cells["within_spread"].eq(True).sum()
-    return f", {noisy} of {fmt.plural(len(cells), 'speedup')} within noise" if noisy else ""
+def _undecided(rows: pd.DataFrame) -> str:
+    """Return `, 1 of 5 unclear, 2 the same`."""
+    counts = rows["verdict"].value_counts()
+    found = [f"{counts[word]} {word}" for word in ("unclear", "same") if word in counts]
+    return "".join(f", {own} of {len(rows)}" for own in found)
 
 
 def _the_limit(tables: StudyTables, chosen: Any) -> Card:
@@ -195,21 +208,24 @@ def _the_limit(tables: StudyTables, chosen: Any) -> Card:
 
 
 def _trust(tables: StudyTables, cells: pd.DataFrame) -> Card:
-    repeated = cells[cells["count"] > 1]
-    if repeated.empty:
-        return Card(
-            "Trust", said("measured once"), said("No epoch was repeated: noise is unknown.")
-        )
-    of = "run" if (repeated["runs"] > 1).any() else "epoch"
-    ends = [f"epoch_seconds_{'run_' * (of == 'run')}{end}" for end in ("max", "min")]
-    spreads = (repeated[ends[0]] - repeated[ends[1]]) / repeated["epoch_seconds"]
-    (steady, spread), *others = spreads.groupby(repeated["recipe"]).median().sort_values().items()
-    text = said("From shortest to longest {} of {}, median", of, steady)
-    text += "".join(said("; {}: {}", name, fmt.percent(share)) for name, share in others) + ". "
+    """Return what repeats tell: a run's deviation, what it can show, and how machines differ."""
+    found = Noise(tables.provenance, "epoch_seconds").spreads()
+    if not found:
+        why = "No run was repeated, so its noise is unknown and no ratio has an interval."
+        return Card("Trust", said("1 run"), said(why))
+    quietest = min(found, key=lambda one: one.deviation)
+    head = figure(fmt.percent(quietest.deviation), None, "run_deviation", quietest.deviation)
+    told = [
+        f"{own.name} ± {fmt.percent(own.deviation)} a run, {fmt.plural(own.runs, 'run')} each show "
+        f"{fmt.percent(own.shows)}"
+        for own in found[:4]
+    ]
+    apart = max(own.machines for own in found)
+    machines = f" Machines differ by up to {fmt.percent(apart)}." if apart > 1e-9 else ""
+    text = said("{}.{}", "; ".join(told), machines)
     count, changing = tables.provenance["seed"].nunique(), len(drifting(cells))
-    text += said("Accuracies in the map: one seed." if count == 1 else f"{count} seeds.")
+    text += said(" Accuracies: {}.", fmt.plural(count, "seed"))
     first = "".join(f", the first: {message}" for message in tables.audit["message"][:1])
     text += said(" Audit: {}{}.", fmt.plural(len(tables.audit), "warning"), first)
     text += said(" Still changing: {} (~).", fmt.plural(changing, "cell")) if changing else ""
-    median = figure(fmt.percent(spread), None, f"median_spread_{steady}", spread)
-    return Card("Trust", said("{}", median), text)
+    return Card("Trust", said("± {} a run", head), text)

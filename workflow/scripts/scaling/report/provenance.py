@@ -6,7 +6,7 @@ import pandas as pd
 
 from scaling.core import numbers as fmt
 from scaling.registry import model
-from scaling.report.cells import by_status
+from scaling.report.cells import by_status, machine_letters
 from scaling.tables import schema
 from scaling.tables.schema import StudyTables
 
@@ -118,6 +118,9 @@ def facts(study: StudyTables) -> list[tuple[str, str]]:
     if runs.empty:
         runs = study.quantization[["cpu", "commit"]]
     found = run_facts(runs.astype(object).fillna(""))
+    if len(machines := machines_of(study)):
+        there = ("CPU", "Hosts", "Software")
+        found = [one for one in found if one[0] not in there] + machines
     if of["source"] == "own":
         return found
     data = (
@@ -125,6 +128,23 @@ def facts(study: StudyTables) -> list[tuple[str, str]]:
         f"{of['test_images']:,} test images, {len(of['classes'])} classes"
     )
     return [("Dataset", data), *found]
+
+
+def machines_of(study: StudyTables) -> list[tuple[str, str]]:
+    """Return each machine of the runs by its letter, and what it is."""
+    found, letters = [], machine_letters(study.provenance)
+    for name, runs in recorded(study).groupby("machine"):
+        device = machine(runs)
+        cores = [f"{count} cores" for count in _values(runs, "cpu_count")]
+        software = (
+            f"{title} {value}"
+            for column, title in SOFTWARE.items()
+            for value in _values(runs, column)
+        )
+        parts = [device, *_values(runs, "cpu"), *cores, *software, *_values(runs, "variables")]
+        parts.append(fmt.plural(len(runs), "run"))
+        found.append((f"Machine {letters[name]}", ", ".join(filter(None, parts))))
+    return sorted(found)
 
 
 def run_facts(runs: pd.DataFrame) -> list[tuple[str, str]]:

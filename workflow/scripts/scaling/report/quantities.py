@@ -16,17 +16,24 @@ from scaling.report.table import Column, Figure, OfFrame, OfRow, View
 def span(
     name: str, write: Callable[[float], str] = significant, ends: tuple[str, str] = ("min", "max")
 ) -> OfRow:
-    """Return a detail of `…_min` and `…_max`, and of runs: `0.341–0.352; 2 runs: 0.343–0.351`."""
+    """Return a detail of `…_min` and `…_max`, such as `0.341–0.352`."""
 
-    def said(row: Any) -> str:
+    def told(row: Any) -> str:
         low, high = (getattr(row, f"{name}_{end}", math.nan) for end in ends)
-        if pd.isna(low) or pd.isna(high) or low == high:
-            return ""
-        runs = getattr(row, "runs", 1) if hasattr(row, f"{name}_run_min") else 1
-        between = f"; {runs:.0f} runs: {span(f'{name}_run', write)(row)}" if runs > 1 else ""
-        return f"{write(low)}–{write(high)}{between}"
+        return "" if pd.isna(low) or pd.isna(high) or low == high else f"{write(low)}–{write(high)}"
 
-    return said
+    return told
+
+
+def interval(name: str, write: Callable[[float], str] = significant, scope: str = "scope") -> OfRow:
+    """Return a detail of `…_low` and `…_high` and, if a row has it, their scope."""
+
+    def told(row: Any) -> str:
+        low, high = (getattr(row, f"{name}_{end}", math.nan) for end in ("low", "high"))
+        ends = "" if pd.isna(low) or pd.isna(high) else f"[{write(low)}, {write(high)}]"
+        return ", ".join(filter(None, [ends, getattr(row, scope, "") or ""]))
+
+    return told
 
 
 def scaled(factor: float) -> Callable[[float], str]:
@@ -39,7 +46,12 @@ def fixed(value: float, digits: int = 2) -> str:
 
 
 whole, count = "{:.0f}".format, "{:,.0f}".format
-NOISE = {"within noise": attrgetter("within_noise")}
+NOISE = {"unclear": lambda row: row.unclear is True}
+JUDGED: dict[str, OfRow] = {
+    "unclear": lambda row: getattr(row, "verdict", "") == "unclear",
+    "same": lambda row: getattr(row, "verdict", "") == "same",
+}
+"""Flags of a ratio whose interval does not exclude 1."""
 QUANTITIES: dict[str, Column] = {}
 """Columns by their quantities, which are their names in a frame unless they say another."""
 
@@ -95,39 +107,41 @@ define(
     ),
     gpus=Column("GPUs", whole, flags={"extrapolated": lambda row: getattr(row, "guess", False)}),
     batch_size=Column("b", whole),
-    epoch_seconds=Column("epoch, s", significant, span("epoch_seconds")),
-    work_seconds=Column("without waiting, measured apart, s", significant),
-    speedup=Column(
-        "speedup",
-        times,
-        span("speedup", ends=("low", "high")),
-        flags={"within noise": lambda row: row.gpus > 1 and row.within_spread},
+    epoch_seconds=Column("epoch, s", significant, interval("epoch_seconds", scope="")),
+    training_seconds=Column("training, s", significant, interval("training_seconds", scope="")),
+    speedup=Column("speedup", times, interval("speedup"), flags=JUDGED),
+    training_speedup=Column(
+        "of training", times, interval("training_speedup", scope=""), name="training_speedup"
+    ),
+    weak_speedup=Column("weak", times),
+    fixed_global_batch_speedup=Column(
+        "strong: same global batch", times, interval("fixed_global_batch_speedup", scope="")
     ),
     efficiency=Column("efficiency", percent),
+    machines_of=Column("on machine", str),
     gpu_seconds=Column("GPU-seconds", significant),
     epoch_joules=Column("kJ", scaled(1e-3)),
     money_per_epoch=Column("money an epoch", significant),
     same_global_seconds=Column("same global batch: T(N, b / N), s", significant),
-    compute_seconds=Column("compute and idle", significant),
-    communication_seconds=Column("communication", significant),
+    compute_seconds=Column("without exchange", significant),
+    delay_seconds=Column("delay by the exchange", significant, interval("delay_seconds")),
+    exposed_seconds=Column("exposed messages", significant, interval("exposed_seconds")),
+    messages_seconds=Column("all messages", significant, interval("messages_seconds")),
     flops_per_second_per_gpu=Column("TFLOP/s a GPU", scaled(1e-12)),
     utilization=Column("arithmetic at peak", percent),
-    slower_share=Column("kernels below peak", percent),
+    slower_share=Column("other kernel time", percent),
     idle_share=Column("GPU idle", percent),
     unknown_share=Column("not known", percent),
-    communication_share=Column(
-        "exposed communication", part, lambda row: f"by {words(row.communication_estimate)}"
-    ),
+    idle_besides_share=Column("GPU idle besides", percent),
+    communication_share=Column("messages alone", part),
     loading_share=Column("waiting for data", percent),
     power_capped_share=Column("at the power limit", percent),
-    joules_per_image=Column("J an image", significant),
+    joules_per_image=Column("J an image", significant, interval("joules_per_image", scope="")),
     images_per_second=Column("images/s", significant),
     bandwidth_gb_per_s=Column("GB/s", significant),
     link_utilization=Column("of all-reduces alone", percent, name="utilization"),
     bytes_per_iteration=Column("bytes a step", data),
     iterations=Column("steps", count),
-    messages_seconds=Column("messages, s", significant, name="communication_seconds"),
-    estimate=Column("measured by", words),
     peak_gb_per_s=Column("all-reduces alone, GB/s", significant),
     message_bytes=Column("message", data),
     message_kind=Column("what", words, name="kind"),
@@ -145,7 +159,7 @@ define(
         "test accuracy",
         percent,
         span("test_accuracy", percent),
-        flags={"reference": attrgetter("reference"), "within noise": attrgetter("like_reference")},
+        flags={"reference": attrgetter("reference"), "as well": attrgetter("as_well")},
     ),
     quantity=Column("what", words),
     rate=Column(

@@ -12,16 +12,19 @@ from scipy.special import stdtrit
 from scaling.core.grid import CELL_KEYS, REFERENCE_BATCH
 from scaling.core.records.convergence import ConvergenceRecord
 from scaling.core.records.run import RunRecord
-from scaling.core.statistics import CONFIDENCE, difference, margin
+from scaling.core.statistics import CONFIDENCE, margin
 from scaling.registry.update_rule import Technique
 from scaling.tables import schema
-from scaling.tables.timing import Run, compiled, epochs, in_words, joules
+from scaling.tables.noise import ENDS, Noise
+from scaling.tables.timing import Run, compiled, epochs, in_words, joules, origin
 
 MEANS = ["train_loss", "train_accuracy"]
 LEARNING = [*MEANS, "test_accuracy"]
 SEEDS = 3
 """Fewer of them tell too little of their own noise: of two, a 95 % interval is ± 9 deviations."""
 EPOCH = 5
+AS_WELL = 0.02
+"""A cell learns as well whose accuracy is above the reference's less this, with its interval."""
 SPREAD = ["test_accuracy", "training_seconds", "run_seconds", "joules"]
 SAME = ["options", "status", "message", "reference", "at_edge"]
 CHOSEN = ["factor", "learning_rate", "planned_epochs", "planned_updates"]
@@ -57,10 +60,10 @@ def compare_batches(
     """Return one row per cell of `timing`: metrics over its seeds, and the gap to the reference.
 
     Training metrics are from epoch 5, or the last one of a shorter training. The `reference` of a
-    recipe is the reference batch of `remedies`, else 128, on 1 GPU, else the smallest.
-    `within_spread` tells whether the `difference` in mean test accuracy is within the seeds'
-    margin; where one has fewer than `SEEDS`, within the noise of `_equal_trainings`, None without
-    any.
+    recipe is the reference batch of `remedies`, else 128, on 1 GPU, else the smallest. The
+    `difference` in mean test accuracy has the 95 % interval of the seeds; where one has fewer than
+    `SEEDS`, that of `_equal_trainings`, NaN without any. A cell learns `as_well` if its low end is
+    above −`AS_WELL`.
     """
     last = accuracy.groupby("recipe")["epoch"].transform("max").clip(upper=EPOCH)
     shown = accuracy.assign(last=last)
@@ -87,8 +90,8 @@ def compare_batches(
     few = np.minimum(counted[0], counted[1]) < SEEDS
     pooled = stdtrit(freedom, (1 + CONFIDENCE) / 2) * spread * np.sqrt(sum(1 / n for n in counted))
     off = pd.Series(off, table.index).mask(few, pooled)
-    within = (gap.abs() <= off).astype(object).where(gap.notna() & off.notna(), None)
-    return table.assign(difference=gap, within_spread=within)
+    ends = {"difference_low": gap - off, "difference_high": gap + off}
+    return table.assign(difference=gap, **ends, as_well=gap - off > -AS_WELL)
 
 
 def _equal_trainings(accuracy: pd.DataFrame) -> tuple[float, int]:
@@ -108,23 +111,28 @@ def trained_to_accuracy(records: Sequence[RunRecord], accuracy: float) -> pd.Dat
     """Return one row per cell: medians over its trainings towards a test `accuracy`, and ends.
 
     `training_seconds` are all epochs, `run_seconds` the whole command where it compiled nothing
-    anew. `speedup` is in training seconds over the fewest GPUs, with the 95 % interval of the ratio
-    of geometric means.
+    anew. `speedup` is in training seconds over the fewest GPUs, by the model of noise.
     """
     trainings = pd.DataFrame([_training(record, accuracy) for record in records])
-    rows, base = [], None
+    trainings["strategy"] = trainings["strategy"].mask(trainings["gpus"] == 1, "")
+    rows = []
     for _, runs in trainings.groupby("gpus"):
         row = dict(runs.iloc[0]) | {"seeds": len(runs), "reached": int(runs["reached"].sum())}
         for end, how in (("", "median"), ("_min", "min"), ("_max", "max")):
             row |= dict(runs[SPREAD].agg(how).add_suffix(end))
-        logs = np.log(runs["training_seconds"]).tolist()
-        if base is not None:
-            found = difference(logs, base)
-            ends = {"": found.mean, "_low": found.low, "_high": found.high}
-            row |= {f"speedup{name}": math.exp(end) for name, end in ends.items()}
-        base = base or logs
         rows.append(row)
-    return schema.frame("trained_to_accuracy", rows)
+    table = schema.frame("trained_to_accuracy", rows)
+    if rows:
+        model = Noise(trainings, "training_seconds")
+        found = model.ratios(pd.concat([table.iloc[[0]]] * len(table)).set_axis(table.index), table)
+        several = table.index > 0
+        table["speedup"] = found["ratio"].where(several)
+        for end in ENDS:
+            table[f"speedup_{end}"] = found[end].where(several)
+        for name in ("verdict", "scope", "note"):
+            table[name] = found[name].where(several, "")
+        table["training_seconds"] = model.times(table)["value"]
+    return table
 
 
 def _training(record: RunRecord, accuracy: float) -> dict[str, object]:
@@ -132,6 +140,7 @@ def _training(record: RunRecord, accuracy: float) -> dict[str, object]:
     test = (record["evaluation"] or {}).get("test_accuracy", math.nan)
     return {
         **cell,
+        **origin(record["environment"], ("machine", "code")),
         "global_batch": cell["gpus"] * cell["batch_size"],
         "target_accuracy": accuracy,
         "epochs": len(trained),

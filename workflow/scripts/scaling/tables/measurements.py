@@ -2,12 +2,12 @@
 
 import math
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from statistics import median
 from typing import Any, get_args
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
@@ -15,63 +15,25 @@ from scaling.core.records.run import KernelClass, RunRecord
 from scaling.core.statistics import margin
 from scaling.tables import schema
 from scaling.tables.schema import StudyTables
-from scaling.tables.timing import (
-    TIMED,
-    Run,
-    Seeds,
-    by_cell,
-    compiled,
-    epochs,
-    joules,
-    per_cell,
-    spread,
-)
+from scaling.tables.timing import TIMED, Run, Seeds, by_cell, compiled, epochs, in_memory, per_cell
 
 ALONE = "seconds_without_exchange"
 GB = 1e9
 """Bytes of one GB (decimal, as in nccl-tests)."""
 TRACE = "profiler"
-INSTRUMENTS = ["without_communication", TRACE]
-"""Estimates of communication: timed steps in memory with and without exchange, and the trace."""
-LOW, HIGH = "communication_seconds_low", "communication_seconds_high"
-SECONDS = ["communication_seconds", "moving_seconds", LOW, HIGH]
+OF_RUN = ["delay_seconds", "exposed_seconds", "messages_seconds"]
+READINGS = [f"{name}{end}" for name in OF_RUN for end in ("", "_low", "_high")]
 SLOW = 0.05
 """How much slower a rank may be than the others: GPUs of a kind differ by 1 or 2 %."""
 STEP = ["seconds", "busy_seconds", "compute_seconds", "kernels"]
-
-
-@per_cell
-def in_memory(seeds: Seeds) -> dict[str, Any]:
-    """Return the seconds of an epoch of batches in memory: the slowest rank's, median repeat."""
-    found = [pd.Series(own.max(axis=0)) for own in _repeats(seeds, "seconds")]
-    if not found:
-        return {"runs": 0, "count": 0}
-    seconds, column = pd.concat(found, keys=range(len(found))), "in_memory_epoch_seconds"
-    whole = {column: seconds.median(), "runs": len(found), "count": len(seconds)}
-    return whole | spread(column, seconds)
-
-
-def _repeats(seeds: Seeds, name: str) -> list[NDArray[np.float64]]:
-    """Return the seconds of an epoch [rank, repeat] of each record whose ranks measured `name`."""
-    found = []
-    for record in filter(None, seeds):
-        ranks: list[Any] = [*record["in_memory"]]
-        whole = epochs([record], "measured")
-        if not ranks or whole.empty or not all(rank["iterations"] and rank[name] for rank in ranks):
-            continue
-        if all(rank["samples"] for rank in ranks):
-            scale = whole["samples"].iloc[0] / sum(rank["samples"] for rank in ranks)
-        else:
-            scale = whole["iterations"].iloc[0] / ranks[0]["iterations"]
-        found.append(np.array([rank[name] for rank in ranks]) * scale)
-    return found
 
 
 def slow_ranks(runs: list[Run]) -> pd.DataFrame:
     """Return as findings the ranks that are slower than all others at steps without exchange."""
     found = []
     for cell, seeds in by_cell(runs):
-        times = _repeats(seeds, ALONE)
+        found_of = [in_memory(record, ALONE) for record in seeds if record]
+        times = [own for own in found_of if own is not None]
         if len({len(each) for each in times}) != 1 or len(times[0]) < 2:
             continue
         seconds = np.concatenate(times, axis=1)
@@ -123,15 +85,15 @@ def step_classes(tables: StudyTables, runs: list[Run]) -> pd.DataFrame:
             medians = found.groupby("kernel_class").median()
             order = [kind for kind in (*get_args(KernelClass), "idle") if kind in medians.index]
             rows += [cell | own for own in medians.loc[order].reset_index().to_dict("records")]
-    own = tables.utilization[[*CELL_KEYS, "flops_per_image", "peak_flops_per_second"]]
+    limits = ["flops_per_image", "peak_flops_per_second", "peak_bytes_per_second"]
+    own = tables.utilization[[*CELL_KEYS, *limits]]
     table = schema.frame("step_classes", rows).merge(own, how="left", on=CELL_KEYS)
     products, seconds = table["kernel_class"] == "products", table["seconds"]
-    copied = tables.peaks.loc[tables.peaks["quantity"] == "device_copy", "value"].max()
     known = table["bytes"].where(table["bytes"] > 0)
     work = known.mask(products, table["images"] * table["flops_per_image"])
     # No class is before products: they run in all of their seconds.
     running = table["running_seconds"].mask(products, seconds)
-    limit = table["peak_flops_per_second"].where(products, copied)
+    limit = table["peak_flops_per_second"].where(products, table["peak_bytes_per_second"])
     least = (work / limit).clip(upper=seconds).fillna(0)
     table = table.assign(rate=work / running, reached=work / running / limit, least_seconds=least)
     return schema.arrange("step_classes", table)
@@ -152,8 +114,7 @@ def costs(seeds: Seeds) -> dict[str, Any]:
     """Return what an image costs in each cell, and with which options, if all seeds agree.
 
     `power_capped_share` is the part of all measured epochs that the most limited GPU spent at its
-    power limit. Energy is of the boards of all GPUs, idle power not subtracted; its ends are the
-    95 % interval between runs. Start-up is of runs that compiled nothing anew, and of the others
+    power limit. Start-up is of runs that compiled nothing anew, and of the others
     `startup_cold_seconds`. `switches` are the options that were on.
     """
     records = [record for record in seeds if record]
@@ -170,8 +131,6 @@ def costs(seeds: Seeds) -> dict[str, Any]:
     total = pd.Series([own["total"] for own in starts], dtype=float)
     cold = np.array([*map(compiled, started)], bool)
     searches = [own["cudnn_search"] for own in starts if "cudnn_search" in own]
-    energy = pd.Series([joules_per_image(record) for record in records], dtype=float)
-    off = margin([energy.std()], [len(energy)])
     shares = [share for record in records if (share := record["communication"]["sent_share"])]
     return {
         "startup_seconds": total[~cold].median(),
@@ -186,9 +145,6 @@ def costs(seeds: Seeds) -> dict[str, Any]:
         "peak_memory_bytes": max(memory, default=None),
         "memory_capacity_bytes": max(map(round, capacities), default=None),
         "drift": max(drifts, key=abs, default=None),
-        "joules_per_image": energy.mean(skipna=False),
-        "joules_per_image_low": energy.mean(skipna=False) - off,
-        "joules_per_image_high": energy.mean(skipna=False) + off,
         "settled": bool(drifts) and all(record["settling"]["settled"] for record in timed),
     }
 
@@ -201,12 +157,6 @@ def _power_capped(record: RunRecord) -> tuple[Any, ...]:
     return tuple(times.max(skipna=False) if rows else times.sum(skipna=False))
 
 
-def joules_per_image(record: RunRecord) -> float:
-    """Return the energy of a run's GPUs for an image of its measured epochs; NaN if unknown."""
-    samples = epochs([record], "measured")["samples"].sum()
-    return joules(record, "measured") / (samples or math.nan)
-
-
 def _same(values: Iterable[Any]) -> Any | None:
     """Return the value that all have in common, but those that are None."""
     known = set(values) - {None}
@@ -214,28 +164,26 @@ def _same(values: Iterable[Any]) -> Any | None:
 
 
 def readings(runs: list[Run]) -> pd.DataFrame:
-    """Return what instruments read of one iteration, means over runs: `SECONDS` by cell.
+    """Return what the exchange costs an iteration, means over a cell's runs: `READINGS`.
 
     Ends are the 95 % interval between runs; one run has none.
     """
-    rows = [
-        {**cell, "estimate": estimate, "run": number, "exposed": exposed, "moving": moving}
-        for cell, seeds in by_cell([run for run in runs if run[0].gpus > 1])
-        for number, record in enumerate(seeds)
-        for estimate, exposed, moving in (_of_run(record) if record else ())
-    ]
-    keys = [*CELL_KEYS, "estimate"]
-    read = pd.DataFrame(rows, columns=[*keys, "run", "exposed", "moving"]).groupby(keys, sort=False)
-    found = [{**dict(zip(keys, key, strict=True)), **_means(own)} for key, own in read]
-    return pd.DataFrame(found, columns=[*keys, *SECONDS])
+    found = []
+    for cell, seeds in by_cell([run for run in runs if run[0].gpus > 1]):
+        read = pd.DataFrame(map(_exchange, filter(None, seeds)), columns=OF_RUN, dtype=float)
+        means, off = read.mean(), margin([read.std()], [read.count()])
+        ends = zip(means, means - off, means + off, strict=True)
+        found.append([*cell.values(), *chain.from_iterable(ends)])
+    return pd.DataFrame(found, columns=[*CELL_KEYS, *READINGS])
 
 
-def _of_run(record: RunRecord) -> Iterator[tuple[str, float, float]]:
-    """Yield the exposed and all communication seconds of an iteration, by instrument.
+def _exchange(record: RunRecord) -> dict[str, float]:
+    """Return a run's `OF_RUN` of one iteration, without those that were not measured.
 
-    By timed steps they are the slowest rank's delay, of medians over its blocks. By the trace they
-    are of the rank that waits least for others.
+    The delay is the slowest rank's, of medians over its blocks with and without the exchange.
+    Messages are of the rank that waits least for others.
     """
+    found = {}
 
     def each(ranks: Any, name: str) -> Any:
         return np.array([rank[name] for rank in ranks]) / ranks[0]["iterations"]
@@ -243,17 +191,12 @@ def _of_run(record: RunRecord) -> Iterator[tuple[str, float, float]]:
     timed = [rank for rank in record["in_memory"] if rank[ALONE]]
     if timed and all(rank["iterations"] for rank in timed):
         both = (np.median(each(timed, name).max(axis=0)) for name in ("seconds", ALONE))
-        yield INSTRUMENTS[0], next(both) - next(both), math.nan
+        found["delay_seconds"] = next(both) - next(both)
     traced = [one for one in record["communication"]["readings"] if one["estimate"] == TRACE]
     if traced and all(rank["iterations"] for rank in traced):
-        exposed, moving = (each(traced, f"{kind}_seconds") for kind in ("exposed", "communication"))
-        yield TRACE, exposed.min(), moving.min()
-
-
-def _means(read: pd.DataFrame) -> dict[str, float]:
-    exposed, moving = read[["exposed", "moving"]].mean()
-    off = margin([read["exposed"].std()], [len(read)])
-    return dict(zip(SECONDS, (exposed, moving, exposed - off, exposed + off), strict=True))
+        found["exposed_seconds"] = each(traced, "exposed_seconds").min()
+        found["messages_seconds"] = each(traced, "communication_seconds").min()
+    return found
 
 
 def interconnect(sweeps: list[dict[str, Any]]) -> pd.DataFrame:

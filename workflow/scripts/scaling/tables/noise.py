@@ -8,7 +8,7 @@ import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -23,6 +23,7 @@ from scaling.core.statistics import CONFIDENCE
 
 SAME = 0.01
 """Two times whose ratio is within 1 ± this, with its 90 % interval, are the same."""
+NO_TIME = "no ratio: one of the two has no time"
 OTHER_CODE = "no ratio: other code measured the two"
 NO_CHAIN = "no ratio: no chain of machines connects the two"
 ENDS = ["low", "high"]
@@ -36,7 +37,9 @@ def machines(environments: Sequence[Mapping[str, Any]]) -> list[str]:
     """
     parts = [
         # A host's name may be that of many machines.
-        named.split("+") if (named := one.get("machine")) else one.get("device_ids") or one["hosts"]
+        (one.get("machine") or "").split("+")
+        if one.get("machine") or not one.get("hosts")
+        else one.get("device_ids") or one["hosts"]
         for one in environments
     ]
     rows = [(number, part) for number, own in enumerate(parts) for part in own]
@@ -51,6 +54,13 @@ def machines(environments: Sequence[Mapping[str, Any]]) -> list[str]:
     ]
 
 
+def name_machines(records: Sequence[Mapping[str, Any]]) -> None:
+    """Name the machine in each record's environment; see `machines`."""
+    environments = [record["environment"] for record in records]
+    for environment, name in zip(environments, machines(environments), strict=True):
+        environment["machine"] = name
+
+
 def _chains(left: NDArray[Any], right: NDArray[Any]) -> NDArray[Any]:
     """Return the number of the connected part of each `left` in a graph of edges left–right."""
     first = int(left.max()) + 1
@@ -59,14 +69,36 @@ def _chains(left: NDArray[Any], right: NDArray[Any]) -> NDArray[Any]:
     return connected_components(graph, directed=False)[1][:first]
 
 
+class Spread(NamedTuple):
+    """What repeats of a recipe, a strategy and a number of GPUs tell, all as fractions.
+
+    `deviation` is a run's, `shows` the smallest difference that `runs` of each can show, and
+    `machines` how much longer the slowest machine takes than the fastest.
+    """
+
+    name: str
+    deviation: float
+    runs: int
+    shows: float
+    machines: float
+
+
 class Noise:
     """The model of a `quantity` of `runs`: rows with the columns of `CELL_KEYS`, machine and code.
 
-    Of a configuration that several codes measured, the one with most runs counts.
+    Of a configuration that several codes measured, the one with most runs counts. Batch sizes are
+    fitted `apart` where machines do not differ alike at all of them.
     """
 
-    def __init__(self, runs: pd.DataFrame, quantity: str, keys: Sequence[str] = CELL_KEYS) -> None:
-        known = runs[runs[quantity] > 0]
+    def __init__(
+        self,
+        runs: pd.DataFrame,
+        quantity: str,
+        keys: Sequence[str] = CELL_KEYS,
+        *,
+        apart: bool = False,
+    ) -> None:
+        known = runs[runs[quantity] > 0].reset_index(drop=True)
         sizes = known.groupby([*keys, "code"])["code"].transform("size")
         ordered = known.loc[sizes.sort_values(kind="stable").index]
         last = ordered.groupby(list(keys))["code"].transform("last")
@@ -79,20 +111,27 @@ class Noise:
         self._cells, cell = pd.MultiIndex.from_frame(first[list(keys)]), number(*keys)
         self._codes, self._machine = first["code"].tolist(), known["machine"].to_numpy()
         self._machines = known.groupby(cell)["machine"].agg(set).tolist()
-        self._runs, machine = np.bincount(cell), number("recipe", "code", "machine")
+        model = ["recipe", "code", *["batch_size"] * apart]
+        self._runs, machine = np.bincount(cell), number(*model, "machine")
         self._logs = np.log(known[quantity].to_numpy(float))
         if known.empty:
             return
+        kind = number(*model, "strategy", "gpus")
+        self._kinds = known.iloc[np.unique(kind, return_index=True)[1]]
+        self._kind_of = kind[np.unique(cell, return_index=True)[1]]
         self._chain = _chains(cell, machine)
         effects = np.hstack([np.eye(len(first))[cell], np.eye(machine.max() + 1)[machine]])
         inverse = np.linalg.pinv(effects)
-        # The effect of the average machine of each chain is part of each of its configurations.
+        # The average machine is that of the runs on the fewest GPUs, of each chain.
         of_machine = self._chain[cell[np.unique(machine, return_index=True)[1]]]
+        self._by_machine = pd.Series(inverse[len(first) :] @ self._logs, of_machine)
         alike = (self._chain[:, None] == of_machine).astype(float)
+        fewest = known["gpus"].groupby(self._chain[cell]).transform("min")
+        alike *= np.bincount(machine, known["gpus"] == fewest)
         average = alike / alike.sum(axis=1, keepdims=True)
         self._weights = inverse[: len(first)] + average @ inverse[len(first) :]
         fitted = effects @ inverse
-        self._kind = np.eye(len(known))[number("recipe", "code", "strategy", "gpus")]
+        self._kind = np.eye(kind.max() + 1)[kind]
         squares = (self._logs - fitted @ self._logs) ** 2
         freedom = (1 - np.diag(fitted)) @ self._kind
         self._freedom = np.where(freedom > 1e-9, freedom, math.nan)
@@ -124,26 +163,47 @@ class Noise:
             found.loc[there, "machines"] = [len(self._machines[one]) for one in at[there]]
         return found
 
-    def ratios(self, one: pd.DataFrame, other: pd.DataFrame) -> pd.DataFrame:
+    def spreads(self) -> list[Spread]:
+        """Return what repeats tell, for each recipe, strategy and number of GPUs that has any."""
+        found = []
+        for kind, row in enumerate(self._kinds.itertuples() if len(self._logs) else ()):
+            own = self._kind_of == kind
+            runs, deviation = int(np.median(self._runs[own])), math.sqrt(self._variance[kind])
+            if math.isnan(deviation):
+                continue
+            shows = math.expm1(_reach(self._freedom[kind]) * deviation * math.sqrt(2 / runs))
+            effects = self._by_machine[self._by_machine.index.isin(self._chain[own])]
+            apart = effects.groupby(level=0).agg(np.ptp).max()
+            many = f"/{row.strategy}, {fmt.gpus(row.gpus)}" if row.gpus > 1 else ", 1 GPU"
+            found.append(Spread(f"{row.recipe}{many}", deviation, runs, shows, math.expm1(apart)))
+        return found
+
+    def ratios(
+        self, one: pd.DataFrame, other: pd.DataFrame, factor: pd.Series | float = 1.0
+    ) -> pd.DataFrame:
         """Return the `ratio` of two configurations in each row, its 95 % interval and `verdict`.
 
-        Its `scope` tells what it holds for, the `note` why there is none.
+        It is `factor` times as large. Its `scope` tells what it holds for, the `note` why there is
+        none.
         """
-        found = [self._ratio(*pair) for pair in zip(self._at(one), self._at(other), strict=True)]
+        more = np.log(np.broadcast_to(np.asarray(factor, float), len(one)))
+        rows = zip(self._at(one), self._at(other), more, strict=True)
+        found = [self._ratio(*row) for row in rows]
         columns = ["ratio", *ENDS, "verdict", "more_runs", "scope", "note"]
         return pd.DataFrame(found, one.index, columns)
 
-    def _ratio(self, one: int, other: int) -> list[Any]:
+    def _ratio(self, one: int, other: int, more: float) -> list[Any]:
         """Return a row of `ratios`."""
         nothing = [math.nan, math.nan, math.nan, "", math.nan, ""]
         if min(one, other) < 0:
-            return [*nothing, ""]
+            return [*nothing, NO_TIME]
         if self._codes[one] != self._codes[other]:
             return [*nothing, OTHER_CODE]
         if self._chain[one] != self._chain[other]:
             return [*nothing, NO_CHAIN]
         figures = self._of((self._weights[one] - self._weights[other])[None])
         log, error, freedom = (float(own[0]) for own in figures)
+        log += more
         off, runs = float(_reach(freedom)) * error, min(self._runs[one], self._runs[other])
         shared = len(self._machines[one] & self._machines[other])
         said = scope(runs, shared, math.isnan(error))

@@ -1,80 +1,66 @@
-"""Ratios of times, speedups and those of two studies, and which of them exceed noise."""
+"""Speedups, and the ratios of the times of two studies, by the model of noise."""
 
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from scaling.core.grid import CELL_KEYS
-from scaling.core.statistics import margin
 from scaling.tables import schema
+from scaling.tables.noise import ENDS, Noise
 from scaling.tables.schema import StudyTables
-from scaling.tables.timing import with_single_gpu
+from scaling.tables.timing import of_times, with_single_gpu
 from scaling.tables.work import factor
 
-LONE_READING = 2.0
-"""Assumed uncertainty of a single reading: half to double its value."""
-RATIOS = ["speedup", "efficiency", "fixed_global_batch_speedup", "within_spread"]
-RATIOS += ["speedup_low", "speedup_high"]
 UNLIKE = "no ratio: one GPU ran with"
 """How the note of a cell begins whose baseline is another program."""
-VERDICTS = ["slower", "within noise", "faster", "not repeated", "only in A", "only in B"]
-
-
-def ratios(
-    table: pd.DataFrame, one: str, other: str, seconds: str = "epoch_seconds"
-) -> pd.DataFrame:
-    """Return the noise interval of the ratio of two times in each row of `table`: `low`, `high`.
-
-    The times' columns have the prefixes `one` and `other`. With two runs of each or more it is the
-    95 % interval between runs, of logarithms; else the ratios of the extremes of epochs, though a
-    whole process can be slower. NaN for a time measured once.
-    """
-
-    def both(name: str) -> Any:
-        return np.array([table[one + name], table[other + name]], float)
-
-    times, shortest, longest, spreads = (
-        both(seconds + end) for end in ("", "_min", "_max", "_run_std")
-    )
-    # A time without loading may be 0.
-    with np.errstate(all="ignore"):
-        off = margin(spreads / times, both("runs"))
-        whole, within = times[0] / times[1], np.isnan(off)
-        low = np.where(within, shortest[0] / longest[1], whole * np.exp(-off))
-        high = np.where(within, longest[0] / shortest[1], whole * np.exp(off))
-    found = pd.DataFrame({"low": low, "high": high}, table.index)
-    found.loc[~(both("count").min(axis=0) > 1)] = np.nan
-    return found
+VERDICTS = ["slower", "unclear", "same", "faster", "no ratio", "only in A", "only in B"]
 
 
 def speedup(tables: StudyTables) -> pd.DataFrame:
-    """Return the speedup of each cell, T(1,b) / T(N,b), and its efficiency, that / N.
+    """Return the speedups of each cell, T(1,b) / T(N,b), of epoch and training time.
 
-    `fixed_global_batch_speedup` is T(1,N·b) / T(N,b). A cell that ran without a switch of its
-    baseline has no ratio but a `note`, as DataParallel without compiled steps; that of a cell
-    which is in the grid for strong scaling says so.
+    `efficiency` is a speedup / N, `weak_speedup` N · t(1,b) / t(N,b) of steps, and
+    `fixed_global_batch_speedup` T(1,N·b) / T(N,b). A cell that ran without a switch of its baseline
+    has no ratio but a `note`, as DataParallel without compiled steps; that of a cell which is in
+    the grid for strong scaling says so.
     """
-    timing = tables.timing
+    timing, ran = tables.timing, tables.provenance
     table = with_single_gpu(timing, timing, "batch_size")
-    gpus, seconds = table["gpus"], table["epoch_seconds"]
-    keys = table[["recipe"]].assign(global_batch=gpus * table["batch_size"])
-    fixed = with_single_gpu(keys, timing, "global_batch").assign(**table[["samples", "unit"]])
-    same = fixed["single_epoch_seconds"] * factor(fixed, "single_", "")
-    more = factor(table, "single_", "")
-    table["speedup"] = table["single_epoch_seconds"] / seconds * more
-    table["fixed_global_batch_speedup"] = same / seconds
-    table["efficiency"] = table["speedup"] / gpus
-    ends = ratios(table, "single_", "").mul(more, axis=0).where(gpus > 1)
-    table[["speedup_low", "speedup_high"]] = ends
-    around = (ends["low"] <= 1) & (ends["high"] >= 1)
-    table["within_spread"] = around.astype(object).where(ends["low"].notna(), None)
+    gpus = table["gpus"]
+    alone = table[CELL_KEYS].assign(gpus=1, strategy="")
+    same_batch = alone.assign(batch_size=gpus * table["batch_size"])
+    keys = table[["recipe"]].assign(global_batch=same_batch["batch_size"])
+    whole = with_single_gpu(keys, timing, "global_batch").assign(**table[["samples", "unit"]])
+    more = factor(whole, "single_", "")
+    fixed = of_times(ran, "epoch_seconds").ratios(same_batch, table, more)
+    for end in ("ratio", *ENDS):
+        name = f"fixed_global_batch_speedup_{end}".removesuffix("_ratio")
+        table[name] = fixed[end].where(gpus > 1)
+    found = {"": of_times(ran, "epoch_seconds"), "training_": of_times(ran, "training_seconds")}
+    for of, noise in found.items():
+        own = noise.ratios(alone, table, factor(table, "single_", ""))
+        for end in ("", "_low", "_high"):
+            known = own[end.removeprefix("_") or "ratio"].where((gpus > 1) | (end == ""))
+            table[f"{of}speedup{end}"], table[f"{of}efficiency{end}"] = known, known / gpus
+        table[f"{of}verdict"] = own["verdict"].where(gpus > 1, "")
+        if not of:
+            table[["scope", "more_runs", "note"]] = own[["scope", "more_runs", "note"]]
+    table["weak_speedup"] = (
+        table["speedup"] * table["iterations"] * gpus / table["single_iterations"]
+    )
+    table["weak_efficiency"] = table["weak_speedup"] / gpus
+    table.loc[gpus == 1, ["scope", "more_runs"]] = ["", np.nan]
+    table.loc[table["epoch_seconds"].isna(), "note"] = ""
     lacking = pd.Series(_lacking(table, tables.costs), table.index, str)
-    table.loc[lacking != "", RATIOS] = None
-    said = UNLIKE + " " + lacking + ", which this cell cannot have"
-    strong = "strong scaling alone: of the global batch of 1 × " + keys["global_batch"].astype(str)
-    table["note"] = strong.where(same.notna() & table["single_epoch_seconds"].isna(), "")
-    return schema.arrange("speedup", table.assign(note=said.where(lacking != "", table["note"])))
+    strong = table["single_epoch_seconds"].isna() & fixed["ratio"].notna() & (gpus > 1)
+    of = "strong scaling alone: of the global batch of 1 × " + same_batch["batch_size"].astype(str)
+    table.loc[strong, "note"] = of
+    ratios = [name for name in schema.columns("speedup") if "speedup" in name or "efficien" in name]
+    table.loc[lacking != "", [*ratios, "more_runs"]] = np.nan
+    table.loc[lacking != "", ["verdict", "training_verdict", "scope"]] = ""
+    told = UNLIKE + " " + lacking + ", which this cell cannot have"
+    return schema.arrange("speedup", table.assign(note=table["note"].mask(lacking != "", told)))
 
 
 def _lacking(cells: pd.DataFrame, costs: pd.DataFrame) -> list[str]:
@@ -88,31 +74,43 @@ def _lacking(cells: pd.DataFrame, costs: pd.DataFrame) -> list[str]:
     return found
 
 
-def match(a: pd.DataFrame, b: pd.DataFrame) -> pd.DataFrame:
-    """Return two timing tables joined by cell, with columns a_… and b_…, the slowest b first.
+class Timed(NamedTuple):
+    """Two tables of a study."""
 
-    `ratio` is a's seconds / b's, whose noise interval, `ratio_min` to `ratio_max`, decides the
-    `verdict` on b. Cells without times are left out.
+    timing: pd.DataFrame
+    provenance: pd.DataFrame
+
+
+def match(a: Timed, b: Timed, quantity: str = "epoch_seconds") -> pd.DataFrame:
+    """Return two studies' times joined by cell, with columns a_… and b_…, the slowest b first.
+
+    `ratio` is a's / b's, of runs of one machine and code, whose 95 % interval is `low` to `high`;
+    the `verdict` is on b, and a `note` tells why there is no ratio. Cells without times are left
+    out.
     """
-    table = _sided(a, "a").merge(_sided(b, "b"), how="outer", on=CELL_KEYS)
-    times = table[["a_epoch_seconds", "b_epoch_seconds"]].notna()
+    sides = {"a": a, "b": b}
+    tables = [
+        _sided(own.timing, side, ["status", "count", "samples", "unit"])
+        for side, own in sides.items()
+    ]
+    table = tables[0].merge(tables[1], how="outer", on=CELL_KEYS)
+    ran = pd.concat([own.provenance.assign(side=side) for side, own in sides.items()])
+    noise = Noise(ran, quantity, [*CELL_KEYS, "side"])
+    rows = {side: table[CELL_KEYS].assign(side=side) for side in sides}
+    for side, own in rows.items():
+        found = noise.times(own)
+        names = [f"{side}_{quantity}{end}" for end in ("", "_low", "_high")]
+        table[names] = found[["value", *ENDS]]
+        table[f"{side}_runs"] = found["runs"]
+    table = table.join(noise.ratios(*rows.values(), factor(table, "a_", "b_")))
+    known = {side: table[f"{side}_{quantity}"].notna() for side in sides}
+    verdicts = {"only in A": ~known["b"], "only in B": ~known["a"], "no ratio": table["note"] != ""}
+    table["verdict"] = np.select(list(verdicts.values()), list(verdicts), table["verdict"])
+    table.loc[~(known["a"] & known["b"]), "note"] = ""
     absent = dict.fromkeys(["a_status", "b_status"], "not in the grid")
-    table = table[times.any(axis=1)].fillna(absent)
-    more = factor(table, "a_", "b_")
-    table["ratio"] = table["a_epoch_seconds"] / table["b_epoch_seconds"] * more
-    table[["ratio_min", "ratio_max"]] = ratios(table, "a_", "b_").mul(more, axis=0)
-    verdicts = {
-        "only in A": table["b_epoch_seconds"].isna(),
-        "only in B": table["a_epoch_seconds"].isna(),
-        "not repeated": table["ratio_min"].isna(),
-        "slower": table["ratio_max"] < 1,
-        "faster": table["ratio_min"] > 1,
-    }
-    table["verdict"] = np.select(list(verdicts.values()), list(verdicts), "within noise")
+    table = table[known["a"] | known["b"]].fillna(absent)
     return table.sort_values("ratio", kind="stable", ignore_index=True)
 
 
-def _sided(timing: pd.DataFrame, side: str) -> pd.DataFrame:
-    times = [f"epoch_seconds{end}" for end in ("", "_min", "_max")]
-    shown = ["status", *times, "count", "samples", "unit", "runs", "epoch_seconds_run_std"]
-    return timing.set_index(CELL_KEYS)[shown].add_prefix(f"{side}_").reset_index()
+def _sided(timing: pd.DataFrame, side: str, columns: list[str]) -> pd.DataFrame:
+    return timing.set_index(CELL_KEYS)[columns].add_prefix(f"{side}_").reset_index()

@@ -14,18 +14,16 @@ from scaling.core.records.kind import DATASET
 
 _CELL = "recipe:text strategy:text gpus batch_size"
 _KEYS = f"{_CELL} status:text"
-_EXPOSED = "communication_seconds communication_seconds_low communication_seconds_high"
+_EPOCH = "epoch_seconds epoch_seconds_low epoch_seconds_high"
+_TRAINING = "training_seconds training_seconds_low training_seconds_high"
+_RATIO = "{0}speedup {0}speedup_low {0}speedup_high"
+_JUDGED = _RATIO + " {0}efficiency {0}efficiency_low {0}efficiency_high {0}verdict:text"
 _LEARNING = "train_loss train_accuracy test_loss test_accuracy"
 
 COLUMNS: dict[str, dict[str, str]] = {
     "runs": {
-        "{study}/timing": f"""{_KEYS} epoch_seconds epoch_seconds_without_loading loader_seconds
-            epoch_seconds_min epoch_seconds_max epoch_seconds_without_loading_min
-            epoch_seconds_without_loading_max count iterations samples message:text runs
-            epoch_seconds_run_min epoch_seconds_run_max epoch_seconds_run_std
-            epoch_seconds_without_loading_run_std unit:text whole:truth""",
-        "{study}/in_memory": f"""{_CELL} in_memory_epoch_seconds in_memory_epoch_seconds_min
-            in_memory_epoch_seconds_max count runs in_memory_epoch_seconds_run_std""",
+        "{study}/timing": f"""{_KEYS} {_EPOCH} {_TRAINING} loader_seconds count iterations samples
+            message:text runs machines unit:text whole:truth""",
         "{study}/device_time": f"""{_CELL} step_seconds busy_seconds compute_seconds gap_seconds
             kernels gap_seconds_min gap_seconds_max count note:text""",
         "{study}/step_classes": f"""{_CELL} kernel_class:text seconds running_seconds images bytes
@@ -37,21 +35,20 @@ COLUMNS: dict[str, dict[str, str]] = {
         "{study}/provenance": f"""{_CELL} seed status:text model:text training:text
             recipe_options:text hosts:text device_names:text slurm_gpus:text device:text cpu:text
             python:text torch:text cuda:text nccl:text driver:text slurm_job_id:text commit:text
-            started:text ended:text repeat""",
-        "{study}/speedup": f"""{_KEYS} epoch_seconds epoch_seconds_min epoch_seconds_max count
-            speedup efficiency fixed_global_batch_speedup within_spread:truth note:text runs
-            speedup_low speedup_high""",
-        "{study}/communication": f"""{_KEYS} estimate:text {_EXPOSED} moving_seconds
-            within_noise:truth""",
-        "{study}/epoch_parts": f"""{_KEYS} epoch_seconds compute_seconds {_EXPOSED}
-            data_wait_seconds communication_estimate:text work_seconds work_seconds_min
-            work_seconds_max work_seconds_run_std count runs""",
-        "{study}/bandwidth": f"""{_KEYS} bytes_per_iteration iterations estimate:text
-            communication_seconds bandwidth_gb_per_s peak_gb_per_s utilization""",
+            started:text ended:text repeat machine:text code:text variables:text cpu_count:text
+            epoch_seconds training_seconds joules_per_image""",
+        "{study}/speedup": f"""{_KEYS} epoch_seconds training_seconds {_JUDGED.format("")}
+            {_JUDGED.format("training_")} scope:text more_runs weak_speedup weak_efficiency
+            {_RATIO.format("fixed_global_batch_")} note:text runs machines""",
+        "{study}/communication": f"""{_KEYS} epoch_seconds training_seconds compute_seconds
+            delay_seconds delay_seconds_low delay_seconds_high exposed_seconds exposed_seconds_low
+            exposed_seconds_high messages_seconds messages_seconds_low messages_seconds_high""",
+        "{study}/bandwidth": f"""{_KEYS} bytes_per_iteration iterations bytes_per_epoch
+            messages_seconds bandwidth_gb_per_s peak_gb_per_s utilization""",
         "{study}/utilization": f"""{_KEYS} images_per_second count flops_per_image precision:text
-            flops_per_second_per_gpu peak_flops_per_second utilization loading_share
-            communication_share communication_estimate:text idle_share slower_share unknown_share
-            power_capped_share""",
+            flops_per_second_per_gpu peak_flops_per_second peak_bytes_per_second utilization
+            loading_share communication_share idle_share idle_besides_share slower_share
+            unknown_share power_capped_share""",
         "{study}/audit": f"{_CELL} severity:text message:text found expected",
         "accuracy": f"{_CELL} seed epoch {_LEARNING} status:text",
         "interconnect": """gpus backend:text kind:text message_bytes seconds seconds_min seconds_max
@@ -75,7 +72,8 @@ COLUMNS: dict[str, dict[str, str]] = {
         "trained_to_accuracy": f"""{_CELL} global_batch target_accuracy epochs seeds reached
             test_accuracy test_accuracy_min test_accuracy_max training_seconds training_seconds_min
             training_seconds_max run_seconds run_seconds_min run_seconds_max joules joules_min
-            joules_max speedup speedup_low speedup_high recipe_options:text""",
+            joules_max speedup speedup_low speedup_high verdict:text scope:text note:text
+            recipe_options:text""",
     },
     "synchronization": {
         "sampler": """sampler:text gpus set_epoch:truth trained:truth seed epoch rank samples

@@ -1,13 +1,15 @@
 """The grid's runs and their records: where they ran, and the seconds of their epochs."""
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from dataclasses import asdict
 from functools import wraps
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from scaling.core.errors import UserError
 from scaling.core.grid import CELL_KEYS, Cell
@@ -15,12 +17,14 @@ from scaling.core.records.kind import Role
 from scaling.core.records.run import RUN, RunRecord
 from scaling.registry.model import MODELS
 from scaling.tables import schema
+from scaling.tables.noise import ENDS, Noise
 
 Run = tuple[Cell, RunRecord | None]
 """A run of the grid and its record, None if it is missing."""
 Seeds = list[RunRecord | None]
 """The records of one cell's runs, one for each seed and repeat."""
 WORST_FIRST = ["missing", "timeout", "oom", "oom_host", "infeasible", "diverged", "ok"]
+TIMES = ["epoch_seconds", "training_seconds"]
 TIMED = ("ok", "diverged")
 """Statuses whose measured epochs count: a NaN loss does not change the time."""
 _OVER_RANKS = dict.fromkeys(("seconds", "loader_seconds", "power_capped_seconds"), "max")
@@ -97,12 +101,45 @@ def joules(record: RunRecord, *roles: Role) -> float:
     return math.nan if None in counted or not counted else sum(filter(None, counted))
 
 
-@per_cell
-def timing(seeds: Seeds) -> dict[str, Any]:
-    """Return the seconds of a cell's median epoch (the mean of two middle ones), and `spread`.
+def in_memory(record: RunRecord, name: str) -> NDArray[np.float64] | None:
+    """Return the seconds of an epoch [rank, block] of batches in memory; None if not measured."""
+    ranks: list[Any] = [*record["in_memory"]]
+    whole = epochs([record], "measured")
+    if not ranks or whole.empty or not all(rank["iterations"] and rank[name] for rank in ranks):
+        return None
+    if all(rank["samples"] for rank in ranks):
+        scale = whole["samples"].iloc[0] / sum(rank["samples"] for rank in ranks)
+    else:
+        scale = whole["iterations"].iloc[0] / ranks[0]["iterations"]
+    return np.array([rank[name] for rank in ranks]) * scale
 
-    So epoch_seconds = epoch_seconds_without_loading + loader_seconds.
+
+def of_times(ran: pd.DataFrame, name: str) -> Noise:
+    """Return the model of one of `TIMES`, from provenance.csv.
+
+    Training of a small batch takes as long as the host, of a large one as the GPU, and machines
+    differ in the one alone: so batch sizes are apart.
     """
+    return Noise(ran, name, apart=name == "training_seconds")
+
+
+def timing(runs: list[Run]) -> pd.DataFrame:
+    """Return the times of each cell at the average machine, with their 95 % intervals.
+
+    `epoch_seconds` are of a whole epoch, `training_seconds` of one with all batches in memory.
+    """
+    table = schema.arrange("timing", [cell | _counted(seeds) for cell, seeds in by_cell(runs)])
+    ran = provenance(runs)
+    for name in TIMES:
+        found = of_times(ran, name).times(table)
+        table[[name, f"{name}_low", f"{name}_high"]] = found[["value", *ENDS]]
+        if name == TIMES[0]:
+            table[["runs", "machines"]] = found[["runs", "machines"]].where(found["runs"] > 0)
+    return table
+
+
+def _counted(seeds: Seeds) -> dict[str, Any]:
+    """Return a cell's status, what its epochs count, and the median of waits for data."""
     records = [record for record in seeds if record]
     messages = [record["message"] for record in records if record["message"]]
     if len(records) < len(seeds):
@@ -113,34 +150,9 @@ def timing(seeds: Seeds) -> dict[str, Any]:
     timed = epochs((record for record in records if record["status"] in TIMED), "measured")
     if timed.empty:
         return row
-    ordered = timed.sort_values(["seconds", "loader_seconds"], kind="stable")
-    middle = ordered.iloc[(len(timed) - 1) // 2 : len(timed) // 2 + 1].mean()
-    without_loading = timed["seconds"] - timed["loader_seconds"]
-    return row | {
-        "epoch_seconds": middle["seconds"],
-        "epoch_seconds_without_loading": middle["seconds"] - middle["loader_seconds"],
-        "loader_seconds": middle["loader_seconds"],
-        **spread("epoch_seconds", timed["seconds"]),
-        **spread("epoch_seconds_without_loading", without_loading),
-        "count": len(timed),
-        "runs": timed.index.get_level_values("run").nunique(),
-        **timed[["iterations", "samples"]].iloc[0],
-    }
-
-
-def spread(name: str, seconds: pd.Series) -> dict[str, float]:
-    """Return minimum and maximum of a time over all epochs, and over the medians of its runs.
-
-    The index of `seconds` begins with the run's number.
-    """
-    medians = seconds.groupby(level=0).median()
-    return {
-        f"{name}_min": seconds.min(),
-        f"{name}_max": seconds.max(),
-        f"{name}_run_min": medians.min(),
-        f"{name}_run_max": medians.max(),
-        f"{name}_run_std": medians.std(),
-    }
+    waits = timed["loader_seconds"].groupby(level=0).median().median()
+    of_first = timed[["iterations", "samples"]].iloc[0]
+    return row | {"loader_seconds": waits, "count": len(timed), **of_first}
 
 
 def with_single_gpu(table: pd.DataFrame, timing: pd.DataFrame, batch_size: str) -> pd.DataFrame:
@@ -151,20 +163,40 @@ def with_single_gpu(table: pd.DataFrame, timing: pd.DataFrame, batch_size: str) 
 
 
 def provenance(runs: list[Run]) -> pd.DataFrame:
-    """Return how and where each run trained, one row per run."""
+    """Return how and where each run trained, and its medians, one row per run."""
     rows, known = [], schema.columns("provenance")
     for cell, record in runs:
         row: dict[str, Any] = {**asdict(cell), "status": "missing"}
         if record:
             row |= {"status": record["status"], "model": _model(record["model"])}
             row |= in_words(record["training"])
-            row |= {
-                key: "; ".join(dict.fromkeys(value)) if isinstance(value, list) else str(value)
-                for key, value in record["environment"].items()
-                if key in known and value is not None
-            }
+            row |= origin(record["environment"], known)
+            row |= _medians(record) if record["status"] in TIMED else {}
         rows.append(row)
     return schema.arrange("provenance", rows)
+
+
+def origin(environment: dict[str, Any], known: Container[str]) -> dict[str, Any]:
+    """Return what is `known` of an environment as texts, and the `code` that measured."""
+    variables = environment.get("variables") or {}
+    found = environment | {"variables": [f"{name}={own}" for name, own in variables.items()]}
+    found["code"] = found.get("code_digest") or found.get("commit") or ""
+    return {"machine": ""} | {
+        key: "; ".join(dict.fromkeys(value)) if isinstance(value, list) else str(value)
+        for key, value in found.items()
+        if key in known and value is not None
+    }
+
+
+def _medians(record: RunRecord) -> dict[str, float]:
+    """Return a run's median epoch and block of steps in memory, and the joules of an image."""
+    measured, blocks = epochs([record], "measured"), in_memory(record, "seconds")
+    images = measured["samples"].sum() or math.nan
+    return {
+        "epoch_seconds": measured["seconds"].median(),
+        "training_seconds": math.nan if blocks is None else np.median(blocks.max(axis=0)),
+        "joules_per_image": joules(record, "measured") / images,
+    }
 
 
 def _model(model: dict[str, Any]) -> str:

@@ -60,7 +60,7 @@ def factor(table: pd.DataFrame, one: str, other: str) -> Any:
     It is 1 unless the row is of a command, which has a unit, and both numbers are known.
     """
     ratio = table[f"{other}samples"].astype(float) / table[f"{one}samples"].astype(float)
-    return ratio.where((table[f"{other}unit"].fillna("") != "") & ratio.notna(), 1.0)
+    return ratio.where((table[f"{other}unit"].astype(object).fillna("") != "") & ratio.notna(), 1.0)
 
 
 def _whole(records: list[Any]) -> bool:

@@ -71,7 +71,7 @@ def stages(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     """Return the accuracy loss of each of the lab's stages."""
     table = study.quantization
     found = costs(table[table["stage"].isin(STAGES)])
-    compared = ["difference_points", "agreement_percent", "within_noise"]
+    compared = ["difference_points", "agreement_percent", "unclear"]
     return found.assign(**found[compared].where(found["stage"] != STAGES[0]))
 
 

@@ -11,24 +11,13 @@ from markupsafe import Markup
 from scaling.claims.claim import label
 from scaling.core.numbers import data, gpus, percent, significant, times, whole_span, words
 from scaling.report.cells import fastest, learned
-from scaling.report.quantities import count, define, printed, span, view, whole
+from scaling.report.quantities import JUDGED, count, define, interval, printed, span, view, whole
 from scaling.report.table import Column, said
-from scaling.tables.epoch_parts import BY_SUBTRACTION
-from scaling.tables.measurements import TRACE
 from scaling.tables.schema import StudyTables, by_configuration, on_cpu, rows_of
 
 CELL = "configuration gpus batch_size"
 BY_GPUS = "configuration gpus"
 BY_BATCH: Any = {"across": "batch_size", "heading": "b = {}".format}
-EXPOSED = {
-    "without_communication": "Communication of {} is what steps on batches in memory take longer "
-    "with the exchange of gradients than without it.",
-    TRACE: "Communication of {} is the time in which a trace of steps on batches in memory shows "
-    "nothing else.",
-    BY_SUBTRACTION: "Communication of {} is what an epoch takes longer than one GPU’s work over N.",
-}
-"""What exposed communication is by each instrument."""
-
 define(
     technique=Column("technique", words, attrgetter("options"), "remedy"),
     technique_accuracy=Column(
@@ -47,10 +36,12 @@ define(
     trained_accuracy=Column(
         "test accuracy", percent, span("test_accuracy", percent), "test_accuracy"
     ),
-    training_seconds=Column("seconds", significant, span("training_seconds")),
+    to_accuracy_seconds=Column(
+        "seconds", significant, span("training_seconds"), "training_seconds"
+    ),
     trained_run_seconds=Column("with start-up", significant, span("run_seconds"), "run_seconds"),
     training_joules=Column("joules", significant, span("joules"), "joules"),
-    training_speedup=Column("speedup", times, span("speedup", ends=("low", "high")), "speedup"),
+    to_accuracy_speedup=Column("speedup", times, interval("speedup"), "speedup", flags=JUDGED),
     set_epoch=Column("set_epoch", lambda called: "yes" if called else "no"),
     different=Column("different orders of a rank"),
     overlap=Column("images two ranks share"),
@@ -70,28 +61,32 @@ define(
 
 
 def quotient(cells: pd.DataFrame) -> Markup | str:
-    """Return Table 1's formula with the most efficient cell whose speedup is beyond noise."""
+    """Return Table 1's formula with the most efficient cell, and why others have no ratio."""
+    text = Markup("")
     beyond = cells[
-        (cells["gpus"] > 1) & (cells["efficiency"] <= 1) & cells["within_spread"].eq(False)
+        (cells["gpus"] > 1) & (cells["efficiency"] <= 1) & (cells["verdict"] == "faster")
     ]
     for many in rows_of(beyond.nlargest(1, "efficiency")):
         alone = cells[(cells["gpus"] == 1) & (cells["recipe"] == many.recipe)]
         for one in rows_of(alone[alone["batch_size"] == many.batch_size].head(1)):
             seconds = (printed(row, "epoch_seconds") for row in (one, many))
-            return said("{} s / {} s = {}, {}.", *seconds, printed(many, "speedup"), label(many))
-    return ""
+            text += said("{} s / {} s = {}, {}. ", *seconds, printed(many, "speedup"), label(many))
+    noted = cells[cells["note"].fillna("") != ""]
+    for note, rows in noted.groupby("note", sort=False):
+        text += said("{}: {}. ", ", ".join(map(label, rows_of(rows))), str(note))
+    return text
 
 
-def difference(cells: pd.DataFrame) -> Markup | str:
-    """Return how Table 2's communication was measured, and the largest one's difference."""
-    methods = []
-    for estimate, rows in cells.groupby("communication_estimate", sort=False):
-        methods.append(EXPOSED[str(estimate)].format(", ".join(by_configuration(rows))))
-    terms = ("epoch_seconds", "data_wait_seconds", "communication_seconds", "compute_seconds")
-    for row in rows_of(cells.nlargest(1, "communication_seconds")):
+def sum_of_parts(cells: pd.DataFrame) -> Markup | str:
+    """Return what Table 2's figures are, with the largest delay."""
+    for row in rows_of(cells.nlargest(1, "delay_seconds")):
+        names = ("training_seconds", "compute_seconds", "delay_seconds")
         return said(
-            "{} Compute and idle are the rest: {} s − {} of waiting − {} = {} s, {}.",
-            *(" ".join(methods), *(printed(row, one, significant) for one in terms), label(row)),
+            "Training time {} s = {} without exchange + {} of delay, {}. The delay holds all that "
+            "the exchange does: copies into buckets, kernels that share the GPU with messages, "
+            "waits; messages are exposed while nothing else runs on the GPU.",
+            *(printed(row, name, significant) for name in names),
+            label(row),
         )
     return ""
 
@@ -105,8 +100,7 @@ def rate(cells: pd.DataFrame) -> Markup | str:
         names = ("iterations", "messages_seconds", "bandwidth_gb_per_s")
         terms = (printed(row, name) for name in names)
         return said(
-            "{} · {} steps / {} s = {} GB/s, {}. The seconds of messages include waiting for the "
-            "last rank.",
+            "{} · {} steps / {} s = {} GB/s, {}.",
             *(sent, *terms, label(row)),
         )
     return ""
@@ -114,17 +108,18 @@ def rate(cells: pd.DataFrame) -> Markup | str:
 
 view(
     "Q1",
-    "Epoch time and waiting for data",
+    "Epoch time, and training time: batches already in memory",
     "gpus batch_size",
-    "epoch_seconds work_seconds loading_share",
+    "epoch_seconds training_seconds loading_share idle_share",
     across="recipe",
     epoch_time=lambda study, cells: cells[cells["gpus"] == cells["gpus"].min()],
 )
 view(
     "Q2",
-    "Table 1: seconds of an epoch T(N, b) on N GPUs, b images each; speedup T(1, b) / T(N, b)",
+    "Table 1: seconds of an epoch T(N, b) on N GPUs, b images each, and of its training alone; "
+    "speedup T(1, b) / T(N, b)",
     BY_GPUS,
-    "epoch_seconds speedup",
+    "epoch_seconds speedup training_seconds training_speedup",
     note=quotient,
     speedup=lambda study, cells: cells,
     **BY_BATCH,
@@ -136,13 +131,13 @@ view(
     "How many GPUs? An epoch at the fastest b that learns on one",
     CELL,
     "epoch_seconds speedup efficiency gpu_seconds epoch_joules money_per_epoch startup_seconds"
-    " same_global_seconds",
+    " fixed_global_batch_speedup",
 )
 def how_many_gpus(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     """Return the cells on each N of the fastest batch size that learned on one GPU, or is fastest.
 
     The last row of a configuration is a `guess`: twice the most GPUs at their efficiency and cost,
-    unless their speedup is within noise.
+    unless their speedup is unclear.
     """
     joules = cells["joules_per_image"] * cells["samples"]
     timed = cells.assign(good=learned(cells), epoch_joules=joules, guess=False)
@@ -155,36 +150,36 @@ def how_many_gpus(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
         if len(same) < 2 or same["speedup"].iloc[-1] <= 1:
             continue
         split = own[own["gpus"] * own["batch_size"] == best.batch_size].set_index("gpus")
-        same = same.assign(same_global_seconds=same["gpus"].map(split["epoch_seconds"]))
-        measured = ["startup_seconds", "same_global_seconds", "speedup_low", "epoch_seconds_min"]
+        strong = [f"fixed_global_batch_speedup{end}" for end in ("", "_low", "_high")]
+        same = same.assign(**{name: same["gpus"].map(split[name]) for name in strong})
         if on_cpu(study.provenance):  # More processes than cores share them.
             found.append(same)
             continue
-        double = same.tail(1).assign(**dict.fromkeys(measured, math.nan), guess=True)
+        known = [*strong, "startup_seconds", "speedup_low", "epoch_seconds_low"]
+        double = same.tail(1).assign(**dict.fromkeys(known, math.nan), guess=True, scope="")
         double[["gpus", "speedup"]] *= 2
         double["epoch_seconds"] /= 2
-        found += [same] if bool(same["within_spread"].iloc[-1]) else [same, double]
+        found += [same, double] if same["verdict"].iloc[-1] == "faster" else [same]
     return pd.concat(found)
 
 
 view(
     "Q3.1",
-    "Table 2: seconds of an epoch, without waiting for data: communication that is exposed, and "
-    "the rest",
+    "Table 2: seconds of an epoch's training: without exchange, and the delay by the exchange; "
+    "messages of the trace beside it",
     BY_GPUS,
-    "compute_seconds communication_seconds",
-    note=difference,
-    compute_and_communication=lambda study, cells: study.epoch_parts[
-        study.epoch_parts["gpus"] > 1
-    ].dropna(subset="compute_seconds"),
+    "compute_seconds delay_seconds exposed_seconds messages_seconds",
+    note=sum_of_parts,
+    compute_and_communication=lambda study, cells: study.communication,
     **BY_BATCH,
 )
 view(
     "Q3.1",
     "Where an epoch goes",
     CELL,
-    "flops_per_second_per_gpu utilization slower_share idle_share unknown_share communication_share"
-    " loading_share power_capped_share joules_per_image money_per_epoch",
+    "flops_per_second_per_gpu utilization slower_share communication_share loading_share"
+    " idle_besides_share idle_share unknown_share power_capped_share joules_per_image"
+    " money_per_epoch",
     epoch_parts=lambda study, cells: cells[cells["status"] == "ok"],
 )
 view(
@@ -200,7 +195,7 @@ view(
     "Q3.2",
     "What the bandwidths are made of",
     CELL,
-    "bytes_per_iteration iterations messages_seconds estimate peak_gb_per_s",
+    "bytes_per_iteration iterations messages_seconds peak_gb_per_s",
     bandwidth=lambda study, cells: study.bandwidth.dropna(subset="bandwidth_gb_per_s"),
 )
 view(
@@ -232,8 +227,8 @@ view(
     "Q4",
     "Trainings to an accuracy, run to their end",
     "trained_on",
-    "trained_epochs reached trained_accuracy training_seconds trained_run_seconds training_joules"
-    " training_speedup",
+    "trained_epochs reached trained_accuracy to_accuracy_seconds trained_run_seconds"
+    " training_joules to_accuracy_speedup",
     trained_to_accuracy=lambda study, cells: study.trained_to_accuracy,
 )
 

@@ -11,6 +11,7 @@ from scaling.config.scheme import STAGES
 from scaling.core import numbers as fmt
 from scaling.core.paired_accuracy import decode, mean_difference
 from scaling.core.records.kind import Row
+from scaling.core.statistics import margin
 from scaling.tables import schema
 
 ERROR = "standard_error_points"
@@ -157,8 +158,9 @@ def _difference(ours: list[Row], theirs: list[Row], by: str = "variant") -> dict
 def costs(table: pd.DataFrame) -> pd.DataFrame:
     """Return what each variant costs: a row per `stage` of quantization.csv, over its seeds.
 
-    Accuracies in %, differences to float32 in points, each with its range. `standard_error_points`
-    is of the mean difference; NaN if it is not known, and then `within_noise` is None.
+    Accuracies in %, differences to float32 in points, each with its range. `margin_points` is half
+    the 95 % interval of another network's difference (Student's t over the seeds), NaN for one
+    network, and `standard_error_points` that of pairs of predictions on each image by these.
     """
     table = table.assign(
         float32_percent=table["accuracy_percent"] - table["difference_points"],
@@ -171,20 +173,26 @@ def costs(table: pd.DataFrame) -> pd.DataFrame:
         found[f"{column}_min"] = groups[column].min()
         found[f"{column}_max"] = groups[column].max()
     found[ERROR] = groups[f"mean_{ERROR}"].first()
-    within = found["difference_points"].abs() <= STANDARD_ERRORS * found[ERROR]
-    return found.assign(within_noise=within.where(found[ERROR].notna(), None)).reset_index()
+    deviations = groups["difference_points"].std()
+    found["margin_points"] = margin([deviations], [found["seeds"]])
+    unclear = found["difference_points"].abs() <= found["margin_points"]
+    return found.assign(unclear=unclear).reset_index()
 
 
 def difference(row: Any) -> str:
-    """Format a mean difference in points, with its 95 % interval if known: `−0.20 ± 0.10`."""
+    """Format a mean difference in points and its interval over networks: `−0.20 ± 0.17`.
+
+    A row without `margin_points` has the interval over images.
+    """
     if pd.isna(row.difference_points):
         return ""
-    error = row.standard_error_points
-    known = "" if pd.isna(error) else f" ± {STANDARD_ERRORS * error:.2f}"
-    return fmt.points(row.difference_points) + known
+    off = getattr(row, "margin_points", STANDARD_ERRORS * row.standard_error_points)
+    return fmt.points(row.difference_points) + ("" if pd.isna(off) else f" ± {off:.2f}")
 
 
 def reach(row: Any) -> str:
-    """Format the range of differences over seeds, `−0.30 to −0.10`, or `one seed`."""
+    """Format the range of differences over seeds, and their interval over images."""
     ends = (row.difference_points_min, row.difference_points_max)
-    return "one seed" if row.seeds == 1 else " to ".join(map(fmt.points, ends))
+    seeds = "one seed" if row.seeds == 1 else " to ".join(map(fmt.points, ends))
+    error = row.standard_error_points
+    return seeds if pd.isna(error) else f"{seeds}; of images ± {STANDARD_ERRORS * error:.2f}"
