@@ -127,12 +127,14 @@ class DeviceStep(Step):
     def _kept(self) -> Iterator[None]:
         held = self.replica.state
         saved = [tensor.clone() for tensor in held]
-        yield
-        with torch.no_grad():
-            for tensor, value in zip(held, saved, strict=True):
-                tensor.copy_(value)
-        self.replica.refresh()
-        self.reset()
+        try:
+            yield
+        finally:
+            with torch.no_grad():
+                for tensor, value in zip(held, saved, strict=True):
+                    tensor.copy_(value)
+            self.replica.refresh()
+            self.reset()
 
     def _prepare(self, size: int) -> None:
         """Launch a step; the first of its size is run again, as it has cuDNN's search."""
