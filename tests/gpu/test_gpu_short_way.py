@@ -45,8 +45,13 @@ def test_a_study_of_four_lines_has_its_page_and_a_trace_of_each_cell(tmp_path):
     report = (study / "results/report.html").read_text()
     assert "Q1" in report
     traces = sorted(study.glob("results/runs/**/trace.json.gz"))
-    assert len(traces) == len(MINE["grid"]["gpus"]) and "trace.json.gz" in report
-    for gpus, path in enumerate(traces, 1):
+    # On two GPUs also the pair with an equal global batch.
+    cells = [(1, 512)] + [(2, 256), (2, 512)] * (GPUS > 1)
+    asked = [f"gpus~{gpus}/batch_size~{batch}/" for gpus, batch in cells]
+    found = {name: path for path in traces for name in asked if name in str(path)}
+    assert len(traces) == len(found) == len(cells) and "trace.json.gz" in report
+    for (gpus, _), name in zip(cells, asked, strict=True):
+        path = found[name]
         assert path.stat().st_size <= 1_000_000
         events = json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]
         kernels = {event["pid"] for event in events if event.get("cat") == "kernel"}

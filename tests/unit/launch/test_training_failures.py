@@ -1,5 +1,7 @@
 """What becomes of a training run that cannot start, or when a process of it fails."""
 
+import time
+
 import psutil
 import pytest
 
@@ -86,12 +88,28 @@ def test_a_rank_that_fails_or_hangs_ends_the_run_without_a_record_and_is_named(
 def test_a_run_over_its_time_limit_keeps_its_epochs_and_shows_where_each_rank_was(
     images, tmp_path, monkeypatch, capfd
 ):
-    limit = {"time-limit-seconds": 6}
+    popen = launcher.subprocess.Popen
+
+    def started(*arguments, **options):
+        """Start the run, whose time limit begins when both ranks have reported two epochs."""
+        process = popen(*arguments, **options)
+        wait = process.wait
+
+        def wait_from_there(timeout):
+            while sum('"epoch": 2' in log.read_text() for log in tmp_path.rglob("*.jsonl")) < 2:
+                time.sleep(0.05)
+            return wait(timeout=timeout)
+
+        process.wait = wait_from_there
+        return process
+
+    monkeypatch.setattr(launcher.subprocess, "Popen", started)
+    limit = {"time-limit-seconds": 3}
     record = supervise_faulty(images, tmp_path / "run.json", monkeypatch, "stuck:1:2", **limit)
     assert record["status"] == "timeout"
-    assert record["message"] == "stopped at the time limit of 6 s after 2 of 5 epochs"
+    assert record["message"] == "stopped at the time limit of 3 s after 2 of 5 epochs"
     assert {row["epoch"] for row in record["epochs"]} == {1, 2}
-    assert record["run_seconds"] > 6
+    assert record["run_seconds"] > 3
     waiting, _, stuck = capfd.readouterr().err.partition("Rank 1, when a signal ended it:")
     assert "in barrier" in waiting.partition("Rank 0, when a signal ended it:")[2]
     assert "faulty_worker.py" in stuck and "in fail" in stuck

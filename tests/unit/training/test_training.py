@@ -21,6 +21,7 @@ from scaling.launch.ranks import Rank
 from scaling.models.resnet import BasicBlock, ResNet18
 from scaling.training import evaluation, resident
 from scaling.training.flat_sgd import FlatSGD
+from scaling.training.step import DeviceStep
 from scaling.training.trainer import TrainingData
 from training_runs import arguments, run, spec_of, supervise_faulty, tuned
 
@@ -208,6 +209,24 @@ def test_a_model_that_cannot_be_compiled_is_measured_without_and_the_record_says
     assert applied["compile"] is False and applied["images"] == "resident"
     assert applied["notes"][0].startswith("without compile: ")
     assert record["model"]["parameters"] == 3072 * 8 + 8 + 8 * 2 + 2
+
+
+def test_failed_preparation_restores_weights(images, tmp_path, monkeypatch):
+    spec = spec_of(arguments(images, tmp_path / "run.json", **tuned()))
+    data = TrainingData(dataset.load(images / "images.npz"), np.full(3, 0.5), np.full(3, 0.25))
+    trainer = resident.Resident(spec, Rank(0, 0, 1, torch.device("cpu")), ResNet18(1, 2), data)
+    before = [tensor.clone() for tensor in trainer.replica.state]
+    launch = DeviceStep._launch
+
+    def fails(step, size):
+        launch(step, size)
+        assert not all(map(torch.equal, before, trainer.replica.state))
+        raise RuntimeError("planted")
+
+    monkeypatch.setattr(DeviceStep, "_launch", fails)
+    with pytest.raises(RuntimeError, match="planted"):
+        trainer.step.compile()
+    assert all(map(torch.equal, before, trainer.replica.state))
 
 
 def test_resnet18_for_cifar_costs_3_329_gflop_per_image_and_is_not_moved():
