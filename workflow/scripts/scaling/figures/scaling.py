@@ -9,6 +9,7 @@ from matplotlib.ticker import FuncFormatter
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
 from scaling.figures import style
+from scaling.registry.strategy import STRATEGIES
 from scaling.tables.schema import rows_of
 
 FAINT = "#b8b8b8"
@@ -129,6 +130,13 @@ def draw_bandwidth(interconnect: pd.DataFrame, bandwidth: pd.DataFrame) -> Figur
     rates = {f"rate{to}": moved / interconnect[f"seconds{end}"] for to, end in ends.items()}
     swept = interconnect.assign(**rates).sort_values("message_bytes")
     reached = bandwidth.rename(columns={"bandwidth_gb_per_s": "rate"}).dropna(subset="rate")
+    # Each cell at the sizes of the messages that it sends.
+    sent = {name: STRATEGIES.find(name).sweep_kinds for name in reached["strategy"].unique()}
+    kinds = pd.DataFrame(
+        [(name, kind) for name, own in sent.items() for kind in own], columns=["strategy", "kind"]
+    )
+    sizes = interconnect[["gpus", "kind", "message_bytes"]].drop_duplicates()
+    reached = reached.merge(kinds, on="strategy").merge(sizes, on=["gpus", "kind"])
     titles = [f"All-reduce on {fmt.gpus(gpus)}" for gpus in counts]
     figure, panels = style.panels(titles, "bytes of a message", "GB/s")
     look = {"linestyle": "none", **style.numbered(1), "markersize": 3}
@@ -136,7 +144,7 @@ def draw_bandwidth(interconnect: pd.DataFrame, bandwidth: pd.DataFrame) -> Figur
     for axes, gpus in zip(panels, counts, strict=True):
         style.lines(axes, [swept[swept["gpus"] == gpus]], "message_bytes", "rate")
         own = reached[reached["gpus"] == gpus]
-        style.lines(axes, [own], "bytes_per_iteration", "rate", **look)
+        style.lines(axes, [own], "message_bytes", "rate", **look)
         style.log2_axis(axes.xaxis, [1000 * 256**power for power in range(3)])
         axes.xaxis.set_major_formatter(FuncFormatter(lambda size, _: fmt.data(size)))
         style.log2_axis(axes.yaxis, style.POWERS, (values.min() / 2, values.max() * 2))
