@@ -1,9 +1,12 @@
 """Samples of an epoch of a user's command, and what is doubtful about its runs."""
 
+import math
+
 import pandas as pd
 import pytest
 
 from scaling.core.grid import Cell
+from scaling.report.cells import fastest
 from scaling.tables import schema, work
 from scaling.tables.ratios import speedup
 
@@ -71,3 +74,11 @@ def test_whole_run_shorter_than_imports_is_doubtful():
 def test_files_of_an_earlier_run_are_named():
     _, said = settled([(1, 9, 0), (2, 9, 0)], written=["last.ckpt"], read=["train.py"])
     assert len(said) == 1 and "(last.ckpt)" in said[0]
+
+
+def test_fastest_command_has_the_most_samples_a_second():
+    table, _ = settled([(1, 0.5, 3200), (2, 0.55, 6400)])
+    assert fastest(table).gpus == 2
+    assert fastest(table.assign(samples=math.nan)).gpus == 1
+    hardly, _ = settled([(1, 0.5, 0)], epoch_lines=0)
+    assert fastest(hardly) is None

@@ -78,10 +78,17 @@ def machine_letters(provenance: pd.DataFrame) -> dict[str, str]:
 
 
 def fastest(cells: pd.DataFrame) -> Any | None:
-    """Return the cell with the shortest epoch, or None; no whole run that hardly trained."""
+    """Return the cell with the shortest epoch, or None; no whole run that hardly trained.
+
+    Of commands it is the one with the most samples a second, where all tell them.
+    """
     timed = cells[cells["status"] == "ok"].dropna(subset="epoch_seconds")
     short = timed["whole"].eq(True) & (timed["epoch_seconds"] < IMPORTS_SECONDS)
     timed = timed[~short]
+    rates = timed["samples"] / timed["epoch_seconds"]
+    if (timed["unit"].fillna("") != "").all() and rates.notna().all():
+        timed = timed.loc[rates.sort_values(ascending=False, kind="stable").index]
+        return next(timed.itertuples(), None)
     return next(timed.sort_values("epoch_seconds").itertuples(), None)
 
 

@@ -141,6 +141,9 @@ def _run_this(learner: Any | None, quickest: Any) -> Card:
             if known
             else "No accuracy is known."
         )
+        if quickest.unit and pd.notna(rate := quickest.images_per_second):
+            fast = figure(fmt.significant(rate), quickest, "images_per_second", rate)
+            an_epoch = said("{} {}/s, {}", fast, quickest.unit, an_epoch)
         return Card("Fastest", _named(quickest), said("{} an epoch. {}", an_epoch, why))
     count = learner.test_accuracy_count
     title = "Run this" if count > 1 else "Fastest that learned, one seed"

@@ -69,6 +69,8 @@ def quotient(cells: pd.DataFrame) -> Markup | str:
     for many in rows_of(beyond.nlargest(1, "efficiency")):
         alone = cells[(cells["gpus"] == 1) & (cells["recipe"] == many.recipe)]
         for one in rows_of(alone[alone["batch_size"] == many.batch_size].head(1)):
+            if many.unit and one.samples != many.samples:  # Of samples a second, not of seconds.
+                return ""
             seconds = (printed(row, "epoch_seconds") for row in (one, many))
             text += said("{} s / {} s = {}, {}. ", *seconds, printed(many, "speedup"), label(many))
     noted = cells[cells["note"].fillna("") != ""]
