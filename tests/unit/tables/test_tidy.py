@@ -7,7 +7,7 @@ CELL = {"recipe": "mine", "strategy": "own", "gpus": 2, "batch_size": 32}
 
 
 def test_figures_have_intervals_and_units():
-    seconds = {"epoch_seconds": 0.5, "epoch_seconds_min": 0.4, "epoch_seconds_max": 0.6}
+    seconds = {"epoch_seconds": 0.5, "epoch_seconds_low": 0.4, "epoch_seconds_high": 0.6}
     tables = {
         "timing": schema.frame("timing", [CELL | seconds | {"samples": 64, "unit": "tokens"}]),
         "speedup": schema.frame("speedup", [CELL | {"speedup": 1.8}]),

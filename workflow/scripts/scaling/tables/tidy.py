@@ -19,7 +19,7 @@ QUANTITIES = {
 def tidy(tables: StudyTables) -> list[dict[str, Any]]:
     """Return a row for each known figure: configuration, quantity, value, interval and unit.
 
-    The interval is of 95 % where the study has one, else from the least to the largest.
+    The interval is of 95 %, None where the study has none.
     """
     units = tables.timing.set_index(CELL_KEYS)["unit"]
     rows = []
@@ -31,8 +31,6 @@ def tidy(tables: StudyTables) -> list[dict[str, Any]]:
                     continue
                 of = units.get(tuple(cell.values())) or "images"
                 interval = [row.get(f"{quantity}_{end}") for end in ("low", "high")]
-                if None in interval:
-                    interval = [row.get(f"{quantity}_{end}") for end in ("min", "max")]
                 rows.append(
                     {"configuration": cell, "quantity": quantity.replace("images", "samples")}
                     | {"value": row[quantity]}
