@@ -23,6 +23,7 @@ from scaling.report.table import Column, View
 from scaling.tables import ratios, schema
 from scaling.tables.noise import name_machines
 from scaling.tables.timing import Run, provenance, read_runs, timing
+from scaling.tables.work import commands, settle
 
 UNTIMED = {"study", *chain(*(own for part, own in EMPTY.items() if part != "scaling"))}
 """Keys of the configuration that no time of a cell depends on."""
@@ -95,7 +96,10 @@ def main(a: str, b: str, output: Path = Path("results/compare")) -> None:
     (runs, facts), (other_runs, other_facts) = read(a), read(b)
     # A machine of both has one name.
     name_machines([record for _, record in [*runs, *other_runs] if record])
-    sides = [ratios.Timed(timing(own), provenance(own)) for own in (runs, other_runs)]
+    sides = [
+        ratios.Timed(settle(timing(own), own, commands(own))[0], provenance(own))
+        for own in (runs, other_runs)
+    ]
     found = ratios.match(*sides)
     known = pd.DataFrame({"A": facts, "B": other_facts}).fillna("not set")
     known = known[known["A"] != known["B"]].rename_axis("what").reset_index()

@@ -54,6 +54,13 @@ def settle(
     return table, pd.DataFrame(findings)
 
 
+def commands(runs: list[Run]) -> dict[str, dict[str, Any]]:
+    """Return the recipes of runs that were commands, with the default options for `settle`."""
+    records = [record for _, record in runs if record]
+    own = [one for one in records if one["training"]["engine"] == "command"]
+    return {one["cell"]["recipe"]: {"unit": "samples", "samples": None} for one in own}
+
+
 def factor(table: pd.DataFrame, one: str, other: str) -> Any:
     """Return by what a ratio of seconds is that of throughput: the other's samples / the one's.
 
