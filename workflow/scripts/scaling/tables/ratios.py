@@ -102,7 +102,7 @@ def match(a: Timed, b: Timed, quantity: str = "epoch_seconds") -> pd.DataFrame:
         names = [f"{side}_{quantity}{end}" for end in ("", "_low", "_high")]
         table[names] = found[["value", *ENDS]]
         table[f"{side}_runs"] = found["runs"]
-    table = table.join(noise.ratios(*rows.values(), factor(table, "a_", "b_")))
+    table = table.join(noise.ratios(rows["a"], rows["b"], factor(table, "a_", "b_")))
     known = {side: table[f"{side}_{quantity}"].notna() for side in sides}
     verdicts = {"only in A": ~known["b"], "only in B": ~known["a"], "no ratio": table["note"] != ""}
     table["verdict"] = np.select(list(verdicts.values()), list(verdicts), table["verdict"])
