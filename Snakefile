@@ -36,8 +36,6 @@ if not REPLAY:
 
 include: "rules/study.smk"
 include: "rules/tables.smk"
-include: "rules/claims.smk"
-include: "rules/figures.smk"
 include: "rules/report.smk"
 
 

@@ -1,3 +1,6 @@
+from scaling.figures import FIGURES
+
+DRAWN = [name for name in FIGURES if MADE.tables(FIGURES[name].tables)]
 TEMPLATE = expand(
     "{ours}report/{name}",
     ours=OURS,
@@ -8,10 +11,10 @@ TEMPLATE = expand(
 rule report_render:
     input:
         tables=MADE.tables(),
-        topology="<results>/tables/topology.txt" if MADE.records["runs"] else [],
+        topology=["<results>/tables/topology.txt"][:HAS_RUNS],
         records=MADE.runs,
         claims="<results>/tables/claims.json",
-        figures=[f"<results>/figures/{STUDY}/{name}.svg" for name in DRAWN],
+        style=f"{OURS}report/figures.mplstyle",
         manifest=f"{DATASET}/manifest.json",
         template=TEMPLATE,
     output:
@@ -21,6 +24,14 @@ rule report_render:
             category="Report",
         ),
         answers="<results>/answers.md",
+        figures=[
+            report(
+                f"<results>/figures/{STUDY}/{name}.svg",
+                caption="../report/captions/figures.rst",
+                category=FIGURES[name].category,
+            )
+            for name in DRAWN
+        ],
     log:
         "<logs>/report_render.log",
     localrule: True
@@ -28,6 +39,7 @@ rule report_render:
         "../workflow/envs/study.yaml"
     params:
         code=digest("report_render"),
+        figures=DRAWN,
         remarks=options(
             {
                 "partial": config["partial"],
@@ -36,11 +48,11 @@ rule report_render:
             }
         ),
         study=STUDY,
-        results=subpath(output[0], parent=True),
+        results=subpath(output.page, parent=True),
         runs=f"{RECORDS}/runs",
     shell:
         'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/report_render.py --study {params.study:q}'
-        " --tables {input.tables:q} --figures {input.figures:q}"
+        " --tables {input.tables:q} --figures {params.figures:q}"
         " --topology {input.topology:q} --results {params.results:q}"
         " --manifest {input.manifest:q} --runs {params.runs:q} --template {input.template[0]:q}"
         " {params.remarks} --output {output.page:q} --answers {output.answers:q} > {log:q} 2>&1"

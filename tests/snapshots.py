@@ -59,16 +59,20 @@ def make(study: str, drawn: bool = False) -> Path:
     commands = _COMMAND.findall(planned)
     assert commands, planned
     for script, arguments in commands:
-        if script == "figures_draw" and not drawn:
-            ((names, folder),) = re.findall(r"--figures ([\w ]+) .*--output (\S+)", arguments)
-            Path(folder).mkdir(parents=True, exist_ok=True)
-            for name in names.split():
-                blank = "<svg xmlns='http://www.w3.org/2000/svg'><g/></svg>"
-                Path(folder, f"{name}.svg").write_text(blank)
-            continue
+        module = importlib.import_module(script)
+        if script == "report_render" and not drawn:
+            module.draw = blank
         with contextlib.redirect_stdout(io.StringIO()):
-            importlib.import_module(script).main(shlex.split(arguments))
+            module.main(shlex.split(arguments))
     return Path("results" if published else f"results/replay/{study}")
+
+
+def blank(names: list[str], _: object, folder: Path) -> None:
+    """Write empty figures."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in names:
+        svg = "<svg xmlns='http://www.w3.org/2000/svg'><g/></svg>"
+        Path(folder, f"{name}.svg").write_text(svg)
 
 
 def texts(results: Path) -> dict[str, str]:

@@ -7,41 +7,38 @@ import pytest
 
 MEASURING = {"train_run", "convergence_train", "interconnect_sweep", "synchronization_measure"}
 MEASURING |= {"peaks_measure", "quantize_train", "quantize_evaluate"}
-PAGE = {"claims_evaluate", "report_render"}
-# Planned for the tables that theirs follow from; not made again where those stay as they were.
-AFTER_RUNS = {"tables_scaling", "figures_draw"} | PAGE
-AFTER_EXPERIMENTS = {"tables_experiments", "figures_draw"} | PAGE
+TABLES = {"tables_make", "report_render"}
 LONGER, W4 = {"name": "longer", "recipe": "tuned", "factors": [3]}, {"name": "w4", "weight_bits": 4}
 
 
 @pytest.mark.parametrize(
     ("changes", "edited", "trained", "others"),
     [
-        ({"grid.batch_sizes": [10, 20, 30]}, "", 1, AFTER_RUNS),
-        ({"grid.repeats": 2}, "", 2, AFTER_RUNS),
+        ({"grid.batch_sizes": [10, 20, 30]}, "", 1, TABLES),
+        ({"grid.repeats": 2}, "", 2, TABLES),
         (
             {"training.learning_rate": 0.05},
             "",
             2,
-            AFTER_RUNS | AFTER_EXPERIMENTS | {"convergence_train"},
+            TABLES | {"convergence_train"},
         ),
         ({"machine.check": "warn"}, "workflow/scripts/scaling/instruments/machine.py", 0, set()),
-        ({}, "workflow/scripts/scaling/claims/q2.py", 0, PAGE),
-        ({}, "workflow/scripts/scaling/tables/timing.py", 0, AFTER_RUNS | AFTER_EXPERIMENTS),
-        ({}, "workflow/scripts/scaling/figures/style.py", 0, {"figures_draw", "report_render"}),
+        ({}, "workflow/scripts/scaling/claims/q2.py", 0, TABLES),
+        ({}, "workflow/scripts/scaling/tables/timing.py", 0, TABLES),
+        ({}, "workflow/scripts/scaling/figures/style.py", 0, {"report_render"}),
         ({}, "report/style.css", 0, {"report_render"}),
         # Of two experiments at a time, whose jobs differ.
         (
             {"quantization.calibration_images": 30, "convergence.recipes": [LONGER]},
             "",
             0,
-            AFTER_EXPERIMENTS | {"quantize_evaluate", "convergence_train"},
+            TABLES | {"quantize_evaluate", "convergence_train"},
         ),
         (
             {"quantization.variants": [W4], "convergence.accuracy_margin": 0.05},
             "",
             0,
-            AFTER_EXPERIMENTS | {"quantize_evaluate"},
+            TABLES | {"quantize_evaluate"},
         ),
     ],
 )
@@ -57,11 +54,6 @@ def test_a_change_runs_again_what_it_concerns_and_what_follows(
     always = {"study_config"} if changes else set()
     trainings = {"train_run": trained} if trained else {}
     assert study.planned() == trainings | dict.fromkeys(others | always, 1)
-
-
-def test_claims_are_made_without_the_report(study):
-    study.edit("workflow/scripts/scaling/claims/q2.py", "\nEDITED = True\n")
-    assert study.planned("claims") == {"claims": 1, "claims_evaluate": 1}
 
 
 def test_another_strategy_repeats_nothing_on_one_gpu_and_other_images_all(study):

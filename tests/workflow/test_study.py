@@ -28,19 +28,18 @@ def test_a_study_leaves_the_tables_of_what_it_measured_and_one_report(finished_s
     assert page.lower().count("<html") == 1
 
 
-ALWAYS = {"dataset_prepare", "study_config", "figures_draw", "claims_evaluate", "report_render"}
+ALWAYS = {"dataset_prepare", "study_config", "tables_make", "report_render"}
 
 
 def test_parts_alone_are_measured_and_told_alone(new_study):
     study = new_study(grid__gpus=[1, 2])
     for parts, jobs in (
-        ("scaling", "machine_check interconnect_sweep peaks_measure train_run tables_scaling"),
+        ("scaling", "machine_check interconnect_sweep peaks_measure train_run"),
         ("accuracy proofs", "machine_check convergence_train synchronization_measure"),
         ("int8", "quantize_train quantize_evaluate"),
     ):
         study.configure({"parts": parts.split()})
-        told = {"tables_experiments"} if parts != "scaling" else set()
-        assert set(study.planned()) == ALWAYS | {*jobs.split()} | told
+        assert set(study.planned()) == ALWAYS | {*jobs.split()}
 
 
 def test_a_training_is_told_what_its_folder_says_and_how_many_epochs_were_chosen(new_study):
@@ -127,7 +126,7 @@ def test_the_slurm_profile_plans_the_full_study_from_a_fresh_clone(new_study, mo
     # Two recipes; one GPU is measured once for both strategies.
     assert planned["train_run"] == 2 * (6 + 2 * 2 * 6)
     assert planned["interconnect_sweep"] == 2
-    assert planned["synchronization_measure"] == planned["tables_experiments"] == 1
+    assert planned["synchronization_measure"] == planned["tables_make"] == 1
     assert planned["dataset_prepare"] == 1
 
 

@@ -1,4 +1,4 @@
-"""Render the report of a study: one self-contained HTML page, and its answers as Markdown."""
+"""Draw the figures of a study; render its report, one HTML page, and its answers as Markdown."""
 
 from pathlib import Path
 
@@ -6,11 +6,20 @@ from scaling.claims import claim
 from scaling.core import command_line, files
 from scaling.core import numbers as fmt
 from scaling.core.errors import UserError
-from scaling.figures import FIGURES
+from scaling.figures import FIGURES, quantization, scaling, style
 from scaling.report import cells, overview, page, provenance
 from scaling.report.table import tables as tables_of
 from scaling.report.views import PARTS, answered
 from scaling.tables import schema
+
+DRAW = vars(scaling) | vars(quantization)
+
+
+def draw(names: tuple[str, ...], study: schema.StudyTables, folder: Path) -> None:
+    """Draw these figures as SVG into `folder`, from the tables of `study`."""
+    for name in names:
+        own = [getattr(study, table) for table in FIGURES[name].tables]
+        style.save(DRAW[f"draw_{name}"], own, folder / f"{name}.svg")
 
 
 @command_line.script
@@ -23,13 +32,13 @@ def main(
     output: Path,
     answers: Path,
     tables: tuple[Path, ...],
-    figures: tuple[Path, ...] = (),
+    figures: tuple[str, ...] = (),
     topology: tuple[Path, ...] = (),
     partial: bool = False,
     side_by_side: bool = False,
     replayed_from: str | None = None,
 ) -> None:
-    """Write page and answers from tables, figures, claims (in `results`) and run records.
+    """Draw `figures`; write page and answers from tables, claims (in `results`) and run records.
 
     `partial` accepts missing cells; the page's top mentions `side_by_side` and `replayed_from`.
     """
@@ -41,6 +50,8 @@ def main(
             f"{fmt.plural(len(missing), 'cell')} of {study} are missing, the first is "
             f"{missing[0]}; run them, or ask for a partial report with --partial"
         )
+    drawn = results / "figures" / study
+    draw(figures, found, drawn)
     of_cells = cells.of_study(found)
     marks = overview.marks(found, of_cells)
     mapped = cells.map_rows(of_cells, marks) if measured else {}
@@ -76,7 +87,8 @@ def main(
             if path.read_bytes().count(b"\n") > 1 and (measured or path.parent.name == "tables")
         },
         "sources": {name: figure.tables for name, figure in FIGURES.items()},
-        "figures": dict.fromkeys(FIGURES, "") | {one.stem: page.inline_svg(one) for one in figures},
+        "figures": dict.fromkeys(FIGURES, "")
+        | {name: page.inline_svg(drawn / f"{name}.svg") for name in figures},
     }
     for name, target in ((template, output), (template.with_name("answers.md.j2"), answers)):
         files.write_text(target, page.render(name, **values))

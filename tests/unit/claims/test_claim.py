@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-import claims_evaluate
-from scaling.claims import claim, q1, q3
+import tables_make
+from scaling.claims import claim, evaluate, q1, q3
 from scaling.claims.claim import Answer, Findings
 from scaling.core import files
 from scaling.tables.schema import StudyTables
@@ -38,9 +38,8 @@ def test_cells_that_differ_are_named_and_the_document_gives_the_claims_back(tmp_
 def test_without_tables_each_question_says_what_to_add_and_nothing_is_learned_of_random_images(
     tmp_path, source, without
 ):
-    path = tmp_path / "claims.json"
-    claims_evaluate.main(["--study", "demo", "--source", source, "--output", str(path)])
-    found = claim.read(path)
+    tables_make.main(["--study", "demo", "--source", source, "--tables", str(tmp_path)])
+    found = claim.read(tmp_path / "claims.json")
     first = ["Q1-faster", "Q2-faster", "Q3.1-computing", "Q3.2-travelling", "Q4.1", "Q4.2-gap"]
     first += ["Q5-repeats", "Q6-gradients", "Q7-parameters", "B-cost"]
     assert [one.id for one in found.claims] == [name for name in first if name not in without]
@@ -53,8 +52,8 @@ def test_claims_of_a_kind_stand_side_by_side_and_what_none_has_is_said_once(monk
     made = [q3.COMPUTING.missing(name, "Add it.") for name in ("a/ddp", "b/ddp")]
     made[:0] = [q1.GAPS.claim(name, "It is so.", holds=True) for name in ("a", "b")]
     answer = Answer("So.", [made[0], made[2], made[1], made[3]])
-    monkeypatch.setattr(claims_evaluate, "ANSWERS", {"Q1": lambda tables: answer})
-    found = claims_evaluate.evaluate(EMPTY)
+    monkeypatch.setattr(evaluate, "ANSWERS", {"Q1": lambda tables: answer})
+    found = evaluate.evaluate(EMPTY)
     assert [one.id for one in found.claims] == ["Q1-gaps-a", "Q1-gaps-b", "Q3.1-computing"]
     assert found.answers == {"Q1": "So."}
 

@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-import figures_draw
+import report_render
 from examples.drawn import panel, points, words
 from examples.stored import EXPECTED, ROOT, study
 from scaling.figures import FIGURES, scaling, style
@@ -20,8 +20,8 @@ def rounded(*values):
 def draw(name, folder, tables=EXPECTED / "cpu/tables"):
     """The figure of a stored study, or of what is in `tables`."""
     places = (schema.TABLES[table].path(tables, "cpu") for table in FIGURES[name].tables)
-    made = [str(path) for path in places if path.exists()]
-    figures_draw.main(["--figures", name, "--output", str(folder), "--tables", *made])
+    made = [path for path in places if path.exists()]
+    report_render.draw((name,), schema.read_study("cpu", made), folder)
     return (folder / f"{name}.svg").read_text()
 
 

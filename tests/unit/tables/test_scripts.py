@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-import tables_scaling
+import tables_make
 from examples.records import epochs, record, save
 from scaling.core import grid
 from scaling.core.errors import UserError
@@ -21,8 +21,7 @@ def tables(folder, *options):
     """Make the tables of the study in `folder`; returns a function that reads one by its name."""
     own = ["--study", "mine", "--tables", str(folder / "tables"), *options]
     asked = ["--grid", json.dumps(GRID), "--runs", str(folder / "runs")]
-    places = ["--cells", str(folder / "cells.csv"), "--peaks", str(folder / "peaks.json")]
-    tables_scaling.main([*asked, *own, *places])
+    tables_make.main([*asked, *own, "--peaks", str(folder / "peaks.json")])
     return lambda name: schema.read(name, schema.TABLES[name].path(folder / "tables", "mine"))
 
 

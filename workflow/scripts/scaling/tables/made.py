@@ -38,8 +38,3 @@ class Made:
         kinds = [schema.TABLES[name] for name in names]
         there = [kind for kind in kinds if self.records[kind.records]]
         return [str(kind.path(Path("<results>/tables"), self._study)) for kind in there]
-
-    def tables_of(self, runs: bool) -> list[str]:
-        """Return the paths of the study's tables that are made of `runs`, or of all others."""
-        tables = schema.TABLES.items()
-        return self.tables(name for name, kind in tables if (kind.records == "runs") == runs)

@@ -1,14 +1,10 @@
-"""Evaluate the claims of a study on the lab's questions: answers, evidence, verdicts."""
+"""The findings of a study: the answer to each question of the lab, and all claims."""
 
 from collections.abc import Callable
-from dataclasses import asdict, replace
-from pathlib import Path
+from dataclasses import replace
 
 from scaling.claims import part_b, q1, q2, q3, q4, q5_to_q7
 from scaling.claims.claim import Answer, Claim, Findings
-from scaling.core import command_line, files
-from scaling.registry.dataset import SYNTHETIC
-from scaling.tables import schema
 from scaling.tables.schema import StudyTables
 
 ANSWERS: dict[str, Callable[[StudyTables], Answer]] = {
@@ -41,10 +37,3 @@ def evaluate(tables: StudyTables, learned: bool = True) -> Findings:
             kinds[kind] = [replace(own[0], id=kind, configuration="")]
     answers = {name: answer.text for name, answer in found.items() if answer.text}
     return Findings(tables.study, answers, [claim for own in kinds.values() for claim in own])
-
-
-@command_line.script
-def main(study: str, output: Path, source: str = "", tables: tuple[Path, ...] = ()) -> None:
-    """Write claims.json from the study's tables; of random images nothing is learned."""
-    found = schema.read_study(study, tables)
-    files.write_json(output, asdict(evaluate(found, learned=source != SYNTHETIC.name)))
