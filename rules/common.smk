@@ -100,7 +100,7 @@ IMAGES = {
     "manifest": f"{DATASET}/manifest.json",
 }
 # A repeat may run on another machine, so it has a check, peaks and sweeps of its own.
-REPEATS = ["", *(f"/repeat~{n}" for n in range(1, config["grid"]["repeats"]))]
+REPEATS = [*map(grid.repeat_folder, range(config["grid"]["repeats"]))]
 BEGUN = {repeat: stored.has_runs(Path(RECORDS), repeat) for repeat in REPEATS}
 
 

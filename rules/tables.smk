@@ -7,8 +7,8 @@ HAS_RUNS = bool(MADE.records["runs"])
 rule tables_make:
     input:
         records=MADE.runs,
-        sweeps=[path for path in LIMITS if path.endswith("/sweep.json")],
-        peaks=[path for path in LIMITS if path.endswith("/peaks.json")],
+        sweeps=[path for path in LIMITS if Path(path).name == "sweep.json"],
+        peaks=[path for path in LIMITS if Path(path).name == "peaks.json"],
         machine=[path for repeat in REPEATS for path in checked({"repeat": repeat})],
         techniques=MADE.records["convergence"],
         trainings=MADE.records["full_trainings"],

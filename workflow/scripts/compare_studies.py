@@ -96,11 +96,11 @@ def main(a: str, b: str, output: Path = Path("results/compare")) -> None:
     (runs, facts), (other_runs, other_facts) = read(a), read(b)
     # A machine of both has one name.
     name_machines([record for _, record in [*runs, *other_runs] if record])
-    sides = [
+    first, second = (
         ratios.Timed(settle(timing(own), own, commands(own))[0], provenance(own))
         for own in (runs, other_runs)
-    ]
-    found = ratios.match(*sides)
+    )
+    found = ratios.match(first, second)
     known = pd.DataFrame({"A": facts, "B": other_facts}).fillna("not set")
     known = known[known["A"] != known["B"]].rename_axis("what").reset_index()
     name = "-".join(re.sub(r"[^\w.]+", "-", side).strip("-.") for side in (a, b))

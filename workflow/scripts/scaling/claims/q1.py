@@ -58,7 +58,7 @@ def batches(tables: StudyTables) -> Answer:
             rates += [_rates(recipe, cells)] if len(cells) > 1 else []
             claims.append(LARGER.missing(about, OF_A_COMMAND))
         elif len(cells) > 1:
-            missing = without_steps(tables, recipe)
+            missing = without_steps(tables, str(recipe))
             claims += [_larger(about, trained, noise), _gaps(about, cells, missing)]
         found = noise.times(trained)["value"]
         if len(trained) > 2 and (model := _model(trained.assign(training_seconds=found))):

@@ -124,10 +124,6 @@ def has_runs(records: Path, repeat: str) -> bool:
     return any((records / "runs").rglob(f"seed~*{repeat}/run.json"))
 
 
-def _of_repeat(folder: Path, repeat: int) -> Path:
-    return folder / f"repeat~{repeat}" if repeat else folder
-
-
 def beside_records(config: dict[str, Any]) -> dict[Path, int]:
     """Return what a stored study may have of each run, its log's end and its trace, in bytes."""
     runs = grid.of(config)
@@ -158,7 +154,7 @@ def records(config: dict[str, Any]) -> dict[str, list[Path]]:
             files = {}
         files |= {"machine": "check.json"} if machine["check"] != "off" else {}
         return [
-            _of_repeat(Path(folder), repeat) / name
+            Path(folder + grid.repeat_folder(repeat), name)
             for repeat in repeats
             for folder, name in files.items()
             if asked["seeds"]

@@ -86,7 +86,7 @@ def seen_by(starts: list[dict[str, Any]]) -> dict[str, Any]:
         return {}
     hosts = list(dict.fromkeys(start["host"] for start in starts))
     given = dict.fromkeys(one for start in starts for one in start["slurm_gpus"])
-    found = {"hosts": hosts, "slurm_gpus": list(given)}
+    found: dict[str, Any] = {"hosts": hosts, "slurm_gpus": list(given)}
     found["machine"] = "+".join(sorted({start["machine"] for start in starts}))
     for key in ("device_names", "device_ids") if len(hosts) > 1 else ():
         found[key] = [one for start in starts for one in start[key]]

@@ -44,8 +44,8 @@ class Cell:
 
     def record_path(self, runs: Path) -> Path:
         """Return the path of this run's record below the folder `runs`."""
-        repeat = f"/repeat~{self.repeat}" if self.repeat else ""
-        return runs / RUN_PATTERN.format(**asdict(self) | {"repeat": repeat}) / "run.json"
+        folder = RUN_PATTERN.format(**asdict(self) | {"repeat": repeat_folder(self.repeat)})
+        return runs / folder / "run.json"
 
     def trace_path(self, runs: Path) -> Path:
         """Return the path of the trace of one step, in the folder of this run's record."""
@@ -60,6 +60,11 @@ class Cell:
         named = f"{self.recipe}{several if self.gpus > 1 else ', 1 GPU'}"
         repeat = f", repeat {self.repeat}" if self.repeat else ""
         return f"{named}, batch {self.batch_size} per GPU, seed {self.seed}{repeat}"
+
+
+def repeat_folder(repeat: int) -> str:
+    """Return a repeat's part of `RUN_PATTERN`."""
+    return f"/repeat~{repeat}" if repeat else ""
 
 
 def of(config: dict[str, Any]) -> list[Cell]:
@@ -105,10 +110,10 @@ def expand(
     Recipes in `strong_scaling` also have `strong_pair`.
     """
     cells = [
-        Cell(name, strategy, *shape, seed, repeat)
+        Cell(name, strategy, count, batch_size, seed, repeat)
         for name, strategies in recipes.items()
         for strategy in strategies
-        for shape in [
+        for count, batch_size in [
             *product(gpus, batch_sizes),
             *(strong_pair(gpus, batch_sizes) if name in strong_scaling else ()),
         ]

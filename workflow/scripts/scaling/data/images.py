@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from PIL import Image
+from PIL import Image, ImageFile
 
 from scaling.core.errors import UserError
 from scaling.data.dataset import ImageDataset, Request
@@ -93,11 +93,12 @@ def _read(folder: Path, path: Path, side: int) -> tuple[ImageDataset, int]:
     return data, resized
 
 
-def _reduced(image: Image.Image) -> bool:
+def _reduced(image: ImageFile.ImageFile) -> bool:
     """Return whether Pillow reduces an image's channels to 8 bits."""
-    (tile, *_) = image.tile or [("", None, 0, "")]
-    largest = tile[3][1] if tile[0].startswith("ppm") else 0
-    return ";16" in str(tile[3]) or tile[0] == "SGI16" or largest > 255
+    tiles: list[Any] = [*image.tile, ("", None, 0, "")]
+    codec, _, _, options = tiles[0]
+    largest = options[1] if codec.startswith("ppm") else 0
+    return ";16" in str(options) or codec == "SGI16" or largest > 255
 
 
 def _decode(file: Path, name: str) -> Image.Image:

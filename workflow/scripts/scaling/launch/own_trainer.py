@@ -198,18 +198,19 @@ def _rows(
     """Yield the rows of a record: of each rank that said which it is, else of all as one."""
     measured = _measured(spec, epochs) if len(epochs) else []
     ranked = None if lines is None else lines.dropna(subset="rank").groupby(["epoch", "rank"])
+    epoch: Any
     for number, epoch in enumerate(epochs.itertuples(), start=1):
         samples = 0 if pd.isna(epoch.samples) else int(epoch.samples)
         read = sampler.between(epoch.end - epoch.seconds, epoch.end)
         readings = [reading for reading, _ in read]
-        own, whole = {}, {0.0: (epoch.seconds, math.nan)}
+        own: dict[float, tuple[float, ...]] = {0.0: (epoch.seconds, math.nan)}
         if ranked is not None:
             seen = ranked[["seconds", "data_wait"]].last().query("epoch == @epoch.Index")
             own = {
                 key[1]: tuple(map(float, row))
                 for key, row in zip(seen.index, seen.values, strict=True)
             } or own
-        for rank, (seconds, waited) in (own or whole).items():
+        for rank, (seconds, waited) in own.items():
             yield EpochRow(
                 epoch=number,
                 rank=int(rank),
@@ -236,11 +237,12 @@ def _steps(lines: pd.DataFrame | None) -> dict[str, list[float]]:
 def _busy(measured: pd.DataFrame, sampler: Sampler) -> Iterator[dict[str, Any]]:
     """Yield how long each GPU was busy in the measured epochs, by the driver."""
     busy = []
+    epoch: Any
     for epoch in measured.itertuples():
         read = sampler.between(epoch.end - epoch.seconds, epoch.end)
         busy.append([epoch.seconds * share for _, share in read])
-    whole = {"rank": 0, "iterations": int(measured["steps"].sum()) or len(measured)}
-    whole |= {"seconds": float(measured["seconds"].sum())}
+    steps, total = int(measured["steps"].sum()), float(measured["seconds"].sum())
+    whole = {"rank": 0, "iterations": steps or len(measured), "seconds": total}
     for gpu, seconds in pd.DataFrame(busy).sum(skipna=False).items():
         if seconds >= 0:
             yield whole | {"gpu": gpu, "busy_seconds": float(seconds)}

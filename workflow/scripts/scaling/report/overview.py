@@ -131,7 +131,7 @@ def _soonest(best: Any, tables: StudyTables) -> Card:
 
 
 def _run_this(learner: Any | None, quickest: Any) -> Card:
-    an_epoch = printed(quickest, "epoch_seconds", fmt.seconds)
+    an_epoch: Figure | Markup = printed(quickest, "epoch_seconds", fmt.seconds)
     if quickest.whole:
         return Card("Fastest whole run", _named(quickest), said("{}, {}.", an_epoch, WHOLE))
     if learner is None:

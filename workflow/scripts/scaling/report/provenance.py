@@ -143,7 +143,7 @@ def machines_of(study: StudyTables) -> list[tuple[str, str]]:
         )
         parts = [device, *_values(runs, "cpu"), *cores, *software, *_values(runs, "variables")]
         parts.append(fmt.plural(len(runs), "run"))
-        found.append((f"Machine {letters[name]}", ", ".join(filter(None, parts))))
+        found.append((f"Machine {letters[str(name)]}", ", ".join(filter(None, parts))))
     return sorted(found)
 
 

@@ -12,6 +12,7 @@ from scaling.core.errors import UserError
 from scaling.core.grid import CELL_KEYS
 from scaling.core.statistics import difference
 from scaling.tables.noise import Noise, machines, verdict
+from scaling.tables.schema import rows_of
 from scaling.tables.timing import TIMED, Run, epochs
 
 SLOWER, NOT_JUDGED = 2, 3
@@ -132,7 +133,7 @@ def status(table: pd.DataFrame) -> int:
 def markdown(table: pd.DataFrame) -> str:
     """Return a line for each configuration, for a pull request."""
     lines = ["| configuration | B is | 95 % | on |", "|---|---|---|---|"]
-    for row in table.itertuples():
+    for row in rows_of(table):
         where = "/".join(filter(None, [row.recipe, row.strategy if row.gpus > 1 else ""]))
         name = f"{where}, {fmt.gpus(row.gpus)}, b = {row.batch_size}"
         side = "slower" if row.slower > 0 else "faster"

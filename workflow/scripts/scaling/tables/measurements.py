@@ -121,8 +121,8 @@ def costs(seeds: Seeds) -> dict[str, Any]:
     timed = [record for record in records if record["status"] in TIMED]
     applied = [own for record in records if (own := record["training"]["recipe_applied"])]
     switches = [{key for key, value in each.items() if value is True} for each in applied]
-    capped = pd.DataFrame(map(_power_capped, records), columns=["capped", "seconds"], dtype=float)
-    capped = capped.sum(skipna=False)
+    parts = pd.DataFrame(map(_power_capped, records), columns=["capped", "seconds"], dtype=float)
+    capped = parts.sum(skipna=False)
     memory = [size for record in records for size in record["memory"]["peak_bytes"]]
     capacities = [size for record in records if (size := record["memory"]["capacity_bytes"])]
     drifts = [drift for record in timed if (drift := record["settling"]["drift"]) is not None]

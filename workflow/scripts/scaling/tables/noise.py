@@ -20,6 +20,7 @@ from scipy.special import stdtrit
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
 from scaling.core.statistics import CONFIDENCE
+from scaling.tables.schema import rows_of
 
 SAME = 0.01
 """Two times whose ratio is within 1 ± this, with its 90 % interval, are the same."""
@@ -166,7 +167,7 @@ class Noise:
     def spreads(self) -> list[Spread]:
         """Return what repeats tell, for each recipe, strategy and number of GPUs that has any."""
         found = []
-        for kind, row in enumerate(self._kinds.itertuples() if len(self._logs) else ()):
+        for kind, row in enumerate(rows_of(self._kinds) if len(self._logs) else ()):
             own = self._kind_of == kind
             runs, deviation = int(np.median(self._runs[own])), math.sqrt(self._variance[kind])
             if math.isnan(deviation):

@@ -50,12 +50,13 @@ def speedup(tables: StudyTables) -> pd.DataFrame:
         table["speedup"] * table["iterations"] * gpus / table["single_iterations"]
     )
     table["weak_efficiency"] = table["weak_speedup"] / gpus
-    table.loc[gpus == 1, ["scope", "more_runs"]] = ["", np.nan]
+    table.loc[gpus == 1, "scope"] = ""
+    table.loc[gpus == 1, "more_runs"] = np.nan
     table.loc[table["epoch_seconds"].isna(), "note"] = ""
     lacking = pd.Series(_lacking(table, tables.costs), table.index, str)
     strong = table["single_epoch_seconds"].isna() & fixed["ratio"].notna() & (gpus > 1)
-    of = "strong scaling alone: of the global batch of 1 × " + same_batch["batch_size"].astype(str)
-    table.loc[strong, "note"] = of
+    why = "strong scaling alone: of the global batch of 1 × " + same_batch["batch_size"].astype(str)
+    table.loc[strong, "note"] = why
     ratios = [name for name in schema.columns("speedup") if "speedup" in name or "efficien" in name]
     table.loc[lacking != "", [*ratios, "more_runs"]] = np.nan
     table.loc[lacking != "", ["verdict", "training_verdict", "scope"]] = ""

@@ -36,6 +36,7 @@ def settle(
     for _, cells in table[own].groupby(["recipe", "batch_size"], sort=False):
         base = cells.sort_values("gpus").iloc[0]
         asked = recipes[base["recipe"]]["samples"]
+        place: Any
         for place, row in cells.iterrows():
             cell = {key: row[key] for key in CELL_KEYS}
             records = printed.get((row["recipe"], row["gpus"], row["batch_size"]), [])

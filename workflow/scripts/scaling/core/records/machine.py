@@ -103,7 +103,7 @@ class Drawn(TypedDict):
     orders: Annotated[list[Order], Len(1)]
 
 
-class Message(TypedDict):
+class StepMessage(TypedDict):
     """A message of a step, 0 before the first; `bytes` are of all its tensors."""
 
     step: types.Whole
@@ -120,7 +120,7 @@ class Steps(TypedDict):
     way: str
     bucket_bytes: list[types.Whole]
     ranks_agree: bool
-    messages: list[Message]
+    messages: list[StepMessage]
 
 
 class SharedEpoch(OfRank):
