@@ -5,7 +5,6 @@ from pathlib import Path
 
 import report_render
 from examples.page import Page
-from scaling.figures import FIGURES
 from scaling.tables import schema
 from scaling.tables.schema import StudyTables
 
@@ -27,12 +26,8 @@ def study(name: str = FLAGSHIP) -> StudyTables:
 
 
 def lay_out(folder: Path, name: str = FLAGSHIP) -> None:
-    """Tables, claims and figures, as the pipeline leaves them in `folder`; figures are blank."""
+    """Tables and claims, as the pipeline leaves them in `folder`."""
     shutil.copytree(EXPECTED / name / "tables", folder / "tables")
-    figures = folder / "figures" / name
-    figures.mkdir(parents=True)
-    for figure in FIGURES:
-        (figures / f"{figure}.svg").write_text("<svg xmlns='http://www.w3.org/2000/svg'><g/></svg>")
 
 
 def arguments(folder: Path, name: str = FLAGSHIP, *more: str) -> list[str]:
@@ -46,12 +41,11 @@ def arguments(folder: Path, name: str = FLAGSHIP, *more: str) -> list[str]:
         *("--answers", str(folder / "answers.md")),
         *("--topology", str(folder / "tables/topology.txt")),
         *("--tables", *map(str, sorted((folder / "tables").rglob("*.csv")))),
-        *("--figures", *map(str, sorted((folder / "figures" / name).glob("*.svg")))),
         *more,
     ]
 
 
 def render(folder: Path, name: str = FLAGSHIP, *more: str) -> Page:
-    """The whole page by the script, from what `lay_out` left in `folder`."""
+    """The whole page by the script, without figures, from what `lay_out` left in `folder`."""
     report_render.main(arguments(folder, name, *more))
     return Page((folder / "report.html").read_text(encoding="utf-8"))
