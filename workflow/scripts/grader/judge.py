@@ -106,7 +106,7 @@ def _of_strategy(made: Judgement, study: Study, cells: Cells, found: dict[str, V
     for name, one in found.items():
         left[name] = one.wrong & ~notes[name][1]
         search(name)
-    for finding, places in _contradicted(cells, found, left, slips):
+    for finding, places in [] if study.measured else _contradicted(cells, found, left, slips):
         explained = sum(int(place.sum()) for place in places.values())
         rivals = [each for n, p in places.items() for each in slips[n] if (each.place & p).any()]
         if explained >= max((int(each.place.sum()) for each in rivals), default=0):
@@ -128,7 +128,7 @@ def _of_strategy(made: Judgement, study: Study, cells: Cells, found: dict[str, V
         others = [("nearly", near), ("unexplained", rest & ~near), (note, opened)]
         others += [*one.remarks(), ("blank_figure", blank & cells.several & one.said.known.any())]
         made.findings += [Finding((x,), cells, place, **about) for x, place in others if x]
-        made.findings += _unchecked(cells, one, one.open & ~wrong)
+        made.findings += _unchecked(cells, one, one.open)
         made.wrong += int(wrong.sum())
         made.open += int(unsure.sum())
         made.right += int((one.said.known & ~wrong & ~unsure).sum())

@@ -109,7 +109,8 @@ def named(cells: Cells, one: Verdict, wrong: np.ndarray, opened: np.ndarray) -> 
         place = there[best]
         if place.sum() > 1:
             place = place | (suspects & one.said.near(values[best]))
-        equal = np.flatnonzero((score > score[best] - 1) & (count == count[best]))
+        other = ~np.isclose(values.low[:, place], values.low[best, place]).all(-1)
+        equal = np.flatnonzero((score > score[best] - 1) & (count == count[best]) & other)
         also = dict.fromkeys(n for i in equal for n in every[i].names if len(every[i].names) == 1)
         others = tuple(name for name in also if name not in every[best].names)[:2]
         found.append(Named(*every[best][:2], others, place))

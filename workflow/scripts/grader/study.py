@@ -164,7 +164,7 @@ def read_file(path: Path) -> list[Study]:
     peaks = (re.search(r"([\d.]+) ?GB/s", one.text) for one in heads if one.field == "utilization")
     peak = next((float(one[1]) for one in peaks if one), None)
     per_gpu = any(re.search("per|/|local", one.text) for one in heads if one.batch)
-    traced = any(re.search("trace|profil|exposed|idle", one.words) for one in heads)
+    traced = any(re.search("trace|profil|exposed|idle|messages", one.words) for one in heads)
     studies = list[Study]()
     for group, each in merged.items():
         of = {name: _named(each, name) for name in GROUPS}

@@ -25,6 +25,8 @@ KINDS = [".csv", ".tsv", ".txt", ".md", ".markdown", ".xlsx"]
 KEYS = {"gpus": "GPUs", "batch_size": "images", "global_batch": "images"}
 POSITIVE = {"epoch", "training", "rate", "least", "most"}
 ABOUT = IDENTITY | {"line", "table", "per_gpu", "question_1", "epochs"}
+JUDGED_BY = {"epoch", "training", "rate", "tokens", "communication", "status"}
+"""One of these a file has, or nothing follows from it."""
 ONE_GPU = re.compile(r"\b(?:1|one|single)[ -]gpu\b|\bq(?:uestion ?)?1\b")
 Record = dict[str, Any]
 """A cell: its `line`, names and numbers as text, figures as `Figure`."""
@@ -55,7 +57,7 @@ def read(path: Path) -> Tables:
                 _add(found, grid, above["strategy"])
             except UserError as error:
                 why.append(f"line {grid.rows[0][0]}: {error}")
-    if not found.records:
+    if not any(one.keys() & JUDGED_BY for one in found.records):
         said = why[0] if why else "; ".join(found.lost[:3]) or "there is no table of times"
         raise UserError(f"{path}: {said}; {TEMPLATE}")
     found.refused = why
@@ -116,7 +118,7 @@ def _add(found: Tables, grid: Grid, above: str) -> None:
     columns = _quantities(heads, caption, rows, found)
     if not columns:
         raise UserError(f"nothing says what the figures of {names} are")
-    found.heads += [one for _, one in columns]
+    found.heads += heads
     comma = _decimal_comma(rows, columns)
     keys = {one.field: j for j, one in reversed([*enumerate(heads)]) if one.field in IDENTITY}
     if "batch_size" in keys:
