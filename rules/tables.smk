@@ -9,7 +9,8 @@ rule tables_make:
         records=MADE.runs,
         sweeps=[path for path in LIMITS if Path(path).name == "sweep.json"],
         peaks=[path for path in LIMITS if Path(path).name == "peaks.json"],
-        machine=[path for repeat in REPEATS for path in checked({"repeat": repeat})],
+        machine=[path for repeat in REPEATS for path in checked({"repeat": repeat})]
+        * HAS_RUNS,
         techniques=MADE.records["convergence"],
         trainings=MADE.records["full_trainings"],
         ranks=MADE.records["synchronization"],

@@ -103,13 +103,24 @@ def bandwidth(tables: StudyTables) -> Answer:
     whole = pd.concat(known, ignore_index=True)
     if whole.empty:
         none = TRAVELLING.missing("", "Add 2 or more to `grid.gpus`.")
-        return Answer(None, claims or [none])
+        rates = measured(tables.bandwidth, "bandwidth_gb_per_s")
+        return Answer(None if rates.empty else _rates(rates), claims or [none])
     worst, best = extremes(whole, "utilization")
     said = f"At {fmt.percent(best.utilization)} of the {fmt.significant(best.peak_gb_per_s)} GB/s "
     said += f"of all-reduces alone ({label(best)})"
     if worst.utilization < best.utilization:
         said += f", at least {fmt.percent(worst.utilization)} ({label(worst)})"
     return Answer(f"{said}.", claims)
+
+
+def _rates(rates: pd.DataFrame) -> str:
+    """Return the lowest and highest bandwidth, without a share of a peak."""
+    worst, best = extremes(rates, "bandwidth_gb_per_s")
+    return (
+        f"At {fmt.significant(worst.bandwidth_gb_per_s)} GB/s ({label(worst)}) to "
+        f"{fmt.significant(best.bandwidth_gb_per_s)} GB/s ({label(best)}). All-reduces alone of "
+        "the same sizes were not measured on the same machine."
+    )
 
 
 def _travelling(about: str, cells: pd.DataFrame, missing: str) -> Claim:
