@@ -82,11 +82,11 @@ def test_delay_is_a_share_of_its_epoch_on_the_most_gpus():
 
 
 def test_the_link_alone_and_in_training_lie_at_their_bytes():
-    axes, _ = scaling.draw_bandwidth(STUDY.interconnect, STUDY.bandwidth).axes
+    axes, _ = scaling.draw_bandwidth(STUDY.interconnect, STUDY.bandwidth, STUDY.costs).axes
     alone = STUDY.interconnect[STUDY.interconnect["gpus"] == 2]
     assert list(axes.lines[0].get_xdata()) == sorted(alone["message_bytes"])
     reached = STUDY.bandwidth.query("gpus == 2")["bandwidth_gb_per_s"].dropna().tolist()
-    sizes = alone.loc[alone["kind"] == "bucket", "message_bytes"]
+    sizes = alone.loc[alone["kind"] == "tuned_bucket", "message_bytes"]
     (training,) = [line for line in axes.lines if line.get_linestyle() == "None"]
     assert set(training.get_ydata()) == set(reached)
     assert set(training.get_xdata()) == set(sizes)

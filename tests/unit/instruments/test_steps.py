@@ -68,9 +68,9 @@ def test_a_step_of_known_work_has_its_classes_bytes_and_floor():
     record = {"cell": {"gpus": 1}, "in_memory": [{"samples": 2 * IMAGES}]}
     runs = [(Cell("tuned", "ddp", 1, IMAGES, 0), record | {"device_time": [of_device]})]
     cell = dict(zip(CELL_KEYS, ("tuned", "", 1, IMAGES), strict=True))
-    used = pd.DataFrame([cell | {"flops_per_image": flops, "peak_flops_per_second": 1e10}])
-    peaks = pd.DataFrame([{"quantity": "device_copy", "value": 1e9}])
-    limits = step_classes(StudyTables("", {"utilization": used, "peaks": peaks}), runs)
+    peaks = {"peak_flops_per_second": 1e10, "peak_bytes_per_second": 1e9}
+    used = pd.DataFrame([cell | {"flops_per_image": flops} | peaks])
+    limits = step_classes(StudyTables("", {"utilization": used}), runs)
     assert limits["seconds"].sum() == pytest.approx(1.5e-3)
     least = IMAGES * flops / 1e10 + moved["optimizer"] / 2 / 1e9
     assert limits["least_seconds"].sum() == pytest.approx(least)

@@ -36,8 +36,9 @@ def sweep_of(*rows, gpus=4, correct=True, machine="m"):
     return measurements.interconnect([sweep | {"environment": {"machine": machine}}])
 
 
-def row_of(timing, sweep, **cost):
+def row_of(timing, sweep, message_bytes="30000000 10000000", **cost):
     """The bandwidth of the last row, whose messages take 0.02 s an epoch."""
+    cost["message_bytes"] = message_bytes
     cell = timing.iloc[-1][CELL_KEYS].to_dict()
     tables = derived(timing=timing, interconnect=sweep, costs=[cell | cost])
     messages = schema.frame("communication", [cell | {"messages_seconds": 0.02}])
@@ -45,7 +46,7 @@ def row_of(timing, sweep, **cost):
     return next(made.itertuples())
 
 
-BUCKET = ("bucket", 10_000_000, 1e-3)
+BUCKETS = ("bucket", 30_000_000, 1e-3), ("tuned_bucket", 10_000_000, 1e-3)
 WHOLE = ("gradients", GRADIENT_BYTES, 1e-3)
 
 
@@ -53,20 +54,30 @@ WHOLE = ("gradients", GRADIENT_BYTES, 1e-3)
     ("timing", "sweep", "peak"),
     [
         # 30 MB in 1 ms and 10 MB in 1 ms: 1.5 · 40 MB / 2 ms = 30 GB/s (not the mean of 45 and 15)
-        (A40, sweep_of(("bucket", 30_000_000, 1e-3), BUCKET, WHOLE), 30),
-        # Of another machine, or number of GPUs; whose sums were wrong
-        (A40, sweep_of(BUCKET, machine="other"), math.nan),
-        (A40, sweep_of(BUCKET, gpus=2), math.nan),
-        (A40, sweep_of(BUCKET, correct=False), math.nan),
+        (A40, sweep_of(*BUCKETS, WHOLE), 30),
+        # Of another size, machine, or number of GPUs; whose sums were wrong
+        (A40, sweep_of(BUCKETS[0], ("bucket", 9_000_000, 1e-3), WHOLE), math.nan),
+        (A40, sweep_of(*BUCKETS, machine="other"), math.nan),
+        (A40, sweep_of(*BUCKETS, gpus=2), math.nan),
+        (A40, sweep_of(*BUCKETS, correct=False), math.nan),
         # What DataParallel sends, one after the other: 20 MB in 4 ms.
         (DP, sweep_of(WHOLE, ("broadcast", 10**7, 1e-3), ("reduce", 10**7, 3e-3)), 5),
-        (DP, sweep_of(WHOLE, BUCKET), math.nan),
+        (DP, sweep_of(WHOLE, *BUCKETS), math.nan),
     ],
 )
-def test_the_peak_is_that_of_the_strategys_messages(timing, sweep, peak):
+def test_the_peak_is_that_of_messages_of_equal_sizes(timing, sweep, peak):
     row = row_of(timing, sweep, engine="eager")
     assert row.peak_gb_per_s == pytest.approx(peak, nan_ok=True)
     assert row.utilization == pytest.approx(row.bandwidth_gb_per_s / peak, nan_ok=True)
+
+
+@pytest.mark.parametrize(("recorded", "sent"), [([64, 48], "32 24"), ([40, 16], "40 16")])
+def test_messages_of_half_the_bytes_are_as_they_are_sent(recorded, sent):
+    """Some records have float32 buckets of 100 bytes of gradients with padding, some bytes sent."""
+    made = record(cell := Cell("tuned", "ddp", 2, 128, 0), [epoch(1, 10.0)])
+    made["model"]["gradient_bytes"] = 100
+    made["communication"] |= {"bucket_bytes": recorded, "sent_share": 0.5}
+    assert costs([(cell, made)])["message_bytes"].tolist() == [sent]
 
 
 def test_gradients_that_are_sent_in_bf16_are_half_the_bytes():

@@ -30,7 +30,9 @@ PARTS = {
     "unknown_share": "not known",
 }
 """The parts of an epoch in order, by the columns of utilization.csv with their shares."""
-NO_PEAK = "There is no trace of steps, or all-reduces were not swept on a machine that ran them."
+NO_PEAK = (
+    "There is no trace of steps, or no sweep of messages of their sizes on a machine that ran them."
+)
 COMPUTED = ["utilization", "slower_share"]
 """Those in which kernels compute."""
 COMPUTING = Hypothesis(

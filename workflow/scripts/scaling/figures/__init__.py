@@ -15,7 +15,7 @@ FIGURES = {
     "step_classes": FigureSpec("Timing", ["step_classes"]),
     "speedup": FigureSpec("Timing", ["speedup"]),
     "communication": FigureSpec("Communication", ["communication"]),
-    "bandwidth": FigureSpec("Communication", ["interconnect", "bandwidth"]),
+    "bandwidth": FigureSpec("Communication", ["interconnect", "bandwidth", "costs"]),
     "learning": FigureSpec("Accuracy", ["accuracy"]),
     "remedies": FigureSpec("Accuracy", ["remedies"]),
     "quantization_histograms": FigureSpec("Int8 quantization", ["quantization_histograms"]),

@@ -9,7 +9,6 @@ from matplotlib.ticker import FuncFormatter
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
 from scaling.figures import style
-from scaling.registry.strategy import STRATEGIES
 from scaling.tables.schema import rows_of
 
 FAINT = "#b8b8b8"
@@ -120,7 +119,9 @@ def draw_step_classes(step_classes: pd.DataFrame) -> Figure | None:
     return figure
 
 
-def draw_bandwidth(interconnect: pd.DataFrame, bandwidth: pd.DataFrame) -> Figure | None:
+def draw_bandwidth(
+    interconnect: pd.DataFrame, bandwidth: pd.DataFrame, costs: pd.DataFrame
+) -> Figure | None:
     """Draw bus bandwidth over message size, a panel for each N: the sweep, and trainings."""
     counts = sorted(interconnect["gpus"].unique())
     if not counts:
@@ -131,12 +132,9 @@ def draw_bandwidth(interconnect: pd.DataFrame, bandwidth: pd.DataFrame) -> Figur
     swept = interconnect.assign(**rates).sort_values("message_bytes")
     reached = bandwidth.rename(columns={"bandwidth_gb_per_s": "rate"}).dropna(subset="rate")
     # Each cell at the sizes of the messages that it sends.
-    sent = {name: STRATEGIES.find(name).sweep_kinds for name in reached["strategy"].unique()}
-    kinds = pd.DataFrame(
-        [(name, kind) for name, own in sent.items() for kind in own], columns=["strategy", "kind"]
-    )
-    sizes = interconnect[["gpus", "kind", "message_bytes"]].drop_duplicates()
-    reached = reached.merge(kinds, on="strategy").merge(sizes, on=["gpus", "kind"])
+    sent = costs[[*CELL_KEYS, "message_bytes"]].dropna()
+    sizes = sent.assign(message_bytes=sent["message_bytes"].str.split()).explode("message_bytes")
+    reached = reached.merge(sizes.drop_duplicates().astype({"message_bytes": float}), on=CELL_KEYS)
     titles = [f"All-reduce on {fmt.gpus(gpus)}" for gpus in counts]
     figure, panels = style.panels(titles, "bytes of a message", "GB/s")
     look = {"linestyle": "none", **style.numbered(1), "markersize": 3}

@@ -1,5 +1,6 @@
 """The sweep over messages, most of them all-reduces: one process of it."""
 
+import copy
 import math
 from collections.abc import Callable
 from functools import partial
@@ -16,6 +17,8 @@ from scaling.launch.ranks import Rank
 from scaling.models.build import LEAST_BATCH, build
 from scaling.training import strategies
 from scaling.training.captured_steps import captured
+from scaling.training.flat_sgd import FlatSGD
+from scaling.training.step import InPrecision
 
 BYTES_PER_ELEMENT = 4
 SETTLING_STEPS = 3
@@ -47,19 +50,23 @@ def run(sweep: Sweep, log_folder: Path) -> None:
 
 
 def _of_model(sweep: Sweep, rank: Rank) -> list[tuple[str, int]]:
-    """Return the bytes of DDP's final buckets, DataParallel's messages (which needs GPUs), and all
-    gradients.
+    """Return the bytes of DDP's final buckets, those of recipe tuned, DataParallel's messages
+    (which needs GPUs), and all gradients.
     """
     described = DATASET.read(sweep.manifest)
     side, *_ = described.get("image_shape", [32])
     model = build(sweep.model, len(described.get("classes", range(10)))).to(rank.device)
-    replica = strategies.ddp(model, rank, rank.processes)
+    flat = FlatSGD(copy.deepcopy(model), rank.processes, torch.bfloat16)
+    tuned = InPrecision(flat.parallel(flat.model), bf16=True)
+    plain = strategies.ddp(model, rank, rank.processes)
     for _ in range(SETTLING_STEPS):
         images = torch.randn(LEAST_BATCH, 3, side, side, device=rank.device)
-        replica.model(images).sum().backward()
+        for replica in (plain.model, tuned):
+            replica(images).sum().backward()
+        flat.aside.join()
     copies = ("broadcast", "reduce") if rank.device.type == "cuda" else ()
     return [
-        *(("bucket", size) for size in replica.bucket_bytes),
+        *(("bucket", size) for size in plain.bucket_bytes + flat.bucket_bytes),
         *((kind, size) for kind in copies for size in strategies.message_bytes(model)),
         ("gradients", sum(parameter.nbytes for parameter in model.parameters())),
     ]

@@ -43,8 +43,8 @@ class Strategy:
     """The number of training processes on N GPUs."""
     busiest_bytes: Callable[[int, float], float] = _all_reduced
     """Bytes per iteration in one direction of the busiest link, from N and the gradients' K."""
-    sweep_kinds: tuple[str, ...] = ("bucket",)
-    """The messages of the interconnect sweep whose bandwidth its own is compared with."""
+    sweep_kinds: tuple[str, ...] = ()
+    """The kinds of swept messages that are its own; without any, all-reduces of equal sizes are."""
     replicates: bool = True
     """All ranks end with equal parameters."""
     needs_gpu: bool = False
@@ -91,7 +91,6 @@ OWN = Strategy(
     wrap=Reference("scaling.launch.own_trainer:run"),
     processes=lambda gpus: 1,
     busiest_bytes=lambda gpus, gradient_bytes: 0.0,
-    sweep_kinds=(),
     replicates=False,
 )
 STRATEGIES = Registry[Strategy]("strategy", Strategy, DDP, DP, FSDP, ZERO1, ALONE, OWN)

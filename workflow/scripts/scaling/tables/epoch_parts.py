@@ -1,13 +1,12 @@
 """What an epoch consists of: communication, bandwidths, the use of the peak; the audit."""
 
-import math
 from typing import Any
 
 import pandas as pd
 
 from scaling.core.grid import CELL_KEYS
 from scaling.registry.engine import COMMAND
-from scaling.registry.strategy import STRATEGIES
+from scaling.registry.strategy import DP, STRATEGIES
 from scaling.tables import schema
 from scaling.tables.measurements import GB, READINGS
 from scaling.tables.schema import StudyTables
@@ -35,35 +34,45 @@ def of_machines(tables: StudyTables) -> pd.DataFrame:
 def _link(row: Any, interconnect: pd.DataFrame) -> tuple[float, float]:
     """Return the bytes of an iteration over a cell's busiest link, and that link's GB/s.
 
-    The latter is the bus bandwidth of all messages of its strategy's kinds that were swept on its
-    machines, one after another; NaN without any, or if sums were wrong.
+    The latter is the bus bandwidth of the cell's messages alone, one after another, as swept on its
+    machines: of its strategy's kinds, else all-reduces of the sizes that it sends. NaN if one of
+    them was not swept, or its sums were wrong.
     """
     strategy = STRATEGIES.find(row.strategy)
     whole = interconnect.loc[interconnect["kind"] == "gradients", "message_bytes"].max()
     sent = strategy.busiest_bytes(row.gpus, whole * row.sent_share)
     swept = interconnect[interconnect["gpus"] == row.gpus]
     swept = swept[swept["machine"].isin(row.machines)]
+    seconds = swept["seconds"].where(swept["correct"])
+    swept = swept.assign(seconds=seconds, moved=swept["busbw_gb_per_s"] * seconds)
     rows = swept[swept["kind"].isin(strategy.sweep_kinds)]
-    if rows.empty or not rows["correct"].all():
-        return sent, math.nan
-    seconds = rows["seconds"]
-    return sent, (rows["busbw_gb_per_s"] * seconds).sum() / seconds.sum()
+    if not strategy.sweep_kinds:
+        reduced = swept[~swept["kind"].isin(DP.sweep_kinds)].groupby("message_bytes")
+        rows = (
+            reduced[["moved", "seconds"]]
+            .mean(skipna=False)
+            .reindex(map(int, row.message_bytes.split()))
+        )
+    return sent, rows["moved"].mean(skipna=False) / rows["seconds"].mean(skipna=False)
 
 
 def bandwidth(tables: StudyTables) -> pd.DataFrame:
     """Return the bandwidths in GB/s, one row per multi-GPU cell.
 
     bandwidth = bytes_per_epoch / messages_seconds. A cell that did not run has no peak, nor one
-    whose machines were not swept.
+    whose messages were not swept on its machines.
     """
     table = tables.timing.loc[tables.timing["gpus"] > 1, [*CELL_KEYS, "status", "iterations"]]
-    costs = tables.costs[[*CELL_KEYS, "sent_share", "engine"]]
+    costs = tables.costs[[*CELL_KEYS, "sent_share", "message_bytes", "engine"]]
     machines = of_machines(tables).groupby(CELL_KEYS)["machine"].agg(list).rename("machines")
     messages = tables.communication[[*CELL_KEYS, "messages_seconds"]]
     for own in (costs, messages, machines.reset_index()):
         table = table.merge(own, how="left", on=CELL_KEYS)
     known = table["machines"].map(lambda own: own if isinstance(own, list) else [])
-    rows = schema.rows_of(table.fillna({"sent_share": 1.0}).assign(machines=known))
+    sizes = table["message_bytes"].astype(object).fillna("")
+    rows = schema.rows_of(
+        table.fillna({"sent_share": 1.0}).assign(machines=known, message_bytes=sizes)
+    )
     links = [_link(row, tables.interconnect) for row in rows]
     sent = pd.DataFrame(links, table.index, ["bytes", "rate"], float)
     seconds = table["messages_seconds"]

@@ -115,7 +115,8 @@ def costs(seeds: Seeds) -> dict[str, Any]:
 
     `power_capped_share` is the part of all measured epochs that the most limited GPU spent at its
     power limit. Start-up is of runs that compiled nothing anew, and of the others
-    `startup_cold_seconds`. `switches` are the options that were on.
+    `startup_cold_seconds`. `switches` are the options that were on, `message_bytes` the gradient
+    messages of a step.
     """
     records = [record for record in seeds if record]
     timed = [record for record in records if record["status"] in TIMED]
@@ -139,6 +140,7 @@ def costs(seeds: Seeds) -> dict[str, Any]:
         "switches": ", ".join(sorted(set.intersection(*switches))) if switches else None,
         "engine": records[0]["training"]["engine"] if records else None,
         "sent_share": min(shares, default=None),
+        "message_bytes": _same(map(_message_bytes, records)),
         "flops_per_image": _same(record["model"]["flops_per_image"] for record in records),
         "precision": _same(options.get("precision") for options in applied) or "",
         "power_capped_share": np.minimum(1.0, capped["capped"] / (capped["seconds"] or math.nan)),
@@ -155,6 +157,14 @@ def _power_capped(record: RunRecord) -> tuple[Any, ...]:
     read = pd.DataFrame(rows) if rows else epochs([record], "measured")
     times = read[["power_capped_seconds", "seconds"]].astype(float)
     return tuple(times.max(skipna=False) if rows else times.sum(skipna=False))
+
+
+def _message_bytes(record: RunRecord) -> str | None:
+    """Return the bytes of a step's gradient messages as they are sent, with spaces between."""
+    sizes, share = record["communication"]["bucket_bytes"], record["communication"]["sent_share"]
+    # Buckets of float32 gradients; others are recorded as sent.
+    whole = sum(sizes) >= (record["model"]["gradient_bytes"] or 0)
+    return " ".join(str(round(size * (share or 1) if whole else size)) for size in sizes) or None
 
 
 def _same(values: Iterable[Any]) -> Any | None:
