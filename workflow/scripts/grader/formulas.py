@@ -92,7 +92,7 @@ def of_strategy(study: Study, strategy: str, every: list[Study], images: int) ->
         "K": Interval(*(np.array(end * BYTES_PER_PARAMETER) for end in network)),
         "steps": columns["iterations"].or_else(of(steps)),
     }
-    numbers = {"N": n, "b": b, "one": 1.0, "images": images, "unknown": np.nan}
+    numbers: dict[str, Any] = {"N": n, "b": b, "one": 1.0, "images": images, "unknown": np.nan}
     numbers |= {"full_steps": images // (n * b), "parts_steps": images / (n * b)}
     numbers |= {"single_steps": np.ceil(images / b), "floor": images * gflop / peak / 1e3 / n}
     names |= {name: of(number + n * 0.0) for name, number in numbers.items()}
