@@ -3,7 +3,7 @@
 import math
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from examples.grader.published_study import HEADER
 
@@ -201,39 +201,32 @@ def submission(seed: int, mistake: str = "") -> Submission:
     """A submission by its seed, honest or with one mistake; layout, digits, headers by chance."""
     rng = random.Random(f"{seed} {mistake}")
     of = study(rng)
-    digits = {
-        "time": rng.choice([2, 2, 3, 4]),
-        "rate": rng.choice([0, 1]),
-        "efficiency": rng.choice([0, 1, 1, 2]),
-    }
-    digits |= {
-        name: rng.choice([2, 2, 3])
-        for name in ("speedup", "compute", "communication", "utilization")
-    }
+    digits = {"time": rng.choice([2, 2, 3, 4]), "rate": rng.choice([0, 1])}
+    digits["efficiency"] = rng.choice([0, 1, 1, 2])
+    for name in ("speedup", "compute", "communication", "utilization"):
+        digits[name] = rng.choice([2, 2, 3])
     digits["bandwidth"] = rng.choice([2, 3, 3])
     if rng.random() < 0.5:  # derived from the printed times
         near = {
             name: {k: round(v, digits["time"]) for k, v in getattr(of, name).items()}
             for name in ("epoch", "training")
         }
-        of = Study(
-            of.gpus, of.batches, near["epoch"], near["training"], of.strategy, of.peak, of.hint
-        )
-    formulas = dict(RIGHT)
-    column, wrong = "", 0
+        of = replace(of, **near)
+    formulas, column, wrong = dict(RIGHT), "", 0
     if mistake:
-        column, formulas[column] = MISTAKES[mistake][0], MISTAKES[mistake][1]
+        column, formulas[column] = MISTAKES[mistake]
         digits[column] = max(digits[column], 3 if column in ("speedup", "bandwidth") else 2)
     cut = rng.random() < 0.1
 
     def printed(name: str, n: int, b: int) -> str:
+        if name == "time":
+            return _rounded(of.epoch[n, b], digits["time"])
         return _rounded(formulas[name](of, n, b), digits[name], cut)
 
     if mistake:
-        if column == "bandwidth":  # bytes of one step in an epoch's seconds have few digits else
-            digits[column] = 6
-        if mistake == "communication a step":
-            digits[column] = 5
+        # Bytes of one step in an epoch's seconds have few digits else.
+        few = 6 if column == "bandwidth" else 5 if mistake == "communication a step" else 0
+        digits[column] = few or digits[column]
         wrong = sum(
             abs(formulas[column](of, n, b) - RIGHT[column](of, n, b))
             > 3 * 10.0 ** -digits[column] + 0.02 * abs(RIGHT[column](of, n, b))
@@ -244,29 +237,31 @@ def submission(seed: int, mistake: str = "") -> Submission:
     apart = column in ("efficiency", "rate", "utilization")
     if apart or (column == "bandwidth" and layout == "tsv"):
         layout = "tidy"
-    write = {"template": _template, "tidy": _tidy, "lab": _lab, "merged": _merged, "tsv": _merged}[
-        layout
-    ]
+    write = {"template": _template, "tidy": _tidy}.get(layout, _lab)
     return Submission(*write(rng, of, digits, printed, column, layout), column, wrong)
 
 
 def _template(rng, of, digits, printed, column, layout) -> tuple[str, str]:
     with_training = of.hint or rng.random() < 0.3
+    names = ("compute", "communication", "bandwidth", "utilization")
     lines = [HEADER.partition(",count")[0]]
     for n in of.gpus:
         for b in of.batches:
-            training = (
-                _rounded(of.training[n, b], digits["time"])
-                if with_training and (n == 1 or not of.hint)
-                else ""
-            )
-            names = ("compute", "communication", "bandwidth", "utilization")
-            rest = [printed(name, n, b) if n > 1 else "" for name in names]
-            lines.append(
-                f"s,{of.strategy},resnet18-cifar,{PARAMETERS},{n},{b},ok,"
-                f"{_rounded(of.epoch[n, b], digits['time'])},{training},"
-                + ",".join([printed("speedup", n, b), *rest])
-            )
+            stated = with_training and (n == 1 or not of.hint)
+            row = [
+                "s",
+                of.strategy,
+                "resnet18-cifar",
+                PARAMETERS,
+                n,
+                b,
+                "ok",
+                printed("time", n, b),
+            ]
+            row += [_rounded(of.training[n, b], digits["time"]) if stated else ""]
+            row += [printed("speedup", n, b)]
+            row += [printed(name, n, b) if n > 1 else "" for name in names]
+            lines.append(",".join(map(str, row)))
     return "timings.csv", "\n".join(lines) + "\n"
 
 
@@ -276,100 +271,56 @@ def _tidy(rng, of, digits, printed, column, layout) -> tuple[str, str]:
         names = [name for name in COLUMNS if name in (*names, "communication", "bandwidth")]
     names = [name for name in names if name != "utilization" or "bandwidth" in names]
     if "bandwidth" in names and "communication" not in names:
-        names.remove("bandwidth")
-        names = [name for name in names if name != "utilization"]
-    heads = [
-        rng.choice(["GPUs", "gpus", "#GPUs", "Number of GPUs"]),
-        rng.choice(["Batch size", "batch_size", "Batch size per GPU", "bs"]),
-    ]
+        names = [name for name in names if name not in ("bandwidth", "utilization")]
+    heads = ["strategy", "parameters", rng.choice(["GPUs", "gpus", "#GPUs", "Number of GPUs"])]
+    heads += [rng.choice(["Batch size", "batch_size", "Batch size per GPU", "bs"])]
     heads += [rng.choice(["Epoch time (s)", "Time (s)", "seconds", "Time per epoch (sec)"])]
     first = of.hint and ("compute" in names or "communication" in names) and rng.random() < 0.7
-    heads += ["Training time without data loading (s)"] if first else []
+    heads += ["Training time without data loading (s)"] * first
     heads += [rng.choice(COLUMNS[name]) for name in names]
     if column == "utilization" or rng.random() < 0.5:
-        heads = [
-            head.replace("Utilization (%)", f"Utilization of {of.peak:g} GB/s (%)")
-            for head in heads
-        ]
-    heads = ["strategy", "parameters", *heads]
+        peak = f"Utilization of {of.peak:g} GB/s (%)"
+        heads = [head.replace("Utilization (%)", peak) for head in heads]
     rows = []
     for n in of.gpus:
         for b in of.batches:
-            row = [
-                of.strategy,
-                str(PARAMETERS),
-                str(n),
-                str(b),
-                _rounded(of.epoch[n, b], digits["time"]),
-            ]
-            row += [_rounded(of.training[n, b], digits["time"]) if n == 1 else ""] if first else []
-            rows.append(
-                row
-                + [
-                    printed(name, n, b)
-                    if n > 1 or name in ("speedup", "efficiency", "rate")
-                    else ""
-                    for name in names
-                ]
-            )
+            row = [of.strategy, str(PARAMETERS), str(n), str(b), printed("time", n, b)]
+            row += [_rounded(of.training[n, b], digits["time"]) if n == 1 else ""] * first
+            everywhere = ("speedup", "efficiency", "rate")
+            row += [printed(x, n, b) if n > 1 or x in everywhere else "" for x in names]
+            rows.append(row)
     if rng.random() < 0.5:
         return "table.csv", "\n".join(",".join(row) for row in [heads, *rows]) + "\n"
-    lines = [heads, ["---"] * len(heads), *rows]
-    return "table.md", "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
+    return "table.md", _markdown([heads, ["---"] * len(heads), *rows]) + "\n"
 
 
-def _lab(rng, of, digits, printed, column, layout, merged: bool = False) -> tuple[str, str]:
-    blocks = [
-        ("Table 1: time and speedup", of.gpus, [("Time (s)", "time"), ("Speedup", "speedup")])
-    ]
-    blocks += [
-        (
-            "Table 2: compute and communication",
-            of.gpus[1:],
-            [("Compute (s)", "compute"), ("Comm (s)", "communication")],
-        )
-    ]
+def _markdown(lines: list[list[str]]) -> str:
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def _lab(rng, of, digits, printed, column, layout) -> tuple[str, str]:
+    """The lab's three tables; in layouts other than `lab` with two merged header rows."""
+    first = {"Time (s)": "time", "Speedup": "speedup"}
+    second = {"Compute (s)": "compute", "Comm (s)": "communication"}
+    blocks = [("Table 1: time and speedup", of.gpus, first)]
+    blocks += [("Table 2: compute and communication", of.gpus[1:], second)]
     if column == "bandwidth" or rng.random() < 0.6:
-        blocks += [("Table 3: bandwidth", of.gpus[1:], [("Bandwidth (GB/s)", "bandwidth")])]
-    tab = layout == "tsv"
+        blocks += [("Table 3: bandwidth", of.gpus[1:], {"Bandwidth (GB/s)": "bandwidth"})]
     word = rng.choice(["b = {}", "Batch size {}", "Batch-size {} per GPU"])
-    intro = f"{of.strategy.upper()}, ResNet-18 with {PARAMETERS:,} parameters on CIFAR-10\n\n"
-    parts = []
+    parts = [f"{of.strategy.upper()}, ResNet-18 with {PARAMETERS:,} parameters on CIFAR-10"]
     for title, gpus, columns in blocks:
-        if merged:
-            heads = [
-                [""]
-                + [
-                    word.format(b) if i == 0 else ""
-                    for b in of.batches
-                    for i in range(len(columns))
-                ]
-            ]
-            heads += [[""] + [head for _ in of.batches for head, _ in columns]]
+        pairs = [(word.format(b), head) for b in of.batches for head in columns]
+        heads = [["GPUs", *map(": ".join, pairs)]]
+        if layout != "lab":
+            above = [size if i % len(columns) == 0 else "" for i, (size, _) in enumerate(pairs)]
+            heads = [["", *above], ["", *(head for _, head in pairs)]]
+        rows = [
+            [f"{n}-GPU", *(printed(x, n, b) for b in of.batches for x in columns.values())]
+            for n in gpus
+        ]
+        if layout == "tsv":
+            parts += ["\n".join([title, *("\t".join(line) for line in [*heads, *rows])])]
         else:
-            heads = [
-                ["GPUs"] + [f"{word.format(b)}: {head}" for b in of.batches for head, _ in columns]
-            ]
-        rows = []
-        for n in gpus:
-            cells = [
-                (
-                    printed(name, n, b)
-                    if name != "time"
-                    else _rounded(of.epoch[n, b], digits["time"])
-                )
-                for b in of.batches
-                for _, name in columns
-            ]
-            rows.append([f"{n}-GPU", *cells])
-        if tab:
-            table = "\n".join("\t".join(line) for line in [*heads, *rows])
-        else:
-            lines = [heads[0], ["---"] * len(heads[0]), *heads[1:], *rows]
-            table = "\n".join("| " + " | ".join(line) + " |" for line in lines)
-        parts.append((f"{title}\n\n" if not tab else f"{title}\n") + table)
-    return ("table.tsv" if tab else "report.md"), intro + "\n\n".join(parts) + "\n"
-
-
-def _merged(rng, of, digits, printed, column, layout) -> tuple[str, str]:
-    return _lab(rng, of, digits, printed, column, layout, merged=True)
+            rule = ["---"] * len(heads[0])
+            parts += [title, _markdown([heads[0], rule, *heads[1:], *rows])]
+    return ("table.tsv" if layout == "tsv" else "report.md"), "\n\n".join(parts) + "\n"

@@ -84,20 +84,18 @@ def of_strategy(study: Study, strategy: str, every: list[Study], images: int) ->
     steps = np.ceil(images / (n * b))
     names: dict[str, Any] = {
         **columns,
-        **{
-            "N": of(n),
-            "b": of(b),
-            "one": of(np.ones_like(n)),
-            "images": of(np.full_like(n, images)),
-        },
-        **{"steps": columns["iterations"].or_else(of(steps)), "full_steps": of(images // (n * b))},
-        **{"single_steps": of(np.ceil(images / b)), "parts_steps": of(images / (n * b))},
+        "own_row": np.arange(len(n)) < len(own),
+        "several": gpus > 1,
+        "share": UNKNOWN,
+        "T": epoch,
+        "W": training.or_else((epoch - loading).where(loading.known, UNKNOWN)),
         "K": Interval(*(np.array(end * BYTES_PER_PARAMETER) for end in network)),
-        **{"T": epoch, "W": training.or_else((epoch - loading).where(loading.known, UNKNOWN))},
-        "floor": of(images * gflop / peak / 1e3 / n),
-        **{"share": UNKNOWN, "own_row": np.arange(len(n)) < len(own), "several": gpus > 1},
-        "unknown": of(np.full_like(n, np.nan)),
+        "steps": columns["iterations"].or_else(of(steps)),
     }
+    numbers: dict[str, Any] = {"N": n, "b": b, "one": 1.0, "images": images, "unknown": np.nan}
+    numbers |= {"full_steps": images // (n * b), "parts_steps": images / (n * b)}
+    numbers |= {"single_steps": np.ceil(images / b), "floor": images * gflop / peak / 1e3 / n}
+    names |= {name: of(number + n * 0.0) for name, number in numbers.items()}
     # Of a strategy that nobody states a ring is likelier; of others no bytes are known.
     for name, known in (("sent", strategy or "ddp"), ("ring", "ddp")):
         of_bytes = STRATEGIES.find(known).busiest_bytes if strategy in ("", "dp", "ddp") else None

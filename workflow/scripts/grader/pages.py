@@ -58,17 +58,10 @@ class Judged:
     def figures(self) -> str:
         """`9 figures: 7 right, 2 wrong`."""
         of = self.judgement
-        parts = [
-            f"{n} {word}"
-            for n, word in ((of.right, "right"), (of.wrong, "wrong"), (of.open, "not checked"))
-            if n
-        ]
-        number = of.right + of.wrong + of.open
-        return (
-            f"{fmt.plural(number, 'figure')}: {', '.join(parts)}"
-            if number
-            else "no figures beside the times"
-        )
+        numbers = {"right": of.right, "wrong": of.wrong, "not checked": of.open}
+        parts = ", ".join(f"{n} {word}" for word, n in numbers.items() if n)
+        figures = fmt.plural(sum(numbers.values()), "figure")
+        return f"{figures}: {parts}" if parts else "no figures beside the times"
 
     @property
     def told(self) -> str:
@@ -82,22 +75,15 @@ class Judged:
         found = []
         for one in self.grave:
             if one.quantity:
-                question = FORMULAS["questions"][one.quantity]
-                word = FORMULAS["words"][one.quantity]
-                found += [(question, word, *cell) for cell in cells(one)]
+                about = [FORMULAS[key][one.quantity] for key in ("questions", "words")]
+                found += [(*about, *cell) for cell in cells(one)]
         return found
 
     @property
     def causes(self) -> list[tuple[str, str, str, str, str]]:
         """Each finding: severity, cause, what happened and where, and what to do."""
         return [
-            (
-                SEVERITIES[one.severity],
-                " and ".join(map(fmt.words, one.names)),
-                also(one),
-                where(one),
-                one.advice,
-            )
+            (SEVERITIES[one.severity], named(one), also(one), where(one), one.advice)
             for one in self.judgement.findings
         ]
 
@@ -113,27 +99,17 @@ class Judged:
     def rows(self) -> Iterator[dict[str, Any]]:
         """Yield a row of audit.csv for each of the first cells of each finding."""
         for number, one in enumerate(self.judgement.findings, 1):
-            places = one.place.nonzero()[0]
+            places, of = one.place.nonzero()[0], one.cells
+            about = (number, one.severity, ";".join(one.names), of.strategy or NOT_STATED)
             for i in places[:LISTED].tolist():
-                about = (
-                    number,
-                    one.severity,
-                    ";".join(one.names),
-                    one.cells.strategy or NOT_STATED,
-                )
-                at = (one.cells.gpus[i], one.cells.batch[i], one.quantity, _at(one.found.middle, i))
-                right = (_at(end, i) for end in shown(one))
-                yield dict(
-                    zip(
-                        COLUMNS,
-                        (*about, *at, *right, len(places), one.sentence, one.advice),
-                        strict=True,
-                    )
-                )
+                at = (of.gpus[i], of.batch[i], one.quantity)
+                figures = (_at(end, i) for end in (one.found.middle, *shown(one)))
+                row = (*about, *at, *figures, len(places), one.sentence, one.advice)
+                yield dict(zip(COLUMNS, row, strict=True))
 
     def overview(self, link: str) -> dict[str, Any]:
         """Its row in the index: cells, figures, findings of each severity, causes, points."""
-        causes = dict.fromkeys(" and ".join(map(fmt.words, one.names)) for one in self.grave)
+        causes = dict.fromkeys(map(named, self.grave))
         about = (self.study.name, self.folder, len(self.study.rows), self.figures)
         row = (*about, *self.counts.values(), ", ".join(causes) or "–", self.points)
         return {"link": link, "row": row}
@@ -169,6 +145,11 @@ def where(one: Finding) -> str:
     text = ("; " if ":" in "".join(listed) else ", ").join(listed)
     more = f" and {rest} more" if (rest := int(one.place.sum()) - len(listed)) > 0 else ""
     return f"{one.cells.strategy}: {text}{more}".removeprefix(": ")
+
+
+def named(one: Finding) -> str:
+    """The causes of a finding, in words."""
+    return " and ".join(map(fmt.words, one.names))
 
 
 def also(one: Finding) -> str:

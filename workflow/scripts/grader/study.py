@@ -20,18 +20,8 @@ from scaling.core.section import Section
 CIFAR10_TRAIN_IMAGES = 50_000
 MOST_STUDIES = 100
 NOT_STATED = "not stated"
-TIMES = [
-    "epoch",
-    "training",
-    "loading",
-    "least",
-    "most",
-    "rate",
-    "tokens",
-    "peak",
-    "bytes",
-    "iterations",
-]
+TIMES = ["epoch", "training", "loading", "least", "most"]
+TIMES += ["rate", "tokens", "peak", "bytes", "iterations"]
 FIGURES = ["speedup", "efficiency", "compute", "communication", "compute_percent"]
 FIGURES += ["communication_percent", "bandwidth", "utilization"]
 VALUES = [*TIMES, *FIGURES, "count"]
@@ -121,12 +111,8 @@ def read_folder(path: Path) -> list[Study]:
             told = f"{yaml} does not describe studies: {name}"
             described[str(name)] = Description.of(entry, told)
     return [
-        replace(
-            one,
-            sweep=sweeps.get(one.name, {}),
-            description=described.get(one.name, one.description),
-        )
-        for one in found
+        replace(one, sweep=sweeps.get(name, {}), description=described.get(name, one.description))
+        for name, one in zip(names, found, strict=True)
     ]
 
 

@@ -1,13 +1,13 @@
 """Which printed figures follow from an accepted formula, and what the others should be."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from grader.formulas import BYTES_PER_PARAMETER, FORMULAS, Cells
+from grader.formulas import FORMULAS, Cells
 from grader.intervals import UNKNOWN, Interval, common, of
 
 
@@ -63,14 +63,11 @@ class Verdict:
 
     def remarks(self) -> Iterator[tuple[str, np.ndarray]]:
         """Yield the remark of each formula, with the figures that only it explains."""
-        plain = [
-            meets for (note, _), meets in zip(self.values, self.meets, strict=True) if not note
-        ]
-        rest = self.agrees & ~np.logical_or.reduce([*plain, np.zeros(len(self.several), bool)])
-        for (note, _), meets in zip(self.values, self.meets, strict=True):
+        rest, pairs = self.agrees, zip(self.values, self.meets, strict=True)
+        for (note, _), meets in sorted(pairs, key=lambda pair: bool(pair[0][0])):
             if note:
                 yield note, meets & rest
-                rest = rest & ~meets
+            rest = rest & ~meets
 
 
 def verdicts(cells: Cells, stated: dict[str, Any]) -> dict[str, Verdict]:
@@ -85,11 +82,7 @@ def verdicts(cells: Cells, stated: dict[str, Any]) -> dict[str, Verdict]:
         values = []
         for name, entry in FORMULAS["definitions"][quantity].items():
             formula, note = entry if isinstance(entry, list) else (entry, "")
-            if (
-                quantity not in stated
-                or not isinstance(stated[quantity], str)
-                or stated[quantity] == name
-            ):
+            if stated.get(quantity, name) == name:
                 try:
                     values.append((note, cells.evaluate(formula, **more) + cells.names["N"] * 0.0))
                 except NameError:
@@ -115,18 +108,11 @@ def verdicts(cells: Cells, stated: dict[str, Any]) -> dict[str, Verdict]:
 
     def bandwidth(size: Interval) -> Verdict:
         judged = [judge("bandwidth", {"moving": moving, "K": size}) for moving in chained]
-        return Verdict(
-            "bandwidth",
-            names["bandwidth"],
-            [v for one in judged for v in one.values],
-            cells.gpus > 1,
-        )
+        return replace(judged[0], values=[v for one in judged for v in one.values])
 
     options = [names["K"]]
     if not names["K"].known.any() and not names["bytes"].known.any():
-        options += [
-            of(float(BYTES_PER_PARAMETER * count)) for count in FORMULAS["parameters"].values()
-        ]
+        options += [of(4.0 * count) for count in FORMULAS["parameters"].values()]
     fits = [(bandwidth(size), size) for size in options]
     enough = [
         (one, size)
