@@ -118,10 +118,10 @@ def bandwidth(tables: StudyTables) -> Answer:
 def _rates(rates: pd.DataFrame) -> str:
     """Return the lowest and highest bandwidth, without a share of a peak."""
     worst, best = extremes(rates, "bandwidth_gb_per_s")
+    low, high = (fmt.significant(cell.bandwidth_gb_per_s) for cell in (worst, best))
     return (
-        f"At {fmt.significant(worst.bandwidth_gb_per_s)} GB/s ({label(worst)}) to "
-        f"{fmt.significant(best.bandwidth_gb_per_s)} GB/s ({label(best)}). All-reduces alone of "
-        "the same sizes were not measured on the same machine."
+        f"{low} ({label(worst)}) to {high} GB/s ({label(best)}); all-reduces of these sizes were "
+        "not measured on the same machine."
     )
 
 
