@@ -18,7 +18,6 @@ from scaling.models.build import LEAST_BATCH, build
 from scaling.training import strategies
 from scaling.training.captured_steps import captured
 from scaling.training.flat_sgd import FlatSGD
-from scaling.training.step import InPrecision
 
 BYTES_PER_ELEMENT = 4
 SETTLING_STEPS = 3
@@ -57,12 +56,14 @@ def _of_model(sweep: Sweep, rank: Rank) -> list[tuple[str, int]]:
     side, *_ = described.get("image_shape", [32])
     model = build(sweep.model, len(described.get("classes", range(10)))).to(rank.device)
     flat = FlatSGD(copy.deepcopy(model), rank.processes, torch.bfloat16)
-    tuned = InPrecision(flat.parallel(flat.model), bf16=True)
+    tuned = flat.parallel(flat.model)
     plain = strategies.ddp(model, rank, rank.processes)
     for _ in range(SETTLING_STEPS):
         images = torch.randn(LEAST_BATCH, 3, side, side, device=rank.device)
-        for replica in (plain.model, tuned):
-            replica(images).sum().backward()
+        plain.model(images).sum().backward()
+        with torch.autocast(rank.device.type, torch.bfloat16):
+            loss = tuned(images).sum()
+        loss.backward()
         flat.aside.join()
     copies = ("broadcast", "reduce") if rank.device.type == "cuda" else ()
     return [
