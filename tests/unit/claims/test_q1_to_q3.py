@@ -50,20 +50,20 @@ def model(times, busy):
         (
             {32: 4.126, 500: 1.2, 1000: 1.1},
             [1e-3, 5e-3, 1e-2],
-            "2.00 ms a step + 20.0 µs an image",
+            "2.00 ms + 20.0 µs/image",
         ),
         # Steps of 8 ms, or of what the GPU takes.
         (
             {32: 12.504, 500: 1.2, 1000: 1.2},
             [3e-3, 12e-3, 24e-3],
-            "the host needs 8.0 ms a step, from b\u00a0=\u00a0500 the GPU more",
+            "host 8.0 ms, GPU longer from b\u00a0=\u00a0500",
         ),
         ({32: 4.126, 500: 1.5, 1000: 0.2}, [1e-3, 5e-3, 1e-2], None),
     ],
 )
 def test_a_model_of_steps_is_printed_where_it_fits(times, busy, text):
     answer = model(times, busy).text
-    assert answer.startswith(f"Of a step: plain: {text}.") if text else "step" not in answer
+    assert answer.startswith(f"Steps take: plain, {text}.") if text else "Steps" not in answer
     assert answer.endswith("From b\u00a0=\u00a0500 plain waits for data (50–80 %).")
 
 

@@ -62,8 +62,8 @@ def batches(tables: StudyTables) -> Answer:
             claims += [_larger(about, trained, noise), _gaps(about, cells, missing)]
         found = noise.times(trained)["value"]
         if len(trained) > 2 and (model := _model(trained.assign(training_seconds=found))):
-            models.append(f"{recipe}: {model}")
-    text = f"Of a step: {'; '.join(models[:3])}." * bool(models) + _waits(times) + "".join(rates)
+            models.append(f"{recipe}, {model}")
+    text = f"Steps take: {'; '.join(models[:3])}." * bool(models) + _waits(times) + "".join(rates)
     add = "Add 1 to `grid.gpus` and a second size to `grid.batch_sizes`."
     return Answer(text.strip() or None, claims or [LARGER.missing("", add)])
 
@@ -101,10 +101,10 @@ def _model(cells: pd.DataFrame) -> str:
         return ""
     if added <= either:
         parts = (fmt.significant(1e3 * step), fmt.significant(1e6 * image))
-        return "{} ms a step + {} µs an image".format(*parts)
-    told = f"the host needs {fmt.significant(1e3 * host, 2)} ms a step"
+        return "{} ms + {} µs/image".format(*parts)
+    told = f"host {fmt.significant(1e3 * host, 2)} ms"
     above = cells.loc[busy > host, "batch_size"]
-    return told + (f", from {BATCH}{above.min()} the GPU more" if len(above) else "")
+    return told + (f", GPU longer from {BATCH}{above.min()}" if len(above) else "")
 
 
 def _waits(cells: pd.DataFrame) -> str:
