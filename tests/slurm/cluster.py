@@ -227,7 +227,8 @@ class SlurmStudy(Study):
         return next((job for job in reversed(self.jobs()) if job["Comment"] == comment), None)
 
     def cell_job(self, gpus, batch_size):
-        return self.job("train_run", "plain", "ddp", gpus, batch_size, 0, "")
+        strategy = "single" if gpus == 1 else "ddp"
+        return self.job("train_run", "plain", strategy, gpus, batch_size, 0, "")
 
     def wait_for_state(self, state, gpus, batch_size):
         wait_for(
