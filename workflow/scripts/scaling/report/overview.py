@@ -218,14 +218,15 @@ def _trust(tables: StudyTables, cells: pd.DataFrame) -> Card:
         return Card("Trust", said("1 run"), said(why))
     quietest = min(found, key=lambda one: one.deviation)
     head = figure(fmt.percent(quietest.deviation), None, "run_deviation", quietest.deviation)
-    told = [
-        f"{own.name} ± {fmt.percent(own.deviation)} a run, {fmt.plural(own.runs, 'run')} each show "
-        f"{fmt.percent(own.shows)}"
-        for own in found[:4]
-    ]
+    runs = fmt.whole_span(own.runs for own in found[:4])
+    varies = ", ".join(f"± {fmt.percent(own.deviation)} ({own.name})" for own in found[:4])
+    shown = ", ".join(fmt.percent(own.shows) for own in found[:4])
     apart = max(own.machines for own in found)
     machines = f" Machines differ by up to {fmt.percent(apart)}." if apart > 1e-9 else ""
-    text = said("{}.{}", "; ".join(told), machines)
+    text = said(
+        "One run varies by {}. Differences that {} runs each show: {}.", varies, runs, shown
+    )
+    text += said("{}", machines)
     count, changing = tables.provenance["seed"].nunique(), len(drifting(cells))
     text += said(" Accuracies: {}.", fmt.plural(count, "seed"))
     first = "".join(f", the first: {message}" for message in tables.audit["message"][:1])
