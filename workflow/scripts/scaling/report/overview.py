@@ -218,18 +218,17 @@ def _trust(tables: StudyTables, cells: pd.DataFrame) -> Card:
         return Card("Trust", said("1 run"), said(why))
     quietest = min(found, key=lambda one: one.deviation)
     head = figure(fmt.percent(quietest.deviation), None, "run_deviation", quietest.deviation)
-    runs = fmt.whole_span(own.runs for own in found[:4])
-    varies = ", ".join(f"± {fmt.percent(own.deviation)} ({own.name})" for own in found[:4])
-    shown = ", ".join(fmt.percent(own.shows) for own in found[:4])
+    noisiest = max(found, key=lambda one: one.deviation)
+    ends = [quietest, noisiest][: len({quietest.name, noisiest.name})]
+    runs = fmt.whole_span(own.runs for own in ends)
+    varies = " to ".join(f"± {fmt.percent(own.deviation)} ({own.name})" for own in ends)
+    shown = " to ".join(fmt.percent(own.shows) for own in ends)
     apart = max(own.machines for own in found)
-    machines = f" Machines differ by up to {fmt.percent(apart)}." if apart > 1e-9 else ""
-    text = said(
-        "One run varies by {}. Differences that {} runs each show: {}.", varies, runs, shown
-    )
-    text += said("{}", machines)
+    machines = f", machines by up to {fmt.percent(apart)}" if apart > 1e-9 else ""
+    text = said("One run varies by {}{}. {} runs each show {}.", varies, machines, runs, shown)
     count, changing = tables.provenance["seed"].nunique(), len(drifting(cells))
     text += said(" Accuracies: {}.", fmt.plural(count, "seed"))
     first = "".join(f", the first: {message}" for message in tables.audit["message"][:1])
-    text += said(" Audit: {}{}.", fmt.plural(len(tables.audit), "warning"), first)
+    text += said(" Audit: {}{}.", fmt.plural(len(tables.audit), "warning"), first) if first else ""
     text += said(" Still changing: {} (~).", fmt.plural(changing, "cell")) if changing else ""
     return Card("Trust", said("± {} a run", head), text)
