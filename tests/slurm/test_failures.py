@@ -62,7 +62,8 @@ def test_a_failed_job_is_named_with_its_rule_cell_slurm_job_and_log(study, cell)
     assert report.startswith("train_run:")
     assert STATES[cell] in report
     assert study.target(gpus=cell[0], batch_size=cell[1]) in report
-    log = f"logs/train_run/recipe~plain/strategy~ddp/gpus~{cell[0]}/batch_size~{cell[1]}/seed~0.log"
+    record = study.target(gpus=cell[0], batch_size=cell[1])
+    log = record.replace("results/runs/", "logs/train_run/").replace("/run.json", ".log")
     assert log in report
     assert f"{job['JobId']}.log" in report
     assert "\nFor further error details" in report and "--wrap" not in report
@@ -90,7 +91,10 @@ def test_the_next_run_submits_only_what_is_missing_and_cancels_it_when_interrupt
     cluster.wait_for(lambda: not cluster.queue(), "an empty queue")
     assert snakemake.returncode != 0
     new = {job["Comment"]: job["JobState"] for job in study.jobs()[before:]}
-    assert set(new) == {f"rule_train_run_wildcards_plain_ddp_{n}_{size}_0_" for n, size in STATES}
+    names = {n: "single" if n == 1 else "ddp" for n, _ in STATES}
+    assert set(new) == {
+        f"rule_train_run_wildcards_plain_{names[n]}_{n}_{size}_0_" for n, size in STATES
+    }
     assert all(study.cell_job(1, size)["JobState"] == "CANCELLED" for size in LONG.values())
     found = psutil.process_iter(["cwd"])
     assert not [process for process in found if process.info["cwd"] == str(study.folder)]

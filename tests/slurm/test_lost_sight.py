@@ -101,7 +101,7 @@ def test_the_reason_of_a_wait_is_said_and_the_jobs_name_is_its_cell(study):
         cluster.wait_for(lambda: re.search(said, study.output()), "the reason")
         job = study.cell_job(1, QUICK)
         assert log.read_text() == "Slurm has not begun this job's script.\n"
-        assert job["JobName"] == f"train_run_plain_ddp_1_{QUICK}_0_"
+        assert job["JobName"] == f"train_run_plain_single_1_{QUICK}_0_"
         scontrol("hold", job["JobId"])
         cluster.wait_for(lambda: "JobHeld" in study.output(), "that the job is held")
         scontrol("release", job["JobId"])
@@ -140,7 +140,7 @@ def test_what_a_killed_snakemake_left_running_counts_when_it_finishes(new_slurm_
     killed = study.start()
     told = "running, 0 of 2: 2 running; until about"
     cluster.wait_for(lambda: told in status(), "both cells to run", study.folder)
-    assert "running: mine/own, 1 GPU, batch 500 per GPU, seed 0, since " in status()
+    assert "running: mine, 1 GPU, batch 500 per GPU, seed 0, since " in status()
     killed.send_signal(signal.SIGKILL)
     killed.wait()
     study.snakemake("--unlock")
