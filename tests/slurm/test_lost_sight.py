@@ -114,7 +114,7 @@ def test_the_reason_of_a_wait_is_said_and_the_jobs_name_is_its_cell(study):
 SCRIPT = """
 import json, os, sys, time
 for epoch in range(4):
-    time.sleep(0 if os.path.exists("hurry") else int(sys.argv[1]))
+    time.sleep(0.2 if os.path.exists("hurry") else int(sys.argv[1]))
     print(json.dumps({"epoch": epoch, "samples": 60}), flush=True)
 """
 
