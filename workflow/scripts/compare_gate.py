@@ -16,7 +16,7 @@ from scaling.tables.timing import Run, read_runs
 
 
 def runs_of(name: str) -> tuple[Path, list[Run], str]:
-    """Return the folder of a study, its runs, and the one recipe that is asked for, or ""."""
+    """Return the folder of a study, its runs, and the recipe to compare ("" for all)."""
     place, _, recipe = name.partition(":")
     there = (Path(place) / stored.CONFIG).is_file()
     folder = Path(place) if there else stored.find(Path("studies"), place)

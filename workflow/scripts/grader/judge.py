@@ -1,4 +1,4 @@
-"""Judge a study: which figures are right, which are wrong, and what is to be said of it."""
+"""Judge a study: compare each printed figure with the formulas that are accepted."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -48,7 +48,7 @@ class Finding:
 
 @dataclass
 class Judgement:
-    """What is to be said of a study: findings, errors first, and how many figures are right."""
+    """The findings on a study, errors first, and the number of figures that are right."""
 
     findings: list[Finding] = field(default_factory=list)
     right: int = 0

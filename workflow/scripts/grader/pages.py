@@ -27,7 +27,7 @@ LISTED, SHOWN = 200, 5
 
 @dataclass(frozen=True)
 class Judged:
-    """A study of a folder or file, and what is to be said of it."""
+    """A study of a folder or file, and its findings."""
 
     study: Study
     folder: str
