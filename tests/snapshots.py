@@ -15,6 +15,7 @@ import tempfile
 from collections.abc import Iterator
 from difflib import unified_diff
 from pathlib import Path
+from unittest import mock
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "workflow/scripts"))
@@ -58,12 +59,10 @@ def make(study: str, drawn: bool = False) -> Path:
     planned = forked(["--cores", "1", "-n", "-p", *options], Path.cwd()).stdout
     commands = _COMMAND.findall(planned)
     assert commands, planned
-    for script, arguments in commands:
-        module = importlib.import_module(script)
-        if script == "report_render" and not drawn:
-            module.draw = blank
-        with contextlib.redirect_stdout(io.StringIO()):
-            module.main(shlex.split(arguments))
+    figures = contextlib.nullcontext() if drawn else mock.patch("report_render.draw", blank)
+    with figures, contextlib.redirect_stdout(io.StringIO()):
+        for script, arguments in commands:
+            importlib.import_module(script).main(shlex.split(arguments))
     return Path("results" if published else f"results/replay/{study}")
 
 

@@ -25,6 +25,7 @@ NODES = ("n1", "n2")
 GPUS_PER_NODE = 4
 ETC = Path("/etc/slurm")
 CONFIGURATION = ("slurm.conf", "gres.conf")
+FOLDERS = Path(tempfile.gettempdir())
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun")
 INSTALL = "apt-get install --no-install-recommends slurm-wlm munge"
 PATIENCE_SECONDS = 300
@@ -79,9 +80,18 @@ def reason_not_to_start():
         return f"Slurm is not installed ({', '.join(missing)} missing): {INSTALL}"
     if os.getuid() != 0:
         return "only root can start a Slurm of its own"
-    if (ETC / "slurm.conf").is_symlink() or (ETC / "slurm.conf").exists():
-        return f"{ETC}/slurm.conf exists: a Slurm is here, or its tests run or were killed"
+    configuration = ETC / "slurm.conf"
+    if _left_by_killed_tests(configuration):
+        for name in CONFIGURATION:
+            (ETC / name).unlink(missing_ok=True)
+    if configuration.is_symlink() or configuration.exists():
+        return f"{configuration} exists: a Slurm is here, or its tests run"
     return None
+
+
+def _left_by_killed_tests(configuration):
+    is_ours = configuration.is_symlink() and FOLDERS in configuration.readlink().parents
+    return is_ours and not running("munged", "slurmctld", "slurmd", "slurmstepd")
 
 
 @contextmanager
