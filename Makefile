@@ -95,12 +95,8 @@ endif
 	  || { echo "error: no study is finished in results/: make answers STUDY=name takes a stored one"; exit 1; }
 	@echo "The answers are results/$${STUDY:+replay/$$STUDY/}answers.md"
 
-compare: compared small-env ## two studies cell by cell: make compare A=name B=name (FAIL=2%: an error if B is slower)
-ifdef FAIL
-	@python workflow/scripts/compare_gate.py --a "$$A" --b "$$B" --fail "$$FAIL"
-else
-	@python workflow/scripts/compare_studies.py --a "$$A" --b "$$B"
-endif
+compare: compared small-env ## two studies by configuration: make compare A=name B=name (FAIL=2%: an error if B is slower)
+	@python workflow/scripts/compare_studies.py --a "$$A" --b "$$B" $${FAIL:+--fail "$$FAIL"}
 
 studies: small-env ## an index of all stored studies: results/studies.html
 	@$(MAKE) --no-print-directory replays OF=claims

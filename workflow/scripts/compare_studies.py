@@ -1,10 +1,13 @@
-"""Compare two studies cell by cell: A, the baseline, and B, the contender.
+"""Compare two studies by configuration: A, the baseline, and B, the contender.
 
-Each is the name of a study in studies/, or a results folder. Cells match by recipe, strategy, GPUs
-and batch size per GPU; the page says how they are judged, and what may explain a difference.
+Each is the name of a study in studies/, or a results folder; `folder:recipe` is one recipe of it.
+Two recipes of one study are compared by pairs of runs. With `fail`, the exit status is 0 if no
+configuration of B is slower, 1 for an error, 2 if one is slower by more than `fail` and by more
+than noise, and 3 if that cannot be judged: other machines, other work, one run.
 """
 
 import re
+import sys
 from itertools import chain
 from operator import attrgetter
 from pathlib import Path
@@ -25,8 +28,10 @@ from scaling.tables.noise import name_machines
 from scaling.tables.timing import Run, provenance, read_runs, timing
 from scaling.tables.work import commands, settle
 
+SLOWER, NOT_JUDGED = 2, 3
+"""Exit statuses with `fail`."""
 UNTIMED = {"study", *chain(*(own for part, own in EMPTY.items() if part != "scaling"))}
-"""Keys of the configuration that no time of a cell depends on."""
+"""Keys of the configuration that no time depends on."""
 
 define(
     compared=Column("recipe, strategy", text="{0.recipe} {0.strategy}".format, name="recipe"),
@@ -42,7 +47,7 @@ TABLES = [
     View(
         "cells",
         "Seconds per epoch of A and B",
-        # A cell without a time says why.
+        # A configuration without a time says why.
         lambda found, _: found.assign(
             status=found["a_status"].mask(found["a_status"] == "ok", found["b_status"])
         ),
@@ -53,59 +58,108 @@ TABLES = [
 ]
 
 
-def read(name: str) -> tuple[list[Run], dict[str, str]]:
-    """Return the times of a study and, in words, what can affect them; UserError for no study."""
-    there = (Path(name) / stored.CONFIG).is_file()
-    folder = Path(name) if there else stored.find(Path("studies"), name)
+def read(name: str) -> tuple[Path, str, list[Run], dict[str, str]]:
+    """Return the folder of a study, the recipe to compare ("" for all), its runs, and facts.
+
+    Facts are what can affect times, as text. UserError where no run has a record.
+    """
+    place, _, recipe = name.partition(":")
+    there = (Path(place) / stored.CONFIG).is_file()
+    folder = Path(place) if there else stored.find(Path("studies"), place)
     try:
         config = stored.read(folder)
         runs = read_runs(grid.of(config), folder / "runs", partial=True)
         keys = pd.json_normalize({key: config[key] for key in config if key not in UNTIMED}).iloc[0]
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         path = folder / stored.CONFIG
-        raise UserError(f"{path} is no configuration of a study ({error!r})") from error
+        raise UserError(f"{path}: invalid configuration file ({error!r})") from error
+    runs = [run for run in runs if recipe in ("", run[0].recipe)]
     origin = provenance(runs).query("status != 'missing'").astype(object).fillna("")
     if origin.empty:
-        raise UserError(f"{folder} has no record of a run, so no times to compare")
+        of = f" of recipe {recipe}" if recipe else ""
+        raise UserError(f"{folder} has no record of a run{of}, so no times to compare")
     facts = {
         "GPUs": machine(origin),
         **dict(run_facts(origin)),
         "Data": next(record["dataset"]["source"] for _, record in runs if record),
         "Measured": origin["started"].min()[:10],
     }
-    return runs, facts | {str(key): str(value)[:80] for key, value in keys.items()}
+    return folder, recipe, runs, facts | {str(key): str(value)[:80] for key, value in keys.items()}
 
 
-def summary(found: pd.DataFrame, models: set[str]) -> str:
-    """Return `12 matched cells: 9 faster, 3 unclear, 2 only in A; median ratio 1.03×`.
+def timed(runs: list[Run], name: str = "") -> ratios.Timed:
+    """Return the tables of a study's `runs`, or of those of one recipe, under this `name`."""
+    table, ran = settle(timing(runs), runs, commands(runs))[0], provenance(runs)
+    renamed = {"recipe": name} if name else {}
+    return ratios.Timed(table.assign(**renamed), ran.assign(**renamed))
 
-    It says so where the work of an epoch differs.
+
+def limit_of(text: str) -> float:
+    """Return the fraction that `2%` or `0.02` is; UserError for another text."""
+    number = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(%?)", text.strip())
+    if not number:
+        raise UserError(f"FAIL is {text!r}: write how much slower is too slow, as 2%")
+    return float(number[1]) / (100 if number[2] else 1)
+
+
+def decide(table: pd.DataFrame, limit: float) -> tuple[int, pd.DataFrame]:
+    """Return the exit status, and the matched rows of `table` with what decides it.
+
+    `slower` is by which fraction B is, `slower_low` and `slower_high` its 95 % interval; `judged`
+    whether there is a verdict, `failed` whether B is slower by more than `limit` and noise.
     """
-    samples = found[["a_samples", "b_samples"]].dropna()
-    unlike = len(models) > 1 or (samples["a_samples"] != samples["b_samples"]).any()
+    both = table[~table["verdict"].isin(["only in A", "only in B"])].reset_index(drop=True)
+    ends = {"slower": "ratio", "slower_low": "high", "slower_high": "low"}
+    both = both.assign(**{name: 1 / both[end].astype(float) - 1 for name, end in ends.items()})
+    both["judged"] = ~both["verdict"].isin(["", "no ratio"])
+    both["failed"] = (both["verdict"] == "slower") & (both["slower"] > limit)
+    if both["failed"].any():
+        return SLOWER, both
+    return (0 if len(both) and both["judged"].all() else NOT_JUDGED), both
+
+
+def markdown(rows: pd.DataFrame) -> str:
+    """Return a line for each configuration that was decided, for a pull request."""
+    lines = ["| configuration | B is | 95 % | on |", "|---|---|---|---|"]
+    for row in schema.rows_of(rows):
+        where = "/".join(filter(None, [row.recipe, row.strategy if row.gpus > 1 else ""]))
+        name = f"{where}, {fmt.gpus(row.gpus)}, b = {row.batch_size}"
+        side = "slower" if row.slower > 0 else "faster"
+        by = f"{'**' * row.failed}{row.verdict if row.judged else 'not judged'}{'**' * row.failed}"
+        size = "" if pd.isna(row.slower) else f", {100 * abs(row.slower):.1f} % {side}"
+        ends = (row.slower_low, row.slower_high)
+        span = "" if pd.isna(row.low) else "{:.1f} to {:.1f} %".format(*(100 * end for end in ends))
+        lines.append(f"| {name} | {by}{size} | {span} | {row.scope or row.note} |")
+    return "\n".join(lines) + "\n"
+
+
+def summary(found: pd.DataFrame) -> str:
+    """Return `12 matched configurations: 9 faster, 3 unclear, 2 only in A; median ratio 1.03×`."""
     counts, known = found["verdict"].value_counts(), found["ratio"].dropna()
     verdicts = [f"{counts[name]} {name}" for name in ratios.VERDICTS if name in counts]
-    head = f"{fmt.plural(len(known), 'matched cell')}: {', '.join(verdicts)}"
-    work = "; models or numbers of images differ, so times are of different work" if unlike else ""
-    return f"{head}; median ratio {fmt.times(known.median())}{work}"
+    ratio = f"; median ratio {fmt.times(known.median())}" if len(known) else ""
+    return f"{fmt.plural(len(known), 'matched configuration')}: {', '.join(verdicts)}{ratio}"
 
 
 @command_line.script
-def main(a: str, b: str, output: Path = Path("results/compare")) -> None:
-    """Write the page and the table into the folder `output`, and print a summary."""
-    (runs, facts), (other_runs, other_facts) = read(a), read(b)
+def main(a: str, b: str, fail: str = "", output: Path = Path("results/compare")) -> None:
+    """Write the page and the table into the folder `output`, and print a summary.
+
+    With `fail` (as 2%) also print a line of Markdown for each configuration, and write gate.md and
+    gate.json.
+    """
+    limit = limit_of(fail) if fail else 0.0
+    (folder, recipe, runs, facts), (other, other_recipe, other_runs, other_facts) = map(
+        read, (a, b)
+    )
     # A machine of both has one name.
     name_machines([record for _, record in [*runs, *other_runs] if record])
-    first, second = (
-        ratios.Timed(settle(timing(own), own, commands(own))[0], provenance(own))
-        for own in (runs, other_runs)
-    )
-    found = ratios.match(first, second)
+    name = f"{recipe} → {other_recipe}" if recipe and other_recipe else ""
+    found = ratios.match(timed(runs, name), timed(other_runs, name), pairs=folder == other)
     known = pd.DataFrame({"A": facts, "B": other_facts}).fillna("not set")
     known = known[known["A"] != known["B"]].rename_axis("what").reset_index()
     name = "-".join(re.sub(r"[^\w.]+", "-", side).strip("-.") for side in (a, b))
-    models = {one.get("Model", "").partition(" parameters")[0] for one in (facts, other_facts)}
-    title, line = f"{b} against {a}", summary(found, models)
+    title, line = f"{b} against {a}", summary(found)
     contents = {
         "title": title,
         "summary": line,
@@ -115,3 +169,12 @@ def main(a: str, b: str, output: Path = Path("results/compare")) -> None:
     files.write_text(target, page.render(page.REPORT / "compare.html.j2", **contents))
     files.write_text(output / f"{name}.csv", schema.as_csv(found))
     print(f"{title}: {line}\nThe page is {target.resolve().as_uri()}")
+    if not fail:
+        return
+    status, rows = decide(found, limit)
+    text, values = markdown(rows), rows.astype(object).where(rows.notna(), None)
+    files.write_text(output / "gate.md", text)
+    document = {"a": a, "b": b, "limit": limit, "status": status}
+    files.write_json(output / "gate.json", document | {"rows": values.to_dict("records")})
+    print(text, end="")
+    sys.exit(status)

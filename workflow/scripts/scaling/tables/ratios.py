@@ -5,15 +5,19 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
+from scaling.core.statistics import difference
 from scaling.tables import schema
-from scaling.tables.noise import ENDS, Noise
+from scaling.tables.noise import ENDS, Noise, verdict
 from scaling.tables.schema import StudyTables
 from scaling.tables.timing import of_times, with_single_gpu
 from scaling.tables.work import factor
 
 UNLIKE = "no ratio: one GPU ran with"
 """How the note of a cell begins whose baseline is another program."""
+OTHER_WORK = "no ratio: other work, as models or the images of an epoch differ"
+NO_PAIR = "no ratio: no two runs of one seed and repeat"
 VERDICTS = ["slower", "unclear", "same", "faster", "no ratio", "only in A", "only in B"]
 
 
@@ -82,36 +86,73 @@ class Timed(NamedTuple):
     provenance: pd.DataFrame
 
 
-def match(a: Timed, b: Timed, quantity: str = "epoch_seconds") -> pd.DataFrame:
-    """Return two studies' times joined by cell, with columns a_… and b_…, the slowest b first.
+def match(a: Timed, b: Timed, quantity: str = "epoch_seconds", pairs: bool = False) -> pd.DataFrame:
+    """Return two studies' times joined by configuration, with columns a_… and b_…, slowest b first.
 
     `ratio` is a's / b's, of runs of one machine and code, whose 95 % interval is `low` to `high`;
-    the `verdict` is on b, and a `note` tells why there is no ratio. Cells without times are left
-    out.
+    with `pairs` it is that of runs of one seed and repeat. The `verdict` is on b, and a `note`
+    tells why there is no ratio. Configurations without times are left out.
     """
     sides = {"a": a, "b": b}
-    tables = [
-        _sided(own.timing, side, ["status", "count", "samples", "unit"])
-        for side, own in sides.items()
-    ]
+    tables = [_sided(study, side) for side, study in sides.items()]
     table = tables[0].merge(tables[1], how="outer", on=CELL_KEYS)
-    ran = pd.concat([own.provenance.assign(side=side) for side, own in sides.items()])
+    ran = pd.concat([study.provenance.assign(side=side) for side, study in sides.items()])
     noise = Noise(ran, quantity, [*CELL_KEYS, "side"])
     rows = {side: table[CELL_KEYS].assign(side=side) for side in sides}
-    for side, own in rows.items():
-        found = noise.times(own)
+    for side, cells in rows.items():
+        times = noise.times(cells)
         names = [f"{side}_{quantity}{end}" for end in ("", "_low", "_high")]
-        table[names] = found[["value", *ENDS]]
-        table[f"{side}_runs"] = found["runs"]
-    table = table.join(noise.ratios(rows["a"], rows["b"], factor(table, "a_", "b_")))
+        table[names] = times[["value", *ENDS]]
+        table[f"{side}_runs"] = times["runs"]
     known = {side: table[f"{side}_{quantity}"].notna() for side in sides}
+    work, both = factor(table, "a_", "b_"), known["a"] & known["b"]
+    found = (
+        _of_pairs(ran, quantity, table, work) if pairs else noise.ratios(rows["a"], rows["b"], work)
+    )
+    other = (work == 1) & (table["a_samples"] - table["b_samples"]).fillna(0).ne(0)
+    other |= table.pop("a_model") != table.pop("b_model")
+    other &= both & (found["note"] == "")
+    found.loc[other, ["ratio", *ENDS, "more_runs"]] = np.nan
+    found.loc[other, ["verdict", "scope", "note"]] = ["", "", OTHER_WORK]
+    table = table.join(found)
     verdicts = {"only in A": ~known["b"], "only in B": ~known["a"], "no ratio": table["note"] != ""}
     table["verdict"] = np.select(list(verdicts.values()), list(verdicts), table["verdict"])
-    table.loc[~(known["a"] & known["b"]), "note"] = ""
+    table.loc[~both, "note"] = ""
     absent = dict.fromkeys(["a_status", "b_status"], "not in the grid")
     table = table[known["a"] | known["b"]].fillna(absent)
     return table.sort_values("ratio", kind="stable", ignore_index=True)
 
 
-def _sided(timing: pd.DataFrame, side: str, columns: list[str]) -> pd.DataFrame:
-    return timing.set_index(CELL_KEYS)[columns].add_prefix(f"{side}_").reset_index()
+def _sided(study: Timed, side: str) -> pd.DataFrame:
+    """Return what a configuration of a study trained, with columns named after the `side`."""
+    table = study.timing.set_index(CELL_KEYS)[["status", "count", "samples", "unit"]]
+    models = study.provenance.fillna({"model": ""}).groupby(CELL_KEYS)["model"].max()
+    return table.assign(model=models).add_prefix(f"{side}_").reset_index()
+
+
+def _of_pairs(
+    ran: pd.DataFrame, quantity: str, cells: pd.DataFrame, more: pd.Series
+) -> pd.DataFrame:
+    """Return the ratio of each row of `cells` as `Noise.ratios` does, from its pairs of runs."""
+    sides = [ran[(ran["side"] == side) & (ran[quantity] > 0)] for side in "ab"]
+    both = sides[0].merge(sides[1], on=[*CELL_KEYS, "seed", "repeat"], suffixes=("_a", "_b"))
+    both["log"] = np.log(both[f"{quantity}_a"] / both[f"{quantity}_b"])
+    pairs = dict(iter(both.groupby(CELL_KEYS)))
+    rows: list[list[object]] = []
+    keys = cells[CELL_KEYS].itertuples(index=False, name=None)
+    for key, off in zip(keys, np.log(more), strict=True):
+        if key not in pairs:
+            rows.append([np.nan, np.nan, np.nan, "", np.nan, "", NO_PAIR])
+            continue
+        logs = pairs[key]["log"] + off
+        mean, low, high = vars(difference(logs.tolist())).values()
+        machines = len({*pairs[key]["machine_a"], *pairs[key]["machine_b"]})
+        where = "one machine" if machines == 1 else fmt.plural(machines, "machine")
+        scope = (
+            f"{fmt.plural(len(logs), 'pair')}{': no interval' if len(logs) == 1 else f', {where}'}"
+        )
+        decided = verdict(mean, float(logs.sem()), len(logs) - 1, len(logs))
+        rows.append([*np.exp([mean, low, high]), *decided, scope, ""])
+    return pd.DataFrame(
+        rows, cells.index, ["ratio", *ENDS, "verdict", "more_runs", "scope", "note"]
+    )
