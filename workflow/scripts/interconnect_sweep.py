@@ -1,7 +1,8 @@
 """Measure all-reduce between processes, on one machine or several, over message sizes.
 
 The requested sizes are extended by the gradients of the study's model as one message, and by each
-of the buckets of DistributedDataParallel and recipe tuned. Every sum is checked.
+of the buckets of DistributedDataParallel and recipe tuned; these come first. Every sum is checked.
+At the time limit the sweep ends with what it has.
 """
 
 from scaling.core import command_line
@@ -22,7 +23,10 @@ def main(argv: list[str] | None = None) -> None:
         ranks.start(sweep.gpus, allreduce.run, sweep, log_folder)
         return
     name, count = f"the all-reduce sweep over {sweep.gpus} GPUs", sweep.gpus
-    found = measure.run(__file__, argv, sweep, name=name, processes=count)
+    found = measure.run(__file__, argv, sweep, name=name, processes=count, keep="row")
+    if found.timed_out:
+        limit = f"its time limit of {sweep.time_limit_seconds:g} s"
+        print(f"warning: {name} reached {limit}: the sizes not printed above are missing")
     device = found.environment["device"]
     document = {
         "gpus": sweep.gpus,

@@ -8,10 +8,13 @@ from pathlib import Path
 import pytest
 from torch.distributed import TCPStore
 
+import interconnect_sweep
 from scaling.core import environment
 from scaling.core.errors import UserError
+from scaling.core.records.machine import SWEEP
 from scaling.core.training_options import Limits
 from scaling.launch import launcher, measure
+from scaling.launch.launcher import ProcessResult
 from scaling.launch.measure import Measurement
 
 
@@ -32,6 +35,35 @@ def test_a_measurement_that_lost_a_process_is_one_clear_sentence(tmp_path, progr
     about = {"name": "the sweep over 2 GPUs", "advice": "; ask for less", "processes": 2}
     with pytest.raises(UserError, match=sentence):
         measure.run(str(script), [], options, **about)
+
+
+SIZES = [{"message_bytes": size, "seconds": [1e-3] * 3} for size in (4096, 1024)]
+ROWS = [{"kind": "sweep", "correct": True, "launch": "eager"} | size for size in SIZES]
+
+
+@pytest.mark.parametrize("rows", [ROWS, []])
+def test_sweep_ends_with_the_rows_before_its_limit(tmp_path, monkeypatch, capsys, rows):
+    """A message that takes longer than the time limit ends the sweep, not the study."""
+    lines = [
+        {"kind": "model", "gradient_bytes": 4096},
+        *({"kind": "row", "row": one} for one in rows),
+    ]
+    late = ProcessResult(
+        -9, timed_out=True, lines=launcher.by_kind({"rank": 0} | one for one in lines)
+    )
+    monkeypatch.setattr(measure, "launch_ranks", lambda *_: late)
+    output = tmp_path / "sweep.json"
+    words = ["--gpus", "2", "--device", "cpu", "--message-bytes", "1024", "--manifest", "none"]
+    words += ["--output", str(output)]
+    if rows:
+        interconnect_sweep.main(words)
+        assert (
+            SWEEP.read(output)["rows"] == rows and "time limit of 600 s" in capsys.readouterr().out
+        )
+    else:
+        with pytest.raises(UserError, match="ended early with its time limit"):
+            interconnect_sweep.main(words)
+        assert not output.exists()
 
 
 def test_what_a_killed_measurement_left_beside_its_output_goes_at_the_next_start(tmp_path):

@@ -34,11 +34,12 @@ def run(sweep: Sweep, log_folder: Path) -> None:
     with joined as (rank, log):
         # Larger messages take a CPU minutes.
         most = math.inf if rank.device.type == "cuda" else MOST_BYTES_ON_CPU
-        messages = [("sweep", size) for size in sweep.message_bytes if size <= most]
-        messages += _of_model(sweep, rank)
-        log.append("model", {"gradient_bytes": dict(messages)["gradients"]})
+        messages = _of_model(sweep, rank)
+        gradients = dict(messages)["gradients"]
+        log.append("model", {"gradient_bytes": gradients})
         # Warm-up: otherwise the first size, whichever it is, takes twice as long.
-        _measure(sweep, rank, "sweep", max(size for _, size in messages))
+        _measure(sweep, rank, "sweep", gradients)
+        messages += [("sweep", size) for size in sorted(sweep.message_bytes) if size <= most]
         for kind, size in messages:
             seconds, skew, correct = _measure(sweep, rank, kind, size)
             if rank.is_first:

@@ -67,11 +67,13 @@ def run(
     processes: int,
     name: str,
     advice: str = "",
+    keep: str = "",
 ) -> ProcessResult:
     """Return what `script`, run again with its arguments in measuring `processes`, reported.
 
     These and `gpus` of the options are totals over all nodes. UserError with `name` of the
-    measurement and `advice` when a process fails.
+    measurement and `advice` when a process fails; lines of kind `keep` that were reported before
+    the time limit suffice.
     """
     device = environment.resolve_device(options.device)
     host_info = environment.describe(device)
@@ -79,7 +81,8 @@ def run(
     nodes = getattr(options, "nodes", 1)
     command = launcher.command(Path(script), argv, processes, nodes)
     result = launch_ranks(command, options.output, device, options.gpus // nodes, options)
-    if result.returncode != 0 or len(result.lines["end"]) < processes:
+    failed = result.returncode != 0 or len(result.lines["end"]) < processes
+    if failed and not (result.timed_out and result.lines[keep]):
         cause = "its time limit" if result.timed_out else f"exit status {result.returncode}"
         raise UserError(f"{name} ended early with {cause}: see the log above{advice}")
     return replace(result, environment=completed(host_info, result))
