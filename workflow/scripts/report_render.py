@@ -69,6 +69,7 @@ def main(
         "cards": overview.cards(found, of_cells),
         "metrics": cells.metrics(of_cells),
         "marks": marks,
+        "unit": cells.unit_of(of_cells),
         "changing": not cells.drifting(of_cells).empty,
         "batch_sizes": sorted({size for row in mapped.values() for size in row}),
         "map": mapped,

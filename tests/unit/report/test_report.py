@@ -6,9 +6,11 @@ import pytest
 
 from examples import stored
 from examples.stored import FLAGSHIP, lay_out, render
+from scaling.claims.claim import Findings
 from scaling.core.errors import UserError
 from scaling.core.grid import Cell
-from scaling.report.views import PARTS, QUESTIONS
+from scaling.report import cells as of_page
+from scaling.report.views import PARTS, QUESTIONS, answered
 from scaling.tables import schema
 
 CELL = Cell("plain", "ddp", 2, 512, 0)
@@ -36,6 +38,16 @@ def test_the_page_is_one_document_that_loads_nothing(page):
 def test_a_figure_says_what_it_is_of(page):
     of = {"data-cell": "tuned/ddp/2/512", "data-quantity": "speedup", "data-value": "1.9362"}
     assert ("td", of) in page.elements
+
+
+def test_questions_of_commands_name_no_key_of_the_grid():
+    """Commands on several GPUs lack what only recipes without a command have."""
+    study = stored.study()
+    cells = of_page.of_study(study).assign(unit="tokens")
+    nothing = Findings(FLAGSHIP, {}, [])
+    keys = {one["question"].name: one["question"].key for one in answered(study, cells, nothing)}
+    assert {keys[name] for name in ("Q1", "Q2", "Q3.1")} == {"recipes without command"}
+    assert keys["Q3.2"] == "interconnect" and of_page.unit_of(cells) == "tokens"
 
 
 def test_every_part_of_the_report_has_its_tables():

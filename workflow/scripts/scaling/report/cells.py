@@ -109,12 +109,17 @@ def drifting(cells: pd.DataFrame) -> pd.DataFrame:
     return cells[(cells["count"] > 1) & cells["drift"].notna() & ~cells["settled"].eq(True)]
 
 
+def unit_of(cells: pd.DataFrame) -> str:
+    """Return what a batch is counted in: images, or the unit of all commands, else samples."""
+    units = cells["unit"].fillna("").replace("", "images").unique()
+    return str(units[0]) if len(units) == 1 else "samples"
+
+
 def metrics(cells: pd.DataFrame) -> dict[str, str]:
     """Return the heads of known `METRICS` by name; accuracies say after how many epochs."""
     epochs, known = set(cells["epoch"].dropna()), cells.notna().any()
     found = {one.name: one.head for one in METRICS if known[one.name]}
-    units = cells["unit"].fillna("").replace("", "images").unique()
-    unit = units[0] if len(units) == 1 else "samples"
+    unit = unit_of(cells)
     found |= {key: head.replace("images", unit) for key, head in found.items() if "images" in head}
     if "joules_per_image" in found and unit != "images":
         found["joules_per_image"] = f"J of one of the {unit}"

@@ -51,7 +51,14 @@ def answered(study: StudyTables, cells: pd.DataFrame, findings: Findings) -> lis
     `more` are the tables that are folded: all but the first, and the lab's steps of Part B.
     """
     made = []
+    commands = cells["unit"].fillna("").ne("").all()
+    there = {
+        "grid.gpus": cells["gpus"].nunique(),
+        "grid.batch_sizes": cells["batch_size"].nunique(),
+    }
     for question in QUESTIONS:
+        if commands and there.get(question.key, 1) > 1:
+            question = question._replace(key="recipes without command")
         answer = findings.answers.get(question.name)
         claims = [one for one in findings.claims if one.question.startswith(question.name)]
         shown = tables(PARTS[question.name], study, cells) if answer else []
