@@ -14,7 +14,7 @@ COLUMNS = {
         "launch": "Launch, supervise and end processes.",
         "training": "Train a cell of the grid: recipes, strategies and steps.",
         "instruments": "Measure communication, kernels, peak rates and the interconnect.",
-        "convergence": "Experiments on training with large batches.",
+        "large_batches": "Experiments on training with large batches.",
         "synchronization": "Experiments on what ranks send and share.",
         "quantization": "Int8 networks: made, run in integers, and taken apart.",
     },

@@ -45,7 +45,8 @@ with refused():
     from scaling.core import grid
     from scaling.launch import jobs, lease
     from scaling.launch.jobs import Jobs, digest, measuring
-    from scaling.registry import engine as engines, model as models
+    from scaling.registry import engine as engines
+    from scaling.registry.entries import model_code
     from scaling.tables.made import Made
     from scaling.terminal.progress import Progress
 

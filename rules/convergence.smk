@@ -1,7 +1,7 @@
 # Recipes with large batches: one job per global batch, as they share runs. Not timed: jobs may share the
 # machine, and read their images before they wait for a GPU.
 from scaling.config.recipes import precision, techniques
-from scaling.core.records.convergence import CONVERGENCE_PATTERN
+from scaling.core.records.run import TECHNIQUE_PATTERN
 from scaling.core.training_options import LargeBatches
 
 TECHNIQUES = techniques(config)
@@ -13,7 +13,7 @@ rule convergence_train:
         **CHECKED,
     output:
         expand(
-            f"<records>/convergence/{CONVERGENCE_PATTERN}/runs.json",
+            f"<records>/convergence/{TECHNIQUE_PATTERN}/runs.json",
             remedy=TECHNIQUES,
             allow_missing=True,
         ),

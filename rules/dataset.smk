@@ -1,4 +1,4 @@
-from scaling.registry.dataset import DATASETS
+from scaling.registry.entries import DATASETS
 
 
 rule dataset_prepare:

@@ -16,7 +16,7 @@ rule interconnect_sweep:
     resources:
         **TIMED | OF_MACHINE,
     params:
-        code=measuring("interconnect_sweep", *models.code(MODEL["model"])),
+        code=measuring("interconnect_sweep", *model_code(MODEL["model"])),
         nodes=TIMED["nodes"],
         options=JOBS.options(Sweep, "interconnect"),
     shell:

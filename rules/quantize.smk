@@ -1,5 +1,5 @@
 # The network of the lab's Part B: trained and quantized.
-from scaling.core.records.quantization import VARIANT_PATTERN
+from scaling.core.records.experiments import VARIANT_PATTERN
 from scaling.core.training_options import NetworkTraining
 
 VARIANTS = {

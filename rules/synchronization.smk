@@ -22,7 +22,7 @@ rule synchronization_measure:
         code=measuring(
             "synchronization_measure",
             *(module for name in PARALLEL for module in STRATEGIES.modules(name)),
-            *models.code(MODEL["model"]),
+            *model_code(MODEL["model"]),
         ),
         options=JOBS.options(Plan, "synchronization"),
     shell:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from scaling.core.records.convergence import ConvergenceRecord
+from scaling.core.records.run import TechniqueRecord
 from scaling.core.training_options import LargeBatches, Sgd
 from scaling.registry.update_rule import Technique, gpus_of
 
@@ -53,7 +53,7 @@ def record(
     runs: list[dict[str, Any]],
     at_edge: bool = False,
     **options: Any,
-) -> ConvergenceRecord:
+) -> TechniqueRecord:
     """The record of a remedy with these options and runs."""
     chosen = Technique.of(options)
     rate = chosen.rate(TRAINING["learning_rate"], global_batch / OPTIONS.reference_batch)
@@ -63,7 +63,7 @@ def record(
         "at_edge": at_edge,
         "runs": [{"learning_rate": rate * each["factor"], **each} for each in runs],
     }
-    return ConvergenceRecord(
+    return TechniqueRecord(
         remedy=remedy,
         global_batch=global_batch,
         options=chosen.model_dump(),
@@ -99,7 +99,7 @@ def swept(
     return [*tried, sweep, *seeds(*accuracies, **more)]
 
 
-def study() -> list[ConvergenceRecord]:
+def study() -> list[TechniqueRecord]:
     """Two rules at their word, swept plain SGD, warm-up and Nesterov; at 128, 512 and 8192."""
     naive = {"scaling": "linear", "factors": [1]}
     root, warm = {"scaling": "sqrt"}, {"scaling": "sqrt", "warmup_epochs": 1}

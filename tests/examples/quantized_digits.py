@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from scaling.core import command_line
+from scaling.core.records.experiments import VARIANT_PATTERN
 from scaling.core.records.kind import DATASET
-from scaling.core.records.quantization import VARIANT_PATTERN
 from scaling.data import dataset
 
 LAST = "weights+activations+bias"

@@ -9,10 +9,10 @@ import torch.distributed as dist
 from torch.nn import functional
 from torch.nn.parallel import DistributedDataParallel
 
-from scaling.convergence.experiment import Experiment
-from scaling.convergence.plan import Run, Study
 from scaling.data.dataset import ImageDataset
 from scaling.data.resident import ResidentImages
+from scaling.large_batches.experiment import Experiment
+from scaling.large_batches.plan import Run, Study
 from scaling.models.resnet import ResNet18
 from scaling.registry.update_rule import UpdateRule
 from scaling.training.trainer import TrainingData

@@ -17,7 +17,7 @@ from fused_kernels import DEVICE
 from scaling.launch import launcher
 from training_runs import run
 
-MEASURING = ["convergence", "data", "instruments", "launch", "models"]
+MEASURING = ["data", "instruments", "large_batches", "launch", "models"]
 MEASURING += ["quantization", "synchronization", "training", "extras"]
 collect_ignore = [] if find_spec("torch") else MEASURING
 

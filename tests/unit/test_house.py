@@ -14,7 +14,7 @@ APART = [LIBRARY.parent / "grader", *(path.parent for path in EXTRAS.glob("*/__i
 """Packages beside the library that can be deleted: it imports none of them, and none another."""
 ORDER = [
     *("core", "registry", "config", "data", "models", "launch", "training", "instruments"),
-    *("convergence", "synchronization", "quantization"),
+    *("large_batches", "synchronization", "quantization"),
     *("tables", "claims", "figures", "report", "terminal"),
 ]
 """Packages by stage: each imports only those before it."""

@@ -16,14 +16,14 @@ from typing import Any
 import torch
 
 from scaling.config.devices import need_newer_gpu
-from scaling.convergence.experiment import Experiment
-from scaling.convergence.plan import Study
 from scaling.core import code_digest, command_line, environment
 from scaling.core.environment import Device
 from scaling.core.errors import UserError, program
-from scaling.core.records.convergence import CONVERGENCE, convergence_path
 from scaling.core.records.kind import DATASET
+from scaling.core.records.run import TECHNIQUE, technique_path
 from scaling.core.training_options import DataOptions
+from scaling.large_batches.experiment import Experiment
+from scaling.large_batches.plan import Study
 from scaling.launch import lease
 from scaling.registry.update_rule import Technique, uneven
 from scaling.training.trainer import TrainingData
@@ -88,5 +88,5 @@ def main(argv: list[str] | None = None) -> None:
                     **found,
                     "environment": host_info | {"ended": environment.now()},
                 }
-                CONVERGENCE.write(convergence_path(session.records, name, global_batch), document)
+                TECHNIQUE.write(technique_path(session.records, name, global_batch), document)
                 host_info["started"] = environment.now()

@@ -10,7 +10,7 @@ from scaling.core import command_line, files
 from scaling.core.errors import program
 from scaling.core.records.kind import DATASET
 from scaling.data import dataset
-from scaling.registry.dataset import DATASETS
+from scaling.registry.entries import DATASETS
 
 
 class Command(dataset.Request):

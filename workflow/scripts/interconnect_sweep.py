@@ -7,7 +7,7 @@ At the time limit the sweep ends with what it has.
 
 from scaling.core import command_line
 from scaling.core.errors import program
-from scaling.core.records.machine import SWEEP
+from scaling.core.records.experiments import SWEEP
 from scaling.launch import launcher, measure
 from scaling.launch.measure import Sweep
 

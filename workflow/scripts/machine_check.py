@@ -8,7 +8,7 @@ from pathlib import Path
 
 from scaling.core import code_digest, command_line, environment
 from scaling.core.errors import UserError, program
-from scaling.core.records.machine import CHECK
+from scaling.core.records.experiments import CHECK
 from scaling.instruments import machine
 from scaling.launch import launcher, measure
 from scaling.launch.measure import MachineCheck

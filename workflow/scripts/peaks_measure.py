@@ -6,7 +6,7 @@ float32, bf16 and copies within the host's memory, by one process.
 
 from scaling.core import command_line
 from scaling.core.errors import program
-from scaling.core.records.machine import PEAKS
+from scaling.core.records.experiments import PEAKS
 from scaling.launch import launcher, measure
 from scaling.launch.measure import Probe
 

@@ -4,7 +4,7 @@ import torch
 
 from scaling.core import command_line, environment
 from scaling.core.errors import program
-from scaling.core.records.quantization import VARIANT
+from scaling.core.records.experiments import VARIANT
 from scaling.data.batches import read_images
 from scaling.launch import lease
 from scaling.quantization.variant import VariantEvaluation

@@ -7,7 +7,7 @@ kept by each rank and, on GPUs, synchronized.
 
 from scaling.core import command_line
 from scaling.core.errors import UserError, program
-from scaling.core.records.machine import SYNCHRONIZATION
+from scaling.core.records.experiments import SYNCHRONIZATION
 from scaling.launch import launcher, measure, supervisor
 from scaling.synchronization.plan import Plan
 

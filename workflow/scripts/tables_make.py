@@ -10,11 +10,9 @@ import pandas as pd
 from scaling.claims.evaluate import evaluate
 from scaling.core import command_line, files
 from scaling.core.grid import expand
-from scaling.core.records.convergence import CONVERGENCE
-from scaling.core.records.machine import CHECK, PEAKS, SWEEP, SYNCHRONIZATION
-from scaling.core.records.quantization import VARIANT
-from scaling.core.records.run import RUN
-from scaling.registry.dataset import SYNTHETIC
+from scaling.core.records.experiments import CHECK, PEAKS, SWEEP, SYNCHRONIZATION, VARIANT
+from scaling.core.records.run import RUN, TECHNIQUE
+from scaling.registry.entries import SYNTHETIC
 from scaling.tables import measurements, schema, work
 from scaling.tables.accuracy import accuracy, convergence, remedies, trained_to_accuracy
 from scaling.tables.epoch_parts import audit, bandwidth, communication, utilization
@@ -110,7 +108,7 @@ def main(
         limits = peaks, sweeps, machine
         found = of_runs(study, tables, grid, runs, *limits, partial, per_gpu_hour, commands)
     if techniques:
-        found["convergence"] = convergence([CONVERGENCE.read(path) for path in techniques])
+        found["convergence"] = convergence([TECHNIQUE.read(path) for path in techniques])
         found["remedies"] = remedies(found["convergence"], margin)
     if trainings:
         trained = [RUN.read(path) for path in trainings]

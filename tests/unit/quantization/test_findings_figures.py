@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 
 from examples.findings import section
-from scaling.core.records.quantization import VARIANT
+from scaling.core.records.experiments import VARIANT
 from scaling.tables.experiments import quantization
 from scaling.tables.experiments.quantization import costs, difference, reach
 

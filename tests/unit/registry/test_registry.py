@@ -4,7 +4,7 @@ import pytest
 
 from scaling.core.errors import UserError
 from scaling.registry.engine import ENGINES
-from scaling.registry.model import MODELS
+from scaling.registry.entries import MODELS
 from scaling.registry.strategy import STRATEGIES
 from scaling.registry.update_rule import Technique, gpus_of, uneven
 

@@ -8,7 +8,7 @@ import tables_make
 from examples.records import epochs, record, save
 from scaling.core import grid
 from scaling.core.errors import UserError
-from scaling.core.records import machine
+from scaling.core.records.experiments import PEAKS as PEAK_RATES
 from scaling.tables import schema
 
 GRID = {"recipes": {"plain": ["ddp"]}, "gpus": [1, 4], "batch_sizes": [128, 8192], "seeds": [0, 1]}
@@ -27,7 +27,7 @@ def tables(folder, *options):
 
 def test_a_study_may_lack_records_where_it_is_partial(tmp_path):
     """b=128 is measured, b=8192 out of memory, two runs have no record; no sweep and no peaks."""
-    machine.PEAKS.write(tmp_path / "peaks.json", PEAKS | {"environment": {"hosts": ["vm"]}})
+    PEAK_RATES.write(tmp_path / "peaks.json", PEAKS | {"environment": {"hosts": ["vm"]}})
     for cell in [*CELLS[:4], *CELLS[6:]]:
         timed = epochs(cell, *(SECONDS[cell.gpus] + off for off in (0.1, 0, -0.1)))
         ended = {"status": "oom", "message": "no room"} if cell.batch_size == 8192 else {}

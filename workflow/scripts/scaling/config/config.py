@@ -14,8 +14,8 @@ from scaling.config.scheme import STAGES
 from scaling.core.section import refuse
 from scaling.core.training_options import Model
 from scaling.registry import registry
-from scaling.registry.dataset import DATASETS
 from scaling.registry.engine import ENGINES, places
+from scaling.registry.entries import DATASETS
 from scaling.registry.update_rule import Technique, UpdateRule, uneven
 
 IMAGES = {"cifar10": 50_000, "digits": 1_500}

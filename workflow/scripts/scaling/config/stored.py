@@ -15,9 +15,9 @@ import yaml
 
 from scaling.core import files, grid
 from scaling.core.errors import UserError, program
-from scaling.core.records.convergence import convergence_path
+from scaling.core.records.experiments import VARIANT_PATTERN
 from scaling.core.records.kind import MOST_BYTES
-from scaling.core.records.quantization import VARIANT_PATTERN
+from scaling.core.records.run import technique_path
 
 CONFIG_BYTES = 100_000
 WHOLE = {"engine", "base", "command"}
@@ -173,7 +173,7 @@ def records(config: dict[str, Any]) -> dict[str, list[Path]]:
     return {
         "runs": [run.record_path(Path("runs")) for run in grid.of(config)],
         "convergence": [
-            convergence_path(Path("convergence"), tried["name"], global_batch)
+            technique_path(Path("convergence"), tried["name"], global_batch)
             for tried in large["recipes"]
             for global_batch in large["global_batches"]
         ],

@@ -15,7 +15,7 @@ KEPT = Path(".snakemake/code_digests")
 """Cache of parsed modules, in Snakemake's folder: parsing all of them takes a second."""
 MEASURES = (
     *("scaling/data/", "scaling/models/", "scaling/training/", "scaling/instruments/"),
-    *("scaling/convergence/", "scaling/synchronization/", "scaling/quantization/", "extras/"),
+    *("scaling/large_batches/", "scaling/synchronization/", "scaling/quantization/", "extras/"),
     # Data of ranks, meanings of options, counters.
     *("scaling/launch/measure", "scaling/launch/own_trainer"),
     *("scaling/launch/ranks", "scaling/launch/run_spec", "scaling/launch/supervisor"),

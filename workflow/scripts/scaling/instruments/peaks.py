@@ -36,7 +36,7 @@ def run(probe: Probe, log_folder: Path) -> None:
 
 
 def rows(probe: Probe, device: str) -> Iterator[dict[str, Any]]:
-    """Yield a row (`records.machine.Peak`) for each matrix size and precision, and for each copy.
+    """Yield a row (`Peak` of the records) for each matrix size and precision, and for each copy.
 
     A product's `state` is `sprint`, just after a rest, or `sustained`: the fastest size after work
     of one to three times `sustained_seconds`, when the last repeats are steady.

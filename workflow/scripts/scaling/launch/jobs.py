@@ -21,8 +21,8 @@ from scaling.core.errors import SNAKEMAKE_VARIABLE, UserError
 from scaling.core.records.kind import DATASET
 from scaling.core.training_options import Options, Sgd
 from scaling.launch.lease import SHARE_VARIABLE
-from scaling.registry import model as models
 from scaling.registry.engine import ENGINES
+from scaling.registry.entries import model_code
 from scaling.registry.strategy import STRATEGIES
 
 SCRIPTS = Path(__file__).parents[2]
@@ -136,7 +136,7 @@ measuring = partial(digest, measuring=True)
 def of_cell(engine: str, strategy: str, model: str) -> str:
     """Return the digest of the code that trains a cell: engine, strategy and model."""
     modules = [*ENGINES.modules(engine), *STRATEGIES.modules(strategy)]
-    return measuring("train_run", *modules, *models.code(model))
+    return measuring("train_run", *modules, *model_code(model))
 
 
 def in_turns(runs: Sequence[grid.Cell], commands: Sequence[str]) -> list[grid.Cell]:

@@ -16,8 +16,8 @@ from scaling.core.records.kind import Role
 from scaling.core.section import Count
 from scaling.core.statistics import drift
 from scaling.core.training_options import Limits, Model, Training
-from scaling.registry import model as models
 from scaling.registry.engine import ENGINES
+from scaling.registry.entries import model_code
 from scaling.registry.strategy import STRATEGIES
 
 
@@ -87,5 +87,5 @@ class RunSpec(CommandOptions, Training):
     def code_digest(self) -> str:
         """Return the digest of the code that measures this run, apart from its strategy's."""
         script = Path(__file__).parents[2] / "train_run.py"
-        modules = [*ENGINES.modules(self.engine), *models.code(self.model.name)]
+        modules = [*ENGINES.modules(self.engine), *model_code(self.model.name)]
         return code_digest.digest(script, *modules, measuring=True)

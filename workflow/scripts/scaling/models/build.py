@@ -10,7 +10,7 @@ from torch import nn
 
 from scaling.core.errors import UserError
 from scaling.core.training_options import Model
-from scaling.registry.model import MODELS
+from scaling.registry.entries import MODELS
 from scaling.registry.registry import resolved
 
 LEAST_BATCH = 2

@@ -18,7 +18,7 @@ from scaling.config.scheme import STAGES, Scheme
 from scaling.core import paired_accuracy
 from scaling.core.environment import Device
 from scaling.core.errors import UserError
-from scaling.core.records.quantization import VARIANT_PATTERN
+from scaling.core.records.experiments import VARIANT_PATTERN
 from scaling.core.training_options import DataOptions
 from scaling.data.batches import Images, predict
 from scaling.models.tutorial_cnn import load_weights

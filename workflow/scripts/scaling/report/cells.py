@@ -16,7 +16,7 @@ from scaling.claims.q3 import PARTS
 from scaling.core import files
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS, Cell
-from scaling.registry.dataset import SYNTHETIC
+from scaling.registry.entries import SYNTHETIC
 from scaling.report.quantities import named, printed
 from scaling.report.table import Figure, figure, of_cell, place
 from scaling.tables import accuracy

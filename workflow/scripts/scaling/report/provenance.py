@@ -5,7 +5,7 @@ from typing import Any
 import pandas as pd
 
 from scaling.core import numbers as fmt
-from scaling.registry import model
+from scaling.registry.entries import model_title
 from scaling.report.cells import by_status, machine_letters
 from scaling.tables import schema
 from scaling.tables.schema import StudyTables
@@ -27,7 +27,7 @@ def headline(study: StudyTables) -> str:
     models = _values(runs, "model")
     if models == ["own"]:
         return ", ".join(filter(None, [" and ".join(_values(runs, "recipe")), machine(runs)]))
-    title = model.title(models[0].partition(",")[0]) if models else _untimed(study)
+    title = model_title(models[0].partition(",")[0]) if models else _untimed(study)
     return ", ".join(filter(None, [f"{title} on {dataset(study)}", machine(runs)]))
 
 

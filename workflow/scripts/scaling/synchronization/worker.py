@@ -31,7 +31,7 @@ Order = NDArray[np.int64]
 def run(plan: Plan, log_folder: Path) -> None:
     """Run the experiments as one rank, of which the first reports to `log_folder`.
 
-    Reports the parts of a `records.machine.Synchronization`; a single process DataParallel's steps.
+    Reports the parts of a `Synchronization` record; a single process DataParallel's steps.
     """
     limit = plan.collective_timeout_seconds
     with ranks.joined(log_folder, plan.device, plan.cpu_threads, limit) as (rank, log):

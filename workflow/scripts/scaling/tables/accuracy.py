@@ -10,8 +10,7 @@ import pandas as pd
 from scipy.special import stdtrit
 
 from scaling.core.grid import CELL_KEYS, REFERENCE_BATCH
-from scaling.core.records.convergence import ConvergenceRecord
-from scaling.core.records.run import RunRecord
+from scaling.core.records.run import RunRecord, TechniqueRecord
 from scaling.core.statistics import CONFIDENCE, margin
 from scaling.registry.update_rule import Technique
 from scaling.tables import schema
@@ -153,7 +152,7 @@ def _training(record: RunRecord, accuracy: float) -> dict[str, object]:
     }
 
 
-def convergence(records: Sequence[ConvergenceRecord]) -> pd.DataFrame:
+def convergence(records: Sequence[TechniqueRecord]) -> pd.DataFrame:
     """Return a row per run, with metrics after its last epoch; a technique without runs has one.
 
     Those of `reference` are the baseline: plain SGD at the reference batch, with the widest sweep.
@@ -170,7 +169,7 @@ def convergence(records: Sequence[ConvergenceRecord]) -> pd.DataFrame:
     return schema.frame("convergence", rows)
 
 
-def _rates_of_plain_sgd(record: ConvergenceRecord) -> int:
+def _rates_of_plain_sgd(record: TechniqueRecord) -> int:
     """Return the number of rates tried at the reference batch; 0 for other techniques."""
     at_reference = record["global_batch"] == record["training"]["reference_batch"]
     # There every scaling rule gives the base rate.
@@ -179,7 +178,7 @@ def _rates_of_plain_sgd(record: ConvergenceRecord) -> int:
     return len({run["factor"] for run in result["runs"]}) if result else 0
 
 
-def _changed(record: ConvergenceRecord) -> dict[str, str]:
+def _changed(record: TechniqueRecord) -> dict[str, str]:
     """Return the options that differ from plain SGD's and change a run, in words."""
     plain = Technique().model_dump(exclude={"factors"})
     said = {}

@@ -15,7 +15,7 @@ from scaling.core.errors import UserError
 from scaling.core.grid import CELL_KEYS, Cell
 from scaling.core.records.kind import Role
 from scaling.core.records.run import RUN, RunRecord
-from scaling.registry.model import MODELS
+from scaling.registry.entries import MODELS
 from scaling.tables import schema
 from scaling.tables.noise import ENDS, Noise
 

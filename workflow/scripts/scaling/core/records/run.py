@@ -1,8 +1,9 @@
-"""The record of a grid run: its fields and consistency checks."""
+"""Records of trainings: a run of the grid, and the runs of a technique for large batches."""
 
 import math
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Annotated, Literal, NotRequired
 
 from annotated_types import Len
@@ -12,12 +13,12 @@ from scaling.core.grid import Cell
 from scaling.core.records import kind as types
 
 Startup = Annotated[dict[Literal["total", "cudnn_search"], types.Duration], Len(1)]
-"""Seconds until the first epoch, and those of them in which cuDNN searched for algorithms."""
-MOST_WATTS = 10_000
-"""More than any GPU takes."""
+"""Seconds until the first epoch, and those of cuDNN's search for algorithms among them."""
+MOST_WATTS = 10_000  # More than any GPU takes.
 BLOCKS = ("seconds", "seconds_without_exchange")
-RunRecord = types.Row
-"""A record as `Run` describes it."""
+RunRecord = TechniqueRecord = types.Row
+"""Records as `Run` and `Technique` describe them."""
+TECHNIQUE_PATTERN = "remedy~{remedy}/global_batch~{global_batch}"
 
 
 class GpuReading(TypedDict):
@@ -42,8 +43,7 @@ class OfRank(TypedDict):
 class EpochRow(OfRank):
     """An epoch of a run as one rank saw it; seconds are of the host, between synchronizations."""
 
-    epoch: types.Whole
-    """From 1."""
+    epoch: types.Positive
     seconds: types.Seconds
     loader_seconds: types.Duration | None
     samples: types.Whole
@@ -56,7 +56,7 @@ class EpochRow(OfRank):
 
 
 class Energy(TypedDict):
-    """The joules of each GPU of a rank from before the first epoch of a role to after the last."""
+    """The joules of each GPU of a rank over all epochs of a role; `counts` says whose they are."""
 
     rank: types.Whole
     role: types.Role
@@ -65,7 +65,6 @@ class Energy(TypedDict):
     power_capped_seconds: types.Amount | None
     """How long one of these GPUs was at its power limit, at most `seconds`."""
     counts: str
-    """Whose energy that is."""
 
 
 class Model(TypedDict):
@@ -83,10 +82,7 @@ class Model(TypedDict):
 
 @types.opened
 class Parameters(TypedDict):
-    """What is read of the parameters of `launch.run_spec`, and the options that could be applied.
-
-    The options of a user's own command are the checksums of the files that it names.
-    """
+    """Parameters of `launch.run_spec`, and the options applied; of a command its files' hashes."""
 
     engine: str
     warmup_epochs: types.Whole
@@ -113,10 +109,7 @@ class Memory(TypedDict):
 
 
 class Reading(OfRank):
-    """Seconds of communication in a number of iterations, or a note why there are none.
-
-    Those of messages are without `start_skew_seconds`, which older records do not tell apart.
-    """
+    """Seconds of communication in a number of iterations, or a note why there are none."""
 
     estimate: Literal["without_communication", "profiler", "ddp_log"]
     communication_seconds: NotRequired[types.Duration]
@@ -147,8 +140,7 @@ class InMemory(OfRank):
 KernelClass = Literal["products", "element-wise", "optimizer", "copies", "other", "communication"]
 """Of kernels, by the operator that launches them."""
 OfClass = Annotated[dict[Literal["seconds", "running_seconds", "bytes"], types.Amount], Len(2, 3)]
-"""Seconds in which none of a class before it runs, seconds in which it runs (records before version
-5 have none), and the known bytes read and written."""
+"""Seconds in which none of a class before it runs, in which it runs, and known bytes moved."""
 
 
 class DeviceTime(OfRank):
@@ -178,7 +170,6 @@ class Run(types.Record):
     training: Parameters
     epochs: list[EpochRow]
     energy: NotRequired[list[Energy]]
-    """Read once for all epochs of a role; older records have it only in the epochs."""
     evaluation: Evaluation | None
     settling: types.Row
     """Whether the measured epochs were steady; see `core.statistics.settling`."""
@@ -191,50 +182,118 @@ class Run(types.Record):
     """From the start of the command to the end of its last process, without waiting for GPUs."""
 
 
+@types.opened
+class EpochMetrics(TypedDict):
+    """Metrics after one epoch; of a technique with recomputed batch-norm statistics."""
+
+    epoch: types.Positive
+    updates: types.Positive
+    train_loss: types.Amount | None
+    train_accuracy: types.Fraction | None
+    test_loss: NotRequired[types.Amount | None]
+    test_accuracy: NotRequired[types.Fraction | None]
+    validation_accuracy: NotRequired[types.Fraction | None]
+
+
+@types.opened
+class Training(TypedDict):
+    """A training as `large_batches.experiment` describes it."""
+
+    seed: types.Whole
+    updates: types.Positive
+    planned_epochs: types.Positive
+    planned_updates: types.Positive
+    diverged: str
+    seconds: types.Seconds
+    epochs: list[EpochMetrics]
+
+
+class SweepRun(Training):
+    """A training in a technique's record; `factor` multiplies the scaling rule's rate."""
+
+    factor: types.Seconds
+    learning_rate: types.Amount
+    held_out: bool
+    chosen: bool
+
+
+@types.opened
+class Result(TypedDict):
+    """The results of a technique's runs; see `large_batches.experiment`."""
+
+    gpus: types.Positive
+    chosen_factor: types.Amount
+    at_edge: bool
+    runs: list[SweepRun]
+
+
+class Technique(types.Record):
+    """The record of one technique ("remedy") at one global batch, `runs.json`.
+
+    `options` are those of `Technique`; a status other than ok has a message and no result.
+    """
+
+    remedy: str
+    global_batch: types.Positive
+    options: types.Options
+    status: types.Status
+    message: str | None
+    training: types.Options
+    """Settings shared by all runs of a study; see `large_batches.plan.Study`."""
+    dataset: types.Dataset
+    result: Result | None
+
+
+def technique_path(records: Path, remedy: str, global_batch: int) -> Path:
+    """Return the path of a technique's record below the folder `records`."""
+    pattern = f"{TECHNIQUE_PATTERN}/runs.json"
+    return records / pattern.format(remedy=remedy, global_batch=global_batch)
+
+
 def _contradictions(record: RunRecord) -> Iterator[str]:
     """Yield what is impossible; what a user's own command prints is checked as it comes."""
-    yield from (said for said, wrong in _amounts(record).items() if wrong)
+    rows, complete = record["epochs"], record["status"] in ("ok", "diverged")
+    yield from _amounts(record)
     if record["training"]["engine"] == "command":
         return
-    rows, complete = record["epochs"], record["status"] in ("ok", "diverged")
     processes = len({row["rank"] for row in rows})
     places = [(row["epoch"], row["rank"]) for row in rows]
-    wanted = sorted(set(places))
-    if complete:
-        last = min(max(places, default=(0, 0))[0], len(rows))
-        wanted = [(epoch, rank) for epoch in range(1, last + 1) for rank in range(processes)]
-    if places != wanted or (complete and not any(row["role"] == "measured" for row in rows)):
+    epochs = range(1, max(places, default=(0, 0))[0] * complete + 1)
+    wanted = [(epoch, rank) for epoch in epochs[: len(rows)] for rank in range(processes)]
+    if places != (wanted or sorted({*places})):
         yield "epochs or their ranks are missing, twice, or out of order"
-        return
+    if complete and not any(row["role"] == "measured" for row in rows):
+        yield "no epoch is measured"
     samples: Counter[int] = Counter()
     for row in rows if complete else ():
         samples[row["epoch"]] += row["samples"]
         if (row["loader_seconds"] or 0) > row["seconds"]:
             yield f"epoch {row['epoch']} waits for longer than it takes"
     # The sampler gives all ranks the same number, so some images twice.
-    images = record["dataset"]["train_images"]
-    if not all(0 <= found - images < processes for found in samples.values()):
+    images = record["dataset"].get("train_images")
+    if images and not all(0 <= number - images < processes for number in samples.values()):
         yield "an epoch has not the samples that the training set has"
     if complete and len(record["model"]["parameters_sha256"]) != processes:
         yield "not every rank's weights"
 
 
-def _amounts(record: RunRecord) -> dict[str, bool]:
-    """Return, by what it says, which seconds and joules of a run cannot be, whatever its status."""
+def _amounts(record: RunRecord) -> Iterator[str]:
+    """Yield which seconds and joules of a run are impossible, whatever its status."""
     rows, whole = record["epochs"], 1.001 * (record["run_seconds"] or math.inf)
-    own = [(row["seconds"], one["energy_joules"]) for row in rows for one in row["gpu_readings"]]
-    own += [(row["seconds"], one) for row in record.get("energy", []) for one in row["joules"]]
-    blocks = {
-        len(one[key]) for one in record["in_memory"] for key in BLOCKS if one[key] is not None
-    }
-    first = sum(row["seconds"] for row in rows if row["rank"] == 0)
-    return {
-        "epochs that take longer than the run": first > whole,
-        "a start-up that takes longer than the run": (record["startup"] or {}).get("total", 0)
-        > whole,
-        "more energy than a GPU takes": any((one or 0) > MOST_WATTS * (s + 1) for s, one in own),
-        "instruments of different repeats": len(blocks) > 1,
-    }
+    if sum(row["seconds"] for row in rows if row["rank"] == 0) > whole:
+        yield "epochs that take longer than the run"
+    if (record["startup"] or {}).get("total", 0) > whole:
+        yield "a start-up that takes longer than the run"
+    energy = [(row["seconds"], one["energy_joules"]) for row in rows for one in row["gpu_readings"]]
+    energy += [(row["seconds"], one) for row in record.get("energy", []) for one in row["joules"]]
+    if any((joules or 0) > MOST_WATTS * (seconds + 1) for seconds, joules in energy):
+        yield "more energy than a GPU takes"
+    repeats = (one[key] for one in record["in_memory"] for key in BLOCKS if one[key] is not None)
+    if len({len(seconds) for seconds in repeats}) > 1:
+        yield "instruments of different repeats"
 
 
 RUN = types.Kind("a run", Run, _contradictions)
+TRAINING = types.Kind("a training that was kept", Training)
+"""The record that `large_batches.experiment` keeps for the next technique."""
+TECHNIQUE = types.Kind("a technique for large batches", Technique)

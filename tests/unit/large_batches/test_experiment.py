@@ -6,12 +6,12 @@ import pytest
 
 import convergence_train
 from examples.small_convergence import images
-from scaling.convergence.plan import choose, losses
 from scaling.core import files
 from scaling.core.errors import UserError
-from scaling.core.records.convergence import convergence_path
 from scaling.core.records.kind import DATASET
+from scaling.core.records.run import technique_path
 from scaling.data import dataset
+from scaling.large_batches.plan import choose, losses
 
 OPTIONS = [
     *("--device", "cpu", "--reference-batch", "8", "--gpus", "2", "--epochs", "1"),
@@ -32,7 +32,7 @@ def train(tmp_path):
         told = [text for key, name in places.items() for text in (f"--{key}", str(tmp_path / name))]
         told += ["--remedies", json.dumps(remedies), "--global-batches", str(global_batch)]
         convergence_train.main([*told, *OPTIONS, *options])
-        paths = [convergence_path(tmp_path / "records", name, global_batch) for name in remedies]
+        paths = [technique_path(tmp_path / "records", name, global_batch) for name in remedies]
         return dict(zip(remedies, map(files.read_json, paths), strict=True))
 
     return run

@@ -17,7 +17,10 @@ import torch
 from torch import nn
 from torch.optim.swa_utils import update_bn
 
-from scaling.convergence.plan import (
+from scaling.core.grid import Cell
+from scaling.core.records.run import TRAINING
+from scaling.core.training_options import Model, Sgd
+from scaling.large_batches.plan import (
     AT_CHANCE,
     NOT_FINITE,
     Result,
@@ -29,9 +32,6 @@ from scaling.convergence.plan import (
     next_factor,
     run_of,
 )
-from scaling.core.grid import Cell
-from scaling.core.records.convergence import TRAINING
-from scaling.core.training_options import Model, Sgd
 from scaling.launch import outcome
 from scaling.launch.ranks import Rank
 from scaling.launch.run_spec import RunSpec

@@ -1,4 +1,4 @@
-"""Records of a machine's measured limits and of the synchronization experiments."""
+"""Records of a machine's limits, the synchronization experiments, and quantized networks."""
 
 from collections.abc import Iterator
 from typing import Annotated, Literal, NotRequired
@@ -9,6 +9,8 @@ from typing_extensions import TypedDict
 from scaling.core.records import kind as types
 
 Device = Literal["cpu", "cuda"]
+VARIANT_PATTERN = "variant~{variant}/quantization.json"
+"""The path of a variant's record below the folder of its seed."""
 
 
 class Finding(TypedDict):
@@ -20,7 +22,7 @@ class Finding(TypedDict):
     message: str
 
 
-class Look(types.Record):
+class MachineCheck(types.Record):
     """The machine check before measuring, `check.json`."""
 
     check: str
@@ -76,14 +78,14 @@ class Peaks(types.Record):
     rows: list[Peak]
 
 
-class OfRank(TypedDict):
+class RankEpoch(TypedDict):
     """An epoch, from 0, as one rank has it."""
 
     epoch: types.Whole
     rank: types.Whole
 
 
-class Order(OfRank):
+class Order(RankEpoch):
     """The images that a rank draws for an epoch; see `synchronization.worker.orders_of`."""
 
     samples: types.Positive
@@ -123,7 +125,7 @@ class Steps(TypedDict):
     messages: list[StepMessage]
 
 
-class SharedEpoch(OfRank):
+class SharedEpoch(RankEpoch):
     """What a rank measured of an epoch; see `training.trainer.EpochResult`."""
 
     seconds: types.Seconds
@@ -176,6 +178,97 @@ class Synchronization(types.Record):
     seconds: types.Seconds
 
 
+Exactness = Annotated[dict[Literal["logits", "differing"], types.Whole], Len(2, 2)]
+"""The number of logits also computed in integers, and how many of them differ."""
+Classes = Annotated[dict[Literal["labels", "float32", "variant"], str], Len(3, 3)]
+"""Classes of all test images, as `core.paired_accuracy` encodes them."""
+Counts = Annotated[dict[Literal["bin_edges", "counts"], list[types.Number]], Len(2, 2)]
+"""A histogram: the number of values between consecutive edges, in float units."""
+
+
+class Accuracy(TypedDict):
+    """An accuracy, its difference to the float network's, and its noise: `core.paired_accuracy`."""
+
+    accuracy_percent: types.Percent
+    difference_points: types.Number
+    agreement_percent: types.Percent
+    test_images: types.Positive
+    standard_error_points: types.Amount
+    gained: types.Whole
+    lost: types.Whole
+
+
+class SeedRecord(types.Record):
+    """The seed of the quantized network, and what measured it."""
+
+    seed: types.Whole
+    dataset: types.Images
+    device: str
+    calibration_images: types.Whole
+
+
+@types.opened
+class Options(TypedDict):
+    """The options of a variant: `config.scheme`."""
+
+    mistakes: list[str]
+
+
+@types.opened
+class Entrance(TypedDict):
+    """How the input images are quantized: `scale` in levels per unit; clipping, noise in dB."""
+
+    scale: types.Amount
+    range: types.Pair
+
+
+@types.opened
+class Layer(TypedDict):
+    """A layer of a quantized network, with more figures: see `quantization.variant`.
+
+    Those of activations are absent where only weights are quantized.
+    """
+
+    layer: str
+    weight_bits: types.Positive
+    weight_range: types.Pair
+    packed_bytes: types.Positive
+    float32_bytes: types.Positive
+    output_range: NotRequired[types.Pair]
+    # What tells a mistake.
+    bias_error_steps: NotRequired[types.Amount]
+    top_step: NotRequired[types.Amount | None]
+    clipped_share_calibration: NotRequired[types.Fraction | None]
+    sqnr_after_relu_db: NotRequired[types.Number | None]
+
+
+class Histogram(TypedDict):
+    """The distribution of one quantity of a layer before and after quantization."""
+
+    layer: str
+    quantity: str
+    scale: types.Amount
+    float: Counts
+    int8: Counts
+
+
+class VariantRecord(Accuracy, SeedRecord):
+    """A variant of a tutorial CNN, `quantization.json`; see `quantization.variant`."""
+
+    variant: str
+    scheme: Options
+    float32: dict[Literal["accuracy_percent"], types.Percent]
+    classes: Classes
+    calibration_checksum: str | None
+    training_checksum: str
+    packed_bytes: types.Positive
+    float32_bytes: types.Positive
+    exactness: Exactness | None
+    input: Entrance | None
+    layers: Annotated[list[Layer], Len(1)]
+    histograms: NotRequired[list[Histogram]]
+
+
 def _repeats(record: types.Row) -> Iterator[str]:
     """Yield where an operation was repeated more often than another."""
     if len({len(row["seconds"]) for row in record["rows"]}) > 1:
@@ -194,7 +287,8 @@ def _ranks(record: types.Row) -> Iterator[str]:
             yield f"an order of seed {one['seed']} is there twice"
 
 
-CHECK = types.Kind("the look at a machine", Look)
+CHECK = types.Kind("the check of a machine", MachineCheck)
 SWEEP = types.Kind("a sweep", Sweep, _repeats)
 PEAKS = types.Kind("peaks", Peaks, _repeats)
 SYNCHRONIZATION = types.Kind("what ranks share", Synchronization, _ranks)
+VARIANT = types.Kind("a quantized network", VariantRecord)

@@ -16,7 +16,7 @@ from examples.small_convergence import (
     trained,
     with_options,
 )
-from scaling.convergence import experiment as module
+from scaling.large_batches import experiment as module
 from training_runs import in_ranks
 
 

@@ -1,0 +1,70 @@
+"""The built-in datasets and models, and the registries that find them by name."""
+
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from scaling.registry.registry import Reference, Registry
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A source of images that a study trains on."""
+
+    name: str
+    read: Reference
+    """A function from a `scaling.data.dataset.Request` to an `ImageDataset` and its origin."""
+    options: tuple[str, ...] = ()
+    """The keys of the section dataset that it reads."""
+    needs_path: bool = False
+
+
+SYNTHETIC = Dataset(
+    "synthetic",
+    Reference("scaling.data.generated:synthetic"),
+    ("train_images", "test_images", "seed"),
+)
+DATASETS = Registry[Dataset](
+    "dataset",
+    Dataset,
+    Dataset(
+        "cifar10",
+        Reference("scaling.data.cifar10:read"),
+        ("path", "mirror_url", "download_attempts"),
+    ),
+    Dataset("digits", Reference("scaling.data.generated:digits")),
+    Dataset("images", Reference("scaling.data.images:read"), ("path",), needs_path=True),
+    SYNTHETIC,
+    # Of a user's own command: nothing is prepared.
+    Dataset("own", Reference("scaling.launch.own_trainer:run")),
+)
+
+
+@dataclass(frozen=True)
+class Model:
+    """A registered model; torchvision's, and a user's functions, need no entry."""
+
+    name: str
+    title: str
+    factory: Reference
+    """A function from (width, classes) to the model with initial weights."""
+
+
+RESNET = Model("resnet18-cifar", "ResNet-18", Reference("scaling.models.resnet:ResNet18"))
+MODELS = Registry[Model]("model", Model, RESNET)
+
+
+def model_code(name: str) -> list[str | Path]:
+    """Return the modules of a model's code, as dotted names or files; none for torchvision's."""
+    if ":" not in name:
+        return MODELS.modules(name) if name in MODELS.names() else []
+    place = name.partition(":")[0]
+    if place.endswith(".py"):
+        return [Path(place)]
+    module = find_spec(place)
+    return [Path(module.origin)] if module and module.origin else []
+
+
+def model_title(name: str) -> str:
+    """Return a model's name in reports."""
+    return MODELS.find(name).title if name in MODELS.names() else name.rpartition(":")[2]
