@@ -11,7 +11,7 @@ from torch.distributed import TCPStore
 import interconnect_sweep
 from scaling.core import environment
 from scaling.core.errors import UserError
-from scaling.core.records.machine import SWEEP
+from scaling.core.records.experiments import SWEEP
 from scaling.core.training_options import Limits
 from scaling.launch import launcher, measure
 from scaling.launch.launcher import ProcessResult
