@@ -5,6 +5,8 @@ import shutil
 
 import pytest
 
+from small_study import forked
+
 MEASURING = {"train_run", "convergence_train", "interconnect_sweep", "synchronization_measure"}
 MEASURING |= {"peaks_measure", "quantize_train", "quantize_evaluate"}
 TABLES = {"tables_make", "report_render"}
@@ -76,6 +78,19 @@ def test_images_and_a_look_at_the_machine_that_are_lost_are_made_again_alone(stu
     planned = study.planned()
     assert planned["train_run"] == 1
     assert not planned.keys() & {"convergence_train", "peaks_measure"}
+
+
+def test_study_without_a_machine_check_goes_on_without_one(new_study):
+    """Neither its runs nor what measures nothing asks for a check that never was there."""
+    study = new_study(machine__check="off")
+    run = study.target(batch_size=10)
+    assert study.snakemake(run).returncode == 0
+    shutil.copy(study.folder / "tiny.yaml", study.folder / "results/config.yaml")
+    for check in ("off", "refuse"):
+        study.configure({"machine.check": check})
+        assert not study.planned(run)
+    replay = ["--cores", "1", "--dry-run", "--config", "replay=h100x2"]
+    assert forked(replay, study.folder).returncode == 0
 
 
 def test_touching_files_reruns_nothing(study):

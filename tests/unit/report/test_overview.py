@@ -35,6 +35,16 @@ def test_the_map_frames_what_is_recommended_and_the_fastest_that_learned(flagshi
     assert list(overview.marks(study, unknown)) == ["fastest"]
 
 
+def test_recipe_that_learned_far_less_is_not_marked(flagship):
+    """`tuned` is the fastest; a third less accurate at every size, it is as good as itself only."""
+    cells = of_page.of_study(flagship)
+    tuned = cells["recipe"] == "tuned"
+    worse = cells.assign(test_accuracy=cells["test_accuracy"] - 0.36 * tuned)
+    row = overview.fastest_that_learned(worse)
+    assert overview.fastest_that_learned(cells).recipe == "tuned" and row.recipe == "plain"
+    assert row.test_accuracy > worse["test_accuracy"].max() - 0.04
+
+
 def test_an_accuracy_of_several_seeds_is_believed_before_that_of_one(flagship):
     none = {"trained_to_accuracy": schema.frame("trained_to_accuracy")}
     without = replace(flagship, found=flagship.found | none)

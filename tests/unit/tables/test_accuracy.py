@@ -6,7 +6,9 @@ import pytest
 
 from examples.records import epoch, full_training, record
 from scaling.core.grid import Cell
-from scaling.tables.accuracy import accuracy, trained_to_accuracy
+from scaling.tables import schema
+from scaling.tables.accuracy import accuracy, compare_batches, trained_to_accuracy
+from scaling.tables.timing import timing
 
 CELL = Cell("plain", "ddp", 1, 128, 0)
 TEST = {"test_loss": 1.1, "test_accuracy": 0.6}
@@ -42,6 +44,19 @@ def test_ranks_count_by_the_samples_they_saw():
     # A rank's loss that was not finite leaves the epoch without one.
     epochs[1]["train_loss"] = None
     assert math.isnan(of_record(epochs).iloc[0].train_loss)
+
+
+@pytest.mark.parametrize(("reference", "size"), [(32, 32), (None, 128)])
+def test_accuracies_are_compared_with_the_reference_batch(reference, size):
+    """That of the study's techniques; without any 128."""
+    runs = []
+    for batch, reached in ((32, 0.96), (128, 0.6)):
+        cell, test = Cell("plain", "ddp", 1, batch, 0), TEST | {"test_accuracy": reached}
+        runs.append((cell, record(cell, [epoch(1, 1.0)], evaluation=test)))
+    rows = [{"reference": True, "global_batch": reference}] if reference else []
+    remedies = schema.frame("remedies", rows)
+    table = compare_batches(timing(runs), accuracy(runs), remedies)
+    assert table.loc[table["reference"], "batch_size"].tolist() == [size]
 
 
 def test_trainings_count_their_slowest_ranks_and_all_gpus_joules():

@@ -20,6 +20,7 @@ from scaling.registry.entries import SYNTHETIC
 from scaling.report.quantities import named, printed
 from scaling.report.table import Figure, figure, of_cell, place
 from scaling.tables import accuracy
+from scaling.tables.accuracy import AS_WELL
 from scaling.tables.epoch_parts import of_machines
 from scaling.tables.schema import StudyTables, rows_of
 from scaling.tables.work import IMPORTS_SECONDS
@@ -93,9 +94,14 @@ def fastest(cells: pd.DataFrame) -> Any | None:
 
 
 def learned(cells: pd.DataFrame) -> pd.Series:
-    """Return for each cell whether it is the reference, or learns as well (`accuracy.AS_WELL`)."""
+    """Return for each cell whether it is its recipe's reference or learns as well as that.
+
+    A recipe whose reference is by more than `AS_WELL` below the best one has none.
+    """
     reference = cells["reference"].eq(True) & cells["test_accuracy"].notna()
-    return reference | cells["as_well"].eq(True)
+    reached = cells["test_accuracy"].where(reference)
+    of_recipe = reached.groupby(cells["recipe"]).transform("max")
+    return (reference | cells["as_well"].eq(True)) & (of_recipe >= reached.max() - AS_WELL)
 
 
 def by_status(cells: pd.DataFrame) -> str:
