@@ -10,7 +10,11 @@ def words(figure: Figure) -> list[str]:
 
 
 def panel(figure: Figure, title: str) -> Axes:
-    (found,) = [axes for axes in figure.axes if axes.get_title() == title]
+    (found,) = [
+        axes
+        for axes in figure.axes
+        if axes.get_title(loc="left") == title or axes.get_title() == title
+    ]
     return found
 
 

@@ -18,8 +18,7 @@ DRAW = vars(scaling) | vars(quantization)
 def draw(names: tuple[str, ...], study: schema.StudyTables, folder: Path) -> None:
     """Draw these figures as SVG into `folder`, from the tables of `study`."""
     for name in names:
-        own = [getattr(study, table) for table in FIGURES[name].tables]
-        style.save(DRAW[f"draw_{name}"], own, folder / f"{name}.svg")
+        style.save(DRAW[f"draw_{name}"], study, folder / f"{name}.svg")
 
 
 @command_line.script
@@ -88,6 +87,7 @@ def main(
             if path.read_bytes().count(b"\n") > 1 and (measured or path.parent.name == "tables")
         },
         "sources": {name: figure.tables for name, figure in FIGURES.items()},
+        "captions": {name: figure.caption for name, figure in FIGURES.items()},
         "figures": dict.fromkeys(FIGURES, "")
         | {name: page.inline_svg(drawn / f"{name}.svg") for name in figures},
     }

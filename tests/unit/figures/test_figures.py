@@ -1,4 +1,7 @@
-"""What a reader sees of times, efficiency, communication, accuracy, and techniques."""
+"""What a reader sees of times, speedups, communication, accuracy, and techniques."""
+
+import re
+from itertools import pairwise
 
 import pandas as pd
 import pytest
@@ -6,11 +9,14 @@ import pytest
 import report_render
 from examples.drawn import panel, points, words
 from examples.stored import EXPECTED, ROOT, study
+from scaling import figures
 from scaling.figures import FIGURES, scaling, style
 from scaling.tables import schema
+from scaling.tables.schema import StudyTables
 
 CAPTIONS = (ROOT / "report/captions/figures.rst").read_text(encoding="utf-8")
-STUDY = study("h200x4")
+STUDY, MODELS = study("h200x4"), study("h200x2-models")
+NOT_ON_CPU = {"speedup", "reached", "communication", "bandwidth"}
 
 
 def rounded(*values):
@@ -19,92 +25,140 @@ def rounded(*values):
 
 def draw(name, folder, tables=EXPECTED / "cpu/tables"):
     """The figure of a stored study, or of what is in `tables`."""
-    places = (schema.TABLES[table].path(tables, "cpu") for table in FIGURES[name].tables)
-    made = [path for path in places if path.exists()]
+    made = [path for path in tables.rglob("*.csv") if path.stem in schema.TABLES]
     report_render.draw((name,), schema.read_study("cpu", made), folder)
     return (folder / f"{name}.svg").read_text()
 
 
 @pytest.mark.parametrize("name", FIGURES)
-def test_a_figure_has_a_caption_and_is_drawn_from_its_tables_or_empty(name, tmp_path):
+def test_figure_is_drawn_with_caption_or_empty(name, tmp_path):
     assert f"*{name}*: " in CAPTIONS
     drawn = draw(name, tmp_path)
-    # No stored study has classes of kernels.
-    assert ('id="axes_1"' in drawn) != (name == "step_classes")
+    assert ('id="axes' not in drawn) and ("<g" in drawn) == (name not in NOT_ON_CPU)
     assert "dc:date" not in drawn and drawn == draw(name, tmp_path / "again")
-    assert draw(name, tmp_path / "none", tmp_path) == style.EMPTY
+    assert draw(name, tmp_path / "none", tmp_path / "nothing") == style.EMPTY
 
 
-def test_two_figures_share_no_clip_path(tmp_path):
-    drawn = (draw(name, tmp_path).split('clipPath id="')[1:] for name in ("speedup", "learning"))
+@pytest.mark.parametrize("name", FIGURES)
+def test_figure_is_as_wide_as_a_phone_in_page_colours(name, tmp_path):
+    style.save(report_render.DRAW[f"draw_{name}"], MODELS, tmp_path / "own.svg")
+    drawn = (tmp_path / "own.svg").read_text()
+    if drawn == style.EMPTY:
+        assert name in {"remedies", "quantization_histograms"}
+        return
+    assert 'width="358"' in drawn
+    assert min(float(size) for size in re.findall(r"font-size: ([\d.]+)px", drawn)) >= 11
+    css = (ROOT / "report/style.css").read_text(encoding="utf-8")
+    variables = set(re.findall(r"var\((--[\w-]+), #", drawn))
+    assert variables and all(f"{one}: light-dark(" in css for one in variables)
+    assert not re.findall(r"(?<!, )#[0-9a-f]{6}", drawn)
+
+
+def test_figures_share_no_clip_path(tmp_path):
+    drawn = (draw(name, tmp_path).split('clipPath id="')[1:] for name in ("remedies", "learning"))
     ids, others = ({part[:12] for part in parts} for parts in drawn)
     assert ids and not ids & others
 
 
-def test_epoch_times_lie_at_their_batch_size_with_their_interval():
-    timing = study().timing
-    axes = panel(scaling.draw_epoch_time(timing), "tuned")
-    (cell,) = timing.query("gpus == 2 and batch_size == 512 and recipe == 'tuned'").itertuples()
-    seconds = cell.epoch_seconds, cell.epoch_seconds_low, cell.epoch_seconds_high
-    assert rounded(512, *seconds) in points(axes)
-    assert set(axes.get_xticks()) == set(timing["batch_size"])
+def test_configuration_keeps_its_colour_in_every_study():
+    several = figures.colours([("mine", "ddp"), ("plain", "ddp"), ("a", "")])
+    assert several["plain", "ddp"] == figures.colours([("plain", "ddp")])["plain", "ddp"]
+    assert len({*several.values()}) == 3
+    many = [(f"recipe{at}", "") for at in range(9)]
+    assert len(figures.colours(many)) == 9
 
 
-def test_classes_of_kernels_are_stacked_to_the_whole_step_with_their_least_time():
-    cells = STUDY.timing[STUDY.timing["gpus"] == 1]
-    products = {"kernel_class": "products", "seconds": 3e-3, "least_seconds": 1e-3}
-    idle = {"kernel_class": "idle", "seconds": 1e-3, "least_seconds": 0.0}
-    own = [cells.assign(**each) for each in (products, idle)]
-    axes = panel(scaling.draw_step_classes(pd.concat(own)), "tuned · one GPU")
-    bars = {(bar.get_y(), round(bar.get_height(), 6)) for bar in axes.patches}
-    assert bars == {(0, 75), (0, 25), (75, 25), (75, 0)}
+def test_labels_stand_above_one_another():
+    _, (axes,) = style.panels(["Of many"], "b")
+    ends = [(style.Look(f"name {at}, DDP", style.INK), 1.0) for at in range(5)]
+    style.labels(axes, ends)
+    places = sorted(text.xy[1] for text in axes.texts)
+    least = 2 * style.TEXT / style.HEIGHT
+    gaps = [high - low for low, high in pairwise(places)]
+    assert min(gaps) > 0.9 * least
 
 
-def test_an_efficiency_lies_at_its_batch_size_with_the_ideal():
-    figure = scaling.draw_speedup(STUDY.speedup)
-    axes, best = panel(figure, "Efficiency on 4 GPUs"), panel(figure, "At the best batch size")
-    times = STUDY.timing.set_index(["gpus", "batch_size"])["epoch_seconds"]
-    speedup = times[1, 128] / times[4, 128]
-    assert rounded(128, speedup / 4) in {point[:2] for point in points(axes)}
-    assert list(axes.lines[0].get_ydata()) == [1, 1]
-    assert rounded(4, STUDY.speedup["speedup"].max()) in {point[:2] for point in points(best)}
-    assert list(best.lines[0].get_ydata()) == [1, 2, 4]
-
-
-def test_delay_is_a_share_of_its_epoch_on_the_most_gpus():
-    table = study().communication
-    axes = panel(scaling.draw_communication(table), "Delay by the exchange on 2 GPUs")
-    (cell,) = table.query(
-        "recipe == 'plain' and strategy == 'ddp' and batch_size == 128"
+def test_epoch_time_lies_at_its_batch_size_with_interval():
+    tables = study()
+    axes = panel(scaling.draw_epoch_time(tables), "Seconds per epoch on 1 GPU")
+    (cell,) = tables.timing.query(
+        "gpus == 1 and batch_size == 512 and recipe == 'plain'"
     ).itertuples()
-    seconds = [cell.delay_seconds, cell.delay_seconds_low, cell.delay_seconds_high]
-    assert rounded(128, *(100 * each / cell.epoch_seconds for each in seconds)) in points(axes)
+    for name in ("epoch_seconds", "training_seconds"):
+        ends = (getattr(cell, f"{name}{end}") for end in ("", "_low", "_high"))
+        assert rounded(512, *ends) in points(axes)
+    assert set(axes.get_xticks()) == set(tables.timing["batch_size"])
+    assert {"plain", "plain,\ntraining", "tuned"} <= set(words(axes.figure))
 
 
-def test_the_link_alone_and_in_training_lie_at_their_bytes():
-    axes, _ = scaling.draw_bandwidth(STUDY.interconnect, STUDY.bandwidth, STUDY.costs).axes
-    alone = STUDY.interconnect[STUDY.interconnect["gpus"] == 2]
+def test_long_bars_do_not_hide_the_values():
+    _, (axes,) = style.panels(["One"], "b")
+    rows = pd.DataFrame({"b": [1, 2], "v": [1.0, 2.0], "v_low": [0.5, 1.5], "v_high": [1e3, 2.5]})
+    style.lines(axes, "b", "v", [(style.Look("one", style.INK), rows)])
+    assert axes.get_ylim()[1] < 4
+    assert axes.get_xlabel() == "b\nbars: 95 % intervals"
+
+
+def test_speedup_lies_at_its_batch_size_with_the_ideal():
+    figure = scaling.draw_speedup(STUDY)
+    axes = panel(figure, "Speedup of an epoch on 4 GPUs")
+    best = panel(figure, "At the best batch size")
+    times = STUDY.timing.set_index(["gpus", "batch_size"])["epoch_seconds"]
+    assert rounded(128, times[1, 128] / times[4, 128]) in {point[:2] for point in points(axes)}
+    assert {4, 1} <= {line.get_ydata()[0] for line in axes.lines}
+    assert rounded(4, STUDY.speedup["speedup"].max()) in {point[:2] for point in points(best)}
+    assert list(best.lines[-1].get_ydata()) == [1, 2, 4]
+
+
+def test_delay_is_a_share_of_training_or_a_bar_from_the_foot():
+    tables = study()
+    figure = scaling.draw_communication(tables)
+    (axes,) = figure.axes
+    for row in tables.communication.query("delay_seconds > 0").itertuples():
+        share = 100 * row.delay_seconds / row.training_seconds
+        assert (rounded(share)[0] in {point[1] for point in points(axes)}) == (
+            row.delay_seconds_low > 0
+        )
+    assert "no marker: 0 is inside" in axes.get_xlabel()
+    noise = tables.communication.assign(delay_seconds_low=-1.0)
+    found = {**tables.found, "communication": noise}
+    assert scaling.draw_communication(StudyTables("noise", found)) is None
+
+
+def test_bandwidth_alone_and_in_training_lie_at_their_bytes():
+    (axes,) = scaling.draw_bandwidth(STUDY).axes
+    alone = STUDY.interconnect[STUDY.interconnect["gpus"] == 4]
     assert list(axes.lines[0].get_xdata()) == sorted(alone["message_bytes"])
-    reached = STUDY.bandwidth.query("gpus == 2")["bandwidth_gb_per_s"].dropna().tolist()
-    sizes = alone.loc[alone["kind"] == "tuned_bucket", "message_bytes"]
+    reached = STUDY.bandwidth.query("gpus == 4")["bandwidth_gb_per_s"].dropna().tolist()
     (training,) = [line for line in axes.lines if line.get_linestyle() == "None"]
     assert set(training.get_ydata()) == set(reached)
-    assert set(training.get_xdata()) == set(sizes)
 
 
-def test_a_point_is_the_mean_over_the_seeds_after_the_last_epoch():
-    cell = {"recipe": "plain", "strategy": "ddp", "gpus": 2, "batch_size": 64}
-    rows = pd.DataFrame({"seed": [0, 0, 1, 1], "epoch": [1, 2, 1, 2]}).assign(**cell)
-    rows["train_loss"], rows["test_accuracy"] = [2.0, 1.0, 2.4, 1.2], [None, 0.5, None, 0.6]
-    figure = scaling.draw_learning(rows)
-    assert points(panel(figure, "Training loss, last epoch")) == {(128, 1.1, 1, 1.2)}
-    assert points(panel(figure, "Test accuracy, %")) == {(128, 55, 50, 60)}
+def test_reached_rate_stands_below_its_peak():
+    (axes,) = scaling.draw_reached(STUDY).axes
+    rows = STUDY.utilization.query("gpus == 1")
+    found = {point[:2] for point in points(axes)}
+    assert (
+        rounded(128, rows.set_index("batch_size")["flops_per_second_per_gpu"][128] / 1e12) in found
+    )
+    peak = rows["peak_flops_per_second"].iloc[0] / 1e12
+    assert axes.lines[-1].get_ydata()[0] == pytest.approx(peak)
+    assert axes.get_ylim()[1] > peak
 
 
-def test_the_first_technique_and_those_best_at_a_batch_are_named_the_others_grey():
-    figure = scaling.draw_remedies(STUDY.remedies)
+def test_accuracy_is_the_mean_over_seeds_after_the_last_epoch():
+    cell = {"recipe": "plain", "strategy": "ddp", "gpus": 2, "seed": [0, 1, 0, 1]}
+    rows = pd.DataFrame(cell | {"epoch": 2, "batch_size": [64, 64, 128, 128]})
+    rows["test_accuracy"] = [0.5, 0.6, 0.2, 0.2]
+    figure = scaling.draw_learning(StudyTables("own", {"accuracy": rows, "timing": rows}))
+    assert points(panel(figure, "Test accuracy, %")) == {(128, 55, 50, 60), (256, 20, 20, 20)}
+
+
+def test_first_and_best_techniques_are_named_others_grey():
+    figure = scaling.draw_remedies(STUDY)
     found = words(figure)
-    assert {"none", "rate sweep", "other techniques"} <= set(found) and "lars" not in found
+    assert {"none", "rate sweep"} <= set(found) and "lars" not in found
+    assert "grey: other techniques" in figure.axes[0].get_xlabel()
     (sgd,) = STUDY.remedies[STUDY.remedies["reference"]].itertuples()
     (reference,) = [line for line in figure.axes[0].lines if line.get_linestyle() == "--"]
     assert list(reference.get_ydata()) == [100 * sgd.test_accuracy] * 2

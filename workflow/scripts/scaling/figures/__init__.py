@@ -1,22 +1,63 @@
-"""All figures by name, with their tables. Only to draw them is Matplotlib imported."""
+"""All figures by name; names and colours of configurations. Matplotlib is imported to draw."""
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 
 class FigureSpec(NamedTuple):
-    """A figure, which a function `draw_{name}` draws: its place in Snakemake's report, tables."""
+    """A figure, which a function `draw_{name}` draws: its category, tables, and what it shows."""
 
     category: str
     tables: list[str]
+    caption: str
 
 
 FIGURES = {
-    "epoch_time": FigureSpec("Timing", ["timing"]),
-    "step_classes": FigureSpec("Timing", ["step_classes"]),
-    "speedup": FigureSpec("Timing", ["speedup"]),
-    "communication": FigureSpec("Communication", ["communication"]),
-    "bandwidth": FigureSpec("Communication", ["interconnect", "bandwidth", "costs"]),
-    "learning": FigureSpec("Accuracy", ["accuracy"]),
-    "remedies": FigureSpec("Accuracy", ["remedies"]),
-    "quantization_histograms": FigureSpec("Int8 quantization", ["quantization_histograms"]),
+    "epoch_time": FigureSpec("Timing", ["timing"], "Seconds per epoch by batch size."),
+    "speedup": FigureSpec("Timing", ["speedup"], "Speedup by batch size."),
+    "reached": FigureSpec(
+        "Timing", ["utilization", "peaks"], "Arithmetic of an epoch, and the rate of products."
+    ),
+    "communication": FigureSpec(
+        "Communication", ["communication"], "Delay by the gradient exchange, by batch size."
+    ),
+    "bandwidth": FigureSpec(
+        "Communication",
+        ["interconnect", "bandwidth", "costs"],
+        "Bus bandwidth: all-reduces alone (line) and in training steps (markers).",
+    ),
+    "learning": FigureSpec("Accuracy", ["accuracy"], "Test accuracy after equal epochs."),
+    "remedies": FigureSpec(
+        "Accuracy", ["remedies"], "Test accuracy of techniques: means of seeds."
+    ),
+    "quantization_histograms": FigureSpec(
+        "Int8 quantization",
+        ["quantization_histograms"],
+        "Share of values in float32 (line) and int8 (area), between its end levels (dotted).",
+    ),
 }
+STRATEGIES = {"ddp": "DDP", "dp": "DataParallel", "fsdp": "FSDP"}
+COLOURS = {
+    ("plain", ""): ("plain", "#1f2428"),
+    ("plain", "ddp"): ("plain-ddp", "#0063a8"),
+    ("plain", "dp"): ("plain-dp", "#c24f00"),
+    ("tuned", ""): ("tuned", "#b0568f"),
+    ("tuned", "ddp"): ("tuned-ddp", "#008a50"),
+    ("tuned", "flat"): ("tuned-ddp", "#008a50"),
+}
+"""The CSS variable of a recipe with its strategy ("" on one GPU), and its colour on paper."""
+OTHERS = ["#5b4bb0", "#00808a", "#b3261e", "#7a5c00", "#8a4b2a", "#4d7c0f"]
+"""Colours of other configurations, the variables `other-1` to `other-6`, again from the start."""
+
+
+def colours(configurations: Iterable[tuple[str, str]]) -> dict[tuple[str, str], tuple[str, str]]:
+    """Return the variable and the colour of each recipe and strategy of a study."""
+    found = sorted({*configurations})
+    others = [one for one in found if one not in COLOURS]
+    cycle = [(f"other-{at}", colour) for at, colour in enumerate(OTHERS, 1)]
+    return {one: COLOURS.get(one) or cycle[others.index(one) % len(cycle)] for one in found}
+
+
+def configuration(recipe: str, strategy: str) -> str:
+    """Return `plain, DDP`; on one GPU, without a strategy, `plain`."""
+    return ", ".join(filter(None, [recipe, STRATEGIES.get(strategy, strategy)]))

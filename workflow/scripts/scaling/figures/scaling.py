@@ -1,194 +1,209 @@
-"""What changes with the batch size and GPUs: times, communication, bandwidth, accuracy."""
+"""What changes with the batch size and GPUs: times, communication, bandwidth, accuracy.
 
+Each function returns None where a study has nothing to show. Processes on a CPU share its cores, so
+figures that compare numbers of them are left out.
+"""
+
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter
 
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
 from scaling.figures import style
-from scaling.tables.schema import rows_of
+from scaling.figures.style import Look
+from scaling.registry.strategy import DP
+from scaling.tables.schema import StudyTables, by_configuration, on_cpu, rows_of
 
-FAINT = "#b8b8b8"
-QUANTITIES = {
-    "Training loss, last epoch": ("train_loss", 1),
-    "Test accuracy, %": ("test_accuracy", 100),
-}
 PER_GPU = "batch size per GPU"
-LOG_FROM_RATIO = 8
+LOG_FROM_RATIO = 5
 """The axis is logarithmic if the largest value is at least this many times the smallest."""
+APART = 0.1
+"""Training and epoch times are two lines if they differ by more somewhere."""
 
 
-def draw_epoch_time(timing: pd.DataFrame) -> Figure | None:
-    """Draw seconds per epoch over batch size: a panel for each recipe, a line per strategy, N."""
-    known = timing[timing["epoch_seconds"].notna()].sort_values("batch_size", kind="stable")
+def draw_epoch_time(study: StudyTables) -> Figure | None:
+    """Draw seconds of an epoch, and of its training alone, over batch size on the fewest GPUs."""
+    fewest = study.timing["gpus"] == study.timing["gpus"].min()
+    known = _known(study.timing[fewest], "epoch_seconds")
     if known.empty:
         return None
-    several = known[known["gpus"] > 1]
-    configurations, counts = list(style.by_configuration(several)), sorted(several["gpus"].unique())
-    recipes, looks = sorted(known["recipe"].unique()), dict[str, dict[str, Any]]()
-    figure, panels = style.panels(recipes, PER_GPU, "seconds per epoch")
-    for (gpus, recipe, strategy), rows in known.groupby(["gpus", "recipe", "strategy"]):
-        name, look = "1 GPU", {"color": style.INK, "marker": "X"}
-        if strategy:
-            name = f"{recipe} · {strategy}"
-            look = style.numbered(configurations.index(name))
-            look |= {"linestyle": style.DASHES[counts.index(gpus)]}
-            name += f" · {fmt.gpus(rows['gpus'].iloc[0])}" * (len(counts) > 1)
-        looks[name] = look
-        style.lines(panels[recipes.index(recipe)], [rows], "batch_size", "epoch_seconds", **look)
-    lowest = known["epoch_seconds"].min()
-    highest = known[["epoch_seconds", "epoch_seconds_high"]].max().max()
-    for axes in panels:
-        style.batch_axis(axes, timing["batch_size"])
-        if highest > LOG_FROM_RATIO * lowest:
-            style.log2_axis(axes.yaxis, style.POWERS, (lowest / 1.25, highest * 1.5))
-        else:
-            axes.set_ylim(0, highest * 1.15)
-    style.legend(figure, [], *(style.line_handle(name, **look) for name, look in looks.items()))
+    drawn = []
+    for look, rows in _by_look(study, known):
+        drawn.append((look._replace(hollow=False), rows))
+        ratio = rows["epoch_seconds"] / rows["training_seconds"]
+        if (abs(ratio - 1) > APART).any():
+            alone = [name for name in rows if str(name).startswith("training_seconds")]
+            renamed = {name: str(name).replace("training", "epoch") for name in alone}
+            training = rows.drop(columns=renamed.values()).rename(columns=renamed)
+            drawn.append((look._replace(label=f"{look.label}, training", hollow=True), training))
+    title = f"Seconds per epoch on {fmt.gpus(known['gpus'].iloc[0])}"
+    figure, (axes,) = style.panels([title], PER_GPU)
+    values = pd.concat([rows["epoch_seconds"] for _, rows in drawn])
+    log = values.max() > LOG_FROM_RATIO * values.min()
+    style.lines(axes, "batch_size", "epoch_seconds", drawn, log=log)
+    style.size_axis(axes, known["batch_size"])
     return figure
 
 
-def draw_speedup(speedup: pd.DataFrame) -> Figure | None:
-    """Draw efficiency over batch size on the most GPUs; from three N on also the best speedup."""
-    known = speedup[(speedup["gpus"] > 1) & speedup["speedup"].notna()].copy()
-    if known.empty:
+def draw_speedup(study: StudyTables) -> Figure | None:
+    """Draw the speedup over batch size on the most GPUs; from three N on also the best over N."""
+    known = _known(study.speedup[study.speedup["gpus"] > 1], "speedup")
+    if known.empty or on_cpu(study.provenance):
         return None
     counts = sorted(known["gpus"].unique())
-    groups = style.by_configuration(known.sort_values("batch_size", kind="stable"))
-    titles = [f"Efficiency on {fmt.gpus(counts[-1])}", "At the best batch size"]
-    figure, (first, *others) = style.panels(titles[: len(counts)], PER_GPU, "speedup / N")
-    first.axhline(1, **style.IDEAL)
-    cells = [rows[rows["gpus"] == counts[-1]] for rows in groups.values()]
-    style.lines(first, cells, "batch_size", "efficiency")
-    style.batch_axis(first, known["batch_size"])
-    first.set_ylim(0, max(1.1, 1.05 * known[["efficiency", "efficiency_high"]].max().max()))
+    titles = [f"Speedup of an epoch on {fmt.gpus(counts[-1])}", "At the best batch size"]
+    figure, (first, *others) = style.panels(titles[: len(counts)], PER_GPU)
+    most = _by_look(study, known[known["gpus"] == counts[-1]])
+    style.lines(first, "batch_size", "speedup", most, top=1.05 * counts[-1])
+    style.guide(first, counts[-1], "ideal")
+    style.guide(first, 1, "as 1 GPU")
+    style.size_axis(first, known["batch_size"])
     for axes in others:
-        axes.plot([1, *counts], [1, *counts], **style.IDEAL)
-        rows = groups.values()
-        best = [cells.loc[cells.groupby("gpus")["speedup"].idxmax()] for cells in rows]
-        style.lines(axes, best, "gpus", "speedup")
-        style.log2_axis(axes.xaxis, [1, *counts])
-        every = known[["speedup", "speedup_low", "speedup_high"]]
-        ends = min(1, every.min().min()), max(counts[-1], every.max().max())
-        style.log2_axis(axes.yaxis, style.POWERS, (ends[0] / 1.15, ends[1] * 1.15))
-        axes.set(xlabel="GPUs", ylabel="speedup over 1 GPU")
-    style.legend(figure, groups, style.line_handle("ideal", **style.IDEAL))
+        drawn = []
+        for look, rows in _by_look(study, known):
+            best = rows.loc[rows.groupby("gpus")["speedup"].idxmax()]
+            drawn.append((look, best))
+        style.lines(axes, "gpus", "speedup", drawn, top=1.05 * counts[-1])
+        axes.plot([1, *counts], [1, *counts], **style.GUIDE)
+        axes.set_xlabel(axes.get_xlabel().replace(PER_GPU, "GPUs"))
+        style.note(axes, "dashed: ideal")
+        style.size_axis(axes, [1, *counts])
     return figure
 
 
-def draw_communication(communication: pd.DataFrame) -> Figure | None:
-    """Draw the delay by the exchange over batch size on the most GPUs, as a share of the epoch."""
-    known = communication[communication["delay_seconds"].notna()]
-    if known.empty:
+def draw_communication(study: StudyTables) -> Figure | None:
+    """Draw the delay by the exchange over batch size on the most GPUs, in % of the training time.
+
+    One whose interval holds 0 is a bar from the foot.
+    """
+    known = _known(study.communication, "delay_seconds")
+    share = 100 * known["delay_seconds_high"].fillna(known["delay_seconds"])
+    known = known[share / known["training_seconds"] > 0]
+    if known.empty or on_cpu(study.provenance):
         return None
-    known = known[known["gpus"] == known["gpus"].max()].sort_values("batch_size", kind="stable")
+    known = known[known["gpus"] == known["gpus"].max()]
     for end in ("", "_low", "_high"):
-        share = 100 * known[f"delay_seconds{end}"] / known["epoch_seconds"]
+        share = 100 * known[f"delay_seconds{end}"] / known["training_seconds"]
         known = known.assign(**{f"share{end}": share})
-    groups = style.by_configuration(known)
-    title = f"Delay by the exchange on {fmt.gpus(known['gpus'].max())}"
-    figure, (axes,) = style.panels([title], PER_GPU, "% of the epoch")
-    axes.axhline(0, color=style.GREY, linewidth=0.8)
-    style.lines(axes, groups.values(), "batch_size", "share")
-    style.batch_axis(axes, known["batch_size"])
-    style.legend(figure, groups)
-    return figure
-
-
-def draw_step_classes(step_classes: pd.DataFrame) -> Figure | None:
-    """Draw the classes of a step's kernels as shares of it, and the least of each, in full."""
-    if step_classes.empty:
+    clear = known["share_low"].fillna(known["share"]) > 0
+    if not clear.any():
         return None
-    known = step_classes.sort_values(["gpus", "batch_size"], kind="stable")
-    many = known["recipe"] + " · " + known["strategy"] + " · " + known["gpus"].map(fmt.gpus)
-    known = known.assign(panel=many.where(known["gpus"] > 1, known["recipe"] + " · one GPU"))
-    of_steps = known.groupby(["panel", "batch_size"])["seconds"]
-    percent = 100 / of_steps.transform("sum")
-    known = known.assign(share=known["seconds"] * percent, top=of_steps.cumsum() * percent)
-    panels, classes = (list(known[name].unique()) for name in ("panel", "kernel_class"))
-    figure, axes = style.panels(panels, PER_GPU, "% of a step")
-    for row, factor in zip(rows_of(known), percent, strict=True):
-        own, colour = axes[panels.index(row.panel)], style.COLOURS[classes.index(row.kernel_class)]
-        place = {"x": str(row.batch_size), "bottom": row.top - row.share, "color": colour}
-        own.bar(height=row.share, alpha=0.4, **place)
-        own.bar(height=row.least_seconds * factor, **place)
-    style.legend(figure, classes, linestyle="none")
+    on = f"{PER_GPU}, on {fmt.gpus(known['gpus'].max())}"
+    figure, (axes,) = style.panels(["Delay by the exchange, % of training"], on)
+    known["share"] = known["share"].where(clear)
+    style.lines(axes, "batch_size", "share", _by_look(study, known), log=True)
+    looks = style.looks(study)
+    for row in rows_of(known[~clear]):
+        look, foot = looks[row.recipe, row.strategy], axes.get_ylim()[0]
+        axes.vlines(row.batch_size, foot, row.share_high, color=look.colour, linewidth=1.2)
+    if not clear.all():
+        style.note(axes, "no marker: 0 is inside")
+    style.size_axis(axes, known["batch_size"])
     return figure
 
 
-def draw_bandwidth(
-    interconnect: pd.DataFrame, bandwidth: pd.DataFrame, costs: pd.DataFrame
-) -> Figure | None:
-    """Draw bus bandwidth over message size, a panel for each N: the sweep, and trainings."""
-    counts = sorted(interconnect["gpus"].unique())
-    if not counts:
+def draw_reached(study: StudyTables) -> Figure | None:
+    """Draw TFLOP/s of an epoch over batch size on one GPU with a peak, and the peaks."""
+    known = _known(study.utilization[study.utilization["gpus"] == 1], "utilization")
+    if known.empty or on_cpu(study.provenance):
         return None
-    moved = interconnect["busbw_gb_per_s"] * interconnect["seconds"]
-    ends = {"": "", "_min": "_max", "_max": "_min"}
-    rates = {f"rate{to}": moved / interconnect[f"seconds{end}"] for to, end in ends.items()}
-    swept = interconnect.assign(**rates).sort_values("message_bytes")
-    reached = bandwidth.rename(columns={"bandwidth_gb_per_s": "rate"}).dropna(subset="rate")
-    # Each cell at the sizes of the messages that it sends.
-    sent = costs[[*CELL_KEYS, "message_bytes"]].dropna()
-    sizes = sent.assign(message_bytes=sent["message_bytes"].str.split()).explode("message_bytes")
-    reached = reached.merge(sizes.drop_duplicates().astype({"message_bytes": float}), on=CELL_KEYS)
-    titles = [f"All-reduce on {fmt.gpus(gpus)}" for gpus in counts]
-    figure, panels = style.panels(titles, "bytes of a message", "GB/s")
-    look = {"linestyle": "none", **style.numbered(1), "markersize": 3}
-    values = pd.concat([swept["rate"], reached["rate"]])
-    for axes, gpus in zip(panels, counts, strict=True):
-        style.lines(axes, [swept[swept["gpus"] == gpus]], "message_bytes", "rate")
-        own = reached[reached["gpus"] == gpus]
-        style.lines(axes, [own], "message_bytes", "rate", **look)
-        style.log2_axis(axes.xaxis, [1000 * 256**power for power in range(3)])
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda size, _: fmt.data(size)))
-        style.log2_axis(axes.yaxis, style.POWERS, (values.min() / 2, values.max() * 2))
-    style.legend(figure, ["all-reduce alone", "in a step of training"], linestyle="none")
+    known = known.assign(tera=known["flops_per_second_per_gpu"] / 1e12)
+    peaks = known.groupby("precision")["peak_flops_per_second"].mean() / 1e12
+    figure, (axes,) = style.panels(["TFLOP/s per GPU"], PER_GPU)
+    style.lines(axes, "batch_size", "tera", _by_look(study, known), log=True, top=peaks.max())
+    for name, peak in peaks.items():
+        style.guide(axes, peak, f"{name}: {fmt.significant(peak)}")
+    style.size_axis(axes, known["batch_size"])
     return figure
 
 
-def draw_remedies(remedies: pd.DataFrame) -> Figure | None:
+def draw_bandwidth(study: StudyTables) -> Figure | None:
+    """Draw bus bandwidth over message size on the most GPUs: the sweep, and trainings."""
+    swept = study.interconnect
+    if swept.empty or on_cpu(study.provenance):
+        return None
+    most = swept["gpus"].max()
+    swept = swept[(swept["gpus"] == most) & ~swept["kind"].isin(DP.sweep_kinds)]
+    swept = swept.groupby("message_bytes")["busbw_gb_per_s"].agg(["mean", "min", "max"])
+    names = {"mean": "rate", "min": "rate_min", "max": "rate_max"}
+    swept = swept.reset_index().rename(columns=names)
+    reached = study.bandwidth.rename(columns={"bandwidth_gb_per_s": "rate"}).dropna(subset="rate")
+    # Each cell at the mean size of the messages that it sends.
+    sent = study.costs.loc[study.costs["message_bytes"] != "", [*CELL_KEYS, "message_bytes"]]
+    sizes = sent["message_bytes"].map(lambda text: np.mean([*map(int, text.split())]))
+    reached = reached[reached["gpus"] == most].merge(sent.assign(message_bytes=sizes), on=CELL_KEYS)
+    figure, (axes,) = style.panels([f"All-reduce on {fmt.gpus(most)}, GB/s"], "bytes of a message")
+    drawn = [(Look("alone", style.INK, ""), swept)]
+    drawn += _by_look(study, reached)
+    style.lines(axes, "message_bytes", "rate", drawn, log=True)
+    for line in axes.lines[1:]:
+        line.set_linestyle("none")
+    style.size_axis(axes, swept["message_bytes"], {1e4: "10 kB", 1e6: "1 MB", 1e8: "100 MB"})
+    return figure
+
+
+def draw_remedies(study: StudyTables) -> Figure | None:
     """Draw test accuracy over the global batch, a line for each technique: means and ranges.
 
     The first one and those that are best at a batch are coloured; the dashed line is plain SGD at
     its best rate and the smallest batch.
     """
-    known = remedies[remedies["test_accuracy"].notna()]
+    known = _known(study.remedies, "test_accuracy", "global_batch")
     if known.empty:
         return None
     best = known.loc[known.groupby("global_batch")["test_accuracy"].idxmax(), "remedy"]
     named = list(dict.fromkeys([known["remedy"].iloc[0], *best]))
-    figure, (axes,) = style.panels(["Test accuracy by technique"], "global batch", "%")
     percents = {f"percent{end}": 100 * known[f"test_accuracy{end}"] for end in ("", "_min", "_max")}
-    drawn = known.assign(**percents).sort_values("global_batch", kind="stable")
-    groups = dict(list(drawn.groupby("remedy", sort=False)))
-    over, faint = ("global_batch", "percent"), dict[str, Any](color=FAINT, linewidth=0.8)
-    style.lines(axes, [groups.pop(name) for name in named], *over, zorder=3)
-    style.lines(axes, groups.values(), *over, **faint, marker="", elinewidth=0, capsize=0)
+    groups = dict(list(known.assign(**percents).groupby("remedy", sort=False)))
+    figure, (axes,) = style.panels(["Test accuracy by technique, %"], "global batch")
+    others = groups.keys() - named
+    for name in others:
+        over = groups[name][["global_batch", "percent"]].to_numpy().T
+        axes.plot(*over, color=style.FAINT, linewidth=1)
+    coloured = zip(named, [style.INK, *style.figures.OTHERS], style.MARKERS, strict=False)
+    drawn = [
+        (Look(name.replace("_", " "), colour, marker), groups[name])
+        for name, colour, marker in coloured
+    ]
+    style.lines(axes, "global_batch", "percent", drawn)
+    if others:
+        style.note(axes, "grey: other techniques")
     for accuracy in known.loc[known["reference"].eq(True), "test_accuracy"]:
-        axes.axhline(100 * accuracy, color=style.INK, linestyle="--", linewidth=0.9)
-    style.log2_axis(axes.xaxis, sorted(known["global_batch"].unique()))
-    others = style.line_handle("other techniques", **faint)
-    style.legend(figure, [name.replace("_", " ") for name in named], others)
+        style.guide(axes, 100 * accuracy, "plain SGD, best rate, smallest batch")
+    style.size_axis(axes, known["global_batch"])
     return figure
 
 
-def draw_learning(accuracy: pd.DataFrame) -> Figure | None:
-    """Draw each metric over the global batch, a line for each recipe and strategy, with ranges."""
-    known = accuracy[accuracy["epoch"].notna()].sort_values("epoch", kind="stable")
-    last = known.groupby([*CELL_KEYS, "seed"], sort=False).tail(1)
-    if last.empty:
+def draw_learning(study: StudyTables) -> Figure | None:
+    """Draw test accuracy over the global batch, a line for each recipe and strategy."""
+    sizes = study.accuracy["gpus"] * study.accuracy["batch_size"]
+    known = _known(study.accuracy.assign(global_batch=sizes), "test_accuracy", "global_batch")
+    if known.empty:
         return None
-    last = last.assign(global_batch=last["gpus"] * last["batch_size"])
-    groups = style.by_configuration(last)
-    figure, panels = style.panels(list(QUANTITIES), "global batch")
-    for axes, (column, factor) in zip(panels, QUANTITIES.values(), strict=True):
-        over = [(factor * rows[column]).groupby(rows["global_batch"]) for rows in groups.values()]
-        seeds = [each.agg(value="mean", value_min="min", value_max="max") for each in over]
-        style.lines(axes, [each.dropna().reset_index() for each in seeds], "global_batch", "value")
-        style.batch_axis(axes, last["global_batch"])
-    style.legend(figure, groups)
+    figure, (axes,) = style.panels(["Test accuracy, %"], "global batch")
+    looks, drawn = style.looks(study), []
+    for rows in by_configuration(known).values():
+        several = rows.sort_values("gpus").iloc[-1]
+        seeds = (100 * rows["test_accuracy"]).groupby(rows["global_batch"])
+        means = seeds.agg(value="mean", value_min="min", value_max="max").reset_index()
+        drawn.append((looks[several["recipe"], several["strategy"]], means))
+    style.lines(axes, "global_batch", "value", drawn)
+    style.size_axis(axes, known["global_batch"])
     return figure
+
+
+def _known(table: pd.DataFrame, column: str, over: str = "batch_size") -> pd.DataFrame:
+    """Return the rows with a value, sorted by what they are drawn over: none of one size alone."""
+    known = table[table[column].notna()].sort_values(over, kind="stable")
+    return known if known[over].nunique() > 1 else known.iloc[:0]
+
+
+def _by_look(study: StudyTables, table: pd.DataFrame) -> Sequence[tuple[Look, pd.DataFrame]]:
+    """Return the rows of each recipe and strategy with its look."""
+    looks = style.looks(study)
+    groups: Any = table.groupby(["recipe", "strategy"], sort=False)
+    return [(looks[name], rows) for name, rows in groups]

@@ -1,113 +1,236 @@
-"""Common style of the figures: palette, panels, lines, axes and legends."""
+"""Common style of the figures: colours, panels of a phone's width, lines with labels, axes."""
 
 import io
-from collections.abc import Callable, Iterable, Sequence
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import matplotlib
+import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, NullLocator
+from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
+from matplotlib.transforms import ScaledTranslation
 
+from scaling import figures
 from scaling.core import files
-from scaling.tables import schema
+from scaling.tables.schema import StudyTables
 
 matplotlib.use("agg")
 
-# Okabe & Ito, "Color Universal Design", 2008: distinguishable with any colour vision.
-BLUE, VERMILLION, GREEN, PURPLE = "#0072b2", "#d55e00", "#009e73", "#cc79a7"
-ORANGE, SKY, INK, GREY = "#e69f00", "#56b4e9", "#222222", "#767676"
-COLOURS = [BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, INK]
-DASHES = ["-", "--", ":", "-."]
-"""Styles of lines for the numbers of GPUs."""
-MARKERS = ["o", "s", "^", "D", "v", "P", "X"]
-
+INK, SOFT, LINE, PAPER, FAINT = "#1b1f23", "#59636c", "#d7dde2", "#ffffff", "#b8b8b8"
+VARIABLES = {INK: "ink", SOFT: "soft", LINE: "line", PAPER: "paper", FAINT: "faint"}
+VARIABLES |= {colour: name for name, colour in figures.COLOURS.values()}
+VARIABLES |= {colour: f"other-{at}" for at, colour in enumerate(figures.OTHERS, 1)}
+"""The page's CSS variables by the colours that they have on paper."""
 STYLE = Path(__file__).parents[4] / "report/figures.mplstyle"
-WIDTH_INCHES, PANEL_INCHES = 4.2, 1.9
-POWERS = [2.0**power for power in range(-16, 16)]
-IDEAL: dict[str, Any] = {"color": GREY, "linestyle": "--", "linewidth": 1}
+PIXELS = 72
+"""Units an inch in Matplotlib's SVG: each becomes a pixel."""
+WIDTH, HEIGHT, LEFT, TOP, BOTTOM = 358, 190, 44, 32, 60
+LETTER, TEXT = 8.2, 14.5
+"""The width of a letter and the height of a line of labels."""
+MARKERS = ["o", "s", "^", "D", "v", "P", "X"]
+BARS = {"_low": "bars: 95 % intervals", "_min": "bars: lowest and highest"}
+GUIDE: dict[str, Any] = {"color": SOFT, "linestyle": "--", "linewidth": 1}
 EMPTY = '<svg xmlns="http://www.w3.org/2000/svg"/>\n'
 """The contents of a figure without data."""
+_IDS = re.compile(
+    r' id="(?:figure|axes|patch|text|line2d|legend|matplotlib|xtick|ytick|[A-Z]\w+)[._][\d.]+"'
+)
+"""Unreferenced ids, which would be duplicates on a page."""
 
 
-def save(draw: Callable[..., Figure | None], tables: list[pd.DataFrame], path: Path) -> None:
-    """Draw `tables` and write the figure as SVG without date or version; None as an empty file.
+class Look(NamedTuple):
+    """How a line is drawn and what its label says."""
 
-    Its name salts the ids, so that two figures share a page.
+    label: str
+    colour: str
+    marker: str = "o"
+    hollow: bool = False
+
+
+def save(draw: Callable[[StudyTables], Figure | None], study: StudyTables, path: Path) -> None:
+    """Draw and write the figure of a study as SVG, in colours of the page; None as an empty file.
+
+    Its name salts the ids, so that two figures share a page. It has neither date nor version.
     """
     drawn = io.StringIO(EMPTY)
     with matplotlib.rc_context({"svg.hashsalt": path.stem}, fname=STYLE):
-        if (figure := draw(*tables)) is not None:
+        if (figure := draw(study)) is not None:
             figure.savefig(drawn, format="svg", metadata={"Date": None, "Creator": None})
-    files.write_text(path, drawn.getvalue())
+    text = re.sub(r'((?:width|height)="[\d.]+)pt"', r'\1"', drawn.getvalue(), count=2)
+    text = re.sub(r"'DejaVu Sans'[^;\"]*", "var(--font, sans-serif)", _IDS.sub("", text))
+    text = re.sub(r"<metadata>.*?</metadata>\s*", "", text, flags=re.DOTALL)
+    for colour, name in VARIABLES.items():
+        text = text.replace(colour, f"var(--{name}, {colour})")
+    files.write_text(path, text)
 
 
-def lines(axes: Axes, groups: Iterable[pd.DataFrame], x: str, column: str, **look: Any) -> None:
-    """Draw `column` over `x` for each group, with bars from `column`_low to _high if it has them.
-
-    Else they are from _min to _max.
-    """
-    for index, rows in enumerate(groups):
-        names = ("_low", "_high") if f"{column}_low" in rows else ("_min", "_max")
-        value, low, high = (rows.get(f"{column}{end}", rows[column]) for end in ("", *names))
-        ends = [(value - low).clip(0), (high - value).clip(0)]
-        axes.errorbar(rows[x], value, yerr=ends, **(numbered(index) | look))
+def looks(study: StudyTables) -> dict[tuple[str, str], Look]:
+    """Return the look of each recipe and strategy of a study, hollow on one GPU."""
+    found = study.timing[["recipe", "strategy"]].itertuples(index=False, name=None)
+    colours = figures.colours(found)
+    return {
+        key: Look(figures.configuration(*key), colour, MARKERS[at % len(MARKERS)], not key[1])
+        for at, (key, (_, colour)) in enumerate(colours.items())
+    }
 
 
-def panels(titles: Sequence[str], x: str = "", y: str = "") -> tuple[Figure, list[Axes]]:
-    """Return a figure with one panel for each title, two per row, and axis labels."""
-    columns = min(2, len(titles))
-    rows = -(-len(titles) // columns)
-    size = WIDTH_INCHES, rows * (PANEL_INCHES + 0.5) + 0.2
-    figure = Figure(figsize=size, layout="constrained")
-    for index, title in enumerate(titles):
-        labels = {"xlabel": x, "ylabel": "" if index % 2 else y}
-        figure.add_subplot(rows, columns, index + 1, **labels).set_title(title)
+def panels(titles: Sequence[str], x: str, rows: int = HEIGHT) -> tuple[Figure, list[Axes]]:
+    """Return a figure with a panel of `rows` pixels below each title."""
+    each = TOP + rows + BOTTOM
+    figure = Figure(figsize=(WIDTH / PIXELS, each * len(titles) / PIXELS))
+    for at, title in enumerate(titles):
+        bottom = each * (len(titles) - 1 - at) + BOTTOM
+        high = each * len(titles)
+        place = (LEFT / WIDTH, bottom / high, 1 - (LEFT + 8) / WIDTH, rows / high)
+        axes = figure.add_axes(place)
+        axes.set_title(title, x=-LEFT / (WIDTH - LEFT - 8))
+        axes.set_xlabel(x)
     return figure, figure.axes
 
 
-def log2_axis(axis: Any, values: Sequence[float], ends: tuple[float, float] | None = None) -> None:
-    """Make an axis logarithmic, with ticks at sorted `values`, or at most eight within `ends`."""
-    axis.axes.set(**{f"{axis.axis_name}scale": "log"})
-    if ends is not None:
-        axis.axes.set(**{f"{axis.axis_name}lim": ends})
-        values = [value for value in values if ends[0] <= value <= ends[1]]
-        values = values[:: -(-len(values) // 8) or 1]
-    axis.set_ticks(values)
+def lines(
+    axes: Axes,
+    x: str,
+    column: str,
+    drawn: Iterable[tuple[Look, pd.DataFrame]],
+    *,
+    log: bool = False,
+    top: float = 0,
+) -> None:
+    """Draw `column` over `x` for each look and its rows, with bars of its ends, and label them.
+
+    The ends are `_low` and `_high`, else `_min` and `_max`. Bars widen the axis by half at most,
+    and it reaches `top`.
+    """
+    drawn = [(look, rows[rows[column].notna()]) for look, rows in drawn]
+    drawn = [(look, rows) for look, rows in drawn if len(rows)]
+    values, last, barred = list[Any](), [], set[str]()
+    for at, (look, rows) in enumerate(drawn):
+        names = ("_low", "_high") if f"{column}_low" in rows else ("_min", "_max")
+        value = rows[column]
+        low, high = (rows.get(f"{column}{end}", value).fillna(value) for end in names)
+        barred |= {names[0]} if (high > low).any() else set()
+        shift = 2.5 * (at - (len(drawn) - 1) / 2) / PIXELS
+        moved = ScaledTranslation(shift, 0, axes.figure.dpi_scale_trans)
+        axes.errorbar(
+            rows[x],
+            value,
+            yerr=[(value - low).clip(0), (high - value).clip(0)],
+            color=look.colour,
+            marker=look.marker,
+            markerfacecolor=PAPER if look.hollow else look.colour,
+            ecolor=(look.colour, 0.5),
+            elinewidth=1.2,
+            transform=axes.transData + moved,
+        )
+        values += [value, low, high]
+        last.append((look, value.iloc[-1]))
+    if drawn:
+        every = [np.concatenate(values[at::3]) for at in range(3)]
+        _y_axis(axes, *every, log=log, least=top)
+        labels(axes, last)
+        note(axes, *(BARS[name] for name in sorted(barred)))
+
+
+def note(axes: Axes, *texts: str) -> None:
+    """Write what marks mean on a line below the name of the x axis."""
+    name, _, notes = axes.get_xlabel().partition("\n")
+    axes.set_xlabel(f"{name}\n{'; '.join(filter(None, [notes, *texts]))}".rstrip())
+
+
+def _y_axis(axes: Axes, value: Any, low: Any, high: Any, *, log: bool, least: float) -> None:
+    """Fit the axis to the values, and to their bars as far as these are no longer than half."""
+    if log:
+        value, low, high = (np.log(np.maximum(one, 1e-12)) for one in (value, low, high))
+        least = math.log(least) if least else -math.inf
+    reach = 0.5 * ((np.ptp(value) if log else max(value)) or abs(value[0]) or 1)
+    top = max(min(high.max(), value.max() + reach), least)
+    foot = max(low.min(), value.min() - reach) if log else min(0, value.min())
+    pad = 0.06 * (top - foot)
+    if log:
+        axes.set(yscale="log", ylim=(np.exp(foot - pad), np.exp(top + pad)))
+        log_ticks(axes.yaxis)
+    else:
+        axes.set_ylim(foot - pad * (foot < 0), top + pad)
+        axes.yaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
+
+
+def log_ticks(axis: Any) -> None:
+    """Set ticks at 1, 2 and 5 times powers of ten within the axis, or at the powers alone."""
+    low, high = axis.get_view_interval()
+    powers = 10.0 ** np.arange(np.floor(np.log10(low)), np.ceil(np.log10(high)) + 1)
+    steps = (1, 2, 5) if high / low < 100 else (1, 3) if high / low < 1e3 else (1,)
+    every = np.outer(powers, steps).ravel()
+    axis.set_ticks(every[(every >= low) & (every <= high)])
     axis.set_minor_locator(NullLocator())
-    digits = FuncFormatter(lambda value, _: f"{value:.2g}" if value < 1 else f"{value:g}")
-    axis.set_major_formatter(digits)
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
 
 
-def batch_axis(axes: Axes, sizes: pd.Series) -> None:
-    """Make the x axis one of these batch sizes."""
-    log2_axis(axes.xaxis, sorted(sizes.unique()), (sizes.min() / 1.6, sizes.max() * 1.6))
+def labels(axes: Axes, ends: Sequence[tuple[Look, float]]) -> None:
+    """Write each label right of the axis at the height of its line's end, none above another."""
+    texts = [re.sub(r", (?=\S)", ",\n", look.label) for look, _ in ends]
+    wide = max(len(line) for text in texts for line in text.split("\n")) * LETTER + 12
+    box = axes.get_position()
+    right = 1 - wide / WIDTH
+    axes.set_position((box.x0, box.y0, right - box.x0, box.height))
+    axes.title.set_x(-LEFT / (WIDTH - LEFT - wide))
+    height = axes.get_window_extent().height * PIXELS / axes.figure.dpi
+    heights = [TEXT * (1 + text.count("\n")) for text in texts]
+    at = axes.transAxes.inverted().transform(
+        axes.transData.transform([(1, value) for _, value in ends])
+    )
+    places = height * at[:, 1]
+    order = np.argsort(places)
+    for _ in range(100):
+        for one, other in pairwise(order):
+            short = (heights[one] + heights[other]) / 2 - (places[other] - places[one])
+            if short > 0:
+                places[one] -= short / 2
+                places[other] += short / 2
+        places = places.clip(TEXT - BOTTOM + 14, height + TEXT)
+    for (look, _), text, place in zip(ends, texts, places, strict=True):
+        axes.annotate(
+            text,
+            (1, place / height),
+            (10, 0),
+            xycoords="axes fraction",
+            textcoords="offset points",
+            va="center",
+            color=look.colour,
+            fontweight="bold",
+            linespacing=1.1,
+        )
 
 
-def numbered(index: int) -> dict[str, Any]:
-    """Return colour and marker of line number `index`."""
-    return {"color": COLOURS[index % len(COLOURS)], "marker": MARKERS[index % len(MARKERS)]}
+def guide(axes: Axes, value: float, text: str) -> None:
+    """Draw a dashed line at `value`, named above its start."""
+    axes.axhline(value, **GUIDE)
+    axes.annotate(
+        text,
+        (0, value),
+        (2, 3),
+        xycoords=axes.get_yaxis_transform(),
+        textcoords="offset points",
+        color=SOFT,
+    )
 
 
-def legend(figure: Figure, names: Iterable[Any], *more: Any, **look: Any) -> None:
-    """Add a legend above all panels: numbered lines of these names, then the handles of `more`."""
-    handles = [line_handle(str(name), **numbered(i), **look) for i, name in enumerate(names)]
-    handles += more
-    inches = 0.5 + 0.065 * max(len(str(handle.get_label())) for handle in handles)
-    columns = min(len(handles), max(1, int(figure.get_figwidth() / inches)))
-    look = {"ncols": columns, "handletextpad": 0.5, "columnspacing": 1.4}
-    figure.legend(handles=handles, loc="outside upper left", **look)
-
-
-def by_configuration(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Return the rows of each recipe and strategy, by their names `tuned · ddp`."""
-    groups = schema.by_configuration(table).items()
-    return {name.replace("/", " · "): rows for name, rows in groups}
-
-
-def line_handle(label: str, **style: Any) -> Line2D:
-    """Return a legend entry for a line."""
-    return Line2D([], [], label=label, **style)
+def size_axis(axes: Axes, sizes: Iterable[float], ticks: Mapping[float, str] | None = None) -> None:
+    """Make the x axis logarithmic over these sizes, with those of the ticks that have room."""
+    known = sorted({*sizes})
+    axes.set(xscale="log", xlim=(known[0] / 1.35, known[-1] * 1.35))
+    names = ticks or {size: f"{size:g}" for size in known}
+    place, kept, room = axes.transData.transform, list[float](), math.inf
+    for size in sorted(names, reverse=True):
+        at, half = place((size, 1))[0] * PIXELS / axes.figure.dpi, LETTER * len(names[size]) / 2
+        if at + half < room:
+            kept.append(size)
+            room = at - half - 5
+    axes.set_xticks(kept, [names[size] for size in kept])
+    axes.xaxis.set_minor_locator(NullLocator())

@@ -28,7 +28,7 @@ class Question(NamedTuple):
 
 
 QUESTIONS = [
-    Question("Q1", "Are larger batches faster?", "grid.batch_sizes", "epoch_time step_classes"),
+    Question("Q1", "Are larger batches faster?", "grid.batch_sizes", "epoch_time"),
     Question("Q2", "Strong or weak scaling?", "grid.gpus", "speedup"),
     Question("Q3.1", "Where does the time go?", "grid.gpus", "communication"),
     Question("Q3.2", "How fast do gradients travel?", "interconnect", "bandwidth"),
