@@ -15,7 +15,6 @@ from scaling.large_batches.experiment import Experiment
 from scaling.large_batches.plan import Run, Study
 from scaling.models.resnet import ResNet18
 from scaling.registry.update_rule import UpdateRule
-from scaling.training.trainer import TrainingData
 
 GPUS, GLOBAL_BATCH, SIZES = 2, 16, [8, 8, 6]
 """Sizes are the images of each rank in each update of an epoch of 44 images."""
@@ -30,7 +29,7 @@ def images():
     """44 images: over two ranks with batches of 8 each, the last update of an epoch is smaller."""
     pixels = np.random.default_rng(1).integers(0, 256, (44, 32, 32, 3), dtype=np.uint8)
     labels = np.arange(44, dtype=np.int64) % 5
-    return ImageDataset(pixels, labels, pixels, labels, list("abcde"))
+    return ImageDataset(pixels, labels, pixels, labels, list("abcde"), MEAN, STD)
 
 
 def with_options(**options):
@@ -47,8 +46,7 @@ class Kept(Experiment):
 
 
 def experiment(study=STUDY, device="cpu"):
-    data = TrainingData(images(), MEAN, STD)
-    return Kept(study, data, GLOBAL_BATCH, torch.device(device), Path("unused"), [])
+    return Kept(study, images(), GLOBAL_BATCH, torch.device(device), Path("unused"), [])
 
 
 def trained(run, made=None):
@@ -71,7 +69,7 @@ def train_by_torch(rank, rendezvous, target):
     wrapped = DistributedDataParallel(model)
     optimizer = torch.optim.SGD(model.parameters(), **{**STUDY.sgd, "lr": 1.0})
     device, padding = torch.device("cpu"), STUDY.crop_padding
-    shard = ResidentImages(images(), MEAN, STD, padding, False, device, rank, GPUS, RUN.seed)
+    shard = ResidentImages(images(), padding, False, device, rank, GPUS, RUN.seed)
     rates = iter(RATES)
     for epoch in range(1, RUN.epochs + 1):
         shard.draw(epoch)

@@ -22,7 +22,6 @@ from scaling.launch.run_spec import RunSpec
 from scaling.launch.stall import StepProgress
 from scaling.models.resnet import ResNet18
 from scaling.training.resident import Resident
-from scaling.training.trainer import TrainingData
 from training_runs import SWITCHES, run, supervise_faulty, tuned
 
 GPUS = torch.cuda.device_count()
@@ -39,8 +38,8 @@ def dataset():
     rng = np.random.default_rng(0)
     pixels = rng.integers(0, 255, (100, 32, 32, 3), dtype=np.uint8)
     labels = np.arange(100) % 2
-    data = ImageDataset(pixels, labels, pixels[:10], labels[:10], ["a", "b"])
-    return TrainingData(data, np.full(3, 0.5), np.full(3, 0.25))
+    normal = np.full(3, 0.5), np.full(3, 0.25)
+    return ImageDataset(pixels, labels, pixels[:10], labels[:10], ["a", "b"], *normal)
 
 
 def trainer(

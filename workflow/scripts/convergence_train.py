@@ -22,11 +22,11 @@ from scaling.core.errors import UserError, program
 from scaling.core.records.kind import DATASET
 from scaling.core.records.run import TECHNIQUE, technique_path
 from scaling.core.training_options import DataOptions
+from scaling.data import dataset as data
 from scaling.large_batches.experiment import Experiment
 from scaling.large_batches.plan import Study
 from scaling.launch import lease
 from scaling.registry.update_rule import Technique, uneven
-from scaling.training.trainer import TrainingData
 
 OF_A_RUN = {"epochs", "seeds", "factors", "more_factors"}
 """Options of a study that decide which runs there are, and not what one gives."""
@@ -64,7 +64,7 @@ def main(argv: list[str] | None = None) -> None:
     techniques = {
         name: Technique.of(options, f"remedy {name}") for name, options in session.remedies.items()
     }
-    dataset = TrainingData.read(session.dataset, session.manifest, study.train_images)
+    dataset = data.read(session.dataset, session.manifest, study.train_images)
     manifest = DATASET.read(session.manifest)
     facts = {key: manifest[key] for key in ("source", "checksum", "train_images", "test_images")}
     precision: Any = environment.applied_precision(study.precision, kind)

@@ -60,6 +60,8 @@ def test_folder_names_are_the_classes_and_pixels_are_kept(folder):
 def test_other_sizes_and_modes_become_32x32_rgb_and_are_reported(folder):
     Image.new("L", (64, 48), 77).save(folder / "train" / "cat" / "1.png")
     Image.new("RGBA", (32, 32), (1, 2, 3, 128)).save(folder / "train" / "dog" / "1.png")
+    for name in ("4.jp2", "4.avif"):
+        Image.new("RGB", (32, 32), (9, 9, 9)).save(folder / "test" / "cat" / name)
     data, origin = read(folder)
     assert (data.train_images[0] == 77).all()
     assert (data.train_images[1] == [1, 2, 3]).all()
@@ -92,6 +94,15 @@ DEEP += chunk(b"IDAT", zlib.compress(bytes(7))) + chunk(b"IEND", b"")
 """A PNG of 16 bits per channel."""
 
 
+def in_ten_bits(folder):
+    """Write an AVIF image whose configuration says 10 bits per channel."""
+    file = folder / "test/cat/4.avif"
+    Image.new("RGB", (8, 8)).save(file)
+    content = bytearray(file.read_bytes())
+    content[content.find(b"av1C") + 6] |= 64
+    file.write_bytes(content)
+
+
 def cut_off(folder):
     file = folder / "test/dog/3.png"
     file.write_bytes(file.read_bytes()[:-20])
@@ -113,6 +124,8 @@ def cut_off(folder):
         (lambda at: (at / "test/cat/4.ppm").write_bytes(b"P6 1 1 65535\n" + bytes(6)), "than 8 b"),
         (lambda at: (at / "test/cat/4.ppm").write_bytes(b"P3 1 1 1023\n1 2 3"), "more than 8 bits"),
         (lambda at: (at / "test/cat/4.png").write_bytes(DEEP), "more than 8 bits"),
+        (lambda at: Image.new("I;16", (8, 8)).save(at / "test/cat/4.jp2"), "more than 8 bits"),
+        (in_ten_bits, "test/cat/4.avif cannot be read as an image .it has more than 8 bits"),
     ],
 )
 def test_another_layout_or_an_image_that_cannot_be_read_is_named(folder, change, complaint):

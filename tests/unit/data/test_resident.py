@@ -14,11 +14,11 @@ MEAN, STD = np.array([0.4, 0.5, 0.6]), np.array([0.2, 0.25, 0.3])
 def images_of(count, side=32):
     pixels = np.random.default_rng(1).integers(0, 256, (count, side, side, 3), dtype=np.uint8)
     labels = np.arange(count, dtype=np.int64)
-    return ImageDataset(pixels, labels, pixels, labels, [str(label) for label in labels])
+    return ImageDataset(pixels, labels, pixels, labels, [str(label) for label in labels], MEAN, STD)
 
 
 def resident(data, padding=4, flip=True, rank=0, ranks=1, kind=ResidentImages):
-    return kind(data, MEAN, STD, padding, flip, torch.device("cpu"), rank, ranks, seed=0)
+    return kind(data, padding, flip, torch.device("cpu"), rank, ranks, seed=0)
 
 
 def places(count, **rank):
@@ -83,7 +83,7 @@ def test_without_padding_and_flip_and_in_part_b_images_stay_as_they_are():
     normal = (data.train_images / 255 - MEAN) / STD
     assert np.allclose(batch.permute(0, 2, 3, 1).numpy(), normal[labels], atol=1e-5)
     pixels = data.train_images, data.train_labels
-    (batch,) = Images(*pixels, tuple(MEAN), tuple(STD), torch.device("cpu")).batches()
+    (batch,) = Images(*pixels, MEAN, STD, torch.device("cpu")).batches()
     assert np.allclose(batch.permute(0, 2, 3, 1).numpy(), normal, atol=1e-5)
 
 

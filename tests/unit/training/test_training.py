@@ -22,7 +22,6 @@ from scaling.models.resnet import BasicBlock, ResNet18
 from scaling.training import evaluation, resident
 from scaling.training.flat_sgd import FlatSGD
 from scaling.training.step import DeviceStep
-from scaling.training.trainer import TrainingData
 from training_runs import arguments, run, spec_of, supervise_faulty, tuned
 
 
@@ -213,7 +212,7 @@ def test_a_model_that_cannot_be_compiled_is_measured_without_and_the_record_says
 
 def test_failed_preparation_restores_weights(images, tmp_path, monkeypatch):
     spec = spec_of(arguments(images, tmp_path / "run.json", **tuned()))
-    data = TrainingData(dataset.load(images / "images.npz"), np.full(3, 0.5), np.full(3, 0.25))
+    data = dataset.read(images / "images.npz", images / "manifest.json")
     trainer = resident.Resident(spec, Rank(0, 0, 1, torch.device("cpu")), ResNet18(1, 2), data)
     before = [tensor.clone() for tensor in trainer.replica.state]
     launch = DeviceStep._launch
@@ -242,8 +241,7 @@ def test_a_model_is_evaluated_by_its_running_statistics():
     pixels = np.zeros((4, 8, 8, 3), np.uint8) + np.array([255, 0, 0], np.uint8)
     data = ImageDataset(*2 * (pixels, np.zeros(4, np.int64)), ["red"])
     model = nn.Sequential(nn.BatchNorm2d(3), nn.AdaptiveAvgPool2d(1), nn.Flatten()).train()
-    red = TrainingData(data, np.zeros(3), np.ones(3))
-    found = evaluation.evaluate(model, red, torch.device("cpu"))
+    found = evaluation.evaluate(model, data, torch.device("cpu"))
     assert found["test_loss"] == pytest.approx(math.log(math.e + 2) - 1, abs=1e-4)
 
 
@@ -262,7 +260,7 @@ def test_a_recipe_has_a_techniques_schedule_rates_momentum_and_batch_norms(
     options |= {"momentum": 0.6, "rest_rate": 0.05, "zero_gamma": True}
     asked = tuned(**options) | {"batch-size": 30, "measured-epochs": 3}
     spec = spec_of(arguments(images, tmp_path / "run.json", **asked))
-    data = TrainingData(dataset.load(images / "images.npz"), np.full(3, 0.5), np.full(3, 0.25))
+    data = dataset.read(images / "images.npz", images / "manifest.json")
     model = ResNet18(1, 2)
     trainer = resident.Resident(spec, Rank(0, 0, 1, torch.device("cpu")), model, data)
     assert trainer.applied["muon"] == 0.2 and "lars" not in trainer.applied

@@ -27,8 +27,8 @@ class Images:
 
     pixels: np.ndarray[Any, Any]
     labels: np.ndarray[Any, Any]
-    mean: tuple[float, ...]
-    std: tuple[float, ...]
+    mean: np.ndarray[Any, Any]
+    std: np.ndarray[Any, Any]
     device: torch.device
 
     def __len__(self) -> int:
@@ -38,7 +38,8 @@ class Images:
         """Return the chosen images, float32 [k, 3, 32, 32]: (pixel / 255 - mean) / std."""
         pixels = torch.from_numpy(self.pixels[index]).to(self.device)
         scaled = pixels.permute(0, 3, 1, 2).contiguous().float() / 255
-        mean, std = torch.tensor([self.mean, self.std], device=self.device).view(2, 1, 3, 1, 1)
+        shift_scale = torch.from_numpy(np.stack([self.mean, self.std])).float().to(self.device)
+        mean, std = shift_scale.view(2, 1, 3, 1, 1)
         return (scaled - mean) / std
 
     def batches(self) -> Iterator[Tensor]:
@@ -65,10 +66,9 @@ def read_images(
     source: Path, manifest: Path, device: torch.device
 ) -> tuple[Images, Images, dict[str, str]]:
     """Return the training and the test images of `source`, and its manifest's identification."""
-    arrays, described = dataset.load(source), DATASET.read(manifest)
-    shared = tuple(described["mean"]), tuple(described["std"]), device
-    train = Images(arrays.train_images, arrays.train_labels, *shared)
-    test = Images(arrays.test_images, arrays.test_labels, *shared)
+    data, described = dataset.read(source, manifest), DATASET.read(manifest)
+    train = Images(data.train_images, data.train_labels, data.mean, data.std, device)
+    test = Images(data.test_images, data.test_labels, data.mean, data.std, device)
     return train, test, {key: described[key] for key in ("source", "checksum")}
 
 

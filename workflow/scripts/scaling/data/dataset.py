@@ -3,7 +3,7 @@
 import hashlib
 import json
 import zipfile
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,10 @@ from PIL import Image
 from scaling.config.keys import Dataset
 from scaling.core import files
 from scaling.core.errors import UserError
+from scaling.core.records.kind import DATASET
+
+SAVED = ("train_images", "train_labels", "test_images", "test_labels", "classes")
+"""The fields of `ImageDataset` in its file; its manifest has the others."""
 
 
 class Request(Dataset):
@@ -28,8 +32,9 @@ class ImageDataset:
     """Labelled square images of S × S pixels in two splits.
 
     `train_images`, `test_images`: uint8 [N, S, S, 3], red-green-blue, 0 to 255; `train_labels`,
-    `test_labels`: int64 [N], indexes into `classes`; `classes`: distinct names. Raises UserError if
-    a label is no class, or a split lacks a class.
+    `test_labels`: int64 [N], indexes into `classes`; `classes`: distinct names; `mean`, `std`:
+    float64 [3], by which images scaled to [0, 1] are normalized. Raises UserError if a label is no
+    class, or a split lacks a class.
     """
 
     train_images: NDArray[np.uint8]
@@ -37,6 +42,8 @@ class ImageDataset:
     test_images: NDArray[np.uint8]
     test_labels: NDArray[np.int64]
     classes: list[str]
+    mean: NDArray[np.float64] = field(default_factory=lambda: np.zeros(3))
+    std: NDArray[np.float64] = field(default_factory=lambda: np.ones(3))
 
     def __post_init__(self) -> None:
         if len(set(self.classes)) != len(self.classes):
@@ -51,6 +58,15 @@ class ImageDataset:
                     "least one image in both splits, or leave the class out"
                 )
 
+    def with_held_out(self, images: int) -> "ImageDataset":
+        """Return a dataset whose test images are that many training images, held out by class."""
+        count = len(self.train_labels)
+        kept = np.ones(count, dtype=bool)
+        by_class = np.argsort(self.train_labels, kind="stable")
+        kept[by_class[np.arange(images) * count // images]] = False
+        train, test = ((self.train_images[use], self.train_labels[use]) for use in (kept, ~kept))
+        return ImageDataset(*train, *test, self.classes, self.mean, self.std)
+
 
 def resize(images: NDArray[np.uint8], side: int) -> NDArray[np.uint8]:
     """Resize images [N, S, S, 3] bilinearly to side × side pixels."""
@@ -64,19 +80,34 @@ def resize(images: NDArray[np.uint8], side: int) -> NDArray[np.uint8]:
 def save(dataset: ImageDataset, path: Path) -> None:
     """Write `dataset` to `path` atomically, as an uncompressed .npz."""
     with files.atomic_path(path) as temporary, temporary.open("wb") as stream:
-        np.savez(stream, **vars(dataset))
+        np.savez(stream, **{name: vars(dataset)[name] for name in SAVED})
 
 
 def load(path: Path) -> ImageDataset:
     """Return the dataset that `save` wrote to `path`; UserError if it is missing or damaged."""
     try:
         with np.load(path, allow_pickle=False) as arrays:
-            read = {field.name: arrays[field.name] for field in fields(ImageDataset)}
+            read = {name: arrays[name] for name in SAVED}
         return ImageDataset(**{**read, "classes": read["classes"].tolist()})
     except (zipfile.BadZipFile, OSError, EOFError, KeyError, TypeError, ValueError) as error:
         raise UserError(
             f"{path} is missing, truncated or damaged; delete it, and dataset_prepare.py makes it"
         ) from error
+
+
+def read(images: Path, manifest: Path, train_images: int | None = None) -> ImageDataset:
+    """Return the dataset of images.npz and manifest.json; only the first `train_images` of train.
+
+    UserError as of `load`, and if the manifest is damaged.
+    """
+    described, data = DATASET.read(manifest), load(images)
+    return replace(
+        data,
+        train_images=data.train_images[:train_images],
+        train_labels=data.train_labels[:train_images],
+        mean=np.array(described["mean"]),
+        std=np.array(described["std"]),
+    )
 
 
 def manifest(dataset: ImageDataset, source: str, origin: str) -> dict[str, Any]:

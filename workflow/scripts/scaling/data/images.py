@@ -93,19 +93,25 @@ def _read(folder: Path, path: Path, side: int) -> tuple[ImageDataset, int]:
     return data, resized
 
 
-def _reduced(image: ImageFile.ImageFile) -> bool:
-    """Return whether Pillow reduces an image's channels to 8 bits."""
+def _is_deep(image: ImageFile.ImageFile, content: bytes) -> bool:
+    """Return whether a file has more than 8 bits per channel, to which Pillow reduces them."""
+    if image.format == "JPEG2000":  # Its bits less 1, and two more bytes, for each component.
+        components = content[content.find(b"\xff\x4f\xff\x51") + 40 :]
+        return max(components[2 : 2 + 3 * int.from_bytes(components[:2]) : 3]) & 127 > 7
+    if image.format == "AVIF":  # The bit high_bitdepth of AV1's configuration.
+        return bool(content[content.find(b"av1C") + 6] & 64)
     tiles: list[Any] = [*image.tile, ("", None, 0, "")]
     codec, _, _, options = tiles[0]
     largest = options[1] if codec.startswith("ppm") else 0
-    return ";16" in str(options) or codec == "SGI16" or largest > 255
+    is_wide = image.mode.startswith(("I", "F")) or ";16" in str(options) or codec == "SGI16"
+    return is_wide or largest > 255
 
 
 def _decode(file: Path, name: str) -> Image.Image:
     """Return an image in RGB; UserError with its `name` if it cannot be read."""
     try:
         with Image.open(file) as image:
-            if image.mode.startswith(("I", "F")) or _reduced(image):
+            if _is_deep(image, file.read_bytes()):
                 raise ValueError("it has more than 8 bits per channel")
             return image.convert("RGB")
     except Exception as error:  # Pillow's readers raise nearly anything for a damaged file.

@@ -24,8 +24,6 @@ class ResidentImages:
     def __init__(
         self,
         data: ImageDataset,
-        mean: np.ndarray,
-        std: np.ndarray,
         padding: int,
         flip: bool,
         device: torch.device,
@@ -35,8 +33,8 @@ class ResidentImages:
     ) -> None:
         self._device = device
         self._labels = torch.from_numpy(data.train_labels).to(device)
-        self._scale = torch.tensor(1 / (255 * std), dtype=torch.float32, device=device)
-        self._shift = torch.tensor(-mean / std, dtype=torch.float32, device=device)
+        self._scale = torch.tensor(1 / (255 * data.std), dtype=torch.float32, device=device)
+        self._shift = torch.tensor(-data.mean / data.std, dtype=torch.float32, device=device)
         self._padding, self._flip = padding, flip
         self._rank, self._ranks, self.seed = rank, ranks, seed
         self.samples = math.ceil(len(self._labels) / ranks)

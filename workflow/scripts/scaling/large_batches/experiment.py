@@ -20,6 +20,7 @@ from torch.optim.swa_utils import update_bn
 from scaling.core.grid import Cell
 from scaling.core.records.run import TRAINING
 from scaling.core.training_options import Model, Sgd
+from scaling.data.dataset import ImageDataset
 from scaling.large_batches.plan import (
     AT_CHANCE,
     NOT_FINITE,
@@ -40,7 +41,6 @@ from scaling.registry.update_rule import Technique, gpus_of
 from scaling.training.evaluation import evaluate
 from scaling.training.resident import Resident
 from scaling.training.step import InPrecision
-from scaling.training.trainer import TrainingData
 
 BATCH_SIZE, PRECISE_IMAGES = 2000, 10_000
 """Maximum batch size and number of images for batch norms' statistics before an evaluation: Wu and
@@ -52,7 +52,7 @@ class Experiment:
     """Trains all runs at one global batch; finished ones are kept in `folder`, by `identity`."""
 
     study: Study
-    dataset: TrainingData
+    dataset: ImageDataset
     global_batch: int
     device: torch.device
     folder: Path
@@ -88,7 +88,7 @@ class Experiment:
 
     def _images(self, held_out: bool) -> int:
         """Return the number of images to train on."""
-        return len(self.dataset.data.train_labels) - held_out * self.study.held_out_images
+        return len(self.dataset.train_labels) - held_out * self.study.held_out_images
 
     def _sweep(self, name: str, technique: Technique) -> Sweep:
         """Train the first seed at each factor, and at more until the best is no end of the sweep.
@@ -151,8 +151,10 @@ class Experiment:
         training loss no better than that of a constant prediction, ln(classes).
         """
         started = time.perf_counter()
-        data = self.dataset.judged_by(self.study.held_out_images) if run.held_out else self.dataset
-        classes, updates = len(data.data.classes), len(run.rates) // run.epochs
+        data = (
+            self.dataset.with_held_out(self.study.held_out_images) if run.held_out else self.dataset
+        )
+        classes, updates = len(data.classes), len(run.rates) // run.epochs
         torch.manual_seed(run.seed)
         model = ResNet18(self.study.model_width, classes).to(self.device)
         trainer = Resident(self._spec(run), Rank(0, 0, 1, self.device), model, data)
@@ -208,7 +210,7 @@ class Experiment:
         )
 
     def _evaluate(
-        self, trainer: Resident, model: nn.Module, data: TrainingData, epoch: int
+        self, trainer: Resident, model: nn.Module, data: ImageDataset, epoch: int
     ) -> dict[str, float | None]:
         """Return loss and accuracy on the test images; the model is unchanged.
 

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from torch import nn
 from torch.utils.data import RandomSampler
 
+from scaling.data import dataset as data
+from scaling.data.dataset import ImageDataset
 from scaling.instruments.messages import Messages, collectives, copies
 from scaling.launch import ranks
 from scaling.launch.ranks import Rank
@@ -19,7 +21,7 @@ from scaling.models.build import build
 from scaling.synchronization.plan import Plan, Training
 from scaling.training import evaluation
 from scaling.training.eager import Eager
-from scaling.training.trainer import TrainingData, finite
+from scaling.training.trainer import finite
 
 STEPS = 3
 """Steps to record: DDP sends all gradients in one message in the first, rebuilds its buckets in the
@@ -41,10 +43,10 @@ def run(plan: Plan, log_folder: Path) -> None:
                 log.append(kind, content)
                 print(kind, content.get("buffers") or content.get("way") or "", flush=True)
 
-        dataset = TrainingData.read(plan.dataset, plan.manifest, plan.images)
+        dataset = data.read(plan.dataset, plan.manifest, plan.images)
         modes = plan.modes if rank.processes > 1 else {"dp": replace(plan.first, strategy="dp")}
         if rank.processes > 1:
-            model = build(plan.model, len(dataset.data.classes))
+            model = build(plan.model, len(dataset.classes))
             sizes = {
                 "parameter_bytes": sum(p.nbytes for p in model.parameters()),
                 "buffer_bytes": sum(b.nbytes for b in model.buffers()),
@@ -58,11 +60,11 @@ def run(plan: Plan, log_folder: Path) -> None:
             report("steps", record_steps(plan, name, mode, rank, dataset))
 
 
-def trainer_of(plan: Plan, training: Training, rank: Rank, dataset: TrainingData) -> Eager:
+def trainer_of(plan: Plan, training: Training, rank: Rank, dataset: ImageDataset) -> Eager:
     """Return the trainer of the study's model with its seed's initial weights."""
     spec = plan.spec_of(training)
     torch.manual_seed(training.seed)
-    model = build(spec.model, len(dataset.data.classes)).to(rank.device)
+    model = build(spec.model, len(dataset.classes)).to(rank.device)
     if training.buffers == "sync_batch_norm":
         model = nn.SyncBatchNorm.convert_sync_batchnorm(model)
     trainer = Eager(spec, rank, model, dataset)
@@ -73,7 +75,7 @@ def trainer_of(plan: Plan, training: Training, rank: Rank, dataset: TrainingData
     return trainer
 
 
-def train(plan: Plan, training: Training, rank: Rank, dataset: TrainingData) -> dict[str, Any]:
+def train(plan: Plan, training: Training, rank: Rank, dataset: ImageDataset) -> dict[str, Any]:
     """Train, and return a comparison of the ranks, equal on every rank.
 
     `epochs` has a row per epoch and rank (an EpochResult), `orders` those of `orders_of`, `ranks`
@@ -82,7 +84,7 @@ def train(plan: Plan, training: Training, rank: Rank, dataset: TrainingData) -> 
     """
     trainer = trainer_of(plan, training, rank, dataset)
     model: Any = trainer.model.module
-    images, epochs, drawn = len(dataset.data.train_labels), [], []
+    images, epochs, drawn = len(dataset.train_labels), [], []
     for epoch in range(plan.epochs):
         result = trainer.run_epoch(epoch if training.set_epoch else 0)
         epochs += rank.gather({"epoch": epoch, "rank": rank.index, **asdict(result)})
@@ -157,7 +159,7 @@ def orders_of(orders: Sequence[Order], images: int, epoch: int) -> list[dict[str
 
 
 def record_steps(
-    plan: Plan, name: str, mode: Training, rank: Rank, dataset: TrainingData
+    plan: Plan, name: str, mode: Training, rank: Rank, dataset: ImageDataset
 ) -> dict[str, Any]:
     """Record the messages of `STEPS` steps, and whether they were equal on all ranks."""
     messages = Messages()

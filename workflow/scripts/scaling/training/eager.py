@@ -13,6 +13,7 @@ from torch.utils.data import DataLoader, Dataset, DistributedSampler
 from torchvision import transforms
 
 from scaling.core import environment
+from scaling.data.dataset import ImageDataset
 from scaling.launch.ranks import Rank
 from scaling.launch.run_spec import RunSpec
 from scaling.registry.eager import Options
@@ -20,15 +21,15 @@ from scaling.registry.strategy import STRATEGIES
 from scaling.registry.update_rule import UpdateRule
 from scaling.training.step import Batch, Step
 from scaling.training.strategies import Wrapped
-from scaling.training.trainer import EpochResult, Trainer, TrainingData, TrainIterations
+from scaling.training.trainer import EpochResult, Trainer, TrainIterations
 
 
 class TrainingImages(Dataset[tuple[torch.Tensor, int]]):
     """Dataset of training images, augmented by torchvision, as (float [3, S, S], label)."""
 
-    def __init__(self, dataset: TrainingData, spec: RunSpec) -> None:
-        self._images = dataset.data.train_images
-        self._labels = dataset.data.train_labels.tolist()
+    def __init__(self, dataset: ImageDataset, spec: RunSpec) -> None:
+        self._images = dataset.train_images
+        self._labels = dataset.train_labels.tolist()
         crop = transforms.RandomCrop(self._images.shape[1], padding=spec.crop_padding)
         flips = [transforms.RandomHorizontalFlip()] * spec.horizontal_flip
         scaled = transforms.Normalize(dataset.mean.tolist(), dataset.std.tolist())
@@ -44,7 +45,7 @@ class TrainingImages(Dataset[tuple[torch.Tensor, int]]):
 class Eager(Trainer):
     """Trainer of engine `eager`."""
 
-    def __init__(self, spec: RunSpec, rank: Rank, model: nn.Module, dataset: TrainingData) -> None:
+    def __init__(self, spec: RunSpec, rank: Rank, model: nn.Module, dataset: ImageDataset) -> None:
         super().__init__(spec, rank)
         cell = spec.cell
         images = TrainingImages(dataset, spec)

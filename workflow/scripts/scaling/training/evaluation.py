@@ -9,22 +9,23 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.flop_counter import FlopCounterMode
 
+from scaling.data.dataset import ImageDataset
 from scaling.models.build import LEAST_BATCH
 from scaling.training.step import algorithm_search
-from scaling.training.trainer import TrainingData, finite
+from scaling.training.trainer import finite
 
 
 @torch.no_grad()
 @algorithm_search(False)
 def evaluate(
-    model: nn.Module, dataset: TrainingData, device: torch.device, batch_size: int = 500
+    model: nn.Module, dataset: ImageDataset, device: torch.device, batch_size: int = 500
 ) -> dict[str, float | None]:
     """Return `test_loss` (mean cross-entropy, null if not finite) and `test_accuracy` (0 to 1).
 
     Not in inference mode, as a sharded model could not train on with tensors gathered there.
     """
     model.eval()
-    images, labels = dataset.data.test_images, dataset.data.test_labels
+    images, labels = dataset.test_images, dataset.test_labels
     mean, std = (torch.from_numpy(part).to(device) for part in (dataset.mean, dataset.std))
     loss, correct = 0.0, 0
     for start in range(0, len(labels), batch_size):

@@ -14,6 +14,7 @@ import torch
 from torch import nn
 
 from scaling.core import environment
+from scaling.data.dataset import ImageDataset
 from scaling.data.resident import ResidentImages, StreamedImages, must_stream
 from scaling.launch import outcome
 from scaling.launch.ranks import Rank
@@ -28,7 +29,7 @@ from scaling.training.flat_sgd import FlatSGD
 from scaling.training.flat_shards import FlatShards
 from scaling.training.step import DeviceStep, InPrecision, allow_tf32
 from scaling.training.strategies import Wrapped
-from scaling.training.trainer import EpochResult, Trainer, TrainingData, TrainIterations
+from scaling.training.trainer import EpochResult, Trainer, TrainIterations
 
 CUDNN_ALGORITHMS = 10
 """The number of algorithms that cuDNN tries for a convolution (PyTorch's default)."""
@@ -50,21 +51,21 @@ class Resident(Trainer):
 
     step: DeviceStep
 
-    def __init__(self, spec: RunSpec, rank: Rank, model: nn.Module, dataset: TrainingData) -> None:
+    def __init__(self, spec: RunSpec, rank: Rank, model: nn.Module, dataset: ImageDataset) -> None:
         super().__init__(spec, rank)
         options, cell = Options(**spec.recipe_options), spec.cell
         self._model, self._rule = model, options
         self._replicated = rank.processes == 1 and cell.gpus > 1
-        streams = must_stream(dataset.data, spec.crop_padding, rank.device)
+        streams = must_stream(dataset, spec.crop_padding, rank.device)
         self._images = (StreamedImages if streams else ResidentImages)(
-            *(dataset.data, dataset.mean, dataset.std, spec.crop_padding, spec.horizontal_flip),
-            *(rank.device, rank.index, rank.processes, cell.seed),
+            *(dataset, spec.crop_padding, spec.horizontal_flip, rank.device),
+            *(rank.index, rank.processes, cell.seed),
         )
         several, strategy = rank.processes > 1, STRATEGIES.find(cell.strategy)
         wraps = several and cell.strategy not in UPDATES
         refused: list[str] = []
         if wraps and options.cuda_graph:
-            side = dataset.data.train_images.shape[1]
+            side = dataset.train_images.shape[1]
             refused = refusals(model, torch.zeros(2, 3, side, side, device=rank.device))
         allow_tf32(options.precision != "float32")
         # DataParallel uses new threads in each step, and cuDNN would search again in each.

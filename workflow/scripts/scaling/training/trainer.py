@@ -1,48 +1,18 @@
 """The base of engines: a trainer that trains one epoch at a time, and times it."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 from torch import nn
 
-from scaling.core.records.kind import DATASET
-from scaling.data import dataset
-from scaling.data.dataset import ImageDataset
 from scaling.launch.ranks import Rank
 from scaling.launch.run_spec import RunSpec
 from scaling.launch.stall import StepProgress
 from scaling.training.step import Step
 from scaling.training.strategies import Wrapped
-
-
-@dataclass(frozen=True)
-class TrainingData:
-    """The dataset, with the per-channel mean and deviation of its training images in [0, 1]."""
-
-    data: ImageDataset
-    mean: np.ndarray
-    std: np.ndarray
-
-    @classmethod
-    def read(cls, images: Path, manifest: Path, train_images: int | None = None) -> "TrainingData":
-        """Read images.npz and its manifest.json; keep only the first `train_images` of training."""
-        described, data = DATASET.read(manifest), dataset.load(images)
-        first = data.train_images[:train_images], data.train_labels[:train_images]
-        data = replace(data, train_images=first[0], train_labels=first[1])
-        return cls(data, np.array(described["mean"]), np.array(described["std"]))
-
-    def judged_by(self, images: int) -> "TrainingData":
-        """Return data whose test images are that many training images, held out by class."""
-        data, there = self.data, len(self.data.train_labels)
-        kept = np.ones(there, dtype=bool)
-        by_class = np.argsort(data.train_labels, kind="stable")
-        kept[by_class[np.arange(images) * there // images]] = False
-        train, test = ((data.train_images[own], data.train_labels[own]) for own in (kept, ~kept))
-        return replace(self, data=ImageDataset(*train, *test, data.classes))
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,8 @@ from torch import nn
 from scaling.core import environment
 from scaling.core.gpu_counters import GpuCounters, power_capped_seconds
 from scaling.core.records.kind import Role
+from scaling.data import dataset as data
+from scaling.data.dataset import ImageDataset
 from scaling.launch import launcher, outcome, ranks, stall
 from scaling.launch.launcher import RankLog
 from scaling.launch.ranks import Rank
@@ -27,7 +29,7 @@ from scaling.models.build import build, cache_use
 from scaling.registry.engine import ENGINES
 from scaling.registry.strategy import STRATEGIES
 from scaling.training import evaluation
-from scaling.training.trainer import Trainer, TrainingData
+from scaling.training.trainer import Trainer
 
 
 def load(spec: RunSpec) -> None:
@@ -47,9 +49,9 @@ def run(
     """
     with ranks.process(log_folder, partial(_report, spec)) as log:
         rank = ranks.join(spec.device, spec.cpu_threads, spec.collective_timeout_seconds)
-        dataset = TrainingData.read(images, manifest)
+        dataset = data.read(images, manifest)
         torch.manual_seed(spec.cell.seed)
-        model = build(spec.model, len(dataset.data.classes)).to(rank.device)
+        model = build(spec.model, len(dataset.classes)).to(rank.device)
         parameters = sum(parameter.numel() for parameter in model.parameters())
         log.append("start", {**ranks.versions(spec.device), "parameters": parameters})
         trainer: Trainer = ENGINES.find(spec.engine).trainer.load()(spec, rank, model, dataset)
@@ -130,7 +132,7 @@ def _train(spec: RunSpec, rank: Rank, trainer: Trainer, model: nn.Module, log: R
 
 
 def _end(
-    spec: RunSpec, rank: Rank, trainer: Trainer, model: nn.Module, dataset: TrainingData
+    spec: RunSpec, rank: Rank, trainer: Trainer, model: nn.Module, dataset: ImageDataset
 ) -> dict[str, Any]:
     """Return what the training took and gave; evaluates the model."""
     peak = memory(spec)
@@ -139,7 +141,7 @@ def _end(
     test = evaluation.evaluate(model, dataset, rank.device) if evaluates else None
     digest = evaluation.sha256(model.parameters())
     # On a new model: a sharded or compiled one cannot run on the meta device.
-    side, classes = dataset.data.train_images.shape[1], len(dataset.data.classes)
+    side, classes = dataset.train_images.shape[1], len(dataset.classes)
     flops = evaluation.count_flops(build(spec.model, classes), (3, side, side))
     rank.barrier()
     return {

@@ -16,7 +16,8 @@ Startup = Annotated[dict[Literal["total", "cudnn_search"], types.Duration], Len(
 """Seconds until the first epoch, and those of cuDNN's search for algorithms among them."""
 MOST_WATTS = 10_000  # More than any GPU takes.
 BLOCKS = ("seconds", "seconds_without_exchange")
-RunRecord = TechniqueRecord = types.Row
+RunRecord = types.Row
+TechniqueRecord = types.Row
 """Records as `Run` and `Technique` describe them."""
 TECHNIQUE_PATTERN = "remedy~{remedy}/global_batch~{global_batch}"
 
