@@ -93,7 +93,7 @@ def _read(folder: Path, path: Path, side: int) -> tuple[ImageDataset, int]:
     return data, resized
 
 
-def _is_deep(image: ImageFile.ImageFile, content: bytes) -> bool:
+def _is_deep(image: ImageFile.ImageFile, content: bytes | bytearray) -> bool:
     """Return whether a file has more than 8 bits per channel, to which Pillow reduces them."""
     if image.format == "JPEG2000":  # Its bits less 1, and two more bytes, for each component.
         components = content[content.find(b"\xff\x4f\xff\x51") + 40 :]
