@@ -121,7 +121,7 @@ def test_the_prose_on_two_h100_has_the_figures_of_the_records():
     for words in (
         f"takes {ends(two)} on two GPUs** and {ends(one)} on one",
         f"{one.training_seconds / two.training_seconds:.2f} times as fast",
-        f"{lab['speedup'].iloc[1]:.2f} (1.20 to 2.24), {whole.replace(' times', '')} times as fast",
+        f"{lab['speedup'].iloc[1]:.2f} (1.20 to 2.24), {whole} as fast",
         f"training scales {alone} at b = 512, 2048 and 8192",
         f"{epochs} at b = 32, 128 and 512 on one H100, and {times} as fast on two",
         "at its power limit all the time",
