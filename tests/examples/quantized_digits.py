@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from scaling.core import command_line
+from scaling.core import command_line, environment
 from scaling.core.records.experiments import VARIANT_PATTERN
 from scaling.core.records.kind import DATASET
 from scaling.data import dataset
@@ -78,3 +78,15 @@ def record(folder: Path, variant: str = LAST) -> Any:
 
 def document(folder: Path, name: str) -> Any:
     return json.loads((folder / f"{name}.json").read_text())
+
+
+def assert_made_here(surroundings: dict[str, Any]) -> None:
+    """The environment of a record that a CPU of this machine wrote just now, by this code."""
+    here = environment.describe("cpu")
+    changing = ("commit", "started", "ended")
+    assert {key: value for key, value in surroundings.items() if key not in changing} == {
+        key: value for key, value in here.items() if key not in changing
+    }
+    assert surroundings["started"] < surroundings["ended"] <= here["started"]
+    # A commit made while the tests run is no fault; without git there is none to name.
+    assert (surroundings["commit"] is None) == (here["commit"] is None)

@@ -1,10 +1,14 @@
-"""Stored studies as the tables that their snapshots hold, and pages made of these."""
+"""Stored studies: their tables and pages, and the folder of a finished one."""
 
 import shutil
 from pathlib import Path
+from typing import Any
+
+import yaml
 
 import report_render
 from examples.page import Page
+from scaling.config import stored
 from scaling.tables import schema
 from scaling.tables.schema import StudyTables
 
@@ -49,3 +53,25 @@ def render(folder: Path, name: str = FLAGSHIP, *more: str) -> Page:
     """The whole page by the script, without figures, from what `lay_out` left in `folder`."""
     report_render.main(arguments(folder, name, *more))
     return Page((folder / "report.html").read_text(encoding="utf-8"))
+
+
+SOURCE = ROOT / "tests/snapshots/studies/cpu"
+CONFIG: dict[str, Any] = stored.read(SOURCE)
+FILES = sorted(path.as_posix() for path in stored.own_files(SOURCE))
+"""All of the stored study."""
+
+
+def lay_out_finished(folder: Path, **changes: Any) -> None:
+    """Write results/ and resources/ of `CONFIG`, its top keys changed, below `folder`."""
+    results, dataset = folder / "results", folder / "resources/dataset/digits"
+    shutil.copytree(SOURCE, results, dirs_exist_ok=True)
+    dataset.mkdir(parents=True, exist_ok=True)
+    (results / "manifest.json").rename(dataset / "manifest.json")
+    (results / "quantization/seed~0/float32.pt").write_bytes(b"weights")
+    (results / "config.yaml").write_text(yaml.safe_dump(CONFIG | changes, sort_keys=False))
+
+
+def files_in(folder: Path) -> list[str]:
+    """The files in `folder`, hidden ones too, in order."""
+    paths = (path for path in folder.rglob("*") if path.is_file())
+    return sorted(path.relative_to(folder).as_posix() for path in paths)

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from examples.small_convergence import STUDY, distance, experiment, trained, with_options
+from examples.small_trainings import STUDY, distance, experiment, trained, with_options
 from scaling.training.step import DeviceStep
 
 pytestmark = pytest.mark.skipif(torch.cuda.device_count() == 0, reason="needs a GPU")

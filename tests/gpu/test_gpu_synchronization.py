@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from examples.small_synchronization import measure
+from examples.small_trainings import measure
 from scaling.tables.experiments.synchronization import buffers, collectives
 
 pytestmark = pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs two GPUs")

@@ -7,7 +7,8 @@ from collections import Counter
 
 import cluster
 
-from examples.own_page import FILES, PAGE
+from examples.configurations import OWN_FILES as FILES
+from examples.configurations import OWN_PAGE as PAGE
 
 SINGLE = (10, 12, 15)
 

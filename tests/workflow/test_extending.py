@@ -6,7 +6,7 @@ import re
 import pytest
 import yaml
 
-from examples import own_page
+from examples.configurations import OWN_FILES
 from small_study import ROOT, TINY, Study, forked
 
 PAGE = (ROOT / "docs/extending.md").read_text(encoding="utf-8")
@@ -79,7 +79,7 @@ QUICK = {
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     made = Study(tmp_path_factory.mktemp("own") / "copy", {}).folder
-    for name, text in own_page.FILES.items():
+    for name, text in OWN_FILES.items():
         (made / name).write_text(text)
     (made / "quick.yaml").write_text(yaml.safe_dump(QUICK))
     return made

@@ -6,8 +6,7 @@ import pandas as pd
 import pytest
 
 from examples.claim_study import claims
-from examples.convergence_records import MARGIN, record, seeds, study, swept
-from examples.records import timing_row, timing_table
+from examples.records import MARGIN, seeds, swept, technique, techniques, timing_row, timing_table
 from scaling.claims import q4
 from scaling.tables import schema
 from scaling.tables.accuracy import convergence, remedies
@@ -51,7 +50,9 @@ def few(*changed, end=0):
     of the warm-up at batch `end` is at an end of its sweep.
     """
     names = ("none", "rate_sweep", "warmup", "equal")
-    known = [each for each in study() if each["remedy"] in names and each["global_batch"] < 8192]
+    known = [
+        each for each in techniques() if each["remedy"] in names and each["global_batch"] < 8192
+    ]
     records = {(each["remedy"], each["global_batch"]): each for each in (*known, *changed)}
     if ("warmup", end) in records:
         records["warmup", end]["result"]["at_edge"] = True
@@ -75,24 +76,24 @@ def few(*changed, end=0):
     ],
 )
 def test_a_gap_is_closed_only_where_the_margin_is_excluded(accuracies, end, verdict, tells):
-    own = record("warmup", 512, swept(*accuracies), scaling="sqrt", warmup_epochs=1)
+    own = technique("warmup", 512, swept(*accuracies), scaling="sqrt", warmup_epochs=1)
     claim = judged(few(own, end=end))["Q4.2-gap-512"]
     assert claim.verdict == verdict and claim.sentence.endswith(tells)
 
 
 def test_without_a_technique_that_learned_nothing_is_known():
     reference = [each for each in few() if each["global_batch"] == 128]
-    failed = record("naive", 512, seeds(None, None, None), scaling="linear", factors=[1])
+    failed = technique("naive", 512, seeds(None, None, None), scaling="linear", factors=[1])
     found = judged([*reference, failed])["Q4.2-gap-512"]
     assert (found.verdict, found.sentence[:12]) == ("unclear", "No technique")
-    infeasible = record("none", 2048, []) | {"status": "infeasible", "result": None}
+    infeasible = technique("none", 2048, []) | {"status": "infeasible", "result": None}
     assert judged(few(infeasible)).keys() == judged(few()).keys()
 
 
 def test_what_diverged_or_could_not_run_has_a_row_and_is_not_the_best():
-    lacking = record("huge", 512, []) | {"status": "oom", "message": "no room", "result": None}
-    fast = record("fast", 512, seeds(0.5, 0.6, None))
-    table = tables([*study(), fast, lacking])["remedies"]
+    lacking = technique("huge", 512, []) | {"status": "oom", "message": "no room", "result": None}
+    fast = technique("fast", 512, seeds(0.5, 0.6, None))
+    table = tables([*techniques(), fast, lacking])["remedies"]
     rows = {(row.remedy, row.global_batch): row for row in table.itertuples()}
     assert (rows["naive", 8192].diverged_seeds, rows["fast", 512].diverged_seeds) == (3, 1)
     assert rows["fast", 512].test_accuracy == pytest.approx(0.55)
@@ -103,9 +104,9 @@ def test_what_diverged_or_could_not_run_has_a_row_and_is_not_the_best():
 
 def test_the_remedy_of_a_batch_is_chosen_by_held_out_images():
     """Of two, the one that is better on the test set is not taken; without such images none is."""
-    lucky = record("lucky", 512, swept(0.95, 0.95, 0.95, held_out=0.3), decay="linear")
-    lars = record("lars", 512, swept(0.95, 0.95, 0.95), lars=0.1)
-    records = [each for each in study() if each["remedy"] != "equal"] + [lucky, lars]
+    lucky = technique("lucky", 512, swept(0.95, 0.95, 0.95, held_out=0.3), decay="linear")
+    lars = technique("lars", 512, swept(0.95, 0.95, 0.95), lars=0.1)
+    records = [each for each in techniques() if each["remedy"] != "equal"] + [lucky, lars]
     table = tables(records)["remedies"]
     assert [q4.best(table, 512, sgd).remedy for sgd in (True, False)] == ["warmup", "lars"]
     for each in records:

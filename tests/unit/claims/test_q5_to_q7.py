@@ -2,7 +2,7 @@
 
 import pytest
 
-from examples import synchronization_records as made
+from examples import records as made
 from scaling.claims import q5_to_q7
 from scaling.tables.experiments import synchronization
 from scaling.tables.schema import StudyTables
@@ -22,22 +22,25 @@ def answers(document):
         (lambda step: None, "supported"),
         # One too many, one too few, and ranks that recorded different ones.
         (
-            lambda step: step["messages"].append(made.message("backward", "all_reduce", 4)),
+            lambda step: step["messages"].append(made.step_message("backward", "all_reduce", 4)),
             "refuted",
         ),
-        (lambda step: step["messages"].append(made.message("update", "all_gather", 4)), "refuted"),
+        (
+            lambda step: step["messages"].append(made.step_message("update", "all_gather", 4)),
+            "refuted",
+        ),
         (lambda step: step["messages"].pop(), "refuted"),
         (lambda step: step.update(ranks_agree=False), "refuted"),
     ],
 )
 def test_a_step_sends_every_gradient_once_and_buffers(change, verdict):
-    document = made.document()
+    document = made.synchronization()
     change(document["steps"][0])
     assert answers(document)[1].claims[0].verdict == verdict
 
 
 def test_without_broadcast_buffers_a_step_sends_gradients_alone():
-    document = made.document()
+    document = made.synchronization()
     step = document["steps"][0]
     step["messages"] = [one for one in step["messages"] if one["phase"] != "forward"]
     said = answers(document)[1]
@@ -46,7 +49,7 @@ def test_without_broadcast_buffers_a_step_sends_gradients_alone():
 
 
 def test_parameters_that_differ_between_ranks_refute():
-    document = made.document()
+    document = made.synchronization()
     assert answers(document)[2].claims[0].verdict == "supported"
     (local,) = (one for one in document["trainings"] if one["buffers"] == "local")
     local["ranks"][0]["parameters_sha256"] = "another"
@@ -59,7 +62,7 @@ def test_parameters_that_differ_between_ranks_refute():
 
 @pytest.mark.parametrize(("index", "other"), [(0, 1), (1, 0)])
 def test_orders_that_come_again_with_set_epoch_or_new_ones_without_it_refute(index, other):
-    document = made.document()
+    document = made.synchronization()
     assert answers(document)[0].claims[0].verdict == "supported"
     trainings = document["trainings"]
     trainings[index]["orders"] = trainings[other]["orders"]

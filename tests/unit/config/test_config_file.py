@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from examples import damage
+from examples import configurations
 from examples.configurations import shipped
 from scaling.config import config
 from scaling.config.stored import read_config, recipes_of
@@ -12,7 +12,16 @@ from scaling.core.errors import UserError
 
 MUTANTS = int(os.environ.get("MUTANTS", "30"))
 STRANGE = [
-    *(*damage.STRANGE, 2**31, 2**40, 10**90, 1e308, [{}] * 3000, [1] * 3000, list(range(10_000))),
+    *(
+        *configurations.STRANGE,
+        2**31,
+        2**40,
+        10**90,
+        1e308,
+        [{}] * 3000,
+        [1] * 3000,
+        list(range(10_000)),
+    ),
     *("~nouser/x", "n" * 300, "x" * 100_000, "a\0b", "--help", "x\n", "{x}", {"a": {"b": [1]}}),
 ]
 
@@ -29,7 +38,7 @@ def test_a_recipe_given_again_is_another_and_one_without_an_engine_is_changed():
 
 def test_damaged_values_are_right_or_refused_in_a_sentence_with_an_end():
     accepted = 0
-    for mutant in damage.values(shipped("demo.yaml"), MUTANTS, 0, STRANGE):
+    for mutant in configurations.damaged(shipped("demo.yaml"), MUTANTS, 0, STRANGE):
         try:
             config.check(mutant)
             accepted += 1

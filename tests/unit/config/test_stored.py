@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 import study_pack
-from examples import finished_study
-from examples.finished_study import CONFIG, FILES, files, make
+from examples.stored import CONFIG, FILES, SOURCE, files_in, lay_out_finished
 from scaling.config import stored
 from scaling.core.errors import UserError
 from scaling.core.records.kind import DATASET
@@ -21,7 +20,7 @@ LOG = str(Path("logs/train_run", Path(LAST).relative_to("runs").parent).with_suf
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """Where a finished study lies in results/; it is the working folder."""
-    make(tmp_path)
+    lay_out_finished(tmp_path)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -38,7 +37,7 @@ def test_a_packed_study_is_its_records_the_end_of_logs_and_traces_without_weight
     pack()
     assert f"packed {len(FILES) + 2} files" in (said := capsys.readouterr().out)
     assert "write studies/cpu/README.md: the machine" in said
-    assert files(STUDY) == sorted([*FILES, TRACE, LOG])
+    assert files_in(STUDY) == sorted([*FILES, TRACE, LOG])
     for path in {*FILES, TRACE} - {"manifest.json"}:
         assert (STUDY / path).read_bytes() == (results / path).read_bytes(), path
     kept = (STUDY / LOG).read_text().splitlines()
@@ -72,7 +71,7 @@ def test_a_study_that_differs_is_replaced_by_force_alone_and_other_files_are_kep
     assert (STUDY / LAST).read_text() == "older"
     pack("--force", "True")
     assert (STUDY / LAST).read_bytes() == (Path("results") / LAST).read_bytes()
-    assert files(STUDY) == sorted([*FILES, "README.md"])
+    assert files_in(STUDY) == sorted([*FILES, "README.md"])
 
 
 def test_a_study_that_lacks_a_run_is_refused_unless_it_is_partial_and_so_is_a_damaged_one(folder):
@@ -80,10 +79,10 @@ def test_a_study_that_lacks_a_run_is_refused_unless_it_is_partial_and_so_is_a_da
     with pytest.raises(UserError, match=rf"1 of its .* files, the first is results/{LAST};"):
         pack()
     assert not STUDY.parent.exists()
-    make(folder, partial=True)
+    lay_out_finished(folder, partial=True)
     (folder / "results" / LAST).unlink()
     pack()
-    assert files(STUDY) == FILES[:-1]
+    assert files_in(STUDY) == FILES[:-1]
     sweep = folder / "results/interconnect/gpus~2/sweep.json"
     sweep.write_text(sweep.read_text().replace('"gpus": 2', '"gpus": 3'))
     with pytest.raises(UserError, match=r"sweep\.json is not as it was written"):
@@ -100,7 +99,7 @@ def test_a_record_of_other_images_is_not_packed(folder):
 @pytest.fixture
 def study(tmp_path):
     """A stored study with all its files, and a page written by hand."""
-    shutil.copytree(finished_study.SOURCE, tmp_path / "mine")
+    shutil.copytree(SOURCE, tmp_path / "mine")
     (tmp_path / "mine/README.md").touch()
     return tmp_path / "mine"
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import report_render
-from examples.drawn import panel, points, words
+from examples.page import panel, points, words
 from examples.stored import EXPECTED, ROOT, study
 from scaling import figures
 from scaling.figures import FIGURES, scaling, style

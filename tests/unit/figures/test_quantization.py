@@ -1,6 +1,6 @@
 """What a reader sees of the int8 network's values, of a layer of a made-up network."""
 
-from examples.drawn import panel, words
+from examples.page import panel, words
 from scaling.config.scheme import STAGES
 from scaling.figures.quantization import draw_quantization_histograms
 from scaling.tables.experiments import quantization

@@ -5,7 +5,7 @@ import json
 import pytest
 
 import convergence_train
-from examples.small_convergence import images
+from examples.small_trainings import images
 from scaling.core import files
 from scaling.core.errors import UserError
 from scaling.core.records.kind import DATASET

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from examples.convergence_records import TRAINING
+from examples.records import TRAINING
 from scaling.large_batches.plan import Study, choose, next_factor, run_of
 from scaling.registry.update_rule import Technique
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from examples.small_convergence import (
+from examples.small_trainings import (
     GPUS,
     RATES,
     RUN,

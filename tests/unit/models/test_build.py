@@ -3,7 +3,7 @@
 import pytest
 from torch import nn
 
-from examples.finished_study import SOURCE
+from examples.stored import SOURCE
 from scaling.core.errors import UserError
 from scaling.core.records.kind import DATASET
 from scaling.core.training_options import Model

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from examples.findings import section
+from examples.configurations import section
 from scaling.core.records.experiments import VARIANT
 from scaling.tables.experiments import quantization
 from scaling.tables.experiments.quantization import costs, difference, reach

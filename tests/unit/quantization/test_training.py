@@ -6,8 +6,7 @@ import uuid
 import pytest
 import torch
 
-from examples.made_here import assert_made_here
-from examples.quantized_digits import document, evaluate, record, train
+from examples.quantized_digits import assert_made_here, document, evaluate, record, train
 from scaling.core import environment
 from scaling.core.errors import UserError
 from scaling.launch import lease

@@ -5,8 +5,7 @@ import json
 import pytest
 import torch
 
-from examples.made_here import assert_made_here
-from examples.quantized_digits import STAGES, evaluate
+from examples.quantized_digits import STAGES, assert_made_here, evaluate
 from examples.quantized_digits import record as record_of
 from scaling.config.scheme import MISTAKES, Scheme
 from scaling.core.errors import UserError

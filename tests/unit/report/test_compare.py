@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 import compare_studies
-from examples import finished_study
+from examples import stored as examples_stored
 from examples.page import Page
 from scaling.core.errors import UserError
 
@@ -42,7 +42,7 @@ def test_two_stored_studies_are_compared_cell_by_cell(compare, tmp_path):
 
 
 def test_a_results_folder_is_a_study_too(compare, tmp_path):
-    finished_study.make(tmp_path / "mine")
+    examples_stored.lay_out_finished(tmp_path / "mine")
     folder = tmp_path / "mine/results"
     page, said = compare("h200x1", str(folder))
     assert "0 matched configurations" in said

@@ -10,7 +10,7 @@ import nbformat
 import pytest
 
 from examples import stored
-from examples.findings import section
+from examples.configurations import section
 from examples.stored import FLAGSHIP, ROOT
 from scaling.claims.q4 import best
 from scaling.core import statistics

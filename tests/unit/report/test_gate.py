@@ -6,7 +6,7 @@ import pytest
 
 import compare_studies
 from compare_studies import decide, limit_of, markdown, timed
-from examples import finished_study
+from examples import stored as examples_stored
 from examples.records import epoch, record, save
 from scaling.core.errors import UserError
 from scaling.core.grid import Cell
@@ -96,9 +96,9 @@ def test_limit_of_words_is_refused():
 def test_gate_exits_with_its_status(tmp_path, capsys):
     """Two recipes of one results folder: one page, a line of Markdown, JSON beside it."""
     grid = {"recipes": ["old", "new"], "gpus": [1], "batch_sizes": [32], "repeats": 6}
-    finished_study.make(
+    examples_stored.lay_out_finished(
         tmp_path,
-        grid=finished_study.CONFIG["grid"] | grid,
+        grid=examples_stored.CONFIG["grid"] | grid,
         recipes={"old": {"command": "train"}, "new": {"command": "train"}},
     )
     results = tmp_path / "results"

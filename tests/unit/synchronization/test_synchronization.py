@@ -5,7 +5,7 @@ import hashlib
 import numpy as np
 import pytest
 
-from examples.small_synchronization import measure
+from examples.small_trainings import measure
 from scaling.core.errors import UserError
 from scaling.models.resnet import ResNet18
 from scaling.registry.strategy import STRATEGIES

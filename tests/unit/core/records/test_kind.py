@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from examples import damage
+from examples.configurations import damaged
 from scaling.core.errors import UserError
 from scaling.core.records.experiments import PEAKS, SWEEP, SYNCHRONIZATION, VARIANT
 from scaling.core.records.run import RUN, TECHNIQUE
@@ -34,7 +34,7 @@ def test_what_is_written_is_read_as_it_was_and_what_is_strange_is_not_written(na
     written = kind.read(BY_NAME[name])
     kind.write(mutant, written)
     assert mutant.read_bytes() == BY_NAME[name].read_bytes()
-    for content in damage.values(written, MUTANTS, seed=1):
+    for content in damaged(written, MUTANTS, seed=1):
         try:
             kind.write(mutant, content)
             assert kind.read(mutant) == content

@@ -1,12 +1,12 @@
 """Tables of the synchronization experiments, from a stored record with a change."""
 
-from examples import synchronization_records as made
+from examples import records as made
 from scaling.tables.experiments import synchronization
 
 
 def test_an_order_that_comes_again_names_the_epoch_it_was_first_seen_in():
     # An order that one rank has and another had before is no repeat.
-    document = made.document()
+    document = made.synchronization()
     for row in document["trainings"][0]["orders"]:
         row["order_sha256"] = str((row["rank"] + row["epoch"]) % 2)
     table = synchronization.orders([document]).query("trained and seed == 0 and set_epoch")
@@ -14,7 +14,7 @@ def test_an_order_that_comes_again_names_the_epoch_it_was_first_seen_in():
 
 
 def test_what_is_not_known_says_so():
-    document = made.document()
-    document["steps"][0]["messages"].append(made.message("update", "all_reduce", 4))
+    document = made.synchronization()
+    document["steps"][0]["messages"].append(made.step_message("update", "all_reduce", 4))
     table = synchronization.collectives([document]).query("way == 'ddp' and step == 3")
     assert table["content"].tolist() == 2 * ["buffers"] + 3 * ["gradients"] + ["other"]

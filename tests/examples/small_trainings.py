@@ -1,5 +1,7 @@
-"""Trainings of a small network at one global batch: by two micro-batches, and by two ranks."""
+"""Small trainings: at one global batch, by micro-batches or ranks, and those that compare ranks."""
 
+import json
+import shlex
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,6 +11,8 @@ import torch.distributed as dist
 from torch.nn import functional
 from torch.nn.parallel import DistributedDataParallel
 
+import synchronization_measure
+from scaling.core.command_line import options
 from scaling.data.dataset import ImageDataset
 from scaling.data.resident import ResidentImages
 from scaling.large_batches.experiment import Experiment
@@ -82,3 +86,22 @@ def train_by_torch(rank, rendezvous, target):
     if rank == 0:
         torch.save(dict(model.named_parameters()), target)
     dist.destroy_process_group()
+
+
+SYNCHRONIZATION = {
+    "gpus": 2,
+    "epochs": 2,
+    "batch_size": 10,
+    "model_width": 1,
+    "device": "cpu",
+    "loader_workers": 0,
+    "seeds": [0, 1, 2],
+}
+
+
+def measure(folder, output, **changed):
+    """Return the record that the script writes to `output` of the images in `folder`."""
+    data = {"dataset": folder / "images.npz", "manifest": folder / "manifest.json"}
+    words = options({**SYNCHRONIZATION, **data, "output": output, **changed})
+    synchronization_measure.main(shlex.split(words))
+    return json.loads(output.read_text())
