@@ -1,6 +1,6 @@
 """Slurm's executor for Snakemake that loses sight of no job: `executor: slurm-study`.
 
-Written for snakemake-executor-plugin-slurm 2.8.0; docs/slurm_executor.md has what that lacks.
+Written for snakemake-executor-plugin-slurm 2.8.0; docs/upstream.md has what that lacks.
 Imports nothing of the study's own, as Snakemake imports it before it reads a Snakefile.
 """
 

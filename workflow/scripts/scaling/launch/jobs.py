@@ -96,7 +96,7 @@ def begin(
 def relay_signals() -> None:
     """Run the scheduler's handler of SIGTERM in a thread, and also when the terminal is closed.
 
-    In the main thread it may wait for a lock that this has: see docs/snakemake_sigterm.md.
+    In the main thread it may wait for a lock that this has: see docs/upstream.md.
     """
     theirs: Any = signal.getsignal(signal.SIGTERM)
     told = SimpleQueue[Any]()
