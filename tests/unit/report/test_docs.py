@@ -46,12 +46,23 @@ def replayed(tmp_path, monkeypatch):
 
 
 def test_the_readmes_first_rows_are_those_of_the_study():
-    above, made = README[: README.index("![The first screen")], seconds(FLAGSHIP)
-    assert "| ResNet-18 on CIFAR-10, 128 images per GPU: seconds an epoch |" in above
-    rows = re.findall(r"^\| `(\w+)`.* \| ([\d.]+) \| ([\d.]+) \|$", above, re.MULTILINE)
+    above = README[: README.index("![The first screen")]
+    assert "| Seconds per epoch: ResNet-18, CIFAR-10, 128 images per GPU |" in above
+    timing = study(FLAGSHIP).timing.set_index(CELL_KEYS)
+    ends = [f"epoch_seconds{end}" for end in ("", "_low", "_high")]
+    pattern = re.compile(r"^\| `(\w+)`.* \| ([\d.]+ \(.+\)) \| ([\d.]+ \(.+\)) \|$", re.MULTILINE)
+    rows = pattern.findall(above)
     assert [name for name, *_ in rows] == ["plain", "plain", "tuned"]
     for (recipe, *shown), strategy in zip(rows, ("ddp", "dp", "ddp"), strict=True):
-        assert shown == [made[recipe, "", 1, 128], made[recipe, strategy, 2, 128]]
+        cells = [(recipe, "", 1, 128), (recipe, strategy, 2, 128)]
+        assert shown == [
+            "{:#.3g} ({:#.3g}–{:#.3g})".format(*timing.loc[one, ends]) for one in cells
+        ]
+
+
+def test_the_readme_names_the_commit_that_measured():
+    commits = study(FLAGSHIP).provenance["commit"].dropna().str[:7].unique()
+    assert [*commits] == re.findall(r"measured by commit (\w+)", README)
 
 
 def test_the_readme_is_short_and_what_it_shows_is_there_and_small():
