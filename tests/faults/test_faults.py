@@ -63,7 +63,7 @@ def test_a_training_without_ranks_ends_with_its_snakemake(new_study):
 
 
 @pytest.mark.parametrize("seed", [*range(KILLS), *[time.time_ns()] * bool(KILLS)])
-def test_after_a_kill_at_any_moment_nothing_is_lost_or_measured_again(new_study, seed):
+def test_kill_at_any_moment_loses_and_repeats_nothing(new_study, seed):
     print(f"seed {seed}")
     study = new_study(grid__gpus=[1, 2])
     targets = [study.target(**cell) for cell in CELLS]
@@ -87,7 +87,7 @@ def test_after_a_kill_at_any_moment_nothing_is_lost_or_measured_again(new_study,
     assert [path.name for path in (study.folder / "results").rglob(".*")] == []
 
 
-def test_it_ends_a_snakemake_that_books_the_end_of_a_job_and_starts_no_other(new_study):
+def test_sigterm_at_a_jobs_end_starts_no_other_job(new_study):
     study = new_study(**LONG)
     study.edit("Snakefile", AT_THE_MOMENT)
     assert study.start(MANIFEST, study.target(batch_size=1)).wait(PATIENCE_SECONDS) == 1
@@ -131,7 +131,7 @@ def limited(size):
     return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
 
 
-def test_a_record_that_does_not_fit_is_one_sentence_and_leaves_the_one_before(new_study):
+def test_invalid_record_leaves_the_previous_one(new_study):
     study = new_study()
     study.finish(MANIFEST)
     command = ["python", "workflow/scripts/train_run.py", "--device", "cpu", "--gpus", "1"]

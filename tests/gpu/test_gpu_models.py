@@ -55,9 +55,7 @@ def losses(record):
 
 
 @pytest.mark.parametrize("strategy", ["ddp", pytest.param("fsdp", marks=several)])
-def test_a_model_that_cannot_be_captured_is_measured_without_and_the_record_says_why(
-    train, strategy
-):
+def test_model_not_capturable_is_measured_without_graphs(train, strategy):
     several_gpus = {} if strategy == "ddp" else {"gpus": 2, "strategy": strategy}
     record = train(**several_gpus, **{"model-options": json.dumps({"looks": True})})
     assert losses(record)

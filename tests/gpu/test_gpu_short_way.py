@@ -30,7 +30,7 @@ FILES = ["config/scaling.yaml", "mine.yaml"]
 PROFILE = ["--profile", "profiles/local"] if find_spec("snakemake_logger_plugin_rich") else []
 
 
-def test_a_study_of_four_lines_has_its_page_and_a_trace_of_each_cell(tmp_path):
+def test_study_of_four_lines_has_page_and_traces(tmp_path):
     study = tmp_path / "study"
     shutil.copytree(ROOT, study, symlinks=True, ignore=shutil.ignore_patterns(*LEFT_OUT))
     (study / "mine.yaml").write_text(yaml.safe_dump(MINE))

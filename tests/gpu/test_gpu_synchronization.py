@@ -24,7 +24,7 @@ def carried(rows, content):
     return rows[rows["content"] == content]["bytes"].tolist()
 
 
-def test_sync_batch_norm_sends_statistics_in_both_passes_of_all_20_layers(document):
+def test_sync_batch_norm_messages_of_all_20_layers(document):
     rows = settled(document, "ddp, SyncBatchNorm")
     statistics = rows[rows["content"] == "batch statistics"]
     assert statistics["phase"].value_counts().to_dict() == {"forward": 20, "backward": 20}
@@ -40,7 +40,7 @@ def test_data_parallel_moves_parameters_gradients_and_images(document):
     assert carried(rows, "outputs") == carried(rows, "gradients of outputs") == [2 * 10 * 2 * 4]
 
 
-def test_parameters_stay_equal_and_sync_batch_norm_keeps_statistics_together(document):
+def test_parameters_stay_equal_and_sync_batch_norm_statistics(document):
     table = buffers([document])
     for kind, rows in table.groupby("buffers"):
         assert rows["parameters_sha256"].nunique() == 1, kind

@@ -57,7 +57,7 @@ def test_what_can_be_deleted_is_imported_by_nothing_else():
         assert not [name for name in imports(path) if name.startswith(tuple(names))], path
 
 
-def test_tests_of_what_tells_import_what_the_small_environment_has():
+def test_analysis_tests_import_only_the_small_environment():
     unit = Path(__file__).parent
     measuring = run_path(str(unit / "conftest.py"))["MEASURING"]
     assert set(measuring) == {*ORDER, "extras"} - {*DERIVING, *SHARED}

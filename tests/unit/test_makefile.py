@@ -54,7 +54,7 @@ def test_a_stored_studys_name_runs_nothing(make):
     assert "replay=`touch X`" in make("studies")[1]
 
 
-def test_the_environment_is_made_in_a_folder_of_any_name_and_not_without_a_network(make):
+def test_environment_is_made_in_a_folder_of_any_name(make):
     (make.folder / "requirements.lock").write_text("b\n")
     assert make("env")[0] == 0
     assert (make.folder / ".venv/requirements.lock").read_text() == "b\n"
@@ -94,7 +94,7 @@ def test_a_home_that_cannot_be_written_is_one_sentence(make):
     assert make("studies", HOME="/dev/null", XDG_CACHE_HOME="cache")[0] == 0
 
 
-def test_a_configuration_of_ones_own_is_laid_over_the_scaling_study(make):
+def test_own_configuration_is_merged_into_scaling_study(make):
     status, said = make("study", f"CONFIG={CODE}")
     assert status and f"there is no file {CODE} here" in said
     (make.folder / "my study.yaml").touch()

@@ -84,7 +84,7 @@ def test_command_of_one_gpu_needs_no_number_of_them():
     config.check(changed(mine, ("grid.recipes", ["mine"]), ("grid.gpus", [1])))
 
 
-def test_the_study_of_large_batches_is_valid_when_laid_over_the_full_one():
+def test_large_batches_overlay_is_valid():
     config.check(shipped("large-batches.yaml"), reads_images=False)
 
 
@@ -158,7 +158,7 @@ def test_a_recipe_has_what_its_base_has_but_for_what_it_changes():
     assert made["bucket100"] == made["plain"] | {"bf16_compression": True, "bucket_cap_mb": 100.0}
 
 
-def test_a_technique_has_its_recipes_update_and_what_the_experiment_adds():
+def test_technique_has_its_recipes_update_and_own_options():
     own = {"base": "tuned", "muon": 0.12, "warmup_share": 0.2}
     tried = ["muon", {"recipe": "tuned", "name": "naive", "scaling": "linear", "factors": [1]}]
     document = changed(("recipes.muon", own), ("convergence.recipes", tried))
@@ -192,7 +192,7 @@ def test_a_plugin_that_is_not_there_or_adds_nothing_is_named(tmp_path):
             config.check(changed(("plugins", [str(tmp_path / name)])))
 
 
-def test_what_only_the_labs_networks_have_is_left_out_of_other_studies():
+def test_other_models_skip_large_batches_and_part_b():
     document = shipped("demo.yaml")
     assert config.leave_out(document) == [] and document == config.asked(shipped("demo.yaml"))
     document["model"]["name"], document["dataset"]["image_size"] = "resnet50", 224
@@ -243,6 +243,6 @@ def test_a_part_alone_has_no_records_of_others(part):
         (["accuracy", "proofs"], [1, 4], [1, 2]),
     ],
 )
-def test_a_study_of_accuracy_alone_asks_for_the_gpus_of_its_trainings(parts, own, gpus):
+def test_accuracy_study_requires_gpus_of_its_trainings(parts, own, gpus):
     document = changed(("parts", parts), ("time_to_accuracy.gpus", own))
     assert config.asked(document)["grid"]["gpus"] == gpus

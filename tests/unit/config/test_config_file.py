@@ -26,7 +26,7 @@ STRANGE = [
 ]
 
 
-def test_a_recipe_given_again_is_another_and_one_without_an_engine_is_changed():
+def test_recipe_with_an_engine_replaces_and_without_changes():
     tuned = {"engine": "resident", "compile": True, "muon": 0.1}
     below = {"recipes": {"tuned": tuned, "plain": {"engine": "eager"}}}
     changed = recipes_of([below, {}, {"recipes": {"tuned": {"compile": False}}}])
@@ -36,7 +36,7 @@ def test_a_recipe_given_again_is_another_and_one_without_an_engine_is_changed():
     assert recipes_of([below, {"recipes": ["tuned"]}]) == ["tuned"]
 
 
-def test_damaged_values_are_right_or_refused_in_a_sentence_with_an_end():
+def test_damaged_configuration_is_valid_or_refused():
     accepted = 0
     for mutant in configurations.damaged(shipped("demo.yaml"), MUTANTS, 0, STRANGE):
         try:

@@ -4,7 +4,7 @@ from scaling.config.scheme import Scheme
 from scaling.core.errors import UserError
 
 
-def test_one_mistake_may_be_spelt_as_records_and_configurations_before_lists_do():
+def test_single_mistake_may_be_given_as_text():
     assert Scheme.of({"mistake": None}) == Scheme()
     assert Scheme.of({"mistake": "bias_scale"}) == Scheme(mistakes=["bias_scale"])
 

@@ -29,7 +29,7 @@ def pack(*options):
     study_pack.main(["--study", "cpu", *options])
 
 
-def test_a_packed_study_is_its_records_the_end_of_logs_and_traces_without_weights(folder, capsys):
+def test_packed_study_has_records_logs_and_traces(folder, capsys):
     results = folder / "results"
     (results / TRACE).write_bytes(b"a step")
     Path(LOG).parent.mkdir(parents=True)
@@ -61,7 +61,7 @@ def test_a_study_is_packed_by_its_name_and_below_studies_alone(folder, name, tol
     assert set(folder.parent.rglob("*")) == before
 
 
-def test_a_study_that_differs_is_replaced_by_force_alone_and_other_files_are_kept(folder):
+def test_pack_replaces_a_different_study_by_force_alone(folder):
     pack()
     (STUDY / LAST).write_text("older")
     (STUDY / "runs/old.json").write_text("{}")
@@ -74,7 +74,7 @@ def test_a_study_that_differs_is_replaced_by_force_alone_and_other_files_are_kep
     assert files_in(STUDY) == sorted([*FILES, "README.md"])
 
 
-def test_a_study_that_lacks_a_run_is_refused_unless_it_is_partial_and_so_is_a_damaged_one(folder):
+def test_stored_study_without_a_run_is_refused_unless_partial(folder):
     (folder / "results" / LAST).unlink()
     with pytest.raises(UserError, match=rf"1 of its .* files, the first is results/{LAST};"):
         pack()
@@ -114,7 +114,7 @@ def test_a_wrong_name_is_answered_with_the_studies_there_are(study):
 
 
 @pytest.mark.parametrize("kind", ["link", "fifo", "device"])
-def test_what_is_no_file_of_the_study_is_neither_waited_for_nor_shown(study, kind, tmp_path):
+def test_special_files_of_a_study_are_refused(study, kind, tmp_path):
     (tmp_path / "secret").write_text("secret: [")
     for name in ("config.yaml", LOG):
         place = study / name
@@ -169,7 +169,7 @@ def test_repeats_bring_limits_that_older_studies_lack(study):
         ("interconnect/gpus~2/sweep.json", True, "lacks 1 of the 15 files.*restore them$"),
     ],
 )
-def test_a_missing_file_is_named_unless_it_is_a_run_of_a_partial_study(study, path, partial, told):
+def test_missing_file_is_refused_unless_a_partial_studys_run(study, path, partial, told):
     (study / path).unlink()
     if told is None:
         stored.check(study, CONFIG | {"partial": partial})
@@ -178,7 +178,7 @@ def test_a_missing_file_is_named_unless_it_is_a_run_of_a_partial_study(study, pa
         stored.check(study, CONFIG | {"partial": partial})
 
 
-def test_a_record_that_the_study_does_not_ask_for_or_a_large_trace_is_named(study):
+def test_unknown_record_or_large_trace_is_refused(study):
     stored.check(study, CONFIG)
     for section, without, path in (
         ("quantization", {"seeds": []}, "quantization/seed~0/variant~.*/quantization.json"),

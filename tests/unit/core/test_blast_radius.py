@@ -115,7 +115,7 @@ MEASURED = [
 ]
 
 
-def test_an_edit_of_what_is_said_or_a_new_entry_makes_no_measurement_old(project):
+def test_edit_of_messages_or_entries_outdates_nothing(project):
     scaling = project[0] / "scaling"
     names = ["tables/*", "claims/*", "report/*", "registry/en*", "registry/s*"]
     paths = [path for name in names for path in scaling.glob(f"{name}.py")]

@@ -59,7 +59,7 @@ def test_a_gpu_that_is_named_twice_is_one_gpu(machine, monkeypatch):
     assert environment.visible_gpus() == ["GPU-aaaa", "2"]
 
 
-def test_a_pytorch_that_is_too_old_is_refused_before_it_is_imported(tmp_path):
+def test_old_pytorch_is_refused_before_import(tmp_path):
     (tmp_path / "torch").mkdir()
     (tmp_path / "torch/__init__.py").write_text("raise RuntimeError('imported')")
     (tmp_path / "torch/version.py").write_text("__version__, cuda = '2.10.1+cu130', None\n")
@@ -87,9 +87,7 @@ def test_what_has_no_tf32_computes_in_float32(volta):
     assert environment.applied_precision("tf32", "cpu") == "float32"
 
 
-def test_a_process_names_the_gpu_it_computes_on_however_cuda_numbers_it(
-    machine, monkeypatch, torch
-):
+def test_process_names_its_gpu_in_any_cuda_order(machine, monkeypatch, torch):
     own = SimpleNamespace(uuid="cccc")
     monkeypatch.setattr(torch.cuda, "get_device_properties", {torch.device("cuda"): own}.get)
     found = environment.describe_process(torch.device("cuda"))

@@ -4,7 +4,7 @@ import pytest
 from scaling.core.paired_accuracy import mean_difference, paired
 
 
-def test_accuracy_difference_and_agreement_are_counted_over_all_test_images():
+def test_paired_accuracy_counts_all_test_images():
     labels = np.array([5, 6, 7, 8])
     found = paired(labels, np.array([5, 6, 7, 0]), np.array([5, 6, 1, 8]))
     assert found.pop("standard_error_points") == pytest.approx(100 * (2 / 3) ** 0.5 / 2)

@@ -42,7 +42,7 @@ def test_a_dataset_that_does_not_fit_is_refused_with_the_reason(changes, complai
     assert complaint in str(caught.value)
 
 
-def test_a_saved_dataset_is_loaded_unchanged_and_another_or_damaged_file_named(tmp_path):
+def test_saved_dataset_is_loaded_and_damaged_file_refused(tmp_path):
     path, other = tmp_path / "new" / "images.npz", tmp_path / "other.npz"
     saved = small_dataset()
     dataset.save(saved, path)

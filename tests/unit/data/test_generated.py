@@ -13,7 +13,7 @@ def gratings(train, test, seed=0):
     return generated.synthetic(asked)[0]
 
 
-def test_digits_are_split_by_class_and_each_image_still_shows_its_digit():
+def test_digits_are_split_by_class_and_keep_their_labels():
     data, originals = generated.digits(Request(source="digits"))[0], load_digits()
     assert data.train_images.shape == (1500, 32, 32, 3)
     of_all, in_test = (np.bincount(labels) for labels in (originals.target, data.test_labels))
@@ -33,7 +33,7 @@ def test_any_number_of_gratings_has_balanced_classes():
     assert sorted(np.bincount(data.test_labels)) == [1] * 3 + [2] * 7
 
 
-def test_a_seed_fixes_every_image_another_changes_them_and_test_images_have_their_own():
+def test_seed_fixes_images_and_test_images_have_their_own():
     first, again, other = (gratings(50, 50, seed) for seed in (3, 3, 4))
     assert np.array_equal(first.train_images, again.train_images)
     assert np.array_equal(first.test_images, again.test_images)

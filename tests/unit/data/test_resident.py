@@ -31,7 +31,7 @@ def places(count, **rank):
     return images.next_batch(images.samples)[0][:, 0].flatten(1).argmax(1)
 
 
-def test_every_batch_is_what_torchvisions_crop_flip_and_normalise_give():
+def test_batches_equal_torchvisions_crop_flip_normalize():
     data = images_of(40)
     images = resident(data)
     images.draw(1)
@@ -65,7 +65,7 @@ def test_each_rank_draws_crops_and_flips_of_its_own():
     assert (places(400, rank=0, ranks=2) == places(400, rank=1, ranks=2)).sum() < 10
 
 
-def test_the_batches_of_all_ranks_share_out_every_image_of_an_epoch():
+def test_ranks_share_every_image_of_an_epoch():
     seen = []
     for rank in range(3):
         images = resident(images_of(13), rank=rank, ranks=3)
@@ -75,7 +75,7 @@ def test_the_batches_of_all_ranks_share_out_every_image_of_an_epoch():
     assert set(seen) == set(range(13)) and len(seen) == 15
 
 
-def test_without_padding_and_flip_and_in_part_b_images_stay_as_they_are():
+def test_images_without_augmentation_are_only_normalized():
     data = images_of(5)
     images = resident(data, padding=0, flip=False)
     images.draw(1)

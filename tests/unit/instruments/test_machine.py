@@ -80,7 +80,7 @@ def test_a_cpu_that_others_keep_busy_is_warned_of_and_not_refused(tmp_path):
     assert finding["severity"] == "odd" and "of its CPU busy: wait" in finding["message"]
 
 
-def test_what_is_bad_is_refused_in_one_sentence_unless_a_warning_is_wanted(tmp_path, monkeypatch):
+def test_bad_machine_is_refused_unless_check_is_warn(tmp_path, monkeypatch):
     unfit = of_gpus({"free_bytes": 70})
     monkeypatch.setattr(machine, "judge", lambda hosts, gpus: unfit)
     with pytest.raises(UserError, match=r"^n1 GPU-x: 30% of its memory .* \(machine.check: warn"):

@@ -12,7 +12,7 @@ from scaling.launch.ranks import Rank
 from scaling.tables import measurements
 
 
-def test_the_best_size_of_a_precision_is_read_again_while_work_goes_on():
+def test_peaks_repeat_the_best_size_for_a_sustained_rate():
     sizes = {"matrix_sizes": [8, 256], "copy_bytes": 1000}
     probe = Probe(**sizes, output=Path("x"), repeats=3, sustained_seconds=0.3)
     began = perf_counter()

@@ -53,7 +53,7 @@ def test_each_remedy_has_its_sweep_and_the_chosen_rates_seeds(train):
     assert result["runs"][0]["updates"] == 3
 
 
-def test_what_was_trained_is_not_trained_again_by_another_process(train, capsys):
+def test_finished_training_is_not_repeated(train, capsys):
     # At the reference batch these are one.
     train({"none": {}, "linear": {"scaling": "linear"}}, 8)
     lines = capsys.readouterr().out.splitlines()
@@ -66,7 +66,7 @@ def test_what_was_trained_is_not_trained_again_by_another_process(train, capsys)
     assert again[:3] == before["none"]["result"]["runs"]
 
 
-def test_held_out_images_choose_the_rate_and_all_are_trained_on_afterwards(train):
+def test_held_out_images_choose_the_rate_then_all_train(train):
     options = ["--held-out-images", "11", "--more-factors", "2", "--factors", "2", "4"]
     result = train({"muon": {"muon": 0.02}}, 8, *options)["muon"]["result"]
     sweep = [run for run in result["runs"] if run["held_out"]]
@@ -81,14 +81,14 @@ def test_held_out_images_choose_the_rate_and_all_are_trained_on_afterwards(train
     assert {run["updates"] for run in sweep} == {5} and {run["updates"] for run in seeds} == {6}
 
 
-def test_a_run_is_judged_by_held_out_images_also_at_chance_but_not_without_a_loss():
+def test_held_out_images_rate_a_run_with_a_finite_loss():
     last = {"validation_loss": 0.5, "train_loss": 0.1}
     ends = enumerate(("", "at chance", "not finite"))
     found = losses({at: {"held_out": True, "epochs": [last], "diverged": end} for at, end in ends})
     assert found == {0: 0.5, 1: 0.5, 2: None}
 
 
-def test_a_batch_that_cannot_be_trained_is_a_record_that_says_so_or_refused(train):
+def test_untrainable_batch_is_recorded_or_refused(train):
     found = train({"none": {}}, 64)["none"]
     assert (found["status"], found["result"]) == ("infeasible", None)
     assert "44 training images" in found["message"]

@@ -17,7 +17,7 @@ def rates(factor, epochs=1, at=160, **options):
     return list(run_of(study, Technique(**options), at, 640, factor, 0).rates)
 
 
-def test_the_rate_rises_update_by_update_from_the_base_rate_and_falls_to_zero():
+def test_rate_warms_up_from_the_base_rate_and_decays_to_zero():
     found = rates(5, 3, at=512, warmup_epochs=2)
     assert found == pytest.approx([0.1, 0.2, 0.3, 0.4, 0.5, 0.5])
     # A peak below the base rate needs no warm-up.
@@ -45,7 +45,7 @@ def test_the_rate_with_the_lowest_training_loss_is_chosen():
 
 
 @pytest.mark.parametrize(("best", "tried"), [(0.06, 6), (0.9, 5), (20.0, 6)])
-def test_a_sweep_goes_on_until_its_best_rate_is_inside_to_a_factor_of_2(best, tried):
+def test_sweep_ends_with_the_best_rate_inside_a_factor_of_2(best, tried):
     found = {factor: abs(math.log(factor / best)) for factor in (0.25, 1.0, 4.0)}
     while (factor := next_factor(found)) is not None:
         assert factor not in found
@@ -58,7 +58,7 @@ def test_a_sweep_goes_on_until_its_best_rate_is_inside_to_a_factor_of_2(best, tr
     assert next_factor({1.0: None, 2.0: None}) == 0.5
 
 
-def test_muon_sweeps_its_own_rate_and_the_rest_follows_its_schedule():
+def test_muon_sweeps_its_rate_and_rest_follows_the_schedule():
     muon = Technique(muon=0.2, warmup_share=0.2, decay="linear", momentum=0.8)
     run = run_of(STUDY.model_copy(update={"epochs": 5}), muon, 512, 640, 2.0, 0)
     shares = [1 / 3, 2 / 3, 1, 7 / 8, 6 / 8, 5 / 8, 4 / 8, 3 / 8, 2 / 8, 1 / 8]

@@ -28,13 +28,13 @@ def test_the_model_of_the_literature_has_11173962_parameters():
     assert sum(parameter.numel() for parameter in ResNet18().parameters()) == 11_173_962
 
 
-def test_narrow_networks_train_on_channels_last_images_in_their_own_memory():
+def test_narrow_networks_train_on_channels_last_images():
     """Strided 1×1 convolutions of few channels used to corrupt the heap."""
     made = subprocess.run([sys.executable, "-c", TRAINING], env=os.environ | CHECKED)
     assert made.returncode == 0
 
 
-def test_strides_taken_first_give_what_strides_in_the_convolution_give():
+def test_narrow_convolution_equals_a_strided_one():
     shortcut, images = ResNet18(4).stages[1][0].shortcut[0], torch.randn(2, 4, 6, 6)
     plain = torch.nn.functional.conv2d(images, shortcut.weight, stride=2)
     torch.testing.assert_close(shortcut(images), plain)

@@ -9,7 +9,7 @@ from scaling.core.errors import UserError
 from scaling.models.tutorial_cnn import load_weights, save_weights, tutorial_cnn
 
 
-def test_it_is_the_tutorials_network_and_its_saved_weights_are_loaded_unchanged(tmp_path):
+def test_tutorial_cnn_weights_are_loaded_unchanged(tmp_path):
     network, paths = tutorial_cnn(), (tmp_path / "new/one.pt", tmp_path / "another.pt")
     assert sum(parameter.numel() for parameter in network.parameters()) == 62_006
     for path in paths:
@@ -30,7 +30,7 @@ class Trap:
 OTHERS = [{"conv1.weight": torch.zeros(6, 3, 3, 3)}, [1.0], {1: 2}, {"conv1.weight": Trap()}]
 
 
-def test_what_is_no_sound_weights_file_is_refused_and_runs_nothing(tmp_path, monkeypatch):
+def test_invalid_weights_file_is_refused_and_runs_nothing(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     path, network = tmp_path / "weights.pt", tutorial_cnn()
     save_weights(network, path)

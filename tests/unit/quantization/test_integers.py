@@ -16,7 +16,7 @@ from scaling.quantization.integers import (
 )
 
 
-def test_a_float_is_rounded_half_to_even_at_its_scale_and_stops_at_the_last_integers():
+def test_floats_round_half_to_even_and_clip_at_last_level():
     scale = symmetric_scale(2.54, "the values")
     assert scale == 50
     values = torch.tensor([-2.54, -1.0, 0.0, 0.52, 2.0, 2.56, -9.0])
@@ -29,7 +29,7 @@ def test_a_float_is_rounded_half_to_even_at_its_scale_and_stops_at_the_last_inte
     assert to_integers(biases, 10.0, 32).tolist() == [13, -(2**31), 2**31 - 1]
 
 
-def test_what_has_no_scale_and_a_factor_that_no_shift_can_stand_for_are_refused():
+def test_zero_scale_and_unrepresentable_factor_are_refused():
     for max_abs in (0.0, math.inf, math.nan):
         with pytest.raises(UserError, match=r"the weights of fc1 have no int8 scale"):
             symmetric_scale(max_abs, "the weights of fc1")
@@ -39,7 +39,7 @@ def test_what_has_no_scale_and_a_factor_that_no_shift_can_stand_for_are_refused(
 
 
 @pytest.mark.parametrize("factor", [1.27e-3, 2.0**-7, 0.5, 1.75, 6e-6, 1e-14, 1 - 2**-30])
-def test_requantization_in_integers_and_in_float64_is_the_exact_product_rounded_half_to_even(
+def test_requantization_is_exact_product_rounded_half_to_even(
     factor,
 ):
     generator = torch.Generator().manual_seed(0)

@@ -66,7 +66,7 @@ def test_one_layer_computes_what_the_formulas_say():
     assert packed == [4 + 12, 2 + 12]
 
 
-def test_a_scale_for_each_channel_uses_all_levels_in_each_row_and_four_bits_have_few():
+def test_channel_scales_use_all_levels_of_each_row():
     quantized, layer = hand_layer(weight_scales="channel")
     assert layer.weight.tolist() == [[127, -50], [0, 127]]
     assert layer.accumulator_scale.tolist() == pytest.approx([10_000, 63_500])
@@ -79,7 +79,7 @@ def test_a_scale_for_each_channel_uses_all_levels_in_each_row_and_four_bits_have
     assert layer.requantization.bits == 8  # logits are int8
 
 
-def test_a_bias_is_rounded_in_the_scale_of_the_accumulator_left_a_float_or_refused():
+def test_bias_has_the_accumulators_scale_or_stays_float():
     small = 0.00123, -0.00166
     assert hand_layer(small)[1].bias.tolist() == [12, -17]
     assert hand_layer(small, bias="float")[1].bias.tolist() == pytest.approx([12.3, -16.6])
@@ -104,7 +104,7 @@ def test_sums_that_float32_does_not_hold_are_exact():
     assert [float(torch.tensor(value, dtype=torch.float32)) for value in true] != true
 
 
-def test_a_layer_of_zeros_is_refused_by_name_and_a_row_of_zeros_stays(network, images):
+def test_layer_of_zeros_is_refused_and_row_of_zeros_kept(network, images):
     network.fc2.weight.data[3] = 0
     made = quantized_layers(integers(network, images, weight_scales="channel"))["fc2"]
     assert not made.weight[3].any()
@@ -134,7 +134,7 @@ def test_ranges_are_those_after_relu_over_all_batches(network, images):
     ],
     ids=str,
 )
-def test_integers_alone_give_the_logits_of_the_simulation_bit_for_bit(network, images, options):
+def test_integer_network_equals_the_simulation_bit_for_bit(network, images, options):
     quantized = integers(network, images, **options)
     made = list(quantized_layers(quantized).values())
     received = {torch.float64: [], torch.int8: []}

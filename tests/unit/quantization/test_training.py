@@ -13,7 +13,7 @@ from scaling.launch import lease
 from scaling.models.tutorial_cnn import load_weights
 
 
-def test_a_seed_draws_the_first_weights_and_the_order_of_the_images(quantized_digits, monkeypatch):
+def test_seed_draws_initial_weights_and_order(quantized_digits, monkeypatch):
     def weights(name, seed):
         train(quantized_digits, name, seed=seed)
         return (quantized_digits / name).read_bytes()
@@ -25,7 +25,7 @@ def test_a_seed_draws_the_first_weights_and_the_order_of_the_images(quantized_di
     assert weights("mixed.pt", 4) not in (one, other)
 
 
-def test_the_summary_says_how_it_went_and_a_training_that_diverges_says_why(quantized_digits):
+def test_training_summary_and_sentence_of_divergence(quantized_digits):
     train(quantized_digits, "own.pt", epochs=6)
     own = {"weights": quantized_digits / "own.pt", "variants": {"own": {"activation_bits": None}}}
     evaluate(quantized_digits, "", **own)

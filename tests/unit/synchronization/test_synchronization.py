@@ -23,7 +23,7 @@ def trained(document, **conditions):
     return [one for one in document["trainings"] if conditions.items() <= one.items()]
 
 
-def test_trainings_repeat_their_order_unless_the_sampler_is_told_the_epoch(document):
+def test_order_repeats_without_set_epoch(document):
     kinds = [(one["buffers"], one["set_epoch"], one["seed"]) for one in document["trainings"]]
     both = [("broadcast", told, seed) for seed in (0, 1, 2) for told in (True, False)]
     assert kinds == [*both, ("local", True, 0)]
@@ -49,7 +49,7 @@ def test_parameters_are_the_same_bit_for_bit_and_buffers_are_not(document):
         assert len({rank["buffers_sha256"] for rank in ranks}) == 2
 
 
-def test_every_rank_recorded_the_same_messages_and_sends_what_formulas_say(document):
+def test_messages_of_ranks_agree_and_match_the_formulas(document):
     ways = [one["way"] for one in document["steps"]]
     assert ways == ["ddp", "ddp, buffers local", "fsdp", "zero1"]
     parameters, buffers = (document["model"][f"{of}_bytes"] for of in ("parameter", "buffer"))
@@ -71,12 +71,12 @@ def test_every_rank_recorded_the_same_messages_and_sends_what_formulas_say(docum
         assert forward == (buffers if one["way"] == "ddp" else 0)
 
 
-def test_a_batch_larger_than_the_images_is_refused_with_the_key_to_change(images, tmp_path):
+def test_batch_above_train_images_is_refused_with_its_key(images, tmp_path):
     with pytest.raises(UserError, match=r"2·10 = 20 .*synchronization\.batch_size"):
         measure(images, tmp_path / "out.json", train_images=15)
 
 
-def test_an_overlap_is_counted_pair_by_pair_and_the_largest_is_told():
+def test_overlap_is_the_largest_over_pairs_of_ranks():
     # 0 shares images 1 and 2 with 1, image 0 with 2; 1 and 2 share nothing. 8 draws, 5 images.
     rows = orders_of([np.array(order) for order in ([0, 1, 2], [1, 2, 3], [0, 4])], 7, epoch=0)
     assert [row["overlap"] for row in rows] == [2, 2, 1]

@@ -166,7 +166,7 @@ def assert_moved_alike(found, expected, error):
         assert one.stride() == before.stride()
 
 
-def test_three_steps_on_a_working_copy_are_those_of_torch_sgd_with_autocast():
+def test_flat_sgd_steps_equal_torch_sgd_with_autocast():
     model, expected = resnet(), resnet()
     optimizer = flat_sgd(model, 1, torch.bfloat16, sgd={**RATES, "weight_decay": 0.0})
     reference = torch.optim.SGD(expected.parameters(), lr=0.1, momentum=0.9)
@@ -229,7 +229,7 @@ def test_lars_is_the_algorithm_of_the_paper():
 
 
 @pytest.mark.parametrize("shape", [(4, 3, 7), (2, 9, 5)])
-def test_orthogonalizing_keeps_singular_vectors_and_brings_values_near_1(shape):
+def test_orthogonalized_keeps_singular_vectors(shape):
     torch.manual_seed(3)
     matrices = torch.randn(shape, dtype=torch.float64)
     u, values, v = torch.linalg.svd(matrices, full_matrices=False)
@@ -244,7 +244,7 @@ def test_orthogonalizing_keeps_singular_vectors_and_brings_values_near_1(shape):
 
 
 @pytest.mark.parametrize("layout", [torch.channels_last, torch.contiguous_format])
-def test_muon_moves_hidden_convolutions_by_orthogonal_momentum_and_the_rest_by_sgd(layout):
+def test_muon_updates_hidden_convolutions_and_sgd_the_rest(layout):
     torch.manual_seed(1)
     layers = [nn.Conv2d(2, 6, 3), nn.Conv2d(6, 4, 3, bias=False), nn.Conv2d(4, 4, 1)]
     model = nn.Sequential(*layers, nn.Flatten(), nn.Linear(4, 2)).to(memory_format=layout)

@@ -43,7 +43,7 @@ def test_all_reduces_of_every_thread_are_recorded_once():
 
 
 @pytest.mark.parametrize("options", COMPRESSED)
-def test_the_share_that_is_sent_is_what_the_messages_of_a_step_hold(options):
+def test_sent_share_equals_bytes_of_a_steps_messages(options):
     model, messages = ResNet18(1, 2), Messages()
     replica = ddp(model, Rank(0, 0, 1, torch.device("cpu")), 1, **options)
     for _ in range(4):

@@ -41,9 +41,7 @@ def test_one_process_sees_every_image_once_an_epoch(single):
     assert supervisor.summary(single).startswith(said)
 
 
-def test_the_same_seed_trains_alike_and_an_epoch_has_the_counters_of_its_gpus(
-    images, tmp_path, monkeypatch, single
-):
+def test_same_seed_trains_the_same_and_reads_gpu_counters(images, tmp_path, monkeypatch, single):
     reading = {"energy_joules": 7.0, "sm_mhz": 1980, "celsius": 40}
     reading["held_back_seconds"] = {"power_cap": 0.25}
     monkeypatch.setattr(GpuCounters, "read", lambda self: [reading])
@@ -65,9 +63,7 @@ def test_two_processes_share_the_images_and_both_are_recorded(double):
     assert model["flops_per_image"] == evaluation.count_flops(ResNet18(1, 2))
 
 
-def test_instruments_read_the_communication_of_each_rank_and_a_record_has_all_seconds(
-    single, double
-):
+def test_instruments_read_communication_of_each_rank(single, double):
     for rank, reading in enumerate(double["communication"]["readings"]):
         assert (reading["rank"], reading["iterations"]) == (rank, 2)
         assert reading["communication_seconds"] > 0 and reading["exposed_seconds"] >= 0
@@ -82,7 +78,7 @@ def test_instruments_read_the_communication_of_each_rank_and_a_record_has_all_se
     assert single["device_time"] == [{"rank": 0, "iterations": 0, "note": "a CPU runs no kernels"}]
 
 
-def test_beside_the_record_is_one_step_of_each_rank_that_a_browser_opens(double_path, double):
+def test_trace_has_one_step_of_each_rank(double_path, double):
     content = double_path.with_name("trace.json.gz").read_bytes()
     assert len(content) < TRACE_BYTES
     events = json.loads(gzip.decompress(content))["traceEvents"]
@@ -101,7 +97,7 @@ def test_beside_the_record_is_one_step_of_each_rank_that_a_browser_opens(double_
         assert "aten::cross_entropy_loss" in counted and "Optimizer.step#SGD.step" in counted
 
 
-def test_what_crosses_another_event_of_its_track_is_cut_and_what_is_inside_one_stays():
+def test_trace_events_are_cut_where_they_cross():
     """Two kernels as an H200 has traced them, in an annotation, and the launch of the second."""
     start = 4820601665288.61
     rows = [(7, 0.0, 20.0), (7, 0.0, 4.927), (7, 4.832, 2.785), (3, 4.0, 4.0)]
@@ -119,9 +115,7 @@ def test_a_step_that_takes_too_many_bytes_is_not_kept(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_ranks_measure_on_together_until_the_slowest_ones_epochs_are_steady(
-    images, tmp_path, monkeypatch, double
-):
+def test_ranks_measure_until_the_slowest_is_steady(images, tmp_path, monkeypatch, double):
     """Rank 1 says that epochs 1 to 3 take 11 to 13 ms, and all others 13 ms; rank 0 says 10."""
     limits = {"max-measured-seconds": 0.6, "measured-seconds": 0.01}
     record = supervise_faulty(images, tmp_path / "run.json", monkeypatch, "slowing:1:3", **limits)
@@ -199,9 +193,7 @@ def test_micro_batches_train_as_whole_batches_do(images, tmp_path, own, strategy
     assert {row["iterations"] for row in parts["epochs"]} == {2}
 
 
-def test_a_model_that_cannot_be_compiled_is_measured_without_and_the_record_says_why(
-    images, tmp_path, own
-):
+def test_model_not_compilable_is_measured_without_compile(images, tmp_path, own):
     record = run(images, tmp_path / "run.json", model=own, **tuned(compile=True))
     assert record["status"] == "ok"
     applied = record["training"]["recipe_applied"]
@@ -228,7 +220,7 @@ def test_failed_preparation_restores_weights(images, tmp_path, monkeypatch):
     assert all(map(torch.equal, before, trainer.replica.state))
 
 
-def test_resnet18_for_cifar_costs_3_329_gflop_per_image_and_is_not_moved():
+def test_resnet18_costs_3_329_gflop_per_image():
     model = ResNet18(width=64, classes=10)
     before = copy.deepcopy(model.state_dict())
     assert round(evaluation.count_flops(model) / 1e9, 3) == 3.329
@@ -245,16 +237,14 @@ def test_a_model_is_evaluated_by_its_running_statistics():
     assert found["test_loss"] == pytest.approx(math.log(math.e + 2) - 1, abs=1e-4)
 
 
-def test_a_last_batch_is_prepared_from_a_twentieth_of_the_images_on():
+def test_last_batch_is_compiled_from_a_share_of_images():
     prepared = {(50_000, 8192): [8192], (12_500, 8192): [8192, 4308], (96, 32): [32]}
     for (samples, batch_size), sizes in (prepared | {(100, 95): [95, 5], (100, 96): [96]}).items():
         all_sizes = resident._batch_sizes(samples, batch_size)
         assert sum(all_sizes) == samples and resident._sizes_to_compile(all_sizes) == sizes
 
 
-def test_a_recipe_has_a_techniques_schedule_rates_momentum_and_batch_norms(
-    images, tmp_path, monkeypatch
-):
+def test_recipe_applies_a_techniques_schedule_and_rates(images, tmp_path, monkeypatch):
     """40 images in batches of 30 over four epochs."""
     options = {"muon": 0.2, "warmup_share": 0.25, "decay": "linear", "label_smoothing": 0.1}
     options |= {"momentum": 0.6, "rest_rate": 0.05, "zero_gamma": True}

@@ -29,7 +29,7 @@ MUTANTS = int(os.environ.get("MUTANTS", "20"))
 
 
 @pytest.mark.parametrize("name", BY_NAME)
-def test_what_is_written_is_read_as_it_was_and_what_is_strange_is_not_written(name, tmp_path):
+def test_records_round_trip_and_damaged_ones_are_refused(name, tmp_path):
     kind, mutant, refused = KINDS[name], tmp_path / name, 0
     written = kind.read(BY_NAME[name])
     kind.write(mutant, written)

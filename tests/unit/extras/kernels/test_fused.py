@@ -83,7 +83,7 @@ def test_a_value_that_is_no_number_is_not_rectified_away():
     assert fused(x)[0].isnan().any(dim=(0, 2, 3)).tolist() == [channel == 3 for channel in range(8)]
 
 
-def test_micro_batches_have_the_losses_gradients_and_statistics_of_the_plain_model():
+def test_fused_micro_batches_equal_those_of_the_plain_model():
     """The second shows whether the sums of the first are gone, which lie where it writes."""
     plain = ResNet18(6, 10).to(DEVICE, memory_format=torch.channels_last)
     with torch.no_grad():
