@@ -8,9 +8,8 @@ import pytest
 # Before PyTorch is imported: processes that compile beside the test take seconds to start.
 os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
 
-if "PYTEST_XDIST_WORKER" in os.environ:
-    # Workers that compute with all cores wait for each other.
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
+# Before PyTorch is imported: sums, and what a network learns, depend on the number of threads.
+os.environ["OMP_NUM_THREADS"] = "1"
 
 # Tests that run side by side would wait for one another.
 os.environ.setdefault("SCALING_STUDY_SHARE", "1")
