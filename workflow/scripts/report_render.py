@@ -7,7 +7,7 @@ from scaling.core import command_line, files
 from scaling.core import numbers as fmt
 from scaling.core.errors import UserError
 from scaling.figures import FIGURES, quantization, scaling, style
-from scaling.report import cells, overview, page, provenance
+from scaling.report import cells, overview, page, provenance, where
 from scaling.report.table import tables as tables_of
 from scaling.report.views import PARTS, answered
 from scaling.tables import schema
@@ -77,6 +77,9 @@ def main(
         "of_the_lab": provenance.of_the_lab(found),
         "verdicts": claim.SYMBOLS,
         "parts": cells.PARTS.values(),
+        "epochs_of": where.epochs(of_cells),
+        "kernels_of": where.kernels(found),
+        "timelines_of": where.timelines(of_cells, runs),
         "limits": tables_of(PARTS["limits"], found, of_cells),
         "topology": found.topology,
         "cells": cells.pages(found, of_cells, runs, logs) if measured else [],

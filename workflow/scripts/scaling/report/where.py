@@ -1,0 +1,188 @@
+"""Where time goes: seconds of epochs as bars, kernels of a step, and one step over time."""
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from scaling.claims.q3 import PARTS
+from scaling.core import numbers as fmt
+from scaling.core.grid import CELL_KEYS, REFERENCE_BATCH, Cell
+from scaling.figures import configuration
+from scaling.report.cells import cell_id, parts
+from scaling.report.table import figure
+from scaling.tables.schema import StudyTables, rows_of
+
+SHORT = dict(zip(PARTS, ["", "computing", "idle", "messages", "data", "not known"], strict=True))
+"""What stands inside a part of a bar that has room."""
+FULL = 84.0
+"""The longest bar in % of its row; the number follows it."""
+ENLARGED, CUT = 3, 2
+"""A recipe all of whose epochs are shorter than the longest by this factor is enlarged; a bar that
+is longer than the next by this factor is cut."""
+COMPUTING, IDLE, MESSAGES = 2, 3, 4
+COMMUNICATION = ("nccl", "memcpy ptop", "gloo:")
+
+
+class Part(NamedTuple):
+    """A part of a bar: its kind, its place and width in %, its number and words."""
+
+    kind: int | str
+    left: float
+    width: float
+    number: str = ""
+    title: str = ""
+    attributes: str = ""
+    words: str = ""
+
+
+class Bar(NamedTuple):
+    """A bar with its name, the number beside it, and what it leads to."""
+
+    name: str
+    parts: list[Part]
+    total: str = ""
+    link: str = ""
+
+
+class Group(NamedTuple):
+    """Bars of one scale below a heading; `enlarged` says by how much, where that begins."""
+
+    heading: str
+    bars: list[Bar]
+    enlarged: str = ""
+
+
+def epochs(cells: pd.DataFrame) -> list[Group]:
+    """Return the bars of all epochs whose parts are known, by recipe, strategy and GPUs.
+
+    They begin at zero and have one scale, but for recipes that are much faster.
+    """
+    timed = cells.loc[[row.Index for row in rows_of(cells) if parts(row)]]
+    longest = timed.groupby("recipe")["epoch_seconds"].max().sort_values(ascending=False)
+    first, second, *_ = [*timed["epoch_seconds"].nlargest(2), 0.0, 0.0]
+    whole = second if first > CUT * second > 0 else first
+    found, before = [], 1
+    for recipe, most in longest.items():
+        factor = int(whole / most) if whole >= ENLARGED * most else 1
+        enlarged, before = f"Below: {factor} times enlarged." * (factor != before), factor
+        own = timed[timed["recipe"] == recipe].sort_values("batch_size")
+        groups: Any = own.groupby(["gpus", "strategy"])
+        for (gpus, strategy), rows in groups:
+            heading = f"{configuration(str(recipe), strategy)}, {fmt.gpus(gpus)}"
+            bars = [_epoch(row, factor * FULL / whole) for row in rows_of(rows)]
+            found.append(Group(heading, bars, enlarged))
+            enlarged = ""
+    return found
+
+
+def _epoch(row: Any, scale: float) -> Bar:
+    """Return the bar of a cell's epoch, a second being `scale` wide."""
+    shares = {name: max(0.0, np.nan_to_num(getattr(row, name))) for name in PARTS}
+    widths = [scale * share * row.epoch_seconds for share in shares.values()]
+    over, most = max(0.0, float(sum(widths) - 1.02 * FULL)), widths.index(max(widths))
+    widths[most] -= over
+    made, left = [], 0.0
+    for kind, (name, share) in enumerate(shares.items()):
+        seconds, width = fmt.significant(share * row.epoch_seconds, 2), round(widths[kind], 2)
+        number, words = seconds * bool(width > 7), SHORT[name] * bool(width > 16)
+        title = f"{PARTS[name]}: {fmt.percent(share)}, {seconds} s"
+        shown = figure("", row, name, getattr(row, name))
+        part = f"{kind + 1}{' cut' * (kind == most and over > 0)}"
+        made.append(Part(part, left, width, number, title, shown.attributes, words))
+        left += width
+    total = fmt.seconds(row.epoch_seconds) + ", cut" * (over > 0)
+    return Bar(f"b = {row.batch_size:g}", made, total, f"#{cell_id(row)}")
+
+
+def kernels(tables: StudyTables) -> list[Group]:
+    """Return the milliseconds of a step by class of kernel, for each traced cell.
+
+    The first part of a bar is the least time at the measured limit, of which the class reaches the
+    share beside it.
+    """
+    steps = tables.step_classes.groupby(CELL_KEYS)["seconds"].transform("sum")
+    known = tables.step_classes[tables.step_classes["seconds"] > 1e-3 * steps]
+    found, groups = [], known.groupby(CELL_KEYS, sort=False)
+    cell: Any
+    for cell, rows in groups:
+        recipe, strategy, gpus, batch = cell
+        scale, bars = 0.5 * FULL / rows["seconds"].max(), []
+        for row in rows_of(rows):
+            least, width = (round(scale * own, 2) for own in (row.least_seconds, row.seconds))
+            kind = IDLE if row.kernel_class == "idle" else COMPUTING
+            shown = figure("", row, f"{row.kernel_class} of a step", row.seconds)
+            drawn = [Part(1, 0, least), Part(kind, 0, width - least, "", "", shown.attributes)]
+            reached = "" if pd.isna(row.reached) else f", {fmt.percent(row.reached)} of limit"
+            total = f"{fmt.significant(1e3 * row.seconds)} ms{reached}"
+            bars.append(Bar(row.kernel_class, drawn, total))
+        step = fmt.significant(1e3 * rows["seconds"].sum())
+        name = f"{configuration(recipe, strategy)}, {gpus:g} × {batch:g}: {step} ms"
+        found.append(Group(name, bars))
+    return found
+
+
+def timelines(cells: pd.DataFrame, runs: Path) -> list[Group]:
+    """Return one traced step of each configuration, a row for each device, all on one scale.
+
+    It is of the batch size nearest to the lab's on the most GPUs.
+    """
+    steps: dict[str, tuple[str, list[tuple[str, int, float, float]]]] = {}
+    far = np.abs(np.log(cells["batch_size"].astype(float) / REFERENCE_BATCH))
+    for row in rows_of(cells.assign(far=far).sort_values(["gpus", "far"], ascending=[False, True])):
+        name = configuration(row.recipe, row.strategy)
+        path = Cell(row.recipe, row.strategy, row.gpus, row.batch_size, 0).trace_path(runs)
+        if name not in steps and path.exists() and (spans := spans_of(path)):
+            steps[name] = f"{name}, {row.gpus:g} × {row.batch_size:g}", spans
+    ends = {name: max(end for *_, end in spans) for name, (_, spans) in steps.items()}
+    scale, found = FULL / max(ends.values(), default=1), []
+    for name, (heading, spans) in steps.items():
+        idle, bars = Part(IDLE, 0, round(scale * ends[name], 2), "", "idle"), []
+        for device in dict.fromkeys(device for device, *_ in spans):
+            own = [
+                Part(kind, round(scale * low, 2), round(scale * (high - low), 2))
+                for of, kind, low, high in spans
+                if of == device
+            ]
+            bars.append(Bar(device, [idle, *own]))
+        found.append(Group(f"{heading}: {fmt.significant(ends[name] / 1e3)} ms", bars))
+    return found
+
+
+def spans_of(path: Path) -> list[tuple[str, int, float, float]]:
+    """Return what each device of a traced step does: its name, `COMPUTING` or `MESSAGES`, µs.
+
+    A device is a GPU or, without any, the host. Spans less than 0.5 % of the step apart are one.
+    """
+    events = json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]
+    names = {one["pid"]: one["args"]["name"] for one in events if one["ph"] == "M"}
+    on_gpu = any("GPU" in name for name in names.values())
+    rows = []
+    for one in [
+        one for one in events if one["ph"] == "X" and ("GPU" in names[one["pid"]]) == on_gpu
+    ]:
+        name = one["name"].lower()
+        communicates = any(word in name for word in COMMUNICATION)
+        if communicates or (
+            one.get("cat") != "gpu_user_annotation" if on_gpu else name[:6] == "aten::"
+        ):
+            kind = MESSAGES if communicates else COMPUTING
+            device = names[one["pid"]].removesuffix(", host")
+            rows.append([device, kind, one["ts"], one["ts"] + one["dur"]])
+    table = pd.DataFrame(rows, columns=["device", "kind", "low", "high"]).sort_values("low")
+    messages = table[table["kind"] == MESSAGES].groupby("device")["high"].first()
+    if on_gpu and table["device"].nunique() > 1:  # The first message is a barrier before the step.
+        began = table["device"].map(messages)
+        table = table[table["low"] >= began]
+    table[["low", "high"]] -= table["low"].min()
+    gap, found = 0.005 * table["high"].max(), list[tuple[str, int, float, float]]()
+    groups: Any = table.groupby(["device", "kind"])
+    for (device, kind), own in groups:
+        ends = own["high"].cummax().shift(fill_value=-np.inf)
+        blocks = own.groupby((own["low"] > ends + gap).cumsum())
+        spans = blocks.agg(low=("low", "min"), high=("high", "max"))
+        found += [(device, kind, one.low, one.high) for one in rows_of(spans)]
+    return found
