@@ -15,15 +15,19 @@ report: "report/captions/workflow.rst"
 include: "rules/common.smk"
 
 
+rule all:
+    input:
+        "<results>/answers.md",
+        "<results>/report.html",
+        "<results>/config.yaml",
+
+
 # What these measure, a replay has from a stored study.
 if not REPLAY:
 
     include: "rules/dataset.smk"
-    include: "rules/machine.smk"
-    include: "rules/interconnect.smk"
-    include: "rules/peaks.smk"
+    include: "rules/measure.smk"
     include: "rules/train.smk"
-    include: "rules/synchronization.smk"
 
     if config["convergence"]["recipes"]:
 
@@ -34,7 +38,6 @@ if not REPLAY:
         include: "rules/quantize.smk"
 
 
-include: "rules/study.smk"
 include: "rules/tables.smk"
 include: "rules/report.smk"
 
@@ -43,11 +46,3 @@ include: "rules/report.smk"
 if (HOME / "workflow/scripts/grader").exists():
 
     include: "workflow/scripts/grader/rules.smk"
-
-
-rule all:
-    default_target: True
-    input:
-        "<results>/answers.md",
-        "<results>/report.html",
-        "<results>/config.yaml",

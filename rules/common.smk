@@ -4,11 +4,11 @@ import os
 from functools import partial
 from pathlib import Path
 
+import yaml
 from snakemake.logging import logger
 from snakemake.utils import update_config
 
 from scaling.config import stored
-from scaling.core import command_line
 from scaling.core.errors import refused
 from scaling.registry import registry
 
@@ -41,12 +41,13 @@ config["recipes"] = recipes_of(LAYERS)
 # the allowed values of keys depend on the user's plugins.
 os.environ[registry.VARIABLE] = os.pathsep.join(map(str, config.get("plugins") or []))
 with refused():
-    from scaling.config.config import model_options
     from scaling.core import grid
+    from scaling.core.code_digest import digest
     from scaling.launch import jobs, lease
-    from scaling.launch.jobs import Jobs, digest, measuring
+    from scaling.launch.jobs import Jobs, as_json, measuring
     from scaling.registry import engine as engines
     from scaling.registry.entries import model_code
+    from scaling.registry.strategy import STRATEGIES
     from scaling.tables.made import Made
     from scaling.terminal.progress import Progress
 
@@ -93,8 +94,7 @@ TIMED = JOBS.timed()
 # What measures the machine has a time limit of its own.
 OF_MACHINE = {"runtime": max(JOBS.minutes, 15)}
 MADE = Made(config, RECORDS, is_stored=bool(REPLAY))
-options = command_line.options
-TRAINING, MODEL = JOBS.lab, model_options(config)
+MODEL = config["model"]["name"]
 # The training images; once prepared they are not checked again.
 IMAGES = {
     "images": ancient(f"{DATASET}/images.npz"),

@@ -2,7 +2,7 @@
 # machine, and read their images before they wait for a GPU.
 from scaling.config.recipes import precision, techniques
 from scaling.core.records.run import TECHNIQUE_PATTERN
-from scaling.core.training_options import LargeBatches
+from scaling.large_batches.plan import Study
 
 TECHNIQUES = techniques(config)
 
@@ -26,18 +26,16 @@ rule convergence_train:
         **JOBS.on_gpus(1),
         runtime=JOBS.minutes * len(TECHNIQUES),
     params:
-        code=measuring("convergence_train"),
-        remedies=json.dumps(TECHNIQUES),
-        records=subpath(output[0], ancestor=3),
-        options=JOBS.options(
-            LargeBatches,
-            "convergence",
-            **TRAINING,
-            precision=precision(config),
+        code=measuring("scaling.large_batches.experiment"),
+        job=lambda wildcards, input: as_json(
+            study=JOBS.options(Study, "convergence", precision=precision(config)),
+            remedies=TECHNIQUES,
+            global_batch=int(wildcards.global_batch),
+            images=input.images,
+            manifest=input.manifest,
+            records=f"{RECORDS}/convergence",
+            device=config["device"],
             cpu_threads=config["machine"]["cpu_threads"],
         ),
     shell:
-        'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/convergence_train.py --remedies {params.remedies:q}'
-        " --global-batches {wildcards.global_batch:q} --dataset {input.images:q}"
-        " --manifest {input.manifest:q} {params.options}"
-        " --cache resources/trained --records {params.records} > {log:q} 2>&1"
+        'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/convergence_train.py {params.job:q} > {log:q} 2>&1'

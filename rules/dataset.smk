@@ -1,5 +1,7 @@
 from scaling.registry.entries import DATASETS
 
+SOURCE = DATASETS.find(config["dataset"]["source"])
+
 
 rule dataset_prepare:
     output:
@@ -12,15 +14,17 @@ rule dataset_prepare:
     conda:
         "../workflow/envs/study.yaml"
     params:
-        code=measuring(
-            "dataset_prepare", *DATASETS.modules(config["dataset"]["source"])
+        code=measuring("dataset_prepare", *DATASETS.modules(SOURCE.name)),
+        job=lambda wildcards, output: as_json(
+            request={
+                "raw_folder": f"{DATASET}/raw",
+                **{
+                    key: config["dataset"][key]
+                    for key in ("source", "image_size", *SOURCE.options)
+                },
+            },
+            output=output.images,
+            manifest=output.manifest,
         ),
-        options=options(
-            config["dataset"],
-            *("source", "image_size"),
-            *DATASETS.find(config["dataset"]["source"]).options,
-        ),
-        raw=f"{DATASET}/raw",
     shell:
-        'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/dataset_prepare.py {params.options} --raw-folder {params.raw:q}'
-        " --output {output.images:q} --manifest {output.manifest:q} > {log:q} 2>&1"
+        'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/dataset_prepare.py {params.job:q} > {log:q} 2>&1'

@@ -1,4 +1,5 @@
-# The network of the lab's Part B: trained and quantized.
+# The network of the lab's Part B: trained and quantized. Not timed: may share the machine with other
+# jobs, but not its GPU.
 from scaling.core.records.experiments import VARIANT_PATTERN
 from scaling.core.training_options import NetworkTraining
 
@@ -8,7 +9,6 @@ VARIANTS = {
 }
 
 
-# Not timed: may share the machine with other jobs, but not its GPU.
 rule quantize_train:
     input:
         **IMAGES,
@@ -20,16 +20,24 @@ rule quantize_train:
     conda:
         "../workflow/envs/study.yaml"
     params:
-        code=measuring("quantize_train"),
-        training=JOBS.options(NetworkTraining, "quantization", device=config["device"]),
+        code=measuring("scaling.quantization.training"),
+        job=lambda wildcards, input, output: as_json(
+            training=JOBS.options(
+                *(NetworkTraining, "quantization"),
+                device=config["device"],
+                seed=int(wildcards.seed),
+                dataset=input.images,
+                manifest=input.manifest,
+                output=output.weights,
+                summary=output.summary,
+            )
+        ),
     shell:
-        'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/quantize_train.py {params.training}'
-        " --dataset {input.images:q} --manifest {input.manifest:q} --seed {wildcards.seed:q}"
-        " --output {output.weights:q} --summary {output.summary:q} > {log:q} 2>&1"
+        'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/quantize.py {params.job:q} > {log:q} 2>&1'
 
 
 # One job for all variants of a network, which share it and its images.
-rule quantize_evaluate:
+use rule quantize_train as quantize_evaluate with:
     input:
         **IMAGES,
         weights="<records>/quantization/seed~{seed}/float32.pt",
@@ -40,15 +48,17 @@ rule quantize_evaluate:
         ),
     log:
         "logs/quantize_evaluate/seed~{seed}.log",
-    conda:
-        "../workflow/envs/study.yaml"
     params:
-        code=measuring("quantize_evaluate"),
-        device=config["device"],
-        calibration=options(config["quantization"], "calibration_images"),
-        written=subpath(output[0], ancestor=2),
-        own=options({"variants": VARIANTS}),
-    shell:
-        'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/quantize_evaluate.py --dataset {input.images:q}'
-        " --manifest {input.manifest:q} --weights {input.weights:q} --seed {wildcards.seed:q} {params.calibration}"
-        " --device {params.device} {params.own} --output {params.written:q} > {log:q} 2>&1"
+        code=measuring("scaling.quantization.variant"),
+        job=lambda wildcards, input: as_json(
+            evaluation={
+                "calibration_images": config["quantization"]["calibration_images"],
+                "device": config["device"],
+                "seed": int(wildcards.seed),
+                "dataset": input.images,
+                "manifest": input.manifest,
+                "weights": input.weights,
+                "variants": VARIANTS,
+                "output": f"{RECORDS}/quantization/seed~{wildcards.seed}",
+            }
+        ),

@@ -39,20 +39,41 @@ rule report_render:
         "../workflow/envs/study.yaml"
     params:
         code=digest("report_render"),
-        figures=DRAWN,
-        remarks=options(
-            {
-                "partial": config["partial"],
-                "side_by_side": config["machine"]["share"],
-                "replayed_from": None if REPLAY == stored.RESULTS else REPLAY,
-            }
+        job=lambda wildcards, input, output: as_json(
+            study=STUDY,
+            tables=input.tables,
+            figures=DRAWN,
+            topology=input.topology,
+            results=RESULTS,
+            manifest=input.manifest,
+            runs=f"{RECORDS}/runs",
+            template=input.template[0],
+            partial=config["partial"],
+            side_by_side=config["machine"]["share"],
+            replayed_from=None if REPLAY == stored.RESULTS else REPLAY,
+            output=output.page,
+            answers=output.answers,
         ),
-        study=STUDY,
-        results=subpath(output.page, parent=True),
-        runs=f"{RECORDS}/runs",
     shell:
-        'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/report_render.py --study {params.study:q}'
-        " --tables {input.tables:q} --figures {params.figures:q}"
-        " --topology {input.topology:q} --results {params.results:q}"
-        " --manifest {input.manifest:q} --runs {params.runs:q} --template {input.template[0]:q}"
-        " {params.remarks} --output {output.page:q} --answers {output.answers:q} > {log:q} 2>&1"
+        'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/report_render.py {params.job:q} > {log:q} 2>&1'
+
+
+# No rule reads its output, so the whole configuration may be its parameter.
+rule study_config:
+    output:
+        "<results>/config.yaml",
+    log:
+        "<logs>/study_config.log",
+    # With all cores: jobs that are not timed would otherwise start in parallel, before the grid's cells.
+    priority: JOBS.first
+    localrule: True
+    conda:
+        "../workflow/envs/study.yaml"
+    threads: 1 if config["machine"]["share"] else JOBS.cores
+    params:
+        # A function, as a command in it has braces.
+        config=lambda wildcards: yaml.safe_dump(
+            json.loads(json.dumps(config)), sort_keys=False
+        ),
+    shell:
+        "printf %s {params.config:q} > {output:q} 2> {log:q}"

@@ -2,6 +2,7 @@
 # scaling/tables/schema.py lists the tables of each kind of records, and their columns.
 LIMITS = [*MADE.records["limits"], *MADE.records["limits_of_repeats"]]
 HAS_RUNS = bool(MADE.records["runs"])
+RECORDED = "sweeps peaks machine techniques trainings ranks variants".split()
 
 
 rule tables_make:
@@ -31,20 +32,18 @@ rule tables_make:
         "../workflow/envs/study.yaml"
     params:
         code=digest("tables_make"),
-        grid=options({"grid": grid.section(config)}) if HAS_RUNS else "",
-        runs=f"{RECORDS}/runs",
-        partial=options(config, "partial"),
-        cost=options(config["cost"]),
-        commands=options({"commands": OWN}) if OWN else "",
-        margin=config["convergence"]["accuracy_margin"],
-        target=config["time_to_accuracy"]["accuracy"],
-        source=config["dataset"]["source"],
-        study=STUDY,
-        tables=subpath(output.claims, parent=True),
+        job=lambda wildcards, input: as_json(
+            study=STUDY,
+            tables=f"{RESULTS}/tables",
+            source=config["dataset"]["source"],
+            grid=grid.section(config) if HAS_RUNS else {},
+            runs=f"{RECORDS}/runs",
+            partial=config["partial"],
+            per_gpu_hour=config["cost"]["per_gpu_hour"],
+            commands=OWN,
+            margin=config["convergence"]["accuracy_margin"],
+            target=config["time_to_accuracy"]["accuracy"],
+            **{key: input[key] for key in RECORDED},
+        ),
     shell:
-        'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/tables_make.py --study {params.study:q}'
-        " --tables {params.tables:q} --source {params.source:q} {params.grid} --runs {params.runs:q}"
-        " {params.partial} {params.cost} {params.commands} --sweeps {input.sweeps:q}"
-        " --peaks {input.peaks:q} --machine {input.machine:q} --margin {params.margin}"
-        " --techniques {input.techniques:q} --trainings {input.trainings:q} --target {params.target}"
-        " --ranks {input.ranks:q} --variants {input.variants:q} > {log:q} 2>&1"
+        'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/tables_make.py {params.job:q} > {log:q} 2>&1'

@@ -1,4 +1,4 @@
-"""train_run.py's worker with a fault planted: FAULT=kind:rank:epoch fails after that epoch.
+"""The worker of a training with a fault planted: FAULT=kind:rank:epoch fails after that epoch.
 
 Recipe plain fails between epochs, or says that its epochs take longer and longer up to that one;
 recipe tuned fails inside the epoch, before its second step.
@@ -7,15 +7,15 @@ recipe tuned fails inside the epoch, before its second step.
 import dataclasses
 import os
 import signal
-import sys
 import time
+from pathlib import Path
 
 import torch
 
-import train_run
 from scaling.launch import ranks
+from scaling.launch.run_spec import RunSpec
 from scaling.launch.stall import StepProgress
-from scaling.training import eager, resident
+from scaling.training import eager, resident, worker
 from scaling.training.eager import Eager
 from scaling.training.resident import Resident
 
@@ -69,8 +69,8 @@ def fail():
             os.kill(os.getpid(), signal.SIGSTOP)
 
 
-if __name__ == "__main__":
+def start(spec: RunSpec, images: Path, manifest: Path, instruments: str, folder: Path) -> None:
     eager.Eager, resident.Resident = FaultyEager, FaultyResident
-    if "tuned" in sys.argv:
+    if spec.engine == "resident":
         ranks.join = patient(ranks.join)
-    train_run.main()
+    worker.start(spec, images, manifest, instruments, folder)

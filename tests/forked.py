@@ -27,7 +27,7 @@ with socket.socket(socket.AF_UNIX) as server:
     sys.exit(int(server.recv(8) or b"1"))
 """
 """What stands on the PATH in the place of Python: it has a script of ours run by `Server`."""
-LIBRARIES = ["torch", "torchvision", "pandas", "scipy.stats", "matplotlib.figure", "jinja2", "tyro"]
+LIBRARIES = ["torch", "torchvision", "pandas", "scipy.stats", "matplotlib.figure", "jinja2"]
 """What jobs of a study import, and takes longest."""
 OF_RANKS = ["scaling.training.worker", "scaling.instruments.steps", "torch._dynamo"]
 OF_RANKS += ["torch.distributed.fsdp", "torch.distributed.optim", "torch.profiler"]
@@ -58,21 +58,25 @@ def status_of(run):
 
 
 def run_script(command_line, environment):
-    """Run a script of ours in this process, as if Python had been started for it."""
+    """Run a script or module of ours in this process, as if Python had been started for it."""
     os.environ.clear()
     os.environ.update(environment)
+    if command_line[0] == "-m":
+        _, name, *words = command_line
+        sys.argv = [name, *words]
+        importlib.import_module(name).main()
+        return
     sys.argv = command_line
     sys.path[0] = str(Path(command_line[0]).parent)
     runpy.run_path(command_line[0], run_name="__main__")
 
 
 class ForkedPopen:
-    """What subprocess.Popen is to the launcher, for a script of ours; others are started."""
+    """What subprocess.Popen is to the launcher, for a module of ours; others are started."""
 
     def __new__(cls, command_line, *args, **options):
-        is_script = command_line[0] == sys.executable and command_line[1].endswith(".py")
-        is_script = is_script and "preexec_fn" in options
-        return super().__new__(cls) if is_script else Popen(command_line, *args, **options)
+        is_ours = command_line[:2] == [sys.executable, "-m"] and "preexec_fn" in options
+        return super().__new__(cls) if is_ours else Popen(command_line, *args, **options)
 
     def __init__(self, command_line, env, preexec_fn, **_):
         for name in OF_RANKS:

@@ -9,14 +9,15 @@ import numpy as np
 
 import train_run
 from fused_kernels import DEVICE
-from scaling.core import command_line
+from scaling.core.grid import Cell
 from scaling.core.records.kind import DATASET
 from scaling.data import dataset
 from scaling.data.dataset import ImageDataset
-from scaling.launch import launcher, supervisor
+from scaling.launch import supervisor
+from scaling.launch.run_spec import RunSpec
 
 ROOT = Path(__file__).parents[1]
-FAULTY_WORKER = ROOT / "tests/faulty_worker.py"
+CELL = {"recipe": "plain", "strategy": "ddp", "gpus": 1, "batch_size": 10, "seed": 0}
 SWITCHES = {"compile": False, "cuda_graph": False, "fused_norms": False, "channels_last": True}
 """Of recipe tuned, as on a CPU."""
 
@@ -24,7 +25,7 @@ SWITCHES = {"compile": False, "cuda_graph": False, "fused_norms": False, "channe
 def tuned(**options):
     """The arguments that ask for recipe tuned with these options."""
     told = {"precision": "bf16", **SWITCHES, **options}
-    return {"recipe": "tuned", "engine": "resident", "recipe-options": json.dumps(told)}
+    return {"recipe": "tuned", "engine": "resident", "recipe_options": told}
 
 
 def write_images(folder):
@@ -41,37 +42,26 @@ def write_images(folder):
     DATASET.write(folder / "manifest.json", dataset.manifest(data, "images", "made for a test"))
 
 
-def arguments(images, output, **changed):
-    options = {
-        "dataset": images / "images.npz",
-        "manifest": images / "manifest.json",
-        "output": output,
-        "device": "cpu",
-        "gpus": 1,
-        "batch-size": 10,
-        "model-width": 1,
-        "recipe-options": json.dumps({"loader_workers": 1}),
-        **changed,
-    }
-    return [text for key, value in options.items() for text in (f"--{key}", str(value))]
+def spec_of(**changed):
+    """The parameters of a run of the smallest model; keys are those of a cell, or of `RunSpec`."""
+    given = {key.replace("-", "_"): value for key, value in changed.items()}
+    cell = {key: given.pop(key, usual) for key, usual in CELL.items()}
+    model = {"name": given.pop("model", "resnet18-cifar"), "width": 1}
+    usual = {"device": "cpu", "recipe_options": {"loader_workers": 1}}
+    return RunSpec.of({**usual, **given, "cell": Cell(**cell), "model": model}).resolved()
 
 
 def run(images, output, **changed):
-    train_run.main(arguments(images, output, **changed))
+    places = {"images": images / "images.npz", "manifest": images / "manifest.json"}
+    train_run.main(spec=spec_of(**changed).model_dump(), output=output, **places)
     return json.loads(output.read_text())
-
-
-def spec_of(argv):
-    return command_line.parse(train_run.Command, argv).run.resolved()
 
 
 def supervise_faulty(images, output, monkeypatch, fault, **changed):
     monkeypatch.setenv("FAULT", fault)
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT / "workflow/scripts"), *sys.path]))
-    argv = arguments(images, output, gpus=2, **changed)
-    spec = spec_of(argv)
-    command = launcher.command(FAULTY_WORKER, argv, spec.processes)
-    return supervisor.supervise(spec, images / "manifest.json", output, command)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT / "tests"), *sys.path]))
+    places = images / "images.npz", images / "manifest.json", output
+    return supervisor.supervise(spec_of(gpus=2, **changed), *places, worker="faulty_worker:start")
 
 
 def in_ranks(function, *arguments, count=2):

@@ -10,7 +10,6 @@ from pathlib import Path
 import pandas as pd
 from axe_playwright_python.sync_playwright import Axe
 
-import report_render
 from examples import stored
 from scaling.core.errors import printable
 
@@ -194,8 +193,7 @@ def test_hostile_names_are_shown_and_do_not_run(look, tmp_path):
     for claim in claims["claims"]:
         claim |= dict.fromkeys(("hypothesis", "sentence", "configuration"), HOSTILE)
     path.write_text(json.dumps(claims))
-    given = stored.arguments(tmp_path, study)
-    report_render.main([*given[:1], name, *given[2:]])
+    stored.render(tmp_path, study, study=name)
     page = look(tmp_path / "report.html", scripts=True, width=360)
     page.evaluate(UNFOLD)
     assert page.evaluate("document.querySelectorAll('script, img').length") == 0

@@ -4,14 +4,12 @@ Imports PyTorch and scikit-learn where it needs them: what reads the records has
 """
 
 import json
-import shlex
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from scaling.core import command_line, environment
+from scaling.core import environment
 from scaling.core.records.experiments import VARIANT_PATTERN
 from scaling.core.records.kind import DATASET
 from scaling.data import dataset
@@ -57,19 +55,20 @@ def write_images(folder: Path, training: int, test: int) -> None:
 def train(folder: Path, name: str, **changes: Any) -> None:
     """Train a network on the images of `folder`, whose weights and summary go there."""
     outputs = {"output": folder / name, "summary": folder / f"{name}.json"}
-    run("quantize_train", folder, SGD | outputs | changes)
+    run("training", folder, SGD | outputs | changes)
 
 
 def evaluate(folder: Path, output: str, **changes: Any) -> None:
     """Quantize the network of `folder`, and measure it on the images there."""
     given = {"seed": 0, "calibration_images": 0, "weights": folder / "weights.pt"}
-    run("quantize_evaluate", folder, given | {"output": folder / output} | changes)
+    run("evaluation", folder, given | {"output": folder / output} | changes)
 
 
-def run(script: str, folder: Path, given: dict[str, Any]) -> None:
+def run(what: str, folder: Path, given: dict[str, Any]) -> None:
+    import quantize
+
     data = {"dataset": folder / "images.npz", "manifest": folder / "manifest.json"}
-    options = command_line.options(data | {"device": "cpu"} | given)
-    import_module(script).main(shlex.split(options))
+    quantize.main(**{what: data | {"device": "cpu"} | given})
 
 
 def record(folder: Path, variant: str = LAST) -> Any:

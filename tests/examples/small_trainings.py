@@ -1,7 +1,6 @@
 """Small trainings: at one global batch, by micro-batches or ranks, and those that compare ranks."""
 
 import json
-import shlex
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,8 +10,7 @@ import torch.distributed as dist
 from torch.nn import functional
 from torch.nn.parallel import DistributedDataParallel
 
-import synchronization_measure
-from scaling.core.command_line import options
+import measure as script
 from scaling.data.dataset import ImageDataset
 from scaling.data.resident import ResidentImages
 from scaling.large_batches.experiment import Experiment
@@ -92,7 +90,7 @@ SYNCHRONIZATION = {
     "gpus": 2,
     "epochs": 2,
     "batch_size": 10,
-    "model_width": 1,
+    "model": {"width": 1},
     "device": "cpu",
     "loader_workers": 0,
     "seeds": [0, 1, 2],
@@ -102,6 +100,5 @@ SYNCHRONIZATION = {
 def measure(folder, output, **changed):
     """Return the record that the script writes to `output` of the images in `folder`."""
     data = {"dataset": folder / "images.npz", "manifest": folder / "manifest.json"}
-    words = options({**SYNCHRONIZATION, **data, "output": output, **changed})
-    synchronization_measure.main(shlex.split(words))
+    script.main(plan={**SYNCHRONIZATION, **data, "output": output, **changed})
     return json.loads(output.read_text())

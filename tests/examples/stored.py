@@ -34,24 +34,20 @@ def lay_out(folder: Path, name: str = FLAGSHIP) -> None:
     shutil.copytree(EXPECTED / name / "tables", folder / "tables")
 
 
-def arguments(folder: Path, name: str = FLAGSHIP, *more: str) -> list[str]:
-    return [
-        *("--study", name),
-        *("--results", str(folder)),
-        *("--manifest", str(folder_of(name) / "manifest.json")),
-        *("--runs", str(folder_of(name) / "runs")),
-        *("--template", str(ROOT / "report/report.html.j2")),
-        *("--output", str(folder / "report.html")),
-        *("--answers", str(folder / "answers.md")),
-        *("--topology", str(folder / "tables/topology.txt")),
-        *("--tables", *map(str, sorted((folder / "tables").rglob("*.csv")))),
-        *more,
-    ]
-
-
-def render(folder: Path, name: str = FLAGSHIP, *more: str) -> Page:
+def render(folder: Path, name: str = FLAGSHIP, **more: object) -> Page:
     """The whole page by the script, without figures, from what `lay_out` left in `folder`."""
-    report_render.main(arguments(folder, name, *more))
+    given: dict[str, object] = {
+        "study": name,
+        "results": folder,
+        "manifest": folder_of(name) / "manifest.json",
+        "runs": folder_of(name) / "runs",
+        "template": ROOT / "report/report.html.j2",
+        "output": folder / "report.html",
+        "answers": folder / "answers.md",
+        "topology": [folder / "tables/topology.txt"],
+        "tables": sorted((folder / "tables").rglob("*.csv")),
+    }
+    report_render.main(**given | more)
     return Page((folder / "report.html").read_text(encoding="utf-8"))
 
 

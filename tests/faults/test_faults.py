@@ -134,12 +134,13 @@ def limited(size):
 def test_invalid_record_leaves_the_previous_one(new_study):
     study = new_study()
     study.finish(MANIFEST)
-    command = ["python", "workflow/scripts/train_run.py", "--device", "cpu", "--gpus", "1"]
     # A loader in a process of its own hands its images over in files.
-    command += ["--recipe-options", '{"loader_workers": 0}']
-    command += ["--batch-size", "10", "--model-width", "1", "--output", "results/run.json"]
-    manifest = study.folder / MANIFEST
-    command += ["--dataset", manifest.with_name("images.npz"), "--manifest", manifest]
+    spec = {"device": "cpu", "model": {"width": 1}, "recipe_options": {"loader_workers": 0}}
+    spec["cell"] = {"recipe": "plain", "strategy": "single", "gpus": 1, "batch_size": 10, "seed": 0}
+    images = str(study.folder / MANIFEST).replace("manifest.json", "images.npz")
+    job = {"spec": spec, "images": images, "manifest": str(study.folder / MANIFEST)}
+    (study.folder / "job.json").write_text(json.dumps(job | {"output": "results/run.json"}))
+    command = ["python", "workflow/scripts/train_run.py", "job.json"]
     subprocess.run(command, cwd=study.folder, check=True, capture_output=True)
     record = study.folder / "results/run.json"
     before = record.read_bytes()

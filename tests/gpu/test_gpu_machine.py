@@ -7,8 +7,7 @@ import sys
 import pytest
 import torch
 
-import interconnect_sweep
-import machine_check
+import measure
 from scaling.core import environment
 from scaling.instruments import machine
 from scaling.tables.measurements import interconnect
@@ -27,7 +26,7 @@ input()
 
 def test_all_gpus_multiply_at_once_and_each_is_looked_at(tmp_path):
     output = tmp_path / "check.json"
-    machine_check.main(["--gpus", str(GPUS), "--check", "warn", "--output", str(output)])
+    measure.main(check={"gpus": GPUS, "check": "warn", "output": output})
     found = json.loads(output.read_text())
     assert len({gpu["gpu"] for gpu in found["gpus"]}) == GPUS
     assert all(gpu["flops_per_second"] > 1e12 for gpu in found["gpus"])
@@ -66,9 +65,9 @@ def test_the_driver_knows_the_gpu_that_torch_tells():
 @several
 def test_all_reduces_are_timed_without_their_launches_by_python(images, tmp_path):
     """Launched by Python, one of 4 KiB takes 28 µs and more."""
-    output, sizes = tmp_path / "sweep.json", ["4096", "65536", "1048576", "67108864"]
-    options = ["--gpus", "2", "--message-bytes", *sizes, "--output", str(output)]
-    interconnect_sweep.main([*options, "--manifest", str(images / "manifest.json")])
+    output, sizes = tmp_path / "sweep.json", [4096, 65536, 1048576, 67108864]
+    places = {"output": output, "manifest": images / "manifest.json"}
+    measure.main(sweep={"gpus": 2, "message_bytes": sizes, **places})
     table = interconnect([json.loads(output.read_text())])
     assert table["correct"].all() and set(table["launch"]) == {"graph"}
     smallest = table.loc[table["message_bytes"] == 4096, "seconds"].item()

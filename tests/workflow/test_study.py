@@ -58,18 +58,18 @@ def test_a_training_is_told_what_its_folder_says_and_how_many_epochs_were_chosen
     ranks = "results/experiments/gpus~2/synchronization.json"
     targets = ["results/tables/tiny/timing.csv", "results/tables/trained_to_accuracy.csv", ranks]
     said = study.snakemake("--dry-run", "--printshellcmds", *targets).stdout
-    commands = [shlex.split(line) for line in re.findall(r"train_run\.py (.*)", said)]
-    for words in commands:
-        (output,) = (word for word in words if word.endswith("/run.json"))
-        for key, value in re.findall(r"(\w+)~([^/]+)", output):
-            assert words[words.index(f"--{key.replace('_', '-')}") + 1] == value
-    full = [words for words in commands if any("/to_accuracy/" in word for word in words)]
+    asked = [json.loads(shlex.split(line)[1]) for line in re.findall(r"scripts/(\w+\.py .*)", said)]
+    runs = [one for one in asked if "spec" in one]
+    for one in runs:
+        cell = {key: str(value) for key, value in one["spec"]["cell"].items()}
+        for key, value in re.findall(r"(\w+)~([^/]+)", one["output"]):
+            assert cell[key] == value
+    full = [one["spec"] for one in runs if "/to_accuracy/" in one["output"]]
     # And one of warm-up; none until they settle.
-    assert {words[words.index("--measured-epochs") + 1] for words in full} == {"4"}
-    assert {words[words.index("--measured-seconds") + 1] for words in full} == {"0.0"}
-    assert all('"muon": 0.0' in words[words.index("--recipe-options") + 1] for words in full)
-    (command,) = re.findall(r"synchronization_measure\.py.*", said)
-    assert "--gpus 2 " in command and f"--output {ranks}" in command.replace("'", "")
+    assert {(one["measured_epochs"], one["measured_seconds"]) for one in full} == {(4, 0.0)}
+    assert all(one["recipe_options"]["muon"] == 0.0 for one in full)
+    (plan,) = (one["plan"] for one in asked if "plan" in one)
+    assert (plan["gpus"], plan["output"]) == (2, ranks)
 
 
 def test_without_a_terminal_each_measurement_is_a_line_and_the_end_has_the_figures(finished_study):

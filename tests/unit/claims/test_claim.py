@@ -38,7 +38,7 @@ def test_cells_that_differ_are_named_and_the_document_gives_the_claims_back(tmp_
 def test_without_tables_each_question_says_what_to_add_and_nothing_is_learned_of_random_images(
     tmp_path, source, without
 ):
-    tables_make.main(["--study", "demo", "--source", source, "--tables", str(tmp_path)])
+    tables_make.main(study="demo", source=source, tables=tmp_path)
     found = claim.read(tmp_path / "claims.json")
     first = ["Q1-faster", "Q2-faster", "Q3.1-computing", "Q3.2-travelling", "Q4.1", "Q4.2-gap"]
     first += ["Q5-repeats", "Q6-gradients", "Q7-parameters", "B-cost"]

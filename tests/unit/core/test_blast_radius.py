@@ -3,20 +3,28 @@
 import re
 import shutil
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
 from scaling.core import code_digest
-from scaling.registry.engine import ENGINES
+from scaling.launch import jobs
 from scaling.registry.entries import DATASETS, MODELS
-from scaling.registry.strategy import STRATEGIES
 
 SCRIPTS = Path(__file__).parents[3] / "workflow/scripts"
 CELLS = {f"{engine}/{strategy}" for engine in ("eager", "resident") for strategy in ("dp", "ddp")}
+MODEL = "resnet18-cifar"
 MEASURING = {
-    *("interconnect_sweep", "peaks_measure", "convergence_train", "synchronization_measure"),
-    *("quantize_train", "quantize_evaluate", "dataset_prepare", "machine_check"),
+    "interconnect_sweep": ["scaling.instruments.allreduce", *MODELS.modules(MODEL)],
+    "peaks_measure": ["scaling.instruments.peaks"],
+    "convergence_train": ["scaling.large_batches.experiment"],
+    "synchronization_measure": ["scaling.synchronization.worker", "scaling.launch.measure"],
+    "quantize_train": ["scaling.quantization.training"],
+    "quantize_evaluate": ["scaling.quantization.variant"],
+    "dataset_prepare": ["dataset_prepare", *DATASETS.modules("images")],
+    "machine_check": ["scaling.instruments.machine"],
 }
+"""The modules that the rules name."""
 
 
 def digests(root):
@@ -24,19 +32,12 @@ def digests(root):
     # Not those that are kept by a text, so that only edited files are parsed again.
     for cached in ("digest", "_files", "_text"):
         getattr(code_digest, cached).cache_clear()
-    found = {path.stem: code_digest.digest(path) for path in root.glob("*.py")}
-    model = MODELS.modules("resnet18-cifar")
-    chosen = {
-        "dataset_prepare": DATASETS.modules("images"),
-        "interconnect_sweep": model,
-    }
-    for name in MEASURING:
-        path = root / f"{name}.py"
-        found[name] = code_digest.digest(path, *chosen.get(name, ()), measuring=True)
+    found = {path.stem: code_digest.digest(path.stem) for path in root.glob("*.py")}
+    for name, modules in MEASURING.items():
+        found[name] = code_digest.digest(*modules, measuring=True)
     for cell in CELLS:
         engine, strategy = cell.split("/")
-        modules = [*ENGINES.modules(engine), *STRATEGIES.modules(strategy), *model]
-        found[cell] = code_digest.digest(root / "train_run.py", *modules, measuring=True)
+        found[cell] = jobs.of_cell.__wrapped__(engine, strategy, MODEL)
     return found
 
 
@@ -45,7 +46,8 @@ def project(tmp_path_factory):
     """A copy of the code, and its digests."""
     root = tmp_path_factory.mktemp("code") / "scripts"
     shutil.copytree(SCRIPTS, root, ignore=shutil.ignore_patterns("__pycache__"))
-    return root, digests(root)
+    with mock.patch.object(code_digest, "SCRIPTS", root):
+        yield root, digests(root)
 
 
 def changed(project, edits):
@@ -72,7 +74,7 @@ TELLING = [
     ("core/files.py", "ensure_ascii", "indent"),
     ("core/environment.py", "run where there is one", "take a machine with one"),
     ("core/section.py", "perhaps", "maybe"),
-    ("core/command_line.py", 'metavar="JSON"', 'metavar="json"'),
+    ("core/command_line.py", "the specification", "what is asked"),
     ("core/records/run.py", "epochs or their ranks", "ranks or their epochs"),
     ("config/devices.py", "needs GPUs for more", "takes GPUs for more"),
     ("config/recipes.py", "needs an engine", "wants an engine"),
@@ -122,12 +124,12 @@ def test_edit_of_messages_or_entries_outdates_nothing(project):
     added = {path.relative_to(scaling): lambda text: f"{text}ADDED = 1\n" for path in paths}
     said = {Path(path): replaced(old, new) for path, old, new in TELLING}
     found = changed(project, added | said)
-    assert found and not found & (CELLS | MEASURING)
+    assert found and not found & (CELLS | MEASURING.keys())
 
 
 @pytest.mark.parametrize(("path", "old", "new", "own"), MEASURED)
 def test_an_edit_of_what_is_measured_makes_exactly_its_own_old(project, path, old, new, own):
-    assert changed(project, {path: replaced(old, new)}) & (CELLS | MEASURING) == own
+    assert changed(project, {path: replaced(old, new)}) & (CELLS | MEASURING.keys()) == own
 
 
 def test_a_comment_and_a_docstring_anywhere_change_nothing(project):

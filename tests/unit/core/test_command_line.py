@@ -1,38 +1,41 @@
-"""A dataclass is a command line, and a section of the configuration is written as its options."""
+"""A script's arguments are JSON, a file with it, or a person's options."""
 
-import shlex
-from dataclasses import dataclass, field
+import json
 from pathlib import Path
 from typing import Any
 
-from scaling.core.command_line import options, parse
+import pytest
+
+from scaling.core.command_line import script
+from scaling.core.errors import UserError
+from scaling.core.section import Section
+
+CALLS: list[tuple[Any, ...]] = []
 
 
-@dataclass(frozen=True)
-class Rates:
-    learning_rate: float = 0.1
+class Rates(Section):
+    folder: Path
+    rate: float = 0.1
 
 
-@dataclass(frozen=True)
-class Command:
-    """What a test asks for."""
-
-    output: Path
-    rates: Rates = Rates()
-    flip: bool = True
-    gpus: list[int] = field(default_factory=lambda: [1])
-    limit: int | None = None
-    options: dict[str, Any] = field(default_factory=dict)
-    remedies: list[dict[str, Any]] = field(default_factory=list)
+@script
+def main(rates: Rates | None = None, gpus: tuple[int, ...] = (), force: bool = False) -> None:
+    CALLS.append((rates, gpus, force))
 
 
-def test_what_is_written_as_options_is_read_as_it_was():
-    of_recipe, remedies = {"compile": True}, [{"name": "it's", "factors": [0.5, 1]}]
-    values = {"output": "a folder/x.json", "learning_rate": 5e-4, "flip": False, "gpus": [1, 2]}
-    written = options(values | {"limit": None, "options": of_recipe, "remedies": remedies})
-    assert "--learning-rate 0.0005 --flip False --gpus 1 2 --options" in written
-    wanted = Command(Path("a folder/x.json"), Rates(5e-4), False, [1, 2], None, of_recipe, remedies)
-    assert parse(Command, shlex.split(written)) == wanted
-    # Lists may be empty, and what is left out has its default.
-    command = parse(Command, shlex.split(options({"gpus": [], "output": "x"})))
-    assert command == Command(Path("x"), gpus=[])
+def test_arguments_are_json_or_its_file_or_options(tmp_path):
+    given = {"rates": {"folder": "a folder/x", "rate": 1}, "gpus": [1, 2]}
+    (tmp_path / "job.json").write_text(json.dumps(given))
+    main([json.dumps(given)])
+    main([str(tmp_path / "job.json")])
+    main(rates={"folder": Path("a folder/x"), "rate": 1}, gpus=[1, 2])
+    assert [(Rates(folder=Path("a folder/x"), rate=1.0), (1, 2), False)] * 3 == CALLS
+    main(["--force", "True"])
+    assert CALLS[3:] == [(None, (), True)]
+
+
+def test_wrong_argument_is_one_sentence():
+    with pytest.raises(UserError, match=r"rates.rate is '1': it should be a number"):
+        main(rates={"folder": "x", "rate": "1"})
+    with pytest.raises(UserError, match="other is 3: "):
+        main(other=3)

@@ -70,10 +70,10 @@ def raw(tmp_path):
 def test_the_archive_is_downloaded_once_and_prepared(archive, tmp_path, httpserver, monkeypatch):
     monkeypatch.setattr(CIFAR10, "url", httpserver.url_for("/a"))
     httpserver.expect_request("/a").respond_with_data(archive.read_bytes())
-    places = {"raw-folder": "raw", "output": "images.npz", "manifest": "manifest.json"}
-    options = [f"--{option}={tmp_path / name}" for option, name in places.items()]
+    request = {"source": "cifar10", "raw_folder": tmp_path / "raw"}
+    places = {"output": tmp_path / "images.npz", "manifest": tmp_path / "manifest.json"}
     for _ in range(2):
-        dataset_prepare.main(["--source=cifar10", *options])
+        dataset_prepare.main(request=request, **places)
     assert len(httpserver.log) == 1
     assert_is_the_small_cifar10(dataset.load(tmp_path / "images.npz"))
     manifest = json.loads((tmp_path / "manifest.json").read_text())

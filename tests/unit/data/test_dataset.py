@@ -90,8 +90,8 @@ def test_the_manifest_describes_the_dataset():
 
 
 def test_digits_are_prepared_in_another_size(tmp_path):
-    places = f"--output={tmp_path}/images.npz", f"--manifest={tmp_path}/manifest.json"
-    dataset_prepare.main(["--source=digits", "--image-size=16", *places])
+    places = {"output": tmp_path / "images.npz", "manifest": tmp_path / "manifest.json"}
+    dataset_prepare.main(request={"source": "digits", "image_size": 16}, **places)
     found = json.loads((tmp_path / "manifest.json").read_text())
     assert (found["source"], found["train_images"]) == ("digits", 1500)
     assert found["image_shape"] == [16, 16, 3] and "resized to 16x16" in found["origin"]

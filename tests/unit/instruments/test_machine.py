@@ -7,7 +7,7 @@ import sys
 import psutil
 import pytest
 
-import machine_check
+import measure
 from scaling.core.errors import UserError
 from scaling.instruments import machine
 
@@ -63,8 +63,7 @@ def test_the_worst_comes_first():
 def look(folder, check):
     """The findings on this machine's CPU."""
     output = folder / "check.json"
-    arguments = ["--gpus", "1", "--device", "cpu", "--check", check, "--output", str(output)]
-    machine_check.main(arguments)
+    measure.main(check={"device": "cpu", "check": check, "output": output})
     return json.loads(output.read_text())["findings"]
 
 

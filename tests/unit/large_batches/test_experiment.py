@@ -1,7 +1,5 @@
 """The script that trains techniques: what it writes, what it keeps, what it refuses."""
 
-import json
-
 import pytest
 
 import convergence_train
@@ -13,10 +11,7 @@ from scaling.core.records.run import technique_path
 from scaling.data import dataset
 from scaling.large_batches.plan import choose, losses
 
-OPTIONS = [
-    *("--device", "cpu", "--reference-batch", "8", "--gpus", "2", "--epochs", "1"),
-    *("--factors", "0.5", "1", "--seeds", "0", "1", "--model-width", "1"),
-]
+STUDY = {"reference_batch": 8, "gpus": 2, "epochs": 1, "factors": [0.5, 1], "seeds": [0, 1]}
 
 
 @pytest.fixture
@@ -26,12 +21,17 @@ def train(tmp_path):
     dataset.save(data, tmp_path / "images.npz")
     DATASET.write(tmp_path / "manifest.json", dataset.manifest(data, "synthetic", "noise"))
 
-    def run(remedies, global_batch, *options):
-        places = {"dataset": "images.npz", "manifest": "manifest.json", "records": "records"}
-        places["cache"] = "trained"
-        told = [text for key, name in places.items() for text in (f"--{key}", str(tmp_path / name))]
-        told += ["--remedies", json.dumps(remedies), "--global-batches", str(global_batch)]
-        convergence_train.main([*told, *OPTIONS, *options])
+    def run(remedies, global_batch, **options):
+        convergence_train.main(
+            study=STUDY | {"model_width": 1} | options,
+            remedies=remedies,
+            global_batch=global_batch,
+            images=tmp_path / "images.npz",
+            manifest=tmp_path / "manifest.json",
+            records=tmp_path / "records",
+            device="cpu",
+            cache=tmp_path / "trained",
+        )
         paths = [technique_path(tmp_path / "records", name, global_batch) for name in remedies]
         return dict(zip(remedies, map(files.read_json, paths), strict=True))
 
@@ -39,7 +39,7 @@ def train(tmp_path):
 
 
 def test_each_remedy_has_its_sweep_and_the_chosen_rates_seeds(train):
-    found = train({"none": {}, "linear": {"scaling": "linear"}}, 16, "--precision", "tf32")
+    found = train({"none": {}, "linear": {"scaling": "linear"}}, 16, precision="tf32")
     found = found["linear"]
     assert found["training"]["precision"] == "float32"  # A CPU has no TF32.
     assert (found["status"], found["options"]["scaling"]) == ("ok", "linear")
@@ -60,15 +60,15 @@ def test_finished_training_is_not_repeated(train, capsys):
     assert sum(line.endswith("shared") for line in lines if line.startswith("linear, ")) == 3
     before = train({"none": {}}, 16)
     capsys.readouterr()
-    again = train({"none": {}}, 16, "--seeds", "0", "1", "2")["none"]["result"]["runs"]
+    again = train({"none": {}}, 16, seeds=[0, 1, 2])["none"]["result"]["runs"]
     lines = capsys.readouterr().out.splitlines()
     assert [line.endswith("shared") for line in lines] == [True, True, True, False]
     assert again[:3] == before["none"]["result"]["runs"]
 
 
 def test_held_out_images_choose_the_rate_then_all_train(train):
-    options = ["--held-out-images", "11", "--more-factors", "2", "--factors", "2", "4"]
-    result = train({"muon": {"muon": 0.02}}, 8, *options)["muon"]["result"]
+    options = {"held_out_images": 11, "more_factors": 2, "factors": [2, 4]}
+    result = train({"muon": {"muon": 0.02}}, 8, **options)["muon"]["result"]
     sweep = [run for run in result["runs"] if run["held_out"]]
     assert len(sweep) > 2 and not any(run["chosen"] for run in sweep)
     assert result["chosen_factor"] == choose(losses({run["factor"]: run for run in sweep}))
@@ -97,7 +97,7 @@ def test_untrainable_batch_is_recorded_or_refused(train):
 
 
 def test_a_run_that_diverges_ends_and_tells_when(train):
-    found = train({"none": {"factors": [1]}}, 8, "--learning-rate", "1e9", "--epochs", "2")
+    found = train({"none": {"factors": [1]}}, 8, learning_rate=1e9, epochs=2)
     (run, _) = found["none"]["result"]["runs"]
     assert run["diverged"] == "not finite"
     assert (run["planned_epochs"], run["planned_updates"]) == (2, 12)

@@ -1,7 +1,6 @@
 """What jobs ask the scheduler for, on this machine and on a cluster, and scripts are told."""
 
 import os
-import shlex
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -11,6 +10,7 @@ import yaml
 from scaling.config.config import asked as asked_of
 from scaling.core import grid
 from scaling.core.errors import SNAKEMAKE_VARIABLE
+from scaling.core.grid import Cell
 from scaling.core.training_options import LargeBatches
 from scaling.launch import jobs as jobs_module
 from scaling.launch.jobs import Jobs
@@ -85,21 +85,21 @@ def study():
     return Jobs(config, HERE), config
 
 
-def value(said, option):
-    """The one word that follows an option on a command line."""
-    words = shlex.split(said)
-    return words[words.index(option) + 1]
-
-
 def test_a_later_section_and_own_options_come_before_those_of_training(study):
     jobs, config = study
     config["time_to_accuracy"] |= {"learning_rate": 0.7, "epochs": 11}
-    rate = str(config["training"]["learning_rate"])
-    assert value(jobs.options(RunSpec), "--learning-rate") == rate
-    said = jobs.options(RunSpec, "time_to_accuracy", measured_epochs=10)
-    assert value(said, "--learning-rate") == "0.7"
-    assert (value(said, "--measured-epochs"), value(said, "--model")) == ("10", "resnet18-cifar")
-    assert '"muon": 0.12' in jobs.recipe(config["time_to_accuracy"]["recipe"])
+    rate = config["training"]["learning_rate"]
+    cell = {
+        "recipe": config["time_to_accuracy"]["recipe"],
+        "strategy": "ddp",
+        "repeat": "/repeat~2",
+    }
+    cell |= {"gpus": "2", "batch_size": "32", "seed": "0"}
+    assert jobs.run(RunSpec, cell)["learning_rate"] == rate
+    spec = jobs.run(RunSpec, cell, "time_to_accuracy", measured_epochs=10)
+    assert (spec["learning_rate"], spec["measured_epochs"]) == (0.7, 10)
+    assert spec["model"]["name"] == "resnet18-cifar" and spec["recipe_options"]["muon"] == 0.12
+    assert RunSpec.of(spec | {"cell": Cell(**spec["cell"])}).cell.repeat == 2
 
 
 def test_a_script_is_told_nothing_that_it_does_not_depend_on(study):

@@ -78,7 +78,8 @@ def test_a_job_that_is_ended_while_it_waits_or_twice_at_work_leaves_nothing_behi
         "os.register_at_fork(after_in_parent=lambda: time.sleep(0.5))\n"
         "measure.environment.visible_gpus = lambda: sys.argv[1:2]\n"
         "rank = ['sh', '-c', 'trap \"\" TERM; echo rank at work: $$ >&2; exec sleep 600']\n"
-        "measure.launch_ranks(rank, Path(sys.argv[2]), 'cuda', 1, Limits())"
+        "measure.launcher.command = lambda *_: rank\n"
+        "measure.launch_ranks('', {}, Path(sys.argv[2]), 'cuda', 1, 1, Limits())"
     )
     command = [sys.executable, "-c", program, gpus[free], str(tmp_path / "run.json")]
     environment = {"PYTHONPATH": ":".join(sys.path), "PATH": os.environ["PATH"]}

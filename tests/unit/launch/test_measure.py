@@ -3,12 +3,13 @@
 import os
 import socket
 import sys
+import time
 from pathlib import Path
 
 import pytest
 from torch.distributed import TCPStore
 
-import interconnect_sweep
+import measure as script
 from scaling.core import environment
 from scaling.core.errors import UserError
 from scaling.core.records.experiments import SWEEP
@@ -18,23 +19,26 @@ from scaling.launch.launcher import ProcessResult
 from scaling.launch.measure import Measurement
 
 
+def ending(options: Measurement, folder: Path) -> None:
+    """Do what the name of the record says."""
+    match options.output.stem:
+        case "fails":
+            sys.exit(3)
+        case "hangs":
+            time.sleep(60)
+
+
 @pytest.mark.parametrize(
-    ("program", "cause"),
-    [
-        ("raise SystemExit(3)", "exit status 3"),
-        ("time.sleep(60)", "its time limit"),
-        ("", "exit status 0"),
-    ],
+    ("name", "cause"),
+    [("fails", "exit status 3"), ("hangs", "its time limit"), ("ends", "exit status 0")],
 )
-def test_a_measurement_that_lost_a_process_is_one_clear_sentence(tmp_path, program, cause):
-    script = tmp_path / "sweep.txt"
-    script.write_text(f"import time; {program}")
-    output, limit = tmp_path / "out.json", 1 if "sleep" in program else 60
+def test_a_measurement_that_lost_a_process_is_one_clear_sentence(tmp_path, name, cause):
+    output, limit = tmp_path / f"{name}.json", 1 if name == "hangs" else 60
     options = Measurement(output=output, gpus=1, device="cpu", time_limit_seconds=limit)
     sentence = f"the sweep over 2 GPUs ended early with {cause}: see the log above; ask for less"
     about = {"name": "the sweep over 2 GPUs", "advice": "; ask for less", "processes": 2}
     with pytest.raises(UserError, match=sentence):
-        measure.run(str(script), [], options, **about)
+        measure.run(f"{__name__}:ending", options, **about)
 
 
 SIZES = [{"message_bytes": size, "seconds": [1e-3] * 3} for size in (4096, 1024)]
@@ -53,25 +57,25 @@ def test_sweep_ends_with_the_rows_before_its_limit(tmp_path, monkeypatch, capsys
     )
     monkeypatch.setattr(measure, "launch_ranks", lambda *_: late)
     output = tmp_path / "sweep.json"
-    words = ["--gpus", "2", "--device", "cpu", "--message-bytes", "1024", "--manifest", "none"]
-    words += ["--output", str(output)]
+    asked = {"gpus": 2, "device": "cpu", "message_bytes": [1024], "manifest": "none"}
+    asked |= {"output": output}
     if rows:
-        interconnect_sweep.main(words)
+        script.main(sweep=asked)
         assert (
             SWEEP.read(output)["rows"] == rows and "time limit of 600 s" in capsys.readouterr().out
         )
     else:
         with pytest.raises(UserError, match="ended early with its time limit"):
-            interconnect_sweep.main(words)
+            script.main(sweep=asked)
         assert not output.exists()
 
 
 def test_what_a_killed_measurement_left_beside_its_output_goes_at_the_next_start(tmp_path):
     (tmp_path / ".run.ranks.killed").mkdir()
     (tmp_path / ".other.ranks.killed").mkdir()
-    command = [sys.executable, "-c", "raise SystemExit(3)"]
-    ending = measure.launch_ranks(command, tmp_path / "run.json", "cpu", 1, Limits())
-    assert (ending.returncode, any(ending.lines.values())) == (3, False)
+    given = tmp_path / "run.json", "cpu", 1, 1, Limits()
+    ended = measure.launch_ranks("sys:exit", {"status": 3}, *given)
+    assert (ended.returncode, any(ended.lines.values())) == (1, False)
     assert [path.name for path in tmp_path.iterdir()] == [".other.ranks.killed"]
 
 
@@ -113,7 +117,7 @@ def test_they_meet_at_a_socket_of_rank_0_and_listen_where_only_this_machine_reac
 def test_nodes_without_a_slurm_job_are_refused(monkeypatch):
     monkeypatch.delenv("SLURM_JOB_ID", raising=False)
     with pytest.raises(UserError, match="4 processes are to be spread over 2 nodes"):
-        launcher.command(Path("train.py"), [], 4, nodes=2)
+        launcher.command([], 4, nodes=2)
 
 
 def test_a_job_whose_gpus_cannot_be_seen_does_not_train_on_the_cpu(monkeypatch):

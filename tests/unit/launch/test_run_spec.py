@@ -24,7 +24,7 @@ def changed(**options):
     ("options", "message"),
     [
         ({"engine": "fast"}, "'fast' is no engine; choose one of command, eager, resident"),
-        ({"recipe_options": {"workers": 2}}, "--recipe-options has the unknown key workers, perh"),
+        ({"recipe_options": {"workers": 2}}, "recipe_options has the unknown key workers, perh"),
     ],
 )
 def test_names_that_are_not_known_are_refused(options, message):

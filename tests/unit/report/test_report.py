@@ -24,7 +24,7 @@ def page(tmp_path_factory):
     log = CELL.log_path(folder / "logs")
     log.parent.mkdir(parents=True)
     log.write_text("rank 0: <b>killed</b>\n")
-    return render(folder, FLAGSHIP, "--replayed-from", str(folder))
+    return render(folder, replayed_from=folder)
 
 
 def test_the_page_is_one_document_that_loads_nothing(page):
@@ -70,7 +70,7 @@ def test_a_partial_page_lists_what_is_missing_and_is_refused_unless_asked_for(tm
     schema.write({"timing": table}, tmp_path / "tables", "cpu")
     with pytest.raises(UserError, match=r"1 cell of .* are missing, the first is plain, 1 GPU"):
         render(tmp_path, "cpu")
-    partial = render(tmp_path, "cpu", "--partial", "True", "--side-by-side", "True")
+    partial = render(tmp_path, "cpu", partial=True, side_by_side=True)
     for words in (
         "Partial: 1 cells are missing",
         "Cells ran at the same time on one machine",

@@ -1,6 +1,5 @@
 """What an epoch consists of, also with a rank that is slow on purpose; bandwidths; the audit."""
 
-import json
 import math
 from pathlib import Path
 
@@ -151,7 +150,7 @@ def test_a_rank_that_loads_and_computes_longer_is_found_although_epochs_are_equa
     """Of two processes, the second takes `DELAY` longer for each batch, and again for each step."""
     monkeypatch.setenv(registry.VARIABLE, str(Path(__file__).parents[2] / "examples/delayed.py"))
     write_images(tmp_path)
-    options = {"recipe-options": json.dumps({"loader_workers": 0})}
+    options = {"recipe_options": {"loader_workers": 0}}
     run(tmp_path, tmp_path / "run.json", engine="delayed", strategy="ddp", gpus=2, **options)
     record = RUN.read(tmp_path / "run.json")
     runs = [(Cell("plain", "ddp", 2, 10, 0), record)]

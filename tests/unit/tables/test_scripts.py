@@ -1,7 +1,5 @@
 """The table script as a rule calls it: folders in, folders out, one sentence if it cannot."""
 
-import json
-
 import pytest
 
 import tables_make
@@ -17,11 +15,10 @@ SECONDS = {1: 18.311, 4: 5.023}
 PEAKS = {"device": "cuda", "gpus": 4, "cpu_threads": 1, "rows": []}
 
 
-def tables(folder, *options):
+def tables(folder, **options):
     """Make the tables of the study in `folder`; returns a function that reads one by its name."""
-    own = ["--study", "mine", "--tables", str(folder / "tables"), *options]
-    asked = ["--grid", json.dumps(GRID), "--runs", str(folder / "runs")]
-    tables_make.main([*asked, *own, "--peaks", str(folder / "peaks.json")])
+    own = {"study": "mine", "tables": folder / "tables", **options}
+    tables_make.main(grid=GRID, runs=folder / "runs", peaks=[folder / "peaks.json"], **own)
     return lambda name: schema.read(name, schema.TABLES[name].path(folder / "tables", "mine"))
 
 
@@ -41,7 +38,7 @@ def test_a_study_may_lack_records_where_it_is_partial(tmp_path):
         "run them again, or pass --partial"
     )
     assert not (tmp_path / "tables").exists()
-    table = tables(tmp_path, "--partial", "True", "--per-gpu-hour", "3.6")
+    table = tables(tmp_path, partial=True, per_gpu_hour=3.6)
     assert table("timing").message[2] == "2 of 2 runs have no record"
     for name in ("timing", "speedup", "utilization"):
         assert table(name).status.tolist() == ["ok", "oom", "missing", "oom"]

@@ -53,7 +53,7 @@ def test_each_cell_has_its_state_while_a_study_runs_and_after(tmp_path, monkeypa
         ranks.write_text(json.dumps({"kind": "start", "host": host}) + "\n")
     here = Path("results", cells, "batch_size~2048/seed~0/run.json")
     here.unlink()
-    waiting = [sys.executable, "-c", "input()", "--output", str(here)]
+    waiting = [sys.executable, "-c", "input()", json.dumps({"output": str(here)})]
     with subprocess.Popen(waiting, stdin=subprocess.PIPE) as process:
         said = status()
         process.communicate(b"\n")

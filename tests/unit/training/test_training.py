@@ -23,7 +23,7 @@ from scaling.report import where
 from scaling.training import evaluation, resident
 from scaling.training.flat_sgd import FlatSGD
 from scaling.training.step import DeviceStep
-from training_runs import arguments, run, spec_of, supervise_faulty, tuned
+from training_runs import run, spec_of, supervise_faulty, tuned
 
 
 @pytest.fixture(scope="module")
@@ -212,7 +212,7 @@ def test_model_not_compilable_is_measured_without_compile(images, tmp_path, own)
 
 
 def test_failed_preparation_restores_weights(images, tmp_path, monkeypatch):
-    spec = spec_of(arguments(images, tmp_path / "run.json", **tuned()))
+    spec = spec_of(**tuned())
     data = dataset.read(images / "images.npz", images / "manifest.json")
     trainer = resident.Resident(spec, Rank(0, 0, 1, torch.device("cpu")), ResNet18(1, 2), data)
     before = [tensor.clone() for tensor in trainer.replica.state]
@@ -258,7 +258,7 @@ def test_recipe_applies_a_techniques_schedule_and_rates(images, tmp_path, monkey
     options = {"muon": 0.2, "warmup_share": 0.25, "decay": "linear", "label_smoothing": 0.1}
     options |= {"momentum": 0.6, "rest_rate": 0.05, "zero_gamma": True}
     asked = tuned(**options) | {"batch-size": 30, "measured-epochs": 3}
-    spec = spec_of(arguments(images, tmp_path / "run.json", **asked))
+    spec = spec_of(**asked)
     data = dataset.read(images / "images.npz", images / "manifest.json")
     model = ResNet18(1, 2)
     trainer = resident.Resident(spec, Rank(0, 0, 1, torch.device("cpu")), model, data)

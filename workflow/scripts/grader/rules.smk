@@ -22,9 +22,11 @@ rule published:
     conda:
         "../../envs/study.yaml"
     params:
-        code=digest("grader/pages"),
-        folders=[str(times.parent) for times in PRINTED],
+        code=digest("grader.pages"),
+        job=lambda wildcards, input, output: as_json(
+            folders=[times.parent for times in PRINTED],
+            template=input.template,
+            output=output.page,
+        ),
     shell:
-        'PYTHONPATH="${{SCALING_STUDY_HOME:-.}}"/workflow/scripts python -m grader.pages'
-        " --folders {params.folders:q} --template {input.template:q} --output {output.page:q}"
-        " > {log:q} 2>&1"
+        'PYTHONPATH="${{SCALING_STUDY_HOME:-.}}"/workflow/scripts python -m grader.pages {params.job:q} > {log:q} 2>&1'

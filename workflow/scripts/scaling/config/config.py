@@ -12,7 +12,6 @@ from scaling.config import devices, recipes
 from scaling.config.keys import EMPTY, PARTS, Configuration
 from scaling.config.scheme import STAGES
 from scaling.core.section import refuse
-from scaling.core.training_options import Model
 from scaling.registry import registry
 from scaling.registry.engine import ENGINES, places
 from scaling.registry.entries import DATASETS
@@ -118,12 +117,6 @@ def leave_out(config: dict[str, Any]) -> list[str]:
         config["quantization"]["seeds"] = []
         said.append("Part B is left out: its network sees images of 32 × 32 pixels")
     return said
-
-
-def model_options(config: dict[str, Any]) -> dict[str, Any]:
-    """Return the section model as options of the scripts, by name."""
-    own = Model.of(config["model"], "model")
-    return {"model": own.name, "model_width": own.width, "model_options": own.options}
 
 
 def _names(config: Configuration) -> Iterator[str]:

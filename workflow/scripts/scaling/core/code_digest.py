@@ -1,4 +1,4 @@
-"""Hash the code behind a script; comments, layout and docstrings do not change the hash."""
+"""Hash the code behind a job; comments, layout and docstrings do not change the hash."""
 
 import ast
 import hashlib
@@ -11,6 +11,8 @@ from pathlib import Path
 from scaling.core import files
 from scaling.core.errors import UserError
 
+SCRIPTS = Path(__file__).parents[2]
+"""The folder of scripts and of the library."""
 KEPT = Path(".snakemake/code_digests")
 """Cache of parsed modules, in Snakemake's folder: parsing all of them takes a second."""
 MEASURES = (
@@ -23,36 +25,40 @@ MEASURES = (
     *("scaling/config/scheme", "scaling/core/gpu_counters", "scaling/core/paired_accuracy"),
     "scaling/core/training_options",
 )
-"""The modules that decide what is measured. Other imports of a measuring script launch it, check
-its input, word its messages or write its record."""
+"""The modules that decide what is measured. Other imports of a measuring job launch it, check its
+input, word its messages or write its record."""
 
 
 @cache
-def digest(script: Path, *modules: str | Path, measuring: bool = False) -> str:
-    """Return the hash (hex) of the script, of `modules` (dotted names or files) and their imports.
+def digest(*modules: str | Path, measuring: bool = False) -> str:
+    """Return the hash (hex) of `modules`, dotted names or files, and of what they import.
 
-    Imports from the script's folder, or that of its package, are followed, in functions too. If
-    `measuring`, only those count that `MEASURES` lists or that are user plugins.
+    Imports from `SCRIPTS` are followed, in functions too. If `measuring`, of our modules that are
+    imported only those count that `MEASURES` lists.
     """
-    root = next(folder for folder in script.parents if not (folder / "__init__.py").exists())
-    names: dict[str, Path] = {}
-    waiting: list[str | Path] = [script, *modules]
+    named = {
+        file
+        for one in modules
+        for file in (_files(SCRIPTS, one) if isinstance(one, str) else [one])
+    }
+    names, waiting = dict[str, Path](), [*named]
     while waiting:
         path = waiting.pop()
-        if isinstance(path, str):
-            waiting += _files(root, path)
-            continue
-        own = root in path.parents
-        name = path.relative_to(root).as_posix() if own else path.name
+        name = path.relative_to(SCRIPTS).as_posix() if _is_ours(path) else path.name
         if name not in names:
             names[name] = path
-            waiting += _understood(_text(path))[1]
+            imported = _understood(_text(path))[1]
+            waiting += [file for one in imported for file in _files(SCRIPTS, one)]
     parts = [
         f"{name} {_understood(_text(path))[0]}"
         for name, path in sorted(names.items())
-        if not measuring or path == script or root not in path.parents or name.startswith(MEASURES)
+        if not measuring or path in named or not _is_ours(path) or name.startswith(MEASURES)
     ]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+
+
+def _is_ours(path: Path) -> bool:
+    return SCRIPTS in path.parents
 
 
 @cache

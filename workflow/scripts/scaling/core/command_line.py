@@ -1,69 +1,53 @@
-"""The command line of a script: the fields of a dataclass as options, by tyro."""
+"""How scripts are given what to do: JSON of their arguments from a rule, options from a person."""
 
+import argparse
+import inspect
 import json
-import shlex
 import sys
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar, get_args, get_origin
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
-from scaling.core.errors import program
+from pydantic import TypeAdapter, ValidationError
 
-T = TypeVar("T")
+from scaling.core.errors import UserError, program
+from scaling.core.section import key_name, sentence
 
 
 def script(function: Callable[..., None]) -> Callable[..., None]:
-    """Decorate main(argv): its parameters become command-line options; see `program`."""
+    """Decorate main, the last function of a script; see `errors.program`.
 
-    def main(argv: list[str] | None = None) -> None:
-        parse(function, argv)
+    What it returns takes the words of a command line (default: of this process), or arguments.
+    """
+
+    def main(words: list[str] | None = None, **arguments: Any) -> None:
+        given = json.dumps(arguments, default=str) if arguments else text(function, words)
+        call(function, given)
 
     main.__module__ = function.__module__
     return program(main)
 
 
-def parse(
-    command: Callable[..., T], argv: list[str] | None = None, description: str | None = None
-) -> T:
-    """Call `command`, a dataclass or function, with the options in `argv` (default: sys.argv).
-
-    Fields of nested dataclasses are options too. Lists take any number of values, booleans True or
-    False, dictionaries and lists of them JSON. `description` (default: the module's docstring) and
-    the fields' docstrings are the `--help`. A wrong option ends the process with status 2.
-    """
-    import tyro
-    from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec
-
-    registry = ConstructorRegistry()
-
-    @registry.primitive_rule
-    def _(field: Any) -> PrimitiveConstructorSpec[Any] | None:
-        if dict not in (get_origin(field.type), *map(get_origin, get_args(field.type))):
-            return None
-        return PrimitiveConstructorSpec(
-            nargs=1,
-            metavar="JSON",
-            instance_from_str=lambda texts: json.loads(texts[0]),
-            is_instance=lambda value: isinstance(value, dict | list),
-            str_from_instance=lambda value: [json.dumps(value)],
-        )
-
-    with registry:
-        return tyro.cli(
-            command,
-            args=argv,
-            description=description or sys.modules[command.__module__].__doc__,
-            config=(tyro.conf.OmitArgPrefixes, tyro.conf.FlagConversionOff),
-        )
+def text(function: Callable[..., None], words: list[str] | None) -> str:
+    """Return the JSON of the arguments that `words` give: itself, its file, or `--name value`."""
+    words = sys.argv[1:] if words is None else words
+    if len(words) == 1 and words[0][:1] == "{":
+        return words[0]
+    if len(words) == 1 and words[0].endswith(".json"):
+        return Path(words[0]).read_text(encoding="utf-8")
+    module = inspect.getmodule(function)
+    parser = argparse.ArgumentParser(description=module and module.__doc__, allow_abbrev=False)
+    for name, parameter in inspect.signature(function).parameters.items():
+        about: dict[str, Any] = {"required": parameter.default is parameter.empty}
+        parser.add_argument(f"--{name.replace('_', '-')}", default=argparse.SUPPRESS, **about)
+    return json.dumps(vars(parser.parse_args(words)))
 
 
-def options(values: Mapping[str, Any], *keys: str) -> str:
-    """Format `values`, or those of `keys`, as shell options for `parse`; None is left out."""
-    found = []
-    for key in keys or values:
-        value = values[key]
-        if isinstance(value, dict) or (isinstance(value, list) and dict in map(type, value)):
-            value = json.dumps(value, sort_keys=True)
-        texts = map(str, value if isinstance(value, list) else [value])
-        if value is not None:
-            found.append(shlex.join([f"--{key.replace('_', '-')}", *texts]))
-    return " ".join(found)
+def call(function: Callable[..., Any], given: str) -> Any:
+    """Call `function` with its arguments as JSON, checked by their types; UserError for others."""
+    try:
+        return TypeAdapter(function).validate_json(given)
+    except ValidationError as invalid:
+        first = invalid.errors()[0]
+        place = key_name(first["loc"]) or "the specification"
+        raise UserError(f"{place} is {first['input']!r}: {sentence(first)}") from invalid

@@ -5,7 +5,6 @@ from typing import Annotated, Any, Literal
 
 from annotated_types import Ge, Le, MinLen, MultipleOf
 from pydantic import AfterValidator, ConfigDict, Field, JsonValue
-from tyro.conf import arg
 
 from scaling.core import section as types
 
@@ -26,14 +25,14 @@ class DataOptions(Options):
 
 
 class Model(Options):
-    """The section `model`; of a script the options --model, --model-width, --model-options."""
+    """The section `model`."""
 
-    name: Annotated[str, MinLen(1), arg(name="model")] = "resnet18-cifar"
+    name: Annotated[str, MinLen(1)] = "resnet18-cifar"
     """`resnet18-cifar`, a classification model of torchvision (`resnet50`, `vit_b_16`), or your
     function of the number of classes: `path/to/file.py:function` or `module:function`."""
-    width: Annotated[types.Few, arg(name="model-width")] = 64
+    width: types.Few = 64
     """For `resnet18-cifar`: channels of its first stage. 64 has 11,173,962 parameters."""
-    options: Annotated[dict[str, JsonValue], arg(name="model-options")] = Field(default={})
+    options: dict[str, JsonValue] = Field(default={})
     """For the others: arguments of the function, as `{width_per_group: 128}`."""
 
 

@@ -24,6 +24,11 @@ SETTLING_STEPS = 3
 MOST_BYTES_ON_CPU = 2**24
 
 
+def start(options: Sweep, folder: Path) -> None:
+    """Measure by `run` in a process for each GPU."""
+    ranks.start(options.gpus, run, options, folder)
+
+
 def run(sweep: Sweep, log_folder: Path) -> None:
     """Measure every size together with the other ranks; rank 0 reports rows to `log_folder`.
 

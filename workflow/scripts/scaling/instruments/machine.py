@@ -76,6 +76,13 @@ def gpu(entry: str) -> dict[str, Any]:
     }
 
 
+def start(options: MachineCheck, folder: Path) -> None:
+    """Check by `run` in a process for each GPU."""
+    from scaling.launch import ranks
+
+    ranks.start(options.gpus, run, options, folder)
+
+
 def run(check: MachineCheck, log_folder: Path) -> None:
     """Check one GPU as its process, and its rate while the others multiply matrices, too."""
     from scaling.launch import ranks

@@ -25,11 +25,11 @@ REST_SECONDS = 1.0
 """How long a GPU idles before a sprint."""
 
 
-def run(probe: Probe, log_folder: Path) -> None:
-    """Measure on the visible GPUs (or the CPU) and report each `row` to `log_folder`."""
-    limit = probe.time_limit_seconds
-    with ranks.joined(log_folder, probe.device, probe.cpu_threads, limit) as (rank, log):
-        for row in rows(probe, rank.device.type):
+def start(options: Probe, folder: Path) -> None:
+    """Measure on the visible GPUs (or the CPU) and report each `row` to `folder`."""
+    limit = options.time_limit_seconds
+    with ranks.joined(folder, options.device, options.cpu_threads, limit) as (rank, log):
+        for row in rows(options, rank.device.type):
             log.append("row", {"row": row})
             what = ", ".join(f"{key} {value}" for key, value in row.items() if key != "seconds")
             print(f"{what}: {min(row['seconds']):.3e} to {max(row['seconds']):.3e} s", flush=True)

@@ -1,5 +1,6 @@
 """What the rules call: checks before the first job; options, digests and resources of jobs."""
 
+import json
 import math
 import os
 import signal
@@ -16,16 +17,13 @@ from scaling.config import config as configuration
 from scaling.config import stored
 from scaling.config.stored import read_config
 from scaling.core import code_digest, grid
-from scaling.core.command_line import options
 from scaling.core.errors import SNAKEMAKE_VARIABLE, UserError
 from scaling.core.records.kind import DATASET
-from scaling.core.training_options import Options, Sgd
+from scaling.core.training_options import Limits, Options
+from scaling.launch import run_spec
 from scaling.launch.lease import SHARE_VARIABLE
-from scaling.registry.engine import ENGINES
-from scaling.registry.entries import model_code
 from scaling.registry.strategy import STRATEGIES
 
-SCRIPTS = Path(__file__).parents[2]
 LAUNCHERS = ("TORCHELASTIC_RUN_ID", "RANK", "LOCAL_RANK", "WORLD_SIZE", "OMPI_COMM_WORLD_RANK")
 """Variables of torchrun and mpirun, which measuring processes would take for their own."""
 SHORTEST_LIMIT = 600.0
@@ -55,7 +53,9 @@ def accept(config: dict[str, Any], replayed: Path | None) -> list[str]:
     if config["machine"]["share"]:
         os.environ[SHARE_VARIABLE] = "1"
     # PyTorch's default is a folder in /tmp that anyone can make before, with code of theirs.
-    os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(Path("resources/compiled").absolute()))
+    compiled = Path("resources/compiled").absolute()
+    os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(compiled))
+    os.environ.setdefault("TRITON_CACHE_DIR", str(compiled / "triton"))
     return said
 
 
@@ -124,19 +124,18 @@ def _end_at_sigterm() -> None:
     Thread(target=wait, daemon=True).start()
 
 
-def digest(script: str, *modules: str | Path, measuring: bool = False) -> str:
-    """Return the digest of a script and of `modules`, or of what decides its measurement."""
-    return code_digest.digest(SCRIPTS / f"{script}.py", *modules, measuring=measuring)
-
-
-measuring = partial(digest, measuring=True)
+measuring = partial(code_digest.digest, measuring=True)
 
 
 @cache
 def of_cell(engine: str, strategy: str, model: str) -> str:
     """Return the digest of the code that trains a cell: engine, strategy and model."""
-    modules = [*ENGINES.modules(engine), *STRATEGIES.modules(strategy)]
-    return measuring("train_run", *modules, *model_code(model))
+    return measuring(*run_spec.code(engine, model), *STRATEGIES.modules(strategy))
+
+
+def as_json(**arguments: Any) -> str:
+    """Return the arguments of a script's main function as it takes them."""
+    return json.dumps(arguments, default=str, sort_keys=True)
 
 
 def in_turns(runs: Sequence[grid.Cell], commands: Sequence[str]) -> list[grid.Cell]:
@@ -178,32 +177,36 @@ class Jobs:
         )
         self._places = {run.record_path(Path()): len(runs) - n for n, run in enumerate(runs)}
 
-    @property
-    def lab(self) -> dict[str, Any]:
-        """The options of every training of the lab's model, by name."""
-        training = self._config["training"]
-        lab = {"device": self._config["device"], "model_width": self._config["model"]["width"]}
-        return lab | {key: training[key] for key in Sgd.model_fields}
-
-    def options(self, kind: type[Options], *sections: str, **own: Any) -> str:
-        """Return a script's options: of its `kind`, and its `own`.
+    def options(self, kind: type[Options], *sections: str, **own: Any) -> dict[str, Any]:
+        """Return a job's options: of its `kind`, and its `own`.
 
         They are in the sections machine, training and model, and then in `sections`.
         """
-        values, model = self.lab, configuration.model_options(self._config)
+        model = self._config["model"]
+        values = {"device": self._config["device"], "model": model, "model_width": model["width"]}
         for section in ("machine", "training", *sections):
             values |= self._config[section]
-        told = {key: values[key] for key in kind.model_fields if key in values}
-        if "warmup_epochs" not in told and "time_limit_seconds" in told:  # It is not a run's.
-            told["time_limit_seconds"] = max(told["time_limit_seconds"], SHORTEST_LIMIT)
-        return options(told | (model if "model" in kind.model_fields else {}) | own)
+        found = {key: values[key] for key in kind.model_fields if key in values} | own
+        if "warmup_epochs" not in found and "time_limit_seconds" in found:  # It is not a run's.
+            found["time_limit_seconds"] = max(found["time_limit_seconds"], SHORTEST_LIMIT)
+        return found
 
-    def recipe(self, name: str) -> str:
-        """Return the options that tell of a recipe: its engine, and the engine's own."""
-        own = grid.recipe_options(self._config, name)
-        if "command" in own:  # The rest is of its tables.
-            own = {"command": own["command"]}
-        return options({"engine": self._config["recipes"][name]["engine"], "recipe_options": own})
+    def run(
+        self, kind: type[Limits], wildcards: Mapping[str, str], *sections: str, **own: Any
+    ) -> dict[str, Any]:
+        """Return the options of a run whose cell `wildcards` name; see `options`."""
+        cell: dict[str, Any] = {key: wildcards[key] for key in ("recipe", "strategy")}
+        cell |= {key: int(wildcards[key]) for key in ("gpus", "batch_size", "seed")}
+        cell["repeat"] = int(wildcards["repeat"].rpartition("~")[2] or 0)
+        recipe = grid.recipe_options(self._config, cell["recipe"])
+        if "command" in recipe:  # The rest is of its tables.
+            recipe = {"command": recipe["command"]}
+        return self.options(kind, *sections, **own) | {
+            "cell": cell,
+            "nodes": self.nodes(cell["gpus"]),
+            "engine": self._config["recipes"][cell["recipe"]]["engine"],
+            "recipe_options": recipe,
+        }
 
     def place(self, wildcards: Mapping[str, str]) -> int:
         """Return a run's priority: runs come in the order of the grid; others have 0."""

@@ -33,7 +33,6 @@ from scaling.core.errors import UserError
 KILL_GRACE_SECONDS = 3.0
 END_GRACE_SECONDS = 1.0
 """How long processes may take to end after the first one has."""
-WORKER_VARIABLE = "SCALING_STUDY_RANKS_FOLDER"
 STARTED_VARIABLE = "SCALING_STUDY_STARTED"
 NODES_VARIABLE = "SCALING_STUDY_NODES"
 PR_SET_PDEATHSIG = 1
@@ -110,11 +109,6 @@ class ProcessResult:
         ]
 
 
-def worker_folder() -> Path | None:
-    """Return the report folder if a supervisor launched this process, else None."""
-    return Path(folder) if (folder := os.environ.get(WORKER_VARIABLE)) else None
-
-
 def elapsed() -> float:
     """Return the seconds since the supervisor launched this process, on the same machine."""
     return time.monotonic() - float(os.environ[STARTED_VARIABLE])
@@ -146,22 +140,21 @@ def reserve_port() -> int:
     return port
 
 
-def command(script: Path, argv: list[str] | None, processes: int, nodes: int = 1) -> list[str]:
-    """Return the command line that runs `script` in `processes` processes on `nodes` nodes.
+def command(words: list[str], gpus: int, nodes: int = 1) -> list[str]:
+    """Return the command line of Python with `words`: one process, on several nodes one each.
 
-    Its arguments are `argv`, or this process's. It starts one process, on several nodes of a Slurm
-    job one each by srun, which forks the node's others (`ranks.start`). UserError for several
-    nodes outside of a Slurm job.
+    By srun, with so many GPUs of all; a process forks its node's others (`ranks.start`). UserError
+    for several nodes outside of a Slurm job.
     """
-    own = [sys.executable, str(script), *(sys.argv[1:] if argv is None else argv)]
+    own = [sys.executable, *words]
     if nodes == 1:
         return own
     if "SLURM_JOB_ID" not in os.environ:
-        said = f"{processes} processes are to be spread over {nodes} nodes"
+        said = f"{gpus} processes are to be spread over {nodes} nodes"
         raise UserError(f"{said}: that takes a Slurm job with so many nodes")
     srun = ["srun", f"--nodes={nodes}", f"--ntasks={nodes}", "--ntasks-per-node=1"]
     # Otherwise a task is bound to one core, and sees all GPUs of an exclusive job.
-    srun += ["--cpu-bind=none", f"--gpus-per-node={processes // nodes}", "--kill-on-bad-exit=1"]
+    srun += ["--cpu-bind=none", f"--gpus-per-node={gpus // nodes}", "--kill-on-bad-exit=1"]
     meeting = [f"MASTER_ADDR={platform.node()}", f"MASTER_PORT={reserve_port()}"]
     return [*srun, "env", f"{NODES_VARIABLE}={nodes}", *meeting, *own]
 

@@ -1,5 +1,6 @@
 """Launch measuring processes on leased devices and collect their reports."""
 
+import json
 import os
 import shutil
 import sys
@@ -16,6 +17,7 @@ from scaling.core.errors import SNAKEMAKE_VARIABLE, UserError
 from scaling.core.training_options import Interconnect, Limits, Model, Options, Peaks
 from scaling.launch import launcher, lease
 from scaling.launch.launcher import ProcessResult
+from scaling.registry.registry import Reference
 
 
 class Measurement(Options):
@@ -23,7 +25,7 @@ class Measurement(Options):
 
     output: Path
     """JSON file to write."""
-    gpus: int
+    gpus: int = 1
     """GPUs of all nodes; on a CPU, processes of the sweep, else ignored."""
     nodes: int = 1
     """Nodes of a Slurm job that share the GPUs."""
@@ -46,9 +48,6 @@ class Sweep(Measurement, Interconnect):
 class Probe(Measurement, Peaks):
     """Options of the measurement of peak rates, on one node."""
 
-    gpus: int = 1
-    """GPUs to measure; ignored on a CPU."""
-
 
 class MachineCheck(Measurement):
     """Options of the machine check."""
@@ -60,27 +59,20 @@ class MachineCheck(Measurement):
 
 
 def run(
-    script: str,
-    argv: list[str] | None,
-    options: Any,
-    *,
-    processes: int,
-    name: str,
-    advice: str = "",
-    keep: str = "",
+    function: str, options: Any, *, processes: int, name: str, advice: str = "", keep: str = ""
 ) -> ProcessResult:
-    """Return what `script`, run again with its arguments in measuring `processes`, reported.
+    """Return what the `function` (`module:name`) of `options` reported from its `processes`.
 
     These and `gpus` of the options are totals over all nodes. UserError with `name` of the
     measurement and `advice` when a process fails; lines of kind `keep` that were reported before
     the time limit suffice.
     """
-    device = environment.resolve_device(options.device)
+    device, nodes = environment.resolve_device(options.device), getattr(options, "nodes", 1)
+    job = Reference(function)
     host_info = environment.describe(device)
-    host_info["code_digest"] = code_digest.digest(Path(script), measuring=True)
-    nodes = getattr(options, "nodes", 1)
-    command = launcher.command(Path(script), argv, processes, nodes)
-    result = launch_ranks(command, options.output, device, options.gpus // nodes, options)
+    host_info["code_digest"] = code_digest.digest(job.module, __name__, measuring=True)
+    about = {"options": options.model_dump(mode="json")}
+    result = launch_ranks(job, about, options.output, device, options.gpus, nodes, options)
     failed = result.returncode != 0 or len(result.lines["end"]) < processes
     if failed and not (result.timed_out and result.lines[keep]):
         cause = "its time limit" if result.timed_out else f"exit status {result.returncode}"
@@ -124,22 +116,32 @@ def leased(
 
 
 def launch_ranks(
-    command: list[str], output: Path, device: Device, gpus: int, limits: Limits | Measurement
+    function: str,
+    arguments: dict[str, Any],
+    output: Path,
+    device: Device,
+    gpus: int,
+    nodes: int,
+    limits: Limits | Measurement,
 ) -> ProcessResult:
-    """Return the result and the lines of the processes of `command` on leased GPUs.
+    """Return how the processes of a `function` (`module:name`) on leased GPUs ended, and its lines.
 
-    `gpus` are this machine's; Slurm assigns those of other nodes, which report to the same folder
-    next to `output`. The run may take its time limit.
+    `gpus` are those of all nodes; Slurm assigns other nodes', which report to the same folder next
+    to `output`: there job.json has what `ranks.main` calls. The run may take its time limit.
     """
     output.parent.mkdir(parents=True, exist_ok=True)
     for left_by_killed in output.parent.glob(f".{output.stem}.*"):
         remove = shutil.rmtree if left_by_killed.is_dir() else Path.unlink
         remove(left_by_killed)
     with (
-        leased(device, gpus, limits) as (names, variables),
+        leased(device, gpus // nodes, limits) as (names, variables),
         tempfile.TemporaryDirectory(prefix=f".{output.stem}.ranks.", dir=output.parent) as folder,
     ):
-        variables |= {launcher.WORKER_VARIABLE: folder}
+        job = Path(folder, "job.json")
+        job.write_text(json.dumps({"run": function, "arguments": arguments}, default=str))
+        paths = filter(None, [str(code_digest.SCRIPTS), variables.get("PYTHONPATH")])
+        variables |= {"PYTHONPATH": os.pathsep.join(paths)}
+        command = launcher.command(["-m", "scaling.launch.ranks", str(job)], gpus, nodes)
         result = launcher.launch(command, variables, limits.time_limit_seconds)
         lines = launcher.read_logs(Path(folder))
     for stacks in lines["stacks"]:

@@ -1,5 +1,6 @@
 """The processes of a run: how they start, join one another, report and end."""
 
+import json
 import os
 import signal
 import socket
@@ -18,10 +19,11 @@ import torch
 import torch.distributed as dist
 from torch.multiprocessing import ProcessExitedException, ProcessRaisedException, start_processes
 
-from scaling.core import environment
+from scaling.core import command_line, environment
 from scaling.core.environment import Device
 from scaling.launch import launcher
 from scaling.launch.launcher import RankLog
+from scaling.registry.registry import Reference
 
 T = TypeVar("T")
 GRACE_SECONDS = 5.0
@@ -89,6 +91,17 @@ class Rank:
         if self.device.type == "cuda":
             for index in range(gpus) if self.processes == 1 else [self.local_index]:
                 torch.cuda.synchronize(index)
+
+
+def main() -> None:
+    """Call the function that job.json, this process's argument, names, with what stands there.
+
+    It also has the folder of job.json, for the ranks' reports.
+    """
+    path = Path(sys.argv[-1])
+    job = json.loads(path.read_text(encoding="utf-8"))
+    arguments = job["arguments"] | {"folder": str(path.parent)}
+    command_line.call(Reference(job["run"]).load(), json.dumps(arguments))
 
 
 def start(processes: int, run: Callable[..., None], *arguments: object) -> None:
@@ -234,3 +247,7 @@ def joined(
         rank.barrier()
         log.append("end", {})
         rank.leave()
+
+
+if __name__ == "__main__":
+    main()

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-from pathlib import Path
 from typing import Any
 
 from pydantic import Field
@@ -18,7 +17,19 @@ from scaling.core.statistics import drift
 from scaling.core.training_options import Limits, Model, Training
 from scaling.registry.engine import ENGINES
 from scaling.registry.entries import model_code
+from scaling.registry.registry import Reference
 from scaling.registry.strategy import STRATEGIES
+
+WORKER = Reference("scaling.training.worker:start")
+"""What trains a cell."""
+INSTRUMENTS = Reference("scaling.instruments.steps:measure_all")
+"""What looks at the steps of the trained model."""
+
+
+def code(engine: str, model: str) -> list[Any]:
+    """Return the modules that measure a cell, apart from its strategy's."""
+    own = [WORKER.module, INSTRUMENTS.module, "scaling.launch.supervisor"]
+    return [*own, *ENGINES.modules(engine), *model_code(model)]
 
 
 class CommandOptions(Limits):
@@ -35,7 +46,7 @@ class CommandOptions(Limits):
 
 
 class RunSpec(CommandOptions, Training):
-    """The parameters of one run: options of `train_run.py`, and all in its record."""
+    """The parameters of one run, all of which are in its record."""
 
     cell: Cell = Cell("plain", "ddp", 1, 128, 0)
     """Which cell of the grid, and its seed."""
@@ -68,7 +79,7 @@ class RunSpec(CommandOptions, Training):
     def resolved(self) -> "RunSpec":
         """Put what `device` means here in its place; UserError for what is not, or cannot be."""
         STRATEGIES.find(self.cell.strategy)
-        ENGINES.find(self.engine).options.of(self.recipe_options, "--recipe-options")
+        ENGINES.find(self.engine).options.of(self.recipe_options, "recipe_options")
         device = environment.resolve_device(self.device)
         recipes = {self.cell.recipe: {"engine": self.engine, **self.recipe_options}}
         lacks = unfit(device, [self.cell.strategy], recipes, self.cell.gpus)
@@ -86,6 +97,4 @@ class RunSpec(CommandOptions, Training):
 
     def code_digest(self) -> str:
         """Return the digest of the code that measures this run, apart from its strategy's."""
-        script = Path(__file__).parents[2] / "train_run.py"
-        modules = [*ENGINES.modules(self.engine), *model_code(self.model.name)]
-        return code_digest.digest(script, *modules, measuring=True)
+        return code_digest.digest(*code(self.engine, self.model.name), measuring=True)

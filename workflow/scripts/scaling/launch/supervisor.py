@@ -14,15 +14,17 @@ from scaling.core.statistics import settling
 from scaling.launch.launcher import ProcessResult
 from scaling.launch.measure import completed, launch_ranks
 from scaling.launch.outcome import verdict
-from scaling.launch.run_spec import RunSpec
+from scaling.launch.run_spec import INSTRUMENTS, WORKER, RunSpec
 from scaling.registry.strategy import STRATEGIES
 
 COUNTED = "whole boards of the configuration's GPUs; their idle power is not subtracted"
 OF_DATASET = ("source", "checksum", "train_images", "test_images", "image_shape")
 
 
-def supervise(spec: RunSpec, manifest: Path, output: Path, command_line: list[str]) -> RunRecord:
-    """Run the cell of `spec` by `command_line`, write its record to `output` and return it.
+def supervise(
+    spec: RunSpec, images: Path, manifest: Path, output: Path, worker: str = WORKER
+) -> RunRecord:
+    """Run the cell of `spec` by its `worker`, write its record to `output` and return it.
 
     A lack of memory, divergence and a time-out are a status; any other failure is a UserError.
     """
@@ -31,7 +33,10 @@ def supervise(spec: RunSpec, manifest: Path, output: Path, command_line: list[st
     status: Status = "infeasible"
     result, message = ProcessResult(0, False), infeasible_reason(spec, dataset["train_images"])
     if message is None:
-        result = launch_ranks(command_line, output, spec.device, spec.cell.gpus // spec.nodes, spec)
+        given: dict[str, Any] = {"spec": spec.model_dump(mode="json"), "instruments": INSTRUMENTS}
+        given |= {"images": images, "manifest": manifest}
+        spread = (spec.device, spec.cell.gpus, spec.nodes, spec)
+        result = launch_ranks(worker, given, output, *spread)
         status, message = verdict(spec, result)
     record = record_of(spec, host_info, result, (status, message))
     record["dataset"] = {key: dataset[key] for key in OF_DATASET}

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import nn
 from torch.utils.data import RandomSampler
 
+from scaling.core import environment
 from scaling.data import dataset as data
 from scaling.data.dataset import ImageDataset
 from scaling.instruments.messages import Messages, collectives, copies
@@ -28,6 +29,13 @@ STEPS = 3
 second, and uses these from the third on."""
 Order = NDArray[np.int64]
 """Image indexes in the order in which one rank trains on them."""
+
+
+def start(options: Plan, folder: Path) -> None:
+    """Run the experiments in a process for each GPU, then DataParallel's steps in this one."""
+    ranks.start(options.gpus, run, options, folder)
+    if environment.resolve_device(options.device) == "cuda":
+        run(options, folder)
 
 
 def run(plan: Plan, log_folder: Path) -> None:

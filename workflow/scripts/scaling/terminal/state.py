@@ -5,6 +5,7 @@
 
 import json
 import math
+import re
 import time
 from collections import defaultdict
 from collections.abc import Iterable
@@ -194,10 +195,11 @@ def main() -> None:
     found = [process.info for process in psutil.process_iter(["cmdline", "create_time", "cwd"])]
     here = [process for process in found if process["cwd"] == str(Path.cwd())]
     begun = {
-        Path(word).relative_to(RESULTS): process["create_time"]
+        Path(path).relative_to(RESULTS): process["create_time"]
         for process in here
-        for option, word in zip(process["cmdline"], process["cmdline"][1:], strict=False)
-        if option == "--output" and Path(word).is_relative_to(RESULTS)
+        for word in process["cmdline"]
+        for path in re.findall('"output": "([^"]+)"', word if word.startswith("{") else "")
+        if Path(path).is_relative_to(RESULTS)
     }
     runs_now = any("snakemake" in word for process in here for word in process["cmdline"][:3])
     print(of(study, begun, runs_now or bool(begun)).encode("ascii", "replace").decode())

@@ -27,15 +27,18 @@ from scaling.launch.run_spec import RunSpec
 from scaling.launch.stall import StallError
 from scaling.models.build import build, cache_use
 from scaling.registry.engine import ENGINES
+from scaling.registry.registry import Reference
 from scaling.registry.strategy import STRATEGIES
 from scaling.training import evaluation
 from scaling.training.trainer import Trainer
 
 
-def load(spec: RunSpec) -> None:
-    """Import the modules that train the cell of `spec`."""
+def start(spec: RunSpec, images: Path, manifest: Path, instruments: str, folder: Path) -> None:
+    """Train the cell of `spec` by `run` in its processes, which have the imports of this one."""
     ENGINES.find(spec.engine).trainer.load()
     STRATEGIES.find(spec.cell.strategy).wrap.load()
+    measure = Reference(instruments).load()
+    ranks.start(spec.processes, run, spec, images, manifest, folder, measure)
 
 
 def run(

@@ -1,0 +1,103 @@
+# What is measured besides runs: the machine, its peaks and links, and how ranks share their work.
+from scaling.launch.measure import MachineCheck, Probe, Sweep
+from scaling.synchronization.plan import Plan
+
+# Each of them is compared with DistributedDataParallel.
+PARALLEL = ["ddp", "dp", "fsdp", "zero1"]
+
+
+rule peaks_measure:
+    input:
+        **CHECKED,
+    output:
+        "<records>/peaks{repeat}/peaks.json",
+    log:
+        "logs/peaks_measure{repeat}.log",
+    priority: JOBS.first
+    conda:
+        "../workflow/envs/study.yaml"
+    threads: JOBS.threads
+    resources:
+        **TIMED | OF_MACHINE,
+    params:
+        code=measuring("scaling.instruments.peaks"),
+        job=lambda wildcards, output: as_json(
+            probe=JOBS.options(
+                *(Probe, "peaks"), gpus=JOBS.gpus(wildcards), output=output[0]
+            )
+        ),
+    shell:
+        'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/measure.py {params.job:q} > {log:q} 2>&1'
+
+
+use rule peaks_measure as interconnect_sweep with:
+    input:
+        **CHECKED,
+        manifest=f"{DATASET}/manifest.json",
+    output:
+        "<records>/interconnect/gpus~{gpus}{repeat}/sweep.json",
+    log:
+        "logs/interconnect_sweep/gpus~{gpus}{repeat}.log",
+    params:
+        code=measuring("scaling.instruments.allreduce", *model_code(MODEL)),
+        job=lambda wildcards, input, output: as_json(
+            sweep=JOBS.options(
+                *(Sweep, "interconnect"),
+                gpus=JOBS.gpus(wildcards),
+                nodes=JOBS.nodes(JOBS.gpus(wildcards)),
+                manifest=input.manifest,
+                output=output[0],
+            )
+        ),
+
+
+use rule peaks_measure as synchronization_measure with:
+    input:
+        **IMAGES,
+        **CHECKED,
+    output:
+        "<records>/experiments/gpus~{gpus}/synchronization.json",
+    log:
+        "logs/synchronization_measure/gpus~{gpus}.log",
+    priority: 0
+    resources:
+        **TIMED,
+    params:
+        code=measuring(
+            *("scaling.synchronization.worker", "scaling.launch.measure"),
+            *(module for name in PARALLEL for module in STRATEGIES.modules(name)),
+            *model_code(MODEL),
+        ),
+        job=lambda wildcards, input, output: as_json(
+            plan=JOBS.options(
+                *(Plan, "synchronization"),
+                gpus=JOBS.gpus(wildcards),
+                dataset=input.images,
+                manifest=input.manifest,
+                output=output[0],
+            )
+        ),
+
+
+use rule peaks_measure as machine_check with:
+    input:
+        [],
+    output:
+        f"{RECORDS}/machine{{repeat}}/check.json",
+    log:
+        "logs/machine_check{repeat}.log",
+    threads: lambda wildcards: JOBS.threads({"gpus": JOBS.most})
+    resources:
+        **JOBS.timed(JOBS.most) | OF_MACHINE,
+    params:
+        code=None,
+        # Depends on resources, so a change outdates nothing: the check came before everything else.
+        job=lambda wildcards, output, resources: as_json(
+            check=JOBS.options(
+                MachineCheck,
+                gpus=JOBS.most,
+                nodes=resources.nodes,
+                products=not stored.commands_alone(config),
+                output=output[0],
+            )
+        ),

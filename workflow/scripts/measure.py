@@ -1,0 +1,132 @@
+"""Measure what is not a run: the machine, its links and peaks, and how ranks share their work.
+
+python workflow/scripts/measure.py '{"check": {"output": "check.json", "device": "cpu"}}'
+"""
+
+from scaling.core import code_digest, command_line, environment
+from scaling.core.errors import UserError
+from scaling.core.records.experiments import CHECK, PEAKS, SWEEP, SYNCHRONIZATION
+from scaling.instruments import machine
+from scaling.launch import measure, supervisor
+from scaling.launch.measure import MachineCheck, Probe, Sweep
+from scaling.synchronization.plan import Plan
+
+
+def look(check: MachineCheck) -> None:
+    """Write check.json; UserError for a machine that would distort results.
+
+    CPUs: load and governor. GPUs: other processes, free memory, errors, connections, and matrix
+    products on all of them at once.
+    """
+    device = environment.resolve_device(check.device)
+    surroundings = environment.describe(device)
+    if device == "cpu" or not check.products:
+        entries = environment.visible_gpus() if device == "cuda" else []
+        hosts, gpus = [machine.host()], [*map(machine.gpu, entries)]
+        code = code_digest.digest(machine.__name__, measuring=True)
+        surroundings |= {"code_digest": code} if device == "cpu" else {}
+    else:
+        about = {"name": "looking at the machine", "advice": "; machine.check: off does without it"}
+        found = measure.run(f"{machine.__name__}:start", check, processes=check.gpus, **about)
+        hosts = [line["host"] for line in found.of("host")]
+        gpus = [line["gpu"] for line in found.of("gpu")]
+        surroundings = found.environment
+    findings = machine.judge(hosts, gpus)
+    said = [f"{one['host']} {one['gpu']}".strip() + f": {one['message']}" for one in findings]
+    print("\n".join(said) or "nothing to remark")
+    bad = sum(one["severity"] == "bad" for one in findings)
+    if bad and check.check == "refuse":
+        raise UserError(f"{'; '.join(said[:bad])} (machine.check: warn measures all the same)")
+    document = {"check": check.check, "hosts": hosts, "gpus": gpus, "findings": findings}
+    ended = {"ended": environment.now()}
+    CHECK.write(check.output, document | {"environment": surroundings | ended})
+
+
+def rate(probe: Probe) -> None:
+    """Write peaks.json: the peak rates of matrix products by precision, and of copies.
+
+    On a GPU: float32, TF32 and bf16, copies within the first GPU and between every two. On a CPU,
+    where `gpus` is 0: float32, bf16 and copies within the host's memory, by one process.
+    """
+    advice = "; where memory is short, ask for smaller matrices or copies"
+    about = {"name": "measuring the machine's limits", "advice": advice}
+    found = measure.run("scaling.instruments.peaks:start", probe, processes=1, **about)
+    document = {
+        "device": found.environment["device"],
+        "gpus": len(found.environment["device_ids"]),
+        "cpu_threads": probe.cpu_threads,
+        "rows": [line["row"] for line in found.of("row")],
+        "environment": found.environment,
+    }
+    PEAKS.write(probe.output, document)
+
+
+def send(sweep: Sweep) -> None:
+    """Write sweep.json: all-reduce between processes, over message sizes. Every sum is checked.
+
+    The sizes are extended by the gradients of the study's model as one message, and by each of the
+    buckets of DistributedDataParallel and recipe tuned; these come first. At the time limit the
+    sweep ends with what it has.
+    """
+    name, count = f"the all-reduce sweep over {sweep.gpus} GPUs", sweep.gpus
+    about = {"name": name, "processes": count, "keep": "row"}
+    found = measure.run("scaling.instruments.allreduce:start", sweep, **about)
+    if found.timed_out:
+        limit = f"its time limit of {sweep.time_limit_seconds:g} s"
+        print(f"warning: {name} reached {limit}: the sizes not printed above are missing")
+    device = found.environment["device"]
+    document = {
+        "gpus": sweep.gpus,
+        "backend": "nccl" if device == "cuda" else "gloo",
+        "device": device,
+        "gradient_bytes": found.of("model")[0]["gradient_bytes"],
+        "rows": [line["row"] for line in found.of("row")],
+        "environment": found.environment,
+    }
+    SWEEP.write(sweep.output, document)
+
+
+def share(plan: Plan) -> None:
+    """Write synchronization.json: how the ranks of a training share images, messages and buffers.
+
+    Image orders: trainings with and without set_epoch. Messages: every collective of a step of each
+    strategy and, on GPUs, of DataParallel. Buffers: trainings with running statistics broadcast,
+    kept by each rank and, on GPUs, synchronized.
+    """
+    spec = plan.spec_of(plan.first)
+    if reason := supervisor.infeasible_reason(spec, plan.images):
+        raise UserError(f"{reason}: set synchronization.batch_size to a smaller value")
+    found = measure.run(
+        "scaling.synchronization.worker:start",
+        plan,
+        name=f"the synchronization experiments on {plan.gpus} GPUs",
+        advice="; where memory is short, set synchronization.batch_size to a smaller value",
+        processes=plan.gpus,
+    )
+    document = {
+        "gpus": plan.gpus,
+        "device": spec.device,
+        "backend": "nccl" if spec.device == "cuda" else "gloo",
+        "train_images": plan.images,
+        "parameters": spec.parameters() | {"batch_size": plan.batch_size},
+        "model": found.of("model")[0],
+        "permutations": found.of("permutations"),
+        "steps": found.of("steps"),
+        "trainings": found.of("training"),
+        "seconds": found.seconds,
+        "environment": found.environment,
+    }
+    SYNCHRONIZATION.write(plan.output, document)
+
+
+@command_line.script
+def main(
+    check: MachineCheck | None = None,
+    probe: Probe | None = None,
+    sweep: Sweep | None = None,
+    plan: Plan | None = None,
+) -> None:
+    """Make each measurement that has options."""
+    for measured, options in ((look, check), (rate, probe), (send, sweep), (share, plan)):
+        if options:
+            measured(options)
