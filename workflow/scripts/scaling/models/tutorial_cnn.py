@@ -57,7 +57,7 @@ def load_weights(source: Path) -> nn.Sequential:
     except (OSError, EOFError, RuntimeError, TypeError, AttributeError, UnpicklingError) as error:
         raise UserError(
             f"{source} is missing, damaged, or of another network than the tutorial CNN; train it "
-            "with quantize_train.py"
+            "with quantize.py"
         ) from error
     if not all(bool(value.isfinite().all()) for value in network.state_dict().values()):
         raise UserError(

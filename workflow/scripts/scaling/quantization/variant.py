@@ -30,7 +30,7 @@ class VariantEvaluation(DataOptions):
     """Quantize the tutorial CNN in several ways, and measure each copy."""
 
     weights: Path
-    """What quantize_train.py wrote for this seed."""
+    """What quantize.py wrote for this seed."""
     seed: int
     """Of the choice of calibration images."""
     calibration_images: int
