@@ -1,4 +1,4 @@
-"""The state of each cell of a study, from its files, and how long the rest takes."""
+"""The state of each run of a study, from its files, and the time left."""
 
 import json
 import os
@@ -13,7 +13,7 @@ import yaml
 
 from scaling.core import environment, files
 from scaling.core.grid import Cell
-from scaling.terminal.state import Known
+from scaling.terminal.state import DurationEstimates
 
 STORED = Path(__file__).parents[3] / "studies/h100x2"
 OUT_OF_MEMORY = STORED.parent / "h200x2-models/runs/recipe~plain/strategy~dp"
@@ -28,7 +28,7 @@ def status():
     ).stdout
 
 
-def test_each_cell_has_its_state_while_a_study_runs_and_after(tmp_path, monkeypatch):
+def test_status_of_runs_while_a_study_runs_and_after(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     shutil.copytree(STORED / "runs/recipe~plain", "results/runs/recipe~plain")
     config = yaml.safe_load((STORED / "config.yaml").read_text())
@@ -74,9 +74,9 @@ def place(batch_size, seed=0):
     return Cell("plain", "ddp", 1, batch_size, seed).record_path(Path("runs"))
 
 
-def test_a_cell_takes_what_the_most_alike_took_for_as_many_epochs(tmp_path):
+def test_duration_estimate_uses_most_similar_runs(tmp_path):
     training, peaks = {"warmup_epochs": 1, "measured_epochs": 3}, Path("peaks/peaks.json")
-    known = Known({"training": training, "time_to_accuracy": {"epochs": 9}}, tmp_path)
+    known = DurationEstimates({"training": training, "time_to_accuracy": {"epochs": 9}}, tmp_path)
     for size, ended, epochs, own in (
         *((32, "01:20", 4, None), (128, "01:30", 2, None)),
         # A clock was set back, which a duration of its own is not subject to.

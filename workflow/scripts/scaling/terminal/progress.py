@@ -1,4 +1,4 @@
-"""Progress of a study while Snakemake runs it: its size, each measurement, results at the end."""
+"""What Snakemake prints of a study: a dry run's plan, a line per measurement, the results."""
 
 import logging
 import subprocess
@@ -22,7 +22,7 @@ say = logging.getLogger("snakemake.logging").info
 
 
 class Progress(logging.Handler):
-    """Handles the log of one run of Snakemake, with its records and its page in these folders."""
+    """Handles the events of one run of Snakemake; `records` and `results` are folders."""
 
     def __init__(
         self,
@@ -39,17 +39,17 @@ class Progress(logging.Handler):
         self._records, self._results, self._images = map(Path, (records, results, images))
         self._jobs: dict[int, Any] = {}
         self._places: dict[int, list[Path]] = {}
-        """The records of each job that measures, from their folder."""
-        self._known: state.Known
+        """The records of each job that measures, relative to their folder."""
+        self._estimates: state.DurationEstimates
         self._start = time.monotonic()
         self._done: list[int] = []
         self._here = self._on_cpu = False
-        """Whether the measured devices are the CPU cores of this machine."""
+        """Whether jobs run on this machine, and whether they are timed on its CPU."""
         self._lacks = ""
-        """What a dry run says that this machine has not."""
+        """Why this machine could not run what a dry run plans."""
 
     def begin(self, record: logging.LogRecord) -> bool:
-        """As a filter, look at jobs before Snakemake lists them, and bound logs before it shows."""
+        """As a filter: read jobs before Snakemake lists them, and bound logs before it shows them."""
         event = getattr(getattr(record, "event", None), "name", "")
         if event == "RUN_INFO":
             self.emit(record)
@@ -60,7 +60,7 @@ class Progress(logging.Handler):
         return True
 
     def emit(self, record: Any) -> None:
-        """Handle an event of Snakemake; an exception in here never stops a study."""
+        """Handle an event of Snakemake; an exception never stops the study."""
         event = getattr(getattr(record, "event", None), "name", str(record.msg))
         try:
             if event == "RUN_INFO" and not self._jobs:
@@ -79,7 +79,7 @@ class Progress(logging.Handler):
             self.handleError(record)
 
     def _begin(self) -> None:
-        """Store the jobs of this run; end it with one sentence if they cannot run here."""
+        """Store the jobs of this run; exit with one sentence if they cannot run here."""
         workflow, dag = self._workflow, self._workflow.dag
         self._jobs = {dag.jobid(job): job for job in dag.needrun_jobs()}
         for number, job in self._jobs.items():
@@ -106,7 +106,7 @@ class Progress(logging.Handler):
             self._lacks = f"\nThis machine could not run it: {error}."
         gpus = environment.visible_gpus() and self._config["device"] != "cpu"
         self._on_cpu = here and not gpus
-        self._known = state.Known(self._config, self._records)
+        self._estimates = state.DurationEstimates(self._config, self._records)
 
     def _gone(self) -> Iterator[Path]:
         """Yield the missing inputs because of which finished runs would be measured again."""
@@ -125,74 +125,65 @@ class Progress(logging.Handler):
 
     def _plan(self) -> str:
         """Return how many measurements are due, and how long they take."""
-        names = [job.rule.name for job in self._jobs.values()]
         places = [place for own in self._places.values() for place in own]
-        others = fmt.plural(len(names) - len(self._places), "job")
-        others += " for tables, figures and report"
+        derived = fmt.plural(len(self._jobs) - len(self._places), "job")
+        derived += " for tables, figures and report"
         if not places:
-            return f"This would run {others}."
-        gpus = sorted({int(place.parts[3][5:]) for place in places if place.name == "run.json"})
-        trainings = names.count("train_run") + names.count("train_command")
+            return f"This would run {derived}."
+        runs = [place for place in places if place.name == "run.json"]
+        gpus = sorted({int(place.parts[3][5:]) for place in runs})
         on_cpu = self._config["device"] == "cpu" or (self._on_cpu and not self._lacks)
         device = "CPU processes" if on_cpu else "GPUs"
-        guessed = [self._known.seconds(place) for place in places].count(None)
-        total = f"about {state.duration(self._known.total(places))} one after another"
+        guessed = [self._estimates.seconds(place) for place in places].count(None)
+        total = f"about {state.duration(self._estimates.total(places))} one after another"
         total += f" ({len(places) - guessed} as measured here, {guessed} guessed at their mean)"
         if guessed == len(places):
             total = "how long that takes is known once some are measured"
-        asked = self._config["grid"]
-        added = [
-            f"of these {count} on {n} {device} with b = {size}, which grid.strong_scaling adds to "
-            f"compare with 1 × {n * size}"
-            for n, size in strong_pair(asked["gpus"], asked["batch_sizes"])
-            if (count := sum(f"gpus~{n}/batch_size~{size}/" in str(one) for one in places))
-        ]
-        said = [
-            f"{fmt.plural(trainings, 'training')} on {', '.join(map(str, gpus))} {device}",
-            *added,
-            fmt.plural(len(places) - trainings, "other measurement"),
-            others,
-            total,
-        ][not gpus :]
-        return "This would run " + ";\n  ".join(said) + "." + self._lacks
+        lines = [fmt.plural(len(places) - len(runs), "other measurement"), derived, total]
+        if runs:
+            grid = self._config["grid"]
+            added = [
+                f"of these {count} on {n} {device} with b = {size}, which grid.strong_scaling adds "
+                f"to compare with 1 × {n * size}"
+                for n, size in strong_pair(grid["gpus"], grid["batch_sizes"])
+                if (count := sum(f"gpus~{n}/batch_size~{size}/" in str(run) for run in runs))
+            ]
+            trainings = f"{fmt.plural(len(runs), 'training')} on {', '.join(map(str, gpus))}"
+            lines = [f"{trainings} {device}", *added, *lines]
+        return "This would run " + ";\n  ".join(lines) + "." + self._lacks
 
     def _finished(self, number: int) -> None:
         """Print one line on a finished measurement, and the remaining time."""
         self._done.append(number)
         for place in self._places[number]:
-            self._known.add(place)
+            self._estimates.add(place)
         of = len(self._places)
         if len(self._done) < of and not self._on_cpu:
             self.render_partial()
         # In a terminal, profiles/local shows progress bars.
         if sys.stderr.isatty() and "rich" in self._workflow.output_settings.log_handler_settings:
             return
-        done = [place for one in self._done for place in self._places[one]]
-        wanted = [place for places in self._places.values() for place in places]
-        # What is between measurements, or at the same time, goes on so.
-        pace = (time.monotonic() - self._start) / (self._known.total(done) or 1)
-        due = [one for one in wanted if one not in done]
-        left = pace * self._known.total(due)
-        guessed = [self._known.seconds(place) for place in due].count(None)
-        likely = 2 * guessed <= len(due) or 2 * len(self._done) >= of
-        left_said = f", about {state.duration(left)} left" if due and likely else ""
-        say(f"[{len(self._done)} of {of}] {self._outcome(number)}{left_said}")
+        done = [place for job in self._done for place in self._places[job]]
+        due = [place for job in self._places.keys() - {*self._done} for place in self._places[job]]
+        # Jobs may run at the same time, and take time besides.
+        pace = (time.monotonic() - self._start) / (self._estimates.total(done) or 1)
+        guessed = [self._estimates.seconds(place) for place in due].count(None)
+        likely = due and (2 * guessed <= len(due) or 2 * len(self._done) >= of)
+        left = f", about {state.duration(pace * self._estimates.total(due))} left" if likely else ""
+        say(f"[{len(self._done)} of {of}] {self._outcome(number)}{left}")
 
     def _outcome(self, number: int) -> str:
-        """Return the result of a measurement in a few words."""
+        """Return the result of a measurement as text."""
         job, (place, *_) = self._jobs[number], self._places[number]
         if place.name != "run.json":
             return " ".join([job.rule.name, *map(" ".join, job.wildcards.items())])
         record = RUN.read(self._records / place)
         seconds = timing.epochs([record], "measured")["seconds"]
-        told = f"{seconds.median():.3g} s an epoch" if len(seconds) else record["status"]
-        return f"{Cell(**{key: record['cell'][key] for key in RUN_KEYS})}: {told}"
+        result = f"{seconds.median():.3g} s an epoch" if len(seconds) else record["status"]
+        return f"{Cell(**{key: record['cell'][key] for key in RUN_KEYS})}: {result}"
 
     def render_partial(self) -> None:
-        """Start the report of what there is by now, as `make report` does, and do not wait.
-
-        It has one core at the lowest priority, and there is never more than one at a time.
-        """
+        """Start `make report` on one core at the lowest priority, one at a time; do not wait."""
         if self._done:
             file = self._workflow.main_snakefile
             command = ["flock", "--nonblock", file, "nice", "-n", "19", sys.executable, "-m"]
@@ -202,7 +193,7 @@ class Progress(logging.Handler):
                 subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
 
     def end(self, log: Path) -> None:
-        """Print the headline from the `log` of the report's job, and its place, if it ran."""
+        """Print the headline from the `log` of the report's job and the report's path, if it ran."""
         if any(job.rule.name == "report_render" for job in self._jobs.values()):
             say(log.read_text(encoding="utf-8").rstrip())
             self._link()

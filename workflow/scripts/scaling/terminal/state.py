@@ -1,6 +1,6 @@
-"""The state of a study, from its files and what runs: each run of the grid, and how long still.
+"""The state of a study's runs and the time left, from its files and this machine's processes.
 
-`make status` prints it. What runs is seen by the processes of this machine.
+`make status` prints it.
 """
 
 import json
@@ -28,8 +28,8 @@ NOT_OF_OTHERS = ("train_run", "replay", "partial")
 """Folders of logs that are not of measurements besides the grid's."""
 
 
-class Known:
-    """Seconds of the measurements below `records`; epochs are counted as `config` asks for them."""
+class DurationEstimates:
+    """Estimate seconds of measurements from the records below the folder `records`."""
 
     def __init__(self, config: dict[str, Any], records: Path) -> None:
         self._records, training = records, config["training"]
@@ -56,26 +56,23 @@ class Known:
         except (UserError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
             return  # Some have no duration, and some runs no epoch.
         if 0 < took < math.inf:
-            for like in _likes(place):
-                self._took[like].append(took)
+            for key in _similarity_keys(place):
+                self._took[key].append(took)
 
     def seconds(self, place: Path) -> float | None:
-        """Return the mean seconds of the measurements most like this one; None without any."""
-        alike = next((like for like in _likes(place) if like in self._took), None)
-        return fmean(self._took[alike]) if alike else None
+        """Return the mean seconds of the most similar measurements; None without any."""
+        key = next((key for key in _similarity_keys(place) if key in self._took), None)
+        return fmean(self._took[key]) if key else None
 
     def total(self, places: list[Path]) -> float:
-        """Return the estimated seconds of measurements one after another.
-
-        Those like none that is known take as long as the mean of the others, 0 without any.
-        """
+        """Return the seconds of measurements one after another; unknown ones count the mean."""
         known = [took for place in places if (took := self.seconds(place))]
         mean = fmean(known or chain(*self._took.values())) if self._took else 0
         return sum(known) + mean * (len(places) - len(known))
 
 
-def _likes(place: Path) -> list[str]:
-    """Return a measurement's keys from specific to general: itself, its cell, its recipe, kind."""
+def _similarity_keys(place: Path) -> list[str]:
+    """Return keys from specific to general: run, configuration, recipe, kind of measurement."""
     folders = [one for one in place.parts[:-1] if not one.startswith(("seed~", "repeat~"))]
     cell, recipe = "/".join(folders), "/".join(folders[:3])
     return [place.as_posix(), cell, recipe, f"{folders[0]} {place.name}"]
@@ -88,31 +85,29 @@ def duration(value: float) -> str:
     return f"{value / 60:.0f} min" if value < 5400 else f"{value / 3600:.1f} h"
 
 
-def of(config: dict[str, Any], begun: dict[Path, float], runs_now: bool) -> str:
+def study_status(config: dict[str, Any], begun: dict[Path, float], runs_now: bool) -> str:
     """Return the state of the study in results/, as text.
 
-    A run that was `begun` (times by records' paths below results/) is `running`, another what its
-    record says, `done` for ok; without one it is `failed` if its log has an error, else `waiting`.
+    A run in `begun` (start times by record path) is `running`. Otherwise its record decides, `done`
+    for ok; without a record it is `failed` if its log has an error, else `waiting`.
     """
-    known = Known(config, RESULTS)
+    known = DurationEstimates(config, RESULTS)
     cells = {cell.record_path(Path("runs")): cell for cell in grid.of(config)}
     wanted = stored.records(config)
     others = [place for kind, places in wanted.items() if kind != "runs" for place in places]
     there = {place for place in [*cells, *others] if (RESULTS / place).exists()}
-    begun = _elsewhere(cells, config["machine"]["time_limit_seconds"]) | begun
-    states: dict[Path, str] = {}
-    logs: dict[Path, str] = {}
+    begun = _remote_runs(cells, config["machine"]["time_limit_seconds"]) | begun
+    states, logs = dict[Path, str](), dict[Path, str]()
     for place, cell in cells.items():
-        record, log = RESULTS / place, cell.log_path(LOGS)
+        log = cell.log_path(LOGS)
         if place in begun:
             states[place] = "running"
-        elif place in there:
-            states[place], logs[log] = _status(record)
         else:
-            states[place], logs[log] = _failed(log)
+            recorded = place in there
+            states[place], logs[log] = _status(RESULTS / place) if recorded else _failed(log)
     if not there.issuperset(others):
-        found = [log for log in sorted(LOGS.rglob("*.log")) if log.parts[1] not in NOT_OF_OTHERS]
-        logs |= {log: _failed(log)[1] for log in found}
+        paths = [log for log in sorted(LOGS.rglob("*.log")) if log.parts[1] not in NOT_OF_OTHERS]
+        logs |= {log: _failed(log)[1] for log in paths}
     due = [place for place in [*cells, *others] if place not in there]
     now = time.time()
     left = known.total(due) - sum(now - since for since in begun.values())
@@ -170,30 +165,30 @@ def _failed(log: Path) -> tuple[str, str]:
 
 
 def _waits(cell: grid.Cell | None) -> str:
-    """Return what a run waits for, by the end of its log."""
+    """Return the lease that a run waits for, from its log."""
     log = cell and cell.log_path(LOGS)
     last = files.log_end(log).strip().rpartition("\n")[2] if log and log.exists() else ""
     return f", {last}" if last.startswith("waits for") else ""
 
 
-def _elsewhere(places: Iterable[Path], limit: float) -> dict[Path, float]:
-    """Return since when ranks of other machines run, which report every `limit` seconds."""
-    found = {}
+def _remote_runs(places: Iterable[Path], limit: float) -> dict[Path, float]:
+    """Return start times of runs on other machines, whose ranks report within `limit` seconds."""
+    begun = {}
     for place in places:
         for path in (RESULTS / place).parent.glob(".run.ranks.*/rank*.jsonl"):
             first = path.read_text(encoding="utf-8").partition("\n")[0]
             young = time.time() - path.stat().st_mtime < limit
             if young and first and json.loads(first)["host"] != environment.host():
-                found[place] = path.parent.stat().st_mtime
-    return found
+                begun[place] = path.parent.stat().st_mtime
+    return begun
 
 
 @command_line.script
 def main() -> None:
     """Print the state of the study in results/, from its first job on."""
-    study = stored.read(RESULTS)
-    found = [process.info for process in psutil.process_iter(["cmdline", "create_time", "cwd"])]
-    here = [process for process in found if process["cwd"] == str(Path.cwd())]
+    study, keys = stored.read(RESULTS), ["cmdline", "create_time", "cwd"]
+    processes = [process.info for process in psutil.process_iter(keys)]
+    here = [process for process in processes if process["cwd"] == str(Path.cwd())]
     begun = {
         Path(path).relative_to(RESULTS): process["create_time"]
         for process in here
@@ -202,4 +197,5 @@ def main() -> None:
         if Path(path).is_relative_to(RESULTS)
     }
     runs_now = any("snakemake" in word for process in here for word in process["cmdline"][:3])
-    print(of(study, begun, runs_now or bool(begun)).encode("ascii", "replace").decode())
+    text = study_status(study, begun, runs_now or bool(begun))
+    print(text.encode("ascii", "replace").decode())
