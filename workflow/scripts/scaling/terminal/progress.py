@@ -49,7 +49,7 @@ class Progress(logging.Handler):
         """Why this machine could not run what a dry run plans."""
 
     def begin(self, record: logging.LogRecord) -> bool:
-        """As a filter: read jobs before Snakemake lists them, and bound logs before it shows them."""
+        """As a filter: read jobs before Snakemake lists them, bound logs before it shows them."""
         event = getattr(getattr(record, "event", None), "name", "")
         if event == "RUN_INFO":
             self.emit(record)
@@ -193,7 +193,7 @@ class Progress(logging.Handler):
                 subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
 
     def end(self, log: Path) -> None:
-        """Print the headline from the `log` of the report's job and the report's path, if it ran."""
+        """Print the headline from the `log` of the report's job, and its path, if it ran."""
         if any(job.rule.name == "report_render" for job in self._jobs.values()):
             say(log.read_text(encoding="utf-8").rstrip())
             self._link()
