@@ -12,7 +12,7 @@ from scaling.registry.update_rule import UpdateRule
 from scaling.training import flat_sgd as flat_sgd_module
 from scaling.training import update
 from scaling.training.flat_sgd import FlatSGD, room_of
-from scaling.training.flat_shards import FlatShards
+
 from scaling.training.update import orthogonalized
 from training_runs import in_ranks
 

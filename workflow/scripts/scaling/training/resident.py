@@ -25,8 +25,7 @@ from scaling.models.resnet import ResNet18
 from scaling.registry.resident import KERNELS, Options
 from scaling.registry.strategy import STRATEGIES
 from scaling.training.captured_steps import refusals
-from scaling.training.flat_sgd import FlatSGD
-from scaling.training.flat_shards import FlatShards
+from scaling.training.flat_sgd import FlatSGD, FlatShards
 from scaling.training.step import DeviceStep, InPrecision, allow_tf32
 from scaling.training.strategies import Wrapped
 from scaling.training.trainer import EpochResult, Trainer, TrainIterations
