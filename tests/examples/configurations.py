@@ -28,7 +28,7 @@ def shipped(name):
     layers = [yaml.safe_load((ROOT / "config" / one).read_text()) for one in ("config.yaml", name)]
     recipes, document = recipes_of(layers), layers[0]
     update_config(document, layers[1])
-    return config.asked(document | {"recipes": recipes})
+    return config.requested(document | {"recipes": recipes})
 
 
 def changed(*changes):

@@ -76,7 +76,7 @@ def test_mistakes_of_one_kind_are_told_at_once(first, second):
 
 
 def test_check_that_yaml_reads_as_false_is_off():
-    assert config.asked(changed(("machine.check", False)))["machine"]["check"] == "off"
+    assert config.requested(changed(("machine.check", False)))["machine"]["check"] == "off"
 
 
 def test_command_of_one_gpu_needs_no_number_of_them():
@@ -92,7 +92,7 @@ def test_what_is_not_used_or_no_longer_read_is_not_looked_at():
     unused = ("recipes.fast", {"base": "no"}), ("recipes.tuned", {"engine": "slow"})
     document = changed(*unused, ("synchronization.seeds", []), ("convergence.recipes", []))
     config.check(document)
-    assert [*config.asked(document)["recipes"]] == ["plain"]
+    assert [*config.requested(document)["recipes"]] == ["plain"]
     document = changed(("dataset.source", "images"), ("dataset.path", "no/such/images.tar"))
     with pytest.raises(UserError, match=r"dataset\.path is 'no/such/images\.tar', which does not"):
         config.check(document)
@@ -154,7 +154,7 @@ def test_a_recipe_has_what_its_base_has_but_for_what_it_changes():
         ("recipes.bf16", {"base": "plain", "bf16_compression": True}),
         ("grid.recipes", ["plain", "bucket100"]),
     )
-    made = config.asked(document)["recipes"]
+    made = config.requested(document)["recipes"]
     assert made["bucket100"] == made["plain"] | {"bf16_compression": True, "bucket_cap_mb": 100.0}
 
 
@@ -163,7 +163,7 @@ def test_technique_has_its_recipes_update_and_own_options():
     tried = ["muon", {"recipe": "tuned", "name": "naive", "scaling": "linear", "factors": [1]}]
     document = changed(("recipes.muon", own), ("convergence.recipes", tried))
     config.check(document)
-    assert recipes.techniques(config.asked(document)) == {
+    assert recipes.techniques(config.requested(document)) == {
         "muon": {"muon": 0.12, "warmup_share": 0.2},
         "naive": {"scaling": "linear", "factors": [1]},
     }
@@ -194,9 +194,11 @@ def test_a_plugin_that_is_not_there_or_adds_nothing_is_named(tmp_path):
 
 def test_other_models_skip_large_batches_and_part_b():
     document = shipped("demo.yaml")
-    assert config.leave_out(document) == [] and document == config.asked(shipped("demo.yaml"))
+    assert config.drop_unsupported(document) == [] and document == config.requested(
+        shipped("demo.yaml")
+    )
     document["model"]["name"], document["dataset"]["image_size"] = "resnet50", 224
-    said = [one.split(" are ")[0].split(" is ")[0] for one in config.leave_out(document)]
+    said = [one.split(" are ")[0].split(" is ")[0] for one in config.drop_unsupported(document)]
     assert said == ["techniques for large batches", "Part B"]
     assert document["convergence"]["recipes"] == document["quantization"]["seeds"] == []
     config.check(document)
@@ -229,7 +231,7 @@ def test_what_is_wrong_with_a_part_that_is_off_is_not_looked_at(off, path, value
 @pytest.mark.parametrize("part", PARTS)
 def test_a_part_alone_has_no_records_of_others(part):
     document = changed(("parts", [part]), ("time_to_accuracy.gpus", [1]))
-    config.leave_out(document)
+    config.drop_unsupported(document)
     found = stored.records(document)
     assert [kind for kind in found if found[kind]] == ALONE[part]
     config.check(document)
@@ -245,4 +247,4 @@ def test_a_part_alone_has_no_records_of_others(part):
 )
 def test_accuracy_study_requires_gpus_of_its_trainings(parts, own, gpus):
     document = changed(("parts", parts), ("time_to_accuracy.gpus", own))
-    assert config.asked(document)["grid"]["gpus"] == gpus
+    assert config.requested(document)["grid"]["gpus"] == gpus

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 import yaml
 
-from scaling.config.config import asked as asked_of
+from scaling.config.config import requested as requested_of
 from scaling.core import grid
 from scaling.core.errors import SNAKEMAKE_VARIABLE
 from scaling.core.grid import Cell
@@ -79,7 +79,7 @@ def test_runs_come_in_the_order_of_the_grid_and_others_after_them():
 
 @pytest.fixture
 def study():
-    config = asked_of(
+    config = requested_of(
         yaml.safe_load((Path(__file__).parents[3] / "config/config.yaml").read_text())
     )
     return Jobs(config, HERE), config

@@ -11,8 +11,7 @@ from scaling.models.resnet import ResNet18
 from scaling.registry.update_rule import UpdateRule
 from scaling.training import flat_sgd as flat_sgd_module
 from scaling.training import update
-from scaling.training.flat_sgd import FlatSGD, room_of
-
+from scaling.training.flat_sgd import FlatSGD, FlatShards, room_of
 from scaling.training.update import orthogonalized
 from training_runs import in_ranks
 

@@ -27,18 +27,18 @@ def check(config: dict[str, Any], *, reads_images: bool = True) -> None:
 
     A study that no longer reads its images may name a dataset, and a path, that are not here.
     """
-    known = _asked(config)
+    known = _requested(config)
     of_images = (_path, _missing_extras) if reads_images else ()
     looks = (*of_images, _names, _recipes, _whole_nodes, _large_batches, _variants)
     refuse(chain.from_iterable(look(known) for look in looks))
 
 
-def asked(config: dict[str, Any]) -> dict[str, Any]:
-    """Return what is measured of `config`: all keys, without parts that are off, unused recipes."""
-    return _asked(config).model_dump()
+def requested(config: dict[str, Any]) -> dict[str, Any]:
+    """Return `config` with all keys, without parts that are off and without unused recipes."""
+    return _requested(config).model_dump()
 
 
-def _asked(config: dict[str, Any]) -> Configuration:
+def _requested(config: dict[str, Any]) -> Configuration:
     """Return a configuration without what is not asked for; UserError for wrong keys and types.
 
     Without the grid and the synchronization experiments, which need its most GPUs, only those of
@@ -58,17 +58,17 @@ def _asked(config: dict[str, Any]) -> Configuration:
 
 def _ask(known: Configuration) -> dict[str, str]:
     """Return each recipe that is used, by its name, and the key that asks for it."""
-    asks = dict.fromkeys(known.grid.recipes, "grid.recipes")
+    requests = dict.fromkeys(known.grid.recipes, "grid.recipes")
     if known.time_to_accuracy.gpus:
-        asks.setdefault(known.time_to_accuracy.recipe, "time_to_accuracy.recipe")
+        requests.setdefault(known.time_to_accuracy.recipe, "time_to_accuracy.recipe")
     for tried in known.convergence.recipes:
-        asks.setdefault(tried.recipe, "convergence.recipes")
-    return asks
+        requests.setdefault(tried.recipe, "convergence.recipes")
+    return requests
 
 
 def _needs_images(known: Configuration) -> bool:
     """Return whether anything of a configuration trains on its images."""
-    of_engines = [name for name, own in _trained(known).items() if "command" not in own]
+    of_engines = [name for name, options in _trained(known).items() if "command" not in options]
     other = known.convergence.recipes or known.synchronization.seeds or known.quantization.seeds
     return bool(of_engines or other)
 
@@ -77,7 +77,7 @@ def _trained(config: Configuration) -> dict[str, dict[str, Any]]:
     """Return the recipes of the grid's cells and of trainings to an accuracy."""
     used = [*(config.grid.recipes if config.grid.seeds else [])]
     used += [config.time_to_accuracy.recipe] if config.time_to_accuracy.gpus else []
-    return {name: own for name, own in config.recipes.items() if name in used}
+    return {name: options for name, options in config.recipes.items() if name in used}
 
 
 def train_images(config: dict[str, Any], manifest: dict[str, Any]) -> int | None:
@@ -92,31 +92,31 @@ def check_images(config: dict[str, Any], images: int | None) -> None:
     part_b, large = config["quantization"], config["convergence"]
     held = part_b["calibration_images"] if part_b["seeds"] else 0
     used = min(large["train_images"] or math.inf, images or math.inf)
-    said = []
+    messages = []
     if images and held > images:
         allowed = f"{images}, or 0 for all"
-        said.append(f"quantization.calibration_images is {held} (allowed: at most {allowed})")
+        messages.append(f"quantization.calibration_images is {held} (allowed: at most {allowed})")
     if large["recipes"] and (held := large["held_out_images"]) >= used:
-        said.append(
+        messages.append(
             f"convergence.held_out_images is {held} (allowed: fewer than the {used} images)"
         )
-    refuse(said)
+    refuse(messages)
 
 
-def leave_out(config: dict[str, Any]) -> list[str]:
-    """Take out of `config` what is not `asked`, and what other networks than the lab's do not have.
+def drop_unsupported(config: dict[str, Any]) -> list[str]:
+    """Return a sentence for each section that this network or image size does not support.
 
-    Returns what the latter is, and why.
+    These sections, unused recipes and parts that are off are dropped from `config`, in place.
     """
-    config |= asked(config)
-    said = []
+    config |= requested(config)
+    messages = []
     if config["model"]["name"] != LAB_MODEL and config["convergence"]["recipes"]:
         config["convergence"]["recipes"] = []
-        said.append(f"techniques for large batches are left out: they are tried on {LAB_MODEL}")
+        messages.append(f"techniques for large batches are left out: they are tried on {LAB_MODEL}")
     if config["dataset"]["image_size"] != LAB_SIDE and config["quantization"]["seeds"]:
         config["quantization"]["seeds"] = []
-        said.append("Part B is left out: its network sees images of 32 × 32 pixels")
-    return said
+        messages.append("Part B is left out: its network sees images of 32 × 32 pixels")
+    return messages
 
 
 def _names(config: Configuration) -> Iterator[str]:
@@ -137,8 +137,8 @@ def _recipes(config: Configuration) -> Iterator[str]:
     grid, full, used = config.grid, config.time_to_accuracy, _trained(config)
     if full.gpus and "command" in used[full.recipe]:
         yield f"time_to_accuracy.recipe is {full.recipe}, a command (allowed: one of an engine)"
-    for name, own in used.items():
-        if own.get("zero_gamma") and (model := config.model.name) != LAB_MODEL:
+    for name, options in used.items():
+        if options.get("zero_gamma") and (model := config.model.name) != LAB_MODEL:
             yield f"recipes.{name}.zero_gamma is true for {model} (allowed: for {LAB_MODEL})"
     for name in grid.recipes if grid.seeds else ():
         limits = used[name]["strategies"] or grid.strategies
@@ -154,16 +154,16 @@ def _recipes(config: Configuration) -> Iterator[str]:
             there = ", ".join(grid.strategies)
             yield f"recipes.{name}.strategies has none of grid.strategies (allowed: {there})"
     strategies = grid.strategies if grid.seeds else ["ddp"]
-    yield from devices.unfit(config.device, strategies, used, max(grid.gpus))
+    yield from devices.unsupported(config.device, strategies, used, max(grid.gpus))
 
 
 def _whole_nodes(config: Configuration) -> Iterator[str]:
     """Say which numbers of GPUs are not of whole nodes."""
     per_node = config.machine.gpus_per_node
-    asks = {"time_to_accuracy.gpus": config.time_to_accuracy.gpus}
+    requests = {"time_to_accuracy.gpus": config.time_to_accuracy.gpus}
     if config.grid.seeds or config.synchronization.seeds:
-        asks["grid.gpus"] = config.grid.gpus
-    for key, numbers in asks.items():
+        requests["grid.gpus"] = config.grid.gpus
+    for key, numbers in requests.items():
         if uneven := [n for n in numbers if per_node and n > per_node and n % per_node]:
             yield f"{key} has {uneven} (allowed: {per_node} of a node, fewer, or multiples)"
 
@@ -187,7 +187,7 @@ def _path(config: Configuration) -> Iterator[str]:
 
 def _missing_extras(config: Configuration) -> Iterator[str]:
     """Say which keys need an extra whose folder is not here."""
-    fused = [name for name, own in _trained(config).items() if own.get("fused_norms")]
+    fused = [name for name, options in _trained(config).items() if options.get("fused_norms")]
     needed = {f"recipes.{name}.fused_norms": "kernels" for name in fused}
     for key, extra in needed.items():
         if not registry.has_extra(extra):
@@ -206,17 +206,17 @@ def _large_batches(config: Configuration) -> Iterator[str]:
         gpus = section.gpus
         yield f"convergence.global_batches has {odd} (allowed: multiples of its gpus, {gpus})"
     tries = [(tried, config.recipes[tried.recipe]) for tried in section.recipes]
-    precisions = sorted({own["precision"] for _, own in tries if "precision" in own})
+    precisions = sorted({options["precision"] for _, options in tries if "precision" in options})
     if len(precisions) > 1:
         both = " and ".join(precisions)
         yield f"convergence.recipes has recipes of precision {both} (allowed: one for all)"
     yield from _twice("convergence.recipes", [tried.name for tried in section.recipes])
-    for tried, own in tries:
-        if not issubclass(ENGINES.find(own["engine"]).options, UpdateRule):
-            engine = f"{tried.recipe}, of engine {own['engine']}"
+    for tried, options in tries:
+        if not issubclass(ENGINES.find(options["engine"]).options, UpdateRule):
+            engine = f"{tried.recipe}, of engine {options['engine']}"
             yield f"convergence.recipes has {engine} (allowed: of one like resident)"
-        for said in Technique.sentences(recipes.of_technique(tried.model_dump(), own)):
-            yield f"convergence.recipes has {tried.name}: {said}"
+        for message in Technique.sentences(recipes.of_technique(tried.model_dump(), options)):
+            yield f"convergence.recipes has {tried.name}: {message}"
 
 
 def _variants(config: Configuration) -> Iterator[str]:

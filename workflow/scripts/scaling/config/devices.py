@@ -14,7 +14,7 @@ from scaling.registry.engine import ENGINES
 from scaling.registry.strategy import STRATEGIES
 
 
-def unfit(
+def unsupported(
     device: str, strategies: Collection[str], recipes: Mapping[str, Mapping[str, Any]], devices: int
 ) -> Iterator[str]:
     """Say which strategies, and options of recipes, cannot be on so many devices of this kind."""
@@ -26,10 +26,10 @@ def unfit(
         for switch in engine.gpu_options if device == "cpu" else ():
             if options[switch]:
                 yield f"recipes.{name}.{switch} is true, which needs a GPU: this is a CPU"
-        own = set(options.get("strategies") or strategies) & set(strategies)
+        used = set(options.get("strategies") or strategies) & set(strategies)
         for key, able in engine.only_with.items() if devices > 1 else ():
             default = engine.options.model_fields[key].default
-            if options.get(key, default) != default and (others := own.difference(able)):
+            if options.get(key, default) != default and (others := used.difference(able)):
                 cannot = f"{options[key]}, which strategy {min(others)} cannot have"
                 allowed = f"recipes.{name}.strategies of {', '.join(able)}"
                 yield f"recipes.{name}.{key} is {cannot} (allowed: {allowed})"
@@ -62,8 +62,10 @@ def check(config: dict[str, Any], wanted: int, granted: int | None) -> None:
     timed = {cell.recipe: recipes[cell.recipe] for cell in cells}
     tried = {one["recipe"]: recipes[one["recipe"]] for one in config["convergence"]["recipes"]}
     device = environment.resolve_device(config["device"])
-    said = [*unfit(device, {cell.strategy for cell in cells if cell.gpus > 1}, timed, wanted)]
-    said += need_newer_gpu(device, timed | tried)
+    messages = [
+        *unsupported(device, {cell.strategy for cell in cells if cell.gpus > 1}, timed, wanted)
+    ]
+    messages += need_newer_gpu(device, timed | tried)
     per_node, threads = machine["gpus_per_node"], machine["cpu_threads"]
     there, what = len(environment.visible_gpus()), "GPUs"
     if device == "cpu":
@@ -79,6 +81,6 @@ def check(config: dict[str, Any], wanted: int, granted: int | None) -> None:
         (f"--resources gpu={granted} grants fewer", granted, fewer),
     ):
         if limit is not None and wanted > limit:
-            said.append(f"{key} asks for {wanted} and {here}: {remedy}")
-    if said:
-        raise UserError("; ".join(said))
+            messages.append(f"{key} asks for {wanted} and {here}: {remedy}")
+    if messages:
+        raise UserError("; ".join(messages))

@@ -10,7 +10,7 @@ from scaling.config.scheme import Scheme
 from scaling.core import section as types
 from scaling.core import training_options as options
 from scaling.registry.strategy import STRATEGIES
-from scaling.registry.update_rule import Trials
+from scaling.registry.update_rule import SweepOptions
 
 NAME = "^[A-Za-z0-9][A-Za-z0-9_.-]*$"
 Word = Annotated[str, StringConstraints(pattern="^[A-Za-z][A-Za-z0-9_]*$", max_length=100)]
@@ -100,7 +100,7 @@ class Slurm(types.Section):
     """GPUs are asked for by `--gres=gpu:N`, not by `--gpus`."""
 
 
-class Tried(Trials, types.Entry):
+class TechniqueEntry(SweepOptions, types.Entry):
     """A recipe that is tried with large batches, and how."""
 
     recipe: str
@@ -124,7 +124,8 @@ class Convergence(options.LargeBatches):
     """A gap to the reference counts as closed if the interval of the difference in test accuracy
     excludes a loss of this (0.02: two points)."""
     recipes: Annotated[
-        list[Tried], BeforeValidator(_named, json_schema_input_type=list[str | Tried])
+        list[TechniqueEntry],
+        BeforeValidator(_named, json_schema_input_type=list[str | TechniqueEntry]),
     ]
     """The techniques that are tried: names of recipes, or one as `recipe` with more options, as
     `[muon, {name: naive, recipe: tuned, scaling: linear}]`. `[]` leaves the experiment out."""

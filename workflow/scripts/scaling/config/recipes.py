@@ -48,55 +48,55 @@ def techniques(config: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 def precision(config: Mapping[str, Any]) -> str:
     """Return the precision of the recipes of `convergence.recipes`, which is one for all."""
     names = [tried["recipe"] for tried in config["convergence"]["recipes"]]
-    found: str = config["recipes"][names[0]].get("precision", "float32")
-    return found
+    chosen: str = config["recipes"][names[0]].get("precision", "float32")
+    return chosen
 
 
 def of_technique(tried: Mapping[str, Any], recipe: Mapping[str, Any]) -> dict[str, Any]:
     """Return what differs from the defaults of a technique in an entry of `convergence.recipes`."""
-    own = {**recipe, **tried}
+    values = {**recipe, **tried}
     return {
-        key: own[key]
+        key: values[key]
         for key, field in Technique.model_fields.items()
-        if own.get(key, field.default) != field.default
+        if values.get(key, field.default) != field.default
     }
 
 
 def resolved(
-    recipes: Mapping[str, Mapping[str, Any]], asks: Mapping[str, str]
+    recipes: Mapping[str, Mapping[str, Any]], requests: Mapping[str, str]
 ) -> dict[str, dict[str, Any]]:
     """Return each recipe that some key `asks` for, with all keys; UserError for what is wrong."""
-    found: dict[str, dict[str, Any]] = {}
-    said: list[str] = []
-    for name, key in asks.items():
+    complete: dict[str, dict[str, Any]] = {}
+    messages: list[str] = []
+    for name, key in requests.items():
         try:
-            own = _with_base(name, key, recipes)
-            options = ENGINES.find(own["engine"]).options
+            values = _with_base(name, key, recipes)
+            options = ENGINES.find(values["engine"]).options
             kind = create_model("Recipe", __base__=(options, Recipe))
-            said += (wrong := kind.sentences(own, above=("recipes", name)))
-            found |= {} if wrong else {name: kind.of(own).model_dump()}
+            messages += (wrong := kind.sentences(values, above=("recipes", name)))
+            complete |= {} if wrong else {name: kind.of(values).model_dump()}
         except ValueError as error:
-            said.append(str(error))
-    refuse(said)
-    return found
+            messages.append(str(error))
+    refuse(messages)
+    return complete
 
 
 def _with_base(name: str, key: str, recipes: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """Return the options of the recipe that `key` asks for, and of its bases; or ValueError."""
-    made: dict[str, Any] = {}
+    whole: dict[str, Any] = {}
     others, engines = list(recipes), ENGINES.names()
-    while "engine" not in made:
+    while "engine" not in whole:
         if name not in others:
             there = ", ".join(others) or "none"
             raise ValueError(f"{key} asks for recipe {name!r} (allowed: {there})")
         others.remove(name)
-        own, place = dict(recipes[name]), f"recipes.{name}"
-        if "command" in own and own.keys().isdisjoint(("engine", "base")):
-            own |= {"engine": "command", "strategies": [OWN]}
-        if ("engine" in own) == ("base" in own):
+        values, place = dict(recipes[name]), f"recipes.{name}"
+        if "command" in values and values.keys().isdisjoint(("engine", "base")):
+            values |= {"engine": "command", "strategies": [OWN]}
+        if ("engine" in values) == ("base" in values):
             raise ValueError(f"{place} needs an engine ({', '.join(engines)}) or else a base")
-        made = own | made
-        name, key = made.pop("base", None), f"{place}.base"
-    if made["engine"] not in engines:
-        raise ValueError(f"{place}.engine is {made['engine']!r} (allowed: {', '.join(engines)})")
-    return made
+        whole = values | whole
+        name, key = whole.pop("base", None), f"{place}.base"
+    if whole["engine"] not in engines:
+        raise ValueError(f"{place}.engine is {whole['engine']!r} (allowed: {', '.join(engines)})")
+    return whole

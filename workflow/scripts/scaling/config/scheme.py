@@ -56,8 +56,8 @@ class Scheme(Section):
     def _fits_together(self) -> Self:
         if self.activation_bits is None:
             if self.mistakes:
-                said = f"{self.mistakes[0]} is a mistake of activations: give activation_bits"
-                raise ValueError(said)
+                message = f"{self.mistakes[0]} is a mistake of activations: give activation_bits"
+                raise ValueError(message)
             for key in {"bias", "logits"} & self.model_fields_set:
                 if (value := getattr(self, key)) != "float":
                     raise ValueError(

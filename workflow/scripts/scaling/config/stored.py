@@ -48,8 +48,8 @@ class Plain(yaml.SafeLoader):
         there: dict[Any, Any] = {}
         for key, _ in node.value:
             if there.setdefault(key.value, key) is not key:
-                said = f"the key {key.value} is there twice"
-                raise yaml.MarkedYAMLError(problem=said, problem_mark=key.start_mark)
+                message = f"the key {key.value} is there twice"
+                raise yaml.MarkedYAMLError(problem=message, problem_mark=key.start_mark)
         return super().construct_mapping(node, deep)
 
 
@@ -83,14 +83,14 @@ def recipes_of(layers: Iterable[Any]) -> Any:
 
     A recipe with an engine, a base or a command replaces the one of its name; another changes it.
     """
-    found: dict[str, Any] = {}
+    recipes: dict[str, Any] = {}
     for given in [layer["recipes"] for layer in layers if "recipes" in layer]:
         if not isinstance(given, dict):
             return given
-        for name, own in given.items():
-            whole = not isinstance(own, dict) or not WHOLE.isdisjoint(own)
-            found[name] = own if whole else found.get(name, {}) | own
-    return found
+        for name, recipe in given.items():
+            whole = not isinstance(recipe, dict) or not WHOLE.isdisjoint(recipe)
+            recipes[name] = recipe if whole else recipes.get(name, {}) | recipe
+    return recipes
 
 
 def find(studies: Path, name: str) -> Path:
@@ -138,14 +138,14 @@ def commands_alone(config: dict[str, Any]) -> bool:
 
 def records(config: dict[str, Any]) -> dict[str, list[Path]]:
     """Return the records that a study asks for, by what is measured, relative to its folder."""
-    asked, machine, large = config["grid"], config["machine"], config["convergence"]
+    section_grid, machine, large = config["grid"], config["machine"], config["convergence"]
     full, section = config["time_to_accuracy"], config["quantization"]
     trainings = [
         grid.Cell(full["recipe"], "ddp", gpus, full["global_batch"] // gpus, seed)
         for gpus in full["gpus"]
         for seed in full["seeds"]
     ]
-    several = [gpus for gpus in asked["gpus"] if gpus > 1]
+    several = [gpus for gpus in section_grid["gpus"] if gpus > 1]
 
     def limits(repeats: range) -> list[Path]:
         files = {f"interconnect/gpus~{gpus}": "sweep.json" for gpus in several}
@@ -157,11 +157,11 @@ def records(config: dict[str, Any]) -> dict[str, list[Path]]:
             Path(folder + grid.repeat_folder(repeat), name)
             for repeat in repeats
             for folder, name in files.items()
-            if asked["seeds"]
+            if section_grid["seeds"]
         ]
 
     # The synchronization experiments use the most GPUs of one machine.
-    gpus = min(max(asked["gpus"]), machine["gpus_per_node"] or max(asked["gpus"]))
+    gpus = min(max(section_grid["gpus"]), machine["gpus_per_node"] or max(section_grid["gpus"]))
     shared = gpus > 1 and config["synchronization"]["seeds"]
     seeds = {seed: Path(f"quantization/seed~{seed}") for seed in section["seeds"]}
     variants = [
@@ -179,7 +179,7 @@ def records(config: dict[str, Any]) -> dict[str, list[Path]]:
         ],
         "full_trainings": [cell.record_path(Path("to_accuracy")) for cell in trainings],
         "limits": limits(range(1)),
-        "limits_of_repeats": limits(range(1, asked.get("repeats", 1))),
+        "limits_of_repeats": limits(range(1, section_grid.get("repeats", 1))),
         "quantization": variants,
         "synchronization": [Path(f"experiments/gpus~{gpus}/synchronization.json")] * bool(shared),
     }
@@ -188,8 +188,8 @@ def records(config: dict[str, Any]) -> dict[str, list[Path]]:
 def own_files(folder: Path) -> set[Path]:
     """Return the study's own files in `folder`, relative to it; none without such a folder."""
     tops = [folder / name for name in [CONFIG, MANIFEST, *RECORDS]]
-    found = [path for top in tops for path in [top, *top.glob("**/*")] if path.is_file()]
-    return {path.relative_to(folder) for path in found}
+    paths = [path for top in tops for path in [top, *top.glob("**/*")] if path.is_file()]
+    return {path.relative_to(folder) for path in paths}
 
 
 def check(folder: Path, config: dict[str, Any]) -> None:
@@ -197,11 +197,11 @@ def check(folder: Path, config: dict[str, Any]) -> None:
 
     With `partial` in the configuration, runs may lack a record.
     """
-    asked, there, beside = records(config), own_files(folder), beside_records(config)
-    runs = {*chain(*(asked[kind] for kind in TRAININGS))}
-    wanted = [Path(CONFIG), Path(MANIFEST), *chain(*asked.values())]
+    wanted_records, there, beside = records(config), own_files(folder), beside_records(config)
+    runs = {*chain(*(wanted_records[kind] for kind in TRAININGS))}
+    wanted = [Path(CONFIG), Path(MANIFEST), *chain(*wanted_records.values())]
     # Older studies have those of the first alone.
-    of_repeats = {*asked["limits_of_repeats"]}
+    of_repeats = {*wanted_records["limits_of_repeats"]}
     always = [path for path in wanted if path not in runs | of_repeats]
     needed = always if config["partial"] else [path for path in wanted if path not in of_repeats]
     if missing := [path for path in needed if path not in there]:
@@ -219,10 +219,10 @@ def check(folder: Path, config: dict[str, Any]) -> None:
 @program
 def main() -> None:
     layers = [read_config(Path(path)) for path in filter(None, sys.argv[1:])]
-    recipes, asked = recipes_of(layers), dict[str, Any]()
+    recipes, sections = recipes_of(layers), dict[str, Any]()
     for layer in layers:
-        asked |= {key: layer[key] for key in ("grid", "parts") if key in layer}
-    names = (asked.get("grid") or {}).get("recipes") or []
+        sections |= {key: layer[key] for key in ("grid", "parts") if key in layer}
+    names = (sections.get("grid") or {}).get("recipes") or []
     commands = [name for name in names if "command" in (recipes.get(name) or {})]
-    if names and commands == names and asked.get("parts") == ["scaling"]:
+    if names and commands == names and sections.get("parts") == ["scaling"]:
         print("commands alone")

@@ -64,11 +64,11 @@ def _is_ours(path: Path) -> bool:
 @cache
 def _files(root: Path, name: str) -> list[Path]:
     """Return the files that importing the dotted `name` runs: parent packages and the module."""
-    found, path = [], root
+    paths, path = [], root
     for part in name.split("."):
         path /= part
-        found += [file for file in (path / "__init__.py", path.with_suffix(".py")) if file.exists()]
-    return found
+        paths += [file for file in (path / "__init__.py", path.with_suffix(".py")) if file.exists()]
+    return paths
 
 
 @cache

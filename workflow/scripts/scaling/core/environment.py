@@ -76,8 +76,8 @@ def describe_process(device: Any) -> dict[str, Any]:
     if device.type == "cpu":
         return describe("cpu")
     # CUDA may number GPUs in another order than the driver.
-    own = f"GPU-{torch.cuda.get_device_properties(device).uuid}"
-    return describe("cuda") | leased_gpus([own]) | {"cuda": torch.version.cuda}
+    uuid = f"GPU-{torch.cuda.get_device_properties(device).uuid}"
+    return describe("cuda") | leased_gpus([uuid]) | {"cuda": torch.version.cuda}
 
 
 def seen_by(starts: list[dict[str, Any]]) -> dict[str, Any]:
@@ -86,11 +86,11 @@ def seen_by(starts: list[dict[str, Any]]) -> dict[str, Any]:
         return {}
     hosts = list(dict.fromkeys(start["host"] for start in starts))
     given = dict.fromkeys(one for start in starts for one in start["slurm_gpus"])
-    found: dict[str, Any] = {"hosts": hosts, "slurm_gpus": list(given)}
-    found["machine"] = "+".join(sorted({start["machine"] for start in starts}))
+    seen: dict[str, Any] = {"hosts": hosts, "slurm_gpus": list(given)}
+    seen["machine"] = "+".join(sorted({start["machine"] for start in starts}))
     for key in ("device_names", "device_ids") if len(hosts) > 1 else ():
-        found[key] = [one for start in starts for one in start[key]]
-    return found | {key: starts[0][key] for key in ("cuda", "nccl")}
+        seen[key] = [one for start in starts for one in start[key]]
+    return seen | {key: starts[0][key] for key in ("cuda", "nccl")}
 
 
 def host() -> str:
@@ -186,32 +186,32 @@ def resolve_device(requested: Device) -> Device:
 
 def torch_build() -> dict[str, Any]:
     """Return the contents of torch/version.py without importing PyTorch; empty without it."""
-    found = find_spec("torch")
-    there = found and found.origin
+    spec = find_spec("torch")
+    there = spec and spec.origin
     return runpy.run_path(str(Path(there).with_name("version.py"))) if there else {}
 
 
 def older_gpu(capability: tuple[int, int]) -> str | None:
     """Describe a visible GPU whose compute capability is below `capability`, if any is known."""
     for handle in map(gpu_handle, visible_gpus()):
-        own = ask_nvml(pynvml.nvmlDeviceGetCudaComputeCapability, handle)
-        if own and tuple(own) < capability:
+        level = ask_nvml(pynvml.nvmlDeviceGetCudaComputeCapability, handle)
+        if level and tuple(level) < capability:
             name = ask_nvml(pynvml.nvmlDeviceGetName, handle) or "a GPU"
-            return f"{name} has compute capability {own[0]}.{own[1]}"
+            return f"{name} has compute capability {level[0]}.{level[1]}"
     return None
 
 
-def applied_precision(asked: str, device: str) -> str:
+def applied_precision(requested: str, device: str) -> str:
     """Return the precision that the visible GPUs (or the CPU) use: without TF32 it is float32."""
     lacks = device == "cpu" or older_gpu(AMPERE)
-    return "float32" if asked == "tf32" and lacks else asked
+    return "float32" if requested == "tf32" and lacks else requested
 
 
 def _cpu_name() -> str:
-    found = None
+    match = None
     with suppress(OSError):
-        found = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text())
-    return found[1].strip() if found else platform.processor() or platform.machine()
+        match = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text())
+    return match[1].strip() if match else platform.processor() or platform.machine()
 
 
 def installed(package: str) -> str | None:

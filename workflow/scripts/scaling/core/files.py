@@ -80,12 +80,12 @@ def regular(source: Path, most_bytes: int = 50_000_000, *, within: Path | None =
     try:
         if within and not source.resolve().is_relative_to(within.resolve()):
             raise UserError(f"{source} is a link out of {within}; put the file itself there")
-        found = source.stat()
+        status = source.stat()
     except FileNotFoundError as error:
         raise UserError(f"{source} does not exist") from error
     except (OSError, RuntimeError) as error:
         raise UserError(f"{source} cannot be read ({error})") from error
-    if not S_ISREG(found.st_mode) or found.st_size > most_bytes:
+    if not S_ISREG(status.st_mode) or status.st_size > most_bytes:
         raise UserError(f"{source} is no file of at most {most_bytes:,} bytes; give one")
     return source
 

@@ -33,14 +33,14 @@ class GpuCounters:
 
 def handles(gpus: Sequence[str]) -> list[Any]:
     """Return NVML's handles of all `gpus`; none if it does not know one of them."""
-    found = [gpu_handle(gpu) for gpu in gpus]
-    return [] if None in found else found
+    known = [gpu_handle(gpu) for gpu in gpus]
+    return [] if None in known else known
 
 
 def state(handle: Any) -> dict[str, float]:
     """Return the joules and seconds counted so far, clock and temperature, as far as known."""
     fields = ask_nvml(pynvml.nvmlDeviceGetFieldValues, handle, [*REASONS.values()]) or []
-    found = {
+    counts = {
         name: field.value.ullVal / 1e9
         for name, field in zip(REASONS, fields, strict=False)
         if field.nvmlReturn == pynvml.NVML_SUCCESS
@@ -51,7 +51,7 @@ def state(handle: Any) -> dict[str, float]:
         "sm_mhz": ask_nvml(pynvml.nvmlDeviceGetClockInfo, handle, pynvml.NVML_CLOCK_SM),
         "celsius": ask_nvml(pynvml.nvmlDeviceGetTemperature, handle, pynvml.NVML_TEMPERATURE_GPU),
     }
-    return found | {name: value for name, value in others.items() if value is not None}
+    return counts | {name: value for name, value in others.items() if value is not None}
 
 
 def reading(early: Mapping[str, float], late: Mapping[str, float]) -> GpuReading:

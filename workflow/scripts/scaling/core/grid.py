@@ -77,24 +77,24 @@ def section(config: dict[str, Any]) -> dict[str, Any]:
 
     A command that takes no batch size has the same in all cells, and no pair.
     """
-    asked, found, paired = config["grid"], {}, []
-    for name in asked["recipes"]:
+    keys, strategies, paired = config["grid"], {}, []
+    for name in keys["recipes"]:
         recipe = config["recipes"][name]
-        own = recipe.get("strategies")
-        among = [strategy for strategy in asked["strategies"] if own is None or strategy in own]
-        found[name] = own if own == ["own"] else among
+        only = recipe.get("strategies")
+        among = [strategy for strategy in keys["strategies"] if only is None or strategy in only]
+        strategies[name] = only if only == ["own"] else among
         paired += [name] * ("batch_size}" in recipe.get("command", "{batch_size}"))
-    kept = {key: value for key, value in asked.items() if key != "strategies"}
+    kept = {key: value for key, value in keys.items() if key != "strategies"}
     return kept | {
-        "recipes": found,
-        "strong_scaling": paired if asked.get("strong_scaling") else [],
+        "recipes": strategies,
+        "strong_scaling": paired if keys.get("strong_scaling") else [],
     }
 
 
 def recipe_options(config: dict[str, Any], recipe: str) -> dict[str, Any]:
     """Return the options that a recipe passes to its engine."""
-    own = config["recipes"][recipe]
-    return {key: value for key, value in own.items() if key not in ("engine", "strategies")}
+    keys = config["recipes"][recipe]
+    return {key: value for key, value in keys.items() if key not in ("engine", "strategies")}
 
 
 def expand(

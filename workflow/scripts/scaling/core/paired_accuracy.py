@@ -53,5 +53,5 @@ def encode(classes: Classes) -> str:
 
 def decode(text: str) -> Classes:
     """Decode what `encode` wrote: uint8 [n], of at most ten million images."""
-    found = zlib.decompressobj().decompress(base64.b64decode(text), 10_000_000)
-    return np.frombuffer(found, dtype=np.uint8)
+    content = zlib.decompressobj().decompress(base64.b64decode(text), 10_000_000)
+    return np.frombuffer(content, dtype=np.uint8)

@@ -82,16 +82,16 @@ class Section(BaseModel):
             near = [f", perhaps {key}" for key in get_close_matches(str(last), kind.model_fields)]
             known = ", ".join(kind.model_fields)
             return f"{place} has the unknown key {last}{''.join(near[:1])} (allowed: {known})"
-        said = sentence(error)
+        text = sentence(error)
         if not error["loc"]:
-            return said
+            return text
         if last == "[key]":
-            return f"{key_name([*above, *section[:-1]])} has the key {section[-1]!r}: {said}"
+            return f"{key_name([*above, *section[:-1]])} has the key {section[-1]!r}: {text}"
         if error["type"].startswith("float") and isinstance(error["input"], str):
-            said += ", with a decimal point: YAML reads 5e-4 as text, and 5.0e-4 as a number"
+            text += ", with a decimal point: YAML reads 5e-4 as text, and 5.0e-4 as a number"
         shown = repr(error["input"])
         shown = shown[:LONGEST_SHOWN] + "…" if len(shown) > LONGEST_SHOWN else shown
-        return f"{key_name([*above, *error['loc']])} is {shown}: {said}"
+        return f"{key_name([*above, *error['loc']])} is {shown}: {text}"
 
 
 class Entry(Section):
@@ -104,9 +104,9 @@ class Entry(Section):
 
 def refuse(sentences: Iterable[str], name: str = "the configuration") -> None:
     """Raise UserError with these sentences, if any; several of them have a line each."""
-    if told := [textwrap.shorten(one, 1000) for one in dict.fromkeys(sentences)]:
-        between = " " if len(told) == 1 else "\n  "
-        raise UserError(between.join([f"{name} is wrong:", *told]))
+    if messages := [textwrap.shorten(one, 1000) for one in dict.fromkeys(sentences)]:
+        between = " " if len(messages) == 1 else "\n  "
+        raise UserError(between.join([f"{name} is wrong:", *messages]))
 
 
 def sentence(error: Any) -> str:
@@ -116,8 +116,8 @@ def sentence(error: Any) -> str:
         return f"it should be {EXPECTED[kind]}"
     if how == "pattern_mismatch":
         return f"it should be of the form {error['ctx']['pattern'].strip('^$')}"
-    said: str = error["msg"].removeprefix("Value error, ").partition(" after validation")[0]
-    return re.sub("^(Input|String|List|Value|Dictionary) should", "it should", said)
+    text: str = error["msg"].removeprefix("Value error, ").partition(" after validation")[0]
+    return re.sub("^(Input|String|List|Value|Dictionary) should", "it should", text)
 
 
 def key_name(path: Any) -> str:

@@ -51,7 +51,7 @@ def _read(folder: Path) -> ImageDataset:
         raise UserError(
             f"a file of {folder / BATCHES} is missing, truncated or damaged, by its md5; {AGAIN}"
         ) from error
-    train_labels, test_labels = (np.array(own.targets, dtype=np.int64) for own in (train, test))
+    train_labels, test_labels = (np.array(split.targets, dtype=np.int64) for split in (train, test))
     return ImageDataset(train.data, train_labels, test.data, test_labels, list(train.classes))
 
 

@@ -33,13 +33,13 @@ def digits(request: Request) -> tuple[ImageDataset, str]:
     from sklearn.datasets import load_digits
     from sklearn.model_selection import train_test_split
 
-    found = load_digits()
-    grey = np.round(found.images * (255 / 16)).astype(np.uint8)
+    loaded = load_digits()
+    grey = np.round(loaded.images * (255 / 16)).astype(np.uint8)
     train_images, test_images, train_labels, test_labels = train_test_split(
         resize(np.repeat(grey[..., None], 3, axis=3), 32),
-        found.target.astype(np.int64),
+        loaded.target.astype(np.int64),
         test_size=DIGITS_TEST_IMAGES,
-        stratify=found.target,
+        stratify=loaded.target,
         random_state=0,
     )
     classes = [str(digit) for digit in range(10)]

@@ -62,11 +62,11 @@ class ResidentImages:
         order = torch.randperm(len(self._labels), generator=shared, device=device)
         wrapped = torch.cat([order, order[: self.samples * self._ranks - len(order)]])
         self._order.copy_(wrapped[self._rank :: self._ranks])
-        own = torch.Generator(device).manual_seed(seed * 4099 + self._rank + 1)
-        self._top.random_(0, 2 * self._padding + 1, generator=own)
-        self._left.random_(0, 2 * self._padding + 1, generator=own)
+        generator = torch.Generator(device).manual_seed(seed * 4099 + self._rank + 1)
+        self._top.random_(0, 2 * self._padding + 1, generator=generator)
+        self._left.random_(0, 2 * self._padding + 1, generator=generator)
         if self._flip:
-            self._flipped.random_(0, 2, generator=own)
+            self._flipped.random_(0, 2, generator=generator)
         self._position.zero_()
 
     def next_batch(self, size: int) -> tuple[Tensor, Tensor]:

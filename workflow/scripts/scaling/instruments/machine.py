@@ -123,12 +123,12 @@ def _multiply(device: Any) -> float | None:
 def judge(hosts: list[dict[str, Any]], gpus: list[dict[str, Any]]) -> list[dict[str, str]]:
     """Return the problems, bad ones first: `severity`, `host`, `gpu` (a UUID) and `message`."""
     judged = [(one, _of_host(one)) for one in hosts] + [(one, _of_gpu(one, gpus)) for one in gpus]
-    found = [
+    findings = [
         {"severity": severity, "host": one["host"], "gpu": one.get("gpu", ""), "message": message}
         for one, findings in judged
         for severity, message in findings
     ]
-    return sorted(found, key=lambda finding: finding["severity"])
+    return sorted(findings, key=lambda finding: finding["severity"])
 
 
 def _of_host(one: dict[str, Any]) -> Iterator[tuple[str, str]]:
@@ -152,8 +152,11 @@ def _of_gpu(one: dict[str, Any], gpus: list[dict[str, Any]]) -> Iterator[tuple[s
     rates = [each["flops_per_second"] for each in gpus if each["flops_per_second"]]
     share = (one["flops_per_second"] or 0) / median(rates) if rates else 1
     if share < SLOWER:
-        said = f"it multiplies matrices at {share:.0%} of the median GPU's rate"
-        yield "bad" if share < SLOWEST else "odd", f"{said}: leave it out, or say so of all times"
+        reason = f"it multiplies matrices at {share:.0%} of the median GPU's rate"
+        yield (
+            "bad" if share < SLOWEST else "odd",
+            f"{reason}: leave it out, or say so of all times",
+        )
     held = one["reading"][0]["held_back_seconds"] if one["reading"] else {}
     hot = [name.replace("_", " ") for name in held if name != "power_cap" and held[name]]
     if hot:

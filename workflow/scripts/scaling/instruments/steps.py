@@ -71,11 +71,11 @@ def measure_all(trainer: Trainer, rank: Rank, gpus: int, limit: int) -> dict[str
     on one GPU. `device_time`: each device's `busy_times` and the untraced host's `seconds`. `step`:
     the events of one step.
     """
-    own, on_gpu = {"rank": rank.index}, rank.device.type == "cuda"
+    place, on_gpu = {"rank": rank.index}, rank.device.type == "cuda"
     train = trainer.in_memory(limit)
-    in_memory = own | _in_memory(trainer, train, limit)
+    in_memory = place | _in_memory(trainer, train, limit)
     readings: list[dict[str, Any]] = []
-    device_time: list[Any] = [own | {"iterations": 0, "note": "a CPU runs no kernels"}]
+    device_time: list[Any] = [place | {"iterations": 0, "note": "a CPU runs no kernels"}]
     if gpus > 1 or on_gpu:
         train(SETTLING_ITERATIONS)
         known = launched(trainer, train, limit, rank) if on_gpu else {}
@@ -83,14 +83,14 @@ def measure_all(trainer: Trainer, rank: Rank, gpus: int, limit: int) -> dict[str
         iterations = {"iterations": traced.iterations}
         if on_gpu:
             # Tracing delays launches, not kernels: the gaps are those of the untraced seconds.
-            about = own | iterations | {"seconds": median(in_memory["seconds"])}
+            about = place | iterations | {"seconds": median(in_memory["seconds"])}
             device_time = [{**about, "gpu": n, **busy_times(spans[n])} for n in sorted(spans)]
         if gpus > 1:
             everyone = [*chain.from_iterable(rank.gather([*messages.values()]))]
             read = communication(spans, messages, everyone)
-            readings = [{**own, "estimate": "profiler", **iterations, **read}]
-    found = {"in_memory": in_memory, "readings": readings, "device_time": device_time}
-    return found | {"step": one_step(train, rank)}
+            readings = [{**place, "estimate": "profiler", **iterations, **read}]
+    results = {"in_memory": in_memory, "readings": readings, "device_time": device_time}
+    return results | {"step": one_step(train, rank)}
 
 
 def _in_memory(trainer: Trainer, train: TrainIterations, limit: int) -> dict[str, Any]:
@@ -118,11 +118,11 @@ def busy_times(spans: Spans) -> dict[str, Any]:
     classes: dict[str, dict[str, float]] = {}
     computing = busy = 0
     for kind in [one for one in get_args(KernelClass) if one in (*spans, "communication")]:
-        own = spans.get(kind, [])
-        counted += own
+        spans_of_class = spans.get(kind, [])
+        counted += spans_of_class
         computing, busy = busy, length(counted)
-        times = {"seconds": busy - computing, "running_seconds": length(own)}
-        moved = sum(size for *_, size in own)
+        times = {"seconds": busy - computing, "running_seconds": length(spans_of_class)}
+        moved = sum(size for *_, size in spans_of_class)
         classes[kind] = {name: ns / SECOND for name, ns in times.items()} | {"bytes": moved}
     device = {"busy_seconds": busy / SECOND, "compute_seconds": computing / SECOND}
     return {**device, "kernels": len(counted), "classes": classes}
@@ -136,16 +136,16 @@ def communication(
     A message takes as long as on the one of `everyone`'s devices that joins it last; others wait
     for that in `start_skew_seconds`.
     """
-    found = []
-    for gpu, own in messages.items():
+    candidates = []
+    for gpu, sent in messages.items():
         cut = []
-        for key, (start, end, size) in own.items():
+        for key, (start, end, size) in sent.items():
             seconds = [other[key][1] - other[key][0] for other in everyone if key in other]
             cut.append((max(start, end - min(seconds)), end, size))
         times = busy_times({**devices[gpu], "communication": cut})["classes"]["communication"]
-        skew = (length([*own.values()]) - length(cut)) / SECOND
-        found.append((times["running_seconds"], times["seconds"], skew))
-    total, exposed, skew = max(found, default=(0.0, 0.0, 0.0))
+        skew = (length([*sent.values()]) - length(cut)) / SECOND
+        candidates.append((times["running_seconds"], times["seconds"], skew))
+    total, exposed, skew = max(candidates, default=(0.0, 0.0, 0.0))
     if not total:
         return {"iterations": 0, "note": "the trace shows no communication"}
     both = {"communication_seconds": total, "exposed_seconds": exposed}
@@ -188,10 +188,10 @@ def record(
                 continue
             messages[device][name, places[device, name]] = (start, end, size)
             places[device, name] += 1
-    for device, own in messages.items():
+    for device, sent in messages.items():
         if rank.processes > 1 and on_gpu:
-            del own[next(iter(own))]
-        spans[device]["communication"] = [*own.values()]
+            del sent[next(iter(sent))]
+        spans[device]["communication"] = [*sent.values()]
     return spans, messages, result
 
 
@@ -209,16 +209,16 @@ def launched(trainer: Trainer, train: TrainIterations, limit: int, rank: Rank) -
 
 def one_step(train: TrainIterations, rank: Rank) -> list[Event]:
     """Return the events of one iteration of this rank; none where the tracer cannot write them."""
-    host, found, places = os.getpid(), [], {}
+    host, kept, places = os.getpid(), [], {}
     for event in _exported(train, 1, rank):
         pid = event["pid"]
         # The host's events have its process id, a GPU's have its number, and others none.
         if event["ph"] == "X" and isinstance(pid, int) and pid >= 0:
             number = 100 * rank.index + (0 if pid == host else 1 + pid)
             places[number] = f"rank {rank.index}, {'host' if pid == host else f'GPU {pid}'}"
-            found.append({key: event[key] for key in KEPT} | {"pid": number})
+            kept.append({key: event[key] for key in KEPT} | {"pid": number})
     named = {"ph": "M", "name": "process_name"}
-    return found + [named | {"args": {"name": one}, "pid": pid} for pid, one in places.items()]
+    return kept + [named | {"args": {"name": one}, "pid": pid} for pid, one in places.items()]
 
 
 def _exported(train: TrainIterations, count: int, rank: Rank, shapes: bool = False) -> list[Event]:
@@ -242,7 +242,7 @@ def launches(events: list[Event]) -> Launches:
     updates = [one for one in ranges if one["name"].lower().startswith("optimizer")]
     kernels = [one for one in events if one.get("cat") in ("kernel", "gpu_memcpy", "gpu_memset")]
     count = Counter(kernel["args"].get("External id") for kernel in kernels)
-    found: dict[tuple[int, str], list[tuple[KernelClass, float]]] = defaultdict(list)
+    kinds_by_place: dict[tuple[int, str], list[tuple[KernelClass, float]]] = defaultdict(list)
     for kernel in sorted(kernels, key=lambda kernel: kernel["ts"]):
         number = kernel["args"].get("External id")
         operator = operators.get(number, {"name": "", "ts": 0})
@@ -250,8 +250,8 @@ def launches(events: list[Event]) -> Launches:
         if any(0 <= operator["ts"] - update["ts"] <= update["dur"] for update in updates):
             kind = kind if kind == "communication" else "optimizer"
         place = kernel["pid"], kernel["name"]  # Copies between GPUs tell no device.
-        found[place].append((kind, moved_bytes(operator) / count[number]))
-    return {place: chain(own, repeat(own[-1])) for place, own in found.items()}
+        kinds_by_place[place].append((kind, moved_bytes(operator) / count[number]))
+    return {place: chain(kinds, repeat(kinds[-1])) for place, kinds in kinds_by_place.items()}
 
 
 def kernel_class(operator: str) -> KernelClass:

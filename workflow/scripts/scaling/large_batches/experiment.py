@@ -73,7 +73,7 @@ class Experiment:
         message = f"the global batch is larger than the {images} training images"
         try:
             if self.global_batch <= images:
-                sweeps = {name: self._sweep(name, own) for name, own in techniques.items()}
+                sweeps = {name: self._sweep(name, each) for name, each in techniques.items()}
                 for name, sweep in sweeps.items():
                     result = self._result(name, techniques[name], sweep)
                     yield name, {"status": "ok", "message": None, "result": result}
@@ -129,20 +129,20 @@ class Experiment:
         """Return the record's part of a run, trained now or before, and print a line on it."""
         images = self._images(held_out)
         run = run_of(self.study, technique, self.global_batch, images, factor, seed, held_out)
-        own = [self.global_batch, asdict(run) | {"rule": run.rule.model_dump()}]
-        text = json.dumps([*self.identity, *own], sort_keys=True)
+        inputs = [self.global_batch, asdict(run) | {"rule": run.rule.model_dump()}]
+        text = json.dumps([*self.identity, *inputs], sort_keys=True)
         path = self.folder / f"{hashlib.sha256(text.encode()).hexdigest()}.json"
         there = path.exists()
         if not there:
             TRAINING.write(path, self._train(run))
-        found = TRAINING.read(path)
+        record = TRAINING.read(path)
         print(
             f"{name}, global batch {self.global_batch}, factor {factor:g}, seed {seed}: "
-            f"{found['epochs'][-1]} {found['diverged']} "
-            + ("shared" if there else f"{found['seconds']:.2f} s"),
+            f"{record['epochs'][-1]} {record['diverged']} "
+            + ("shared" if there else f"{record['seconds']:.2f} s"),
             flush=True,
         )
-        return {"factor": factor, "learning_rate": max(run.rates), "held_out": held_out, **found}
+        return {"factor": factor, "learning_rate": max(run.rates), "held_out": held_out, **record}
 
     def _train(self, run: Run) -> Result:
         """Train one run to its end, or to the end of the epoch in which it diverges.
@@ -164,14 +164,14 @@ class Experiment:
         for number in range(1, run.epochs + 1):
             trained = trainer.run_epoch(number)
             learned = {key: vars(trained)[key] for key in ("train_loss", "train_accuracy")}
-            found = learned | self._evaluate(trainer, model, data, number)
-            if None in found.values():
-                found |= {"train_accuracy": None, "test_accuracy": None}
+            metrics = learned | self._evaluate(trainer, model, data, number)
+            if None in metrics.values():
+                metrics |= {"train_accuracy": None, "test_accuracy": None}
                 diverged = NOT_FINITE
             if run.held_out:
-                judged = {f"validation_{of}": found[f"test_{of}"] for of in ("loss", "accuracy")}
-                found |= {"test_loss": None, "test_accuracy": None, **judged}
-            rows.append({"epoch": number, "updates": number * updates, **found})
+                judged = {f"validation_{of}": metrics[f"test_{of}"] for of in ("loss", "accuracy")}
+                metrics |= {"test_loss": None, "test_accuracy": None, **judged}
+            rows.append({"epoch": number, "updates": number * updates, **metrics})
             if diverged:
                 break
         trainer.close()
@@ -223,6 +223,6 @@ class Experiment:
         batches = math.ceil(wanted / BATCH_SIZE)
         images.draw(epoch)
         update_bn((images.next_batch(wanted // batches)[0] for _ in range(batches)), whole)
-        found = evaluate(whole, data, self.device)
+        metrics = evaluate(whole, data, self.device)
         torch._foreach_copy_(buffers, kept)
-        return found
+        return metrics

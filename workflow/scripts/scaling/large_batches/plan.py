@@ -82,20 +82,20 @@ def losses(runs: Sweep) -> dict[float, float | None]:
     }
 
 
-def choose(found: Mapping[float, float | None]) -> float:
+def choose(losses_by_factor: Mapping[float, float | None]) -> float:
     """Return the factor of the lowest loss; that nearest to 1 if none is finite (all are None)."""
-    finished = [(loss, factor) for factor, loss in found.items() if loss is not None]
-    return min(finished or [(abs(math.log(factor)), factor) for factor in found])[1]
+    finished = [(loss, factor) for factor, loss in losses_by_factor.items() if loss is not None]
+    return min(finished or [(abs(math.log(factor)), factor) for factor in losses_by_factor])[1]
 
 
-def next_factor(found: Mapping[float, float | None]) -> float | None:
+def next_factor(losses_by_factor: Mapping[float, float | None]) -> float | None:
     """Return the next factor of a sweep; None once the best one lies inside, to a factor of 2.
 
     If the best is an end, the next is twice as far out; else it is halfway (geometrically) to a
     neighbour more than a factor of 2 away.
     """
-    tried, best = sorted(found), choose(found)
-    if best == tried[0] or all(loss is None for loss in found.values()):
+    tried, best = sorted(losses_by_factor), choose(losses_by_factor)
+    if best == tried[0] or all(loss is None for loss in losses_by_factor.values()):
         return tried[0] / 2
     if best == tried[-1]:
         return best * 2

@@ -46,7 +46,7 @@ def accept(config: dict[str, Any], replayed: Path | None) -> list[str]:
         used = replayed and read_config(replayed / stored.CONFIG).get("plugins")
         advice = f"; a stored study brings no code: give its plugins {used}, --config 'plugins=[…]'"
         raise UserError(f"{error}{advice if used else ''}") from error
-    said = configuration.leave_out(config)
+    said = configuration.drop_unsupported(config)
     if replayed and replayed != stored.RESULTS:
         stored.check(replayed, config)
     os.environ[SNAKEMAKE_VARIABLE] = str(os.getpid())

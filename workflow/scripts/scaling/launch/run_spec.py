@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import Field
 
-from scaling.config.devices import need_newer_gpu, unfit
+from scaling.config.devices import need_newer_gpu, unsupported
 from scaling.core import code_digest, environment
 from scaling.core.environment import Device
 from scaling.core.errors import UserError
@@ -82,7 +82,7 @@ class RunSpec(CommandOptions, Training):
         ENGINES.find(self.engine).options.of(self.recipe_options, "recipe_options")
         device = environment.resolve_device(self.device)
         recipes = {self.cell.recipe: {"engine": self.engine, **self.recipe_options}}
-        lacks = unfit(device, [self.cell.strategy], recipes, self.cell.gpus)
+        lacks = unsupported(device, [self.cell.strategy], recipes, self.cell.gpus)
         for said in (*lacks, *need_newer_gpu(device, recipes)):
             raise UserError(said)
         return self.model_copy(update={"device": device})

@@ -52,8 +52,8 @@ def blocks(model: nn.Module) -> list[nn.Module]:
 
     def search(module: nn.Module) -> Iterator[nn.Module]:
         for child in module.children():
-            own = not type(child).__module__.startswith("torch.nn")
-            if own and classes[type(child)] > 1 and any(child.children()):
+            is_ours = not type(child).__module__.startswith("torch.nn")
+            if is_ours and classes[type(child)] > 1 and any(child.children()):
                 yield child
             else:
                 yield from search(child)
@@ -65,9 +65,9 @@ def cache_use() -> dict[str, int]:
     """Return how many graphs came from torch.compile's cache (`kept`), and how many were `made`."""
     if "torch._dynamo.utils" not in sys.modules:
         return {"kept": 0, "made": 0}
-    found = torch._dynamo.utils.counters["aot_autograd"]
-    made = found["autograd_cache_miss"] + found["autograd_cache_bypass"]
-    return {"kept": found["autograd_cache_hit"], "made": made}
+    counts = torch._dynamo.utils.counters["aot_autograd"]
+    compiled = counts["autograd_cache_miss"] + counts["autograd_cache_bypass"]
+    return {"kept": counts["autograd_cache_hit"], "made": compiled}
 
 
 def compile_seconds() -> float:

@@ -33,7 +33,7 @@ def check(config: dict[str, Any], manifest: Path) -> None:
     least, cell = min(_sizes(config, images), default=(0, ""))
     if not least:
         return
-    size, side, said = min(least, LEAST_BATCH), section["image_size"], ""
+    size, side, reason = min(least, LEAST_BATCH), section["image_size"], ""
     classes, chosen = len(described.get("classes", range(CLASSES))), Model(**config["model"])
     for device in ("meta", "cpu"):
         try:
@@ -43,11 +43,11 @@ def check(config: dict[str, Any], manifest: Path) -> None:
         except UserError:
             raise
         except Exception as error:
-            said = " ".join(str(error).split())
+            reason = " ".join(str(error).split())
     alone = f", {cell}" if size == least else ""
     raise UserError(
         f"model {chosen.name} cannot be made, or train on {fmt.plural(size, 'image')} of "
-        f"{side} × {side} pixels{alone} ({said}): mend it, or set model.options, "
+        f"{side} × {side} pixels{alone} ({reason}): mend it, or set model.options, "
         "dataset.image_size or grid.batch_sizes to others"
     )
 
@@ -68,14 +68,14 @@ def _sizes(config: dict[str, Any], images: int | None) -> Iterator[tuple[int, st
         rest = math.ceil(images / processes) % batch if images else 0
         for size, name in ((batch, f"a batch of {cell}"), (rest, f"the last of {cell}")):
             for part in torch.empty(size).chunk(into) if size else ():
-                yield from ((len(own), name) for own in part.chunk(cell.gpus // processes))
+                yield from ((len(share), name) for share in part.chunk(cell.gpus // processes))
 
 
 def _train(model: nn.Module, images: torch.Tensor, classes: int) -> None:
     """Train one step; raise what PyTorch says, or a ValueError where it would say nothing."""
     parameters, wanted = dict(model.train().named_parameters()), (len(images), classes)
     # Only a lazy parameter cannot tell how many values it has.
-    trained = [key for key, own in parameters.items() if own.numel() and own.requires_grad]
+    trained = [key for key, one in parameters.items() if one.numel() and one.requires_grad]
     logits = model(images)
     shape = tuple(logits.shape) if isinstance(logits, torch.Tensor) else type(logits).__name__
     if shape != wanted:

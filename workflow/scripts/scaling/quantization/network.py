@@ -66,37 +66,37 @@ def layers(network: nn.Module) -> dict[str, Layer]:
 
 def observer_points(network: nn.Module) -> dict[str, str]:
     """Map each layer to its ReLU, or to itself where there is none; `IMAGES` to themselves."""
-    found = {IMAGES: IMAGES}
+    points = {IMAGES: IMAGES}
     for name, module in network.named_children():
         if isinstance(module, Layer):
             layer = name
         if isinstance(module, Layer | nn.ReLU):
-            found[layer] = name
-    return found
+            points[layer] = name
+    return points
 
 
 @torch.no_grad()
 def outputs(network: nn.Module, batch: Tensor) -> dict[str, Tensor]:
     """Run `network` on `batch`; return what each module gives, by its name, and it as `IMAGES`."""
-    found, names = {IMAGES: batch}, {module: name for name, module in network.named_modules()}
+    results, names = {IMAGES: batch}, {module: name for name, module in network.named_modules()}
 
     def keep(module: nn.Module, _inputs: Any, output: Tensor) -> None:
-        found[names[module]] = output
+        results[names[module]] = output
 
     with register_module_forward_hook(keep):
         network(batch)
-    return found
+    return results
 
 
 def calibrate(network: nn.Module, batches: Iterable[Tensor]) -> Calibration:
     """Run the float `network` over all `batches` [n, 3, 32, 32]; return the ranges of all."""
-    found: Calibration = {}
+    ranges: Calibration = {}
     for batch in batches:
         for name, values in outputs(network, batch).items():
             low, high = (end.item() for end in torch.aminmax(values))
-            seen = found.get(name, (low, high))
-            found[name] = min(seen[0], low), max(seen[1], high)
-    return found
+            seen = ranges.get(name, (low, high))
+            ranges[name] = min(seen[0], low), max(seen[1], high)
+    return ranges
 
 
 class QuantizedImages(nn.Module):
@@ -255,7 +255,7 @@ def exactness(
     entrance, network = quantized.children()
     logits = differing = 0
     for batch in batches:
-        found = network(entrance(batch).to(device, torch.int8)).cpu().double()
-        logits += found.numel()
-        differing += int((found != quantized(batch).cpu().double()).sum())
+        logits_of_batch = network(entrance(batch).to(device, torch.int8)).cpu().double()
+        logits += logits_of_batch.numel()
+        differing += int((logits_of_batch != quantized(batch).cpu().double()).sum())
     return {"logits": logits, "differing": differing}

@@ -47,16 +47,18 @@ class VariantEvaluation(DataOptions):
         self, device: torch.device, chosen: Images, test: Images
     ) -> Iterator[tuple[Path, dict[str, Any]]]:
         """Yield a record for each variant; UserError for one that cannot be made."""
-        schemes = {name: Scheme.of(own, f"variant {name}") for name, own in self.variants.items()}
+        schemes = {
+            name: Scheme.of(options, f"variant {name}") for name, options in self.variants.items()
+        }
         network = load_weights(self.weights).to(device)
         for name, scheme in schemes.items():
             counted = name == STAGES[-1] and scheme == Scheme()
             try:
-                found = measure(network, scheme, chosen, test, self.seed, counted)
+                results = measure(network, scheme, chosen, test, self.seed, counted)
             except UserError as error:
                 raise UserError(f"variant {name} cannot be made: {error}") from error
             about = {"variant": name, "scheme": scheme.model_dump()}
-            yield self.output / VARIANT_PATTERN.format(variant=name), about | found
+            yield self.output / VARIANT_PATTERN.format(variant=name), about | results
 
 
 @torch.no_grad()
@@ -81,7 +83,7 @@ def measure(
         "variant": predict(quantized, test),
     }
     rows = [_weight_row(name, layer, scheme) for name, layer in int8.layers(network).items()]
-    found: dict[str, Any] = {
+    record: dict[str, Any] = {
         "float32": {"accuracy_percent": 100 * float((classes["float32"] == test.labels).mean())},
         **paired_accuracy.paired(*classes.values()),
         "classes": {name: paired_accuracy.encode(each) for name, each in classes.items()},
@@ -97,7 +99,7 @@ def measure(
     }
     if is_integer:
         # GPUs have no max pooling of int8.
-        found["exactness"] = int8.exactness(quantized, test.batches(), torch.device("cpu"))
+        record["exactness"] = int8.exactness(quantized, test.batches(), torch.device("cpu"))
         noise, clipped = (_noise(network, quantized, of.batches()) for of in (test, chosen))
 
         def seen(name: str, ends: str, sqnr: str) -> dict[str, Any]:
@@ -109,10 +111,10 @@ def measure(
             row |= _scale_row(layer, int8.layers(network)[name], largest)
             row |= seen(name, "output_range", "sqnr_after_relu_db")
         scale = quantized.get_submodule("quantize").scale
-        found["input"] = {"scale": scale, **seen(int8.IMAGES, "range", "sqnr_db")}
+        record["input"] = {"scale": scale, **seen(int8.IMAGES, "range", "sqnr_db")}
         if counted:
-            found["histograms"] = distributions(network, quantized, test.batches())
-    return found
+            record["histograms"] = distributions(network, quantized, test.batches())
+    return record
 
 
 def _weight_row(name: str, layer: Layer, scheme: Scheme) -> dict[str, Any]:
@@ -174,11 +176,11 @@ def _noise(
             errors, ones = values - integers / scale, torch.ones_like(values)
             parts = values.square(), errors.square(), (integers != unbounded).double(), ones
             sums[name] += torch.stack([part.sum() for part in parts]).cpu()
-    found: dict[str, tuple[float | None, float | None]] = dict.fromkeys(points, (None, None))
+    noise: dict[str, tuple[float | None, float | None]] = dict.fromkeys(points, (None, None))
     for name, of in sums.items():
         signal, error, outside, count = of.tolist()
-        found[name] = decibels(signal, error), outside / count
-    return found
+        noise[name] = decibels(signal, error), outside / count
+    return noise
 
 
 def decibels(signal: float, error: float) -> float | None:
@@ -196,30 +198,30 @@ def distributions(
     float and the level it is rounded to share a bin. `scale` is in levels per unit, `bin_edges`
     (k + 1) in the unit of the floats, with `counts` between them.
     """
-    found: dict[tuple[str, str, float], tuple[Counter[int], Counter[int]]] = {}
+    counters_of: dict[tuple[str, str, float], tuple[Counter[int], Counter[int]]] = {}
 
     def count(layer: str, quantity: str, scale: float, floats: Tensor, integers: Tensor) -> None:
-        counters = found.setdefault((layer, quantity, scale), (Counter(), Counter()))
+        counters = counters_of.setdefault((layer, quantity, scale), (Counter(), Counter()))
         for counter, steps in zip(counters, (floats.double() * scale, integers), strict=True):
             levels, times = steps.round().long().unique(return_counts=True)
             counter.update(dict(zip(levels.tolist(), times.tolist(), strict=True)))
 
-    made, (entrance, copied) = int8.quantized_layers(quantized), quantized.children()
-    places = [(name, "before_relu", name) for name in made]
+    layers, (entrance, copied) = int8.quantized_layers(quantized), quantized.children()
+    places = [(name, "before_relu", name) for name in layers]
     for name, point in int8.observer_points(network).items():
         places += [(name, "after_relu", point)] if point != name else []
-    for name, layer in made.items():
+    for name, layer in layers.items():
         scale = layer.scales.flatten()[0].item()
         count(name, "weights", scale, network.get_parameter(f"{name}.weight"), layer.weight)
     for batch in batches:
         floats = int8.outputs(network, batch)
         integers = int8.outputs(copied, entrance(batch))
         for name, quantity, at in places:
-            count(name, quantity, made[name].passed_scale, floats[at], integers[at])
+            count(name, quantity, layers[name].passed_scale, floats[at], integers[at])
     return [
         {"layer": layer, "quantity": quantity, "scale": scale}
         | {"float": _histogram(floats, scale), "int8": _histogram(integers, scale)}
-        for (layer, quantity, scale), (floats, integers) in found.items()
+        for (layer, quantity, scale), (floats, integers) in counters_of.items()
     ]
 
 

@@ -83,8 +83,8 @@ class Registry(Generic[Entry]):
     A plug-in adds its constant `ENTRY`, if that is of the same type.
     """
 
-    def __init__(self, kind: str, entry: type[Entry], *own: Entry | Reference) -> None:
-        self.kind, self._own = kind, own
+    def __init__(self, kind: str, entry: type[Entry], *built_in: Entry | Reference) -> None:
+        self.kind, self._built_in = kind, built_in
         self._type: Any = entry
 
     def names(self) -> list[str]:
@@ -105,6 +105,6 @@ class Registry(Generic[Entry]):
 
     def _known(self) -> dict[str, Any]:
         """Return each entry by its name; the project's own before a plug-in's."""
-        own = [one.load() if isinstance(one, Reference) else one for one in self._own]
-        there = [*plugin_entries().values(), *own]
+        built_in = [one.load() if isinstance(one, Reference) else one for one in self._built_in]
+        there = [*plugin_entries().values(), *built_in]
         return {one.name: one for one in there if isinstance(one, self._type)}

@@ -61,7 +61,7 @@ class UpdateRule(Section):
         return up + [remaining(update / left) for update in range(left)]
 
 
-class Trials(Section):
+class SweepOptions(Section):
     """What of a technique the experiment alone knows; the default is the recipe at its own rate.
 
     When the global batch is k times the reference batch, `scaling` multiplies the rate by k
@@ -77,7 +77,7 @@ class Trials(Section):
     """The technique's learning rate sweep; `[1]` is only the rule's rate."""
 
 
-class Technique(Trials, UpdateRule):
+class Technique(SweepOptions, UpdateRule):
     """The options of one technique; the default is plain SGD at the base rate."""
 
     @model_validator(mode="after")

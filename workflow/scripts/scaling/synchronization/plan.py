@@ -53,16 +53,20 @@ class Plan(Synchronization, DataOptions, Sgd, Limits):
     @property
     def trainings(self) -> list[Training]:
         """Return trainings with and without `set_epoch` per seed, and one per buffer mode."""
-        orders = [Training(seed, set_epoch=told) for seed in self.seeds for told in (True, False)]
+        orders = [
+            Training(seed, set_epoch=set_epoch)
+            for seed in self.seeds
+            for set_epoch in (True, False)
+        ]
         return orders + [one for one in self.modes.values() if one.buffers != "broadcast"]
 
     @property
     def modes(self) -> dict[str, Training]:
         """Return the modes of parallel training, by name, whose messages ranks record here."""
-        found = {"ddp": self.first, "ddp, buffers local": replace(self.first, buffers="local")}
+        modes = {"ddp": self.first, "ddp, buffers local": replace(self.first, buffers="local")}
         if environment.resolve_device(self.device) == "cuda":  # SyncBatchNorm needs GPUs.
-            found["ddp, SyncBatchNorm"] = replace(self.first, buffers="sync_batch_norm")
-        return found | {name: replace(self.first, strategy=name) for name in ("fsdp", "zero1")}
+            modes["ddp, SyncBatchNorm"] = replace(self.first, buffers="sync_batch_norm")
+        return modes | {name: replace(self.first, strategy=name) for name in ("fsdp", "zero1")}
 
     def spec_of(self, training: Training) -> RunSpec:
         """Return the parameters of a training, or of one step, on the plan's number of GPUs."""

@@ -97,7 +97,7 @@ def train(plan: Plan, training: Training, rank: Rank, dataset: ImageDataset) -> 
         result = trainer.run_epoch(epoch if training.set_epoch else 0)
         epochs += rank.gather({"epoch": epoch, "rank": rank.index, **asdict(result)})
         drawn += orders_of(rank.gather(_drawn(trainer.sampler)), images, epoch)
-    own = {
+    model_of_rank = {
         "rank": rank.index,
         **evaluation.evaluate(model, dataset, rank.device),
         "parameters_sha256": evaluation.sha256(model.parameters()),
@@ -111,7 +111,7 @@ def train(plan: Plan, training: Training, rank: Rank, dataset: ImageDataset) -> 
         "seed": training.seed,
         "epochs": epochs,
         "orders": drawn,
-        "ranks": rank.gather(own),
+        "ranks": rank.gather(model_of_rank),
         "drift": drift(rank.gather(variances)),
     }
 
@@ -124,8 +124,8 @@ def drift(ranks: Sequence[NDArray[np.float64]]) -> dict[str, float | None]:
     """
     mean, apart = np.mean(ranks, axis=0), np.ptp(ranks, axis=0)
     apart = apart[mean != 0] / mean[mean != 0] if mean.any() else np.zeros(1)
-    found = {"variance_max": apart.max(), "variance_mean": apart.mean()}
-    return {name: finite(float(value)) for name, value in found.items()}
+    result = {"variance_max": apart.max(), "variance_mean": apart.mean()}
+    return {name: finite(float(value)) for name, value in result.items()}
 
 
 def drawn_alone(plan: Plan) -> dict[str, Any]:
@@ -158,11 +158,11 @@ def orders_of(orders: Sequence[Order], images: int, epoch: int) -> list[dict[str
             "rank": rank,
             "samples": len(order),
             "order_sha256": hashlib.sha256(order.astype("<i8").tobytes()).hexdigest(),
-            "overlap": max((len(own & other) for other in sets if other is not own), default=None),
+            "overlap": max((len(one & other) for other in sets if other is not one), default=None),
             "unseen": images - len(seen),
             "repeated": sum(map(len, orders)) - len(seen),
         }
-        for rank, (own, order) in enumerate(zip(sets, orders, strict=True))
+        for rank, (one, order) in enumerate(zip(sets, orders, strict=True))
     ]
 
 

@@ -70,7 +70,7 @@ class Eager(Trainer):
         self.step = Step(self.model, self.replica, rank.device, spec.micro_batches, UpdateRule())
         self.replica.start(spec.sgd, UpdateRule())
         precision = "tf32" if torch.backends.cudnn.allow_tf32 else "float32"
-        more = {key: own for key, own in spec.recipe_options.items() if key not in known}
+        more = {key: value for key, value in spec.recipe_options.items() if key not in known}
         self.applied = {"loader_workers": options.loader_workers, **more, **applied}
         self.applied["precision"] = environment.applied_precision(precision, rank.device.type)
         torch.manual_seed(cell.seed * 1000 + rank.index)

@@ -118,7 +118,9 @@ class FlatSGD(Wrapped):
                 if id(one) in self._hidden:
                     groups[matrices[place].shape].append(place)
             zeros = self._weights.new_zeros
-            self._groups = [(own, zeros(len(own), *shape)) for shape, own in groups.items()]
+            self._groups = [
+                (places, zeros(len(places), *shape)) for shape, places in groups.items()
+            ]
         for momenta in self.momenta:
             momenta.zero_()
         self.set_rates(*rule.peaks(options["lr"]))
@@ -200,7 +202,7 @@ class FlatSGD(Wrapped):
     def _muon(self) -> dict[int, Tensor]:
         """Return the weights of all groups after the step, by their places."""
         weights, gradients = map(self._matrices, (self._weights, self.gradients))
-        found: dict[int, Tensor] = {}
+        moved: dict[int, Tensor] = {}
         for places, momenta in self._groups:
             gradient = torch.stack([gradients[place] for place in places]).float()
             momenta.mul_(self._rule.muon_momentum).add_(gradient)
@@ -208,8 +210,8 @@ class FlatSGD(Wrapped):
             step = update.orthogonalized(gradient, self._rule.newton_schulz_steps)
             old = torch.stack([weights[place] for place in places])
             scale = old.size(1) ** 0.5 / torch.linalg.matrix_norm(old, keepdim=True)
-            found |= zip(places, (old * scale - self._rate * step).unbind(), strict=True)
-        return found
+            moved |= zip(places, (old * scale - self._rate * step).unbind(), strict=True)
+        return moved
 
     def _matrices(self, flat: Tensor) -> list[Tensor]:
         """Return the tensors of `flat` as matrices whose first dimension is outermost in memory."""

@@ -82,17 +82,17 @@ class Trainer:
         if self.progress:
             self.progress.start(epoch, steps)
         iterations, samples, waited = 0, 0, 0.0
-        started = asked = perf_counter()
+        started = ready = perf_counter()
         for iterations, batch in enumerate(batches, start=1 - untimed):
             if iterations == 1 and untimed:
                 self.step.reset()
                 samples, elapsed = 0, self._rank.stopwatch()
-            waited += perf_counter() - asked
+            waited += perf_counter() - ready
             samples += self._update(batch)
             if self.progress:
                 self.progress.launch(max(0, iterations))
-            asked = perf_counter()
-        waited += perf_counter() - asked
+            ready = perf_counter()
+        waited += perf_counter() - ready
         seconds = elapsed() if untimed else 0.0
         self._rank.synchronize(self._spec.cell.gpus)
         seconds = seconds or perf_counter() - started

@@ -65,10 +65,10 @@ def run(
             stall.watch(trainer.progress.position, spec.collective_timeout_seconds, give_up)
         _train(spec, rank, trainer, model, log)
         log.append("end", _end(spec, rank, trainer, model, dataset))
-        found: dict[str, Any] = {"in_memory": None, "readings": [], "device_time": [], "step": []}
+        results: dict[str, Any] = {"in_memory": None, "readings": [], "device_time": [], "step": []}
         if spec.instrumented_iterations:
-            found = instruments(trainer, rank, spec.cell.gpus, spec.instrumented_iterations)
-        log.append("readings", found)
+            results = instruments(trainer, rank, spec.cell.gpus, spec.instrumented_iterations)
+        log.append("readings", results)
         rank.barrier()
         trainer.close()
         rank.leave()
@@ -80,8 +80,8 @@ def run(
 def _report(spec: RunSpec, log: RankLog, error: Exception, **more: int) -> None:
     """Log the error that ends this rank."""
     sys.stderr.flush()
-    status, said = outcome.classify(error) or "failed", outcome.first_sentence(error)
-    about = {"status": status, "time": time.time(), "message": said, "memory": memory(spec)}
+    status, message = outcome.classify(error) or "failed", outcome.first_sentence(error)
+    about = {"status": status, "time": time.time(), "message": message, "memory": memory(spec)}
     log.append("outcome", about | more)
 
 
@@ -90,8 +90,8 @@ def _stalled(log: RankLog, spec: RunSpec, error: StallError) -> None:
     try:
         at = error.position
         _report(spec, log, error, launched=at.launched, finished=at.finished)
-        said = f"Rank {log.rank} made no progress; stacks of all threads:"
-        print(said, file=sys.stderr, flush=True)
+        message = f"Rank {log.rank} made no progress; stacks of all threads:"
+        print(message, file=sys.stderr, flush=True)
         faulthandler.dump_traceback()
         time.sleep(stall.REPORT_GRACE_SECONDS)
     finally:

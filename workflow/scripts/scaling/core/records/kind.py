@@ -116,14 +116,14 @@ class Kind:
     def read(self, path: Path) -> Row:
         """Return the record at `path`; UserError if it is missing, damaged or invalid."""
         record = unsigned(path)
-        if said := self._wrong(record, path):
-            raise UserError(f"{path} is no sound record of {self.what} ({said[:300]}): {TO_DO}")
+        if reason := self._wrong(record, path):
+            raise UserError(f"{path} is no sound record of {self.what} ({reason[:300]}): {TO_DO}")
         return record
 
     def write(self, path: Path, record: Any) -> None:
         """Write `record` with version and checksum; UserError if it is invalid."""
-        if said := self._wrong(record, path):
-            raise UserError(f"{path} is not written, as no record of {self.what} is so: {said}")
+        if reason := self._wrong(record, path):
+            raise UserError(f"{path} is not written, as no record of {self.what} is so: {reason}")
         content = record | {"version": VERSION}
         files.write_json(path, content | {"sha256": _checksum(content)})
 
@@ -156,13 +156,13 @@ def unsigned(path: Path) -> dict[str, Any]:
 
 def _misplaced(record: dict[str, Any], path: Path) -> Iterator[str]:
     """Yield each value in the folders `key~value` of `path` that differs from the record's."""
-    own = record | record.get("cell", {})
+    fields = record | record.get("cell", {})
     values = dict(part.split("~", 1) for part in path.parts if "~" in part)
-    if "seed" in values and own.get("repeat"):
+    if "seed" in values and fields.get("repeat"):
         values.setdefault("repeat", "0")
     for key, value in values.items():
-        if key in own and str(own[key]) != value:
-            yield f"its {key} is {own[key]}, that of its folder {value}"
+        if key in fields and str(fields[key]) != value:
+            yield f"its {key} is {fields[key]}, that of its folder {value}"
 
 
 def _untimely(record: dict[str, Any]) -> Iterator[str]:
