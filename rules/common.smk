@@ -48,7 +48,7 @@ with refused():
     from scaling.registry import engine as engines
     from scaling.registry.entries import model_code
     from scaling.registry.strategy import STRATEGIES
-    from scaling.tables.made import Made
+    from scaling.tables.schema import StudyFiles
     from scaling.terminal.progress import Progress
 
     TO_SAY = jobs.accept(config, REPLAY)
@@ -93,7 +93,7 @@ JOBS = Jobs(config, workflow)
 TIMED = JOBS.timed()
 # What measures the machine has a time limit of its own.
 OF_MACHINE = {"runtime": max(JOBS.minutes, 15)}
-MADE = Made(config, RECORDS, is_stored=bool(REPLAY))
+FILES = StudyFiles(config, RECORDS, is_stored=bool(REPLAY))
 MODEL = config["model"]["name"]
 # The training images; once prepared they are not checked again.
 IMAGES = {

@@ -1,6 +1,6 @@
 from scaling.figures import FIGURES
 
-DRAWN = [name for name in FIGURES if MADE.tables(FIGURES[name].tables)]
+DRAWN = [name for name in FIGURES if FILES.tables(FIGURES[name].tables)]
 TEMPLATE = expand(
     "{ours}report/{name}",
     ours=OURS,
@@ -10,9 +10,9 @@ TEMPLATE = expand(
 
 rule report_render:
     input:
-        tables=MADE.tables(),
+        tables=FILES.tables(),
         topology=["<results>/tables/topology.txt"][:HAS_RUNS],
-        records=MADE.runs,
+        records=FILES.runs,
         claims="<results>/tables/claims.json",
         style=f"{OURS}report/figures.mplstyle",
         manifest=f"{DATASET}/manifest.json",

@@ -1,23 +1,23 @@
 # All tables, and the answers to the lab's questions that follow from them.
 # scaling/tables/schema.py lists the tables of each kind of records, and their columns.
-LIMITS = [*MADE.records["limits"], *MADE.records["limits_of_repeats"]]
-HAS_RUNS = bool(MADE.records["runs"])
+LIMITS = [*FILES.records["limits"], *FILES.records["limits_of_repeats"]]
+HAS_RUNS = bool(FILES.records["runs"])
 RECORDED = "sweeps peaks machine techniques trainings ranks variants".split()
 
 
 rule tables_make:
     input:
-        records=MADE.runs,
+        records=FILES.runs,
         sweeps=[path for path in LIMITS if Path(path).name == "sweep.json"],
         peaks=[path for path in LIMITS if Path(path).name == "peaks.json"],
         machine=[path for repeat in REPEATS for path in checked({"repeat": repeat})]
         * HAS_RUNS,
-        techniques=MADE.records["convergence"],
-        trainings=MADE.records["full_trainings"],
-        ranks=MADE.records["synchronization"],
-        variants=MADE.records["quantization"],
+        techniques=FILES.records["convergence"],
+        trainings=FILES.records["full_trainings"],
+        ranks=FILES.records["synchronization"],
+        variants=FILES.records["quantization"],
     output:
-        tables=MADE.tables(),
+        tables=FILES.tables(),
         of_runs=[
             "<results>/tables/topology.txt",
             "<results>/cells.csv",

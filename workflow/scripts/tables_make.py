@@ -13,10 +13,9 @@ from scaling.core.grid import expand
 from scaling.core.records.experiments import CHECK, PEAKS, SWEEP, SYNCHRONIZATION, VARIANT
 from scaling.core.records.run import RUN, TECHNIQUE
 from scaling.registry.entries import SYNTHETIC
-from scaling.tables import measurements, schema, work
+from scaling.tables import measurements, quantization, schema, synchronization, work
 from scaling.tables.accuracy import accuracy, convergence, remedies, trained_to_accuracy
 from scaling.tables.epoch_parts import audit, bandwidth, communication, utilization
-from scaling.tables.experiments import quantization, synchronization
 from scaling.tables.noise import ENDS, Noise, name_machines
 from scaling.tables.ratios import speedup
 from scaling.tables.tidy import tidy

@@ -4,7 +4,7 @@ import pytest
 
 from examples import records as made
 from scaling.claims import q5_to_q7
-from scaling.tables.experiments import synchronization
+from scaling.tables import synchronization
 from scaling.tables.schema import StudyTables
 
 

@@ -3,7 +3,7 @@
 from examples.page import panel, words
 from scaling.config.scheme import STAGES
 from scaling.figures.quantization import draw_quantization_histograms
-from scaling.tables.experiments import quantization
+from scaling.tables import quantization
 from scaling.tables.schema import StudyTables
 
 EDGES = [(level - 0.5) / 2 for level in range(-5, 5)]

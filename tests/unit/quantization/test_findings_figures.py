@@ -7,8 +7,8 @@ import pandas as pd
 
 from examples.configurations import section
 from scaling.core.records.experiments import VARIANT
-from scaling.tables.experiments import quantization
-from scaling.tables.experiments.quantization import costs, difference, reach
+from scaling.tables import quantization
+from scaling.tables.quantization import costs, difference, reach
 
 ROOT = Path(__file__).parents[3]
 STUDY = ROOT / "studies/quantization-cifar10"

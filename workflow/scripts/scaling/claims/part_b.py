@@ -7,7 +7,7 @@ import pandas as pd
 from scaling.claims.claim import Answer, Claim, Hypothesis
 from scaling.config.scheme import STAGES
 from scaling.core import numbers as fmt
-from scaling.tables.experiments.quantization import costs, difference
+from scaling.tables.quantization import costs, difference
 from scaling.tables.schema import StudyTables, rows_of
 
 MARGIN = 1.0

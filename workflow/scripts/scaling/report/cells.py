@@ -57,7 +57,7 @@ def of_study(tables: StudyTables) -> pd.DataFrame:
     """
     learned = accuracy.compare_batches(tables.timing, tables.accuracy, tables.remedies)
     learned = learned.drop(columns="status")
-    parts = [tables.utilization.drop(columns=["count", "status"])]
+    parts = [tables.utilization.drop(columns="status")]
     parts.append(learned if tables.manifest["source"] != SYNTHETIC.name else learned.iloc[:0])
     for name, columns in COLUMNS.items():
         parts.append(getattr(tables, name).drop_duplicates(CELL_KEYS)[CELL_KEYS + columns.split()])

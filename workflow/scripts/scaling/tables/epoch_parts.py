@@ -59,8 +59,8 @@ def _link(row: Any, interconnect: pd.DataFrame) -> tuple[float, float]:
 def bandwidth(tables: StudyTables) -> pd.DataFrame:
     """Return the bandwidths in GB/s, one row per multi-GPU cell.
 
-    bandwidth = bytes_per_epoch / messages_seconds. A cell that did not run has no peak, nor one
-    whose messages were not swept on its machines.
+    They are bytes_per_iteration · iterations / messages_seconds. A cell that did not run has no
+    peak, nor one whose messages were not swept on its machines.
     """
     table = tables.timing.loc[tables.timing["gpus"] > 1, [*CELL_KEYS, "status", "iterations"]]
     costs = tables.costs[[*CELL_KEYS, "sent_share", "message_bytes", "engine"]]
@@ -77,9 +77,9 @@ def bandwidth(tables: StudyTables) -> pd.DataFrame:
     sent = pd.DataFrame(links, table.index, ["bytes", "rate"], float)
     seconds = table["messages_seconds"]
     table["bytes_per_iteration"] = sent["bytes"].round()
-    table["bytes_per_epoch"] = table["bytes_per_iteration"] * table["iterations"]
+    moved = table["bytes_per_iteration"] * table["iterations"]
     table["peak_gb_per_s"] = sent["rate"].where(table["engine"].notna())
-    table["bandwidth_gb_per_s"] = table["bytes_per_epoch"] / seconds.where(seconds > 0) / GB
+    table["bandwidth_gb_per_s"] = moved / seconds.where(seconds > 0) / GB
     table["utilization"] = table["bandwidth_gb_per_s"] / table["peak_gb_per_s"]
     return schema.arrange("bandwidth", table)
 

@@ -50,8 +50,7 @@ def slow_ranks(runs: list[Run]) -> pd.DataFrame:
 def device_time(seeds: Seeds) -> dict[str, Any]:
     """Return busy and idle seconds of one step in memory: medians over GPUs, then over seeds.
 
-    step = busy + gap, below 0 if the traced steps took longer than the timed ones; busy is compute
-    plus exposed communication.
+    Busy is compute plus exposed communication.
     """
     read = [pd.DataFrame(record["device_time"]) for record in seeds if record]
     steps = [
@@ -63,11 +62,7 @@ def device_time(seeds: Seeds) -> dict[str, Any]:
         notes = [note for ranks in read if "note" in ranks for note in ranks["note"].dropna()]
         return {"count": 0, "note": next(iter(notes), "the device's time was not read")}
     table = pd.DataFrame(steps).rename(columns={"seconds": "step_seconds"})
-    found, gaps = table.median(skipna=False), table["step_seconds"] - table["busy_seconds"]
-    # The median gap is not the difference of the other two medians.
-    gap = found["step_seconds"] - found["busy_seconds"]
-    ends = {"gap_seconds": gap, "gap_seconds_min": gaps.min(), "gap_seconds_max": gaps.max()}
-    return {**found, **ends, "count": len(steps), "note": ""}
+    return {**table.median(skipna=False), "count": len(steps), "note": ""}
 
 
 def step_classes(tables: StudyTables, runs: list[Run]) -> pd.DataFrame:
@@ -85,9 +80,10 @@ def step_classes(tables: StudyTables, runs: list[Run]) -> pd.DataFrame:
             medians = found.groupby("kernel_class").median()
             order = [kind for kind in (*get_args(KernelClass), "idle") if kind in medians.index]
             rows += [cell | own for own in medians.loc[order].reset_index().to_dict("records")]
-    limits = ["flops_per_image", "peak_flops_per_second", "peak_bytes_per_second"]
-    own = tables.utilization[[*CELL_KEYS, *limits]]
-    table = schema.frame("step_classes", rows).merge(own, how="left", on=CELL_KEYS)
+    limits = tables.utilization[[*CELL_KEYS, "peak_flops_per_second", "peak_bytes_per_second"]]
+    table = schema.frame("step_classes", rows)
+    for own in (limits, tables.costs[[*CELL_KEYS, "flops_per_image"]]):
+        table = table.merge(own, how="left", on=CELL_KEYS)
     products, seconds = table["kernel_class"] == "products", table["seconds"]
     known = table["bytes"].where(table["bytes"] > 0)
     work = known.mask(products, table["images"] * table["flops_per_image"])

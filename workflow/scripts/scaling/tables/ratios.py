@@ -11,7 +11,7 @@ from scaling.core.statistics import difference
 from scaling.tables import schema
 from scaling.tables.noise import ENDS, Noise, verdict
 from scaling.tables.schema import StudyTables
-from scaling.tables.timing import of_times, with_single_gpu
+from scaling.tables.timing import TIMES, of_times
 from scaling.tables.work import factor
 
 UNLIKE = "no ratio: one GPU ran with"
@@ -29,54 +29,44 @@ def speedup(tables: StudyTables) -> pd.DataFrame:
     has no ratio but a `note`, as DataParallel without compiled steps; that of a cell which is in
     the grid for strong scaling says so.
     """
-    timing, ran = tables.timing, tables.provenance
-    table = with_single_gpu(timing, timing, "batch_size")
-    gpus = table["gpus"]
+    table = tables.timing
+    gpus, several = table["gpus"], table["gpus"] > 1
     alone = table[CELL_KEYS].assign(gpus=1, strategy="")
     same_batch = alone.assign(batch_size=gpus * table["batch_size"])
-    keys = table[["recipe"]].assign(global_batch=same_batch["batch_size"])
-    whole = with_single_gpu(keys, timing, "global_batch").assign(**table[["samples", "unit"]])
-    more = factor(whole, "single_", "")
-    fixed = of_times(ran, "epoch_seconds").ratios(same_batch, table, more)
-    for end in ("ratio", *ENDS):
-        name = f"fixed_global_batch_speedup_{end}".removesuffix("_ratio")
-        table[name] = fixed[end].where(gpus > 1)
-    found = {"": of_times(ran, "epoch_seconds"), "training_": of_times(ran, "training_seconds")}
-    for of, noise in found.items():
-        own = noise.ratios(alone, table, factor(table, "single_", ""))
-        for end in ("", "_low", "_high"):
-            known = own[end.removeprefix("_") or "ratio"].where((gpus > 1) | (end == ""))
-            table[f"{of}speedup{end}"], table[f"{of}efficiency{end}"] = known, known / gpus
-        table[f"{of}verdict"] = own["verdict"].where(gpus > 1, "")
-        if not of:
-            table[["scope", "more_runs", "note"]] = own[["scope", "more_runs", "note"]]
+    lacking = _lacking(table, alone, tables.costs)
+    epoch, training = (of_times(tables.provenance, name) for name in TIMES)
+    kinds = {"fixed_global_batch_": (epoch, same_batch), "training_": (training, alone)}
+    for kind, (noise, cells) in {**kinds, "": (epoch, alone)}.items():
+        base = cells.merge(tables.timing, "left", CELL_KEYS).add_prefix("single_")
+        found = noise.ratios(cells, table, factor(tables.timing.join(base), "single_", ""))
+        for end in ("ratio", *ENDS):
+            # One GPU is 1 time as fast as itself.
+            known = several | (end == "ratio" and kind != "fixed_global_batch_")
+            name = f"{kind}speedup_{end}".removesuffix("_ratio")
+            table = table.assign(**{name: found[end].where(known & (lacking == ""))})
+        verdict_of_several = found["verdict"].where(several & (lacking == ""), "")
+        table = table.assign(**{f"{kind}verdict": verdict_of_several})
+    for end in ("", "_low", "_high"):
+        table[f"efficiency{end}"] = table[f"speedup{end}"] / gpus
     table["weak_speedup"] = (
-        table["speedup"] * table["iterations"] * gpus / table["single_iterations"]
+        table["speedup"] * table["iterations"] * gpus / base["single_iterations"]
     )
-    table["weak_efficiency"] = table["weak_speedup"] / gpus
-    table.loc[gpus == 1, "scope"] = ""
-    table.loc[gpus == 1, "more_runs"] = np.nan
-    table.loc[table["epoch_seconds"].isna(), "note"] = ""
-    lacking = pd.Series(_lacking(table, tables.costs), table.index, str)
-    strong = table["single_epoch_seconds"].isna() & fixed["ratio"].notna() & (gpus > 1)
+    table["scope"] = found["scope"].where(several & (lacking == ""), "")
+    table["more_runs"] = found["more_runs"].where(several & (lacking == ""))
+    strong = base["single_epoch_seconds"].isna() & table["fixed_global_batch_speedup"].notna()
     why = "strong scaling alone: of the global batch of 1 × " + same_batch["batch_size"].astype(str)
-    table.loc[strong, "note"] = why
-    ratios = [name for name in schema.columns("speedup") if "speedup" in name or "efficien" in name]
-    table.loc[lacking != "", [*ratios, "more_runs"]] = np.nan
-    table.loc[lacking != "", ["verdict", "training_verdict", "scope"]] = ""
-    told = UNLIKE + " " + lacking + ", which this cell cannot have"
-    return schema.arrange("speedup", table.assign(note=table["note"].mask(lacking != "", told)))
+    note = found["note"].where(table["epoch_seconds"].notna(), "").mask(strong, why)
+    without = UNLIKE + " " + lacking + ", which this cell cannot have"
+    return schema.arrange("speedup", table.assign(note=note.mask(lacking != "", without)))
 
 
-def _lacking(cells: pd.DataFrame, costs: pd.DataFrame) -> list[str]:
+def _lacking(cells: pd.DataFrame, alone: pd.DataFrame, costs: pd.DataFrame) -> pd.Series:
     """Return the switches of each cell's baseline on one GPU that the cell itself ran without."""
-    switches = costs.set_index(CELL_KEYS)["switches"].dropna()
-    found = []
-    for recipe, strategy, gpus, batch in cells[CELL_KEYS].itertuples(index=False):
-        single = str(switches.get((recipe, "", 1, batch), ""))
-        own = str(switches.get((recipe, strategy, gpus, batch), single)).split(", ")
-        found.append(", ".join(name for name in single.split(", ") if name not in own))
-    return found
+    costs = costs.astype({"switches": object})
+    both = [each.merge(costs, "left", CELL_KEYS)["switches"] for each in (cells[CELL_KEYS], alone)]
+    lists = zip(both[0].fillna(both[1]).fillna(""), both[1].fillna(""), strict=True)
+    found = [[one for one in of.split(", ") if one not in by.split(", ")] for by, of in lists]
+    return pd.Series(map(", ".join, found), cells.index, str)
 
 
 class Timed(NamedTuple):

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
+from scaling.config import stored
 from scaling.core import files
 from scaling.core.errors import UserError
 from scaling.core.grid import RUN_KEYS
@@ -24,8 +25,8 @@ COLUMNS: dict[str, dict[str, str]] = {
     "runs": {
         "{study}/timing": f"""{_KEYS} {_EPOCH} {_TRAINING} loader_seconds count iterations samples
             message:text runs machines unit:text whole:truth""",
-        "{study}/device_time": f"""{_CELL} step_seconds busy_seconds compute_seconds gap_seconds
-            kernels gap_seconds_min gap_seconds_max count note:text""",
+        "{study}/device_time": f"""{_CELL} step_seconds busy_seconds compute_seconds kernels
+            count note:text""",
         "{study}/step_classes": f"""{_CELL} kernel_class:text seconds running_seconds images bytes
             rate reached least_seconds""",
         "{study}/costs": f"""{_CELL} flops_per_image precision:text power_capped_share
@@ -39,14 +40,14 @@ COLUMNS: dict[str, dict[str, str]] = {
             started:text ended:text repeat machine:text code:text variables:text cpu_count:text
             epoch_seconds training_seconds joules_per_image""",
         "{study}/speedup": f"""{_KEYS} epoch_seconds training_seconds {_JUDGED.format("")}
-            {_JUDGED.format("training_")} scope:text more_runs weak_speedup weak_efficiency
+            {_RATIO.format("training_")} training_verdict:text scope:text more_runs weak_speedup
             {_RATIO.format("fixed_global_batch_")} note:text runs machines""",
         "{study}/communication": f"""{_KEYS} epoch_seconds training_seconds compute_seconds
             delay_seconds delay_seconds_low delay_seconds_high exposed_seconds exposed_seconds_low
             exposed_seconds_high messages_seconds messages_seconds_low messages_seconds_high""",
-        "{study}/bandwidth": f"""{_KEYS} bytes_per_iteration iterations bytes_per_epoch
+        "{study}/bandwidth": f"""{_KEYS} bytes_per_iteration iterations
             messages_seconds bandwidth_gb_per_s peak_gb_per_s utilization""",
-        "{study}/utilization": f"""{_KEYS} images_per_second count flops_per_image precision:text
+        "{study}/utilization": f"""{_KEYS} images_per_second precision:text
             flops_per_second_per_gpu peak_flops_per_second peak_bytes_per_second utilization
             loading_share communication_share idle_share idle_besides_share slower_share
             unknown_share power_capped_share""",
@@ -88,7 +89,7 @@ COLUMNS: dict[str, dict[str, str]] = {
         "quantization": """seed stage:text accuracy_percent difference_points agreement_percent
             test_images standard_error_points packed_bytes float32_bytes compression weight_bits
             activation_bits bias:text logits:text weight_scales:text mistake:text
-            calibration_images logits_compared logits_differing mean_seeds
+            calibration_images logits_compared mean_seeds
             mean_standard_error_points cpu:text commit:text""",
         "quantization_layers": """seed stage:text layer:text weight_bits weight_scale
             weight_minimum weight_maximum weight_sqnr_db input_scale accumulator_scale
@@ -96,7 +97,7 @@ COLUMNS: dict[str, dict[str, str]] = {
             accumulator_bound packed_bytes float32_bytes largest_bias bias_steps""",
         "quantization_histograms": """seed stage:text layer:text quantity:text values:text scale
             bin_low bin_high count""",
-        "quantization_paired": """stage:text reference_stage:text mistake:text seeds test_images
+        "quantization_paired": """stage:text mistake:text seeds test_images
             accuracy_percent difference_points standard_error_points revealed_by:text""",
     },
 }
@@ -133,6 +134,36 @@ TABLES = {
     for file, text in tables.items()
 }
 """Every table by its name. When read, a missing text is "", truth False, number NaN."""
+
+
+class StudyFiles:
+    """Paths of a study's records and tables: those there are if it is stored or partial, else all.
+
+    The study is `config`, its records are below `folder`.
+    """
+
+    def __init__(self, config: dict[str, Any], folder: str, *, is_stored: bool) -> None:
+        self._folder, self._study = Path(folder), config["study"]
+        self._partial = is_stored or config["partial"]
+        paths = stored.records(config)
+        self._runs = paths["runs"]
+        optional = set(paths) - {"limits"} if self._partial else ()
+        self.records = {kind: self.paths(of, kind in optional) for kind, of in paths.items()}
+        """The records of each kind that a study may lack; without any it has none of its tables."""
+
+    def runs(self, wildcards: object) -> list[str]:
+        """Return the records of the grid's runs, as an input function."""
+        return self.paths(self._runs, self._partial)
+
+    def paths(self, records: Iterable[Path], existing: bool) -> list[str]:
+        """Return the paths of these records, or of the `existing` ones."""
+        placed = [self._folder / record for record in records]
+        return [str(path) for path in placed if path.exists() or not existing]
+
+    def tables(self, names: Iterable[str] = TABLES) -> list[str]:
+        """Return the paths of those of these tables that the study has."""
+        kinds = [TABLES[name] for name in names if self.records[TABLES[name].records]]
+        return [str(kind.path(Path("<results>/tables"), self._study)) for kind in kinds]
 
 
 def columns(name: str) -> list[str]:

@@ -155,13 +155,6 @@ def _counted(seeds: Seeds) -> dict[str, Any]:
     return row | {"loader_seconds": waits, "count": len(timed), **of_first}
 
 
-def with_single_gpu(table: pd.DataFrame, timing: pd.DataFrame, batch_size: str) -> pd.DataFrame:
-    """Return `table` with `single_…`: the row of `timing` on one GPU with its `batch_size`."""
-    single = timing[timing["gpus"] == 1].add_prefix("single_")
-    own, other = ["recipe", batch_size], ["single_recipe", "single_batch_size"]
-    return table.merge(single, how="left", left_on=own, right_on=other, validate="many_to_one")
-
-
 def provenance(runs: list[Run]) -> pd.DataFrame:
     """Return how and where each run trained, and its medians, one row per run."""
     rows, known = [], schema.columns("provenance")

@@ -11,7 +11,7 @@ from scaling.config.scheme import MISTAKES, STAGES
 from scaling.core.numbers import data, significant, times, words
 from scaling.report.quantities import NOISE, count, define, fixed, span, view, whole
 from scaling.report.table import Column
-from scaling.tables.experiments.quantization import costs, difference, reach
+from scaling.tables.quantization import costs, difference, reach
 from scaling.tables.schema import StudyTables
 
 COST = "seeds int8_accuracy int8_difference agreement"

@@ -48,8 +48,8 @@ def variants(documents: list[Row]) -> pd.DataFrame:
         for one in own:
             name, exact = one["variant"], one["exactness"] or {}
             row = one["environment"] | one | one["scheme"] | means[name] | {"stage": name}
-            row |= {"mistake": "+".join(row["mistakes"]), "logits_compared": exact.get("logits")}
-            rows.append(row | {"logits_differing": exact.get("differing")})
+            row |= {"mistake": "+".join(row["mistakes"])}
+            rows.append(row | {"logits_compared": exact.get("logits")})
     table = schema.frame("quantization", rows)
     return table.assign(compression=table["float32_bytes"] / table["packed_bytes"])
 
@@ -112,7 +112,7 @@ def paired(documents: list[Row]) -> pd.DataFrame:
         row["accuracy_percent"] = fmean(document["accuracy_percent"] for document in same)
         if wrong := [document for document in same if document["seed"] in right]:
             pairs = wrong, [right[document["seed"]] for document in wrong]
-            row |= {"reference_stage": reference, "seeds": len(wrong), **_difference(*pairs)}
+            row |= {"seeds": len(wrong), **_difference(*pairs)}
             row["test_images"] = wrong[0]["test_images"]
             row["revealed_by"] = ", ".join(revealed_by(*pairs)) or "nothing"
         rows.append(row)

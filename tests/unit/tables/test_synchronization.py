@@ -1,7 +1,7 @@
 """Tables of the synchronization experiments, from a stored record with a change."""
 
 from examples import records as made
-from scaling.tables.experiments import synchronization
+from scaling.tables import synchronization
 
 
 def test_an_order_that_comes_again_names_the_epoch_it_was_first_seen_in():
