@@ -1,3 +1,4 @@
+from scaling.config.config import images_needed
 from scaling.registry.entries import DATASETS
 
 SOURCE = DATASETS.find(config["dataset"]["source"])
@@ -25,6 +26,7 @@ rule dataset_prepare:
             },
             output=output.images,
             manifest=output.manifest,
+            needed=images_needed(config),
         ),
     shell:
         'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/dataset_prepare.py {params.job:q} > {log:q} 2>&1'

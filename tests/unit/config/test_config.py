@@ -6,6 +6,7 @@ from examples.configurations import changed, shipped
 from scaling.config import config, recipes, stored
 from scaling.config.keys import PARTS
 from scaling.core.errors import UserError
+from scaling.core.section import check_images
 
 
 @pytest.mark.parametrize(
@@ -34,6 +35,7 @@ from scaling.core.errors import UserError
         ("grid.gpus", 2, "grid.gpus is 2: it should be a list, as [1, 2]"),
         ("grid.strategies", ["zero"], "grid.strategies[0] is 'zero': it should be one of ddp, dp"),
         ("synchronization.seeds", [0, 1], "it should have at least 3 seeds, or none"),
+        ("convergence.held_out_images", 600, "is 600 (allowed: fewer than its train_images, 600)"),
         ("convergence.global_batches", [32, 65], "global_batches has [65] (allowed: multiples"),
         ("convergence.recipes", ["tuned"] * 2, "recipes has tuned more than once (allowed: each"),
         ("convergence.recipes", ["plain"], "convergence.recipes has plain, of engine eager (allow"),
@@ -102,20 +104,17 @@ def test_what_is_not_used_or_no_longer_read_is_not_looked_at():
 @pytest.mark.parametrize(
     ("change", "images", "sentence"),
     [
-        (
-            ("quantization.calibration_images", 2000),
-            None,
-            "calibration_images is 2000 .*1500, or 0",
-        ),
-        (("quantization.calibration_images", 1501), 1500, "is 1501 .allowed: at most 1500, or 0"),
-        (("convergence.held_out_images", 600), 1500, "is 600 .allowed: fewer than the 600 images"),
+        (("quantization.calibration_images", 2000), None, "calibration_images needs 2000 .* 1500"),
+        (("quantization.calibration_images", 1501), 1500, "calibration_images needs 1501 .* 1500"),
+        (("convergence.held_out_images", 1500), 1500, "held_out_images needs 1501 .* has 1500: lo"),
     ],
 )
 def test_more_images_than_there_are_is_refused(change, images, sentence):
     document, manifest = changed(change), {"train_images": images} if images else {}
+    there = config.train_images(document, manifest)
     with pytest.raises(UserError, match=sentence):
-        config.check_images(document, config.train_images(document, manifest))
-    config.check_images(changed(), images)
+        check_images(config.images_needed(document), there)
+    check_images(config.images_needed(changed()), images)
 
 
 TUNED, GPU = ("grid.recipes", ["tuned"]), ("device", "cuda")

@@ -89,6 +89,14 @@ def test_the_manifest_describes_the_dataset():
     assert checksum == by_hand.hexdigest()
 
 
+def test_study_that_needs_more_images_is_refused(tmp_path):
+    places = {"output": tmp_path / "images.npz", "manifest": tmp_path / "manifest.json"}
+    needed = {"quantization.calibration_images": 1501}
+    with pytest.raises(UserError, match=r"calibration_images needs 1501 training images, and the"):
+        dataset_prepare.main(request={"source": "digits"}, needed=needed, **places)
+    assert not places["manifest"].exists()
+
+
 def test_digits_are_prepared_in_another_size(tmp_path):
     places = {"output": tmp_path / "images.npz", "manifest": tmp_path / "manifest.json"}
     dataset_prepare.main(request={"source": "digits", "image_size": 16}, **places)

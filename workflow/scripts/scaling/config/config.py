@@ -1,6 +1,5 @@
 """The configuration, checked before anything runs."""
 
-import math
 import os
 from collections import Counter
 from collections.abc import Iterator
@@ -87,20 +86,14 @@ def train_images(config: dict[str, Any], manifest: dict[str, Any]) -> int | None
     return manifest.get("train_images", known.get(section["source"]))
 
 
-def check_images(config: dict[str, Any], images: int | None) -> None:
-    """Raise UserError for numbers that so many training images do not allow."""
-    part_b, large = config["quantization"], config["convergence"]
-    held = part_b["calibration_images"] if part_b["seeds"] else 0
-    used = min(large["train_images"] or math.inf, images or math.inf)
-    messages = []
-    if images and held > images:
-        allowed = f"{images}, or 0 for all"
-        messages.append(f"quantization.calibration_images is {held} (allowed: at most {allowed})")
-    if large["recipes"] and (held := large["held_out_images"]) >= used:
-        messages.append(
-            f"convergence.held_out_images is {held} (allowed: fewer than the {used} images)"
-        )
-    refuse(messages)
+def images_needed(config: dict[str, Any]) -> dict[str, int]:
+    """Return how many training images a key of the study needs at least, by its name."""
+    part_b, large, needed = config["quantization"], config["convergence"], dict[str, int]()
+    if part_b["seeds"]:
+        needed["quantization.calibration_images"] = part_b["calibration_images"]
+    if large["recipes"]:
+        needed["convergence.held_out_images"] = large["held_out_images"] + 1
+    return needed
 
 
 def drop_unsupported(config: dict[str, Any]) -> list[str]:
@@ -205,6 +198,10 @@ def _large_batches(config: Configuration) -> Iterator[str]:
     if section.recipes and odd:
         gpus = section.gpus
         yield f"convergence.global_batches has {odd} (allowed: multiples of its gpus, {gpus})"
+    few = section.train_images
+    if section.recipes and few and section.held_out_images >= few:
+        held = section.held_out_images
+        yield f"convergence.held_out_images is {held} (allowed: fewer than its train_images, {few})"
     tries = [(tried, config.recipes[tried.recipe]) for tried in section.recipes]
     precisions = sorted({options["precision"] for _, options in tries if "precision" in options})
     if len(precisions) > 1:

@@ -25,27 +25,6 @@ EMPTY: dict[Part, dict[str, dict[str, Any]]] = {
 """What switches each part of a study off, by section."""
 
 
-class Dataset(types.Section):
-    source: str
-    """`cifar10` (downloaded), `images` (yours), `digits` (1,797 handwritten digits, at hand),
-    `synthetic` (generated, for timing)."""
-    path: str | None = None
-    """For `cifar10`: a folder with `cifar-10-batches-py`, or `cifar-10-python.tar.gz`; null
-    downloads. For `images`: a folder or tar of `train/<class>/*` and `test/<class>/*`."""
-    mirror_url: str | None = None
-    """For `cifar10`: another address of `cifar-10-python.tar.gz`."""
-    download_attempts: types.Positive = 3
-    """For `cifar10`: how often the download is tried."""
-    train_images: Annotated[types.Positive, Ge(10)] = 50_000
-    """For `synthetic`: number of training images."""
-    test_images: Annotated[types.Positive, Ge(10)] = 10_000
-    """For `synthetic`: number of test images."""
-    seed: types.Count = 0
-    """For `synthetic`: seed of the images."""
-    image_size: Annotated[int, Ge(8), Le(1024)] = 32
-    """Pixels of an image's sides. Others are resized, bilinearly."""
-
-
 class Grid(types.Section):
     recipes: types.Some[str]
     """How to train: names of sections of `recipes`."""
@@ -184,7 +163,7 @@ class Configuration(types.Section):
     plugins: types.Distinct[str] = Field(default_factory=list)
     """Python files of yours, each with an `ENTRY` that adds a strategy, an engine or a dataset: see
     docs/extending.md."""
-    dataset: Dataset
+    dataset: options.Dataset
     model: options.Model = Field(default_factory=options.Model)
     grid: Grid
     training: options.Training = Field(default_factory=options.Training)

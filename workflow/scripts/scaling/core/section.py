@@ -3,7 +3,7 @@
 import re
 import textwrap
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import Annotated, Any, Literal, Self, TypeVar
 
@@ -107,6 +107,13 @@ def refuse(sentences: Iterable[str], name: str = "the configuration") -> None:
     if messages := [textwrap.shorten(one, 1000) for one in dict.fromkeys(sentences)]:
         between = " " if len(messages) == 1 else "\n  "
         raise UserError(between.join([f"{name} is wrong:", *messages]))
+
+
+def check_images(needed: Mapping[str, int], images: int | None) -> None:
+    """Raise UserError, with a sentence for each key that needs more than these training images."""
+    has = f"and the dataset has {images}: lower it"
+    more = {key: count for key, count in needed.items() if images and count > images}
+    refuse(f"{key} needs {count} training images, {has}" for key, count in more.items())
 
 
 def sentence(error: Any) -> str:

@@ -24,6 +24,27 @@ class DataOptions(Options):
     """Its manifest.json, with the dataset's description."""
 
 
+class Dataset(types.Section):
+    source: str
+    """`cifar10` (downloaded), `images` (yours), `digits` (1,797 handwritten digits, at hand),
+    `synthetic` (generated, for timing)."""
+    path: str | None = None
+    """For `cifar10`: a folder with `cifar-10-batches-py`, or `cifar-10-python.tar.gz`; null
+    downloads. For `images`: a folder or tar of `train/<class>/*` and `test/<class>/*`."""
+    mirror_url: str | None = None
+    """For `cifar10`: another address of `cifar-10-python.tar.gz`."""
+    download_attempts: types.Positive = 3
+    """For `cifar10`: how often the download is tried."""
+    train_images: Annotated[types.Positive, Ge(10)] = 50_000
+    """For `synthetic`: number of training images."""
+    test_images: Annotated[types.Positive, Ge(10)] = 10_000
+    """For `synthetic`: number of test images."""
+    seed: types.Count = 0
+    """For `synthetic`: seed of the images."""
+    image_size: Annotated[int, Ge(8), Le(1024)] = 32
+    """Pixels of an image's sides. Others are resized, bilinearly."""
+
+
 class Model(Options):
     """The section `model`."""
 

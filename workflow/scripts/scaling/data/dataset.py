@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from scaling.config.keys import Dataset
 from scaling.core import files
 from scaling.core.errors import UserError
 from scaling.core.records.kind import DATASET
+from scaling.core.training_options import Dataset
 
 SAVED = ("train_images", "train_labels", "test_images", "test_labels", "classes")
 """The fields of `ImageDataset` in its file; its manifest has the others."""

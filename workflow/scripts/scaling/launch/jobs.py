@@ -19,6 +19,7 @@ from scaling.config.stored import read_config
 from scaling.core import code_digest, grid
 from scaling.core.errors import SNAKEMAKE_VARIABLE, UserError
 from scaling.core.records.kind import DATASET
+from scaling.core.section import check_images
 from scaling.core.training_options import Limits, Options
 from scaling.launch import run_spec
 from scaling.launch.lease import SHARE_VARIABLE
@@ -81,7 +82,8 @@ def begin(
                 "or start without a launcher, as Snakemake starts all processes itself"
             )
         described = DATASET.read(manifest) if manifest.exists() else {}
-        configuration.check_images(config, configuration.train_images(config, described))
+        images = configuration.train_images(config, described)
+        check_images(configuration.images_needed(config), images)
         model, side = config["model"], config["dataset"]["image_size"]
         lab = (model["name"], model["options"]) == (configuration.LAB_MODEL, {})
         if not lab or side != configuration.LAB_SIDE:
