@@ -3,16 +3,10 @@ from snakemake.utils import min_version
 min_version("9.27")
 
 
-include: "rules/config_file.smk"
-
-
-configfile: f"{OURS}config/config.yaml"
+include: "rules/common.smk"
 
 
 report: "report/captions/workflow.rst"
-
-
-include: "rules/common.smk"
 
 
 rule all:
@@ -38,7 +32,6 @@ if not REPLAY:
         include: "rules/quantize.smk"
 
 
-include: "rules/tables.smk"
 include: "rules/report.smk"
 
 

@@ -1,19 +1,40 @@
-# The grid, the configuration and definitions that all rules share. No rules here.
+# The configuration, the grid and definitions that all rules share. No rules here.
+import copy
 import json
 import os
+import sys
 from functools import partial
 from pathlib import Path
 
 import yaml
-from snakemake.logging import logger
 from snakemake.utils import update_config
+
+# As a module of another workflow this is another folder than the current one.
+HOME = Path(str(workflow.current_basedir)).parent
+sys.path.insert(0, str(HOME / "workflow/scripts"))
+# Path of our files, relative to the current folder.
+OURS = "" if HOME == Path.cwd() else f"{HOME}/"
+# Locates the scripts, also in jobs on other nodes, which read this file.
+os.environ.update(SCALING_STUDY_HOME=str(HOME) if OURS else ".")
 
 from scaling.config import stored
 from scaling.core.errors import refused
 from scaling.registry import registry
 
-# As a module of another workflow, the configuration has only what differs from ours.
-complete = read_config(Path(f"{OURS}config/config.yaml"))
+DEFAULTS = Path(f"{OURS}config/config.yaml")
+with refused():
+    # Checks YAML that Snakemake would silently accept.
+    LAYERS = [stored.read_config(Path(p)) for p in [DEFAULTS, *workflow.configfiles]]
+LAYERS.append(workflow.config_settings.config)
+# A module's configuration is its importer's to give, and has only what differs from ours.
+if Path(workflow.basedir) != HOME:
+    LAYERS[1:] = [copy.deepcopy(config)]
+
+
+configfile: DEFAULTS
+
+
+complete = stored.read_config(DEFAULTS)
 update_config(complete, config)
 config.update(complete)
 # The folder of the stored study to replay, or results/ to report what there is; None to measure.
@@ -35,7 +56,7 @@ if "replay" in config:
 
 
 # Snakemake would mix a recipe with another one of its name.
-config["recipes"] = recipes_of(LAYERS)
+config["recipes"] = stored.recipes_of(LAYERS)
 
 # Jobs use it too, also on other nodes, as Slurm's jobs read this file. Set before the imports, as
 # the allowed values of keys depend on the user's plugins.
@@ -54,9 +75,8 @@ with refused():
     TO_SAY = jobs.accept(config, REPLAY)
 
 # Measurements are below RECORDS and DATASET, everything derived from them below RESULTS.
-RECORDS = RESULTS = "results"
+RECORDS, RESULTS, LOGS = "results", "results", "logs"
 DATASET = Path("resources/dataset", stored.dataset_folder(config)).as_posix()
-LOGS = "logs"
 if REPLAY == stored.RESULTS:
     RESULTS, LOGS = "results/partial", "logs/partial"
 elif REPLAY:
@@ -71,67 +91,34 @@ pathvars:
 
 
 wildcard_constraints:
-    study=r"[^/]+",
-    recipe=r"\w+",
-    strategy=r"\w+",
-    gpus=r"\d+",
-    batch_size=r"\d+",
-    seed=r"\d+",
+    **dict.fromkeys(["recipe", "strategy", "remedy"], r"\w+"),
+    **dict.fromkeys(["gpus", "batch_size", "global_batch", "seed"], r"\d+"),
     repeat=r"|/repeat~[1-9]\d*",
-    remedy=r"\w+",
-    global_batch=r"\d+",
 
 
-STUDY = config["study"]
-# Recipes that are the user's own command.
-OWN = {
-    name: {"unit": own["unit"], "samples": own["samples"]}
-    for name, own in config["recipes"].items()
-    if "command" in own
-}
-JOBS = Jobs(config, workflow)
+STUDY, MODEL = config["study"], config["model"]["name"]
+JOBS = Jobs(config, workflow, RECORDS)
 TIMED = JOBS.timed()
 # What measures the machine has a time limit of its own.
 OF_MACHINE = {"runtime": max(JOBS.minutes, 15)}
 FILES = StudyFiles(config, RECORDS, is_stored=bool(REPLAY))
-MODEL = config["model"]["name"]
 # The training images; once prepared they are not checked again.
 IMAGES = {
     "images": ancient(f"{DATASET}/images.npz"),
     "manifest": f"{DATASET}/manifest.json",
 }
-# A repeat may run on another machine, so it has a check, peaks and sweeps of its own.
-REPEATS = [*map(grid.repeat_folder, range(config["grid"]["repeats"]))]
-BEGUN = {repeat: stored.has_runs(Path(RECORDS), repeat) for repeat in REPEATS}
-
-
-def checked(wildcards):
-    """Return the machine check that a measurement of a repeat waits for, if any.
-
-    Runs that began with or without one go on so: other inputs would repeat them.
-    """
-    repeat = wildcards.get("repeat", "")
-    path = f"{RECORDS}/machine{repeat}/check.json"
-    wanted = config["machine"]["check"] != "off" and not BEGUN.get(repeat)
-    return [path] if wanted or Path(path).exists() else []
-
-
-# Repeating it (-R machine_check) outdates no measurement.
-CHECKED = {"machine": ancient(checked)}
+# Of each repeat, as that may run on another machine. Repeating it (-R machine_check) outdates no
+# measurement.
+CHECKED = {"machine": ancient(JOBS.machine_check)}
 
 with refused():
     if jobs.begin(
-        workflow,
-        config,
-        TO_SAY,
-        manifest=None if REPLAY else Path(IMAGES["manifest"]),
+        *(workflow, config, TO_SAY), manifest=None if REPLAY else IMAGES["manifest"]
     ):
         PROGRESS = Progress(
             *(workflow, config, RECORDS, RESULTS, str(IMAGES["images"])),
             partial(lease.waits_for, config["device"]),
         )
-        logger.addFilter(PROGRESS.begin)
-        logger.addHandler(PROGRESS)
 
 
 onstart:
@@ -143,8 +130,4 @@ onsuccess:
 
 
 onerror:
-    PROGRESS.render_partial()
-    logger.info(
-        "make status says of each cell what it is, and what failed with its log; what there is by "
-        "now will be in results/partial/report.html."
-    )
+    PROGRESS.fail()

@@ -21,11 +21,7 @@ rule peaks_measure:
         **TIMED | OF_MACHINE,
     params:
         code=measuring("scaling.instruments.peaks"),
-        job=lambda wildcards, output: as_json(
-            probe=JOBS.options(
-                *(Probe, "peaks"), gpus=JOBS.gpus(wildcards), output=output[0]
-            )
-        ),
+        job=JOBS.job("probe", Probe, "peaks"),
     shell:
         'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/measure.py {params.job:q} > {log:q} 2>&1'
 
@@ -40,15 +36,7 @@ use rule peaks_measure as interconnect_sweep with:
         "logs/interconnect_sweep/gpus~{gpus}{repeat}.log",
     params:
         code=measuring("scaling.instruments.allreduce", *model_code(MODEL)),
-        job=lambda wildcards, input, output: as_json(
-            sweep=JOBS.options(
-                *(Sweep, "interconnect"),
-                gpus=JOBS.gpus(wildcards),
-                nodes=JOBS.nodes(JOBS.gpus(wildcards)),
-                manifest=input.manifest,
-                output=output[0],
-            )
-        ),
+        job=JOBS.job("sweep", Sweep, "interconnect"),
 
 
 use rule peaks_measure as synchronization_measure with:
@@ -68,15 +56,7 @@ use rule peaks_measure as synchronization_measure with:
             *(module for name in PARALLEL for module in STRATEGIES.modules(name)),
             *model_code(MODEL),
         ),
-        job=lambda wildcards, input, output: as_json(
-            plan=JOBS.options(
-                *(Plan, "synchronization"),
-                gpus=JOBS.gpus(wildcards),
-                dataset=input.images,
-                manifest=input.manifest,
-                output=output[0],
-            )
-        ),
+        job=JOBS.job("plan", Plan, "synchronization"),
 
 
 use rule peaks_measure as machine_check with:
@@ -92,12 +72,9 @@ use rule peaks_measure as machine_check with:
     params:
         code=None,
         # Depends on resources, so a change outdates nothing: the check came before everything else.
-        job=lambda wildcards, output, resources: as_json(
-            check=JOBS.options(
-                MachineCheck,
-                gpus=JOBS.most,
-                nodes=resources.nodes,
-                products=not stored.commands_alone(config),
-                output=output[0],
-            )
-        ),
+        job=lambda wildcards, input, output, resources: JOBS.job(
+            *("check", MachineCheck),
+            gpus=JOBS.most,
+            nodes=resources.nodes,
+            products=not stored.commands_alone(config),
+        )(wildcards, input, output),

@@ -1,11 +1,56 @@
+# All tables, answers to the lab's questions that follow from them, figures and report.
+# scaling/tables/schema.py lists the tables of each kind of records, and their columns.
 from scaling.figures import FIGURES
 
+HAS_RUNS = bool(FILES.records["runs"])
+LIMITS = FILES.records["limits"] + FILES.records["limits_of_repeats"]
+RECORDED = {
+    "sweeps": [path for path in LIMITS if path.endswith("sweep.json")],
+    "peaks": [path for path in LIMITS if path.endswith("peaks.json")],
+    "machine": JOBS.machine_checks() * HAS_RUNS,
+    "techniques": FILES.records["convergence"],
+    "trainings": FILES.records["full_trainings"],
+    "ranks": FILES.records["synchronization"],
+    "variants": FILES.records["quantization"],
+}
 DRAWN = [name for name in FIGURES if FILES.tables(FIGURES[name].tables)]
-TEMPLATE = expand(
-    "{ours}report/{name}",
-    ours=OURS,
-    name="report.html.j2 answers.md.j2 macros.html.j2 style.css".split(),
-)
+TEMPLATE = [
+    f"{OURS}report/{name}"
+    for name in "report.html.j2 answers.md.j2 macros.html.j2 style.css".split()
+]
+
+
+rule tables_make:
+    input:
+        **RECORDED,
+        records=FILES.runs,
+    output:
+        tables=FILES.tables(),
+        of_runs=["<results>/tables/topology.txt", "<results>/cells.csv"] * HAS_RUNS,
+        tidy=["<results>/results.json"] * HAS_RUNS,
+        claims="<results>/tables/claims.json",
+    log:
+        "<logs>/tables_make.log",
+    localrule: True
+    conda:
+        "../workflow/envs/study.yaml"
+    params:
+        code=digest("tables_make"),
+        job=lambda wildcards: as_json(
+            **RECORDED,
+            study=STUDY,
+            tables=f"{RESULTS}/tables",
+            source=config["dataset"]["source"],
+            grid=grid.section(config) if HAS_RUNS else {},
+            runs=f"{RECORDS}/runs",
+            partial=config["partial"],
+            per_gpu_hour=config["cost"]["per_gpu_hour"],
+            commands=JOBS.commands,
+            margin=config["convergence"]["accuracy_margin"],
+            target=config["time_to_accuracy"]["accuracy"],
+        ),
+    shell:
+        'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/tables_make.py {params.job:q} > {log:q} 2>&1'
 
 
 rule report_render:
@@ -40,12 +85,10 @@ rule report_render:
     params:
         code=digest("report_render"),
         job=lambda wildcards, input, output: as_json(
+            **{key: input[key] for key in ("tables", "topology", "manifest")},
             study=STUDY,
-            tables=input.tables,
             figures=DRAWN,
-            topology=input.topology,
             results=RESULTS,
-            manifest=input.manifest,
             runs=f"{RECORDS}/runs",
             template=input.template[0],
             partial=config["partial"],

@@ -1,5 +1,7 @@
 from scaling.launch.run_spec import CommandOptions, RunSpec
 
+SETTLING = ("warmup_seconds", "measured_seconds", "max_measured_seconds")
+
 
 rule train_run:
     input:
@@ -19,21 +21,14 @@ rule train_run:
     resources:
         **TIMED,
     params:
-        code=lambda wildcards: jobs.of_cell(
-            *(config["recipes"][wildcards.recipe]["engine"], wildcards.strategy, MODEL)
-        ),
-        job=lambda wildcards, input, output: as_json(
-            spec=JOBS.run(RunSpec, wildcards),
-            images=input.images,
-            manifest=input.manifest,
-            output=output[0],
-        ),
+        code=JOBS.code_of_cell,
+        job=JOBS.run(RunSpec),
     shell:
         'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/train_run.py {params.job:q} > {log:q} 2>&1'
 
 
 # Cells of recipes that are the user's own command. An edit of a file that it names repeats them.
-if OWN:
+if JOBS.commands:
 
     ruleorder: train_command > train_run
 
@@ -43,20 +38,17 @@ if OWN:
         benchmark:
             f"benchmarks/train_command/{grid.RUN_PATTERN}.tsv"
         wildcard_constraints:
-            recipe="|".join(OWN),
+            recipe="|".join(JOBS.commands),
         params:
             code=measuring("scaling.launch.own_trainer"),
             files=lambda wildcards: engines.files(
                 config["recipes"][wildcards.recipe]["command"]
             ),
-            job=lambda wildcards, output: as_json(
-                spec=JOBS.run(CommandOptions, wildcards), output=output[0]
-            ),
+            job=JOBS.run(CommandOptions),
 
 
-# Trainings to an accuracy.
-FULL = config["time_to_accuracy"]
-if FULL["gpus"]:
+# Trainings to an accuracy: of as many epochs as were chosen, none to settle.
+if config["time_to_accuracy"]["gpus"]:
 
     use rule train_run as train_to_accuracy with:
         output:
@@ -67,19 +59,13 @@ if FULL["gpus"]:
             f"benchmarks/train_to_accuracy/{grid.RUN_PATTERN}.tsv"
         priority: 0
         params:
-            job=lambda wildcards, input, output: as_json(
-                spec=JOBS.run(
-                    *(RunSpec, wildcards, "time_to_accuracy"),
-                    warmup_epochs=1,
-                    measured_epochs=FULL["epochs"] - 1,
-                    # As many epochs as were chosen, none to settle.
-                    warmup_seconds=0.0,
-                    measured_seconds=0.0,
-                    max_measured_seconds=0.0,
-                    micro_batches=1,
-                    instrumented_iterations=0,
-                ),
-                images=input.images,
-                manifest=input.manifest,
-                output=output[0],
+            job=JOBS.run(
+                *(RunSpec, "time_to_accuracy"),
+                **{
+                    "warmup_epochs": 1,
+                    "micro_batches": 1,
+                    "instrumented_iterations": 0,
+                },
+                **dict.fromkeys(SETTLING, 0.0),
+                measured_epochs=config["time_to_accuracy"]["epochs"] - 1,
             ),

@@ -8,8 +8,9 @@ from unittest import mock
 import pytest
 
 from scaling.core import code_digest
-from scaling.launch import jobs
+from scaling.launch import run_spec
 from scaling.registry.entries import DATASETS, MODELS
+from scaling.registry.strategy import STRATEGIES
 
 SCRIPTS = Path(__file__).parents[3] / "workflow/scripts"
 CELLS = {f"{engine}/{strategy}" for engine in ("eager", "resident") for strategy in ("dp", "ddp")}
@@ -37,7 +38,8 @@ def digests(root):
         found[name] = code_digest.digest(*modules, measuring=True)
     for cell in CELLS:
         engine, strategy = cell.split("/")
-        found[cell] = jobs.of_cell.__wrapped__(engine, strategy, MODEL)
+        code = [*run_spec.code(engine, MODEL), *STRATEGIES.modules(strategy)]
+        found[cell] = code_digest.digest(*code, measuring=True)
     return found
 
 

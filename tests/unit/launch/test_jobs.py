@@ -1,5 +1,6 @@
 """What jobs ask the scheduler for, on this machine and on a cluster, and scripts are told."""
 
+import json
 import os
 from pathlib import Path
 from types import SimpleNamespace
@@ -89,17 +90,23 @@ def test_a_later_section_and_own_options_come_before_those_of_training(study):
     jobs, config = study
     config["time_to_accuracy"] |= {"learning_rate": 0.7, "epochs": 11}
     rate = config["training"]["learning_rate"]
-    cell = {
-        "recipe": config["time_to_accuracy"]["recipe"],
-        "strategy": "ddp",
-        "repeat": "/repeat~2",
-    }
-    cell |= {"gpus": "2", "batch_size": "32", "seed": "0"}
-    assert jobs.run(RunSpec, cell)["learning_rate"] == rate
-    spec = jobs.run(RunSpec, cell, "time_to_accuracy", measured_epochs=10)
-    assert (spec["learning_rate"], spec["measured_epochs"]) == (0.7, 10)
-    assert spec["model"]["name"] == "resnet18-cifar" and spec["recipe_options"]["muon"] == 0.12
-    assert RunSpec.of(spec | {"cell": Cell(**spec["cell"])}).cell.repeat == 2
+    cell = {"recipe": config["time_to_accuracy"]["recipe"], "strategy": "ddp", "gpus": "2"}
+    cell |= {"batch_size": "32", "seed": "0", "repeat": "/repeat~2"}
+
+    def spec(*sections, **own):
+        job = json.loads(
+            jobs.run(RunSpec, *sections, **own)(cell, {"images": "x.npz"}, ["run.json"])
+        )
+        assert (job["images"], job["output"], "manifest" in job) == ("x.npz", "run.json", False)
+        return job["spec"]
+
+    assert spec()["learning_rate"] == rate
+    found = spec("time_to_accuracy", measured_epochs=10)
+    assert (found["learning_rate"], found["measured_epochs"]) == (0.7, 10)
+    assert found["model"]["name"] == "resnet18-cifar" and found["recipe_options"]["muon"] == 0.12
+    assert RunSpec.model_validate_json(json.dumps(found)).cell == Cell(
+        config["time_to_accuracy"]["recipe"], "ddp", 2, 32, 0, 2
+    )
 
 
 def test_a_script_is_told_nothing_that_it_does_not_depend_on(study):

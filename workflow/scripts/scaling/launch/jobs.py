@@ -5,7 +5,7 @@ import math
 import os
 import signal
 from collections.abc import Mapping, Sequence
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Thread
@@ -65,7 +65,7 @@ def begin(
     config: dict[str, Any],
     sentences: list[str],
     *,
-    manifest: Path | None,
+    manifest: str | None,
 ) -> bool:
     """Print `sentences`; return whether this process is Snakemake itself, not one of its jobs.
 
@@ -81,7 +81,8 @@ def begin(
                 f"the environment has {', '.join(others)}, as torchrun and mpirun set: unset them, "
                 "or start without a launcher, as Snakemake starts all processes itself"
             )
-        described = DATASET.read(manifest) if manifest.exists() else {}
+        there = Path(manifest)
+        described = DATASET.read(there) if there.exists() else {}
         images = configuration.train_images(config, described)
         check_images(configuration.images_needed(config), images)
         model, side = config["model"], config["dataset"]["image_size"]
@@ -89,7 +90,7 @@ def begin(
         if not lab or side != configuration.LAB_SIDE:
             from scaling.models.check import check  # Imports PyTorch, which takes seconds.
 
-            check(config, manifest)
+            check(config, there)
     for sentence in sentences:
         logger.info(sentence)
     return True
@@ -129,12 +130,6 @@ def _end_at_sigterm() -> None:
 measuring = partial(code_digest.digest, measuring=True)
 
 
-@cache
-def of_cell(engine: str, strategy: str, model: str) -> str:
-    """Return the digest of the code that trains a cell: engine, strategy and model."""
-    return measuring(*run_spec.code(engine, model), *STRATEGIES.modules(strategy))
-
-
 def as_json(**arguments: Any) -> str:
     """Return the arguments of a script's main function as it takes them."""
     return json.dumps(arguments, default=str, sort_keys=True)
@@ -161,7 +156,7 @@ def in_turns(runs: Sequence[grid.Cell], commands: Sequence[str]) -> list[grid.Ce
 class Jobs:
     """Options and resources of the jobs of one study (`config`) in a Snakemake `workflow`."""
 
-    def __init__(self, config: dict[str, Any], workflow: Any) -> None:
+    def __init__(self, config: dict[str, Any], workflow: Any, records: str = "results") -> None:
         machine, runs = config["machine"], grid.of(config)
         self._config, self._workflow, self._shares = config, workflow, machine["share"]
         self.most = max(config["grid"]["gpus"])
@@ -177,7 +172,24 @@ class Jobs:
         runs = in_turns(
             runs, [name for name, own in self._config["recipes"].items() if "command" in own]
         )
+        repeats = map(grid.repeat_folder, range(config["grid"].get("repeats", 1)))
+        self._records = Path(records)
+        self._begun = {repeat: stored.has_runs(self._records, repeat) for repeat in repeats}
         self._places = {run.record_path(Path()): len(runs) - n for n, run in enumerate(runs)}
+
+    def machine_check(self, wildcards: Mapping[str, str]) -> list[str]:
+        """Return the machine check that a measurement of a repeat waits for, if any.
+
+        Runs that began with or without one go on so: other inputs would repeat them.
+        """
+        repeat = wildcards.get("repeat", "")
+        path = self._records / f"machine{repeat}/check.json"
+        wanted = self._config["machine"]["check"] != "off" and not self._begun.get(repeat)
+        return [str(path)] if wanted or path.exists() else []
+
+    def machine_checks(self) -> list[str]:
+        """Return the machine checks of all repeats, each of which may run on another machine."""
+        return [path for repeat in self._begun for path in self.machine_check({"repeat": repeat})]
 
     def options(self, kind: type[Options], *sections: str, **own: Any) -> dict[str, Any]:
         """Return a job's options: of its `kind`, and its `own`.
@@ -193,22 +205,51 @@ class Jobs:
             found["time_limit_seconds"] = max(found["time_limit_seconds"], SHORTEST_LIMIT)
         return found
 
-    def run(
-        self, kind: type[Limits], wildcards: Mapping[str, str], *sections: str, **own: Any
-    ) -> dict[str, Any]:
-        """Return the options of a run whose cell `wildcards` name; see `options`."""
-        cell: dict[str, Any] = {key: wildcards[key] for key in ("recipe", "strategy")}
-        cell |= {key: int(wildcards[key]) for key in ("gpus", "batch_size", "seed")}
-        cell["repeat"] = int(wildcards["repeat"].rpartition("~")[2] or 0)
-        recipe = grid.recipe_options(self._config, cell["recipe"])
-        if "command" in recipe:  # The rest is of its tables.
-            recipe = {"command": recipe["command"]}
-        return self.options(kind, *sections, **own) | {
-            "cell": cell,
-            "nodes": self.nodes(cell["gpus"]),
-            "engine": self._config["recipes"][cell["recipe"]]["engine"],
-            "recipe_options": recipe,
-        }
+    def job(self, name: str, kind: type[Options], *sections: str, **own: Any) -> Any:
+        """Return a function for `params`: the JSON of a job's options (see `options`) as `name`.
+
+        The GPUs, the seed and the files of the rule are among them.
+        """
+
+        def made(wildcards: Any, input: Any, output: Any) -> str:
+            gpus = self.gpus(wildcards)
+            given = {"gpus": gpus, "nodes": self.nodes(gpus), "dataset": input.get("images")}
+            given |= {"manifest": input.get("manifest"), "output": output[0]}
+            known = {key: given[key] for key in given if key in kind.model_fields}
+            return as_json(**{name: self.options(kind, *sections, **known | own)})
+
+        return made
+
+    def run(self, kind: type[Limits], *sections: str, **own: Any) -> Any:
+        """Return a function for `params`: the JSON of a run of the cell that wildcards name."""
+
+        def made(wildcards: Any, input: Any, output: Any) -> str:
+            recipe = grid.recipe_options(self._config, wildcards["recipe"])
+            if "command" in recipe:  # The rest is of its tables.
+                recipe = {"command": recipe["command"]}
+            cell = {key: wildcards[key] for key in ("recipe", "strategy")}
+            cell |= {key: int(wildcards[key]) for key in ("gpus", "batch_size", "seed")}
+            cell["repeat"] = int(wildcards["repeat"].rpartition("~")[2] or 0)
+            spec = self.options(kind, *sections, **own) | {"cell": cell, "recipe_options": recipe}
+            spec["nodes"] = self.nodes(cell["gpus"])
+            spec["engine"] = self._config["recipes"][wildcards["recipe"]]["engine"]
+            images = {key: input[key] for key in ("images", "manifest") if input.get(key)}
+            return as_json(spec=spec, output=output[0], **images)
+
+        return made
+
+    def code_of_cell(self, wildcards: Any) -> str:
+        """Return the digest of the code that trains a cell: engine, strategy and model."""
+        engine = self._config["recipes"][wildcards["recipe"]]["engine"]
+        code = run_spec.code(engine, self._config["model"]["name"])
+        return measuring(*code, *STRATEGIES.modules(wildcards["strategy"]))
+
+    @property
+    def commands(self) -> dict[str, dict[str, Any]]:
+        """What the tables need to know of recipes that are the user's own command."""
+        recipes = self._config["recipes"].items()
+        told = ("unit", "samples")
+        return {name: {key: own[key] for key in told} for name, own in recipes if "command" in own}
 
     def place(self, wildcards: Mapping[str, str]) -> int:
         """Return a run's priority: runs come in the order of the grid; others have 0."""

@@ -47,6 +47,9 @@ class Progress(logging.Handler):
         """Whether jobs run on this machine, and whether they are timed on its CPU."""
         self._lacks = ""
         """Why this machine could not run what a dry run plans."""
+        logger = logging.getLogger("snakemake.logging")
+        logger.addFilter(self.begin)
+        logger.addHandler(self)
 
     def begin(self, record: logging.LogRecord) -> bool:
         """As a filter: read jobs before Snakemake lists them, bound logs before it shows them."""
@@ -191,6 +194,14 @@ class Progress(logging.Handler):
             with Path("logs/partial.log").open("a") as log:
                 command += ["--config", "replay=results"]
                 subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+
+    def fail(self) -> None:
+        """Start the report of what there is, and print where to look."""
+        self.render_partial()
+        say(
+            "make status says of each cell what it is, and what failed with its log; what there is "
+            "by now will be in results/partial/report.html."
+        )
 
     def end(self, log: Path) -> None:
         """Print the headline from the `log` of the report's job, and its path, if it ran."""
