@@ -136,11 +136,11 @@ def test_what_cannot_run_here_is_refused_before_any_job(new_study, monkeypatch):
     study = new_study(grid__gpus=[1, too_many])
     refused = study.snakemake()
     assert refused.returncode != 0 and "Job stats" not in refused.stdout
-    assert f"\nerror: grid.gpus asks for {too_many} and this machine has" in refused.stdout
+    assert f"\nerror: grid.gpus requires {too_many}, but this machine has" in refused.stdout
     assert "common.smk" not in refused.stdout and "Traceback" not in refused.stdout
     planned = study.snakemake("--dry-run")
     assert planned.returncode == 0
-    assert f"This machine could not run it: grid.gpus asks for {too_many}" in planned.stdout
+    assert f"This machine could not run it: grid.gpus requires {too_many}" in planned.stdout
     assert not (study.folder / "results").exists()
     # What a killed run would leave, and the next one stop at.
     assert not list((study.folder / ".snakemake/locks").glob("*"))

@@ -19,10 +19,10 @@ from scaling.core.section import check_images
         (
             "recipes",
             {"plain": {"base": "b"}, "b": {"base": "plain"}},
-            "recipes.b.base asks for recipe 'pl",
+            "recipes.b.base names recipe 'pl",
         ),
         ("recipes.plain.bucket", 1, "recipes.plain has the unknown key bucket, perhaps bucket_cap"),
-        ("grid.recipes", ["mine"], "grid.recipes asks for recipe 'mine' (allowed: plain, tuned)"),
+        ("grid.recipes", ["mine"], "grid.recipes names recipe 'mine' (allowed: plain, tuned)"),
         ("recipes.plain.strategies", ["dp"], "recipes.plain.strategies has none of grid.strate"),
         ("grid", {"recipes": ["plain"]}, "grid lacks batch_sizes"),
         ("training", 64, "training is 64: it should be keys with values"),
@@ -74,7 +74,7 @@ def test_mistakes_of_one_kind_are_told_at_once(first, second):
     with pytest.raises(UserError) as raised:
         config.check(changed(first, second))
     start, *sentences = str(raised.value).split("\n")
-    assert start == "the configuration is wrong:" and len(sentences) == 2
+    assert start == "invalid configuration:" and len(sentences) == 2
 
 
 def test_check_that_yaml_reads_as_false_is_off():

@@ -17,7 +17,7 @@ def test_weights_alone_leave_biases_and_logits_floats():
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        ({"weight_bits": 1}, "the scheme is wrong: weight_bits is 1: it should be greater than or"),
+        ({"weight_bits": 1}, "invalid scheme: weight_bits is 1: it should be greater than or"),
         ({"weight_bit": 4}, "the scheme has the unknown key weight_bit, perhaps weight_bits"),
         ({"activation_bits": None, "mistakes": ["bias_scale"]}, "is a mistake of activations: giv"),
         ({"activation_bits": None, "bias": "int32"}, "bias is int32, which needs activation_bits"),

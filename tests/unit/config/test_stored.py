@@ -85,7 +85,7 @@ def test_stored_study_without_a_run_is_refused_unless_partial(folder):
     assert files_in(STUDY) == FILES[:-1]
     sweep = folder / "results/interconnect/gpus~2/sweep.json"
     sweep.write_text(sweep.read_text().replace('"gpus": 2', '"gpus": 3'))
-    with pytest.raises(UserError, match=r"sweep\.json is not as it was written"):
+    with pytest.raises(UserError, match=r"sweep\.json: checksum mismatch"):
         pack()
 
 
@@ -184,7 +184,7 @@ def test_unknown_record_or_large_trace_is_refused(study):
         ("quantization", {"seeds": []}, "quantization/seed~0/variant~.*/quantization.json"),
         ("convergence", {"recipes": []}, r"convergence/remedy~linear_warmup/.*/runs\.json"),
     ):
-        with pytest.raises(UserError, match=rf"mine/{path} is no part of the study"):
+        with pytest.raises(UserError, match=rf"mine/{path}: not part of this study"):
             stored.check(study, CONFIG | {section: CONFIG[section] | without})
     (study / TRACE).write_bytes(b" " * 1_000_001)
     with pytest.raises(UserError, match=rf"mine/{TRACE} is no file of at most 1,000,000 bytes"):

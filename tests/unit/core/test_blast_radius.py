@@ -74,7 +74,7 @@ TELLING = [
     ("core/numbers.py", "–", "-"),
     ("core/errors.py", "error: {printable", "refused: {printable"),
     ("core/files.py", "ensure_ascii", "indent"),
-    ("core/environment.py", "run where there is one", "take a machine with one"),
+    ("core/environment.py", "run on a machine with one", "take a machine with one"),
     ("core/section.py", "perhaps", "maybe"),
     ("core/command_line.py", "the specification", "what is asked"),
     ("core/records/run.py", "epochs or their ranks", "ranks or their epochs"),

@@ -50,7 +50,7 @@ def volta(machine, monkeypatch):
 def test_cuda_where_no_gpu_is_visible_is_refused(monkeypatch):
     monkeypatch.setattr(environment, "visible_gpus", list)
     assert environment.resolve_device("auto") == "cpu"
-    with pytest.raises(UserError, match="device is cuda, and no GPU is visible here"):
+    with pytest.raises(UserError, match="device is cuda, but no GPU is visible"):
         environment.resolve_device("cuda")
 
 

@@ -80,7 +80,7 @@ def test_a_pile_has_a_line_for_each_submission_and_a_page(pile, tmp_path, capsys
         audit_studies.main([pile[0], "--train-images", "100"])
     assert "a time for a global batch larger than the training set" in capsys.readouterr().out
     scheme.write_text("full: many")
-    with pytest.raises(UserError, match=r"points scheme .*points\.yaml is wrong: full is 'many'"):
+    with pytest.raises(UserError, match=r"invalid points scheme .*points\.yaml: full is 'many'"):
         audit_studies.main([*pile, *options])
 
 

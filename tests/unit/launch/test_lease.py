@@ -27,7 +27,7 @@ def gpus():
 def test_two_jobs_get_other_gpus_and_more_than_there_are_is_one_clear_sentence(gpus):
     with lease.gpus(2, gpus) as first, lease.gpus(1, gpus) as second:
         assert (first, second) == (gpus[:2], gpus[2:])
-    told = re.escape("4 GPUs are asked for but this job may use 1 (GPU-a)")
+    told = re.escape("4 GPUs are required, but this job may use 1 (GPU-a)")
     with pytest.raises(UserError, match=told), lease.gpus(4, ["GPU-a"]):
         pass
 
@@ -50,7 +50,9 @@ def test_a_job_waits_for_a_gpu_as_long_as_another_or_what_that_started_lives(
         assert holder.stdout is not None
         started = int(holder.stdout.readline())
         held = f"{gpus[0]} is held by process {holder.pid} of user {os.getuid()} "
-        told = re.escape(f"waited 0.1 s for 1 of 1 GPUs: {held}({sys.executable} -c ")
+        told = re.escape(
+            f"timed out after 0.1 s waiting for 1 of 1 GPUs: {held}({sys.executable} -c "
+        )
         with pytest.raises(UserError, match=told), lease.gpus(1, gpus[:1], 0.1):
             pass
         holder.kill()
@@ -99,7 +101,7 @@ def test_a_job_that_is_ended_while_it_waits_or_twice_at_work_leaves_nothing_behi
 def test_timed_jobs_on_a_cpu_wait_for_one_another_unless_they_share_it(monkeypatch):
     monkeypatch.setenv("SLURMD_NODENAME", f"node-{uuid.uuid4()}")
     monkeypatch.setenv(lease.SHARE_VARIABLE, "")
-    told = "waited 0.1 s for 1 of 1 CPUs: the CPU of node-.* is held by process"
+    told = "timed out after 0.1 s waiting for 1 of 1 CPUs: the CPU of node-.* is held by process"
     with lease.cpu(), pytest.raises(UserError, match=told), lease.cpu(0.1):
         pass
     monkeypatch.setenv(lease.SHARE_VARIABLE, "1")

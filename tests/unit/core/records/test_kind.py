@@ -95,7 +95,7 @@ def test_what_no_machine_does_is_not_written(name, place, value, sentence, tmp_p
     made = KINDS[name].read(BY_NAME[name])
     changed(made, place, value)
     target = tmp_path / CELL if name == "run.json" else tmp_path / name
-    with pytest.raises(UserError, match=rf"{name} is not written, as no record of .*({sentence})"):
+    with pytest.raises(UserError, match=rf"{name}: invalid record of .*({sentence})"):
         KINDS[name].write(target, made)
     assert not target.exists()
 

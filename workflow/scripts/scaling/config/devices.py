@@ -81,6 +81,6 @@ def check(config: dict[str, Any], wanted: int, granted: int | None) -> None:
         (f"--resources gpu={granted} grants fewer", granted, fewer),
     ):
         if limit is not None and wanted > limit:
-            messages.append(f"{key} asks for {wanted} and {here}: {remedy}")
+            messages.append(f"{key} requires {wanted}, but {here}: {remedy}")
     if messages:
         raise UserError("; ".join(messages))

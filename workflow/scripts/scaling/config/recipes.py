@@ -88,7 +88,7 @@ def _with_base(name: str, key: str, recipes: Mapping[str, Mapping[str, Any]]) ->
     while "engine" not in whole:
         if name not in others:
             there = ", ".join(others) or "none"
-            raise ValueError(f"{key} asks for recipe {name!r} (allowed: {there})")
+            raise ValueError(f"{key} names recipe {name!r} (allowed: {there})")
         others.remove(name)
         values, place = dict(recipes[name]), f"recipes.{name}"
         if "command" in values and values.keys().isdisjoint(("engine", "base")):

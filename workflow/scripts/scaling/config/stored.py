@@ -58,7 +58,7 @@ def read_config(path: Path) -> dict[str, Any]:
     try:
         config = parsed(files.read_text(path, CONFIG_BYTES))
     except ValueError as error:
-        raise UserError(f"{path} is no configuration ({error})") from error
+        raise UserError(f"{path}: invalid configuration file ({error})") from error
     if not isinstance(config, dict):
         raise UserError(f"{path} has no keys: write them as config/README.md says")
     return config
@@ -213,7 +213,7 @@ def check(folder: Path, config: dict[str, Any]) -> None:
             files.regular(folder / path, limit, within=folder)
     if unknown := sorted(there.difference(beside, wanted)):
         place = folder / unknown[0]
-        raise UserError(f"{place} is no part of the study that its {CONFIG} describes: remove it")
+        raise UserError(f"{place}: not part of this study; remove it")
 
 
 @program

@@ -179,8 +179,8 @@ def resolve_device(requested: Device) -> Device:
         none = f"Slurm gave this job GPUs ({given[0]}) and none of them is visible here"
         raise UserError(f"{none}: look at nvidia-smi there, or set device to cpu")
     if requested == "cuda":
-        none = "device is cuda, and no GPU is visible here (nvidia-smi, CUDA_VISIBLE_DEVICES)"
-        raise UserError(f"{none}: run where there is one, or set device to cpu")
+        none = "device is cuda, but no GPU is visible (nvidia-smi, CUDA_VISIBLE_DEVICES)"
+        raise UserError(f"{none}: run on a machine with one, or set device to cpu")
     return "cpu"
 
 

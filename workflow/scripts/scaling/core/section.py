@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 def _each_once(values: list[T]) -> list[T]:
     if twice := sorted(one for one, times in Counter(map(str, values)).items() if times > 1):
-        raise ValueError(f"{', '.join(twice)} is there more than once")
+        raise ValueError(f"duplicate value {', '.join(twice)}")
     return values
 
 
@@ -106,7 +106,7 @@ def refuse(sentences: Iterable[str], name: str = "the configuration") -> None:
     """Raise UserError with these sentences, if any; several of them have a line each."""
     if messages := [textwrap.shorten(one, 1000) for one in dict.fromkeys(sentences)]:
         between = " " if len(messages) == 1 else "\n  "
-        raise UserError(between.join([f"{name} is wrong:", *messages]))
+        raise UserError(between.join([f"invalid {name.removeprefix('the ')}:", *messages]))
 
 
 def check_images(needed: Mapping[str, int], images: int | None) -> None:

@@ -46,8 +46,8 @@ def gpus(
     """
     if count > len(candidates):
         raise UserError(
-            f"{count} GPUs are asked for but this job may use {len(candidates)} "
-            f"({', '.join(candidates) or 'none'}): ask the scheduler for {count}, or for fewer GPUs"
+            f"{count} GPUs are required, but this job may use {len(candidates)} "
+            f"({', '.join(candidates) or 'none'}): request {count} from the scheduler, or use fewer"
         )
     uuids = {candidate: gpu_uuid(candidate) for candidate in candidates}
     asked, said = time.monotonic(), False
@@ -65,8 +65,8 @@ def gpus(
         what = f"{count} of {len(uuids)} {kind}"
         if time.monotonic() - asked >= patience:
             raise UserError(
-                f"waited {patience:g} s for {what}: {others}; run it again when they have "
-                "ended, or, of GPUs, set CUDA_VISIBLE_DEVICES to others"
+                f"timed out after {patience:g} s waiting for {what}: {others}; run it again "
+                "when they have ended, or set CUDA_VISIBLE_DEVICES to other GPUs"
             )
         if not said:
             waits = f"waits for {what}, for at most {patience:g} s: {others}"

@@ -46,9 +46,9 @@ def check(config: dict[str, Any], manifest: Path) -> None:
             reason = " ".join(str(error).split())
     alone = f", {cell}" if size == least else ""
     raise UserError(
-        f"model {chosen.name} cannot be made, or train on {fmt.plural(size, 'image')} of "
-        f"{side} × {side} pixels{alone} ({reason}): mend it, or set model.options, "
-        "dataset.image_size or grid.batch_sizes to others"
+        f"model {chosen.name} fails on {fmt.plural(size, 'image')} of {side} × {side} "
+        f"pixels{alone} ({reason}): fix it, or change model.options, dataset.image_size or "
+        "grid.batch_sizes"
     )
 
 

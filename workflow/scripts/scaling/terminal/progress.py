@@ -97,8 +97,8 @@ class Progress(logging.Handler):
         here = self._here = workflow.local_exec and not threads
         if gone := " ".join(map(str, self._gone())):
             sys.exit(
-                f"error: {gone} is gone, and all would be measured again: make that alone first "
-                f"(snakemake {gone}), then nothing is"
+                f"error: {gone}: missing, so all would be measured again; make this first "
+                f"(snakemake {gone})"
             )
         try:
             if wanted and here:

@@ -117,13 +117,13 @@ class Kind:
         """Return the record at `path`; UserError if it is missing, damaged or invalid."""
         record = unsigned(path)
         if reason := self._wrong(record, path):
-            raise UserError(f"{path} is no sound record of {self.what} ({reason[:300]}): {TO_DO}")
+            raise UserError(f"{path}: invalid record of {self.what} ({reason[:300]}): {TO_DO}")
         return record
 
     def write(self, path: Path, record: Any) -> None:
         """Write `record` with version and checksum; UserError if it is invalid."""
         if reason := self._wrong(record, path):
-            raise UserError(f"{path} is not written, as no record of {self.what} is so: {reason}")
+            raise UserError(f"refusing to write {path}: invalid record of {self.what} ({reason})")
         content = record | {"version": VERSION}
         files.write_json(path, content | {"sha256": _checksum(content)})
 
@@ -148,7 +148,7 @@ def unsigned(path: Path) -> dict[str, Any]:
     """Return the record at `path`, whatever its fields; UserError unless it is as written."""
     record = files.read_json(path, MOST_BYTES)
     if not isinstance(record, dict) or record.pop("sha256", None) != _checksum(record):
-        raise UserError(f"{path} is not as it was written (its checksum differs): {TO_DO}")
+        raise UserError(f"{path}: checksum mismatch: {TO_DO}")
     if record.pop("version", None) != VERSION:
         raise UserError(f"{path} has another version than {VERSION}: read it by newer code")
     return record
