@@ -66,9 +66,9 @@ class Page(HTMLParser):
             self.prose += data
 
     def contradictions(self) -> list[str]:
-        """Figures of one cell and quantity that differ, and a cell of the first card without mark.
+        """Figures of one cell and quantity that differ, and cells of cards that have no page.
 
-        The mark is in the map: of what is recommended, or the fastest where no accuracy is known.
+        The map marks what is recommended, if it has that cell.
         """
         columns = ["data-cell", "data-quantity", "data-value", "class"]
         told = pd.DataFrame([of for _, of in self.elements if "data-cell" in of], columns=columns)
@@ -76,11 +76,13 @@ class Page(HTMLParser):
         ends = values.agg(["min", "max"])
         apart = ends["max"] - ends["min"] > 1e-6 * ends.abs().max(axis=1)
         wrong = [f"{key}: {low} and {high}" for key, low, high in ends[apart].itertuples()]
+        pages = {named.get("id") for tag, named in self.elements if tag == "aside"}
         places = told[told["data-quantity"].isna()]
-        for cell in places["data-cell"][:1]:
-            marks = places["class"][places["data-cell"] == cell][1:].fillna("")
-            if not marks.str.contains("recommended|fastest").any():
-                wrong.append(f"{cell} of the first card is not marked in the map")
+        mapped = places["class"].notna()
+        for cell in places["data-cell"][~mapped]:
+            name = cell.replace("/", "-")
+            if not pages & {f"cell-{name}", f"training-{name}"}:
+                wrong.append(f"{cell} of a card has no page")
         return wrong
 
     @property

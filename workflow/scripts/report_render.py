@@ -3,13 +3,15 @@
 from pathlib import Path
 
 from scaling.claims import claim
+from scaling.config import stored
 from scaling.core import command_line, files
 from scaling.core import numbers as fmt
 from scaling.core.errors import UserError
 from scaling.figures import FIGURES, quantization, scaling, style
-from scaling.report import cells, overview, page, provenance, where
+from scaling.report import cells, overview, page, planning, provenance, where
 from scaling.report.table import tables as tables_of
-from scaling.report.views import PARTS, answered
+from scaling.report.views import PARTS, TERMS, answered
+from scaling.report.views import missing as lacking
 from scaling.tables import schema
 
 DRAW = vars(scaling) | vars(quantization)
@@ -52,12 +54,20 @@ def main(
     drawn = results / "figures" / study
     draw(figures, found, drawn)
     of_cells = cells.of_study(found)
-    marks = overview.marks(found, of_cells)
+    marks = planning.marks(found, of_cells)
     mapped = cells.map_rows(of_cells, marks) if measured else {}
     logs = Path(replayed_from or "", "logs")
+    config = (Path(replayed_from or "results") / stored.CONFIG).as_posix()
+    questions = answered(found, of_cells, claim.read(results / "tables/claims.json"))
     values = {
         "study": study,
         "headline": provenance.headline(found),
+        "title": provenance.title(found, of_cells),
+        "lead": overview.lead(found, of_cells),
+        "worth": overview.worth(found),
+        "plan": tables_of(PARTS["gpus"], found, of_cells),
+        "lacking": lacking(found, of_cells, questions) if mapped else [],
+        "terms": TERMS,
         "facts": provenance.facts(found),
         "summary": provenance.summary(found, of_cells, replayed_from),
         "on_cpu": schema.on_cpu(found.provenance),
@@ -73,7 +83,7 @@ def main(
         "batch_sizes": sorted({size for row in mapped.values() for size in row}),
         "map": mapped,
         "recipes": provenance.recipes(found),
-        "questions": answered(found, of_cells, claim.read(results / "tables/claims.json")),
+        "questions": questions,
         "of_the_lab": provenance.of_the_lab(found),
         "verdicts": claim.SYMBOLS,
         "parts": cells.PARTS.values(),
@@ -82,7 +92,7 @@ def main(
         "timelines_of": where.timelines(of_cells, runs),
         "limits": tables_of(PARTS["limits"], found, of_cells),
         "topology": found.topology,
-        "cells": cells.pages(found, of_cells, runs, logs) if measured else [],
+        "cells": cells.pages(found, of_cells, runs, logs, config) if measured else [],
         "data": {
             path.stem: cells.download(path)
             for path in tables

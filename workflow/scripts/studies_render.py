@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from markupsafe import Markup
+
 from scaling.config import stored
 from scaling.core import command_line, files
 from scaling.core.errors import UserError
@@ -10,7 +12,7 @@ from scaling.tables import schema
 
 
 def _found(config: Path, replay: Path) -> list[str]:
-    """Return what a study measured, and its first two cards, from its tables, or why not."""
+    """Return what a study measured, what to do and what more GPUs gain, or why it says nothing."""
     try:
         made = [*(replay / "tables").rglob("*.csv")]
         if not made:
@@ -19,9 +21,9 @@ def _found(config: Path, replay: Path) -> list[str]:
         study = schema.read_study(name, made, None, manifest)
     except UserError as error:
         return [f"cannot be shown: {error}"]
-    cards = overview.cards(study, cells.of_study(study))[:2]
-    said = [f"{card.title}: {card.headline.striptags()}" for card in cards]
-    return [provenance.headline(study), *said]
+    heads = {one.kind: one.headline for one in overview.cards(study, cells.of_study(study))}
+    cards = [heads.get(kind, Markup("–")).striptags() for kind in ("do", "gpus")]
+    return [provenance.headline(study), *cards]
 
 
 @command_line.script

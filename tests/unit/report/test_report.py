@@ -10,7 +10,7 @@ from scaling.claims.claim import Findings
 from scaling.core.errors import UserError
 from scaling.core.grid import Cell
 from scaling.report import cells as of_page
-from scaling.report.views import PARTS, QUESTIONS, answered
+from scaling.report.views import PARTS, QUESTIONS, answered, missing
 from scaling.tables import schema
 
 CELL = Cell("plain", "ddp", 2, 512, 0)
@@ -40,25 +40,31 @@ def test_a_figure_says_what_it_is_of(page):
     assert ("td", of) in page.elements
 
 
-def test_questions_of_commands_name_no_key_of_the_grid():
-    """Commands on several GPUs lack what only recipes without a command have."""
+def test_missing_parts_of_commands_name_no_key_of_the_grid():
+    """Commands on several GPUs lack what they do not print, and what only other recipes have."""
     study = stored.study()
-    cells = of_page.of_study(study).assign(unit="tokens")
-    nothing = Findings(FLAGSHIP, {}, [])
-    keys = {one["question"].name: one["question"].key for one in answered(study, cells, nothing)}
-    assert {keys[name] for name in ("Q1", "Q2", "Q3.1")} == {"recipes without command"}
-    assert keys["Q3.2"] == "interconnect" and of_page.unit_of(cells) == "tokens"
+    nothing = {"test_accuracy": float("nan"), "loading_share": float("nan")}
+    cells = of_page.of_study(study).assign(unit="tokens", **nothing)
+    found = dict(missing(study, cells, answered(study, cells, Findings(FLAGSHIP, {}, []))))
+    assert found == {
+        "which batch size learns as well": "epoch(…, test_accuracy=accuracy)",
+        "how long it waits for data": "for batch in data_wait(loader):",
+    }
+    assert of_page.unit_of(cells) == "tokens"
 
 
 def test_every_part_of_the_report_has_its_tables():
-    assert set(PARTS) == {one.name for one in QUESTIONS} | {"limits"}
+    assert set(PARTS) == {one.name for one in QUESTIONS} | {"limits", "gpus"}
 
 
 def test_a_cell_has_its_epochs_record_command_and_the_end_of_its_log(page):
     cell = page.source[page.source.index('<aside class="cell" id="cell-plain-ddp-2-512"') :]
     cell = cell[: cell.index("</aside>")]
     assert 'title="epoch 3, rank 1: ' in cell and cell.count('download="run.json') == 3
-    assert "snakemake results/runs/recipe~plain/strategy~ddp/gpus~2/batch_size~512/seed~0" in cell
+    assert (
+        "snakemake --cores all --configfile " in cell and "config.yaml --force -- results" in cell
+    )
+    assert "-- results/runs/recipe~plain/strategy~ddp/gpus~2/batch_size~512/seed~0" in cell
     assert '<pre tabindex="0">rank 0: &lt;b&gt;killed&lt;/b&gt;\n</pre>' in cell
 
 
@@ -72,8 +78,8 @@ def test_a_partial_page_lists_what_is_missing_and_is_refused_unless_asked_for(tm
         render(tmp_path, "cpu")
     partial = render(tmp_path, "cpu", partial=True, side_by_side=True)
     for words in (
-        "Partial: 1 cells are missing",
-        "Cells ran at the same time on one machine",
-        "“GPU” means a process on a CPU here",
+        "Partial: 1 configurations are missing",
+        "Configurations ran at the same time on one machine",
+        "Processes on a CPU show that everything works",
     ):
         assert words in partial.text

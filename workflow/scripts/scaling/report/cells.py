@@ -17,7 +17,7 @@ from scaling.core import files
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS, Cell
 from scaling.registry.entries import SYNTHETIC
-from scaling.report.quantities import named, printed
+from scaling.report.quantities import named, on, printed
 from scaling.report.table import Figure, figure, of_cell, place
 from scaling.tables import accuracy
 from scaling.tables.accuracy import AS_WELL
@@ -25,22 +25,23 @@ from scaling.tables.epoch_parts import of_machines
 from scaling.tables.schema import StudyTables, rows_of
 from scaling.tables.work import IMPORTS_SECONDS
 
-APART = "trained apart"
-"""The status of a cell that is recommended for its trainings, and is none of the grid."""
 LARGE_BYTES = {".csv": 50_000, ".json": 10_000}
 """The size above which a file of this kind is compressed inside the page."""
-METRICS = named(
-    "epoch_seconds images_per_second efficiency loading_share communication_share utilization"
-    " test_accuracy peak_memory_bytes gpu_seconds joules_per_image money_per_epoch"
+METRICS = named("epoch_seconds images_per_second test_accuracy peak_memory_bytes joules_per_image")
+HIGHER_IS_BETTER = ["images_per_second", "test_accuracy"]
+TRAININGS = "to_accuracy"
+"""The folder of the records of trainings to an accuracy."""
+OF_TRAININGS = named(
+    "trained_epochs reached trained_accuracy to_accuracy_seconds trained_run_seconds"
+    " training_joules to_accuracy_speedup"
 )
-HIGHER_IS_BETTER = ["images_per_second", "efficiency", "utilization", "test_accuracy"]
 FACTS = named(
     "epoch_seconds training_seconds speedup machines_of test_accuracy peak_memory_bytes"
     " slurm_job_id slurm_gpus message note"
 )
 COLUMNS = {
     "speedup": "speedup speedup_low speedup_high efficiency verdict scope more_runs"
-    " training_speedup training_speedup_low training_speedup_high weak_speedup"
+    " training_speedup training_speedup_low training_speedup_high training_efficiency"
     " fixed_global_batch_speedup fixed_global_batch_speedup_low fixed_global_batch_speedup_high"
     " note",
     "costs": "peak_memory_bytes memory_capacity_bytes drift settled joules_per_image"
@@ -139,22 +140,22 @@ def cell_id(row: Any) -> str:
     return f"cell-{'-'.join(place(row).values())}"
 
 
+def training_id(row: Any) -> str:
+    """Return the anchor of a training to an accuracy: `training-tuned-ddp-2-512`."""
+    return cell_id(row).replace("cell", "training", 1)
+
+
 def map_rows(cells: pd.DataFrame, marks: Mapping[str, Any]) -> dict[str, dict[int, Any]]:
     """Return the rows of the map: configurations, each with its cells by batch size.
 
-    Each metric has a figure and a rating. What is marked and none of `cells` is added.
+    Each metric has a figure and a rating.
     """
-    there = [place(row) for row in rows_of(cells)]
-    apart = [row._asdict() for row in marks.values() if place(row) not in there]
-    added = pd.DataFrame(apart, columns=CELL_KEYS).assign(status=APART)
-    cells = pd.concat([cells, added], ignore_index=True) if apart else cells
     ratings = {name: _goodness(cells[name], name in HIGHER_IS_BETTER) for name in metrics(cells)}
     drifts, rows = set(drifting(cells).index), dict[str, dict[int, Any]]()
     for row in rows_of(cells.sort_values(["recipe", "gpus", "strategy"], kind="stable")):
-        on = "one GPU" if row.gpus == 1 else f"{row.strategy} · {row.gpus:g} GPUs"
         known = [quantity for quantity in ratings if pd.notna(getattr(row, quantity))]
-        rows.setdefault(f"{row.recipe} · {on}", {})[int(row.batch_size)] = {
-            "id": "trained-to-accuracy" if row.status == APART else cell_id(row),
+        rows.setdefault(on(row), {})[int(row.batch_size)] = {
+            "id": cell_id(row),
             "cell": of_cell(row),
             "title": _title(row),
             "status": fmt.words(row.status),
@@ -191,35 +192,64 @@ def parts(row: Any) -> dict[str, Figure]:
     return {PARTS[part]: figure(widths[part], row, part, shares[part]) for part in PARTS}
 
 
-def pages(tables: StudyTables, cells: pd.DataFrame, runs: Path, logs: Path) -> list[dict[str, Any]]:
-    """Return the contents of each cell's page, with the records, logs and trace of its runs."""
-    numbers = tables.provenance[["seed", "repeat"]].drop_duplicates().astype(int)
+def pages(
+    study: StudyTables, cells: pd.DataFrame, runs: Path, logs: Path, config: str
+) -> list[dict[str, Any]]:
+    """Return the contents of the page of each cell, and of each training to an accuracy.
+
+    They have the records, logs and trace of their runs, and the command that measures them again,
+    with the configuration in the file `config`.
+    """
     made = []
+    numbers = study.provenance[["seed", "repeat"]].drop_duplicates().astype(int)
     for row in rows_of(cells):
-        keys = [row.recipe, row.strategy, row.gpus, row.batch_size]
-        own = [Cell(*keys, *run) for run in numbers.itertuples(index=False)]
-        records = [path for cell in own if (path := cell.record_path(runs)).exists()]
-        traces = [path for cell in own if (path := cell.trace_path(runs)).exists()][:1]
-        written = [path for cell in own if (path := cell.log_path(logs)).exists()]
+        own = [Cell(*_keys(row), *run) for run in numbers.itertuples(index=False)]
+        page = _page(own, runs, logs / "train_run", "runs", config)
         known = [one for one in FACTS if pd.notna(of := getattr(row, one.name)) and of != ""]
+        same = (study.audit[CELL_KEYS] == _keys(row)).all(axis=1)
         made.append(
-            {
+            page
+            | {
                 "id": cell_id(row),
                 "name": label(row),
+                "recipe": row.recipe,
                 "title": _title(row),
                 "status": fmt.words(row.status),
                 "seconds": FACTS[0].cell(row),
                 "facts": [(one.head, one.cell(row)) for one in known],
-                **_dots([each for path in records for each in files.read_json(path)["epochs"]]),
                 "parts": parts(row),
-                "warnings": tables.audit[(tables.audit[CELL_KEYS] == keys).all(axis=1)]["message"],
-                "records": [download(path) for path in records],
-                "traces": [download(path) for path in traces],
-                "log": "".join(map(files.log_end, written)),
-                "command": f"snakemake {own[0].record_path(Path('results/runs')).as_posix()}",
+                "width": row.epoch_seconds,
+                "warnings": study.audit.loc[same, "message"],
             }
         )
+    for row in rows_of(study.trained_to_accuracy):
+        own = [Cell(*_keys(row), seed) for seed in range(int(row.seeds))]
+        folder = runs.with_name(TRAININGS)
+        page = _page(own, folder, logs / "train_to_accuracy", TRAININGS, config)
+        facts = [(one.head, one.cell(row)) for one in OF_TRAININGS]
+        name = f"{label(row)}: training to {fmt.percent(row.target_accuracy)}"
+        own_id = {"id": training_id(row), "name": name, "status": "ok", "facts": facts}
+        made.append(page | own_id | {"parts": {}, "warnings": []})
     return made
+
+
+def _keys(row: Any) -> list[Any]:
+    return [getattr(row, key) for key in CELL_KEYS]
+
+
+def _page(own: list[Cell], runs: Path, logs: Path, folder: str, config: str) -> dict[str, Any]:
+    """Return records, traces, ends of logs and the dots of some runs, and the first's command."""
+    records = [path for cell in own if (path := cell.record_path(runs)).exists()]
+    traces = [path for cell in own if (path := cell.trace_path(runs)).exists()][:1]
+    ended = [cell.record_path(logs).parent.with_suffix(".log") for cell in own]
+    target = own[0].record_path(Path("results", folder)).as_posix()
+    return {
+        **_dots([each for path in records for each in files.read_json(path)["epochs"]]),
+        "records": [download(path) for path in records],
+        "traces": [download(path) for path in traces],
+        "log": "".join(files.log_end(path) for path in ended if path.exists()),
+        "command": f"snakemake --cores all --configfile {config} --force -- {target}",
+    }
 
 
 def _dots(epochs: list[dict[str, Any]]) -> dict[str, Any]:

@@ -31,6 +31,21 @@ def headline(study: StudyTables) -> str:
     return ", ".join(filter(None, [f"{title} on {dataset(study)}", machine(runs)]))
 
 
+def title(study: StudyTables, cells: pd.DataFrame) -> str:
+    """Return the question that the page answers: `How fast does ResNet-18 train on 2 × H100?`."""
+    runs, (what, _, where) = recorded(study), headline(study).rpartition(", ")
+    if not where.strip() or not machine(runs):
+        return headline(study)
+    if schema.on_cpu(runs):
+        failed = ~cells["status"].isin(["ok", "infeasible"])
+        ran = "ran in part" if failed.any() else "ran through"
+        return f"The study {ran}: {what}, {fmt.whole_span(cells['gpus'])} CPU processes"
+    counts = " and ".join(f"{count:g}" for count in sorted(cells["gpus"].unique()))
+    device = machine(runs).partition(" × ")[2].replace("NVIDIA ", "")
+    noun = "GPU" if counts == "1" else "GPUs"
+    return f"How fast does {what} train on {counts} {device} {noun}?"
+
+
 def _untimed(study: StudyTables) -> str:
     """Return `Large batches and int8 quantization`: what a study without timed runs measured."""
     tables = {"remedies": "large batches", "trained_to_accuracy": "trainings to an accuracy"}
@@ -99,10 +114,11 @@ def summary(study: StudyTables, cells: pd.DataFrame, replayed_from: str | None) 
         return f"{_untimed(study)} alone"
     started = min(_values(recorded(study), "started"), default="")
     parts = [
-        f"{fmt.plural(len(cells), 'cell')}: {by_status(cells)}",
+        f"{fmt.plural(len(cells), 'configuration')}: {by_status(cells)}",
         fmt.plural(study.provenance["seed"].nunique(), "seed"),
         f"{fmt.whole_span(cells['count'].dropna())} measured {_measured(cells)} each",
-        f"{'replayed from records of' if replayed_from else 'measured'} {started[:10]}",
+        f"measured {started[:10]}" + ", rebuilt from stored records" * bool(replayed_from),
+        *[f"commit {commit[:7]}" for commit in _values(recorded(study), "commit")][:1],
     ]
     return " · ".join(parts)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from scaling.core.numbers import data, part, percent, rate, significant, times, words
+from scaling.core.numbers import data, gpus, part, percent, rate, significant, times, words
 from scaling.report.table import Column, Figure, OfFrame, OfRow, View
 
 
@@ -30,10 +30,26 @@ def interval(name: str, write: Callable[[float], str] = significant, scope: str 
 
     def told(row: Any) -> str:
         low, high = (getattr(row, f"{name}_{end}", math.nan) for end in ("low", "high"))
-        ends = "" if pd.isna(low) or pd.isna(high) else f"[{write(low)}, {write(high)}]"
+        ends = "" if pd.isna(low) or pd.isna(high) else f"{write(low).rstrip('×')}–{write(high)}"
         return ", ".join(filter(None, [ends, getattr(row, scope, "") or ""]))
 
     return told
+
+
+def on(row: Any) -> str:
+    """Return `tuned/ddp, 2 GPUs`."""
+    return f"{row.recipe}/{row.strategy}".removesuffix("/") + f", {gpus(row.gpus)}"
+
+
+def below(row: Any) -> str:
+    """Return seconds of communication, or their upper end where the interval holds 0."""
+    low, high = row.exchange_seconds_low, row.exchange_seconds_high
+    return f"below {significant(high, 2)}" if low < 0 else significant(row.exchange_seconds)
+
+
+def seconds_or_less(row: Any) -> str:
+    """Return the interval of a communication that is longer than 0."""
+    return interval("exchange_seconds")(row) if row.exchange_seconds_low >= 0 else ""
 
 
 def scaled(factor: float) -> Callable[[float], str]:
@@ -102,27 +118,30 @@ def view(
 define(
     configuration=Column(
         "configuration",
-        text=lambda row: " · ".join(filter(None, [row.recipe, row.strategy])),
+        text=lambda row: f"{row.recipe}/{row.strategy}".removesuffix("/"),
         name="recipe",
     ),
+    configuration_on=Column("configuration", text=on, name="recipe"),
     gpus=Column("GPUs", whole, flags={"extrapolated": lambda row: getattr(row, "guess", False)}),
     batch_size=Column("b", whole),
     epoch_seconds=Column("epoch, s", significant, interval("epoch_seconds", scope="")),
-    training_seconds=Column("training, s", significant, interval("training_seconds", scope="")),
+    training_seconds=Column("time, s", significant, interval("training_seconds", scope="")),
     speedup=Column("speedup", times, interval("speedup"), flags=JUDGED),
     training_speedup=Column(
-        "of training", times, interval("training_speedup", scope=""), name="training_speedup"
+        "speedup", times, interval("training_speedup", scope=""), name="training_speedup"
     ),
-    weak_speedup=Column("weak", times),
     fixed_global_batch_speedup=Column(
-        "strong: same global batch", times, interval("fixed_global_batch_speedup", scope="")
+        "strong speedup", times, interval("fixed_global_batch_speedup", scope="")
     ),
     efficiency=Column("efficiency", percent),
+    job_seconds=Column("whole training with start-up, s", significant),
+    break_even=Column("pays from, epochs", count),
+    computing_seconds=Column("comp.", significant),
+    exchange_seconds=Column("comm.", detail=seconds_or_less, text=below),
     machines_of=Column("on machine", str),
     gpu_seconds=Column("GPU-seconds", significant),
     epoch_joules=Column("kJ", scaled(1e-3)),
     money_per_epoch=Column("money an epoch", significant),
-    same_global_seconds=Column("same global batch: T(N, b / N), s", significant),
     compute_seconds=Column("without exchange", significant),
     delay_seconds=Column("delay by the exchange", significant, interval("delay_seconds")),
     exposed_seconds=Column("exposed messages", significant, interval("exposed_seconds")),
@@ -134,7 +153,7 @@ define(
     unknown_share=Column("not known", percent),
     idle_besides_share=Column("GPU idle besides", percent),
     communication_share=Column("messages alone", part),
-    loading_share=Column("waiting for data", percent),
+    loading_share=Column("data wait", percent),
     power_capped_share=Column("at the power limit", percent),
     joules_per_image=Column("J an image", significant, interval("joules_per_image", scope="")),
     images_per_second=Column("images/s", significant),
@@ -161,6 +180,22 @@ define(
         span("test_accuracy", percent),
         flags={"reference": attrgetter("reference"), "as well": attrgetter("as_well")},
     ),
+    trained_on=Column("GPUs × b", text="{0.gpus} × {0.batch_size}".format, name="gpus"),
+    trained_epochs=Column("epochs", whole, name="epochs"),
+    reached=Column("reached", text="{0.reached} of {0.seeds}".format),
+    trained_accuracy=Column(
+        "test accuracy",
+        percent,
+        span("test_accuracy", percent),
+        "test_accuracy",
+        "trained_accuracy",
+    ),
+    to_accuracy_seconds=Column(
+        "training, s", significant, span("training_seconds"), "training_seconds", "trained_seconds"
+    ),
+    trained_run_seconds=Column("with start-up, s", significant, span("run_seconds"), "run_seconds"),
+    training_joules=Column("joules", significant, span("joules"), "joules"),
+    to_accuracy_speedup=Column("speedup", times, interval("speedup"), "speedup", flags=JUDGED),
     quantity=Column("what", words),
     rate=Column(
         "rate",
@@ -168,7 +203,7 @@ define(
         name="value",
         text=lambda row: rate(row.value, row.unit),
     ),
-    startup_seconds=Column("start-up", significant),
+    startup_seconds=Column("start-up, s", significant),
     peak_memory_bytes=Column(
         "peak memory",
         data,

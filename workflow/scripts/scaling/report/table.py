@@ -156,8 +156,10 @@ class View:
             group, (_, cells) = getattr(row, self.across, ""), lines.setdefault(key, (head, {}))
             cells |= {(group, at): cell for at, cell in enumerate(self._cells(row, head))}
         groups = sorted({group for _, cells in lines.values() for group, _ in cells})
-        gap, places = Figure(EMPTY), product(groups, range(len(self.columns)))
-        known = [at for at in places if _filled(of.get(at, gap) for _, of in lines.values())]
+        gap, places = Figure(EMPTY), [*product(groups, range(len(self.columns)))]
+        shown = {at for at in places if _filled(of.get(at, gap) for _, of in lines.values())}
+        # Groups have the same columns: all that one of them has.
+        known = [at for at in places if at[1] in {column for _, column in shown}]
         body = [
             [*head, *(cells.get(at, gap) for at in known)]
             for head, cells in lines.values()

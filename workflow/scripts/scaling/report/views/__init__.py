@@ -8,6 +8,7 @@ from scaling.claims.claim import Findings
 from scaling.report.quantities import PARTS
 from scaling.report.table import tables
 from scaling.report.views import int8, scaling
+from scaling.tables.accuracy import EPOCH
 from scaling.tables.schema import StudyTables
 
 MODULES = (int8, scaling)
@@ -17,52 +18,116 @@ MODULES = (int8, scaling)
 class Question(NamedTuple):
     """A question of the lab, and the contents of its section.
 
-    `name` is that of its answer and its tables, and the prefix of its claims' questions; `key` is
-    the configuration key that adds it to a study; `figures` are shown in its section.
+    `name` is that of its answer and its tables, and the prefix of its claims' questions; `add` is
+    what adds it to a configuration; `figures` are shown in its section.
     """
 
     name: str
     title: str
-    key: str
+    add: str
     figures: str = ""
 
 
+TERMS = [
+    ("b", "images per GPU and step; the global batch is b times the number of GPUs"),
+    ("configuration", "a recipe, a strategy, a number of GPUs and a batch size"),
+    ("run", "one process of a configuration, with its own seed"),
+    ("training time", "seconds of an epoch on batches that are in memory already"),
+    ("weak scaling", "each GPU keeps its batch, so the global batch grows with the GPUs"),
+    ("strong scaling", "the GPUs share one global batch"),
+    ("communication", "training time with the gradient exchange minus that without it"),
+    ("GPU-seconds", "seconds of an epoch times the number of GPUs"),
+    ("start-up", "seconds of a job before and after its epochs: imports, compilation, data"),
+]
+"""Terms of the page, and what they mean."""
+PROOFS = "synchronization: {seeds: [0, 1, 2]}"
 QUESTIONS = [
-    Question("Q1", "Are larger batches faster?", "grid.batch_sizes", "epoch_time"),
-    Question("Q2", "Strong or weak scaling?", "grid.gpus", "speedup"),
-    Question("Q3.1", "Where does the time go?", "grid.gpus", "communication"),
-    Question("Q3.2", "How fast do gradients travel?", "interconnect", "bandwidth"),
+    Question(
+        "Q1",
+        "Why is an epoch faster with a larger batch?",
+        "grid: {gpus: [1], batch_sizes: [32, 128, 512]}",
+        "epoch_time",
+    ),
+    Question(
+        "Q2",
+        "How much faster are more GPUs? Weak or strong scaling?",
+        "grid: {gpus: [1, 2]}",
+        "speedup",
+    ),
+    Question(
+        "Q3.1", "How much of the time is communication?", "grid: {gpus: [1, 2]}", "communication"
+    ),
+    Question("Q3.2", "What bandwidth do gradients reach?", "grid: {gpus: [1, 2]}", "bandwidth"),
     Question(
         "Q4",
-        "What do large batches cost, and what helps?",
-        "convergence.recipes",
-        "remedies learning",
+        "What does a large batch cost, and what helps?",
+        "grid: {gpus: [1, 2], batch_sizes: [128, 8192]}",
+        "learning remedies",
     ),
-    Question("Q5", "What does set_epoch do?", "synchronization"),
-    Question("Q6", "Do only gradients travel?", "synchronization"),
-    Question("Q7", "Do gradients alone keep ranks alike?", "synchronization"),
-    Question("B", "What does int8 quantization cost?", "quantization", "quantization_histograms"),
+    Question("Q5", "What does set_epoch do?", PROOFS),
+    Question("Q6", "What is communicated besides gradients?", PROOFS),
+    Question("Q7", "Is exchanging gradients enough?", PROOFS),
+    Question(
+        "B",
+        "What does int8 quantization cost?",
+        "quantization: {seeds: [0, 1, 2]}",
+        "quantization_histograms",
+    ),
 ]
 
 
 def answered(study: StudyTables, cells: pd.DataFrame, findings: Findings) -> list[dict[str, Any]]:
     """Return every question with its answer, None if not measured, its claims and its tables.
 
-    `more` are the tables that are folded: all but the first, and the lab's steps of Part B.
+    The first table is visible, `steps` are the lab's of Part B, `more` the others.
     """
     made = []
-    commands = cells["unit"].fillna("").ne("").all()
-    there = {
-        "grid.gpus": cells["gpus"].nunique(),
-        "grid.batch_sizes": cells["batch_size"].nunique(),
-    }
     for question in QUESTIONS:
-        if commands and there.get(question.key, 1) > 1:
-            question = question._replace(key="recipes without command")
         answer = findings.answers.get(question.name)
         claims = [one for one in findings.claims if one.question.startswith(question.name)]
         shown = tables(PARTS[question.name], study, cells) if answer else []
-        more = [one for one in shown[1:] if one.name not in int8.STEPS]
-        found = {"tables": [one for one in shown if one not in more], "more": more}
+        found = {
+            "tables": shown[:1],
+            "steps": [one for one in shown if one.name in int8.STEPS],
+            "more": [one for one in shown[1:] if one.name not in int8.STEPS],
+        }
         made.append({"question": question, "answer": answer, "claims": claims} | found)
     return made
+
+
+OF_COMMANDS = [
+    ("test_accuracy", "which batch size learns as well", "epoch(…, test_accuracy=accuracy)"),
+    ("loading_share", "how long it waits for data", "for batch in data_wait(loader):"),
+    ("slower_share", "kernels and communication", "a recipe without command"),
+]
+"""What a command may leave unknown: a column of cells, its name, and what makes it known."""
+
+
+def missing(
+    study: StudyTables, cells: pd.DataFrame, questions: list[dict[str, Any]]
+) -> list[tuple[str, str]]:
+    """Return what a study did not measure, and what adds it to its configuration or its command."""
+    if cells["unit"].fillna("").ne("").all():
+        return [(what, add) for name, what, add in OF_COMMANDS if cells[name].isna().all()]
+    also = {
+        "accuracy after the 5th epoch (Q4.1)": (
+            study.accuracy["epoch"].max() < EPOCH,
+            f"training: {{measured_epochs: {EPOCH - 1}}}",
+        ),
+        "remedies for large batches (Q4.2)": (
+            study.remedies.empty,
+            "convergence: {recipes: [lars, muon_slow_sgd]}",
+        ),
+        "strong scaling of an epoch (Q2)": (
+            study.speedup["fixed_global_batch_speedup"].isna().all(),
+            "grid: {strong_scaling: true}",
+        ),
+        "time to an accuracy, start-up included": (
+            study.trained_to_accuracy.empty,
+            "time_to_accuracy: {gpus: [1, 2]}",
+        ),
+        "money": (study.costs["money_per_epoch"].isna().all(), "cost: {per_gpu_hour: 2.5}"),
+    }
+    absent = [one["question"] for one in questions if not one["answer"]]
+    found = [(f"{one.name}: {one.title}".replace("B:", "Part B:"), one.add) for one in absent]
+    return found + [(what, add) for what, (lacks, add) in also.items() if lacks]

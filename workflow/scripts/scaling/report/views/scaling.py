@@ -1,6 +1,5 @@
 """Tables on the lab's questions on scaling and accuracy, on the machine, and of the audit."""
 
-import math
 from functools import partial
 from operator import attrgetter, itemgetter
 from typing import Any
@@ -9,14 +8,14 @@ import pandas as pd
 from markupsafe import Markup
 
 from scaling.claims.claim import label
-from scaling.core.numbers import data, gpus, percent, significant, times, whole_span, words
-from scaling.report.cells import fastest, learned
-from scaling.report.quantities import JUDGED, count, define, interval, printed, span, view, whole
+from scaling.core.numbers import data, gpus, percent, significant, whole_span, words
+from scaling.report.planning import how_many_gpus
+from scaling.report.quantities import count, define, printed, view, whole
 from scaling.report.table import Column, said
-from scaling.tables.schema import StudyTables, by_configuration, on_cpu, rows_of
+from scaling.tables.schema import StudyTables, rows_of
 
 CELL = "configuration gpus batch_size"
-BY_GPUS = "configuration gpus"
+ON = "configuration_on"
 BY_BATCH: Any = {"across": "batch_size", "heading": "b = {}".format}
 define(
     technique=Column("technique", words, attrgetter("options"), "remedy"),
@@ -30,18 +29,6 @@ define(
             "at an end of its rates": attrgetter("at_edge"),
         },
     ),
-    trained_on=Column("GPUs × b", text="{0.gpus} × {0.batch_size}".format, name="gpus"),
-    trained_epochs=Column("epochs", whole, name="epochs"),
-    reached=Column("reached", text="{0.reached} of {0.seeds}".format),
-    trained_accuracy=Column(
-        "test accuracy", percent, span("test_accuracy", percent), "test_accuracy"
-    ),
-    to_accuracy_seconds=Column(
-        "seconds", significant, span("training_seconds"), "training_seconds"
-    ),
-    trained_run_seconds=Column("with start-up", significant, span("run_seconds"), "run_seconds"),
-    training_joules=Column("joules", significant, span("joules"), "joules"),
-    to_accuracy_speedup=Column("speedup", times, interval("speedup"), "speedup", flags=JUDGED),
     set_epoch=Column("set_epoch", lambda called: "yes" if called else "no"),
     different=Column("different orders of a rank"),
     overlap=Column("images two ranks share"),
@@ -54,43 +41,55 @@ define(
     buffers=Column("buffers", words),
     parameters_hash=Column("parameters", itemgetter(slice(8)), name="parameters_sha256"),
     buffers_hash=Column("buffers", itemgetter(slice(8)), name="buffers_sha256"),
-    variance_drift_mean=Column("running variances apart", percent),
+    equal_parameters=Column("parameters equal"),
+    variance_drift_mean=Column("running variances differ by", percent),
     variance_drift_max=Column("at most", percent),
-    test_accuracy_of_rank=Column("test accuracy", percent, name="test_accuracy"),
+    rank_accuracy=Column("test accuracy of ranks"),
 )
 
 
 def quotient(cells: pd.DataFrame) -> Markup | str:
     """Return Table 1's formula with the most efficient cell, and why others have no ratio."""
     text = Markup("")
-    beyond = cells[
-        (cells["gpus"] > 1) & (cells["efficiency"] <= 1) & (cells["verdict"] == "faster")
-    ]
-    for many in rows_of(beyond.nlargest(1, "efficiency")):
+    known = cells[(cells["gpus"] > 1) & (cells["training_efficiency"] <= 1)]
+    for many in rows_of(known.nlargest(1, "training_efficiency")):
         alone = cells[(cells["gpus"] == 1) & (cells["recipe"] == many.recipe)]
         for one in rows_of(alone[alone["batch_size"] == many.batch_size].head(1)):
-            if many.unit and one.samples != many.samples:  # Of samples a second, not of seconds.
-                return ""
-            seconds = (printed(row, "epoch_seconds") for row in (one, many))
-            text += said("{} s / {} s = {}, {}. ", *seconds, printed(many, "speedup"), label(many))
-    noted = cells[cells["note"].fillna("") != ""]
-    for note, rows in noted.groupby("note", sort=False):
-        text += said("{}: {}. ", ", ".join(map(label, rows_of(rows))), str(note))
-    return text
+            seconds = (printed(row, "training_seconds") for row in (one, many))
+            ratio = printed(many, "training_speedup")
+            text += said("{} s / {} s = {}, {}. ", *seconds, ratio, label(many))
+    return text + noted(cells)
+
+
+def noted(cells: pd.DataFrame) -> Markup:
+    """Return why cells have no ratio."""
+    notes = cells[cells["note"].fillna("") != ""].groupby("note", sort=False)
+    texts = (said("{}: {}. ", ", ".join(map(label, rows_of(rows))), str(of)) for of, rows in notes)
+    return Markup("").join(texts)
 
 
 def sum_of_parts(cells: pd.DataFrame) -> Markup | str:
-    """Return what Table 2's figures are, with the largest delay."""
+    """Return what Table 2's values are, with the longest communication of a subtraction."""
     for row in rows_of(cells.nlargest(1, "delay_seconds")):
-        names = ("training_seconds", "compute_seconds", "delay_seconds")
+        names = ("training_seconds", "computing_seconds", "exchange_seconds")
         return said(
-            "Training time {} s = {} without exchange + {} of delay, {}. The delay holds all that "
-            "the exchange does: copies into buckets, kernels that share the GPU with messages, "
-            "waits; messages are exposed while nothing else runs on the GPU.",
+            "{} s of training = {} + {} s, {}. Communication is the training time with the "
+            "gradient exchange minus that without it; of DataParallel, the time in which only "
+            "messages run. Computing includes gaps in which the GPU waits for the processor.",
             *(printed(row, name, significant) for name in names),
             label(row),
         )
     return ""
+
+
+def rule(rows: pd.DataFrame) -> str:
+    """Return what the columns compare, and how rows are extrapolated."""
+    text = "Speedup is weak scaling: each GPU keeps its batch. Strong scaling shares one global "
+    text += "batch. “Pays from” is the shortest training that these GPUs finish first, start-up "
+    text += "included, against one GPU with the same global batch."
+    if rows["guess"].eq(True).any():
+        text += " Extrapolated rows have twice the measured GPUs at the same efficiency and cost."
+    return text
 
 
 def rate(cells: pd.DataFrame) -> Markup | str:
@@ -109,71 +108,67 @@ def rate(cells: pd.DataFrame) -> Markup | str:
 
 
 view(
+    "gpus",
+    "How many GPUs? One epoch unless a column says otherwise",
+    CELL,
+    "epoch_seconds speedup fixed_global_batch_speedup job_seconds break_even gpu_seconds"
+    " epoch_joules money_per_epoch startup_seconds",
+    note=rule,
+    how_many_gpus=how_many_gpus,
+)
+view(
     "Q1",
-    "Epoch time, and training time: batches already in memory",
-    "gpus batch_size",
-    "epoch_seconds training_seconds loading_share idle_share",
+    "One epoch on one GPU: training time (batches already in memory), and with data loading",
+    "batch_size",
+    "training_seconds epoch_seconds loading_share idle_share",
     across="recipe",
     epoch_time=lambda study, cells: cells[cells["gpus"] == cells["gpus"].min()],
 )
 view(
     "Q2",
-    "Table 1: seconds of an epoch T(N, b) on N GPUs, b images each, and of its training alone; "
+    "Table 1. Training time T(N, b) of an epoch in seconds, without data loading; "
     "speedup T(1, b) / T(N, b)",
-    BY_GPUS,
-    "epoch_seconds speedup training_seconds training_speedup",
+    ON,
+    "training_seconds training_speedup",
     note=quotient,
+    training=lambda study, cells: cells.dropna(subset="training_seconds"),
+    **BY_BATCH,
+)
+view(
+    "Q2",
+    "Table 1 with data loading: seconds of an epoch and speedup",
+    ON,
+    "epoch_seconds speedup",
+    note=noted,
     speedup=lambda study, cells: cells,
     **BY_BATCH,
 )
 
 
 @view(
-    "Q2",
-    "How many GPUs? An epoch at the fastest b that learns on one",
-    CELL,
-    "epoch_seconds speedup efficiency gpu_seconds epoch_joules money_per_epoch startup_seconds"
-    " fixed_global_batch_speedup",
+    "Q3.1",
+    "Table 2. Computing and communication, seconds of an epoch's training",
+    ON,
+    "computing_seconds exchange_seconds",
+    note=sum_of_parts,
+    **BY_BATCH,
 )
-def how_many_gpus(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
-    """Return the cells on each N of the fastest batch size that learned on one GPU, or is fastest.
-
-    The last row of a configuration is a `guess`: twice the most GPUs at their efficiency and cost,
-    unless their speedup is unclear.
-    """
-    joules = cells["joules_per_image"] * cells["samples"]
-    timed = cells.assign(good=learned(cells), epoch_joules=joules, guess=False)
-    timed = timed[(timed["status"] == "ok") & timed["speedup"].notna()]
-    found = [timed.iloc[:0]]
-    for own in by_configuration(timed).values():
-        alone = own[own["gpus"] == 1]
-        best: Any = fastest(alone[alone["good"]]) or fastest(alone)
-        same = own[own["batch_size"] == best.batch_size].sort_values("gpus") if best else alone
-        if len(same) < 2 or same["speedup"].iloc[-1] <= 1:
-            continue
-        split = own[own["gpus"] * own["batch_size"] == best.batch_size].set_index("gpus")
-        strong = [f"fixed_global_batch_speedup{end}" for end in ("", "_low", "_high")]
-        same = same.assign(**{name: same["gpus"].map(split[name]) for name in strong})
-        if on_cpu(study.provenance):  # More processes than cores share them.
-            found.append(same)
-            continue
-        known = [*strong, "startup_seconds", "speedup_low", "epoch_seconds_low"]
-        double = same.tail(1).assign(**dict.fromkeys(known, math.nan), guess=True, scope="")
-        double[["gpus", "speedup"]] *= 2
-        double["epoch_seconds"] /= 2
-        found += [same, double] if same["verdict"].iloc[-1] == "faster" else [same]
-    return pd.concat(found)
+def compute_and_communication(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
+    """Return communication.csv: the delay, or else messages that nothing hides, and the rest."""
+    found = study.communication
+    for end in ("", "_low", "_high"):
+        exchange = found[f"delay_seconds{end}"].fillna(found[f"exposed_seconds{end}"])
+        found = found.assign(**{f"exchange_seconds{end}": exchange})
+    rest = found["training_seconds"] - found["exchange_seconds"]
+    return found.assign(computing_seconds=found["compute_seconds"].fillna(rest))
 
 
 view(
     "Q3.1",
-    "Table 2: seconds of an epoch's training: without exchange, and the delay by the exchange; "
-    "messages of the trace beside it",
-    BY_GPUS,
-    "compute_seconds delay_seconds exposed_seconds messages_seconds",
-    note=sum_of_parts,
-    compute_and_communication=lambda study, cells: study.communication,
-    **BY_BATCH,
+    "Three measures of communication, seconds of an epoch",
+    CELL,
+    "delay_seconds exposed_seconds messages_seconds",
+    communication=lambda study, cells: study.communication,
 )
 view(
     "Q3.1",
@@ -186,8 +181,8 @@ view(
 )
 view(
     "Q3.2",
-    "Table 3: GB/s while gradients travel: bytes of an epoch over the seconds of its messages",
-    BY_GPUS,
+    "Table 3. Bandwidth of gradients, GB/s: bytes of an epoch / seconds of its messages",
+    ON,
     "bandwidth_gb_per_s link_utilization",
     note=rate,
     bandwidth_by_batch=lambda study, cells: study.bandwidth.dropna(subset="bandwidth_gb_per_s"),
@@ -209,9 +204,27 @@ view(
     heading=gpus,
     interconnect=lambda study, cells: study.interconnect,
 )
+
+
+@view(
+    "Q4",
+    "Q4.1. Smallest step and largest batch, at the lab's learning rate",
+    "configuration gpus batch_size",
+    "epoch train_loss train_accuracy test_accuracy",
+)
+def large_batch(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
+    """Return each recipe's reference on one GPU, and its largest global batch."""
+    known = cells.dropna(subset="epoch")
+    known = known[known["status"] == "ok"].assign(whole=known["gpus"] * known["batch_size"])
+    largest = known.sort_values("whole").drop_duplicates("recipe", keep="last")
+    found = pd.concat([known[known["reference"].eq(True)], largest])
+    found = found.drop_duplicates(["recipe", "gpus", "batch_size"])
+    return found.sort_values(["recipe", "whole"]) if len(found) > 1 else found.iloc[:0]
+
+
 view(
     "Q4",
-    "Accuracy after equal epochs at the lab's rate",
+    "Accuracy of every configuration after as many epochs, at the lab's learning rate",
     CELL,
     "epoch train_loss train_accuracy test_accuracy",
     accuracy=lambda study, cells: cells.dropna(subset="test_accuracy"),
@@ -246,21 +259,51 @@ def sampler(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     return spans.agg(partial(whole_span, between="–")).assign(epoch=epochs).reset_index()
 
 
-@view("Q6", "Messages of a step", "way phase kind content", "messages bytes share_of_gradients")
-def messages(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
+def _messages(known: pd.DataFrame) -> pd.DataFrame:
     """Return the messages of the last recorded step, by mode and content."""
-    known = study.collectives
     last = known[known["step"] == known.groupby("way")["step"].transform("max")]
     groups = last.groupby(["way", "phase", "kind", "content"], sort=False)
     found = groups.agg(messages=("bytes", "size"), bytes=("bytes", "sum")).reset_index()
     return found.assign(share_of_gradients=found["bytes"] / known["gradient_bytes"].max())
 
 
+MESSAGES = "messages bytes share_of_gradients"
+view(
+    "Q6",
+    "Messages of a DDP step",
+    "content phase kind",
+    MESSAGES,
+    messages=lambda study, _: _messages(study.collectives[study.collectives["way"] == "ddp"]),
+)
+view(
+    "Q6",
+    "Messages of a step, by parallel mode",
+    "way phase kind content",
+    MESSAGES,
+    all_messages=lambda study, _: _messages(study.collectives),
+)
+
+
+@view(
+    "Q7",
+    "Ranks after the last epoch",
+    "buffers",
+    "equal_parameters variance_drift_mean variance_drift_max rank_accuracy",
+)
+def replicas(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
+    """Return whether the parameters of ranks are equal, and how far their statistics differ."""
+    modes = study.buffers.groupby("buffers", sort=False)
+    found = modes[["variance_drift_mean", "variance_drift_max"]].max()
+    equal = modes["parameters_sha256"].nunique().eq(1).map({True: "bit for bit", False: "no"})
+    accuracies = modes["test_accuracy"].agg(lambda own: ", ".join(map(percent, own)))
+    return found.assign(equal_parameters=equal, rank_accuracy=accuracies).reset_index()
+
+
 view(
     "Q7",
-    "Ranks after the last epoch: hashes are alike where the values are, bit for bit",
+    "Hashes of each rank's parameters and buffers: equal where all values are",
     "buffers seed rank",
-    "parameters_hash buffers_hash variance_drift_mean variance_drift_max test_accuracy_of_rank",
+    "parameters_hash buffers_hash",
     buffers=lambda study, cells: study.buffers,
 )
 

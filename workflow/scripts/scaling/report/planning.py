@@ -1,0 +1,127 @@
+"""What to run, and how many GPUs are worth it: the one place that recommends."""
+
+import math
+from typing import Any
+
+import pandas as pd
+
+from scaling.core.grid import REFERENCE_BATCH
+from scaling.report.cells import fastest, learned, machine_letters
+from scaling.tables.schema import StudyTables, by_configuration, on_cpu, rows_of
+
+LAB = "plain"
+"""The recipe that trains as the lab hands it out."""
+ENDS = ("", "_low", "_high")
+
+
+def recommended(study: StudyTables, cells: pd.DataFrame) -> Any | None:
+    """Return the row to run: a training to an accuracy, a cell, or None if none is shown to learn.
+
+    Of trainings that reach the accuracy with every seed it has the shortest job, with start-up. Of
+    cells that learn as well as their reference, by several seeds or else one, the shortest epoch.
+    """
+    if on_cpu(study.provenance):
+        return None
+    trained = trainings(study)
+    there = trained[(trained["reached"] == trained["seeds"]) & (trained["seeds"] > 1)]
+    order = ["run_seconds", "training_seconds"]
+    good = cells[learned(cells)]
+    several = good[good["test_accuracy_count"] > 1]
+    shortest = next(rows_of(there.sort_values(order)), None)
+    return shortest or fastest(several) or fastest(good)
+
+
+def marks(study: StudyTables, cells: pd.DataFrame) -> dict[str, Any]:
+    """Return the row that the map frames, by why; none on a CPU, or where no cell learned."""
+    best = recommended(study, cells)
+    if best is None and cells["test_accuracy"].isna().all() and not on_cpu(study.provenance):
+        best = fastest(cells)
+        return {"fastest": best} if best else {}
+    return {"recommended": best} if best else {}
+
+
+def trainings(study: StudyTables) -> pd.DataFrame:
+    """Return trainings to an accuracy with the columns of cells: seconds and joules of an epoch.
+
+    `break_even` is how many epochs a training must have at least for these GPUs to finish first,
+    start-up included; NaN on the fewest GPUs, and where they never do.
+    """
+    found = study.trained_to_accuracy
+    seconds = found["training_seconds"] / found["epochs"]
+    found = found.assign(
+        epoch_seconds=seconds,
+        gpu_seconds=seconds * found["gpus"],
+        epoch_joules=found["joules"] / found["epochs"],
+        startup_seconds=found["run_seconds"] - found["training_seconds"],
+        job_seconds=found["run_seconds"],
+        **{f"fixed_global_batch_speedup{end}": found[f"speedup{end}"] for end in ENDS},
+    ).drop(columns=["speedup", "speedup_low", "speedup_high"])
+    found = found.sort_values("gpus", kind="stable")
+    alone = next(rows_of(found), None)
+    return found.assign(break_even=[break_even(alone, row) for row in rows_of(found)])
+
+
+def break_even(one: Any, many: Any) -> float:
+    """Return the shortest training, in epochs, that `many` finishes before `one`; NaN for none."""
+    saved = one.epoch_seconds - many.epoch_seconds
+    later = many.startup_seconds - one.startup_seconds
+    known = saved > 0 and not math.isnan(later)
+    return max(1, math.ceil(later / saved)) if known else math.nan
+
+
+def from_the_lab(study: StudyTables) -> pd.DataFrame:
+    """Return a row for each machine that ran the lab's recipe and the fastest other at b = 128.
+
+    Both are on one GPU: `lab` and `tuned` are seconds of an epoch, `factor` is their quotient,
+    `training` that of their training times.
+    """
+    runs = study.provenance
+    runs = runs[(runs["gpus"] == 1) & (runs["batch_size"] == REFERENCE_BATCH)]
+    seconds, training = (
+        runs.pivot_table(name, "machine", "recipe", "median", dropna=False)
+        for name in ("epoch_seconds", "training_seconds")
+    )
+    others = seconds.drop(columns=LAB, errors="ignore").median()
+    if LAB not in seconds or others.empty:
+        return pd.DataFrame(columns=["recipe", "machine", "lab", "tuned", "factor", "training"])
+    best = others.idxmin()
+    found = pd.DataFrame({"lab": seconds[LAB], "tuned": seconds[best]}).dropna()
+    found["factor"], found["training"] = (
+        found["lab"] / found["tuned"],
+        training[LAB] / training[best],
+    )
+    letters = found.index.map(machine_letters(study.provenance))
+    found = found.reset_index(drop=True).assign(recipe=best, machine=letters)
+    return found.sort_values("machine", ignore_index=True)
+
+
+def how_many_gpus(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
+    """Return the cells on each N of the fastest batch size that learned on one GPU, or is fastest.
+
+    The last row of a configuration is a `guess`: twice the most GPUs at their efficiency and cost,
+    unless their speedup is unclear. Trainings to an accuracy come last.
+    """
+    joules = cells["joules_per_image"] * cells["samples"]
+    timed = cells.assign(good=learned(cells), epoch_joules=joules, guess=False)
+    timed = timed[(timed["status"] == "ok") & timed["speedup"].notna()]
+    found = [timed.iloc[:0]]
+    for own in by_configuration(timed).values():
+        alone = own[own["gpus"] == 1]
+        best: Any = fastest(alone[alone["good"]]) or fastest(alone)
+        same = own[own["batch_size"] == best.batch_size].sort_values("gpus") if best else alone
+        if len(same) < 2 or same["speedup"].iloc[-1] <= 1:
+            continue
+        split = own[own["gpus"] * own["batch_size"] == best.batch_size].set_index("gpus")
+        names = [f"fixed_global_batch_speedup{end}" for end in ENDS]
+        same = same.assign(**{name: same["gpus"].map(split[name]) for name in names})
+        pays = [break_even(best, row) for row in rows_of(split)]
+        same["break_even"] = same["gpus"].map(pd.Series(pays, split.index, float))
+        if on_cpu(study.provenance):  # More processes than cores share them.
+            found.append(same)
+            continue
+        known = [*names, "startup_seconds", "speedup_low", "epoch_seconds_low", "break_even"]
+        double = same.tail(1).assign(**dict.fromkeys(known, math.nan), guess=True, scope="")
+        double[["gpus", "speedup"]] *= 2
+        double["epoch_seconds"] /= 2
+        found += [same, double] if same["verdict"].iloc[-1] == "faster" else [same]
+    return pd.concat([*found, trainings(study).assign(status="ok", guess=False)])
