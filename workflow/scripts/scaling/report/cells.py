@@ -212,13 +212,11 @@ def pages(
             | {
                 "id": cell_id(row),
                 "name": label(row),
-                "recipe": row.recipe,
                 "title": _title(row),
                 "status": fmt.words(row.status),
                 "seconds": FACTS[0].cell(row),
                 "facts": [(one.head, one.cell(row)) for one in known],
                 "parts": parts(row),
-                "width": row.epoch_seconds,
                 "warnings": study.audit.loc[same, "message"],
             }
         )

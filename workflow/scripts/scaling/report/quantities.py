@@ -4,6 +4,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from operator import attrgetter
 from typing import Any
 
@@ -44,12 +45,13 @@ def on(row: Any) -> str:
 def below(row: Any) -> str:
     """Return seconds of communication, or their upper end where the interval holds 0."""
     low, high = row.exchange_seconds_low, row.exchange_seconds_high
-    return f"below {significant(high, 2)}" if low < 0 else significant(row.exchange_seconds)
+    return f"below {significant(high, 2)}" if low < 0 else significant(row.exchange_seconds, 2)
 
 
-def seconds_or_less(row: Any) -> str:
+def ends(row: Any) -> str:
     """Return the interval of a communication that is longer than 0."""
-    return interval("exchange_seconds")(row) if row.exchange_seconds_low >= 0 else ""
+    of = interval("exchange_seconds", partial(significant, digits=2))
+    return of(row) if row.exchange_seconds_low >= 0 else ""
 
 
 def scaled(factor: float) -> Callable[[float], str]:
@@ -137,7 +139,7 @@ define(
     job_seconds=Column("whole training with start-up, s", significant),
     break_even=Column("pays from, epochs", count),
     computing_seconds=Column("comp.", significant),
-    exchange_seconds=Column("comm.", detail=seconds_or_less, text=below),
+    exchange_seconds=Column("comm.", detail=ends, text=below),
     machines_of=Column("on machine", str),
     gpu_seconds=Column("GPU-seconds", significant),
     epoch_joules=Column("kJ", scaled(1e-3)),
