@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from examples.claim_study import claims
-from scaling.claims import part_b
+from scaling.claims import ranks_int8
 
 STAGE = "weights+activations"
 
@@ -14,7 +14,7 @@ STAGE = "weights+activations"
     [
         # Student's 12.706 · 0.00707 / √2 for two seeds that are 0.01 apart: 0.06.
         ((-0.85, -0.86), "supported", "59.14 % against 60.00 % in float32: −0.85 ± 0.06 points"),
-        ((-0.8, -1.0), "unclear", "; more seeds would tell."),
+        ((-0.8, -1.0), "unclear", "; needs more seeds."),
         ((-1.19, -1.21), "refuted", "−1.20 ± 0.13 points"),
         ((-0.9,), "unclear", "whose noise is unknown"),
     ],
@@ -25,5 +25,5 @@ def test_cost_is_judged_by_the_interval_over_networks(differences, verdict, word
     table = pd.DataFrame(rows).assign(agreement_percent=99.0, mean_standard_error_points=0.01)
     table = table.assign(float32_bytes=4, packed_bytes=1)
     table["accuracy_percent"] = 60 + table["difference_points"]
-    claim = claims(part_b.answer, {"quantization": table})[f"B-cost-{STAGE}"]
+    claim = claims(ranks_int8.int8, {"quantization": table})[f"B-cost-{STAGE}"]
     assert claim.verdict == verdict and words in claim.sentence

@@ -4,7 +4,7 @@ import pytest
 
 from examples.claim_study import claims, study
 from examples.records import timing_row
-from scaling.claims import q1, q2, q3
+from scaling.claims import scaling
 from scaling.tables.schema import StudyTables
 
 ALONE = {32: 9.8, 128: 4.0, 512: 3.0}
@@ -29,9 +29,9 @@ def together(*seconds):
     [(9.0, 3, "supported"), (1.0, 3, "refuted"), (3.55, 3, "in part"), (9.0, 1, "unclear")],
 )
 def test_larger_batches_are_judged_by_their_intervals(smallest, runs, verdict):
-    claim = claims(q1.batches, alone(smallest, runs))["Q1-faster-plain"]
+    claim = claims(scaling.batches, alone(smallest, runs))["Q1-faster-plain"]
     assert claim.verdict == verdict
-    tells = claim.sentence.endswith("; more runs would tell.")
+    tells = claim.sentence.endswith("; needs more runs.")
     assert tells == (verdict in ("in part", "unclear"))
 
 
@@ -40,7 +40,9 @@ def model(times, busy):
     made = study(*(timing_row(1, b, own) for b, own in times.items()))
     steps = made["timing"].assign(busy_seconds=busy, note="")
     used = made["timing"].assign(loading_share=[0.1, 0.5, 0.8], idle_share=0.5)
-    return q1.batches(StudyTables("example", made | {"device_time": steps, "utilization": used}))
+    return scaling.batches(
+        StudyTables("example", made | {"device_time": steps, "utilization": used})
+    )
 
 
 @pytest.mark.parametrize(
@@ -50,21 +52,22 @@ def model(times, busy):
         (
             {32: 4.126, 500: 1.2, 1000: 1.1},
             [1e-3, 5e-3, 1e-2],
-            "2.00 ms + 20.0 µs/image",
+            "a step takes 2.00 ms and 20.0 µs per image",
         ),
         # Steps of 8 ms, or of what the GPU takes.
         (
             {32: 12.504, 500: 1.2, 1000: 1.2},
             [3e-3, 12e-3, 24e-3],
-            "host 8.0 ms, GPU longer from b\u00a0=\u00a0500",
+            "the host needs 8.0 ms to launch a step; from b\u00a0=\u00a0500 the GPU takes longer",
         ),
         ({32: 4.126, 500: 1.5, 1000: 0.2}, [1e-3, 5e-3, 1e-2], None),
     ],
 )
 def test_a_model_of_steps_is_printed_where_it_fits(times, busy, text):
     answer = model(times, busy).text
-    assert answer.startswith(f"Steps take: plain, {text}.") if text else "Steps" not in answer
-    assert answer.endswith("From b\u00a0=\u00a0500 plain waits for data (50–80 %).")
+    assert answer.startswith(f"With plain {text}.") if text else "step" not in answer
+    waits = "From b\u00a0=\u00a0500 on, data wait takes 50–80 % of an epoch of plain."
+    assert answer.endswith(waits)
 
 
 @pytest.mark.parametrize(
@@ -74,7 +77,7 @@ def test_a_model_of_steps_is_printed_where_it_fits(times, busy, text):
 def test_idle_most_of_an_epoch_is_judged_by_its_interval(idle, runs, verdict):
     made = alone(9.0, runs)
     used = made["timing"].assign(loading_share=0.0, idle_share=[idle, 0.5, 0.14])
-    claim = claims(q1.batches, made | {"utilization": used})["Q1-gaps-plain"]
+    claim = claims(scaling.batches, made | {"utilization": used})["Q1-gaps-plain"]
     assert claim.verdict == verdict
     share = f"{100 * idle:.0f} %"
     assert claim.sentence.startswith(f"The GPU is idle for {share} with b\u00a0=\u00a032, 14 % ")
@@ -89,7 +92,7 @@ def test_idle_most_of_an_epoch_is_judged_by_its_interval(idle, runs, verdict):
     ],
 )
 def test_scaling_is_judged_by_the_ranges_of_speedups(seconds, verdict, cells):
-    claim = claims(q2.speedups, together(*seconds))["Q2-faster-plain-ddp"]
+    claim = claims(scaling.speedups, together(*seconds))["Q2-faster-plain-ddp"]
     assert claim.verdict == verdict and claim.configuration.endswith("2 GPUs")
     assert cells in claim.sentence.replace("\u00a0", " ")
 
@@ -108,10 +111,10 @@ def test_computing_is_what_the_parts_of_an_epoch_say(shares, verdict):
     names = ["utilization", "slower_share", "idle_besides_share", "unknown_share"]
     parts = dict(zip(names, shares, strict=True)) | {"communication_share": 0, "loading_share": 0}
     used = {"utilization": together(5.6, 2.2, 1.5)["timing"].assign(**parts)}
-    claim = claims(q3.parts, used)["Q3.1-computing-plain-ddp"]
+    claim = claims(scaling.parts, used)["Q3.1-computing-plain-ddp"]
     assert claim.verdict == verdict
     if verdict == "refuted":
-        assert "b\u00a0=\u00a0512: 40 % computing, 60 % GPU idle besides." in claim.sentence
+        assert "b\u00a0=\u00a0512: 40 % computing, 60 % GPU idle." in claim.sentence
 
 
 @pytest.mark.parametrize(
@@ -130,5 +133,5 @@ def test_each_cell_tells_how_much_of_the_link_is_used(utilizations, verdict, bes
     rows = timing[timing["gpus"] == 2].head(len(utilizations))
     rows = rows.assign(peak_gb_per_s=100.0, utilization=utilizations)
     tables = {"bandwidth": rows.assign(bandwidth_gb_per_s=0.0)}
-    claim = claims(q3.bandwidth, tables)["Q3.2-travelling-plain-ddp"]
+    claim = claims(scaling.bandwidth, tables)["Q3.2-bandwidth-plain-ddp"]
     assert claim.verdict == verdict and f"GB/s ({best} %) with" in claim.sentence

@@ -7,7 +7,7 @@ import pytest
 
 from examples.claim_study import claims
 from examples.records import MARGIN, seeds, swept, technique, techniques, timing_row, timing_table
-from scaling.claims import q4
+from scaling.claims.accuracy import answer, best
 from scaling.tables import schema
 from scaling.tables.accuracy import convergence, remedies
 
@@ -19,7 +19,7 @@ def tables(records):
 
 
 def judged(records):
-    return claims(q4.answer, tables(records))
+    return claims(answer, tables(records))
 
 
 @pytest.mark.parametrize(
@@ -34,13 +34,13 @@ def test_without_techniques_the_timed_cells_seeds_answer(count, apart, verdict):
     own["test_accuracy"] += apart * (own["strategy"].eq("dp"))
     seeds = [own.assign(seed=n, test_accuracy=own["test_accuracy"] - n / 100) for n in range(count)]
     accuracy = schema.frame("accuracy", pd.concat(seeds))
-    found = claims(q4.answer, {"timing": timing, "accuracy": accuracy})
+    found = claims(answer, {"timing": timing, "accuracy": accuracy})
     assert found.pop("Q4.2-gap").verdict == "not measured"
     assert list(found) == ["Q4.1-plain-dp", "Q4.1-plain-ddp"]
     assert {one.verdict for one in found.values()} == {verdict}
     sentence = found["Q4.1-plain-ddp"].sentence
     assert sentence.startswith(f"Batch 512 reaches {'29.0 %' if count == 3 else '30.0 %'}")
-    assert ("(1 seed; noise: of trainings alike)" in sentence) == (count == 1)
+    assert ("(1 seed; noise: of equal trainings)" in sentence) == (count == 1)
 
 
 def few(*changed, end=0):
@@ -66,8 +66,8 @@ def few(*changed, end=0):
         # As good as plain SGD at the reference batch is not enough.
         ((0.70, 0.70, 0.701), 0, "refuted", ""),
         # −1 point, −3.3 to +1.3: it contains 0, and a loss of two points as well.
-        ((0.71, 0.72, 0.73), 0, "unclear", "; more seeds would tell."),
-        ((0.65,), 0, "unclear", "; more seeds would tell."),
+        ((0.71, 0.72, 0.73), 0, "unclear", "; needs more seeds."),
+        ((0.65,), 0, "unclear", "; needs more seeds."),
         # Beyond the end of a sweep a technique may only be better, and so may the reference.
         ((0.64, 0.65, 0.66), 512, "unclear", "the end of its sweep leaves it open."),
         ((0.90, 0.91, 0.92), 512, "supported", ""),
@@ -97,7 +97,7 @@ def test_what_diverged_or_could_not_run_has_a_row_and_is_not_the_best():
     rows = {(row.remedy, row.global_batch): row for row in table.itertuples()}
     assert (rows["naive", 8192].diverged_seeds, rows["fast", 512].diverged_seeds) == (3, 1)
     assert rows["fast", 512].test_accuracy == pytest.approx(0.55)
-    assert [q4.best(table, batch).remedy for batch in (512, 8192)] == ["warmup", "warmup"]
+    assert [best(table, batch).remedy for batch in (512, 8192)] == ["warmup", "warmup"]
     found = rows["huge", 512]
     assert (found.status, found.message) == ("oom", "no room") and math.isnan(found.test_accuracy)
 
@@ -108,7 +108,7 @@ def test_the_remedy_of_a_batch_is_chosen_by_held_out_images():
     lars = technique("lars", 512, swept(0.95, 0.95, 0.95), lars=0.1)
     records = [each for each in techniques() if each["remedy"] != "equal"] + [lucky, lars]
     table = tables(records)["remedies"]
-    assert [q4.best(table, 512, sgd).remedy for sgd in (True, False)] == ["warmup", "lars"]
+    assert [best(table, 512, sgd).remedy for sgd in (True, False)] == ["warmup", "lars"]
     for each in records:
         each["result"]["runs"] = [run for run in each["result"]["runs"] if not run["held_out"]]
-    assert q4.best(tables(records)["remedies"], 512) is None
+    assert best(tables(records)["remedies"], 512) is None

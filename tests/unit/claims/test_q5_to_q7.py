@@ -3,7 +3,7 @@
 import pytest
 
 from examples import records as made
-from scaling.claims import q5_to_q7
+from scaling.claims import ranks_int8
 from scaling.tables import synchronization
 from scaling.tables.schema import StudyTables
 
@@ -12,7 +12,7 @@ def answers(document):
     """The answers to questions 5, 6 and 7."""
     made = {"sampler": "orders", "collectives": "collectives", "buffers": "buffers"}
     found = {name: getattr(synchronization, of)([document]) for name, of in made.items()}
-    asked = (q5_to_q7.order, q5_to_q7.messages, q5_to_q7.replicas)
+    asked = (ranks_int8.order, ranks_int8.messages, ranks_int8.replicas)
     return [answer(StudyTables("demo", found)) for answer in asked]
 
 
@@ -44,7 +44,7 @@ def test_without_broadcast_buffers_a_step_sends_gradients_alone():
     step = document["steps"][0]
     step["messages"] = [one for one in step["messages"] if one["phase"] != "forward"]
     said = answers(document)[1]
-    assert said.text == "Yes: DDP sends 44.7 MB of gradients in a step, and nothing else."
+    assert said.text == "Nothing: each DDP step sends 44.7 MB of gradients."
     assert said.claims[0].verdict == "supported"
 
 

@@ -12,7 +12,7 @@ import pytest
 from examples import stored
 from examples.configurations import section
 from examples.stored import FLAGSHIP, ROOT
-from scaling.claims.q4 import best
+from scaling.claims.accuracy import best
 from scaling.core import statistics
 from scaling.core.grid import CELL_KEYS
 

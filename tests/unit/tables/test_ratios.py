@@ -8,7 +8,7 @@ import pytest
 
 from examples.claim_study import claims, derived
 from examples.records import epoch, record, runs_of, timing_row, timing_table
-from scaling.claims import q2
+from scaling.claims import scaling
 from scaling.core.grid import CELL_KEYS, Cell
 from scaling.tables import ratios
 from scaling.tables.noise import NO_CHAIN, NO_TIME, OTHER_CODE
@@ -73,7 +73,7 @@ def test_speedup_of_few_runs_claims_nothing(runs, scope, verdict, claimed):
     found = derived(**made).speedup
     row = found.iloc[1]
     assert (row["scope"], row["verdict"], row["runs"]) == (scope, verdict, runs)
-    claim = claims(q2.speedups, made | {"speedup": found})["Q2-faster-plain-ddp"]
+    claim = claims(scaling.speedups, made | {"speedup": found})["Q2-faster-plain-ddp"]
     assert claim.verdict == claimed and scope in claim.sentence
 
 
@@ -101,7 +101,7 @@ def test_speedup_without_a_baseline_is_a_sentence(gpus, changed, note):
     found = derived(**made).speedup
     row = found[found["gpus"] == 2].iloc[0]
     assert row.note == note and math.isnan(row.speedup) and row.verdict == row.scope == ""
-    claim = claims(q2.speedups, made | {"speedup": found})["Q2-faster-plain-ddp"]
+    claim = claims(scaling.speedups, made | {"speedup": found})["Q2-faster-plain-ddp"]
     assert claim.verdict == "not measured"
     assert claim.sentence.startswith("Add 1 to" if note == NO_TIME else note.capitalize())
 

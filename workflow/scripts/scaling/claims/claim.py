@@ -27,7 +27,7 @@ NO_STEPS = (
     "`training.instrumented_iterations` above 0."
 )
 """What a claim says that needs steps with instruments, if there are none."""
-OF_A_COMMAND = "A command of one's own does not tell how long it waits for data, nor its kernels."
+OF_A_COMMAND = "A command does not show its kernels, nor what it waits for."
 HELD: dict[Verdict, str] = {"supported": "held for", "refuted": "not for", "unclear": "unclear for"}
 
 
@@ -59,7 +59,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """What is expected of every study, the `test` that decides it, and what would tell more."""
+    """What is expected of every study, the `test` that decides it, and what is needed to decide."""
 
     kind: str
     sentence: str
@@ -79,7 +79,7 @@ class Hypothesis:
         """Return the claim `about` a configuration, supported if it `holds`, refuted if it `fails`.
 
         Of `parts` (cell, holds, fails) it has the verdict that they share, or else "in part". A
-        sentence on what is unclear ends with the words `unclear`, or with what would tell.
+        sentence on what is unclear ends with the words `unclear`, or with what it needs.
         """
         cells: dict[Verdict, list[str]] = {}
         for cell, yes, no in parts:
@@ -90,7 +90,7 @@ class Hypothesis:
             said[0] = said[0].replace(" for ", f" for {BATCH}").capitalize()
             sentence += f" {'; '.join(said)}."
         if "unclear" in found:
-            sentence = f"{sentence.removesuffix('.')}; {unclear or f'{self.more} would tell'}."
+            sentence = f"{sentence.removesuffix('.')}; {unclear or f'needs {self.more}'}."
         verdict = found.pop() if len(found) == 1 else "in part"
         of = about.partition(",")[0].split(" ")[-1].replace("/", "-")
         name, question = f"{self.kind}-{of}".removesuffix("-"), self.kind.partition("-")[0]

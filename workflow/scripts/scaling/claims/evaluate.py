@@ -3,20 +3,20 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from scaling.claims import part_b, q1, q2, q3, q4, q5_to_q7
+from scaling.claims import accuracy, ranks_int8, scaling
 from scaling.claims.claim import Answer, Claim, Findings
 from scaling.tables.schema import StudyTables
 
 ANSWERS: dict[str, Callable[[StudyTables], Answer]] = {
-    "Q1": q1.batches,
-    "Q2": q2.speedups,
-    "Q3.1": q3.parts,
-    "Q3.2": q3.bandwidth,
-    "Q4": q4.answer,
-    "Q5": q5_to_q7.order,
-    "Q6": q5_to_q7.messages,
-    "Q7": q5_to_q7.replicas,
-    "B": part_b.answer,
+    "Q1": scaling.batches,
+    "Q2": scaling.speedups,
+    "Q3.1": scaling.parts,
+    "Q3.2": scaling.bandwidth,
+    "Q4": accuracy.answer,
+    "Q5": ranks_int8.order,
+    "Q6": ranks_int8.messages,
+    "Q7": ranks_int8.replicas,
+    "B": ranks_int8.int8,
 }
 """Pure functions of a study's tables, by question; without their data they claim what to add."""
 

@@ -11,8 +11,7 @@ import numpy as np
 import pandas as pd
 
 from scaling.claims.claim import label
-from scaling.claims.q2 import line
-from scaling.claims.q3 import PARTS
+from scaling.claims.scaling import PARTS, line
 from scaling.core import files
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS, Cell

@@ -7,8 +7,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from scaling.claims.claim import label, most_gpus
-from scaling.claims.q2 import by_efficiency
-from scaling.claims.q3 import PARTS
+from scaling.claims.scaling import PARTS, by_efficiency
 from scaling.core import numbers as fmt
 from scaling.core.grid import REFERENCE_BATCH
 from scaling.report.cells import by_status, cell_id, drifting, fastest, training_id

@@ -1,8 +1,14 @@
-"""Questions 5 to 7: the order of images, the messages of a step, and what ranks keep equal."""
+"""Questions 5 to 7: orders, messages and what ranks keep equal; Part B: the cost of int8."""
 
-from scaling.claims.claim import Answer, Hypothesis
+from typing import Any
+
+import pandas as pd
+
+from scaling.claims.claim import Answer, Claim, Hypothesis
+from scaling.config.scheme import STAGES
 from scaling.core import numbers as fmt
-from scaling.tables.schema import StudyTables
+from scaling.tables.quantization import costs, difference
+from scaling.tables.schema import StudyTables, rows_of
 
 ADD = "Add 3 or more to `synchronization.seeds`."
 REPEATS = Hypothesis(
@@ -39,8 +45,8 @@ def order(tables: StudyTables) -> Answer:
     epochs = drawn["epoch"].nunique()
     said = f"Over {epochs} epochs on {gpus} GPUs, for each rank of each run, {old} of {len(fixed)} "
     said += f"orders are new without set_epoch, {new} of {len(reshuffled)} with it."
-    text = "Without set_epoch every epoch repeats the first one’s order: the seed of the shuffle "
-    text += f"is seed + epoch. With it all {epochs} epochs differ."
+    text = "Without set_epoch every epoch repeats the first order: the shuffle’s seed is seed + "
+    text += f"epoch, and epoch stays 0. With it each of {epochs} epochs has another order."
     return Answer(text if fine else said, [REPEATS.claim("", said, holds=fine, fails=not fine)])
 
 
@@ -53,10 +59,10 @@ def messages(tables: StudyTables) -> Answer:
     step = rows[rows["step"] == rows["step"].max()]
     own, others = (step[step["content"].eq("gradients") == each] for each in (True, False))
     size, more = (int(sent["bytes"].sum()) for sent in (own, others))
-    text = f"Yes: DDP sends {fmt.data(size)} of gradients in a step, and nothing else."
+    text = f"Nothing: each DDP step sends {fmt.data(size)} of gradients."
     if more:
         names = " and ".join(dict.fromkeys(others["content"]))
-        text = f"No: DDP sends {names} too, {fmt.data(more)}, and {fmt.data(size)} of gradients."
+        text = f"Each DDP step sends {fmt.data(size)} of gradients and {fmt.data(more)} of {names}."
     k, agree = int(step["gradient_bytes"].iloc[0]), bool(step["ranks_agree"].all())
     holds = size == k and agree and set(others["content"]) <= {"buffers"}
     said = f"{fmt.plural(len(own), 'message')} with {size:,} of {k:,} B of gradients; a step sends "
@@ -73,13 +79,53 @@ def replicas(tables: StudyTables) -> Answer:
     modes = table.groupby("buffers", sort=False)
     different = modes["parameters_sha256"].nunique()
     apart = list(different.index[different > 1])
-    text = "No: parameters differ between ranks." if apart else "For parameters yes, bit for bit."
+    text = (
+        "No: parameters differ between ranks."
+        if apart
+        else "Parameters: bit-identical on all ranks."
+    )
     drift = modes["variance_drift_max"].first().reindex(["broadcast", "local"])
     if drift.gt(0).all():
         sent, local = map(fmt.percent, drift)
-        text += f" Not for running statistics: variances end {sent} apart, {local} if not sent."
+        text += f" Running variances differ by up to {sent}, {local} without buffer broadcast."
     ranks, epochs = int(modes.size().iloc[0]), int(table["epochs"].iloc[0])
     names = ", ".join(apart or different.index).replace("sync_batch_norm", "SyncBatchNorm")
     said = f"On {fmt.plural(ranks, 'rank')} after {fmt.plural(epochs, 'epoch')} they "
     said += f"{'differ' if apart else 'are equal'} with buffers {names}."
     return Answer(text, [PARAMETERS.claim("", said, holds=not apart, fails=apart)])
+
+
+MARGIN = 1.0
+"""Accuracy points that int8 may lose."""
+
+LOSS = Hypothesis(
+    "B-cost",
+    "Computing in 8-bit integers costs less than one point of test accuracy.",
+    test="Mean difference to float32 over the seeds, in points, with its 95 % interval for another "
+    "network (Student's t over the seeds). Supported: all of it is above −1; refuted: all of it is "
+    "below.",
+    more="more seeds",
+)
+
+
+def int8(tables: StudyTables) -> Answer:
+    """Answer by the last stage; claims on the lab's stages."""
+    measured = {row.stage: row for row in rows_of(costs(tables.quantization))}
+    claims = {stage: _loss(stage, measured[stage]) for stage in STAGES[1:] if stage in measured}
+    if not claims:
+        return Answer(None, [LOSS.missing("", "Add seeds to `quantization.seeds`.")])
+    stage = list(claims)[-1]
+    what = stage.replace("+activations+bias", ", activations and biases").replace("+", " and ")
+    return Answer(f"Int8 {what}: {claims[stage].sentence}", list(claims.values()))
+
+
+def _loss(about: str, row: Any) -> Claim:
+    reach = row.margin_points
+    unknown = ", whose noise is unknown" if pd.isna(reach) else ""
+    return LOSS.claim(
+        about,
+        f"{row.accuracy_percent:.2f} % against {row.float32_percent:.2f} % in float32: "
+        f"{difference(row)} points over {fmt.plural(row.seeds, 'seed')}{unknown}.",
+        holds=row.difference_points - reach > -MARGIN,
+        fails=row.difference_points + reach < -MARGIN,
+    )

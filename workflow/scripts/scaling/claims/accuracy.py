@@ -36,17 +36,17 @@ def _best_techniques(table: pd.DataFrame) -> str | None:
     found = [row for batch in larger if (row := best(table, batch))]
     if sgd is None or not found:
         return None
-    said, before = [], ""
+    texts, before = [], ""
     for row in found:
         name = f"{row.remedy} " * (row.remedy != before)
-        said.append(f"{name}at {row.global_batch} {fmt.percent(row.test_accuracy)}")
+        texts.append(f"{name}at {row.global_batch} {fmt.percent(row.test_accuracy)}")
         before = row.remedy
-    reference = f"SGD at {small} reaches {fmt.percent(sgd.test_accuracy)}"
-    return f"{reference}; by held-out images {', '.join(said).replace('_', ' ')}."
+    reference = f"SGD at global batch {small} reaches {fmt.percent(sgd.test_accuracy)}"
+    return f"{reference}; the best by validation: {', '.join(texts).replace('_', ' ')}."
 
 
 def best(table: pd.DataFrame, global_batch: int, sgd: bool = False) -> Any | None:
-    """Return the row of `remedies` with the highest accuracy on held-out images, or None.
+    """Return the row of `remedies` with the highest validation accuracy, or None.
 
     It has as many epochs as the reference, and no diverged seed. `sgd` excludes Muon and LARS.
     """
@@ -61,7 +61,7 @@ def best(table: pd.DataFrame, global_batch: int, sgd: bool = False) -> Any | Non
 
 OF_TRAININGS = Hypothesis(
     "Q4.1-trained",
-    "A larger global batch learns less in as many epochs.",
+    "A larger global batch reaches a lower accuracy after the same number of epochs.",
     test="Plain SGD at the lab's rate, smallest and largest global batch: Welch's 95 % interval of "
     "the difference in mean test accuracy, seeds against seeds. Supported: it lies below 0; "
     "refuted: above.",
@@ -77,10 +77,10 @@ def _of_trainings(tables: StudyTables) -> list[Claim]:
         return []
     small, large = extremes(rows, "global_batch")
     found = _compared(large, small, tables)
-    said = f"Batch {large.global_batch} reaches {spread(large)} test accuracy after "
-    said += f"{large.planned_updates:.0f} updates, {spread(small)} with batch {small.global_batch} "
-    said += f"after {small.planned_updates:.0f}: {difference(found)}."
-    return [OF_TRAININGS.claim("", said, holds=found.below, fails=found.above)]
+    text = f"Batch {large.global_batch} reaches {spread(large)} test accuracy after "
+    text += f"{large.planned_updates:.0f} updates, {spread(small)} with batch {small.global_batch} "
+    text += f"after {small.planned_updates:.0f}: {difference(found)}."
+    return [OF_TRAININGS.claim("", text, holds=found.below, fails=found.above)]
 
 
 OF_CELLS = Hypothesis(
@@ -105,19 +105,19 @@ def _of_cells(tables: StudyTables) -> list[Claim]:
         _, large = extremes(known, "global_batch_size")
         small = next(rows_of(rows[rows["reference"]]))
         seeds = min(row.test_accuracy_count for row in (large, small))
-        said = f"Batch {large.global_batch_size} reaches {spread(large)} test accuracy, "
-        said += f"{spread(small)} with batch {small.batch_size} on one GPU"
+        text = f"Batch {large.global_batch_size} reaches {spread(large)} test accuracy, "
+        text += f"{spread(small)} with batch {small.batch_size} on one GPU"
         if seeds < learning.SEEDS:
-            said += f" ({fmt.plural(seeds, 'seed')}; noise: of trainings alike)"
+            text += f" ({fmt.plural(seeds, 'seed')}; noise: of equal trainings)"
         below, above = large.difference_high < 0, large.difference_low > 0
-        made.append(OF_CELLS.claim(name, f"{said}.", holds=below, fails=above))
+        made.append(OF_CELLS.claim(name, f"{text}.", holds=below, fails=above))
     return made
 
 
 CLOSES = Hypothesis(
     "Q4.2-gap",
     "The best technique, chosen without test images, brings a large batch to the small batch's "
-    "test accuracy in as many epochs.",
+    "test accuracy after the same number of epochs.",
     test="Welch's 95 % interval of mean test accuracy minus that of the best technique at the "
     "reference batch. Supported: all of it is above −margin, and the reference's best rate inside "
     "its sweep. Refuted: all of it is below 0 and not above −margin, and the technique's best rate "
@@ -133,7 +133,7 @@ def _techniques(tables: StudyTables) -> list[Claim]:
     if plain is None:
         return [CLOSES.missing("", "Name recipes in `convergence.recipes`.")]
     if table["validation_accuracy"].isna().all():
-        add = "No technique was judged on held-out images, so none is chosen: set "
+        add = "No technique has a validation accuracy, so none is chosen: set "
         add += "`convergence.held_out_images` above 0, and sweep rates."
         return [CLOSES.missing("", add)]
     trained = table.loc[table["planned_updates"].notna(), "global_batch"]
@@ -150,14 +150,14 @@ def _closes(batch: int, reference: int, tables: StudyTables) -> Claim:
     about = f"global batch {batch}"
     own, there = (best(tables.remedies, each) for each in (batch, reference))
     if own is None or there is None:
-        said = "No technique learned in every seed, there or at the small batch."
-        return CLOSES.claim(about, said, unclear="so there is none to choose")
+        text = "No technique learned in every seed, there or at the small batch."
+        return CLOSES.claim(about, text, unclear="so there is none to choose")
     found = _compared(own, there, tables)
     closed, at_end = found.low > -own.accuracy_margin, own.at_edge or there.at_edge
-    said = f"{own.remedy} reaches {spread(own)}: {difference(found)} against {there.remedy}, best "
+    text = f"{own.remedy} reaches {spread(own)}: {difference(found)} against {there.remedy}, best "
     return CLOSES.claim(
         about,
-        f"{said}at batch {reference}.",
+        f"{text}at batch {reference}.",
         holds=closed and not there.at_edge,
         fails=found.below and not closed and not own.at_edge,
         unclear="a best rate at the end of its sweep leaves it open" if at_end else "",
