@@ -40,7 +40,7 @@ FACTS = named(
 )
 COLUMNS = {
     "speedup": "speedup speedup_low speedup_high efficiency verdict scope more_runs"
-    " training_speedup training_speedup_low training_speedup_high training_efficiency"
+    " training_speedup training_speedup_low training_speedup_high"
     " fixed_global_batch_speedup fixed_global_batch_speedup_low fixed_global_batch_speedup_high"
     " note",
     "costs": "peak_memory_bytes memory_capacity_bytes drift settled joules_per_image"

@@ -51,8 +51,9 @@ define(
 def quotient(cells: pd.DataFrame) -> Markup | str:
     """Return Table 1's formula with the most efficient cell, and why others have no ratio."""
     text = Markup("")
-    known = cells[(cells["gpus"] > 1) & (cells["training_efficiency"] <= 1)]
-    for many in rows_of(known.nlargest(1, "training_efficiency")):
+    shares = cells["training_speedup"] / cells["gpus"]
+    best = shares[(cells["gpus"] > 1) & (shares <= 1)].nlargest(1).index
+    for many in rows_of(cells.loc[best]):
         alone = cells[(cells["gpus"] == 1) & (cells["recipe"] == many.recipe)]
         for one in rows_of(alone[alone["batch_size"] == many.batch_size].head(1)):
             seconds = (printed(row, "training_seconds") for row in (one, many))
