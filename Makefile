@@ -18,7 +18,7 @@ help:
 
 # Snakemake finds executors among installed modules alone: ours too, in an environment of this folder.
 ##@ Measure
-env: ## make the environment in .venv; one that matches the lock file is reused
+env: ## install the environment in .venv, unless it matches the lock file
 	@for folder in "$$PWD" "$${XDG_CACHE_HOME:-$$HOME/.cache}"; do \
 	  { mkdir -p "$$folder" && [ -w "$$folder" ]; } 2> /dev/null || { echo "error: $$folder cannot be written:" \
 	  "clone into a folder of yours, or set XDG_CACHE_HOME to one"; exit 1; }; done
@@ -57,10 +57,10 @@ stored:
 compared:
 	@[ -n "$$A" ] && [ -n "$$B" ] || { echo "error: compare takes two studies: make compare A=name B=name"; exit 1; }
 
-demo: env ## the whole study in small, on the CPU: results/report.html in minutes
+demo: env ## run a small study on the CPU: results/report.html in minutes
 	$(SNAKEMAKE) --configfile config/demo.yaml
 
-study: configured ## a study on this machine: of config/config.yaml, or of yours by CONFIG=mine.yaml
+study: configured ## run a study on this machine: config/config.yaml, or yours by CONFIG=mine.yaml
 	@alone=; if [ -n "$$CONFIG" ] && grep -q 'command *:' "$$CONFIG"; then \
 	  $(MAKE) --no-print-directory small-env && PATH="$$PWD/$(SMALL)/bin:$$PATH" \
 	  && alone=$$(PYTHONPATH=workflow/scripts python -m scaling.config.stored \
@@ -70,24 +70,24 @@ study: configured ## a study on this machine: of config/config.yaml, or of yours
 	  "$${BASE:-config/scaling.yaml}" "$$CONFIG"; } || exit 1; \
 	  $(SNAKEMAKE) $${CONFIG:+--configfile "$${BASE:-config/scaling.yaml}" "$$CONFIG"}
 
-report: small-env ## the report of what results/ has by now, while the study runs or after: results/partial/report.html
+report: small-env ## render the report of existing runs: results/partial/report.html
 	flock Snakefile snakemake --nolock --cores 1 --config replay=results
 
-status: small-env ## the state of each cell of the study in results/, while it runs or after
+status: small-env ## print the state of each run of the study in results/
 	@PYTHONPATH=workflow/scripts python -m scaling.terminal.state
 
-cancel: ## end the Slurm jobs of this study, whoever submitted them, and no others
+cancel: ## cancel the Slurm jobs of this study
 	@squeue --noheader --user="$$(id -u)" --format='%i|%Z' \
 	  | HERE="$$(pwd -P)" awk -F'|' '$$2 == ENVIRON["HERE"] { print $$1 }' | xargs -r scancel
 
-pack: named env ## keep the study in results/ as data: make pack STUDY=name (FORCE=1 replaces)
+pack: named env ## store the study in results/ as data: make pack STUDY=name (FORCE=1 replaces)
 	python workflow/scripts/study_pack.py --study "$$STUDY" $(if $(FORCE),--force True)
 
 ##@ Read, compare and judge
-replay: named stored small-env ## tables and report of a stored study, without a GPU: make replay STUDY=name
+replay: named stored small-env ## rebuild a stored study's tables and report, without a GPU: make replay STUDY=name
 	$(SNAKEMAKE) --config replay="$$STUDY"
 
-answers: stored small-env ## the lab's answers as Markdown, for your own document: make answers STUDY=name
+answers: stored small-env ## write the lab's answers as Markdown: make answers STUDY=name
 ifdef STUDY
 	$(SNAKEMAKE) --config replay="$$STUDY" -- "results/replay/$$STUDY/answers.md"
 endif
@@ -95,14 +95,14 @@ endif
 	  || { echo "error: no study is finished in results/: make answers STUDY=name takes a stored one"; exit 1; }
 	@echo "The answers are results/$${STUDY:+replay/$$STUDY/}answers.md"
 
-compare: compared small-env ## two studies by configuration: make compare A=name B=name (FAIL=2%: an error if B is slower)
+compare: compared small-env ## compare two studies by configuration: make compare A=name B=name (FAIL=2%: an error if B is slower)
 	@python workflow/scripts/compare_studies.py --a "$$A" --b "$$B" $${FAIL:+--fail "$$FAIL"}
 
-studies: small-env ## an index of all stored studies: results/studies.html
+studies: small-env ## index all stored studies: results/studies.html
 	@$(MAKE) --no-print-directory replays OF=claims
 	@echo "The page is results/studies.html"
 
-site: small-env ## a folder of all stored studies' reports, for any web host: site/index.html
+site: small-env ## write all stored studies' reports for a web host: site/index.html
 	@$(MAKE) --no-print-directory replays OF=all
 	@rm -rf site
 	@for report in results/replay/*/report.html; do name=$$(basename "$$(dirname "$$report")"); \
@@ -116,40 +116,40 @@ replays:
 	@python workflow/scripts/studies_render.py --folder studies --results results \
 	  --template report/studies.html.j2
 
-published: small-env ## published studies, derived again and audited: results/published.html
+published: small-env ## audit published studies: results/published.html
 	$(SNAKEMAKE) results/published.html
 	@echo "The page is results/published.html"
 
-audit: named small-env ## what is wrong in studies handed in: make audit STUDY="folder ..." (OPTIONS="--train-images 60000")
+audit: named small-env ## audit submitted studies: make audit STUDY="folder ..." (OPTIONS="--train-images 60000")
 	@PYTHONPATH=workflow/scripts python -m grader.audit_studies "$$STUDY" $(OPTIONS) --output results/audit.html || [ $$? = 3 ]
 
 ##@ Work on the project
 # Those that take longest begin, so that no worker waits for them at the end.
-test: env ## all tests but those on Slurm and in a browser
+test: env ## run all tests but test-slurm, test-browser and test-faults
 	python -m pytest -n 2 --dist loadfile --no-loadscope-reorder tests/workflow tests/snapshots tests/gpu tests/unit
 
 test-light: SMALL := .venv-replay
 test-light: export PATH := $(abspath .venv-replay)/bin:$(PATH)
-test-light: small-env ## tests of all that tells, in the small environment: no PyTorch
+test-light: small-env ## run tests of analysis and report, without PyTorch
 	python -m pytest -n 2 --dist loadfile --no-loadscope-reorder tests/snapshots tests/unit
 
-test-slurm: env ## the tests on a Slurm that they start on this machine; needs root
+test-slurm: env ## run tests on a local Slurm that they start; needs root
 	python -m pytest -rs tests/slurm
 
-test-faults: env ## kills, full disks and studies beside one another (KILLS=n: so many at random)
+test-faults: env ## run tests of kills, full disks and concurrent studies (KILLS=n at random)
 	FAULTS_KILLS=$(or $(KILLS),20) python -m pytest -rs tests/faults
 
-test-browser: env ## reports of all stored studies in Chromium; pictures in tests/browser/output
+test-browser: env ## test all stored studies' reports in Chromium; pictures in tests/browser/output
 	python -m pytest tests/browser
 
-lint: env ## formatters, linters and the type checker, without changing a file
+lint: env ## check format, lint and types
 	ruff format --check .
 	ruff check .
 	snakefmt --check Snakefile rules workflow
 	mypy
 	snakemake --lint
 
-format: env ## let the formatters change the files
+format: env ## format all files
 	ruff format .
 	ruff check --fix .
 	snakefmt Snakefile rules workflow
@@ -159,21 +159,21 @@ docs: env ## write what is generated: keys in config/README.md, conda pins
 	sed -i '/^ *- pip:/q' workflow/envs/study.yaml
 	sed -n 's/^\([a-z0-9_.-]*==.*\) \\$$/      - \1/p' requirements.lock >> workflow/envs/study.yaml
 
-example: ## write docs/h100x2.html and its picture anew (needs Chromium)
+example: ## write docs/h100x2.html and its picture (needs Chromium)
 	$(MAKE) replay STUDY=h100x2
 	cp results/replay/h100x2/report.html docs/h100x2.html
 	chromium --headless --no-sandbox --hide-scrollbars --window-size=1280,800 \
 	  --screenshot=docs/report.png "file://$(CURDIR)/docs/h100x2.html"
 
-bench: env ## how fast the pipeline itself is: planning, no-op runs, the demo (PARTS=…)
+bench: env ## time the pipeline: planning, no-op runs, the demo (PARTS=…)
 	PYTHONPATH=workflow/scripts:tests python tests/bench/bench.py $(PARTS)
 
-lock: env ## resolve requirements*.in again (needs uv)
+lock: env ## resolve requirements*.in (needs uv)
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
 	  --upgrade requirements.in -o requirements.lock
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
 	  --constraints requirements.lock requirements-replay.in -o requirements-replay.lock
 	$(MAKE) docs
 
-clean: ## delete everything a study has made
+clean: ## delete everything that a study wrote
 	rm -rf results logs benchmarks resources .snakemake
