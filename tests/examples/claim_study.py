@@ -9,7 +9,6 @@ from examples.records import runs_of, timing_table
 from scaling.claims.claim import Answer, Claim
 from scaling.tables import schema
 from scaling.tables.epoch_parts import bandwidth, communication, utilization
-from scaling.tables.measurements import readings
 from scaling.tables.ratios import speedup
 from scaling.tables.schema import StudyTables
 from scaling.tables.timing import Run
@@ -23,7 +22,7 @@ def derived(runs: Sequence[Run] = (), **rows: Any) -> StudyTables:
     if "timing" in found:
         found.setdefault("provenance", runs_of(found["timing"]))
     tables = StudyTables("example", found)
-    found["communication"] = communication(tables, readings([*runs]))
+    found["communication"] = communication(tables, [*runs])
     for make in (speedup, bandwidth, utilization):
         found[make.__name__] = make(tables)
     return tables

@@ -9,7 +9,7 @@ import pandas as pd
 
 from scaling.claims.evaluate import evaluate
 from scaling.core import command_line, files
-from scaling.core.grid import expand
+from scaling.core.grid import CELL_KEYS, expand
 from scaling.core.records.experiments import CHECK, PEAKS, SWEEP, SYNCHRONIZATION, VARIANT
 from scaling.core.records.run import RUN, TECHNIQUE
 from scaling.registry.entries import SYNTHETIC
@@ -18,11 +18,39 @@ from scaling.tables.accuracy import accuracy, convergence, remedies, trained_to_
 from scaling.tables.epoch_parts import audit, bandwidth, communication, utilization
 from scaling.tables.noise import ENDS, Noise, name_machines
 from scaling.tables.ratios import speedup
-from scaling.tables.tidy import tidy
 from scaling.tables.timing import provenance, read_runs, timing
 
 OF_RUNS = (timing, measurements.device_time, measurements.costs, provenance)
 JOULES = ["joules_per_image", "joules_per_image_low", "joules_per_image_high"]
+
+
+RESULTS = {
+    "timing": {"epoch_seconds": "s", "samples": ""},
+    "speedup": {"speedup": "1", "efficiency": "1"},
+    "utilization": {"images_per_second": "1/s", "loading_share": "1", "communication_share": "1"},
+    "costs": {"peak_memory_bytes": "B", "joules_per_image": "J", "startup_seconds": "s"},
+}
+"""Units of the quantities of results.json, by the tables that have them."""
+
+
+def results_of(tables: schema.StudyTables) -> list[dict[str, Any]]:
+    """Return a row for each known figure: configuration, quantity, value, 95 % interval and unit.
+
+    The interval is None where the study has none.
+    """
+    units, rows = tables.timing.set_index(CELL_KEYS)["unit"], []
+    for name, quantities in RESULTS.items():
+        for row in getattr(tables, name).to_dict("records"):
+            cell = {key: row[key] for key in CELL_KEYS}
+            samples = units.get(tuple(cell.values())) or "images"
+            for quantity, unit in quantities.items():
+                ends = [row.get(f"{quantity}_{end}") for end in ("low", "high")]
+                figure: dict[str, Any] = {"quantity": quantity.replace("images", "samples")}
+                figure |= {"value": row[quantity]}
+                figure |= {"interval": None if any(map(pd.isna, ends)) else ends}
+                figure |= {"unit": {"": samples, "1/s": f"{samples}/s"}.get(unit, unit)}
+                rows += [{"configuration": cell} | figure] if pd.notna(row[quantity]) else []
+    return rows
 
 
 def of_runs(
@@ -63,12 +91,12 @@ def of_runs(
     found["machine"] = measurements.findings(checked)
     # Of the tables so far, each of the next ones is made.
     so_far = schema.StudyTables(study, found)
-    found["communication"] = communication(so_far, measurements.readings(records))
+    found["communication"] = communication(so_far, records)
     found |= {make.__name__: make(so_far) for make in (speedup, bandwidth)}
     found["utilization"] = utilization(so_far)
     found["step_classes"] = measurements.step_classes(so_far, records)
     found["audit"] = audit(so_far, pd.concat([measurements.slow_ranks(records), doubts]))
-    files.write_json(tables.with_name("results.json"), tidy(so_far))
+    files.write_json(tables.with_name("results.json"), results_of(so_far))
     # Records lack leading blanks; without the tab the header is shifted by a column.
     printed = next((one["topology"] or "" for one in environments if "topology" in one), "").strip()
     files.write_text(tables / "topology.txt", f"\t{printed}\n" if printed else "")

@@ -19,7 +19,7 @@ def of_record(epochs, **more):
 
 
 @pytest.mark.parametrize("measured", [2, 5])
-def test_epochs_that_were_asked_for_have_a_row_and_the_last_one_the_test_figures(measured):
+def test_requested_epochs_have_a_row_the_last_with_test_figures(measured):
     """One of warm-up and three measured: others were needed until times settled."""
     losses = [2.0, 1.8, 1.6, 1.4, 1.2, 1.0][: 1 + measured]
     epochs = [epoch(n, 1.0, train_loss=loss) for n, loss in enumerate(losses, start=1)]
@@ -33,7 +33,7 @@ def test_epochs_that_were_asked_for_have_a_row_and_the_last_one_the_test_figures
     assert table.train_accuracy.isna().all() and table.test_accuracy.isna().all()
 
 
-def test_ranks_count_by_the_samples_they_saw():
+def test_ranks_count_by_their_samples():
     epochs = [
         epoch(1, 8.0, rank=0, samples=300, train_loss=1.0, train_accuracy=0.5),
         epoch(1, 8.0, rank=1, samples=100, train_loss=2.0, train_accuracy=0.1),
@@ -59,7 +59,7 @@ def test_accuracies_are_compared_with_the_reference_batch(reference, size):
     assert table.loc[table["reference"], "batch_size"].tolist() == [size]
 
 
-def test_trainings_count_their_slowest_ranks_and_all_gpus_joules():
+def test_trainings_count_slowest_ranks_and_all_joules():
     one = [full_training(1, seed, seconds, 0.9) for seed, seconds in enumerate((6.0, 6.2, 7.0))]
     two = [full_training(2, seed, seconds, 0.9) for seed, seconds in enumerate((3.0, 3.1, 3.5))]
     two[0]["evaluation"] = {"test_accuracy": 0.5}

@@ -5,9 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from examples.records import epoch, record
+from examples.claim_study import derived
+from examples.records import epoch, record, timing_row, timing_table
 from scaling.core.grid import Cell
-from scaling.tables.measurements import costs, interconnect, readings
+from scaling.tables.measurements import costs, interconnect
 from scaling.tables.timing import provenance
 
 CELL = Cell("plain", "ddp", 2, 128, 0)
@@ -32,23 +33,21 @@ def exchange(repeat, *added):
     return run(seed=repeat, in_memory=ranks)
 
 
-@pytest.mark.parametrize(
-    ("runs", "ends"),
-    [
-        # One run: the difference of medians over its blocks, and no interval.
-        ([exchange(0, 0.1, 0.12, 0.16, 0.12)], (0.012, math.nan, math.nan)),
-        # 0.011 and 0.013: Student's 12.706 · 0.00141421 / √2.
-        (
-            [exchange(0, 0.10, 0.12), exchange(1, 0.12, 0.14)],
-            (0.012, 0.012 - 0.0127062, 0.012 + 0.0127062),
-        ),
-    ],
-)
-def test_delay_has_the_interval_between_runs(runs, ends):
-    (found,) = readings(runs).to_dict("records")
-    values = [found[f"delay_seconds{end}"] for end in ("", "_low", "_high")]
-    assert values == pytest.approx(ends, 1e-4, nan_ok=True)
-    assert math.isnan(found["messages_seconds"])
+def delay(*runs):
+    """The delay of an iteration with its ends; epochs have 196."""
+    tables = derived(runs, timing=timing_table(timing_row(2, 128, 10.0)))
+    row = tables.communication.iloc[0]
+    assert math.isnan(row["messages_seconds"])
+    return [row[f"delay_seconds{end}"] / 196 for end in ("", "_low", "_high")]
+
+
+def test_delay_has_the_interval_between_runs():
+    # One run: the difference of medians over its blocks, and no interval.
+    value, *ends = delay(exchange(0, 0.1, 0.12, 0.16, 0.12))
+    assert value == pytest.approx(0.012) and all(map(math.isnan, ends))
+    # 0.011 and 0.013: Student's 12.706 · 0.00141421 / √2.
+    found = delay(exchange(0, 0.10, 0.12), exchange(1, 0.12, 0.14))
+    assert found == pytest.approx([0.012, 0.012 - 0.0127062, 0.012 + 0.0127062], 1e-4)
 
 
 def test_delay_is_not_changed_by_a_steady_slowdown():
@@ -56,8 +55,7 @@ def test_delay_is_not_changed_by_a_steady_slowdown():
     blocks = {"seconds": (0, 3, 4, 7), "seconds_without_exchange": (1, 2, 5, 6)}
     rank = {"rank": 0, "iterations": 10, "samples": 2560}
     rank |= {name: [1.0 + 0.01 * place for place in places] for name, places in blocks.items()}
-    (found,) = readings([run(in_memory=[rank])]).to_dict("records")
-    assert found["delay_seconds"] == pytest.approx(0)
+    assert delay(run(in_memory=[rank]))[0] == pytest.approx(0)
 
 
 def cost(*runs):
@@ -68,7 +66,7 @@ def energy(one):
     return provenance([one])["joules_per_image"][0]
 
 
-def test_the_energy_of_a_cell_is_that_of_all_its_gpus_over_all_its_measured_epochs():
+def test_energy_is_of_all_gpus_and_measured_epochs():
     """Two ranks, two epochs of 10 s and one of warm-up; 25,000 images a rank."""
     epochs = [
         epoch(number, 10.0 - rank, rank=rank, samples=25_000, role=role)
@@ -96,14 +94,14 @@ def test_the_energy_of_a_cell_is_that_of_all_its_gpus_over_all_its_measured_epoc
         assert math.isnan(energy(run(epochs=epochs)))
 
 
-def test_a_cell_costs_what_its_seeds_agree_on():
+def test_costs_are_what_seeds_agree_on():
     assert cost(run(), run(seed=1, precision="bf16")).precision == ""
     # A seed that ended before its options were applied does not hide the others.
     found = cost(run(), run(seed=1, flops=None, precision=None, status="oom"))
     assert (found.flops_per_image, found.precision) == (4e9, "tf32")
 
 
-def test_time_at_the_power_limit_is_that_of_the_gpu_held_back_longest():
+def test_power_capped_share_is_of_the_most_limited_gpu():
     def capped(*seconds):
         """Two epochs of 10 s, of which each rank is held back so long."""
         return [
@@ -131,7 +129,7 @@ def test_startup_of_runs_that_compile_is_apart():
     assert math.isnan(cost(run()).cudnn_search_seconds)
 
 
-def test_all_reduces_have_the_bandwidths_of_nccl_tests_and_their_slowest_hundredth():
+def test_all_reduces_have_the_bandwidths_of_nccl_tests():
     row = {"kind": "sweep", "message_bytes": 3 * 10**9, "correct": True, "launch": "graph"}
     row |= {"seconds": [1.0] * 98 + [2.0, 3.0], "start_skew_seconds": [0.1, 0.3, 0.2]}
     (found,) = interconnect([{"gpus": 4, "backend": "nccl", "rows": [row]}]).itertuples()

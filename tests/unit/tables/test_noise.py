@@ -6,11 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from examples.stored import ROOT
-from scaling.core.records.run import RUN
+from examples.stored import study
 from scaling.tables import noise
 from scaling.tables.noise import Noise, verdict
-from scaling.tables.timing import epochs
 
 SIZES = [32, 128, 512, 2048, 8192]
 DDP = [(1.33, 0.98, 1.80), (1.64, 1.20, 2.24), (1.67, 1.22, 2.28), (1.88, 1.38, 2.57)]
@@ -23,15 +21,7 @@ TUNED = [1.860, 1.869, 1.936, 1.959, 1.974]
 @pytest.fixture(scope="module")
 def flagship() -> pd.DataFrame:
     """The flagship's runs with machine, code and median epoch."""
-    records = [RUN.read(path) for path in sorted(ROOT.glob("studies/h100x2/runs/**/run.json"))]
-    environments = [record["environment"] for record in records]
-    table = pd.DataFrame(record["cell"] for record in records)
-    return table.assign(
-        strategy=table["strategy"].mask(table["gpus"] == 1, ""),
-        machine=noise.machines(environments),
-        code=[one["commit"] for one in environments],
-        seconds=[epochs([record], "measured")["seconds"].median() for record in records],
-    )
+    return study().provenance.rename(columns={"epoch_seconds": "seconds"})
 
 
 def of(recipe: str, strategy: str, gpus: int, sizes: list[int]) -> pd.DataFrame:
@@ -65,7 +55,7 @@ def test_quotients_of_times_are_the_ratios(flagship):
     np.testing.assert_allclose(quotients, model.ratios(one, two)["ratio"])
 
 
-def test_a_thing_against_itself_is_seldom_faster_or_slower(flagship):
+def test_equal_configurations_are_seldom_faster_or_slower(flagship):
     """1,000 comparisons laid out as the flagship's; of 10,000 the intervals hold 1 in 95.4 %."""
     runs = flagship[flagship["recipe"] == "plain"].copy()
     draw, verdicts = np.random.default_rng(52), []

@@ -37,7 +37,7 @@ WORST_FIRST = ["timeout", "oom", "oom_host", "infeasible", "diverged", "ok"]
 
 
 @pytest.mark.parametrize("swapped", [1, -1])
-def test_a_cell_is_as_good_as_its_worst_seed_and_has_the_times_of_those_that_ended(swapped):
+def test_cell_has_its_worst_status_and_times_of_runs_that_ended(swapped):
     first, second = (Cell("plain", "ddp", 1, 128, seed) for seed in (0, 1))
     for worse, better in pairwise(WORST_FIRST):
         one = record(first, [epoch(2, 18.0)], status=better, message="no room")
@@ -110,7 +110,7 @@ def test_speedup_without_a_baseline_is_a_sentence(gpus, changed, note):
     ("switches", "ratio"),
     [("compile", True), ("bf16_compression, compile", True), ("channels_last", False)],
 )
-def test_a_cell_without_a_switch_of_its_baseline_has_no_ratio(switches, ratio):
+def test_cell_without_a_switch_of_its_baseline_has_no_ratio(switches, ratio):
     timing = timing_table(timing_row(1, 128, 20), timing_row(1, 256, 20), timing_row(2, 128, 10))
     costs = timing[CELL_KEYS].assign(switches=["compile", "compile", switches])
     row = derived(timing=timing, costs=costs).speedup.iloc[2]
@@ -131,7 +131,7 @@ def test_studies_are_matched_by_cell_worst_first():
     assert found["b_status"][4] == "oom" and found["a_status"][5] == "not in the grid"
 
 
-def test_the_pair_of_strong_scaling_says_what_it_is_compared_with():
+def test_pair_of_strong_scaling_names_its_baseline():
     timing = timing_table(timing_row(1, 128, 20), timing_row(2, 64, 16), timing_row(2, 128, 10))
     found = derived(timing=timing).speedup
     assert found["note"].tolist() == [

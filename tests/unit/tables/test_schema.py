@@ -3,6 +3,8 @@
 import pandas as pd
 import pytest
 
+from examples.configurations import shipped
+from scaling.config import stored
 from scaling.core.errors import UserError
 from scaling.tables import schema
 
@@ -10,7 +12,7 @@ FORMULAS = ["=1+1", "@now", "+1", "-1", "'=1", "\t=1"]
 
 
 @pytest.mark.parametrize("content", [None, "", "recipe,strategy\ncourse,ddp\n"])
-def test_a_broken_table_is_named(tmp_path, content):
+def test_broken_table_is_named(tmp_path, content):
     path = tmp_path / "timing.csv"
     if content is not None:
         path.write_text(content)
@@ -18,7 +20,7 @@ def test_a_broken_table_is_named(tmp_path, content):
         schema.read("timing", path)
 
 
-def test_a_table_that_is_not_there_is_as_one_without_rows(tmp_path):
+def test_missing_table_is_as_one_without_rows(tmp_path):
     schema.write({name: schema.frame(name) for name in schema.TABLES}, tmp_path, "mine")
     read, none = schema.read_study("mine", tmp_path.rglob("*.csv")), schema.StudyTables("", {})
     for name, table in schema.TABLES.items():
@@ -29,7 +31,7 @@ def test_a_table_that_is_not_there_is_as_one_without_rows(tmp_path):
         pd.testing.assert_frame_equal(getattr(none, name)[truths], getattr(read, name)[truths])
 
 
-def test_what_is_written_is_read_as_it_was_and_no_text_is_a_formula_of_a_spreadsheet(tmp_path):
+def test_table_reads_as_written_without_formulas(tmp_path):
     """Names like a number or like nothing; every digit; whole numbers with a gap; truths."""
     keys = {"recipe": "007", "strategy": "NA", "gpus": 1, "batch_size": 8}
     floats = [0.1 + 0.2, 2.5e-5 / 3, *(n / 7919 for n in range(100)), None]
@@ -50,3 +52,20 @@ def test_what_is_written_is_read_as_it_was_and_no_text_is_a_formula_of_a_spreads
     assert back.switches.tolist()[:11] == ["", "", *texts, ""]
     assert back.settled.tolist()[:3] == [False, True, False]
     assert back["peak_memory_bytes"].isna().tolist()[:3] == [True, False, True]
+
+
+def test_study_has_tables_of_its_records(tmp_path):
+    config = shipped("demo.yaml")
+    first, second, *others = stored.records(config)["runs"]
+    files, remedies = (
+        schema.StudyFiles(config, "x", is_stored=False),
+        "<results>/tables/remedies.csv",
+    )
+    assert files.runs({}) == [f"x/{path}" for path in (first, second, *others)]
+    assert remedies in files.tables()
+    (tmp_path / second).parent.mkdir(parents=True)
+    (tmp_path / second).touch()
+    files = schema.StudyFiles(config | {"partial": True}, str(tmp_path), is_stored=False)
+    assert files.runs({}) == [str(tmp_path / second)]
+    assert remedies not in files.tables() and not files.records["convergence"]
+    assert "<results>/tables/demo/timing.csv" in files.tables()

@@ -4,7 +4,7 @@ import pytest
 
 import tables_make
 from examples.records import epochs, record, save
-from scaling.core import grid
+from scaling.core import files, grid
 from scaling.core.errors import UserError
 from scaling.core.records.experiments import PEAKS as PEAK_RATES
 from scaling.tables import schema
@@ -22,7 +22,7 @@ def tables(folder, **options):
     return lambda name: schema.read(name, schema.TABLES[name].path(folder / "tables", "mine"))
 
 
-def test_a_study_may_lack_records_where_it_is_partial(tmp_path):
+def test_partial_study_may_lack_records(tmp_path):
     """b=128 is measured, b=8192 out of memory, two runs have no record; no sweep and no peaks."""
     PEAK_RATES.write(tmp_path / "peaks.json", PEAKS | {"environment": {"hosts": ["vm"]}})
     for cell in [*CELLS[:4], *CELLS[6:]]:
@@ -48,3 +48,11 @@ def test_a_study_may_lack_records_where_it_is_partial(tmp_path):
     assert table("interconnect").empty and table("bandwidth").peak_gb_per_s.isna().all()
     lines = (tmp_path / "tables/mine/timing.csv").read_text().splitlines()
     assert lines[2] == "plain,,1,8192,oom,,,,,,,,,,,no room,,,,False"
+    results = files.read_json(tmp_path / "results.json")
+    cell = {"recipe": "plain", "strategy": "", "gpus": 1, "batch_size": 128}
+    of_cell = {row["quantity"]: row for row in results if row["configuration"] == cell}
+    seconds = of_cell["epoch_seconds"]
+    assert seconds["unit"] == "s" and seconds["value"] == pytest.approx(18.311, 1e-3)
+    assert seconds["interval"][0] < 18.311 < seconds["interval"][1]
+    assert of_cell["samples"]["unit"] == "images" and of_cell["samples"]["interval"] is None
+    assert of_cell["samples_per_second"]["unit"] == "images/s"

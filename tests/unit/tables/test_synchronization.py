@@ -4,7 +4,7 @@ from examples import records as made
 from scaling.tables import synchronization
 
 
-def test_an_order_that_comes_again_names_the_epoch_it_was_first_seen_in():
+def test_repeated_order_names_its_first_epoch():
     # An order that one rank has and another had before is no repeat.
     document = made.synchronization()
     for row in document["trainings"][0]["orders"]:
@@ -13,7 +13,7 @@ def test_an_order_that_comes_again_names_the_epoch_it_was_first_seen_in():
     assert table.query("rank == 0")["first_epoch"].tolist() == [0, 1, 0, 1, 0]
 
 
-def test_what_is_not_known_says_so():
+def test_unrecognized_message_is_other():
     document = made.synchronization()
     document["steps"][0]["messages"].append(made.step_message("update", "all_reduce", 4))
     table = synchronization.collectives([document]).query("way == 'ddp' and step == 3")

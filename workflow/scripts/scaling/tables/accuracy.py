@@ -30,7 +30,7 @@ CHOSEN = ["factor", "learning_rate", "planned_epochs", "planned_updates"]
 
 
 def accuracy(runs: list[Run]) -> pd.DataFrame:
-    """Return a row per run and epoch that was asked for (from 1), or of a run without epochs one.
+    """Return a row per run and requested epoch (from 1), or of a run without epochs one.
 
     Metrics are means over ranks, weighted by samples; a run that diverged has no accuracies.
     """
@@ -39,13 +39,15 @@ def accuracy(runs: list[Run]) -> pd.DataFrame:
         shared = {**asdict(cell), "status": record["status"] if record else "missing"}
         trained: list[dict[str, Any]] = []
         if record and record["epochs"]:
-            asked = record["training"]["warmup_epochs"] + record["training"]["measured_epochs"]
+            planned = record["training"]["warmup_epochs"] + record["training"]["measured_epochs"]
             ranks = pd.DataFrame(record["epochs"])
-            ranks = ranks[ranks["epoch"].le(asked)]
-            for epoch, own in ranks.groupby("epoch"):
+            ranks = ranks[ranks["epoch"].le(planned)]
+            for epoch, of_ranks in ranks.groupby("epoch"):
                 # A command that prints no samples has 0.
-                weights = own["samples"].clip(1)
-                means = {key: np.average(own[key].astype(float), weights=weights) for key in MEANS}
+                weights = of_ranks["samples"].clip(1)
+                means = {
+                    key: np.average(of_ranks[key].astype(float), weights=weights) for key in MEANS
+                }
                 trained.append({"epoch": epoch, **means})
             trained[-1] |= record["evaluation"] or {}
         hidden = dict.fromkeys(LEARNING[1:]) if shared["status"] == "diverged" else {}
@@ -123,13 +125,15 @@ def trained_to_accuracy(records: Sequence[RunRecord], accuracy: float) -> pd.Dat
     table = schema.frame("trained_to_accuracy", rows)
     if rows:
         model = Noise(trainings, "training_seconds")
-        found = model.ratios(pd.concat([table.iloc[[0]]] * len(table)).set_axis(table.index), table)
+        ratios = model.ratios(
+            pd.concat([table.iloc[[0]]] * len(table)).set_axis(table.index), table
+        )
         several = table.index > 0
-        table["speedup"] = found["ratio"].where(several)
+        table["speedup"] = ratios["ratio"].where(several)
         for end in ENDS:
-            table[f"speedup_{end}"] = found[end].where(several)
+            table[f"speedup_{end}"] = ratios[end].where(several)
         for name in ("verdict", "scope", "note"):
-            table[name] = found[name].where(several, "")
+            table[name] = ratios[name].where(several, "")
         table["training_seconds"] = model.times(table)["value"]
     return table
 
@@ -160,12 +164,13 @@ def convergence(records: Sequence[TechniqueRecord]) -> pd.DataFrame:
     reference = max(records, key=_rates_of_plain_sgd, default=None)
     rows: list[dict[str, Any]] = []
     for record in records:
-        own: dict[str, Any] = {**record, **(record["result"] or {"runs": []})}
-        own["options"] = ", ".join(_changed(record).values())
-        own["reference"] = record is reference and _rates_of_plain_sgd(record) > 0
+        values: dict[str, Any] = {**record, **(record["result"] or {"runs": []})}
+        values["options"] = ", ".join(_changed(record).values())
+        values["reference"] = record is reference and _rates_of_plain_sgd(record) > 0
         rows += [
-            {**own, **run["epochs"][-1], **run, "epochs": len(run["epochs"])} for run in own["runs"]
-        ] or [own]
+            {**values, **run["epochs"][-1], **run, "epochs": len(run["epochs"])}
+            for run in values["runs"]
+        ] or [values]
     return schema.frame("convergence", rows)
 
 
@@ -181,13 +186,13 @@ def _rates_of_plain_sgd(record: TechniqueRecord) -> int:
 def _changed(record: TechniqueRecord) -> dict[str, str]:
     """Return the options that differ from plain SGD's and change a run, in words."""
     plain = Technique().model_dump(exclude={"factors"})
-    said = {}
+    changes = {}
     for name, value in record["options"].items():
         if name in plain and value not in (plain[name], None):
             number = f"{value:g}" if isinstance(value, float) else value
             on = name if value else f"no {name}"
-            said[name] = on if isinstance(value, bool) else f"{name} {number}"
-    return said
+            changes[name] = on if isinstance(value, bool) else f"{name} {number}"
+    return changes
 
 
 def remedies(runs: pd.DataFrame, accuracy_margin: float) -> pd.DataFrame:

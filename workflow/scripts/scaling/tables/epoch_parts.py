@@ -2,27 +2,64 @@
 
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from scaling.core.grid import CELL_KEYS
+from scaling.core.records.run import RunRecord
+from scaling.core.statistics import margin
 from scaling.registry.engine import COMMAND
 from scaling.registry.strategy import DP, STRATEGIES
 from scaling.tables import schema
-from scaling.tables.measurements import GB, READINGS
+from scaling.tables.measurements import ALONE, GB
 from scaling.tables.schema import StudyTables
+from scaling.tables.timing import Run, by_cell
+
+EXCHANGE = ["delay_seconds", "exposed_seconds", "messages_seconds"]
 
 
-def communication(tables: StudyTables, readings: pd.DataFrame) -> pd.DataFrame:
+def communication(tables: StudyTables, runs: list[Run]) -> pd.DataFrame:
     """Return what the exchange of gradients costs an epoch of each multi-GPU cell, in seconds.
 
     The training time is `compute_seconds`, of steps without exchange, + `delay_seconds`. By the
-    trace, `messages_seconds` are of all messages, `exposed_seconds` while nothing else runs.
+    trace, `messages_seconds` are of all messages, `exposed_seconds` while nothing else runs. They
+    are means over a cell's runs with the 95 % interval between these; one run has none.
     """
-    several = tables.timing[tables.timing["gpus"] > 1]
-    table = several.merge(readings, how="left", on=CELL_KEYS)
-    table[READINGS] = table[READINGS].mul(table["iterations"], axis=0)
+    table = tables.timing[tables.timing["gpus"] > 1]
+    rows = []
+    for cell, seeds in by_cell([run for run in runs if run[0].gpus > 1]):
+        steps = pd.DataFrame(map(_exchange, filter(None, seeds)), columns=EXCHANGE, dtype=float)
+        mean, off = steps.mean(), margin([steps.std()], [steps.count()])
+        ends = {"": mean, "_low": mean - off, "_high": mean + off}
+        row = {f"{name}{end}": value[name] for end, value in ends.items() for name in EXCHANGE}
+        rows.append(cell | row)
+    names = [f"{name}{end}" for name in EXCHANGE for end in ("", "_low", "_high")]
+    table = table.merge(pd.DataFrame(rows, columns=[*CELL_KEYS, *names]), "left", CELL_KEYS)
+    table[names] = table[names].mul(table["iterations"], axis=0)
     table["compute_seconds"] = table["training_seconds"] - table["delay_seconds"]
     return schema.arrange("communication", table)
+
+
+def _exchange(record: RunRecord) -> dict[str, float]:
+    """Return a run's `EXCHANGE` of one iteration, without those that were not measured.
+
+    The delay is the slowest rank's, of medians over its blocks with and without the exchange.
+    Messages are of the rank that waits least for others.
+    """
+    seconds = {}
+
+    def each(ranks: Any, name: str) -> Any:
+        return np.array([rank[name] for rank in ranks]) / ranks[0]["iterations"]
+
+    timed = [rank for rank in record["in_memory"] if rank[ALONE]]
+    if timed and all(rank["iterations"] for rank in timed):
+        both = (np.median(each(timed, name).max(axis=0)) for name in ("seconds", ALONE))
+        seconds["delay_seconds"] = next(both) - next(both)
+    traced = [one for one in record["communication"]["readings"] if one["estimate"] == "profiler"]
+    if traced and all(rank["iterations"] for rank in traced):
+        seconds["exposed_seconds"] = each(traced, "exposed_seconds").min()
+        seconds["messages_seconds"] = each(traced, "communication_seconds").min()
+    return seconds
 
 
 def of_machines(tables: StudyTables) -> pd.DataFrame:

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterable, Iterator
-from itertools import chain
 from statistics import median
 from typing import Any, get_args
 
@@ -12,7 +11,6 @@ import pandas as pd
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
 from scaling.core.records.run import KernelClass, RunRecord
-from scaling.core.statistics import margin
 from scaling.tables import schema
 from scaling.tables.schema import StudyTables
 from scaling.tables.timing import TIMED, Run, Seeds, by_cell, compiled, epochs, in_memory, per_cell
@@ -20,9 +18,6 @@ from scaling.tables.timing import TIMED, Run, Seeds, by_cell, compiled, epochs, 
 ALONE = "seconds_without_exchange"
 GB = 1e9
 """Bytes of one GB (decimal, as in nccl-tests)."""
-TRACE = "profiler"
-OF_RUN = ["delay_seconds", "exposed_seconds", "messages_seconds"]
-READINGS = [f"{name}{end}" for name in OF_RUN for end in ("", "_low", "_high")]
 SLOW = 0.05
 """How much slower a rank may be than the others: GPUs of a kind differ by 1 or 2 %."""
 STEP = ["seconds", "busy_seconds", "compute_seconds", "kernels"]
@@ -30,10 +25,10 @@ STEP = ["seconds", "busy_seconds", "compute_seconds", "kernels"]
 
 def slow_ranks(runs: list[Run]) -> pd.DataFrame:
     """Return as findings the ranks that are slower than all others at steps without exchange."""
-    found = []
+    findings = []
     for cell, seeds in by_cell(runs):
-        found_of = [in_memory(record, ALONE) for record in seeds if record]
-        times = [own for own in found_of if own is not None]
+        measured = [in_memory(record, ALONE) for record in seeds if record]
+        times = [ranks for ranks in measured if ranks is not None]
         if len({len(each) for each in times}) != 1 or len(times[0]) < 2:
             continue
         seconds = np.concatenate(times, axis=1)
@@ -42,8 +37,8 @@ def slow_ranks(runs: list[Run]) -> pd.DataFrame:
         slower = np.median(seconds[rank]) / np.median(others) - 1
         if slower > SLOW and seconds[rank].min() > others.max():
             message = f"rank {rank} computes {fmt.percent(slower)} slower than the others"
-            found.append(cell | {"message": message, "found": slower, "expected": SLOW})
-    return pd.DataFrame(found)
+            findings.append(cell | {"message": message, "found": slower, "expected": SLOW})
+    return pd.DataFrame(findings)
 
 
 @per_cell
@@ -75,15 +70,17 @@ def step_classes(tables: StudyTables, runs: list[Run]) -> pd.DataFrame:
     """
     rows = []
     for cell, seeds in by_cell(runs):
-        found = pd.DataFrame(row for record in seeds if record for row in _of_devices(record))
-        if len(found):
-            medians = found.groupby("kernel_class").median()
+        steps = pd.DataFrame(row for record in seeds if record for row in _of_devices(record))
+        if len(steps):
+            medians = steps.groupby("kernel_class").median()
             order = [kind for kind in (*get_args(KernelClass), "idle") if kind in medians.index]
-            rows += [cell | own for own in medians.loc[order].reset_index().to_dict("records")]
+            rows += [
+                cell | values for values in medians.loc[order].reset_index().to_dict("records")
+            ]
     limits = tables.utilization[[*CELL_KEYS, "peak_flops_per_second", "peak_bytes_per_second"]]
     table = schema.frame("step_classes", rows)
-    for own in (limits, tables.costs[[*CELL_KEYS, "flops_per_image"]]):
-        table = table.merge(own, how="left", on=CELL_KEYS)
+    for values in (limits, tables.costs[[*CELL_KEYS, "flops_per_image"]]):
+        table = table.merge(values, how="left", on=CELL_KEYS)
     products, seconds = table["kernel_class"] == "products", table["seconds"]
     known = table["bytes"].where(table["bytes"] > 0)
     work = known.mask(products, table["images"] * table["flops_per_image"])
@@ -100,8 +97,8 @@ def _of_devices(record: RunRecord) -> Iterator[dict[str, Any]]:
     images = {"images": samples / record["cell"]["gpus"]}
     for device in [one for one in record["device_time"] if "classes" in one]:
         idle = {"idle": {"seconds": max(0, device["seconds"] - device["busy_seconds"])}}
-        for kind, own in (device["classes"] | idle).items():
-            sums, steps = own | images, device["iterations"]
+        for kind, sums_of_kind in (device["classes"] | idle).items():
+            sums, steps = sums_of_kind | images, device["iterations"]
             yield {"kernel_class": kind} | {name: total / steps for name, total in sums.items()}
 
 
@@ -149,7 +146,7 @@ def costs(seeds: Seeds) -> dict[str, Any]:
 
 def _power_capped(record: RunRecord) -> tuple[Any, ...]:
     """Return the seconds at the power limit of the most limited rank, and all measured ones."""
-    rows = [own for own in record.get("energy") or () if own["role"] == "measured"]
+    rows = [row for row in record.get("energy") or () if row["role"] == "measured"]
     read = pd.DataFrame(rows) if rows else epochs([record], "measured")
     times = read[["power_capped_seconds", "seconds"]].astype(float)
     return tuple(times.max(skipna=False) if rows else times.sum(skipna=False))
@@ -169,42 +166,6 @@ def _same(values: Iterable[Any]) -> Any | None:
     return known.pop() if len(known) == 1 else None
 
 
-def readings(runs: list[Run]) -> pd.DataFrame:
-    """Return what the exchange costs an iteration, means over a cell's runs: `READINGS`.
-
-    Ends are the 95 % interval between runs; one run has none.
-    """
-    found = []
-    for cell, seeds in by_cell([run for run in runs if run[0].gpus > 1]):
-        read = pd.DataFrame(map(_exchange, filter(None, seeds)), columns=OF_RUN, dtype=float)
-        means, off = read.mean(), margin([read.std()], [read.count()])
-        ends = zip(means, means - off, means + off, strict=True)
-        found.append([*cell.values(), *chain.from_iterable(ends)])
-    return pd.DataFrame(found, columns=[*CELL_KEYS, *READINGS])
-
-
-def _exchange(record: RunRecord) -> dict[str, float]:
-    """Return a run's `OF_RUN` of one iteration, without those that were not measured.
-
-    The delay is the slowest rank's, of medians over its blocks with and without the exchange.
-    Messages are of the rank that waits least for others.
-    """
-    found = {}
-
-    def each(ranks: Any, name: str) -> Any:
-        return np.array([rank[name] for rank in ranks]) / ranks[0]["iterations"]
-
-    timed = [rank for rank in record["in_memory"] if rank[ALONE]]
-    if timed and all(rank["iterations"] for rank in timed):
-        both = (np.median(each(timed, name).max(axis=0)) for name in ("seconds", ALONE))
-        found["delay_seconds"] = next(both) - next(both)
-    traced = [one for one in record["communication"]["readings"] if one["estimate"] == TRACE]
-    if traced and all(rank["iterations"] for rank in traced):
-        found["exposed_seconds"] = each(traced, "exposed_seconds").min()
-        found["messages_seconds"] = each(traced, "communication_seconds").min()
-    return found
-
-
 def interconnect(sweeps: list[dict[str, Any]]) -> pd.DataFrame:
     """Return the times of messages, one row per message of each sweep: medians over the repeats.
 
@@ -214,12 +175,12 @@ def interconnect(sweeps: list[dict[str, Any]]) -> pd.DataFrame:
     rows = []
     for sweep in sweeps:
         for row in sweep["rows"]:
-            own = row["seconds"]
-            ends = {"seconds_min": min(own), "seconds_max": max(own), "count": len(own)}
+            seconds = row["seconds"]
+            ends = {"seconds_min": min(seconds), "seconds_max": max(seconds), "count": len(seconds)}
             skew = median(row.get("start_skew_seconds", [math.nan]))
-            ends |= {"seconds_p99": np.percentile(own, 99), "start_skew_seconds": skew}
+            ends |= {"seconds_p99": np.percentile(seconds, 99), "start_skew_seconds": skew}
             ends["machine"] = _machine(sweep)
-            rows.append({**sweep, **row, "seconds": median(own), **ends})
+            rows.append({**sweep, **row, "seconds": median(seconds), **ends})
     order = ["gpus", "backend", "kind", "message_bytes"]
     table = schema.frame("interconnect", rows).sort_values(order, kind="stable", ignore_index=True)
     algbw = table["message_bytes"] / table["seconds"] / GB
@@ -250,7 +211,7 @@ def peaks(documents: list[dict[str, Any]]) -> pd.DataFrame:
 
 def findings(checks: list[dict[str, Any]]) -> pd.DataFrame:
     """Return the findings of machine checks, one row per finding."""
-    rows = [found | {"machine": _machine(one)} for one in checks for found in one["findings"]]
+    rows = [finding | {"machine": _machine(one)} for one in checks for finding in one["findings"]]
     return schema.frame("machine", rows).drop_duplicates(ignore_index=True)
 
 

@@ -154,30 +154,30 @@ class Noise:
     def times(self, cells: pd.DataFrame) -> pd.DataFrame:
         """Return each row's value at the average machine, `low`, `high`, `runs` and `machines`."""
         at = self._at(cells)
-        found = pd.DataFrame(math.nan, cells.index, ["value", *ENDS])
-        found = found.assign(runs=0, machines=0)
+        table = pd.DataFrame(math.nan, cells.index, ["value", *ENDS])
+        table = table.assign(runs=0, machines=0)
         if (there := at >= 0).any():
             log, error, freedom = self._of(self._weights[at[there]])
             off = _reach(freedom) * error
-            found.loc[there, ["value", *ENDS]] = np.exp(np.stack([log, log - off, log + off], 1))
-            found.loc[there, "runs"] = self._runs[at[there]]
-            found.loc[there, "machines"] = [len(self._machines[one]) for one in at[there]]
-        return found
+            table.loc[there, ["value", *ENDS]] = np.exp(np.stack([log, log - off, log + off], 1))
+            table.loc[there, "runs"] = self._runs[at[there]]
+            table.loc[there, "machines"] = [len(self._machines[one]) for one in at[there]]
+        return table
 
     def spreads(self) -> list[Spread]:
         """Return what repeats tell, for each recipe, strategy and number of GPUs that has any."""
-        found = []
+        spreads = []
         for kind, row in enumerate(rows_of(self._kinds) if len(self._logs) else ()):
-            own = self._kind_of == kind
-            runs, deviation = int(np.median(self._runs[own])), math.sqrt(self._variance[kind])
+            of_kind = self._kind_of == kind
+            runs, deviation = int(np.median(self._runs[of_kind])), math.sqrt(self._variance[kind])
             if math.isnan(deviation):
                 continue
             shows = math.expm1(_reach(self._freedom[kind]) * deviation * math.sqrt(2 / runs))
-            effects = self._by_machine[self._by_machine.index.isin(self._chain[own])]
+            effects = self._by_machine[self._by_machine.index.isin(self._chain[of_kind])]
             apart = effects.groupby(level=0).agg(np.ptp).max()
             many = f"/{row.strategy}, {fmt.gpus(row.gpus)}" if row.gpus > 1 else ", 1 GPU"
-            found.append(Spread(f"{row.recipe}{many}", deviation, runs, shows, math.expm1(apart)))
-        return found
+            spreads.append(Spread(f"{row.recipe}{many}", deviation, runs, shows, math.expm1(apart)))
+        return spreads
 
     def ratios(
         self, one: pd.DataFrame, other: pd.DataFrame, factor: pd.Series | float = 1.0
@@ -189,9 +189,9 @@ class Noise:
         """
         more = np.log(np.broadcast_to(np.asarray(factor, float), len(one)))
         rows = zip(self._at(one), self._at(other), more, strict=True)
-        found = [self._ratio(*row) for row in rows]
+        ratios = [self._ratio(*row) for row in rows]
         columns = ["ratio", *ENDS, "verdict", "more_runs", "scope", "note"]
-        return pd.DataFrame(found, one.index, columns)
+        return pd.DataFrame(ratios, one.index, columns)
 
     def _ratio(self, one: int, other: int, more: float) -> list[Any]:
         """Return a row of `ratios`."""
@@ -203,13 +203,13 @@ class Noise:
         if self._chain[one] != self._chain[other]:
             return [*nothing, NO_CHAIN]
         figures = self._of((self._weights[one] - self._weights[other])[None])
-        log, error, freedom = (float(own[0]) for own in figures)
+        log, error, freedom = (float(value[0]) for value in figures)
         log += more
         off, runs = float(_reach(freedom)) * error, min(self._runs[one], self._runs[other])
         shared = len(self._machines[one] & self._machines[other])
-        said = scope(runs, shared, math.isnan(error))
+        holds_for = scope(runs, shared, math.isnan(error))
         ends = [math.exp(log + end) for end in (0, -off, off)]
-        return [*ends, *verdict(log, error, freedom, runs), said, ""]
+        return [*ends, *verdict(log, error, freedom, runs), holds_for, ""]
 
 
 def _reach(freedom: Any, confidence: float = CONFIDENCE) -> Any:

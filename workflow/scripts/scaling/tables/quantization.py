@@ -40,12 +40,12 @@ def variants(documents: list[Row]) -> pd.DataFrame:
         for name, same in _by(documents, "variant").items()
     }
     rows = []
-    for own in _by(documents, "seed").values():
+    for of_seed in _by(documents, "seed").values():
         kept = ("seed", "test_images", "float32_bytes")
         row = {"stage": STAGES[0], "difference_points": 0.0, "agreement_percent": 100.0}
-        row |= {key: own[0][key] for key in kept} | own[0]["float32"]
-        rows.append(row | {"packed_bytes": own[0]["float32_bytes"]})
-        for one in own:
+        row |= {key: of_seed[0][key] for key in kept} | of_seed[0]["float32"]
+        rows.append(row | {"packed_bytes": of_seed[0]["float32_bytes"]})
+        for one in of_seed:
             name, exact = one["variant"], one["exactness"] or {}
             row = one["environment"] | one | one["scheme"] | means[name] | {"stage": name}
             row |= {"mistake": "+".join(row["mistakes"])}
@@ -58,13 +58,13 @@ def layers(documents: list[Row]) -> pd.DataFrame:
     """Return a row per seed, variant and layer; the images are the first, if integers."""
     rows = []
     for document in documents:
-        found = list(document["layers"])
+        rows_of_layers = list(document["layers"])
         if images := document["input"]:
             top = images["scale"] * max(map(abs, images["range"]))
             output = {"output_scale": images["scale"], "output_range": images["range"]}
             noise = {"sqnr_after_relu_db": images["sqnr_db"]}
-            found.insert(0, {"layer": "images", "top_step": top, **output, **noise})
-        for layer in found:
+            rows_of_layers.insert(0, {"layer": "images", "top_step": top, **output, **noise})
+        for layer in rows_of_layers:
             row = {"seed": document["seed"], "stage": document["variant"], **layer}
             for name in ("weight", "output"):
                 ends = layer.get(f"{name}_range", (None, None))
@@ -106,7 +106,7 @@ def paired(documents: list[Row]) -> pd.DataFrame:
         if not (mistakes := schemes[name]["mistakes"]):
             continue
         sound = schemes[name] | {"mistakes": []}
-        reference = next((other for other, own in schemes.items() if own == sound), "")
+        reference = next((other for other, scheme in schemes.items() if scheme == sound), "")
         right = {document["seed"]: document for document in by_name.get(reference, [])}
         row = {"stage": name, "mistake": "+".join(mistakes), "seeds": len(same)}
         row["accuracy_percent"] = fmean(document["accuracy_percent"] for document in same)
@@ -125,27 +125,27 @@ def revealed_by(mistaken: list[Row], correct: list[Row]) -> list[str]:
     Accuracy does where it drops by more than two standard errors of the paired mean difference; the
     checksum where other images calibrated than those chosen from the training set.
     """
-    found = []
+    signs = []
     points, error = _difference(mistaken, correct).values()
     if points < -STANDARD_ERRORS * error:
-        found.append("accuracy")
+        signs.append("accuracy")
     for name, (field, tells) in DIAGNOSTICS.items():
         values = (
             [layer.get(field) for one in each for layer in (one["input"], *one["layers"])]
             for each in (mistaken, correct)
         )
         if any(tells(*pair) for pair in zip(*values, strict=True) if None not in pair):
-            found.append(name)
+            signs.append(name)
     if any(one["calibration_checksum"] != one["training_checksum"] for one in mistaken):
-        found.append("calibration checksum")
-    return found
+        signs.append("calibration checksum")
+    return signs
 
 
 def _by(documents: list[Row], key: str) -> dict[Any, list[Row]]:
-    found: dict[Any, list[Row]] = {}
+    groups: dict[Any, list[Row]] = {}
     for document in documents:
-        found.setdefault(document[key], []).append(document)
-    return found
+        groups.setdefault(document[key], []).append(document)
+    return groups
 
 
 def _difference(ours: list[Row], theirs: list[Row], by: str = "variant") -> dict[str, float]:
@@ -168,15 +168,17 @@ def costs(table: pd.DataFrame) -> pd.DataFrame:
     )
     groups = table.groupby("stage", sort=False)
     means = ["accuracy_percent", "float32_percent", "difference_points", "agreement_percent"]
-    found = groups[[*means, "packed_bytes", "compression"]].mean().assign(seeds=groups.size())
+    table_of_stages = (
+        groups[[*means, "packed_bytes", "compression"]].mean().assign(seeds=groups.size())
+    )
     for column in ("accuracy_percent", "difference_points"):
-        found[f"{column}_min"] = groups[column].min()
-        found[f"{column}_max"] = groups[column].max()
-    found[ERROR] = groups[f"mean_{ERROR}"].first()
+        table_of_stages[f"{column}_min"] = groups[column].min()
+        table_of_stages[f"{column}_max"] = groups[column].max()
+    table_of_stages[ERROR] = groups[f"mean_{ERROR}"].first()
     deviations = groups["difference_points"].std()
-    found["margin_points"] = margin([deviations], [found["seeds"]])
-    unclear = found["difference_points"].abs() <= found["margin_points"]
-    return found.assign(unclear=unclear).reset_index()
+    table_of_stages["margin_points"] = margin([deviations], [table_of_stages["seeds"]])
+    unclear = table_of_stages["difference_points"].abs() <= table_of_stages["margin_points"]
+    return table_of_stages.assign(unclear=unclear).reset_index()
 
 
 def difference(row: Any) -> str:

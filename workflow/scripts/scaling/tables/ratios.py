@@ -38,24 +38,24 @@ def speedup(tables: StudyTables) -> pd.DataFrame:
     kinds = {"fixed_global_batch_": (epoch, same_batch), "training_": (training, alone)}
     for kind, (noise, cells) in {**kinds, "": (epoch, alone)}.items():
         base = cells.merge(tables.timing, "left", CELL_KEYS).add_prefix("single_")
-        found = noise.ratios(cells, table, factor(tables.timing.join(base), "single_", ""))
+        ratios = noise.ratios(cells, table, factor(tables.timing.join(base), "single_", ""))
         for end in ("ratio", *ENDS):
             # One GPU is 1 time as fast as itself.
             known = several | (end == "ratio" and kind != "fixed_global_batch_")
             name = f"{kind}speedup_{end}".removesuffix("_ratio")
-            table = table.assign(**{name: found[end].where(known & (lacking == ""))})
-        verdict_of_several = found["verdict"].where(several & (lacking == ""), "")
+            table = table.assign(**{name: ratios[end].where(known & (lacking == ""))})
+        verdict_of_several = ratios["verdict"].where(several & (lacking == ""), "")
         table = table.assign(**{f"{kind}verdict": verdict_of_several})
     for end in ("", "_low", "_high"):
         table[f"efficiency{end}"] = table[f"speedup{end}"] / gpus
     table["weak_speedup"] = (
         table["speedup"] * table["iterations"] * gpus / base["single_iterations"]
     )
-    table["scope"] = found["scope"].where(several & (lacking == ""), "")
-    table["more_runs"] = found["more_runs"].where(several & (lacking == ""))
+    table["scope"] = ratios["scope"].where(several & (lacking == ""), "")
+    table["more_runs"] = ratios["more_runs"].where(several & (lacking == ""))
     strong = base["single_epoch_seconds"].isna() & table["fixed_global_batch_speedup"].notna()
     why = "strong scaling alone: of the global batch of 1 × " + same_batch["batch_size"].astype(str)
-    note = found["note"].where(table["epoch_seconds"].notna(), "").mask(strong, why)
+    note = ratios["note"].where(table["epoch_seconds"].notna(), "").mask(strong, why)
     without = UNLIKE + " " + lacking + ", which this cell cannot have"
     return schema.arrange("speedup", table.assign(note=note.mask(lacking != "", without)))
 
@@ -65,8 +65,8 @@ def _lacking(cells: pd.DataFrame, alone: pd.DataFrame, costs: pd.DataFrame) -> p
     costs = costs.astype({"switches": object})
     both = [each.merge(costs, "left", CELL_KEYS)["switches"] for each in (cells[CELL_KEYS], alone)]
     lists = zip(both[0].fillna(both[1]).fillna(""), both[1].fillna(""), strict=True)
-    found = [[one for one in of.split(", ") if one not in by.split(", ")] for by, of in lists]
-    return pd.Series(map(", ".join, found), cells.index, str)
+    lacking = [[one for one in of.split(", ") if one not in by.split(", ")] for by, of in lists]
+    return pd.Series(map(", ".join, lacking), cells.index, str)
 
 
 class Timed(NamedTuple):
@@ -96,15 +96,15 @@ def match(a: Timed, b: Timed, quantity: str = "epoch_seconds", pairs: bool = Fal
         table[f"{side}_runs"] = times["runs"]
     known = {side: table[f"{side}_{quantity}"].notna() for side in sides}
     work, both = factor(table, "a_", "b_"), known["a"] & known["b"]
-    found = (
+    ratios = (
         _of_pairs(ran, quantity, table, work) if pairs else noise.ratios(rows["a"], rows["b"], work)
     )
     other = (work == 1) & (table["a_samples"] - table["b_samples"]).fillna(0).ne(0)
     other |= table.pop("a_model") != table.pop("b_model")
-    other &= both & (found["note"] == "")
-    found.loc[other, ["ratio", *ENDS, "more_runs"]] = np.nan
-    found.loc[other, ["verdict", "scope", "note"]] = ["", "", OTHER_WORK]
-    table = table.join(found)
+    other &= both & (ratios["note"] == "")
+    ratios.loc[other, ["ratio", *ENDS, "more_runs"]] = np.nan
+    ratios.loc[other, ["verdict", "scope", "note"]] = ["", "", OTHER_WORK]
+    table = table.join(ratios)
     verdicts = {"only in A": ~known["b"], "only in B": ~known["a"], "no ratio": table["note"] != ""}
     table["verdict"] = np.select(list(verdicts.values()), list(verdicts), table["verdict"])
     table.loc[~both, "note"] = ""
@@ -116,7 +116,8 @@ def match(a: Timed, b: Timed, quantity: str = "epoch_seconds", pairs: bool = Fal
 def _sided(study: Timed, side: str) -> pd.DataFrame:
     """Return what a configuration of a study trained, with columns named after the `side`."""
     table = study.timing.set_index(CELL_KEYS)[["status", "count", "samples", "unit"]]
-    models = study.provenance.fillna({"model": ""}).groupby(CELL_KEYS)["model"].max()
+    ran = study.provenance.astype({"model": object}).fillna({"model": ""})
+    models = ran.groupby(CELL_KEYS)["model"].max()
     return table.assign(model=models).add_prefix(f"{side}_").reset_index()
 
 

@@ -119,7 +119,7 @@ class Table(NamedTuple):
 
     def of_type(self, wanted: str) -> list[str]:
         """Return the columns of this type."""
-        return [column for column, own in self.types.items() if own == wanted]
+        return [column for column, kind in self.types.items() if kind == wanted]
 
     def path(self, tables: Path, study: str) -> Path:
         """Return the table's path below the folder `tables`; some are in the study's own folder."""
@@ -197,8 +197,10 @@ def read(name: str, path: Path) -> pd.DataFrame:
         )
     except (OSError, ValueError) as error:
         raise UserError(f"{path} is not the table {name} ({error}); make it again") from error
-    texts = {own: table[own].fillna("").str.replace(QUOTED, "", regex=True) for own in text}
-    return table.assign(**texts, **{own: table[own].eq(True) for own in truth})
+    texts = {
+        column: table[column].fillna("").str.replace(QUOTED, "", regex=True) for column in text
+    }
+    return table.assign(**texts, **{column: table[column].eq(True) for column in truth})
 
 
 def as_csv(table: pd.DataFrame) -> str:
@@ -213,9 +215,9 @@ def as_csv(table: pd.DataFrame) -> str:
     return table.assign(**safe).to_csv(index=False, lineterminator="\n")
 
 
-def write(found: Mapping[str, pd.DataFrame], tables: Path, study: str = "") -> None:
+def write(frames: Mapping[str, pd.DataFrame], tables: Path, study: str = "") -> None:
     """Write tables, keyed by name, below the folder `tables`; see `as_csv`."""
-    for name, table in found.items():
+    for name, table in frames.items():
         files.write_text(TABLES[name].path(tables, study), as_csv(table[columns(name)]))
 
 
@@ -244,8 +246,8 @@ def read_study(
 ) -> StudyTables:
     """Return the tables of `study` at `paths`; see `read`."""
     connected = topology.read_text(encoding="utf-8") if topology else ""
-    found = {path.stem: read(path.stem, path) for path in paths}
-    return StudyTables(study, found, connected, DATASET.read(manifest) if manifest else {})
+    frames = {path.stem: read(path.stem, path) for path in paths}
+    return StudyTables(study, frames, connected, DATASET.read(manifest) if manifest else {})
 
 
 def on_cpu(provenance: pd.DataFrame) -> bool:
@@ -264,10 +266,10 @@ def by_configuration(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
     A recipe that is on one GPU alone is named `tuned`.
     """
-    found = {}
+    groups = {}
     for recipe, rows in table.groupby("recipe", sort=False):
         for strategy in rows.loc[rows["strategy"] != "", "strategy"].unique():
-            found[f"{recipe}/{strategy}"] = rows[rows["strategy"].isin([strategy, ""])]
+            groups[f"{recipe}/{strategy}"] = rows[rows["strategy"].isin([strategy, ""])]
         if rows["strategy"].eq("").all():
-            found[str(recipe)] = rows
-    return found
+            groups[str(recipe)] = rows
+    return groups

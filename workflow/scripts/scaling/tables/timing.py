@@ -91,7 +91,7 @@ def joules(record: RunRecord, *roles: Role) -> float:
 
     It was read once for a role's epochs, or before and after each one.
     """
-    rows = [own["joules"] for own in record.get("energy") or () if own["role"] in roles]
+    rows = [reading["joules"] for reading in record.get("energy") or () if reading["role"] in roles]
     rows = rows or [
         [gpu["energy_joules"] for gpu in row["gpu_readings"]]
         for row in record["epochs"]
@@ -131,10 +131,10 @@ def timing(runs: list[Run]) -> pd.DataFrame:
     table = schema.arrange("timing", [cell | _counted(seeds) for cell, seeds in by_cell(runs)])
     ran = provenance(runs)
     for name in TIMES:
-        found = of_times(ran, name).times(table)
-        table[[name, f"{name}_low", f"{name}_high"]] = found[["value", *ENDS]]
+        times = of_times(ran, name).times(table)
+        table[[name, f"{name}_low", f"{name}_high"]] = times[["value", *ENDS]]
         if name == TIMES[0]:
-            table[["runs", "machines"]] = found[["runs", "machines"]].where(found["runs"] > 0)
+            table[["runs", "machines"]] = times[["runs", "machines"]].where(times["runs"] > 0)
     return table
 
 
@@ -172,11 +172,11 @@ def provenance(runs: list[Run]) -> pd.DataFrame:
 def origin(environment: dict[str, Any], known: Container[str]) -> dict[str, Any]:
     """Return what is `known` of an environment as texts, and the `code` that measured."""
     variables = environment.get("variables") or {}
-    found = environment | {"variables": [f"{name}={own}" for name, own in variables.items()]}
-    found["code"] = found.get("code_digest") or found.get("commit") or ""
+    values = environment | {"variables": [f"{name}={own}" for name, own in variables.items()]}
+    values["code"] = values.get("code_digest") or values.get("commit") or ""
     return {"machine": ""} | {
         key: "; ".join(dict.fromkeys(value)) if isinstance(value, list) else str(value)
-        for key, value in found.items()
+        for key, value in values.items()
         if key in known and value is not None
     }
 
@@ -208,13 +208,13 @@ def in_words(training: dict[str, Any]) -> dict[str, Any]:
     options = training["recipe_applied"] or training["recipe_options"]
     options = options | {"notes": "; ".join(options.get("notes", []))}
     parts = training["micro_batches"]
-    said = (
+    text = (
         f"SGD, learning rate {training['learning_rate']:g}, momentum {training['momentum']:g}, "
         f"weight decay {training['weight_decay']:g}; random crop with {training['crop_padding']} "
         f"pixels of padding, {flip} horizontal flip. Epochs: {training['warmup_epochs']} to warm "
         f"up, at least {training['measured_epochs']} measured"
     )
     return {
-        "training": said + (f"; each update of {parts} micro-batches" if parts > 1 else ""),
+        "training": text + (f"; each update of {parts} micro-batches" if parts > 1 else ""),
         "recipe_options": ", ".join(f"{name} {one}" for name, one in options.items() if one != ""),
     }

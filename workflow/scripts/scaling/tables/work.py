@@ -24,18 +24,18 @@ def settle(
 
     `recipes` are the options of the recipes that are commands.
     """
-    own = timing["recipe"].isin(list(recipes))
+    of_command = timing["recipe"].isin(list(recipes))
     units = {name: one["unit"] for name, one in recipes.items()}
     printed: dict[tuple[Any, ...], list[Any]] = {}
     for run, record in runs:
         if record:
             printed.setdefault((run.recipe, run.gpus, run.batch_size), []).append(record)
     table = timing.assign(unit=[units.get(name, "") for name in timing["recipe"]], whole=False)
-    table["samples"] = table["samples"].mask(own & (table["samples"] == 0))
+    table["samples"] = table["samples"].mask(of_command & (table["samples"] == 0))
     findings: Findings = []
-    for _, cells in table[own].groupby(["recipe", "batch_size"], sort=False):
+    for _, cells in table[of_command].groupby(["recipe", "batch_size"], sort=False):
         base = cells.sort_values("gpus").iloc[0]
-        asked = recipes[base["recipe"]]["samples"]
+        scope = recipes[base["recipe"]]["samples"]
         place: Any
         for place, row in cells.iterrows():
             cell = {key: row[key] for key in CELL_KEYS}
@@ -43,13 +43,13 @@ def settle(
             table.loc[place, "whole"] = whole = _whole(records)
             messages = [*_doubts(row, whole, records)]
             more = row["gpus"] / base["gpus"]
-            if asked == "rank":
+            if scope == "rank":
                 table.loc[place, "samples"] *= row["gpus"]
             elif pd.notna(row["samples"]) and more > 1 and base["gpus"] == 1:
                 of_one = _of_one(row, base, more)
-                if of_one and asked is None:
+                if of_one and scope is None:
                     table.loc[place, "samples"] *= row["gpus"]
-                messages += _asks(row, base, more, of_one and asked is None, asked)
+                messages += _asks(row, base, more, of_one and scope is None, scope)
             findings += [cell | {"message": message} for message in messages]
     findings += _shared_files(runs)
     return table, pd.DataFrame(findings)
@@ -58,8 +58,8 @@ def settle(
 def commands(runs: list[Run]) -> dict[str, dict[str, Any]]:
     """Return the recipes of runs that were commands, with the default options for `settle`."""
     records = [record for _, record in runs if record]
-    own = [one for one in records if one["training"]["engine"] == "command"]
-    return {one["cell"]["recipe"]: {"unit": "samples", "samples": None} for one in own}
+    of_commands = [one for one in records if one["training"]["engine"] == "command"]
+    return {one["cell"]["recipe"]: {"unit": "samples", "samples": None} for one in of_commands}
 
 
 def factor(table: pd.DataFrame, one: str, other: str) -> Any:
@@ -98,7 +98,7 @@ def _of_one(row: Any, base: Any, more: float) -> bool:
     return abs(share - 1) <= ALIKE and row["gpus"] > 1
 
 
-def _asks(row: Any, base: Any, more: float, scaled: bool, asked: str | None) -> Iterator[str]:
+def _asks(row: Any, base: Any, more: float, scaled: bool, scope: str | None) -> Iterator[str]:
     """Yield what the numbers of samples of two cells leave open."""
     on, alone = fmt.gpus(row["gpus"]), fmt.gpus(base["gpus"])
     numbers = (
@@ -111,7 +111,7 @@ def _asks(row: Any, base: Any, more: float, scaled: bool, asked: str | None) -> 
         )
     elif abs(row["samples"] / base["samples"] - 1) > ALIKE:
         yield f"{numbers}: the speedup is that of throughput, not of an epoch's seconds"
-    elif asked is None and row["epoch_seconds"] > 0.8 * base["epoch_seconds"]:
+    elif scope is None and row["epoch_seconds"] > 0.8 * base["epoch_seconds"]:
         yield (
             f"{on} take as long as {alone} for as many samples: if each process trains so many, "
             "set the recipe's key samples to rank, otherwise to all"
@@ -121,7 +121,7 @@ def _asks(row: Any, base: Any, more: float, scaled: bool, asked: str | None) -> 
 def _shared_files(runs: list[Run]) -> Findings:
     """Return which files in the start folder a run used that an earlier one wrote."""
     done = [record for _, record in runs if record and "written" in record["training"]]
-    found: Findings = []
+    findings: Findings = []
     written: set[str] = set()
     for record in sorted(done, key=lambda one: one["environment"]["started"]):
         of_run = record["training"]
@@ -133,6 +133,6 @@ def _shared_files(runs: list[Run]) -> Findings:
                 f"it used files that an earlier run wrote ({names}): it may have gone on from its "
                 "checkpoint; write to {folder}"
             )
-            found.append(cell | {"message": message})
+            findings.append(cell | {"message": message})
         written |= {*of_run.get("written", [])}
-    return found
+    return findings
