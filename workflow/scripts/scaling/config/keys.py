@@ -159,7 +159,8 @@ class Configuration(types.Section):
     """`true` makes the tables and the report of the runs that exist."""
     parts: types.Some[Part] = Field(default_factory=lambda: list(PARTS))
     """What is measured: `scaling` (the grid, the interconnect, the peaks), `accuracy` (recipes
-    with large batches, trainings to an accuracy), `proofs` (what ranks share), `int8` (Part B)."""
+    with large batches, trainings to an accuracy), `proofs` (rank synchronization), `int8`
+    (Part B)."""
     plugins: types.Distinct[str] = Field(default_factory=list)
     """Python files of yours, each with an `ENTRY` that adds a strategy, an engine or a dataset: see
     docs/extending.md."""

@@ -123,7 +123,7 @@ class LargeBatches(Options):
     """Seeds at the learning rate that a sweep chose. The sweep itself uses the first."""
     factors: types.Some[types.AboveZero] = Field(default=[1.0])
     """The learning rate sweep: multiples of the rate that a technique's rule gives. The lowest loss
-    on held-out images, or without any in training, decides. A technique with a sweep is compared
+    on validation images, or without any in training, decides. A technique with a sweep is compared
     with plain SGD with the widest sweep."""
     more_factors: types.Count = 0
     """How many factors a sweep may add: beyond its end while the best is there, then next to the

@@ -49,7 +49,7 @@ def title(study: StudyTables, cells: pd.DataFrame) -> str:
 def _untimed(study: StudyTables) -> str:
     """Return `Large batches and int8 quantization`: what a study without timed runs measured."""
     tables = {"remedies": "large batches", "trained_to_accuracy": "trainings to an accuracy"}
-    tables |= {"sampler": "what ranks share", "quantization": "int8 quantization"}
+    tables |= {"sampler": "rank synchronization", "quantization": "int8 quantization"}
     found = [words for name, words in tables.items() if len(getattr(study, name))]
     return (" and ".join(found) or "nothing").capitalize()
 

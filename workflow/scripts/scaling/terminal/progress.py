@@ -199,8 +199,8 @@ class Progress(logging.Handler):
         """Start the report of what there is, and print where to look."""
         self.render_partial()
         say(
-            "make status says of each cell what it is, and what failed with its log; what there is "
-            "by now will be in results/partial/report.html."
+            "make status lists the state of each run, and the logs of failed ones; the report of "
+            "existing runs will be in results/partial/report.html."
         )
 
     def end(self, log: Path) -> None:

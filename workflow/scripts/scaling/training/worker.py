@@ -115,7 +115,7 @@ def _train(spec: RunSpec, rank: Rank, trainer: Trainer, model: nn.Module, log: R
         taken[role].append(max(rank.gather(result.seconds)))
         if rank.is_first:
             loss = "not finite" if result.train_loss is None else f"{result.train_loss:.4f}"
-            waited = f"{result.seconds:.3f} s, waiting for data {result.loader_seconds:.3f} s"
+            waited = f"{result.seconds:.3f} s, data wait {result.loader_seconds:.3f} s"
             learned = f"loss {loss}, accuracy {100 * result.train_accuracy:.1f} %"
             print(f"epoch {epoch} ({role}): {waited}, {learned}", flush=True)
         before, role = role, spec.next_role(**taken)

@@ -290,5 +290,5 @@ def _ranks(record: types.Row) -> Iterator[str]:
 CHECK = types.Kind("the check of a machine", MachineCheck)
 SWEEP = types.Kind("a sweep", Sweep, _repeats)
 PEAKS = types.Kind("peaks", Peaks, _repeats)
-SYNCHRONIZATION = types.Kind("what ranks share", Synchronization, _ranks)
+SYNCHRONIZATION = types.Kind("rank synchronization", Synchronization, _ranks)
 VARIANT = types.Kind("a quantized network", VariantRecord)
