@@ -70,7 +70,7 @@ def test_configuration_keeps_its_colour_in_every_study():
 
 def test_labels_stand_above_one_another():
     _, (axes,) = style.panels(["Of many"], "b")
-    ends = [(style.Look(f"name {at}, DDP", style.INK), 1.0) for at in range(5)]
+    ends = [(style.Look(f"name {at}, training", style.INK), 1.0) for at in range(5)]
     style.labels(axes, ends)
     places = sorted(text.xy[1] for text in axes.texts)
     least = 2 * style.TEXT / style.HEIGHT
@@ -110,7 +110,7 @@ def test_speedup_lies_at_its_batch_size_with_the_ideal():
     assert list(best.lines[-1].get_ydata()) == [1, 2, 4]
 
 
-def test_delay_is_a_share_of_training_or_a_bar_from_the_foot():
+def test_communication_is_a_share_or_a_bar_from_the_foot():
     tables = study()
     figure = scaling.draw_communication(tables)
     (axes,) = figure.axes
@@ -120,7 +120,7 @@ def test_delay_is_a_share_of_training_or_a_bar_from_the_foot():
             row.delay_seconds_low > 0
         )
     assert "no marker: 0 is inside" in axes.get_xlabel()
-    noise = tables.communication.assign(delay_seconds_low=-1.0)
+    noise = tables.communication.assign(delay_seconds_low=-1.0, exposed_seconds_low=-1.0)
     found = {**tables.found, "communication": noise}
     assert scaling.draw_communication(StudyTables("noise", found)) is None
 

@@ -19,7 +19,9 @@ FIGURES = {
         "Timing", ["utilization", "peaks"], "Arithmetic of an epoch, and the rate of products."
     ),
     "communication": FigureSpec(
-        "Communication", ["communication"], "Delay by the gradient exchange, by batch size."
+        "Communication",
+        ["communication"],
+        "Communication by batch size: the delay by the exchange, else messages alone.",
     ),
     "bandwidth": FigureSpec(
         "Communication",
@@ -36,7 +38,6 @@ FIGURES = {
         "Share of values in float32 (line) and int8 (area), between its end levels (dotted).",
     ),
 }
-STRATEGIES = {"ddp": "DDP", "dp": "DataParallel", "fsdp": "FSDP"}
 COLOURS = {
     ("plain", ""): ("plain", "#1f2428"),
     ("plain", "ddp"): ("plain-ddp", "#0063a8"),
@@ -59,5 +60,5 @@ def colours(configurations: Iterable[tuple[str, str]]) -> dict[tuple[str, str], 
 
 
 def configuration(recipe: str, strategy: str) -> str:
-    """Return `plain, DDP`; on one GPU, without a strategy, `plain`."""
-    return ", ".join(filter(None, [recipe, STRATEGIES.get(strategy, strategy)]))
+    """Return `plain/ddp`; on one GPU, without a strategy, `plain`."""
+    return "/".join(filter(None, [recipe, strategy]))

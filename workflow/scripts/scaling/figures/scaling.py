@@ -76,26 +76,24 @@ def draw_speedup(study: StudyTables) -> Figure | None:
 
 
 def draw_communication(study: StudyTables) -> Figure | None:
-    """Draw the delay by the exchange over batch size on the most GPUs, in % of the training time.
+    """Draw communication over batch size on the most GPUs, in % of the training time.
 
-    One whose interval holds 0 is a bar from the foot.
+    It is the delay by the exchange, else, as with DataParallel, the time in which only messages
+    run. One whose interval holds 0 is a bar from the foot.
     """
-    known = _known(study.communication, "delay_seconds")
-    share = 100 * known["delay_seconds_high"].fillna(known["delay_seconds"])
-    known = known[share / known["training_seconds"] > 0]
-    if known.empty or on_cpu(study.provenance):
-        return None
-    known = known[known["gpus"] == known["gpus"].max()]
+    known = study.communication
     for end in ("", "_low", "_high"):
-        share = 100 * known[f"delay_seconds{end}"] / known["training_seconds"]
-        known = known.assign(**{f"share{end}": share})
+        alone = known[f"exposed_seconds{end}"].where(known["delay_seconds"].isna())
+        seconds = known[f"delay_seconds{end}"].fillna(alone)
+        known = known.assign(**{f"share{end}": 100 * seconds / known["training_seconds"]})
+    known = _known(known[known["share_high"].fillna(known["share"]) > 0], "share")
+    known = known[known["gpus"] == known["gpus"].max()]
     clear = known["share_low"].fillna(known["share"]) > 0
-    if not clear.any():
+    if not clear.any() or on_cpu(study.provenance):
         return None
     on = f"{PER_GPU}, on {fmt.gpus(known['gpus'].max())}"
-    figure, (axes,) = style.panels(["Delay by the exchange, % of training"], on)
-    known["share"] = known["share"].where(clear)
-    style.lines(axes, "batch_size", "share", _by_look(study, known), log=True)
+    figure, (axes,) = style.panels(["Communication, % of training"], on)
+    style.lines(axes, "batch_size", "share", _by_look(study, known[clear]), log=True)
     looks = style.looks(study)
     for row in rows_of(known[~clear]):
         look, foot = looks[row.recipe, row.strategy], axes.get_ylim()[0]
