@@ -45,7 +45,7 @@ def replayed(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-def test_the_readmes_first_rows_are_those_of_the_study():
+def test_readme_rows_are_those_of_the_study():
     above = README[: README.index("![The first screen")]
     assert "| Seconds per epoch: ResNet-18, CIFAR-10, 128 images per GPU |" in above
     timing = study(FLAGSHIP).timing.set_index(CELL_KEYS)
@@ -60,12 +60,12 @@ def test_the_readmes_first_rows_are_those_of_the_study():
         ]
 
 
-def test_the_readme_names_the_commit_that_measured():
+def test_readme_names_the_commit_that_measured():
     commits = study(FLAGSHIP).provenance["commit"].dropna().str[:7].unique()
     assert [*commits] == re.findall(r"measured by commit (\w+)", README)
 
 
-def test_the_readme_is_short_and_what_it_shows_is_there_and_small():
+def test_readme_is_short_and_its_links_exist():
     assert len(README.splitlines()) <= 120
     targets = re.findall(r"\]\(([^)#]+)", README)
     assert not [target for target in targets if not (ROOT / target).exists()]
@@ -74,14 +74,14 @@ def test_the_readme_is_short_and_what_it_shows_is_there_and_small():
     assert "The&#160;report&#160;is&#160;file://" in picture
 
 
-def test_the_readmes_lines_of_pandas_print_the_epochs(replayed):
+def test_readme_code_prints_the_epochs(replayed):
     (code,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
     with redirect_stdout(io.StringIO()) as said:
         exec(code, {})
     assert re.search(r"tuned +1 +1\.89 +0\.86 +0\.59", said.getvalue())
 
 
-def test_the_notebook_says_what_its_cells_print(replayed, monkeypatch):
+def test_notebook_outputs_are_those_of_its_code(replayed, monkeypatch):
     monkeypatch.chdir("docs")
     monkeypatch.setattr(plt, "show", plt.close)
     book = nbformat.read(ROOT / "docs/data.ipynb", as_version=4)
@@ -97,7 +97,7 @@ def test_the_notebook_says_what_its_cells_print(replayed, monkeypatch):
 
 
 @pytest.mark.parametrize(("name", "count"), [("h100x2", 25), ("h200x4", 12)])
-def test_every_time_in_the_findings_is_that_of_the_records(name, count):
+def test_times_in_findings_are_those_of_the_records(name, count):
     made = seconds(name)
     sizes = sorted(set(made.index.get_level_values("batch_size")))
     printed = {
@@ -109,7 +109,7 @@ def test_every_time_in_the_findings_is_that_of_the_records(name, count):
 
 
 @pytest.mark.parametrize(("name", "count"), [("h200x4", 4), ("h200-large-batches", 4)])
-def test_every_accuracy_of_the_remedies_is_that_of_the_records(name, count):
+def test_accuracies_in_findings_are_those_of_the_records(name, count):
     accuracy = study(name).remedies.set_index(["remedy", "global_batch"])["test_accuracy"]
     made = accuracy.map("{:.1%}".format).str.removesuffix("%").where(accuracy.notna(), "not finite")
     rows = REMEDY.findall(section(name))
@@ -119,7 +119,7 @@ def test_every_accuracy_of_the_remedies_is_that_of_the_records(name, count):
         assert cells.split(" | ") == list(found), remedy
 
 
-def test_the_prose_on_two_h100_has_the_figures_of_the_records():
+def test_prose_on_two_h100_has_the_records_figures():
     one, two = study(FLAGSHIP).trained_to_accuracy.sort_values("gpus").itertuples()
     ours = study(FLAGSHIP).utilization.query("recipe == 'tuned' and batch_size >= 2048")
     lab = study(FLAGSHIP).speedup.query("recipe == 'plain' and strategy == 'ddp'")
@@ -141,7 +141,7 @@ def test_the_prose_on_two_h100_has_the_figures_of_the_records():
     assert ours["power_capped_share"].min() > 0.99
 
 
-def test_the_prose_on_large_batches_has_the_figures_of_the_records():
+def test_prose_on_large_batches_has_the_records_figures():
     found, said = study("h200-large-batches"), prose("h200-large-batches")
     sgd = best(found.remedies, 128, sgd=True).remedy
 
