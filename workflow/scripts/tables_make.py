@@ -1,6 +1,7 @@
 """Write all tables of a study, and claims.json with its answers to the lab's questions."""
 
 from dataclasses import asdict
+from itertools import chain
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -18,9 +19,25 @@ from scaling.tables.accuracy import accuracy, convergence, remedies, trained_to_
 from scaling.tables.epoch_parts import audit, bandwidth, communication, utilization
 from scaling.tables.noise import ENDS, Noise, name_machines
 from scaling.tables.ratios import speedup
-from scaling.tables.timing import provenance, read_runs, timing
+from scaling.tables.timing import Run, provenance, read_runs, timing
 
 OF_RUNS = (timing, measurements.device_time, measurements.costs, provenance)
+OF_MACHINE = {
+    "interconnect": measurements.interconnect,
+    "peaks": measurements.peaks,
+    "machine": measurements.findings,
+}
+OF_RANKS = {
+    "sampler": synchronization.orders,
+    "collectives": synchronization.collectives,
+    "buffers": synchronization.buffers,
+}
+OF_VARIANTS = {
+    "quantization": quantization.variants,
+    "quantization_layers": quantization.layers,
+    "quantization_histograms": quantization.histograms,
+    "quantization_paired": quantization.paired,
+}
 JOULES = ["joules_per_image", "joules_per_image_low", "joules_per_image_high"]
 
 
@@ -55,52 +72,30 @@ def results_of(tables: schema.StudyTables) -> list[dict[str, Any]]:
 
 def of_runs(
     study: str,
-    tables: Path,
-    grid: dict[str, Any],
-    runs: Path,
-    peaks: tuple[Path, ...],
-    sweeps: tuple[Path, ...],
-    machine: tuple[Path, ...],
-    partial: bool,
+    runs: list[Run],
+    limits: dict[str, list[Any]],
     per_gpu_hour: float | None,
     commands: dict[str, Any],
-) -> dict[str, pd.DataFrame]:
-    """Return the tables of the grid's runs and of the machine; write their files."""
-    listed = expand(**grid)
-    cells = pd.DataFrame(listed).to_csv(index=False, lineterminator="\n")
-    files.write_text(tables.with_name("cells.csv"), cells)
-    records = read_runs(listed, runs, partial)
-    measured, swept, checked = (
-        [kind.read(path) for path in paths]
-        for kind, paths in ((PEAKS, peaks), (SWEEP, sweeps), (CHECK, machine))
-    )
-    documents = [*(own for _, own in records if own), *measured, *swept, *checked]
-    name_machines(documents)
-    environments = [one["environment"] for one in documents]
-    found = {make.__name__: make(records) for make in OF_RUNS}
+) -> schema.StudyTables:
+    """Return the tables of a grid's runs, and those of the machine by its records."""
+    found = {make.__name__: make(runs) for make in OF_RUNS}
     energy = Noise(found["provenance"], JOULES[0]).times(found["costs"])
     found["costs"][JOULES] = energy[["value", *ENDS]]
-    found["timing"], doubts = work.settle(found["timing"], records, commands)
+    found["timing"], doubts = work.settle(found["timing"], runs, commands)
     if per_gpu_hour is not None:
         seconds = found["timing"]["gpus"] * found["timing"]["epoch_seconds"]
         found["costs"]["money_per_epoch"] = seconds / 3600 * per_gpu_hour
     # Repeats train alike: only the first counts for accuracy.
-    found["accuracy"] = accuracy([run for run in records if not run[0].repeat])
-    found["interconnect"] = measurements.interconnect(swept)
-    found["peaks"] = measurements.peaks(measured)
-    found["machine"] = measurements.findings(checked)
-    # Of the tables so far, each of the next ones is made.
-    so_far = schema.StudyTables(study, found)
-    found["communication"] = communication(so_far, records)
-    found |= {make.__name__: make(so_far) for make in (speedup, bandwidth)}
-    found["utilization"] = utilization(so_far)
-    found["step_classes"] = measurements.step_classes(so_far, records)
-    found["audit"] = audit(so_far, pd.concat([measurements.slow_ranks(records), doubts]))
-    files.write_json(tables.with_name("results.json"), results_of(so_far))
-    # Records lack leading blanks; without the tab the header is shifted by a column.
-    printed = next((one["topology"] or "" for one in environments if "topology" in one), "").strip()
-    files.write_text(tables / "topology.txt", f"\t{printed}\n" if printed else "")
-    return found
+    found["accuracy"] = accuracy([run for run in runs if not run[0].repeat])
+    found |= {name: make(limits[name]) for name, make in OF_MACHINE.items()}
+    # Each of the next tables is derived from those before it.
+    tables = schema.StudyTables(study, found)
+    found["communication"] = communication(tables, runs)
+    for make in (speedup, bandwidth, utilization):
+        found[make.__name__] = make(tables)
+    found["step_classes"] = measurements.step_classes(tables, runs)
+    found["audit"] = audit(tables, pd.concat([measurements.slow_ranks(runs), doubts]))
+    return tables
 
 
 @command_line.script
@@ -132,26 +127,35 @@ def main(
     """
     found: dict[str, pd.DataFrame] = {}
     if grid:
-        limits = peaks, sweeps, machine
-        found = of_runs(study, tables, grid, runs, *limits, partial, per_gpu_hour, commands)
+        cells = expand(**grid)
+        records = read_runs(cells, runs, partial)
+        kinds = {"peaks": (PEAKS, peaks), "interconnect": (SWEEP, sweeps)}
+        kinds["machine"] = (CHECK, machine)
+        limits = {name: [*map(kind.read, paths)] for name, (kind, paths) in kinds.items()}
+        documents = [*(one for _, one in records if one), *chain(*limits.values())]
+        name_machines(documents)
+        listed = pd.DataFrame(cells).to_csv(index=False, lineterminator="\n")
+        files.write_text(tables.with_name("cells.csv"), listed)
+        made = of_runs(study, records, limits, per_gpu_hour, commands)
+        files.write_json(tables.with_name("results.json"), results_of(made))
+        found |= made.found
+        # Records lack leading blanks; without the tab the header is shifted by a column.
+        printed = (one["environment"].get("topology") or "" for one in documents)
+        text = next(filter(None, map(str.strip, printed)), "")
+        files.write_text(tables / "topology.txt", f"\t{text}\n" if text else "")
     if techniques:
-        found["convergence"] = convergence([TECHNIQUE.read(path) for path in techniques])
+        found["convergence"] = convergence([*map(TECHNIQUE.read, techniques)])
         found["remedies"] = remedies(found["convergence"], margin)
     if trainings:
-        trained = [RUN.read(path) for path in trainings]
+        trained = [*map(RUN.read, trainings)]
         name_machines(trained)
         found["trained_to_accuracy"] = trained_to_accuracy(trained, target)
     if ranks:
-        documents = [SYNCHRONIZATION.read(path) for path in ranks]
-        found["sampler"] = synchronization.orders(documents)
-        found["collectives"] = synchronization.collectives(documents)
-        found["buffers"] = synchronization.buffers(documents)
+        of_ranks = [*map(SYNCHRONIZATION.read, ranks)]
+        found |= {name: make(of_ranks) for name, make in OF_RANKS.items()}
     if variants:
-        measured = sorted(map(VARIANT.read, variants), key=itemgetter("seed"))
-        found["quantization"] = quantization.variants(measured)
-        found["quantization_layers"] = quantization.layers(measured)
-        found["quantization_histograms"] = quantization.histograms(measured)
-        found["quantization_paired"] = quantization.paired(measured)
+        of_seeds = sorted(map(VARIANT.read, variants), key=itemgetter("seed"))
+        found |= {name: make(of_seeds) for name, make in OF_VARIANTS.items()}
     schema.write(found, tables, study)
     written = [schema.TABLES[name].path(tables, study) for name in found]
     findings = evaluate(schema.read_study(study, written), learned=source != SYNTHETIC.name)

@@ -28,6 +28,8 @@ NO_TIME = "no ratio: one of the two has no time"
 OTHER_CODE = "no ratio: other code measured the two"
 NO_CHAIN = "no ratio: no chain of machines connects the two"
 ENDS = ["low", "high"]
+RATIO = ["ratio", *ENDS, "verdict", "more_runs", "scope", "note"]
+"""A ratio with its 95 % interval, what it says and holds for, or why there is none."""
 Array = NDArray[np.float64]
 
 
@@ -189,27 +191,33 @@ class Noise:
         """
         more = np.log(np.broadcast_to(np.asarray(factor, float), len(one)))
         rows = zip(self._at(one), self._at(other), more, strict=True)
-        ratios = [self._ratio(*row) for row in rows]
-        columns = ["ratio", *ENDS, "verdict", "more_runs", "scope", "note"]
-        return pd.DataFrame(ratios, one.index, columns)
+        return pd.DataFrame([self._ratio(*row) for row in rows], one.index, RATIO)
 
     def _ratio(self, one: int, other: int, more: float) -> list[Any]:
         """Return a row of `ratios`."""
-        nothing = [math.nan, math.nan, math.nan, "", math.nan, ""]
         if min(one, other) < 0:
-            return [*nothing, NO_TIME]
+            return no_ratio(NO_TIME)
         if self._codes[one] != self._codes[other]:
-            return [*nothing, OTHER_CODE]
+            return no_ratio(OTHER_CODE)
         if self._chain[one] != self._chain[other]:
-            return [*nothing, NO_CHAIN]
+            return no_ratio(NO_CHAIN)
         figures = self._of((self._weights[one] - self._weights[other])[None])
         log, error, freedom = (float(value[0]) for value in figures)
-        log += more
-        off, runs = float(_reach(freedom)) * error, min(self._runs[one], self._runs[other])
+        runs = min(self._runs[one], self._runs[other])
         shared = len(self._machines[one] & self._machines[other])
-        holds_for = scope(runs, shared, math.isnan(error))
-        ends = [math.exp(log + end) for end in (0, -off, off)]
-        return [*ends, *verdict(log, error, freedom, runs), holds_for, ""]
+        return ratio(log + more, error, freedom, runs, scope(runs, shared, math.isnan(error)))
+
+
+def ratio(log: float, error: float, freedom: float, runs: int, holds_for: str) -> list[Any]:
+    """Return a row of `RATIO` from the logarithm of a ratio and its standard error."""
+    off = float(_reach(freedom)) * error
+    ends = [math.exp(log + end) for end in (0, -off, off)]
+    return [*ends, *verdict(log, error, freedom, runs), holds_for, ""]
+
+
+def no_ratio(note: str) -> list[Any]:
+    """Return a row of `RATIO` that has none."""
+    return [math.nan, math.nan, math.nan, "", math.nan, "", note]
 
 
 def _reach(freedom: Any, confidence: float = CONFIDENCE) -> Any:

@@ -7,9 +7,8 @@ import pandas as pd
 
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
-from scaling.core.statistics import difference
 from scaling.tables import schema
-from scaling.tables.noise import ENDS, Noise, verdict
+from scaling.tables.noise import ENDS, RATIO, Noise, no_ratio, ratio
 from scaling.tables.schema import StudyTables
 from scaling.tables.timing import TIMES, of_times
 from scaling.tables.work import factor
@@ -133,17 +132,13 @@ def _of_pairs(
     keys = cells[CELL_KEYS].itertuples(index=False, name=None)
     for key, off in zip(keys, np.log(more), strict=True):
         if key not in pairs:
-            rows.append([np.nan, np.nan, np.nan, "", np.nan, "", NO_PAIR])
+            rows.append(no_ratio(NO_PAIR))
             continue
         logs = pairs[key]["log"] + off
-        mean, low, high = vars(difference(logs.tolist())).values()
         machines = len({*pairs[key]["machine_a"], *pairs[key]["machine_b"]})
         where = "one machine" if machines == 1 else fmt.plural(machines, "machine")
-        scope = (
-            f"{fmt.plural(len(logs), 'pair')}{': no interval' if len(logs) == 1 else f', {where}'}"
-        )
-        decided = verdict(mean, float(logs.sem()), len(logs) - 1, len(logs))
-        rows.append([*np.exp([mean, low, high]), *decided, scope, ""])
-    return pd.DataFrame(
-        rows, cells.index, ["ratio", *ENDS, "verdict", "more_runs", "scope", "note"]
-    )
+        scope = f"{fmt.plural(len(logs), 'pair')}, {where}"
+        if len(logs) == 1:
+            scope = "1 pair: no interval"
+        rows.append(ratio(logs.mean(), float(logs.sem()), len(logs) - 1, len(logs), scope))
+    return pd.DataFrame(rows, cells.index, RATIO)
