@@ -104,7 +104,7 @@ OF_MACHINE = {"runtime": max(JOBS.minutes, 15)}
 FILES = StudyFiles(config, RECORDS, is_stored=bool(REPLAY))
 # The training images; once prepared they are not checked again.
 IMAGES = {
-    "images": ancient(f"{DATASET}/images.npz"),
+    "dataset": ancient(f"{DATASET}/images.npz"),
     "manifest": f"{DATASET}/manifest.json",
 }
 # Of each repeat, as that may run on another machine. Repeating it (-R machine_check) outdates no
@@ -112,11 +112,9 @@ IMAGES = {
 CHECKED = {"machine": ancient(JOBS.machine_check)}
 
 with refused():
-    if jobs.begin(
-        *(workflow, config, TO_SAY), manifest=None if REPLAY else IMAGES["manifest"]
-    ):
+    if jobs.begin(workflow, config, TO_SAY, "" if REPLAY else IMAGES["manifest"]):
         PROGRESS = Progress(
-            *(workflow, config, RECORDS, RESULTS, str(IMAGES["images"])),
+            *(workflow, config, RECORDS, RESULTS, str(IMAGES["dataset"])),
             partial(lease.waits_for, config["device"]),
         )
 

@@ -27,15 +27,16 @@ rule convergence_train:
         runtime=JOBS.minutes * len(TECHNIQUES),
     params:
         code=measuring("scaling.large_batches.experiment"),
-        job=lambda wildcards, input: as_json(
+        files=lambda wildcards, input: as_json(
+            images=input.dataset, manifest=input.manifest
+        ),
+        job=lambda wildcards: as_json(
             study=JOBS.options(Study, "convergence", precision=precision(config)),
             remedies=TECHNIQUES,
             global_batch=int(wildcards.global_batch),
-            images=input.images,
-            manifest=input.manifest,
             records=f"{RECORDS}/convergence",
             device=config["device"],
             cpu_threads=config["machine"]["cpu_threads"],
         ),
     shell:
-        'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/convergence_train.py {params.job:q} > {log:q} 2>&1'
+        'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/convergence_train.py {params.job:q} {params.files:q} > {log:q} 2>&1'

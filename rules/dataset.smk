@@ -1,12 +1,9 @@
-from scaling.config.config import images_needed
 from scaling.registry.entries import DATASETS
-
-SOURCE = DATASETS.find(config["dataset"]["source"])
 
 
 rule dataset_prepare:
     output:
-        images=f"{DATASET}/images.npz",
+        output=f"{DATASET}/images.npz",
         manifest=f"{DATASET}/manifest.json",
     log:
         "logs/dataset_prepare.log",
@@ -15,18 +12,9 @@ rule dataset_prepare:
     conda:
         "../workflow/envs/study.yaml"
     params:
-        code=measuring("dataset_prepare", *DATASETS.modules(SOURCE.name)),
-        job=lambda wildcards, output: as_json(
-            request={
-                "raw_folder": f"{DATASET}/raw",
-                **{
-                    key: config["dataset"][key]
-                    for key in ("source", "image_size", *SOURCE.options)
-                },
-            },
-            output=output.images,
-            manifest=output.manifest,
-            needed=images_needed(config),
+        **JOBS.dataset(),
+        code=measuring(
+            "dataset_prepare", *DATASETS.modules(config["dataset"]["source"])
         ),
     shell:
-        'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/dataset_prepare.py {params.job:q} > {log:q} 2>&1'
+        'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/dataset_prepare.py {params.job:q} {params.files:q} > {log:q} 2>&1'

@@ -20,10 +20,10 @@ rule peaks_measure:
     resources:
         **TIMED | OF_MACHINE,
     params:
+        **JOBS.job("probe", Probe, "peaks"),
         code=measuring("scaling.instruments.peaks"),
-        job=JOBS.job("probe", Probe, "peaks"),
     shell:
-        'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/measure.py {params.job:q} > {log:q} 2>&1'
+        'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/measure.py {params.job:q} {params.files:q} > {log:q} 2>&1'
 
 
 use rule peaks_measure as interconnect_sweep with:
@@ -35,8 +35,8 @@ use rule peaks_measure as interconnect_sweep with:
     log:
         "logs/interconnect_sweep/gpus~{gpus}{repeat}.log",
     params:
+        **JOBS.job("sweep", Sweep, "interconnect"),
         code=measuring("scaling.instruments.allreduce", *model_code(MODEL)),
-        job=JOBS.job("sweep", Sweep, "interconnect"),
 
 
 use rule peaks_measure as synchronization_measure with:
@@ -51,12 +51,12 @@ use rule peaks_measure as synchronization_measure with:
     resources:
         **TIMED,
     params:
+        **JOBS.job("plan", Plan, "synchronization"),
         code=measuring(
             *("scaling.synchronization.worker", "scaling.launch.measure"),
             *(module for name in PARALLEL for module in STRATEGIES.modules(name)),
             *model_code(MODEL),
         ),
-        job=JOBS.job("plan", Plan, "synchronization"),
 
 
 use rule peaks_measure as machine_check with:
@@ -70,11 +70,14 @@ use rule peaks_measure as machine_check with:
     resources:
         **JOBS.timed(JOBS.most) | OF_MACHINE,
     params:
-        code=None,
+        files=JOBS.job("check", MachineCheck)["files"],
         # Depends on resources, so a change outdates nothing: the check came before everything else.
-        job=lambda wildcards, input, output, resources: JOBS.job(
-            *("check", MachineCheck),
-            gpus=JOBS.most,
-            nodes=resources.nodes,
-            products=not stored.commands_alone(config),
-        )(wildcards, input, output),
+        code=None,
+        job=lambda wildcards, resources: as_json(
+            check=JOBS.options(
+                MachineCheck,
+                gpus=JOBS.most,
+                nodes=resources.nodes,
+                products=not stored.commands_alone(config),
+            )
+        ),

@@ -13,7 +13,7 @@ rule quantize_train:
     input:
         **IMAGES,
     output:
-        weights="<records>/quantization/seed~{seed}/float32.pt",
+        output="<records>/quantization/seed~{seed}/float32.pt",
         summary="<records>/quantization/seed~{seed}/training.json",
     log:
         "logs/quantize_train/seed~{seed}.log",
@@ -21,19 +21,15 @@ rule quantize_train:
         "../workflow/envs/study.yaml"
     params:
         code=measuring("scaling.quantization.training"),
-        job=lambda wildcards, input, output: as_json(
+        job=lambda wildcards: as_json(
             training=JOBS.options(
                 *(NetworkTraining, "quantization"),
-                device=config["device"],
-                seed=int(wildcards.seed),
-                dataset=input.images,
-                manifest=input.manifest,
-                output=output.weights,
-                summary=output.summary,
+                **{"device": config["device"], "seed": int(wildcards.seed)},
             )
         ),
+        files=lambda wildcards, input, output: as_json(training={**input, **output}),
     shell:
-        'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/quantize.py {params.job:q} > {log:q} 2>&1'
+        'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/quantize.py {params.job:q} {params.files:q} > {log:q} 2>&1'
 
 
 # One job for all variants of a network, which share it and its images.
@@ -50,15 +46,13 @@ use rule quantize_train as quantize_evaluate with:
         "logs/quantize_evaluate/seed~{seed}.log",
     params:
         code=measuring("scaling.quantization.variant"),
-        job=lambda wildcards, input: as_json(
+        job=lambda wildcards: as_json(
             evaluation={
                 "calibration_images": config["quantization"]["calibration_images"],
-                "device": config["device"],
-                "seed": int(wildcards.seed),
-                "dataset": input.images,
-                "manifest": input.manifest,
-                "weights": input.weights,
+                **{"device": config["device"], "seed": int(wildcards.seed)},
                 "variants": VARIANTS,
-                "output": f"{RECORDS}/quantization/seed~{wildcards.seed}",
             }
+        ),
+        files=lambda wildcards, input, output: as_json(
+            evaluation={**input, "output": Path(output[0]).parents[1]}
         ),

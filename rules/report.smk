@@ -84,21 +84,23 @@ rule report_render:
         "../workflow/envs/study.yaml"
     params:
         code=digest("report_render"),
-        job=lambda wildcards, input, output: as_json(
-            **{key: input[key] for key in ("tables", "topology", "manifest")},
+        job=lambda wildcards: as_json(
             study=STUDY,
             figures=DRAWN,
             results=RESULTS,
             runs=f"{RECORDS}/runs",
-            template=input.template[0],
             partial=config["partial"],
             side_by_side=config["machine"]["share"],
             replayed_from=None if REPLAY == stored.RESULTS else REPLAY,
+        ),
+        files=lambda wildcards, input, output: as_json(
+            **{key: input[key] for key in ("tables", "topology", "manifest")},
+            template=input.template[0],
             output=output.page,
             answers=output.answers,
         ),
     shell:
-        'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/report_render.py {params.job:q} > {log:q} 2>&1'
+        'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/report_render.py {params.job:q} {params.files:q} > {log:q} 2>&1'
 
 
 # No rule reads its output, so the whole configuration may be its parameter.

@@ -21,10 +21,10 @@ rule train_run:
     resources:
         **TIMED,
     params:
+        **JOBS.run(RunSpec),
         code=JOBS.code_of_cell,
-        job=JOBS.run(RunSpec),
     shell:
-        'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/train_run.py {params.job:q} > {log:q} 2>&1'
+        'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/train_run.py {params.job:q} {params.files:q} > {log:q} 2>&1'
 
 
 # Cells of recipes that are the user's own command. An edit of a file that it names repeats them.
@@ -40,11 +40,11 @@ if JOBS.commands:
         wildcard_constraints:
             recipe="|".join(JOBS.commands),
         params:
+            **JOBS.run(CommandOptions),
             code=measuring("scaling.launch.own_trainer"),
-            files=lambda wildcards: engines.files(
+            scripts=lambda wildcards: engines.files(
                 config["recipes"][wildcards.recipe]["command"]
             ),
-            job=JOBS.run(CommandOptions),
 
 
 # Trainings to an accuracy: of as many epochs as were chosen, none to settle.
@@ -59,7 +59,7 @@ if config["time_to_accuracy"]["gpus"]:
             f"benchmarks/train_to_accuracy/{grid.RUN_PATTERN}.tsv"
         priority: 0
         params:
-            job=JOBS.run(
+            **JOBS.run(
                 *(RunSpec, "time_to_accuracy"),
                 **{
                     "warmup_epochs": 1,

@@ -94,11 +94,10 @@ def test_a_later_section_and_own_options_come_before_those_of_training(study):
     cell |= {"batch_size": "32", "seed": "0", "repeat": "/repeat~2"}
 
     def spec(*sections, **own):
-        job = json.loads(
-            jobs.run(RunSpec, *sections, **own)(cell, {"images": "x.npz"}, ["run.json"])
-        )
-        assert (job["images"], job["output"], "manifest" in job) == ("x.npz", "run.json", False)
-        return job["spec"]
+        given = jobs.run(RunSpec, *sections, **own)
+        files = json.loads(given["files"](cell, {"dataset": "x.npz"}, ["run.json"]))
+        assert files == {"images": "x.npz", "manifest": None, "output": "run.json"}
+        return json.loads(given["job"](cell))["spec"]
 
     assert spec()["learning_rate"] == rate
     found = spec("time_to_accuracy", measured_epochs=10)

@@ -23,10 +23,9 @@ rule published:
         "../../envs/study.yaml"
     params:
         code=digest("grader.pages"),
-        job=lambda wildcards, input, output: as_json(
-            folders=[times.parent for times in PRINTED],
-            template=input.template,
-            output=output.page,
+        job=lambda wildcards: as_json(folders=[times.parent for times in PRINTED]),
+        files=lambda wildcards, input, output: as_json(
+            template=input.template, output=output.page
         ),
     shell:
-        'PYTHONPATH="${{SCALING_STUDY_HOME:-.}}"/workflow/scripts python -m grader.pages {params.job:q} > {log:q} 2>&1'
+        'PYTHONPATH="${{SCALING_STUDY_HOME:-.}}"/workflow/scripts python -m grader.pages {params.job:q} {params.files:q} > {log:q} 2>&1'

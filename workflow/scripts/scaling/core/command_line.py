@@ -29,12 +29,18 @@ def script(function: Callable[..., None]) -> Callable[..., None]:
 
 
 def text(function: Callable[..., None], words: list[str] | None) -> str:
-    """Return the JSON of the arguments that `words` give: itself, its file, or `--name value`."""
+    """Return the JSON of the arguments that `words` give: JSON or a file of it, or `--name value`.
+
+    A rule gives two objects, of options and of files, which are put together.
+    """
     words = sys.argv[1:] if words is None else words
-    if len(words) == 1 and words[0][:1] == "{":
-        return words[0]
-    if len(words) == 1 and words[0].endswith(".json"):
-        return Path(words[0]).read_text(encoding="utf-8")
+    if words and all(word.startswith("{") or word.endswith(".json") for word in words):
+        found: dict[str, Any] = {}
+        for word in words:
+            part = word if word.startswith("{") else Path(word).read_text(encoding="utf-8")
+            for key, value in json.loads(part).items():
+                found[key] = found.get(key, {}) | value if isinstance(value, dict) else value
+        return json.dumps(found)
     module = inspect.getmodule(function)
     parser = argparse.ArgumentParser(description=module and module.__doc__, allow_abbrev=False)
     for name, parameter in inspect.signature(function).parameters.items():

@@ -23,6 +23,7 @@ from scaling.core.section import check_images
 from scaling.core.training_options import Limits, Options
 from scaling.launch import run_spec
 from scaling.launch.lease import SHARE_VARIABLE
+from scaling.registry.entries import DATASETS
 from scaling.registry.strategy import STRATEGIES
 
 LAUNCHERS = ("TORCHELASTIC_RUN_ID", "RANK", "LOCAL_RANK", "WORLD_SIZE", "OMPI_COMM_WORLD_RANK")
@@ -64,12 +65,11 @@ def begin(
     workflow: Any,
     config: dict[str, Any],
     sentences: list[str],
-    *,
-    manifest: str | None,
+    manifest: str,
 ) -> bool:
     """Print `sentences`; return whether this process is Snakemake itself, not one of its jobs.
 
-    `manifest` is the dataset's, None if nothing is trained. UserError where another launcher
+    `manifest` is the dataset's, empty if nothing is trained. UserError where another launcher
     started this process, or the images are too few, or cannot train the model.
     """
     if not workflow.is_main_process:
@@ -205,25 +205,29 @@ class Jobs:
             found["time_limit_seconds"] = max(found["time_limit_seconds"], SHORTEST_LIMIT)
         return found
 
-    def job(self, name: str, kind: type[Options], *sections: str, **own: Any) -> Any:
-        """Return a function for `params`: the JSON of a job's options (see `options`) as `name`.
+    def job(self, name: str, kind: type[Options], *sections: str, **own: Any) -> dict[str, Any]:
+        """Return the parameters `job` and `files` of a rule: JSON of an argument called `name`.
 
-        The GPUs, the seed and the files of the rule are among them.
+        It has the `options` of the cell's GPUs. Snakemake runs a job again when a parameter
+        changes, but not when that is a function of `input` or `output`.
         """
 
-        def made(wildcards: Any, input: Any, output: Any) -> str:
+        def job(wildcards: Any) -> str:
             gpus = self.gpus(wildcards)
-            given = {"gpus": gpus, "nodes": self.nodes(gpus), "dataset": input.get("images")}
-            given |= {"manifest": input.get("manifest"), "output": output[0]}
+            given = {"gpus": gpus, "nodes": self.nodes(gpus)}
             known = {key: given[key] for key in given if key in kind.model_fields}
             return as_json(**{name: self.options(kind, *sections, **known | own)})
 
-        return made
+        def files(wildcards: Any, input: Any, output: Any) -> str:
+            given = {**input, "output": output[0]}
+            return as_json(**{name: {key: given[key] for key in given if key in kind.model_fields}})
 
-    def run(self, kind: type[Limits], *sections: str, **own: Any) -> Any:
-        """Return a function for `params`: the JSON of a run of the cell that wildcards name."""
+        return {"job": job, "files": files}
 
-        def made(wildcards: Any, input: Any, output: Any) -> str:
+    def run(self, kind: type[Limits], *sections: str, **own: Any) -> dict[str, Any]:
+        """Return the parameters `job` and `files` of a rule of runs, whose cells wildcards name."""
+
+        def job(wildcards: Any) -> str:
             recipe = grid.recipe_options(self._config, wildcards["recipe"])
             if "command" in recipe:  # The rest is of its tables.
                 recipe = {"command": recipe["command"]}
@@ -233,10 +237,25 @@ class Jobs:
             spec = self.options(kind, *sections, **own) | {"cell": cell, "recipe_options": recipe}
             spec["nodes"] = self.nodes(cell["gpus"])
             spec["engine"] = self._config["recipes"][wildcards["recipe"]]["engine"]
-            images = {key: input[key] for key in ("images", "manifest") if input.get(key)}
-            return as_json(spec=spec, output=output[0], **images)
+            return as_json(spec=spec)
 
-        return made
+        def files(wildcards: Any, input: Any, output: Any) -> str:
+            places = {"images": input.get("dataset"), "manifest": input.get("manifest")}
+            return as_json(output=output[0], **places)
+
+        return {"job": job, "files": files}
+
+    def dataset(self) -> dict[str, Any]:
+        """Return the parameters `job` and `files` of the dataset's rule: what its source reads."""
+        section = self._config["dataset"]
+        keys = ("source", "image_size", *DATASETS.find(section["source"]).options)
+        request = {key: section[key] for key in keys}
+        request["raw_folder"] = f"resources/dataset/{stored.dataset_folder(self._config)}/raw"
+
+        def files(wildcards: Any, output: Any) -> str:
+            return as_json(**output, needed=configuration.images_needed(self._config))
+
+        return {"job": lambda wildcards: as_json(request=request), "files": files}
 
     def code_of_cell(self, wildcards: Any) -> str:
         """Return the digest of the code that trains a cell: engine, strategy and model."""
