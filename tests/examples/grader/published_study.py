@@ -7,7 +7,6 @@ T(N,b) = T(1,b) / N + iterations · 4 ms, both with and without loading:
     b=512: T(1) 17.0 (16.8 without loading), 49 and 25 iterations
 
 A ring of 2 sends K per iteration, 44,695,848 B / 4 ms = 11.173962 GB/s; one of 4 1.5 K.
-Utilization is of 50 GB/s on 2 GPUs and of 60 GB/s on 4: 11.173962/50 and 16.760943/60.
 """
 
 from pathlib import Path
@@ -21,10 +20,10 @@ HEADER = TEMPLATE.read_text(encoding="utf-8").splitlines()[0]
 CLEAN = f"""{HEADER}
 clean,ddp,resnet18-cifar,11173962,1,128,ok,18.000,17.800,1,,,,,5,17.9,18.1
 clean,ddp,resnet18-cifar,11173962,1,512,ok,17.000,16.800,1,,,,,5,16.9,17.1
-clean,ddp,resnet18-cifar,11173962,2,128,ok,9.784,9.684,1.840,8.900,0.784,11.17,22.35,5,9.7,9.9
-clean,ddp,resnet18-cifar,11173962,2,512,ok,8.696,8.596,1.955,8.400,0.196,11.17,22.35,5,8.6,8.8
-clean,ddp,resnet18-cifar,11173962,4,128,ok,4.892,4.842,3.679,4.450,0.392,16.76,27.93,5,4.8,5.0
-clean,ddp,resnet18-cifar,11173962,4,512,ok,4.350,4.300,3.908,4.200,0.100,16.76,27.93,5,4.3,4.4
+clean,ddp,resnet18-cifar,11173962,2,128,ok,9.784,9.684,1.840,8.900,0.784,11.17,,5,9.7,9.9
+clean,ddp,resnet18-cifar,11173962,2,512,ok,8.696,8.596,1.955,8.400,0.196,11.17,,5,8.6,8.8
+clean,ddp,resnet18-cifar,11173962,4,128,ok,4.892,4.842,3.679,4.450,0.392,16.76,,5,4.8,5.0
+clean,ddp,resnet18-cifar,11173962,4,512,ok,4.350,4.300,3.908,4.200,0.100,16.76,,5,4.3,4.4
 clean,ddp,resnet18-cifar,11173962,4,65536,infeasible,,,,,,,,,,
 """
 CELLS = [(2, 128), (2, 512), (4, 128), (4, 512)]
@@ -57,15 +56,15 @@ def write(folder: Path, text: str = CLEAN) -> Path:
 
 def study(folder: Path, text: str = CLEAN) -> list[Finding]:
     """The findings on the one study of these files."""
-    found = read_folder(write(folder, text))
-    return judge(found[0], found, TRAIN_IMAGES).findings
+    each = read_folder(write(folder, text))
+    return judge(each[0], each, TRAIN_IMAGES).findings
 
 
-def said(findings: list[Finding], *severities: str) -> dict[str, list[tuple[int, int]]]:
+def causes_of(findings: list[Finding], *severities: str) -> dict[str, list[tuple[int, int]]]:
     """The cells of each cause of these severities (default: errors and warnings)."""
-    found = dict[str, list[tuple[int, int]]]()
+    causes = dict[str, list[tuple[int, int]]]()
     for one in findings:
         if one.severity in (severities or ("error", "warning")):
             cells = zip(one.cells.gpus[one.place], one.cells.batch[one.place], strict=True)
-            found.setdefault(";".join(one.names), []).extend((int(n), int(b)) for n, b in cells)
-    return found
+            causes.setdefault(";".join(one.names), []).extend((int(n), int(b)) for n, b in cells)
+    return causes

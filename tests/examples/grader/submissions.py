@@ -2,178 +2,107 @@
 
 import math
 import random
-from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 from examples.grader.published_study import HEADER
 
 IMAGES, PARAMETERS = 50_000, 11_173_962
-Key = tuple[int, int]
+RIGHT = {
+    "speedup": "T1 / T",
+    "efficiency": "100 * T1 / T / N",
+    "rate": "images / T",
+    "compute": "first / N",
+    "communication": "moving",
+    "bandwidth": "bytes * steps / moving / 1e9",
+    "utilization": "bytes * steps / moving / 1e7 / peak",
+}
+"""Figures of N GPUs and batch size b: T, T1 are seconds of an epoch on N GPUs and on one, `first`
+the one that compute is of, `moving` the communication, `bytes` those of one of `steps`, k = 4 bytes
+a parameter. In a mistake `right` is the right figure."""
+MISTAKES = {
+    "speedup upside down": ("speedup", "T / T1"),
+    "speedup of the first batch": ("speedup", "smallest / T"),
+    "speedup of the largest batch": ("speedup", "largest / T"),
+    "speedup of the mean": ("speedup", "mean / T"),
+    "speedup of the GPUs before": ("speedup", "before / T"),
+    "speedup times N": ("speedup", "right * N"),
+    "speedup divided by N": ("speedup", "right / N"),
+    "speedup saved": ("speedup", "1 - T / T1"),
+    "efficiency not divided": ("efficiency", "right * N"),
+    "efficiency by N squared": ("efficiency", "right / N"),
+    "efficiency upside down": ("efficiency", "100 * T / T1 / N"),
+    "rate times N": ("rate", "right * N"),
+    "rate divided by N": ("rate", "right / N"),
+    "rate of 60,000": ("rate", "right * 1.2"),
+    "rate in batches": ("rate", "steps / T"),
+    "compute not divided": ("compute", "right * N"),
+    "compute divided twice": ("compute", "right / N"),
+    "compute of N GPUs divided": ("compute", "T / N"),
+    "compute of the first batch": ("compute", "smallest / N"),
+    "compute a third": ("compute", "right / 3"),
+    "compute is the epoch": ("compute", "T"),
+    "communication of T1 not divided": ("communication", "T - first"),
+    "communication cut off at 0": ("communication", "max(0, T - first)"),
+    "communication is a gain": ("communication", "first - T"),
+    "communication upside down": ("communication", "-right"),
+    "communication a step": ("communication", "right / steps"),
+    "communication is the epoch": ("communication", "T"),
+    "communication times N": ("communication", "right * N"),
+    "bandwidth of one step": ("bandwidth", "right / steps"),
+    "bandwidth 2(N-1)": ("bandwidth", "right * 2 * (N - 1) * k / bytes"),
+    "bandwidth (N-1)/N": ("bandwidth", "right * (N - 1) / N * k / bytes"),
+    "bandwidth N K": ("bandwidth", "right * N * k / bytes"),
+    "bandwidth of the epoch": ("bandwidth", "right * moving / T"),
+    "bandwidth of compute": ("bandwidth", "right * moving / first * N"),
+    "bandwidth in Gbit": ("bandwidth", "right * 8"),
+    "bandwidth in GiB": ("bandwidth", "right * 1e9 / 2**30"),
+    "bandwidth in MB": ("bandwidth", "right * 1e3"),
+    "bandwidth of parameters": ("bandwidth", "right / 4"),
+    "bandwidth of 8 bytes": ("bandwidth", "right * 2"),
+    "bandwidth, steps of one GPU": ("bandwidth", "right * ceil(images / b) / steps"),
+    "utilization a share": ("utilization", "right / 100"),
+    "utilization in bits": ("utilization", "right * 8"),
+    "utilization divided by N": ("utilization", "right / N"),
+}
+"""The column and the formula of each."""
+COLUMNS = {
+    "speedup": ["Speedup", "speedup", "Speed-up (x)"],
+    "efficiency": ["Efficiency (%)", "parallel efficiency (%)"],
+    "rate": ["images/s", "Throughput (images/s)"],
+    "compute": ["Compute (s)", "compute_s", "Computation time (sec)"],
+    "communication": ["Communication (s)", "comm_s", "Comm. time (s)"],
+    "bandwidth": ["Bandwidth (GB/s)", "bandwidth_GB_s"],
+    "utilization": ["Utilization (%)"],
+}
 
 
 @dataclass(frozen=True)
 class Study:
-    """Times of one study by (GPUs, batch size), in seconds, and what is derived from them."""
+    """Times by (GPUs, batch size), in seconds; with `hint` compute is of training alone."""
 
     gpus: tuple[int, ...]
     batches: tuple[int, ...]
-    epoch: dict[Key, float]
-    training: dict[Key, float]
+    epoch: dict[tuple[int, int], float]
+    training: dict[tuple[int, int], float]
     strategy: str
     peak: float
-    hint: bool  # compute from the training time on one GPU, the lab's hint
+    hint: bool
 
-    def first(self, b: int) -> float:
-        return (self.training if self.hint else self.epoch)[1, b]
-
-    def steps(self, n: int, b: int) -> int:
-        return math.ceil(IMAGES / (n * b))
-
-    def compute(self, n: int, b: int) -> float:
-        return self.first(b) / n
-
-    def communication(self, n: int, b: int) -> float:
-        return self.epoch[n, b] - self.compute(n, b)
-
-    def bytes(self, n: int) -> float:
-        return (2 * (n - 1) / n if self.strategy == "ddp" else 2) * 4 * PARAMETERS
-
-    def bandwidth(self, n: int, b: int) -> float:
-        seconds = self.communication(n, b)
-        return self.bytes(n) * self.steps(n, b) / seconds / 1e9 if seconds else math.inf
-
-
-Formula = Callable[[Study, int, int], float]
-RIGHT: dict[str, Formula] = {
-    "speedup": lambda s, n, b: s.epoch[1, b] / s.epoch[n, b],
-    "efficiency": lambda s, n, b: 100 * s.epoch[1, b] / s.epoch[n, b] / n,
-    "rate": lambda s, n, b: IMAGES / s.epoch[n, b],
-    "compute": lambda s, n, b: s.compute(n, b),
-    "communication": lambda s, n, b: s.communication(n, b),
-    "bandwidth": lambda s, n, b: s.bandwidth(n, b),
-    "utilization": lambda s, n, b: 100 * s.bandwidth(n, b) / s.peak,
-}
-
-
-def _mean(s: Study) -> float:
-    return sum(s.epoch[1, b] for b in s.batches) / len(s.batches)
-
-
-def _scaled(column: str, factor: Callable[[Study, int, int], float]) -> tuple[str, Formula]:
-    return column, lambda s, n, b: RIGHT[column](s, n, b) * factor(s, n, b)
-
-
-MISTAKES: dict[str, tuple[str, Formula]] = {
-    "speedup upside down": ("speedup", lambda s, n, b: s.epoch[n, b] / s.epoch[1, b]),
-    "speedup of the first batch": (
-        "speedup",
-        lambda s, n, b: s.epoch[1, s.batches[0]] / s.epoch[n, b],
-    ),
-    "speedup of the largest batch": (
-        "speedup",
-        lambda s, n, b: s.epoch[1, s.batches[-1]] / s.epoch[n, b],
-    ),
-    "speedup of the mean": ("speedup", lambda s, n, b: _mean(s) / s.epoch[n, b]),
-    "speedup of the GPUs before": (
-        "speedup",
-        lambda s, n, b: s.epoch[s.gpus[max(s.gpus.index(n) - 1, 0)], b] / s.epoch[n, b],
-    ),
-    "speedup times N": _scaled("speedup", lambda s, n, b: n),
-    "speedup divided by N": _scaled("speedup", lambda s, n, b: 1 / n),
-    "speedup saved": ("speedup", lambda s, n, b: 1 - s.epoch[n, b] / s.epoch[1, b]),
-    "efficiency not divided": _scaled("efficiency", lambda s, n, b: n),
-    "efficiency by N squared": _scaled("efficiency", lambda s, n, b: 1 / n),
-    "efficiency upside down": (
-        "efficiency",
-        lambda s, n, b: 100 * s.epoch[n, b] / s.epoch[1, b] / n,
-    ),
-    "rate times N": _scaled("rate", lambda s, n, b: n),
-    "rate divided by N": _scaled("rate", lambda s, n, b: 1 / n),
-    "rate of 60,000": _scaled("rate", lambda s, n, b: 1.2),
-    "rate in batches": _scaled("rate", lambda s, n, b: s.steps(n, b) / IMAGES),
-    "compute not divided": _scaled("compute", lambda s, n, b: n),
-    "compute divided twice": _scaled("compute", lambda s, n, b: 1 / n),
-    "compute of N GPUs divided": ("compute", lambda s, n, b: s.epoch[n, b] / n),
-    "compute of the first batch": ("compute", lambda s, n, b: s.epoch[1, s.batches[0]] / n),
-    "compute a third": _scaled("compute", lambda s, n, b: 1 / 3),
-    "compute is the epoch": ("compute", lambda s, n, b: s.epoch[n, b]),
-    "communication of T1 not divided": (
-        "communication",
-        lambda s, n, b: s.epoch[n, b] - s.first(b),
-    ),
-    "communication cut off at 0": (
-        "communication",
-        lambda s, n, b: max(0.0, s.epoch[n, b] - s.first(b)),
-    ),
-    "communication is a gain": ("communication", lambda s, n, b: s.first(b) - s.epoch[n, b]),
-    "communication upside down": _scaled("communication", lambda s, n, b: -1),
-    "communication a step": _scaled("communication", lambda s, n, b: 1 / s.steps(n, b)),
-    "communication is the epoch": ("communication", lambda s, n, b: s.epoch[n, b]),
-    "communication times N": _scaled("communication", lambda s, n, b: n),
-    "bandwidth of one step": _scaled("bandwidth", lambda s, n, b: 1 / s.steps(n, b)),
-    "bandwidth 2(N-1)": _scaled(
-        "bandwidth", lambda s, n, b: 2 * (n - 1) * 4 * PARAMETERS / s.bytes(n)
-    ),
-    "bandwidth (N-1)/N": _scaled(
-        "bandwidth", lambda s, n, b: (n - 1) / n * 4 * PARAMETERS / s.bytes(n)
-    ),
-    "bandwidth N K": _scaled("bandwidth", lambda s, n, b: n * 4 * PARAMETERS / s.bytes(n)),
-    "bandwidth of the epoch": _scaled(
-        "bandwidth", lambda s, n, b: s.communication(n, b) / s.epoch[n, b]
-    ),
-    "bandwidth of compute": _scaled(
-        "bandwidth", lambda s, n, b: s.communication(n, b) / s.compute(n, b)
-    ),
-    "bandwidth in Gbit": _scaled("bandwidth", lambda s, n, b: 8),
-    "bandwidth in GiB": _scaled("bandwidth", lambda s, n, b: 1e9 / 2**30),
-    "bandwidth in MB": _scaled("bandwidth", lambda s, n, b: 1e3),
-    "bandwidth of parameters": _scaled("bandwidth", lambda s, n, b: 1 / 4),
-    "bandwidth of 8 bytes": _scaled("bandwidth", lambda s, n, b: 2),
-    "bandwidth, steps of one GPU": _scaled(
-        "bandwidth", lambda s, n, b: s.steps(1, b) / s.steps(n, b)
-    ),
-    "utilization a share": _scaled("utilization", lambda s, n, b: 1 / 100),
-    "utilization in bits": _scaled("utilization", lambda s, n, b: 8),
-    "utilization divided by N": _scaled("utilization", lambda s, n, b: 1 / n),
-}
-
-
-def study(rng: random.Random, most_noise: float = 0.03) -> Study:
-    """A study with times as of training: a cost a step and an image, exchange, loading, noise."""
-    gpus = rng.choice([(1, 2, 4), (1, 2, 4), (1, 2, 4), (1, 2), (1, 2, 4, 8)])
-    batches = rng.choice(
-        [(32, 128, 512), (32, 128, 512), (32, 128, 512, 2048), (64, 256, 1024), (16, 64, 256)]
-    )
-    batches += (8192,) * (gpus[-1] < 8 and 2048 in batches)
-    step, image = rng.uniform(2e-3, 15e-3), rng.uniform(5e-5, 8e-4)
-    exchange, loading = rng.uniform(1e-4, 1.2e-2), rng.choice([0.0, 0.02, 0.1, 0.5])
-    noise, strategy = rng.uniform(0, most_noise), rng.choice(["ddp", "ddp", "dp"])
-    training, epoch = {}, {}
-    for n in gpus:
-        for b in batches:
-            steps = math.ceil(IMAGES / (n * b))
-            pure = (
-                steps * (step + exchange * (n > 1) * (1 + 0.3 * math.log2(n))) + IMAGES / n * image
-            )
-            training[n, b] = pure * rng.lognormvariate(0, noise)
-            epoch[n, b] = training[n, b] * (1 + loading * rng.uniform(0.9, 1.1))
-    return Study(
-        gpus,
-        batches,
-        epoch,
-        training,
-        strategy,
-        rng.choice([300.0, 450.0, 900.0]),
-        rng.random() < 0.4,
-    )
-
-
-def _rounded(value: float, digits: int, cut: bool = False) -> str:
-    if not math.isfinite(value):
-        return "-"
-    if cut:
-        value = math.trunc(value * 10**digits) / 10**digits
-    return f"{value:.{digits}f}"
+    def figure(self, formula: str, n: int, b: int, **more: Any) -> float:
+        """The value of a formula for a cell; infinite where it divides by nothing."""
+        epoch, singles = self.epoch, [self.epoch[1, size] for size in self.batches]
+        first = (self.training if self.hint else epoch)[1, b]
+        names = {"T": epoch[n, b], "T1": epoch[1, b], "N": n, "b": b, "first": first}
+        names |= {"smallest": singles[0], "largest": singles[-1], "peak": self.peak}
+        names |= {"mean": sum(singles) / len(singles), "k": 4 * PARAMETERS, "images": IMAGES}
+        names["before"] = epoch[self.gpus[max(self.gpus.index(n) - 1, 0)], b]
+        names |= {"moving": epoch[n, b] - first / n, "steps": math.ceil(IMAGES / (n * b))}
+        names["bytes"] = (2 * (n - 1) / n if self.strategy == "ddp" else 2) * 4 * PARAMETERS
+        try:
+            return eval(formula, {"max": max, "ceil": math.ceil} | names | more)
+        except ZeroDivisionError:
+            return math.inf
 
 
 @dataclass(frozen=True)
@@ -186,15 +115,30 @@ class Submission:
     wrong: int = 0  # printed figures that differ from the right ones
 
 
-COLUMNS = {
-    "speedup": ["Speedup", "speedup", "Speed-up (x)"],
-    "efficiency": ["Efficiency (%)", "parallel efficiency (%)"],
-    "rate": ["images/s", "Throughput (images/s)"],
-    "compute": ["Compute (s)", "compute_s", "Computation time (sec)"],
-    "communication": ["Communication (s)", "comm_s", "Comm. time (s)"],
-    "bandwidth": ["Bandwidth (GB/s)", "bandwidth_GB_s"],
-    "utilization": ["Utilization (%)"],
-}
+def study(rng: random.Random) -> Study:
+    """A study with times as of training: a cost a step and an image, exchange, loading, noise."""
+    gpus = rng.choice([(1, 2, 4), (1, 2, 4), (1, 2, 4), (1, 2), (1, 2, 4, 8)])
+    batches = rng.choice(
+        [(32, 128, 512), (32, 128, 512), (32, 128, 512, 2048), (64, 256, 1024), (16, 64, 256)]
+    )
+    batches += (8192,) * (gpus[-1] < 8 and 2048 in batches)
+    step, image = rng.uniform(2e-3, 15e-3), rng.uniform(5e-5, 8e-4)
+    exchange, loading = rng.uniform(1e-4, 1.2e-2), rng.choice([0.0, 0.02, 0.1, 0.5])
+    noise, strategy = rng.uniform(0, 0.03), rng.choice(["ddp", "ddp", "dp"])
+    training, epoch = {}, {}
+    for n, b in ((n, b) for n in gpus for b in batches):
+        of_step = step + exchange * (n > 1) * (1 + 0.3 * math.log2(n))
+        pure = math.ceil(IMAGES / (n * b)) * of_step + IMAGES / n * image
+        training[n, b] = pure * rng.lognormvariate(0, noise)
+        epoch[n, b] = training[n, b] * (1 + loading * rng.uniform(0.9, 1.1))
+    peak = rng.choice([300.0, 450.0, 900.0])
+    return Study(gpus, batches, epoch, training, strategy, peak, rng.random() < 0.4)
+
+
+def _rounded(value: float, digits: int, cut: bool = False) -> str:
+    if not math.isfinite(value):
+        return "-"
+    return f"{math.trunc(value * 10**digits) / 10**digits if cut else value:.{digits}f}"
 
 
 def submission(seed: int, mistake: str = "") -> Submission:
@@ -207,32 +151,33 @@ def submission(seed: int, mistake: str = "") -> Submission:
         digits[name] = rng.choice([2, 2, 3])
     digits["bandwidth"] = rng.choice([2, 3, 3])
     if rng.random() < 0.5:  # derived from the printed times
-        near = {
-            name: {k: round(v, digits["time"]) for k, v in getattr(of, name).items()}
-            for name in ("epoch", "training")
-        }
-        of = replace(of, **near)
-    formulas, column, wrong = dict(RIGHT), "", 0
-    if mistake:
-        column, formulas[column] = MISTAKES[mistake]
-        digits[column] = max(digits[column], 3 if column in ("speedup", "bandwidth") else 2)
+        times = (
+            {cell: round(value, digits["time"]) for cell, value in each.items()}
+            for each in (of.epoch, of.training)
+        )
+        of = replace(of, **dict(zip(("epoch", "training"), times, strict=True)))
+    column, formula = MISTAKES.get(mistake, ("", ""))
     cut = rng.random() < 0.1
+    if mistake:
+        # Bytes of one step in an epoch's seconds have few digits else.
+        least = {"bandwidth": 6, "speedup": 3}.get(column, 2)
+        few = 5 if mistake == "communication a step" else least
+        digits[column] = few if few > 3 else max(digits[column], few)
+
+    def value(name: str, n: int, b: int) -> float:
+        right = of.figure(RIGHT[name], n, b)
+        return of.figure(formula, n, b, right=right) if name == column else right
 
     def printed(name: str, n: int, b: int) -> str:
         if name == "time":
             return _rounded(of.epoch[n, b], digits["time"])
-        return _rounded(formulas[name](of, n, b), digits[name], cut)
+        return _rounded(value(name, n, b), digits[name], cut)
 
-    if mistake:
-        # Bytes of one step in an epoch's seconds have few digits else.
-        few = 6 if column == "bandwidth" else 5 if mistake == "communication a step" else 0
-        digits[column] = few or digits[column]
-        wrong = sum(
-            abs(formulas[column](of, n, b) - RIGHT[column](of, n, b))
-            > 3 * 10.0 ** -digits[column] + 0.02 * abs(RIGHT[column](of, n, b))
-            for n in of.gpus[1:]
-            for b in of.batches
-        )
+    wrong = 0
+    for n, b in ((n, b) for n in of.gpus[1:] for b in of.batches if mistake):
+        right = of.figure(RIGHT[column], n, b)
+        tolerance = 3 * 10.0 ** -digits[column] + 0.02 * abs(right)
+        wrong += abs(value(column, n, b) - right) > tolerance
     layout = rng.choice(["template", "tidy", "tidy", "lab", "lab", "merged", "tsv"])
     apart = column in ("efficiency", "rate", "utilization")
     if apart or (column == "bandwidth" and layout == "tsv"):
@@ -245,23 +190,13 @@ def _template(rng, of, digits, printed, column, layout) -> tuple[str, str]:
     with_training = of.hint or rng.random() < 0.3
     names = ("compute", "communication", "bandwidth", "utilization")
     lines = [HEADER.partition(",count")[0]]
-    for n in of.gpus:
-        for b in of.batches:
-            stated = with_training and (n == 1 or not of.hint)
-            row = [
-                "s",
-                of.strategy,
-                "resnet18-cifar",
-                PARAMETERS,
-                n,
-                b,
-                "ok",
-                printed("time", n, b),
-            ]
-            row += [_rounded(of.training[n, b], digits["time"]) if stated else ""]
-            row += [printed("speedup", n, b)]
-            row += [printed(name, n, b) if n > 1 else "" for name in names]
-            lines.append(",".join(map(str, row)))
+    for n, b in ((n, b) for n in of.gpus for b in of.batches):
+        stated = with_training and (n == 1 or not of.hint)
+        row = ["s", of.strategy, "resnet18-cifar", PARAMETERS, n, b, "ok", printed("time", n, b)]
+        row += [_rounded(of.training[n, b], digits["time"]) if stated else ""]
+        row += [printed("speedup", n, b)]
+        row += [printed(name, n, b) if n > 1 else "" for name in names]
+        lines.append(",".join(map(str, row)))
     return "timings.csv", "\n".join(lines) + "\n"
 
 
@@ -281,17 +216,15 @@ def _tidy(rng, of, digits, printed, column, layout) -> tuple[str, str]:
     if column == "utilization" or rng.random() < 0.5:
         peak = f"Utilization of {of.peak:g} GB/s (%)"
         heads = [head.replace("Utilization (%)", peak) for head in heads]
-    rows = []
-    for n in of.gpus:
-        for b in of.batches:
-            row = [of.strategy, str(PARAMETERS), str(n), str(b), printed("time", n, b)]
-            row += [_rounded(of.training[n, b], digits["time"]) if n == 1 else ""] * first
-            everywhere = ("speedup", "efficiency", "rate")
-            row += [printed(x, n, b) if n > 1 or x in everywhere else "" for x in names]
-            rows.append(row)
+    rows = [heads]
+    for n, b in ((n, b) for n in of.gpus for b in of.batches):
+        row = [of.strategy, str(PARAMETERS), str(n), str(b), printed("time", n, b)]
+        row += [_rounded(of.training[n, b], digits["time"]) if n == 1 else ""] * first
+        everywhere = ("speedup", "efficiency", "rate")
+        rows.append(row + [printed(x, n, b) if n > 1 or x in everywhere else "" for x in names])
     if rng.random() < 0.5:
-        return "table.csv", "\n".join(",".join(row) for row in [heads, *rows]) + "\n"
-    return "table.md", _markdown([heads, ["---"] * len(heads), *rows]) + "\n"
+        return "table.csv", "\n".join(map(",".join, rows)) + "\n"
+    return "table.md", _markdown([rows[0], ["---"] * len(heads), *rows[1:]]) + "\n"
 
 
 def _markdown(lines: list[list[str]]) -> str:
@@ -321,6 +254,5 @@ def _lab(rng, of, digits, printed, column, layout) -> tuple[str, str]:
         if layout == "tsv":
             parts += ["\n".join([title, *("\t".join(line) for line in [*heads, *rows])])]
         else:
-            rule = ["---"] * len(heads[0])
-            parts += [title, _markdown([heads[0], rule, *heads[1:], *rows])]
+            parts += [title, _markdown([heads[0], ["---"] * len(heads[0]), *heads[1:], *rows])]
     return ("table.tsv" if layout == "tsv" else "report.md"), "\n\n".join(parts) + "\n"

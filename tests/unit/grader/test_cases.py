@@ -2,7 +2,7 @@
 
 import pytest
 
-from examples.grader.published_study import TRAIN_IMAGES, said
+from examples.grader.published_study import TRAIN_IMAGES, causes_of
 from grader.judge import judge
 from grader.study import read_folder
 
@@ -56,7 +56,7 @@ WRONG = {
     ),
     "mean of the times on one GPU": (
         TIMED.replace("1.47", "1.165").replace("1.87", "2.048").replace("1.97", "2.387"),
-        {"mean_baseline"},
+        {"baseline"},
     ),
     "efficiency not divided": (
         WITH.format("efficiency (%)", 100, 100, 100, "147.0", "187.1", "196.6"),
@@ -76,7 +76,7 @@ def findings(folder, text):
     path.write_text(text)
     studies = read_folder(path)
     judged = [judge(one, studies, TRAIN_IMAGES) for one in studies]
-    return {name for one in judged for name in said(one.findings)}
+    return {name for one in judged for name in causes_of(one.findings)}
 
 
 @pytest.mark.parametrize("name", RIGHT)

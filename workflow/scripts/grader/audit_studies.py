@@ -1,31 +1,26 @@
 """Audit submitted studies: files with tables, or folders of them.
 
-Prints a line for every finding, one for each study, and what several have in common; last how many
-files were given, read and refused. Exits with 3 if a study has an error or cannot be read.
+Prints a line for every finding and one for each study; last how many files were given, read and
+refused. Exits with 3 if a study has an error or cannot be read.
 """
 
 import argparse
 import re
 import sys
 import traceback
-from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from shlex import split
-from typing import Any
 from urllib.parse import quote
 
 import pandas as pd
-from pydantic import Field, NonNegativeFloat
 
-from grader.formulas import FORMULAS
 from grader.judge import judge
-from grader.pages import COLUMNS, INDEX, Judged, shared
+from grader.pages import COLUMNS, Judged
 from grader.study import CIFAR10_TRAIN_IMAGES, read_folder, tables, timings, wanted
 from scaling.config.stored import read_config
 from scaling.core import files
 from scaling.core.errors import UserError, printable, program
-from scaling.core.section import Section
 from scaling.report import page
 from scaling.tables.schema import as_csv
 
@@ -40,39 +35,6 @@ class ErrorsFound(UserError):
     status = 3
 
 
-class Points(Section):
-    """A grading scheme: `full` minus the cost of each cause, once, by its name or severity.
-
-    With a `form` of the course the points are those of its questions.
-    """
-
-    full: NonNegativeFloat = 10
-    error: NonNegativeFloat = 2
-    warning: NonNegativeFloat = 0.5
-    info: NonNegativeFloat = 0
-    unreadable: NonNegativeFloat = 0
-    form: str = ""
-    causes: dict[str, NonNegativeFloat] = Field(default_factory=dict)
-
-    def given(self, judged: Judged) -> Judged:
-        """Return the study with its points, at least 0; of the form's questions too."""
-        cost = dict[str, dict[str, float]]()
-        seen = set[str]()
-        for one in judged.judgement.findings:
-            question = FORMULAS["questions"].get(one.quantity, "Q2")
-            for name in set(one.names) - seen:
-                price = self.causes.get(name, getattr(self, one.severity) / len(one.names))
-                cost.setdefault(question, {})[name] = price
-            seen |= set(one.names)
-        paid = {question: sum(each.values()) for question, each in cost.items()}
-        asked = FORMS.get(self.form, {}).items()
-        rows = [(name, full) for name, full in asked if name in FORMULAS["questions"].values()]
-        left = [max(0.0, full - paid.get(name, 0)) for name, full in rows]
-        earned = sum(left) if rows else max(0.0, self.full - sum(paid.values()))
-        table = [(name, f"{x:g}", f"{full:g}") for (name, full), x in zip(rows, left, strict=True)]
-        return replace(judged, points=f"{earned:g}", by_question=tuple(table))
-
-
 @dataclass
 class Submission:
     """A submitted folder or file: its judged studies, or why it cannot be read."""
@@ -84,13 +46,13 @@ class Submission:
 
 def paths(names: list[str]) -> list[Path]:
     """Return the folders and files given as names or patterns, also several in one string."""
+    listed: list[Path] = []
     parts = [part for name in names for part in ([name] if Path(name).exists() else split(name))]
-    found: list[Path] = []
     for path in map(Path, parts):
         matches = sorted(Path(path.anchor).glob(str(path.relative_to(path.anchor))))
         there = [path] if path.exists() else list(filter(wanted, matches)) or [path]
-        found += [one for path in there for one in _inside(path) or [path]]
-    return list(dict.fromkeys(found))
+        listed += [one for path in there for one in _inside(path) or [path]]
+    return list(dict.fromkeys(listed))
 
 
 def _inside(path: Path) -> list[Path]:
@@ -101,20 +63,15 @@ def _inside(path: Path) -> list[Path]:
     return tables(path) + [one for folder in folders for one in _inside(folder)]
 
 
-def read(
-    folders: Iterable[Path], images: int, ring: bool = False, points: Points | None = None
-) -> list[Submission]:
-    """Return the studies of every folder or file, judged; what is unreadable affects no other."""
-    return [_read(folder, images, ring, points) for folder in folders]
-
-
-def _read(path: Path, images: int, ring: bool, points: Points | None) -> Submission:
+def read(path: Path, images: int, form: str = "") -> Submission:
+    """Return the judged studies of a folder or file; what is unreadable affects no other."""
     # The name may be any bytes.
     folder = printable(str(path)).replace("\n", "\\n")
     try:
-        found = read_folder(path)
-        studies = [Judged(one, folder, judge(one, found, images, ring)) for one in found]
-        return Submission(folder, [points.given(one) for one in studies] if points else studies)
+        each = read_folder(path)
+        of_form = FORMS.get(form)
+        judged = [Judged(one, folder, judge(one, each, images), of_form) for one in each]
+        return Submission(folder, judged)
     except UserError as error:
         why = printable(str(error)).replace("\n", "\\n")
     except Exception as error:  # A bug of the audit, which must not affect other submissions.
@@ -124,77 +81,59 @@ def _read(path: Path, images: int, ring: bool, points: Points | None) -> Submiss
 
 
 def as_text(submissions: list[Submission]) -> str:
-    """Return a line for each finding, for each study, for what several share, and for the files."""
+    """Return a line for each finding, for each study, and for the files."""
     lines, table = list[str](), list[tuple[str, str, str]]()
     for one in submissions:
         for each in one.studies:
             lines += [f"{one.folder}: {each.study.name}: {line}" for line in each.lines]
-            table.append((one.folder, each.study.name, each.told))
+            table.append((one.folder, each.study.name, each.summary))
         table += [(one.folder, "", one.refusal)] * bool(one.refusal)
     widths = [max(len(row[column]) for row in table) for column in (0, 1)]
-    summary = [f"{a:<{widths[0]}}  {b:<{widths[1]}}  {verdict}" for a, b, verdict in table]
-    common = shared([one.studies for one in submissions])
+    lines += [f"{a:<{widths[0]}}  {b:<{widths[1]}}  {verdict}" for a, b, verdict in table]
     refused = sum(bool(one.refusal) for one in submissions)
-    last = f"{len(submissions)} given, {len(submissions) - refused} read, {refused} refused"
-    return "\n".join(
-        [*lines, *[""] * bool(lines), *summary, *[""] * bool(common), *common, "", last]
-    )
+    total = len(submissions)
+    return "\n".join([*lines, f"{total} given, {total - refused} read, {refused} refused"])
 
 
-def write(submissions: list[Submission], target: Path, points: Points | None = None) -> None:
-    """Write the index page, and in a folder of its name the pages, audit.csv and audit.json."""
-    folder, overview, rows = target.with_suffix(""), list[dict[str, Any]](), list[dict[str, Any]]()
+def write(submissions: list[Submission], target: Path) -> None:
+    """Write the index page, and in a folder of its name the pages and the index as CSV."""
+    folder, index = target.with_suffix(""), []
     for number, one in enumerate(submissions, start=1):
         name = f"{number:03d}-{re.sub(r'[^A-Za-z0-9]+', '-', Path(one.folder).stem)[:60]}.html"
         if one.refusal:
-            earned = f"{points.unreadable:g}" if points else ""
-            row = ("–", one.folder, *["–"] * (len(INDEX) - 4), one.refusal, earned)
-            overview.append({"link": "", "row": row})
+            blank = dict.fromkeys(COLUMNS, "–") | {"folder": one.folder, "causes": one.refusal}
+            index.append({"link": "", "row": tuple(blank.values())})
         else:
-            title, studies = f"Audit of {one.folder}", one.studies
-            html = page.render(TEMPLATE, title=title, index=[], shared=[], studies=studies)
+            title = f"Audit of {one.folder}"
+            html = page.render(TEMPLATE, title=title, columns=[], index=[], studies=one.studies)
             files.write_text(folder / name, html)
-        for each in one.studies:
-            overview.append(each.overview(f"{quote(folder.name)}/{name}#{each.id}"))
-            rows += [
-                {"folder": each.folder, "study": each.study.name, **row} for row in each.rows()
-            ]
-    about = {"title": f"Audit of {len(submissions)} submissions", "index": overview, "studies": []}
-    files.write_text(
-        target, page.render(TEMPLATE, **about, shared=shared([x.studies for x in submissions]))
-    )
-    found = pd.DataFrame(rows, columns=["folder", "study", *COLUMNS])
-    files.write_text(folder / "audit.csv", as_csv(found))
-    listed = pd.DataFrame([one["row"] for one in overview], columns=INDEX)
-    records = [one.to_json(orient="records") for one in (listed, found)]
-    text = '{{"submissions":{},"findings":{}}}\n'.format(*records)
-    files.write_text(folder / "audit.json", text)
+        index += [each.overview(f"{quote(folder.name)}/{name}#{each.id}") for each in one.studies]
+    title = f"Audit of {len(submissions)} submissions"
+    html = page.render(TEMPLATE, title=title, columns=COLUMNS, index=index, studies=[])
+    files.write_text(target, html)
+    table = pd.DataFrame([one["row"] for one in index], columns=COLUMNS)
+    files.write_text(folder / "audit.csv", as_csv(table))
 
 
 @program
 def main(argv: list[str] | None = None) -> None:
-    """Audit the folders; write index, pages, audit.csv and audit.json, if requested."""
+    """Audit the folders; write index, pages and audit.csv, if requested."""
     parser = argparse.ArgumentParser(description=__doc__)
     add = parser.add_argument
     add("folders", nargs="+", help="folders, or files with tables")
     images = "images in the training set of the studies (default: CIFAR-10's %(default)s)"
     add("--train-images", type=int, default=CIFAR10_TRAIN_IMAGES, help=images)
-    add("--ring", action="store_true", help="count a ring's bytes for DataParallel too")
-    add("--points", type=Path, help="a points scheme, see studies/README.md")
-    add("--form", choices=FORMS, help="points of the questions of this form of the course")
+    add("--form", choices=FORMS, default="", help="points by question of this form of the course")
     add("--output", type=Path, help="the HTML index to write, pages beside it")
     args = parser.parse_args(argv)
-    entries = read_config(args.points) if args.points else {}
-    entries |= {"form": args.form} if args.form else {}
-    points = Points.of(entries, f"the points scheme {args.points}") if entries else None
-    submissions = read(paths(args.folders), args.train_images, args.ring, points)
+    submissions = [read(path, args.train_images, args.form) for path in paths(args.folders)]
     if args.output:
-        write(submissions, args.output, points)
+        write(submissions, args.output)
     sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     print(printable(as_text(submissions)).translate(ASCII))
     if args.output:
         print(f"The page is {args.output}")
     wrong = {each.folder for one in submissions for each in one.studies if each.counts["error"]}
     if failed := [one.folder for one in submissions if one.refusal or one.folder in wrong]:
-        said = f"{len(failed)} of {len(submissions)} have errors: {', '.join(failed)}"
-        raise ErrorsFound(f"{said}; see the findings above")
+        text = f"{len(failed)} of {len(submissions)} have errors: {', '.join(failed)}"
+        raise ErrorsFound(f"{text}; see the findings above")

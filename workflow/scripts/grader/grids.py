@@ -1,9 +1,7 @@
 """Split files into tables: CSV, TSV, Markdown or the sheets of a workbook, as lines of fields."""
 
 import csv
-import io
 import re
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +13,6 @@ from scaling.core import files
 from scaling.core.errors import UserError
 
 MOST_BYTES, MOST_LINES, MOST_COLUMNS = 10**7, 100_000, 1000
-TEMPLATE = "write columns gpus, batch_size and epoch_seconds, as in studies/template.csv"
 RULE = re.compile(r"[|:+=\s-]*-[|:+=\s-]*")
 Row = tuple[int, list[str]]
 """The number of a line, and its fields."""
@@ -31,57 +28,23 @@ class Grid:
 
 def grids(path: Path) -> Iterator[Grid]:
     """Yield the tables of a file with the text above each; UserError where it cannot be read."""
-    yield from _sheets(path) if path.suffix.lower() == ".xlsx" else _grids(path)
-
-
-def _decoded(path: Path) -> str:
-    data = files.regular(path, MOST_BYTES, within=path.parent).read_bytes()
-    for mark, encoding in ((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"), (b"", "utf-8-sig")):
-        if data.startswith(mark):
-            try:
-                return data.decode(encoding)
-            except UnicodeDecodeError:
-                continue
-    text = data.decode("cp1252", errors="replace")
-    if "\0" in text or "\ufffd" in text:
-        raise UserError(f"{path} cannot be read as text; save it as CSV in UTF-8")
-    return text
-
-
-def _grids(path: Path) -> Iterator[Grid]:
-    """Yield the tables of a text; what stands before a table is its text."""
-    text = _decoded(path)
-    lines = text.splitlines()
-    if len(lines) > MOST_LINES:
-        raise UserError(f"{path}: there are more than {MOST_LINES:,} lines; {TEMPLATE}")
-    if any(line.lstrip().startswith("|") for line in lines) or path.suffix == ".md":
-        rows: Iterator[Row] = ((i, _cells(line)) for i, line in enumerate(lines, 1))
-        rule = {i for i, line in enumerate(lines, 1) if "|" in line and RULE.fullmatch(line)}
-    else:
-        rows, rule = _separated(path, lines), set[int]()
+    files.regular(path, MOST_BYTES, within=path.parent)
     grid, blank = Grid(), False
-    for number, fields in rows:
-        if number in rule:
-            # A rule below the last of several rows begins another table.
-            if len(grid.rows) > 1:
-                *before, last = grid.rows
-                yield Grid(grid.text, before)
-                grid = Grid([], [last])
-        elif len(fields) > 1 and sum(map(bool, fields)) > 1:
+    for line, fields in _sheets(path) if path.suffix.lower() == ".xlsx" else _lines(path):
+        if sum(map(bool, fields)) > 1:
             if blank and not _goes_on(grid, fields):
                 yield grid
                 grid = Grid()
-            grid.rows.append((number, fields))
+            grid.rows.append((line, fields))
             blank = False
         elif len(grid.rows) > 1 and not any(fields):
             blank = True
         else:
-            blank = False
             if len(grid.rows) > 1:
                 yield grid
                 grid = Grid()
-            grid.text += [*("  ".join(fields) for _, fields in grid.rows), *filter(None, fields)]
-            grid.rows = []
+            texts = ["  ".join(one) for _, one in grid.rows] + [one for one in fields if one]
+            grid, blank = Grid(grid.text + texts), False
     yield grid
 
 
@@ -91,51 +54,50 @@ def _goes_on(grid: Grid, fields: list[str]) -> bool:
     return bool(fields[0]) and numbers and len(fields) == len(grid.rows[0][1])
 
 
-def _cells(line: str) -> list[str]:
-    if "|" not in line:
-        return [line.strip()]
-    cells = re.split(r"(?<!\\)\|", line.strip().strip("|"))
-    return [cell.replace("\\|", "|").strip() for cell in cells]
+def _lines(path: Path) -> Iterator[Row]:
+    """Yield the lines of a text as fields, of Markdown or of a CSV of any separator."""
+    lines = _decoded(path).splitlines() or [""]
+    if len(lines) > MOST_LINES:
+        raise UserError(f"{path}: there are more than {MOST_LINES:,} lines; split the file")
+    if path.suffix == ".md" or any(line.lstrip().startswith("|") for line in lines):
+        for number, line in enumerate(lines, 1):
+            cells = re.split(r"(?<!\\)\|", line.strip().strip("|"))
+            if not ("|" in line and RULE.fullmatch(line)):
+                yield number, [cell.replace("\\|", "|").strip() for cell in cells]
+        return
+    counts = {one: (sum(one in line for line in lines), lines[0].count(one)) for one in "\t;,"}
+    separator = max(counts, key=lambda one: counts[one])
+    if named := re.fullmatch(r'(?i)"?sep=(.)"?', lines[0]):
+        separator, lines[0] = named[1], ""
+    try:
+        rows = list(csv.reader(lines, delimiter=separator, skipinitialspace=True))
+    except csv.Error:
+        rows = []
+    if len(rows) < len(lines):
+        raise UserError(f"{path} cannot be read as CSV: a quote is not closed; close its quotes")
+    if (most := max(map(len, rows))) > MOST_COLUMNS:
+        raise UserError(f"{path}: there are {most:,} columns, more than {MOST_COLUMNS:,}")
+    yield from ((i, [one.strip() for one in row] or [""]) for i, row in enumerate(rows, 1))
 
 
-def _separated(path: Path, lines: list[str]) -> Iterator[Row]:
-    """Yield the lines of a CSV of any separator as fields; an open quote is refused."""
-    first = lines[0].strip('"') if lines else ""
-    if named := re.fullmatch(r"(?i)sep=(.)", first):
-        lines = ["", *lines[1:]]
-    counts = Counter({one: sum(one in line for line in lines) for one in "\t;,"})
-    separator = named[1] if named else counts.most_common(1)[0][0]
-    if not named and separator == ";" and counts[","] == counts[";"]:
-        separator = max(";,", key=lambda one: lines[0].count(one))
-    reader = csv.reader(io.StringIO("\n".join(lines)), delimiter=separator, skipinitialspace=True)
-    number = 1
-    while True:
-        try:
-            fields = next(reader, None)
-        except csv.Error:
-            raise UserError(f"{path}, line {number}: a quote is not closed; close it") from None
-        if fields is None:
-            return
-        if any("\n" in one for one in fields):
-            raise UserError(f"{path}, line {number}: a quote is not closed; close it")
-        if len(fields) > MOST_COLUMNS:
-            said = f"there are {len(fields):,} columns, more than {MOST_COLUMNS:,}"
-            raise UserError(f"{path}, line {number}: {said}; {TEMPLATE}")
-        yield number, [one.strip() for one in fields]
-        number = reader.line_num + 1
+def _decoded(path: Path) -> str:
+    data = path.read_bytes()
+    try:
+        text = data.decode("utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig")
+    except UnicodeDecodeError:
+        text = data.decode("cp1252", errors="replace")
+    if "\0" in text or "\ufffd" in text:
+        raise UserError(f"{path} cannot be read as text; save it as CSV in UTF-8")
+    return text
 
 
-def _sheets(path: Path) -> Iterator[Grid]:
-    files.regular(path, MOST_BYTES, within=path.parent)
+def _sheets(path: Path) -> Iterator[Row]:
+    """Yield the rows of a workbook, before each sheet's its name."""
     try:
         sheets = pd.read_excel(path, sheet_name=None, header=None, dtype=str, nrows=20_000)
     except (ValueError, KeyError, OSError, BadZipFile) as error:
         raise UserError(f"{path} cannot be read as a workbook; save it as CSV") from error
     for name, sheet in sheets.items():
-        rows = [
-            [one.strip() for one in row] for row in sheet.fillna("").astype(str).values.tolist()
-        ]
-        filled = [(i, row) for i, row in enumerate(rows, 1) if sum(map(bool, row)) > 1]
-        yield Grid(
-            [name, *(one for row in rows if sum(map(bool, row)) == 1 for one in row)], filled
-        )
+        yield 0, [str(name)]
+        for number, row in enumerate(sheet.fillna("").astype(str).to_numpy().tolist(), 1):
+            yield number, [one.strip() for one in row]

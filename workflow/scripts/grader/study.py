@@ -5,13 +5,13 @@ from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import pandas as pd
 from pydantic import Field
 
 from grader.tables import KINDS, Record, Tables, read
-from grader.words import Figure, count, figure, head, strategy, strategy_name
+from grader.words import STRATEGIES, Figure, count, figure, head, plain, strategy
 from scaling.config.stored import read_config
 from scaling.core import files
 from scaling.core.errors import UserError
@@ -22,41 +22,33 @@ MOST_STUDIES = 100
 NOT_STATED = "not stated"
 TIMES = ["epoch", "training", "loading", "least", "most"]
 TIMES += ["rate", "tokens", "peak", "bytes", "iterations"]
-FIGURES = ["speedup", "efficiency", "compute", "communication", "compute_percent"]
-FIGURES += ["communication_percent", "bandwidth", "utilization"]
+FIGURES = ["speedup", "efficiency", "compute", "communication", "bandwidth", "utilization"]
 VALUES = [*TIMES, *FIGURES, "count"]
 COLUMNS = ["strategy", "gpus", "batch_size", "status", *VALUES]
 GROUPS = ["study", "hardware", "model", "recipe"]
 """What makes rows of a file those of another study."""
-Times = Literal["whole", "without_loading"]
 Peak = Annotated[float, Field(gt=0)]
 
 
-class Definitions(Section):
-    """The definitions that a document states, by their names in formulas.yaml."""
-
-    speedup: Times | None = None
-    compute_seconds: Times | None = None
-    communication_seconds: Times | None = None
-    bandwidth_gb_per_s: Literal["strategy", "ring"] | None = None
-    utilization_percent: Peak | dict[int, Peak] | None = None
-
-
 class Description(Section):
-    """What the tables of a study cannot say: in words, and the definitions it states."""
+    """What the tables of a study cannot say: in words, and what it states.
+
+    With a `ring` DataParallel has its bytes too; a `peak` is in GB/s, or of each number of GPUs.
+    """
 
     title: str = ""
     hardware: str = NOT_STATED
     units: str = NOT_STATED
     doubts: list[str] = Field(default_factory=list)
-    definitions: Definitions = Definitions()
+    ring: bool = False
+    peak: Peak | dict[int, Peak] | None = None
 
 
 @dataclass(frozen=True)
 class Study:
     """One study as it was printed: `rows` have a figure of each kind for each cell, or None.
 
-    `sweep` has more times on one GPU, `notes` say what was not read, `parameters` are between two
+    `sweep` has more times on one GPU, `notes` name what was not read, `parameters` are between two
     numbers. A `global_batch` is that of all GPUs by the header, `measured` are parts by a trace.
     """
 
@@ -68,20 +60,19 @@ class Study:
     model: str = NOT_STATED
     parameters: tuple[float, float] | None = None
     global_batch: bool = False
-    batch_said: bool = True
+    batch_stated: bool = True
     measured: bool = False
     template: bool = False
-    peak: float | None = None
 
     @property
     def strategies(self) -> list[str]:
         """The strategies of the cells; of one GPU alone only where there are no others."""
-        named = sorted(self.rows["strategy"].unique())
-        return [one for one in named if one] if len(named) > 1 else named
+        names = sorted(self.rows["strategy"].unique())
+        return [one for one in names if one] if len(names) > 1 else names
 
     @property
     def of_lab(self) -> bool:
-        """Whether the network may be the lab's, and the times are seconds."""
+        """Whether the network may be the lab's."""
         size = self.parameters
         return (size is None or size[0] <= 11_173_962 <= size[1]) and "imagenet" not in self.model
 
@@ -95,25 +86,22 @@ def read_folder(path: Path) -> list[Study]:
 
     Raises UserError, naming file and line, where no row of it can be read.
     """
-    folder = None if path.is_file() else path
-    path = timings(folder) if folder else path
-    found = read_file(path)
-    names = [one.name for one in found]
-    sweeps, described = dict[str, dict[int, Figure]](), dict[str, Description]()
-    if folder and (again := folder / "batch_sweep.csv").exists():
+    if path.is_file():
+        return read_file(path)
+    studies = {one.name: one for one in read_file(timings(path))}
+    if (again := path / "batch_sweep.csv").exists():
         for one in read_file(again):
-            if one.name not in names:
-                raise UserError(f"{again}: {path.name} has no study {one.name}; name one it has")
+            if one.name not in studies:
+                raise UserError(f"{again}: timings.csv has no study {one.name}; name one it has")
             rows = one.rows.query("gpus == 1")
-            sweeps[one.name] = dict(zip(rows["batch_size"], rows["epoch"], strict=True))
-    if folder and (yaml := folder / "studies.yaml").exists():
-        for name, entry in read_config(files.regular(yaml, within=folder)).items():
-            told = f"{yaml} does not describe studies: {name}"
-            described[str(name)] = Description.of(entry, told)
-    return [
-        replace(one, sweep=sweeps.get(name, {}), description=described.get(name, one.description))
-        for name, one in zip(names, found, strict=True)
-    ]
+            sweep = dict(zip(rows["batch_size"], rows["epoch"], strict=True))
+            studies[one.name] = replace(studies[one.name], sweep=sweep)
+    if (yaml := path / "studies.yaml").exists():
+        for name, entry in read_config(files.regular(yaml, within=path)).items():
+            description = Description.of(entry, f"description of {name} in {yaml}")
+            if name in studies:
+                studies[name] = replace(studies[name], description=description)
+    return list(studies.values())
 
 
 def timings(folder: Path) -> Path:
@@ -134,11 +122,9 @@ def wanted(path: Path) -> bool:
 
 def read_file(path: Path) -> list[Study]:
     """Return the studies of a file: one for each study, hardware, model and recipe it names."""
-    found, lost = read(path), list[str]()
-    text, heads, records = found.text, found.heads, _cells(found)
-    stem = path.parent.name if path.stem.lower() == "timings" else path.stem
+    file, lost = read(path), list[str]()
     groups = defaultdict[tuple[str, ...], list[Record]](list)
-    for one in records:
+    for one in _completed(file):
         groups[tuple(str(one.get(name) or "") for name in GROUPS)].append(one)
     if len(groups) > MOST_STUDIES:
         raise UserError(f"{path}: there are more than {MOST_STUDIES} studies; split the file")
@@ -147,63 +133,63 @@ def read_file(path: Path) -> list[Study]:
     merged = defaultdict[tuple[str, ...], list[Record]](list)
     for group, each in groups.items():
         merged[tuple(x * v for x, v in zip(group, varied, strict=True))] += each
+    heads = [*file.heads, head(file.text)]
     peaks = (re.search(r"([\d.]+) ?GB/s", one.text) for one in heads if one.field == "utilization")
-    peak = next((float(one[1]) for one in peaks if one), None)
+    stem = path.parent.name if path.stem.lower() == "timings" else path.stem
     per_gpu = any(re.search("per|/|local", one.text) for one in heads if one.batch)
     traced = any(re.search("trace|profil|exposed|idle|messages", one.words) for one in heads)
-    studies = list[Study]()
+    peak, studies = next((float(one[1]) for one in peaks if one), None), list[Study]()
     for group, each in merged.items():
-        of = {name: _named(each, name) for name in GROUPS}
-        alone = of["study"] and sum(_named(x, "study") == of["study"] for x in merged.values()) == 1
-        name = of["study"] if alone else "-".join(filter(None, group))
-        name = re.sub(r"[^\w.-]+", "-", name or stem).strip("-.") or "study"
+        of = {
+            name: ", ".join(sorted({str(x[name]) for x in each if x.get(name)})) for name in GROUPS
+        }
+        alone = of["study"] and [other[0] for other in merged].count(group[0]) == 1
+        parts = [of["study"]] if alone else filter(None, group)
+        name = re.sub(r"[^\w.-]+", "-", "-".join(parts) or stem).strip("-.") or "study"
         for part, rows in enumerate(_apart(each, lost), 1):
             studies.append(
                 Study(
                     name + f"-{part}" * (part > 1),
                     rows,
-                    Description(hardware=of["hardware"] or NOT_STATED),
+                    Description(hardware=of["hardware"] or NOT_STATED, peak=peak),
                     model=of["model"] or NOT_STATED,
-                    parameters=_parameters(each, text),
+                    parameters=_parameters(each, file.text),
                     global_batch=all(one["global"] for one in each),
-                    batch_said=per_gpu,
+                    template=bool(of["study"]),
+                    batch_stated=per_gpu,
                     measured=traced,
-                    template=bool(of["study"]) and "epoch_seconds" in {one.text for one in heads},
-                    peak=peak,
                 )
             )
-    passed = [f"not read: {', '.join(dict.fromkeys(found.passed))}"] if found.passed else []
-    notes = tuple(dict.fromkeys([*found.lost, *lost, *found.refused, *passed]))
+    skipped = [f"not read: {', '.join(dict.fromkeys(file.skipped))}"] if file.skipped else []
+    notes = tuple(dict.fromkeys([*file.lost, *lost, *file.refused, *skipped]))
     return [replace(one, notes=notes) for one in studies]
 
 
-def _cells(found: Tables) -> list[Record]:
+def _completed(file: Tables) -> list[Record]:
     """The records of a file with their strategy, recipe and batch size per GPU."""
-    known = {strategy_name(one["strategy"]) for one in found.records} - {""}
-    known = known or {strategy(found.text)}
-    for one in found.records:
+    for one in file.records:
+        text = plain(one["strategy"]).lower()
+        alone = re.sub("|".join(STRATEGIES.values()) + r"|\(.*\)|pytorch|torch|nn\.|\s", "", text)
+        one["strategy"] = text if alone else strategy(text)
+    known = {one["strategy"] for one in file.records} - {""} or {strategy(file.text)}
+    for one in file.records:
         words = str(one.get("recipe", ""))
         # A single statement holds for the whole file.
         only = next(iter(known)) if len(known) == 1 else ""
-        one["strategy"] = strategy(words) or strategy_name(one["strategy"]) or only
+        one["strategy"] = strategy(words) or one["strategy"] or only
         if strategy(words):
             one["recipe"] = re.sub(r"(?i)\b\w*(?:ddp|fsdp|dp)\w*\b|[·/,]", "", words).strip()
         one["gpus"], one["global"] = count(str(one["gpus"])), "batch_size" not in one
         size = count(str(one.get("batch_size", one.get("global_batch")))) or 1
         one["batch_size"] = max(1, round(size / one["gpus"])) if one["global"] else size
-    return found.records
-
-
-def _named(records: list[Record], name: str) -> str:
-    """What the records name, as text; "" for nothing."""
-    return ", ".join(sorted({str(one[name]) for one in records if one.get(name)}))
+    return file.records
 
 
 def _parameters(records: list[Record], text: str) -> tuple[float, float] | None:
     """The number of parameters, between two ends where it is rounded."""
-    said = re.search(r"([\d.,]*\d ?[kKM]?) (?:million )?(?:trainable )?param", text)
+    words = re.search(r"([\d.,]*\d ?[kKM]?) (?:million )?(?:trainable )?param", text)
     named = next((str(one["parameters"]) for one in records if one.get("parameters")), "")
-    shown = figure(named or (said[1] if said else ""), head("parameters"))
+    shown = figure(named or (words[1] if words else ""), head("parameters"))
     around = shown.unit / 2 if shown and shown.unit > 1 else 0.0
     return (shown.value - around, shown.value + around) if shown else None
 
@@ -213,31 +199,32 @@ def _apart(records: list[Record], lost: list[str]) -> list[pd.DataFrame]:
 
     Of runs, or epochs after the first, a time is the median.
     """
-    parts, runs = [dict[Any, Record]()], defaultdict[Any, list[Record]](list)
-    tables = defaultdict[int, list[Record]](list)
+    tables, parts = defaultdict[Any, list[Record]](list), [dict[Any, Record]()]
     for one in records:
-        if "run" in one:
-            runs[_key(one)].append(one)
-        else:
-            tables[one["table"]].append(one)
+        tables[("run", *_key(one)) if "run" in one else one["table"]].append(one)
     for table in tables.values():
-        parts += [{}] * all(any(_against(part, one) for one in table) for part in parts)
-        part = next(each for each in parts if not any(_against(each, one) for one in table))
-        for one in table:
+        rows = [_median(table)] if "run" in table[0] else table
+        parts += [{}] * all(any(_against(part, one) for one in rows) for part in parts)
+        part = next(each for each in parts if not any(_against(each, one) for one in rows))
+        for one in rows:
             if _against(part, one):
                 cell = f"line {one['line']}: a second row of {one['gpus']} x {one['batch_size']}"
                 lost.append(f"{cell}; the row is left out: a column `run` says which is which")
             else:
                 part[_key(one)] = {**one, **part.get(_key(one), {}), **_values(part, one)}
-    for key, each in runs.items():
-        parts[0][key] = {**each[0], "count": str(len(each))}
-        for name in TIMES:
-            values = [one[name] for one in each if one.get(name)]
-            values = values[1:] if len(values) > 1 and each[0].get("epochs") else values
-            if values:
-                middle = median(x.value for x in values)
-                parts[0][key][name] = Figure(middle, max(x.unit for x in values))
     return [_rows(part) for part in parts]
+
+
+def _median(runs: list[Record]) -> Record:
+    """The record of a cell that was run, or timed, several times."""
+    record = {**runs[0], "count": str(len(runs))}
+    for name in TIMES:
+        values = [one[name] for one in runs if one.get(name)]
+        values = values[1:] if len(values) > 1 and runs[0].get("epochs") else values
+        if values:
+            middle = median(one.value for one in values)
+            record[name] = Figure(middle, max(one.unit for one in values))
+    return record
 
 
 def _key(one: Record) -> tuple[str, int, int]:

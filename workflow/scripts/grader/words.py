@@ -7,10 +7,12 @@ GPU = r"(?:gpus?|devices?|cards?|ranks?|world ?size|n ?procs?|processes)"
 ITEM = r"(?:im(?:age|g)s?|samples?|examples?|tok(?:en)?s?|items?)"
 STEP = r"(?:it|iter|iterations?|steps?|batch(?:es)?)"
 FIELDS = [
-    ("", r"\b(?:std|stdev|deviation|variance|err|error|loss|acc\w*|lr|low|high|weak)\b"),
-    ("", r"\b(?:max memory|runs|machines|scope|fixed|alone|message|note|date|framework|epochs)\b"),
-    ("", r"spread|loader.*m[ia][nx]|loading m[ia][nx]|\bpeak\b.* [mg]i?b$|[ei]s?/ep$|\brun std"),
-    ("", r"without exchange|by the exchange|\bexposed\b|\b(?:busy|gap|commit)\b"),
+    (
+        "",
+        r"\b(?:std|stdev|deviation|variance|err|error|loss|acc\w*|lr|low|high|weak|runs|machines|"
+        r"scope|fixed|alone|message|note|date|framework|epochs|max memory|exposed|busy)\b|spread|"
+        r"\bgap\b|commit|load.* m[ia][nx]|\bpeak\b.* [mg]i?b$|[ei]s?/ep$|(?:out|by the) exchange",
+    ),
     ("communication", r"messages seconds$"),
     ("bytes", r"bytes per (?:iteration|step)"),
     ("iterations", r"^(?:iterations|steps)$"),
@@ -35,10 +37,9 @@ FIELDS = [
     ("communication", r"\bcomm|all ?reduce|exchange"),
     ("compute", r"\bcomp(?:ut|\b)"),
     ("hardware", rf"hardware|{GPU} (?:type|name|model)|accelerator"),
+    ("nodes", rf"\bnodes?\b(?!.*gpu)|{GPU}.*per node"),
     ("global_batch", r"\b(?:global|total|effective)\b.*(?:batch|\bbs\b)"),
     ("batch_size", r"batch|\bbs\b|^b$"),
-    ("nodes", r"\bnodes?\b(?!.*gpu)"),
-    ("per_node", rf"{GPU}.*per node"),
     ("run", r"^(?:run|repeat|trial|seed|repetition|epoch)(?: (?:id|no|number|#))?$"),
     (
         "epoch",
@@ -54,7 +55,7 @@ FIELDS = [
 ]
 """Patterns of each field's names, tried in order; "" is not read."""
 IDENTITY = {"gpus", "batch_size", "global_batch", "strategy", "model", "parameters", "hardware"}
-IDENTITY |= {"status", "study", "recipe", "run", "count", "per_node", "nodes"}
+IDENTITY |= {"status", "study", "recipe", "run", "count", "nodes"}
 UNITS = [
     (0.001, r"\bms\b|msec|milli|\b[mM]B(?:/|ps| per)"),
     (60.0, r"\bmin(?:s|utes?)?\b"),
@@ -64,6 +65,7 @@ UNITS = [
     (0.001048576, r"\bMiB"),
     (1000.0, r"\bTB(?:/|ps)|\b[kK] ?(?:im|samp|tok|/s)"),
     (1e6, r"\bM ?(?:im|samp|tok|/s)"),
+    (1.0, r"^(?:s|secs?|GB/s)$"),
 ]
 """Factors of units to seconds, GB/s, or images a second."""
 OF_BATCH = re.compile(
@@ -76,10 +78,10 @@ COUNT = re.compile(
     rf"(?i)(?:n ?= ?)?(\d+|\d{{1,3}}(?:,\d{{3}})+)(?:\.0+)? ?[x×]? ?-?"
     rf"(?:{GPU}|[avhptl]\d+\w*|rtx.*)?"
 )
-MISSING = {"", "-", "–", "—", "−", "n/a", "na", "nan", "none", "null", "missing", "/", "✗", "x"}
+MISSING = {*"-–—−/✗x", "", "n/a", "na", "nan", "none", "null", "missing"}
 OUT = re.compile(r"(?i).*(?:\bo\.?o\.?m\b\.?|out[ -]of[ -](?:\w+ )?memory).*")
 STATUSES = {name: name for name in ("ok", "oom", "oom_host", "infeasible", "diverged", "timeout")}
-STATUSES |= {"cannot run": "infeasible", "out of time": "timeout", "out of host memory": "oom_host"}
+STATUSES |= {"cannot run": "infeasible", "out of time": "timeout"}
 STRATEGIES = {
     "ddp": r"\bddp\b|distributed ?data ?parallel",
     "dp": r"\bdp\b|(?<!distributed)(?<!distributed )\bdata ?parallel(?!ism)",
@@ -104,7 +106,7 @@ class Figure(NamedTuple):
 
 
 class Head(NamedTuple):
-    """What the header of a column says; `words` are the header without its values and unit."""
+    """What the header of a column means; `words` are the header without its values and unit."""
 
     text: str
     field: str
@@ -120,49 +122,41 @@ def plain(text: str) -> str:
     return re.sub(r"\s+", " ", text).strip(" *")
 
 
+def unit(text: str) -> float | None:
+    """The factor of the first unit in a text."""
+    return next((factor for factor, pattern in UNITS if re.search(pattern, text)), None)
+
+
 def head(text: str) -> Head:
-    """What a header says: quantity, unit, and the GPUs or the batch size that stand in it."""
+    """What a header means: quantity, unit, and the GPUs or the batch size that stand in it."""
     text = plain(text)
-    unit = next((factor for factor, pattern in UNITS if re.search(pattern, text)), None)
     words = re.sub(r"([a-z])([A-Z])", r"\1 \2", text.replace("_", " ")).lower()
-    words = words.replace("printed ", "").replace("-", " ")
+    words = REFERENCE.sub("", words.replace("printed ", "").replace("-", " "))
     number = dict.fromkeys(("batch", "gpus"))
-    said = REFERENCE.sub("", words)
     for name, pattern in (("batch", OF_BATCH), ("gpus", OF_GPUS)):
-        if found := pattern.search(said):
-            number[name] = int(next(filter(None, found.groups())).replace(",", ""))
-            said = said.replace(found[0], " ")
-    rest = re.sub(r"\s+", " ", re.sub(r"[()\[\]:,|·]", " ", said)).strip()
-    field = next((name for name, pattern in FIELDS if re.search(pattern, rest)), None)
-    if field == "epoch" and re.fullmatch(r"min|time min", rest) and "(" not in text:
+        if match := pattern.search(words):
+            number[name] = int(next(filter(None, match.groups())).replace(",", ""))
+            words = words.replace(match[0], " ")
+    words = re.sub(r"\s+", " ", re.sub(r"[()\[\]:,|·]", " ", words)).strip()
+    field = next((name for name, pattern in FIELDS if re.search(pattern, words)), "")
+    if field == "epoch" and re.fullmatch(r"min|time min", words) and "(" not in text:
         field = "?"
-    if field in ("compute", "communication") and re.search(
-        "%|share|percent|overhead", text.lower()
-    ):
-        field += "_percent"
-    return Head(text, "" if field is None else field, rest, unit, number["gpus"], number["batch"])
+    if field in ("compute", "communication") and re.search("%|share|percent|overhead", text):
+        field = ""
+    return Head(text, field, words, unit(text), number["gpus"], number["batch"])
 
 
 def count(text: str) -> int | None:
     """A whole number of GPUs or images: `4`, `4 GPUs`, `2-GPU`, `8,192`; None if it is none."""
-    found = COUNT.fullmatch(plain(text).replace("-", ""))
-    number = int(found[1].replace(",", "")) if found else 0
+    match = COUNT.fullmatch(plain(text).replace("-", ""))
+    number = int(match[1].replace(",", "")) if match else 0
     return number if 1 <= number <= 10**12 else None
 
 
 def strategy(text: str) -> str:
     """The strategy that a text names, in our spelling; "" for none or for several."""
-    found = [name for name, pattern in STRATEGIES.items() if re.search(pattern, text.lower())]
-    return found[0] if len(found) == 1 else ""
-
-
-def strategy_name(text: str) -> str:
-    """The strategy of a cell: ours where the cell has nothing else, else its own words."""
-    text = plain(text).lower()
-    for name, pattern in STRATEGIES.items():
-        if re.fullmatch(rf"(?:py)?(?:torch )?(?:nn\.)?(?:{pattern})(?: ?\(.*\))?", text):
-            return name
-    return text
+    names = [name for name, pattern in STRATEGIES.items() if re.search(pattern, text.lower())]
+    return names[0] if len(names) == 1 else ""
 
 
 def figure(text: str, of: Head, comma: bool = False) -> Figure | None:
@@ -175,17 +169,13 @@ def figure(text: str, of: Head, comma: bool = False) -> Figure | None:
         if minutes or hours:
             value = 3600 * int(hours or 0) + 60 * int(minutes or 0) + float(seconds)
             return Figure(value, 10.0 ** -len(seconds.partition(".")[2]))
-    found = FIGURE.fullmatch(text)
-    if not found:
+    if not (match := FIGURE.fullmatch(text)):
         return None
-    mantissa, _, exponent = found[1].lower().replace(",", "").replace("−", "-").partition("e")
+    mantissa, _, exponent = match[1].lower().replace(",", "").replace("−", "-").partition("e")
     if len(exponent) > 4:
         return None
-    own = next((f for f, pattern in UNITS if found[3] and re.search(pattern, found[3])), None)
-    if found[3] in ("s", "sec", "secs", "GB/s"):
-        own = 1.0
-    factor = {"k": 1e3, "m": 1e6, "": 1.0}[found[2].lower()]
-    factor *= (own if own is not None else of.factor) or 1.0
+    factor = {"k": 1e3, "m": 1e6, "": 1.0}[match[2].lower()]
+    factor *= unit(match[3] or "") or of.factor or 1.0
     digits = int(exponent or 0) - len(mantissa.partition(".")[2])
     value = float(f"{mantissa}e{exponent or 0}") * factor
     if (value or float(mantissa)) and not 1e-30 < abs(value) < 1e15:
