@@ -30,6 +30,9 @@ ABOUT = IDENTITY | {"line", "table", "per_gpu", "question_1", "epochs"}
 JUDGED_BY = {"epoch", "training", "rate", "tokens", "communication"}
 """One of these a file has, or nothing follows from it."""
 ONE_GPU = re.compile(r"\b(?:1|one|single)[ -]gpu\b|\bq(?:uestion ?)?1\b")
+IN_WORDS = re.compile(r",? (\d+) GPUs?$")
+NO_FIGURE = re.compile(r"^loading.*%|below ")
+"""A share of loading, and an upper bound."""
 Record = dict[str, Any]
 """A cell: its `line`, names and numbers as text, figures as `Figure`."""
 
@@ -98,21 +101,29 @@ def _fields(heads: list[Head]) -> set[str]:
     return {one.field for one in heads} | {"gpus" for one in heads if one.gpus}
 
 
+def _shared(heads: list[Head], rows: list[Row], grid: Grid, names: str) -> Record:
+    """Return what holds for all rows of a table; UserError in words where it has no cells."""
+    fields, shared = _fields(heads), Record()
+    if not rows:
+        raise UserError("there is no row below the header")
+    # A configuration may have them: `plain/ddp, 2 GPUs`.
+    within = heads[0].field == "recipe" and all(IN_WORDS.search(cells[0]) for _, cells in rows)
+    if "gpus" not in fields and not within:
+        if not any(ONE_GPU.search(text.lower()) for text in grid.text):
+            raise UserError(f"there is no column of GPUs among {names}")
+        shared = {"gpus": "1", "question_1": True}
+    if not (any(one.batch for one in heads) or fields & {"batch_size", "global_batch"}):
+        raise UserError(f"there is no column of batch sizes among {names}")
+    epochs = any(one.text.lower() == "epoch" for one in heads)
+    return shared | {"table": rows[0][0], "epochs": epochs, "status": ""}
+
+
 def _add(tables: Tables, grid: Grid, above: str) -> None:
     """Add the records of a table; UserError in words where it is not one of times or figures."""
     heads, rows = _heads(grid)
     caption = head(grid.text[-1]) if grid.text else head("")
-    fields, fixed = _fields(heads), Record()
     names = ", ".join(f"`{one.text}`" for one in heads[:8] if one.text)
-    batches = any(one.batch for one in heads) or fields & {"batch_size", "global_batch"}
-    if not rows:
-        raise UserError("there is no row below the header")
-    if "gpus" not in fields:
-        fixed = {"gpus": "1", "question_1": True}
-    if fixed and not any(ONE_GPU.search(text.lower()) for text in grid.text):
-        raise UserError(f"there is no column of GPUs among {names}")
-    if not batches:
-        raise UserError(f"there is no column of batch sizes among {names}")
+    shared = _shared(heads, rows, grid, names)
     columns = _quantities(heads, caption, rows, tables)
     if not columns:
         raise UserError(f"nothing says what the figures of {names} are")
@@ -120,17 +131,18 @@ def _add(tables: Tables, grid: Grid, above: str) -> None:
     keys = {one.field: j for j, one in reversed([*enumerate(heads)]) if one.field in IDENTITY}
     if "batch_size" in keys:
         keys.pop("global_batch", None)
-    fixed["epochs"] = any(one.text.lower() == "epoch" for one in heads)
     before, comma = (
         dict[str, str](),
         _decimal_comma(plain(x[j]) for _, x in rows for j, _ in columns),
     )
     for line, cells in rows:
-        about: Record = {"line": line, "strategy": above, "table": rows[0][0], **fixed}
+        about: Record = {"line": line, "strategy": above, **shared}
         for name, j in keys.items():
             repeated = before.get(name, "") if name in KEYS else ""
             before[name] = about[name] = plain(cells[j]) or repeated
-        about["status"] = about.get("status", "").lower()
+        about["status"] = about["status"].lower()
+        if "gpus" not in about and (match := IN_WORDS.search(about.get("recipe", ""))):
+            about |= {"gpus": match[1], "recipe": about["recipe"].replace(match[0], "")}
         try:
             tables.records += _records(about, [(one, cells[j]) for j, one in columns], comma)
         except UserError as error:
@@ -194,7 +206,7 @@ def _records(about: Record, cells: list[tuple[Head, str]], comma: bool) -> list[
         record |= {"batch_size": one.batch} if one.batch else {}
         if status := "oom" if OUT.fullmatch(text) else STATUSES.get(text.lower()):
             record["status"] = status
-        elif text.lower() not in MISSING and not (one.field == "loading" and "%" in text):
+        elif text.lower() not in MISSING and not NO_FIGURE.search(one.field + text):
             value = figure(text, one, comma)
             if value is None or (one.field in POSITIVE and not 1e-7 < value.value < 1e12):
                 reason = f"{text!r} is no {one.field} that can be read"
