@@ -97,31 +97,25 @@ def study_status(config: dict[str, Any], begun: dict[Path, float], runs_now: boo
     others = [place for kind, places in wanted.items() if kind != "runs" for place in places]
     there = {place for place in [*cells, *others] if (RESULTS / place).exists()}
     begun = _remote_runs(cells, config["machine"]["time_limit_seconds"]) | begun
-    states, logs = dict[Path, str](), dict[Path, str]()
+    rows, logs = [], {}
     for place, cell in cells.items():
-        log = cell.log_path(LOGS)
-        if place in begun:
-            states[place] = "running"
-        else:
-            recorded = place in there
-            states[place], logs[log] = _status(RESULTS / place) if recorded else _failed(log)
+        log, strategy = cell.log_path(LOGS), cell.strategy if cell.gpus > 1 else ""
+        state = "running", ""
+        if place not in begun:
+            state = _status(RESULTS / place) if place in there else _failed(log)
+        rows.append([cell.recipe, strategy, cell.gpus, cell.batch_size, state[0]])
+        logs[log] = state[1]
+    runs = pd.DataFrame(rows, columns=["recipe", "strategy", "GPUs", "batch_size", "state"])
     if not there.issuperset(others):
         paths = [log for log in sorted(LOGS.rglob("*.log")) if log.parts[1] not in NOT_OF_OTHERS]
         logs |= {log: _failed(log)[1] for log in paths}
     due = [place for place in [*cells, *others] if place not in there]
     now = time.time()
     left = known.total(due) - sum(now - since for since in begun.values())
-    counted = f": {_counted(pd.Series(states), 0)}" if cells else ""
+    counted = f": {_counted(runs['state'], 0)}" if cells else ""
     first = {*(cells or others)}
     head = f"{config['study']} ({RESULTS / stored.CONFIG}), {'' if runs_now else 'not '}running, "
     end = f"; until about {_clock(now + max(left, 0))}" if runs_now and due else ""
-    rows = [
-        vars(cell)
-        | {"GPUs": cell.gpus, "state": states[place]}
-        | ({"strategy": ""} if cell.gpus == 1 else {})
-        for place, cell in cells.items()
-    ]
-    runs = pd.DataFrame(rows, columns=["recipe", "strategy", "GPUs", "batch_size", "state"])
     table = runs.pivot_table(
         "state", ["recipe", "strategy", "GPUs"], "batch_size", _counted, sort=False
     )
