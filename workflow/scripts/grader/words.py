@@ -9,9 +9,9 @@ STEP = r"(?:it|iter|iterations?|steps?|batch(?:es)?)"
 FIELDS = [
     (
         "",
-        r"\b(?:std|stdev|deviation|variance|err|error|loss|acc\w*|lr|low|high|weak|runs|machines|"
-        r"scope|fixed|alone|message|note|date|framework|epochs|max memory|exposed|busy|gap)\b|"
-        r"spread|idle|commit|load.* m[ia][nx]|\bpeak\b.* [mg]i?b$|[ei]s?/ep$|(?:out|by the) exchange",
+        r"\b(?:std|stdev|deviation|variance|err|error|loss|acc\w*|lr|low|high|weak|runs|machines|gap|"
+        r"scope|fixed|alone|message|note|date|framework|epochs|max memory|exposed|busy)\b|spread|idle|"
+        r"commit|load.* m[ia][nx]|\bpeak\b.* [mg]i?b$|[ei]s?/ep$|(?:out|by the) exchange",
     ),
     ("communication", r"messages seconds$"),
     ("bytes", r"bytes per (?:iteration|step)"),
