@@ -1,4 +1,4 @@
-"""Write a study's answers in the order of a form of the course, with the points of each question."""
+"""Write a study's answers in the order of a form of the course, with each question's points."""
 
 import re
 from pathlib import Path

@@ -44,11 +44,11 @@ SLIPS = [
 ]
 
 
-@pytest.mark.parametrize(("text", "values", "found"), SLIPS)
-def test_a_slip_is_named_in_its_cells(tmp_path, text, values, found):
+@pytest.mark.parametrize(("text", "values", "causes"), SLIPS)
+def test_a_slip_is_named_in_its_cells(tmp_path, text, values, causes):
     ranges = dict.fromkeys(["epoch_seconds_min", "epoch_seconds_max", "count"], "")
     values = {cell: ranges | fields for cell, fields in values.items()}
-    assert causes_of(study(tmp_path, edited(values, text))) == found
+    assert causes_of(study(tmp_path, edited(values, text))) == causes
 
 
 @pytest.mark.parametrize(
@@ -67,8 +67,8 @@ def test_a_slip_is_named_in_its_cells(tmp_path, text, values, found):
 )
 def test_what_is_right_or_open_is_a_remark(tmp_path, text, values, remarks):
     judged = study(tmp_path, edited(values, text))
-    found = causes_of(judged, "info")
-    assert {name: found.get(name) for name in remarks} == remarks
+    given = causes_of(judged, "info")
+    assert {name: given.get(name) for name in remarks} == remarks
     assert causes_of(judged) == {}
 
 
@@ -112,5 +112,5 @@ def test_no_honest_submission_has_a_finding():
 
 
 def test_planted_mistakes_are_found_and_named():
-    total, found, named = rates([3], list(MISTAKES)[::4])
-    assert found == total and named >= 0.95 * total
+    total, noticed, named = rates([3], list(MISTAKES)[::4])
+    assert noticed == total and named >= 0.95 * total

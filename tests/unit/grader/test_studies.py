@@ -36,18 +36,14 @@ def test_a_pile_has_a_line_for_each_submission_and_a_page(pile, tmp_path, capsys
     assert failed.value.status == 3
     lines = capsys.readouterr().out.splitlines()
     text = "the printed speedup is N times T(1,b) / T(N,b), and counts the GPUs twice"
-    assert (
-        f"{pile[1]}: bobs: error: times gpus: {text} (ddp: 2 x 128: 3.68, "
-        "expected 1.84; 2 x 512: 3.91, expected 1.95; 4 x 128: 14.7, expected 3.68; 4 x 512: 15.6, "
-        "expected 3.91); An epoch on N GPUs already has N times fewer steps; leave the factor N "
-        "away. If T(N,b) is the sum over the GPUs, or of as many steps as T(1,b), divide it by N."
-    ) in lines
+    start = (
+        f"{pile[1]}: bobs: error: times gpus: {text} (ddp: 2 x 128: 3.68, expected 1.84; 2 x 512"
+    )
+    assert any(line.startswith(start) and "leave the factor N" in line for line in lines)
     assert f"{pile[2]}: clean: note: line 4, column epoch_seconds: 'fast' is no epoch" in str(lines)
     summary = [line.split("  ")[-1].strip() for line in lines[-6:-2]]
-    assert summary[:2] == [
-        "18 figures: 18 right; no findings",
-        "18 figures: 14 right, 4 wrong; 1 error",
-    ]
+    assert summary[0] == "18 figures: 18 right; no findings"
+    assert summary[1] == "18 figures: 14 right, 4 wrong; 1 error"
     assert lines[-2:] == ["4 given, 4 read, 0 refused", f"The page is {target}"]
     page = Page(target.read_text(encoding="utf-8"))
     row = [pile[0], "7", "18 figures: 18 right", "0", "0", "0", "–", "20"]
@@ -63,8 +59,8 @@ def test_a_pile_has_a_line_for_each_submission_and_a_page(pile, tmp_path, capsys
         assert anchor in [named.get("id") for _, named in linked.elements]
     folder = tmp_path / "audit"
     own = Page((folder / "002-bob-b.html").read_text(encoding="utf-8"))
-    (found,) = own.rows("Findings")
-    assert found[:2] == ["error", "times gpus"] and "leave the factor N away." in found[4]
+    (finding,) = own.rows("Findings")
+    assert finding[:2] == ["error", "times gpus"] and "leave the factor N away." in finding[4]
     wrong = own.rows("Wrong figures")
     assert len(wrong) == 4 and wrong[0] == ["Q2", "speedup", "2 x 128", "3.68", "1.84"]
     points = [["Q2", "8", "10"], ["Q3.1", "5", "5"], ["Q3.2", "5", "5"], ["all", "18", "20"]]
@@ -102,16 +98,15 @@ def test_whatever_lies_in_a_pile_each_gets_a_line(tmp_path, capsys):
         (write(tmp_path / name) / "timings.csv").unlink()
     os.mkfifo(tmp_path / "fifo/timings.csv")
     (tmp_path / "linked/timings.csv").symlink_to(tmp_path / "bom/timings.csv")
-    for name, file, content, said in ODD:
+    for name, file, content, verdict in ODD:
         text = content if isinstance(content, bytes) else content.encode()
         (write(tmp_path / name) / file).write_bytes(text)
-        words[name] = said
+        words[name] = verdict
     with pytest.raises(UserError, match="12 of 15 have errors"):
         audit_studies.main([str(tmp_path / "*"), "--output", str(tmp_path / "audit.html")])
     lines = capsys.readouterr().out.splitlines()[:-2]
     for name, expected in words.items():
-        said = next(line for line in lines if line.startswith(f"{tmp_path}/{name} "))
-        assert expected in said
+        assert expected in next(x for x in lines if x.startswith(f"{tmp_path}/{name} "))
 
 
 OWN = Path(__file__).parents[2] / "snapshots/expected"
@@ -136,8 +131,8 @@ def test_a_name_steers_no_terminal_page_or_spreadsheet(tmp_path, capsys, monkeyp
     with pytest.raises(UserError):
         audit_studies.main(["=*", "--output", "audit.html"])
     pages = [path.read_text() for path in (*tmp_path.glob("*.html"), *tmp_path.glob("*/*.html"))]
-    for said in (capsys.readouterr().out, *pages):
-        assert "=1+1\\x1b[2J\\u202e\\udcff\\n" in said and not {"\x1b", "\u202e"} & set(said)
+    for shown in (capsys.readouterr().out, *pages):
+        assert "=1+1\\x1b[2J\\u202e\\udcff\\n" in shown and not {"\x1b", "\u202e"} & set(shown)
     with (tmp_path / "audit/audit.csv").open(newline="") as file:
         assert {row["folder"][:5] for row in csv.DictReader(file)} == {"'=1+1"}
 
@@ -155,8 +150,8 @@ def test_a_large_file_has_the_first_cells_of_each_finding_and_their_number(tmp_p
     folder = write(tmp_path / "all", "\n".join([head, single, *rows]))
     with pytest.raises(UserError):
         audit_studies.main([str(folder), "--output", str(tmp_path / "audit.html")])
-    said = capsys.readouterr().out
-    assert "3 x 128: 3.00, expected 1.84; 4" in said and "and 204 more" in said
+    text = capsys.readouterr().out
+    assert "3 x 128: 3.00, expected 1.84; 4" in text and "and 204 more" in text
 
 
 def test_a_defect_in_the_audit_of_one_study_leaves_the_others_theirs(pile, capsys, monkeypatch):

@@ -10,8 +10,8 @@ FIELDS = [
     (
         "",
         r"\b(?:std|stdev|deviation|variance|err|error|loss|acc\w*|lr|low|high|weak|runs|machines|gap|"
-        r"scope|fixed|alone|message|note|date|framework|epochs|max memory|exposed|busy)\b|spread|idle|"
-        r"commit|load.* m[ia][nx]|\bpeak\b.* [mg]i?b$|[ei]s?/ep$|(?:out|by the) exchange",
+        r"scope|fixed|alone|message|note|date|framework|epochs|max memory|exposed|busy)\b|idle|"
+        r"spread|commit|load.* m[ia][nx]|\bpeak\b.* [mg]i?b$|[ei]s?/ep$|(?:out|by the) exch",
     ),
     ("communication", r"messages seconds$"),
     ("bytes", r"bytes per (?:iteration|step)"),
