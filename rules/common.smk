@@ -64,7 +64,7 @@ os.environ[registry.VARIABLE] = os.pathsep.join(map(str, config.get("plugins") o
 with refused():
     from scaling.core import grid
     from scaling.core.code_digest import digest
-    from scaling.launch import jobs, lease
+    from scaling.launch import lease, preflight
     from scaling.launch.jobs import Jobs, as_json, measuring
     from scaling.registry import engine as engines
     from scaling.registry.entries import model_code
@@ -72,7 +72,7 @@ with refused():
     from scaling.tables.schema import StudyFiles
     from scaling.terminal.progress import Progress
 
-    TO_SAY = jobs.accept(config, REPLAY)
+    TO_SAY = preflight.accept(config, REPLAY)
 
 # Measurements are below RECORDS and DATASET, everything derived from them below RESULTS.
 RECORDS, RESULTS, LOGS = "results", "results", "logs"
@@ -112,7 +112,7 @@ IMAGES = {
 CHECKED = {"machine": ancient(JOBS.machine_check)}
 
 with refused():
-    if jobs.begin(workflow, config, TO_SAY, "" if REPLAY else IMAGES["manifest"]):
+    if preflight.begin(workflow, config, TO_SAY, "" if REPLAY else IMAGES["manifest"]):
         PROGRESS = Progress(
             *(workflow, config, RECORDS, RESULTS, str(IMAGES["dataset"])),
             partial(lease.waits_for, config["device"]),
@@ -120,7 +120,7 @@ with refused():
 
 
 onstart:
-    jobs.relay_signals()
+    preflight.relay_signals()
 
 
 onsuccess:

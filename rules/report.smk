@@ -45,7 +45,10 @@ rule tables_make:
             runs=f"{RECORDS}/runs",
             partial=config["partial"],
             per_gpu_hour=config["cost"]["per_gpu_hour"],
-            commands=JOBS.commands,
+            commands={
+                name: {key: own[key] for key in ("unit", "samples")}
+                for name, own in JOBS.commands.items()
+            },
             margin=config["convergence"]["accuracy_margin"],
             target=config["time_to_accuracy"]["accuracy"],
         ),

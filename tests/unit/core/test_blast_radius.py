@@ -82,7 +82,7 @@ TELLING = [
     ("config/recipes.py", "needs an engine", "wants an engine"),
     ("launch/outcome.py", "stopped at the time limit", "ended at the time limit"),
     ("launch/lease.py", "is held by process", "belongs to process"),
-    ("launch/jobs.py", "unset them, ", "remove them, "),
+    ("launch/preflight.py", "unset them, ", "remove them, "),
     ("registry/strategy.py", "2 * (gpus - 1) / gpus", "3 * (gpus - 1) / gpus"),
     ("tables/ratios.py", "only in A", "just in A"),
     ("claims/q2.py", "finish an epoch sooner", "end an epoch earlier"),

@@ -14,6 +14,7 @@ from scaling.core.errors import SNAKEMAKE_VARIABLE
 from scaling.core.grid import Cell
 from scaling.core.training_options import LargeBatches
 from scaling.launch import jobs as jobs_module
+from scaling.launch import preflight
 from scaling.launch.jobs import Jobs
 from scaling.launch.run_spec import RunSpec
 
@@ -122,7 +123,7 @@ def test_jobs_keep_compiled_code_in_the_studys_folder_and_not_in_tmp(study, monk
         monkeypatch.setenv(name, "")
         monkeypatch.delenv(name)
     monkeypatch.chdir(tmp_path)
-    jobs_module.accept(study[1], None)
+    preflight.accept(study[1], None)
     assert os.environ["TORCHINDUCTOR_CACHE_DIR"] == f"{tmp_path}/resources/compiled"
 
 

@@ -1,130 +1,24 @@
-"""What the rules call: checks before the first job; options, digests and resources of jobs."""
+"""What the rules call: options, digests and resources of jobs."""
 
 import json
 import math
-import os
-import signal
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from queue import SimpleQueue
-from threading import Thread
 from typing import Any
-
-from snakemake.logging import logger
 
 from scaling.config import config as configuration
 from scaling.config import stored
-from scaling.config.stored import read_config
 from scaling.core import code_digest, grid
-from scaling.core.errors import SNAKEMAKE_VARIABLE, UserError
-from scaling.core.records.kind import DATASET
-from scaling.core.section import check_images
 from scaling.core.training_options import Limits, Options
 from scaling.launch import run_spec
-from scaling.launch.lease import SHARE_VARIABLE
 from scaling.registry.entries import DATASETS
 from scaling.registry.strategy import STRATEGIES
 
-LAUNCHERS = ("TORCHELASTIC_RUN_ID", "RANK", "LOCAL_RANK", "WORLD_SIZE", "OMPI_COMM_WORLD_RANK")
-"""Variables of torchrun and mpirun, which measuring processes would take for their own."""
 SHORTEST_LIMIT = 600.0
 """Seconds that measurements other than runs may take at least."""
 ASKED = ("nodes", "runtime", "slurm_extra", "gpu", "gres", "mpi", "tasks", "tasks_per_gpu")
 """What a timed job may ask for; see `Jobs.asked`."""
-
-
-def accept(config: dict[str, Any], replayed: Path | None) -> list[str]:
-    """Report and leave out what this study cannot have; UserError if `config` is wrong.
-
-    `replayed` is the folder of the stored study to replay. Variables that jobs read are set.
-    """
-    # `--config partial=true` is a string: Snakemake only parses Python's True and False.
-    if (partial := config.get("partial")) in ("true", "false"):
-        config["partial"] = partial == "true"
-    try:
-        configuration.check(config, reads_images=not replayed)
-    except UserError as error:
-        used = replayed and read_config(replayed / stored.CONFIG).get("plugins")
-        advice = f"; a stored study brings no code: give its plugins {used}, --config 'plugins=[…]'"
-        raise UserError(f"{error}{advice if used else ''}") from error
-    said = configuration.drop_unsupported(config)
-    if replayed and replayed != stored.RESULTS:
-        stored.check(replayed, config)
-    os.environ[SNAKEMAKE_VARIABLE] = str(os.getpid())
-    if config["machine"]["share"]:
-        os.environ[SHARE_VARIABLE] = "1"
-    # PyTorch's default is a folder in /tmp that anyone can make before, with code of theirs.
-    compiled = Path("resources/compiled").absolute()
-    os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(compiled))
-    os.environ.setdefault("TRITON_CACHE_DIR", str(compiled / "triton"))
-    return said
-
-
-def begin(
-    workflow: Any,
-    config: dict[str, Any],
-    sentences: list[str],
-    manifest: str,
-) -> bool:
-    """Print `sentences`; return whether this process is Snakemake itself, not one of its jobs.
-
-    `manifest` is the dataset's, empty if nothing is trained. UserError where another launcher
-    started this process, or the images are too few, or cannot train the model.
-    """
-    if not workflow.is_main_process:
-        _end_at_sigterm()
-        return False
-    if manifest:
-        if others := [name for name in LAUNCHERS if name in os.environ]:
-            raise UserError(
-                f"the environment has {', '.join(others)}, as torchrun and mpirun set: unset them, "
-                "or start without a launcher, as Snakemake starts all processes itself"
-            )
-        there = Path(manifest)
-        described = DATASET.read(there) if there.exists() else {}
-        images = configuration.train_images(config, described)
-        check_images(configuration.images_needed(config), images)
-        model, side = config["model"], config["dataset"]["image_size"]
-        lab = (model["name"], model["options"]) == (configuration.LAB_MODEL, {})
-        if not lab or side != configuration.LAB_SIDE:
-            from scaling.models.check import check  # Imports PyTorch, which takes seconds.
-
-            check(config, there)
-    for sentence in sentences:
-        logger.info(sentence)
-    return True
-
-
-def relay_signals() -> None:
-    """Run the scheduler's handler of SIGTERM in a thread, and also when the terminal is closed.
-
-    In the main thread it may wait for a lock that this has: see docs/upstream.md.
-    """
-    theirs: Any = signal.getsignal(signal.SIGTERM)
-    told = SimpleQueue[Any]()
-
-    def tell(*signal_and_frame: Any) -> None:
-        told.put(signal_and_frame)
-
-    Thread(target=lambda: theirs(*told.get()), daemon=True).start()
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) != signal.SIG_IGN:  # As under nohup.
-            signal.signal(number, tell)
-
-
-def _end_at_sigterm() -> None:
-    """End this process, the Snakemake of one job, by SIGTERM, whatever handler is set later."""
-    reads, writes = os.pipe()
-    os.set_blocking(writes, False)
-    signal.set_wakeup_fd(writes)
-
-    def wait() -> None:
-        while os.read(reads, 1)[0] != signal.SIGTERM:
-            pass
-        os._exit(128 + signal.SIGTERM)
-
-    Thread(target=wait, daemon=True).start()
 
 
 measuring = partial(code_digest.digest, measuring=True)
@@ -140,17 +34,13 @@ def in_turns(runs: Sequence[grid.Cell], commands: Sequence[str]) -> list[grid.Ce
 
     So drifts of the machine meet both alike. Others keep their order, before these.
     """
-    asked = [name for name in commands if name in {run.recipe for run in runs}]
 
-    def place(run: grid.Cell) -> tuple[Any, ...]:
-        number = run.repeat + run.seed
-        backwards = number.bit_count() % 2
-        turn = asked.index(run.recipe)
-        cell = (run.gpus, run.batch_size, run.seed, run.repeat)
-        return (*cell, -turn if backwards else turn)
+    def place(run: grid.Cell) -> tuple[int, ...]:
+        turn, backwards = commands.index(run.recipe), (run.repeat + run.seed).bit_count() % 2
+        return run.gpus, run.batch_size, run.seed, run.repeat, -turn if backwards else turn
 
-    own = [run for run in runs if run.recipe in asked]
-    return [run for run in runs if run.recipe not in asked] + sorted(own, key=place)
+    own = [run for run in runs if run.recipe in commands]
+    return [run for run in runs if run.recipe not in commands] + sorted(own, key=place)
 
 
 class Jobs:
@@ -164,14 +54,15 @@ class Jobs:
         self.minutes = math.ceil(machine["time_limit_seconds"] / 60) + 5
         """The time limit of a measurement, with what starting and stopping may take."""
         self._per_node = machine["gpus_per_node"] or math.inf
-        recipes = [config["recipes"][name] for name in config["grid"]["recipes"]]
-        workers = max(recipe.get("loader_workers", 0) for recipe in recipes)
+        timed = [config["recipes"][name] for name in config["grid"]["recipes"]]
+        workers = max(recipe.get("loader_workers", 0) for recipe in timed)
         self._cores_per_gpu = machine["cpu_threads"] + workers
         self.first = len(runs) + 1
         """The priority of what comes before all runs of the grid."""
-        runs = in_turns(
-            runs, [name for name, own in self._config["recipes"].items() if "command" in own]
-        )
+        recipes = config["recipes"]
+        self.commands = {name: own for name, own in recipes.items() if "command" in own}
+        """The recipes that are the user's own command."""
+        runs = in_turns(runs, [*self.commands])
         repeats = map(grid.repeat_folder, range(config["grid"].get("repeats", 1)))
         self._records = Path(records)
         self._begun = {repeat: stored.has_runs(self._records, repeat) for repeat in repeats}
@@ -262,13 +153,6 @@ class Jobs:
         engine = self._config["recipes"][wildcards["recipe"]]["engine"]
         code = run_spec.code(engine, self._config["model"]["name"])
         return measuring(*code, *STRATEGIES.modules(wildcards["strategy"]))
-
-    @property
-    def commands(self) -> dict[str, dict[str, Any]]:
-        """What the tables need to know of recipes that are the user's own command."""
-        recipes = self._config["recipes"].items()
-        told = ("unit", "samples")
-        return {name: {key: own[key] for key in told} for name, own in recipes if "command" in own}
 
     def place(self, wildcards: Mapping[str, str]) -> int:
         """Return a run's priority: runs come in the order of the grid; others have 0."""

@@ -1,0 +1,109 @@
+"""What Snakemake does before the first job: checks of the study, and handlers of signals."""
+
+import os
+import signal
+from pathlib import Path
+from queue import SimpleQueue
+from threading import Thread
+from typing import Any
+
+from snakemake.logging import logger
+
+from scaling.config import config as configuration
+from scaling.config import stored
+from scaling.config.stored import read_config
+from scaling.core.errors import SNAKEMAKE_VARIABLE, UserError
+from scaling.core.records.kind import DATASET
+from scaling.core.section import check_images
+from scaling.launch.lease import SHARE_VARIABLE
+
+LAUNCHERS = ("TORCHELASTIC_RUN_ID", "RANK", "LOCAL_RANK", "WORLD_SIZE", "OMPI_COMM_WORLD_RANK")
+"""Variables of torchrun and mpirun, which measuring processes would take for their own."""
+
+
+def accept(config: dict[str, Any], replayed: Path | None) -> list[str]:
+    """Report and leave out what this study cannot have; UserError if `config` is wrong.
+
+    `replayed` is the folder of the stored study to replay. Variables that jobs read are set.
+    """
+    # `--config partial=true` is a string: Snakemake only parses Python's True and False.
+    if (partial := config.get("partial")) in ("true", "false"):
+        config["partial"] = partial == "true"
+    try:
+        configuration.check(config, reads_images=not replayed)
+    except UserError as error:
+        used = replayed and read_config(replayed / stored.CONFIG).get("plugins")
+        advice = f"; a stored study brings no code: give its plugins {used}, --config 'plugins=[…]'"
+        raise UserError(f"{error}{advice if used else ''}") from error
+    said = configuration.drop_unsupported(config)
+    if replayed and replayed != stored.RESULTS:
+        stored.check(replayed, config)
+    os.environ[SNAKEMAKE_VARIABLE] = str(os.getpid())
+    if config["machine"]["share"]:
+        os.environ[SHARE_VARIABLE] = "1"
+    # PyTorch's default is a folder in /tmp that anyone can make before, with code of theirs.
+    compiled = Path("resources/compiled").absolute()
+    os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(compiled))
+    os.environ.setdefault("TRITON_CACHE_DIR", str(compiled / "triton"))
+    return said
+
+
+def begin(workflow: Any, config: dict[str, Any], sentences: list[str], manifest: str) -> bool:
+    """Print `sentences`; return whether this process is Snakemake itself, not one of its jobs.
+
+    `manifest` is the dataset's, empty if nothing is trained. UserError where another launcher
+    started this process, or the images are too few, or cannot train the model.
+    """
+    if not workflow.is_main_process:
+        _end_at_sigterm()
+        return False
+    if manifest:
+        if others := [name for name in LAUNCHERS if name in os.environ]:
+            raise UserError(
+                f"the environment has {', '.join(others)}, as torchrun and mpirun set: unset them, "
+                "or start without a launcher, as Snakemake starts all processes itself"
+            )
+        there = Path(manifest)
+        described = DATASET.read(there) if there.exists() else {}
+        images = configuration.train_images(config, described)
+        check_images(configuration.images_needed(config), images)
+        model, side = config["model"], config["dataset"]["image_size"]
+        lab = (model["name"], model["options"]) == (configuration.LAB_MODEL, {})
+        if not lab or side != configuration.LAB_SIDE:
+            from scaling.models.check import check  # Imports PyTorch, which takes seconds.
+
+            check(config, there)
+    for sentence in sentences:
+        logger.info(sentence)
+    return True
+
+
+def relay_signals() -> None:
+    """Run the scheduler's handler of SIGTERM in a thread, and also when the terminal is closed.
+
+    In the main thread it may wait for a lock that this has: see docs/upstream.md.
+    """
+    theirs: Any = signal.getsignal(signal.SIGTERM)
+    told = SimpleQueue[Any]()
+
+    def tell(*signal_and_frame: Any) -> None:
+        told.put(signal_and_frame)
+
+    Thread(target=lambda: theirs(*told.get()), daemon=True).start()
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) != signal.SIG_IGN:  # As under nohup.
+            signal.signal(number, tell)
+
+
+def _end_at_sigterm() -> None:
+    """End this process, the Snakemake of one job, by SIGTERM, whatever handler is set later."""
+    reads, writes = os.pipe()
+    os.set_blocking(writes, False)
+    signal.set_wakeup_fd(writes)
+
+    def wait() -> None:
+        while os.read(reads, 1)[0] != signal.SIGTERM:
+            pass
+        os._exit(128 + signal.SIGTERM)
+
+    Thread(target=wait, daemon=True).start()
