@@ -26,7 +26,7 @@ LONGER, W4 = {"name": "longer", "recipe": "tuned", "factors": [3]}, {"name": "w4
             TABLES | {"convergence_train"},
         ),
         ({"machine.check": "warn"}, "workflow/scripts/scaling/instruments/machine.py", 0, set()),
-        ({}, "workflow/scripts/scaling/claims/q2.py", 0, TABLES),
+        ({}, "workflow/scripts/scaling/claims/scaling.py", 0, TABLES),
         ({}, "workflow/scripts/scaling/tables/timing.py", 0, TABLES),
         ({}, "workflow/scripts/scaling/figures/style.py", 0, {"report_render"}),
         ({}, "report/style.css", 0, {"report_render"}),

@@ -85,8 +85,8 @@ TELLING = [
     ("launch/preflight.py", "unset them, ", "remove them, "),
     ("registry/strategy.py", "2 * (gpus - 1) / gpus", "3 * (gpus - 1) / gpus"),
     ("tables/ratios.py", "only in A", "just in A"),
-    ("claims/q2.py", "finish an epoch sooner", "end an epoch earlier"),
-    ("report/overview.py", "Not always faster", "Rarely faster"),
+    ("claims/scaling.py", "finish an epoch faster", "end an epoch earlier"),
+    ("report/overview.py", "Use fewer and larger", "Take fewer, larger"),
     ("terminal/progress.py", "one after another", "in turn"),
 ]
 PLAIN, TUNED = {"eager/dp", "eager/ddp"}, {"resident/dp", "resident/ddp"}
