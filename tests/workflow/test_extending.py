@@ -2,7 +2,11 @@
 
 import json
 import re
+import shutil
+import subprocess
+import sys
 
+import pandas as pd
 import pytest
 import yaml
 
@@ -102,6 +106,51 @@ def test_a_script_of_ones_own_has_its_report_and_its_edit_measures_it_again(fold
     again = forked([*COMMAND, "-n"], folder)
     assert re.search(r"train[ _]command\s+2", again.stdout), again.stdout
     assert "1 other measurement" not in again.stdout and "peaks" not in again.stdout
+
+
+CHANGES = re.findall(r"```diff\n# (\S+)\n(.*?)```", PAGE, re.DOTALL)
+"""The changes to the project that the page shows: a file, and lines with + and -."""
+ADDED_TESTS = [
+    *("tests/unit/models/test_tiny.py", "tests/unit/registry/test_registry.py"),
+    "tests/unit/claims/test_q1_to_q3.py::test_waits_are_compared_between_the_ends",
+    "tests/unit/figures/test_figures.py::test_figure_is_drawn_with_caption_or_empty[waits]",
+]
+REPLAYED = "h200x2-vit"
+
+
+def change(path, lines):
+    """Apply lines as of a diff, which are at one place of the file, or else at its end."""
+    old, new = ("".join(re.findall(rf"^[{one}](.*\n)", lines, re.MULTILINE)) for one in "-+")
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    # The last line may be the beginning of one.
+    assert not old or text.count(old[:-1]) == 1, (path, old)
+    path.write_text(text.replace(old[:-1], new[:-1]) if old else text + new, encoding="utf-8")
+
+
+def test_project_is_extended_in_as_many_files_as_said(tmp_path):
+    study = Study(tmp_path / "copy", {})
+    for name in ("unit", "examples", "snapshots"):
+        shutil.copytree(ROOT / "tests" / name, study.folder / "tests" / name)
+    for path in (ROOT / "tests").glob("*.py"):
+        shutil.copy(path, study.folder / "tests")
+    most = [int(row.split("|")[2]) for row in re.findall(r"^\| an? \w+ .*", PAGE, re.MULTILINE)]
+    assert most == [5, 4, 1, 4, 3, 2, 1]
+    for path, lines in CHANGES:
+        change(study.folder / path, lines)
+    tests = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *ADDED_TESTS]
+    done = subprocess.run(tests, cwd=study.folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+    planned = forked(["-n", "--configfile", "config/demo.yaml"], study.folder).stdout
+    assert "recipe~bucket100/strategy~ddp/gpus~2" in planned, planned
+    assert "remedy~nesterov/global_batch~32" in planned
+    replayed = forked(["--cores", "2", "--config", f"replay={REPLAYED}"], study.folder)
+    assert replayed.returncode == 0, replayed.stdout
+    results = study.folder / "results/replay" / REPLAYED
+    assert (results / f"figures/{REPLAYED}/waits.svg").stat().st_size > 1000
+    assert '"Q1-waits-tuned"' in (results / "tables/claims.json").read_text()
+    assert "Samples per second" in (results / "report.html").read_text()
+    pace = pd.read_csv(results / f"tables/{REPLAYED}/pace.csv")
+    assert (pace["samples_per_second"].dropna() > 0).any()
 
 
 SNAKEFILE = """
