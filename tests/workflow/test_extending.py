@@ -115,7 +115,7 @@ ADDED_TESTS = [
     "tests/unit/claims/test_q1_to_q3.py::test_waits_are_compared_between_the_ends",
     "tests/unit/figures/test_figures.py::test_figure_is_drawn_with_caption_or_empty[waits]",
 ]
-REPLAYED = "h200x2-vit"
+REPLAYED = "h200x1"
 
 
 def change(path, lines):

@@ -17,7 +17,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from scaling.registry.update_rule import UpdateRule
 from scaling.training import update
-from scaling.training.captured_steps import SideStream
+from scaling.training.step import SideStream
 from scaling.training.strategies import Wrapped, buckets_of
 
 NORMS = (_BatchNorm, nn.LayerNorm, nn.GroupNorm)

@@ -24,9 +24,8 @@ from scaling.models.build import blocks
 from scaling.models.resnet import ResNet18
 from scaling.registry.resident import KERNELS, Options
 from scaling.registry.strategy import STRATEGIES
-from scaling.training.captured_steps import refusals
 from scaling.training.flat_sgd import FlatSGD, FlatShards
-from scaling.training.step import DeviceStep, InPrecision, allow_tf32
+from scaling.training.step import DeviceStep, InPrecision, allow_tf32, refusals
 from scaling.training.strategies import Wrapped
 from scaling.training.trainer import EpochResult, Trainer, TrainIterations
 

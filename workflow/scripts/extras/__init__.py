@@ -1,1 +1,0 @@
-"""What goes beyond the lab: each folder can be deleted, and all else works on."""
