@@ -15,7 +15,7 @@ from torch.nn import functional
 
 from extras.kernels import norm_kernels as kernels
 from scaling.models.resnet import BasicBlock, ResNet18
-from scaling.training.step import SideStream
+from scaling.training.captured_steps import SideStream
 
 ASIDE_UP_TO = 512
 """The largest batch whose weights' gradients are computed aside: on one H100 that gained 2 % here

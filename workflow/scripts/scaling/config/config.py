@@ -126,7 +126,7 @@ def _names(config: Configuration) -> Iterator[str]:
 
 
 def _recipes(config: Configuration) -> Iterator[str]:
-    """What is wrong with the options of recipes, for these strategies and devices."""
+    """Yield a sentence for each mistake in recipes, for these strategies and devices."""
     grid, full, used = config.grid, config.time_to_accuracy, _trained(config)
     if full.gpus and "command" in used[full.recipe]:
         yield f"time_to_accuracy.recipe is {full.recipe}, a command (allowed: one of an engine)"
@@ -151,7 +151,7 @@ def _recipes(config: Configuration) -> Iterator[str]:
 
 
 def _whole_nodes(config: Configuration) -> Iterator[str]:
-    """Say which numbers of GPUs are not of whole nodes."""
+    """Yield a sentence for each key whose numbers of GPUs are not of whole nodes."""
     per_node = config.machine.gpus_per_node
     requests = {"time_to_accuracy.gpus": config.time_to_accuracy.gpus}
     if config.grid.seeds or config.synchronization.seeds:
@@ -179,7 +179,7 @@ def _path(config: Configuration) -> Iterator[str]:
 
 
 def _missing_extras(config: Configuration) -> Iterator[str]:
-    """Say which keys need an extra whose folder is not here."""
+    """Yield a sentence for each key that needs an extra whose folder is absent."""
     fused = [name for name, options in _trained(config).items() if options.get("fused_norms")]
     needed = {f"recipes.{name}.fused_norms": "kernels" for name in fused}
     for key, extra in needed.items():
@@ -189,7 +189,7 @@ def _missing_extras(config: Configuration) -> Iterator[str]:
 
 
 def _large_batches(config: Configuration) -> Iterator[str]:
-    """What is wrong with the trainings of large batches, and to an accuracy."""
+    """Yield a sentence for each mistake in trainings with large batches or to an accuracy."""
     section, full = config.convergence, config.time_to_accuracy
     if odd := [gpus for gpus in full.gpus if full.global_batch % gpus]:
         whole = full.global_batch
@@ -217,7 +217,7 @@ def _large_batches(config: Configuration) -> Iterator[str]:
 
 
 def _variants(config: Configuration) -> Iterator[str]:
-    """What is wrong with the quantized networks."""
+    """Yield a sentence for each mistake in the quantized variants."""
     section = config.quantization
     names = [one.name for one in section.variants] if section.seeds else []
     yield from _twice("quantization.variants", [STAGES[0], *names])

@@ -17,7 +17,7 @@ from scaling.registry.strategy import STRATEGIES
 def unsupported(
     device: str, strategies: Collection[str], recipes: Mapping[str, Mapping[str, Any]], devices: int
 ) -> Iterator[str]:
-    """Say which strategies, and options of recipes, cannot be on so many devices of this kind."""
+    """Yield a sentence for each strategy or recipe option that these devices do not support."""
     for name in strategies if device == "cpu" and devices > 1 else ():
         if STRATEGIES.find(name).needs_gpu:
             yield f"grid.strategies has {name}, which needs GPUs for more than one: this is a CPU"
@@ -37,7 +37,7 @@ def unsupported(
 
 
 def need_newer_gpu(device: str, recipes: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    """Say which of these recipes ask a GPU for bf16 that has none."""
+    """Yield a sentence for each recipe with bf16 where a visible GPU does not support it."""
     old = device == "cuda" and environment.older_gpu(environment.AMPERE)
     for name, options in recipes.items():
         if old and options.get("precision") == "bf16":
@@ -45,7 +45,7 @@ def need_newer_gpu(device: str, recipes: Mapping[str, Mapping[str, Any]]) -> Ite
 
 
 def cores(limit: Path = Path("/sys/fs/cgroup/cpu.max")) -> int:
-    """The CPU cores that this process may use: of the machine, its affinity, its container."""
+    """Return the CPU cores of this process, by the machine, its affinity and its container."""
     count = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
     with suppress(OSError, ValueError):
         quota, period = map(int, limit.read_text().split())

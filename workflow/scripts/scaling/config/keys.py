@@ -89,7 +89,7 @@ class TechniqueEntry(SweepOptions, types.Entry):
 
 
 def _named(entries: Any) -> Any:
-    """The entries with a name each; a recipe's name alone is one, too."""
+    """Return `entries` with a name each; a recipe's name alone becomes an entry."""
     if not isinstance(entries, list):
         return entries
     given = [{"recipe": one} if isinstance(one, str) else one for one in entries]

@@ -25,7 +25,7 @@ STAGES = ("float32", "weights", "weights+activations", "weights+activations+bias
 
 
 def _listed(mistakes: Any) -> Any:
-    """Make a list of one mistake, or of none."""
+    """Return a list of one mistake, or of none."""
     return [mistakes] if isinstance(mistakes, str) else mistakes or []
 
 

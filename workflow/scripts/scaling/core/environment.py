@@ -162,7 +162,7 @@ def visible_gpus() -> list[str]:
 
 
 def resolve_device(requested: Device) -> Device:
-    """Replace `auto` by what there is; UserError for `cuda` without a GPU that PyTorch can use."""
+    """Return "cpu" or "cuda" for `requested`; UserError for `cuda` without a GPU for PyTorch."""
     built = torch_build()
     version = built.get("__version__", "")
     if version and tuple(map(int, version.split(".")[:2])) < (2, 11):
@@ -192,7 +192,7 @@ def torch_build() -> dict[str, Any]:
 
 
 def older_gpu(capability: tuple[int, int]) -> str | None:
-    """Describe a visible GPU whose compute capability is below `capability`, if any is known."""
+    """Return a description of a visible GPU below a compute `capability`; None if none is known."""
     for handle in map(gpu_handle, visible_gpus()):
         level = ask_nvml(pynvml.nvmlDeviceGetCudaComputeCapability, handle)
         if level and tuple(level) < capability:

@@ -39,7 +39,7 @@ class Cell:
 
     @property
     def global_batch_size(self) -> int:
-        """The samples of one update, over all GPUs."""
+        """Return the samples of one update, over all GPUs."""
         return self.gpus * self.batch_size
 
     def record_path(self, runs: Path) -> Path:

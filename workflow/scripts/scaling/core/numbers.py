@@ -8,7 +8,7 @@ import pandas as pd
 
 
 def significant(value: float, digits: int = 3) -> str:
-    """Format with `digits` significant digits: 0.345, 12.4, 1,234, 1.66e10; NaN as an en dash."""
+    """Return `digits` significant digits: 0.345, 12.4, 1,234, 1.66e10; NaN as an en dash."""
     if pd.isna(value):
         return "–"
     if value == 0 or math.isinf(value):
@@ -22,7 +22,7 @@ def significant(value: float, digits: int = 3) -> str:
 
 
 def distinguishable(found: float, expected: float) -> tuple[str, str]:
-    """Format two figures with 3 digits or more, and 2 of their difference: 19.764 and 19.704."""
+    """Return two figures with 3 digits or more, and 2 of their difference: 19.764 and 19.704."""
     if all(pd.isna(value) or value == round(value) for value in (found, expected)):
         return _whole(found), _whole(expected)
     difference, digits = abs(found - expected), 3
@@ -33,22 +33,22 @@ def distinguishable(found: float, expected: float) -> tuple[str, str]:
 
 
 def seconds(value: float) -> str:
-    """Format seconds: `0.345 s`."""
+    """Return seconds: `0.345 s`."""
     return f"{significant(value)} s"
 
 
 def span(low: float, high: float, digits: int = 3) -> str:
-    """Format a range: `0.341–0.352`."""
+    """Return a range: `0.341–0.352`."""
     return f"{significant(low, digits)}–{significant(high, digits)}"
 
 
 def times(value: float) -> str:
-    """Format a ratio: `1.87×`, `–` for NaN."""
+    """Return a ratio: `1.87×`, `–` for NaN."""
     return "–" if math.isnan(value) else f"{significant(value)}×"
 
 
 def judged(ratio: float, low: float, high: float, scope: str) -> str:
-    """Format a ratio, its interval and for what it holds: `1.87× [1.86, 1.88], 3 machines`."""
+    """Return a ratio, its interval and for what it holds: `1.87× [1.86, 1.88], 3 machines`."""
     if math.isnan(ratio):
         return "–"
     ends = "" if math.isnan(low) else f" [{significant(low)}, {significant(high)}]"
@@ -56,45 +56,45 @@ def judged(ratio: float, low: float, high: float, scope: str) -> str:
 
 
 def percent(share: float) -> str:
-    """Format a fraction of 1 as percent: `86 %`, `0.4 %`."""
+    """Return a fraction of 1 as percent: `86 %`, `0.4 %`."""
     value = 100 * share
     decimals = 0 if value == 0 or abs(value) >= 10 else 1
     return f"{value:.{decimals}f} %".replace("-", "−")
 
 
 def part(share: float) -> str:
-    """Format a part of a whole as percent; one below 0, which noise makes, as `< noise`."""
+    """Return a part of a whole as percent; one below 0, which noise makes, as `< noise`."""
     return "< noise" if share < 0 else percent(share)
 
 
 def points(value: float) -> str:
-    """Format a difference of percentages: `+0.20`, `−1.35`."""
+    """Return a difference of percentages: `+0.20`, `−1.35`."""
     return f"{value:+z.2f}".replace("-", "−")
 
 
 def data(count: float) -> str:
-    """Format bytes in decimal units: `44.7 MB`, `6.57 GB`; NaN is an en dash."""
+    """Return bytes in decimal units: `44.7 MB`, `6.57 GB`; NaN is an en dash."""
     if pd.isna(count):
         return "–"
     return rate(count, "B") if count >= 1e3 else f"{count:,.0f} B"
 
 
 def rate(value: float, unit: str) -> str:
-    """Format a rate with an SI prefix: `797 TFLOP/s`, `4.27 TB/s`."""
+    """Return a rate with an SI prefix: `797 TFLOP/s`, `4.27 TB/s`."""
     sizes = (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3))
     prefix, size = next((pair for pair in sizes if value >= pair[1]), sizes[-1])
     return f"{significant(value / size)} {prefix}{unit}"
 
 
 def whole_span(values: Iterable[float], between: str = " to ") -> str:
-    """Format the smallest and largest of some integers: `3`, `1 to 9`, `–` where all are NaN."""
+    """Return the smallest and largest of some integers: `3`, `1 to 9`, `–` where all are NaN."""
     known = [int(value) for value in values if not pd.isna(value)]
     ends = dict.fromkeys(f"{end:,}" for end in (min(known), max(known))) if known else ["–"]
     return between.join(ends)
 
 
 def gpus(count: float) -> str:
-    """Format a number of GPUs: `1 GPU`, `4 GPUs`."""
+    """Return a number of GPUs: `1 GPU`, `4 GPUs`."""
     return "1 GPU" if count == 1 else f"{int(count)} GPUs"
 
 
@@ -108,12 +108,12 @@ def _whole(value: float) -> str:
 
 
 def plural(count: float, noun: str) -> str:
-    """Format a count with its noun: `1 cell`, `3 cells`."""
+    """Return a count with its noun: `1 cell`, `3 cells`."""
     return f"{count:,.0f} {noun}" if count == 1 else f"{count:,.0f} {noun}s"
 
 
 def cell_name(row: Any) -> str:
-    """Name the cell of a table row: `plain/ddp, 4 GPUs, b = 512`; one GPU has no strategy."""
+    """Return a row's cell by name: `plain/ddp, 4 GPUs, b = 512`; one GPU has no strategy."""
     named = f"{row.recipe}/{row.strategy}".removesuffix("/")
     return f"{named}, {gpus(int(row.gpus))}, b\u00a0=\u00a0{int(row.batch_size)}"
 

@@ -13,7 +13,7 @@ Classes = np.ndarray[Any, Any]
 
 
 def paired(labels: Classes, reference: Classes, picked: Classes) -> dict[str, float]:
-    """Compare the predicted classes `picked` with those of the `reference`: [n] each, n ≥ 2.
+    """Return a comparison of the classes `picked` with the `reference`'s: [n] each, n ≥ 2.
 
     Agreement is of classes. `gained` images are right only here, `lost` ones only with the
     reference (McNemar 1947). The difference is that of `mean_difference`.
@@ -47,11 +47,11 @@ def mean_difference(
 
 
 def encode(classes: Classes) -> str:
-    """Encode `classes` (below 256) as base64 of their compressed bytes, for a record."""
+    """Return `classes` (below 256) as base64 of their compressed bytes, for a record."""
     return base64.b64encode(zlib.compress(classes.astype(np.uint8).tobytes(), 9)).decode("ascii")
 
 
 def decode(text: str) -> Classes:
-    """Decode what `encode` wrote: uint8 [n], of at most ten million images."""
+    """Return the classes that `encode` wrote: uint8 [n], n at most ten million."""
     content = zlib.decompressobj().decompress(base64.b64decode(text), 10_000_000)
     return np.frombuffer(content, dtype=np.uint8)

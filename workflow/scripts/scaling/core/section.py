@@ -128,6 +128,6 @@ def sentence(error: Any) -> str:
 
 
 def key_name(path: Any) -> str:
-    """Format the path of a key: `grid.gpus[0]`."""
+    """Return the path of a key as text: `grid.gpus[0]`."""
     keys = (f"[{key}]" if isinstance(key, int) else f".{key}" for key in path)
     return "".join(keys).removeprefix(".")

@@ -74,6 +74,6 @@ def read_images(
 
 @torch.no_grad()
 def predict(network: nn.Module, images: Images) -> Classes:
-    """Pick the class of each image, of equal logits the first: int64 [n]."""
+    """Return the class of each image, of equal logits the first: int64 [n]."""
     picked = [network(batch).argmax(dim=1).cpu().numpy() for batch in images.batches()]
     return np.concatenate(picked)

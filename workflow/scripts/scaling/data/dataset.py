@@ -69,7 +69,7 @@ class ImageDataset:
 
 
 def resize(images: NDArray[np.uint8], side: int) -> NDArray[np.uint8]:
-    """Resize images [N, S, S, 3] bilinearly to side × side pixels."""
+    """Return images [N, S, S, 3] resized bilinearly to side × side pixels."""
     result = np.empty((len(images), side, side, 3), dtype=np.uint8)
     for place, image in zip(result, images, strict=True):
         fitting = Image.fromarray(image).resize((side, side), Image.Resampling.BILINEAR)

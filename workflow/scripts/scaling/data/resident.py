@@ -120,7 +120,7 @@ class StreamedImages(ResidentImages):
         self._ahead = self._collect(size)
 
     def _collect(self, size: int) -> Future[Tensor]:
-        """Collect the next `size` images of the order, or those that are left, in the thread."""
+        """Return a future of the next `size` images of the order, or those left, by the thread."""
         places, self._rest = self._rest.tensor_split([size])
 
         def collect() -> Tensor:

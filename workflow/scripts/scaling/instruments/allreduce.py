@@ -16,8 +16,8 @@ from scaling.launch.measure import Sweep
 from scaling.launch.ranks import Rank
 from scaling.models.build import LEAST_BATCH, build
 from scaling.training import strategies
+from scaling.training.captured_steps import captured
 from scaling.training.flat_sgd import FlatSGD
-from scaling.training.step import captured
 
 BYTES_PER_ELEMENT = 4
 SETTLING_STEPS = 3

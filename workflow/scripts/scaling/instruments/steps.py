@@ -94,7 +94,7 @@ def measure_all(trainer: Trainer, rank: Rank, gpus: int, limit: int) -> dict[str
 
 
 def _in_memory(trainer: Trainer, train: TrainIterations, limit: int) -> dict[str, Any]:
-    """Time the same iterations with and, where possible, without gradient exchange, in turn."""
+    """Return times of the same iterations with and, where possible, without exchange, in turn."""
     replica, blocks = trainer.replica, dict[bool, list[EpochResult]]({True: [], False: []})
     for exchange in IN_TURN:
         if exchange or replica.separable:

@@ -60,7 +60,7 @@ class Experiment:
 
     @property
     def gpus(self) -> int:
-        """The number of GPUs that share the global batch, each as a micro-batch of one."""
+        """Return the number of GPUs that share the global batch, each as a micro-batch."""
         return gpus_of(self.global_batch, self.study.reference_batch, self.study.gpus)
 
     def results(self, techniques: dict[str, Technique]) -> Iterator[tuple[str, Result]]:
@@ -91,7 +91,7 @@ class Experiment:
         return len(self.dataset.train_labels) - held_out * self.study.held_out_images
 
     def _sweep(self, name: str, technique: Technique) -> Sweep:
-        """Train the first seed at each factor, and at more until the best is no end of the sweep.
+        """Return runs of the first seed at each factor, and at more until the best is no end.
 
         Factors are judged by held-out images if there are any, else by training loss.
         """
@@ -107,7 +107,7 @@ class Experiment:
         return dict(sorted(runs.items()))
 
     def _result(self, name: str, technique: Technique, sweep: Sweep) -> Result:
-        """Train the seeds at the best factor of a sweep, and return the record's part.
+        """Return the record's part: the sweep, and runs of all seeds at its best factor.
 
         `at_edge` is whether that is the smallest or largest of several.
         """
@@ -145,7 +145,7 @@ class Experiment:
         return {"factor": factor, "learning_rate": max(run.rates), "held_out": held_out, **record}
 
     def _train(self, run: Run) -> Result:
-        """Train one run to its end, or to the end of the epoch in which it diverges.
+        """Return the record of a run, trained to its end or to the epoch in which it diverges.
 
         `diverged` is "", "not finite" of a loss in an update or after it, or "at chance" of a last
         training loss no better than that of a constant prediction, ln(classes).

@@ -18,7 +18,7 @@ LEAST_BATCH = 2
 
 
 def build(chosen: Model, classes: int) -> nn.Module:
-    """Build the `chosen` model, for so many classes.
+    """Return the `chosen` model with initial weights, for this number of classes.
 
     Its name is that of a registered model, a classification model of torchvision, or a function,
     `file.py:function` or `module:function`, that takes the number of classes; they receive its

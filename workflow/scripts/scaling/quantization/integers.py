@@ -50,7 +50,7 @@ def symmetric_scale(max_abs: float, of: str, bits: int = 8) -> float:
 
 
 def to_integers(values: Tensor, scale: float | Tensor, bits: int) -> Tensor:
-    """Round scale · values, halves to even, clamped to `bits`: float64, same shape."""
+    """Return scale · values rounded half to even, clamped to `bits`: float64, same shape."""
     return (values.double() * scale).round_().clamp_(-qmax(bits) - 1, qmax(bits))
 
 
@@ -71,7 +71,7 @@ def round_weights(name: str, layer: Layer, scheme: Scheme) -> tuple[Tensor, Tens
 
 
 def packed_bytes(weight: Tensor, scales: Tensor, bits: int) -> int:
-    """Count the bytes with weights of `bits`, an int32 bias for each output, and the scales."""
+    """Return the bytes of weights of `bits`, an int32 bias for each output, and the scales."""
     words = len(scales) + len(scales.unique())
     return math.ceil(weight.numel() * bits / 8) + WORD_BYTES * words
 
@@ -111,12 +111,12 @@ class Requantization(nn.Module):
 
 
 def along_channels(channels: Tensor, values: Tensor) -> Tensor:
-    """Shape `channels` [channels] to meet dimension 1 of `values` [n, channels, …]."""
+    """Return `channels` [channels] in the shape of dimension 1 of `values` [n, channels, …]."""
     return channels.to(values.device).view(-1, *[1] * (values.dim() - 2))
 
 
 def integer_products(values: Tensor, weight: Tensor, convolution: dict[str, Any] | None) -> Tensor:
-    """Compute the sums of products of int8 values and weights: int32 [n, outputs, …].
+    """Return the sums of products of int8 values and weights: int32 [n, outputs, …].
 
     `weight` is [outputs, …]; `convolution` has stride and padding, None for a linear layer. PyTorch
     has no convolution of int8, so the patches that it looks at become the rows of a matrix.
@@ -135,7 +135,7 @@ def integer_products(values: Tensor, weight: Tensor, convolution: dict[str, Any]
 
 
 def _multiply(rows: Tensor, weight: Tensor) -> Tensor:
-    """Multiply int8 [n, inner] by int8 [outputs, inner]: int32 [n, outputs].
+    """Return the product of int8 [n, inner] and int8 [outputs, inner]: int32 [n, outputs].
 
     Zeros fill up the sizes of NVIDIA's tensor cores: more than 16 rows, multiples of 8 else.
     """

@@ -60,12 +60,12 @@ Calibration = dict[str, tuple[float, float]]
 
 
 def layers(network: nn.Module) -> dict[str, Layer]:
-    """List the layers with weights, by name, in the order of the modules."""
+    """Return the layers with weights, by name, in the order of the modules."""
     return {name: module for name, module in network.named_modules() if isinstance(module, Layer)}
 
 
 def observer_points(network: nn.Module) -> dict[str, str]:
-    """Map each layer to its ReLU, or to itself where there is none; `IMAGES` to themselves."""
+    """Return the name of each layer's ReLU, or its own where there is none; `IMAGES` as such."""
     points = {IMAGES: IMAGES}
     for name, module in network.named_children():
         if isinstance(module, Layer):
@@ -77,7 +77,7 @@ def observer_points(network: nn.Module) -> dict[str, str]:
 
 @torch.no_grad()
 def outputs(network: nn.Module, batch: Tensor) -> dict[str, Tensor]:
-    """Run `network` on `batch`; return what each module gives, by its name, and it as `IMAGES`."""
+    """Return the output of each module on `batch`, by its name, and the batch as `IMAGES`."""
     results, names = {IMAGES: batch}, {module: name for name, module in network.named_modules()}
 
     def keep(module: nn.Module, _inputs: Any, output: Tensor) -> None:
@@ -89,7 +89,7 @@ def outputs(network: nn.Module, batch: Tensor) -> dict[str, Tensor]:
 
 
 def calibrate(network: nn.Module, batches: Iterable[Tensor]) -> Calibration:
-    """Run the float `network` over all `batches` [n, 3, 32, 32]; return the ranges of all."""
+    """Return the range of each module's outputs over all `batches` [n, 3, 32, 32]."""
     ranges: Calibration = {}
     for batch in batches:
         for name, values in outputs(network, batch).items():
@@ -182,7 +182,7 @@ class QuantizedLayer(nn.Module):
 
     @property
     def passed_scale(self) -> float:
-        """S · o: the accumulated scale of the integers that the layer passes on, 1 for floats."""
+        """Return S · o, the accumulated scale of the integers passed on; 1 for floats."""
         if self.requantization is None:
             return 1.0
         return float((self.accumulator_scale * self.requantization.factor)[0])
@@ -213,13 +213,13 @@ class QuantizedLayer(nn.Module):
 
 
 def quantized_layers(quantized: nn.Module) -> dict[str, QuantizedLayer]:
-    """List the layers of an integer network, by name."""
+    """Return the layers of an integer network, by name."""
     return {one.name: one for one in quantized.modules() if isinstance(one, QuantizedLayer)}
 
 
 @torch.no_grad()
 def quantize(network: nn.Module, scheme: Scheme, calibration: Calibration) -> nn.Module:
-    """Copy `network` so that it computes on integers: `quantize` the images, then its `network`.
+    """Return a copy of `network` on integers: `quantize` the images, then its `network`.
 
     That has a `QuantizedLayer` for each layer of a sequential one. Without
     `scheme.activation_bits` its weights alone are rounded, and divided by their scale again.

@@ -65,7 +65,7 @@ class VariantEvaluation(DataOptions):
 def measure(
     network: nn.Sequential, scheme: Scheme, chosen: Images, test: Images, seed: int, counted: bool
 ) -> dict[str, Any]:
-    """Quantize `network`; measure its accuracy, bit-exactness, bytes and layers, for the record.
+    """Return accuracy, bit-exactness, bytes and layers of a quantized copy of `network`.
 
     The `chosen` training images calibrate, or those of a mistake of `scheme`; `training_checksum`
     is that of the chosen ones. Noise is that on test images. `exactness` is None where only weights
@@ -118,7 +118,7 @@ def measure(
 
 
 def _weight_row(name: str, layer: Layer, scheme: Scheme) -> dict[str, Any]:
-    """Describe the weights of one layer: bits, smallest scale, range, SQNR and bytes."""
+    """Return bits, smallest scale, range, SQNR and bytes of one layer's weights."""
     bits, weight = scheme.weight_bits, layer.weight
     rounded, scales = round_weights(name, layer, scheme)
     error = weight - rounded / scales
@@ -134,7 +134,7 @@ def _weight_row(name: str, layer: Layer, scheme: Scheme) -> dict[str, Any]:
 
 
 def _scale_row(layer: int8.QuantizedLayer, floats: Layer, largest: float) -> dict[str, Any]:
-    """Describe the scales and bounds of one integer layer, and of the first of its channels.
+    """Return the scales and bounds of one integer layer, of channels those of the first.
 
     Scales are in levels per unit, except `output_scale`, the factor on the accumulator. `top_step`
     = S · o · max is the level on which the `largest` output lands: the last one. `largest_bias`
@@ -158,7 +158,7 @@ def _scale_row(layer: int8.QuantizedLayer, floats: Layer, largest: float) -> dic
 def _noise(
     network: nn.Sequential, quantized: nn.Module, batches: Iterable[Tensor]
 ) -> dict[str, tuple[float | None, float | None]]:
-    """Quantize the images, and what each layer of the float `network` passes on, as its copy does.
+    """Return the noise of quantized images, and of each layer's outputs as its copy rounds them.
 
     Returns the SQNR in dB and the share of clipped values of each; None for a layer of floats.
     """
@@ -192,7 +192,7 @@ def decibels(signal: float, error: float) -> float | None:
 def distributions(
     network: nn.Sequential, quantized: nn.Module, batches: Iterable[Tensor]
 ) -> list[dict[str, Any]]:
-    """Count every layer's weights, and its outputs on `batches` before and after ReLU, if any.
+    """Return histograms of each layer's weights, and of its outputs before and after ReLU.
 
     `quantized` is the integer copy of `network`. Bins are one level wide and centred on it, so a
     float and the level it is rounded to share a bin. `scale` is in levels per unit, `bin_edges`

@@ -25,7 +25,7 @@ def has_extra(name: str) -> bool:
 
 @cache
 def loaded(path: Path) -> ModuleType:
-    """Import the file as a module named after it, which may import those in its folder.
+    """Return the file as a module named after it, which may import those in its folder.
 
     Raises UserError if the file is missing or cannot be imported.
     """

@@ -41,7 +41,7 @@ class Plan(Synchronization, DataOptions, Sgd, Limits):
 
     @property
     def images(self) -> int:
-        """The number of training images."""
+        """Return the number of training images."""
         there: int = DATASET.read(self.manifest)["train_images"]
         return min(there, self.train_images or there)
 

@@ -84,7 +84,7 @@ def trainer_of(plan: Plan, training: Training, rank: Rank, dataset: ImageDataset
 
 
 def train(plan: Plan, training: Training, rank: Rank, dataset: ImageDataset) -> dict[str, Any]:
-    """Train, and return a comparison of the ranks, equal on every rank.
+    """Return a comparison of the ranks after a training, equal on every rank.
 
     `epochs` has a row per epoch and rank (an EpochResult), `orders` those of `orders_of`, `ranks`
     the quality of each rank's model and the SHA-256 of its parameters and buffers, and `drift` is
@@ -129,7 +129,7 @@ def drift(ranks: Sequence[NDArray[np.float64]]) -> dict[str, float | None]:
 
 
 def drawn_alone(plan: Plan) -> dict[str, Any]:
-    """Describe each epoch of a RandomSampler, which DataParallel uses, without set_epoch."""
+    """Return the orders of a RandomSampler's epochs, which DataParallel uses."""
     torch.manual_seed(plan.seeds[0])
     sampler, images, orders = RandomSampler(range(plan.images)), plan.images, list[Any]()
     for epoch in range(plan.epochs):
@@ -169,7 +169,7 @@ def orders_of(orders: Sequence[Order], images: int, epoch: int) -> list[dict[str
 def record_steps(
     plan: Plan, name: str, mode: Training, rank: Rank, dataset: ImageDataset
 ) -> dict[str, Any]:
-    """Record the messages of `STEPS` steps, and whether they were equal on all ranks."""
+    """Return the messages of `STEPS` steps, and whether they were equal on all ranks."""
     messages = Messages()
     recording = collectives if rank.processes > 1 else copies
     with recording(messages):

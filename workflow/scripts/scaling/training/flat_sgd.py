@@ -17,7 +17,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from scaling.registry.update_rule import UpdateRule
 from scaling.training import update
-from scaling.training.step import SideStream
+from scaling.training.captured_steps import SideStream
 from scaling.training.strategies import Wrapped, buckets_of
 
 NORMS = (_BatchNorm, nn.LayerNorm, nn.GroupNorm)
@@ -281,7 +281,7 @@ def room_of(tensor: Tensor) -> int:
 
 
 def views_of(flat: Tensor, like: Sequence[Tensor]) -> list[Tensor]:
-    """Split `flat` into consecutive views with the shapes and memory formats of `like`."""
+    """Return consecutive views of `flat` with the shapes and memory formats of `like`."""
     parts = zip(flat.split([room_of(tensor) for tensor in like]), like, strict=True)
     return [part.as_strided(tensor.shape, tensor.stride()) for part, tensor in parts]
 

@@ -24,8 +24,9 @@ from scaling.models.build import blocks
 from scaling.models.resnet import ResNet18
 from scaling.registry.resident import KERNELS, Options
 from scaling.registry.strategy import STRATEGIES
+from scaling.training.captured_steps import refusals
 from scaling.training.flat_sgd import FlatSGD, FlatShards
-from scaling.training.step import DeviceStep, InPrecision, allow_tf32, refusals
+from scaling.training.step import DeviceStep, InPrecision, allow_tf32
 from scaling.training.strategies import Wrapped
 from scaling.training.trainer import EpochResult, Trainer, TrainIterations
 
@@ -101,7 +102,7 @@ class Resident(Trainer):
             self.progress = StepProgress(len(self._sizes), rank.device)
 
     def _prepared(self, options: Options) -> tuple[Options, list[str]]:
-        """Prepare the steps; drop options that fail with this model, and record why."""
+        """Return the options that work with this model, and why others were dropped."""
         notes: list[str] = []
         while True:
             self._build(options)

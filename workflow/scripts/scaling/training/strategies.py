@@ -43,7 +43,7 @@ class Wrapped:
 
     @property
     def sent_share(self) -> float:
-        """Bytes that are sent, as a share of those by the strategy's formula."""
+        """Return the bytes sent as a share of those by the strategy's formula."""
         return 1.0
 
     @contextmanager

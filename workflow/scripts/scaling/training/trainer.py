@@ -54,24 +54,24 @@ class Trainer:
         self._spec, self._rank = spec, rank
 
     def run_epoch(self, epoch: int) -> EpochResult:
-        """Train epoch number `epoch` (from 1)."""
+        """Return the result of training epoch number `epoch` (from 1)."""
         raise NotImplementedError
 
     def in_memory(self, limit: int) -> TrainIterations:
-        """Load at most `limit` batches; return a function that trains on some of them."""
+        """Return a function that trains on some of at most `limit` batches, loaded now."""
         raise NotImplementedError
 
     def close(self) -> None:
         """Release what would keep the process group from being destroyed."""
 
     def _update(self, batch: Any) -> int:
-        """Launch one update on a batch; return its number of images."""
+        """Return the number of images of a batch, whose update is launched."""
         raise NotImplementedError
 
     def _train(
         self, batches: Iterable[Any], epoch: int = 0, steps: int = 0, untimed: int = 0
     ) -> EpochResult:
-        """Train on batches, waiting for which is loading; tell `progress` of an epoch's `steps`.
+        """Return the result of training on batches; `progress` gets an epoch's `steps`.
 
         After `untimed` batches, which are not counted, the seconds are those from step to step.
         """
