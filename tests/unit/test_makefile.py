@@ -35,23 +35,13 @@ def make(tmp_path):
     return run
 
 
-TARGETS = ["audit", "pack", "replay", "answers"]
-CALLS = [*(f"{name} STUDY" for name in TARGETS), "compare B=x A", "compare A=x B"]
-
-
-@pytest.mark.parametrize("call", CALLS)
-def test_a_name_reaches_a_program_as_it_is_and_runs_nothing(make, call):
+@pytest.mark.parametrize("call", ["audit STUDY", "replay STUDY", "compare B=x A"])
+def test_name_reaches_a_program_as_it_is(make, call):
     for file in (make.folder / CODE, make.folder / "studies" / CODE / "config.yaml"):
         file.parent.mkdir(parents=True)
         file.touch()
     status, said = make(*f"{call}=".split()[:-1], f"{call.split()[-1]}={CODE}")
-    assert CODE in said and (status == 0 or call == "answers STUDY")
-
-
-def test_a_stored_studys_name_runs_nothing(make):
-    (make.folder / "studies/`touch X`").mkdir(parents=True)
-    (make.folder / "studies/`touch X`/config.yaml").touch()
-    assert "replay=`touch X`" in make("studies")[1]
+    assert CODE in said and status == 0
 
 
 def test_environment_is_made_in_a_folder_of_any_name(make):
@@ -79,7 +69,7 @@ def test_environment_is_made_in_a_folder_of_any_name(make):
         *((name, f"{name} takes a study") for name in ("audit", "pack", "replay")),
     ],
 )
-def test_arguments_are_checked_before_anything_is_installed(make, call, said):
+def test_arguments_are_checked_before_installing(make, call, said):
     shutil.rmtree(make.folder / ".venv")
     (make.folder / "studies/one").mkdir(parents=True)
     (make.folder / "studies/one/config.yaml").touch()
@@ -88,7 +78,7 @@ def test_arguments_are_checked_before_anything_is_installed(make, call, said):
     assert not list(make.folder.glob(".venv*"))
 
 
-def test_a_home_that_cannot_be_written_is_one_sentence(make):
+def test_unwritable_home_is_one_sentence(make):
     status, said = make("studies", HOME="/dev/null", XDG_CACHE_HOME="")
     assert status == 2 and said.startswith("error: /dev/null/.cache cannot be written: clone into")
     assert make("studies", HOME="/dev/null", XDG_CACHE_HOME="cache")[0] == 0
