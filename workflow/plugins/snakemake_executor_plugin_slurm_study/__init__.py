@@ -105,16 +105,16 @@ class Executor(slurm.Executor):
 
     def report_job_error(self, job_info: Any, msg: str | None = None, **more: Any) -> None:
         """Report a failed job; one whose submission failed for now is submitted again instead."""
-        said = (msg or "").partition("\n    sbatch call:")[0]
-        if job_info.external_jobid is None and PASSES.search(said):
-            self._submit_again(job_info.job, said)
+        reason = (msg or "").partition("\n    sbatch call:")[0]
+        if job_info.external_jobid is None and PASSES.search(reason):
+            self._submit_again(job_info.job, reason)
         else:
-            super().report_job_error(job_info, msg=f"{said}\n", **more)
+            super().report_job_error(job_info, msg=f"{reason}\n", **more)
 
     async def check_active_jobs(self, active_jobs: list[Any]) -> AsyncIterator[Any]:
         """Report the jobs that have ended, and yield the others: all of them without an answer."""
         found: dict[str, list[str]] | None = {}
-        # Without jobs nothing is asked: the first call can come before the limiter is made.
+        # Without jobs there is no query: the first call can come before the limiter is made.
         if active_jobs or self._again:
             async with self.status_rate_limiter:
                 found = self._look(active_jobs)
@@ -141,22 +141,22 @@ class Executor(slurm.Executor):
             self.report_job_success(job)
             return
         lines = log.read_text(errors="replace").splitlines() if log.is_file() else []
-        said = [f"Slurm's job {job.external_jobid} failed: {state} ({reason})"]
-        said += [line for line in lines if line.startswith(("slurmstepd: error", "srun: error"))]
+        errors = [f"Slurm's job {job.external_jobid} failed: {state} ({reason})"]
+        errors += [line for line in lines if line.startswith(("slurmstepd: error", "srun: error"))]
         # srun could not reach the controller.
-        unheard = "srun: error: Unable" in said[-1] and PASSES.search(said[-1])
+        unheard = "srun: error: Unable" in errors[-1] and PASSES.search(errors[-1])
         if unheard and job.job not in self._begun_again:
             self._begun_again.add(job.job)
-            self._submit_again(job.job, said[-1])
+            self._submit_again(job.job, errors[-1])
         else:
-            self.report_job_error(job, msg="\n".join(said), aux_logs=[str(log)])
+            self.report_job_error(job, msg="\n".join(errors), aux_logs=[str(log)])
 
     def _look(self, jobs: list[Any]) -> dict[str, list[str]] | None:
         """Return each job's state and reason, None without an answer; say once what is new."""
         try:
             known = queue("%r")
         except WorkflowError as error:
-            self.logger.warning(f"{error}; its jobs run on, it is asked again")
+            self.logger.warning(f"{error}; its jobs run on, the query is repeated")
             return None
         found = {job.external_jobid: known.get(job.external_jobid, FORGOTTEN) for job in jobs}
         for job in jobs:
@@ -177,10 +177,10 @@ def job_name(job: Any) -> str:
 
 def queue(column: str) -> dict[str, list[str]]:
     """Return the state and other columns of each of this user's jobs, ended ones too, by ids."""
-    asked = ["--states=all", "--array", f"--user={os.getuid()}", f"--format=%i|%T|{column}"]
-    lines = answer("squeue", "--noheader", *asked).splitlines()
+    options = ["--states=all", "--array", f"--user={os.getuid()}", f"--format=%i|%T|{column}"]
+    lines = answer("squeue", "--noheader", *options).splitlines()
     rows = (line.split("|", 2 + column.count("|")) for line in lines)
-    return {number: told for number, *told in rows}
+    return {number: fields for number, *fields in rows}
 
 
 def answer(*command: str) -> str:
@@ -188,6 +188,6 @@ def answer(*command: str) -> str:
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     except subprocess.SubprocessError as error:
-        said = str(getattr(error, "stderr", None) or error).strip()
-        raise WorkflowError(f"Slurm does not answer ({said}): see scontrol ping") from error
+        message = str(getattr(error, "stderr", None) or error).strip()
+        raise WorkflowError(f"Slurm does not answer ({message}): see scontrol ping") from error
     return done.stdout
