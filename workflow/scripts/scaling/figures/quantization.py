@@ -19,6 +19,7 @@ LOOKS: dict[str, dict[str, Any]] = {
     "int8": {"fill": True, "color": style.figures.OTHERS[1], "alpha": 0.4},
     "float": {"baseline": None, "color": style.INK, "linewidth": 1},
 }
+RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 ROW, GAP, BETWEEN = 74, 62, 30
 """The height of a panel, and the space above it and left of it, in pixels."""
 
@@ -66,5 +67,10 @@ def _draw_histogram(axes: Axes, rows: pd.DataFrame) -> None:
     axes.tick_params(labelsize=11)
     axes.yaxis.set_major_locator(LogLocator(numticks=3))
     axes.yaxis.set_minor_locator(NullLocator())
-    axes.yaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_major_formatter(_power)
     axes.xaxis.set_major_locator(MaxNLocator(2))
+
+
+def _power(share: float, _: object) -> str:
+    """Format a power of ten: `10⁻³`."""
+    return "10" + str(round(np.log10(share))).translate(RAISED)
