@@ -1,5 +1,6 @@
 """What a reader sees of times, speedups, communication, accuracy, and techniques."""
 
+import math
 import re
 from itertools import pairwise
 
@@ -15,8 +16,8 @@ from scaling.tables import schema
 from scaling.tables.schema import StudyTables
 
 CAPTIONS = (ROOT / "report/captions/figures.rst").read_text(encoding="utf-8")
-STUDY, MODELS = study("h200x4"), study("h200x2-models")
-NOT_ON_CPU = {"speedup", "reached", "communication", "bandwidth"}
+STUDY, MODELS, FLAGSHIP = study("h200x4"), study("h200x2-models"), study()
+NOT_ON_CPU = {"speedup", "whole_job", "reached", "communication", "bandwidth"}
 
 
 def rounded(*values):
@@ -44,7 +45,7 @@ def test_figure_is_as_wide_as_a_phone_in_page_colours(name, tmp_path):
     style.save(report_render.DRAW[f"draw_{name}"], MODELS, tmp_path / "own.svg")
     drawn = (tmp_path / "own.svg").read_text()
     if drawn == style.EMPTY:
-        assert name in {"remedies", "quantization_histograms"}
+        assert name in {"remedies", "quantization_histograms", "whole_job"}
         return
     assert 'width="358"' in drawn
     assert min(float(size) for size in re.findall(r"font-size: ([\d.]+)px", drawn)) >= 11
@@ -79,7 +80,7 @@ def test_labels_stand_above_one_another():
 
 
 def test_epoch_time_lies_at_its_batch_size_with_interval():
-    tables = study()
+    tables = FLAGSHIP
     axes = panel(scaling.draw_epoch_time(tables), "Seconds per epoch on 1 GPU")
     (cell,) = tables.timing.query(
         "gpus == 1 and batch_size == 512 and recipe == 'plain'"
@@ -110,8 +111,20 @@ def test_speedup_lies_at_its_batch_size_with_the_ideal():
     assert list(best.lines[-1].get_ydata()) == [1, 2, 4]
 
 
+def test_whole_jobs_cross_where_start_up_is_paid():
+    (axes,) = scaling.draw_whole_job(FLAGSHIP).axes
+    one, two = FLAGSHIP.trained_to_accuracy.itertuples()
+    first, second = (row.run_seconds - row.training_seconds for row in (one, two))
+    assert {first, second} <= {float(line.get_ydata()[0]) for line in axes.lines[:2]}
+    cross = (second - first) / ((one.training_seconds - two.training_seconds) / 10)
+    assert f"{math.ceil(cross)} epochs" in words(axes.figure) and "2 GPUs" in words(axes.figure)
+    colours = {line.get_color() for line in axes.lines[:2]}
+    assert len(colours) == 2
+    assert scaling.draw_whole_job(MODELS) is None
+
+
 def test_communication_is_a_share_or_a_bar_from_the_foot():
-    tables = study()
+    tables = FLAGSHIP
     figure = scaling.draw_communication(tables)
     (axes,) = figure.axes
     for row in tables.communication.query("delay_seconds > 0").itertuples():

@@ -15,6 +15,11 @@ class FigureSpec(NamedTuple):
 FIGURES = {
     "epoch_time": FigureSpec("Timing", ["timing"], "Seconds per epoch by batch size."),
     "speedup": FigureSpec("Timing", ["speedup"], "Speedup by batch size."),
+    "whole_job": FigureSpec(
+        "Timing",
+        ["trained_to_accuracy"],
+        "A whole job by its epochs: more GPUs pay where lines cross.",
+    ),
     "reached": FigureSpec(
         "Timing", ["utilization", "peaks"], "Arithmetic of an epoch, and the rate of products."
     ),

@@ -72,8 +72,8 @@ def save(draw: Callable[[StudyTables], Figure | None], study: StudyTables, path:
 
 def looks(study: StudyTables) -> dict[tuple[str, str], Look]:
     """Return the look of each recipe and strategy of a study, hollow on one GPU."""
-    found = study.timing[["recipe", "strategy"]].itertuples(index=False, name=None)
-    colours = figures.colours(found)
+    ran = pd.concat([study.timing, study.trained_to_accuracy])[["recipe", "strategy"]]
+    colours = figures.colours(ran.itertuples(index=False, name=None))
     return {
         key: Look(figures.configuration(*key), colour, MARKERS[at % len(MARKERS)], not key[1])
         for at, (key, (_, colour)) in enumerate(colours.items())
