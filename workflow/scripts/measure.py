@@ -3,6 +3,8 @@
 python workflow/scripts/measure.py '{"check": {"output": "check.json", "device": "cpu"}}'
 """
 
+from typing import Any
+
 from scaling.core import code_digest, command_line, environment
 from scaling.core.errors import UserError
 from scaling.core.records.experiments import CHECK, PEAKS, SWEEP, SYNCHRONIZATION
@@ -69,7 +71,7 @@ def send(sweep: Sweep) -> None:
     sweep ends with what it has.
     """
     name, count = f"the all-reduce sweep over {sweep.gpus} GPUs", sweep.gpus
-    about = {"name": name, "processes": count, "keep": "row"}
+    about: dict[str, Any] = {"name": name, "processes": count, "keep": "row"}
     found = measure.run("scaling.instruments.allreduce:start", sweep, **about)
     if found.timed_out:
         limit = f"its time limit of {sweep.time_limit_seconds:g} s"
@@ -127,6 +129,7 @@ def main(
     plan: Plan | None = None,
 ) -> None:
     """Make each measurement that has options."""
-    for measured, options in ((look, check), (rate, probe), (send, sweep), (share, plan)):
+    measured: tuple[Any, ...] = (look, check), (rate, probe), (send, sweep), (share, plan)
+    for function, options in measured:
         if options:
-            measured(options)
+            function(options)

@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
+from scaling.core import files
 from scaling.core.errors import UserError, program
 from scaling.core.section import key_name, sentence
 
@@ -37,19 +38,19 @@ def text(function: Callable[..., None], words: list[str] | None) -> str:
     if words and all(word.startswith("{") or word.endswith(".json") for word in words):
         found: dict[str, Any] = {}
         for word in words:
-            part = word if word.startswith("{") else Path(word).read_text(encoding="utf-8")
+            part = word if word.startswith("{") else files.read_text(Path(word))
             for key, value in json.loads(part).items():
                 found[key] = found.get(key, {}) | value if isinstance(value, dict) else value
         return json.dumps(found)
-    module = inspect.getmodule(function)
-    parser = argparse.ArgumentParser(description=module and module.__doc__, allow_abbrev=False)
+    about = getattr(sys.modules[function.__module__], "__doc__", None)
+    parser = argparse.ArgumentParser(description=about, allow_abbrev=False)
     for name, parameter in inspect.signature(function).parameters.items():
-        about: dict[str, Any] = {"required": parameter.default is parameter.empty}
-        parser.add_argument(f"--{name.replace('_', '-')}", default=argparse.SUPPRESS, **about)
+        needed, option = parameter.default is parameter.empty, f"--{name.replace('_', '-')}"
+        parser.add_argument(option, default=argparse.SUPPRESS, required=needed)
     return json.dumps(vars(parser.parse_args(words)))
 
 
-def call(function: Callable[..., Any], given: str) -> Any:
+def call(function: Any, given: str) -> Any:
     """Call `function` with its arguments as JSON, checked by their types; UserError for others."""
     try:
         return TypeAdapter(function).validate_json(given)
