@@ -33,7 +33,9 @@ FIGURES = {
         ["interconnect", "bandwidth", "costs"],
         "Bus bandwidth: all-reduces alone (line) and in training steps (markers).",
     ),
-    "learning": FigureSpec("Accuracy", ["accuracy"], "Test accuracy after equal epochs."),
+    "learning": FigureSpec(
+        "Accuracy", ["accuracy"], "Test accuracy after the same number of epochs."
+    ),
     "remedies": FigureSpec(
         "Accuracy", ["remedies"], "Test accuracy of techniques: means of seeds."
     ),

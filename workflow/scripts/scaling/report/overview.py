@@ -18,7 +18,7 @@ from scaling.tables.noise import Noise
 from scaling.tables.schema import StudyTables, on_cpu, rows_of
 
 LIMITS = {
-    "loading_share": ("waiting for data", "Use more loader workers, or keep images on the GPU"),
+    "loading_share": ("data wait", "Use more loader workers, or keep images on the GPU"),
     "communication_share": ("messages alone", "Send fewer messages per image"),
     "utilization": ("matrix products at the GPU’s peak", "Only faster GPUs or less work help"),
     "slower_share": ("kernels below the peak", "Use fewer and larger kernels"),

@@ -31,7 +31,7 @@ define(
     ),
     set_epoch=Column("set_epoch", lambda called: "yes" if called else "no"),
     different=Column("different orders of a rank"),
-    overlap=Column("images two ranks share"),
+    overlap=Column("images drawn by two ranks"),
     unseen=Column("images left out"),
     way=Column("parallel mode", words),
     phase=Column("when", words),
@@ -232,7 +232,7 @@ view(
 )
 view(
     "Q4",
-    "Techniques by global batch: test accuracy at equal epochs",
+    "Techniques by global batch: test accuracy after the same number of epochs",
     "technique",
     "technique_accuracy",
     across="global_batch",
