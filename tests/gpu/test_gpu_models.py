@@ -68,7 +68,7 @@ def test_model_not_capturable_is_measured_without_graphs(train, strategy):
     assert losses(captured) == pytest.approx(losses(record), rel=0.01)
 
 
-def test_streamed_images_train_captured_steps_as_resident_ones_do(monkeypatch):
+def test_streamed_images_train_as_resident_ones(monkeypatch):
     found = []
     for share in (resident.RESIDENT_SHARE, 0):
         monkeypatch.setattr(resident, "RESIDENT_SHARE", share)

@@ -232,7 +232,7 @@ def test_the_counters_of_a_gpu_that_works_are_read():
     assert 200 < read["sm_mhz"] < 5000
 
 
-def test_progress_is_that_of_the_device_while_the_host_runs_ahead():
+def test_progress_follows_the_device_not_the_host():
     progress = StepProgress(4, torch.device("cuda", 0))
     progress.start(1, 4)
     progress.launch(1)

@@ -39,7 +39,7 @@ def study(tmp_path_factory):
     return made
 
 
-def test_a_model_a_strategy_a_recipe_and_a_dataset_of_ones_own_are_measured(study):
+def test_own_model_strategy_recipe_and_dataset_are_measured(study):
     cells = [
         {"recipe": "adam", "strategy": "ddp_fp16", "gpus": 2, "batch_size": 10},
         {"recipe": "plain", "strategy": "ddp_fp16", "gpus": 2, "batch_size": 10},
@@ -60,7 +60,7 @@ def test_a_model_a_strategy_a_recipe_and_a_dataset_of_ones_own_are_measured(stud
     assert adam["epochs"][-1]["train_loss"] != plain["epochs"][-1]["train_loss"]
 
 
-def test_an_edit_of_ones_own_file_runs_what_uses_it_and_a_comment_nothing(study):
+def test_edit_of_own_file_repeats_only_what_uses_it(study):
     cell = {"strategy": "ddp_fp16", "gpus": 2, "batch_size": 10}
     targets = [study.target(recipe=recipe, **cell) for recipe in ("adam", "plain")]
     for name in FILES:
@@ -89,7 +89,7 @@ def folder(tmp_path_factory):
     return made
 
 
-def test_a_script_of_ones_own_has_its_report_and_its_edit_measures_it_again(folder):
+def test_own_script_has_a_report_and_its_edit_repeats_it(folder):
     said = forked(COMMAND, folder)
     assert said.returncode == 0, said.stdout
     paths = sorted((folder / "results/runs").rglob("run.json"))
@@ -127,7 +127,7 @@ def change(path, lines):
     path.write_text(text.replace(old[:-1], new[:-1]) if old else text + new, encoding="utf-8")
 
 
-def test_project_is_extended_in_as_many_files_as_said(tmp_path):
+def test_project_is_extended_in_as_many_files_as_documented(tmp_path):
     study = Study(tmp_path / "copy", {})
     for name in ("unit", "examples", "snapshots"):
         shutil.copytree(ROOT / "tests" / name, study.folder / "tests" / name)
@@ -177,7 +177,7 @@ MINE = {
 }
 
 
-def test_another_workflow_uses_all_rules_from_a_folder_of_its_own(new_study, tmp_path_factory):
+def test_another_workflow_uses_all_rules(new_study, tmp_path_factory):
     home, folder = new_study().folder, tmp_path_factory.mktemp("another workflow")
     (folder / "Snakefile").write_text(SNAKEFILE.format(home=home))
     (folder / "mine.yaml").write_text(yaml.safe_dump(MINE))

@@ -59,14 +59,14 @@ def test_a_change_runs_again_what_it_concerns_and_what_follows(
     assert study.planned() == trainings | dict.fromkeys(others | always, 1)
 
 
-def test_another_strategy_repeats_nothing_on_one_gpu_and_other_images_all(study):
+def test_other_strategy_repeats_no_run_on_one_gpu(study):
     study.configure({"grid.strategies": ["ddp", "zero1"]})
     assert study.planned()["train_run"] == 0
     study.configure({"dataset.seed": 1})
     assert {"dataset_prepare", "train_run", "quantize_train"} <= set(study.planned())
 
 
-def test_images_and_a_look_at_the_machine_that_are_lost_are_made_again_alone(study):
+def test_lost_images_or_machine_check_repeat_alone(study):
     folder = next((study.folder / "resources/dataset").iterdir())
     lost = ["results/machine/check.json", str(folder.relative_to(study.folder) / "images.npz")]
     shutil.rmtree(folder)

@@ -8,7 +8,7 @@ import pandas as pd
 MAKE = ["make", "--no-print-directory", "--old-file=small-env"]
 
 
-def test_a_failed_run_leaves_a_partial_page_and_status_names_the_cell(study):
+def test_failed_run_leaves_a_partial_page_and_status(study):
     # Two processes do not meet within a millisecond; one does.
     study.record(batch_size=20).unlink()
     own = {"parts": ["scaling"], "machine.collective_timeout_seconds": 0.001}

@@ -51,7 +51,7 @@ def tables(folder):
     return {path.relative_to(folder): path.read_bytes() for path in paths}
 
 
-def test_a_replay_in_a_clean_clone_gives_the_tables_of_the_study_to_the_byte(finished_study, clone):
+def test_replay_in_a_clean_clone_gives_equal_tables(finished_study, clone):
     assert set(clone.planned()) == TELLING
     replayed = make(clone, "replay", "STUDY=tiny", "CORES=2")
     assert replayed.returncode == 0, replayed.stdout

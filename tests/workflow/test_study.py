@@ -14,7 +14,7 @@ from scaling.tables import schema
 from small_study import JOB, forked
 
 
-def test_a_study_leaves_the_tables_of_what_it_measured_and_one_report(finished_study):
+def test_study_leaves_its_tables_and_one_report(finished_study):
     results = finished_study.folder / "results"
     off = {"full_trainings", "synchronization"}
     for name, table in schema.TABLES.items():
@@ -42,7 +42,7 @@ def test_parts_alone_are_measured_and_told_alone(new_study):
         assert set(study.planned()) == ALWAYS | {*jobs.split()}
 
 
-def test_a_training_is_told_what_its_folder_says_and_how_many_epochs_were_chosen(new_study):
+def test_training_has_the_options_of_its_folder(new_study):
     # In the place of ours, which has a base.
     own = {"precision": "float32", **dict.fromkeys(["channels_last", "compile"], False)}
     own |= {"engine": "resident", **dict.fromkeys(["cuda_graph", "fused_norms"], False)}
@@ -75,7 +75,7 @@ def test_a_training_is_told_what_its_folder_says_and_how_many_epochs_were_chosen
     assert plan["gpus"] == 2 and any(ranks in files for _, files in words)
 
 
-def test_without_a_terminal_each_measurement_is_a_line_and_the_end_has_the_figures(finished_study):
+def test_progress_without_a_terminal_is_a_line_per_job(finished_study):
     lines = finished_study.said.splitlines()
     measured = [line for line in lines if re.match(r"\[\d of 7\] ", line)]
     assert [line[1] for line in measured] == list("1234567")
@@ -93,7 +93,7 @@ def test_without_a_terminal_each_measurement_is_a_line_and_the_end_has_the_figur
     assert lines[start + 5] == f"The report is {report.as_uri()}"
 
 
-def test_a_dry_run_says_how_much_there_is_to_do_and_how_that_is_known(study):
+def test_dry_run_estimates_the_time_and_its_basis(study):
     study.record(batch_size=20).unlink()
     study.configure({"grid.batch_sizes": [20, 30], "grid.gpus": [1, 2]})
     said = study.snakemake("--dry-run").stdout.partition("This would run ")[2]
@@ -107,7 +107,7 @@ def test_a_dry_run_says_how_much_there_is_to_do_and_how_that_is_known(study):
     )
 
 
-def test_timed_jobs_do_not_share_the_machine_and_cells_are_before_experiments(finished_study):
+def test_timed_jobs_run_alone_cells_before_experiments(finished_study):
     jobs = [rule for rule in JOB.findall(finished_study.said) if rule not in ALWAYS]
     assert jobs[:4] == ["machine_check", "peaks_measure", "train_run", "train_run"]
     spans = []

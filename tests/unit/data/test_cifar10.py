@@ -119,7 +119,7 @@ def test_an_archive_or_a_folder_is_used_where_it_lies(archive, raw):
     assert not raw.exists()
 
 
-def test_a_missing_or_changed_file_is_told_and_a_path_without_any(archive, tmp_path, raw):
+def test_missing_or_changed_file_is_refused(archive, tmp_path, raw):
     with pytest.raises(UserError, match=f"there is neither {BATCHES} nor {ARCHIVE} at .*absent;"):
         read(tmp_path / "absent", raw)
     file = archive.parent / BATCHES / "data_batch_2"

@@ -26,7 +26,7 @@ def one_thread():
     torch.set_num_threads(1)
 
 
-def test_micro_batches_give_the_weights_of_ddp_over_as_many_ranks(tmp_path):
+def test_micro_batches_train_like_ddp_ranks(tmp_path):
     files = str(tmp_path / "rendezvous"), str(tmp_path / "state.pt")
     in_ranks(train_by_torch, *files, count=GPUS)
     by_ddp = torch.load(tmp_path / "state.pt")

@@ -53,11 +53,11 @@ TWO_NODES = {"nodes": 2, "runtime": 7, "mpi": "srun", "tasks": 2, "tasks_per_gpu
         ({"gres": True, "workflow": HERE}, 2, ONE_NODE | {"gpu": 2}, "--exclusive"),
     ],
 )
-def test_a_timed_job_asks_for_its_gpus_on_as_few_nodes_as_have_them(differs, gpus, asked, extra):
+def test_timed_job_requests_gpus_on_fewest_nodes(differs, gpus, asked, extra):
     assert jobs(**differs).asked(gpus) == asked | {"slurm_extra": extra}
 
 
-def test_a_rule_asks_for_the_gpus_of_its_path_or_else_the_most_of_a_node():
+def test_rule_requests_gpus_of_its_path_or_of_a_node():
     asked = jobs().timed()
     assert [asked["gpu"](wildcards) for wildcards in ({"gpus": "2"}, {})] == [2, 4]
     assert jobs(gpus_per_node=None).timed()["gpu"]({}) == 8
@@ -65,14 +65,14 @@ def test_a_rule_asks_for_the_gpus_of_its_path_or_else_the_most_of_a_node():
     assert asked == {"gpu": None, "gres": "gpu:1"}
 
 
-def test_a_timed_job_has_the_cores_of_its_gpus_on_one_node_and_here_all_unless_it_shares():
+def test_timed_job_has_its_gpus_cores_or_all_here():
     assert [jobs().threads({"gpus": gpus}) for gpus in "148"] == [5, 20, 20]
     assert jobs(HERE).threads({"gpus": "1"}) == jobs(HERE).cores({}) == 1000
     assert jobs(HERE, share=True).threads({"gpus": "1"}) == 5
     assert jobs().cores({}) == jobs(REPORT).cores({}) == 1  # The report's has no number of cores.
 
 
-def test_runs_come_in_the_order_of_the_grid_and_others_after_them():
+def test_runs_are_ordered_as_in_the_grid():
     runs = [grid.Cell("plain", "ddp", gpus, size, 0) for gpus, size in [(1, 32), (1, 64), (8, 64)]]
     places = [jobs().place(vars(run) | {"repeat": ""}) for run in runs]
     assert places == [6, 5, 1]
@@ -87,7 +87,7 @@ def study():
     return Jobs(config, HERE), config
 
 
-def test_a_later_section_and_own_options_come_before_those_of_training(study):
+def test_later_sections_override_options_of_training(study):
     jobs, config = study
     config["time_to_accuracy"] |= {"learning_rate": 0.7, "epochs": 11}
     rate = config["training"]["learning_rate"]
@@ -118,7 +118,7 @@ def test_a_script_is_told_nothing_that_it_does_not_depend_on(study):
     assert jobs.options(LargeBatches, "convergence") != before
 
 
-def test_jobs_keep_compiled_code_in_the_studys_folder_and_not_in_tmp(study, monkeypatch, tmp_path):
+def test_compiled_code_is_kept_in_the_studys_folder(study, monkeypatch, tmp_path):
     for name in ("TORCHINDUCTOR_CACHE_DIR", SNAKEMAKE_VARIABLE):
         monkeypatch.setenv(name, "")
         monkeypatch.delenv(name)

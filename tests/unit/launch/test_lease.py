@@ -24,7 +24,7 @@ def gpus():
     return [f"GPU-{letter}-{uuid.uuid4()}" for letter in "abc"]
 
 
-def test_two_jobs_get_other_gpus_and_more_than_there_are_is_one_clear_sentence(gpus):
+def test_two_jobs_lease_different_gpus(gpus):
     with lease.gpus(2, gpus) as first, lease.gpus(1, gpus) as second:
         assert (first, second) == (gpus[:2], gpus[2:])
     told = re.escape("4 GPUs are required, but this job may use 1 (GPU-a)")
@@ -41,9 +41,7 @@ with lease.gpus(1, sys.argv[1:]):
 """
 
 
-def test_a_job_waits_for_a_gpu_as_long_as_another_or_what_that_started_lives(
-    gpus, monkeypatch, capfd
-):
+def test_job_waits_for_a_gpu_while_its_holder_lives(gpus, monkeypatch, capfd):
     command = [sys.executable, "-c", HOLDER, gpus[0]]
     environment = {**os.environ, "PYTHONPATH": ":".join(sys.path)}
     with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, text=True) as holder:
@@ -71,9 +69,7 @@ def test_a_job_waits_for_a_gpu_as_long_as_another_or_what_that_started_lives(
 
 
 @pytest.mark.parametrize(("free", "says"), [(0, "waits for"), (1, "rank at work")])
-def test_a_job_that_is_ended_while_it_waits_or_twice_at_work_leaves_nothing_behind(
-    gpus, tmp_path, free, says
-):
+def test_ended_job_leaves_no_lease_behind(gpus, tmp_path, free, says):
     program = (
         "import os, sys, time; from pathlib import Path; from scaling.launch import measure\n"
         "from scaling.core.training_options import Limits\n"
@@ -98,7 +94,7 @@ def test_a_job_that_is_ended_while_it_waits_or_twice_at_work_leaves_nothing_behi
     assert not free or not psutil.pid_exists(int(said.split()[-1]))
 
 
-def test_timed_jobs_on_a_cpu_wait_for_one_another_unless_they_share_it(monkeypatch):
+def test_timed_cpu_jobs_wait_unless_they_share(monkeypatch):
     monkeypatch.setenv("SLURMD_NODENAME", f"node-{uuid.uuid4()}")
     monkeypatch.setenv(lease.SHARE_VARIABLE, "")
     told = "timed out after 0.1 s waiting for 1 of 1 CPUs: the CPU of node-.* is held by process"

@@ -70,7 +70,7 @@ def test_sweep_ends_with_the_rows_before_its_limit(tmp_path, monkeypatch, capsys
         assert not output.exists()
 
 
-def test_what_a_killed_measurement_left_beside_its_output_goes_at_the_next_start(tmp_path):
+def test_next_start_removes_a_killed_measurements_files(tmp_path):
     (tmp_path / ".run.ranks.killed").mkdir()
     (tmp_path / ".other.ranks.killed").mkdir()
     given = tmp_path / "run.json", "cpu", 1, 1, Limits()
@@ -107,7 +107,7 @@ ranks.start(3, run)
 """
 
 
-def test_they_meet_at_a_socket_of_rank_0_and_listen_where_only_this_machine_reaches(capfd):
+def test_ranks_meet_on_a_loopback_socket_of_rank_0(capfd):
     variables = os.environ | {"PYTHONPATH": ":".join(sys.path)}
     done = launcher.launch([sys.executable, "-c", MEETING], variables, 60)
     told = "[['127.0.0.1'], [], []] {'127.0.0.1'} lo\n"
@@ -120,7 +120,7 @@ def test_nodes_without_a_slurm_job_are_refused(monkeypatch):
         launcher.command([], 4, nodes=2)
 
 
-def test_a_job_whose_gpus_cannot_be_seen_does_not_train_on_the_cpu(monkeypatch):
+def test_job_without_visible_gpus_does_not_train_on_cpu(monkeypatch):
     monkeypatch.setattr(environment, "visible_gpus", list)
     monkeypatch.setenv("SLURM_STEP_GPUS", "0,1")
     with pytest.raises(UserError, match=r"Slurm gave this job GPUs .*:0,1.* none of them is"):

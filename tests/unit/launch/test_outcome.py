@@ -63,7 +63,7 @@ LATE = ProcessResult(-signal.SIGKILL, timed_out=True)
         ([rank(n, 1, outcome=STALLED) for n in range(2)], r"step 4 of epoch 2\): no record"),
     ],
 )
-def test_a_failure_names_what_became_of_each_rank_and_which_is_likely_stuck(ranks, told):
+def test_failure_names_each_rank_and_the_likely_stuck_one(ranks, told):
     with pytest.raises(UserError, match=rf"training of plain/ddp, 2 GPUs.* failed .*{told}"):
         of(FAILED, *ranks)
 
@@ -89,7 +89,7 @@ def test_ranks_that_end_with_different_parameters_are_a_failure():
         (FAILED, {}, "exit status 1"),
     ],
 )
-def test_what_was_measured_stays_measured_when_an_instrument_fails(ending, last, why):
+def test_failed_instrument_keeps_measured_epochs(ending, last, why):
     ranks = rank(0, 3, end=TRAINED), rank(1, 3, end=TRAINED, **last)
     told = f"communication was not read, all epochs were measured ({why})"
     assert of(ending, *ranks) == ("ok", told)
@@ -108,7 +108,7 @@ def test_what_was_measured_stays_measured_when_an_instrument_fails(ending, last,
         (KeyError("a bug"), None),
     ],
 )
-def test_a_lack_of_memory_is_a_result_and_anything_else_a_failure(error, status):
+def test_out_of_memory_is_a_result_other_errors_fail(error, status):
     assert classify(error) == status
 
 

@@ -56,7 +56,7 @@ def test_epochs_are_recorded(tmp_path):
     assert 0 <= record["startup"]["total"] < record["run_seconds"]
 
 
-def test_values_of_the_cell_are_in_the_command_and_of_several_nodes_nothing_is_read(capsys):
+def test_command_has_the_values_of_its_cell(capsys):
     record = of("import sys; print('given', *sys.argv[1:])", nodes=2)
     assert "given 2 16" in capsys.readouterr().out
     assert record["memory"]["peak_bytes"] == record["device_time"] == []
@@ -128,7 +128,7 @@ def epochs_of(*lines, ranks=1):
     return printed.epochs_of(printed.read_lines([*enumerate(told, start=1)], ranks))
 
 
-def test_a_line_is_an_epoch_and_its_seconds_are_those_since_the_line_before_if_it_has_none():
+def test_line_without_seconds_is_timed_since_the_last():
     first, second, third = epochs_of(
         {"epoch": 0, "seconds": 0.5, "samples": 100, "loss": 2.0, "other": [1]},
         {"epoch": 1, "seconds": 0.25, "samples": 100, "loss": 1.0, "test_accuracy": 0.5},
@@ -139,7 +139,7 @@ def test_a_line_is_an_epoch_and_its_seconds_are_those_since_the_line_before_if_i
     assert third.seconds == 1.0
 
 
-def test_steps_of_an_epoch_are_added_up_and_the_slowest_rank_counts_even_a_step_behind():
+def test_steps_of_an_epoch_are_added_up_by_slowest_rank():
     places = [(1, 0), (1, 1), (1, 0), (2, 0), (1, 1), (2, 1), (2, 0), (2, 1)]
     lines = [
         {"epoch": epoch, "step": step, "seconds": 0.1 * count, "samples": 4, "loss": step}

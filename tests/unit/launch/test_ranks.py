@@ -32,7 +32,7 @@ class LockTaker(threading.Thread):
 
 
 @pytest.mark.parametrize("attempt", range(4))
-def test_a_fork_waits_for_threads_that_take_pythons_lock_and_its_child_runs(attempt):
+def test_fork_waits_for_threads_with_pythons_lock(attempt):
     """Every second attempt fails where Python needs the wait and there is none."""
     threads = [LockTaker(), LockTaker()]
     for thread in threads:

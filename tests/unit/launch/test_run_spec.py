@@ -66,11 +66,11 @@ def test_the_digest_follows_every_parameter_and_the_cell():
         ([1.0, 0.5, 0.5], -0.5, False),
     ],
 )
-def test_epochs_have_settled_where_the_last_take_as_long_as_the_first(seconds, change, settled):
+def test_epochs_settle_where_the_last_equal_the_first(seconds, change, settled):
     assert drift(seconds) == (pytest.approx(change), settled)
 
 
-def test_epochs_go_on_until_both_their_number_and_their_seconds_suffice():
+def test_epochs_continue_until_number_and_seconds_suffice():
     spec = changed(warmup_seconds=2, measured_seconds=5, max_measured_seconds=8)
     assert spec.next_role([1.5], []) == "warmup"
     assert spec.next_role([1.5, 1.5], []) == "measured"

@@ -22,7 +22,7 @@ def at(finished, training=1, launched=20, epoch=2):
         ([at(0, epoch=0)] * 2, "after step 0 of the steps after the last epoch, 20 launched"),
     ],
 )
-def test_a_stall_is_no_finished_step_between_two_looks_and_names_it(monkeypatch, positions, said):
+def test_stall_is_no_finished_step_between_two_looks(monkeypatch, positions, said):
     monkeypatch.setattr(stall, "POLL_SECONDS", 0.02)
     looks, told = iter(positions), SimpleQueue()
     stall.watch(lambda: next(looks), 0.01, told.put)
@@ -32,7 +32,7 @@ def test_a_stall_is_no_finished_step_between_two_looks_and_names_it(monkeypatch,
 
 
 @pytest.mark.parametrize("steps", [1, 5, REPORTS, 10 * REPORTS + 1])
-def test_progress_is_known_at_some_steps_and_not_between_trainings(steps):
+def test_progress_is_known_within_a_training(steps):
     progress = StepProgress(steps, torch.device("cpu"))
     assert progress.position() is None
     progress.start(3, steps)

@@ -20,7 +20,7 @@ def nothing_left_behind(monkeypatch):
     assert not [one for one in psutil.Process().children(recursive=True) if one not in before]
 
 
-def test_what_is_infeasible_is_a_record_without_starting_a_process(images, tmp_path, monkeypatch):
+def test_infeasible_run_is_recorded_without_a_process(images, tmp_path, monkeypatch):
     monkeypatch.setattr(launcher, "launch", lambda *_: pytest.fail("a process was started"))
     record = run(images, tmp_path / "run.json", gpus=2, **{"batch-size": 21})
     assert record["status"] == "infeasible" and "2·21 = 42 samples" in record["message"]
@@ -38,9 +38,7 @@ def test_what_is_infeasible_is_a_record_without_starting_a_process(images, tmp_p
         ),
     ],
 )
-def test_a_loss_that_is_not_finite_is_diverged_and_its_times_are_kept(
-    images, tmp_path, changed, epochs, message
-):
+def test_diverged_run_keeps_its_times(images, tmp_path, changed, epochs, message):
     record = run(images, tmp_path / "run.json", **changed, **{"learning-rate": 1e9})
     assert record["status"] == "diverged" and record["message"].startswith(message)
     assert len(record["epochs"]) == epochs
@@ -76,7 +74,7 @@ STUCK = {"collective-timeout-seconds": 3}
         ),
     ],
 )
-def test_a_rank_that_fails_or_hangs_ends_the_run_without_a_record_and_is_named(
+def test_failed_or_hanging_rank_ends_the_run_and_is_named(
     images, tmp_path, monkeypatch, capfd, fault, options, why, said
 ):
     with pytest.raises(UserError, match=why):
@@ -85,9 +83,7 @@ def test_a_rank_that_fails_or_hangs_ends_the_run_without_a_record_and_is_named(
     assert not list(tmp_path.iterdir())
 
 
-def test_a_run_over_its_time_limit_keeps_its_epochs_and_shows_where_each_rank_was(
-    images, tmp_path, monkeypatch, capfd
-):
+def test_timeout_keeps_epochs_and_shows_each_ranks_stack(images, tmp_path, monkeypatch, capfd):
     popen = launcher.subprocess.Popen
 
     def started(*arguments, **options):

@@ -30,7 +30,7 @@ def records(quantized_digits):
     }
 
 
-def test_no_stage_costs_more_than_a_point_on_a_network_that_works(quantized_digits):
+def test_stages_cost_at_most_a_point(quantized_digits):
     for name in STAGES:
         record = record_of(quantized_digits, name)
         assert_made_here(record["environment"])

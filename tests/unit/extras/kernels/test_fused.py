@@ -54,7 +54,7 @@ KINDS = [
 
 
 @pytest.mark.parametrize(("dtype", "kind", "uses", "shape"), KINDS)
-def test_results_gradients_and_statistics_are_those_of_batch_norm(dtype, kind, uses, shape):
+def test_fused_results_and_gradients_equal_batch_norms(dtype, kind, uses, shape):
     norms = [fused_norm(shape[1]) for _ in range(2 if kind == "normalized" else 1)]
     leaves = [random(*shape, dtype=dtype, scale=3.0, shift=2.0)]
     if kind != "none":
