@@ -79,3 +79,12 @@ print(*(one for name in sys.modules for one in found.get(name, [])))
     assert "pandas" in used
     # Python itself imports a part of setuptools where that is installed.
     assert {name.replace("_", "-") for name in used.split()} - {"setuptools"} <= pinned
+
+
+def test_architecture_names_files_and_names_that_exist():
+    page = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+    named = re.findall(r"`([\w/]+\.(?:py|smk))`(?: `([\w.]+)`)?", page)
+    assert len(page.splitlines()) <= 60 and len(named) > 16
+    for file, name in named:
+        (path,) = (one / file for one in (LIBRARY, LIBRARY.parent, ROOT) if (one / file).exists())
+        assert name.rpartition(".")[2] in path.read_text(encoding="utf-8"), (file, name)
