@@ -158,7 +158,7 @@ format: env ## format all files
 	ruff check --fix .
 	snakefmt Snakefile rules workflow
 
-docs: env ## write what is generated: keys in config/README.md, conda pins
+docs: env ## write generated files: keys in config/README.md, conda pins
 	python docs/config_keys.py
 	sed -i '/^ *- pip:/q' workflow/envs/study.yaml
 	sed -n 's/^\([a-z0-9_.-]*==.*\) \\$$/      - \1/p' requirements.lock >> workflow/envs/study.yaml
