@@ -1,6 +1,9 @@
 from scaling.launch.run_spec import CommandOptions, RunSpec
 
-SETTLING = ("warmup_seconds", "measured_seconds", "max_measured_seconds")
+# Trainings to an accuracy have as many epochs as were chosen, none to settle.
+WHOLE = {"warmup_epochs": 1, "micro_batches": 1, "instrumented_iterations": 0}
+for limit in ("warmup_seconds", "measured_seconds", "max_measured_seconds"):
+    WHOLE[limit] = 0.0
 
 
 rule train_run:
@@ -47,7 +50,6 @@ if JOBS.commands:
             ),
 
 
-# Trainings to an accuracy: of as many epochs as were chosen, none to settle.
 if config["time_to_accuracy"]["gpus"]:
 
     use rule train_run as train_to_accuracy with:
@@ -61,11 +63,6 @@ if config["time_to_accuracy"]["gpus"]:
         params:
             **JOBS.run(
                 *(RunSpec, "time_to_accuracy"),
-                **{
-                    "warmup_epochs": 1,
-                    "micro_batches": 1,
-                    "instrumented_iterations": 0,
-                },
-                **dict.fromkeys(SETTLING, 0.0),
+                **WHOLE,
                 measured_epochs=config["time_to_accuracy"]["epochs"] - 1,
             ),
