@@ -48,8 +48,8 @@ def main(
         raise UserError(
             f"global batch {odd} cannot be shared by {study.gpus} GPUs: take a multiple of that"
         )
-    for said in need_newer_gpu(kind, {"*": study.model_dump()}):
-        raise UserError(said)
+    for problem in need_newer_gpu(kind, {"*": study.model_dump()}):
+        raise UserError(problem)
     torch.set_num_threads(cpu_threads)
     techniques = {
         name: Technique.of(options, f"remedy {name}") for name, options in remedies.items()

@@ -14,7 +14,7 @@ from scaling.launch.measure import MachineCheck, Probe, Sweep
 from scaling.synchronization.plan import Plan
 
 
-def look(check: MachineCheck) -> None:
+def check_machine(check: MachineCheck) -> None:
     """Write check.json; UserError for a machine that would distort results.
 
     CPUs: load and governor. GPUs: other processes, free memory, errors, connections, and matrix
@@ -34,17 +34,17 @@ def look(check: MachineCheck) -> None:
         gpus = [line["gpu"] for line in found.of("gpu")]
         surroundings = found.environment
     findings = machine.judge(hosts, gpus)
-    said = [f"{one['host']} {one['gpu']}".strip() + f": {one['message']}" for one in findings]
-    print("\n".join(said) or "nothing to remark")
+    sentences = [f"{one['host']} {one['gpu']}".strip() + f": {one['message']}" for one in findings]
+    print("\n".join(sentences) or "nothing to remark")
     bad = sum(one["severity"] == "bad" for one in findings)
     if bad and check.check == "refuse":
-        raise UserError(f"{'; '.join(said[:bad])} (machine.check: warn measures all the same)")
+        raise UserError(f"{'; '.join(sentences[:bad])} (machine.check: warn measures all the same)")
     document = {"check": check.check, "hosts": hosts, "gpus": gpus, "findings": findings}
     ended = {"ended": environment.now()}
     CHECK.write(check.output, document | {"environment": surroundings | ended})
 
 
-def rate(probe: Probe) -> None:
+def measure_peaks(probe: Probe) -> None:
     """Write peaks.json: the peak rates of matrix products by precision, and of copies.
 
     On a GPU: float32, TF32 and bf16, copies within the first GPU and between every two. On a CPU,
@@ -63,7 +63,7 @@ def rate(probe: Probe) -> None:
     PEAKS.write(probe.output, document)
 
 
-def send(sweep: Sweep) -> None:
+def sweep_messages(sweep: Sweep) -> None:
     """Write sweep.json: all-reduce between processes, over message sizes. Every sum is checked.
 
     The sizes are extended by the gradients of the study's model as one message, and by each of the
@@ -88,7 +88,7 @@ def send(sweep: Sweep) -> None:
     SWEEP.write(sweep.output, document)
 
 
-def share(plan: Plan) -> None:
+def compare_ranks(plan: Plan) -> None:
     """Write synchronization.json: how the ranks of a training share images, messages and buffers.
 
     Image orders: trainings with and without set_epoch. Messages: every collective of a step of each
@@ -129,7 +129,10 @@ def main(
     plan: Plan | None = None,
 ) -> None:
     """Make each measurement that has options."""
-    measured: tuple[Any, ...] = (look, check), (rate, probe), (send, sweep), (share, plan)
+    measured: tuple[Any, ...] = (
+        *((check_machine, check), (measure_peaks, probe)),
+        *((sweep_messages, sweep), (compare_ranks, plan)),
+    )
     for function, options in measured:
         if options:
             function(options)

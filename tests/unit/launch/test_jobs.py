@@ -54,7 +54,7 @@ TWO_NODES = {"nodes": 2, "runtime": 7, "mpi": "srun", "tasks": 2, "tasks_per_gpu
     ],
 )
 def test_timed_job_requests_gpus_on_fewest_nodes(differs, gpus, asked, extra):
-    assert jobs(**differs).asked(gpus) == asked | {"slurm_extra": extra}
+    assert jobs(**differs).requested(gpus) == asked | {"slurm_extra": extra}
 
 
 def test_rule_requests_gpus_of_its_path_or_of_a_node():

@@ -17,8 +17,8 @@ from scaling.registry.strategy import STRATEGIES
 
 SHORTEST_LIMIT = 600.0
 """Seconds that measurements other than runs may take at least."""
-ASKED = ("nodes", "runtime", "slurm_extra", "gpu", "gres", "mpi", "tasks", "tasks_per_gpu")
-"""What a timed job may ask for; see `Jobs.asked`."""
+REQUESTED = ("nodes", "runtime", "slurm_extra", "gpu", "gres", "mpi", "tasks", "tasks_per_gpu")
+"""What a timed job may ask for; see `Jobs.requested`."""
 
 
 measuring = partial(code_digest.digest, measuring=True)
@@ -178,11 +178,11 @@ class Jobs:
         gpus = self.gpus(wildcards)
         return gpus * self._cores_per_gpu // self.nodes(gpus)
 
-    def timed(self, gpus: int | None = None, names: Sequence[str] = ASKED) -> dict[str, Any]:
+    def timed(self, gpus: int | None = None, names: Sequence[str] = REQUESTED) -> dict[str, Any]:
         """Return the resources of a rule of timed jobs, on `gpus` GPUs if that is no wildcard."""
 
         def value(name: str, wildcards: Mapping[str, str]) -> Any:
-            return self.asked(self.gpus(wildcards) if gpus is None else gpus).get(name)
+            return self.requested(self.gpus(wildcards) if gpus is None else gpus).get(name)
 
         return {name: partial(value, name) for name in names}
 
@@ -190,16 +190,16 @@ class Jobs:
         """Return the resources of a rule whose jobs use GPUs and are not timed."""
         return self.timed(gpus, ["gpu", "gres"])
 
-    def asked(self, gpus: int) -> dict[str, Any]:
+    def requested(self, gpus: int) -> dict[str, Any]:
         """Return what a timed job on that many GPUs asks for; over nodes a task on each by srun."""
         nodes = self.nodes(gpus)
         extra = [] if self._shares else ["--exclusive"]
-        asked: dict[str, Any] = {"nodes": nodes, "runtime": self.minutes}
+        requested: dict[str, Any] = {"nodes": nodes, "runtime": self.minutes}
         by_gres = self._config["slurm"]["gres"] and not self._workflow.local_exec
         if gpus:
-            asked |= {"gres": f"gpu:{gpus // nodes}"} if by_gres else {"gpu": gpus}
+            requested |= {"gres": f"gpu:{gpus // nodes}"} if by_gres else {"gpu": gpus}
         if nodes > 1:
-            asked |= {"mpi": "srun", "tasks": nodes, "tasks_per_gpu": 0}
+            requested |= {"mpi": "srun", "tasks": nodes, "tasks_per_gpu": 0}
             extra += [] if by_gres else [f"--gpus-per-node={gpus // nodes}"]
             extra += ["--ntasks-per-node=1"]
-        return asked | {"slurm_extra": " ".join(extra)}
+        return requested | {"slurm_extra": " ".join(extra)}

@@ -150,8 +150,8 @@ def command(words: list[str], gpus: int, nodes: int = 1) -> list[str]:
     if nodes == 1:
         return own
     if "SLURM_JOB_ID" not in os.environ:
-        said = f"{gpus} processes are to be spread over {nodes} nodes"
-        raise UserError(f"{said}: that takes a Slurm job with so many nodes")
+        spread = f"{gpus} processes are to be spread over {nodes} nodes"
+        raise UserError(f"{spread}: that takes a Slurm job with so many nodes")
     srun = ["srun", f"--nodes={nodes}", f"--ntasks={nodes}", "--ntasks-per-node=1"]
     # Otherwise a task is bound to one core, and sees all GPUs of an exclusive job.
     srun += ["--cpu-bind=none", f"--gpus-per-node={gpus // nodes}", "--kill-on-bad-exit=1"]

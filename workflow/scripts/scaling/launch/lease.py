@@ -50,7 +50,7 @@ def gpus(
             f"({', '.join(candidates) or 'none'}): request {count} from the scheduler, or use fewer"
         )
     uuids = {candidate: gpu_uuid(candidate) for candidate in candidates}
-    asked, said = time.monotonic(), False
+    started, printed = time.monotonic(), False
     while True:
         with ExitStack() as held:
             names: list[str] = []
@@ -63,15 +63,15 @@ def gpus(
                 return
         others = "; ".join(f"{uuid} {_holder(uuid)}" for uuid in uuids.values())
         what = f"{count} of {len(uuids)} {kind}"
-        if time.monotonic() - asked >= patience:
+        if time.monotonic() - started >= patience:
             raise UserError(
                 f"timed out after {patience:g} s waiting for {what}: {others}; run it again "
                 "when they have ended, or set CUDA_VISIBLE_DEVICES to other GPUs"
             )
-        if not said:
+        if not printed:
             waits = f"waits for {what}, for at most {patience:g} s: {others}"
             print(waits, file=sys.stderr, flush=True)
-        said = True
+        printed = True
         time.sleep(POLL_SECONDS)
 
 
@@ -122,8 +122,10 @@ def _holder(uuid: str) -> str:
             asking.connect(ADDRESS.format(uuid))
         except OSError:
             return FREE
-        told = asking.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
-    pid, user, _ = struct.unpack("3i", told)
+        credentials = asking.getsockopt(
+            socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i")
+        )
+    pid, user, _ = struct.unpack("3i", credentials)
     command = "another user's, or ended while what it started has not"
     with suppress(psutil.Error):
         command = textwrap.shorten(" ".join(psutil.Process(pid).cmdline()), 200)

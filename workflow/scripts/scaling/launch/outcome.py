@@ -53,10 +53,10 @@ def first_sentence(error: BaseException) -> str:
     _, cause = _judged(error)
     lines = [line.strip() for line in str(cause).splitlines() if line.strip()]
     telling = [line for line in lines if re.search("allocate|memory|No space left", line)]
-    said = (telling or lines or [type(cause).__name__])[0]
-    if said.endswith(("on device", "on device (28)")):  # An error about a file would name it.
-        said += ": enlarge /dev/shm (docker run --shm-size=8g), or take loader_workers: 0"
-    return textwrap.shorten(said, 300, placeholder=" …")
+    sentence = (telling or lines or [type(cause).__name__])[0]
+    if sentence.endswith(("on device", "on device (28)")):  # An error about a file would name it.
+        sentence += ": enlarge /dev/shm (docker run --shm-size=8g), or take loader_workers: 0"
+    return textwrap.shorten(sentence, 300, placeholder=" …")
 
 
 def _judged(error: BaseException) -> tuple[Status | None, BaseException]:
@@ -106,7 +106,7 @@ def _kind(line: str) -> Status | None:
 def verdict(spec: RunSpec, result: ProcessResult) -> tuple[Status, str | None]:
     """Return the status of a run that was started, and one sentence when it is not ok.
 
-    UserError for another failure: any other error, a rank that was killed, hung or said nothing.
+    UserError for another failure: any other error, a rank that was killed, hung or was silent.
     """
     lines = result.lines
     outcomes = sorted(lines["outcome"], key=lambda line: line["time"])
@@ -157,12 +157,12 @@ def _causes(done: dict[int, int], lines: LinesByKind, outcomes: list[dict[str, A
     That is one without a report, else the one with the fewest steps. `done` has the last epochs.
     """
     fatal = [line for line in lines["stacks"] if line["text"].startswith(FATAL)]
-    said: dict[int, str] = {}
+    messages: dict[int, str] = {}
     for line in [*outcomes, *fatal]:  # A rank that gave up may fail again until it has ended.
-        said.setdefault(line["rank"], line.get("message") or line["text"].splitlines()[0])
-    causes = [f"rank {rank}: {message}" for rank, message in said.items()]
+        messages.setdefault(line["rank"], line.get("message") or line["text"].splitlines()[0])
+    causes = [f"rank {rank}: {message}" for rank, message in messages.items()]
     ended, running = ({line["rank"] for line in lines[kind]} for kind in ("end", "stacks"))
-    quiet = [rank for rank in done if rank not in said.keys() | ended]
+    quiet = [rank for rank in done if rank not in messages.keys() | ended]
     for rank in quiet:
         verb = "was still running" if rank in running else "ended without a word"
         causes.append(f"rank {rank} {verb} after {fmt.plural(done[rank], 'epoch')}")

@@ -35,7 +35,7 @@ def accept(config: dict[str, Any], replayed: Path | None) -> list[str]:
         used = replayed and read_config(replayed / stored.CONFIG).get("plugins")
         advice = f"; a stored study brings no code: give its plugins {used}, --config 'plugins=[…]'"
         raise UserError(f"{error}{advice if used else ''}") from error
-    said = configuration.drop_unsupported(config)
+    dropped = configuration.drop_unsupported(config)
     if replayed and replayed != stored.RESULTS:
         stored.check(replayed, config)
     os.environ[SNAKEMAKE_VARIABLE] = str(os.getpid())
@@ -45,7 +45,7 @@ def accept(config: dict[str, Any], replayed: Path | None) -> list[str]:
     compiled = Path("resources/compiled").absolute()
     os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(compiled))
     os.environ.setdefault("TRITON_CACHE_DIR", str(compiled / "triton"))
-    return said
+    return dropped
 
 
 def begin(workflow: Any, config: dict[str, Any], sentences: list[str], manifest: str) -> bool:
@@ -84,15 +84,15 @@ def relay_signals() -> None:
     In the main thread it may wait for a lock that this has: see docs/upstream.md.
     """
     theirs: Any = signal.getsignal(signal.SIGTERM)
-    told = SimpleQueue[Any]()
+    signals = SimpleQueue[Any]()
 
-    def tell(*signal_and_frame: Any) -> None:
-        told.put(signal_and_frame)
+    def relay(*signal_and_frame: Any) -> None:
+        signals.put(signal_and_frame)
 
-    Thread(target=lambda: theirs(*told.get()), daemon=True).start()
+    Thread(target=lambda: theirs(*signals.get()), daemon=True).start()
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) != signal.SIG_IGN:  # As under nohup.
-            signal.signal(number, tell)
+            signal.signal(number, relay)
 
 
 def _end_at_sigterm() -> None:

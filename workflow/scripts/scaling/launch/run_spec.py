@@ -83,8 +83,8 @@ class RunSpec(CommandOptions, Training):
         device = environment.resolve_device(self.device)
         recipes = {self.cell.recipe: {"engine": self.engine, **self.recipe_options}}
         lacks = unsupported(device, [self.cell.strategy], recipes, self.cell.gpus)
-        for said in (*lacks, *need_newer_gpu(device, recipes)):
-            raise UserError(said)
+        for problem in (*lacks, *need_newer_gpu(device, recipes)):
+            raise UserError(problem)
         return self.model_copy(update={"device": device})
 
     def parameters(self) -> dict[str, Any]:

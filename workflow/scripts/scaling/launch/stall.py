@@ -75,8 +75,8 @@ class StallError(Exception):
 
     def __init__(self, position: Progress, seconds: float) -> None:
         where = f"epoch {position.epoch}" if position.epoch else "the steps after the last epoch"
-        said = f"timed out: waited {seconds:.0f} s after step {position.finished} of {where}"
-        super().__init__(f"{said}, {position.launched} launched")
+        message = f"timed out: waited {seconds:.0f} s after step {position.finished} of {where}"
+        super().__init__(f"{message}, {position.launched} launched")
         self.position = position
 
 

@@ -54,7 +54,7 @@ def record_of(
     result: ProcessResult,
     judged: tuple[Status, str | None],
 ) -> RunRecord:
-    """Return the record of a run, without its dataset: status, message and what its ranks said."""
+    """Return the record of a run, without its dataset, from what its ranks reported."""
     lines = result.lines
     ends, read, startups = lines["end"], lines["readings"], lines["startup"]
     end = next((line for line in ends if line["rank"] == 0), {})
