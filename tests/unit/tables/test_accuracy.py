@@ -27,7 +27,7 @@ def test_requested_epochs_have_a_row_the_last_with_test_figures(measured):
     table = of_record(epochs, evaluation=TEST)
     assert table.train_loss.tolist() == losses[:4]
     assert table.test_accuracy.isna().tolist() == [True] * (len(table) - 1) + [False]
-    # The accuracy of a run that diverged is not told, but its losses are.
+    # A run that diverged has losses and no accuracy.
     table = of_record(epochs, evaluation=TEST, status="diverged")
     assert table.train_loss.tolist() == losses[:4] and set(table.status) == {"diverged"}
     assert table.train_accuracy.isna().all() and table.test_accuracy.isna().all()

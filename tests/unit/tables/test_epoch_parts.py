@@ -137,7 +137,7 @@ def test_idle_share_of_a_command_is_of_whole_epochs():
     assert math.isnan(row.loading_share)
 
 
-def test_slow_rank_is_one_slower_than_all_others_without_exchange():
+def test_slow_rank_is_slower_than_all_others_without_exchange():
     ranks = [[1.0, 1.1], [1.3, 1.4], [1.0, 1.05]]
     measured = [
         {"rank": rank, "iterations": 10, "samples": 2560, "seconds": seconds}

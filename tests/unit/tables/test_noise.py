@@ -89,39 +89,6 @@ def test_verdict_unclear_says_how_many_runs_decide():
     assert verdict(math.log(1.05), 0.035 * math.sqrt(3 / (3 + more)), math.inf, 6)[0] == "faster"
 
 
-RUNS = pd.DataFrame(
-    [
-        {"recipe": "r", "strategy": "", "gpus": 1, "machine": "m", "code": "c", "seconds": 2.0},
-        {"recipe": "r", "strategy": "", "gpus": 1, "machine": "m", "code": "c", "seconds": 2.2},
-        {"recipe": "r", "strategy": "s", "gpus": 2, "machine": "m", "code": "c", "seconds": 1.0},
-        {"recipe": "r", "strategy": "s", "gpus": 2, "machine": "m", "code": "c", "seconds": 1.1},
-    ]
-).assign(batch_size=8)
-
-
-def of_pair(runs: pd.DataFrame) -> pd.Series:
-    """The ratio of one GPU's time to that of two."""
-    return Noise(runs, "seconds").ratios(of("r", "", 1, [8]), of("r", "s", 2, [8])).iloc[0]
-
-
-@pytest.mark.parametrize(
-    ("rows", "changed", "scope", "note"),
-    [
-        ([0, 1, 2, 3], {}, "2 runs, 1 machine", ""),
-        ([0, 2], {}, "1 run: no interval", ""),
-        ([2, 3], {}, "", noise.NO_TIME),
-        ([0, 1, 2, 3], {"machine": ["m", "m", "n", "n"]}, "", noise.NO_CHAIN),
-        ([0, 1, 2, 3], {"code": ["c", "c", "d", "d"]}, "", noise.OTHER_CODE),
-    ],
-    ids=["two runs", "one run", "no run on one GPU", "two machines", "other code"],
-)
-def test_ratio_has_a_scope_or_a_note(rows, changed, scope, note):
-    found = of_pair(RUNS.assign(**changed).iloc[rows])
-    assert (found["scope"], found["note"]) == (scope, note)
-    assert math.isnan(found["low"]) is (scope != "2 runs, 1 machine")
-    assert math.isnan(found["ratio"]) is not scope.endswith(("machine", "interval"))
-
-
 def test_machines_are_named_or_connected_by_their_gpus():
     old = [{"hosts": ["vm"], "device_ids": ids} for ids in (["a"], ["a", "b"], ["c"])]
     cpu = {"hosts": ["node"], "device_ids": []}

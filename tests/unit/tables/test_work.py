@@ -35,7 +35,7 @@ def settled(rows, recipes=RECIPES, **training):
 
 
 @pytest.mark.parametrize(
-    ("rows", "asked", "samples", "message"),
+    ("rows", "requested", "samples", "message"),
     [
         ([(1, 0.5, 3200), (2, 0.55, 6400)], None, [3200, 6400], "speedup is that of throughput"),
         ([(1, 0.6, 4096), (2, 0.3, 2048)], None, [4096, 4096], "taken for one process's"),
@@ -45,10 +45,10 @@ def settled(rows, recipes=RECIPES, **training):
         ([(1, 0.6, 4096), (2, 0.3, 4096)], None, [4096, 4096], None),
     ],
 )
-def test_samples_of_an_epoch_are_those_of_all_ranks(rows, asked, samples, message):
-    table, said = settled(rows, {"mine": RECIPES["mine"] | {"samples": asked}})
+def test_samples_of_an_epoch_are_those_of_all_ranks(rows, requested, samples, message):
+    table, messages = settled(rows, {"mine": RECIPES["mine"] | {"samples": requested}})
     assert table["samples"].tolist() == samples and set(table["unit"]) == {"tokens"}
-    assert len(said) == bool(message) and (not message or message in said[0])
+    assert len(messages) == bool(message) and (not message or message in messages[0])
 
 
 def test_speedup_of_a_command_is_that_of_throughput():
@@ -66,14 +66,16 @@ def test_zero_samples_are_not_known():
 
 
 def test_whole_run_shorter_than_imports_is_doubtful():
-    table, said = settled([(1, 0.5, 0)], epoch_lines=0)
-    assert table["whole"].all() and "whole run counts" in said[0] and "did it train" in said[0]
+    table, messages = settled([(1, 0.5, 0)], epoch_lines=0)
+    assert (
+        table["whole"].all() and "whole run counts" in messages[0] and "did it train" in messages[0]
+    )
     assert "did it train" not in settled([(1, 50.0, 0)], epoch_lines=0)[1][0]
 
 
 def test_files_of_an_earlier_run_are_named():
-    _, said = settled([(1, 9, 0), (2, 9, 0)], written=["last.ckpt"], read=["train.py"])
-    assert len(said) == 1 and "(last.ckpt)" in said[0]
+    _, messages = settled([(1, 9, 0), (2, 9, 0)], written=["last.ckpt"], read=["train.py"])
+    assert len(messages) == 1 and "(last.ckpt)" in messages[0]
 
 
 def test_fastest_command_has_the_most_samples_a_second():

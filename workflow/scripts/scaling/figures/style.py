@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
+from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 from matplotlib.transforms import ScaledTranslation
 
 from scaling import figures
@@ -162,14 +162,12 @@ def _y_axis(axes: Axes, value: Any, low: Any, high: Any, *, log: bool, least: fl
 
 
 def log_ticks(axis: Any) -> None:
-    """Set ticks at 1, 2 and 5 times powers of ten within the axis, or at the powers alone."""
+    """Set ticks at 1, 2 and 5 times powers of ten within the axis, or at fewer of a long one."""
     low, high = axis.get_view_interval()
-    powers = 10.0 ** np.arange(np.floor(np.log10(low)), np.ceil(np.log10(high)) + 1)
     steps = (1, 2, 5) if high / low < 100 else (1, 3) if high / low < 1e3 else (1,)
-    every = np.outer(powers, steps).ravel()
-    axis.set_ticks(every[(every >= low) & (every <= high)])
+    axis.set_major_locator(LogLocator(subs=steps, numticks=15))
     axis.set_minor_locator(NullLocator())
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
+    axis.set_major_formatter("{x:,.10g}")
 
 
 def labels(axes: Axes, ends: Sequence[tuple[Look, float]]) -> None:

@@ -20,10 +20,10 @@ from scaling.tables.timing import Run, compiled, epochs, in_words, joules, origi
 MEANS = ["train_loss", "train_accuracy"]
 LEARNING = [*MEANS, "test_accuracy"]
 SEEDS = 3
-"""Fewer of them tell too little of their own noise: of two, a 95 % interval is ± 9 deviations."""
+"""With fewer seeds, noise is pooled: a 95 % interval of two is ± 9 standard deviations."""
 EPOCH = 5
 AS_WELL = 0.02
-"""A cell learns as well whose accuracy is above the reference's less this, with its interval."""
+"""The accuracy below the reference's that still counts as equal, for the interval's low end."""
 SPREAD = ["test_accuracy", "training_seconds", "run_seconds", "joules"]
 SAME = ["options", "status", "message", "reference", "at_edge"]
 CHOSEN = ["factor", "learning_rate", "planned_epochs", "planned_updates"]

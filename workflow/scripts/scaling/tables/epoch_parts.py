@@ -69,7 +69,7 @@ def of_machines(tables: StudyTables) -> pd.DataFrame:
 
 
 def _link(row: Any, interconnect: pd.DataFrame) -> tuple[float, float]:
-    """Return the bytes of an iteration over a cell's busiest link, and that link's GB/s.
+    """Return bytes per iteration on the busiest link, and standalone bus bandwidth (GB/s).
 
     The latter is the bus bandwidth of the cell's messages alone, one after another, as swept on its
     machines: of its strategy's kinds, else all-reduces of the sizes that it sends. NaN if one of

@@ -24,7 +24,7 @@ STEP = ["seconds", "busy_seconds", "compute_seconds", "kernels"]
 
 
 def slow_ranks(runs: list[Run]) -> pd.DataFrame:
-    """Return as findings the ranks that are slower than all others at steps without exchange."""
+    """Return a finding for each rank that is slower than all others in steps without exchange."""
     findings = []
     for cell, seeds in by_cell(runs):
         measured = [in_memory(record, ALONE) for record in seeds if record]
@@ -161,7 +161,7 @@ def _message_bytes(record: RunRecord) -> str | None:
 
 
 def _same(values: Iterable[Any]) -> Any | None:
-    """Return the value that all have in common, but those that are None."""
+    """Return the single value that is not None, else None."""
     known = set(values) - {None}
     return known.pop() if len(known) == 1 else None
 

@@ -60,7 +60,7 @@ def speedup(tables: StudyTables) -> pd.DataFrame:
 
 
 def _lacking(cells: pd.DataFrame, alone: pd.DataFrame, costs: pd.DataFrame) -> pd.Series:
-    """Return the switches of each cell's baseline on one GPU that the cell itself ran without."""
+    """Return options enabled in each cell's baseline on one GPU but not in the cell itself."""
     costs = costs.astype({"switches": object})
     both = [each.merge(costs, "left", CELL_KEYS)["switches"] for each in (cells[CELL_KEYS], alone)]
     lists = zip(both[0].fillna(both[1]).fillna(""), both[1].fillna(""), strict=True)

@@ -56,7 +56,7 @@ def by_cell(runs: list[Run]) -> list[tuple[dict[str, Any], Seeds]]:
 
 
 def per_cell(row: Callable[[Seeds], dict[str, Any]]) -> Callable[[list[Run]], pd.DataFrame]:
-    """Decorate a function of a cell's records that returns its row: it makes the whole table."""
+    """Turn a function that returns the row of a cell's records into one that returns the table."""
 
     @wraps(row)
     def table(runs: list[Run]) -> pd.DataFrame:
@@ -82,7 +82,7 @@ def epochs(records: Iterable[RunRecord], *roles: Role) -> pd.DataFrame:
 
 
 def compiled(record: RunRecord) -> bool:
-    """Return whether a run compiled code anew, which the next ones find in the cache."""
+    """Return whether a run compiled code instead of finding it in the cache."""
     return bool((record["training"].get("compiled_graphs") or {}).get("made"))
 
 
@@ -117,8 +117,8 @@ def in_memory(record: RunRecord, name: str) -> NDArray[np.float64] | None:
 def of_times(ran: pd.DataFrame, name: str) -> Noise:
     """Return the model of one of `TIMES`, from provenance.csv.
 
-    Training of a small batch takes as long as the host, of a large one as the GPU, and machines
-    differ in the one alone: so batch sizes are apart.
+    Training times are fitted for each batch size apart: machines differ in their hosts, which limit
+    small batches, and not in their GPUs, which limit large ones.
     """
     return Noise(ran, name, apart=name == "training_seconds")
 
@@ -200,7 +200,7 @@ def _model(model: dict[str, Any]) -> str:
 
 
 def in_words(training: dict[str, Any]) -> dict[str, Any]:
-    """Return how a run trained, and its options: as requested where it ended before them."""
+    """Describe training and options as text; requested options if none were applied."""
     if training["engine"] == "command":
         files = [f"{name} {checksum[:12]}" for name, checksum in training["recipe_options"].items()]
         return {"training": training["command"], "recipe_options": ", ".join(files)}

@@ -1,4 +1,4 @@
-"""What an epoch of a user's command trains, and what is doubtful about it and its run."""
+"""Samples in an epoch of a user's command, and warnings about its runs."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -63,7 +63,7 @@ def commands(runs: list[Run]) -> dict[str, dict[str, Any]]:
 
 
 def factor(table: pd.DataFrame, one: str, other: str) -> Any:
-    """Return by what a ratio of seconds is that of throughput: the other's samples / the one's.
+    """Return the factor from a ratio of seconds to one of throughput: other / one samples.
 
     It is 1 unless the row is of a command, which has a unit, and both numbers are known.
     """
@@ -77,7 +77,7 @@ def _whole(records: list[Any]) -> bool:
 
 
 def _doubts(row: Any, whole: bool, records: list[Any]) -> Iterator[str]:
-    """Yield what is doubtful about the runs of a cell."""
+    """Yield warnings about the runs of a cell."""
     if whole and row["status"] == "ok":
         short = row["epoch_seconds"] < IMPORTS_SECONDS
         yield WHOLE + (", and it is shorter than imports take: did it train?" if short else "")
@@ -93,13 +93,13 @@ def _doubts(row: Any, whole: bool, records: list[Any]) -> Iterator[str]:
 
 
 def _of_one(row: Any, base: Any, more: float) -> bool:
-    """Return whether the samples of a row are those of one of its processes."""
+    """Return whether a row counts the samples of one process instead of all."""
     share = row["samples"] * more / base["samples"]
     return abs(share - 1) <= ALIKE and row["gpus"] > 1
 
 
 def _asks(row: Any, base: Any, more: float, scaled: bool, scope: str | None) -> Iterator[str]:
-    """Yield what the numbers of samples of two cells leave open."""
+    """Yield warnings about the numbers of samples on one GPU and on several."""
     on, alone = fmt.gpus(row["gpus"]), fmt.gpus(base["gpus"])
     numbers = (
         f"{row['samples']:,.0f} samples an epoch on {on} and {base['samples']:,.0f} on {alone}"
@@ -119,7 +119,7 @@ def _asks(row: Any, base: Any, more: float, scaled: bool, scope: str | None) -> 
 
 
 def _shared_files(runs: list[Run]) -> Findings:
-    """Return which files in the start folder a run used that an earlier one wrote."""
+    """Return a warning for each run that used files which an earlier run wrote."""
     done = [record for _, record in runs if record and "written" in record["training"]]
     findings: Findings = []
     written: set[str] = set()
