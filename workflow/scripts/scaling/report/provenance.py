@@ -1,5 +1,6 @@
 """The head of the report: what was run, and on which machine."""
 
+import re
 from typing import Any
 
 import pandas as pd
@@ -41,7 +42,7 @@ def title(study: StudyTables, cells: pd.DataFrame) -> str:
         ran = "ran in part" if failed.any() else "ran through"
         return f"The study {ran}: {what}, {fmt.whole_span(cells['gpus'])} CPU processes"
     counts = " and ".join(f"{count:g}" for count in sorted(cells["gpus"].unique()))
-    device = machine(runs).partition(" × ")[2].replace("NVIDIA ", "")
+    device = re.sub(r"NVIDIA | \d+GB( HBM\w*)?", "", machine(runs).partition(" × ")[2])
     noun = "GPU" if counts == "1" else "GPUs"
     return f"How fast does {what} train on {counts} {device} {noun}?"
 
@@ -116,16 +117,10 @@ def summary(study: StudyTables, cells: pd.DataFrame, replayed_from: str | None) 
     parts = [
         f"{fmt.plural(len(cells), 'configuration')}: {by_status(cells)}",
         fmt.plural(study.provenance["seed"].nunique(), "seed"),
-        f"{fmt.whole_span(cells['count'].dropna())} measured {_measured(cells)} each",
-        f"measured {started[:10]}" + ", rebuilt from stored records" * bool(replayed_from),
+        f"{'measured' if not replayed_from else 'stored records of'} {started[:10]}",
         *[f"commit {commit[:7]}" for commit in _values(recorded(study), "commit")][:1],
     ]
     return " · ".join(parts)
-
-
-def _measured(cells: pd.DataFrame) -> str:
-    noun = "whole run" if cells["whole"].any() else "epoch"
-    return noun if cells["count"].max() == 1 else f"{noun}s"
 
 
 def facts(study: StudyTables) -> list[tuple[str, str]]:

@@ -21,7 +21,8 @@ def span(
 
     def told(row: Any) -> str:
         low, high = (getattr(row, f"{name}_{end}", math.nan) for end in ends)
-        return "" if pd.isna(low) or pd.isna(high) or low == high else f"{write(low)}–{write(high)}"
+        known = not (pd.isna(low) or pd.isna(high) or low == high)
+        return f"{write(low).removesuffix(' %')}–{write(high)}" if known else ""
 
     return told
 
@@ -123,7 +124,7 @@ define(
         text=lambda row: f"{row.recipe}/{row.strategy}".removesuffix("/"),
         name="recipe",
     ),
-    configuration_on=Column("configuration", text=on, name="recipe"),
+    configuration_on=Column("images per GPU", text=on, name="recipe"),
     gpus=Column("GPUs", whole, flags={"extrapolated": lambda row: getattr(row, "guess", False)}),
     batch_size=Column("b", whole),
     epoch_seconds=Column("epoch, s", significant, interval("epoch_seconds", scope="")),
@@ -136,7 +137,7 @@ define(
         "strong speedup", times, interval("fixed_global_batch_speedup", scope="")
     ),
     efficiency=Column("efficiency", percent),
-    job_seconds=Column("whole training with start-up, s", significant),
+    job_seconds=Column("job with start-up, s", significant),
     break_even=Column("pays from, epochs", count),
     computing_seconds=Column("comp.", significant),
     exchange_seconds=Column("comm.", detail=ends, text=below),

@@ -9,14 +9,14 @@ from markupsafe import Markup
 
 from scaling.claims.claim import label
 from scaling.core.numbers import data, gpus, percent, significant, whole_span, words
-from scaling.report.planning import how_many_gpus
+from scaling.report.planning import LAB, how_many_gpus
 from scaling.report.quantities import count, define, printed, view, whole
 from scaling.report.table import Column, said
 from scaling.tables.schema import StudyTables, rows_of
 
 CELL = "configuration gpus batch_size"
 ON = "configuration_on"
-BY_BATCH: Any = {"across": "batch_size", "heading": "b = {}".format}
+BY_BATCH: Any = {"across": "batch_size", "heading": str}
 define(
     technique=Column("technique", words, attrgetter("options"), "remedy"),
     technique_accuracy=Column(
@@ -110,7 +110,7 @@ def rate(cells: pd.DataFrame) -> Markup | str:
 
 view(
     "gpus",
-    "How many GPUs? One epoch unless a column says otherwise",
+    "Seconds, GPU-seconds and kJ of one epoch",
     CELL,
     "epoch_seconds speedup fixed_global_batch_speedup job_seconds break_even gpu_seconds"
     " epoch_joules money_per_epoch startup_seconds",
@@ -121,7 +121,7 @@ view(
     "Q1",
     "One epoch on one GPU: training time (batches already in memory), and with data loading",
     "batch_size",
-    "training_seconds epoch_seconds loading_share idle_share",
+    "training_seconds epoch_seconds loading_share",
     across="recipe",
     epoch_time=lambda study, cells: cells[cells["gpus"] == cells["gpus"].min()],
 )
@@ -214,9 +214,10 @@ view(
     "epoch train_loss train_accuracy test_accuracy",
 )
 def large_batch(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
-    """Return each recipe's reference on one GPU, and its largest global batch."""
+    """Return the reference on one GPU and the largest global batch, of the lab's recipe or all."""
     known = cells.dropna(subset="epoch")
     known = known[known["status"] == "ok"].assign(whole=known["gpus"] * known["batch_size"])
+    known = known[known["recipe"].eq(LAB) | ~known["recipe"].eq(LAB).any()]
     largest = known.sort_values("whole").drop_duplicates("recipe", keep="last")
     found = pd.concat([known[known["reference"].eq(True)], largest])
     found = found.drop_duplicates(["recipe", "gpus", "batch_size"])
