@@ -71,19 +71,11 @@ def lead(study: StudyTables, cells: pd.DataFrame) -> Markup:
 
 
 def _why(cells: pd.DataFrame) -> Markup:
-    """Return what the lab's way waits for on one GPU, and how much the fastest recipe computes."""
-    alone = cells[(cells["gpus"] == 1) & (cells["status"] == "ok")]
-    lab = alone[alone["recipe"] == LAB].dropna(subset="loading_share")
-    busy = alone[(alone["recipe"] != LAB) & alone["idle_share"].notna()]
-    found = list[Markup]()
-    if len(lab):
-        words = "The <dfn>lab’s way</dfn> ({}) waits for data for up to {} of an epoch"
-        most = next(rows_of(lab.nlargest(1, "loading_share")))
-        found.append(said(words, LAB, printed(most, "loading_share")))
-    for row in rows_of(busy.nlargest(1, "idle_share")):
-        least = figure(fmt.percent(1 - row.idle_share), row, "busy_share", 1 - row.idle_share)
-        found.append(said("with {} a kernel runs for at least {}", row.recipe, least))
-    return said("{}.", Markup("; ").join(found)) if found else Markup("")
+    """Return how long the lab's way waits for data on one GPU, at most."""
+    lab = cells[(cells["gpus"] == 1) & (cells["recipe"] == LAB) & (cells["status"] == "ok")]
+    words = "The <dfn>lab’s way</dfn> ({}) waits for data for up to {} of an epoch."
+    most = rows_of(lab.dropna(subset="loading_share").nlargest(1, "loading_share"))
+    return _join([said(words, LAB, printed(row, "loading_share")) for row in most])
 
 
 def worth(study: StudyTables) -> Markup:

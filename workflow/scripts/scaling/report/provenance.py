@@ -117,10 +117,10 @@ def summary(study: StudyTables, cells: pd.DataFrame, replayed_from: str | None) 
     parts = [
         f"{fmt.plural(len(cells), 'configuration')}: {by_status(cells)}",
         fmt.plural(study.provenance["seed"].nunique(), "seed"),
-        f"{'measured' if not replayed_from else 'stored records of'} {started[:10]}",
+        f"{'measured' if not replayed_from else 'records of'} {started[:10]}",
         *[f"commit {commit[:7]}" for commit in _values(recorded(study), "commit")][:1],
     ]
-    return " · ".join(parts)
+    return ", ".join(parts)
 
 
 def facts(study: StudyTables) -> list[tuple[str, str]]:
