@@ -18,7 +18,8 @@ UNFOLD = "document.querySelectorAll('details').forEach(one => one.open = true)"
 FOLD = """document.querySelectorAll('details').forEach(one => one.open = false)
 location.hash = ''"""
 TEXTS = """() => {
-  const words = {first: 0, visible: 0, tables: 0, all: 0}, texts = new Map(), range = document.createRange()
+  const words = {first: 0, visible: 0, tables: 0, all: 0}, texts = new Map()
+  const range = document.createRange()
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT)
   while (walker.nextNode()) {
     const node = walker.currentNode, own = node.parentElement

@@ -79,10 +79,11 @@ def _throughput(recipe: object, cells: pd.DataFrame) -> str:
     """Return a sentence on how much a command trains a second, or takes, by batch size."""
     known = cells["samples"].notna().all()
     values = cells["samples"] / cells["epoch_seconds"] if known else cells["epoch_seconds"]
-    figures = zip(values, rows_of(cells), strict=True)
+    ends = cells.loc[[*dict.fromkeys([values.idxmin(), values.idxmax()])]]
+    figures = zip(values.loc[ends.index], rows_of(ends), strict=True)
     texts = (f"{fmt.significant(value)} with {batch(row)}" for value, row in figures)
     unit = f"{cells['unit'].iloc[0]}/s" if known else "seconds an epoch"
-    return f"{recipe}, on 1 GPU, {unit}: {', '.join(texts)}."
+    return f"{recipe} on 1 GPU, {unit}: {' to '.join(texts)}."
 
 
 def _model(cells: pd.DataFrame) -> str:

@@ -163,10 +163,15 @@ def _throughput(cells: pd.DataFrame) -> list[Card]:
     best = fastest(cells)
     if best is None or not best.unit or pd.isna(best.images_per_second):
         return []
-    rates = cells.dropna(subset="images_per_second")
+    rates = cells.dropna(subset="images_per_second").sort_values("images_per_second")
+    rates = rates.drop_duplicates("gpus", keep="last").sort_values("gpus")
     most = rates["images_per_second"].max()
     bars = [
-        (label(row), round(100 * row.images_per_second / most, 1), shown.text)
+        (
+            f"{row.gpus:g} × {row.batch_size:g}",
+            round(100 * row.images_per_second / most, 1),
+            shown.text,
+        )
         for row in rows_of(rates.head(4))
         for shown in [printed(row, "images_per_second")]
     ]
@@ -249,10 +254,12 @@ def _to_do(study: StudyTables, cells: pd.DataFrame) -> list[Card]:
     if limit in LIMITS:
         share = printed(chosen, limit, fmt.percent)
         what = PARTS.get(limit, "time at the power limit")
-        text = said("{} takes most of its epoch, {}. {}.", what.capitalize(), share, LIMITS[limit])
+        text = said("{} takes most of its epoch, {}.", what.capitalize(), share)
+    advice = LIMITS.get(limit, "")
     if not best:
-        head = said("{}", LIMITS.get(limit, ""))
-        return [Card("do", "What to do", head, said("{}: {}", _named(chosen), text))] * bool(text)
+        card = Card("do", "What to do", said("{}", advice), said("{}: {}", _named(chosen), text))
+        return [card] * bool(text)
+    text += said(" {}.", advice) * bool(advice)
     words = "{} an epoch, the shortest that learns as well as its reference ({}, {}). {}"
     seeds = fmt.plural(best.test_accuracy_count, "seed")
     ends = printed(best, "epoch_seconds", fmt.seconds), printed(best, "test_accuracy")

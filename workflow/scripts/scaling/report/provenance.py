@@ -41,7 +41,8 @@ def title(study: StudyTables, cells: pd.DataFrame) -> str:
         failed = ~cells["status"].isin(["ok", "infeasible"])
         ran = "ran in part" if failed.any() else "ran through"
         return f"The study {ran}: {what}, {fmt.whole_span(cells['gpus'])} CPU processes"
-    counts = " and ".join(f"{count:g}" for count in sorted(cells["gpus"].unique()))
+    *fewer, most = [f"{count:g}" for count in sorted(cells["gpus"].unique())]
+    counts = " and ".join(filter(None, [", ".join(fewer), most]))
     device = re.sub(r"NVIDIA | \d+GB( HBM\w*)?", "", machine(runs).partition(" × ")[2])
     noun = "GPU" if counts == "1" else "GPUs"
     return f"How fast does {what} train on {counts} {device} {noun}?"
