@@ -80,7 +80,7 @@ def of_strategy(study: Study, strategy: str, every: list[Study], images: int) ->
     names["own_row"] = np.arange(len(n)) < len(chosen)
     names["W"] = training.or_else((epoch - loading).where(loading.known, UNKNOWN))
     names["K"] = Interval(np.array(study.parameters or [np.nan] * 2)[:, None] * BYTES_PER_PARAMETER)
-    numbers: dict[str, Any] = {"N": n, "b": b, "one": 1.0, "images": images, "unknown": np.nan}
+    numbers: dict[str, Any] = {"N": n, "b": b, "one": 1.0, "images": images}
     numbers |= {"full_steps": images // (n * b), "parts_steps": images / (n * b)}
     numbers["single_steps"] = np.ceil(images / b)
     numbers["least_seconds"] = images * least / n if study.of_lab and timed else np.nan

@@ -9,7 +9,7 @@ import numpy as np
 
 from grader.formulas import FORMULAS, Cells, of_strategy
 from grader.intervals import UNKNOWN, Interval
-from grader.slips import LARGE, SEVERITIES, SLIPS, named
+from grader.slips import LARGE, SEVERITIES, SLIPS, Slips, named
 from grader.study import Study
 from grader.verdicts import TITLE, Verdict, verdicts
 
@@ -22,16 +22,16 @@ MEASURED = [*PARTS, "bandwidth"]
 class Finding:
     """One cause, and the cells in which it is: what stands there and what should.
 
-    `slips` and `also`, which has as much evidence, are pairs of a name in slips.yaml and a rule.
+    `also` has as much evidence as `slips`.
     """
 
-    slips: tuple[tuple[str, str], ...]
+    slips: Slips
     cells: Cells
     place: np.ndarray
     printed: Interval = UNKNOWN
     expected: Interval = UNKNOWN
     quantity: str = ""
-    also: tuple[tuple[str, str], ...] = ()
+    also: Slips = ()
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -16,6 +16,8 @@ from grader.verdicts import Verdict, formulas
 SEVERITIES = ["error", "warning", "info"]
 CHANCE, SPREAD = -math.log(0.05), 4.0
 """The evidence that names a slip; a wrong figure may be anywhere within a factor of e⁴."""
+LEAST = 3
+"""Figures that a slip explains at least, not all of them the same."""
 PAIR, WHOLE, LARGE, TRIED = math.log(60), 1.6, 500, 40
 """The cost of a second slip, the gain of a whole column; most cells for pairs, most rows tried."""
 LAB = of(4.0 * FORMULAS["parameters"]["resnet18-cifar"])
@@ -52,19 +54,17 @@ _ENTRIES = yaml.safe_load(Path(__file__).with_name("slips.yaml").read_text(encod
 SLIPS = {name: _slip(entry) for name, entry in _ENTRIES.items()}
 
 
-class Reading(NamedTuple):
-    """What figures become by one slip or two: (name, rule) of each, a cost, and the values."""
-
-    slips: tuple[tuple[str, str], ...]
-    cost: float
-    values: Interval
+Slips = tuple[tuple[str, str], ...]
+"""Names in slips.yaml, each with its rule."""
+Reading = tuple[Slips, float, Interval]
+"""The slips, one or two, a cost, and what figures become by them."""
 
 
 class Named(NamedTuple):
-    """The slips of some figures, as (name, rule), and others with as much evidence."""
+    """The slips of some figures, and others with as much evidence."""
 
-    slips: tuple[tuple[str, str], ...]
-    also: tuple[tuple[str, str], ...]
+    slips: Slips
+    also: Slips
     place: np.ndarray
 
 
@@ -79,15 +79,15 @@ def named(cells: Cells, one: Verdict, wrong: np.ndarray, opened: np.ndarray) -> 
     every = list(_readings(cells, one, suspects)) if suspects.any() else []
     if not every:
         return []
-    low, high = np.stack([each.values.ends for each in every], axis=1)
+    slips, prices, ends = zip(*((x, cost, value.ends) for x, cost, value in every), strict=True)
+    low, high = np.stack(ends, axis=1)
     values = Interval(np.stack([low, high]))
     meets, near = one.printed.meets(values), one.printed.near(one.right)
     width = (one.printed.high - one.printed.low) + (high - low)
     size = np.fmax(np.abs(one.printed.middle), np.abs(one.right.middle))
     luck = np.clip(np.nan_to_num(width / size / SPREAD, nan=1.0), 1e-6, 1.0)
     surprise = np.where(meets, -np.log(luck), 0.0)
-    singles = len({each.slips for each in every if len(each.slips) == 1})
-    costs = np.array([each.cost for each in every]) + math.log(singles or 1)
+    costs = np.array(prices) + math.log(len({each for each in slips if len(each) == 1}) or 1)
     costs -= WHOLE * ((surprise > 0) | ~(one.printed.known & cells.several)).all(-1)
     # Equal figures are one piece of evidence.
     once, places = np.zeros(len(cells.gpus), bool), np.flatnonzero(suspects)
@@ -97,10 +97,11 @@ def named(cells: Cells, one: Verdict, wrong: np.ndarray, opened: np.ndarray) -> 
         count, total = there.sum(-1), int(suspects.sum())
         score = (surprise * (there & once)).sum(-1) - costs
         score -= np.array([_ways(total, some) for some in range(total + 1)])[count]
-        score[~(there & ~near).any(-1)] = -np.inf
+        few = (count < LEAST) | ((there & once).sum(-1) < 2)
+        score[~(there & ~near).any(-1) | few] = -np.inf
         if unsure.any():
             most = (unsure & there).sum(-1) * 2 > unsure.sum()
-            score[(opened & ~there).any(-1) | ~most | (count < 2)] = -np.inf
+            score[(opened & ~there).any(-1) | ~most] = -np.inf
         best = int(score.argmax())
         if score[best] <= CHANCE:
             break
@@ -109,10 +110,10 @@ def named(cells: Cells, one: Verdict, wrong: np.ndarray, opened: np.ndarray) -> 
             place = place | (suspects & one.printed.near(Interval(values.ends[:, best])))
         other = ~np.isclose(low[:, place], low[best, place]).all(-1)
         equal = np.flatnonzero((score > score[best] - 1) & (count == count[best]) & other)
-        also = dict.fromkeys(every[i].slips[0] for i in equal if len(every[i].slips) == 1)
-        taken = {name for name, _ in every[best].slips}
+        also = dict.fromkeys(slips[i][0] for i in equal if len(slips[i]) == 1)
+        taken = {name for name, _ in slips[best]}
         others = tuple(slip for slip in also if slip[0] not in taken)[:2]
-        causes.append(Named(every[best].slips, others, place))
+        causes.append(Named(slips[best], others, place))
         suspects = suspects & ~place & ~unsure
     return causes
 
@@ -131,7 +132,7 @@ def _readings(cells: Cells, one: Verdict, suspects: np.ndarray) -> Iterator[Read
         formula = re.sub(r"part\((.*)\)$", r"\1", text)
         for slips, cost, values in _of_formula(cells, one.quantity, formula, names):
             if (one.printed.meets(values) & suspects).sum() >= len(slips):
-                yield Reading(slips, cost + 0.1 * number, values)
+                yield slips, cost + 0.1 * number, values
 
 
 def _of_formula(
@@ -151,13 +152,13 @@ def _of_formula(
             if part.startswith("W"):
                 text = TIME.sub(lambda time: {"T": "W", "W": "T"}[time[1]], text)
             changed = evaluate(formula, **{part: evaluate(text, value=right)})
-            yield Reading((slip,), 0.0, changed)
+            yield (slip,), 0.0, changed
             for other, whole in wholes if len(cells.gpus) <= LARGE else ():
                 if whole.startswith("value"):
-                    yield Reading((slip, other), PAIR, evaluate(whole, value=changed))
+                    yield (slip, other), PAIR, evaluate(whole, value=changed)
     for slip, text in wholes:
         if text != quantity:
-            yield Reading((slip,), 0.0, evaluate(text, value=value))
+            yield (slip,), 0.0, evaluate(text, value=value)
 
 
 def _under(cells: Cells, key: str) -> Iterator[tuple[tuple[str, str], str]]:
