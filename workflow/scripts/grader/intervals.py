@@ -40,7 +40,10 @@ class Interval:
     def __truediv__(self, other: Any) -> Interval:
         low, high = of(other).ends
         around = self.known & (low <= 0) & (high >= 0)
-        return (self * Interval(np.stack([1 / high, 1 / low]))).where(~around, ANY)
+        ends = (self * Interval(np.stack([1 / high, 1 / low]))).ends
+        return Interval(
+            np.stack([np.where(around, -np.inf, ends[0]), np.where(around, np.inf, ends[1])])
+        )
 
     @property
     def middle(self) -> np.ndarray:
@@ -59,7 +62,7 @@ class Interval:
 
     def take(self, index: np.ndarray) -> Interval:
         """The intervals of other cells by their index; unknown where it is below 0."""
-        return Interval(np.where(index < 0, np.nan, self.ends[:, index]))
+        return Interval(np.where(index < 0, np.nan, self.ends[..., index]))
 
     def where(self, choice: np.ndarray, other: Interval) -> Interval:
         """These intervals where `choice` holds, those of `other` elsewhere."""
@@ -82,7 +85,7 @@ def of(value: Any) -> Interval:
     return value if isinstance(value, Interval) else Interval(np.stack([np.atleast_1d(value)] * 2))
 
 
-UNKNOWN, ANY = of(np.nan), Interval(np.array([[-np.inf], [np.inf]]))
+UNKNOWN = of(np.nan)
 
 
 def printed(figures: list[Any], units: float) -> Interval:

@@ -144,21 +144,22 @@ def _of_formula(
     def evaluate(text: str, **more: Any) -> Interval:
         return of(cells.evaluate(text, **names | more)) + zero
 
-    value = evaluate(formula)
-    wholes = [(slip, text) for key in (quantity, "any") for slip, text in _under(cells, key)]
+    value, changed = evaluate(formula), list[tuple[tuple[str, str], Interval]]()
     for part in dict.fromkeys(re.findall(r"\b[A-Za-z]\w*", formula)):
         right = evaluate(part) if part in cells.names else value
         for slip, text in _under(cells, ALIKE.get(part, part)):
             if part.startswith("W"):
                 text = TIME.sub(lambda time: {"T": "W", "W": "T"}[time[1]], text)
-            changed = evaluate(formula, **{part: evaluate(text, value=right)})
-            yield (slip,), 0.0, changed
-            for other, whole in wholes if len(cells.gpus) <= LARGE else ():
-                if whole.startswith("value"):
-                    yield (slip, other), PAIR, evaluate(whole, value=changed)
-    for slip, text in wholes:
+            changed.append((slip, evaluate(formula, **{part: evaluate(text, value=right)})))
+    yield from (((slip,), 0.0, values) for slip, values in changed)
+    stack = np.stack([value.ends, *(values.ends for _, values in changed)], axis=1)
+    for slip, text in (each for key in (quantity, "any") for each in _under(cells, key)):
         if text != quantity:
             yield (slip,), 0.0, evaluate(text, value=value)
+        if text.startswith("value") and len(cells.gpus) <= LARGE:
+            both = evaluate(text, value=Interval(stack)).ends
+            for i, (first, _) in enumerate(changed, 1):
+                yield (first, slip), PAIR, Interval(both[:, i])
 
 
 def _under(cells: Cells, key: str) -> Iterator[tuple[tuple[str, str], str]]:
