@@ -18,7 +18,7 @@ FIGURES = {
     "whole_job": FigureSpec(
         "Timing",
         ["trained_to_accuracy"],
-        "A whole job by its epochs: more GPUs pay where lines cross.",
+        "Seconds of a whole job by its epochs.",
     ),
     "reached": FigureSpec(
         "Timing", ["utilization", "peaks"], "Arithmetic of an epoch, and the rate of products."
@@ -31,7 +31,7 @@ FIGURES = {
     "bandwidth": FigureSpec(
         "Communication",
         ["interconnect", "bandwidth", "costs"],
-        "Bus bandwidth: all-reduces alone (line) and in training steps (markers).",
+        "Bus bandwidth of all-reduces by message size.",
     ),
     "learning": FigureSpec(
         "Accuracy", ["accuracy"], "Test accuracy after the same number of epochs."

@@ -166,6 +166,8 @@ def draw_bandwidth(study: StudyTables) -> Figure | None:
     style.lines(axes, "message_bytes", "rate", drawn, log=True)
     for line in axes.lines[1:]:
         line.set_linestyle("none")
+    if len(reached):
+        style.note(axes, "markers: in training steps")
     style.size_axis(axes, swept["message_bytes"], {1e4: "10 kB", 1e6: "1 MB", 1e8: "100 MB"})
     return figure
 

@@ -85,11 +85,8 @@ def _link(row: Any, interconnect: pd.DataFrame) -> tuple[float, float]:
     rows = swept[swept["kind"].isin(strategy.sweep_kinds)]
     if not strategy.sweep_kinds:
         reduced = swept[~swept["kind"].isin(DP.sweep_kinds)].groupby("message_bytes")
-        rows = (
-            reduced[["moved", "seconds"]]
-            .mean(skipna=False)
-            .reindex(map(int, row.message_bytes.split()))
-        )
+        means = reduced[["moved", "seconds"]].mean(skipna=False)
+        rows = means.reindex(map(int, row.message_bytes.split()))
     return sent, rows["moved"].mean(skipna=False) / rows["seconds"].mean(skipna=False)
 
 

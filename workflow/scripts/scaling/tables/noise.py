@@ -167,7 +167,7 @@ class Noise:
         return table
 
     def spreads(self) -> list[Spread]:
-        """Return the spread of repeats for each recipe, strategy and number of GPUs that has any."""
+        """Return the spread of repeats, if any, for each recipe, strategy and number of GPUs."""
         spreads = []
         for kind, row in enumerate(rows_of(self._kinds) if len(self._logs) else ()):
             of_kind = self._kind_of == kind

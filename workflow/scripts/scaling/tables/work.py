@@ -40,16 +40,17 @@ def settle(
         for place, row in cells.iterrows():
             cell = {key: row[key] for key in CELL_KEYS}
             records = printed.get((row["recipe"], row["gpus"], row["batch_size"]), [])
-            table.loc[place, "whole"] = whole = _whole(records)
+            lines = [one["training"].get("epoch_lines", 1) for one in records]
+            table.loc[place, "whole"] = whole = bool(lines) and not any(lines)
             messages = [*_doubts(row, whole, records)]
             more = row["gpus"] / base["gpus"]
             if scope == "rank":
                 table.loc[place, "samples"] *= row["gpus"]
             elif pd.notna(row["samples"]) and more > 1 and base["gpus"] == 1:
-                of_one = _of_one(row, base, more)
-                if of_one and scope is None:
+                of_one = abs(row["samples"] * more / base["samples"] - 1) <= ALIKE
+                if scaled := of_one and scope is None:
                     table.loc[place, "samples"] *= row["gpus"]
-                messages += _asks(row, base, more, of_one and scope is None, scope)
+                messages += _asks(row, base, scaled, scope)
             findings += [cell | {"message": message} for message in messages]
     findings += _shared_files(runs)
     return table, pd.DataFrame(findings)
@@ -71,11 +72,6 @@ def factor(table: pd.DataFrame, one: str, other: str) -> Any:
     return ratio.where((table[f"{other}unit"].astype(object).fillna("") != "") & ratio.notna(), 1.0)
 
 
-def _whole(records: list[Any]) -> bool:
-    """Return whether no epoch of these runs was printed."""
-    return bool(records) and not any(one["training"].get("epoch_lines", 1) for one in records)
-
-
 def _doubts(row: Any, whole: bool, records: list[Any]) -> Iterator[str]:
     """Yield warnings about the runs of a cell."""
     if whole and row["status"] == "ok":
@@ -92,13 +88,7 @@ def _doubts(row: Any, whole: bool, records: list[Any]) -> Iterator[str]:
         yield f"steps of rank {ranks.idxmax()} are {slower} longer than the median rank's"
 
 
-def _of_one(row: Any, base: Any, more: float) -> bool:
-    """Return whether a row counts the samples of one process instead of all."""
-    share = row["samples"] * more / base["samples"]
-    return abs(share - 1) <= ALIKE and row["gpus"] > 1
-
-
-def _asks(row: Any, base: Any, more: float, scaled: bool, scope: str | None) -> Iterator[str]:
+def _asks(row: Any, base: Any, scaled: bool, scope: str | None) -> Iterator[str]:
     """Yield warnings about the numbers of samples on one GPU and on several."""
     on, alone = fmt.gpus(row["gpus"]), fmt.gpus(base["gpus"])
     numbers = (
