@@ -160,8 +160,9 @@ format: env ## format all files
 
 docs: env ## write generated files: keys in config/README.md, conda pins
 	python docs/config_keys.py
-	sed -i '/^ *- pip:/q' workflow/envs/study.yaml
-	sed -n 's/^\([a-z0-9_.-]*==.*\) \\$$/      - \1/p' requirements.lock >> workflow/envs/study.yaml
+	for one in study:requirements report:requirements-replay; do file=workflow/envs/$${one%:*}.yaml; \
+	  sed -i '/^ *- pip:/q' "$$file"; \
+	  sed -n 's/^\([a-z0-9_.-]*==.*\) \\$$/      - \1/p' "$${one#*:}.lock" >> "$$file"; done
 
 example: ## write docs/h100x2.html and its picture (needs Chromium)
 	$(MAKE) replay STUDY=h100x2

@@ -33,7 +33,7 @@ rule tables_make:
         "<logs>/tables_make.log",
     localrule: True
     conda:
-        "../workflow/envs/study.yaml"
+        "../workflow/envs/report.yaml"
     params:
         code=digest("tables_make"),
         job=lambda wildcards: as_json(
@@ -84,7 +84,7 @@ rule report_render:
         "<logs>/report_render.log",
     localrule: True
     conda:
-        "../workflow/envs/study.yaml"
+        "../workflow/envs/report.yaml"
     params:
         code=digest("report_render"),
         job=lambda wildcards: as_json(
@@ -116,7 +116,7 @@ rule study_config:
     priority: JOBS.first
     localrule: True
     conda:
-        "../workflow/envs/study.yaml"
+        "../workflow/envs/report.yaml"
     threads: 1 if config["machine"]["share"] else JOBS.cores
     params:
         # A function, as a command in it has braces.

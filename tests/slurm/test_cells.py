@@ -56,7 +56,7 @@ def test_single_gpu_cells_run_side_by_side_and_four_gpus_wait_for_room(new_slurm
     assert cluster.processes_of_step(four) == ["n1"]
 
 
-(COMMAND,) = re.findall(r"^command: (srun .*) train\.py$", PAGE, re.MULTILINE)
+(COMMAND,) = re.findall(r"`(srun .*) train\.py`", PAGE)
 
 SAYS = "print('ran on', os.environ['SLURMD_NODENAME'], flush=True)\n"
 

@@ -40,10 +40,12 @@ def test_the_full_study_has_no_key_at_its_default():
             assert given[key] != default, f"{section}.{key}"
 
 
-def test_the_conda_environment_installs_what_the_lock_file_pins():
-    lock = (ROOT / "requirements.lock").read_text()
-    pins = re.findall(r"^(\S+==.*) \\$", lock, re.MULTILINE)
-    environment = yaml.safe_load((ROOT / "workflow/envs/study.yaml").read_text())
+@pytest.mark.parametrize(
+    ("name", "lock"), [("study", "requirements.lock"), ("report", "requirements-replay.lock")]
+)
+def test_conda_environment_installs_the_locks_pins(name, lock):
+    pins = re.findall(r"^(\S+==.*) \\$", (ROOT / lock).read_text(), re.MULTILINE)
+    environment = yaml.safe_load((ROOT / f"workflow/envs/{name}.yaml").read_text())
     assert len(pins) > 50 and environment["dependencies"][-1]["pip"] == pins
 
 

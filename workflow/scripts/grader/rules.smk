@@ -20,7 +20,7 @@ rule published:
         "<logs>/published.log",
     localrule: True
     conda:
-        "../../envs/study.yaml"
+        "../../envs/report.yaml"
     params:
         code=digest("grader.pages"),
         job=lambda wildcards: as_json(folders=[times.parent for times in PRINTED]),
