@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 import tables_make
-from scaling.claims import claim, evaluate, scaling
+from scaling.claims import claim, communication, evaluate, scaling
 from scaling.claims.claim import Answer, Findings
 from scaling.core import files
 from scaling.tables.schema import StudyTables
@@ -49,7 +49,7 @@ def test_without_tables_each_question_says_what_to_add_and_nothing_is_learned_of
 
 
 def test_claims_of_a_kind_stand_side_by_side_and_what_none_has_is_said_once(monkeypatch):
-    made = [scaling.COMPUTING.missing(name, "Add it.") for name in ("a/ddp", "b/ddp")]
+    made = [communication.COMPUTING.missing(name, "Add it.") for name in ("a/ddp", "b/ddp")]
     made[:0] = [scaling.GAPS.claim(name, "It is so.", holds=True) for name in ("a", "b")]
     answer = Answer("So.", [made[0], made[2], made[1], made[3]])
     monkeypatch.setattr(evaluate, "ANSWERS", {"Q1": lambda tables: answer})

@@ -4,7 +4,7 @@ import pytest
 
 from examples.claim_study import claims, study
 from examples.records import timing_row
-from scaling.claims import scaling
+from scaling.claims import communication, scaling
 from scaling.tables.schema import StudyTables
 
 ALONE = {32: 9.8, 128: 4.0, 512: 3.0}
@@ -111,7 +111,7 @@ def test_computing_is_what_the_parts_of_an_epoch_say(shares, verdict):
     names = ["utilization", "slower_share", "idle_besides_share", "unknown_share"]
     parts = dict(zip(names, shares, strict=True)) | {"communication_share": 0, "loading_share": 0}
     used = {"utilization": together(5.6, 2.2, 1.5)["timing"].assign(**parts)}
-    claim = claims(scaling.parts, used)["Q3.1-computing-plain-ddp"]
+    claim = claims(communication.parts, used)["Q3.1-computing-plain-ddp"]
     assert claim.verdict == verdict
     if verdict == "refuted":
         assert "b\u00a0=\u00a0512: 40 % computing, 60 % GPU idle." in claim.sentence
@@ -133,5 +133,5 @@ def test_each_cell_tells_how_much_of_the_link_is_used(utilizations, verdict, bes
     rows = timing[timing["gpus"] == 2].head(len(utilizations))
     rows = rows.assign(peak_gb_per_s=100.0, utilization=utilizations)
     tables = {"bandwidth": rows.assign(bandwidth_gb_per_s=0.0)}
-    claim = claims(scaling.bandwidth, tables)["Q3.2-bandwidth-plain-ddp"]
+    claim = claims(communication.bandwidth, tables)["Q3.2-bandwidth-plain-ddp"]
     assert claim.verdict == verdict and f"GB/s ({best} %) with" in claim.sentence

@@ -3,15 +3,15 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from scaling.claims import accuracy, ranks_int8, scaling
+from scaling.claims import accuracy, communication, ranks_int8, scaling
 from scaling.claims.claim import Answer, Claim, Findings
 from scaling.tables.schema import StudyTables
 
 ANSWERS: dict[str, Callable[[StudyTables], Answer]] = {
     "Q1": scaling.batches,
     "Q2": scaling.speedups,
-    "Q3.1": scaling.parts,
-    "Q3.2": scaling.bandwidth,
+    "Q3.1": communication.parts,
+    "Q3.2": communication.bandwidth,
     "Q4": accuracy.answer,
     "Q5": ranks_int8.order,
     "Q6": ranks_int8.messages,

@@ -7,7 +7,8 @@ import pandas as pd
 from markupsafe import Markup
 
 from scaling.claims.claim import label
-from scaling.claims.scaling import PARTS, by_efficiency
+from scaling.claims.communication import PARTS
+from scaling.claims.scaling import by_efficiency
 from scaling.core import numbers as fmt
 from scaling.core.grid import REFERENCE_BATCH
 from scaling.report.cells import by_status, cell_id, drifting, fastest, training_id

@@ -1,13 +1,14 @@
 """Tables on the lab's questions on scaling and accuracy, on the machine, and of the audit."""
 
 from functools import partial
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 from typing import Any
 
 import pandas as pd
 from markupsafe import Markup
 
 from scaling.claims.claim import label
+from scaling.core.grid import CELL_KEYS
 from scaling.core.numbers import data, gpus, percent, significant, whole_span, words
 from scaling.report.planning import LAB, how_many_gpus
 from scaling.report.quantities import count, define, printed, view, whole
@@ -39,8 +40,6 @@ define(
     bytes=Column("bytes", count),
     share_of_gradients=Column("of all gradients", lambda share: f"{100 * share:.3g} %"),
     buffers=Column("buffers", words),
-    parameters_hash=Column("parameters", itemgetter(slice(8)), name="parameters_sha256"),
-    buffers_hash=Column("buffers", itemgetter(slice(8)), name="buffers_sha256"),
     equal_parameters=Column("parameters equal"),
     variance_drift_mean=Column("running variances differ by", percent),
     variance_drift_max=Column("at most", percent),
@@ -85,9 +84,8 @@ def sum_of_parts(cells: pd.DataFrame) -> Markup | str:
 
 def rule(rows: pd.DataFrame) -> str:
     """Return what the columns compare, and how rows are extrapolated."""
-    text = "Speedup is weak scaling: each GPU keeps its batch. Strong scaling shares one global "
-    text += "batch. “Pays from” is the shortest training that these GPUs finish first, start-up "
-    text += "included, against one GPU with the same global batch."
+    text = "Speedup is weak scaling. “Pays from”: the shortest training that these GPUs finish "
+    text += "first, start-up included, against one GPU with the same global batch."
     if rows["guess"].eq(True).any():
         text += " Extrapolated rows have twice the measured GPUs at the same efficiency and cost."
     return text
@@ -191,13 +189,6 @@ view(
 )
 view(
     "Q3.2",
-    "What the bandwidths are made of",
-    CELL,
-    "bytes_per_iteration iterations messages_seconds peak_gb_per_s",
-    bandwidth=lambda study, cells: study.bandwidth.dropna(subset="bandwidth_gb_per_s"),
-)
-view(
-    "Q3.2",
     "All-reduce by message size",
     "message_bytes message_kind",
     "message_seconds seconds_p99 start_skew_seconds algbw_gb_per_s busbw_gb_per_s",
@@ -219,8 +210,7 @@ def large_batch(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     known = known[known["status"] == "ok"].assign(whole=known["gpus"] * known["batch_size"])
     known = known[known["recipe"].eq(LAB) | ~known["recipe"].eq(LAB).any()]
     largest = known.sort_values("whole").drop_duplicates("recipe", keep="last")
-    found = pd.concat([known[known["reference"].eq(True)], largest])
-    found = found.drop_duplicates(["recipe", "gpus", "batch_size"])
+    found = pd.concat([known[known["reference"].eq(True)], largest]).drop_duplicates(CELL_KEYS)
     return found.sort_values(["recipe", "whole"]) if len(found) > 1 else found.iloc[:0]
 
 
@@ -299,15 +289,6 @@ def replicas(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     equal = modes["parameters_sha256"].nunique().eq(1).map({True: "bit for bit", False: "no"})
     accuracies = modes["test_accuracy"].agg(lambda own: ", ".join(map(percent, own)))
     return found.assign(equal_parameters=equal, rank_accuracy=accuracies).reset_index()
-
-
-view(
-    "Q7",
-    "Hashes of each rank's parameters and buffers: equal where all values are",
-    "buffers seed rank",
-    "parameters_hash buffers_hash",
-    buffers=lambda study, cells: study.buffers,
-)
 
 
 @view("limits", "What the machine reaches", "quantity precision size", "rate")
