@@ -11,7 +11,8 @@ import numpy as np
 import pandas as pd
 
 from scaling.claims.claim import label
-from scaling.claims.communication import PARTS, line
+from scaling.claims.communication import PARTS
+from scaling.claims.scaling import line
 from scaling.core import files
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS, Cell
