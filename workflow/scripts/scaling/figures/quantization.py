@@ -34,7 +34,7 @@ def draw_quantization_histograms(study: StudyTables) -> Figure | None:
     layers = table["layer"].unique()
     if not len(layers):
         return None
-    high, wide = len(layers) * (ROW + GAP) + 24, (style.WIDTH - 32 - 2 * BETWEEN) / 3
+    high, wide = len(layers) * (ROW + GAP) + 38, (style.WIDTH - 32 - 2 * BETWEEN) / 3
     figure = Figure(figsize=(style.WIDTH / style.PIXELS, high / style.PIXELS))
     for (name, quantity), rows in table.groupby(["layer", "quantity"], sort=False):
         down, across = list(layers).index(name), list(QUANTITIES).index(str(quantity))

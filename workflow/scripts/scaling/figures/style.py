@@ -14,7 +14,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
-from matplotlib.transforms import ScaledTranslation
+from matplotlib.transforms import Bbox, ScaledTranslation
 
 from scaling import figures
 from scaling.core import files
@@ -61,7 +61,11 @@ def save(draw: Callable[[StudyTables], Figure | None], study: StudyTables, path:
     drawn = io.StringIO(EMPTY)
     with matplotlib.rc_context({"svg.hashsalt": path.stem}, fname=STYLE):
         if (figure := draw(study)) is not None:
-            figure.savefig(drawn, format="svg", metadata={"Date": None, "Creator": None})
+            # A last panel without notes needs no room for them.
+            spare = TEXT * (figure.axes[-1].get_xlabel().count("\n") == 0)
+            whole = Bbox([[0, spare / PIXELS], figure.get_size_inches()])
+            metadata = {"Date": None, "Creator": None}
+            figure.savefig(drawn, format="svg", metadata=metadata, bbox_inches=whole)
     text = re.sub(r'((?:width|height)="[\d.]+)pt"', r'\1"', drawn.getvalue(), count=2)
     text = re.sub(r"'DejaVu Sans'[^;\"]*", "var(--font, sans-serif)", _IDS.sub("", text))
     text = re.sub(r"<metadata>.*?</metadata>\s*", "", text, flags=re.DOTALL)
