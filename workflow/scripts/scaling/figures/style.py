@@ -63,7 +63,8 @@ def save(draw: Callable[[StudyTables], Figure | None], study: StudyTables, path:
         if (figure := draw(study)) is not None:
             # A last panel without notes needs no room for them.
             spare = TEXT * (figure.axes[-1].get_xlabel().count("\n") == 0)
-            whole = Bbox([[0, spare / PIXELS], figure.get_size_inches()])
+            wide, high = figure.get_size_inches()
+            whole = Bbox([[0.0, spare / PIXELS], [wide, high]])
             metadata = {"Date": None, "Creator": None}
             figure.savefig(drawn, format="svg", metadata=metadata, bbox_inches=whole)
     text = re.sub(r'((?:width|height)="[\d.]+)pt"', r'\1"', drawn.getvalue(), count=2)
