@@ -128,7 +128,8 @@ def _add(tables: Tables, grid: Grid, above: str) -> None:
     if not columns:
         raise UserError(f"nothing says what the figures of {names} are")
     tables.heads += heads
-    keys = {one.field: j for j, one in reversed([*enumerate(heads)]) if one.field in IDENTITY}
+    others = [(j, one) for j, one in enumerate(heads) if j not in dict(columns)]
+    keys = {one.field: j for j, one in reversed(others) if one.field in IDENTITY}
     if "batch_size" in keys:
         keys.pop("global_batch", None)
     before, comma = (
