@@ -156,7 +156,7 @@ def _opened(study: Study, cells: Cells, each: dict[str, Verdict]) -> dict[str, n
     single = compute.printed.or_else(names["T"] - comm.printed) * names["N"]
     short = (single.low <= names["T1"].high * 1.02) & (single.high > 0) & ~names["W1"].known
     likely = single.high > names["T1"].low / 2
-    place = short & cells.several & (compute.wrong | comm.wrong)
+    place = short & cells.several & (compute.wrong | comm.wrong) & ~compute.agrees
     same = place & False
     for size in np.unique(cells.batch[place]):
         one = place & (cells.batch == size)
