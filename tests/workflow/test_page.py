@@ -24,7 +24,7 @@ def test_failed_run_leaves_a_partial_page_and_status(study):
     page, deadline = study.folder / "results/partial/report.html", time.monotonic() + 120
     while not page.exists() and time.monotonic() < deadline:
         time.sleep(0.1)
-    assert "Partial: 2 cells are missing" in page.read_text()
+    assert "Partial: 2 configurations are missing" in page.read_text()
     timing = "results/partial/tables/tiny/timing.csv"
     made = (study.folder / timing).stat().st_mtime_ns
     assert [*pd.read_csv(study.folder / timing)["status"]] == ["ok", "ok", "missing", "missing"]
