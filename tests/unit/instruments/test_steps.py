@@ -48,7 +48,7 @@ def launched():
     return network, [next(own) for own in steps.launches(events).values()]
 
 
-def test_a_step_of_known_work_has_its_classes_bytes_and_floor():
+def test_step_of_known_work_has_classes_bytes_and_floor():
     network, kernels = launched()
     moved = Counter()
     for kind, size in kernels:
@@ -70,7 +70,7 @@ def test_a_step_of_known_work_has_its_classes_bytes_and_floor():
     cell = dict(zip(CELL_KEYS, ("tuned", "", 1, IMAGES), strict=True))
     peaks = {"peak_flops_per_second": 1e10, "peak_bytes_per_second": 1e9}
     used = pd.DataFrame([cell | {"flops_per_image": flops} | peaks])
-    limits = step_classes(StudyTables("", {"utilization": used}), runs)
+    limits = step_classes(StudyTables("", {"utilization": used, "costs": used}), runs)
     assert limits["seconds"].sum() == pytest.approx(1.5e-3)
     least = IMAGES * flops / 1e10 + moved["optimizer"] / 2 / 1e9
     assert limits["least_seconds"].sum() == pytest.approx(least)
