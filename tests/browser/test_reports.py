@@ -29,7 +29,8 @@ TEXTS = """() => {
     words.all += count
     words[own.closest('table') ? 'tables' : 'visible'] += visible && count
     words.first += visible && range.getBoundingClientRect().top < innerHeight && count
-    const block = own.closest('a,dd,details,div,dt,figcaption,h1,h2,label,nav,p,small,span,td,th')
+    const block = own.closest(
+      'a,dd,details,div,dt,figcaption,h1,h2,h3,label,nav,p,small,span,td,th')
     texts.set(block, `${texts.get(block) || ''} ${node.data}`)
   }
   return [words, [...texts].map(([block, text]) => [text, Boolean(block.closest('td, dd'))])]
@@ -108,7 +109,7 @@ def test_downloads_are_the_files_on_disk(report, page):
     found = {link.get_attribute("download").removesuffix(".gz"): content(link) for link in links}
     study = report.parent.name
     assert study == "published" or found == {path.name: path.read_bytes() for path in paths}
-    records = stored.folder_of(study).glob("runs/**/run.json")
+    records = stored.folder_of(study).glob("**/run.json")
     assert {content(link) for link in cells} == {path.read_bytes() for path in records}
     page.evaluate(UNFOLD)
     for link in page.locator("a[download]:visible").all()[:2]:
@@ -203,6 +204,7 @@ def test_hostile_names_are_shown_and_do_not_run(look, tmp_path):
     page.evaluate(UNFOLD)
     assert page.evaluate("document.querySelectorAll('script, img').length") == 0
     text, shown = page.locator("body").inner_text(), printable(HOSTILE)
-    assert page.locator("h1").inner_text() == f"{shown} on CIFAR-10, 1 × {shown}"
+    asked = f"How fast does {shown} on CIFAR-10 train on 1 {shown} GPU?"
+    assert page.locator("h1").inner_text() == asked
     assert text.count(shown) > 2 and printable(name) in text
     assert page.evaluate("document.documentElement.scrollWidth") <= 360

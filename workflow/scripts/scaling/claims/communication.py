@@ -73,7 +73,7 @@ def _largest(table: pd.DataFrame) -> str | None:
         most = str(median.idxmax())
         share = span(rows["communication_share"])
         part = f"exposed communication takes {share} of an epoch; the largest part is {PARTS[most]}"
-        texts.append(f"{name}: {part} ({fmt.percent(median[most])}, median over b).")
+        texts.append(f"With {name} {part} ({fmt.percent(median[most])}, median over b).")
     return " ".join(texts[:3]) or None
 
 
