@@ -1,6 +1,6 @@
 """How often an audit is right: counts of submissions made by `examples.grader.submissions`.
 
-`PYTHONPATH=workflow/scripts:tests python -m examples.grader.rates` takes half an hour.
+`PYTHONPATH=workflow/scripts:tests python -m examples.grader.rates` takes more than an hour.
 """
 
 import sys
