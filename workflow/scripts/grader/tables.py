@@ -79,12 +79,15 @@ def _heads(grid: Grid) -> tuple[list[Head], list[Row]]:
     # A corner names rows and columns: `GPUs \\ batch`.
     heads = [head(text.split("\\")[0]) for text in texts]
     numbers = [one.text.split(":")[0] for one in heads]
+    if below and IN_WORDS.search(below[0][1][0]):
+        # The corner names the numbers of the other headers: `images per GPU`.
+        heads[0] = heads[0]._replace(field="recipe")
     across = any(one.batch for one in heads) or any(map(str.isdecimal, numbers[1:]))
     across = across or bool(_fields(heads) & {"batch_size", "global_batch"})
     named = heads[0].field in IDENTITY or "gpus" in _fields(heads)
     if across and not named and any(count(fields[0]) for _, fields in below):
         heads[0] = heads[0]._replace(field="gpus")
-    if "gpus" in _fields(heads):
+    if "gpus" in _fields(heads) or heads[0].field == "recipe":
         for j, number in enumerate(numbers):
             if j and number.isdecimal() and not heads[j].batch:
                 heads[j] = heads[j]._replace(batch=int(number))
