@@ -10,7 +10,7 @@ export PATH := $(BIN):$(PATH)
 SNAKEMAKE := snakemake --profile profiles/local --cores $(CORES)
 
 .DEFAULT_GOAL := help
-.PHONY: help env small-env configured named stored compared demo study report status cancel pack replay answers compare studies site replays published audit test test-light test-slurm test-faults test-browser lint format docs example bench lock clean
+.PHONY: help env small-env configured named stored compared demo study report status cancel pack replay answers compare studies site replays published audit test test-newest test-light test-slurm test-faults test-browser lint format docs example bench lock clean
 
 help:
 	@sed -n -e 's/^##@ \(.*\)/\n\1/p' -e 's/^\([a-z-]*\):.*## /  \1\t/p' \
@@ -131,6 +131,11 @@ audit: named small-env ## audit submitted studies: make audit STUDY="folder ..."
 # Those that take longest begin, so that no worker waits for them at the end.
 test: env ## run all tests but test-slurm, test-browser and test-faults
 	python -m pytest -n 2 --dist loadfile --no-loadscope-reorder tests/workflow tests/snapshots tests/gpu tests/unit
+
+test-newest: ## tests of all that trains, on the newest versions of PyTorch and the rest
+	$(PYTHON) -m venv .venv-newest
+	sed 's|^torch.*<.*|torch|' requirements.in | .venv-newest/bin/python -m pip install --quiet --upgrade -r /dev/stdin
+	PATH="$$PWD/.venv-newest/bin:$$PATH" python -m pytest -n 2 --dist loadfile tests/unit
 
 test-light: SMALL := .venv-replay
 test-light: export PATH := $(abspath .venv-replay)/bin:$(PATH)
