@@ -132,7 +132,7 @@ audit: named small-env ## audit submitted studies: make audit STUDY="folder ..."
 test: env ## run all tests but test-slurm, test-browser and test-faults
 	python -m pytest -n 2 --dist loadfile --no-loadscope-reorder tests/workflow tests/snapshots tests/gpu tests/unit
 
-test-newest: ## tests of all that trains, on the newest versions of PyTorch and the rest
+test-newest: ## run the unit tests on the newest PyTorch, in .venv-newest
 	$(PYTHON) -m venv .venv-newest
 	sed 's|^torch.*<.*|torch|' requirements.in | .venv-newest/bin/python -m pip install --quiet --upgrade -r /dev/stdin
 	PATH="$$PWD/.venv-newest/bin:$$PATH" python -m pytest -n 2 --dist loadfile tests/unit
