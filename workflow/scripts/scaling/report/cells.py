@@ -221,7 +221,7 @@ def pages(
             }
         )
     for row in rows_of(study.trained_to_accuracy):
-        own = [Cell(*_keys(row), seed) for seed in range(int(row.seeds))]
+        own = [Cell(*(*_keys(row), seed)) for seed in range(int(row.seeds))]
         folder = runs.with_name(TRAININGS)
         page = _page(own, folder, logs / "train_to_accuracy", TRAININGS, config)
         facts = [(one.head, one.cell(row)) for one in OF_TRAININGS]

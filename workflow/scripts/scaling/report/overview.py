@@ -247,7 +247,7 @@ def _to_do(study: StudyTables, cells: pd.DataFrame) -> list[Card]:
     best = recommended(study, cells)
     if hasattr(best, "target_accuracy"):
         return [_train(best)]
-    chosen = best or fastest(cells)
+    chosen: Any = best or fastest(cells)
     shares = {name: share for name in PARTS if pd.notna(share := getattr(chosen, name))}
     limit = max(shares, key=lambda one: shares[one], default="")
     limit = "power_capped_share" if shares and chosen.power_capped_share >= CAPPED else limit

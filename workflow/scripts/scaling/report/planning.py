@@ -84,7 +84,7 @@ def from_the_lab(study: StudyTables) -> pd.DataFrame:
     others = seconds.drop(columns=LAB, errors="ignore").median()
     if LAB not in seconds or others.empty:
         return pd.DataFrame(columns=["recipe", "machine", "lab", "tuned", "factor", "training"])
-    best = others.idxmin()
+    best = str(others.idxmin())
     found = pd.DataFrame({"lab": seconds[LAB], "tuned": seconds[best]}).dropna()
     found["factor"], found["training"] = (
         found["lab"] / found["tuned"],

@@ -73,7 +73,7 @@ class Resident(Trainer):
         torch.backends.cudnn.benchmark_limit = 0 if exhaustive else CUDNN_ALGORITHMS
         # fully_shard supports only contiguous parameters.
         if options.channels_last and (strategy.replicates or not several):
-            model.to(memory_format=torch.channels_last)
+            model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         model.train()
         batch_size = cell.global_batch_size if self._replicated else cell.batch_size
         self._sizes = _batch_sizes(self._images.samples, batch_size)

@@ -208,7 +208,7 @@ def large_batch(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     """Return the reference on one GPU and the largest global batch, of the lab's recipe or all."""
     known = cells.dropna(subset="epoch")
     known = known[known["status"] == "ok"].assign(whole=known["gpus"] * known["batch_size"])
-    known = known[known["recipe"].eq(LAB) | ~known["recipe"].eq(LAB).any()]
+    known = known[known["recipe"].eq(LAB) | (LAB not in set(known["recipe"]))]
     largest = known.sort_values("whole").drop_duplicates("recipe", keep="last")
     found = pd.concat([known[known["reference"].eq(True)], largest]).drop_duplicates(CELL_KEYS)
     return found.sort_values(["recipe", "whole"]) if len(found) > 1 else found.iloc[:0]
