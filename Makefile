@@ -134,7 +134,7 @@ test: env ## run all tests but test-slurm, test-browser and test-faults
 
 test-newest: ## run the unit tests on the newest PyTorch, in .venv-newest
 	$(PYTHON) -m venv .venv-newest
-	sed 's|^torch.*<.*|torch|' requirements.in | .venv-newest/bin/python -m pip install --quiet --upgrade -r /dev/stdin
+	sed 's|,*<.*||' requirements.in | .venv-newest/bin/python -m pip install --quiet --upgrade -r /dev/stdin
 	PATH="$$PWD/.venv-newest/bin:$$PATH" python -m pytest -n 2 --dist loadfile tests/unit
 
 test-light: SMALL := .venv-replay

@@ -25,7 +25,9 @@ def test_a_stored_study_yields_what_it_did(study):
         assert all((results / figure).exists() for figure in re.findall(r"!\[.*\]\((.*)\)", text))
     for path in (results / "tables").glob("claims.json"):
         answers = json.loads(path.read_text(encoding="utf-8"))["answers"].values()
-        assert all(len(answer.replace(" %", "%").split()) <= 30 for answer in answers)
+        for answer in (answer.replace(" %", "%") for answer in answers):
+            sentences = re.split(r"(?<=[.!?])\s+(?=[A-Z])", answer)
+            assert len(answer.split()) <= 70 and max(len(one.split()) for one in sentences) <= 30
     for path in results.glob("report.html"):
         page = Page(path.read_text(encoding="utf-8"))
         assert page.contradictions() == []

@@ -58,7 +58,8 @@ def model(times, busy):
         (
             {32: 12.504, 500: 1.2, 1000: 1.2},
             [3e-3, 12e-3, 24e-3],
-            "the host needs 8.0 ms to launch a step; from b\u00a0=\u00a0500 the GPU takes longer",
+            "the host needs 8.0 ms to launch a step, and a larger batch has fewer; from "
+            "b\u00a0=\u00a0500 the GPU takes longer",
         ),
         ({32: 4.126, 500: 1.5, 1000: 0.2}, [1e-3, 5e-3, 1e-2], None),
     ],

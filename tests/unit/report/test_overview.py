@@ -108,7 +108,7 @@ def test_bar_of_an_epoch_is_whole_and_noise_below_zero_is_nothing(one_seed):
     shown, rating = cells[2048]["values"]["epoch_seconds"]
     assert (str(shown), rating) == ("0.132", 1.0)
     (row,) = below[below["status"] == "ok"].tail(1).itertuples()
-    assert of_page.parts(row)["exposed communication"].text == "0.00"
+    assert of_page.parts(row)["messages and rank waits"].text == "0.00"
     for row in of_page.of_study(stored.study("cpu")).itertuples():
         widths = [float(part.text) for part in of_page.parts(row).values()]
         assert not widths or sum(widths) == pytest.approx(100, abs=0.1)

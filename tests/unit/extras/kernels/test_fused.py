@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import nn
 from torch.nn import functional
+from triton.runtime import interpreter
 
 from extras.kernels.fused import SUMS, FusedNorm, FusedResNet, stem_convolution
 from fused_kernels import DEVICE, INTERPRET
@@ -22,8 +23,15 @@ def _float32_products_and_an_interpreter(monkeypatch):
     torch.manual_seed(0)
     for name, value in INTERPRET.items():
         monkeypatch.setenv(name, value)
+    monkeypatch.setattr(interpreter, "_patch_lang_tensor", with_indices)
     with torch.backends.cudnn.flags(allow_tf32=False):
         yield
+
+
+def with_indices(tensor, scope, patch=interpreter._patch_lang_tensor):
+    """Let the interpreter's indices be arrays of one element, which NumPy 2.4 does not convert."""
+    patch(tensor, scope)
+    scope.set_attr(tensor, "__index__", lambda self: self.handle.data.item())
 
 
 def near(found, wanted, error):

@@ -86,9 +86,9 @@ class Hypothesis:
             cells.setdefault(judge(yes, no, "unclear"), []).append(str(cell.batch_size))
         found: set[Verdict] = set(cells) or {judge(holds, fails, "unclear")}
         if len(found) > 1:
-            said = [f"{words} {', '.join(cells[of])}" for of, words in HELD.items() if of in cells]
-            said[0] = said[0].replace(" for ", f" for {BATCH}").capitalize()
-            sentence += f" {'; '.join(said)}."
+            held = [f"{words} {', '.join(cells[of])}" for of, words in HELD.items() if of in cells]
+            held[0] = held[0].replace(" for ", f" for {BATCH}").capitalize()
+            sentence += f" {'; '.join(held)}."
         if "unclear" in found:
             sentence = f"{sentence.removesuffix('.')}; {unclear or f'needs {self.more}'}."
         verdict = found.pop() if len(found) == 1 else "in part"

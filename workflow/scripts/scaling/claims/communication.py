@@ -25,7 +25,7 @@ PARTS = {
     "utilization": "matrix products at peak",
     "slower_share": "other kernel time",
     "idle_besides_share": "GPU idle",
-    "communication_share": "exposed communication",
+    "communication_share": "messages and rank waits",
     "loading_share": "data wait",
     "unknown_share": "unattributed",
 }
@@ -72,7 +72,8 @@ def _largest(table: pd.DataFrame) -> str | None:
         median = rows[list(PARTS)].median()
         most = str(median.idxmax())
         share = span(rows["communication_share"])
-        part = f"exposed communication takes {share} of an epoch; the largest part is {PARTS[most]}"
+        waits = f"{PARTS['communication_share']} take {share}{' of an epoch' * (not texts)}"
+        part = f"{waits}; the largest part is {PARTS[most]}"
         texts.append(f"With {name} {part} ({fmt.percent(median[most])}, median over b).")
     return " ".join(texts[:3]) or None
 

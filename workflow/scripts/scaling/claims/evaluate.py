@@ -32,8 +32,8 @@ def evaluate(tables: StudyTables, learned: bool = True) -> Findings:
     for claim in (claim for answer in found.values() for claim in answer.claims):
         kinds.setdefault(claim.kind, []).append(claim)
     for kind, own in kinds.items():
-        said = {(claim.verdict, claim.sentence) for claim in own}
-        if len(own) > 1 and len(said) == 1 and own[0].verdict == "not measured":
+        sentences = {(claim.verdict, claim.sentence) for claim in own}
+        if len(own) > 1 and len(sentences) == 1 and own[0].verdict == "not measured":
             kinds[kind] = [replace(own[0], id=kind, configuration="")]
     answers = {name: answer.text for name, answer in found.items() if answer.text}
     return Findings(tables.study, answers, [claim for own in kinds.values() for claim in own])

@@ -43,11 +43,11 @@ def order(tables: StudyTables) -> Answer:
     fine = new == len(reshuffled) and (fixed["first_epoch"] == fixed["epoch"].min()).all()
     gpus = " and ".join(str(int(gpus)) for gpus in sorted(drawn["gpus"].unique()))
     epochs = drawn["epoch"].nunique()
-    said = f"Over {epochs} epochs on {gpus} GPUs, for each rank of each run, {old} of {len(fixed)} "
-    said += f"orders are new without set_epoch, {new} of {len(reshuffled)} with it."
+    fact = f"Over {epochs} epochs on {gpus} GPUs, for each rank of each run, {old} of {len(fixed)} "
+    fact += f"orders are new without set_epoch, {new} of {len(reshuffled)} with it."
     text = "Without set_epoch every epoch repeats the first order: the shuffle’s seed is seed + "
     text += f"epoch, and epoch stays 0. With it each of {epochs} epochs has another order."
-    return Answer(text if fine else said, [REPEATS.claim("", said, holds=fine, fails=not fine)])
+    return Answer(text if fine else fact, [REPEATS.claim("", fact, holds=fine, fails=not fine)])
 
 
 def messages(tables: StudyTables) -> Answer:
@@ -65,10 +65,10 @@ def messages(tables: StudyTables) -> Answer:
         text = f"Each DDP step sends {fmt.data(size)} of gradients and {fmt.data(more)} of {names}."
     k, agree = int(step["gradient_bytes"].iloc[0]), bool(step["ranks_agree"].all())
     holds = size == k and agree and set(others["content"]) <= {"buffers"}
-    said = f"{fmt.plural(len(own), 'message')} with {size:,} of {k:,} B of gradients; a step sends "
-    said += " and ".join(sorted(set(step["content"])))
-    said += "." if agree else "; the ranks recorded different ones."
-    return Answer(text, [GRADIENTS.claim("", said, holds=holds, fails=not holds)])
+    fact = f"{fmt.plural(len(own), 'message')} with {size:,} of {k:,} B of gradients; a step sends "
+    fact += " and ".join(sorted(set(step["content"])))
+    fact += "." if agree else "; the ranks recorded different ones."
+    return Answer(text, [GRADIENTS.claim("", fact, holds=holds, fails=not holds)])
 
 
 def replicas(tables: StudyTables) -> Answer:
@@ -90,9 +90,9 @@ def replicas(tables: StudyTables) -> Answer:
         text += f" Running variances differ by up to {sent}, {local} without buffer broadcast."
     ranks, epochs = int(modes.size().iloc[0]), int(table["epochs"].iloc[0])
     names = ", ".join(apart or different.index).replace("sync_batch_norm", "SyncBatchNorm")
-    said = f"On {fmt.plural(ranks, 'rank')} after {fmt.plural(epochs, 'epoch')} they "
-    said += f"{'differ' if apart else 'are equal'} with buffers {names}."
-    return Answer(text, [PARAMETERS.claim("", said, holds=not apart, fails=apart)])
+    fact = f"On {fmt.plural(ranks, 'rank')} after {fmt.plural(epochs, 'epoch')} they "
+    fact += f"{'differ' if apart else 'are equal'} with buffers {names}."
+    return Answer(text, [PARAMETERS.claim("", fact, holds=not apart, fails=apart)])
 
 
 MARGIN = 1.0

@@ -107,7 +107,8 @@ def _model(cells: pd.DataFrame) -> str:
         return "a step takes {} ms and {} µs per image".format(*parts)
     above = cells.loc[busy > host, "batch_size"]
     longer = f"; from b\u00a0=\u00a0{above.min()} the GPU takes longer" * bool(len(above))
-    return f"the host needs {fmt.significant(1e3 * host, 2)} ms to launch a step{longer}"
+    each = f"{fmt.significant(1e3 * host, 2)} ms to launch a step"
+    return f"the host needs {each}, and a larger batch has fewer{longer}"
 
 
 def _waits(cells: pd.DataFrame) -> list[str]:
@@ -179,7 +180,9 @@ def _weak_and_strong(tables: StudyTables) -> str | None:
     found = by_efficiency(tables.speedup)
     if not found:
         return None
-    weak = [f"{name} {span(rows['speedup'], fmt.times)}" for name, rows in found[:3]]
+    timed = all(rows["training_speedup"].notna().all() for _, rows in found)
+    kind, of = ("training_speedup", "training time") if timed else ("speedup", "epoch time")
+    weak = [f"{name} {span(rows[kind], fmt.times)}" for name, rows in found[:3]]
     why = (f"{one} (one process launches for all GPUs)" if "/dp " in one else one for one in weak)
     strong = [
         f"{fmt.times(row.fixed_global_batch_speedup)} ({label(row)})"
@@ -192,8 +195,8 @@ def _weak_and_strong(tables: StudyTables) -> str | None:
         for row in trained
     ]
     on = fmt.gpus(found[0][1]["gpus"].iloc[0])
-    text = f"Weak scaling (fixed batch per GPU) on {on}: {', '.join(why)}. Strong scaling (fixed "
-    return f"{text}global batch): {', '.join(strong[:3]) or 'not measured'}."
+    text = f"Weak scaling (fixed batch per GPU) of {of} on {on}: {', '.join(why)}. Strong "
+    return f"{text}scaling (fixed global batch): {', '.join(strong[:3]) or 'not measured'}."
 
 
 def by_efficiency(table: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:

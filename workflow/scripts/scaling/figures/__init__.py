@@ -26,12 +26,12 @@ FIGURES = {
     "communication": FigureSpec(
         "Communication",
         ["communication"],
-        "Communication by batch size: the delay by the exchange, else messages alone.",
+        "Communication by batch size: the delay by the exchange, else exposed messages.",
     ),
     "bandwidth": FigureSpec(
         "Communication",
         ["interconnect", "bandwidth", "costs"],
-        "Bus bandwidth of all-reduces by message size.",
+        "Bus bandwidth of all-reduces by message size; alone on any machine.",
     ),
     "learning": FigureSpec(
         "Accuracy", ["accuracy"], "Test accuracy after the same number of epochs."

@@ -164,8 +164,8 @@ def _verdict(
     if not len(epochs):
         whole: dict[Any, float] = {"seconds": seconds, "end": seconds, "steps": 0, "printers": 0}
         epochs.loc[0] = dict.fromkeys(epochs, math.nan) | whole
-        said = ["no epoch was printed, and the whole run counts as one", *unread]
-        return "ok", "; ".join(said), epochs
+        notes = ["no epoch was printed, and the whole run counts as one", *unread]
+        return "ok", "; ".join(notes), epochs
     if epochs["loss"].abs().max() == math.inf:
         return "diverged", "a loss was not finite", epochs
     wanted = spec.epochs if "epochs" in engines.places(spec.recipe_options["command"]) else 0
@@ -195,7 +195,7 @@ def _measured(spec: RunSpec, epochs: pd.DataFrame) -> list[Any]:
 def _rows(
     spec: RunSpec, epochs: pd.DataFrame, lines: pd.DataFrame | None, sampler: Sampler
 ) -> Iterator[EpochRow]:
-    """Yield the rows of a record: of each rank that said which it is, else of all as one."""
+    """Yield the rows of a record: of each rank that names itself, else of all as one."""
     measured = _measured(spec, epochs) if len(epochs) else []
     ranked = None if lines is None else lines.dropna(subset="rank").groupby(["epoch", "rank"])
     epoch: Any

@@ -14,7 +14,7 @@ from scaling.core.grid import REFERENCE_BATCH
 from scaling.report.cells import by_status, cell_id, drifting, fastest, training_id
 from scaling.report.planning import LAB, from_the_lab, recommended, trainings
 from scaling.report.quantities import printed
-from scaling.report.table import Figure, figure, of_cell, said
+from scaling.report.table import Figure, figure, fill, of_cell
 from scaling.tables.noise import Noise
 from scaling.tables.schema import StudyTables, on_cpu, rows_of
 
@@ -58,25 +58,27 @@ def lead(study: StudyTables, cells: pd.DataFrame) -> Markup:
     found, lab = list[Markup](), from_the_lab(study)
     if len(lab):
         words = "On one GPU {} trains {} as fast as the lab’s way."
-        found.append(said(words, lab["recipe"].iloc[0], _factor(lab["factor"])))
+        found.append(fill(words, lab["recipe"].iloc[0], _factor(lab["factor"])))
     for row in _scaled(cells):
         ends = f" ({fmt.span(row.speedup_low, row.speedup_high)})" * (row.speedup_low > 0)
-        fast = said("{}{} as fast as one", printed(row, "speedup"), ends)
-        none = said("no faster than one that these runs can show{}", ends)
+        fast = fill("{}{} as fast as one", printed(row, "speedup"), ends)
+        none = fill("no faster than one that these runs can show{}", ends)
         words = none if row.verdict in ("same", "unclear") else fast
-        found.append(said("{} train {}.", fmt.gpus(row.gpus), words))
+        found.append(fill("{} train {}.", fmt.gpus(row.gpus), words))
     if len(long := trainings(study)["break_even"].dropna()):
-        words = 'With start-up that pays <a href="#gpus">from {} epochs on</a>.'
-        found.append(said(words, f"{long.min():.0f}"))
-    return said("<b>{}</b> {}", _join(found), _why(cells)) if found else Markup("")
+        words = (
+            'At one global batch, with start-up, they gain <a href="#gpus">from {} epochs on</a>.'
+        )
+        found.append(fill(words, f"{long.min():.0f}"))
+    return fill("<b>{}</b> {}", _join(found), _why(cells)) if found else Markup("")
 
 
 def _why(cells: pd.DataFrame) -> Markup:
     """Return how long the lab's way waits for data on one GPU, at most."""
     lab = cells[(cells["gpus"] == 1) & (cells["recipe"] == LAB) & (cells["status"] == "ok")]
-    words = "The <dfn>lab’s way</dfn> ({}) waits for data for up to {} of an epoch."
+    words = "On one GPU the <dfn>lab’s way</dfn> ({}) waits for data for up to {} of an epoch."
     most = rows_of(lab.dropna(subset="loading_share").nlargest(1, "loading_share"))
-    return _join([said(words, LAB, printed(row, "loading_share")) for row in most])
+    return _join([fill(words, LAB, printed(row, "loading_share")) for row in most])
 
 
 def worth(study: StudyTables) -> Markup:
@@ -87,13 +89,13 @@ def worth(study: StudyTables) -> Markup:
         words = "To {}, 1 GPU takes {} s and {} {} s, start-up included."
         target = printed(one, "target_accuracy", fmt.percent)
         first, then = (printed(row, "trained_run_seconds") for row in (one, many))
-        found.append(said(words, target, first, fmt.gpus(many.gpus), then))
+        found.append(fill(words, target, first, fmt.gpus(many.gpus), then))
         if many.break_even > 0:
             long = printed(many, "break_even")
-            found.append(said("From {} epochs on {} finish first.", long, fmt.gpus(many.gpus)))
+            found.append(fill("From {} epochs on {} finish first.", long, fmt.gpus(many.gpus)))
         more = (getattr(many, name) / getattr(one, name) - 1 for name in ("gpu_seconds", "joules"))
-        costs = "They use {} more GPU-seconds and {} more energy."
-        found.append(said(costs, *map(fmt.percent, more)))
+        costs = "An epoch takes {} more GPU-seconds and {} more energy."
+        found.append(fill(costs, *map(fmt.percent, more)))
     return _join(found)
 
 
@@ -102,7 +104,7 @@ def cards(study: StudyTables, cells: pd.DataFrame) -> list[Card]:
     if fastest(cells) is None:
         return []
     if on_cpu(study.provenance):
-        elsewhere = Card("do", "What to do", said("Measure on a machine with GPUs"), ELSEWHERE)
+        elsewhere = Card("do", "What to do", fill("Measure on a machine with GPUs"), ELSEWHERE)
         return [_ran(study, cells), _how_sure(study, cells), elsewhere]
     first = [*_from_the_lab(study), *_throughput(cells), *_more_gpus(study, cells)]
     return [*first, _how_sure(study, cells), *_to_do(study, cells)]
@@ -131,7 +133,7 @@ def _join(sentences: Sequence[Markup]) -> Markup:
 def _named(row: Any) -> Markup:
     """Return the name of a cell or a training, with a link to its page."""
     anchor = training_id(row) if hasattr(row, "target_accuracy") else cell_id(row)
-    return said('<a href="#{}">{}</a>', anchor, Figure(label(row), of_cell(row)))
+    return fill('<a href="#{}">{}</a>', anchor, Figure(label(row), of_cell(row)))
 
 
 def _factor(values: pd.Series) -> str:
@@ -152,11 +154,11 @@ def _from_the_lab(study: StudyTables) -> list[Card]:
         for recipe, value in ((LAB, row.lab), (name, row.tuned))
     ]
     machines = fmt.plural(len(found), "machine")
-    text = said("At {} images per step, {}.", REFERENCE_BATCH, machines)
+    text = fill("At {} images per step, {}.", REFERENCE_BATCH, machines)
     if found["training"].notna().all():
-        text += said(" Without data loading: {}.", _factor(found["training"]))
+        text += fill(" Without data loading: {}.", _factor(found["training"]))
     title = f"{name.capitalize()} instead of {LAB}, 1 GPU"
-    return [Card("lab", title, said("{} as fast", _factor(found["factor"])), text, bars)]
+    return [Card("lab", title, fill("{} as fast", _factor(found["factor"])), text, bars)]
 
 
 def _throughput(cells: pd.DataFrame) -> list[Card]:
@@ -176,8 +178,8 @@ def _throughput(cells: pd.DataFrame) -> list[Card]:
         for row in rows_of(rates.head(4))
         for shown in [printed(row, "images_per_second")]
     ]
-    text = said("{} an epoch with {}.", printed(best, "epoch_seconds", fmt.seconds), _named(best))
-    rate = said("{}", printed(best, "images_per_second"))
+    text = fill("{} an epoch with {}.", printed(best, "epoch_seconds", fmt.seconds), _named(best))
+    rate = fill("{}", printed(best, "images_per_second"))
     return [Card("rate", f"Throughput, {best.unit} per second", rate, text, bars)]
 
 
@@ -192,17 +194,17 @@ def _more_gpus(study: StudyTables, cells: pd.DataFrame) -> list[Card]:
     """Return the speedup of the most efficient configuration, and what it costs in accuracy."""
     found = []
     for row in _scaled(cells):
-        text = said("{} images per GPU, {}.", row.batch_size, row.scope)
+        text = fill("{} images per GPU, {}.", row.batch_size, row.scope)
         pair = cells[(cells["recipe"] == row.recipe) & (cells["batch_size"] == row.batch_size)]
         pair = pair[pair["strategy"].isin(["", row.strategy])].sort_values("gpus")
         one = next(rows_of(pair[pair["gpus"] == 1].dropna(subset="test_accuracy")), None)
         if one and pd.notna(row.test_accuracy):
             ends = (printed(each, "test_accuracy") for each in (one, row))
-            grown = " With {} times the global batch accuracy is {}, not {}."
-            text += said(grown, int(row.gpus), *reversed([*ends]))
+            grown = " {} times the global batch reaches {}, not {}."
+            text += fill(grown, int(row.gpus), *reversed([*ends]))
         for whole in rows_of(trainings(study).dropna(subset="break_even")):
             ratio = printed(whole, "fixed_global_batch_speedup")
-            text += said(" At one global batch of {}: {}.", int(whole.global_batch), ratio)
+            text += fill(" At global batch {}: {}.", int(whole.global_batch), ratio)
         longest = pair["epoch_seconds"].max()
         bars = [
             (fmt.gpus(own.gpus), round(100 * own.epoch_seconds / longest, 1), f"{shown} s")
@@ -210,8 +212,8 @@ def _more_gpus(study: StudyTables, cells: pd.DataFrame) -> list[Card]:
             for shown in [printed(own, "epoch_seconds")]
         ]
         undecided = row.verdict in ("same", "unclear")
-        fast = said("{} as fast", printed(row, "speedup"))
-        head = said("no difference shown") if undecided else fast
+        fast = fill("{} as fast", printed(row, "speedup"))
+        head = fill("no difference shown") if undecided else fast
         title = f"{fmt.gpus(row.gpus)} instead of 1, {row.recipe}/{row.strategy}"
         found.append(Card("gpus", title, head, text, bars))
     return found
@@ -223,22 +225,22 @@ def _how_sure(study: StudyTables, cells: pd.DataFrame) -> Card:
     found = sorted(noise, key=lambda one: one.deviation)
     if not found:
         why = "No run was repeated, so no ratio has an interval. Add seeds or <code>repeats</code>."
-        return Card("sure", "How sure", said("one run each"), Markup(why))
+        return Card("sure", "How sure", fill("one run each"), Markup(why))
     ends = list(dict.fromkeys([found[0], found[-1]]))
     heads = []
     for one in ends:
         deviation = figure(f"± {fmt.percent(one.deviation)}", None, one.name, one.deviation)
-        heads.append(said("{} <small>{}</small>", deviation, one.name))
+        heads.append(fill("{} <small>{}</small>", deviation, one.name))
     words = "Standard deviation of a run. {} runs show differences from {} up."
     shown = " or ".join(fmt.percent(own.shows) for own in ends)
-    text = said(words, fmt.whole_span(own.runs for own in ends), shown)
+    text = fill(words, fmt.whole_span(own.runs for own in ends), shown)
     apart, changing = max(own.machines for own in found), len(drifting(cells))
     if apart > 1e-9:
-        text += said(" Machines differ by up to {}.", fmt.percent(apart))
+        text += fill(" Machines differ by up to {}.", fmt.percent(apart))
     if changing:
-        text += said(" {} had not settled (~).", fmt.plural(changing, "configuration"))
+        text += fill(" {} had not settled (~).", fmt.plural(changing, "configuration"))
     if warnings := len(study.audit):
-        text += said(" {}.", fmt.plural(warnings, "warning"))
+        text += fill(" {}.", fmt.plural(warnings, "warning"))
     return Card("sure", "How sure", Markup("<br>").join(heads), text)
 
 
@@ -255,23 +257,23 @@ def _to_do(study: StudyTables, cells: pd.DataFrame) -> list[Card]:
     if limit in LIMITS:
         share = printed(chosen, limit, fmt.percent)
         what = PARTS.get(limit, "time at the power limit")
-        text = said("{} takes most of its epoch, {}.", what.capitalize(), share)
+        text = fill("{} takes most of its epoch, {}.", what.capitalize(), share)
     advice = LIMITS.get(limit, "")
     if not best:
-        card = Card("do", "What to do", said("{}", advice), said("{}: {}", _named(chosen), text))
+        card = Card("do", "What to do", fill("{}", advice), fill("{}: {}", _named(chosen), text))
         return [card] * bool(text)
-    text += said(" {}.", advice) * bool(advice)
+    text += fill(" {}.", advice) * bool(advice)
     words = "{} an epoch, the shortest that learns as well as its reference ({}, {}). {}"
     seeds = fmt.plural(best.test_accuracy_count, "seed")
     ends = printed(best, "epoch_seconds", fmt.seconds), printed(best, "test_accuracy")
     return [
-        Card("do", "What to do", said("Train {}", _named(best)), said(words, *ends, seeds, text))
+        Card("do", "What to do", fill("Train {}", _named(best)), fill(words, *ends, seeds, text))
     ]
 
 
 def _train(best: Any) -> Card:
     """Return the card of a training to an accuracy."""
-    text = said(
+    text = fill(
         "{} accuracy in {} epochs, {} of {} runs: {} s of training, {} s with start-up.",
         printed(best, "target_accuracy", fmt.percent),
         printed(best, "trained_epochs"),
@@ -281,8 +283,8 @@ def _train(best: Any) -> Card:
         printed(best, "trained_run_seconds"),
     )
     if (share := 1 - best.training_seconds / best.run_seconds) > 0.5:
-        text += said(" Its limit is start-up: {}.", fmt.percent(share))
-    return Card("do", "What to do", said("Train {}", _named(best)), text)
+        text += fill(" Its limit is start-up: {}.", fmt.percent(share))
+    return Card("do", "What to do", fill("Train {}", _named(best)), text)
 
 
 def _ran(study: StudyTables, cells: pd.DataFrame) -> Card:
@@ -290,6 +292,6 @@ def _ran(study: StudyTables, cells: pd.DataFrame) -> Card:
     parts = {"timing": "scaling", "remedies": "accuracy", "sampler": "Q5 to Q7"}
     parts["quantization"] = "int8"
     there = ", ".join(words for name, words in parts.items() if len(getattr(study, name)))
-    head = said("{} of {} configurations", int(fine), len(cells))
-    text = said("Records, tables and figures of {}. {}.", there, by_status(cells).capitalize())
+    head = fill("{} of {} configurations", int(fine), len(cells))
+    text = fill("Records, tables and figures of {}. {}.", there, by_status(cells).capitalize())
     return Card("ran", "Did everything run?", head, text)

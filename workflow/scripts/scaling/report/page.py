@@ -13,7 +13,7 @@ REPORT = Path(__file__).parents[4] / "report"
 
 
 def render(template: Path, **values: Any) -> str:
-    """Return `template`, filled with escaped `values`, as HTML."""
+    """Return `template`, fill with escaped `values`, as HTML."""
     environment = Environment(
         loader=FileSystemLoader([template.parent, REPORT]),
         autoescape=True,

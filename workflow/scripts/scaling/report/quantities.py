@@ -19,23 +19,23 @@ def span(
 ) -> OfRow:
     """Return a detail of `…_min` and `…_max`, such as `0.341–0.352`."""
 
-    def told(row: Any) -> str:
+    def text(row: Any) -> str:
         low, high = (getattr(row, f"{name}_{end}", math.nan) for end in ends)
         known = not (pd.isna(low) or pd.isna(high) or low == high)
         return f"{write(low).removesuffix(' %')}–{write(high)}" if known else ""
 
-    return told
+    return text
 
 
 def interval(name: str, write: Callable[[float], str] = significant, scope: str = "scope") -> OfRow:
     """Return a detail of `…_low` and `…_high` and, if a row has it, their scope."""
 
-    def told(row: Any) -> str:
+    def text(row: Any) -> str:
         low, high = (getattr(row, f"{name}_{end}", math.nan) for end in ("low", "high"))
         ends = "" if pd.isna(low) or pd.isna(high) else f"{write(low).rstrip('×')}–{write(high)}"
         return ", ".join(filter(None, [ends, getattr(row, scope, "") or ""]))
 
-    return told
+    return text
 
 
 def on(row: Any) -> str:
@@ -155,7 +155,7 @@ define(
     idle_share=Column("GPU idle", percent),
     unknown_share=Column("not known", percent),
     idle_besides_share=Column("GPU idle besides", percent),
-    communication_share=Column("messages alone", part),
+    communication_share=Column("messages and rank waits", part),
     loading_share=Column("data wait", percent),
     power_capped_share=Column("at the power limit", percent),
     joules_per_image=Column("J an image", significant, interval("joules_per_image", scope="")),

@@ -39,7 +39,7 @@ class Figure:
         return Markup("<span{}>{}</span>").format(self.attributes, printable(self.text))
 
 
-def said(pattern: str, *values: object) -> Markup:
+def fill(pattern: str, *values: object) -> Markup:
     """Return a sentence: `pattern`, with texts and figures in its braces."""
     return Markup(pattern).format(*(printable(v) if type(v) is str else v for v in values))
 

@@ -18,14 +18,14 @@ COST = "seeds int8_accuracy int8_difference agreement"
 
 
 def formula(head: str, pattern: str, names: str, name: str = "", digits: int = 5) -> Column:
-    """Return a column of `pattern` filled with columns; the value is the column called `name`."""
+    """Return a column of `pattern` fill with columns; the value is the column called `name`."""
 
-    def said(row: Any) -> str:
+    def fill(row: Any) -> str:
         values = [getattr(row, one) for one in names.split()]
         known = not any(map(pd.isna, values))
         return pattern.format(*(significant(value, digits) for value in values)) if known else ""
 
-    return Column(head, name=name, text=said)
+    return Column(head, name=name, text=fill)
 
 
 def bias(row: Any) -> str:

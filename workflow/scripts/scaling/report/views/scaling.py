@@ -12,7 +12,7 @@ from scaling.core.grid import CELL_KEYS
 from scaling.core.numbers import data, gpus, percent, significant, whole_span, words
 from scaling.report.planning import LAB, how_many_gpus
 from scaling.report.quantities import count, define, printed, view, whole
-from scaling.report.table import Column, said
+from scaling.report.table import Column, fill
 from scaling.tables.schema import StudyTables, rows_of
 
 CELL = "configuration gpus batch_size"
@@ -57,14 +57,14 @@ def quotient(cells: pd.DataFrame) -> Markup | str:
         for one in rows_of(alone[alone["batch_size"] == many.batch_size].head(1)):
             seconds = (printed(row, "training_seconds") for row in (one, many))
             ratio = printed(many, "training_speedup")
-            text += said("{} s / {} s = {}, {}. ", *seconds, ratio, label(many))
+            text += fill("{} s / {} s = {}, {}. ", *seconds, ratio, label(many))
     return text + noted(cells)
 
 
 def noted(cells: pd.DataFrame) -> Markup:
     """Return why cells have no ratio."""
     notes = cells[cells["note"].fillna("") != ""].groupby("note", sort=False)
-    texts = (said("{}: {}. ", ", ".join(map(label, rows_of(rows))), str(of)) for of, rows in notes)
+    texts = (fill("{}: {}. ", ", ".join(map(label, rows_of(rows))), str(of)) for of, rows in notes)
     return Markup("").join(texts)
 
 
@@ -72,7 +72,7 @@ def sum_of_parts(cells: pd.DataFrame) -> Markup | str:
     """Return what Table 2's values are, with the longest communication of a subtraction."""
     for row in rows_of(cells.nlargest(1, "delay_seconds")):
         names = ("training_seconds", "computing_seconds", "exchange_seconds")
-        return said(
+        return fill(
             "{} s of training = {} + {} s, {}. Communication is the training time with the "
             "gradient exchange minus that without it; of DataParallel, the time in which only "
             "messages run. Computing includes gaps in which the GPU waits for the processor.",
@@ -99,7 +99,7 @@ def rate(cells: pd.DataFrame) -> Markup | str:
             sent = f"2 · ({n} − 1) / {n} · {data(row.bytes_per_iteration * n / (2 * (n - 1)))}"
         names = ("iterations", "messages_seconds", "bandwidth_gb_per_s")
         terms = (printed(row, name) for name in names)
-        return said(
+        return fill(
             "{} · {} steps / {} s = {} GB/s, {}.",
             *(sent, *terms, label(row)),
         )
@@ -200,7 +200,7 @@ view(
 
 @view(
     "Q4",
-    "Q4.1. Smallest step and largest batch, at the lab's learning rate",
+    "Q4.1. The reference and the largest batch, at the lab's learning rate",
     "configuration gpus batch_size",
     "epoch train_loss train_accuracy test_accuracy",
 )
@@ -209,7 +209,9 @@ def large_batch(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     known = cells.dropna(subset="epoch")
     known = known[known["status"] == "ok"].assign(whole=known["gpus"] * known["batch_size"])
     known = known[known["recipe"].eq(LAB) | (LAB not in set(known["recipe"]))]
-    largest = known.sort_values("whole").drop_duplicates("recipe", keep="last")
+    # DataParallel's before DistributedDataParallel's.
+    known = known.sort_values(["whole", "strategy"], ascending=[True, False])
+    largest = known.drop_duplicates("recipe", keep="last")
     found = pd.concat([known[known["reference"].eq(True)], largest]).drop_duplicates(CELL_KEYS)
     return found.sort_values(["recipe", "whole"]) if len(found) > 1 else found.iloc[:0]
 
