@@ -76,7 +76,7 @@ def lead(study: StudyTables, cells: pd.DataFrame) -> Markup:
 def _why(cells: pd.DataFrame) -> Markup:
     """Return how long the lab's way waits for data on one GPU, at most."""
     lab = cells[(cells["gpus"] == 1) & (cells["recipe"] == LAB) & (cells["status"] == "ok")]
-    words = "On one GPU the <dfn>lab’s way</dfn> ({}) waits for data for up to {} of an epoch."
+    words = "On one GPU the <dfn>lab’s way</dfn> ({}) waits for data up to {} of an epoch."
     most = rows_of(lab.dropna(subset="loading_share").nlargest(1, "loading_share"))
     return _join([fill(words, LAB, printed(row, "loading_share")) for row in most])
 
@@ -200,11 +200,11 @@ def _more_gpus(study: StudyTables, cells: pd.DataFrame) -> list[Card]:
         one = next(rows_of(pair[pair["gpus"] == 1].dropna(subset="test_accuracy")), None)
         if one and pd.notna(row.test_accuracy):
             ends = (printed(each, "test_accuracy") for each in (one, row))
-            grown = " {} times the global batch reaches {}, not {}."
+            grown = " Accuracy with {} times the global batch: {}, not {}."
             text += fill(grown, int(row.gpus), *reversed([*ends]))
         for whole in rows_of(trainings(study).dropna(subset="break_even")):
             ratio = printed(whole, "fixed_global_batch_speedup")
-            text += fill(" At global batch {}: {}.", int(whole.global_batch), ratio)
+            text += fill(" Global batch {}: {}.", int(whole.global_batch), ratio)
         longest = pair["epoch_seconds"].max()
         bars = [
             (fmt.gpus(own.gpus), round(100 * own.epoch_seconds / longest, 1), f"{shown} s")
@@ -231,7 +231,7 @@ def _how_sure(study: StudyTables, cells: pd.DataFrame) -> Card:
     for one in ends:
         deviation = figure(f"± {fmt.percent(one.deviation)}", None, one.name, one.deviation)
         heads.append(fill("{} <small>{}</small>", deviation, one.name))
-    words = "Standard deviation of a run. {} runs show differences from {} up."
+    words = "A run’s standard deviation. {} runs show differences from {} up."
     shown = " or ".join(fmt.percent(own.shows) for own in ends)
     text = fill(words, fmt.whole_span(own.runs for own in ends), shown)
     apart, changing = max(own.machines for own in found), len(drifting(cells))
