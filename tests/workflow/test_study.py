@@ -85,7 +85,7 @@ def test_progress_without_a_terminal_is_a_line_per_job(finished_study):
         assert any(said in line for line in measured)
     # Not before half of them are known.
     assert all(re.search(r"about \d+ (s|min) left$", line) for line in measured[3:-1])
-    start = next(i for i, line in enumerate(lines) if line.startswith("Did everything run?"))
+    start = next(i for i, line in enumerate(lines) if line.startswith("What ran"))
     assert [line.partition(":")[0] for line in lines[start + 1 : start + 4]] == [
         *("How sure", "What to do", "Not measured")
     ]

@@ -288,10 +288,9 @@ def _train(best: Any) -> Card:
 
 
 def _ran(study: StudyTables, cells: pd.DataFrame) -> Card:
-    fine = cells["status"].isin(["ok", "infeasible"]).sum()
     parts = {"timing": "scaling", "remedies": "accuracy", "sampler": "Q5 to Q7"}
     parts["quantization"] = "int8"
     there = ", ".join(words for name, words in parts.items() if len(getattr(study, name)))
-    head = fill("{} of {} configurations", int(fine), len(cells))
-    text = fill("Records, tables and figures of {}. {}.", there, by_status(cells).capitalize())
-    return Card("ran", "Did everything run?", head, text)
+    head = fill("{}", by_status(cells))
+    text = fill("{}; tables of {}.", fmt.plural(len(cells), "configuration"), there)
+    return Card("ran", "What ran", head, text)

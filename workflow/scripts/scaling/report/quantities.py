@@ -208,7 +208,11 @@ define(
     peak_memory_bytes=Column(
         "peak memory",
         data,
-        lambda row: f"{percent(row.peak_memory_bytes / row.memory_capacity_bytes)} of the GPU’s",
+        lambda row: (
+            ""
+            if pd.isna(row.memory_capacity_bytes)
+            else f"{percent(row.peak_memory_bytes / row.memory_capacity_bytes)} of the GPU’s"
+        ),
     ),
     found=Column("found", significant),
     expected=Column("expected", significant),
