@@ -67,7 +67,7 @@ def parts(tables: StudyTables) -> Answer:
 
 def _largest(table: pd.DataFrame) -> str | None:
     """Return the largest part of a median epoch and that of communication, on several GPUs."""
-    texts = []
+    texts: list[str] = []
     for name, rows in by_configuration(table.dropna(subset="communication_share")).items():
         median = rows[list(PARTS)].median()
         most = str(median.idxmax())
