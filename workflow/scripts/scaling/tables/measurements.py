@@ -1,4 +1,4 @@
-"""The instruments' measurements: of each cell on the device, and the machine's limits."""
+"""Tables of what instruments measured: device time and costs of cells, and limits of machines."""
 
 import math
 from collections.abc import Iterable, Iterator
@@ -24,7 +24,7 @@ STEP = ["seconds", "busy_seconds", "compute_seconds", "kernels"]
 
 
 def slow_ranks(runs: list[Run]) -> pd.DataFrame:
-    """Return a finding for each rank that is slower than all others in steps without exchange."""
+    """Return a finding for each cell with one rank that computes slower than all other ranks."""
     findings = []
     for cell, seeds in by_cell(runs):
         measured = [in_memory(record, ALONE) for record in seeds if record]
@@ -43,9 +43,9 @@ def slow_ranks(runs: list[Run]) -> pd.DataFrame:
 
 @per_cell
 def device_time(seeds: Seeds) -> dict[str, Any]:
-    """Return busy and idle seconds of one step in memory: medians over GPUs, then over seeds.
+    """Return whole, busy and compute seconds of a step in memory: medians over GPUs, then runs.
 
-    Busy is compute plus exposed communication.
+    Busy seconds are those of compute plus exposed communication.
     """
     read = [pd.DataFrame(record["device_time"]) for record in seeds if record]
     steps = [
@@ -61,12 +61,12 @@ def device_time(seeds: Seeds) -> dict[str, Any]:
 
 
 def step_classes(tables: StudyTables, runs: list[Run]) -> pd.DataFrame:
-    """Return what the kernels of each class do in one step, a row per class of a traced cell.
+    """Return the seconds, work and rate of kernels in a step, one row per traced cell and class.
 
-    With exposed communication and the class `idle` the seconds add up to the step. Products
-    `reached` a share of their cell's peak, other classes of the rate of copies in the
-    device's memory, over the seconds in which they run, empty where these are not recorded.
-    `least_seconds` are those at this limit, together the floor of a step.
+    The `seconds` of all classes, exposed communication and `idle` included, add up to the step.
+    `rate` is in FLOP/s for products, else in B/s, while the class runs; NaN if not recorded.
+    `reached` is `rate` / limit, which is the peak for products, else the rate of copies within a
+    device. `least_seconds` is the time at this limit; its sum is a lower bound of the step.
     """
     rows = []
     for cell, seeds in by_cell(runs):
@@ -104,12 +104,12 @@ def _of_devices(record: RunRecord) -> Iterator[dict[str, Any]]:
 
 @per_cell
 def costs(seeds: Seeds) -> dict[str, Any]:
-    """Return what an image costs in each cell, and with which options, if all seeds agree.
+    """Return a cell's FLOP per image, memory, power limit, drift, start-up times and options.
 
-    `power_capped_share` is the part of all measured epochs that the most limited GPU spent at its
-    power limit. Start-up is of runs that compiled nothing anew, and of the others
-    `startup_cold_seconds`. `switches` are the options that were on, `message_bytes` the gradient
-    messages of a step.
+    `power_capped_share` is the fraction of all measured epochs that the most limited GPU spent at
+    its power limit. `startup_seconds` is for runs that compiled nothing, `startup_cold_seconds` for
+    runs that compiled. `switches` are the options enabled in all runs, `message_bytes` the sizes of
+    a step's gradient messages, None if runs differ.
     """
     records = [record for record in seeds if record]
     timed = [record for record in records if record["status"] in TIMED]
@@ -145,7 +145,7 @@ def costs(seeds: Seeds) -> dict[str, Any]:
 
 
 def _power_capped(record: RunRecord) -> tuple[Any, ...]:
-    """Return the seconds at the power limit of the most limited rank, and all measured ones."""
+    """Return the most limited rank's seconds at its power limit, and seconds of measured epochs."""
     rows = [row for row in record.get("energy") or () if row["role"] == "measured"]
     read = pd.DataFrame(rows) if rows else epochs([record], "measured")
     times = read[["power_capped_seconds", "seconds"]].astype(float)
@@ -153,7 +153,7 @@ def _power_capped(record: RunRecord) -> tuple[Any, ...]:
 
 
 def _message_bytes(record: RunRecord) -> str | None:
-    """Return the bytes of a step's gradient messages as they are sent, with spaces between."""
+    """Return the bytes of each gradient message of a step, as sent, separated by spaces."""
     sizes, share = record["communication"]["bucket_bytes"], record["communication"]["sent_share"]
     # Buckets of float32 gradients; others are recorded as sent.
     whole = sum(sizes) >= (record["model"]["gradient_bytes"] or 0)
@@ -161,7 +161,7 @@ def _message_bytes(record: RunRecord) -> str | None:
 
 
 def _same(values: Iterable[Any]) -> Any | None:
-    """Return the single value that is not None, else None."""
+    """Return the one value that all `values` except None equal, or None if they differ."""
     known = set(values) - {None}
     return known.pop() if len(known) == 1 else None
 
@@ -190,10 +190,10 @@ def interconnect(sweeps: list[dict[str, Any]]) -> pd.DataFrame:
 
 
 def peaks(documents: list[dict[str, Any]]) -> pd.DataFrame:
-    """Return the median repeat's rates, one row per row of the documents (`instruments.peaks`).
+    """Return rates of products and copies, one row per row of `documents` (`instruments.peaks`).
 
-    They are of 2·n³ FLOP for a product of n×n matrices, or of the bytes of a copy, twice within a
-    memory. `peak` marks a machine's largest of each quantity, precision and `state`.
+    A rate is work / median seconds: 2·n³ FLOP for a product of n×n matrices, else bytes, counted
+    twice within a device. `peak` marks a machine's best per quantity, precision and `state`.
     """
     rows = []
     for row, machine in [(row, _machine(one)) for one in documents for row in one["rows"]]:

@@ -1,7 +1,7 @@
 """The model of noise: times at the average machine, ratios with intervals, and verdicts.
 
-Per recipe and measuring code, ln(a run's median) = configuration + machine, by least squares. The
-variance of a run is pooled over batch sizes, by recipe, strategy and GPUs.
+For each recipe and version of the measuring code, least squares fit ln(median of a run) =
+configuration + machine. Runs of a recipe, strategy and number of GPUs share one variance.
 """
 
 import hashlib
@@ -23,20 +23,20 @@ from scaling.core.statistics import CONFIDENCE
 from scaling.tables.schema import rows_of
 
 SAME = 0.01
-"""Two times whose ratio is within 1 ± this, with its 90 % interval, are the same."""
+"""Two times are the same if the 90 % interval of their ratio is within 1 ± this fraction."""
 NO_TIME = "no ratio: one of the two has no time"
 OTHER_CODE = "no ratio: other code measured the two"
 NO_CHAIN = "no ratio: no chain of machines connects the two"
 ENDS = ["low", "high"]
 RATIO = ["ratio", *ENDS, "verdict", "more_runs", "scope", "note"]
-"""A ratio with its 95 % interval, what it says and holds for, or why there is none."""
+"""Columns of a ratio: 95 % interval, verdict and scope, or a note why there is no ratio."""
 Array = NDArray[np.float64]
 
 
 def machines(environments: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the machine of each record's environment; records are of one if a chain connects them.
+    """Return the machine's name for each environment, the same if shared parts connect them.
 
-    Records name their machines; older ones have ids of GPUs, or hosts alone.
+    Parts are the machines that a record names; in older records ids of GPUs, else hosts.
     """
     parts = [
         # A host's name may be that of many machines.
@@ -58,14 +58,14 @@ def machines(environments: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def name_machines(records: Sequence[Mapping[str, Any]]) -> None:
-    """Name the machine in each record's environment; see `machines`."""
+    """Write the name from `machines` into each record's environment, in place."""
     environments = [record["environment"] for record in records]
     for environment, name in zip(environments, machines(environments), strict=True):
         environment["machine"] = name
 
 
 def _chains(left: NDArray[Any], right: NDArray[Any]) -> NDArray[Any]:
-    """Return the number of the connected part of each `left` in a graph of edges left–right."""
+    """Return the connected component, a number, of each left node; edges are `left`–`right`."""
     first = int(left.max()) + 1
     size = first + int(right.max()) + 1
     graph = coo_array((np.ones(len(left)), (left, first + right)), shape=(size, size))
@@ -73,10 +73,10 @@ def _chains(left: NDArray[Any], right: NDArray[Any]) -> NDArray[Any]:
 
 
 class Spread(NamedTuple):
-    """What repeats of a recipe, a strategy and a number of GPUs tell, all as fractions.
+    """How times of a recipe, strategy and number of GPUs vary between runs, as fractions.
 
-    `deviation` is a run's, `shows` the smallest difference that `runs` of each can show, and
-    `machines` how much longer the slowest machine takes than the fastest.
+    `deviation` is one run's standard deviation, `shows` the smallest significant difference of two
+    configurations with `runs` runs each, `machines` the gap from fastest to slowest machine.
     """
 
     name: str
@@ -87,10 +87,10 @@ class Spread(NamedTuple):
 
 
 class Noise:
-    """The model of a `quantity` of `runs`: rows with the columns of `CELL_KEYS`, machine and code.
+    """The model of noise of the column `quantity` of `runs`, a table with `keys`, machine and code.
 
-    Of a configuration that several codes measured, the one with most runs counts. Batch sizes are
-    fitted `apart` where machines do not differ alike at all of them.
+    If several versions of the code measured a configuration, the version with most runs counts.
+    If `apart`, the model is fitted for each batch size separately.
     """
 
     def __init__(
@@ -141,11 +141,11 @@ class Noise:
         self._variance = squares @ self._kind / self._freedom
 
     def _at(self, cells: pd.DataFrame) -> NDArray[Any]:
-        """Return the position of each row's configuration, -1 for one without a value."""
+        """Return the position in the model of each row's configuration, -1 if it has no value."""
         return self._cells.get_indexer(pd.MultiIndex.from_frame(cells[self._cells.names]))
 
     def _of(self, weights: Array) -> tuple[Array, Array, Array]:
-        """Return the logarithms of sums of runs, their standard errors and degrees of freedom."""
+        """Return weighted sums of the runs' logarithms, standard errors and degrees of freedom."""
         parts = weights**2 @ self._kind
         parts = np.where(parts > 1e-12, parts * self._variance, 0)
         whole = parts.sum(axis=1)
@@ -154,7 +154,7 @@ class Noise:
         return weights @ self._logs, np.sqrt(whole), np.where(whole > 0, freedom, math.inf)
 
     def times(self, cells: pd.DataFrame) -> pd.DataFrame:
-        """Return each row's value at the average machine, `low`, `high`, `runs` and `machines`."""
+        """Return values at the average machine, 95 % intervals, and counts of runs and machines."""
         at = self._at(cells)
         table = pd.DataFrame(math.nan, cells.index, ["value", *ENDS])
         table = table.assign(runs=0, machines=0)
@@ -167,7 +167,7 @@ class Noise:
         return table
 
     def spreads(self) -> list[Spread]:
-        """Return the spread of repeats, if any, for each recipe, strategy and number of GPUs."""
+        """Return a `Spread` for each recipe, strategy and number of GPUs that has repeats."""
         spreads = []
         for kind, row in enumerate(rows_of(self._kinds) if len(self._logs) else ()):
             of_kind = self._kind_of == kind
@@ -184,17 +184,16 @@ class Noise:
     def ratios(
         self, one: pd.DataFrame, other: pd.DataFrame, factor: pd.Series | float = 1.0
     ) -> pd.DataFrame:
-        """Return the `ratio` of two configurations in each row, its 95 % interval and `verdict`.
+        """Return the ratio `one` / `other` of each row, multiplied by `factor`, as columns `RATIO`.
 
-        It is `factor` times as large. Its `scope` tells what it holds for, the `note` why there is
-        none.
+        `scope` counts the machines or runs compared; `note` is the reason if there is no ratio.
         """
         more = np.log(np.broadcast_to(np.asarray(factor, float), len(one)))
         rows = zip(self._at(one), self._at(other), more, strict=True)
         return pd.DataFrame([self._ratio(*row) for row in rows], one.index, RATIO)
 
     def _ratio(self, one: int, other: int, more: float) -> list[Any]:
-        """Return a row of `ratios`."""
+        """Return a row of `ratios` for two positions in the model; `more` is ln(factor)."""
         if min(one, other) < 0:
             return no_ratio(NO_TIME)
         if self._codes[one] != self._codes[other]:
@@ -216,7 +215,7 @@ def ratio(log: float, error: float, freedom: float, runs: int, holds_for: str) -
 
 
 def no_ratio(note: str) -> list[Any]:
-    """Return a row of `RATIO` that has none."""
+    """Return a row of `RATIO` without a ratio, with the reason in `note`."""
     return [math.nan, math.nan, math.nan, "", math.nan, "", note]
 
 
@@ -226,7 +225,7 @@ def _reach(freedom: Any, confidence: float = CONFIDENCE) -> Any:
 
 
 def scope(runs: int, machines: int, unknown: bool) -> str:
-    """Return what a ratio holds for: `3 machines`, `3 runs, 1 machine`, `1 run: no interval`."""
+    """Return the machines or runs behind a ratio, such as `3 machines` or `1 run: no interval`."""
     if unknown:
         return f"{fmt.plural(runs, 'run')}: no interval"
     if machines > 1:
@@ -235,10 +234,10 @@ def scope(runs: int, machines: int, unknown: bool) -> str:
 
 
 def verdict(log: float, error: float, freedom: float, runs: int) -> tuple[str, float]:
-    """Return the verdict on the logarithm of a ratio, and how many more runs of each would decide.
+    """Return the verdict on a ratio, given its logarithm, and the number of runs to add if unclear.
 
-    Faster or slower: its 95 % interval excludes 1. Same: the 90 % interval is within 1 ± `SAME`.
-    Neither is unclear; a ratio without an interval has no verdict.
+    `faster` or `slower`: the 95 % interval excludes 1. `same`: the 90 % interval is within
+    1 ± `SAME`. Otherwise the verdict is `unclear`, or empty if the standard error is NaN.
     """
     if math.isnan(error):
         return "", math.nan

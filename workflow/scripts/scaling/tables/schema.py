@@ -101,9 +101,9 @@ COLUMNS: dict[str, dict[str, str]] = {
             accuracy_percent difference_points standard_error_points revealed_by:text""",
     },
 }
-"""Columns of every table, by the records that it is made of: `name` of a number, else `name:type`.
+"""Columns of every table, by kind of records: `name` is a number, `name:type` text or a boolean.
 
-A study has the tables of the kinds of records that it has; runs come with those of the machine.
+A study has the tables of each kind of records it has; the kind `runs` includes machine records.
 """
 
 FORMULA = r"^'*[=+\-@\t\r]"
@@ -111,7 +111,7 @@ QUOTED = r"^'(?='*[=+\-@\t\r])"
 
 
 class Table(NamedTuple):
-    """A table: its file below `tables`, its records, and the types of its columns."""
+    """A table: its path below the folder `tables`, kind of records, and types of its columns."""
 
     file: str
     records: str
@@ -122,7 +122,7 @@ class Table(NamedTuple):
         return [column for column, kind in self.types.items() if kind == wanted]
 
     def path(self, tables: Path, study: str) -> Path:
-        """Return the table's path below the folder `tables`; some are in the study's own folder."""
+        """Return the path of the CSV file, in the folder `tables` or its subfolder of the study."""
         return tables / f"{self.file.format(study=study)}.csv"
 
 
@@ -133,13 +133,13 @@ TABLES = {
     for records, tables in COLUMNS.items()
     for file, text in tables.items()
 }
-"""Every table by its name. When read, a missing text is "", truth False, number NaN."""
+"""Tables by name. `read` returns missing text as "", missing booleans as False, numbers as NaN."""
 
 
 class StudyFiles:
-    """Paths of a study's records and tables: those there are if it is stored or partial, else all.
+    """Paths of the records, below `folder`, and tables of the study with configuration `config`.
 
-    The study is `config`, its records are below `folder`.
+    A stored or partial study lists only records that exist, besides all of the kind `limits`.
     """
 
     def __init__(self, config: dict[str, Any], folder: str, *, is_stored: bool) -> None:
@@ -149,19 +149,19 @@ class StudyFiles:
         self._runs = paths["runs"]
         optional = set(paths) - {"limits"} if self._partial else ()
         self.records = {kind: self.paths(of, kind in optional) for kind, of in paths.items()}
-        """The records of each kind that a study may lack; without any it has none of its tables."""
+        """Paths of the records by kind; a kind without records has no tables."""
 
     def runs(self, wildcards: object) -> list[str]:
-        """Return the records of the grid's runs, as an input function."""
+        """Return the paths of all run records; Snakemake calls this as an input function."""
         return self.paths(self._runs, self._partial)
 
     def paths(self, records: Iterable[Path], existing: bool) -> list[str]:
-        """Return the paths of these records, or of the `existing` ones."""
+        """Return the paths of these records; if `existing`, only of files that exist."""
         placed = [self._folder / record for record in records]
         return [str(path) for path in placed if path.exists() or not existing]
 
     def tables(self, names: Iterable[str] = TABLES) -> list[str]:
-        """Return the paths of those of these tables that the study has."""
+        """Return the paths of the tables in `names` for which the study has records."""
         kinds = [TABLES[name] for name in names if self.records[TABLES[name].records]]
         return [str(kind.path(Path("<results>/tables"), self._study)) for kind in kinds]
 
@@ -172,7 +172,7 @@ def columns(name: str) -> list[str]:
 
 
 def frame(name: str, rows: Any = ()) -> pd.DataFrame:
-    """Return the table called `name` from rows, or from a table with more columns."""
+    """Return `rows` with exactly the columns of the table `name`; on one GPU the strategy is ""."""
     table = pd.DataFrame(rows, columns=columns(name))
     if "strategy" in table:  # One GPU has none.
         table["strategy"] = table["strategy"].mask(table["gpus"] == 1, "")
@@ -180,7 +180,7 @@ def frame(name: str, rows: Any = ()) -> pd.DataFrame:
 
 
 def arrange(name: str, rows: Any) -> pd.DataFrame:
-    """Return `frame` sorted by recipe, strategy, gpus, batch_size (seed, repeat, epoch)."""
+    """Return `frame(name, rows)` sorted by configuration, and by seed, repeat, epoch if present."""
     table = frame(name, rows)
     order = [key for key in (*RUN_KEYS, "epoch") if key in table]
     return table.sort_values(order, kind="stable", ignore_index=True)
@@ -204,7 +204,7 @@ def read(name: str, path: Path) -> pd.DataFrame:
 
 
 def as_csv(table: pd.DataFrame) -> str:
-    """Return a table as CSV: floats with all digits, whole numbers as such, nothing for missing.
+    """Return a table as CSV: floats with all digits, integers without a point, NaN as empty.
 
     A text that a spreadsheet would evaluate gets an apostrophe in front, which `read` removes.
     """
@@ -223,7 +223,7 @@ def write(frames: Mapping[str, pd.DataFrame], tables: Path, study: str = "") -> 
 
 @dataclass(frozen=True)
 class StudyTables:
-    """The tables of a study by name, each an attribute; empty if the study has no records of it.
+    """The tables of a study as attributes by name; a table without records is empty.
 
     `topology` is the output of `nvidia-smi topo -m`, or ""; `manifest` describes the dataset.
     """
@@ -244,7 +244,7 @@ class StudyTables:
 def read_study(
     study: str, paths: Iterable[Path], topology: Path | None = None, manifest: Path | None = None
 ) -> StudyTables:
-    """Return the tables of `study` at `paths`; see `read`."""
+    """Return the tables of `study`, read from `paths`, with GPU topology and dataset manifest."""
     connected = topology.read_text(encoding="utf-8") if topology else ""
     frames = {path.stem: read(path.stem, path) for path in paths}
     return StudyTables(study, frames, connected, DATASET.read(manifest) if manifest else {})
@@ -262,9 +262,9 @@ def rows_of(table: pd.DataFrame) -> Iterator[Any]:
 
 
 def by_configuration(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Return the rows of each recipe and strategy, with the recipe's on one GPU, by `tuned/ddp`.
+    """Return the rows of each recipe and strategy, one GPU included, by their name `tuned/ddp`.
 
-    A recipe that is on one GPU alone is named `tuned`.
+    A recipe that has rows on one GPU only is named without a strategy: `tuned`.
     """
     groups = {}
     for recipe, rows in table.groupby("recipe", sort=False):

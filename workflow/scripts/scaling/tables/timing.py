@@ -20,7 +20,7 @@ from scaling.tables import schema
 from scaling.tables.noise import ENDS, Noise
 
 Run = tuple[Cell, RunRecord | None]
-"""A run of the grid and its record, None if it is missing."""
+"""A run of the grid and its record, or None if there is no record."""
 Seeds = list[RunRecord | None]
 """The records of one cell's runs, one for each seed and repeat."""
 WORST_FIRST = ["missing", "timeout", "oom", "oom_host", "infeasible", "diverged", "ok"]
@@ -56,7 +56,7 @@ def by_cell(runs: list[Run]) -> list[tuple[dict[str, Any], Seeds]]:
 
 
 def per_cell(row: Callable[[Seeds], dict[str, Any]]) -> Callable[[list[Run]], pd.DataFrame]:
-    """Turn a function that returns the row of a cell's records into one that returns the table."""
+    """Decorate a function that returns a cell's row, so that it returns the table of all cells."""
 
     @wraps(row)
     def table(runs: list[Run]) -> pd.DataFrame:
@@ -66,9 +66,9 @@ def per_cell(row: Callable[[Seeds], dict[str, Any]]) -> Callable[[list[Run]], pd
 
 
 def epochs(records: Iterable[RunRecord], *roles: Role) -> pd.DataFrame:
-    """Return the epochs of these runs with these roles, indexed by run number and epoch.
+    """Return the epochs with these roles, indexed by run (its position in `records`) and epoch.
 
-    Seconds are the longest of all ranks: while one waits for data, the others wait for it.
+    Seconds are the slowest rank's, as the other ranks wait for it; samples are summed over ranks.
     """
     rows = [
         {**row, "run": number}
@@ -87,9 +87,9 @@ def compiled(record: RunRecord) -> bool:
 
 
 def joules(record: RunRecord, *roles: Role) -> float:
-    """Return the energy of all GPUs of a run in epochs of these roles; NaN if incomplete.
+    """Return the joules of all GPUs of a run over its epochs with these roles; NaN if incomplete.
 
-    It was read once for a role's epochs, or before and after each one.
+    A record has one reading for all epochs of a role, or one for each epoch.
     """
     rows = [reading["joules"] for reading in record.get("energy") or () if reading["role"] in roles]
     rows = rows or [
@@ -102,7 +102,7 @@ def joules(record: RunRecord, *roles: Role) -> float:
 
 
 def in_memory(record: RunRecord, name: str) -> NDArray[np.float64] | None:
-    """Return the seconds of an epoch [rank, block] of batches in memory; None if not measured."""
+    """Return in-memory seconds `name`, scaled to an epoch: [rank, block]; None if not measured."""
     ranks: list[Any] = [*record["in_memory"]]
     whole = epochs([record], "measured")
     if not ranks or whole.empty or not all(rank["iterations"] and rank[name] for rank in ranks):
@@ -115,10 +115,10 @@ def in_memory(record: RunRecord, name: str) -> NDArray[np.float64] | None:
 
 
 def of_times(ran: pd.DataFrame, name: str) -> Noise:
-    """Return the model of one of `TIMES`, from provenance.csv.
+    """Return the model of noise of the time `name` in `ran`, the table provenance.
 
-    Training times are fitted for each batch size apart: machines differ in their hosts, which limit
-    small batches, and not in their GPUs, which limit large ones.
+    Training times are fitted for each batch size separately: machines differ in their hosts, which
+    limit small batches, and not in their GPUs, which limit large batches.
     """
     return Noise(ran, name, apart=name == "training_seconds")
 
@@ -139,7 +139,7 @@ def timing(runs: list[Run]) -> pd.DataFrame:
 
 
 def _counted(seeds: Seeds) -> dict[str, Any]:
-    """Return a cell's status, what its epochs count, and the median of waits for data."""
+    """Return a cell's worst status, messages, data wait, number of epochs, steps and samples."""
     records = [record for record in seeds if record]
     messages = [record["message"] for record in records if record["message"]]
     if len(records) < len(seeds):
@@ -156,7 +156,7 @@ def _counted(seeds: Seeds) -> dict[str, Any]:
 
 
 def provenance(runs: list[Run]) -> pd.DataFrame:
-    """Return how and where each run trained, and its medians, one row per run."""
+    """Return one row per run: model, training, environment, median times and joules per image."""
     rows, known = [], schema.columns("provenance")
     for cell, record in runs:
         row: dict[str, Any] = {**asdict(cell), "status": "missing"}
@@ -170,7 +170,7 @@ def provenance(runs: list[Run]) -> pd.DataFrame:
 
 
 def origin(environment: dict[str, Any], known: Container[str]) -> dict[str, Any]:
-    """Return what is `known` of an environment as texts, and the `code` that measured."""
+    """Return an environment's entries named in `known`, as text; `code` is a digest or commit."""
     variables = environment.get("variables") or {}
     values = environment | {"variables": [f"{name}={own}" for name, own in variables.items()]}
     values["code"] = values.get("code_digest") or values.get("commit") or ""
@@ -182,7 +182,7 @@ def origin(environment: dict[str, Any], known: Container[str]) -> dict[str, Any]
 
 
 def _medians(record: RunRecord) -> dict[str, float]:
-    """Return a run's median epoch and block of steps in memory, and the joules of an image."""
+    """Return a run's median epoch time, median training time, and joules per image."""
     measured, blocks = epochs([record], "measured"), in_memory(record, "seconds")
     images = measured["samples"].sum() or math.nan
     return {
@@ -200,7 +200,7 @@ def _model(model: dict[str, Any]) -> str:
 
 
 def in_words(training: dict[str, Any]) -> dict[str, Any]:
-    """Describe training and options as text; requested options if none were applied."""
+    """Return the training and its options as text: applied options, else the requested ones."""
     if training["engine"] == "command":
         files = [f"{name} {checksum[:12]}" for name, checksum in training["recipe_options"].items()]
         return {"training": training["command"], "recipe_options": ", ".join(files)}
