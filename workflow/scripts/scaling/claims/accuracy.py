@@ -14,11 +14,11 @@ from scaling.tables import accuracy as learning
 from scaling.tables.schema import StudyTables, by_configuration, rows_of
 
 OTHER_UPDATES = "muon |lars "
-"""Options that replace SGD's update."""
+"""The pattern of options that replace SGD's update."""
 
 
 def answer(tables: StudyTables) -> Answer:
-    """Answer by the accuracy of the best techniques or, without any, by the first claim."""
+    """Answer with the accuracy of the best techniques or, without techniques, the first claim."""
     less = _of_trainings(tables) or _of_cells(tables)
     add = "Add 2 or more to `grid.gpus`, or larger sizes to `grid.batch_sizes`."
     claims = less or [OF_CELLS.missing("", add)]
@@ -30,7 +30,7 @@ def answer(tables: StudyTables) -> Answer:
 
 
 def _best_techniques(table: pd.DataFrame) -> str | None:
-    """Return the best SGD at the smallest batch, and the best technique at each larger one."""
+    """Return a sentence on the best SGD at the smallest batch and the best at each larger batch."""
     small, *larger = sorted(set(table["global_batch"])) or [0]
     sgd = best(table, small, sgd=True)
     found = [row for batch in larger if (row := best(table, batch))]
@@ -46,9 +46,9 @@ def _best_techniques(table: pd.DataFrame) -> str | None:
 
 
 def best(table: pd.DataFrame, global_batch: int, sgd: bool = False) -> Any | None:
-    """Return the row of `remedies` with the highest validation accuracy, or None.
+    """Return the row of `global_batch` with the highest validation accuracy, or None.
 
-    It has as many epochs as the reference, and no diverged seed. `sgd` excludes Muon and LARS.
+    Rows need the reference's number of epochs, no diverged seed and, if `sgd`, SGD's update.
     """
     epochs = table.loc[table["reference"].eq(True), "planned_epochs"].max()
     trained = table["validation_accuracy"].notna() & (table["diverged_seeds"] == 0)
@@ -70,7 +70,7 @@ OF_TRAININGS = Hypothesis(
 
 
 def _of_trainings(tables: StudyTables) -> list[Claim]:
-    """Claim it of the trainings at the lab's rate, in a study with techniques."""
+    """Return the claim on plain SGD at the lab's rate; [] for fewer than two global batches."""
     table = tables.remedies
     rows = table[(table["options"] == "") & (table["factor"] == 1)]
     if rows["global_batch"].nunique() < 2:
@@ -95,7 +95,7 @@ OF_CELLS = Hypothesis(
 
 
 def _of_cells(tables: StudyTables) -> list[Claim]:
-    """Claim it of the largest global batch of each recipe and strategy."""
+    """Return a claim on the largest global batch of each recipe and strategy."""
     cells = learning.compare_batches(tables.timing, tables.accuracy, tables.remedies)
     made = []
     for name, rows in by_configuration(cells).items():
@@ -127,7 +127,7 @@ CLOSES = Hypothesis(
 
 
 def _techniques(tables: StudyTables) -> list[Claim]:
-    """Return the claims on each trained global batch above the reference's."""
+    """Return a claim on each trained global batch larger than the reference's batch."""
     table = tables.remedies
     plain = next(rows_of(table[table["reference"].eq(True)]), None)
     if plain is None:
@@ -142,10 +142,10 @@ def _techniques(tables: StudyTables) -> list[Claim]:
 
 
 def _closes(batch: int, reference: int, tables: StudyTables) -> Claim:
-    """Claim non-inferiority, as in clinical trials (guideline EMEA/CPMP/EWP/2158/99, 2005).
+    """Return a claim of non-inferiority, as in clinical trials (EMEA/CPMP/EWP/2158/99, 2005).
 
-    A technique whose best rate is at the end of its sweep might be better, so it is never called
-    behind; if the reference's is at an end, nothing is called closed.
+    A best rate at an end of its sweep may be improved: if it is the technique's, the claim is not
+    refuted; if it is the reference's, the claim is not supported.
     """
     about = f"global batch {batch}"
     own, there = (best(tables.remedies, each) for each in (batch, reference))
@@ -165,9 +165,9 @@ def _closes(batch: int, reference: int, tables: StudyTables) -> Claim:
 
 
 def _compared(own: Any, other: Any, tables: StudyTables) -> Difference:
-    """Return the difference in test accuracy of two rows of remedies.csv, with Welch's interval.
+    """Return the mean test accuracy of `own` minus that of `other`, with Welch's 95 % interval.
 
-    There is no interval if a loss was not finite, as the remaining seeds are a biased selection.
+    The interval is NaN if a loss was not finite, as the remaining seeds are a biased selection.
     """
     runs = tables.convergence[tables.convergence["chosen"].eq(True)]
     techniques = runs.groupby(["remedy", "global_batch"])

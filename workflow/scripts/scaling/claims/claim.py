@@ -18,7 +18,7 @@ from scaling.tables.schema import StudyTables
 
 Verdict = Literal["supported", "refuted", "in part", "unclear", "not measured"]
 """Supported: the values pass the test; refuted: they contradict the hypothesis; in part: cells
-differ, and the claim names them; unclear: too noisy to decide; not measured: there are none."""
+differ, and the claim names them; unclear: too noisy to decide; not measured: no values."""
 SYMBOLS: dict[Verdict, str] = dict(zip(get_args(Verdict), "✓✗◐?–", strict=True))
 BATCH = "b\u00a0=\u00a0"
 HALF = 0.5
@@ -26,13 +26,13 @@ NO_STEPS = (
     "These records have no steps in memory: measure the cells again, with "
     "`training.instrumented_iterations` above 0."
 )
-"""What a claim says that needs steps with instruments, if there are none."""
+"""The sentence of a claim that needs instrumented steps, if the records have no such steps."""
 OF_A_COMMAND = "A command does not show its kernels, nor what it waits for."
 HELD: dict[Verdict, str] = {"supported": "held for", "refuted": "not for", "unclear": "unclear for"}
 
 
 def without_steps(tables: StudyTables, recipe: str) -> str:
-    """Return what a claim says that needs a trace of a recipe, if there is none."""
+    """Return the sentence of a claim that needs a trace of `recipe`, if there is no trace."""
     costs, traces = (own[own["recipe"] == recipe] for own in (tables.costs, tables.device_time))
     if COMMAND.name in set(costs["engine"]):
         return OF_A_COMMAND
@@ -42,9 +42,9 @@ def without_steps(tables: StudyTables, recipe: str) -> str:
 
 @dataclass(frozen=True)
 class Claim:
-    """A `Hypothesis` with a study's verdict on a part of it, such as `tuned/ddp, 2 GPUs`, or "".
+    """A study's verdict on a `Hypothesis` for a `configuration` (`tuned/ddp, 2 GPUs`, "" for all).
 
-    The `sentence` says what was measured or, if nothing was, what to add to the configuration.
+    The `sentence` says what was measured or, without values, what to add to the study's settings.
     """
 
     id: str
@@ -59,7 +59,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """What is expected of every study, the `test` that decides it, and what is needed to decide."""
+    """A statement expected to hold in a study, its `test`, and what an unclear verdict needs."""
 
     kind: str
     sentence: str
@@ -76,10 +76,10 @@ class Hypothesis:
         parts: Iterable[tuple[Any, object, object]] = (),
         unclear: str = "",
     ) -> Claim:
-        """Return the claim `about` a configuration, supported if it `holds`, refuted if it `fails`.
+        """Return the claim on configuration `about`: supported if `holds`, else refuted if `fails`.
 
-        Of `parts` (cell, holds, fails) it has the verdict that they share, or else "in part". A
-        sentence on what is unclear ends with the words `unclear`, or with what it needs.
+        `parts` are tuples (cell, holds, fails); the verdict is "in part" if their verdicts differ.
+        If one is unclear, the sentence ends with `unclear` or, by default, with "needs" and `more`.
         """
         cells: dict[Verdict, list[str]] = {}
         for cell, yes, no in parts:
@@ -98,13 +98,13 @@ class Hypothesis:
         return Claim(name, question, *shared, about, verdict, sentence)
 
     def missing(self, about: str, what_to_add: str) -> Claim:
-        """Return the claim that was not measured."""
+        """Return a claim with the verdict "not measured" and the sentence `what_to_add`."""
         return replace(self.claim(about, what_to_add, holds=True), verdict="not measured")
 
 
 @dataclass(frozen=True)
 class Answer:
-    """The answer to a question in one sentence, None if it was not measured, and its claims."""
+    """The `text` that answers a question, None if it was not measured, and its claims."""
 
     text: str | None
     claims: list[Claim]
@@ -112,7 +112,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Findings:
-    """What a study says on the lab's questions: the answers that it has by question, and claims."""
+    """The results of a study: its claims, and the answers by question (only of measured ones)."""
 
     study: str
     answers: dict[str, str]
@@ -131,7 +131,7 @@ def label(row: Any) -> str:
 
 
 def difference(found: Difference) -> str:
-    """Format in percentage points: `−3.10 points (95 % interval −4.00 to −2.20)`."""
+    """Format a difference of accuracies: `−3.10 points (95 % interval −4.00 to −2.20)`."""
     if math.isnan(found.mean):
         return "unknown (a loss is not finite)"
     mean, low, high = (fmt.points(100 * one) for one in (found.mean, found.low, found.high))
@@ -158,16 +158,16 @@ def batch(cell: Any) -> str:
 
 
 def span(values: pd.Series, write: Callable[[float], str] = fmt.percent) -> str:
-    """Format the smallest and largest of some values, not below 0: `10–20 %`, `1.83–1.98×`."""
+    """Format the range of `values`, with negative values as 0: `10–20 %`, `1.83–1.98×`."""
     ends = values.clip(lower=0).agg(["min", "max"]).map(write)
     return re.sub(" %–|×–", "–", "–".join(ends.unique()))
 
 
 def measured(table: pd.DataFrame, column: str) -> pd.DataFrame:
-    """Return the rows of ok cells with a value in `column`."""
+    """Return the rows of `table` with status "ok" and a value in `column`."""
     return table[(table["status"] == "ok") & table[column].notna()]
 
 
 def most_gpus(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows on the most GPUs that the table has."""
+    """Return the rows of `table` with the largest number of GPUs."""
     return table[table["gpus"] == table["gpus"].max()]

@@ -29,12 +29,12 @@ PARTS = {
     "loading_share": "data wait",
     "unknown_share": "unattributed",
 }
-"""The parts of an epoch in order, by the columns of utilization.csv with their shares."""
+"""The names of an epoch's parts, in order, by the columns of utilization.csv with their shares."""
 NO_PEAK = (
     "There is no trace of steps, or no sweep of messages of their sizes on a machine that ran them."
 )
 COMPUTED = ["utilization", "slower_share"]
-"""Those in which kernels compute."""
+"""The columns of the parts in which kernels compute."""
 COMPUTING = Hypothesis(
     "Q3.1-computing",
     "Computing takes most of an epoch on several GPUs.",
@@ -52,7 +52,7 @@ BANDWIDTH = Hypothesis(
 
 
 def parts(tables: StudyTables) -> Answer:
-    """Answer by the largest part of an epoch; a claim a configuration on the most GPUs."""
+    """Answer with the largest part of an epoch; a claim per recipe and strategy, on most GPUs."""
     claims = []
     table = tables.utilization[tables.utilization["gpus"] > 1]
     for name, rows in by_configuration(table).items():
@@ -66,7 +66,7 @@ def parts(tables: StudyTables) -> Answer:
 
 
 def _largest(table: pd.DataFrame) -> str | None:
-    """Return the largest part of a median epoch and that of communication, on several GPUs."""
+    """Return sentences on the share of messages and the largest part, per recipe and strategy."""
     texts: list[str] = []
     for name, rows in by_configuration(table.dropna(subset="communication_share")).items():
         median = rows[list(PARTS)].median()
@@ -89,14 +89,14 @@ def _computing(about: str, shares: pd.DataFrame, missing: str) -> Claim:
 
 
 def _parts(cell: Any) -> str:
-    """Name the computing and all other parts that take more than 5 % of a cell's epoch."""
+    """Format the shares of a cell's epoch: computing, and each other part above 5 %."""
     others = {part: getattr(cell, name) for name, part in PARTS.items() if name not in COMPUTED}
     texts = [f"{fmt.percent(share)} {part}" for part, share in others.items() if share > 0.05]
     return f"{batch(cell)}: {', '.join([f'{fmt.percent(cell.low)} computing', *texts])}."
 
 
 def bandwidth(tables: StudyTables) -> Answer:
-    """Answer by the slowest and fastest gradients; a claim a configuration on the most GPUs."""
+    """Answer with the extreme shares of peak bandwidth; a claim per recipe and strategy."""
     claims, known = [], [tables.bandwidth[:0]]
     for name, rows in by_configuration(tables.bandwidth).items():
         cells, about = most_gpus(rows), f"{name}, {fmt.gpus(rows['gpus'].max())}"
@@ -117,7 +117,7 @@ def bandwidth(tables: StudyTables) -> Answer:
 
 
 def _rates(rates: pd.DataFrame) -> str:
-    """Return the lowest and highest bandwidth, without a share of a peak."""
+    """Return sentences on the lowest and highest bandwidth, for a study without a known peak."""
     worst, best = extremes(rates, "bandwidth_gb_per_s")
     low, high = (fmt.significant(cell.bandwidth_gb_per_s) for cell in (worst, best))
     return (

@@ -18,14 +18,14 @@ ANSWERS: dict[str, Callable[[StudyTables], Answer]] = {
     "Q7": ranks_int8.replicas,
     "B": ranks_int8.int8,
 }
-"""Pure functions of a study's tables, by question; without their data they claim what to add."""
+"""The function that answers each question; without data, its claim says what to add."""
 
 
 def evaluate(tables: StudyTables, learned: bool = True) -> Findings:
     """Return a study's answers and claims in the order of the questions, grouped by kind.
 
-    A kind that was never measured has one claim. Question 4, on accuracy, is left out where nothing
-    could be `learned`.
+    Claims of one kind that are all "not measured", with one sentence, are merged. If not `learned`
+    (the images were random), question 4, on accuracy, is left out.
     """
     found = {name: own(tables) for name, own in ANSWERS.items() if learned or name != "Q4"}
     kinds: dict[str, list[Claim]] = {}

@@ -1,4 +1,4 @@
-"""Questions 5 to 7: orders, messages and what ranks keep equal; Part B: the cost of int8."""
+"""Questions 5 to 7: orders of images, messages, equality of ranks; Part B: int8's accuracy."""
 
 from typing import Any
 
@@ -34,7 +34,7 @@ PARAMETERS = Hypothesis(
 
 
 def order(tables: StudyTables) -> Answer:
-    """Answer whether orders come again; one claim."""
+    """Answer whether epochs repeat the order of images without and with set_epoch; one claim."""
     drawn = tables.sampler[tables.sampler["sampler"] == "DistributedSampler"]
     if drawn.empty:
         return Answer(None, [REPEATS.missing("", ADD)])
@@ -51,7 +51,7 @@ def order(tables: StudyTables) -> Answer:
 
 
 def messages(tables: StudyTables) -> Answer:
-    """Answer by what a step of DDP sends besides gradients; one claim."""
+    """Answer with what a DDP step sends besides gradients; one claim."""
     rows = tables.collectives[tables.collectives["way"] == "ddp"]
     if rows.empty:
         add = "Add 3 or more to `synchronization.seeds`, and 2 or more to `grid.gpus`."
@@ -72,7 +72,7 @@ def messages(tables: StudyTables) -> Answer:
 
 
 def replicas(tables: StudyTables) -> Answer:
-    """Answer by parameters and running statistics after the last epoch; one claim."""
+    """Answer whether parameters and running variances of ranks are equal at the end; one claim."""
     table = tables.buffers
     if table.empty:
         return Answer(None, [PARAMETERS.missing("", ADD)])
@@ -96,7 +96,7 @@ def replicas(tables: StudyTables) -> Answer:
 
 
 MARGIN = 1.0
-"""Accuracy points that int8 may lose."""
+"""Percentage points of test accuracy that int8 may lose."""
 
 LOSS = Hypothesis(
     "B-cost",
@@ -109,7 +109,7 @@ LOSS = Hypothesis(
 
 
 def int8(tables: StudyTables) -> Answer:
-    """Answer by the last stage; claims on the lab's stages."""
+    """Answer with the accuracy loss of the last stage; a claim on each stage of quantization."""
     measured = {row.stage: row for row in rows_of(costs(tables.quantization))}
     claims = {stage: _loss(stage, measured[stage]) for stage in STAGES[1:] if stage in measured}
     if not claims:

@@ -42,11 +42,11 @@ GAPS = Hypothesis(
     "Supported: at least half at either end of the epoch's 95 % interval; refuted: less at both.",
 )
 FITS = 0.05
-"""The largest residual of a model of a step's time that is printed."""
+"""The largest relative residual with which a model of a step's time is still printed."""
 
 
 def batches(tables: StudyTables) -> Answer:
-    """Answer by the model of a step's time that fits; two claims on each recipe on one GPU."""
+    """Answer with the model of a step's time that fits; two claims for each recipe on one GPU."""
     busy = tables.device_time[[*CELL_KEYS, "busy_seconds"]]
     shares = tables.utilization[[*CELL_KEYS, "idle_share", "loading_share"]]
     times = measured(tables.timing, "epoch_seconds").merge(busy, "left", CELL_KEYS)
@@ -71,12 +71,12 @@ def batches(tables: StudyTables) -> Answer:
 
 
 def _alone(cells: pd.DataFrame) -> pd.DataFrame:
-    """Return the cells on one GPU by batch size."""
+    """Return the rows of `cells` on one GPU, sorted by batch size."""
     return cells[cells["gpus"] == 1].sort_values("batch_size", kind="stable")
 
 
 def _throughput(recipe: object, cells: pd.DataFrame) -> str:
-    """Return a sentence on how much a command trains a second, or takes, by batch size."""
+    """Return a sentence on the extremes of a command's samples per second or seconds per epoch."""
     known = cells["samples"].notna().all()
     values = cells["samples"] / cells["epoch_seconds"] if known else cells["epoch_seconds"]
     ends = cells.loc[[*dict.fromkeys([values.idxmin(), values.idxmax()])]]
@@ -87,9 +87,9 @@ def _throughput(recipe: object, cells: pd.DataFrame) -> str:
 
 
 def _model(cells: pd.DataFrame) -> str:
-    """Return the better model of a training time in words, "" if neither fits at every batch size.
+    """Return the better of two models of a step's time; "" if neither fits all batch sizes.
 
-    Steps take a constant and a part for each image, or the longer of the host's time and the GPU's.
+    Its time is a constant plus a time per image, or the longer of the host's and the GPU's time.
     """
     names = ["training_seconds", "iterations", "samples", "busy_seconds"]
     seconds, steps, images, busy = cells[names].to_numpy(float).T
@@ -112,7 +112,7 @@ def _model(cells: pd.DataFrame) -> str:
 
 
 def _waits(cells: pd.DataFrame) -> list[str]:
-    """Return a sentence on the first recipe that waits for data for most of its epochs."""
+    """Return a sentence on the first recipe that waits for data half an epoch or more, or []."""
     cells = cells[cells["loading_share"] >= HALF]
     for recipe, own in cells.groupby("recipe", sort=False):
         share = span(own["loading_share"])
@@ -159,7 +159,7 @@ FASTER = Hypothesis(
 
 
 def speedups(tables: StudyTables) -> Answer:
-    """Answer by the speedups on the most GPUs; a claim for each recipe and strategy with ratios."""
+    """Answer with the speedups on the most GPUs; a claim for each recipe and strategy."""
     table = tables.speedup
     claims = []
     for name, cells in by_configuration(table[table["gpus"] > 1]).items():
@@ -176,7 +176,7 @@ def speedups(tables: StudyTables) -> Answer:
 
 
 def _weak_and_strong(tables: StudyTables) -> str | None:
-    """Return the weak speedup of each configuration, and the strong ones that are known."""
+    """Return sentences on the speedups by weak and by strong scaling; None without a speedup."""
     found = by_efficiency(tables.speedup)
     if not found:
         return None
@@ -200,7 +200,7 @@ def _weak_and_strong(tables: StudyTables) -> str | None:
 
 
 def by_efficiency(table: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
-    """Return the cells on the most GPUs by configuration, the most efficient first."""
+    """Return pairs of recipe/strategy and its cells on most GPUs, the most efficient first."""
     known = most_gpus(table[(table["gpus"] > 1) & table["speedup"].notna()])
     return sorted(by_configuration(known).items(), key=lambda one: -one[1]["efficiency"].median())
 
@@ -217,5 +217,5 @@ def _faster(name: str, most: pd.DataFrame) -> Claim:
 
 
 def line(row: Any) -> str:
-    """Return a row's speedup, its interval and its scope, `1.87× [1.86, 1.88], 3 machines`."""
+    """Format the speedup of a row, its interval and scope: `1.87× [1.86, 1.88], 3 machines`."""
     return fmt.judged(row.speedup, row.speedup_low, row.speedup_high, row.scope)
