@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from scaling.launch import outcome
 
 WARMUP_STEPS = 11
-"""DistributedDataParallel times its first ten steps by events, which a capture forbids."""
+"""More than the ten steps that DistributedDataParallel times by events, which captures forbid."""
 
 
 def captured(
@@ -19,7 +19,7 @@ def captured(
 ) -> torch.cuda.CUDAGraph:
     """Return a CUDA graph of `step`, captured after warm-up steps; `begin` is called before each.
 
-    Graphs share `memory`, the pool of another one, whose results none may need.
+    The graph shares `memory`, the pool of another graph, and may overwrite that graph's results.
     """
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
@@ -43,10 +43,10 @@ class SideStream:
         self._kept: list[Tensor] = []
 
     def after(self, *read: Tensor, launched: bool = False) -> AbstractContextManager[Any]:
-        """Return a context whose work runs there; what it has `read` is kept until they `join`.
+        """Return a context in which work runs on this stream; `read` tensors are kept until `join`.
 
-        Outside of a capture it runs on the current stream, if not `launched` there: a search for
-        algorithms must be alone.
+        Outside of a capture, work runs on the current stream unless `launched` is True: cuDNN's
+        search for algorithms must run alone.
         """
         if not (read[0].is_cuda and (launched or torch.cuda.is_current_stream_capturing())):
             return nullcontext()
@@ -56,7 +56,7 @@ class SideStream:
         return torch.cuda.stream(self._stream)
 
     def join(self) -> None:
-        """Let the current stream wait for this one."""
+        """Let the current stream wait for the side stream, and release the tensors kept for it."""
         if self._kept:
             assert self._stream
             torch.cuda.current_stream().wait_stream(self._stream)
@@ -64,7 +64,7 @@ class SideStream:
 
 
 def refusals(model: nn.Module, images: Tensor) -> list[str]:
-    """Return why a step of `model` on `images` cannot be captured, which would break off FSDP."""
+    """Return why a step of `model` cannot be captured, or []; tries a copy before FSDP wraps it."""
     copied = copy.deepcopy(model)
     try:
         captured(lambda: None, lambda: copied(images).sum().backward())

@@ -1,7 +1,7 @@
-"""Engine `eager`: the lab's training with standard PyTorch components and default settings.
+"""Engine `eager`: training with standard PyTorch components and default settings.
 
 torchvision transforms (random crop, flip, normalize) in a DataLoader with worker processes, plain
-SGD with momentum; convolutions use TF32 where the GPU has it.
+SGD with momentum; convolutions use TF32 if the GPU has it.
 """
 
 from itertools import islice

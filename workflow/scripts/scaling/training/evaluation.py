@@ -20,9 +20,9 @@ from scaling.training.trainer import finite
 def evaluate(
     model: nn.Module, dataset: ImageDataset, device: torch.device, batch_size: int = 500
 ) -> dict[str, float | None]:
-    """Return `test_loss` (mean cross-entropy, null if not finite) and `test_accuracy` (0 to 1).
+    """Return the mean cross-entropy `test_loss` (None if not finite) and `test_accuracy` (0 to 1).
 
-    Not in inference mode, as a sharded model could not train on with tensors gathered there.
+    Runs without torch.inference_mode, after which a sharded model could not train any further.
     """
     model.eval()
     images, labels = dataset.test_images, dataset.test_labels
@@ -40,7 +40,7 @@ def evaluate(
 
 
 def sha256(tensors: Iterable[Tensor]) -> str:
-    """Return the SHA-256 (hex) of tensors' bytes; all ranks call it, to gather sharded ones."""
+    """Return the SHA-256 (hex) of the tensors' bytes. All ranks must call it if one is sharded."""
     digest = hashlib.sha256()
     for tensor in tensors:
         whole = tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor
@@ -50,7 +50,7 @@ def sha256(tensors: Iterable[Tensor]) -> str:
 
 
 def own_parts(model: nn.Module) -> list[Tensor]:
-    """Return this rank's local parameters and buffers of `model`, to copy from and to."""
+    """Return this rank's part of all parameters and buffers of `model`, without copying."""
     held = model.state_dict().values()
     return [one.to_local() if hasattr(one, "to_local") else one for one in held]
 
@@ -58,10 +58,10 @@ def own_parts(model: nn.Module) -> list[Tensor]:
 def count_flops(
     model: nn.Module, image_shape: tuple[int, ...] = (3, 32, 32), device: str = "meta"
 ) -> int:
-    """Return the floating-point operations of a training step of `model` per image.
+    """Return the floating-point operations per image of one training step of `model`.
 
-    They are of convolutions and matrix products, a multiply-add as two, forward and backward, but
-    not of the images' gradients. Runs a copy on the meta device, or on a CPU if it needs values.
+    Counts convolutions and matrix products, forward and backward, without gradients of the images;
+    a multiply-add is two. Runs a copy on the meta device, or on a CPU if the model needs values.
     """
     copied = copy.deepcopy(model).to(device)
     try:

@@ -1,6 +1,6 @@
 """SGD on one flat array of all weights, whose gradients DistributedDataParallel averages.
 
-Casts and an update of each tensor make a small model's step launch-bound; one array has few.
+With casts and an update per tensor, kernel launches limit a small model; one array needs few.
 """
 
 import copy
@@ -23,24 +23,24 @@ from scaling.training.strategies import Wrapped, buckets_of
 NORMS = (_BatchNorm, nn.LayerNorm, nn.GroupNorm)
 """Modules whose parameters stay float32 in every working precision."""
 ALIGNED_ELEMENTS = 64
-"""Every tensor starts at a multiple of this, as cuDNN's fast kernels need aligned weights."""
+"""Tensors start at multiples of this many elements: cuDNN's fast kernels need aligned weights."""
 BUCKET_MB = 1.0
-"""MiB after which a bucket is sent: of 1 to 16 the fastest at b = 32 (docs/bench.md)."""
+"""Maximum MiB of a bucket of gradients: of 1 to 16 MiB the fastest at b = 32 (docs/bench.md)."""
 
 
 class FlatSGD(Wrapped):
     """A model and its update by SGD, LARS or Muon in few kernels, which a CUDA graph can capture.
 
-    The parameters of the model become float32 views of one array. `model`, on which forward and
-    backward run, is the given one, or a copy that shares its norms and has all other parameters in
-    `working_dtype`, in which `ranks` average gradients. Rates are tensors, so that a captured step
-    follows a schedule.
+    The parameters of the given model become float32 views of one array. Forward and backward run
+    on `model`: the given model or, if `working_dtype` is set, a copy that shares its norms and has
+    all other parameters in `working_dtype`, the type in which several `ranks` average gradients.
+    Learning rates are tensors, so that a captured step follows a schedule.
 
-    LARS is as in You et al. 2017 (arXiv:1708.03888, algorithm 1), by parameter tensor; the trust
-    ratio is 1 for vectors, as in MLPerf's reference, and where weights or gradients are 0, which
-    would never learn. Muon is as Jordan et al. 2024 train CIFAR-10: the weights of
-    `update.hidden_convolutions` are scaled to the norm √(output channels), then moved by rate ·
-    `update.orthogonalized` Nesterov momentum, and the rest by SGD at the rate `rest`.
+    LARS is as in You et al. 2017 (arXiv:1708.03888, algorithm 1), by parameter tensor. Its trust
+    ratio is 1 for vectors, as in MLPerf's reference, and for tensors whose weights or gradients
+    are 0, as they would never learn. Muon is as Jordan et al. 2024 train CIFAR-10: it scales the
+    weights of `update.hidden_convolutions` to the norm √(output channels), then moves them by rate
+    · `update.orthogonalized` Nesterov momentum. SGD updates all other parameters.
     """
 
     def __init__(
@@ -86,10 +86,10 @@ class FlatSGD(Wrapped):
         self._sgd = torch.compile(update.sgd, dynamic=False) if compiled else update.sgd
 
     def parallel(self, forward: nn.Module) -> nn.Module:
-        """Return `forward`, a function of `model`, so that its ranks average their gradients.
+        """Return the module `forward`, which runs `model`, wrapped so that ranks average gradients.
 
-        They go to the buckets aside: DistributedDataParallel's hooks run on the stream on which it
-        is built. Each rank keeps its own buffers.
+        DistributedDataParallel is built on the side stream, so that its hooks copy the gradients to
+        buckets on that stream. Each rank keeps its own buffers.
         """
         if self._ranks == 1:
             return forward
@@ -107,7 +107,7 @@ class FlatSGD(Wrapped):
         return self._ddp
 
     def start(self, options: dict[str, Any], rule: UpdateRule) -> None:
-        """Begin a training by `rule` with SGD's options: zero momenta, and the rates' peaks."""
+        """Begin a training with SGD's `options`: momenta are 0, rates at the peaks of `rule`."""
         self._rule, self._weight_decay = rule, options["weight_decay"]
         self._momentum.fill_(options["momentum"] if rule.momentum is None else rule.momentum)
         update.prepare(self.model, rule)
@@ -127,7 +127,7 @@ class FlatSGD(Wrapped):
 
     @property
     def momenta(self) -> list[Tensor]:
-        """Return all state of earlier updates except the weights."""
+        """Return the momenta of SGD and Muon: the state of updates besides the weights."""
         return [self._momenta, *(momenta for _, momenta in self._groups)]
 
     @property
@@ -135,12 +135,12 @@ class FlatSGD(Wrapped):
         return [self._weights, *self.model.buffers(), *self.momenta]
 
     def refresh(self) -> None:
-        """Copy the weights to the working copy."""
+        """Copy the weights to the copy in the working precision, if there is one."""
         if self._working is not None:
             self._working.copy_(self._weights)
 
     def set_rates(self, rate: float, rest: float) -> None:
-        """Set the rate of the next updates, and with Muon the rate of all other parameters."""
+        """Set the learning `rate` of the next updates; with Muon, `rest` is the rate of SGD."""
         if (rate, rest) != self._rates:
             self._rate.fill_(rate)
             self._rest.fill_(rest)
@@ -200,7 +200,7 @@ class FlatSGD(Wrapped):
             one.grad = None
 
     def _muon(self) -> dict[int, Tensor]:
-        """Return the weights of all groups after the step, by their places."""
+        """Update Muon's momenta; return the new weights as matrices, by parameter index."""
         weights, gradients = map(self._matrices, (self._weights, self.gradients))
         moved: dict[int, Tensor] = {}
         for places, momenta in self._groups:
@@ -214,12 +214,12 @@ class FlatSGD(Wrapped):
         return moved
 
     def _matrices(self, flat: Tensor) -> list[Tensor]:
-        """Return the tensors of `flat` as matrices whose first dimension is outermost in memory."""
+        """Return the tensors of `flat` as matrices [len(tensor), rest] in memory order."""
         views = views_of(flat, self._parameters)
         return [one.as_strided((len(one), one[0].numel()), (one[0].numel(), 1)) for one in views]
 
     def _local_rates(self, trust: float) -> Tensor:
-        """Return LARS's rate of each parameter tensor: η · |w| / (|g| + decay · |w|), or 1."""
+        """Return LARS's factor of the rate by tensor: trust · |w| / (|g| + decay · |w|), or 1."""
         weights, gradients = (
             torch.stack(torch._foreach_norm(views_of(flat, self._parameters)))
             for flat in (self._weights, self.gradients.float())
@@ -231,8 +231,8 @@ class FlatSGD(Wrapped):
 class FlatShards(FlatSGD):
     """Strategy `zero1`: each rank updates an equal part of the flat array, and has its momenta.
 
-    A reduce-scatter sums each part's gradients on its rank, an all-gather sends the weights after
-    the update: stage 1 of ZeRO (arXiv:1910.02054; by its section 7, bytes are as an all-reduce's).
+    A reduce-scatter sums the gradients of each part on its rank; after the update, an all-gather
+    sends the weights. This is stage 1 of ZeRO (arXiv:1910.02054; bytes as an all-reduce's).
     """
 
     def __init__(self, model: nn.Module, ranks: int, *options: Any) -> None:
@@ -276,7 +276,7 @@ def _collect(views: list[Tensor], gradients: list[Tensor]) -> None:
 
 
 def room_of(tensor: Tensor) -> int:
-    """Return the elements that a tensor takes up in the flat array, with padding."""
+    """Return the number of elements, with padding, that a tensor takes up in the flat array."""
     return math.ceil(tensor.numel() / ALIGNED_ELEMENTS) * ALIGNED_ELEMENTS
 
 

@@ -1,9 +1,9 @@
 """Engine `resident`: training at the highest speed of the GPUs.
 
 Images stay on the GPU and are augmented there, activations are channels-last, matrix products run
-in bf16 or TF32, norms and what follows them have fused kernels, the rest is compiled, and the host
-replays a whole step, from batch to update, as one CUDA graph. Every switch is an option; the record
-says which were applied, and why others were not.
+in bf16 or TF32, norms, residuals and ReLU have fused kernels, the rest is compiled, and the host
+replays a whole step, from batch to update, as one CUDA graph. Every switch is an option; the run's
+record lists the options that were applied, and why others were not.
 """
 
 from collections.abc import Iterator
@@ -33,19 +33,19 @@ from scaling.training.trainer import EpochResult, Trainer, TrainIterations
 CUDNN_ALGORITHMS = 10
 """The number of algorithms that cuDNN tries for a convolution (PyTorch's default)."""
 EXHAUSTIVE_SEARCH_UP_TO = 512
-"""The largest batch of the lab's model for which cuDNN tries all algorithms: on one H200 they gain
-1 to 2 % up to here and nothing at 2048, after 40 s more of search."""
+"""The largest b for which cuDNN tries all algorithms for resnet18-cifar: on one H200 this gains
+1 to 2 % up to b = 512, and nothing at b = 2048, where the search takes 40 s more."""
 UPDATES: dict[str, type[FlatSGD]] = {"ddp": FlatSGD, "zero1": FlatShards}
-"""The updates of ranks on one flat array; other strategies train as they wrap the model."""
+"""The class by which a strategy updates one flat array; all other strategies wrap the model."""
 PREPARED_SHARE = 0.05
-"""The share of an epoch's images above which a smaller last batch is compiled too."""
+"""A smaller last batch is compiled, too, if it has at least this share of an epoch's images."""
 
 
 class Resident(Trainer):
     """Trainer of engine `resident`.
 
-    A schedule of the rate spans the planned epochs, and later ones keep its last. `loader_seconds`
-    is the host's, for the epoch's order and images that GPU memory cannot hold.
+    A schedule of the learning rate spans `spec.epochs`; later epochs keep its last rate.
+    `loader_seconds` are the host's, to order images and to send those that GPU memory cannot hold.
     """
 
     step: DeviceStep
@@ -102,7 +102,7 @@ class Resident(Trainer):
             self.progress = StepProgress(len(self._sizes), rank.device)
 
     def _prepared(self, options: Options) -> tuple[Options, list[str]]:
-        """Return the options that work with this model, and why others were dropped."""
+        """Build the step; return the options that work, and notes why others were dropped."""
         notes: list[str] = []
         while True:
             self._build(options)
@@ -163,7 +163,7 @@ class Resident(Trainer):
         return self._train(batches, epoch, len(sizes), untimed)
 
     def _batches(self, epoch: int, sizes: list[int]) -> Iterator[tuple[int, int]]:
-        """Yield each update's place in the training, negative after it, and its batch size."""
+        """Yield each update's index in the training, negative for epoch 0, and batch size."""
         self._images.draw(epoch)
         for place, size in enumerate(sizes, start=(epoch - 1) * len(self._sizes)):
             self._images.stage(size)
@@ -178,7 +178,7 @@ class Resident(Trainer):
 
 
 def _compile_blocks(blocks: list[nn.Module], compiled: bool) -> None:
-    """Compile each block, or undo it; they share code, of which the limit is eight versions."""
+    """Compile the blocks or undo it; raise PyTorch's limit of eight versions of shared code."""
     torch._dynamo.config.recompile_limit = 8 + 2 * len(blocks)
     for block in blocks:
         block._compiled_call_impl = None
@@ -187,7 +187,7 @@ def _compile_blocks(blocks: list[nn.Module], compiled: bool) -> None:
 
 
 def _forward_pass(replica: FlatSGD, options: Options) -> nn.Module:
-    """Return a function equal to its model in training mode, built as the switches say."""
+    """Return the training mode of `replica.model` as a module, fused or compiled by `options`."""
     model = replica.model
     if options.fused_norms and isinstance(model, ResNet18):
         model = KERNELS.load()(model, options.compile, replica.aside)
@@ -205,6 +205,6 @@ def _batch_sizes(samples: int, batch_size: int) -> list[int]:
 
 
 def _sizes_to_compile(sizes: list[int]) -> list[int]:
-    """Return the batch sizes with enough of an epoch's images to be worth compiling."""
+    """Return the batch sizes whose batches have at least `PREPARED_SHARE` of an epoch's images."""
     least = PREPARED_SHARE * sum(sizes)
     return [size for size in dict.fromkeys(sizes) if size * sizes.count(size) >= least]

@@ -1,4 +1,4 @@
-"""One training step: the loss and gradients of a batch; on the device also as a CUDA graph."""
+"""A training step: loss, gradients and update by a batch, launched eagerly or as a CUDA graph."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -23,13 +23,13 @@ Batch = tuple[Tensor, Tensor]
 
 @dataclass(eq=False)
 class Step:
-    """An update by a batch, which is run through `model` in `micro_batches` parts.
+    """An update of the weights by a batch, which runs through `model` in `micro_batches` parts.
 
-    Part r of n has the images r, r + n, r + 2n …: those of rank r of n, if they shared the batch.
+    Part r of n has images r, r + n, r + 2n …, the same as rank r of n ranks that share the batch.
 
-    `replica` exchanges the gradients and updates the weights; of `rule` only the labels' smoothing
-    counts here. `loss_sum` and `correct` are over all images since `reset`. Captured steps are
-    replayed, or with `replays` off launched anew by the host.
+    `replica` exchanges gradients and updates weights; of `rule` only `label_smoothing` is used
+    here. `loss_sum` and `correct` are sums over all images since `reset`. Captured steps are
+    replayed or, if `replays` is False, launched anew by the host.
     """
 
     model: nn.Module
@@ -40,7 +40,7 @@ class Step:
 
     replays = True
     search_seconds = 0.0
-    """How long cuDNN searched for algorithms before the first epoch, with loading their kernels."""
+    """Seconds in which cuDNN searched for algorithms and loaded kernels before the first epoch."""
 
     def __post_init__(self) -> None:
         self._objective = objective
@@ -68,10 +68,10 @@ class Step:
 
 @dataclass(eq=False)
 class DeviceStep(Step):
-    """A step and its update on images as in `data.resident`, eager or as a CUDA graph.
+    """A step on the images of `data.resident`, launched eagerly or as a CUDA graph.
 
-    Batches of the `prepared` sizes are compiled if `compiled`, and cuDNN searches for algorithms;
-    others run eagerly. A graph is of a batch size and a `rule`, with communication or without.
+    For batch sizes in `prepared` cuDNN searches for algorithms and, if `compiled`, the step is
+    compiled; other sizes run eagerly. Graphs differ by `rule`, gradient exchange and batch size.
     """
 
     images: Any
@@ -89,7 +89,7 @@ class DeviceStep(Step):
         self._searches = set(self.prepared if self.device.type == "cuda" else [])
 
     def run(self, size: int) -> None:
-        """Launch training on the next `size` images, without waiting."""
+        """Launch a step on the next `size` images, without waiting for the device."""
         graph = self._graphs.get(self._key(size))
         if graph and self.replays:
             graph.replay()
@@ -97,7 +97,7 @@ class DeviceStep(Step):
             self._launch(size)
 
     def capture(self, sizes: list[int]) -> None:
-        """Capture the graphs that are missing for `sizes`, and restore model and optimizer."""
+        """Capture a graph for each of `sizes` that has none, then restore model and optimizer."""
         missing = [size for size in set(sizes) if self._key(size) not in self._graphs]
         with self._kept() if missing else nullcontext():
             for size in sorted(missing, reverse=True):
@@ -137,7 +137,7 @@ class DeviceStep(Step):
             self.reset()
 
     def _prepare(self, size: int) -> None:
-        """Launch a step; the first of its size is run again, as it has cuDNN's search."""
+        """Launch a step. For a new size, time two runs first: they differ by cuDNN's search."""
         if size in self._searches and torch.backends.cudnn.benchmark:
             self._searches.remove(size)
             seconds = []
@@ -165,7 +165,7 @@ class DeviceStep(Step):
 
 
 class InPrecision(nn.Module):
-    """Run `model` in bf16 if `bf16`; a module, so that DataParallel's threads do so too."""
+    """Runs `model`, if `bf16` with autocast to bf16; works in DataParallel's threads, too."""
 
     def __init__(self, model: nn.Module, bf16: bool) -> None:
         super().__init__()
@@ -178,14 +178,14 @@ class InPrecision(nn.Module):
 
 
 def allow_tf32(allowed: bool) -> None:
-    """Let convolutions and matrix products of float32 use TF32, or not."""
+    """Set whether float32 convolutions and matrix products may use TF32."""
     torch.backends.cuda.matmul.allow_tf32 = allowed
     torch.backends.cudnn.allow_tf32 = allowed
 
 
 @contextmanager
 def algorithm_search(on: bool) -> Iterator[None]:
-    """Turn cuDNN's search for the fastest algorithms on or off; it takes seconds a batch size."""
+    """Within the block, turn cuDNN's search for fast algorithms (seconds per size) on or off."""
     before = torch.backends.cudnn.benchmark
     torch.backends.cudnn.benchmark = on
     try:
@@ -197,7 +197,7 @@ def algorithm_search(on: bool) -> Iterator[None]:
 def objective(
     logits: Tensor, labels: Tensor, smoothing: float, loss_sum: Tensor, correct: Tensor
 ) -> Tensor:
-    """Return the loss to minimize; add the unsmoothed losses and the correct count to the sums."""
+    """Return the mean loss; add to `loss_sum` (without smoothing) and to the count `correct`."""
     logits = logits.float()
     loss = functional.cross_entropy(logits, labels)
     loss_sum += loss.detach() * len(labels)

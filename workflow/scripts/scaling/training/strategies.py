@@ -1,4 +1,4 @@
-"""Strategies: a rank's model as each wraps it, which averages gradients in the backward pass."""
+"""Strategies: each wraps a rank's model, and averages gradients in the backward pass."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,21 +17,21 @@ from scaling.models.build import blocks
 from scaling.registry.update_rule import UpdateRule
 
 MESSAGE_BYTES = 10 * 2**20
-"""The largest message of `dp` that several parameters share (`buffer_size` of
+"""Maximum bytes of a message that several parameters share in strategy `dp` (`buffer_size` of
 torch.nn.parallel.comm)."""
 
 
 class Wrapped:
-    """One rank's `model` as a strategy wraps it, which averages gradients in the backward pass.
+    """One rank's model, wrapped by a strategy that averages gradients in the backward pass.
 
-    For each part of a batch call `accumulate`, run `model`, and call `backward`; then `step`.
+    For each part of a batch call `accumulate`, `model` and `backward`; after the last part `step`.
     """
 
     optimizer: torch.optim.Optimizer
     sends = True
     """Whether gradients are exchanged."""
     separable = False
-    """Whether steps can leave out the exchange."""
+    """Whether a step can run without the exchange of gradients."""
 
     def __init__(self, model: nn.Module) -> None:
         self.model = model
@@ -43,12 +43,12 @@ class Wrapped:
 
     @property
     def sent_share(self) -> float:
-        """Return the bytes sent as a share of those by the strategy's formula."""
+        """Return the bytes sent divided by those of the formula `Strategy.busiest_bytes`."""
         return 1.0
 
     @contextmanager
     def without_communication(self) -> Iterator[None]:
-        """Within the block, keep gradients local; only where that is `separable`."""
+        """Within the block, exchange no gradients. Allowed only if `separable` is True."""
         self.sends = False
         try:
             yield
@@ -56,44 +56,44 @@ class Wrapped:
             self.sends = True
 
     def accumulate(self, more: bool) -> None:
-        """Set whether `more` backward passes of the same update follow the next one."""
+        """Prepare a backward pass; `more` tells if another one follows before the update."""
 
     def backward(self, loss: Tensor, share: float) -> None:
-        """Add the gradients of `loss`, the mean over this `share` of the rank's batch."""
+        """Add the gradients of `loss` · `share`; `loss` is the mean over that share of a batch."""
         (loss if share == 1 else loss * share).backward()
 
     def start(self, options: dict[str, Any], rule: UpdateRule) -> None:
-        """Let `step` train from momenta of 0; the configuration refuses a `rule` but SGD's."""
+        """Start SGD with `options` and zero momenta; `rule` is ignored, as it is plain SGD."""
         self.optimizer = torch.optim.SGD(self.model.parameters(), **options)
 
     def step(self) -> None:
-        """Update the weights by the gradients, and delete these."""
+        """Update the weights, and delete the gradients."""
         self.optimizer.step()
         self.optimizer.zero_grad()
 
     def set_rates(self, rate: float, rest: float) -> None:
-        """Set the rates of the next updates, which `start`'s rule keeps the same here."""
+        """Set the rates of the next updates; does nothing here: the rate is constant."""
 
     @property
     def state(self) -> list[Tensor]:
-        """Return what trial steps change; call `refresh` after changing it back."""
+        """Return the tensors that a step changes; after restoring their values, call `refresh`."""
         weights = [parameter.data for parameter in self.model.parameters()]
         return [*weights, *self.model.buffers()]
 
     def refresh(self) -> None:
-        """Forget the momenta of trial steps, in place: captured steps refer to them."""
+        """Set momenta to 0 after trial steps, in place: captured steps refer to them."""
         for momenta in self.optimizer.state.values():
             for momentum in filter(torch.is_tensor, momenta.values()):
                 momentum.zero_()
 
 
 def single(model: nn.Module, rank: Rank, gpus: int) -> Wrapped:
-    """Return the model of one GPU, which exchanges nothing."""
+    """Return `model` for training on one GPU, without an exchange of gradients."""
     return Wrapped(model)
 
 
 class CopiedModel(Wrapped):
-    """A model that is broadcast in each step, and whose gradients are reduced to GPU 0."""
+    """A model under DataParallel: GPU 0 broadcasts it in each step, and collects its gradients."""
 
     @property
     def bucket_bytes(self) -> list[int]:
@@ -101,7 +101,7 @@ class CopiedModel(Wrapped):
 
 
 def message_bytes(model: nn.Module) -> list[int]:
-    """Return the bytes of each broadcast of a step of `dp`, and of each reduction of gradients."""
+    """Return the bytes of each broadcast in a step of `dp`; reductions have the same bytes."""
     groups = torch._utils._take_tensors([*model.parameters()], MESSAGE_BYTES)
     return [sum(parameter.nbytes for parameter in group) for group in groups]
 
@@ -117,9 +117,9 @@ class Replica(Wrapped):
     model: DistributedDataParallel
     separable = True
     item_share = 1.0
-    """Bytes of a number that is sent, as a share of those of a gradient."""
+    """Bytes of a number as sent, divided by its bytes in the gradient."""
     low_rank: powerSGD_hook.PowerSGDState | None = None
-    """What PowerSGD keeps, where it compresses gradients."""
+    """The state of PowerSGD; None if gradients are not compressed by PowerSGD."""
 
     @property
     def sent_share(self) -> float:
@@ -135,7 +135,7 @@ class Replica(Wrapped):
 
 
 def buckets_of(model: DistributedDataParallel) -> list[int]:
-    """Return the bytes of its buckets in the order of the backward pass, final after two steps."""
+    """Return the bytes of the buckets in the order of the backward pass; final after two steps."""
     logged = model._get_ddp_logging_data()
     sizes = logged.get("rebuilt_bucket_sizes") or logged.get("bucket_sizes") or ""
     return [int(size) for size in str(sizes).split(",") if size.strip()]
@@ -150,7 +150,7 @@ def ddp(
     powersgd_rank: int | None = None,
     **options: Any,
 ) -> Replica:
-    """Return one rank's `model` under DistributedDataParallel with its and these options."""
+    """Return `model` under DistributedDataParallel with its `options`, and compressed gradients."""
     devices = [rank.device] if rank.device.type == "cuda" else None
     replica = Replica(DistributedDataParallel(model, device_ids=devices, **options))
     replica.item_share = 0.5 if bf16_compression else 1.0
@@ -166,7 +166,7 @@ def ddp(
 
 
 class ZeroReplica(Replica):
-    """A replica of `zero1`, which updates a shard of the parameters and sends it to the others."""
+    """A rank's model of strategy `zero1`: updates a shard of the parameters and broadcasts it."""
 
     separable = False
 
@@ -176,7 +176,7 @@ class ZeroReplica(Replica):
 
 
 def zero1(model: nn.Module, rank: Rank, gpus: int) -> ZeroReplica:
-    """Return `model` under DistributedDataParallel, with a shard of the optimizer's state."""
+    """Return `model` under DistributedDataParallel; ranks share out the optimizer's state."""
     return ZeroReplica(ddp(model, rank, gpus).model)
 
 

@@ -17,30 +17,30 @@ from scaling.training.strategies import Wrapped
 
 @dataclass(frozen=True)
 class EpochResult:
-    """One epoch of one rank; seconds are the host's, with the device idle at both ends."""
+    """Results of one epoch on one rank, in host seconds that begin and end with an idle device."""
 
     seconds: float
     loader_seconds: float
     iterations: int
     samples: int
     train_loss: float | None
-    """null when it was not finite."""
+    """None if it is not finite."""
     train_accuracy: float
 
 
 TrainIterations = Callable[..., EpochResult]
-"""Trains on a number of in-memory batches, so that loading has no effect on times.
+"""A function (count, untimed=0) that trains on `count` batches in memory after `untimed` steps.
 
-After `untimed` steps (by default 0) its seconds, on the device's clock, have no synchronization.
+If `untimed` > 0, its seconds are measured on the device's clock, without synchronization.
 """
 
 
 class Trainer:
-    """A model in training on one rank: the base of an engine's class.
+    """Trains a model on one rank: the base class of an engine's trainer.
 
-    That is constructed with (spec, rank, model, dataset), sets `model` (wrapped for several GPUs),
+    A subclass takes (spec, rank, model, dataset), sets `model` (wrapped for several GPUs),
     `replica` (the same with its exchange of gradients), `step` and `applied` (the recipe's options
-    in this cell), and defines `run_epoch`, `in_memory` and, for their batches, `_update`.
+    as applied in this run), and defines `run_epoch`, `in_memory` and `_update`.
     """
 
     model: nn.Module
@@ -48,32 +48,32 @@ class Trainer:
     step: Step
     applied: dict[str, Any]
     progress: StepProgress | None = None
-    """The progress of captured steps, whose waits NCCL's watchdog does not see."""
+    """Progress of captured steps, to notice a stall, which NCCL's watchdog does not see in them."""
 
     def __init__(self, spec: RunSpec, rank: Rank) -> None:
         self._spec, self._rank = spec, rank
 
     def run_epoch(self, epoch: int) -> EpochResult:
-        """Return the result of training epoch number `epoch` (from 1)."""
+        """Train epoch number `epoch` (from 1), and return its result."""
         raise NotImplementedError
 
     def in_memory(self, limit: int) -> TrainIterations:
-        """Return a function that trains on some of at most `limit` batches, loaded now."""
+        """Load at most `limit` batches, and return a function that trains on them."""
         raise NotImplementedError
 
     def close(self) -> None:
         """Release what would keep the process group from being destroyed."""
 
     def _update(self, batch: Any) -> int:
-        """Return the number of images of a batch, whose update is launched."""
+        """Launch the update by a batch, and return its number of images."""
         raise NotImplementedError
 
     def _train(
         self, batches: Iterable[Any], epoch: int = 0, steps: int = 0, untimed: int = 0
     ) -> EpochResult:
-        """Return the result of training on batches; `progress` gets an epoch's `steps`.
+        """Train on batches and return the result; `epoch` and its `steps` are for `progress`.
 
-        After `untimed` batches, which are not counted, the seconds are those from step to step.
+        The first `untimed` batches are not counted. If there are any, the device's clock is read.
         """
         self.model.train()
         self.step.reset()
@@ -104,5 +104,5 @@ class Trainer:
 
 
 def finite(value: float) -> float | None:
-    """Return the value, or None if JSON cannot represent it."""
+    """Return the value, or None if it is infinite or NaN, which JSON cannot represent."""
     return value if np.isfinite(value) else None

@@ -1,4 +1,4 @@
-"""The arithmetic of an optimizer's update, by SGD and Muon, and the batch norms of a training."""
+"""The arithmetic of updates by SGD and Muon, and the initial scales of batch norms."""
 
 import torch
 from torch import Tensor, nn
@@ -30,7 +30,7 @@ def sgd(
 
 
 def hidden_convolutions(model: nn.Module) -> list[Tensor]:
-    """Return the weights of convolutions without bias but the first: their norms undo any scale."""
+    """Return weights of convolutions (no bias, one group) but the first: norms undo their scale."""
     convolutions = [module for module in model.modules() if isinstance(module, nn.Conv2d)]
     return [one.weight for one in convolutions[1:] if one.bias is None and one.groups == 1]
 
@@ -38,7 +38,7 @@ def hidden_convolutions(model: nn.Module) -> list[Tensor]:
 def orthogonalized(matrices: Tensor, steps: int) -> Tensor:
     """Return `matrices` [n, rows, columns] with singular values near 1, the smallest still small.
 
-    By Newton–Schulz as in Muon, in bf16 on a GPU; torch.optim.Muon does it matrix by matrix.
+    Runs `steps` Newton–Schulz steps as Muon does, in bf16 on a GPU, for all matrices at once.
     """
     a, b, c = NEWTON_SCHULZ
     tall = matrices.size(1) > matrices.size(2)
@@ -52,7 +52,7 @@ def orthogonalized(matrices: Tensor, steps: int) -> Tensor:
 
 
 def prepare(model: nn.Module, rule: UpdateRule) -> None:
-    """Give the model's batch norms what `rule` asks of them, in place."""
+    """If `rule.zero_gamma`, set the last batch-norm scale of each residual block to 0, in place."""
     for module in model.modules():
         if rule.zero_gamma and isinstance(module, BasicBlock):
             nn.init.zeros_(module.bn2.weight)

@@ -1,4 +1,4 @@
-"""The process of one rank: joins the others, trains, and reports to its rank log."""
+"""The process of one rank: joins the process group, trains, and writes the rank's log."""
 
 import faulthandler
 import os
@@ -34,7 +34,7 @@ from scaling.training.trainer import Trainer
 
 
 def start(spec: RunSpec, images: Path, manifest: Path, instruments: str, folder: Path) -> None:
-    """Train the cell of `spec` by `run` in its processes, which have the imports of this one."""
+    """Call `run` in each training process of `spec`; these inherit the modules imported here."""
     ENGINES.find(spec.engine).trainer.load()
     STRATEGIES.find(spec.cell.strategy).wrap.load()
     measure = Reference(instruments).load()
@@ -44,11 +44,11 @@ def start(spec: RunSpec, images: Path, manifest: Path, instruments: str, folder:
 def run(
     spec: RunSpec, images: Path, manifest: Path, log_folder: Path, instruments: Callable[..., Any]
 ) -> None:
-    """Train this rank's part of `spec` and report to `log_folder`, with what `instruments` read.
+    """Train this rank's part of `spec`; log results and readings of `instruments` in `log_folder`.
 
     An error, or a wait in captured steps for more than `spec.collective_timeout_seconds`, is
     reported and ends the process with status 1, so that the launcher ends the other ranks. Never
-    returns: all reports are on disk, and PyTorch's clean-up takes seconds.
+    returns: exits once all reports are on disk, as PyTorch's clean-up takes seconds.
     """
     with ranks.process(log_folder, partial(_report, spec)) as log:
         rank = ranks.join(spec.device, spec.cpu_threads, spec.collective_timeout_seconds)
@@ -86,7 +86,7 @@ def _report(spec: RunSpec, log: RankLog, error: Exception, **more: int) -> None:
 
 
 def _stalled(log: RankLog, spec: RunSpec, error: StallError) -> None:
-    """End this rank from the watchdog thread; the main thread waits for a stalled device."""
+    """Report a stall and end this process, from the watchdog's thread: the main thread hangs."""
     try:
         at = error.position
         _report(spec, log, error, launched=at.launched, finished=at.finished)
@@ -99,7 +99,7 @@ def _stalled(log: RankLog, spec: RunSpec, error: StallError) -> None:
 
 
 def _train(spec: RunSpec, rank: Rank, trainer: Trainer, model: nn.Module, log: RankLog) -> None:
-    """Train epochs until `spec` has enough; leave the weights of epoch `spec.epochs`."""
+    """Train until `spec.next_role` returns None; leave the weights after epoch `spec.epochs`."""
     gpus = environment.visible_gpus() if spec.device == "cuda" else []
     counters, energy, since = GpuCounters(gpus), GpuCounters(gpus), time.perf_counter()
     taken: dict[Role, list[float]] = {"warmup": [], "measured": []}
@@ -137,7 +137,7 @@ def _train(spec: RunSpec, rank: Rank, trainer: Trainer, model: nn.Module, log: R
 def _end(
     spec: RunSpec, rank: Rank, trainer: Trainer, model: nn.Module, dataset: ImageDataset
 ) -> dict[str, Any]:
-    """Return what the training took and gave; evaluates the model."""
+    """Evaluate the model; return its accuracy, peak memory, communication and applied options."""
     peak = memory(spec)
     # A sharded model needs all ranks to run.
     evaluates = rank.is_first or not STRATEGIES.find(spec.cell.strategy).replicates
@@ -163,7 +163,7 @@ def _end(
 
 
 def memory(spec: RunSpec) -> dict[str, Any]:
-    """Return the peak bytes allocated on each device, or resident on a host, and its capacity."""
+    """Return the peak bytes allocated by GPU, or resident on a CPU, and the memory's capacity."""
     if spec.device == "cuda":
         devices = range(torch.cuda.device_count()) if "RANK" not in os.environ else [None]
         peaks = [torch.cuda.max_memory_allocated(device) for device in devices]
