@@ -20,7 +20,7 @@ EVALUATION_BATCH = 250
 
 @dataclass(frozen=True)
 class Images:
-    """`pixels` uint8 [n, 32, 32, 3] and `labels` int64 [n]; `device` receives their batches.
+    """Images: `pixels` uint8 [n, 32, 32, 3], `labels` int64 [n]; batches are sent to `device`.
 
     `mean` and `std` are per channel, of the training images scaled to [0, 1].
     """
@@ -35,7 +35,7 @@ class Images:
         return len(self.pixels)
 
     def normalised(self, index: np.ndarray[Any, Any] | slice) -> Tensor:
-        """Return the chosen images, float32 [k, 3, 32, 32]: (pixel / 255 - mean) / std."""
+        """Return the images at `index` as (pixel / 255 - mean) / std: float32 [k, 3, 32, 32]."""
         pixels = torch.from_numpy(self.pixels[index]).to(self.device)
         scaled = pixels.permute(0, 3, 1, 2).contiguous().float() / 255
         shift_scale = torch.from_numpy(np.stack([self.mean, self.std])).float().to(self.device)
@@ -65,7 +65,7 @@ class Images:
 def read_images(
     source: Path, manifest: Path, device: torch.device
 ) -> tuple[Images, Images, dict[str, str]]:
-    """Return the training and the test images of `source`, and its manifest's identification."""
+    """Return the training images, the test images, and the manifest's `source` and `checksum`."""
     data, described = dataset.read(source, manifest), DATASET.read(manifest)
     train = Images(data.train_images, data.train_labels, data.mean, data.std, device)
     test = Images(data.test_images, data.test_labels, data.mean, data.std, device)
@@ -74,6 +74,6 @@ def read_images(
 
 @torch.no_grad()
 def predict(network: nn.Module, images: Images) -> Classes:
-    """Return the class of each image, of equal logits the first: int64 [n]."""
+    """Return the predicted class of each image, int64 [n]; of equal logits the first."""
     picked = [network(batch).argmax(dim=1).cpu().numpy() for batch in images.batches()]
     return np.concatenate(picked)

@@ -22,9 +22,9 @@ AGAIN = f"fetch {ARCHIVE} again from {CIFAR10.url}"
 def read(request: Request) -> tuple[ImageDataset, str]:
     """Return CIFAR-10 and a description of its origin.
 
-    The path is an archive (cifar-10-python.tar.gz), or cifar-10-batches-py, or a folder that
-    contains one of them. Without a path the archive is downloaded, unless the download folder has
-    it. Raises UserError if the files are unusable, or after the last attempt.
+    The path is the archive cifar-10-python.tar.gz, the folder cifar-10-batches-py, or a folder with
+    one of them. Without a path the archive is downloaded, unless the download folder has it. Raises
+    UserError if the files are unusable, or if the last attempt to download fails.
     """
     path = Path(request.path).expanduser() if request.path else _downloaded(request)
     origin = "CIFAR-10 (Krizhevsky 2009), "

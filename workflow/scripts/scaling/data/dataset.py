@@ -17,7 +17,7 @@ from scaling.core.records.kind import DATASET
 from scaling.core.training_options import Dataset
 
 SAVED = ("train_images", "train_labels", "test_images", "test_labels", "classes")
-"""The fields of `ImageDataset` in its file; its manifest has the others."""
+"""The fields of `ImageDataset` in its .npz file; `mean` and `std` are in its manifest."""
 
 
 class Request(Dataset):
@@ -59,7 +59,7 @@ class ImageDataset:
                 )
 
     def with_held_out(self, images: int) -> "ImageDataset":
-        """Return a dataset whose test images are that many training images, held out by class."""
+        """Return a dataset with `images` training images, stratified by class, as the test set."""
         count = len(self.train_labels)
         kept = np.ones(count, dtype=bool)
         by_class = np.argsort(self.train_labels, kind="stable")
@@ -96,9 +96,9 @@ def load(path: Path) -> ImageDataset:
 
 
 def read(images: Path, manifest: Path, train_images: int | None = None) -> ImageDataset:
-    """Return the dataset of images.npz and manifest.json; only the first `train_images` of train.
+    """Return the dataset of both files; if given, only the first `train_images` training images.
 
-    UserError as of `load`, and if the manifest is damaged.
+    Raises UserError if a file is missing or damaged.
     """
     described, data = DATASET.read(manifest), load(images)
     return replace(
@@ -111,11 +111,11 @@ def read(images: Path, manifest: Path, train_images: int | None = None) -> Image
 
 
 def manifest(dataset: ImageDataset, source: str, origin: str) -> dict[str, Any]:
-    """Return what the study needs to know of `dataset` without reading its images.
+    """Return the manifest of `dataset`: what a study needs without reading the images.
 
     `mean` and (population) `std` are per channel of the training images, scaled to [0, 1]; counts
-    are in the order of the classes; `checksum` is the SHA-256 of class names, sizes and arrays.
-    `origin` describes where the images of `source` came from.
+    of images are in the order of the classes; `checksum` is the SHA-256 of class names, sizes and
+    arrays. `origin` describes where the images of `source` came from.
     """
     sizes = [len(dataset.train_images), len(dataset.test_images)]
     checksum = hashlib.sha256(json.dumps([dataset.classes, sizes]).encode())

@@ -1,8 +1,8 @@
 """Datasets that need no files: scikit-learn's handwritten digits, and synthetic gratings.
 
 Each synthetic class is a grating: stripes at one of 5 angles, in one of 2 pairs of colours. Phase,
-width and contrast are random, so that no single pixel determines the class: a linear classifier
-learns little, a convolution learns it. Angles overlap slightly, so that none is perfect.
+width and contrast are random, so no single pixel determines the class: a linear classifier learns
+little, a convolutional network learns the classes. Angles overlap, so no network is perfect.
 """
 
 import numpy as np
@@ -47,7 +47,7 @@ def digits(request: Request) -> tuple[ImageDataset, str]:
 
 
 def synthetic(request: Request) -> tuple[ImageDataset, str]:
-    """Return gratings of 10 classes whose sizes differ by 1 at most; a seed gives the same."""
+    """Return gratings in 10 classes of equal size, ± 1 image; equal seeds give equal images."""
     train_seed, test_seed = np.random.SeedSequence(request.seed).spawn(2)
     data = ImageDataset(
         *_split(request.train_images, np.random.default_rng(train_seed), request.image_size),

@@ -15,15 +15,15 @@ from scaling.data.dataset import ImageDataset, Request
 SPLITS = ("train", "test")
 LAYOUT = "train/<class>/<image> and test/<class>/<image>"
 MOST_BYTES, MOST_TIMES = 100_000_000, 100
-"""What an archive may unpack to: so many bytes or, if that is more, times its own size."""
+"""An archive may unpack to MOST_BYTES, or to MOST_TIMES its own size if this is more."""
 
 
 def read(request: Request) -> tuple[ImageDataset, str]:
-    """Return the images at the path, and their origin with how many were resized (bilinearly).
+    """Return the images at `request.path`, and their origin with the number of resized images.
 
-    Classes are the folder names, sorted. Images are sorted by file name, then class, so that
-    numbered files alternate between classes. Hidden files, and what is not in train/ and test/, are
-    ignored. UserError for an unreadable image, another layout and a damaged archive.
+    Classes are the folder names, sorted. Images are sorted by file name, then class, so numbered
+    files alternate between classes; other sizes are resized bilinearly. Hidden files, and files
+    outside of train/ and test/, are ignored. UserError for a bad image, layout or archive.
     """
     path, side = request.path and Path(request.path).expanduser(), request.image_size
     if not path or not (path.is_dir() or path.is_file()):
@@ -42,7 +42,7 @@ def read(request: Request) -> tuple[ImageDataset, str]:
 
 
 def _unpack(path: Path, folder: str) -> None:
-    """Unpack an archive; UserError if it is cut off, damaged, too large, or writes elsewhere."""
+    """Unpack an archive; UserError if it is damaged, too large or writes outside of `folder`."""
     most = max(MOST_BYTES, MOST_TIMES * path.stat().st_size)
     try:
         with tarfile.open(path) as archive:
@@ -62,7 +62,7 @@ def _unpack(path: Path, folder: str) -> None:
 
 
 def _read(folder: Path, path: Path, side: int) -> tuple[ImageDataset, int]:
-    """Return the images in `folder`, shown to the user as `path`, and how many were resized."""
+    """Return the images in `folder` and the number resized; messages call the folder `path`."""
     places = [place for split in SPLITS for place in folder.glob(f"{split}/[!.]*")]
     if missing := [split for split in SPLITS if not (folder / split).is_dir()]:
         there = ", ".join(sorted(each.name for each in folder.glob("[!.]*") if each.is_dir()))
@@ -94,7 +94,7 @@ def _read(folder: Path, path: Path, side: int) -> tuple[ImageDataset, int]:
 
 
 def _is_deep(image: ImageFile.ImageFile, content: bytes | bytearray) -> bool:
-    """Return whether a file has more than 8 bits per channel, to which Pillow reduces them."""
+    """Return whether a file has more than 8 bits per channel, which Pillow would reduce to 8."""
     if image.format == "JPEG2000":  # Its bits less 1, and two more bytes, for each component.
         components = content[content.find(b"\xff\x4f\xff\x51") + 40 :]
         return max(components[2 : 2 + 3 * int.from_bytes(components[:2]) : 3]) & 127 > 7
@@ -108,7 +108,7 @@ def _is_deep(image: ImageFile.ImageFile, content: bytes | bytearray) -> bool:
 
 
 def _decode(file: Path, name: str) -> Image.Image:
-    """Return an image in RGB; UserError with its `name` if it cannot be read."""
+    """Return an RGB image; UserError with `name` if unreadable or over 8 bits per channel."""
     try:
         with Image.open(file) as image:
             if _is_deep(image, file.read_bytes()):

@@ -1,4 +1,4 @@
-"""Training images shuffled, cropped and flipped on the device, where they lie or are sent to."""
+"""Shuffle, crop and flip training images on the device, kept there or streamed from the host."""
 
 import math
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -15,10 +15,10 @@ RESIDENT_SHARE = 0.25
 
 
 class ResidentImages:
-    """All training images on one device, in one rank's order.
+    """All training images in the memory of one device, in the order of one rank.
 
-    Crops and flips are distributed as by torchvision's RandomCrop(S, padding) and
-    RandomHorizontalFlip. `next_batch` only launches work on the device, so a graph can capture it.
+    Crops and flips have the distribution of torchvision's RandomCrop(S, padding) and
+    RandomHorizontalFlip. `next_batch` only launches device work, so a CUDA graph can capture it.
     """
 
     def __init__(
@@ -53,10 +53,10 @@ class ResidentImages:
         return functional.pad(images, (0, 0, *4 * [self._padding]))
 
     def stage(self, size: int) -> None:
-        """Load the next `size` images onto the device, for `next_batch`."""
+        """Load the next `size` images onto the device, for `next_batch`, if they are not there."""
 
     def draw(self, epoch: int) -> None:
-        """Draw this epoch's order (the same on all ranks, sharded) and this rank's crops."""
+        """Draw the epoch's order, the same on all ranks; keep this rank's shard; draw its crops."""
         device, seed = self._device, self.seed * 1_000_003 + epoch
         shared = torch.Generator(device).manual_seed(seed)
         order = torch.randperm(len(self._labels), generator=shared, device=device)
@@ -82,12 +82,12 @@ class ResidentImages:
         return images.permute(0, 3, 1, 2), self._labels[self._order[picks]]
 
     def _source(self, picks: Tensor) -> tuple[Tensor, Tensor]:
-        """Return padded images on the device, and the indexes of the picked ones in them."""
+        """Return padded images on the device, and the indexes in them of the images at `picks`."""
         return self._images, self._order[picks]
 
 
 def must_stream(data: ImageDataset, padding: int, device: torch.device) -> bool:
-    """Return whether the padded training images exceed their share of free GPU memory."""
+    """Return whether the padded training images exceed `RESIDENT_SHARE` of the free GPU memory."""
     if device.type != "cuda":
         return False
     count, side = data.train_images.shape[:2]
@@ -98,8 +98,8 @@ def must_stream(data: ImageDataset, padding: int, device: torch.device) -> bool:
 class StreamedImages(ResidentImages):
     """The same images in the same order as `ResidentImages`, kept in host memory.
 
-    A thread collects the next batch in pinned memory. `stage` waits for it and copies it to where
-    the steps read, outside of any CUDA graph.
+    A thread gathers the next batch in pinned memory. `stage`, called outside of any CUDA graph,
+    waits for the batch and copies it into the GPU buffer from which `next_batch` reads.
     """
 
     def _hold(self, images: np.ndarray) -> None:
@@ -120,7 +120,7 @@ class StreamedImages(ResidentImages):
         self._ahead = self._collect(size)
 
     def _collect(self, size: int) -> Future[Tensor]:
-        """Return a future of the next `size` images of the order, or those left, by the thread."""
+        """Return a future, of the thread, for the next `size` images in order, fewer at the end."""
         places, self._rest = self._rest.tensor_split([size])
 
         def collect() -> Tensor:

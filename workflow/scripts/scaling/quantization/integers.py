@@ -6,11 +6,11 @@ s = 127 / max|x| the largest value lands on ±127 and nothing is clipped (Jacob 
 "Quantization and Training of Neural Networks for Efficient Integer-Arithmetic-Only Inference"; the
 scale there is the reciprocal, the step size). b bits have qmax = 2^(b-1) - 1 in the place of 127.
 
-Requantization, int32 accumulator to few bits, has one rule everywhere: the factor o becomes m / 2^n
-with an integer m ≤ 2^22, and the product with the accumulator is rounded half to even. A product of
-at most 2^31 · 2^22 is exact in the 53 bits of a float64, so that a float64 product and a shift of
-int64 give the same integer, always: floats are requantized by the one, integers by the other. The
-factor is off by at most 2^-22 of itself, 127 levels by at most 0.00003.
+Requantization takes an int32 accumulator to few bits by one rule: the factor o is replaced by
+m / 2^n with an integer m ≤ 2^22, and the product with the accumulator is rounded half to even. A
+product of at most 2^31 · 2^22 is exact in the 53 bits of a float64. So a float64 product (used for
+floats) and an int64 product with a shift (used for integers) always give the same integer. The
+relative error of m / 2^n is at most 2^-22, or 0.00003 levels at level 127.
 """
 
 import math
@@ -25,21 +25,21 @@ from scaling.core.errors import UserError
 
 Layer = nn.Conv2d | nn.Linear
 WORD_BYTES = 4
-"""Of an int32 bias, of a scale, and of a requantization's multiplier (22 bits) with its shift."""
+"""Bytes of an int32 bias, of a scale, or of a requantization's multiplier (22 bits) and shift."""
 MULTIPLIER_BITS = 22
 # A product below 2^53 shifted by more than 54 bits is 0 in any case, and int64 has only 63.
 LARGEST_SHIFT = 62
 
 
 def qmax(bits: int) -> int:
-    """Return the largest integer of so many bits; the smallest is -qmax - 1."""
+    """Return the largest signed integer of `bits` bits; the smallest is -qmax(bits) - 1."""
     return int(2 ** (bits - 1)) - 1
 
 
 def symmetric_scale(max_abs: float, of: str, bits: int = 8) -> float:
-    """Return qmax / max|x|, the scale that puts the largest magnitude on the last level.
+    """Return the scale qmax / max|x|, which maps the largest magnitude to the last level.
 
-    Raises UserError, naming what the values are `of`, for one that is not above zero and finite.
+    Raises UserError if `max_abs` is not positive and finite; the message calls the values `of`.
     """
     if not (math.isfinite(max_abs) and max_abs > 0):
         raise UserError(
@@ -50,16 +50,16 @@ def symmetric_scale(max_abs: float, of: str, bits: int = 8) -> float:
 
 
 def to_integers(values: Tensor, scale: float | Tensor, bits: int) -> Tensor:
-    """Return scale · values rounded half to even, clamped to `bits`: float64, same shape."""
+    """Return scale · values, rounded half to even, clamped to `bits` bits: float64, same shape."""
     return (values.double() * scale).round_().clamp_(-qmax(bits) - 1, qmax(bits))
 
 
 @torch.no_grad()
 def round_weights(name: str, layer: Layer, scheme: Scheme) -> tuple[Tensor, Tensor]:
-    """Return a layer's weights as int8, and the scales that clip nothing: float64 [outputs, 1, …].
+    """Return a layer's weights as int8, and their scales, float64 [outputs, 1, …]; none is clipped.
 
-    With one scale for the tensor they are all equal. A row of zeros takes the tensor's scale; a
-    tensor of zeros is a UserError that names it.
+    With one scale per tensor, all scales are equal. With one per channel, a channel of zeros takes
+    the tensor's scale. Raises UserError, with the layer's `name`, if all weights are zero.
     """
     bits = scheme.weight_bits
     largest = layer.weight.double().abs().amax(dim=[*range(1, layer.weight.dim())], keepdim=True)
@@ -71,17 +71,17 @@ def round_weights(name: str, layer: Layer, scheme: Scheme) -> tuple[Tensor, Tens
 
 
 def packed_bytes(weight: Tensor, scales: Tensor, bits: int) -> int:
-    """Return the bytes of weights of `bits`, an int32 bias for each output, and the scales."""
+    """Return the bytes of weights of `bits` bits, an int32 bias per output, and distinct scales."""
     words = len(scales) + len(scales.unique())
     return math.ceil(weight.numel() * bits / 8) + WORD_BYTES * words
 
 
 class Requantization(nn.Module):
-    """Brings accumulators to `bits` by a factor, or factors [outputs], of the layer called `of`.
+    """Multiplies accumulators by `factors` (one, or [outputs]) and rounds them to `bits` bits.
 
-    The factors become m / 2^n: see above. Called with values, channels in dimension 1, it rounds
-    m · values / 2^n: float64 for floats that hold integers, and for integers by int64 products and
-    shifts alone, as int8 or int32. Raises UserError for a factor that is not between 0 and 2^20.
+    Each factor is replaced by m / 2^n. Inputs are [n, outputs, …]: floats that hold integers give
+    float64; integers give int8 or int32, by int64 products and shifts alone. Raises UserError for a
+    factor that is not between 0 and 2^20; the message calls the layer `of`.
     """
 
     def __init__(self, factors: Tensor | float, bits: int, of: str) -> None:
@@ -111,15 +111,15 @@ class Requantization(nn.Module):
 
 
 def along_channels(channels: Tensor, values: Tensor) -> Tensor:
-    """Return `channels` [channels] in the shape of dimension 1 of `values` [n, channels, …]."""
+    """Return `channels` [c] as [c, 1, …], to broadcast along dimension 1 of `values` [n, c, …]."""
     return channels.to(values.device).view(-1, *[1] * (values.dim() - 2))
 
 
 def integer_products(values: Tensor, weight: Tensor, convolution: dict[str, Any] | None) -> Tensor:
     """Return the sums of products of int8 values and weights: int32 [n, outputs, …].
 
-    `weight` is [outputs, …]; `convolution` has stride and padding, None for a linear layer. PyTorch
-    has no convolution of int8, so the patches that it looks at become the rows of a matrix.
+    `weight` is [outputs, …]; `convolution` has stride and padding, or is None for a linear layer.
+    PyTorch has no int8 convolution, so each patch of the input becomes a row of a matrix.
     """
     if convolution is None:
         return _multiply(values, weight)
@@ -137,7 +137,7 @@ def integer_products(values: Tensor, weight: Tensor, convolution: dict[str, Any]
 def _multiply(rows: Tensor, weight: Tensor) -> Tensor:
     """Return the product of int8 [n, inner] and int8 [outputs, inner]: int32 [n, outputs].
 
-    Zeros fill up the sizes of NVIDIA's tensor cores: more than 16 rows, multiples of 8 else.
+    Zeros pad both to what NVIDIA GPUs need: more than 16 rows, other sizes multiples of 8.
     """
     (n, inner), outputs = rows.shape, len(weight)
     if n < 17 or inner % 8:  # It copies in any case.

@@ -1,6 +1,6 @@
-"""Makes quantized copies of a sequential float network: few-bit weights, or integers throughout.
+"""Make quantized copies of a sequential float network: few-bit weights, or integers throughout.
 
-All quantized networks hold the weights of the float network they are made from; nothing is trained.
+A copy has the weights of the float network, rounded; nothing is trained.
 
 The integer network, layer by layer. Let x be a layer's float input and A its accumulated scale, so
 that the integer input is q ≈ A · x (for the first layer A = 127 / max|image|). With the weight
@@ -13,17 +13,16 @@ product. The layer's own output scale o shrinks the accumulator back to int8,
 
     output = clamp(round(o · accumulator), -128, 127),      S · o · max|out| = 127,
 
-and the next layer's accumulated scale is S · o. Here max|out| is the calibrated maximum of what the
-layer passes on, after its ReLU: values that the clamp stops at -128 are those that ReLU makes zero
-anyway. ReLU and max pooling only compare integers. The logits are int8 too, or the last accumulator
-divided by its S. With a scale for each output channel w_s, S and o are vectors, and S · o is one
-number still.
+and the next layer's accumulated scale is S · o. Here max|out| is the calibrated maximum of the
+layer's outputs after its ReLU: values that are clamped to -128 become zero in the ReLU anyway. ReLU
+and max pooling only compare integers. The logits are int8 too, or the last accumulator divided by
+its S. With one scale per output channel, w_s, S and o are vectors; S · o is still one number.
 
-Every module computes in the arithmetic of what it is called with. Floats that hold integers are the
-simulation, fast on any device. Integers stay integers between image and logits: int8 values are
-multiplied and added up in int32, requantized by an int64 product and a shift, and back to int8. An
-int32 sum cannot wrap, as no accumulator is built whose worst case leaves int32. A float bias is
-added in float64. That both agree on every logit is measured, on each run.
+Every module computes with the kind of numbers in its input. Floats that hold integers simulate the
+integer network, fast on any device. Integers stay integers from image to logits: int8 values are
+multiplied and summed in int32, then requantized to int8 by an int64 product and a shift. An int32
+sum cannot overflow: a layer whose worst case leaves int32 is refused. A float bias is added in
+float64. Each run counts the logits in which floats and integers differ (`exactness`).
 """
 
 import copy
@@ -56,7 +55,7 @@ IMAGES = "images"
 
 
 Calibration = dict[str, tuple[float, float]]
-"""The smallest and the largest value of what each module gives, by its name, and of `IMAGES`."""
+"""The smallest and largest output of each module, by its name, and of the images, by `IMAGES`."""
 
 
 def layers(network: nn.Module) -> dict[str, Layer]:
@@ -65,7 +64,7 @@ def layers(network: nn.Module) -> dict[str, Layer]:
 
 
 def observer_points(network: nn.Module) -> dict[str, str]:
-    """Return the name of each layer's ReLU, or its own where there is none; `IMAGES` as such."""
+    """Return the name of each layer's ReLU (without one, of the layer); `IMAGES` maps to itself."""
     points = {IMAGES: IMAGES}
     for name, module in network.named_children():
         if isinstance(module, Layer):
@@ -100,7 +99,7 @@ def calibrate(network: nn.Module, batches: Iterable[Tensor]) -> Calibration:
 
 
 class QuantizedImages(nn.Module):
-    """The network's input: float images to integers of `bits`."""
+    """First module of an integer network: rounds float images to integers of `bits` bits."""
 
     def __init__(self, scale: float, bits: int) -> None:
         super().__init__()
@@ -112,9 +111,9 @@ class QuantizedImages(nn.Module):
 
 @dataclass(frozen=True)
 class Quantizer:
-    """How a network is quantized, by the `calibration` of the float one.
+    """The options to quantize a network, with the `calibration` of the float network.
 
-    Activations have `bits`.
+    Activations have `bits` bits.
     """
 
     scheme: Scheme
@@ -122,19 +121,19 @@ class Quantizer:
     bits: int
 
     def scale(self, name: str, bits: int) -> float:
-        """Return the scale that takes the largest magnitude at `name` to the last level."""
+        """Return the scale that maps the largest |output| of module `name` to the last level."""
         of = "the calibration images" if name == IMAGES else f"the outputs of {name}"
         return symmetric_scale(max(map(abs, self.calibration[name])), of, bits)
 
 
 class QuantizedLayer(nn.Module):
-    """A convolution or linear layer on integers of `input_scale`, called `name`.
+    """A convolution or linear layer whose inputs are integers of scale `input_scale`.
 
-    It passes on integers of `bits`, by its `requantization` to `scale`; or if both are None the
-    accumulator divided by its scale S, `accumulator_scale` [outputs]. `weight` is int8, of
-    `scales`; `bias` [outputs] int32 or float64, in levels. `accumulator_bound` is the largest |sum|
-    of products and bias that any integer input can cause. The `mistakes` that documents have made
-    change one of these, or the calibration images.
+    Outputs are integers of `bits` bits, brought to `scale` by `requantization`. If `bits` and
+    `scale` are None, outputs are floats: the accumulator divided by its scale S,
+    `accumulator_scale` [outputs]. `weight` is int8 with `scales`; `bias` [outputs] is int32 or
+    float64, in levels of the accumulator. `accumulator_bound` is the largest |products + bias| that
+    any integer input can cause. Mistakes in the scheme change these scales.
     """
 
     def __init__(
@@ -182,17 +181,17 @@ class QuantizedLayer(nn.Module):
 
     @property
     def passed_scale(self) -> float:
-        """Return S · o, the accumulated scale of the integers passed on; 1 for floats."""
+        """Return S · o, the accumulated scale of integer outputs; 1 if the outputs are floats."""
         if self.requantization is None:
             return 1.0
         return float((self.accumulator_scale * self.requantization.factor)[0])
 
     def accumulate(self, inputs: Tensor) -> Tensor:
-        """Add up products and bias: [n, outputs, …], of floats float64, exact up to 2^53.
+        """Return products plus bias, [n, outputs, …]: float64, exact up to 2^53, for float inputs.
 
-        A convolution library may choose Winograd's or Fourier's method, whose intermediate values
-        are no integers; in float64 they are off by far less than the half that rounding takes away.
-        Of integers int32, or float64 with a float bias.
+        Integer inputs give int32, or float64 with a float bias. A convolution library may choose
+        Winograd's or Fourier's method, whose intermediate values are not integers; their error in
+        float64 is far below 1/2, and rounding removes it.
         """
         weight = self.weight.to(inputs.device)
         if not inputs.is_floating_point():
@@ -219,11 +218,11 @@ def quantized_layers(quantized: nn.Module) -> dict[str, QuantizedLayer]:
 
 @torch.no_grad()
 def quantize(network: nn.Module, scheme: Scheme, calibration: Calibration) -> nn.Module:
-    """Return a copy of `network` on integers: `quantize` the images, then its `network`.
+    """Return an integer copy of `network`: modules `quantize` (of the images), then `network`.
 
-    That has a `QuantizedLayer` for each layer of a sequential one. Without
-    `scheme.activation_bits` its weights alone are rounded, and divided by their scale again.
-    UserError when a tensor has no scale (all zero), or an accumulator could leave int32.
+    A `QuantizedLayer` replaces each layer with weights. Without `scheme.activation_bits`, the copy
+    has float layers whose weights are rounded, then divided by their scales. Raises UserError if a
+    tensor has no scale (all zero) or an accumulator could leave int32.
     """
     copied = copy.deepcopy(network).eval()
     if scheme.activation_bits is None:
@@ -248,9 +247,9 @@ def quantize(network: nn.Module, scheme: Scheme, calibration: Calibration) -> nn
 def exactness(
     quantized: nn.Module, batches: Iterable[Tensor], device: torch.device
 ) -> dict[str, int]:
-    """Count the `logits` computed in integer dtypes on `device`, too, and those `differing`.
+    """Return the number of `logits`, and of logits `differing` between integers and floats.
 
-    Compared with floats that hold integers, on the device of `batches`.
+    Integer dtypes run on `device`, floats that hold integers on the device of `batches`.
     """
     entrance, network = quantized.children()
     logits = differing = 0

@@ -1,4 +1,4 @@
-"""Trains the tutorial CNN that every quantization stage is made from."""
+"""Train the tutorial CNN, the float network of which all quantized variants are copies."""
 
 from functools import partial
 from pathlib import Path
@@ -35,7 +35,7 @@ class TutorialTraining(DataOptions, NetworkTraining):
     """Where to compute; `auto` means CUDA where there is a GPU."""
 
     def train(self, device: torch.device) -> tuple[nn.Sequential, dict[str, Any]]:
-        """Return the network in evaluation mode, and the summary; UserError where it diverged."""
+        """Return the network in evaluation mode, and a summary; UserError if training diverges."""
         images, test, identity = read_images(self.dataset, self.manifest, device)
         if images.labels.max() >= CLASSES:
             raise UserError(

@@ -1,7 +1,7 @@
-"""Makes variants of the trained tutorial CNN, and measures them layer by layer.
+"""Make quantized variants of the trained tutorial CNN, and measure them layer by layer.
 
-Noise is SQNR = 10 · log10(Σ x² / Σ (x - x̂)²) in dB, x the float32 value and x̂ the one quantized:
-that of the layer's own rounding and clipping, float values taken to integers and back.
+Noise is given as SQNR = 10 · log10(Σ x² / Σ (x - x̂)²) in dB. x is a value of the float32 network
+and x̂ is x after quantization and back: the rounding and clipping of one layer alone.
 """
 
 import math
@@ -46,7 +46,7 @@ class VariantEvaluation(DataOptions):
     def evaluate(
         self, device: torch.device, chosen: Images, test: Images
     ) -> Iterator[tuple[Path, dict[str, Any]]]:
-        """Yield a record for each variant; UserError for one that cannot be made."""
+        """Yield the path and the record of each variant; UserError if a variant cannot be made."""
         schemes = {
             name: Scheme.of(options, f"variant {name}") for name, options in self.variants.items()
         }
@@ -67,9 +67,9 @@ def measure(
 ) -> dict[str, Any]:
     """Return accuracy, bit-exactness, bytes and layers of a quantized copy of `network`.
 
-    The `chosen` training images calibrate, or those of a mistake of `scheme`; `training_checksum`
-    is that of the chosen ones. Noise is that on test images. `exactness` is None where only weights
-    are quantized. With `counted` the values of all layers are.
+    The `chosen` training images calibrate the copy, unless a mistake in `scheme` replaces them.
+    `training_checksum` is that of `chosen`. Noise is measured on test images. `exactness` is None
+    if only weights are quantized. If `counted`, the record has histograms.
     """
     is_integer = scheme.activation_bits is not None
     images = test if "test_data" in scheme.mistakes else chosen
@@ -134,11 +134,11 @@ def _weight_row(name: str, layer: Layer, scheme: Scheme) -> dict[str, Any]:
 
 
 def _scale_row(layer: int8.QuantizedLayer, floats: Layer, largest: float) -> dict[str, Any]:
-    """Return the scales and bounds of one integer layer, of channels those of the first.
+    """Return the scales and bounds of one integer layer; per channel, of channel 0.
 
     Scales are in levels per unit, except `output_scale`, the factor on the accumulator. `top_step`
-    = S · o · max is the level on which the `largest` output lands: the last one. `largest_bias`
-    becomes `bias_steps`; `bias_error_steps` is the largest |bias - b · S|.
+    = S · o · max is the level of the `largest` output. `bias_steps` is the quantized bias of
+    `largest_bias`; `bias_error_steps` is the largest |quantized bias - S · float bias|.
     """
     assert floats.bias is not None
     bias, rule = floats.bias.double(), layer.requantization
@@ -158,9 +158,9 @@ def _scale_row(layer: int8.QuantizedLayer, floats: Layer, largest: float) -> dic
 def _noise(
     network: nn.Sequential, quantized: nn.Module, batches: Iterable[Tensor]
 ) -> dict[str, tuple[float | None, float | None]]:
-    """Return the noise of quantized images, and of each layer's outputs as its copy rounds them.
+    """Return SQNR in dB and share of clipped values, of the images and of each layer's outputs.
 
-    Returns the SQNR in dB and the share of clipped values of each; None for a layer of floats.
+    Outputs of `network` are rounded at the scales of `quantized`; None for a layer of floats.
     """
     entrance, points = quantized.get_submodule("quantize"), int8.observer_points(network)
     takes: dict[str, Any] = {int8.IMAGES: (entrance.scale, entrance.bits)}
@@ -194,9 +194,9 @@ def distributions(
 ) -> list[dict[str, Any]]:
     """Return histograms of each layer's weights, and of its outputs before and after ReLU.
 
-    `quantized` is the integer copy of `network`. Bins are one level wide and centred on it, so a
-    float and the level it is rounded to share a bin. `scale` is in levels per unit, `bin_edges`
-    (k + 1) in the unit of the floats, with `counts` between them.
+    `quantized` is the integer copy of `network`. A bin is one level wide and centred on the level,
+    so a float shares a bin with the level to which it is rounded. `scale` is in levels per unit.
+    The k `counts` lie between k + 1 `bin_edges`, which are in the unit of the floats.
     """
     counters_of: dict[tuple[str, str, float], tuple[Counter[int], Counter[int]]] = {}
 
