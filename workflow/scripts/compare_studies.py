@@ -31,7 +31,7 @@ from scaling.tables.work import commands, settle
 SLOWER, NOT_JUDGED = 2, 3
 """Exit statuses with `fail`."""
 UNTIMED = {"study", *chain(*(own for part, own in EMPTY.items() if part != "scaling"))}
-"""Keys of the configuration that no time depends on."""
+"""Keys of the configuration that do not affect times."""
 
 define(
     compared=Column("recipe, strategy", text="{0.recipe} {0.strategy}".format, name="recipe"),
@@ -61,7 +61,7 @@ TABLES = [
 def read(name: str) -> tuple[Path, str, list[Run], dict[str, str]]:
     """Return the folder of a study, the recipe to compare ("" for all), its runs, and facts.
 
-    Facts are what can affect times, as text. UserError where no run has a record.
+    Facts are texts by name: what can affect times. Raise UserError if no run has a record.
     """
     place, _, recipe = name.partition(":")
     there = (Path(place) / stored.CONFIG).is_file()
@@ -88,14 +88,14 @@ def read(name: str) -> tuple[Path, str, list[Run], dict[str, str]]:
 
 
 def timed(runs: list[Run], name: str = "") -> ratios.Timed:
-    """Return the tables of a study's `runs`, or of those of one recipe, under this `name`."""
+    """Return the times and the provenance of `runs`; `name`, unless "", replaces their recipe."""
     table, ran = settle(timing(runs), runs, commands(runs))[0], provenance(runs)
     renamed = {"recipe": name} if name else {}
     return ratios.Timed(table.assign(**renamed), ran.assign(**renamed))
 
 
 def limit_of(text: str) -> float:
-    """Return the fraction that `2%` or `0.02` is; UserError for another text."""
+    """Return the fraction that `2%` or `0.02` means; raise UserError for any other text."""
     number = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(%?)", text.strip())
     if not number:
         raise UserError(f"FAIL is {text!r}: write how much slower is too slow, as 2%")
@@ -103,10 +103,10 @@ def limit_of(text: str) -> float:
 
 
 def decide(table: pd.DataFrame, limit: float) -> tuple[int, pd.DataFrame]:
-    """Return the exit status, and the matched rows of `table` with what decides it.
+    """Return the exit status, and the rows of both A and B with the columns that decide it.
 
-    `slower` is by which fraction B is, `slower_low` and `slower_high` its 95 % interval; `judged`
-    whether there is a verdict, `failed` whether B is slower by more than `limit` and noise.
+    `slower` is the fraction by which B is slower, `slower_low` to `slower_high` its 95 % interval;
+    `judged` is whether there is a verdict, `failed` whether B is slower by over `limit` and noise.
     """
     both = table[~table["verdict"].isin(["only in A", "only in B"])].reset_index(drop=True)
     ends = {"slower": "ratio", "slower_low": "high", "slower_high": "low"}
@@ -119,7 +119,7 @@ def decide(table: pd.DataFrame, limit: float) -> tuple[int, pd.DataFrame]:
 
 
 def markdown(rows: pd.DataFrame) -> str:
-    """Return a line for each configuration that was decided, for a pull request."""
+    """Return a Markdown table for a pull request, with the verdict on each configuration."""
     lines = ["| configuration | B is | 95 % | on |", "|---|---|---|---|"]
     for row in schema.rows_of(rows):
         where = "/".join(filter(None, [row.recipe, row.strategy if row.gpus > 1 else ""]))

@@ -12,7 +12,7 @@ from scaling.tables import schema
 
 
 def _found(config: Path, replay: Path) -> list[str]:
-    """Return what a study measured, what to do and what more GPUs gain, or why it says nothing."""
+    """Return a study's headline, its advice and what more GPUs gain, or why it cannot be shown."""
     try:
         made = [*(replay / "tables").rglob("*.csv")]
         if not made:

@@ -18,8 +18,8 @@ RESULTS, DATASETS, STUDIES = Path("results"), Path("resources/dataset"), Path("s
 def sources(config: dict[str, Any]) -> dict[Path, Path]:
     """Return the path of each file of the study, by its path in the packed folder.
 
-    Missing logs and traces are skipped, and with `partial` in the configuration missing records
-    of trainings. UserError for any other missing file, or a record damaged or of other images.
+    Missing logs and traces are skipped; with `partial: true`, also missing records of trainings.
+    Raise UserError for any other missing file, a damaged record, or a record of other images.
     """
     records = stored.records(config)
     for kind in stored.TRAININGS if config["partial"] else ():
@@ -44,9 +44,9 @@ def sources(config: dict[str, Any]) -> dict[Path, Path]:
 
 
 def pack(found: dict[Path, Path], folder: Path, force: bool) -> bool:
-    """Copy the files of `sources` into `folder`, of logs the end; return False if already there.
+    """Copy the files `found`, logs by their ends, into `folder`; return False if nothing changed.
 
-    A different study in it is a UserError, or replaced with `force`; other files there are kept.
+    If `folder` holds another study, replace it if `force`, else raise UserError; keep other files.
     """
     there = {path: (folder / path).read_bytes() for path in stored.own_files(folder)}
     made = {

@@ -1,4 +1,4 @@
-"""The cells of a study in one table; their map, the bars of their epochs, and a page of each."""
+"""The cells (configurations) of a study: one table, their map, parts of epochs, and pages."""
 
 import base64
 import gzip
@@ -26,7 +26,7 @@ from scaling.tables.schema import StudyTables, rows_of
 from scaling.tables.work import IMPORTS_SECONDS
 
 LARGE_BYTES = {".csv": 50_000, ".json": 10_000}
-"""The size above which a file of this kind is compressed inside the page."""
+"""Bytes above which a file with this suffix is compressed inside the page."""
 METRICS = named("epoch_seconds images_per_second test_accuracy peak_memory_bytes joules_per_image")
 HIGHER_IS_BETTER = ["images_per_second", "test_accuracy"]
 TRAININGS = "to_accuracy"
@@ -48,13 +48,13 @@ COLUMNS = {
     " joules_per_image_low joules_per_image_high money_per_epoch startup_seconds",
     "provenance": "slurm_job_id slurm_gpus",
 }
-"""Columns of a cell by the tables that have them."""
+"""The columns that `of_study` takes from each of these tables."""
 
 
 def of_study(tables: StudyTables) -> pd.DataFrame:
     """Return one row for each cell of the grid: times, speedup, shares of its epoch, accuracy.
 
-    Random images have none.
+    A study of random images has no accuracy.
     """
     learned = accuracy.compare_batches(tables.timing, tables.accuracy, tables.remedies)
     learned = learned.drop(columns="status")
@@ -73,16 +73,16 @@ def of_study(tables: StudyTables) -> pd.DataFrame:
 
 
 def machine_letters(provenance: pd.DataFrame) -> dict[str, str]:
-    """Return a letter for each machine of the runs, in order of their start."""
+    """Return a letter for each machine, in order of its first run; `M26` and so on after Z."""
     ran = provenance[provenance["started"] != ""].sort_values("started", kind="stable")
     names = [*dict.fromkeys([*ran["machine"], *provenance["machine"]])]
     return {name: chr(65 + at) if at < 26 else f"M{at}" for at, name in enumerate(names)}
 
 
 def fastest(cells: pd.DataFrame) -> Any | None:
-    """Return the cell with the shortest epoch, or None; no whole run that hardly trained.
+    """Return the cell with the shortest epoch; of commands that report samples, the highest rate.
 
-    Of commands it is the one with the most samples a second, where all tell them.
+    None without a timed cell. Whole runs shorter than `IMPORTS_SECONDS` are left out.
     """
     timed = cells[cells["status"] == "ok"].dropna(subset="epoch_seconds")
     short = timed["whole"].eq(True) & (timed["epoch_seconds"] < IMPORTS_SECONDS)
@@ -95,9 +95,9 @@ def fastest(cells: pd.DataFrame) -> Any | None:
 
 
 def learned(cells: pd.DataFrame) -> pd.Series:
-    """Return for each cell whether it is its recipe's reference or learns as well as that.
+    """Return for each cell whether it is its recipe's reference or learns as well as the reference.
 
-    A recipe whose reference is by more than `AS_WELL` below the best one has none.
+    False for recipes whose reference is more than `AS_WELL` below the best reference.
     """
     reference = cells["reference"].eq(True) & cells["test_accuracy"].notna()
     reached = cells["test_accuracy"].where(reference)
@@ -106,7 +106,7 @@ def learned(cells: pd.DataFrame) -> pd.Series:
 
 
 def by_status(cells: pd.DataFrame) -> str:
-    """Return `3 ok, 2 out of memory`."""
+    """Return the number of cells by status: `3 ok, 2 out of memory`."""
     counts = cells["status"].value_counts(sort=False)
     return ", ".join(f"{count} {fmt.words(status)}" for status, count in counts.items())
 
@@ -117,13 +117,13 @@ def drifting(cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def unit_of(cells: pd.DataFrame) -> str:
-    """Return what a batch is counted in: images, or the unit of all commands, else samples."""
+    """Return the unit of a batch: "images", or a command's unit; "samples" if cells differ."""
     units = cells["unit"].fillna("").replace("", "images").unique()
     return str(units[0]) if len(units) == 1 else "samples"
 
 
 def metrics(cells: pd.DataFrame) -> dict[str, str]:
-    """Return the heads of known `METRICS` by name; accuracies say after how many epochs."""
+    """Return the headings of `METRICS` with values, by name; accuracy with the number of epochs."""
     epochs, known = set(cells["epoch"].dropna()), cells.notna().any()
     found = {one.name: one.head for one in METRICS if known[one.name]}
     unit = unit_of(cells)
@@ -146,9 +146,9 @@ def training_id(row: Any) -> str:
 
 
 def map_rows(cells: pd.DataFrame, marks: Mapping[str, Any]) -> dict[str, dict[int, Any]]:
-    """Return the rows of the map: configurations, each with its cells by batch size.
+    """Return the map of cells, by recipe, strategy and GPUs (a row), then by batch size.
 
-    Each metric has a figure and a rating.
+    The `values` of a cell are, by metric, a printed figure and its rating from 0 to 1.
     """
     ratings = {name: _goodness(cells[name], name in HIGHER_IS_BETTER) for name in metrics(cells)}
     drifts, rows = set(drifting(cells).index), dict[str, dict[int, Any]]()
@@ -167,7 +167,7 @@ def map_rows(cells: pd.DataFrame, marks: Mapping[str, Any]) -> dict[str, dict[in
 
 
 def _title(row: Any) -> str:
-    """Return a cell's name, its seconds with their interval, or its status, and its speedup."""
+    """Format a cell's name, its epoch time with interval or else its status, speedup and note."""
     seconds = FACTS[0].cell(row)
     timed = f"{seconds.text} s {seconds.detail}".strip() if pd.notna(row.epoch_seconds) else ""
     faster = f"; {line(row)}" if row.gpus > 1 and pd.notna(row.speedup) else ""
@@ -176,7 +176,7 @@ def _title(row: Any) -> str:
 
 
 def _goodness(values: pd.Series, higher_is_better: bool) -> pd.Series:
-    """Return ratings from 0 (worst) to 1 (best), linear in logarithms if all are above 0."""
+    """Return ratings from 0 (worst) to 1 (best), linear in the logarithm if all values are > 0."""
     values = values.astype(float)
     scaled: Any = values if values.le(0).any() else np.log(values)
     share = (scaled - scaled.min()) / (scaled.max() - scaled.min())
@@ -184,7 +184,7 @@ def _goodness(values: pd.Series, higher_is_better: bool) -> pd.Series:
 
 
 def parts(row: Any) -> dict[str, Figure]:
-    """Return the parts of a cell's epoch, as figures of their widths in percent; none untimed."""
+    """Return the parts of a cell's epoch by name, as widths in percent; {} if they are unknown."""
     if row.status != "ok" or pd.isna([row.utilization, row.idle_share]).all():
         return {}
     shares = {part: getattr(row, part) for part in PARTS}
@@ -197,7 +197,7 @@ def pages(
 ) -> list[dict[str, Any]]:
     """Return the contents of the page of each cell, and of each training to an accuracy.
 
-    They have the records, logs and trace of their runs, and the command that measures them again,
+    A page has the records, logs and trace of its runs, and the command that repeats the first run
     with the configuration in the file `config`.
     """
     made = []
@@ -236,7 +236,7 @@ def _keys(row: Any) -> list[Any]:
 
 
 def _page(own: list[Cell], runs: Path, logs: Path, folder: str, config: str) -> dict[str, Any]:
-    """Return records, traces, ends of logs and the dots of some runs, and the first's command."""
+    """Return the epochs, records, trace and log ends of runs `own`, and a command for `own[0]`."""
     records = [path for cell in own if (path := cell.record_path(runs)).exists()]
     traces = [path for cell in own if (path := cell.trace_path(runs)).exists()][:1]
     ended = [cell.record_path(logs).parent.with_suffix(".log") for cell in own]
@@ -251,7 +251,7 @@ def _page(own: list[Cell], runs: Path, logs: Path, folder: str, config: str) -> 
 
 
 def _dots(epochs: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the measured epochs of all ranks, placed from the shortest (0) to longest (100)."""
+    """Return a dot for each measured epoch of a rank: `x` is 0 (shortest) to 100 (longest)."""
     rows = pd.DataFrame(epochs, columns=["role", "rank", "epoch", "seconds"])
     rows = rows[rows["role"] == "measured"]
     low, high = rows["seconds"].min(), rows["seconds"].max()

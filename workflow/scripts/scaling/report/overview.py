@@ -26,11 +26,11 @@ LIMITS = {
     "idle_besides_share": "Launch fewer kernels per image, as CUDA graphs do",
     "power_capped_share": "Raise the power limit, or do less work per image",
 }
-"""How to reduce what takes an epoch's time, by the columns of its shares."""
+"""How to shorten an epoch, by the column of the share of time that limits it."""
 MOST_WARNINGS = 5
 """How many warnings a terminal shows."""
 CAPPED = 0.9
-"""The share of the time at its power limit from which a GPU is limited by power."""
+"""A GPU that is at its power limit for at least this share of the time is limited by power."""
 CPU = Markup(
     "<b>Processes on a CPU show that everything works; the answers to Q4 to Q7 and Part B hold for "
     "this small network. Their times say nothing about GPUs.</b> “GPU” means a process here."
@@ -42,7 +42,7 @@ ELSEWHERE = Markup(
 
 
 class Card(NamedTuple):
-    """A card at the top of the page; `bars` are names, widths in percent and texts."""
+    """A card at the top of the page; each of its `bars` is (name, width in percent, text)."""
 
     kind: str
     title: str
@@ -52,7 +52,7 @@ class Card(NamedTuple):
 
 
 def lead(study: StudyTables, cells: pd.DataFrame) -> Markup:
-    """Return the finding, in bold, and what explains it; "" for a study that has none."""
+    """Return the main results in bold, and what explains them; "" for a study without results."""
     if on_cpu(study.provenance):
         return CPU
     found, lab = list[Markup](), from_the_lab(study)
@@ -74,7 +74,7 @@ def lead(study: StudyTables, cells: pd.DataFrame) -> Markup:
 
 
 def _why(cells: pd.DataFrame) -> Markup:
-    """Return how long the lab's way waits for data on one GPU, at most."""
+    """Return a sentence on the longest data wait of recipe `LAB` on one GPU; "" if unknown."""
     lab = cells[(cells["gpus"] == 1) & (cells["recipe"] == LAB) & (cells["status"] == "ok")]
     words = "On one GPU the <dfn>lab’s way</dfn> ({}) waits for data up to {} of an epoch."
     most = rows_of(lab.dropna(subset="loading_share").nlargest(1, "loading_share"))
@@ -82,7 +82,7 @@ def _why(cells: pd.DataFrame) -> Markup:
 
 
 def worth(study: StudyTables) -> Markup:
-    """Return what more GPUs gain and cost in the trainings to an accuracy; "" without any."""
+    """Return what more GPUs gain and cost in trainings to an accuracy; "" without trainings."""
     one, *others = [*rows_of(trainings(study))] or [None]
     found = list[Markup]()
     for many in others:
@@ -100,7 +100,7 @@ def worth(study: StudyTables) -> Markup:
 
 
 def cards(study: StudyTables, cells: pd.DataFrame) -> list[Card]:
-    """Return the cards of what the study can tell; none for a study without a timed cell."""
+    """Return the cards for which the study has data; [] if no cell was timed."""
     if fastest(cells) is None:
         return []
     if on_cpu(study.provenance):
@@ -142,7 +142,7 @@ def _factor(values: pd.Series) -> str:
 
 
 def _from_the_lab(study: StudyTables) -> list[Card]:
-    """Return the factor from the lab's way, on each machine that ran both."""
+    """Return a card on the speed of the fastest recipe relative to recipe `LAB`, or []."""
     found = from_the_lab(study)
     if found.empty:
         return []
@@ -162,7 +162,7 @@ def _from_the_lab(study: StudyTables) -> list[Card]:
 
 
 def _throughput(cells: pd.DataFrame) -> list[Card]:
-    """Return the samples a second of a command; none of the project's recipes."""
+    """Return a card on the samples per second of a command; [] for built-in recipes."""
     best = fastest(cells)
     if best is None or not best.unit or pd.isna(best.images_per_second):
         return []
@@ -184,14 +184,14 @@ def _throughput(cells: pd.DataFrame) -> list[Card]:
 
 
 def _scaled(cells: pd.DataFrame) -> list[Any]:
-    """Return the cell of the most efficient configuration, at the lab's batch size or the least."""
+    """Return the cell of the most efficient recipe and strategy at b = 128, else the smallest b."""
     found = by_efficiency(cells)[:1]
     sizes = [rows.assign(far=rows["batch_size"] != REFERENCE_BATCH) for _, rows in found]
     return [next(rows_of(rows.sort_values(["far", "batch_size"]))) for rows in sizes]
 
 
 def _more_gpus(study: StudyTables, cells: pd.DataFrame) -> list[Card]:
-    """Return the speedup of the most efficient configuration, and what it costs in accuracy."""
+    """Return a card on the speedup and the accuracy of the most efficient recipe and strategy."""
     found = []
     for row in _scaled(cells):
         text = fill("{} images per GPU, {}.", row.batch_size, row.scope)
@@ -220,7 +220,7 @@ def _more_gpus(study: StudyTables, cells: pd.DataFrame) -> list[Card]:
 
 
 def _how_sure(study: StudyTables, cells: pd.DataFrame) -> Card:
-    """Return what repeats tell: a run's deviation, what it can show, and how machines differ."""
+    """Return a card on noise: a run's standard deviation, and the smallest difference it shows."""
     noise = Noise(study.provenance, "epoch_seconds").spreads()
     found = sorted(noise, key=lambda one: one.deviation)
     if not found:
@@ -245,7 +245,7 @@ def _how_sure(study: StudyTables, cells: pd.DataFrame) -> Card:
 
 
 def _to_do(study: StudyTables, cells: pd.DataFrame) -> list[Card]:
-    """Return what to run and what limits it, or else what limits the fastest cell, if known."""
+    """Return a card on what to run and its limit, or else on the limit of the fastest cell."""
     best = recommended(study, cells)
     if hasattr(best, "target_accuracy"):
         return [_train(best)]

@@ -13,7 +13,7 @@ REPORT = Path(__file__).parents[4] / "report"
 
 
 def render(template: Path, **values: Any) -> str:
-    """Return `template`, fill with escaped `values`, as HTML."""
+    """Return the HTML of `template`, filled with `values`, which are escaped."""
     environment = Environment(
         loader=FileSystemLoader([template.parent, REPORT]),
         autoescape=True,
@@ -26,7 +26,7 @@ def render(template: Path, **values: Any) -> str:
 
 
 def inline_svg(path: Path) -> Markup:
-    """Return the SVG file at `path` as an element, named by its caption; "" if empty."""
+    """Return the SVG at `path` as an HTML element labelled by its caption; "" for an empty SVG."""
     source = files.read_text(path)
     if "<g" not in source:
         return Markup("")

@@ -1,4 +1,4 @@
-"""What to run, and how many GPUs are worth it: the one place that recommends."""
+"""Recommendations: which configuration to run, and how many GPUs are worth it."""
 
 import math
 from typing import Any
@@ -10,15 +10,15 @@ from scaling.report.cells import fastest, learned, machine_letters
 from scaling.tables.schema import StudyTables, by_configuration, on_cpu, rows_of
 
 LAB = "plain"
-"""The recipe that trains as the lab hands it out."""
+"""The name of the recipe that trains as in the lab's handout."""
 ENDS = ("", "_low", "_high")
 
 
 def recommended(study: StudyTables, cells: pd.DataFrame) -> Any | None:
-    """Return the row to run: a training to an accuracy, a cell, or None if none is shown to learn.
+    """Return the row to run: a training to an accuracy, else a cell; None on a CPU or without any.
 
-    Of trainings that reach the accuracy with every seed it has the shortest job, with start-up. Of
-    cells that learn as well as their reference, by several seeds or else one, the shortest epoch.
+    The training has the shortest job, start-up included, of trainings in which 2 or more seeds all
+    reach the accuracy; the cell the shortest epoch of `learned` cells, of several seeds if any.
     """
     if on_cpu(study.provenance):
         return None
@@ -32,7 +32,7 @@ def recommended(study: StudyTables, cells: pd.DataFrame) -> Any | None:
 
 
 def marks(study: StudyTables, cells: pd.DataFrame) -> dict[str, Any]:
-    """Return the row that the map frames, by why; none on a CPU, or where no cell learned."""
+    """Return {"recommended": row} or, if no accuracy is known, {"fastest": row}; {} on a CPU."""
     best = recommended(study, cells)
     if best is None and cells["test_accuracy"].isna().all() and not on_cpu(study.provenance):
         best = fastest(cells)
@@ -43,8 +43,8 @@ def marks(study: StudyTables, cells: pd.DataFrame) -> dict[str, Any]:
 def trainings(study: StudyTables) -> pd.DataFrame:
     """Return trainings to an accuracy with the columns of cells: seconds and joules of an epoch.
 
-    `break_even` is how many epochs a training must have at least for these GPUs to finish first,
-    start-up included; NaN on the fewest GPUs, and where they never do.
+    `break_even` is the number of epochs from which these GPUs finish before the fewest GPUs,
+    start-up included; NaN on the fewest GPUs, and if these GPUs never finish first.
     """
     found = study.trained_to_accuracy
     seconds = found["training_seconds"] / found["epochs"]
@@ -62,7 +62,7 @@ def trainings(study: StudyTables) -> pd.DataFrame:
 
 
 def break_even(one: Any, many: Any) -> float:
-    """Return the shortest training, in epochs, that `many` finishes before `one`; NaN for none."""
+    """Return the fewest epochs for which row `many` ends before row `one`; NaN if it never does."""
     saved = one.epoch_seconds - many.epoch_seconds
     later = many.startup_seconds - one.startup_seconds
     known = saved > 0 and not math.isnan(later)
@@ -70,10 +70,10 @@ def break_even(one: Any, many: Any) -> float:
 
 
 def from_the_lab(study: StudyTables) -> pd.DataFrame:
-    """Return a row for each machine that ran the lab's recipe and the fastest other at b = 128.
+    """Return a row for each machine that ran recipe `LAB` and the fastest other recipe at b = 128.
 
-    Both are on one GPU: `lab` and `tuned` are seconds of an epoch, `factor` is their quotient,
-    `training` that of their training times.
+    Runs are on one GPU. `lab` and `tuned` are epoch times of the two recipes in seconds, `factor`
+    is lab / tuned, `training` the ratio of the two training times.
     """
     runs = study.provenance
     runs = runs[(runs["gpus"] == 1) & (runs["batch_size"] == REFERENCE_BATCH)]
@@ -96,10 +96,10 @@ def from_the_lab(study: StudyTables) -> pd.DataFrame:
 
 
 def how_many_gpus(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
-    """Return the cells on each N of the fastest batch size that learned on one GPU, or is fastest.
+    """Return the cells on each number of GPUs at one b per recipe and strategy, then `trainings`.
 
-    The last row of a configuration is a `guess`: twice the most GPUs at their efficiency and cost,
-    unless their speedup is unclear. Trainings to an accuracy come last.
+    This b has the shortest epoch on one GPU, of cells that `learned` if any. If the most GPUs are
+    faster than one, a last row, `guess`, has twice as many at the same efficiency and cost.
     """
     joules = cells["joules_per_image"] * cells["samples"]
     timed = cells.assign(good=learned(cells), epoch_joules=joules, guess=False)

@@ -17,13 +17,13 @@ WORDS = {
     "muon": "optimizer Muon at rate",
     "decay": "rate decay",
 }
-"""The project's engines and options of recipes in words, where these differ from their names."""
+"""Engines and options of recipes in words, if their names in the configuration are not clear."""
 FACTS = ["Model", "Training", "CPU", "Hosts"]
 SOFTWARE = {"torch": "torch", "cuda": "CUDA", "nccl": "NCCL", "driver": "driver"}
 
 
 def headline(study: StudyTables) -> str:
-    """Return `ResNet-18 on CIFAR-10, 2 × NVIDIA H200`, as far as known."""
+    """Return model, dataset and machine, if known: `ResNet-18 on CIFAR-10, 2 × NVIDIA H200`."""
     runs = recorded(study)
     models = _values(runs, "model")
     if models == ["own"]:
@@ -49,7 +49,7 @@ def title(study: StudyTables, cells: pd.DataFrame) -> str:
 
 
 def _untimed(study: StudyTables) -> str:
-    """Return `Large batches and int8 quantization`: what a study without timed runs measured."""
+    """Return what a study without timed runs measured: `Large batches and int8 quantization`."""
     tables = {"remedies": "large batches", "trained_to_accuracy": "trainings to an accuracy"}
     tables |= {"sampler": "rank synchronization", "quantization": "int8 quantization"}
     found = [words for name, words in tables.items() if len(getattr(study, name))]
@@ -57,7 +57,7 @@ def _untimed(study: StudyTables) -> str:
 
 
 def recipes(study: StudyTables) -> list[tuple[str, str]]:
-    """Return each recipe's name and options in words, or what it adds to another recipe."""
+    """Return pairs of a recipe's name and options, without the options of a recipe it extends."""
     columns, timed = ["recipe", "recipe_options"], recorded(study).query("status == 'ok'")
     engines = study.costs.dropna(subset="engine").set_index("recipe")["engine"].to_dict()
     every = pd.concat([timed[columns], study.trained_to_accuracy[columns]])
@@ -74,7 +74,7 @@ def recipes(study: StudyTables) -> list[tuple[str, str]]:
 
 
 def _words(option: str) -> str:
-    """Return an option in words; "" for one that is off, or of every recipe of its engine."""
+    """Return an option in words; "" if it is off, or `resident`, which the engine's name says."""
     name, _, value = option.partition(" ")
     if value in ("False", "resident"):
         return ""
@@ -82,7 +82,7 @@ def _words(option: str) -> str:
 
 
 def of_the_lab(study: StudyTables) -> bool:
-    """Return whether no other network than the lab's was timed."""
+    """Return whether all timed runs trained the lab's network, ResNet-18 for CIFAR."""
     return all(name.startswith("resnet18-cifar,") for name in _values(recorded(study), "model"))
 
 
@@ -94,14 +94,14 @@ def machine(runs: pd.DataFrame) -> str:
 
 
 def unfit(findings: pd.DataFrame) -> str:
-    """Return the worst finding of the machine check, and the number of others; "" for none."""
+    """Return the first finding of the machine check and the number of further ones; "" if none."""
     more = f" And {len(findings) - 1} more: machine.csv." if len(findings) > 1 else ""
     places = (findings["host"] + " " + findings["gpu"].str[:12]).str.strip()
     return "".join((places + ": " + findings["message"] + ".")[:1]) + more
 
 
 def dataset(study: StudyTables) -> str:
-    """Return `CIFAR-10`, also for other files of its images, or the source's name."""
+    """Return `CIFAR-10` or the source's name, with the images' side unless it is 32 pixels."""
     of = study.manifest
     if of["source"] == "own":
         return "own data"
@@ -111,7 +111,7 @@ def dataset(study: StudyTables) -> str:
 
 
 def summary(study: StudyTables, cells: pd.DataFrame, replayed_from: str | None) -> str:
-    """Return a line on `cells` by status, seeds, epochs and date."""
+    """Return a line with the number of cells by status, the seeds, the date and the commit."""
     if (cells["status"] == "missing").all():
         return f"{_untimed(study)} alone"
     started = min(_values(recorded(study), "started"), default="")
@@ -143,7 +143,7 @@ def facts(study: StudyTables) -> list[tuple[str, str]]:
 
 
 def machines_of(study: StudyTables) -> list[tuple[str, str]]:
-    """Return each machine of the runs by its letter, and what it is."""
+    """Return pairs of `Machine A` and its device, CPU, software and number of runs."""
     found, letters = [], machine_letters(study.provenance)
     for name, runs in recorded(study).groupby("machine"):
         device = machine(runs)

@@ -1,4 +1,4 @@
-"""Every quantity of a study's page: how it is headed and written, wherever it stands."""
+"""The quantities of a study's page: the heading and the format of each, in tables and text."""
 
 import math
 from collections import defaultdict
@@ -17,7 +17,7 @@ from scaling.report.table import Column, Figure, OfFrame, OfRow, View
 def span(
     name: str, write: Callable[[float], str] = significant, ends: tuple[str, str] = ("min", "max")
 ) -> OfRow:
-    """Return a detail of `…_min` and `…_max`, such as `0.341–0.352`."""
+    """Return a function that formats a row's `…_min` and `…_max`, such as `0.341–0.352`."""
 
     def text(row: Any) -> str:
         low, high = (getattr(row, f"{name}_{end}", math.nan) for end in ends)
@@ -28,7 +28,7 @@ def span(
 
 
 def interval(name: str, write: Callable[[float], str] = significant, scope: str = "scope") -> OfRow:
-    """Return a detail of `…_low` and `…_high` and, if a row has it, their scope."""
+    """Return a function that formats a row's `…_low` and `…_high`, and its scope if it has one."""
 
     def text(row: Any) -> str:
         low, high = (getattr(row, f"{name}_{end}", math.nan) for end in ("low", "high"))
@@ -39,24 +39,24 @@ def interval(name: str, write: Callable[[float], str] = significant, scope: str 
 
 
 def on(row: Any) -> str:
-    """Return `tuned/ddp, 2 GPUs`."""
+    """Format recipe, strategy and GPUs of a row: `tuned/ddp, 2 GPUs`."""
     return f"{row.recipe}/{row.strategy}".removesuffix("/") + f", {gpus(row.gpus)}"
 
 
 def below(row: Any) -> str:
-    """Return seconds of communication, or their upper end where the interval holds 0."""
+    """Format seconds of communication, or `below` the upper end if the interval starts below 0."""
     low, high = row.exchange_seconds_low, row.exchange_seconds_high
     return f"below {significant(high, 2)}" if low < 0 else significant(row.exchange_seconds, 2)
 
 
 def ends(row: Any) -> str:
-    """Return the interval of a communication that is longer than 0."""
+    """Format the interval of communication, s; "" if it starts below 0 or is unknown."""
     of = interval("exchange_seconds", partial(significant, digits=2))
     return of(row) if row.exchange_seconds_low >= 0 else ""
 
 
 def scaled(factor: float) -> Callable[[float], str]:
-    """Return a format of `factor` times a value, with three significant digits."""
+    """Return a function that formats `factor` times a value with three significant digits."""
     return lambda value: significant(factor * value)
 
 
@@ -72,14 +72,14 @@ JUDGED: dict[str, OfRow] = {
 }
 """Flags of a ratio whose interval does not exclude 1."""
 QUANTITIES: dict[str, Column] = {}
-"""Columns by their quantities, which are their names in a frame unless they say another."""
+"""Columns by quantity, which is also the column's name in a frame unless it has a `name`."""
 
 PARTS: dict[str, list[View]] = defaultdict(list)
 """The tables of each part of the page, in order."""
 
 
 def define(**columns: Column) -> None:
-    """Add columns to `QUANTITIES`, each under a name of its own."""
+    """Add columns to `QUANTITIES` under their keywords, which must be new."""
     assert QUANTITIES.keys().isdisjoint(columns), columns
     for name, column in columns.items():
         quantity = column.quantity or name
@@ -87,12 +87,12 @@ def define(**columns: Column) -> None:
 
 
 def named(names: str) -> list[Column]:
-    """Return the columns of these quantities; one that is not defined is headed by its name."""
+    """Return the columns of the quantities in `names`; the name heads an undefined quantity."""
     return [QUANTITIES.get(name, Column(words(name), name=name)) for name in names.split()]
 
 
 def printed(row: Any, quantity: str, write: Callable[[Any], str] | None = None) -> Figure:
-    """Return a quantity of a row for a sentence, as its tables write it or as `write` does."""
+    """Return a quantity of a row for a sentence, formatted by `write` or else as in tables."""
     (column,) = named(quantity)
     return replace(column, write=write or column.write).cell(row)
 
@@ -107,7 +107,7 @@ def view(
     note: OfFrame = lambda frame: "",
     **rows: Callable[..., pd.DataFrame],
 ) -> Any:
-    """Add a `View` to a part of the page: of rows by their name, the anchor, or as a decorator."""
+    """Add a `View` of each `name=rows` to `part`; without any, return a decorator of `rows`."""
 
     def made(rows: Callable[..., pd.DataFrame], name: str = "") -> View:
         name = (name or rows.__name__).replace("_", "-")

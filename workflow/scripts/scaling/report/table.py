@@ -1,4 +1,4 @@
-"""Tables of a page, made by views of frames, and how every figure of a page is printed."""
+"""Tables of a page, which a `View` makes from a data frame, and the values that they print."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -24,7 +24,7 @@ OfFrame = Callable[[pd.DataFrame], Markup | str]
 
 @dataclass(frozen=True)
 class Figure:
-    """A printed value and the attributes of its element; in a table also more lines and a link."""
+    """A printed value and its HTML attributes; in a table also a second line, flags and a link."""
 
     text: str
     attributes: Markup = field(default_factory=Markup)
@@ -40,14 +40,14 @@ class Figure:
 
 
 def fill(pattern: str, *values: object) -> Markup:
-    """Return a sentence: `pattern`, with texts and figures in its braces."""
+    """Return `pattern` as HTML, with `values` (escaped texts, or figures) in its braces."""
     return Markup(pattern).format(*(printable(v) if type(v) is str else v for v in values))
 
 
 def figure(text: str, row: Any, quantity: str, value: Any) -> Figure:
-    """Return `value` of a row, printed as `text`; a number says what it is of.
+    """Return a `Figure` of `text`; if `value` is a number, HTML attributes name cell and quantity.
 
-    `data-cell` is such as tuned/ddp/2/512, and empty for the whole study.
+    The cell is such as `tuned/ddp/2/512`, or empty for a value of the whole study.
     """
     if isinstance(value, bool) or not isinstance(value, Real):
         return Figure(text)
@@ -56,14 +56,14 @@ def figure(text: str, row: Any, quantity: str, value: Any) -> Figure:
 
 
 def of_cell(row: Any) -> Markup:
-    """Return the attribute `data-cell`."""
+    """Return the HTML attribute `data-cell` of a row, such as `tuned/ddp/2/512`."""
     return Markup(' data-cell="{}"').format(printable("/".join(place(row).values())))
 
 
 def place(row: Any) -> dict[str, str]:
-    """Return the recipe, strategy, GPUs and batch size of a row, up to the first it lacks.
+    """Return recipe, strategy, GPUs and batch size of a row, up to the first column it lacks.
 
-    One GPU has no strategy.
+    On one GPU the strategy is left out.
     """
     known = takewhile(lambda key: hasattr(row, key), CELL_KEYS)
     values = {key: getattr(row, key) for key in known}
@@ -73,9 +73,9 @@ def place(row: Any) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Column:
-    """How a row becomes a cell: its column `name` as `write` says or, from all of the row, `text`.
+    """A column of a table: `write` formats a row's value `name` or, if set, `text` formats the row.
 
-    `detail` returns the second line; a flag is shown if its function holds.
+    `detail` returns a second line, `link` a link's target; a flag is shown if its function is true.
     """
 
     head: str
@@ -88,7 +88,7 @@ class Column:
     link: OfRow | None = None
 
     def cell(self, row: Any, qualifier: str = "") -> Figure:
-        """Return the cell of `row`: without a value, its status or a dash."""
+        """Return the printed value of `row`; without a value, its status or, if ok, a dash."""
         value, text = getattr(row, self.name), ""
         if value != "" and pd.notna(value):
             text = self.text(row) if self.text else self.write(value)
@@ -103,9 +103,9 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """A titled table: `keys` columns head a row; a column has a label and its group's, or "".
+    """A titled table: the first `keys` columns head a row; `columns` are (label, group or "").
 
-    The `note` says how it was made.
+    The `note` explains the values.
     """
 
     name: str
@@ -117,23 +117,23 @@ class Table:
 
     @cached_property
     def texts(self) -> set[int]:
-        """The indexes of columns that contain words."""
+        """The indexes of columns with a text of more than `LONG_TEXT_CHARS` characters."""
         cells = (pair for row in self.rows for pair in enumerate(row))
         return {index for index, cell in cells if len(cell.text) > LONG_TEXT_CHARS}
 
     @property
     def groups(self) -> list[tuple[str, int]]:
-        """The upper header row: (label, number of columns); empty without a group."""
+        """The upper header row: (group, number of columns); [] if no column has a group."""
         groups = [(group, len(list(same))) for group, same in groupby(self.columns, itemgetter(1))]
         return groups if any(label for label, _ in groups) else []
 
 
 @dataclass(frozen=True)
 class View:
-    """A table of a page: the frame that `rows` returns, shown by its `keys` and other columns.
+    """A table of a page: `keys` and `columns` print the rows of the frame that `rows` returns.
 
-    With `across`, a column of the frame, each of its values has a group of `columns` below
-    `heading`, and rows with equal keys are merged.
+    If `across` names a column of the frame, each of its values heads a group of `columns` (printed
+    by `heading`), and rows with equal keys are merged.
     """
 
     name: str
@@ -146,7 +146,7 @@ class View:
     note: OfFrame = lambda frame: ""
 
     def make(self, *given: Any) -> Table | None:
-        """Return the table of what `rows` returns for `given`, or None: nothing that is empty."""
+        """Return the table of `rows(*given)` without empty rows and columns, or None if empty."""
         frame = self.rows(*given)
         texts = frame.select_dtypes(["object", "string"]).astype(object)
         lines = dict[Any, tuple[list[Figure], dict[tuple[Any, int], Figure]]]()
@@ -174,7 +174,7 @@ class View:
         return Table(self.name, self.title, labels, body, len(self.keys), self.note(frame))
 
     def _cells(self, row: Any, head: Sequence[Figure]) -> list[Figure]:
-        """Return the cells of a row; without values its status is shown once."""
+        """Return the cells of a row; if all would show its status, only the first does."""
         known = place(row)
         keys = zip(self.keys, head, strict=True)
         apart = [f"{one.text} {one.detail}".strip() for of, one in keys if of.name not in known]
@@ -187,7 +187,7 @@ class View:
 
 
 def tables(views: Iterable[View], *given: Any) -> list[Table]:
-    """Return the tables of these views, without those that have no rows."""
+    """Return the tables of `views`, except tables without rows."""
     return [table for view in views if (table := view.make(*given))]
 
 

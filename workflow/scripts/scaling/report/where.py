@@ -17,18 +17,18 @@ from scaling.report.table import figure
 from scaling.tables.schema import StudyTables, rows_of
 
 SHORT = dict(zip(PARTS, ["", "computing", "idle", "messages", "data", "not known"], strict=True))
-"""What stands inside a part of a bar that has room."""
+"""The label inside each part of a bar, if there is room."""
 FULL = 84.0
-"""The longest bar in % of its row; the number follows it."""
+"""Width of the longest bar in % of its row; its number stands in the rest."""
 ENLARGED, CUT = 3, 2
-"""A recipe all of whose epochs are shorter than the longest by this factor is enlarged; a bar that
-is longer than the next by this factor is cut."""
+"""Bars of a recipe are enlarged if the longest epoch is at least `ENLARGED` times the recipe's
+longest; the longest bar is cut if it is more than `CUT` times the second."""
 COMPUTING, IDLE, MESSAGES = 2, 3, 4
 COMMUNICATION = ("nccl", "memcpy ptop", "gloo:")
 
 
 class Part(NamedTuple):
-    """A part of a bar: its kind, its place and width in %, its number and words."""
+    """A part of a bar: its kind, left edge and width in %, and the number and words inside it."""
 
     kind: int | str
     left: float
@@ -40,7 +40,7 @@ class Part(NamedTuple):
 
 
 class Bar(NamedTuple):
-    """A bar with its name, the number beside it, and what it leads to."""
+    """A bar: its name, its parts, the text beside it (`total`), and the target of its link."""
 
     name: str
     parts: list[Part]
@@ -49,7 +49,7 @@ class Bar(NamedTuple):
 
 
 class Group(NamedTuple):
-    """Bars of one scale below a heading; `enlarged` says by how much, where that begins."""
+    """Bars of one scale below a heading; `enlarged` is a sentence if the scale changes here."""
 
     heading: str
     bars: list[Bar]
@@ -59,7 +59,7 @@ class Group(NamedTuple):
 def epochs(cells: pd.DataFrame) -> list[Group]:
     """Return the bars of all epochs whose parts are known, by recipe, strategy and GPUs.
 
-    They begin at zero and have one scale, but for recipes that are much faster.
+    All bars begin at zero and have one scale, except the enlarged bars of much faster recipes.
     """
     timed = cells.loc[[row.Index for row in rows_of(cells) if parts(row)]]
     longest = timed.groupby("recipe")["epoch_seconds"].max().sort_values(ascending=False)
@@ -80,7 +80,7 @@ def epochs(cells: pd.DataFrame) -> list[Group]:
 
 
 def _epoch(row: Any, scale: float) -> Bar:
-    """Return the bar of a cell's epoch, a second being `scale` wide."""
+    """Return the bar of a cell's epoch; `scale` is the width of one second in %."""
     shares = {name: max(0.0, np.nan_to_num(getattr(row, name))) for name in PARTS}
     widths = [scale * share * row.epoch_seconds for share in shares.values()]
     over, most = max(0.0, float(sum(widths) - 1.02 * FULL)), widths.index(max(widths))
@@ -99,10 +99,10 @@ def _epoch(row: Any, scale: float) -> Bar:
 
 
 def kernels(tables: StudyTables) -> list[Group]:
-    """Return the milliseconds of a step by class of kernel, for each traced cell.
+    """Return bars of a step's time by class of kernel, a group for each traced cell.
 
-    The first part of a bar is the least time at the measured limit, of which the class reaches the
-    share beside it.
+    The first part of a bar is the shortest time that the measured peaks allow; the text beside it
+    is the class's time in ms, and the share of the peak that the class reaches.
     """
     steps = tables.step_classes.groupby(CELL_KEYS)["seconds"].transform("sum")
     known = tables.step_classes[tables.step_classes["seconds"] > 1e-3 * steps]
@@ -126,9 +126,9 @@ def kernels(tables: StudyTables) -> list[Group]:
 
 
 def timelines(cells: pd.DataFrame, runs: Path) -> list[Group]:
-    """Return one traced step of each configuration, a row for each device, all on one scale.
+    """Return one traced step per recipe and strategy, a bar for each device, all on one scale.
 
-    It is of the batch size nearest to the lab's on the most GPUs.
+    The step is of the run on the most GPUs with the batch size nearest to 128 (as a ratio).
     """
     steps: dict[str, tuple[str, list[tuple[str, int, float, float]]]] = {}
     far = np.abs(np.log(cells["batch_size"].astype(float) / REFERENCE_BATCH))
@@ -153,9 +153,9 @@ def timelines(cells: pd.DataFrame, runs: Path) -> list[Group]:
 
 
 def spans_of(path: Path) -> list[tuple[str, int, float, float]]:
-    """Return what each device of a traced step does: its name, `COMPUTING` or `MESSAGES`, µs.
+    """Return spans of a traced step: device, `COMPUTING` or `MESSAGES`, start and end in µs.
 
-    A device is a GPU or, without any, the host. Spans less than 0.5 % of the step apart are one.
+    Devices are GPUs, else the host. Spans of one kind are merged if under 0.5 % of a step apart.
     """
     events = json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]
     names = {one["pid"]: one["args"]["name"] for one in events if one["ph"] == "M"}

@@ -1,4 +1,4 @@
-"""The parts of a study's page: the lab's questions, with their answers, claims and tables."""
+"""Sections of a study's page: questions of the lab, each with its answer, claims and tables."""
 
 from typing import Any, NamedTuple
 
@@ -12,14 +12,14 @@ from scaling.tables.accuracy import EPOCH
 from scaling.tables.schema import StudyTables
 
 MODULES = (int8, scaling)
-"""All of them add to `PARTS`, in the order of their names."""
+"""Importing these modules adds their tables to `PARTS`, in the order of the modules' names."""
 
 
 class Question(NamedTuple):
-    """A question of the lab, and the contents of its section.
+    """A question of the lab, and the contents of its section of the page.
 
-    `name` is that of its answer and its tables, and the prefix of its claims' questions; `add` is
-    what adds it to a configuration; `figures` are shown in its section.
+    `name` is the key of its answer and its tables, and the prefix of its claims' questions; `add`
+    is the setting that makes a study measure it; `figures` are names separated by spaces.
     """
 
     name: str
@@ -77,9 +77,9 @@ QUESTIONS = [
 
 
 def answered(study: StudyTables, cells: pd.DataFrame, findings: Findings) -> list[dict[str, Any]]:
-    """Return every question with its answer, None if not measured, its claims and its tables.
+    """Return each question with its answer, None if not measured, its claims and its tables.
 
-    The first table is visible, `steps` are the lab's of Part B, `more` the others.
+    `tables` holds the first table, `steps` the tables of `int8.STEPS`, `more` all other tables.
     """
     made = []
     for question in QUESTIONS:
@@ -100,13 +100,13 @@ OF_COMMANDS = [
     ("loading_share", "how long it waits for data", "for batch in data_wait(loader):"),
     ("slower_share", "kernels and communication", "a recipe without command"),
 ]
-"""What a command may leave unknown: a column of cells, its name, and what makes it known."""
+"""What a command may not report: the column of cells, its meaning, and how to report it."""
 
 
 def missing(
     study: StudyTables, cells: pd.DataFrame, questions: list[dict[str, Any]]
 ) -> list[tuple[str, str]]:
-    """Return what a study did not measure, and what adds it to its configuration or its command."""
+    """Return pairs of what a study did not measure and the setting or code that measures it."""
     if cells["unit"].fillna("").ne("").all():
         return [(what, add) for name, what, add in OF_COMMANDS if cells[name].isna().all()]
     also = {

@@ -1,6 +1,6 @@
-"""Tables on int8 quantization, Part B: losses over the seeds, and the ledger of one network.
+"""Tables of int8 quantization, Part B: accuracy losses over seeds, and scales of one network.
 
-That is for a pocket calculator: the lab's steps, layer by layer.
+The tables of scales follow the lab's steps, layer by layer, to be checked on a calculator.
 """
 
 from typing import Any
@@ -18,7 +18,7 @@ COST = "seeds int8_accuracy int8_difference agreement"
 
 
 def formula(head: str, pattern: str, names: str, name: str = "", digits: int = 5) -> Column:
-    """Return a column of `pattern` fill with columns; the value is the column called `name`."""
+    """Return a `Column` that fills `pattern` with columns `names`; its value is column `name`."""
 
     def fill(row: Any) -> str:
         values = [getattr(row, one) for one in names.split()]
@@ -29,7 +29,7 @@ def formula(head: str, pattern: str, names: str, name: str = "", digits: int = 5
 
 
 def bias(row: Any) -> str:
-    """Return the largest bias in steps; a layer may have none, and an old record does not say."""
+    """Format a layer's largest bias in integer steps: `round(b × S) = …`; "no bias" if it is 0."""
     factors = (significant(one, 5) for one in (row.largest_bias, row.accumulator_scale))
     made = f"round({' × '.join(factors)}) = {fixed(row.bias_steps, 0)}"
     return made if row.largest_bias else "no bias"
@@ -68,7 +68,7 @@ define(
 
 @view("B", "Accuracy by stage", "variant", COST)
 def stages(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
-    """Return the accuracy loss of each of the lab's stages."""
+    """Return a row for each stage of quantization, with its accuracy and difference to float32."""
     table = study.quantization
     found = costs(table[table["stage"].isin(STAGES)])
     compared = ["difference_points", "agreement_percent", "unclear"]
@@ -79,23 +79,23 @@ def stages(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     "B", "Known mistakes beside the sound variant", "mistake", "seeds mistaken_accuracy revealed_by"
 )
 def mistakes(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
-    """Return each mistake with the correct variant of the same options and seeds."""
+    """Return a row for each mistake, with the correct variant of equal options and seeds."""
     return study.quantization_paired
 
 
 @view("B", "Fewer bits, and other choices", "variant", f"{COST} packed")
 def choices(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
-    """Return the accuracy loss and the size of the other correct variants."""
+    """Return the accuracy loss and the size of each correct variant that is not in `STAGES`."""
     table = study.quantization
     return costs(table[table["mistake"].eq("") & ~table["stage"].isin(STAGES)])
 
 
 def _ledger(study: StudyTables, _: pd.DataFrame) -> pd.DataFrame:
-    """Return scales and ranges by layer of the last stage, in float units.
+    """Return a row for each layer of the last stage, with scales and ranges in float units.
 
-    They are of the seed with histograms, else the first. `…_amax` are the largest magnitudes;
-    `…_mean` and `…_reach`, three standard deviations, are of the values in the histograms;
-    `passed_scale` is S · o, n_in for images.
+    The rows are of the seed with histograms, else of the first seed. `…_amax` is the largest
+    magnitude; `…_mean` and `…_reach` are mean and three standard deviations of a histogram;
+    `passed_scale` is S · o or, for the row of the images, n_in.
     """
     rows, counted = study.quantization_layers, study.quantization_histograms
     rows = rows[rows["stage"].isin([stage for stage in STAGES if stage in set(rows["stage"])][-1:])]
@@ -134,7 +134,7 @@ STEPS = {
     ),
     "biases": ("5. Quantize biases: round(b · S)", "largest_bias accumulator_bound"),
 }
-"""The lab's steps: their names, titles and columns."""
+"""The titles and columns of the tables of the lab's steps, by name of the table."""
 for step, (title, columns) in STEPS.items():
     named: Any = {step: _ledger}
     view("B", title, "layer", columns, **named)

@@ -1,4 +1,4 @@
-"""Tables on the lab's questions on scaling and accuracy, on the machine, and of the audit."""
+"""Tables of the page: scaling, accuracy and ranks (Q1 to Q7), peaks of the machine, warnings."""
 
 from functools import partial
 from operator import attrgetter
@@ -48,7 +48,7 @@ define(
 
 
 def quotient(cells: pd.DataFrame) -> Markup | str:
-    """Return Table 1's formula with the most efficient cell, and why others have no ratio."""
+    """Return the note of Table 1: its formula for the best cell, and why ratios are missing."""
     text = Markup("")
     shares = cells["training_speedup"] / cells["gpus"]
     best = shares[(cells["gpus"] > 1) & (shares <= 1)].nlargest(1).index
@@ -62,14 +62,14 @@ def quotient(cells: pd.DataFrame) -> Markup | str:
 
 
 def noted(cells: pd.DataFrame) -> Markup:
-    """Return why cells have no ratio."""
+    """Return the names of cells without a ratio, and the reasons."""
     notes = cells[cells["note"].fillna("") != ""].groupby("note", sort=False)
     texts = (fill("{}: {}. ", ", ".join(map(label, rows_of(rows))), str(of)) for of, rows in notes)
     return Markup("").join(texts)
 
 
 def sum_of_parts(cells: pd.DataFrame) -> Markup | str:
-    """Return what Table 2's values are, with the longest communication of a subtraction."""
+    """Return the note of Table 2: what its values are, and their sum for the longest delay."""
     for row in rows_of(cells.nlargest(1, "delay_seconds")):
         names = ("training_seconds", "computing_seconds", "exchange_seconds")
         return fill(
@@ -83,7 +83,7 @@ def sum_of_parts(cells: pd.DataFrame) -> Markup | str:
 
 
 def rule(rows: pd.DataFrame) -> str:
-    """Return what the columns compare, and how rows are extrapolated."""
+    """Return the note of `how_many_gpus`: what its columns compare, how rows are extrapolated."""
     text = "Speedup is weak scaling. “Pays from”: the shortest training that these GPUs finish "
     text += "first, start-up included, against one GPU with the same global batch."
     if rows["guess"].eq(True).any():
@@ -92,7 +92,7 @@ def rule(rows: pd.DataFrame) -> str:
 
 
 def rate(cells: pd.DataFrame) -> Markup | str:
-    """Return Table 3's formula with the cell whose gradients are the fastest for its links."""
+    """Return the note of Table 3: its formula for the cell with the largest share of the peak."""
     for row in rows_of(cells[cells["utilization"] <= 1].nlargest(1, "utilization")):
         n, sent = int(row.gpus), data(row.bytes_per_iteration)
         if row.strategy == "ddp":  # An all-reduce in a ring.
@@ -153,7 +153,7 @@ view(
     **BY_BATCH,
 )
 def compute_and_communication(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
-    """Return communication.csv: the delay, or else messages that nothing hides, and the rest."""
+    """Return communication.csv with exchange (delay, else exposed messages) and computing, in s."""
     found = study.communication
     for end in ("", "_low", "_high"):
         exchange = found[f"delay_seconds{end}"].fillna(found[f"exposed_seconds{end}"])
@@ -205,7 +205,7 @@ view(
     "epoch train_loss train_accuracy test_accuracy",
 )
 def large_batch(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
-    """Return the reference on one GPU and the largest global batch, of the lab's recipe or all."""
+    """Return the reference and the largest global batch of recipe `LAB` or, without it, of all."""
     known = cells.dropna(subset="epoch")
     known = known[known["status"] == "ok"].assign(whole=known["gpus"] * known["batch_size"])
     known = known[known["recipe"].eq(LAB) | (LAB not in set(known["recipe"]))]
@@ -244,7 +244,7 @@ view(
 
 @view("Q5", "Orders of images, hashed", "sampler gpus set_epoch", "epoch different overlap unseen")
 def sampler(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
-    """Return what each sampler drew: extremes over ranks, seeds and epochs."""
+    """Return a row per sampler, GPUs and set_epoch: ranges over ranks, seeds and epochs."""
     keys = ["sampler", "gpus", "set_epoch"]
     of_ranks = study.sampler.groupby([*keys, "trained", "seed", "rank"])
     drawn = study.sampler.assign(different=of_ranks["first_epoch"].transform("nunique"))
@@ -254,7 +254,7 @@ def sampler(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def _messages(known: pd.DataFrame) -> pd.DataFrame:
-    """Return the messages of the last recorded step, by mode and content."""
+    """Return number and bytes of messages in the last recorded step, by mode and content."""
     last = known[known["step"] == known.groupby("way")["step"].transform("max")]
     groups = last.groupby(["way", "phase", "kind", "content"], sort=False)
     found = groups.agg(messages=("bytes", "size"), bytes=("bytes", "sum")).reset_index()
@@ -285,7 +285,7 @@ view(
     "equal_parameters variance_drift_mean variance_drift_max rank_accuracy",
 )
 def replicas(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
-    """Return whether the parameters of ranks are equal, and how far their statistics differ."""
+    """Return by mode of buffers whether parameters of ranks are equal, and drifts of variances."""
     modes = study.buffers.groupby("buffers", sort=False)
     found = modes[["variance_drift_mean", "variance_drift_max"]].max()
     equal = modes["parameters_sha256"].nunique().eq(1).map({True: "bit for bit", False: "no"})
