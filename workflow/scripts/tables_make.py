@@ -47,13 +47,13 @@ RESULTS = {
     "utilization": {"images_per_second": "1/s", "loading_share": "1", "communication_share": "1"},
     "costs": {"peak_memory_bytes": "B", "joules_per_image": "J", "startup_seconds": "s"},
 }
-"""Units of the quantities of results.json, by the tables that have them."""
+"""The tables and columns that results.json contains, with each column's unit."""
 
 
 def results_of(tables: schema.StudyTables) -> list[dict[str, Any]]:
-    """Return a row for each known figure: configuration, quantity, value, 95 % interval and unit.
+    """Return one row per known value: configuration, quantity, value, 95 % interval and unit.
 
-    The interval is None where the study has none.
+    The interval is None if the table has none for the value.
     """
     units, rows = tables.timing.set_index(CELL_KEYS)["unit"], []
     for name, quantities in RESULTS.items():
@@ -77,7 +77,7 @@ def of_runs(
     per_gpu_hour: float | None,
     commands: dict[str, Any],
 ) -> schema.StudyTables:
-    """Return the tables of a grid's runs, and those of the machine by its records."""
+    """Return the tables of the grid's `runs`, and of the machine from its records, `limits`."""
     found = {make.__name__: make(runs) for make in OF_RUNS}
     energy = Noise(found["provenance"], JOULES[0]).times(found["costs"])
     found["costs"][JOULES] = energy[["value", *ENDS]]

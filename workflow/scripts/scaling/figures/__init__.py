@@ -1,11 +1,11 @@
-"""All figures by name; names and colours of configurations. Matplotlib is imported to draw."""
+"""Registry of figures; names and colours of configurations. It does not import Matplotlib."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
 
 
 class FigureSpec(NamedTuple):
-    """A figure, which a function `draw_{name}` draws: its category, tables, and what it shows."""
+    """A figure, drawn by the function `draw_{name}`: its category, input tables and caption."""
 
     category: str
     tables: list[str]
@@ -53,13 +53,13 @@ COLOURS = {
     ("tuned", "ddp"): ("tuned-ddp", "#008a50"),
     ("tuned", "flat"): ("tuned-ddp", "#008a50"),
 }
-"""The CSS variable of a recipe with its strategy ("" on one GPU), and its colour on paper."""
+"""The CSS variable and the printed colour of each recipe and strategy ("" on one GPU)."""
 OTHERS = ["#5b4bb0", "#00808a", "#b3261e", "#7a5c00", "#8a4b2a", "#4d7c0f"]
-"""Colours of other configurations, the variables `other-1` to `other-6`, again from the start."""
+"""Colours of all other configurations, reused in turn: CSS variables `other-1` to `other-6`."""
 
 
 def colours(configurations: Iterable[tuple[str, str]]) -> dict[tuple[str, str], tuple[str, str]]:
-    """Return the variable and the colour of each recipe and strategy of a study."""
+    """Return the CSS variable and the colour of each recipe and strategy of a study."""
     found = sorted({*configurations})
     others = [one for one in found if one not in COLOURS]
     cycle = [(f"other-{at}", colour) for at, colour in enumerate(OTHERS, 1)]
@@ -67,5 +67,5 @@ def colours(configurations: Iterable[tuple[str, str]]) -> dict[tuple[str, str], 
 
 
 def configuration(recipe: str, strategy: str) -> str:
-    """Return `plain/ddp`; on one GPU, without a strategy, `plain`."""
+    """Return the name of a configuration: `plain/ddp`, or `plain` without a strategy (one GPU)."""
     return "/".join(filter(None, [recipe, strategy]))

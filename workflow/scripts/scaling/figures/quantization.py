@@ -1,4 +1,4 @@
-"""The int8 network: distributions of its values."""
+"""The figure of the int8 network: distributions of its values."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from scaling.tables.schema import StudyTables
 
 QUANTITIES = {"weights": "weights", "before_relu": "before ReLU", "after_relu": "after ReLU"}
 LIMITS = {"weights": (-127.5, 127.5), "before_relu": (-128.5, 127.5), "after_relu": (127.5,)}
-"""The outer edges of the first and the last level of int8; the last where nothing is negative."""
+"""The outer edges of the first and last int8 level; of the last alone if no value is negative."""
 LEVELS_PER_BIN = 4
 LOOKS: dict[str, dict[str, Any]] = {
     "int8": {"fill": True, "color": style.figures.OTHERS[1], "alpha": 0.4},
@@ -21,14 +21,14 @@ LOOKS: dict[str, dict[str, Any]] = {
 }
 RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 ROW, GAP, BETWEEN = 74, 62, 30
-"""The height of a panel, and the space above it and left of it, in pixels."""
+"""The height of a panel, the space above it, and the space between columns, in pixels."""
 
 
 def draw_quantization_histograms(study: StudyTables) -> Figure | None:
-    """Draw the distributions of each layer's values: a row of panels, a column per quantity.
+    """Draw the distributions of values: a row of panels per layer, a column per quantity.
 
-    y is the share of values in a bin of levels, logarithmic, as most activations are near zero; x
-    is the float value, for integers level / scale.
+    The y axis is the share of values in a bin of levels, logarithmic because most activations are
+    near zero; the x axis is the float value, for integers level / scale.
     """
     table = study.quantization_histograms
     layers = table["layer"].unique()
@@ -52,7 +52,7 @@ def draw_quantization_histograms(study: StudyTables) -> Figure | None:
 
 
 def _draw_histogram(axes: Axes, rows: pd.DataFrame) -> None:
-    """Draw the shares of values in bins of `LEVELS_PER_BIN`, and the ends of int8."""
+    """Draw the shares of values in bins of `LEVELS_PER_BIN` levels, and the limits of int8."""
     quantity, scale = rows[["quantity", "scale"]].iloc[0]
     for values, look in LOOKS.items():
         own = rows[rows["values"] == values]

@@ -1,7 +1,7 @@
-"""What changes with the batch size and GPUs: times, communication, bandwidth, accuracy.
+"""Figures over batch size and GPUs: times, communication, bandwidth, accuracy.
 
-Each function returns None where a study has nothing to show. Processes on a CPU share its cores, so
-figures that compare numbers of them are left out.
+Each function returns None if a study has nothing to show. Processes on a CPU share its cores, so
+figures that compare numbers of processes are left out.
 """
 
 from collections.abc import Sequence
@@ -20,13 +20,13 @@ from scaling.tables.schema import StudyTables, by_configuration, on_cpu, rows_of
 
 PER_GPU = "batch size per GPU"
 LOG_FROM_RATIO = 5
-"""The axis is logarithmic if the largest value is at least this many times the smallest."""
+"""The axis is logarithmic if the largest value is more than this many times the smallest."""
 APART = 0.1
-"""Training and epoch times are two lines if they differ by more somewhere."""
+"""The training time is drawn if it differs from the epoch time by more than this fraction."""
 
 
 def draw_epoch_time(study: StudyTables) -> Figure | None:
-    """Draw seconds of an epoch, and of its training alone, over batch size on the fewest GPUs."""
+    """Draw epoch time, and training time if it differs, over batch size on the fewest GPUs."""
     fewest = study.timing["gpus"] == study.timing["gpus"].min()
     known = _known(study.timing[fewest], "epoch_seconds")
     if known.empty:
@@ -50,7 +50,7 @@ def draw_epoch_time(study: StudyTables) -> Figure | None:
 
 
 def draw_speedup(study: StudyTables) -> Figure | None:
-    """Draw the speedup over batch size on the most GPUs; from three N on also the best over N."""
+    """Draw speedup over batch size on the most GPUs; if several N > 1 ran, also the best over N."""
     known = _known(study.speedup[study.speedup["gpus"] > 1], "speedup")
     if known.empty or on_cpu(study.provenance):
         return None
@@ -76,9 +76,9 @@ def draw_speedup(study: StudyTables) -> Figure | None:
 
 
 def draw_whole_job(study: StudyTables) -> Figure | None:
-    """Draw seconds of a whole job over its epochs, start-up included, a line for each N.
+    """Draw seconds of a whole job, start-up included, over epochs, a line per number of GPUs.
 
-    They are of trainings to an accuracy with one global batch, extended in proportion.
+    The lines extrapolate trainings to an accuracy with the smallest global batch.
     """
     known = study.trained_to_accuracy.dropna(subset=["run_seconds", "training_seconds"])
     known = known[known["global_batch"] == known["global_batch"].min()]
@@ -104,8 +104,8 @@ def draw_whole_job(study: StudyTables) -> Figure | None:
 def draw_communication(study: StudyTables) -> Figure | None:
     """Draw communication over batch size on the most GPUs, in % of the training time.
 
-    It is the delay by the exchange, else, as with DataParallel, the time in which only messages
-    run. One whose interval holds 0 is a bar from the foot.
+    Communication is the delay by the exchange, else (DataParallel) the time of exposed messages.
+    A value whose interval includes 0 is a bar from the bottom of the axis, without a marker.
     """
     known = study.communication
     for end in ("", "_low", "_high"):
@@ -131,7 +131,7 @@ def draw_communication(study: StudyTables) -> Figure | None:
 
 
 def draw_reached(study: StudyTables) -> Figure | None:
-    """Draw TFLOP/s of an epoch over batch size on one GPU with a peak, and the peaks."""
+    """Draw TFLOP/s of an epoch over batch size on one GPU, and the peak at each precision."""
     known = _known(study.utilization[study.utilization["gpus"] == 1], "utilization")
     if known.empty or on_cpu(study.provenance):
         return None
@@ -146,7 +146,7 @@ def draw_reached(study: StudyTables) -> Figure | None:
 
 
 def draw_bandwidth(study: StudyTables) -> Figure | None:
-    """Draw bus bandwidth over message size on the most GPUs: the sweep, and trainings."""
+    """Draw bus bandwidth over message size on the most GPUs, of messages alone and in training."""
     swept = study.interconnect
     if swept.empty or on_cpu(study.provenance):
         return None
@@ -175,8 +175,8 @@ def draw_bandwidth(study: StudyTables) -> Figure | None:
 def draw_remedies(study: StudyTables) -> Figure | None:
     """Draw test accuracy over the global batch, a line for each technique: means and ranges.
 
-    The first one and those that are best at a batch are coloured; the dashed line is plain SGD at
-    its best rate and the smallest batch.
+    The first technique and the best ones at each batch are coloured; the dashed line is plain SGD
+    at its best learning rate and the smallest batch.
     """
     known = _known(study.remedies, "test_accuracy", "global_batch")
     if known.empty:
@@ -223,13 +223,13 @@ def draw_learning(study: StudyTables) -> Figure | None:
 
 
 def _known(table: pd.DataFrame, column: str, over: str = "batch_size") -> pd.DataFrame:
-    """Return the rows with a value, sorted by what they are drawn over: none of one size alone."""
+    """Return rows with a value in `column`, sorted by `over`; no rows if `over` has one value."""
     known = table[table[column].notna()].sort_values(over, kind="stable")
     return known if known[over].nunique() > 1 else known.iloc[:0]
 
 
 def _by_look(study: StudyTables, table: pd.DataFrame) -> Sequence[tuple[Look, pd.DataFrame]]:
-    """Return the rows of each recipe and strategy with its look."""
+    """Return the look and the rows of each recipe and strategy."""
     looks = style.looks(study)
     groups: Any = table.groupby(["recipe", "strategy"], sort=False)
     return [(looks[name], rows) for name, rows in groups]

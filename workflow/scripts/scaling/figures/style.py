@@ -26,13 +26,13 @@ INK, SOFT, LINE, PAPER, FAINT = "#1b1f23", "#59636c", "#d7dde2", "#ffffff", "#b8
 VARIABLES = {INK: "ink", SOFT: "soft", LINE: "line", PAPER: "paper", FAINT: "faint"}
 VARIABLES |= {colour: name for name, colour in figures.COLOURS.values()}
 VARIABLES |= {colour: f"other-{at}" for at, colour in enumerate(figures.OTHERS, 1)}
-"""The page's CSS variables by the colours that they have on paper."""
+"""The page's CSS variable that replaces each colour of a figure."""
 STYLE = Path(__file__).parents[4] / "report/figures.mplstyle"
 PIXELS = 72
-"""Units an inch in Matplotlib's SVG: each becomes a pixel."""
+"""Units per inch in Matplotlib's SVG; each unit becomes one pixel."""
 WIDTH, HEIGHT, LEFT, TOP, BOTTOM = 358, 190, 44, 32, 60
 LETTER, TEXT = 8.2, 14.5
-"""The width of a letter and the height of a line of labels."""
+"""The width of a letter and the height of a line in a label, in pixels."""
 MARKERS = ["o", "s", "^", "D", "v", "P", "X"]
 BARS = {"_low": "bars: 95 % intervals", "_min": "bars: lowest and highest"}
 GUIDE: dict[str, Any] = {"color": SOFT, "linestyle": "--", "linewidth": 1}
@@ -41,7 +41,7 @@ EMPTY = '<svg xmlns="http://www.w3.org/2000/svg"/>\n'
 _IDS = re.compile(
     r' id="(?:figure|axes|patch|text|line2d|legend|matplotlib|xtick|ytick|[A-Z]\w+)[._][\d.]+"'
 )
-"""Unreferenced ids, which would be duplicates on a page."""
+"""Ids that nothing refers to, which would occur twice on a page with two figures."""
 
 
 class Look(NamedTuple):
@@ -54,9 +54,9 @@ class Look(NamedTuple):
 
 
 def save(draw: Callable[[StudyTables], Figure | None], study: StudyTables, path: Path) -> None:
-    """Draw and write the figure of a study as SVG, in colours of the page; None as an empty file.
+    """Draw a study's figure and write it as SVG in the page's colours; it is empty without data.
 
-    Its name salts the ids, so that two figures share a page. It has neither date nor version.
+    The file's name salts the ids, so that they differ between figures. No date is written.
     """
     drawn = io.StringIO(EMPTY)
     with matplotlib.rc_context({"svg.hashsalt": path.stem}, fname=STYLE):
@@ -76,7 +76,7 @@ def save(draw: Callable[[StudyTables], Figure | None], study: StudyTables, path:
 
 
 def looks(study: StudyTables) -> dict[tuple[str, str], Look]:
-    """Return the look of each recipe and strategy of a study, hollow on one GPU."""
+    """Return the look of each recipe and strategy of a study; markers are hollow on one GPU."""
     ran = pd.concat([study.timing, study.trained_to_accuracy])[["recipe", "strategy"]]
     colours = figures.colours(ran.itertuples(index=False, name=None))
     return {
@@ -86,7 +86,7 @@ def looks(study: StudyTables) -> dict[tuple[str, str], Look]:
 
 
 def panels(titles: Sequence[str], x: str, rows: int = HEIGHT) -> tuple[Figure, list[Axes]]:
-    """Return a figure with a panel of `rows` pixels below each title."""
+    """Return a figure and its panels: one for each title, below each other, `rows` pixels high."""
     each = TOP + rows + BOTTOM
     figure = Figure(figsize=(WIDTH / PIXELS, each * len(titles) / PIXELS))
     for at, title in enumerate(titles):
@@ -108,10 +108,10 @@ def lines(
     log: bool = False,
     top: float = 0,
 ) -> None:
-    """Draw `column` over `x` for each look and its rows, with bars of its ends, and label them.
+    """Draw a line of `column` over `x` for each look and its rows, with error bars and a label.
 
-    The ends are `_low` and `_high`, else `_min` and `_max`. Bars widen the axis by half at most,
-    and it reaches `top`.
+    A bar's ends are the columns `_low` and `_high`, else `_min` and `_max`. Bars extend the y axis
+    by half at most; the axis includes `top`.
     """
     drawn = [(look, rows[rows[column].notna()]) for look, rows in drawn]
     drawn = [(look, rows) for look, rows in drawn if len(rows)]
@@ -144,13 +144,13 @@ def lines(
 
 
 def note(axes: Axes, *texts: str) -> None:
-    """Write what marks mean on a line below the name of the x axis."""
+    """Append `texts`, which explain marks, to the line below the name of the x axis."""
     name, _, notes = axes.get_xlabel().partition("\n")
     axes.set_xlabel(f"{name}\n{'; '.join(filter(None, [notes, *texts]))}".rstrip())
 
 
 def _y_axis(axes: Axes, value: Any, low: Any, high: Any, *, log: bool, least: float) -> None:
-    """Fit the axis to the values, and to their bars as far as these are no longer than half."""
+    """Fit the y axis to the values, `least`, and the bars up to half of the values' extent."""
     if log:
         value, low, high = (np.log(np.maximum(one, 1e-12)) for one in (value, low, high))
         least = math.log(least) if least else -math.inf
@@ -167,7 +167,7 @@ def _y_axis(axes: Axes, value: Any, low: Any, high: Any, *, log: bool, least: fl
 
 
 def log_ticks(axis: Any) -> None:
-    """Set ticks at 1, 2 and 5 times powers of ten within the axis, or at fewer of a long one."""
+    """Set ticks at 1, 2 and 5 times powers of ten; on a longer axis at 1 and 3, or at 1 alone."""
     low, high = axis.get_view_interval()
     steps = (1, 2, 5) if high / low < 100 else (1, 3) if high / low < 1e3 else (1,)
     axis.set_major_locator(LogLocator(subs=steps, numticks=15))
@@ -176,7 +176,7 @@ def log_ticks(axis: Any) -> None:
 
 
 def labels(axes: Axes, ends: Sequence[tuple[Look, float]]) -> None:
-    """Write each label right of the axis at the height of its line's end, none above another."""
+    """Write each label right of the axes at the height of its line's end, without overlaps."""
     texts = [re.sub(r", (?=\S)", ",\n", look.label) for look, _ in ends]
     wide = max(len(line) for text in texts for line in text.split("\n")) * LETTER + 12
     box = axes.get_position()
@@ -212,7 +212,7 @@ def labels(axes: Axes, ends: Sequence[tuple[Look, float]]) -> None:
 
 
 def guide(axes: Axes, value: float, text: str) -> None:
-    """Draw a dashed line at `value`, named above its start."""
+    """Draw a dashed horizontal line at `value`, with `text` above its left end."""
     axes.axhline(value, **GUIDE)
     axes.annotate(
         text,
@@ -225,7 +225,7 @@ def guide(axes: Axes, value: float, text: str) -> None:
 
 
 def size_axis(axes: Axes, sizes: Iterable[float], ticks: Mapping[float, str] | None = None) -> None:
-    """Make the x axis logarithmic over these sizes, with those of the ticks that have room."""
+    """Make the x axis logarithmic over `sizes`; ticks without room for their names are left out."""
     known = sorted({*sizes})
     axes.set(xscale="log", xlim=(known[0] / 1.35, known[-1] * 1.35))
     names = ticks or {size: f"{size:g}" for size in known}

@@ -20,17 +20,17 @@ from scaling.tables.timing import Run, compiled, epochs, in_words, joules, origi
 MEANS = ["train_loss", "train_accuracy"]
 LEARNING = [*MEANS, "test_accuracy"]
 SEEDS = 3
-"""With fewer seeds, noise is pooled: a 95 % interval of two is ± 9 standard deviations."""
+"""With fewer seeds, deviations are pooled: two seeds alone give ± 9 standard deviations."""
 EPOCH = 5
 AS_WELL = 0.02
-"""The accuracy below the reference's that still counts as equal, for the interval's low end."""
+"""A cell learns as well if the interval of its difference in accuracy is above minus this."""
 SPREAD = ["test_accuracy", "training_seconds", "run_seconds", "joules"]
 SAME = ["options", "status", "message", "reference", "at_edge"]
 CHOSEN = ["factor", "learning_rate", "planned_epochs", "planned_updates"]
 
 
 def accuracy(runs: list[Run]) -> pd.DataFrame:
-    """Return a row per run and requested epoch (from 1), or of a run without epochs one.
+    """Return one row per run and requested epoch (from 1); a run without epochs has one row.
 
     Metrics are means over ranks, weighted by samples; a run that diverged has no accuracies.
     """
@@ -58,13 +58,13 @@ def accuracy(runs: list[Run]) -> pd.DataFrame:
 def compare_batches(
     timing: pd.DataFrame, accuracy: pd.DataFrame, remedies: pd.DataFrame
 ) -> pd.DataFrame:
-    """Return one row per cell of `timing`: metrics over its seeds, and the gap to the reference.
+    """Return one row per cell of `timing`: metrics over its seeds, and the gap to a reference.
 
-    Training metrics are from epoch 5, or the last one of a shorter training. The `reference` of a
-    recipe is the reference batch of `remedies`, else 128, on 1 GPU, else the smallest. The
-    `difference` in mean test accuracy has the 95 % interval of the seeds; where one has fewer than
-    `SEEDS`, that of `_equal_trainings`, NaN without any. A cell learns `as_well` if its low end is
-    above −`AS_WELL`.
+    Training metrics are those of epoch 5, or of the last epoch of a shorter training. `reference`
+    marks a recipe's cell on 1 GPU with the reference batch of `remedies` (default 128), else with
+    the smallest batch. `difference` is in mean test accuracy to this cell; its 95 % interval is
+    from the seeds, or, if a cell has fewer than `SEEDS`, from `_equal_trainings`, NaN if unknown.
+    `as_well` is True if the interval's low end is above −`AS_WELL`.
     """
     last = accuracy.groupby("recipe")["epoch"].transform("max").clip(upper=EPOCH)
     shown = accuracy.assign(last=last)
@@ -96,9 +96,9 @@ def compare_batches(
 
 
 def _equal_trainings(accuracy: pd.DataFrame) -> tuple[float, int]:
-    """Return the pooled deviation of test accuracy between equal trainings, and its freedom.
+    """Return the pooled deviation of equal trainings' test accuracy, and its degrees of freedom.
 
-    These have recipe, global batch and epochs in common; NaN and 0 if no two are alike.
+    Equal trainings have the same recipe, global batch and epochs; NaN and 0 if there are no two.
     """
     ends = accuracy[accuracy["test_accuracy"].notna()]
     alike = [ends["recipe"], ends["gpus"] * ends["batch_size"], ends["epoch"]]
@@ -109,10 +109,10 @@ def _equal_trainings(accuracy: pd.DataFrame) -> tuple[float, int]:
 
 
 def trained_to_accuracy(records: Sequence[RunRecord], accuracy: float) -> pd.DataFrame:
-    """Return one row per cell: medians over its trainings towards a test `accuracy`, and ends.
+    """Return one row per number of GPUs: median, minimum, maximum of trainings to `accuracy`.
 
-    `training_seconds` are all epochs, `run_seconds` the whole command where it compiled nothing
-    anew. `speedup` is in training seconds over the fewest GPUs, by the model of noise.
+    `training_seconds` is the time of all epochs at the average machine, `run_seconds` of whole
+    commands that compiled nothing. `speedup` is in training seconds against the fewest GPUs.
     """
     trainings = pd.DataFrame([_training(record, accuracy) for record in records])
     trainings["strategy"] = trainings["strategy"].mask(trainings["gpus"] == 1, "")
@@ -157,9 +157,9 @@ def _training(record: RunRecord, accuracy: float) -> dict[str, object]:
 
 
 def convergence(records: Sequence[TechniqueRecord]) -> pd.DataFrame:
-    """Return a row per run, with metrics after its last epoch; a technique without runs has one.
+    """Return one row per run with metrics of its last epoch; a technique without runs has one row.
 
-    Those of `reference` are the baseline: plain SGD at the reference batch, with the widest sweep.
+    `reference` marks the baseline: plain SGD at the reference batch with the most learning rates.
     """
     reference = max(records, key=_rates_of_plain_sgd, default=None)
     rows: list[dict[str, Any]] = []
@@ -175,7 +175,7 @@ def convergence(records: Sequence[TechniqueRecord]) -> pd.DataFrame:
 
 
 def _rates_of_plain_sgd(record: TechniqueRecord) -> int:
-    """Return the number of rates tried at the reference batch; 0 for other techniques."""
+    """Return the number of learning rates tried by plain SGD at the reference batch, else 0."""
     at_reference = record["global_batch"] == record["training"]["reference_batch"]
     # There every scaling rule gives the base rate.
     plain = at_reference and _changed(record).keys() <= {"scaling"}
@@ -184,7 +184,7 @@ def _rates_of_plain_sgd(record: TechniqueRecord) -> int:
 
 
 def _changed(record: TechniqueRecord) -> dict[str, str]:
-    """Return the options that differ from plain SGD's and change a run, in words."""
+    """Return the options in which a technique differs from plain SGD, as text by name."""
     plain = Technique().model_dump(exclude={"factors"})
     changes = {}
     for name, value in record["options"].items():
@@ -196,9 +196,9 @@ def _changed(record: TechniqueRecord) -> dict[str, str]:
 
 
 def remedies(runs: pd.DataFrame, accuracy_margin: float) -> pd.DataFrame:
-    """Return one row per technique and global batch: means over the seeds of the chosen rate.
+    """Return one row per technique and global batch: means over seeds at the chosen rate.
 
-    `validation_accuracy` is of held-out images; `accuracy_margin` the loss that counts as none.
+    `validation_accuracy` is of held-out images; losses below `accuracy_margin` count as none.
     """
     keys, held_out = ["remedy", "global_batch"], runs[runs["held_out"].eq(True)]
     chosen = runs[runs["chosen"].eq(True)].assign(failed=runs["diverged"] != "")

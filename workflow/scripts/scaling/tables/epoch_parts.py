@@ -1,4 +1,4 @@
-"""What an epoch consists of: communication, bandwidths, the use of the peak; the audit."""
+"""Tables of the parts of an epoch: communication, bandwidth, utilization; and of the audit."""
 
 from typing import Any
 
@@ -19,11 +19,11 @@ EXCHANGE = ["delay_seconds", "exposed_seconds", "messages_seconds"]
 
 
 def communication(tables: StudyTables, runs: list[Run]) -> pd.DataFrame:
-    """Return what the exchange of gradients costs an epoch of each multi-GPU cell, in seconds.
+    """Return the seconds that the gradient exchange takes in an epoch of each multi-GPU cell.
 
-    The training time is `compute_seconds`, of steps without exchange, + `delay_seconds`. By the
-    trace, `messages_seconds` are of all messages, `exposed_seconds` while nothing else runs. They
-    are means over a cell's runs with the 95 % interval between these; one run has none.
+    `delay_seconds` is the training time minus `compute_seconds`, the time without exchange. In the
+    trace, `messages_seconds` is the time of all messages, `exposed_seconds` the part in which only
+    messages run. Values are means over runs, with a 95 % interval if there are several runs.
     """
     table = tables.timing[tables.timing["gpus"] > 1]
     rows = []
@@ -41,10 +41,10 @@ def communication(tables: StudyTables, runs: list[Run]) -> pd.DataFrame:
 
 
 def _exchange(record: RunRecord) -> dict[str, float]:
-    """Return a run's `EXCHANGE` of one iteration, without those that were not measured.
+    """Return the seconds `EXCHANGE` of one iteration of a run, without values not measured.
 
-    The delay is the slowest rank's, of medians over its blocks with and without the exchange.
-    Messages are of the rank that waits least for others.
+    The delay is the median block with exchange minus the median block without; a block takes as
+    long as its slowest rank. Message times are those of the rank that waits least for other ranks.
     """
     seconds = {}
 
@@ -63,7 +63,7 @@ def _exchange(record: RunRecord) -> dict[str, float]:
 
 
 def of_machines(tables: StudyTables) -> pd.DataFrame:
-    """Return the machines of each cell's timed runs, one a row."""
+    """Return one row per cell and machine on which the cell has timed runs."""
     ran = tables.provenance[tables.provenance["epoch_seconds"].notna()]
     return ran[[*CELL_KEYS, "machine"]].drop_duplicates()
 
@@ -71,9 +71,9 @@ def of_machines(tables: StudyTables) -> pd.DataFrame:
 def _link(row: Any, interconnect: pd.DataFrame) -> tuple[float, float]:
     """Return bytes per iteration on the busiest link, and standalone bus bandwidth (GB/s).
 
-    The latter is the bus bandwidth of the cell's messages alone, one after another, as swept on its
-    machines: of its strategy's kinds, else all-reduces of the sizes that it sends. NaN if one of
-    them was not swept, or its sums were wrong.
+    The bandwidth is from sweeps on the cell's machines of the messages that it sends, one after
+    another: the strategy's `sweep_kinds`, else all-reduces of the cell's message sizes. It is NaN
+    if a message was not swept or gave wrong sums.
     """
     strategy = STRATEGIES.find(row.strategy)
     whole = interconnect.loc[interconnect["kind"] == "gradients", "message_bytes"].max()
@@ -91,10 +91,10 @@ def _link(row: Any, interconnect: pd.DataFrame) -> tuple[float, float]:
 
 
 def bandwidth(tables: StudyTables) -> pd.DataFrame:
-    """Return the bandwidths in GB/s, one row per multi-GPU cell.
+    """Return the bandwidth in training and its peak, in GB/s, one row per multi-GPU cell.
 
-    They are bytes_per_iteration · iterations / messages_seconds. A cell that did not run has no
-    peak, nor one whose messages were not swept on its machines.
+    The bandwidth is bytes_per_iteration · iterations / messages_seconds, the peak is from `_link`.
+    The peak is NaN if the cell did not run.
     """
     table = tables.timing.loc[tables.timing["gpus"] > 1, [*CELL_KEYS, "status", "iterations"]]
     costs = tables.costs[[*CELL_KEYS, "sent_share", "message_bytes", "engine"]]
@@ -119,7 +119,7 @@ def bandwidth(tables: StudyTables) -> pd.DataFrame:
 
 
 def _limits(tables: StudyTables) -> pd.DataFrame:
-    """Return the peak at each cell's precision and the rate of copies, of the cell's machines."""
+    """Return each cell's peak FLOP/s at its precision and B/s of copies: means over machines."""
     peaks, on = tables.peaks, ["machine", "precision"]
     there = of_machines(tables).merge(tables.costs[[*CELL_KEYS, "precision"]], on=CELL_KEYS)
     # The largest a cool GPU reached.
@@ -132,14 +132,14 @@ def _limits(tables: StudyTables) -> pd.DataFrame:
 
 
 def utilization(tables: StudyTables) -> pd.DataFrame:
-    """Return the utilization (MFU) of each cell and the shares of its epoch.
+    """Return the utilization (MFU) of each cell and the shares of its epoch, as fractions.
 
-    utilization = images/s · flops_per_image / (N · peak), a fraction (Chowdhery et al. 2022,
-    arXiv:2204.02311, section 4.1), with the peak of the cell's machines at its precision. In
-    `slower_share` kernels computed below it, by traced steps, and in `communication_share` only
-    messages ran, those that wait for a rank included. `idle_share` is 1 − busy seconds of
-    all steps / epoch, `idle_besides_share` what of it is no `loading_share`. What no part explains,
-    without a trace most, is `unknown_share`.
+    utilization = images/s · flops_per_image / (N · peak) (Chowdhery et al. 2022,
+    arXiv:2204.02311, section 4.1), with the peak of the cell's machines at its precision. From
+    traced steps, `slower_share` is the share of compute kernels minus utilization,
+    `communication_share` that of exposed messages, waits for slower ranks included, and
+    `idle_share` is 1 − busy seconds of all steps / epoch. `idle_besides_share` is `idle_share` −
+    `loading_share`. `unknown_share` is the rest, most of the epoch if there is no trace.
     """
     table = tables.timing.merge(tables.costs, how="left", on=CELL_KEYS)
     steps = tables.device_time[[*CELL_KEYS, "step_seconds", "busy_seconds", "compute_seconds"]]
@@ -173,7 +173,7 @@ def utilization(tables: StudyTables) -> pd.DataFrame:
 
 
 def audit(tables: StudyTables, slow: pd.DataFrame) -> pd.DataFrame:
-    """Return the findings on a study: `slow` ranks, and epochs above the measured peak."""
+    """Return the findings on a study: the rows of `slow`, and epochs above the measured peak."""
     used = tables.utilization
     fast = used.assign(found=used["utilization"], expected=1)[used["utilization"] > 1]
     fast["message"] = "the epoch took less time than its operations take at the measured peak"

@@ -1,4 +1,4 @@
-"""Tables of int8 quantization: variants, layers, mistakes; losses over seeds."""
+"""Tables of int8 quantization: variants, layers, histograms, mistakes, and means over seeds."""
 
 from collections.abc import Callable
 from itertools import pairwise
@@ -16,7 +16,7 @@ from scaling.tables import schema
 
 ERROR = "standard_error_points"
 STANDARD_ERRORS = 2.0
-"""Half the width of a 95 % interval; a mean difference of up to so many counts as noise."""
+"""Half the width of a 95 % interval, in standard errors; a smaller mean difference is noise."""
 DIAGNOSTICS: dict[str, tuple[str, Callable[[float, float], bool]]] = {
     # A layer has at least twice the noise.
     "SQNR": ("sqnr_after_relu_db", lambda wrong, right: wrong < right - 3.0),
@@ -27,13 +27,13 @@ DIAGNOSTICS: dict[str, tuple[str, Callable[[float, float], bool]]] = {
     # A quantized bias is more than half a level from b · S.
     "bias": ("bias_error_steps", lambda wrong, _: wrong > 0.5 + 1e-6),
 }
-"""What tells a mistake in any layer: a field, and a test of its mistaken and its correct value."""
+"""Signs of a mistake in a layer: a field, and a test of its mistaken and its correct value."""
 
 
 def variants(documents: list[Row]) -> pd.DataFrame:
-    """Return a row per seed and variant, after a row float32 per seed; in the given order.
+    """Return one row per seed and variant in the given order; a seed's first row is float32.
 
-    `mean_standard_error_points` is of the variant's mean difference over `mean_seeds`.
+    `mean_standard_error_points` is of the mean difference to float32 over `mean_seeds` seeds.
     """
     means = {
         name: {"mean_seeds": len(same), f"mean_{ERROR}": _difference(same, same, "float32")[ERROR]}
@@ -55,7 +55,7 @@ def variants(documents: list[Row]) -> pd.DataFrame:
 
 
 def layers(documents: list[Row]) -> pd.DataFrame:
-    """Return a row per seed, variant and layer; the images are the first, if integers."""
+    """Return one row per seed, variant and layer; quantized input images are the first layer."""
     rows = []
     for document in documents:
         rows_of_layers = list(document["layers"])
@@ -74,9 +74,9 @@ def layers(documents: list[Row]) -> pd.DataFrame:
 
 
 def histograms(documents: list[Row]) -> pd.DataFrame:
-    """Return a row for each non-empty bin, for the first seed of the variant to draw.
+    """Return one row per non-empty bin of the first document that has histograms.
 
-    `values` are the layer's as `float` or as `int8`, both in float units; a step is 1 / `scale`.
+    `values` is `float` or `int8`; bins are in float units, in which a level of int8 is 1 / `scale`.
     """
     counted = [one for one in documents if one.get("histograms")]
     rows = [
@@ -94,10 +94,10 @@ def histograms(documents: list[Row]) -> pd.DataFrame:
 
 
 def paired(documents: list[Row]) -> pd.DataFrame:
-    """Return a row for each mistaken variant, compared image by image with a correct one.
+    """Return one row per variant with a mistake, compared by image with its correct variant.
 
-    That has the same options; over all seeds that both have. `revealed_by` names what tells them
-    apart for any seed.
+    The correct variant has otherwise the same options; seeds that both have are compared.
+    `revealed_by` names the signs of the mistake in any seed.
     """
     by_name = _by(documents, "variant")
     schemes = {name: same[0]["scheme"] for name, same in by_name.items()}
@@ -120,10 +120,10 @@ def paired(documents: list[Row]) -> pd.DataFrame:
 
 
 def revealed_by(mistaken: list[Row], correct: list[Row]) -> list[str]:
-    """Return what tells the `mistaken` records from the `correct` ones, seed by seed.
+    """Return the signs that tell the `mistaken` records from the `correct` ones, paired by seed.
 
-    Accuracy does where it drops by more than two standard errors of the paired mean difference; the
-    checksum where other images calibrated than those chosen from the training set.
+    Accuracy is a sign if it drops by more than two standard errors of the paired mean difference;
+    the calibration checksum if it differs from that of the images chosen from the training set.
     """
     signs = []
     points, error = _difference(mistaken, correct).values()
@@ -149,18 +149,18 @@ def _by(documents: list[Row], key: str) -> dict[Any, list[Row]]:
 
 
 def _difference(ours: list[Row], theirs: list[Row], by: str = "variant") -> dict[str, float]:
-    """Return the mean difference of variants, seed by seed, to others or to their float32."""
+    """Return the mean difference in accuracy of `ours` to the classes `by` of `theirs`, by seed."""
     labels = decode(ours[0]["classes"]["labels"])
     reference = [decode(one["classes"][by]) for one in theirs]
     return mean_difference(labels, reference, [decode(one["classes"]["variant"]) for one in ours])
 
 
 def costs(table: pd.DataFrame) -> pd.DataFrame:
-    """Return what each variant costs: a row per `stage` of quantization.csv, over its seeds.
+    """Return one row per `stage` (variant) of quantization.csv: means over its seeds.
 
-    Accuracies in %, differences to float32 in points, each with its range. `margin_points` is half
-    the 95 % interval of another network's difference (Student's t over the seeds), NaN for one
-    network, and `standard_error_points` that of pairs of predictions on each image by these.
+    Accuracies are in %, differences to float32 in points, both with minimum and maximum.
+    `margin_points` is half the 95 % interval of the mean difference over seeds (Student's t), NaN
+    for one seed; `standard_error_points` is the error of this mean over test images.
     """
     table = table.assign(
         float32_percent=table["accuracy_percent"] - table["difference_points"],
@@ -184,7 +184,7 @@ def costs(table: pd.DataFrame) -> pd.DataFrame:
 def difference(row: Any) -> str:
     """Format a mean difference in points and its interval over networks: `−0.20 ± 0.17`.
 
-    A row without `margin_points` has the interval over images.
+    If the row has no `margin_points`, the interval is the one over test images.
     """
     if pd.isna(row.difference_points):
         return ""
@@ -193,7 +193,7 @@ def difference(row: Any) -> str:
 
 
 def reach(row: Any) -> str:
-    """Format the range of differences over seeds, and their interval over images."""
+    """Format the range of differences over seeds, and their mean's interval over test images."""
     ends = (row.difference_points_min, row.difference_points_max)
     seeds = "one seed" if row.seeds == 1 else " to ".join(map(fmt.points, ends))
     error = row.standard_error_points

@@ -14,19 +14,19 @@ from scaling.tables.timing import TIMES, of_times
 from scaling.tables.work import factor
 
 UNLIKE = "no ratio: one GPU ran with"
-"""How the note of a cell begins whose baseline is another program."""
+"""The beginning of a cell's note if its baseline on one GPU ran with other options."""
 OTHER_WORK = "no ratio: other work, as models or the images of an epoch differ"
 NO_PAIR = "no ratio: no two runs of one seed and repeat"
 VERDICTS = ["slower", "unclear", "same", "faster", "no ratio", "only in A", "only in B"]
 
 
 def speedup(tables: StudyTables) -> pd.DataFrame:
-    """Return the speedups of each cell, T(1,b) / T(N,b), of epoch and training time.
+    """Return each cell's speedups T(1,b) / T(N,b) of the epoch time and of the training time.
 
-    `efficiency` is a speedup / N, `weak_speedup` N · t(1,b) / t(N,b) of steps, and
-    `fixed_global_batch_speedup` T(1,N·b) / T(N,b). A cell that ran without a switch of its baseline
-    has no ratio but a `note`, as DataParallel without compiled steps; that of a cell which is in
-    the grid for strong scaling says so.
+    `efficiency` is speedup / N, `weak_speedup` N · t(1,b) / t(N,b) with the time t of a step, and
+    `fixed_global_batch_speedup` T(1,N·b) / T(N,b). If a cell lacks an option of its baseline, as
+    DataParallel lacks compiled steps, it has a `note` in place of ratios. A `note` also marks cells
+    that are in the grid for strong scaling alone.
     """
     table = tables.timing
     gpus, several = table["gpus"], table["gpus"] > 1
@@ -69,7 +69,7 @@ def _lacking(cells: pd.DataFrame, alone: pd.DataFrame, costs: pd.DataFrame) -> p
 
 
 class Timed(NamedTuple):
-    """Two tables of a study."""
+    """The tables timing and provenance of a study."""
 
     timing: pd.DataFrame
     provenance: pd.DataFrame
@@ -78,9 +78,9 @@ class Timed(NamedTuple):
 def match(a: Timed, b: Timed, quantity: str = "epoch_seconds", pairs: bool = False) -> pd.DataFrame:
     """Return two studies' times joined by configuration, with columns a_… and b_…, slowest b first.
 
-    `ratio` is a's / b's, of runs of one machine and code, whose 95 % interval is `low` to `high`;
-    with `pairs` it is that of runs of one seed and repeat. The `verdict` is on b, and a `note`
-    tells why there is no ratio. Configurations without times are left out.
+    `ratio` is the time of a / the time of b by `Noise`, or, if `pairs`, from pairs of runs with the
+    same seed and repeat; its 95 % interval is `low` to `high`. `verdict` is on b, `note` the reason
+    if there is no ratio. Configurations without times are left out.
     """
     sides = {"a": a, "b": b}
     tables = [_sided(study, side) for side, study in sides.items()]
@@ -113,7 +113,7 @@ def match(a: Timed, b: Timed, quantity: str = "epoch_seconds", pairs: bool = Fal
 
 
 def _sided(study: Timed, side: str) -> pd.DataFrame:
-    """Return what a configuration of a study trained, with columns named after the `side`."""
+    """Return each configuration's status, counts, unit and model; columns begin with `side`."""
     table = study.timing.set_index(CELL_KEYS)[["status", "count", "samples", "unit"]]
     ran = study.provenance.astype({"model": object}).fillna({"model": ""})
     models = ran.groupby(CELL_KEYS)["model"].max()
@@ -123,7 +123,7 @@ def _sided(study: Timed, side: str) -> pd.DataFrame:
 def _of_pairs(
     ran: pd.DataFrame, quantity: str, cells: pd.DataFrame, more: pd.Series
 ) -> pd.DataFrame:
-    """Return the ratio of each row of `cells` as `Noise.ratios` does, from its pairs of runs."""
+    """Return `RATIO` for each row of `cells`, from pairs of runs; `more` multiplies the ratio."""
     sides = [ran[(ran["side"] == side) & (ran[quantity] > 0)] for side in "ab"]
     both = sides[0].merge(sides[1], on=[*CELL_KEYS, "seed", "repeat"], suffixes=("_a", "_b"))
     both["log"] = np.log(both[f"{quantity}_a"] / both[f"{quantity}_b"])

@@ -1,4 +1,4 @@
-"""Tables on synchronization, from its records: image orders, messages of a step, buffers."""
+"""Tables of the synchronization experiments: image orders, messages of a step, buffers."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ BYTES_PER_CHANNEL = 2 * 4
 def orders(documents: list[dict[str, Any]]) -> pd.DataFrame:
     """Return one row per sampler, epoch (from 0) and rank; see `synchronization.worker.orders_of`.
 
-    `first_epoch` is the first one in which that rank had this order.
+    `first_epoch` is the first epoch in which the rank had the same order of images.
     """
     rows = []
     for document in documents:
@@ -41,7 +41,7 @@ def orders(documents: list[dict[str, Any]]) -> pd.DataFrame:
 
 
 def collectives(documents: list[dict[str, Any]]) -> pd.DataFrame:
-    """Return one row per message of a rank, in sending order; step 0 is before the first."""
+    """Return one row per message of a rank, in sending order; step 0 precedes the first step."""
     rows = []
     for document in documents:
         model = document["model"]
@@ -70,7 +70,7 @@ def _content(message: dict[str, Any], way: str, model: dict[str, Any]) -> str:
 
 
 def buffers(documents: list[dict[str, Any]]) -> pd.DataFrame:
-    """Return one row per buffer mode and rank, of the first seed; see `worker.drift`."""
+    """Return one row per mode of buffers and rank, for the first seed; see `worker.drift`."""
     rows = []
     for document in documents:
         first: dict[str, dict[str, Any]] = {}

@@ -10,9 +10,9 @@ from scaling.core.grid import CELL_KEYS
 from scaling.tables.timing import Run
 
 IMPORTS_SECONDS = 2.0
-"""A whole run that is shorter has hardly imported PyTorch."""
+"""A run that takes fewer seconds has hardly imported PyTorch."""
 ALIKE = 0.02
-"""How far numbers of samples may differ that are meant to be equal."""
+"""Two numbers of samples count as equal if they differ by at most this fraction."""
 WHOLE = "no epoch was printed: the whole run counts as one, start-up included"
 Findings = list[dict[str, Any]]
 
@@ -20,9 +20,9 @@ Findings = list[dict[str, Any]]
 def settle(
     timing: pd.DataFrame, runs: list[Run], recipes: Mapping[str, Mapping[str, Any]]
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return `timing` with the unit and the samples of an epoch over all processes; and findings.
+    """Return `timing` with unit and samples of an epoch over all processes, and warnings.
 
-    `recipes` are the options of the recipes that are commands.
+    `recipes` are the options, by name, of the recipes that run a user's command.
     """
     of_command = timing["recipe"].isin(list(recipes))
     units = {name: one["unit"] for name, one in recipes.items()}
@@ -57,16 +57,16 @@ def settle(
 
 
 def commands(runs: list[Run]) -> dict[str, dict[str, Any]]:
-    """Return the recipes of runs that were commands, with the default options for `settle`."""
+    """Return the recipes that ran a user's command, each with the default options for `settle`."""
     records = [record for _, record in runs if record]
     of_commands = [one for one in records if one["training"]["engine"] == "command"]
     return {one["cell"]["recipe"]: {"unit": "samples", "samples": None} for one in of_commands}
 
 
 def factor(table: pd.DataFrame, one: str, other: str) -> Any:
-    """Return the factor from a ratio of seconds to one of throughput: other / one samples.
+    """Return the factor from a ratio of seconds to one of throughput: samples `other` / `one`.
 
-    It is 1 unless the row is of a command, which has a unit, and both numbers are known.
+    It is 1 unless the row has a unit, as a user's command has, and both numbers are known.
     """
     ratio = table[f"{other}samples"].astype(float) / table[f"{one}samples"].astype(float)
     return ratio.where((table[f"{other}unit"].astype(object).fillna("") != "") & ratio.notna(), 1.0)
