@@ -173,7 +173,7 @@ def utilization(tables: StudyTables) -> pd.DataFrame:
 
 
 def audit(tables: StudyTables, slow: pd.DataFrame) -> pd.DataFrame:
-    """Return the findings on a study: the rows of `slow`, and epochs above the measured peak."""
+    """Return the findings on a study: `slow`, and epochs faster than the measured peak allows."""
     used = tables.utilization
     fast = used.assign(found=used["utilization"], expected=1)[used["utilization"] > 1]
     fast["message"] = "the epoch took less time than its operations take at the measured peak"

@@ -126,7 +126,7 @@ def of_times(ran: pd.DataFrame, name: str) -> Noise:
 def timing(runs: list[Run]) -> pd.DataFrame:
     """Return the times of each cell at the average machine, with their 95 % intervals.
 
-    `epoch_seconds` are of a whole epoch, `training_seconds` of one with all batches in memory.
+    `epoch_seconds` is the epoch time, `training_seconds` that of an epoch of batches in memory.
     """
     table = schema.arrange("timing", [cell | _counted(seeds) for cell, seeds in by_cell(runs)])
     ran = provenance(runs)
