@@ -1,4 +1,4 @@
-"""Sample the driver's counters of GPUs while a command of the user's trains on them."""
+"""Sample the driver's counters of GPUs while a user's command trains on them."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -16,7 +16,7 @@ SAMPLING_SECONDS = 0.2
 
 
 class Sampler:
-    """Samples of GPUs (CUDA_VISIBLE_DEVICES entries) in the block, at times of the `clock`."""
+    """Sample GPUs (CUDA_VISIBLE_DEVICES entries) during a `with` block, at times of `clock`."""
 
     def __init__(self, gpus: Sequence[str], clock: Callable[[], float]) -> None:
         self._handles, self._clock = gpu_counters.handles(gpus), clock
@@ -33,14 +33,14 @@ class Sampler:
         self._sampler.join()
 
     def memory(self) -> dict[str, Any]:
-        """Return a record's `memory`: the peak of each GPU."""
+        """Return a record's `memory`: the peak bytes of each GPU, and the first GPU's capacity."""
         peaks = [int(own["bytes"].max()) for own in self._of_gpus()]
         whole = peaks and ask_nvml(pynvml.nvmlDeviceGetMemoryInfo, self._handles[0])
         about = {"kind": "device" if peaks else None, "peak_bytes": peaks}
         return about | {"capacity_bytes": float(whole.total) if whole else None}
 
     def between(self, start: float, end: float) -> list[tuple[GpuReading, float]]:
-        """Return each GPU's counters between two times, and in which share of them a kernel ran."""
+        """Return each GPU's counters between two times, and how much of the time a kernel ran."""
         last = end + SAMPLING_SECONDS
         return [
             (
@@ -68,6 +68,6 @@ class Sampler:
 
 
 def _at(own: pd.DataFrame, time: float) -> dict[str, float]:
-    """Return the state of a GPU at a time, as far as all its samples have it."""
+    """Return a GPU's counters at a time, interpolated; without counters that some samples lack."""
     known = own.drop(columns="busy").dropna(axis="columns")
     return {str(name): float(np.interp(time, own["time"], known[name])) for name in known}

@@ -1,4 +1,4 @@
-"""What the rules call: options, digests and resources of jobs."""
+"""Compute options, code digests and resources of Snakemake jobs; the rules call this module."""
 
 import json
 import math
@@ -16,23 +16,23 @@ from scaling.registry.entries import DATASETS
 from scaling.registry.strategy import STRATEGIES
 
 SHORTEST_LIMIT = 600.0
-"""Seconds that measurements other than runs may take at least."""
+"""The smallest time limit, in seconds, of a measurement that is no run of the grid."""
 REQUESTED = ("nodes", "runtime", "slurm_extra", "gpu", "gres", "mpi", "tasks", "tasks_per_gpu")
-"""What a timed job may ask for; see `Jobs.requested`."""
+"""Names of the resources of a timed job; `Jobs.requested` returns their values."""
 
 
 measuring = partial(code_digest.digest, measuring=True)
 
 
 def as_json(**arguments: Any) -> str:
-    """Return the arguments of a script's main function as it takes them."""
+    """Return JSON of the arguments of a script's main function."""
     return json.dumps(arguments, default=str, sort_keys=True)
 
 
 def in_turns(runs: Sequence[grid.Cell], commands: Sequence[str]) -> list[grid.Cell]:
-    """Return the runs with those of `commands` in turns, A B B A B A A B, repeat after repeat.
+    """Return the runs with recipes in `commands` in the order A B B A B A A B over repeats.
 
-    So drifts of the machine meet both alike. Others keep their order, before these.
+    Thus drift of the machine affects these recipes alike. Other runs come first, in order.
     """
 
     def place(run: grid.Cell) -> tuple[int, ...]:
@@ -44,24 +44,24 @@ def in_turns(runs: Sequence[grid.Cell], commands: Sequence[str]) -> list[grid.Ce
 
 
 class Jobs:
-    """Options and resources of the jobs of one study (`config`) in a Snakemake `workflow`."""
+    """Compute options and resources of a study's jobs from `config` and Snakemake's `workflow`."""
 
     def __init__(self, config: dict[str, Any], workflow: Any, records: str = "results") -> None:
         machine, runs = config["machine"], grid.of(config)
         self._config, self._workflow, self._shares = config, workflow, machine["share"]
         self.most = max(config["grid"]["gpus"])
-        """The most GPUs of the grid."""
+        """The largest number of GPUs in the grid."""
         self.minutes = math.ceil(machine["time_limit_seconds"] / 60) + 5
-        """The time limit of a measurement, with what starting and stopping may take."""
+        """Time limit of a job in minutes: the measurement's, and 5 minutes to start and to stop."""
         self._per_node = machine["gpus_per_node"] or math.inf
         timed = [config["recipes"][name] for name in config["grid"]["recipes"]]
         workers = max(recipe.get("loader_workers", 0) for recipe in timed)
         self._cores_per_gpu = machine["cpu_threads"] + workers
         self.first = len(runs) + 1
-        """The priority of what comes before all runs of the grid."""
+        """The priority of jobs that come before all runs of the grid."""
         recipes = config["recipes"]
         self.commands = {name: own for name, own in recipes.items() if "command" in own}
-        """The recipes that are the user's own command."""
+        """The recipes that run a command of the user, by name."""
         runs = in_turns(runs, [*self.commands])
         repeats = map(grid.repeat_folder, range(config["grid"].get("repeats", 1)))
         self._records = Path(records)
@@ -69,9 +69,9 @@ class Jobs:
         self._places = {run.record_path(Path()): len(runs) - n for n, run in enumerate(runs)}
 
     def machine_check(self, wildcards: Mapping[str, str]) -> list[str]:
-        """Return the machine check that a measurement of a repeat waits for, if any.
+        """Return the path of the machine check that a repeat's measurements need, or an empty list.
 
-        Runs that began with or without one go on so: other inputs would repeat them.
+        A repeat with records keeps its list: with other inputs Snakemake would repeat its runs.
         """
         repeat = wildcards.get("repeat", "")
         path = self._records / f"machine{repeat}/check.json"
@@ -79,13 +79,13 @@ class Jobs:
         return [str(path)] if wanted or path.exists() else []
 
     def machine_checks(self) -> list[str]:
-        """Return the machine checks of all repeats, each of which may run on another machine."""
+        """Return paths of all repeats' machine checks; each repeat may run on another machine."""
         return [path for repeat in self._begun for path in self.machine_check({"repeat": repeat})]
 
     def options(self, kind: type[Options], *sections: str, **own: Any) -> dict[str, Any]:
-        """Return a job's options: of its `kind`, and its `own`.
+        """Return a job's options: the configured fields of `kind`, and `own`, which overrides them.
 
-        They are in the sections machine, training and model, and then in `sections`.
+        Fields come from the sections machine, training and `sections`; later sections override.
         """
         model = self._config["model"]
         values = {"device": self._config["device"], "model": model, "model_width": model["width"]}
@@ -97,10 +97,10 @@ class Jobs:
         return found
 
     def job(self, name: str, kind: type[Options], *sections: str, **own: Any) -> dict[str, Any]:
-        """Return the parameters `job` and `files` of a rule: JSON of an argument called `name`.
+        """Return a rule's parameters `job` (options) and `files` (paths): JSON of argument `name`.
 
-        It has the `options` of the cell's GPUs. Snakemake runs a job again when a parameter
-        changes, but not when that is a function of `input` or `output`.
+        Wildcards give the GPUs. Snakemake runs a job again when a parameter changes, unless the
+        parameter is a function of `input` or `output`, as `files` is.
         """
 
         def job(wildcards: Any) -> str:
@@ -116,7 +116,7 @@ class Jobs:
         return {"job": job, "files": files}
 
     def run(self, kind: type[Limits], *sections: str, **own: Any) -> dict[str, Any]:
-        """Return the parameters `job` and `files` of a rule of runs, whose cells wildcards name."""
+        """Return the parameters `job` and `files` of a rule of runs; wildcards give the cell."""
 
         def job(wildcards: Any) -> str:
             recipe = grid.recipe_options(self._config, wildcards["recipe"])
@@ -137,7 +137,7 @@ class Jobs:
         return {"job": job, "files": files}
 
     def dataset(self) -> dict[str, Any]:
-        """Return the parameters `job` and `files` of the dataset's rule: what its source reads."""
+        """Return the dataset rule's parameters: `job` (the source's options) and `files`."""
         section = self._config["dataset"]
         keys = ("source", "image_size", *DATASETS.find(section["source"]).options)
         request = {key: section[key] for key in keys}
@@ -149,37 +149,37 @@ class Jobs:
         return {"job": lambda wildcards: as_json(request=request), "files": files}
 
     def code_of_cell(self, wildcards: Any) -> str:
-        """Return the digest of the code that trains a cell: engine, strategy and model."""
+        """Return the digest of the code that trains a run: engine, strategy and model."""
         engine = self._config["recipes"][wildcards["recipe"]]["engine"]
         code = run_spec.code(engine, self._config["model"]["name"])
         return measuring(*code, *STRATEGIES.modules(wildcards["strategy"]))
 
     def place(self, wildcards: Mapping[str, str]) -> int:
-        """Return a run's priority: runs come in the order of the grid; others have 0."""
+        """Return a run's priority: an earlier run of the grid has a higher one, others 0."""
         return self._places.get(Path(grid.RUN_PATTERN.format(**wildcards), "run.json"), 0)
 
     def gpus(self, wildcards: Mapping[str, str]) -> int:
-        """Return the GPUs of a job: those in its path, else the most that one machine has."""
+        """Return a job's number of GPUs: wildcard `gpus`, else the grid's most, on one machine."""
         return int(wildcards.get("gpus", min(self.most, self._per_node)))
 
     def nodes(self, gpus: int) -> int:
-        """Return how many nodes that many GPUs need: one whenever they fit."""
+        """Return the number of nodes for `gpus` GPUs: one if they fit, else as few as possible."""
         return max(1, math.ceil(gpus / self._per_node))
 
     def cores(self, wildcards: Mapping[str, str]) -> int:
-        """Return all of Snakemake's cores on this machine; on a cluster one."""
+        """Return all cores that Snakemake has on this machine; 1 if jobs run on a cluster."""
         here = self._workflow.local_exec
         return int(self._workflow.resource_settings.cores or 1) if here else 1
 
     def threads(self, wildcards: Mapping[str, str]) -> int:
-        """Return a timed job's cores per node; here all cores, unless jobs may run side by side."""
+        """Return a timed job's cores per node: here all cores, unless jobs share the machine."""
         if self._workflow.local_exec and not self._shares:
             return self.cores(wildcards)
         gpus = self.gpus(wildcards)
         return gpus * self._cores_per_gpu // self.nodes(gpus)
 
     def timed(self, gpus: int | None = None, names: Sequence[str] = REQUESTED) -> dict[str, Any]:
-        """Return the resources of a rule of timed jobs, on `gpus` GPUs if that is no wildcard."""
+        """Return the resources of a rule of timed jobs; without `gpus`, wildcards give the GPUs."""
 
         def value(name: str, wildcards: Mapping[str, str]) -> Any:
             return self.requested(self.gpus(wildcards) if gpus is None else gpus).get(name)
@@ -191,7 +191,7 @@ class Jobs:
         return self.timed(gpus, ["gpu", "gres"])
 
     def requested(self, gpus: int) -> dict[str, Any]:
-        """Return what a timed job on that many GPUs asks for; over nodes a task on each by srun."""
+        """Return the resources of a timed job on `gpus` GPUs; srun starts a task per node."""
         nodes = self.nodes(gpus)
         extra = [] if self._shares else ["--exclusive"]
         requested: dict[str, Any] = {"nodes": nodes, "runtime": self.minutes}

@@ -1,9 +1,9 @@
-"""Launch a run's processes with a time limit, end all of them, and keep what they report.
+"""Launch a run's processes with a time limit, end all of them, and read their reports.
 
-Linux only. A report is a JSON line in the log of its rank, so that nothing is lost when that dies.
+Linux only. A report is a JSON line in the log file of a rank, so a rank that dies loses no report.
 Kinds of lines: `start` (versions), `startup` (seconds), `epoch` (an EpochRow), `energy`, `outcome`
-(of a rank that had to stop), `end`, `readings` of the instruments, and `stacks` where a signal
-ended a rank.
+(the error that stopped a rank), `end`, `readings` (of the instruments), and `stacks` (of threads,
+when a signal ended the rank).
 """
 
 import ctypes
@@ -32,7 +32,7 @@ from scaling.core.errors import UserError
 
 KILL_GRACE_SECONDS = 3.0
 END_GRACE_SECONDS = 1.0
-"""How long processes may take to end after the first one has."""
+"""Seconds that descendants have to end by themselves after the launched process has ended."""
 STARTED_VARIABLE = "SCALING_STUDY_STARTED"
 NODES_VARIABLE = "SCALING_STUDY_NODES"
 PR_SET_PDEATHSIG = 1
@@ -48,14 +48,14 @@ class RankLog:
         self.rank = rank
 
     def append(self, kind: str, content: dict[str, Any]) -> None:
-        """Append one line; it is on disk when this returns."""
+        """Append one line and close the file, so a process that is killed later loses no line."""
         line = json.dumps({"kind": kind, "rank": self.rank, **content}, allow_nan=False)
         with self._path.open("a", encoding="utf-8") as file:
             file.write(line + "\n")
 
     @contextmanager
     def stacks_kept(self) -> Iterator[None]:
-        """Within the block, SIGTERM or a fatal signal logs `stacks`, even of a hanging library."""
+        """On SIGTERM or a fatal signal in the block, write all threads' stacks to a file."""
         with self._path.with_suffix(".stacks").open("w", encoding="utf-8") as file:
             faulthandler.enable(file)
             faulthandler.register(signal.SIGTERM, file, chain=True)
@@ -67,7 +67,7 @@ class RankLog:
 
 
 def read_logs(folder: Path) -> LinesByKind:
-    """Return all lines by kind and rank, without a last line that a kill cut short."""
+    """Return the complete lines of all logs in `folder`, by kind, sorted by rank."""
     found = []
     for path in folder.glob("rank*"):
         text = path.read_text(encoding="utf-8", errors="replace")
@@ -89,9 +89,9 @@ def by_kind(lines: Iterable[dict[str, Any]]) -> LinesByKind:
 
 @dataclass(frozen=True)
 class ProcessResult:
-    """How the processes ended; from `measure` also their GPUs, reports and `environment`.
+    """The end of the launched processes; `launch.measure` adds GPUs, reports and `environment`.
 
-    `returncode` is negative for a signal.
+    `returncode` is negative if a signal ended the launched process.
     """
 
     returncode: int
@@ -102,7 +102,7 @@ class ProcessResult:
     environment: dict[str, Any] = field(default_factory=dict)
 
     def of(self, kind: str) -> list[dict[str, Any]]:
-        """Return the contents of the reported lines of this kind, in order."""
+        """Return the contents of all lines of `kind`, in order, without the keys kind and rank."""
         return [
             {key: value for key, value in line.items() if key not in ("kind", "rank")}
             for line in self.lines[kind]
@@ -110,12 +110,12 @@ class ProcessResult:
 
 
 def elapsed() -> float:
-    """Return the seconds since the supervisor launched this process, on the same machine."""
+    """Return the seconds since this process was launched, which must be on this machine."""
     return time.monotonic() - float(os.environ[STARTED_VARIABLE])
 
 
 def die_with(parent: int) -> None:
-    """Have the kernel kill this process when its parent dies; let SIGTERM, held back, end it."""
+    """Have the kernel kill this process when its `parent` dies, and unblock SIGTERM."""
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
@@ -128,9 +128,9 @@ def adopt_orphans() -> None:
 
 
 def reserve_port() -> int:
-    """Return a TCP port that is this process's until it ends: bound, but not listened on.
+    """Return a TCP port that stays bound, without a listener, until this process ends.
 
-    A process that binds it with SO_REUSEADDR, as PyTorch's store does, can listen on it.
+    Another process can listen on it if it sets SO_REUSEADDR, as PyTorch's store does.
     """
     held = socket.socket()
     held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -141,10 +141,10 @@ def reserve_port() -> int:
 
 
 def command(words: list[str], gpus: int, nodes: int = 1) -> list[str]:
-    """Return the command line of Python with `words`: one process, on several nodes one each.
+    """Return the command that starts Python with `words`; on several nodes, srun starts one each.
 
-    By srun, with so many GPUs of all; a process forks its node's others (`ranks.start`). UserError
-    for several nodes outside of a Slurm job.
+    `gpus` counts the GPUs of all nodes. Each process forks the other ranks of its node
+    (`ranks.start`). UserError for several nodes outside of a Slurm job.
     """
     own = [sys.executable, *words]
     if nodes == 1:
@@ -165,9 +165,9 @@ def launch(
     time_limit: float,
     read: Callable[[IO[bytes]], None] | None = None,
 ) -> ProcessResult:
-    """Run a command; kill its process tree after `time_limit` seconds, or if the wait is ended.
+    """Run a command, for at most `time_limit` seconds, and then end all processes that it started.
 
-    Its output is inherited, or passed to `read`, in a thread.
+    If `read` is given, it reads the output in a thread; else this process's output gets it.
     """
     adopt_orphans()
     before = psutil.Process().children(recursive=True)
@@ -202,7 +202,7 @@ def launch(
 
 
 def _end_all_but(before: list[psutil.Process]) -> None:
-    """Send SIGTERM to our descendants that are not among `before`, later SIGKILL."""
+    """Send SIGTERM, later SIGKILL, to descendants of this process that are not in `before`."""
     family = [p for p in psutil.Process().children(recursive=True) if p not in before]
     _, family = psutil.wait_procs(family, timeout=END_GRACE_SECONDS)
     for send in (psutil.Process.terminate, psutil.Process.kill):

@@ -1,6 +1,6 @@
-"""Exclusive locks on GPUs or the CPU: no two timed jobs of any user run on one at a time.
+"""Lock GPUs or the CPU: two timed jobs, of any users, never run on one at the same time.
 
-A lease is an abstract socket (`man 7 unix`) named after the GPU's UUID, which children inherit.
+A lock, called lease, is an abstract socket (`man 7 unix`) named by UUID; children inherit it.
 """
 
 import errno
@@ -23,7 +23,7 @@ from scaling.core.errors import UserError
 ADDRESS = "\0scaling-study/{}"
 POLL_SECONDS = 1.0
 PATIENCE_SECONDS = 3600.0
-"""How long a job waits for GPUs."""
+"""Seconds that a job waits for GPUs."""
 FREE = "is free"
 SHARE_VARIABLE = "SCALING_STUDY_SHARE"
 """Environment variable that lets CPU jobs overlap (`machine.share`)."""
@@ -41,8 +41,8 @@ def gpus(
 ) -> Iterator[list[str]]:
     """Yield `count` of the `candidates` (CUDA_VISIBLE_DEVICES entries), held until the block ends.
 
-    While too few are free it takes none, says once who holds them, and waits. UserError after
-    `patience` seconds, and for too few candidates.
+    While fewer are free, it holds none, prints their holders once, and waits. UserError after
+    `patience` seconds, or if there are fewer than `count` candidates.
     """
     if count > len(candidates):
         raise UserError(
@@ -76,7 +76,7 @@ def gpus(
 
 
 def waits_for(requested: environment.Device, count: int) -> str:
-    """Return who holds what a job on `count` GPUs, or a CPU, waits for; "" if it does not."""
+    """Return the holders of the GPUs, or the CPU, that a job has to wait for, or ""."""
     on_gpu = environment.resolve_device(requested) == "cuda"
     if not on_gpu and os.environ.get(SHARE_VARIABLE):
         return ""
@@ -88,7 +88,7 @@ def waits_for(requested: environment.Device, count: int) -> str:
 
 @contextmanager
 def device(requested: environment.Device) -> Iterator[Any]:
-    """Yield the torch.device to compute on; a GPU is no other job's until the block ends."""
+    """Yield the torch.device to compute on; a GPU is leased until the block ends."""
     import torch
 
     kind = environment.resolve_device(requested)
@@ -100,7 +100,7 @@ def device(requested: environment.Device) -> Iterator[Any]:
 
 
 def _take(uuid: str) -> socket.socket | None:
-    """Return a new lease on a GPU, None while another process has it."""
+    """Return a new lease on a GPU; None if another process holds it."""
     own = socket.socket(socket.AF_UNIX)
     own.set_inheritable(True)
     try:
@@ -115,7 +115,7 @@ def _take(uuid: str) -> socket.socket | None:
 
 
 def _holder(uuid: str) -> str:
-    """Return who holds a GPU's lease (process, user, command), as far as it can be seen."""
+    """Return text on the process, user and command that hold a GPU's lease, or "is free"."""
     with socket.socket(socket.AF_UNIX) as asking:
         asking.setblocking(False)
         try:

@@ -61,11 +61,10 @@ class MachineCheck(Measurement):
 def run(
     function: str, options: Any, *, processes: int, name: str, advice: str = "", keep: str = ""
 ) -> ProcessResult:
-    """Return what the `function` (`module:name`) of `options` reported from its `processes`.
+    """Call `function` (`module:name`) with `options` in `processes` ranks; return their reports.
 
-    These and `gpus` of the options are totals over all nodes. UserError with `name` of the
-    measurement and `advice` when a process fails; lines of kind `keep` that were reported before
-    the time limit suffice.
+    `processes` and `options.gpus` count all nodes. UserError, with the measurement's `name` and
+    `advice`, if a process fails; not if the time limit ends it after lines of kind `keep`.
     """
     device, nodes = environment.resolve_device(options.device), getattr(options, "nodes", 1)
     job = Reference(function)
@@ -81,7 +80,7 @@ def run(
 
 
 def completed(host_info: dict[str, Any], result: ProcessResult) -> dict[str, Any]:
-    """Return the environment with what is known after the processes have ended."""
+    """Return `host_info` with the leased GPUs, the ranks' reports, and the time of the end."""
     return {
         **host_info,
         **environment.leased_gpus(result.gpus),
@@ -94,9 +93,9 @@ def completed(host_info: dict[str, Any], result: ProcessResult) -> dict[str, Any
 def leased(
     device: Device, gpus: int, limits: Limits | Measurement
 ) -> Iterator[tuple[list[str], dict[str, str]]]:
-    """Yield so many GPUs (CUDA_VISIBLE_DEVICES entries), and the environment of processes on them.
+    """Yield `gpus` GPUs (CUDA_VISIBLE_DEVICES entries), and environment variables for processes.
 
-    They are held until the block ends, as is a CPU, which is none. SIGTERM ends the block.
+    They are leased until the block ends; for a CPU the list is empty. SIGTERM raises SystemExit.
     """
     with launcher.terminable():
         on_gpu = device == "cuda"
@@ -124,10 +123,10 @@ def launch_ranks(
     nodes: int,
     limits: Limits | Measurement,
 ) -> ProcessResult:
-    """Return how the processes of a `function` (`module:name`) on leased GPUs ended, and its lines.
+    """Run `function` (`module:name`) in processes on leased GPUs; return their end and reports.
 
-    `gpus` are those of all nodes; Slurm assigns other nodes', which report to the same folder next
-    to `output`: there job.json has what `ranks.main` calls. The run may take its time limit.
+    `gpus` counts all nodes; this process leases only its node's GPUs. Ranks of all nodes read
+    job.json from a temporary folder next to `output` and report to this folder.
     """
     output.parent.mkdir(parents=True, exist_ok=True)
     for left_by_killed in output.parent.glob(f".{output.stem}.*"):

@@ -1,4 +1,4 @@
-"""Derive a run's status from how its processes ended, or name the causes. Imports no torch."""
+"""Derive a run's status, or the causes of its failure, from its processes' end. Without torch."""
 
 import re
 import textwrap
@@ -21,17 +21,17 @@ LACKS: dict[Status, re.Pattern[str]] = {
         "DefaultCPUAllocator|is killed by signal: Bus error|unable to mmap|Cannot allocate memory"
     ),
 }
-"""What PyTorch says where memory is short."""
+"""Patterns of PyTorch's messages on a lack of memory, by the status of the run."""
 KINDS: dict[str, Status] = {"OutOfMemoryError": "oom", "MemoryError": "oom_host"}
 NAMES_ERROR = re.compile(
     r"^(?:\[[^\]]*\]:?\s*|\d+:\s*)?"
     r"(?:((?:\w+\.)*\w*(?:Error|Exception|Interrupt))(?=:|$)|what\(\): )"
 )
-"""A line with which a traceback ends, or a C++ exception; a rank may stand before it."""
+"""Matches a traceback's last line or a C++ exception, also after a prefix with the rank."""
 LAUNCHERS = re.compile(r"torch[./]distributed[./]elastic|ChildFailedError|CalledProcessError")
-"""How the launchers of processes say that one of them failed."""
+"""Matches lines of process launchers, as torchrun, about a failed process."""
 AFTERWARDS = re.compile("Connection (closed|reset)|Broken pipe|DistBackendError|DistNetworkError")
-"""What the other processes say once one has failed."""
+"""Matches errors of other processes that follow the failure of one process."""
 ERROR_WORDS = re.compile("error|fatal|failed|cannot|not found|no such", re.IGNORECASE)
 CAUSE = "direct cause of the following exception"
 GAVE_UP_WAITING = re.compile("timed? ?out", re.IGNORECASE)
@@ -39,17 +39,17 @@ FATAL = "Fatal Python error"
 
 
 def status_of(text: str) -> Status | None:
-    """Return the status that a message of PyTorch about memory means, None for other texts."""
+    """Return the status for a PyTorch message on a lack of memory; None for other texts."""
     return next((status for status, words in LACKS.items() if words.search(text)), None)
 
 
 def classify(error: BaseException) -> Status | None:
-    """Return `oom` or `oom_host` for an error, or a cause of it, that is a lack of memory."""
+    """Return `oom` or `oom_host` if an error or one of its causes is a lack of memory, or None."""
     return _judged(error)[0]
 
 
 def first_sentence(error: BaseException) -> str:
-    """Return the first line of an error's message, or of the out-of-memory error that caused it."""
+    """Return a line of an error's message, or of the out-of-memory error that caused it."""
     _, cause = _judged(error)
     lines = [line.strip() for line in str(cause).splitlines() if line.strip()]
     telling = [line for line in lines if re.search("allocate|memory|No space left", line)]
@@ -60,7 +60,7 @@ def first_sentence(error: BaseException) -> str:
 
 
 def _judged(error: BaseException) -> tuple[Status | None, BaseException]:
-    """Return the status of a lack of memory and the error in the chain of causes that tells it."""
+    """Return the first lack of memory among an error and its causes, as status and error."""
     origin: BaseException | None = error
     while origin:
         kind = KINDS.get(type(origin).__name__) or status_of(str(origin))
@@ -71,10 +71,10 @@ def _judged(error: BaseException) -> tuple[Status | None, BaseException]:
 
 
 def of_output(lines: Sequence[str]) -> tuple[Status | None, str]:
-    """Return the status of a command that failed, if that is a lack of memory, and its sentence.
+    """Return the status of a failed command (None unless memory was short), and an error message.
 
-    Both are of the last exception in `lines`, its output: not of one before an epoch, which the
-    command survived, nor of a launcher's, nor of those that the end of another process caused.
+    Both are from the last exception in `lines`, the command's output. Skipped are exceptions of
+    launchers or caused by another process's end. An exception before a printed epoch has no status.
     """
     own = [line for line in lines if not LAUNCHERS.search(line)]
     named = [place for place, line in enumerate(own) if NAMES_ERROR.match(line)]
@@ -96,7 +96,7 @@ def of_output(lines: Sequence[str]) -> tuple[Status | None, str]:
 
 
 def _kind(line: str) -> Status | None:
-    """Return the status that a line with an exception means, by its class or its message."""
+    """Return the status for a line with an exception, by the exception's class or its message."""
     found = NAMES_ERROR.match(line)
     name = ((found and found[1]) or "").rpartition(".")[2]
     kinds = [status for kind, status in KINDS.items() if name.lstrip("_").endswith(kind)]
@@ -104,9 +104,9 @@ def _kind(line: str) -> Status | None:
 
 
 def verdict(spec: RunSpec, result: ProcessResult) -> tuple[Status, str | None]:
-    """Return the status of a run that was started, and one sentence when it is not ok.
+    """Return a run's status, and a sentence on what went wrong or None.
 
-    UserError for another failure: any other error, a rank that was killed, hung or was silent.
+    UserError if a rank failed by an error other than lack of memory, was killed, or hung.
     """
     lines = result.lines
     outcomes = sorted(lines["outcome"], key=lambda line: line["time"])
@@ -130,7 +130,10 @@ def verdict(spec: RunSpec, result: ProcessResult) -> tuple[Status, str | None]:
 def _measured(
     spec: RunSpec, result: ProcessResult, outcomes: list[dict[str, Any]]
 ) -> tuple[Status, str | None]:
-    """Return the status of a run with all its epochs, even if its instruments failed afterwards."""
+    """Return a run's status, and a sentence on what went wrong or None.
+
+    UserError if a rank failed by an error other than lack of memory, was killed, or hung.
+    """
     lines = result.lines
     if unfinite := [row["epoch"] for row in lines["epoch"] if row["train_loss"] is None]:
         return "diverged", f"the loss was not finite in epoch {min(unfinite)}"
@@ -152,9 +155,9 @@ def _measured(
 
 
 def _causes(done: dict[int, int], lines: LinesByKind, outcomes: list[dict[str, Any]]) -> list[str]:
-    """Describe each rank's end, the first failure first, and name the rank that likely hung.
+    """Describe each rank's end, the first failure first, and name the ranks that likely hung.
 
-    That is one without a report, else the one with the fewest steps. `done` has the last epochs.
+    These are ranks without a report, else with the fewest steps. `done` has each rank's last epoch.
     """
     fatal = [line for line in lines["stacks"] if line["text"].startswith(FATAL)]
     messages: dict[int, str] = {}
