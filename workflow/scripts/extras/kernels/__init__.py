@@ -1,1 +1,1 @@
-"""Kernels of our own, in Triton: a ResNet's norms and what follows them."""
+"""Triton kernels of the project for a ResNet's batch norms with residual and ReLU."""

@@ -1,7 +1,7 @@
 """A ResNet18 with fused norm, residual and ReLU, which needs few passes over memory.
 
-Each pass reads activations or gradients for the sums, and again for the result. ReLU's mask is
-recomputed from them.
+Forward and backward pass each read activations or gradients twice: for the sums, and for the
+result. ReLU's mask is not stored, but recomputed from activations.
 """
 
 from contextlib import nullcontext
@@ -18,8 +18,8 @@ from scaling.models.resnet import BasicBlock, ResNet18
 from scaling.training.captured_steps import SideStream
 
 ASIDE_UP_TO = 512
-"""The largest batch whose weights' gradients are computed aside: on one H100 that gained 2 % here
-and nothing at 2048, where each kernel occupies the device."""
+"""The largest batch with weight gradients computed on a side stream: on one H100 this gained
+2 % at 512, and nothing at 2048, where each kernel occupies the device."""
 SUMS = 4
 """Sums per channel: values, their squares, gradients, gradients times normalized values."""
 Twice = tuple[Tensor, Tensor]
@@ -41,8 +41,8 @@ class FusedNorm(NamedTuple):
     ) -> Twice:
         """Return relu(norm(x) + residual) for `x` [images, channels, height, width], twice.
 
-        `residual_norm`, if given, normalizes the residual. To a caller that uses each result once,
-        autograd passes the gradients of this one array apart: no extra pass adds them up.
+        `residual_norm`, if given, normalizes the residual. Both results are one array. If each is
+        used once, autograd passes two gradients, and a kernel adds them without an extra pass.
         """
         norms = [one.norm for one in (self, residual_norm) if one]
         parameters = [parameter for norm in norms for parameter in (norm.weight, norm.bias)]
@@ -120,7 +120,7 @@ def _in_rows(x: Tensor) -> Tensor:
 
 
 class _Launch:
-    """Tile and grid sizes for activations like `x`, a tile for `each` block or all `shared`."""
+    """Tile and grid sizes for activations like `x`: `each` has a block per tile, `shared` fewer."""
 
     def __init__(self, x: Tensor) -> None:
         channels = x.shape[1]
@@ -139,7 +139,7 @@ class _Launch:
 def stem_convolution(images: Tensor, weight: Tensor) -> Tensor:
     """Return `conv2d(images, weight, padding=1)` in channels-last order and weight's type.
 
-    By a matrix product, as convolutions of three channels leave tensor cores idle. Images [n, 3,
+    Multiplies matrices, as convolutions of three channels leave tensor cores idle. Images [n, 3,
     height, width] get no gradient; `weight` is [channels, 3, 3, 3].
     """
     count, _, height, width = images.shape
@@ -155,7 +155,7 @@ def stem_convolution(images: Tensor, weight: Tensor) -> Tensor:
 
 
 class _Convolution(torch.autograd.Function):
-    """A convolution whose weight's gradient is computed aside."""
+    """A convolution that computes the gradient of its weight on the side stream `aside`."""
 
     @staticmethod
     def forward(
@@ -182,7 +182,7 @@ class FusedResNet(nn.Module):
 
     Parameters and running statistics are the model's; num_batches_tracked is not updated. The
     backward pass has to end, and the norms' gradients to be read, before the next forward pass.
-    With `compiled` the head is compiled. Weights' gradients are computed `aside` of norms.
+    If `compiled`, the head is compiled. Weight gradients are computed on the side stream `aside`.
     """
 
     def __init__(self, model: ResNet18, compiled: bool, aside: SideStream) -> None:

@@ -1,11 +1,11 @@
 """Triton kernels for batch norm with residual and ReLU on [rows, channels], and for im2col.
 
-A row is a position of an image: channels-last memory as a matrix. Kernels that sum go from the end,
-which the one before has just written, to the beginning, where the next one starts: both find a part
-in the cache. `sums` of a norm is float32 [4, channels]: of x, of x², of g, of g times normalized x;
-g is the gradient before ReLU. Atomic adds leave their last bits to chance. The variance is the mean
-of squares minus the square of the mean, with an error of 1e-7 of that. With WAITS blocks are
-launched before the last kernel's end (programmatic dependent launch, compute capability 9.0).
+A row is one position of an image in channels-last memory. Kernels that compute sums read rows from
+last to first: the preceding kernel has just written the last rows, and the next kernel starts at
+the first, so that both find rows in the cache. `sums` of a norm is float32 [4, channels]: the sums
+of x, x², g and g · normalized x, where g is the gradient before ReLU. Atomic adds make their last
+bits vary. The variance is mean(x²) - mean(x)², with an error of 1e-7 · mean(x²). If WAITS, blocks
+start before the preceding kernel ends (programmatic dependent launch, compute capability 9.0).
 """
 
 # mypy: disallow-untyped-defs=False
@@ -19,17 +19,17 @@ from triton.language import constexpr
 COLUMNS = 64
 """Maximum channels of a tile: 128 bytes of bf16."""
 TILE = 4096
-"""Elements that a block processes at a time. Tile, warps and blocks were the fastest on an H200."""
+"""Elements of a tile. TILE, WARPS and BLOCKS were the fastest values on an H200."""
 WARPS = 4
 BLOCKS = 528
 """Number of blocks that compute sums: four for each of 132 multiprocessors."""
 PATCH_COLUMNS = 32
-"""27 values of a patch, padded with zeros: tensor cores need a multiple of 8."""
+"""27 values of a 3×3×3 patch, padded with zeros: tensor cores need a multiple of 8."""
 PATCH_ROWS = 128
 
 
 class Norm(NamedTuple):
-    """The arrays of a batch norm, as kernels take them."""
+    """Pointers to the arrays of a batch norm, as arguments of kernels."""
 
     sums: Any
     weight: Any
@@ -39,7 +39,7 @@ class Norm(NamedTuple):
 
 
 def recorded(kernel):
-    """Let a profiler record each launch of `kernel` with the activations it reads and writes."""
+    """Return `kernel`, changed so that profilers record its launches with their tensors."""
     run, name = kernel.run, f"triton_{kernel.fn.__name__}"
 
     def recording(*arguments, **options):
@@ -65,7 +65,7 @@ def _channel(COLUMNS: constexpr):
 
 @triton.jit
 def _affine(norm, rows, eps, CHANNELS: constexpr, COLUMNS: constexpr):
-    """Return mean, variance and inverse deviation of x, and its normalizing scale and shift."""
+    """Return by channel mean, variance, 1/deviation of x, and the norm's scale and shift."""
     channel = _channel(COLUMNS)
     mean = tl.load(norm.sums + channel) / rows
     variance = tl.maximum(tl.load(norm.sums + CHANNELS + channel) / rows - mean * mean, 0.0)
@@ -86,7 +86,7 @@ def _begin(WAITS: constexpr):
 def sum_values(
     x, sums, rows, CHANNELS: constexpr, ROWS: constexpr, COLUMNS: constexpr, WAITS: constexpr
 ):
-    """Add the sums of x and x²."""
+    """Add the sums of x and of x² over all rows to `sums`."""
     _begin(WAITS)
     values = tl.zeros([ROWS, COLUMNS], tl.float32)
     squares = tl.zeros([ROWS, COLUMNS], tl.float32)
@@ -105,7 +105,7 @@ def sum_values(
 def _normalized(
     x, norm, rows, eps, momentum, CHANNELS: constexpr, ROWS: constexpr, COLUMNS: constexpr
 ):
-    """Return a tile of normalized x; the first one's block updates the running statistics."""
+    """Return a tile of normalized x; the block of the first tile updates running statistics."""
     mean, variance, _, scale, shift = _affine(norm, rows, eps, CHANNELS, COLUMNS)
     offsets, exists = _tile(tl.program_id(0), rows, CHANNELS, ROWS, COLUMNS)
     if tl.program_id(0) == 0:
@@ -138,7 +138,7 @@ def normalize(
     COLUMNS: constexpr,
     WAITS: constexpr,
 ):
-    """Write y = relu(normalized x + residual), which it ADDS and NORMALIZES or not."""
+    """Write y = relu(normalized x + r): r is the residual if ADDS, normalized if NORMALIZES."""
     _begin(WAITS)
     result = _normalized(x, norm, rows, eps, momentum, CHANNELS, ROWS, COLUMNS)
     offsets, exists = _tile(tl.program_id(0), rows, CHANNELS, ROWS, COLUMNS)
@@ -171,9 +171,9 @@ def sum_gradients(
     COLUMNS: constexpr,
     WAITS: constexpr,
 ):
-    """Add the sums of g and of g times normalized x, for a NORMALIZED residual's norm, too.
+    """Add the sums of g and g · normalized x to `norm.sums`; if NORMALIZED, to the residual's, too.
 
-    g is written if TWO gradients arrive or a residual was ADDED: reading it is then faster.
+    If TWO gradients arrive or a residual was ADDED, write g: the next kernel then reads it faster.
     """
     _begin(WAITS)
     mean, _, inverse, scale, shift = _affine(norm, rows, eps, CHANNELS, COLUMNS)
@@ -230,7 +230,7 @@ def gradient_of_values(
     COLUMNS: constexpr,
     WAITS: constexpr,
 ):
-    """Write dx of g or RECTIFIED dy (arXiv:1502.03167, section 3), and a NORMALIZED residual's."""
+    """Write dx (arXiv:1502.03167, section 3), from g or rectified dy; dresidual if NORMALIZED."""
     _begin(WAITS)
     offsets, exists = _tile(tl.program_id(0), rows, CHANNELS, ROWS, COLUMNS)
     gradient = tl.load(dy + offsets, mask=exists).to(tl.float32)
@@ -248,7 +248,7 @@ def gradient_of_values(
 
 @triton.jit
 def _before_norm(gradient, value, norm, rows, eps, CHANNELS: constexpr, COLUMNS: constexpr):
-    """Return the gradient of a tile of x."""
+    """Return the gradient with respect to a tile of x, the input of the norm."""
     mean, _, inverse, scale, _ = _affine(norm, rows, eps, CHANNELS, COLUMNS)
     channel = _channel(COLUMNS)
     plain = tl.load(norm.sums + 2 * CHANNELS + channel) / rows

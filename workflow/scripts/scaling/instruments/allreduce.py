@@ -1,4 +1,4 @@
-"""The sweep over messages, most of them all-reduces: one process of it."""
+"""One process of the sweep, which times messages of many sizes, most of them all-reduces."""
 
 import copy
 import math
@@ -25,15 +25,15 @@ MOST_BYTES_ON_CPU = 2**24
 
 
 def start(options: Sweep, folder: Path) -> None:
-    """Measure by `run` in a process for each GPU."""
+    """Call `run` in one process for each GPU."""
     ranks.start(options.gpus, run, options, folder)
 
 
 def run(sweep: Sweep, log_folder: Path) -> None:
     """Measure every size together with the other ranks; rank 0 reports rows to `log_folder`.
 
-    A row has for each repeat the `seconds` per message of the slowest rank, and by how much the
-    ranks' seconds differ: those of a rank that starts early include its wait for the last one.
+    For each repeat a row has the slowest rank's `seconds` per message, and `start_skew_seconds`,
+    the longest minus the shortest time of a rank: ranks that start early wait for the last one.
     """
     joined = ranks.joined(log_folder, sweep.device, 1, sweep.time_limit_seconds)
     with joined as (rank, log):
@@ -55,8 +55,8 @@ def run(sweep: Sweep, log_folder: Path) -> None:
 
 
 def _of_model(sweep: Sweep, rank: Rank) -> list[tuple[str, int]]:
-    """Return the bytes of DDP's final buckets, those of recipe tuned, DataParallel's messages
-    (which needs GPUs), and all gradients.
+    """Return kind and bytes of the model's messages: final buckets of DDP and of recipe tuned,
+    DataParallel's messages (only on GPUs), and all gradients.
     """
     described = DATASET.read(sweep.manifest)
     side, *_ = described.get("image_shape", [32])
@@ -82,8 +82,8 @@ def _of_model(sweep: Sweep, rank: Rank) -> list[tuple[str, int]]:
 def _measure(
     sweep: Sweep, rank: Rank, kind: str, message_bytes: int
 ) -> tuple[list[float], list[float], bool]:
-    """Return the slowest rank's seconds per message, by how much the ranks' seconds differ, both of
-    each repeat, and whether results were right.
+    """Return for each repeat the slowest rank's seconds per message, and the longest minus the
+    shortest time of a rank; and whether all results were right.
 
     A message is all-reduced, unless its `kind` is `broadcast` or `reduce`.
     On GPUs a repeat is a CUDA graph: a launch from Python takes longer than a small message.

@@ -19,9 +19,9 @@ from scaling.core.gpu_counters import GpuCounters
 from scaling.launch.measure import MachineCheck
 
 FREE_MEMORY, BUSY_CORES = 0.9, 0.25
-"""The minimum share of free memory on an unused GPU, and the maximum of cores that others keep."""
+"""Minimum share of free memory on an unused GPU; maximum share of a CPU's time in use by others."""
 SLOWEST, SLOWER = 0.9, 0.97
-"""Shares of the median GPU's rate below which a GPU is bad, or odd."""
+"""Shares of the median GPU's rate: below SLOWEST a GPU is `bad`, below SLOWER it is `odd`."""
 SAVING = ("powersave", "conservative")
 """CPU frequency governors that keep clocks low until a core has long been busy."""
 WATCHED_SECONDS, MULTIPLYING_SECONDS, MATRIX_SIZE = 1.0, 3.0, 8192
@@ -45,14 +45,14 @@ def host() -> dict[str, Any]:
 
 
 def _ask(entry: str, what: str, *more: Any) -> Any:
-    """Return what the driver tells of a GPU; None where it does not know."""
+    """Return NVML's answer to `nvmlDeviceGet<what>` for a GPU; None if it has none."""
     return ask_nvml(getattr(pynvml, f"nvmlDeviceGet{what}"), environment.gpu_handle(entry), *more)
 
 
 def gpu(entry: str) -> dict[str, Any]:
     """Return the driver's state of a GPU that this process does not use yet; null where unknown.
 
-    `cores_near` is the number of this process's cores on the GPU's side (NUMA).
+    `cores_near` is the number of this process's cores on the GPU's NUMA node.
     """
     ecc = (pynvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED, pynvml.NVML_VOLATILE_ECC)
     memory, rows = _ask(entry, "MemoryInfo"), _ask(entry, "RemappedRows")
@@ -77,14 +77,14 @@ def gpu(entry: str) -> dict[str, Any]:
 
 
 def start(options: MachineCheck, folder: Path) -> None:
-    """Check by `run` in a process for each GPU."""
+    """Call `run` in one process for each GPU."""
     from scaling.launch import ranks
 
     ranks.start(options.gpus, run, options, folder)
 
 
 def run(check: MachineCheck, log_folder: Path) -> None:
-    """Check one GPU as its process, and its rate while the others multiply matrices, too."""
+    """Check this process's GPU and log its state, and its rate while all GPUs multiply matrices."""
     from scaling.launch import ranks
 
     local = int(os.environ.get("LOCAL_RANK", "0"))
@@ -104,7 +104,7 @@ def run(check: MachineCheck, log_folder: Path) -> None:
 
 
 def _multiply(device: Any) -> float | None:
-    """Return the FLOP/s of float16 matrix products; None without memory for one."""
+    """Return the FLOP/s of float16 matrix products; None if the GPU has no memory for a product."""
     import torch
 
     try:

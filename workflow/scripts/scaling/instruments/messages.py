@@ -17,15 +17,15 @@ from scaling.training.strategies import MESSAGE_BYTES
 
 KINDS = {"allreduce_": "all_reduce", "_reduce_scatter_base_": "reduce_scatter"}
 KINDS |= dict.fromkeys(("allgather_", "_allgather_base_"), "all_gather")
-"""Public names of operators in the namespace c10d; others keep theirs."""
+"""Public names of c10d operators; operators that are not listed keep their own names."""
 SENT = {"tensors", "tensor", "input_tensors", "input_tensor", "inputs"}
-"""The arguments of these operators with the tensors that this rank sends."""
+"""Names of the operators' arguments with the tensors that this rank sends."""
 
 
 class Messages(TorchDispatchMode):
-    """Collects messages in sending order, and none while `phase` is None.
+    """Collects messages in sending order in `rows`; ignores messages while `phase` is None.
 
-    As a context it records what PyTorch's dispatcher sees, with the collectives of DDP's reducer.
+    As a context manager, records the collectives that PyTorch dispatches, also of DDP's reducer.
     """
 
     def __init__(self) -> None:
@@ -45,7 +45,7 @@ class Messages(TorchDispatchMode):
 
     @contextmanager
     def phases_of(self, model: nn.Module) -> Iterator[None]:
-        """Within the block, set `phase` by calls of `model` and of optimizers' step()."""
+        """Within the block, calls of `model` and of optimizers' step() set `phase`."""
 
         def enter(phase: str, *_: object) -> None:
             self.phase = phase
@@ -73,9 +73,9 @@ class Messages(TorchDispatchMode):
 
 @contextmanager
 def collectives(messages: Messages) -> Iterator[None]:
-    """Record the collectives of process groups, from Python or C++.
+    """Within the block, record the collectives of process groups, from Python or C++.
 
-    The later all-reduces of a communication hook run in gloo's threads, which dispatch modes miss.
+    Replaces dist.all_reduce, too: dispatch modes miss its calls by DDP's hooks in gloo's threads.
     """
     name, original = "all_reduce", dist.all_reduce
 
@@ -90,10 +90,10 @@ def collectives(messages: Messages) -> Iterator[None]:
 
 @contextmanager
 def copies(messages: Messages) -> Iterator[None]:
-    """Record DataParallel's copies between GPU 0 and the others, which need no process group.
+    """Within the block, record DataParallel's copies between GPU 0 and the other GPUs.
 
-    `bytes` are of the whole batch for scatter and gather, of one GPU for broadcast and reduce, with
-    a message for each group of tensors.
+    A scatter or gather is one message with the `bytes` of the whole batch. A broadcast or reduction
+    has a message for each group of tensors, with the `bytes` of one GPU.
     """
 
     def recorded(original: Callable[..., Any], kind: str) -> Any:

@@ -20,9 +20,9 @@ PRECISIONS = {"cuda": ["float32", "tf32", "bf16"], "cpu": ["float32", "bf16"]}
 BLOCK_SECONDS = 0.02
 """The minimum duration of a repeat, which makes timer overhead negligible."""
 LARGEST_ON_CPU, MOST_BYTES_ON_CPU = 1024, 2**27
-"""What a CPU measures of sizes that are a GPU's: the largest of them take it minutes."""
+"""Limits of matrix size and copied bytes on a CPU, which takes minutes for the sizes of a GPU."""
 REST_SECONDS = 1.0
-"""How long a GPU idles before a sprint."""
+"""Seconds that a GPU idles before it is measured in state `sprint`."""
 
 
 def start(options: Probe, folder: Path) -> None:
@@ -38,8 +38,8 @@ def start(options: Probe, folder: Path) -> None:
 def rows(probe: Probe, device: str) -> Iterator[dict[str, Any]]:
     """Yield a row (`Peak` of the records) for each matrix size and precision, and for each copy.
 
-    A product's `state` is `sprint`, just after a rest, or `sustained`: the fastest size after work
-    of one to three times `sustained_seconds`, when the last repeats are steady.
+    A product with `state` sprint is measured just after a rest. The fastest size has a `sustained`
+    one, too, after one to three times `sustained_seconds` of work, once its repeats are steady.
     """
     sizes, copy_bytes = probe.matrix_sizes, probe.copy_bytes
     if device == "cpu":
@@ -89,7 +89,7 @@ def _copy(source: torch.device, target: torch.device, copy_bytes: int, repeats: 
 def _repeated(
     operation: Callable[[], object], devices: list[torch.device], repeats: int, least: float = 0
 ) -> list[float]:
-    """Return the host's seconds per operation in each of the last blocks of `BLOCK_SECONDS`."""
+    """Return the host's seconds per operation in the last `repeats` blocks of `BLOCK_SECONDS`."""
 
     def now() -> float:
         for device in devices:

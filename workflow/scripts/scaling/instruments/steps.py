@@ -1,8 +1,8 @@
 """Measure where the time of a run's steps goes, in extra iterations on in-memory batches.
 
 Steps are timed, with and without gradient exchange, and traced with PyTorch's profiler: each
-device's kernels over time, and their classes by what launches them. A communication kernel runs
-until all ranks have joined it; of each message only the seconds of the last to join are counted.
+device's kernels over time, in classes by the operators that launch them. A communication kernel
+runs until all ranks have joined it; a message counts only the seconds of the last rank to join.
 """
 
 import json
@@ -28,48 +28,48 @@ from scaling.training.trainer import EpochResult, Trainer, TrainIterations
 
 SETTLING_ITERATIONS = 2
 IN_TURN = (True, False, False, True) * 2
-"""Blocks of steps with the exchange or without it, in an order in which a slowdown from block to
-block, as at the power limit, does not change the difference of their medians."""
+"""The order of blocks of steps with exchange (True) and without. A slowdown from block to block, as
+at the power limit, does not change the difference of their medians."""
 COMMUNICATION = ("nccl", "memcpy ptop", "gloo:all_reduce")
 UNKNOWN: Any = repeat(("other", 0.0))
 SECOND = 10**9  # nanoseconds
 KEPT = ("ph", "name", "cat", "ts", "dur", "tid")
-"""What is kept of an event: no stack, shape or counter, so that a step stays small."""
+"""Fields that are kept of an event: no stack, shape or counter, so that a step stays small."""
 
 Span = tuple[int, int, float]
 """Start and end in ns, and the bytes that are moved; 0 if they are not known."""
 Spans = dict[KernelClass, list[Span]]
-"""A device's kernels, copies and fills, or a CPU's operations; `other` where it is not known what
-launched them."""
+"""Spans by class of a device's kernels, copies and fills, or of a CPU's operations; `other` if the
+operator that launched them is unknown."""
 Messages = dict[tuple[str, int], Span]
-"""A device's communication by the kernel's name and its place among those of that name."""
+"""Spans of a device's communication kernels, by name and index among kernels of that name."""
 Event = dict[str, Any]
 """An event of a trace in Chrome's format."""
 Launches = dict[tuple[int, str], Iterator[tuple[KernelClass, float]]]
-"""Class and bytes (0: not known) of a device's kernels of a name, in order; the last repeats."""
+"""Class and bytes (0: unknown) of each launch by device and kernel name; the last one repeats."""
 CLASSES: dict[KernelClass, re.Pattern[str]] = {
     "communication": re.compile(r"nccl:|c10d::|_c10d_functional|record_param_comms"),
     "products": re.compile(r"aten::\w*(conv(olution|\d)|mm\b|mm_|dot|attention)|triton_tem_"),
     "copies": re.compile(r"aten::(\w*copy|clone|cat\b|_local_scalar)|fsdp::"),
     "element-wise": re.compile(r"aten::|triton_"),
 }
-"""How an operator's name begins, the first that fits."""
+"""Patterns of the beginning of an operator's name, by class; the first match counts."""
 LOOKUPS = re.compile(r"index|embedding|scatter")
 """Operators that read only a part of their arrays."""
 NO_OUTPUT = re.compile(r"triton_|.*copy_$|aten::(zero_|fill_|sum|mean|arg|nll|max_pool)")
 """Operators whose outputs are among their recorded arrays, or small."""
 ITEM_BYTES = {"float": 4, "int": 4, "c10::BFloat16": 2, "c10::Half": 2, "bool": 1}
 ITEM_BYTES |= {"double": 8, "long": 8, "long int": 8, "unsigned char": 1, "TensorList": 4}
-"""Bytes of an item; lists are an optimizer's, of float32."""
+"""Bytes of an item by type. Lists of tensors are an optimizer's, and float32."""
 
 
 def measure_all(trainer: Trainer, rank: Rank, gpus: int, limit: int) -> dict[str, Any]:
-    """Return what the steps of this rank of a run on `gpus` GPUs take.
+    """Return where the time of steps goes on this rank of a run on `gpus` GPUs.
 
-    `in_memory`: `seconds` of each block of steps, `seconds_without_exchange`, null where gradients
-    are always or never exchanged, in the order of `IN_TURN`. `readings` of `communication`, empty
-    on one GPU. `device_time`: each device's `busy_times` and the untraced host's `seconds`. `step`:
-    the events of one step.
+    `in_memory`: `seconds` of each block of steps, and `seconds_without_exchange` (None if gradients
+    are always or never exchanged), in the order of `IN_TURN`. `readings`: times of communication,
+    [] on one GPU. `device_time`: `busy_times` of each device, and the host's `seconds` without
+    tracing. `step`: the events of one step.
     """
     place, on_gpu = {"rank": rank.index}, rank.device.type == "cuda"
     train = trainer.in_memory(limit)
@@ -94,7 +94,7 @@ def measure_all(trainer: Trainer, rank: Rank, gpus: int, limit: int) -> dict[str
 
 
 def _in_memory(trainer: Trainer, train: TrainIterations, limit: int) -> dict[str, Any]:
-    """Return times of the same iterations with and, where possible, without exchange, in turn."""
+    """Return seconds of the same steps, in turn with and, if possible, without exchange."""
     replica, blocks = trainer.replica, dict[bool, list[EpochResult]]({True: [], False: []})
     for exchange in IN_TURN:
         if exchange or replica.separable:
@@ -109,10 +109,10 @@ def _in_memory(trainer: Trainer, train: TrainIterations, limit: int) -> dict[str
 
 
 def busy_times(spans: Spans) -> dict[str, Any]:
-    """Return the seconds in which a device is busy, of which it computes, and of each class.
+    """Return the seconds in which a device is busy, in which it computes, and those of each class.
 
-    A class runs in its `running_seconds`; in its `seconds` none before it does, and communication
-    is the last: their sum is `busy_seconds`, and without communication `compute_seconds`.
+    `running_seconds`: a class runs; `seconds`: it runs, and no class before it does. All `seconds`
+    sum to `busy_seconds`; without communication, the last class, they sum to `compute_seconds`.
     """
     counted: list[Span] = []
     classes: dict[str, dict[str, float]] = {}
@@ -131,10 +131,10 @@ def busy_times(spans: Spans) -> dict[str, Any]:
 def communication(
     devices: dict[int, Spans], messages: dict[int, Messages], everyone: list[Messages]
 ) -> dict[str, Any]:
-    """Return the seconds of `messages` and those exposed, of the device with most; or a note.
+    """Return the seconds of messages and of exposed ones on the device with the most; or a note.
 
-    A message takes as long as on the one of `everyone`'s devices that joins it last; others wait
-    for that in `start_skew_seconds`.
+    A message counts its shortest time on a device in `everyone`, which is the last to join it.
+    Times of waiting for that device are in `start_skew_seconds`.
     """
     candidates = []
     for gpu, sent in messages.items():
@@ -164,10 +164,10 @@ def length(spans: list[Span]) -> int:
 def record(
     train: TrainIterations, limit: int, rank: Rank, known: Launches
 ) -> tuple[dict[int, Spans], dict[int, Messages], EpochResult]:
-    """Return each device's kernels in at most `limit` iterations, launched as `known`.
+    """Trace at most `limit` iterations; return each device's kernels, its messages, and the result.
 
-    Those of communication come again as messages. They begin after the first barrier, which waits
-    for all ranks' tracers.
+    Communication kernels are in both. Classes of kernels come from `known`. The first barrier is
+    left out, as it waits for all ranks' tracers.
     """
     on_gpu = rank.device.type == "cuda"
     activities = [ProfilerActivity.CUDA] if on_gpu else [ProfilerActivity.CPU]
@@ -196,7 +196,7 @@ def record(
 
 
 def launched(trainer: Trainer, train: TrainIterations, limit: int, rank: Rank) -> Launches:
-    """Return what launches the kernels of iterations, by the host; nothing without memory."""
+    """Return classes and bytes of kernels, launched without CUDA graphs; {} if memory runs out."""
     trainer.step.replays = False
     try:
         return launches(_exported(train, limit, rank, shapes=True))
@@ -208,7 +208,7 @@ def launched(trainer: Trainer, train: TrainIterations, limit: int, rank: Rank) -
 
 
 def one_step(train: TrainIterations, rank: Rank) -> list[Event]:
-    """Return the events of one iteration of this rank; none where the tracer cannot write them."""
+    """Return the events of one iteration of this rank; [] if the tracer cannot write them."""
     host, kept, places = os.getpid(), [], {}
     for event in _exported(train, 1, rank):
         pid = event["pid"]
@@ -236,7 +236,7 @@ def _exported(train: TrainIterations, count: int, rank: Rank, shapes: bool = Fal
 
 
 def launches(events: list[Event]) -> Launches:
-    """Return what launched the kernels of a trace with shapes; bytes are shared among kernels."""
+    """Return classes and bytes of a trace's kernels; kernels of one operator share its bytes."""
     operators = {one["args"]["External id"]: one for one in events if one.get("cat") == "cpu_op"}
     ranges = [one for one in events if one.get("cat") == "user_annotation"]
     updates = [one for one in ranges if one["name"].lower().startswith("optimizer")]
@@ -260,7 +260,7 @@ def kernel_class(operator: str) -> KernelClass:
 
 
 def moved_bytes(operator: Event) -> float:
-    """Return the bytes of an operator's inputs, and of an output as the largest; 0: not known."""
+    """Return the bytes of an operator's inputs and an output like the largest; 0 if unknown."""
     name, recorded = operator["name"], operator.get("args", {})
     if LOOKUPS.search(name) or kernel_class(name) not in ("copies", "element-wise"):
         return 0.0

@@ -1,4 +1,4 @@
-"""A study's model: built by name, split into blocks, and what its compilation used."""
+"""Build a study's model by name, split it into blocks, and tell how torch.compile compiled it."""
 
 import sys
 from collections import Counter
@@ -21,8 +21,8 @@ def build(chosen: Model, classes: int) -> nn.Module:
     """Return the `chosen` model with initial weights, for this number of classes.
 
     Its name is that of a registered model, a classification model of torchvision, or a function,
-    `file.py:function` or `module:function`, that takes the number of classes; they receive its
-    options too. UserError for an unknown name; errors of the model's code are its own.
+    `file.py:function` or `module:function`, that takes the number of classes. Each gets the model's
+    options, too. Raises UserError for an unknown name, and any error of the model's code.
     """
     name, given, sizes = chosen.name, chosen.options, [classes]
     make: Any
@@ -46,7 +46,7 @@ def build(chosen: Model, classes: int) -> nn.Module:
 def blocks(model: nn.Module) -> list[nn.Module]:
     """Return a network's repeated parts, such as residual blocks or a transformer's encoder blocks.
 
-    They are the outermost modules with parts whose class, not one of torch.nn, occurs repeatedly.
+    These are the outermost modules that have children and a repeated class outside of torch.nn.
     """
     classes = Counter(type(module) for module in model.modules())
 
@@ -62,7 +62,7 @@ def blocks(model: nn.Module) -> list[nn.Module]:
 
 
 def cache_use() -> dict[str, int]:
-    """Return how many graphs came from torch.compile's cache (`kept`), and how many were `made`."""
+    """Return how many graphs torch.compile took from its cache (`kept`) and compiled (`made`)."""
     if "torch._dynamo.utils" not in sys.modules:
         return {"kept": 0, "made": 0}
     counts = torch._dynamo.utils.counters["aot_autograd"]

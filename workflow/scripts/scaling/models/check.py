@@ -19,14 +19,14 @@ from scaling.models.build import LEAST_BATCH, build
 from scaling.registry.strategy import STRATEGIES
 
 CLASSES = 10
-"""Of datasets that are not prepared yet, but the user's images."""
+"""Number of classes that is assumed for a dataset that is not prepared yet."""
 
 
 def check(config: dict[str, Any], manifest: Path) -> None:
-    """Raise UserError if the model cannot be built, or cannot train in each cell of the study.
+    """Raise UserError if the model cannot be built, or cannot train in each run of the study.
 
-    It trains without values (on the meta device) or, if it depends on them, on the CPU: on 2 images
-    or, where a cell's smallest batch has a single one, on that, which batch norm may refuse.
+    Trains one step on 2 images or, if a run's smallest batch has 1 image, on 1, which batch norm
+    may refuse: on the meta device (without values) or, if this fails, on the CPU.
     """
     section, described = config["dataset"], DATASET.read(manifest) if manifest.exists() else {}
     images = configuration.train_images(config, described)
@@ -53,7 +53,7 @@ def check(config: dict[str, Any], manifest: Path) -> None:
 
 
 def _sizes(config: dict[str, Any], images: int | None) -> Iterator[tuple[int, str]]:
-    """Yield how many images, of so many in all, the model runs on at a time, and in which batch."""
+    """Yield the number of images and the batch of each forward pass; the dataset has `images`."""
     full, section = config["time_to_accuracy"], config["synchronization"]
     cells = [cell for cell in grid.of(config) if "command" not in config["recipes"][cell.recipe]]
     cells += [Cell("tuned", "ddp", n, full["global_batch"] // n, 0) for n in full["gpus"]]
@@ -72,7 +72,7 @@ def _sizes(config: dict[str, Any], images: int | None) -> Iterator[tuple[int, st
 
 
 def _train(model: nn.Module, images: torch.Tensor, classes: int) -> None:
-    """Train one step; raise what PyTorch says, or a ValueError where it would say nothing."""
+    """Train one step. Raises PyTorch's errors; ValueError for wrong logits or missing gradients."""
     parameters, wanted = dict(model.train().named_parameters()), (len(images), classes)
     # Only a lazy parameter cannot tell how many values it has.
     trained = [key for key, one in parameters.items() if one.numel() and one.requires_grad]

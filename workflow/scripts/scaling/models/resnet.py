@@ -65,7 +65,7 @@ class ResNet18(nn.Module):
 
     @property
     def parts(self) -> list[nn.Module]:
-        """Return stem and two stages, a stage, and the rest: 6, 19 and 75 % of the parameters."""
+        """Return three parts with 6, 19, 75 % of parameters: to stage 2, stage 3, and the rest."""
         first = nn.Sequential(self.stem, *self.stages[:2])
         return [first, self.stages[2], nn.Sequential(self.stages[3], self.head)]
 

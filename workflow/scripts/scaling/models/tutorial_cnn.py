@@ -49,7 +49,7 @@ def save_weights(network: nn.Module, target: Path) -> None:
 def load_weights(source: Path) -> nn.Sequential:
     """Return the network that `save_weights` wrote to `source`, on the CPU, in eval mode.
 
-    UserError for a file that is missing, broken or of another network, and for non-finite weights.
+    Raises UserError if the file is missing, broken, of another network, or has non-finite weights.
     """
     network = tutorial_cnn()
     try:

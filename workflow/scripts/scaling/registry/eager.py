@@ -1,4 +1,4 @@
-"""Engine `eager`: the lab as a student writes it, with what DistributedDataParallel offers."""
+"""Engine `eager`: a plain training loop with the options of DistributedDataParallel."""
 
 from typing import Annotated, Any
 

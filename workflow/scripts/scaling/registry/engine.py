@@ -1,4 +1,4 @@
-"""Engines: what trains an epoch, whatever the strategy; `command` is a script of the user's own."""
+"""Engines, which train epochs under any strategy. Engine `command` runs a script of the user."""
 
 import hashlib
 import os
@@ -21,7 +21,7 @@ PLACES = (
 
 
 def places(command: str) -> set[str]:
-    """Return the names in braces; ValueError for a command that is no words with such names."""
+    """Return the names in braces in a command. Raises ValueError if it cannot be parsed."""
     words = shlex.split(command)
     return {name for word in words for _, name, _, _ in Formatter().parse(word) if name is not None}
 
@@ -46,19 +46,19 @@ def files(command: str) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Engine:
-    """What the study has to know of an engine."""
+    """An engine: its class, the options of its recipes, and where they can be used."""
 
     name: str
     trainer: Reference
     """A class as `scaling.training.trainer.Trainer` describes it."""
     options: type[Section]
-    """The keys of its recipes."""
+    """The class of the options that its recipes have."""
     gpu_options: tuple[str, ...] = ()
-    """Switches that a CPU cannot have on."""
+    """Switches that need a GPU."""
     only_with: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """The strategies that an option needs, where it does not go with all."""
+    """Strategies that allow an option, by its name; options not listed go with all strategies."""
     kernels: Reference | None = None
-    """What an extra has for its models."""
+    """A class in the package extras that computes a model by kernels of the project."""
 
 
 class CommandOptions(Section):

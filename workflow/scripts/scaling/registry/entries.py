@@ -15,7 +15,7 @@ class Dataset:
     read: Reference
     """A function from a `scaling.data.dataset.Request` to an `ImageDataset` and its origin."""
     options: tuple[str, ...] = ()
-    """The keys of the section dataset that it reads."""
+    """Keys of the configuration's section `dataset` that `read` uses."""
     needs_path: bool = False
 
 
@@ -42,7 +42,7 @@ DATASETS = Registry[Dataset](
 
 @dataclass(frozen=True)
 class Model:
-    """A registered model; torchvision's, and a user's functions, need no entry."""
+    """A registered model. Models of torchvision and functions of the user need no entry."""
 
     name: str
     title: str
@@ -55,7 +55,7 @@ MODELS = Registry[Model]("model", Model, RESNET)
 
 
 def model_code(name: str) -> list[str | Path]:
-    """Return the modules of a model's code, as dotted names or files; none for torchvision's."""
+    """Return the modules of a model's code, by dotted name or file; [] for torchvision models."""
     if ":" not in name:
         return MODELS.modules(name) if name in MODELS.names() else []
     place = name.partition(":")[0]
@@ -66,5 +66,5 @@ def model_code(name: str) -> list[str | Path]:
 
 
 def model_title(name: str) -> str:
-    """Return a model's name in reports."""
+    """Return the name by which reports call a model."""
     return MODELS.find(name).title if name in MODELS.names() else name.rpartition(":")[2]

@@ -1,6 +1,6 @@
-"""A registry finds its entries, and those of the user's plug-ins, by their names.
+"""Registries find entries by name: the project's own, and those of the user's plug-ins.
 
-Plug-ins are Python files of the user: a strategy, an engine, a dataset, or a model's function.
+A plug-in is a Python file of the user: a strategy, an engine, a dataset, or a model's function.
 """
 
 import importlib.util
@@ -19,13 +19,13 @@ VARIABLE = "SCALING_PLUGINS"
 
 
 def has_extra(name: str) -> bool:
-    """Return whether that package of extras is here; its folder may be deleted."""
+    """Return whether the package `extras.<name>` exists; its folder may be deleted."""
     return (Path(__file__).parents[2] / "extras" / name / "__init__.py").exists()
 
 
 @cache
 def loaded(path: Path) -> ModuleType:
-    """Return the file as a module named after it, which may import those in its folder.
+    """Import a file as a module of its name and return it; it may import from its folder.
 
     Raises UserError if the file is missing or cannot be imported.
     """
@@ -44,7 +44,7 @@ def loaded(path: Path) -> ModuleType:
 
 
 def plugin_entries() -> dict[Path, Any]:
-    """Return the constant `ENTRY` of each file that the environment variable lists."""
+    """Return by path the constant `ENTRY` (or None) of each file that `SCALING_PLUGINS` lists."""
     paths = [Path(name) for name in os.environ.get(VARIABLE, "").split(os.pathsep) if name]
     return {path: getattr(loaded(path), "ENTRY", None) for path in paths}
 
@@ -61,7 +61,7 @@ def resolved(target: str) -> Any:
 class Reference(str):
     """An object named `package.module:name`, imported on demand.
 
-    So a cell depends on the code of its own entries alone, and no description needs PyTorch.
+    A run's digest thus depends on the code of its own entries only, and entries need no PyTorch.
     """
 
     __slots__ = ()
@@ -78,9 +78,9 @@ Entry = TypeVar("Entry")
 
 
 class Registry(Generic[Entry]):
-    """The project's `own` entries, or references to them; messages call an entry `kind`.
+    """Finds entries by name: `built_in` entries, or references to them, and entries of plug-ins.
 
-    A plug-in adds its constant `ENTRY`, if that is of the same type.
+    Error messages call an entry `kind`. Only plug-ins whose `ENTRY` has the type `entry` count.
     """
 
     def __init__(self, kind: str, entry: type[Entry], *built_in: Entry | Reference) -> None:
@@ -97,14 +97,14 @@ class Registry(Generic[Entry]):
         return known[name]
 
     def modules(self, name: str) -> list[str | Path]:
-        """Return the modules that an entry refers to, after its plug-in's file if it has one."""
+        """Return the modules to which an entry refers; first its plug-in's file, if any."""
         entry = self.find(name)
         place = [path for path, added in plugin_entries().items() if added is entry]
         referred = [value for value in vars(entry).values() if isinstance(value, Reference)]
         return [*place, *(one.module for one in referred)]
 
     def _known(self) -> dict[str, Any]:
-        """Return each entry by its name; the project's own before a plug-in's."""
+        """Return all entries by name; a project's entry replaces a plug-in's of its name."""
         built_in = [one.load() if isinstance(one, Reference) else one for one in self._built_in]
         there = [*plugin_entries().values(), *built_in]
         return {one.name: one for one in there if isinstance(one, self._type)}

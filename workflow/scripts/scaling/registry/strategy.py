@@ -8,31 +8,31 @@ from scaling.registry.registry import Reference, Registry
 
 
 def _all_reduced(gpus: int, gradient_bytes: float) -> float:
-    """Return 2(N-1)/N · K, which each GPU sends in a ring all-reduce (Patarasuk & Yuan 2009)."""
+    """Return 2(N-1)/N · K, the bytes a GPU sends in a ring all-reduce (Patarasuk & Yuan 2009)."""
     return 2 * (gpus - 1) / gpus * gradient_bytes
 
 
 def _copied(gpus: int, gradient_bytes: float) -> float:
-    """Return 2 K: a broadcast of the parameters, and a reduction of the gradients to GPU 0.
+    """Return 2 K bytes: K to broadcast the parameters, and K to reduce the gradients to GPU 0.
 
-    NCCL does both by rings, in which every GPU but the last sends K to the next: the bus bandwidth
-    of broadcast and reduce in nccl-tests' PERFORMANCE.md. Buffers and outputs are not counted.
+    NCCL does both in rings, where every GPU but the last sends K bytes to the next: see bus
+    bandwidth in PERFORMANCE.md of nccl-tests. Buffers and outputs are not counted.
     """
     return 2 * gradient_bytes if gpus > 1 else 0.0
 
 
 def _sharded(gpus: int, gradient_bytes: float) -> float:
-    """Return 3(N-1)/N · K, of three rings that each send (N-1)/N of their bytes from each GPU.
+    """Return 3(N-1)/N · K bytes: each GPU sends (N-1)/N · K in each of three passes of a ring.
 
-    FSDP's are an all-gather in both passes and a reduce-scatter (Zhao et al. 2023), those of
-    ZeroRedundancyOptimizer DDP's all-reduce and a broadcast. What recipe tuned sends is less.
+    FSDP has two all-gathers and a reduce-scatter (Zhao et al. 2023), ZeroRedundancyOptimizer an
+    all-reduce (two passes) and a broadcast. With recipe tuned, fewer bytes are sent.
     """
     return 3 * (gpus - 1) / gpus * gradient_bytes
 
 
 @dataclass(frozen=True)
 class Strategy:
-    """A strategy; all fields concern several GPUs, and are by default as DDP's."""
+    """A strategy. All fields concern several GPUs; their defaults are those of strategy ddp."""
 
     name: str
     title: str
@@ -42,9 +42,9 @@ class Strategy:
     processes: Callable[[int], int] = lambda gpus: gpus
     """The number of training processes on N GPUs."""
     busiest_bytes: Callable[[int, float], float] = _all_reduced
-    """Bytes per iteration in one direction of the busiest link, from N and the gradients' K."""
+    """Bytes per iteration in one direction of the busiest link, from N and gradient bytes K."""
     sweep_kinds: tuple[str, ...] = ()
-    """The kinds of swept messages that are its own; without any, all-reduces of equal sizes are."""
+    """Kinds of its messages in the sweep; if empty, it uses all-reduces of the same sizes."""
     replicates: bool = True
     """All ranks end with equal parameters."""
     needs_gpu: bool = False

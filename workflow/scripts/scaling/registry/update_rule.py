@@ -45,11 +45,11 @@ class UpdateRule(Section):
     """The last batch-norm scale of each residual block of resnet18-cifar starts at 0."""
 
     def peaks(self, base: float) -> tuple[float, float]:
-        """Return the peak rates of Muon and of the rest; without Muon both are `base`, SGD's."""
+        """Return the peak rates of Muon and of SGD for the rest; without Muon, both are `base`."""
         return (self.muon, self.rest_rate or base) if self.muon else (base, base)
 
     def shares(self, updates: int) -> list[float]:
-        """Return the learning rate of each of `updates`, as a fraction of the peak."""
+        """Return the learning rate at each of `updates` updates, as a fraction of the peak rate."""
         rising = round(self.warmup_share * updates)
         left = updates - rising
         remaining: Callable[[float], float] = {
@@ -87,13 +87,13 @@ class Technique(SweepOptions, UpdateRule):
         return self
 
     def rate(self, base: float, scale: float) -> float:
-        """Return the rule's rate (Muon's, if used) at `scale` times the reference batch."""
+        """Return the scaled rate (Muon's, if used) at `scale` times the reference batch."""
         rules = {"none": 1.0, "linear": scale, "sqrt": math.sqrt(scale)}
         return self.peaks(base)[0] * rules[self.scaling]
 
 
 def gpus_of(global_batch: int, reference_batch: int, gpus: int) -> int:
-    """Return how many GPUs share a global batch: all if each gets the reference batch, or 1."""
+    """Return `gpus` if each GPU gets at least the reference batch of a global batch, or else 1."""
     return gpus if global_batch >= gpus * reference_batch else 1
 
 

@@ -187,7 +187,7 @@ def _compile_blocks(blocks: list[nn.Module], compiled: bool) -> None:
 
 
 def _forward_pass(replica: FlatSGD, options: Options) -> nn.Module:
-    """Return the training mode of `replica.model` as a module, fused or compiled by `options`."""
+    """Return a module that trains as `replica.model` does, fused or compiled as `options` say."""
     model = replica.model
     if options.fused_norms and isinstance(model, ResNet18):
         model = KERNELS.load()(model, options.compile, replica.aside)

@@ -73,7 +73,7 @@ class Trainer:
     ) -> EpochResult:
         """Train on batches and return the result; `epoch` and its `steps` are for `progress`.
 
-        The first `untimed` batches are not counted. If there are any, the device's clock is read.
+        The first `untimed` batches are not counted; if there are any, the device's clock is used.
         """
         self.model.train()
         self.step.reset()
