@@ -1,7 +1,7 @@
 """Run each technique at each global batch: a learning rate sweep, then all seeds at its best rate.
 
-The rate is chosen on images held out of the training set, or by training loss without them, never
-on the test set. Equal runs are trained once.
+The best rate has the lowest loss on images held out of the training set (without any, the lowest
+training loss), never on the test set. Runs with equal options are trained once.
 """
 
 import hashlib
@@ -43,13 +43,13 @@ from scaling.training.resident import Resident
 from scaling.training.step import InPrecision
 
 BATCH_SIZE, PRECISE_IMAGES = 2000, 10_000
-"""Maximum batch size and number of images for batch norms' statistics before an evaluation: Wu and
-Johnson 2021 (arXiv:2105.07576, section 3) need 1,000 to 10,000."""
+"""Maximum batch size, and maximum number of images, to compute batch norms' statistics before an
+evaluation; Wu and Johnson 2021 (arXiv:2105.07576, section 3) need 1,000 to 10,000 images."""
 
 
 @dataclass
 class Experiment:
-    """Trains all runs at one global batch; finished ones are kept in `folder`, by `identity`."""
+    """Trains all runs at one global batch; stores them in `folder`, with `identity` in the keys."""
 
     study: Study
     dataset: ImageDataset
@@ -60,13 +60,13 @@ class Experiment:
 
     @property
     def gpus(self) -> int:
-        """Return the number of GPUs that share the global batch, each as a micro-batch."""
+        """Return the number of GPUs that share the global batch; each is one micro-batch here."""
         return gpus_of(self.global_batch, self.study.reference_batch, self.study.gpus)
 
     def results(self, techniques: dict[str, Technique]) -> Iterator[tuple[str, Result]]:
-        """Yield each technique's name and the results of its runs, for the record.
+        """Yield each technique's name, with the status, message and result of its runs.
 
-        After an out-of-memory error the remaining techniques are recorded as out of memory too.
+        After an out-of-memory error, the remaining techniques get the status of that error.
         """
         left, images = list(techniques), self._images(self.study.held_out_images > 0)
         status = "infeasible"
@@ -87,13 +87,13 @@ class Experiment:
             yield name, {"status": status, "message": message, "result": None}
 
     def _images(self, held_out: bool) -> int:
-        """Return the number of images to train on."""
+        """Return the number of training images, without those held out if `held_out`."""
         return len(self.dataset.train_labels) - held_out * self.study.held_out_images
 
     def _sweep(self, name: str, technique: Technique) -> Sweep:
-        """Return runs of the first seed at each factor, and at more until the best is no end.
+        """Return the first seed's run at each factor, and at factors added by `next_factor`.
 
-        Factors are judged by held-out images if there are any, else by training loss.
+        Loss on held-out images, or training loss if there are none, decides which factor is best.
         """
         study, runs = self.study, Sweep()
         held_out = study.held_out_images > 0
@@ -107,9 +107,9 @@ class Experiment:
         return dict(sorted(runs.items()))
 
     def _result(self, name: str, technique: Technique, sweep: Sweep) -> Result:
-        """Return the record's part: the sweep, and runs of all seeds at its best factor.
+        """Return a technique's result: runs of the sweep, and of all seeds at the best factor.
 
-        `at_edge` is whether that is the smallest or largest of several.
+        `at_edge` is whether the best factor is the smallest or the largest of several.
         """
         factors, chosen = list(sweep), choose(losses(sweep))
         seeds = self.study.seeds[0 if self.study.held_out_images else 1 :]
@@ -126,7 +126,7 @@ class Experiment:
     def run(
         self, name: str, technique: Technique, factor: float, seed: int, held_out: bool = False
     ) -> Result:
-        """Return the record's part of a run, trained now or before, and print a line on it."""
+        """Return the record of a run, read from `folder` or trained now, and print it as a line."""
         images = self._images(held_out)
         run = run_of(self.study, technique, self.global_batch, images, factor, seed, held_out)
         inputs = [self.global_batch, asdict(run) | {"rule": run.rule.model_dump()}]
@@ -145,10 +145,10 @@ class Experiment:
         return {"factor": factor, "learning_rate": max(run.rates), "held_out": held_out, **record}
 
     def _train(self, run: Run) -> Result:
-        """Return the record of a run, trained to its end or to the epoch in which it diverges.
+        """Train a run to its end, or to the epoch in which it diverges, and return its record.
 
-        `diverged` is "", "not finite" of a loss in an update or after it, or "at chance" of a last
-        training loss no better than that of a constant prediction, ln(classes).
+        `diverged` is "not finite" if a loss was not finite, "at chance" if the last training loss
+        is at least ln(classes), the loss of a constant prediction, else "".
         """
         started = time.perf_counter()
         data = (
@@ -188,7 +188,7 @@ class Experiment:
         }
 
     def _spec(self, run: Run) -> RunSpec:
-        """Return the parameters of a run: the global batch on one GPU, a part of it for each."""
+        """Return the parameters of a run: one GPU trains the global batch as micro-batches."""
         on_gpu = self.device.type == "cuda"
         switches = {
             "channels_last": on_gpu,
@@ -212,9 +212,9 @@ class Experiment:
     def _evaluate(
         self, trainer: Resident, model: nn.Module, data: ImageDataset, epoch: int
     ) -> dict[str, float | None]:
-        """Return loss and accuracy on the test images; the model is unchanged.
+        """Return loss and accuracy on the test images of `data`; the model is unchanged.
 
-        Batch norms have statistics of up to `PRECISE_IMAGES` of the epoch's training images.
+        Batch norms use statistics of up to `PRECISE_IMAGES` training images, drawn as in `epoch`.
         """
         whole = InPrecision(model, self.study.precision == "bf16")
         buffers, images = list(model.buffers()), trainer.step.images

@@ -1,4 +1,4 @@
-"""The runs that a technique for large batches needs at a global batch: rates, seeds, sweeps."""
+"""Plan the runs of a technique at a global batch: its learning rates and the sweep's factors."""
 
 import math
 from collections.abc import Mapping
@@ -12,9 +12,9 @@ from scaling.registry.update_rule import Technique, UpdateRule
 NOT_FINITE, AT_CHANCE = "not finite", "at chance"
 Result = dict[str, Any]
 Sweep = dict[float, Result]
-"""Runs by their factor, a multiple of the rule's rate."""
+"""Results of runs by factor; a run's peak learning rate is factor times the technique's rate."""
 OF_THE_RATES = ("warmup_share", "decay", "momentum", "rest_rate")
-"""Options of an update rule that a run's other fields contain."""
+"""Options of an update rule that `Run.rule` omits, as its rates and its momentum contain them."""
 
 
 class Study(LargeBatches, Sgd):
@@ -28,11 +28,11 @@ class Study(LargeBatches, Sgd):
 
 @dataclass(frozen=True)
 class Run:
-    """All that decides the result of one run at a global batch; equal runs give equal results.
+    """All options that decide a run's result at a global batch; equal runs give equal results.
 
-    `rates` has one learning rate per update (Muon's, if used), and `rest` those of parameters that
-    Muon leaves to SGD; `rule` omits what these and `momentum` contain. A `held_out` run trains
-    without the images that it is evaluated on.
+    `rates` has one learning rate per update (Muon's, if used); `rest` has the rates of parameters
+    that Muon leaves to SGD. `rule` omits the options in `OF_THE_RATES`. If `held_out`, the run is
+    evaluated on training images that are held out of training.
     """
 
     seed: int
@@ -53,9 +53,9 @@ def run_of(
     seed: int,
     held_out: bool = False,
 ) -> Run:
-    """Return the run of `technique` at `factor` times its rule's rate, on `train_images`.
+    """Return the run of `technique` at `factor` times its peak rate, on `train_images` images.
 
-    A peak rate of at most the base rate has no warm-up.
+    Warm-up epochs apply only if the peak rate is above the rate at the reference batch.
     """
     per_epoch, scale = math.ceil(train_images / global_batch), global_batch / study.reference_batch
     updates = per_epoch * study.epochs
@@ -73,7 +73,7 @@ def run_of(
 
 
 def losses(runs: Sweep) -> dict[float, float | None]:
-    """Return the loss that judges each factor's run: None if it was not finite."""
+    """Return each factor's loss on held-out images, else in training; None if it was not finite."""
     return {
         factor: None
         if run["diverged"] == NOT_FINITE
@@ -83,16 +83,16 @@ def losses(runs: Sweep) -> dict[float, float | None]:
 
 
 def choose(losses_by_factor: Mapping[float, float | None]) -> float:
-    """Return the factor of the lowest loss; that nearest to 1 if none is finite (all are None)."""
+    """Return the factor with the lowest loss, or the factor nearest to 1 if all losses are None."""
     finished = [(loss, factor) for factor, loss in losses_by_factor.items() if loss is not None]
     return min(finished or [(abs(math.log(factor)), factor) for factor in losses_by_factor])[1]
 
 
 def next_factor(losses_by_factor: Mapping[float, float | None]) -> float | None:
-    """Return the next factor of a sweep; None once the best one lies inside, to a factor of 2.
+    """Return the next factor of a sweep; None once both neighbours of the best are within 2 times.
 
-    If the best is an end, the next is twice as far out; else it is halfway (geometrically) to a
-    neighbour more than a factor of 2 away.
+    If the best is the smallest or largest, the next is half or twice the best. Else it is the
+    geometric mean of the best and a neighbour more than a factor of 2 away.
     """
     tried, best = sorted(losses_by_factor), choose(losses_by_factor)
     if best == tried[0] or all(loss is None for loss in losses_by_factor.values()):

@@ -19,7 +19,7 @@ ranks (torch.nn.SyncBatchNorm)."""
 
 @dataclass(frozen=True)
 class Training:
-    """What recipe `plain` trains; without `set_epoch` the sampler stays at epoch 0."""
+    """One training with recipe `plain`; without `set_epoch`, the sampler stays at epoch 0."""
 
     seed: int
     strategy: str = "ddp"
@@ -47,12 +47,12 @@ class Plan(Synchronization, DataOptions, Sgd, Limits):
 
     @property
     def first(self) -> Training:
-        """Return the training from the first seed as DistributedDataParallel does it."""
+        """Return the training with the first seed and DistributedDataParallel's defaults."""
         return Training(self.seeds[0])
 
     @property
     def trainings(self) -> list[Training]:
-        """Return trainings with and without `set_epoch` per seed, and one per buffer mode."""
+        """Return trainings with and without `set_epoch` per seed, and one per other buffer mode."""
         orders = [
             Training(seed, set_epoch=set_epoch)
             for seed in self.seeds
@@ -62,14 +62,14 @@ class Plan(Synchronization, DataOptions, Sgd, Limits):
 
     @property
     def modes(self) -> dict[str, Training]:
-        """Return the modes of parallel training, by name, whose messages ranks record here."""
+        """Return the trainings whose messages are recorded, by name of strategy or buffer mode."""
         modes = {"ddp": self.first, "ddp, buffers local": replace(self.first, buffers="local")}
         if environment.resolve_device(self.device) == "cuda":  # SyncBatchNorm needs GPUs.
             modes["ddp, SyncBatchNorm"] = replace(self.first, buffers="sync_batch_norm")
         return modes | {name: replace(self.first, strategy=name) for name in ("fsdp", "zero1")}
 
     def spec_of(self, training: Training) -> RunSpec:
-        """Return the parameters of a training, or of one step, on the plan's number of GPUs."""
+        """Return the parameters of `training` on the plan's number of GPUs."""
         return RunSpec(
             cell=Cell("plain", training.strategy, self.gpus, self.batch_size, training.seed),
             device=environment.resolve_device(self.device),

@@ -32,16 +32,16 @@ Order = NDArray[np.int64]
 
 
 def start(options: Plan, folder: Path) -> None:
-    """Run the experiments in a process for each GPU, then DataParallel's steps in this one."""
+    """Run the experiments in one process per GPU, then DataParallel's steps in this process."""
     ranks.start(options.gpus, run, options, folder)
     if environment.resolve_device(options.device) == "cuda":
         run(options, folder)
 
 
 def run(plan: Plan, log_folder: Path) -> None:
-    """Run the experiments as one rank, of which the first reports to `log_folder`.
+    """Run the experiments as one rank; the first rank writes their results to `log_folder`.
 
-    Reports the parts of a `Synchronization` record; a single process DataParallel's steps.
+    Several processes train, and record messages of all modes; one process records DataParallel's.
     """
     limit = plan.collective_timeout_seconds
     with ranks.joined(log_folder, plan.device, plan.cpu_threads, limit) as (rank, log):
@@ -69,7 +69,7 @@ def run(plan: Plan, log_folder: Path) -> None:
 
 
 def trainer_of(plan: Plan, training: Training, rank: Rank, dataset: ImageDataset) -> Eager:
-    """Return the trainer of the study's model with its seed's initial weights."""
+    """Return a trainer of the plan's model, with initial weights by the training's seed."""
     spec = plan.spec_of(training)
     torch.manual_seed(training.seed)
     model = build(spec.model, len(dataset.classes)).to(rank.device)
@@ -84,11 +84,11 @@ def trainer_of(plan: Plan, training: Training, rank: Rank, dataset: ImageDataset
 
 
 def train(plan: Plan, training: Training, rank: Rank, dataset: ImageDataset) -> dict[str, Any]:
-    """Return a comparison of the ranks after a training, equal on every rank.
+    """Run a training and return a comparison of its ranks, equal on every rank.
 
-    `epochs` has a row per epoch and rank (an EpochResult), `orders` those of `orders_of`, `ranks`
-    the quality of each rank's model and the SHA-256 of its parameters and buffers, and `drift` is
-    that of their running variances.
+    `epochs` has an EpochResult per epoch and rank, `orders` the rows of `orders_of` for every
+    epoch, `ranks` the loss and accuracy of each rank's model, with the SHA-256 of its parameters
+    and buffers. `drift` compares the running variances of the ranks' batch norms.
     """
     trainer = trainer_of(plan, training, rank, dataset)
     model: Any = trainer.model.module
@@ -117,10 +117,10 @@ def train(plan: Plan, training: Training, rank: Rank, dataset: ImageDataset) -> 
 
 
 def drift(ranks: Sequence[NDArray[np.float64]]) -> dict[str, float | None]:
-    """Return the range over `ranks` of each channel's running variance, relative to its mean.
+    """Return the maximum and mean over channels of the running variances' relative range.
 
-    Returns `variance_max` and `variance_mean` over all channels, null if a training diverged.
-    Channels with zero variance on every rank are left out; 0 if none remains.
+    The relative range is (max - min) / mean over `ranks`. Channels with mean 0 are left out. A
+    value is 0 if no channel is left, and None if it is not finite, as after a diverged training.
     """
     mean, apart = np.mean(ranks, axis=0), np.ptp(ranks, axis=0)
     apart = apart[mean != 0] / mean[mean != 0] if mean.any() else np.zeros(1)
@@ -129,7 +129,7 @@ def drift(ranks: Sequence[NDArray[np.float64]]) -> dict[str, float | None]:
 
 
 def drawn_alone(plan: Plan) -> dict[str, Any]:
-    """Return the orders of a RandomSampler's epochs, which DataParallel uses."""
+    """Return the image orders per epoch of RandomSampler, which DataParallel uses."""
     torch.manual_seed(plan.seeds[0])
     sampler, images, orders = RandomSampler(range(plan.images)), plan.images, list[Any]()
     for epoch in range(plan.epochs):
@@ -146,9 +146,9 @@ def _drawn(sampler: Iterable[int]) -> Order:
 def orders_of(orders: Sequence[Order], images: int, epoch: int) -> list[dict[str, Any]]:
     """Return a row for each rank's order of one epoch.
 
-    `samples` drawn, `order_sha256` (of little-endian 64-bit integers), `overlap` (the largest
-    number of distinct images shared with one other rank, null for a single rank), and, equal in all
-    rows: `unseen`, the `images` that no rank draws, and `repeated`, all later draws of an image.
+    `samples` is the number drawn, `order_sha256` is of little-endian int64, `overlap` is the most
+    distinct images shared with one other rank (None for a single rank). Equal in all rows are
+    `unseen`, the number of `images` that no rank draws, and `repeated`, all later draws of one.
     """
     sets = [set(order.tolist()) for order in orders]
     seen = set().union(*sets)
