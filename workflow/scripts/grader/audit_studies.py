@@ -30,7 +30,7 @@ ASCII = str.maketrans("–−·×…\u00a0", "--*x. ")
 
 
 class ErrorsFound(UserError):
-    """The audit is made, and not every study is right."""
+    """Raised after the audit if a study has an error or could not be read."""
 
     status = 3
 
@@ -45,7 +45,7 @@ class Submission:
 
 
 def paths(names: list[str]) -> list[Path]:
-    """Return the folders and files given as names or patterns, also several in one string."""
+    """Return the paths of names or glob patterns, of which one string may hold several."""
     listed: list[Path] = []
     parts = [part for name in names for part in ([name] if Path(name).exists() else split(name))]
     for path in map(Path, parts):
@@ -56,7 +56,7 @@ def paths(names: list[str]) -> list[Path]:
 
 
 def _inside(path: Path) -> list[Path]:
-    """A file, a folder with its times, or else the tables in a folder or in those below it."""
+    """Return `path` if it is a file or has a table of timings, else the tables in and below it."""
     if not path.is_dir() or timings(path).exists() or timings(path).is_symlink():
         return [path]
     folders = sorted(one for one in path.iterdir() if one.is_dir() and wanted(one))
@@ -64,7 +64,7 @@ def _inside(path: Path) -> list[Path]:
 
 
 def read(path: Path, images: int, form: str = "") -> Submission:
-    """Return the judged studies of a folder or file; what is unreadable affects no other."""
+    """Return the judged studies of a folder or file, or a refusal if it cannot be read."""
     # The name may be any bytes.
     folder = printable(str(path)).replace("\n", "\\n")
     try:
@@ -81,7 +81,7 @@ def read(path: Path, images: int, form: str = "") -> Submission:
 
 
 def as_text(submissions: list[Submission]) -> str:
-    """Return a line for each finding, for each study, and for the files."""
+    """Return a line for each finding, a line for each study, and one with numbers of files."""
     lines, table = list[str](), list[tuple[str, str, str]]()
     for one in submissions:
         for each in one.studies:
@@ -96,7 +96,7 @@ def as_text(submissions: list[Submission]) -> str:
 
 
 def write(submissions: list[Submission], target: Path) -> None:
-    """Write the index page, and in a folder of its name the pages and the index as CSV."""
+    """Write the index to `target`; the pages and audit.csv go to a folder of the same name."""
     folder, index = target.with_suffix(""), []
     for number, one in enumerate(submissions, start=1):
         name = f"{number:03d}-{re.sub(r'[^A-Za-z0-9]+', '-', Path(one.folder).stem)[:60]}.html"

@@ -1,4 +1,4 @@
-"""The cells of a strategy as intervals, by the names of formulas.yaml."""
+"""Evaluate the formulas of formulas.yaml as intervals over the cells of a strategy."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from scaling.registry.strategy import STRATEGIES
 
 FORMULAS = yaml.safe_load(Path(__file__).with_name("formulas.yaml").read_text(encoding="utf-8"))
 BYTES_PER_PARAMETER = 4
-"""Gradients are taken as float32, which every study of this lab used."""
+"""Gradients are assumed to be float32, as in all studies of the course."""
 MOST_OTHERS = 8
 
 _compiled = cache(partial(compile, filename="formula", mode="eval"))
@@ -25,11 +25,11 @@ _compiled = cache(partial(compile, filename="formula", mode="eval"))
 
 @dataclass(frozen=True)
 class Cells:
-    """The cells of one strategy: N, b, times and figures, a place for each.
+    """The cells (configurations) of one strategy; arrays have an element for each cell.
 
-    The first `count` cells are the strategy's, the others are times on one GPU from elsewhere in
-    the study. `names` are what those of formulas.yaml and slips.yaml stand for; `others` are the
-    names of other strategies and hardware whose times `alone(G)` and `beside(G)` have.
+    The first `count` cells are the strategy's, the rest are the study's other times on one GPU.
+    `names` maps names in formulas.yaml and slips.yaml to values. `others` are the names of
+    strategies and studies whose times `alone(G)` and `beside(G)` return.
     """
 
     strategy: str
@@ -41,7 +41,7 @@ class Cells:
     names: dict[str, Any]
 
     def evaluate(self, formula: str, **more: Any) -> Any:
-        """The value of a formula, with `more` names."""
+        """Return the value of a formula, with `more` names in addition to `names`."""
         return eval(_compiled(formula), {"__builtins__": {}}, self.names | more)
 
     @property
@@ -50,7 +50,7 @@ class Cells:
 
 
 def of_strategy(study: Study, strategy: str, every: list[Study], images: int) -> Cells:
-    """The cells of a study's `strategy`; `every` study of the file may be taken for it."""
+    """Return the cells of a strategy; slips may take times of `every` study of the file instead."""
     chosen = study.rows[study.rows["strategy"] == strategy]
     singles = study.rows[(study.rows["strategy"] != strategy) & (study.rows["gpus"] == 1)]
     singles = singles.drop_duplicates("batch_size", keep=False)
@@ -117,7 +117,7 @@ def of_strategy(study: Study, strategy: str, every: list[Study], images: int) ->
 
 
 def _foreign(study: Study, strategy: str, every: list[Study]) -> dict[str, dict[Any, Any]]:
-    """The times of other strategies and of other studies of a file, by their names."""
+    """Return epoch times by (N, b) of other strategies and studies of the file, by name."""
     times = dict[str, dict[Any, Any]]()
     for other in every:
         for name, rows in other.rows.groupby("strategy"):
@@ -129,11 +129,11 @@ def _foreign(study: Study, strategy: str, every: list[Study]) -> dict[str, dict[
 
 
 def _of_others(gpus: np.ndarray, batch: np.ndarray) -> dict[str, Any]:
-    """The names by which a cell has figures of other cells."""
+    """Return, by name, what formulas use to refer to values of other cells."""
     places = {pair: i for i, pair in enumerate(zip(gpus.tolist(), batch.tolist(), strict=True))}
 
     def find(*cell: Any) -> np.ndarray:
-        """The index of the cell on so many GPUs, of such a batch size, or -1."""
+        """Return the index of each cell by number of GPUs and batch size, -1 if there is none."""
         wanted = (each.tolist() for each in np.broadcast_arrays(*cell, gpus)[:2])
         return np.array([places.get(pair, -1) for pair in zip(*wanted, strict=True)], dtype=int)
 

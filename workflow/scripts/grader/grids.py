@@ -20,14 +20,14 @@ Row = tuple[int, list[str]]
 
 @dataclass
 class Grid:
-    """A table: rows of fields by their lines, headers among them, and the text above it."""
+    """A table: rows of fields with their line numbers, including headers, and the text above it."""
 
     text: list[str] = field(default_factory=list)
     rows: list[Row] = field(default_factory=list)
 
 
 def grids(path: Path) -> Iterator[Grid]:
-    """Yield the tables of a file with the text above each; UserError where it cannot be read."""
+    """Yield the tables of a file with the text above each; UserError if the file is unreadable."""
     files.regular(path, MOST_BYTES, within=path.parent)
     grid, blank = Grid(), False
     for line, fields in _sheets(path) if path.suffix.lower() == ".xlsx" else _lines(path):
@@ -49,13 +49,13 @@ def grids(path: Path) -> Iterator[Grid]:
 
 
 def _goes_on(grid: Grid, fields: list[str]) -> bool:
-    """Whether a line below an empty one is another row of the table, and no header."""
+    """Return whether a line below an empty one is another row of the table, not a header."""
     numbers = any(one.isdecimal() for one in fields)
     return bool(fields[0]) and numbers and len(fields) == len(grid.rows[0][1])
 
 
 def _lines(path: Path) -> Iterator[Row]:
-    """Yield the lines of a text as fields, of Markdown or of a CSV of any separator."""
+    """Yield the lines of a text file as fields: Markdown, or CSV with any separator."""
     lines = _decoded(path).splitlines() or [""]
     if len(lines) > MOST_LINES:
         raise UserError(f"{path}: there are more than {MOST_LINES:,} lines; split the file")
@@ -92,7 +92,7 @@ def _decoded(path: Path) -> str:
 
 
 def _sheets(path: Path) -> Iterator[Row]:
-    """Yield the rows of a workbook, before each sheet's its name."""
+    """Yield the rows of a workbook; each sheet begins with a row that has its name."""
     try:
         sheets = pd.read_excel(path, sheet_name=None, header=None, dtype=str, nrows=20_000)
     except (ValueError, KeyError, OSError, BadZipFile) as error:

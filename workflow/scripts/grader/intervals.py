@@ -1,4 +1,4 @@
-"""Figures as intervals: what they may have been before they were rounded, a place for each cell."""
+"""Arrays of intervals, one per cell: the values from which a printed figure may be rounded."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 
 FUZZ, NEARLY = 1e-9, 0.02
-"""Relative differences that are float noise, and of a figure that is nearly right."""
+"""Relative differences: up to FUZZ is float noise, up to NEARLY makes a figure nearly right."""
 
 
 @dataclass(frozen=True, eq=False)
 class Interval:
-    """The lowest and the highest value of each cell, as two rows; NaN where a value is unknown.
+    """The lowest and the highest value of each cell, [2, cells]; NaN where a value is unknown.
 
-    Divided by an interval around 0 it may be anything.
+    Division by an interval that contains 0 gives -inf to inf.
     """
 
     ends: np.ndarray
@@ -51,37 +51,37 @@ class Interval:
         return np.where(np.isinf(middle), np.nan, middle)
 
     def meets(self, other: Interval) -> np.ndarray:
-        """Whether one value may be both; False where either is unknown."""
+        """Return where the intervals overlap; False where either is unknown."""
         fuzz = FUZZ * np.maximum(np.abs(self.low), np.abs(other.low))
         return np.asarray((self.low <= other.high + fuzz) & (other.low <= self.high + fuzz))
 
     def near(self, other: Interval) -> np.ndarray:
-        """Where two figures differ by less than `NEARLY`."""
+        """Return where the middles differ by at most `NEARLY`, relative to `other`."""
         difference = np.abs(self.middle - other.middle)
         return np.asarray(difference <= NEARLY * np.abs(other.middle))
 
     def take(self, index: np.ndarray) -> Interval:
-        """The intervals of other cells by their index; unknown where it is below 0."""
+        """Return the intervals of the cells at `index`; unknown where an index is below 0."""
         return Interval(np.where(index < 0, np.nan, self.ends[..., index]))
 
     def where(self, choice: np.ndarray, other: Interval) -> Interval:
-        """These intervals where `choice` holds, those of `other` elsewhere."""
+        """Return these intervals where `choice` is true, those of `other` elsewhere."""
         return Interval(np.where(choice, self.ends, other.ends))
 
     def or_else(self, other: Interval) -> Interval:
         return self.where(self.known, other)
 
     def hull(self, other: Interval) -> Interval:
-        """The intervals that hold both; an unknown one adds nothing."""
+        """Return the smallest intervals that contain both; an unknown interval adds nothing."""
         return Interval(np.stack([np.fmin(self.low, other.low), np.fmax(self.high, other.high)]))
 
     def cut(self) -> Interval:
-        """The intervals with 0 in the place of what is below."""
+        """Return the intervals with negative ends replaced by 0."""
         return Interval(np.maximum(self.ends, 0.0))
 
 
 def of(value: Any) -> Interval:
-    """A number or an array as intervals without width."""
+    """Return a number or an array as intervals of width 0, and intervals unchanged."""
     return value if isinstance(value, Interval) else Interval(np.stack([np.atleast_1d(value)] * 2))
 
 
@@ -89,7 +89,7 @@ UNKNOWN = of(np.nan)
 
 
 def printed(figures: list[Any], units: float) -> Interval:
-    """What figures may have been before they were rounded, `units` of the last digit around."""
+    """Return intervals of ± `units` units of the last digit around figures; unknown for None."""
     pairs = [one if one is not None else (np.nan, 0.0) for one in figures]
     value, unit = np.array(pairs, dtype=float).reshape(-1, 2).T
     return Interval(np.stack([value - units * unit, value + units * unit]))

@@ -15,14 +15,14 @@ from grader.verdicts import TITLE, Verdict, verdicts
 
 PARTS = ["compute", "communication"]
 MEASURED = [*PARTS, "bandwidth"]
-"""What follows from no other figure where a trace gave the parts of the epoch."""
+"""Quantities that do not follow from the times if a trace gave the parts of the epoch."""
 
 
 @dataclass
 class Finding:
-    """One cause, and the cells in which it is: what stands there and what should.
+    """One cause, with the cells it affects and their printed and expected values.
 
-    `also` has as much evidence as `slips`.
+    `also` has other slips with as much evidence as `slips`.
     """
 
     slips: Slips
@@ -55,7 +55,7 @@ class Finding:
 
 @dataclass
 class Judgement:
-    """The findings on a study, errors first, and the number of figures that are right."""
+    """The findings on a study, errors first, and numbers of right, wrong and unchecked figures."""
 
     findings: list[Finding] = field(default_factory=list)
     right: int = 0
@@ -64,10 +64,10 @@ class Judgement:
 
 
 def judge(study: Study, every: list[Study], images: int) -> Judgement:
-    """Judge each figure and time of `study`, of a file with `every` study.
+    """Return a judgement on each figure and time of `study`, whose file has `every` study.
 
-    A batch size is that of each GPU unless its header says other, or says nothing and more figures
-    follow where it is that of all GPUs.
+    Batch sizes are per GPU unless their header says otherwise, or says nothing and more figures
+    follow if batch sizes are of all GPUs together.
     """
     judgement = _judged(study, every, images)
     sizes = study.rows["batch_size"] / study.rows["gpus"]
@@ -97,7 +97,7 @@ def _judged(study: Study, every: list[Study], images: int) -> Judgement:
 def _judge_figures(
     judgement: Judgement, study: Study, cells: Cells, each: dict[str, Verdict]
 ) -> None:
-    """Add the findings on the figures of one strategy, and their numbers."""
+    """Add the findings on the figures of one strategy, and the number of figures per verdict."""
     none = np.zeros(len(cells.gpus), bool)
     opened = dict.fromkeys(each, none) | _opened(study, cells, each)
     left = {name: one.wrong & ~opened[name] for name, one in each.items()}
@@ -145,10 +145,10 @@ def _judge_figures(
 
 
 def _opened(study: Study, cells: Cells, each: dict[str, Verdict]) -> dict[str, np.ndarray]:
-    """The compute and communication that need not follow from the times.
+    """Return where wrong figures of compute and communication may still be right.
 
-    Both may be of a training time on one GPU that no table has: it is the same for every N then.
-    Parts that add up to the time are measured, unless most of them follow from T(1,b).
+    Both may derive from a training time on one GPU that no table has, if all N imply the same. Or
+    both were measured, if they add up to the time and most of them do not follow from T(1,b).
     """
     compute, comm, names = each["compute"], each["communication"], cells.names
     if study.measured:
@@ -171,7 +171,7 @@ def _opened(study: Study, cells: Cells, each: dict[str, Verdict]) -> dict[str, n
 
 
 def _other_time(cells: Cells, figures: dict[str, Interval], doubtful: np.ndarray) -> Interval:
-    """The times that two figures or more agree on where none of them follows from the one given."""
+    """Return times on which two or more figures agree, where none fits the printed time."""
     names, time, n = cells.names, cells.names["T"], cells.names["N"]
     parts = figures["compute"] + figures["communication"]
     of_row = [
@@ -207,7 +207,7 @@ def _other_time(cells: Cells, figures: dict[str, Interval], doubtful: np.ndarray
 
 
 def _checks(study: Study, cells: Cells) -> Iterator[Finding]:
-    """Yield what cannot be, whatever was printed beside it, by the checks of slips.yaml."""
+    """Yield findings by the checks (`when`) of slips.yaml, such as impossible times."""
     rows = study.rows[study.rows["strategy"] == cells.strategy]
     rest = np.zeros(len(cells.gpus) - len(rows), bool)
     # Only the template asks how often a time was measured.
@@ -222,7 +222,7 @@ def _checks(study: Study, cells: Cells) -> Iterator[Finding]:
 
 
 def _missing(cells: Cells) -> Iterator[Finding]:
-    """Yield the combinations of the strategy's numbers of GPUs and batch sizes without a row."""
+    """Yield a finding on combinations of numbers of GPUs and batch sizes without a row."""
     there = set(zip(cells.gpus[: cells.count].tolist(), cells.batch.tolist(), strict=False))
     gpus, batches = (sorted(set(each)) for each in zip(*there, strict=True))
     fitting = ((n, b) for n in gpus for b in batches if n * b <= cells.images)
@@ -234,7 +234,7 @@ def _missing(cells: Cells) -> Iterator[Finding]:
 
 
 def _pasted(cells: Cells) -> np.ndarray:
-    """Where the times of two numbers of GPUs are the same for all of two batch sizes or more."""
+    """Return where two numbers of GPUs have equal times at all, and at least two, batch sizes."""
     place, time = np.zeros(len(cells.gpus), bool), cells.names["T"]
     for a, b in combinations(np.unique(cells.gpus).tolist()[:8], 2):
         same = cells.names["at"](time, a).middle == time.middle

@@ -1,4 +1,4 @@
-"""What a student and a teacher read of an audit, and the page of published studies."""
+"""Write the results of an audit: lines for a terminal, and the page of published studies."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from scaling.report import page
 
 SEVERITIES = {"error": "error", "warning": "warning", "info": "remark"}
 COSTS = {"error": 2.0, "warning": 0.5, "info": 0.0}
-"""Points that a cause costs, once a study."""
+"""Points subtracted for a cause, once per study, by severity."""
 COLUMNS = [
     "study",
     "folder",
@@ -32,12 +32,12 @@ COLUMNS = [
     "points",
 ]
 SHOWN = 5
-"""Cells that stand in the line of a finding."""
+"""Largest number of cells in the line of a finding."""
 
 
 @dataclass(frozen=True)
 class Judged:
-    """A study of a folder or file, its findings, and the points of each question of its form."""
+    """A study, its folder or file, its judgement, and the full points per question of its form."""
 
     study: Study
     folder: str
@@ -46,7 +46,7 @@ class Judged:
 
     @property
     def id(self) -> str:
-        """Its place on the page: a folder has no two studies of one name."""
+        """Return the HTML id of the study; no two studies of a folder have the same name."""
         return quote(f"{self.folder}/{self.study.name}")
 
     @property
@@ -55,13 +55,13 @@ class Judged:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many findings of each severity it has."""
+        """Return the number of findings of each severity."""
         severities = [one.severity for one in self.judgement.findings]
         return {severity: severities.count(severity) for severity in SEVERITIES}
 
     @property
     def figures(self) -> str:
-        """`9 figures: 7 right, 2 wrong`."""
+        """Return the verdicts as text: `9 figures: 7 right, 2 wrong`."""
         of = self.judgement
         numbers = {"right": of.right, "wrong": of.wrong, "not checked": of.open}
         parts = ", ".join(f"{n} {word}" for word, n in numbers.items() if n)
@@ -70,13 +70,13 @@ class Judged:
 
     @property
     def summary(self) -> str:
-        """`9 figures: 7 right, 2 wrong; 1 error, 2 remarks`."""
+        """Return verdicts and findings: `9 figures: 7 right, 2 wrong; 1 error, 2 remarks`."""
         parts = [fmt.plural(n, SEVERITIES[severity]) for severity, n in self.counts.items() if n]
         return f"{self.figures}; {', '.join(parts) or 'no findings'}"
 
     @property
     def wrong(self) -> Sequence[tuple[str, ...]]:
-        """Each wrong figure: question, quantity, cell, what stands there and what is right."""
+        """Return a row per wrong figure: question, quantity, cell, printed value, right value."""
         listed = []
         for one in filter(lambda finding: finding.quantity, self.grave):
             about = FORMULAS["quantities"][one.quantity]
@@ -85,7 +85,7 @@ class Judged:
 
     @property
     def causes(self) -> Sequence[tuple[str, ...]]:
-        """Each finding: severity, cause, what happened and where, and what to do."""
+        """Return a row per finding: severity, cause, explanation, cells with values, advice."""
         rows = []
         for one in self.judgement.findings:
             also = ", ".join(f"{fmt.words(name)} {rule}".strip() for name, rule in one.also)
@@ -95,7 +95,7 @@ class Judged:
 
     @property
     def points(self) -> list[tuple[str, str, str]]:
-        """The points of each question of the form that the audit judges; a cause costs once."""
+        """Return points and full points of each audited question and of all; a cause costs once."""
         cost, seen = dict[str, float](), set[str]()
         for one in self.judgement.findings:
             question = FORMULAS["quantities"].get(one.quantity, ["", "Q2"])[QUESTION]
@@ -110,7 +110,7 @@ class Judged:
 
     @property
     def lines(self) -> list[str]:
-        """The lines of a terminal: what was not read, each wrong figure, and each cause."""
+        """Return the lines for a terminal: what was not read, and each finding."""
         lines = [f"note: {note}" for note in self.study.notes]
         for severity, cause, sentence, place, advice in self.causes:
             action = f"; {advice}" if advice and severity != "remark" else ""
@@ -118,7 +118,7 @@ class Judged:
         return lines
 
     def overview(self, link: str) -> dict[str, Any]:
-        """Its row in the index: cells, figures, findings of each severity, causes, points."""
+        """Return the study's link and row (`COLUMNS`) for the index of all studies."""
         causes = ", ".join(dict.fromkeys(map(named, self.grave))) or "–"
         about = (self.study.name, self.folder, len(self.study.rows), self.figures)
         points = self.points[-1][1] if self.points else ""
@@ -130,13 +130,13 @@ def _at(values: Any, i: int) -> float:
 
 
 def shown(one: Finding) -> Any:
-    """The ends of what is expected; nothing below 0, which only noise gives."""
+    """Return the ends of the expected intervals; NaN where negative (noise) or infinite."""
     hidden = (one.expected.high < 0) | ~np.isfinite(one.expected.ends).all(0)
     return np.where(hidden, np.nan, one.expected.ends)
 
 
 def cells(one: Finding) -> list[tuple[str, str, str]]:
-    """The cells of a finding, N x b, with what stands there and what is right, as text."""
+    """Return the cells of a finding as text: N x b, printed value, expected value."""
     values, (low, high) = one.printed.middle, shown(one)
     listed = []
     for i in one.place.nonzero()[0].tolist():
@@ -146,7 +146,7 @@ def cells(one: Finding) -> list[tuple[str, str, str]]:
 
 
 def where(one: Finding) -> str:
-    """The first cells of a finding with what stands there, and how many more it has."""
+    """Return a finding's first cells with their values, and how many more cells it has, as text."""
     listed = [
         cell + f": {value}" * (value != "–") + f", expected {right}" * (right != "–")
         for cell, value, right in cells(one)[:SHOWN]
@@ -157,7 +157,7 @@ def where(one: Finding) -> str:
 
 
 def named(one: Finding) -> str:
-    """The causes of a finding, in words."""
+    """Return the causes of a finding as text."""
     return " and ".join(map(fmt.words, one.names))
 
 

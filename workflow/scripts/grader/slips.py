@@ -1,4 +1,4 @@
-"""Which slip in its definition explains a figure: slips.yaml, tried on each accepted formula."""
+"""Explain wrong figures by the slips (mistakes) of slips.yaml, tried on each accepted formula."""
 
 import math
 import re
@@ -15,18 +15,18 @@ from grader.verdicts import Verdict, formulas
 
 SEVERITIES = ["error", "warning", "info"]
 CHANCE, SPREAD = -math.log(0.05), 4.0
-"""The evidence that names a slip; a wrong figure may be anywhere within a factor of e⁴."""
+"""The evidence that names a slip, -ln(5 %); a wrong figure may lie within a factor of e⁴."""
 LEAST = 3
-"""Figures that a slip explains at least, not all of them the same."""
+"""Least number of figures that a slip has to explain, of which two differ."""
 PAIR, WHOLE, LARGE, TRIED = math.log(60), 1.6, 500, 40
-"""The cost of a second slip, the gain of a whole column; most cells for pairs, most rows tried."""
+"""Cost of a second slip, gain for a whole column; most cells to try pairs, most values to try."""
 LAB = of(4.0 * FORMULAS["parameters"]["resnet18-cifar"])
 ALIKE = {"ring": "sent", "W": "T", "W1": "T1"}
 TIME = re.compile(r"\b([TW])(?=1?\b)")
 
 
 class Slip(NamedTuple):
-    """An entry of slips.yaml: how grave, what happened, what to do, and (rule, formula) by part."""
+    """An entry of slips.yaml: severity, what happened, advice, checks, (rule, formula) by part."""
 
     severity: str
     sentence: str
@@ -57,11 +57,11 @@ SLIPS = {name: _slip(entry) for name, entry in _ENTRIES.items()}
 Slips = tuple[tuple[str, str], ...]
 """Names in slips.yaml, each with its rule."""
 Reading = tuple[Slips, float, Interval]
-"""The slips, one or two, a cost, and what figures become by them."""
+"""One or two slips, their cost in evidence, and the values that figures have with them."""
 
 
 class Named(NamedTuple):
-    """The slips of some figures, and others with as much evidence."""
+    """The slips that explain the figures at `place`, and other slips with as much evidence."""
 
     slips: Slips
     also: Slips
@@ -69,11 +69,11 @@ class Named(NamedTuple):
 
 
 def named(cells: Cells, one: Verdict, wrong: np.ndarray, opened: np.ndarray) -> list[Named]:
-    """Return the slips that explain what is `wrong`: again for what is left, three at most.
+    """Return up to three causes: each explains some of the figures that are `wrong`.
 
-    The evidence is how seldom chance would meet as many different figures, less the number of
-    readings tried and of ways to choose the figures. What may be right (`opened`), or has nothing
-    to be held against, is explained only by a slip of all of its column or most of it.
+    The evidence is -ln of the chance to meet as many different figures, less the logarithms of the
+    number of slips tried and of the ways to choose the figures. A cause for figures that may be
+    right (`opened`) or lack a value to compare must explain all of the former and most of both.
     """
     suspects, unsure, causes = wrong | opened | one.open, opened | one.open, list[Named]()
     every = list(_readings(cells, one, suspects)) if suspects.any() else []
@@ -119,12 +119,12 @@ def named(cells: Cells, one: Verdict, wrong: np.ndarray, opened: np.ndarray) -> 
 
 
 def _ways(total: int, some: int) -> float:
-    """The logarithm of the number of ways to choose `some` of `total`."""
+    """Return the logarithm of the number of ways to choose `some` of `total`."""
     return math.lgamma(total + 1) - math.lgamma(some + 1) - math.lgamma(total - some + 1)
 
 
 def _readings(cells: Cells, one: Verdict, suspects: np.ndarray) -> Iterator[Reading]:
-    """Yield what each slip, or two, make of every cell, from each accepted formula."""
+    """Yield the values of every cell with one slip or two, for each accepted formula."""
     names: dict[str, Any] = {}
     if one.quantity == "bandwidth" and not cells.names["K"].known.any():
         names["K"] = LAB
@@ -163,7 +163,7 @@ def _of_formula(
 
 
 def _under(cells: Cells, key: str) -> Iterator[tuple[tuple[str, str], str]]:
-    """Yield the slips of a part or a quantity and their formulas, with each number or name."""
+    """Yield slips of a part or quantity and their formulas, for each value of M, B or G."""
     every = {
         "M": np.unique(cells.gpus[cells.gpus > 1]).tolist(),
         "B": np.unique(cells.batch[cells.gpus == 1]).tolist(),

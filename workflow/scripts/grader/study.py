@@ -1,4 +1,4 @@
-"""Studies as someone printed them: the cells of a file, by study, hardware and strategy."""
+"""Read printed studies from files: a row of values per strategy, number of GPUs and batch size."""
 
 import re
 from collections import defaultdict
@@ -26,14 +26,14 @@ FIGURES = ["speedup", "efficiency", "compute", "communication", "bandwidth", "ut
 VALUES = [*TIMES, *FIGURES, "count"]
 COLUMNS = ["strategy", "gpus", "batch_size", "status", *VALUES]
 GROUPS = ["study", "hardware", "model", "recipe"]
-"""What makes rows of a file those of another study."""
+"""Columns whose values separate the studies of a file."""
 Peak = Annotated[float, Field(gt=0)]
 
 
 class Description(Section):
-    """What the tables of a study cannot say: in words, and what it states.
+    """An entry of studies.yaml: what is known of a study besides its tables.
 
-    With a `ring` DataParallel has its bytes too; a `peak` is in GB/s, or of each number of GPUs.
+    If `ring`, DataParallel sends a ring's bytes; `peak` is in GB/s, one or by number of GPUs.
     """
 
     title: str = ""
@@ -46,10 +46,10 @@ class Description(Section):
 
 @dataclass(frozen=True)
 class Study:
-    """One study as it was printed: `rows` have a figure of each kind for each cell, or None.
+    """One printed study; `rows` has a `Figure` or None for each configuration and quantity.
 
-    `sweep` has more times on one GPU, `notes` name what was not read, `parameters` are between two
-    numbers. A `global_batch` is that of all GPUs by the header, `measured` are parts by a trace.
+    `sweep` has more times on one GPU, `notes` say what was not read, `parameters` is a range. If
+    `global_batch`, headers give the batch of all GPUs; if `measured`, parts are from a trace.
     """
 
     name: str
@@ -66,13 +66,13 @@ class Study:
 
     @property
     def strategies(self) -> list[str]:
-        """The strategies of the cells; of one GPU alone only where there are no others."""
+        """Return the strategies of the rows; an empty name only if no other strategy is named."""
         names = sorted(self.rows["strategy"].unique())
         return [one for one in names if one] if len(names) > 1 else names
 
     @property
     def of_lab(self) -> bool:
-        """Whether the network may be the lab's."""
+        """Return whether the model may be ResNet-18 for CIFAR-10 (11,173,962 parameters)."""
         size = self.parameters
         return (size is None or size[0] <= 11_173_962 <= size[1]) and "imagenet" not in self.model
 
@@ -82,9 +82,9 @@ class Study:
 
 
 def read_folder(path: Path) -> list[Study]:
-    """Return the studies in a folder, of timings.csv and what lies by it, or in one file.
+    """Return the studies of a file, or of a folder's timings.csv, batch_sweep.csv and studies.yaml.
 
-    Raises UserError, naming file and line, where no row of it can be read.
+    Raises UserError, with the file and line, if no row of the file can be read.
     """
     if path.is_file():
         return read_file(path)
@@ -105,23 +105,23 @@ def read_folder(path: Path) -> list[Study]:
 
 
 def timings(folder: Path) -> Path:
-    """The file of a folder's times: timings.csv, or a table of another kind of that name."""
+    """Return the path of the folder's table named `timings`, by default timings.csv."""
     names = (path for path in tables(folder) if path.stem.lower() == "timings")
     return next(names, folder / "timings.csv")
 
 
 def tables(folder: Path) -> list[Path]:
-    """The files of a folder that may hold a table."""
+    """Return the files in a folder that may contain a table, sorted."""
     return [one for one in sorted(folder.iterdir()) if one.suffix.lower() in KINDS and wanted(one)]
 
 
 def wanted(path: Path) -> bool:
-    """Whether a path is none of those that file managers and editors leave."""
+    """Return whether a path is not a hidden or temporary file of a file manager or an editor."""
     return not path.name.startswith((".", "~$", "__MACOSX"))
 
 
 def read_file(path: Path) -> list[Study]:
-    """Return the studies of a file: one for each study, hardware, model and recipe it names."""
+    """Return the studies of a file, one per combination of study, hardware, model and recipe."""
     file, lost = read(path), list[str]()
     groups = defaultdict[tuple[str, ...], list[Record]](list)
     for one in _completed(file):
@@ -166,7 +166,7 @@ def read_file(path: Path) -> list[Study]:
 
 
 def _completed(file: Tables) -> list[Record]:
-    """The records of a file with their strategy, recipe and batch size per GPU."""
+    """Return the records of a file after adding strategy, recipe and batch size per GPU."""
     for one in file.records:
         text = plain(one["strategy"]).lower()
         alone = re.sub("|".join(STRATEGIES.values()) + r"|\(.*\)|pytorch|torch|nn\.|\s", "", text)
@@ -186,7 +186,7 @@ def _completed(file: Tables) -> list[Record]:
 
 
 def _parameters(records: list[Record], text: str) -> tuple[float, float] | None:
-    """The number of parameters, between two ends where it is rounded."""
+    """Return the range of numbers of parameters that round to the printed one; None if missing."""
     words = re.search(r"([\d.,]*\d ?[kKM]?) (?:million )?(?:trainable )?param", text)
     named = next((str(one["parameters"]) for one in records if one.get("parameters")), "")
     shown = figure(named or (words[1] if words else ""), head("parameters"))
@@ -195,9 +195,9 @@ def _parameters(records: list[Record], text: str) -> tuple[float, float] | None:
 
 
 def _apart(records: list[Record], lost: list[str]) -> list[pd.DataFrame]:
-    """Return the rows of a study, and of another where a table of the file contradicts them.
+    """Return the rows of a study, in several parts where its tables contradict each other.
 
-    Of runs, or epochs after the first, a time is the median.
+    A time from several runs, or from epochs after the first, is their median.
     """
     tables, parts = defaultdict[Any, list[Record]](list), [dict[Any, Record]()]
     for one in records:
@@ -216,7 +216,7 @@ def _apart(records: list[Record], lost: list[str]) -> list[pd.DataFrame]:
 
 
 def _median(runs: list[Record]) -> Record:
-    """The record of a cell that was run, or timed, several times."""
+    """Return one record for several runs or epochs of a configuration, with the median times."""
     record = {**runs[0], "count": str(len(runs))}
     for name in TIMES:
         values = [one[name] for one in runs if one.get(name)]
@@ -232,7 +232,7 @@ def _key(one: Record) -> tuple[str, int, int]:
 
 
 def _values(part: dict[Any, Record], one: Record) -> Record:
-    """The figures of a record; a second time on one GPU, of Question 1, is without loading."""
+    """Return a record's values; a second time, of Question 1, is the time without loading."""
     values = {name: one[name] for name in VALUES if one.get(name)}
     if one.get("question_1") and "epoch" in part.get(_key(one), {}) and "epoch" in values:
         values["training"] = values.pop("epoch")
@@ -240,7 +240,7 @@ def _values(part: dict[Any, Record], one: Record) -> Record:
 
 
 def _against(part: dict[Any, Record], one: Record) -> bool:
-    """Whether a part has another figure for the cell."""
+    """Return whether `part` has another value for a quantity of the same configuration."""
     there = part.get(_key(one), {})
     return any(there.get(name, value) != value for name, value in _values(part, one).items())
 

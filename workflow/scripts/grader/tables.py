@@ -1,4 +1,4 @@
-"""Read tables as people have them, to a record for each cell: what it is of, and its figures."""
+"""Read tables of any layout into records, one for each configuration, with its printed values."""
 
 import re
 from collections.abc import Iterable
@@ -28,18 +28,18 @@ KEYS = {"gpus": "GPUs", "batch_size": "images", "global_batch": "images"}
 POSITIVE = {"epoch", "training", "rate", "least", "most"}
 ABOUT = IDENTITY | {"line", "table", "per_gpu", "question_1", "epochs"}
 JUDGED_BY = {"epoch", "training", "rate", "tokens", "communication"}
-"""One of these a file has, or nothing follows from it."""
+"""Quantities of which a file needs at least one, as nothing can be derived without them."""
 ONE_GPU = re.compile(r"\b(?:1|one|single)[ -]gpu\b|\bq(?:uestion ?)?1\b")
 IN_WORDS = re.compile(r",? (\d+) GPUs?$")
 NO_FIGURE = re.compile(r"^loading.*%|below ")
-"""A share of loading, and an upper bound."""
+"""Matches what is not read as a figure: a share of loading, and an upper bound."""
 Record = dict[str, Any]
-"""A cell: its `line`, names and numbers as text, figures as `Figure`."""
+"""A configuration: its `line`, names and numbers as text, printed values as `Figure`."""
 
 
 @dataclass
 class Tables:
-    """All tables of a file: records, the headers and text, and notes on what was not read."""
+    """Records and headers of a file's tables, `lost` rows, `skipped` columns, `refused` tables."""
 
     records: list[Record] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
@@ -50,7 +50,7 @@ class Tables:
 
 
 def read(path: Path) -> Tables:
-    """Return the records of a file; UserError with one line where it has no table that is read."""
+    """Return the tables of a file; UserError in one line if it has no readable table."""
     tables, above = Tables(), ""
     for grid in grids(path):
         tables.text += "\n".join([*grid.text, ""])
@@ -68,7 +68,7 @@ def read(path: Path) -> Tables:
 
 
 def _heads(grid: Grid) -> tuple[list[Head], list[Row]]:
-    """Return what each column is, by one header line or two merged ones, and the rows below."""
+    """Return the meaning of each column, by its header (one or more lines), and the rows below."""
     width = max(len(fields) for _, fields in grid.rows)
     rows = [(line, fields + [""] * (width - len(fields))) for line, fields in grid.rows]
     (_, texts), *below = rows
@@ -95,7 +95,7 @@ def _heads(grid: Grid) -> tuple[list[Head], list[Row]]:
 
 
 def _is_value(text: str) -> bool:
-    """Whether a field is no part of a header: a number, or a cell that ran out of memory."""
+    """Return whether a field is a value, not part of a header: a number or "out of memory"."""
     digits = re.search(r"\d", text) and not head(text).field
     return bool(digits or count(text) or OUT.fullmatch(text))
 
@@ -105,7 +105,7 @@ def _fields(heads: list[Head]) -> set[str]:
 
 
 def _shared(heads: list[Head], rows: list[Row], grid: Grid, names: str) -> Record:
-    """Return what holds for all rows of a table; UserError in words where it has no cells."""
+    """Return the entries common to all rows; UserError without rows, GPUs or batch sizes."""
     fields, shared = _fields(heads), Record()
     if not rows:
         raise UserError("there is no row below the header")
@@ -122,7 +122,7 @@ def _shared(heads: list[Head], rows: list[Row], grid: Grid, names: str) -> Recor
 
 
 def _add(tables: Tables, grid: Grid, above: str) -> None:
-    """Add the records of a table; UserError in words where it is not one of times or figures."""
+    """Add a table's records to `tables`; UserError if its headers do not name all it needs."""
     heads, rows = _heads(grid)
     caption = head(grid.text[-1]) if grid.text else head("")
     names = ", ".join(f"`{one.text}`" for one in heads[:8] if one.text)
@@ -154,7 +154,7 @@ def _add(tables: Tables, grid: Grid, above: str) -> None:
 
 
 def _decimal_comma(texts: Iterable[str]) -> bool:
-    """Whether some have a comma where thousands cannot have one, and none has a point."""
+    """Return whether commas are decimal: one cannot separate thousands, and there is no point."""
     texts = [*texts]
     commas = [one for one in texts if re.fullmatch(r"[-−]?\d+,\d+\D*", one)]
     sure = [one for one in commas if not re.fullmatch(r"[-−]?[1-9]\d{0,2},\d{3}\D*", one)]
@@ -164,7 +164,7 @@ def _decimal_comma(texts: Iterable[str]) -> bool:
 def _quantities(
     heads: list[Head], caption: Head, rows: list[Row], tables: Tables
 ) -> list[tuple[int, Head]]:
-    """Return the columns of figures with their quantities; the names of others are noted."""
+    """Return index and header of each column of values; other columns go to `tables.skipped`."""
     columns, known = list[tuple[int, Head]](), set[Any]()
     timed = {"epoch", "training"} & _fields(heads)
     times = [one for one in heads if one.field == "epoch" and not (one.batch or one.gpus)]
@@ -197,7 +197,7 @@ def _quantities(
 
 
 def _records(about: Record, cells: list[tuple[Head, str]], comma: bool) -> list[Record]:
-    """Return a row's records, one for each GPUs and batch size that stand in its headers."""
+    """Return a row's records, one for each number of GPUs and batch size in its headers."""
     records = dict[Any, Record]()
     fields = [one.field for one, _ in cells]
     for one, written in cells:

@@ -1,4 +1,4 @@
-"""Which printed figures follow from an accepted formula, and what the others should be."""
+"""Check which printed figures follow from an accepted formula; compute the right values."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -10,21 +10,21 @@ from grader.formulas import FORMULAS, Cells
 from grader.intervals import Interval, of
 
 TITLE, QUESTION = 0, 1
-"""Places in an entry of `quantities` in formulas.yaml; its formulas follow."""
+"""Indexes in an entry of `quantities` in formulas.yaml; its formulas follow."""
 
 
 def formulas(quantity: str) -> list[tuple[str, str]]:
-    """The accepted formulas of a quantity, each with the remark on what only it gives."""
+    """Return the accepted formulas, each with the remark on figures that only it explains."""
     entries = FORMULAS["quantities"][quantity][QUESTION + 1 :]
     return [tuple(one) if isinstance(one, list) else (one, "") for one in entries]
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the figures of one quantity, as printed, should be by the formulas that are accepted.
+    """The printed figures of one quantity, and their values by each accepted formula.
 
-    A figure is right that meets any of `values`, each with the remark for figures that only it has;
-    `right` is the value of the formula that most figures follow.
+    A figure is right if it overlaps any of `values`: pairs of a remark, for figures that only this
+    formula explains, and intervals. `right` are the values of the formula that most figures follow.
     """
 
     quantity: str
@@ -46,7 +46,7 @@ class Verdict:
 
     @cached_property
     def right(self) -> Interval:
-        """The values of the formula that most figures on several GPUs follow, else of the first."""
+        """Return the values of the formula without a remark that most multi-GPU figures follow."""
         pairs = zip(self.values, self.meets, strict=True)
         votes = [(not note, int((meets & self.several).sum())) for (note, _), meets in pairs]
         right = self.values[votes.index(max(votes))][1]
@@ -60,11 +60,11 @@ class Verdict:
 
     @property
     def open(self) -> np.ndarray:
-        """Where there is a figure and nothing to hold it against."""
+        """Return where a figure is printed but no formula gives a value to compare."""
         return np.asarray(self.printed.known & ~self.known)
 
     def remarks(self) -> Iterator[tuple[str, np.ndarray]]:
-        """Yield the remark of each formula, with the figures that only it explains."""
+        """Yield each formula's remark with the figures that no formula before it explains."""
         rest, pairs = self.agrees, zip(self.values, self.meets, strict=True)
         for (note, _), meets in sorted(pairs, key=lambda pair: bool(pair[0][0])):
             if note:
@@ -73,9 +73,9 @@ class Verdict:
 
 
 def verdicts(cells: Cells) -> dict[str, Verdict]:
-    """Return every printed figure with the values that are accepted; the cells get what follows.
+    """Return a verdict on each quantity; set `part`, `moving`, `K` and `rated` in `cells.names`.
 
-    Where nobody states the number of parameters, it is that which most figures follow.
+    Without a stated number of parameters, K is taken from the model that most bandwidths fit.
     """
     names, each = cells.names, dict[str, Verdict]()
 

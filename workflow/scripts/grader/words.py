@@ -1,4 +1,4 @@
-"""What the headers and fields of a table mean: quantities, units, and figures with their digits."""
+"""Parse headers and fields of tables: quantities, units, and printed numbers with their digits."""
 
 import re
 from typing import NamedTuple
@@ -53,7 +53,7 @@ FIELDS = [
     ("study", r"\bstudy|student|\bteam\b"),
     ("recipe", r"recipe|configuration|kernel|variant|setup"),
 ]
-"""Patterns of each field's names, tried in order; "" is not read."""
+"""Quantities and the patterns of their headers, tried in order; columns of "" are not read."""
 IDENTITY = {"gpus", "batch_size", "global_batch", "strategy", "model", "parameters", "hardware"}
 IDENTITY |= {"status", "study", "recipe", "run", "count", "nodes"}
 UNITS = [
@@ -67,7 +67,7 @@ UNITS = [
     (1e6, r"\bM ?(?:im|samp|tok|/s)"),
     (1.0, r"^(?:s|secs?|GB/s)$"),
 ]
-"""Factors of units to seconds, GB/s, or images a second."""
+"""Factors that convert to seconds, GB/s or images per second, with the patterns of the units."""
 OF_BATCH = re.compile(
     rf"(?:batch(?:[ -]?size)?|\bbs|\bb)(?: ?(?:per|/) ?{GPU})?(?: of)? ?[=:]? ?(\d[\d,]*)\b"
     rf"(?! ?{GPU})(?: ?(?:per|/) ?{GPU})?|(\d+) ?(?:{ITEM})? ?(?:per|/) ?{GPU}"
@@ -99,14 +99,14 @@ SPELLED = re.compile(r"(?:(\d+) ?h(?:ours?)?)? ?(?:(\d+) ?m(?:in)?)? ?(\d+(?:\.\
 
 
 class Figure(NamedTuple):
-    """A figure as printed, and one unit of its last digit."""
+    """A printed number after conversion of its unit, and the size of one unit in its last digit."""
 
     value: float
     unit: float
 
 
 class Head(NamedTuple):
-    """What the header of a column means; `words` are the header without its values and unit."""
+    """The meaning of a header; `words` are its text in lower case without GPUs and batch size."""
 
     text: str
     field: str
@@ -117,18 +117,18 @@ class Head(NamedTuple):
 
 
 def plain(text: str) -> str:
-    """A text without Markdown's emphasis and doubled spaces."""
+    """Return a text without Markdown's emphasis, HTML tags and repeated spaces."""
     text = re.sub(r"\*\*|__|`|\\(?=[*_|])|<[^>]*>|\$", "", text.replace("\u00a0", " "))
     return re.sub(r"\s+", " ", text).strip(" *")
 
 
 def unit(text: str) -> float | None:
-    """The factor of the first unit in a text."""
+    """Return the factor of the first of `UNITS` that occurs in a text; None if none occurs."""
     return next((factor for factor, pattern in UNITS if re.search(pattern, text)), None)
 
 
 def head(text: str) -> Head:
-    """What a header means: quantity, unit, and the GPUs or the batch size that stand in it."""
+    """Return the meaning of a header: quantity, unit, and number of GPUs or batch size if any."""
     text = plain(text)
     words = re.sub(r"([a-z])([A-Z])", r"\1 \2", text.replace("_", " ")).lower()
     words = REFERENCE.sub("", words.replace("printed ", "").replace("-", " "))
@@ -147,20 +147,20 @@ def head(text: str) -> Head:
 
 
 def count(text: str) -> int | None:
-    """A whole number of GPUs or images: `4`, `4 GPUs`, `2-GPU`, `8,192`; None if it is none."""
+    """Return the number in a text such as `4`, `4 GPUs`, `2-GPU` or `8,192`; else None."""
     match = COUNT.fullmatch(plain(text).replace("-", ""))
     number = int(match[1].replace(",", "")) if match else 0
     return number if 1 <= number <= 10**12 else None
 
 
 def strategy(text: str) -> str:
-    """The strategy that a text names, in our spelling; "" for none or for several."""
+    """Return the strategy that a text names, a key of `STRATEGIES`; "" for none or for several."""
     names = [name for name, pattern in STRATEGIES.items() if re.search(pattern, text.lower())]
     return names[0] if len(names) == 1 else ""
 
 
 def figure(text: str, of: Head, comma: bool = False) -> Figure | None:
-    """The figure in a cell, in seconds, GB/s, images a second or percent; None for none."""
+    """Return the number in a field, in s, GB/s, images/s or percent; None if it is not a number."""
     text = plain(text)
     if comma:
         text = text.replace(".", "").replace(",", ".")
