@@ -50,7 +50,7 @@ class Cells:
 
 
 def of_strategy(study: Study, strategy: str, every: list[Study], images: int) -> Cells:
-    """Return the cells of a strategy; slips may take times of `every` study of the file instead."""
+    """Return the cells of a study's strategy; slips may use the times of `every` study as well."""
     chosen = study.rows[study.rows["strategy"] == strategy]
     singles = study.rows[(study.rows["strategy"] != strategy) & (study.rows["gpus"] == 1)]
     singles = singles.drop_duplicates("batch_size", keep=False)

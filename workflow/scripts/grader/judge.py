@@ -147,8 +147,8 @@ def _judge_figures(
 def _opened(study: Study, cells: Cells, each: dict[str, Verdict]) -> dict[str, np.ndarray]:
     """Return where wrong figures of compute and communication may still be right.
 
-    Both may derive from a training time on one GPU that no table has, if all N imply the same. Or
-    both were measured, if they add up to the time and most of them do not follow from T(1,b).
+    Both may derive from a training time on one GPU that no table has, if all N imply the same
+    time. Or both were measured: they add up to the time, and most do not follow from T(1,b).
     """
     compute, comm, names = each["compute"], each["communication"], cells.names
     if study.measured:

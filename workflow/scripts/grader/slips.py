@@ -19,7 +19,7 @@ CHANCE, SPREAD = -math.log(0.05), 4.0
 LEAST = 3
 """Least number of figures that a slip has to explain, of which two differ."""
 PAIR, WHOLE, LARGE, TRIED = math.log(60), 1.6, 500, 40
-"""Cost of a second slip, gain for a whole column; most cells to try pairs, most values to try."""
+"""Cost of a second slip, gain of a whole column; limits of cells for pairs, of values to try."""
 LAB = of(4.0 * FORMULAS["parameters"]["resnet18-cifar"])
 ALIKE = {"ring": "sent", "W": "T", "W1": "T1"}
 TIME = re.compile(r"\b([TW])(?=1?\b)")
@@ -72,8 +72,8 @@ def named(cells: Cells, one: Verdict, wrong: np.ndarray, opened: np.ndarray) -> 
     """Return up to three causes: each explains some of the figures that are `wrong`.
 
     The evidence is -ln of the chance to meet as many different figures, less the logarithms of the
-    number of slips tried and of the ways to choose the figures. A cause for figures that may be
-    right (`opened`) or lack a value to compare must explain all of the former and most of both.
+    number of slips tried and of the ways to choose the figures. If some figures may be right
+    (`opened`) or have no value to compare, a cause has to explain all of `opened` and most of both.
     """
     suspects, unsure, causes = wrong | opened | one.open, opened | one.open, list[Named]()
     every = list(_readings(cells, one, suspects)) if suspects.any() else []
@@ -163,7 +163,7 @@ def _of_formula(
 
 
 def _under(cells: Cells, key: str) -> Iterator[tuple[tuple[str, str], str]]:
-    """Yield slips of a part or quantity and their formulas, for each value of M, B or G."""
+    """Yield slips of a part or quantity and their formulas, with each value in place of M, B, G."""
     every = {
         "M": np.unique(cells.gpus[cells.gpus > 1]).tolist(),
         "B": np.unique(cells.batch[cells.gpus == 1]).tolist(),

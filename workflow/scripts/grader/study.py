@@ -33,7 +33,7 @@ Peak = Annotated[float, Field(gt=0)]
 class Description(Section):
     """An entry of studies.yaml: what is known of a study besides its tables.
 
-    If `ring`, DataParallel sends a ring's bytes; `peak` is in GB/s, one or by number of GPUs.
+    If `ring`, DataParallel sends the bytes of a ring; `peak` is GB/s, or GB/s by number of GPUs.
     """
 
     title: str = ""
@@ -49,7 +49,7 @@ class Study:
     """One printed study; `rows` has a `Figure` or None for each configuration and quantity.
 
     `sweep` has more times on one GPU, `notes` say what was not read, `parameters` is a range. If
-    `global_batch`, headers give the batch of all GPUs; if `measured`, parts are from a trace.
+    `global_batch`, headers give the batch of all GPUs; if `measured`, a trace gave the time parts.
     """
 
     name: str

@@ -122,7 +122,7 @@ def _shared(heads: list[Head], rows: list[Row], grid: Grid, names: str) -> Recor
 
 
 def _add(tables: Tables, grid: Grid, above: str) -> None:
-    """Add a table's records to `tables`; UserError if its headers do not name all it needs."""
+    """Add the records of a table; UserError if rows, GPUs, batch sizes or values are missing."""
     heads, rows = _heads(grid)
     caption = head(grid.text[-1]) if grid.text else head("")
     names = ", ".join(f"`{one.text}`" for one in heads[:8] if one.text)

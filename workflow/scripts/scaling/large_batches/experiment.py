@@ -60,7 +60,7 @@ class Experiment:
 
     @property
     def gpus(self) -> int:
-        """Return the number of GPUs that share the global batch; each is one micro-batch here."""
+        """Return the number of GPUs that share the global batch; a micro-batch simulates each."""
         return gpus_of(self.global_batch, self.study.reference_batch, self.study.gpus)
 
     def results(self, techniques: dict[str, Technique]) -> Iterator[tuple[str, Result]]:
