@@ -8,7 +8,7 @@
                 train(batch)
         epoch(number, samples=len(images), loss=loss)
 
-It prints lines of JSON; without the study nothing else happens.
+It only prints lines of JSON, which the study reads.
 """
 
 import json
@@ -25,12 +25,12 @@ RANKS = "RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "LOCAL_RANK"
 
 
 def epoch(number, *, seconds=None, samples=None, loss=None, test_accuracy=None):
-    """Print that epoch `number` (from 0 or 1, in order) has ended.
+    """Print a line of JSON: epoch `number` (from 0 or 1, in order) has ended.
 
-    `seconds` is how long it took; by default since the last call, or the import for the first. A
-    GPU's work is waited for. `samples` were trained on, by all ranks together; `loss` is their mean
-    training loss, `test_accuracy` is a share from 0 to 1. What is left out is not known. Rank 0
-    prints, and after steps by `step` every rank.
+    `seconds` is the epoch's time; by default the time since the last call, at first since the
+    import. Waits for the GPU. `samples` counts the training samples of all ranks, `loss` is their
+    mean training loss, `test_accuracy` a fraction of 1; None is unknown. Rank 0 prints; every rank
+    prints if it used `step`.
     """
     global _before, _waited
     torch = _gpu()
@@ -54,7 +54,7 @@ def epoch(number, *, seconds=None, samples=None, loss=None, test_accuracy=None):
 
 @contextmanager
 def step():
-    """Time one step of training, on a GPU without waiting for it."""
+    """Time the training step in the block; on a GPU by CUDA events, which do not wait for it."""
     torch = _gpu()
     if torch:
         start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
@@ -69,7 +69,7 @@ def step():
 
 
 def data_wait(batches):
-    """Yield the batches, and add up how long each is waited for."""
+    """Yield the batches, and add up the seconds that each one is waited for."""
     global _waited
     batches, nothing = iter(batches), object()
     while True:
@@ -82,7 +82,7 @@ def data_wait(batches):
 
 
 def _gpu():
-    """Return PyTorch where it computes on a GPU, else None."""
+    """Return the module torch if it computes on a GPU, else None."""
     torch = sys.modules.get("torch")
     used = torch is not None and torch.cuda.is_available() and torch.cuda.is_initialized()
     return torch if used else None
@@ -96,7 +96,7 @@ def _rank():
 
 
 def _print(line):
-    """Print a line in one write, after a line feed: a progress bar may stand before it."""
+    """Print `line` in one write, after a line feed, as a progress bar may be on the last line."""
     global _introduced
     text = ""
     if not _introduced and _rank() == 0:
@@ -107,7 +107,7 @@ def _print(line):
 
 
 def _software():
-    """Return the versions of what trains."""
+    """Return the versions of Python, PyTorch, CUDA and NCCL, and the names of the GPUs."""
     torch, found = sys.modules.get("torch"), {"python": platform.python_version()}
     if torch is not None:
         found.update(torch=str(torch.__version__), cuda=torch.version.cuda)

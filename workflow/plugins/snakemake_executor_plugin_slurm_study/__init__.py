@@ -1,7 +1,7 @@
-"""Slurm's executor for Snakemake that loses sight of no job: `executor: slurm-study`.
+"""Extend Snakemake's Slurm executor to lose track of no job: `executor: slurm-study`.
 
-Written for snakemake-executor-plugin-slurm 2.8.0; docs/upstream.md has what that lacks.
-Imports nothing of the study's own, as Snakemake imports it before it reads a Snakefile.
+Written for snakemake-executor-plugin-slurm 2.8.0; docs/upstream.md lists what that plug-in lacks.
+Imports nothing of the study, as Snakemake imports this module before it reads a Snakefile.
 """
 
 import asyncio
@@ -28,16 +28,16 @@ ENDED = {"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL
 ENDED |= {"PREEMPTED", "TIMEOUT"}
 FORGOTTEN = ["CANCELLED", "not in the queue any more"]
 PASSES = re.compile("SubmitJob|slurm controller|timed out|temporarily|Zero Bytes")
-"""In what Slurm says where it could not submit or begin a job, and soon can."""
+"""Matches Slurm's messages of temporary failures to submit or begin a job."""
 SETTLING_SECONDS = 5
-"""After an outage the controller books what it got before: until then no job is submitted again."""
+"""Seconds to wait before jobs are submitted again: the controller may book earlier ones late."""
 SOON_FORGOTTEN_SECONDS = 30
-"""A job that Slurm remembers for less may be gone at the next look at the queue."""
+"""A job that Slurm keeps for fewer seconds may be gone at the next query of the queue."""
 
 
 @dataclass
 class ExecutorSettings(slurm.ExecutorSettings):
-    """The settings of Slurm's executor; a run without sbatch, even a dry one, is refused."""
+    """The settings of Slurm's executor; without sbatch even a dry run exits with an error."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -49,7 +49,7 @@ class ExecutorSettings(slurm.ExecutorSettings):
 
 
 class Executor(slurm.Executor):
-    """Submits jobs as Slurm's executor does, and asks the queue for them by their ids."""
+    """Submits jobs as its base class does, and queries their states from squeue by their ids."""
 
     def __init__(self, workflow: Any, logger: Any) -> None:
         try:
@@ -73,16 +73,16 @@ class Executor(slurm.Executor):
         self._again: list[Any] = []
         self._begun_again: set[Any] = set()
         self._said: set[str] = set()
-        """What was logged already: why jobs wait, and which of them have begun."""
+        """What was logged before: reasons why jobs wait, and ids of jobs that have begun."""
         super().__init__(workflow, logger)
 
     def get_partition_arg(self, job: Any) -> str:
-        """Return sbatch's options for the partition, the job's name and what else is configured."""
+        """Return sbatch's options for the partition, the job's name, and `slurm.extra`."""
         extra = self.workflow.config.get("slurm", {}).get("extra", "")
         return f"{super().get_partition_arg(job)} --job-name={shlex.quote(job_name(job))} {extra}"
 
     def run_job(self, job: Any) -> None:
-        """Submit a job, once Slurm answers; one that sbatch submitted unheard is taken over."""
+        """Submit a job, or take over one in the queue; try again later if Slurm does not answer."""
         try:
             queued = queue("%j|%Z").items()
         except WorkflowError as error:
@@ -104,7 +104,7 @@ class Executor(slurm.Executor):
         self._again.append(job)
 
     def report_job_error(self, job_info: Any, msg: str | None = None, **more: Any) -> None:
-        """Report a failed job; one whose submission failed for now is submitted again instead."""
+        """Report a failed job; after a temporary failure to submit it, submit it again instead."""
         reason = (msg or "").partition("\n    sbatch call:")[0]
         if job_info.external_jobid is None and PASSES.search(reason):
             self._submit_again(job_info.job, reason)
@@ -112,7 +112,7 @@ class Executor(slurm.Executor):
             super().report_job_error(job_info, msg=f"{reason}\n", **more)
 
     async def check_active_jobs(self, active_jobs: list[Any]) -> AsyncIterator[Any]:
-        """Report the jobs that have ended, and yield the others: all of them without an answer."""
+        """Report the jobs that have ended, yield the others; yield all if Slurm does not answer."""
         found: dict[str, list[str]] | None = {}
         # Without jobs there is no query: the first call can come before the limiter is made.
         if active_jobs or self._again:
@@ -131,7 +131,7 @@ class Executor(slurm.Executor):
                 yield job
 
     def _report(self, job: Any, state: str, reason: str) -> None:
-        """Report a job that has ended; one whose step never began is submitted again, once."""
+        """Report a job that has ended; if srun could not begin its step, submit it again, once."""
         log, outputs = job.aux["slurm_logfile"], [Path(output) for output in job.job.output]
         # What a job wrote in this run counts, whatever became of it then.
         written = all(path.exists() and path.stat().st_mtime > self._begun for path in outputs)
@@ -152,7 +152,7 @@ class Executor(slurm.Executor):
             self.report_job_error(job, msg="\n".join(errors), aux_logs=[str(log)])
 
     def _look(self, jobs: list[Any]) -> dict[str, list[str]] | None:
-        """Return each job's state and reason, None without an answer; say once what is new."""
+        """Return each job's state and reason, None if Slurm does not answer; log what is new."""
         try:
             known = queue("%r")
         except WorkflowError as error:
@@ -176,7 +176,7 @@ def job_name(job: Any) -> str:
 
 
 def queue(column: str) -> dict[str, list[str]]:
-    """Return the state and other columns of each of this user's jobs, ended ones too, by ids."""
+    """Return state and `column` of squeue for each job of this user, by id, also of ended jobs."""
     options = ["--states=all", "--array", f"--user={os.getuid()}", f"--format=%i|%T|{column}"]
     lines = answer("squeue", "--noheader", *options).splitlines()
     rows = (line.split("|", 2 + column.count("|")) for line in lines)
@@ -184,7 +184,7 @@ def queue(column: str) -> dict[str, list[str]]:
 
 
 def answer(*command: str) -> str:
-    """Return what a command of Slurm's prints; WorkflowError where it does not answer."""
+    """Return the output of a Slurm command; WorkflowError if it fails or does not answer."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     except subprocess.SubprocessError as error:

@@ -1,4 +1,4 @@
-"""Run a user's own training command as a cell of the grid, and record what it prints."""
+"""Run a user's training command as a run of the grid, and make a record of its output."""
 
 import math
 import os
@@ -28,14 +28,14 @@ CLIENT = Path(__file__).parents[3] / "client"
 FOLDER_VARIABLE = "SCALING_FOLDER"
 SOFTWARE = ("python", "torch", "torchvision", "cuda", "nccl")
 SKIPPED = {"results", "resources", "logs", "benchmarks", "studies", "site", "__pycache__"}
-"""Folders of the start folder that are a study's, or whose files change nothing."""
+"""Names of folders that are not searched for files: a study's own folders, and caches."""
 MOST_FILES = 10_000
 
 
 def run(spec: RunSpec, folder: Path) -> RunRecord:
-    """Return the record of a cell whose recipe is a command, which may write into `folder`.
+    """Run the command of a recipe and return the run's record; the command may write to `folder`.
 
-    UserError where it fails for another reason than memory or time, or prints what cannot be.
+    UserError if it fails for a reason other than memory or time, or prints impossible values.
     """
     host_info, cell = environment.describe(spec.device), spec.cell
     template: str = spec.recipe_options["command"]
@@ -109,9 +109,9 @@ def run(spec: RunSpec, folder: Path) -> RunRecord:
 
 
 def _start_folder() -> dict[str, tuple[int, int]] | None:
-    """Return when each file below the current folder was last changed and read, in nanoseconds.
+    """Return the times of the last change and read, in ns, of each file below the current folder.
 
-    Hidden folders and those of a study are left out; None for a folder with too many.
+    Hidden folders and `SKIPPED` are left out; None if there are more than `MOST_FILES` files.
     """
     found = {}
     for place, folders, files in os.walk("."):
@@ -126,7 +126,7 @@ def _start_folder() -> dict[str, tuple[int, int]] | None:
 
 
 def _touched(before: dict[str, tuple[int, int]] | None) -> dict[str, list[str]]:
-    """Return which files of the start folder were written, and which read, since `before`."""
+    """Return lists of the files `written` and `read` since `before`; {} if either state is None."""
     after = None if before is None else _start_folder()
     if before is None or after is None:
         return {}
@@ -139,9 +139,9 @@ def _touched(before: dict[str, tuple[int, int]] | None) -> dict[str, list[str]]:
 def _verdict(
     spec: RunSpec, output: Output, result: ProcessResult, seconds: float, lines: pd.DataFrame | None
 ) -> tuple[Status, str | None, pd.DataFrame]:
-    """Return the status of a command, a sentence on what is unusual, and its epochs.
+    """Return the status of a command, a sentence on anything unusual or None, and its epochs.
 
-    The whole run is one where none was printed. UserError for what cannot be.
+    Without an epoch, the run counts as one. UserError for other failures or impossible output.
     """
     none = epochs_of(read_lines([]))
     of = f"the command of {spec.cell}"
@@ -188,14 +188,14 @@ def _verdict(
 
 
 def _measured(spec: RunSpec, epochs: pd.DataFrame) -> list[Any]:
-    """Return the numbers of the epochs after those that warm up."""
+    """Return the numbers of the epochs after the warm-up epochs."""
     return list(epochs.index[min(spec.warmup_epochs, len(epochs) - 1) :])
 
 
 def _rows(
     spec: RunSpec, epochs: pd.DataFrame, lines: pd.DataFrame | None, sampler: Sampler
 ) -> Iterator[EpochRow]:
-    """Yield the rows of a record: of each rank that names itself, else of all as one."""
+    """Yield a row per epoch and rank; if no rank is printed, all ranks together count as rank 0."""
     measured = _measured(spec, epochs) if len(epochs) else []
     ranked = None if lines is None else lines.dropna(subset="rank").groupby(["epoch", "rank"])
     epoch: Any
@@ -227,7 +227,7 @@ def _rows(
 
 
 def _steps(lines: pd.DataFrame | None) -> dict[str, list[float]]:
-    """Return the median seconds of a step of each rank, as the client timed them."""
+    """Return `step_seconds`, each rank's median as the client measured it; {} if not printed."""
     if lines is None or lines["step_seconds"].isna().all():
         return {}
     known = lines.dropna(subset=["step_seconds", "rank"])
@@ -235,7 +235,7 @@ def _steps(lines: pd.DataFrame | None) -> dict[str, list[float]]:
 
 
 def _busy(measured: pd.DataFrame, sampler: Sampler) -> Iterator[dict[str, Any]]:
-    """Yield how long each GPU was busy in the measured epochs, by the driver."""
+    """Yield a row per GPU with its busy seconds in the measured epochs, by the driver."""
     busy = []
     epoch: Any
     for epoch in measured.itertuples():

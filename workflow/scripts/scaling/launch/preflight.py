@@ -1,4 +1,4 @@
-"""What Snakemake does before the first job: checks of the study, and handlers of signals."""
+"""Check the study and set handlers of signals, before Snakemake starts the first job."""
 
 import os
 import signal
@@ -18,13 +18,13 @@ from scaling.core.section import check_images
 from scaling.launch.lease import SHARE_VARIABLE
 
 LAUNCHERS = ("TORCHELASTIC_RUN_ID", "RANK", "LOCAL_RANK", "WORLD_SIZE", "OMPI_COMM_WORLD_RANK")
-"""Variables of torchrun and mpirun, which measuring processes would take for their own."""
+"""Variables that torchrun and mpirun set, and that would mislead the measuring processes."""
 
 
 def accept(config: dict[str, Any], replayed: Path | None) -> list[str]:
-    """Report and leave out what this study cannot have; UserError if `config` is wrong.
+    """Check `config` (else UserError), drop what it cannot have, and return a sentence for each.
 
-    `replayed` is the folder of the stored study to replay. Variables that jobs read are set.
+    `replayed` is the folder of the stored study to replay. Sets environment variables for jobs.
     """
     # `--config partial=true` is a string: Snakemake only parses Python's True and False.
     if (partial := config.get("partial")) in ("true", "false"):
@@ -49,10 +49,10 @@ def accept(config: dict[str, Any], replayed: Path | None) -> list[str]:
 
 
 def begin(workflow: Any, config: dict[str, Any], sentences: list[str], manifest: str) -> bool:
-    """Print `sentences`; return whether this process is Snakemake itself, not one of its jobs.
+    """Print `sentences` and return True in the main Snakemake; return False in a job's process.
 
-    `manifest` is the dataset's, empty if nothing is trained. UserError where another launcher
-    started this process, or the images are too few, or cannot train the model.
+    `manifest` is the path of the dataset's manifest, empty if nothing is trained. UserError if
+    another launcher started this process, or the images are too few or do not fit the model.
     """
     if not workflow.is_main_process:
         _end_at_sigterm()
@@ -79,9 +79,9 @@ def begin(workflow: Any, config: dict[str, Any], sentences: list[str], manifest:
 
 
 def relay_signals() -> None:
-    """Run the scheduler's handler of SIGTERM in a thread, and also when the terminal is closed.
+    """Run Snakemake's handler of SIGTERM in a thread, also when the terminal is closed (SIGHUP).
 
-    In the main thread it may wait for a lock that this has: see docs/upstream.md.
+    In the main thread, it could wait for a lock that this thread holds: see docs/upstream.md.
     """
     theirs: Any = signal.getsignal(signal.SIGTERM)
     signals = SimpleQueue[Any]()
@@ -96,7 +96,7 @@ def relay_signals() -> None:
 
 
 def _end_at_sigterm() -> None:
-    """End this process, the Snakemake of one job, by SIGTERM, whatever handler is set later."""
+    """Make SIGTERM end this process, the Snakemake of one job, whatever handler is set later."""
     reads, writes = os.pipe()
     os.set_blocking(writes, False)
     signal.set_wakeup_fd(writes)

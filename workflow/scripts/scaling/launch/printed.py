@@ -1,7 +1,7 @@
-"""What a user's command prints: its epochs, its software, and the lines on why it failed.
+"""Read the output of a user's command: epochs, software versions, and lines about a failure.
 
 An epoch, or a `step` of one, is a JSON object anywhere in a line: `{"epoch": 2, "seconds": 4.1,
-"samples": 50000, "loss": 0.31, "test_accuracy": 0.87}`, of which all but `epoch` may be left out.
+"samples": 50000, "loss": 0.31, "test_accuracy": 0.87}`. Only the key `epoch` is required.
 """
 
 import json
@@ -26,11 +26,11 @@ LONGEST_SHOWN = 200
 LONGEST_LOGGED = 2000
 LONGEST_READ = 1 << 16
 LAST_LINES = 3000
-"""How many lines are kept to say why a command failed."""
+"""Number of last lines of the output that are kept, to find out why a command failed."""
 BAR_SECONDS = 1.0
 """The shortest time between two states of a progress bar in the log."""
 FASTEST = 1e-4
-"""Lines that are fewer seconds apart came out of a buffer together, and tell no time."""
+"""Lines with fewer seconds between them came from one buffer, so their times mean nothing."""
 LARGEST = 3.4e38
 LIKELY = re.compile(r"""["']epoch["']\s*:""")
 DECODER = json.JSONDecoder()
@@ -38,7 +38,7 @@ Time = Annotated[FiniteFloat, Gt(0)]
 
 
 class Printed(BaseModel):
-    """A line on an epoch or a step; the last four are the client's."""
+    """A printed line on an epoch or a step; the last four keys are printed by the client only."""
 
     epoch: Annotated[int, Ge(0)]
     step: Annotated[int, Ge(0)] = -1
@@ -53,26 +53,26 @@ class Printed(BaseModel):
 
 
 class Output:
-    """The output of a command. Times are seconds since this was made."""
+    """Collects the output of a command. Times are seconds since this object was created."""
 
     def __init__(self) -> None:
         self.lines: list[tuple[float, str]] = []
-        """Objects on epochs, with their times."""
+        """Time and text of each JSON object on an epoch."""
         self.unread: list[str] = []
-        """Lines that look like one and are none."""
+        """Lines that seem to report an epoch, but hold no JSON object with one."""
         self.software: dict[str, Any] = {}
         self.tail = deque[str](maxlen=LAST_LINES)
         self.last = 0.0
-        """When it printed last."""
+        """Time of the last output."""
         self._start = time.monotonic()
         self._logged = -math.inf
 
     def seconds(self) -> float:
-        """Return the seconds since this was made."""
+        """Return the seconds since this object was created."""
         return time.monotonic() - self._start
 
     def read(self, stream: IO[bytes]) -> None:
-        """Log what comes, and keep what it tells; a line has the time of its last byte."""
+        """Print `stream` to the log and collect its lines; a line's time is its last byte's."""
         chunks = SimpleQueue[tuple[float, bytes]]()
         keeper = threading.Thread(target=self._keep, args=[chunks])
         keeper.start()
@@ -115,7 +115,7 @@ class Output:
 
 
 def objects(text: str) -> Iterator[dict[str, Any]]:
-    """Yield the outermost JSON objects of a line that tell of an epoch, or of software."""
+    """Yield the outermost JSON objects in a line that have the key `epoch` or `software`."""
     place = text.find("{")
     while place >= 0:
         try:
@@ -130,10 +130,10 @@ def objects(text: str) -> Iterator[dict[str, Any]]:
 
 
 def read_lines(timed_lines: Sequence[tuple[float, str]], ranks: int = 1) -> pd.DataFrame:
-    """Return a row for each line, with its `end`.
+    """Return a table with a row for each line; the column `end` has the line's time.
 
-    Each of `ranks` processes may print the same epochs and steps. `seconds` that were not printed
-    are those between the last lines on two epochs, or steps. UserError for a line that cannot be.
+    Each of `ranks` processes may print an epoch or step once. Missing `seconds` become the time
+    since the end of the epoch or step before. UserError for an invalid line.
     """
     rows, times, last = list[dict[str, Any]](), Counter[tuple[int, int]](), (0, -1)
     for now, line in timed_lines:
@@ -172,10 +172,10 @@ def _refused(line: str, why: str) -> UserError:
 
 
 def epochs_of(lines: pd.DataFrame) -> pd.DataFrame:
-    """Return a row for each epoch of the lines of `read_lines`: its `end`, `steps` and `printers`.
+    """Return a table of the epochs in `lines`, the table of `read_lines`.
 
-    The slowest of several lines on the same counts. Samples that differ among processes are each
-    one's, and are added up; equal ones are taken for those of all.
+    If several processes print a step, the slowest counts; `printers` is their number. If their
+    `samples` differ, the sum counts; equal `samples` count as the total of all processes.
     """
     places = lines.groupby(["epoch", "step"])
     slowest = lines.loc[places["seconds"].idxmax()].set_index(["epoch", "step"])

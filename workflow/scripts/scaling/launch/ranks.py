@@ -1,4 +1,4 @@
-"""The processes of a run: how they start, join one another, report and end."""
+"""Start the processes of a run, join them in a process group, log their start and end."""
 
 import json
 import os
@@ -27,14 +27,14 @@ from scaling.registry.registry import Reference
 
 T = TypeVar("T")
 GRACE_SECONDS = 5.0
-"""The ranks that have not failed by themselves so long after the first one count as hung."""
+"""Seconds after a rank's failure in which others may fail too; later they count as hung."""
 STORE_VARIABLE = "SCALING_STUDY_STORE"
 """Environment variable with the file descriptor of the socket for the ranks' store."""
 QUICK_DUMPS = ("TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC", "500")
-"""PyTorch waits four times this after a collective's timeout, by default a minute for dumps."""
+"""Variable and milliseconds; PyTorch waits 4 times as long for dumps after a timeout."""
 FIRST_SAFE_FORK = (3, 11, 10)
 FORK_PATIENCE_SECONDS = 5.0
-"""A process forks anyway after this time: a thread that is busy for so long drops no objects."""
+"""Seconds after which a process forks anyway: a thread busy for longer frees no objects."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Rank:
         return self.index == 0
 
     def barrier(self) -> None:
-        """Wait until every rank is here."""
+        """Wait until every rank has called this method."""
         if self.processes > 1:
             dist.barrier(device_ids=[self.local_index] if self.device.type == "cuda" else None)
 
@@ -69,9 +69,9 @@ class Rank:
             dist.destroy_process_group()
 
     def stopwatch(self) -> Callable[[], float]:
-        """Return a function that returns the seconds from here to its call.
+        """Return a function that returns the seconds since this call of `stopwatch`.
 
-        On a GPU they are those between what is launched before each, for whose end it waits.
+        On a GPU, events in the current stream mark both times; the function waits for its own.
         """
         if self.device.type == "cpu":
             started = time.perf_counter()
@@ -87,16 +87,16 @@ class Rank:
         return elapsed
 
     def synchronize(self, gpus: int) -> None:
-        """Wait until this rank's device is idle, or `gpus` devices for DataParallel."""
+        """Wait until this rank's device is idle; with DataParallel, until all `gpus` are."""
         if self.device.type == "cuda":
             for index in range(gpus) if self.processes == 1 else [self.local_index]:
                 torch.cuda.synchronize(index)
 
 
 def main() -> None:
-    """Call the function that job.json, this process's argument, names, with what stands there.
+    """Call the function that job.json names, with its arguments there; sys.argv has the path.
 
-    It also has the folder of job.json, for the ranks' reports.
+    The function also gets `folder`, the folder of job.json, to which the ranks write reports.
     """
     path = Path(sys.argv[-1])
     job = json.loads(path.read_text(encoding="utf-8"))
@@ -107,7 +107,7 @@ def main() -> None:
 def start(processes: int, run: Callable[..., None], *arguments: object) -> None:
     """Call `run(*arguments)` in `processes` processes; exit with status 1 when one of them fails.
 
-    They are forks of this one, this node's share of them; CUDA must not be initialized.
+    The processes of this node are forks of this one, in which CUDA must not be initialized.
     """
     if processes == 1:
         run(*arguments)
@@ -140,9 +140,9 @@ def start(processes: int, run: Callable[..., None], *arguments: object) -> None:
 
 
 def join(device: Device, cpu_threads: int, timeout_seconds: float) -> Rank:
-    """Return this process's rank, from the environment; initializes NCCL or gloo for several ranks.
+    """Return this process's rank, from the environment; for several ranks initialize NCCL or gloo.
 
-    Each of several ranks sees only its own GPU, as device 0, on which compiled code depends.
+    Each of several ranks sees only its own GPU, as device 0: compiled code depends on the number.
     """
     index, local_index = (int(os.environ.get(name, "0")) for name in ("RANK", "LOCAL_RANK"))
     processes = int(os.environ.get("WORLD_SIZE", "1"))
@@ -179,9 +179,9 @@ def join(device: Device, cpu_threads: int, timeout_seconds: float) -> Rank:
 def wait_for_threads() -> None:
     """Wait, before a fork, until no other PyTorch thread runs, in two consecutive checks.
 
-    A gloo thread that ends a collective takes a lock of Python's without the GIL. A child forked
-    just then waits for it for ever; Python 3.11.10 and 3.12 reset it (gh-112275). A sleeping
-    thread does not hold it. Each check releases the GIL, so that one that waits for that runs.
+    A gloo thread that ends a collective takes a lock of Python without the GIL. A child forked then
+    waits for it for ever, before Python 3.11.10 (gh-112275). A sleeping thread does not hold the
+    lock. Each check releases the GIL, so a thread that waits for the GIL runs.
     """
     asleep, end = 0, time.monotonic() + FORK_PATIENCE_SECONDS
     while asleep < 2 and time.monotonic() < end:
@@ -195,7 +195,7 @@ def wait_for_threads() -> None:
 
 
 def backend(device: Device) -> str:
-    """Return the collectives' backend: NCCL for GPUs, gloo for CPU processes."""
+    """Return the backend of the process group: nccl for GPUs, gloo for CPU processes."""
     return "nccl" if device == "cuda" else "gloo"
 
 
@@ -216,9 +216,9 @@ def versions(device: Device) -> dict[str, Any]:
 def process(
     log_folder: Path, report: Callable[[RankLog, Exception], None] | None = None
 ) -> Iterator[RankLog]:
-    """Yield the log of this process, a rank; an exception goes to `report` and ends it at once.
+    """Yield the log of this rank; after an exception, call `report` and end the process at once.
 
-    An orderly shutdown would wait for ever for a rank that is in a collective.
+    An orderly shutdown would wait for ever for a rank that hangs in a collective.
     """
     launcher.die_with(os.getppid())
     log = RankLog(log_folder, int(os.environ.get("RANK", "0")))
@@ -238,7 +238,7 @@ def process(
 def joined(
     log_folder: Path, requested: Device, cpu_threads: int, timeout_seconds: float
 ) -> Iterator[tuple[Rank, RankLog]]:
-    """Set up this process as a rank that has joined the others; log its start and its end."""
+    """Join the process group; yield this rank and its log, with lines `start` and `end`."""
     device = environment.resolve_device(requested)
     with process(log_folder) as log:
         rank = join(device, cpu_threads, timeout_seconds)

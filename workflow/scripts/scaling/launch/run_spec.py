@@ -1,4 +1,4 @@
-"""Everything one run of the grid depends on."""
+"""The parameters of one run of the grid, and digests of them and of the measuring code."""
 
 import hashlib
 import json
@@ -21,19 +21,19 @@ from scaling.registry.registry import Reference
 from scaling.registry.strategy import STRATEGIES
 
 WORKER = Reference("scaling.training.worker:start")
-"""What trains a cell."""
+"""The function that trains a run."""
 INSTRUMENTS = Reference("scaling.instruments.steps:measure_all")
-"""What looks at the steps of the trained model."""
+"""The function that measures steps of the trained model."""
 
 
 def code(engine: str, model: str) -> list[Any]:
-    """Return the modules that measure a cell, apart from its strategy's."""
+    """Return the modules that measure a run, without the modules of its strategy."""
     own = [WORKER.module, INSTRUMENTS.module, "scaling.launch.supervisor"]
     return [*own, *ENGINES.modules(engine), *model_code(model)]
 
 
 class CommandOptions(Limits):
-    """What any run has, also one whose recipe is a command of the user's own."""
+    """Options of every run, including runs of a user's own command."""
 
     warmup_epochs: Count = 1
     """Epochs at the start; a training to its end may have none."""
@@ -59,11 +59,11 @@ class RunSpec(CommandOptions, Training):
 
     @property
     def epochs(self) -> int:
-        """Warm-up and measured epochs together, at least: after so many a model is evaluated."""
+        """The least number of epochs, warm-up and measured; after these the model is evaluated."""
         return self.warmup_epochs + self.measured_epochs
 
     def next_role(self, warmup: list[float], measured: list[float]) -> Role | None:
-        """What the next epoch is for, after epochs of so many seconds; None where they suffice."""
+        """Return the next epoch's role, given seconds of earlier epochs; None if they suffice."""
         if len(warmup) < self.warmup_epochs or sum(warmup) < self.warmup_seconds:
             return "warmup"
         enough = len(measured) >= self.measured_epochs and sum(measured) >= self.measured_seconds
@@ -73,11 +73,11 @@ class RunSpec(CommandOptions, Training):
 
     @property
     def processes(self) -> int:
-        """How many processes train."""
+        """The number of training processes on all nodes."""
         return STRATEGIES.find(self.cell.strategy).processes(self.cell.gpus)
 
     def resolved(self) -> "RunSpec":
-        """Put what `device` means here in its place; UserError for what is not, or cannot be."""
+        """Return a copy with `device` resolved; UserError for unknown or unsupported options."""
         STRATEGIES.find(self.cell.strategy)
         ENGINES.find(self.engine).options.of(self.recipe_options, "recipe_options")
         device = environment.resolve_device(self.device)
@@ -88,13 +88,13 @@ class RunSpec(CommandOptions, Training):
         return self.model_copy(update={"device": device})
 
     def parameters(self) -> dict[str, Any]:
-        """Every parameter but the cell and the model, as the record's `training`."""
+        """Return all parameters but `cell` and `model`, as the field `training` of the record."""
         return self.model_dump(exclude={"cell", "model"})
 
     def digest(self) -> str:
-        """SHA-256 over all parameters, the cell included."""
+        """Return the SHA-256 of all parameters, including the cell."""
         return hashlib.sha256(json.dumps(self.model_dump(), sort_keys=True).encode()).hexdigest()
 
     def code_digest(self) -> str:
-        """Return the digest of the code that measures this run, apart from its strategy's."""
+        """Return the digest of the code that measures this run, without its strategy's modules."""
         return code_digest.digest(*code(self.engine, self.model.name), measuring=True)

@@ -1,6 +1,6 @@
 """Watchdog that aborts a rank when its device makes no progress on launched steps.
 
-NCCL's does not see a collective in a CUDA graph.
+NCCL's own watchdog does not see a collective in a CUDA graph.
 """
 
 import math
@@ -16,11 +16,11 @@ POLL_SECONDS = 1.0
 REPORT_GRACE_SECONDS = 2 * POLL_SECONDS
 """Delay before a stalled rank exits, so that the others can report too."""
 REPORTS = 16
-"""The most steps of an epoch after which the device reports progress."""
+"""The largest number of times in an epoch at which the device reports its progress."""
 
 
 class Progress(NamedTuple):
-    """A rank's last launched and finished steps, in an epoch (0: after the last) of a training."""
+    """A rank's last launched and finished steps; `epoch` is 0 after the last epoch."""
 
     training: int
     epoch: int
@@ -29,9 +29,9 @@ class Progress(NamedTuple):
 
 
 class StepProgress:
-    """Tracks the `position` of trainings of at most `steps` steps; readable from any thread.
+    """Tracks the progress of an epoch of at most `steps` steps; `position` works in any thread.
 
-    The device writes it, on a stream of its own, to memory that is read without a driver call.
+    The device writes finished steps, on a separate stream, to memory read without a driver call.
     """
 
     def __init__(self, steps: int, device: torch.device) -> None:
@@ -64,7 +64,7 @@ class StepProgress:
         self._steps = 0
 
     def position(self) -> Progress | None:
-        """Return the current progress; None between trainings."""
+        """Return the current progress; None while no steps are under way."""
         if not self._steps:
             return None
         return Progress(self._training, self._epoch, self._launched, int(self._finished))
@@ -85,7 +85,7 @@ def watch(
     timeout_seconds: float,
     give_up: Callable[[StallError], object],
 ) -> None:
-    """Poll `position` in a thread until the process ends; call `give_up` once if it stalls."""
+    """Poll `position` in a thread; call `give_up` once after `timeout_seconds` without progress."""
 
     def look() -> None:
         last, since = position(), time.monotonic()

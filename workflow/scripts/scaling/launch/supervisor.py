@@ -1,4 +1,4 @@
-"""Run one cell of the grid and write its record."""
+"""Train one run of the grid and write its record."""
 
 import gzip
 import json
@@ -24,9 +24,9 @@ OF_DATASET = ("source", "checksum", "train_images", "test_images", "image_shape"
 def supervise(
     spec: RunSpec, images: Path, manifest: Path, output: Path, worker: str = WORKER
 ) -> RunRecord:
-    """Run the cell of `spec` by its `worker`, write its record to `output` and return it.
+    """Train as `spec` says by the function `worker`; write the record to `output` and return it.
 
-    A lack of memory, divergence and a time-out are a status; any other failure is a UserError.
+    Lack of memory, divergence and a time-out are statuses; other failures raise UserError.
     """
     dataset = DATASET.read(manifest)
     host_info = environment.describe(spec.device)
@@ -54,7 +54,7 @@ def record_of(
     result: ProcessResult,
     judged: tuple[Status, str | None],
 ) -> RunRecord:
-    """Return the record of a run, without its dataset, from what its ranks reported."""
+    """Return the record of a run, without its dataset, from its ranks' reports and its status."""
     lines = result.lines
     ends, read, startups = lines["end"], lines["readings"], lines["startup"]
     end = next((line for line in ends if line["rank"] == 0), {})
@@ -112,7 +112,7 @@ def record_of(
 
 
 def write_trace(target: Path, events: list[dict[str, Any]]) -> None:
-    """Write the events of all ranks, compressed, unless they exceed `TRACE_BYTES`."""
+    """Write the trace events of all ranks as compressed JSON, unless it exceeds `TRACE_BYTES`."""
     content = gzip.compress(json.dumps({"traceEvents": nested(events)}).encode(), mtime=0)
     if len(content) > TRACE_BYTES:
         print(f"one step of each rank takes {len(content):,} bytes, too many to keep its trace")
@@ -122,9 +122,9 @@ def write_trace(target: Path, events: list[dict[str, Any]]) -> None:
 
 
 def nested(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the events of a trace, each cut where the next of its track begins and outlasts it.
+    """Return the events, each cut where its track's next event begins, if the next one ends later.
 
-    Perfetto drops what crosses another event.
+    Perfetto drops an event that ends inside another one.
     """
     spans = [event for event in events if event["ph"] == "X"]
     spans.sort(key=lambda event: (event["pid"], str(event["tid"]), event["ts"], -event["dur"]))
@@ -140,7 +140,7 @@ def nested(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def infeasible_reason(spec: RunSpec, train_images: int) -> str | None:
-    """Return why the cell can never run (global batch above the dataset's size), or None."""
+    """Return why a run is impossible, such as a global batch above the dataset's size, or None."""
     cell = spec.cell
     if cell.global_batch_size > train_images:
         return (

@@ -1,4 +1,4 @@
-"""What Snakemake prints of a study: a dry run's plan, a line per measurement, the results."""
+"""Print a dry run's plan, a line per finished measurement, and a study's results."""
 
 import logging
 import subprocess
@@ -22,7 +22,7 @@ say = logging.getLogger("snakemake.logging").info
 
 
 class Progress(logging.Handler):
-    """Handles the events of one run of Snakemake; `records` and `results` are folders."""
+    """Handle Snakemake's log events during one start; `records` and `results` are folders."""
 
     def __init__(
         self,
@@ -39,20 +39,20 @@ class Progress(logging.Handler):
         self._records, self._results, self._images = map(Path, (records, results, images))
         self._jobs: dict[int, Any] = {}
         self._places: dict[int, list[Path]] = {}
-        """The records of each job that measures, relative to their folder."""
+        """The records that each measuring job writes, relative to the folder of records."""
         self._estimates: state.DurationEstimates
         self._start = time.monotonic()
         self._done: list[int] = []
         self._here = self._on_cpu = False
         """Whether jobs run on this machine, and whether they are timed on its CPU."""
         self._lacks = ""
-        """Why this machine could not run what a dry run plans."""
+        """Why this machine could not run the measurements that a dry run lists."""
         logger = logging.getLogger("snakemake.logging")
         logger.addFilter(self.begin)
         logger.addHandler(self)
 
     def begin(self, record: logging.LogRecord) -> bool:
-        """As a filter: read jobs before Snakemake lists them, bound logs before it shows them."""
+        """Filter: read jobs before Snakemake lists them, shorten logs before it shows them."""
         event = getattr(getattr(record, "event", None), "name", "")
         if event == "RUN_INFO":
             self.emit(record)
@@ -112,7 +112,7 @@ class Progress(logging.Handler):
         self._estimates = state.DurationEstimates(self._config, self._records)
 
     def _gone(self) -> Iterator[Path]:
-        """Yield the missing inputs because of which finished runs would be measured again."""
+        """Yield each missing input whose absence would make Snakemake repeat finished runs."""
         reasons = [
             self._workflow.dag.reason(self._jobs[number])
             for number, (place, *_) in self._places.items()
@@ -127,7 +127,7 @@ class Progress(logging.Handler):
             yield self._images
 
     def _plan(self) -> str:
-        """Return how many measurements are due, and how long they take."""
+        """Return a dry run's plan as text: the measurements to make, and their estimated time."""
         places = [place for own in self._places.values() for place in own]
         derived = fmt.plural(len(self._jobs) - len(self._places), "job")
         derived += " for tables, figures and report"
@@ -196,7 +196,7 @@ class Progress(logging.Handler):
                 subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
 
     def fail(self) -> None:
-        """Start the report of what there is, and print where to look."""
+        """Start a report of the existing runs; print where to find it and the state of each run."""
         self.render_partial()
         say(
             "make status lists the state of each run, and the logs of failed ones; the report of "
@@ -204,7 +204,7 @@ class Progress(logging.Handler):
         )
 
     def end(self, log: Path) -> None:
-        """Print the headline from the `log` of the report's job, and its path, if it ran."""
+        """If the report's job ran, print its `log` with the headline, and the report's path."""
         if any(job.rule.name == "report_render" for job in self._jobs.values()):
             say(log.read_text(encoding="utf-8").rstrip())
             self._link()

@@ -25,11 +25,11 @@ from scaling.core.records.run import RUN
 
 RESULTS, LOGS = stored.RESULTS, Path("logs")
 NOT_OF_OTHERS = ("train_run", "replay", "partial")
-"""Folders of logs that are not of measurements besides the grid's."""
+"""Folders of logs that hold no log of a measurement other than the grid's runs."""
 
 
 class DurationEstimates:
-    """Estimate seconds of measurements from the records below the folder `records`."""
+    """Estimate the seconds of measurements from existing records in the folder `records`."""
 
     def __init__(self, config: dict[str, Any], records: Path) -> None:
         self._records, training = records, config["training"]
@@ -45,7 +45,7 @@ class DurationEstimates:
                 self.add(path.relative_to(records))
 
     def add(self, place: Path) -> None:
-        """Add a record."""
+        """Add the duration of the record at `place`, a path relative to the folder of records."""
         try:
             found = files.read_json(self._records / place)
             began, ended = (found["environment"][key] for key in ("started", "ended"))
@@ -65,7 +65,7 @@ class DurationEstimates:
         return fmean(self._took[key]) if key else None
 
     def total(self, places: list[Path]) -> float:
-        """Return the seconds of measurements one after another; unknown ones count the mean."""
+        """Return the total seconds of measurements; unknown ones count as the mean."""
         known = [took for place in places if (took := self.seconds(place))]
         mean = fmean(known or chain(*self._took.values())) if self._took else 0
         return sum(known) + mean * (len(places) - len(known))
@@ -134,7 +134,7 @@ def study_status(config: dict[str, Any], begun: dict[Path, float], runs_now: boo
 
 
 def _counted(states: pd.Series, alone: int = 1) -> str:
-    """Return `done`, or for more than `alone` runs `2 done, 1 waiting`."""
+    """Return states of runs as text: `done`, or for more than `alone` runs `2 done, 1 waiting`."""
     counts = states.value_counts(sort=False).items()
     return ", ".join(str(state) if len(states) <= alone else f"{n} {state}" for state, n in counts)
 
@@ -144,7 +144,7 @@ def _clock(seconds: float) -> str:
 
 
 def _status(record: Path) -> tuple[str, str]:
-    """Return the state by a record, and what is wrong with it."""
+    """Return the state of a run from its record, and the error in the record or an empty text."""
     try:
         return RUN.read(record)["status"].replace("ok", "done"), ""
     except UserError as error:
@@ -159,14 +159,14 @@ def _failed(log: Path) -> tuple[str, str]:
 
 
 def _waits(cell: grid.Cell | None) -> str:
-    """Return the lease that a run waits for, from its log."""
+    """Return a run's last log line if the run waits for a lease, else an empty text."""
     log = cell and cell.log_path(LOGS)
     last = files.log_end(log).strip().rpartition("\n")[2] if log and log.exists() else ""
     return f", {last}" if last.startswith("waits for") else ""
 
 
 def _remote_runs(places: Iterable[Path], limit: float) -> dict[Path, float]:
-    """Return start times of runs on other machines, whose ranks report within `limit` seconds."""
+    """Return start times of runs on other machines that logged in the last `limit` seconds."""
     begun = {}
     for place in places:
         for path in (RESULTS / place).parent.glob(".run.ranks.*/rank*.jsonl"):
@@ -179,7 +179,7 @@ def _remote_runs(places: Iterable[Path], limit: float) -> dict[Path, float]:
 
 @command_line.script
 def main() -> None:
-    """Print the state of the study in results/, from its first job on."""
+    """Print the state of the study in results/, whose first job must have begun."""
     study, keys = stored.read(RESULTS), ["cmdline", "create_time", "cwd"]
     processes = [process.info for process in psutil.process_iter(keys)]
     here = [process for process in processes if process["cwd"] == str(Path.cwd())]
