@@ -17,14 +17,14 @@ from scaling.registry.entries import DATASETS
 from scaling.registry.update_rule import Technique, UpdateRule, uneven
 
 IMAGES = {"cifar10": 50_000, "digits": 1_500}
-"""Training images of datasets that may not be prepared yet."""
+"""Number of training images of datasets that may not be prepared yet."""
 LAB_MODEL, LAB_SIDE = "resnet18-cifar", 32
 
 
 def check(config: dict[str, Any], *, reads_images: bool = True) -> None:
     """Raise UserError with one sentence per mistake: the key, what is wrong, what is allowed.
 
-    A study that no longer reads its images may name a dataset, and a path, that are not here.
+    If `reads_images` is false, the dataset, its path and extras need not exist on this machine.
     """
     known = _requested(config)
     of_images = (_path, _missing_extras) if reads_images else ()
@@ -33,15 +33,15 @@ def check(config: dict[str, Any], *, reads_images: bool = True) -> None:
 
 
 def requested(config: dict[str, Any]) -> dict[str, Any]:
-    """Return `config` with all keys, without parts that are off and without unused recipes."""
+    """Return `config` with defaults, without parts that are off and without unused recipes."""
     return _requested(config).model_dump()
 
 
 def _requested(config: dict[str, Any]) -> Configuration:
-    """Return a configuration without what is not asked for; UserError for wrong keys and types.
+    """Return the configuration without parts that are off; UserError for wrong keys and types.
 
-    Without the grid and the synchronization experiments, which need its most GPUs, only those of
-    trainings to an accuracy remain.
+    If the grid and the synchronization experiments are off, `grid.gpus` has only the GPUs of
+    `time_to_accuracy`.
     """
     known = Configuration.of(config)
     off = set(PARTS) - set(known.parts)
@@ -56,7 +56,7 @@ def _requested(config: dict[str, Any]) -> Configuration:
 
 
 def _ask(known: Configuration) -> dict[str, str]:
-    """Return each recipe that is used, by its name, and the key that asks for it."""
+    """Return each used recipe's name, mapped to the key of the configuration that names it."""
     requests = dict.fromkeys(known.grid.recipes, "grid.recipes")
     if known.time_to_accuracy.gpus:
         requests.setdefault(known.time_to_accuracy.recipe, "time_to_accuracy.recipe")
@@ -66,28 +66,28 @@ def _ask(known: Configuration) -> dict[str, str]:
 
 
 def _needs_images(known: Configuration) -> bool:
-    """Return whether anything of a configuration trains on its images."""
+    """Return whether any part of the study trains on images of the dataset."""
     of_engines = [name for name, options in _trained(known).items() if "command" not in options]
     other = known.convergence.recipes or known.synchronization.seeds or known.quantization.seeds
     return bool(of_engines or other)
 
 
 def _trained(config: Configuration) -> dict[str, dict[str, Any]]:
-    """Return the recipes of the grid's cells and of trainings to an accuracy."""
+    """Return the recipes that the grid and the trainings to an accuracy use, by name."""
     used = [*(config.grid.recipes if config.grid.seeds else [])]
     used += [config.time_to_accuracy.recipe] if config.time_to_accuracy.gpus else []
     return {name: options for name, options in config.recipes.items() if name in used}
 
 
 def train_images(config: dict[str, Any], manifest: dict[str, Any]) -> int | None:
-    """Return the training images of a dataset, by its manifest if it has one; None: not known."""
+    """Return the number of training images, from `manifest` if it has it; None if unknown."""
     section = config["dataset"]
     known = IMAGES | {"synthetic": section["train_images"]}
     return manifest.get("train_images", known.get(section["source"]))
 
 
 def images_needed(config: dict[str, Any]) -> dict[str, int]:
-    """Return how many training images a key of the study needs at least, by its name."""
+    """Return the least number of training images that keys of the study need, by key."""
     part_b, large, needed = config["quantization"], config["convergence"], dict[str, int]()
     if part_b["seeds"]:
         needed["quantization.calibration_images"] = part_b["calibration_images"]
@@ -126,7 +126,7 @@ def _names(config: Configuration) -> Iterator[str]:
 
 
 def _recipes(config: Configuration) -> Iterator[str]:
-    """Yield a sentence for each mistake in recipes, for these strategies and devices."""
+    """Yield a sentence for each mistake in recipes, given the study's strategies and device."""
     grid, full, used = config.grid, config.time_to_accuracy, _trained(config)
     if full.gpus and "command" in used[full.recipe]:
         yield f"time_to_accuracy.recipe is {full.recipe}, a command (allowed: one of an engine)"
@@ -151,7 +151,7 @@ def _recipes(config: Configuration) -> Iterator[str]:
 
 
 def _whole_nodes(config: Configuration) -> Iterator[str]:
-    """Yield a sentence for each key whose numbers of GPUs are not of whole nodes."""
+    """Yield a sentence for each key with numbers of GPUs that do not fill whole nodes."""
     per_node = config.machine.gpus_per_node
     requests = {"time_to_accuracy.gpus": config.time_to_accuracy.gpus}
     if config.grid.seeds or config.synchronization.seeds:

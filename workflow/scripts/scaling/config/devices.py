@@ -1,4 +1,4 @@
-"""Whether this machine has the devices that a study's jobs ask for."""
+"""Check that this machine has the devices that a study's jobs require."""
 
 import math
 import os
@@ -45,7 +45,7 @@ def need_newer_gpu(device: str, recipes: Mapping[str, Mapping[str, Any]]) -> Ite
 
 
 def cores(limit: Path = Path("/sys/fs/cgroup/cpu.max")) -> int:
-    """Return the CPU cores of this process, by the machine, its affinity and its container."""
+    """Return the number of cores this process may use, by affinity and limit of its container."""
     count = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
     with suppress(OSError, ValueError):
         quota, period = map(int, limit.read_text().split())
@@ -56,7 +56,7 @@ def cores(limit: Path = Path("/sys/fs/cgroup/cpu.max")) -> int:
 def check(config: dict[str, Any], wanted: int, granted: int | None) -> None:
     """Raise UserError, with a sentence for each key, if jobs on `wanted` devices cannot run here.
 
-    `granted` is what --resources gives to all jobs together, None for no limit.
+    `granted` is the number of GPUs that --resources allows all jobs together; None: no limit.
     """
     machine, recipes, cells = config["machine"], config["recipes"], grid.of(config)
     timed = {cell.recipe: recipes[cell.recipe] for cell in cells}

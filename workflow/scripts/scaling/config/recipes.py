@@ -13,13 +13,13 @@ from scaling.registry.strategy import STRATEGIES
 from scaling.registry.update_rule import Technique
 
 OWN = "own"
-"""The strategy of recipes that are a command."""
+"""The name of the strategy of recipes that are commands."""
 IMPLIED = {OWN: "recipes that are commands have it", SINGLE: "one GPU has no strategy"}
-"""Names that no grid asks for, and why."""
+"""Names of strategies that `grid.strategies` must not have, and why."""
 
 
 def one_of(registry: Registry[Any]) -> AfterValidator:
-    """Return a type that allows the names of a registry's entries."""
+    """Return a validator that allows only names of the registry's entries."""
 
     def check(name: str) -> str:
         if name not in (known := registry.names()):
@@ -46,14 +46,14 @@ def techniques(config: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def precision(config: Mapping[str, Any]) -> str:
-    """Return the precision of the recipes of `convergence.recipes`, which is one for all."""
+    """Return the precision that all recipes of `convergence.recipes` share."""
     names = [tried["recipe"] for tried in config["convergence"]["recipes"]]
     chosen: str = config["recipes"][names[0]].get("precision", "float32")
     return chosen
 
 
 def of_technique(tried: Mapping[str, Any], recipe: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what differs from the defaults of a technique in an entry of `convergence.recipes`."""
+    """Return the options of a technique that differ from defaults; `tried` overrides `recipe`."""
     values = {**recipe, **tried}
     return {
         key: values[key]
@@ -65,7 +65,7 @@ def of_technique(tried: Mapping[str, Any], recipe: Mapping[str, Any]) -> dict[st
 def resolved(
     recipes: Mapping[str, Mapping[str, Any]], requests: Mapping[str, str]
 ) -> dict[str, dict[str, Any]]:
-    """Return each recipe that some key `asks` for, with all keys; UserError for what is wrong."""
+    """Return each recipe in `requests`, with all options; UserError for mistakes in recipes."""
     complete: dict[str, dict[str, Any]] = {}
     messages: list[str] = []
     for name, key in requests.items():
@@ -82,7 +82,7 @@ def resolved(
 
 
 def _with_base(name: str, key: str, recipes: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the options of the recipe that `key` asks for, and of its bases; or ValueError."""
+    """Return the options of the recipe `name`, merged with its bases; ValueError for a mistake."""
     whole: dict[str, Any] = {}
     others, engines = list(recipes), ENGINES.names()
     while "engine" not in whole:

@@ -19,13 +19,13 @@ MISTAKES: dict[Mistake, str] = {
     "one_image": "the activations are calibrated on one image",
     "test_data": "the activations are calibrated on the test images",
 }
-"""Each mistake in a few words."""
+"""A description of each mistake."""
 STAGES = ("float32", "weights", "weights+activations", "weights+activations+bias")
-"""The lab's stages in order: the float network, and three variants."""
+"""The stages of the lab's exercise, in order: the float network, and three variants."""
 
 
 def _listed(mistakes: Any) -> Any:
-    """Return a list of one mistake, or of none."""
+    """Return `mistakes` as a list, from one name, a list or None."""
     return [mistakes] if isinstance(mistakes, str) else mistakes or []
 
 

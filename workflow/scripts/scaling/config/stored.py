@@ -1,7 +1,7 @@
-"""Configuration files, and stored studies: a folder with one, a manifest, and records.
+"""Read configuration files, and stored studies: a configuration, a manifest, and records.
 
-As a program, the configuration files it is given are read, and `commands alone` is printed where
-all recipes of the grid are a user's own commands, which need no PyTorch of ours.
+As a program, it reads the configuration files of its arguments and prints `commands alone` if all
+recipes of the grid are commands of the user, so that the study needs no PyTorch of its own.
 """
 
 import json
@@ -21,22 +21,22 @@ from scaling.core.records.run import technique_path
 
 CONFIG_BYTES = 100_000
 WHOLE = {"engine", "base", "command"}
-"""The keys by which a recipe is one without another of its name."""
+"""Keys that make a recipe complete: it replaces an earlier recipe of the same name."""
 CONFIG, MANIFEST = "config.yaml", "manifest.json"
 RESULTS = Path("results")
 RECORDS = [
     *("runs", "interconnect", "quantization", "peaks", "experiments", "convergence", "logs"),
     *("machine", "to_accuracy"),
 ]
-"""Folders of records, laid out as below results/."""
+"""Names of folders of records, in results/ and in a stored study."""
 MACHINE = Path("machine/check.json")
 """The record of the machine check."""
 TRAININGS = ("runs", "convergence", "full_trainings")
-"""The kinds of `records` that a partial study may lack."""
+"""Keys of the result of `records` whose files may be absent from a partial study."""
 
 
 class Plain(yaml.SafeLoader):
-    """YAML that every reader takes alike: each key once, and no alias, which multiplies values."""
+    """YAML loader that rejects a key given twice, and aliases, which multiply values."""
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         if self.check_event(yaml.AliasEvent):
@@ -54,7 +54,7 @@ class Plain(yaml.SafeLoader):
 
 
 def read_config(path: Path) -> dict[str, Any]:
-    """Return the configuration in `path`; UserError for ambiguous YAML."""
+    """Return the configuration in the file `path`; UserError for invalid or ambiguous YAML."""
     try:
         config = parsed(files.read_text(path, CONFIG_BYTES))
     except ValueError as error:
@@ -65,7 +65,7 @@ def read_config(path: Path) -> dict[str, Any]:
 
 
 def parsed(text: str) -> Any:
-    """Return the document in a YAML `text`; ValueError, of one line, for what is not JSON's too."""
+    """Return the document in the YAML `text`; ValueError, of one line, if JSON cannot hold it."""
     try:
         document = Plain(text).get_single_data()
         json.dumps(document)  # No date, and no number of thousands of digits.
@@ -79,9 +79,9 @@ def parsed(text: str) -> Any:
 
 
 def recipes_of(layers: Iterable[Any]) -> Any:
-    """Return the recipes of configurations, each laid over those before it.
+    """Return the recipes of several configurations, merged; later ones override earlier ones.
 
-    A recipe with an engine, a base or a command replaces the one of its name; another changes it.
+    A recipe with an engine, base or command replaces an earlier one of its name, else changes it.
     """
     recipes: dict[str, Any] = {}
     for given in [layer["recipes"] for layer in layers if "recipes" in layer]:
@@ -96,7 +96,7 @@ def recipes_of(layers: Iterable[Any]) -> Any:
 def find(studies: Path, name: str) -> Path:
     """Return the folder of the study `name` below `studies`, or results/ itself.
 
-    UserError lists the names.
+    UserError, with all names, if there is no such study.
     """
     if name == RESULTS.name:
         return RESULTS
@@ -108,7 +108,7 @@ def find(studies: Path, name: str) -> Path:
 
 
 def read(folder: Path) -> dict[str, Any]:
-    """Return the configuration of the study in `folder`; UserError for a link to elsewhere."""
+    """Return the configuration of the study in `folder`; UserError for a link out of the folder."""
     return read_config(files.regular(folder / CONFIG, within=folder))
 
 
@@ -120,12 +120,12 @@ def dataset_folder(config: dict[str, Any]) -> Path:
 
 
 def has_runs(records: Path, repeat: str) -> bool:
-    """Return whether some run of a `repeat` (as in `grid.RUN_PATTERN`) has a record."""
+    """Return whether any run of a repeat has a record; for `repeat` see `grid.RUN_PATTERN`."""
     return any((records / "runs").rglob(f"seed~*{repeat}/run.json"))
 
 
 def beside_records(config: dict[str, Any]) -> dict[Path, int]:
-    """Return what a stored study may have of each run, its log's end and its trace, in bytes."""
+    """Return the paths and largest bytes of logs and traces that a stored study may have."""
     runs = grid.of(config)
     logs = {run.log_path(Path("logs")): 50_000_000 for run in runs}
     return logs | {run.trace_path(Path("runs")): grid.TRACE_BYTES for run in runs}
@@ -137,7 +137,7 @@ def commands_alone(config: dict[str, Any]) -> bool:
 
 
 def records(config: dict[str, Any]) -> dict[str, list[Path]]:
-    """Return the records that a study asks for, by what is measured, relative to its folder."""
+    """Return the paths of a study's records, relative to its folder, by kind of measurement."""
     section_grid, machine, large = config["grid"], config["machine"], config["convergence"]
     full, section = config["time_to_accuracy"], config["quantization"]
     trainings = [
@@ -186,7 +186,7 @@ def records(config: dict[str, Any]) -> dict[str, list[Path]]:
 
 
 def own_files(folder: Path) -> set[Path]:
-    """Return the study's own files in `folder`, relative to it; none without such a folder."""
+    """Return paths of the study's files in `folder`, relative to it; an empty set without one."""
     tops = [folder / name for name in [CONFIG, MANIFEST, *RECORDS]]
     paths = [path for top in tops for path in [top, *top.glob("**/*")] if path.is_file()]
     return {path.relative_to(folder) for path in paths}

@@ -25,16 +25,16 @@ MEASURES = (
     *("scaling/config/scheme", "scaling/core/gpu_counters", "scaling/core/paired_accuracy"),
     "scaling/core/training_options",
 )
-"""The modules that decide what is measured. Other imports of a measuring job launch it, check its
-input, word its messages or write its record."""
+"""Beginnings of the paths of modules that decide what is measured. Other modules of a measuring job
+launch it, check its input, word its messages or write its record."""
 
 
 @cache
 def digest(*modules: str | Path, measuring: bool = False) -> str:
-    """Return the hash (hex) of `modules`, dotted names or files, and of what they import.
+    """Return a hash (16 hex digits) of `modules`, dotted names or files, and of their imports.
 
-    Imports from `SCRIPTS` are followed, in functions too. If `measuring`, of our modules that are
-    imported only those count that `MEASURES` lists.
+    Imports from `SCRIPTS` are followed, also inside functions. If `measuring`, imported modules of
+    this project count only if `MEASURES` lists them.
     """
     named = {
         file
@@ -78,10 +78,10 @@ def _text(path: Path) -> str:
 
 @cache
 def _understood(text: str) -> tuple[str, list[str]]:
-    """Return the hash of a module's meaning and the dotted names it imports; cached by text.
+    """Return a hash of a module's syntax tree and the dotted names it imports; cached on disk.
 
-    Its meaning is its syntax tree without positions, docstrings, and the empty fields in which
-    Pythons differ.
+    The tree is hashed without positions, docstrings, and empty fields, which vary with the version
+    of Python.
     """
     kept = KEPT / hashlib.sha256((_text(Path(__file__)) + text).encode()).hexdigest()
     with suppress(OSError, ValueError):

@@ -1,4 +1,4 @@
-"""How scripts are given what to do: JSON of their arguments from a rule, options from a person."""
+"""Read the arguments of scripts: JSON from a rule, options from a person."""
 
 import argparse
 import inspect
@@ -16,9 +16,9 @@ from scaling.core.section import key_name, sentence
 
 
 def script(function: Callable[..., None]) -> Callable[..., None]:
-    """Decorate main, the last function of a script; see `errors.program`.
+    """Decorate `main`, the last function of a script, to read its arguments; see `errors.program`.
 
-    What it returns takes the words of a command line (default: of this process), or arguments.
+    The decorated function takes the words of a command line (default: sys.argv), or keywords.
     """
 
     def main(words: list[str] | None = None, **arguments: Any) -> None:
@@ -30,9 +30,9 @@ def script(function: Callable[..., None]) -> Callable[..., None]:
 
 
 def text(function: Callable[..., None], words: list[str] | None) -> str:
-    """Return the JSON of the arguments that `words` give: JSON or a file of it, or `--name value`.
+    """Return JSON of the arguments in `words`: JSON objects, JSON files, or `--name value`.
 
-    A rule gives two objects, of options and of files, which are put together.
+    Several JSON objects are merged: a rule gives one of options and one of files.
     """
     words = sys.argv[1:] if words is None else words
     if words and all(word.startswith("{") or word.endswith(".json") for word in words):
@@ -51,7 +51,7 @@ def text(function: Callable[..., None], words: list[str] | None) -> str:
 
 
 def call(function: Any, given: str) -> Any:
-    """Call `function` with its arguments as JSON, checked by their types; UserError for others."""
+    """Call `function` with arguments from the JSON `given`; UserError if their types are wrong."""
     try:
         return TypeAdapter(function).validate_json(given)
     except ValidationError as invalid:

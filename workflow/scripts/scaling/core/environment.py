@@ -24,11 +24,11 @@ Device = Literal["auto", "cpu", "cuda"]
 """Where to compute; see `resolve_device` for `auto`."""
 GIT = ["git", "-C", str(Path(__file__).parent), "describe", "--always"]
 VARIABLES = re.compile(r"(NCCL|TORCH|PYTORCH|CUDA|CUBLAS|CUDNN)_")
-"""How names of environment variables begin that libraries read."""
+"""Matches the beginning of environment variables that libraries read."""
 PLACES = re.compile(
     r"CUDA_(VISIBLE_DEVICES|DEVICE_ORDER)|\w+_(HOME|VERSION|PATH|DIR|FILE|DIRECTORY)"
 )
-"""Those that tell where something is, which changes no figure."""
+"""Matches environment variables that give a location, which changes no measurement."""
 TURING, AMPERE = (7, 5), (8, 0)
 """Minimum compute capabilities: for CUDA 13, and for TF32 and bf16."""
 
@@ -39,7 +39,7 @@ def now() -> str:
 
 
 def describe(device: Device) -> dict[str, Any]:
-    """Return the environment of a run, without initializing a device: all GPUs of the machine."""
+    """Return a run's environment, with all GPUs of the machine; initializes no device."""
     on_gpu = device == "cuda"
     return {
         "hosts": [host()],
@@ -70,7 +70,7 @@ def describe(device: Device) -> dict[str, Any]:
 
 
 def describe_process(device: Any) -> dict[str, Any]:
-    """Return the environment of this process with the GPU of its `device` (a torch.device)."""
+    """Return this process's environment, with the GPU of `device` (a torch.device) alone."""
     import torch
 
     if device.type == "cpu":
@@ -81,7 +81,7 @@ def describe_process(device: Any) -> dict[str, Any]:
 
 
 def seen_by(starts: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the environment as a run's processes, on all its nodes, reported it, if any did."""
+    """Return the entries of the environment that ranks reported in `starts`; {} without reports."""
     if not starts:
         return {}
     hosts = list(dict.fromkeys(start["host"] for start in starts))
@@ -101,7 +101,7 @@ def host() -> str:
 def machine(device: Device) -> str:
     """Return the machine's name: 12 hex digits, a hash of its host's name and its GPUs' UUIDs.
 
-    A Slurm job does not see all GPUs of its node, which the host's name identifies.
+    On a CPU, or in a Slurm job, which may not see all GPUs of its node, only the name is hashed.
     """
     count = ask_nvml(pynvml.nvmlDeviceGetCount) or 0
     seen = range(count) if device == "cuda" and "SLURMD_NODENAME" not in os.environ else ()
@@ -122,7 +122,7 @@ def gpu_names() -> list[str]:
 
 
 def leased_gpus(entries: Sequence[str]) -> dict[str, list[str]]:
-    """Return the known `device_names` and the `device_ids` of CUDA_VISIBLE_DEVICES' `entries`."""
+    """Return `device_names`, as far as known, and `device_ids` of CUDA_VISIBLE_DEVICES entries."""
     names = [ask_nvml(pynvml.nvmlDeviceGetName, gpu_handle(entry)) for entry in entries]
     return {
         "device_names": [name for name in names if name is not None],
@@ -131,7 +131,7 @@ def leased_gpus(entries: Sequence[str]) -> dict[str, list[str]]:
 
 
 def gpu_uuid(entry: str) -> str:
-    """Return the UUID of a CUDA_VISIBLE_DEVICES entry; or the entry if there is none."""
+    """Return the UUID of a CUDA_VISIBLE_DEVICES entry; the entry itself if NVML has no UUID."""
     return ask_nvml(pynvml.nvmlDeviceGetUUID, gpu_handle(entry)) or entry
 
 
@@ -162,7 +162,7 @@ def visible_gpus() -> list[str]:
 
 
 def resolve_device(requested: Device) -> Device:
-    """Return "cpu" or "cuda" for `requested`; UserError for `cuda` without a GPU for PyTorch."""
+    """Return "cpu" or "cuda" for `requested`; UserError if PyTorch cannot compute there."""
     built = torch_build()
     version = built.get("__version__", "")
     if version and tuple(map(int, version.split(".")[:2])) < (2, 11):
@@ -202,7 +202,7 @@ def older_gpu(capability: tuple[int, int]) -> str | None:
 
 
 def applied_precision(requested: str, device: str) -> str:
-    """Return the precision that the visible GPUs (or the CPU) use: without TF32 it is float32."""
+    """Return the precision in use: `requested`, but float32 for tf32 on a device without TF32."""
     lacks = device == "cpu" or older_gpu(AMPERE)
     return "float32" if requested == "tf32" and lacks else requested
 

@@ -1,4 +1,4 @@
-"""How a script exits: on an error that the user can fix, or when its Snakemake ends."""
+"""End a script on an error that the user can fix, or when the Snakemake above it ends."""
 
 import os
 import signal
@@ -14,7 +14,7 @@ import psutil
 
 Main = TypeVar("Main", bound=Callable[[], None])
 SNAKEMAKE_VARIABLE = "SCALING_STUDY_SNAKEMAKE"
-"""The process id of the Snakemake whose end also ends a script; empty for none."""
+"""Variable with the process id of the Snakemake whose end also ends a script; may be empty."""
 STEERING = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 """Unicode's categories of control and formatting characters, and of halves of characters."""
 
@@ -23,11 +23,11 @@ class UserError(Exception):
     """An error that the user can fix. Its message is one sentence: what, where, what to do."""
 
     status = 1
-    """With which a script exits."""
+    """The script's exit status."""
 
 
 def printable(text: str) -> str:
-    """Return `text` with escapes for what steers a terminal or page, but tabs and ends of lines."""
+    """Return `text` with escapes for control and formatting characters but tabs and line feeds."""
     steering = {one for one in text if unicodedata.category(one) in STEERING} - {"\t", "\n"}
     return text.translate({ord(one): ascii(one)[1:-1] for one in steering})
 
@@ -43,9 +43,9 @@ def refused() -> Iterator[None]:
 
 
 def program(main: Main) -> Main:
-    """Decorate a script's main(), the last function of its module: it runs if the file is started.
+    """Decorate a script's main(), the last function of its module; run it if the file is started.
 
-    A UserError ends it with a message, the end of its Snakemake, or of their shell, as SIGTERM.
+    A UserError ends it with a message; the end of its Snakemake or parent sends it SIGTERM.
     """
     if main.__module__ == "__main__":
         if snakemake := os.environ.get(SNAKEMAKE_VARIABLE):

@@ -51,10 +51,7 @@ def log_end(source: Path) -> str:
 
 
 def bound_log(log: Path) -> None:
-    """Cut the lines of a log at `LOG_LINE` characters; keep both ends of more than `LOG_BYTES`.
-
-    Snakemake shows the whole log of a job that failed, which takes minutes for 100 MB.
-    """
+    """Cut the lines of a log at `LOG_LINE` characters; of more than `LOG_BYTES` keep both ends."""
     size = log.stat().st_size
     with log.open("rb") as file:
         text = file.read(min(size, LOG_BYTES))
@@ -76,7 +73,7 @@ def write_json(target: Path, document: Any) -> None:
 
 
 def regular(source: Path, most_bytes: int = 50_000_000, *, within: Path | None = None) -> Path:
-    """Return `source`; UserError if it is missing, not a file, too large, or not `within`."""
+    """Return `source`; UserError if it is missing, no file, too large, or outside `within`."""
     try:
         if within and not source.resolve().is_relative_to(within.resolve()):
             raise UserError(f"{source} is a link out of {within}; put the file itself there")
@@ -91,7 +88,7 @@ def regular(source: Path, most_bytes: int = 50_000_000, *, within: Path | None =
 
 
 def read_text(source: Path, most_bytes: int = 50_000_000) -> str:
-    """Return the text of a file; UserError as `regular`, and if it is not UTF-8."""
+    """Return the text of a file; UserError as for `regular`, or if it is not UTF-8."""
     try:
         return regular(source, most_bytes).read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
@@ -103,7 +100,7 @@ def read_text(source: Path, most_bytes: int = 50_000_000) -> str:
 
 
 def read_json(source: Path, most_bytes: int = 50_000_000) -> Any:
-    """Return the JSON document in `source`; UserError as `read_text`, and for NaN."""
+    """Return the JSON document in `source`; UserError as for `read_text`, and for bad JSON."""
     try:
         document = json.loads(read_text(source, most_bytes), parse_constant=float)
         json.dumps(document, ensure_ascii=False, allow_nan=False).encode()

@@ -19,7 +19,7 @@ REASONS = {
 
 
 class GpuCounters:
-    """Counters of `gpus` (CUDA_VISIBLE_DEVICES entries), starting now."""
+    """Counts energy and throttling of `gpus` (CUDA_VISIBLE_DEVICES entries) from now on."""
 
     def __init__(self, gpus: Sequence[str]) -> None:
         self.handles = handles(gpus)
@@ -32,13 +32,13 @@ class GpuCounters:
 
 
 def handles(gpus: Sequence[str]) -> list[Any]:
-    """Return NVML's handles of all `gpus`; none if it does not know one of them."""
+    """Return NVML's handles of all `gpus`; [] if NVML does not know one of them."""
     known = [gpu_handle(gpu) for gpu in gpus]
     return [] if None in known else known
 
 
 def state(handle: Any) -> dict[str, float]:
-    """Return the joules and seconds counted so far, clock and temperature, as far as known."""
+    """Return a GPU's joules and throttled seconds so far, clock and temperature, where known."""
     fields = ask_nvml(pynvml.nvmlDeviceGetFieldValues, handle, [*REASONS.values()]) or []
     counts = {
         name: field.value.ullVal / 1e9
@@ -55,7 +55,7 @@ def state(handle: Any) -> dict[str, float]:
 
 
 def reading(early: Mapping[str, float], late: Mapping[str, float]) -> GpuReading:
-    """Return what was counted between two states of a GPU, and the later clock and temperature."""
+    """Return a GPU's counts between two states, and the clock and temperature of the later one."""
     grown = {name: late[name] - early[name] for name in late if name in early}
     return GpuReading(
         energy_joules=grown.get("energy"),
@@ -66,6 +66,6 @@ def reading(early: Mapping[str, float], late: Mapping[str, float]) -> GpuReading
 
 
 def power_capped_seconds(readings: list[GpuReading]) -> float | None:
-    """Return the longest time that any GPU spent at its power limit; None if not counted."""
+    """Return the most seconds that any GPU spent at its power limit; None if not counted."""
     held = [reading["held_back_seconds"].get("power_cap") for reading in readings]
     return None if None in held else max(filter(None, held), default=0.0 if held else None)

@@ -9,9 +9,9 @@ from typing import Any
 CELL_KEYS = ["recipe", "strategy", "gpus", "batch_size"]
 RUN_KEYS = [*CELL_KEYS, "seed", "repeat"]
 RUN_PATTERN = "/".join(f"{key}~{{{key}}}" for key in RUN_KEYS[:-1]) + "{repeat}"
-"""The folder of a run's record below `runs`; `repeat` is "" for the first, else a folder."""
+"""The folder of a run's record below `runs`; `repeat` is "" for the first, else `/repeat~1` etc."""
 SINGLE = "single"
-"""Stands for a strategy where a run on one GPU is named; tables leave it empty."""
+"""The name of a run's strategy on one GPU, which has no strategy; tables leave it empty."""
 REFERENCE_BATCH = 128
 TRACE, TRACE_BYTES = "trace.json.gz", 1_000_000
 """The file with one step of each rank, for ui.perfetto.dev, and its largest size."""
@@ -19,19 +19,19 @@ TRACE, TRACE_BYTES = "trace.json.gz", 1_000_000
 
 @dataclass(frozen=True)
 class Cell:
-    """One run of the grid: a cell (recipe, strategy, gpus, batch_size per GPU) and its seed."""
+    """One run: a configuration (recipe, strategy, GPUs, batch size per GPU), seed and repeat."""
 
     recipe: str
     strategy: str
-    """`SINGLE` on one GPU, whatever is given; on several it stands for ddp."""
+    """Always `SINGLE` on one GPU; on several GPUs `SINGLE` is replaced by `ddp`."""
     gpus: int
-    """On a CPU, processes."""
+    """The number of GPUs; on a CPU, of processes."""
     batch_size: int
     """Samples per GPU and step."""
     seed: int
-    """Of initial weights, order and augmentation."""
+    """Seed of initial weights, order of images, and augmentation."""
     repeat: int = 0
-    """From 0: repeats are processes that do the same work."""
+    """Number from 0; repeats do the same work in new processes."""
 
     def __post_init__(self) -> None:
         if (self.gpus == 1) != (self.strategy == SINGLE):
@@ -39,7 +39,7 @@ class Cell:
 
     @property
     def global_batch_size(self) -> int:
-        """Return the samples of one update, over all GPUs."""
+        """Return the number of samples of one update, over all GPUs."""
         return self.gpus * self.batch_size
 
     def record_path(self, runs: Path) -> Path:
@@ -63,19 +63,19 @@ class Cell:
 
 
 def repeat_folder(repeat: int) -> str:
-    """Return a repeat's part of `RUN_PATTERN`."""
+    """Return what stands for `{repeat}` in `RUN_PATTERN`."""
     return f"/repeat~{repeat}" if repeat else ""
 
 
 def of(config: dict[str, Any]) -> list[Cell]:
-    """Return every run of a configuration's grid; see `expand`."""
+    """Return all runs of a configuration's grid; see `expand`."""
     return expand(**section(config))
 
 
 def section(config: dict[str, Any]) -> dict[str, Any]:
-    """Return the section `grid` for `expand`: the strategies of each recipe, and which are paired.
+    """Return the arguments of `expand` from the section `grid`: the strategies of each recipe etc.
 
-    A command that takes no batch size has the same in all cells, and no pair.
+    `strong_scaling` has all recipes but commands that take no batch size, or none if it is off.
     """
     keys, strategies, paired = config["grid"], {}, []
     for name in keys["recipes"]:
@@ -105,9 +105,9 @@ def expand(
     repeats: int = 1,
     strong_scaling: Collection[str] = (),
 ) -> list[Cell]:
-    """Return every combination once; `recipes` are the strategies of each.
+    """Return a run for every combination, once; `recipes` maps each recipe to its strategies.
 
-    Recipes in `strong_scaling` also have `strong_pair`.
+    Recipes in `strong_scaling` also have runs of `strong_pair`.
     """
     cells = [
         Cell(name, strategy, count, batch_size, seed, repeat)
@@ -123,9 +123,9 @@ def expand(
 
 
 def strong_pair(gpus: Collection[int], batch_sizes: Collection[int]) -> list[tuple[int, int]]:
-    """Return the GPUs and batch size to add, so that strong scaling is measured; [] if it is.
+    """Return the (GPUs, batch size) to add for a strong-scaling pair; [] if not needed or possible.
 
-    The most GPUs share the batch nearest to the lab's of those on one GPU that they divide.
+    The most GPUs share a batch of one GPU: of all batches that divide by them, the nearest to 128.
     """
     several, most = [count for count in gpus if count > 1], max(gpus)
     there = {count * size for count, size in product(several, batch_sizes)}

@@ -1,4 +1,4 @@
-"""Format numbers and names of cells as text."""
+"""Format numbers and names of configurations as text."""
 
 import math
 from collections.abc import Hashable, Iterable
@@ -22,7 +22,7 @@ def significant(value: float, digits: int = 3) -> str:
 
 
 def distinguishable(found: float, expected: float) -> tuple[str, str]:
-    """Return two figures with 3 digits or more, and 2 of their difference: 19.764 and 19.704."""
+    """Return two numbers with 3 to 7 digits, enough to show their difference: 19.764 and 19.704."""
     if all(pd.isna(value) or value == round(value) for value in (found, expected)):
         return _whole(found), _whole(expected)
     difference, digits = abs(found - expected), 3
@@ -48,7 +48,7 @@ def times(value: float) -> str:
 
 
 def judged(ratio: float, low: float, high: float, scope: str) -> str:
-    """Return a ratio, its interval and for what it holds: `1.87× [1.86, 1.88], 3 machines`."""
+    """Return a ratio with its interval and `scope`: `1.87× [1.86, 1.88], 3 machines`."""
     if math.isnan(ratio):
         return "–"
     ends = "" if math.isnan(low) else f" [{significant(low)}, {significant(high)}]"
@@ -63,7 +63,7 @@ def percent(share: float) -> str:
 
 
 def part(share: float) -> str:
-    """Return a part of a whole as percent; one below 0, which noise makes, as `< noise`."""
+    """Return a share as percent; `< noise` for a negative one, which only noise can cause."""
     return "< noise" if share < 0 else percent(share)
 
 
@@ -113,7 +113,7 @@ def plural(count: float, noun: str) -> str:
 
 
 def cell_name(row: Any) -> str:
-    """Return a row's cell by name: `plain/ddp, 4 GPUs, b = 512`; one GPU has no strategy."""
+    """Return the name of a row's configuration: `plain/ddp, 4 GPUs, b = 512`."""
     named = f"{row.recipe}/{row.strategy}".removesuffix("/")
     return f"{named}, {gpus(int(row.gpus))}, b\u00a0=\u00a0{int(row.batch_size)}"
 
@@ -126,9 +126,9 @@ WORDS = {
     "oom_host": "out of host memory",
     "timeout": "out of time",
 }
-"""Names of communication estimates and statuses as pages write them, where they differ."""
+"""Words on pages for communication estimates and statuses, where they differ from the name."""
 
 
 def words(name: Hashable) -> str:
-    """Return a name of the tables, as of an estimate or a status, in words."""
+    """Return an internal name, as of an estimate or a status, as words for a page."""
     return WORDS.get(str(name), str(name).replace("_", " "))

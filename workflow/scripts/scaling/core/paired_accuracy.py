@@ -13,10 +13,10 @@ Classes = np.ndarray[Any, Any]
 
 
 def paired(labels: Classes, reference: Classes, picked: Classes) -> dict[str, float]:
-    """Return a comparison of the classes `picked` with the `reference`'s: [n] each, n ≥ 2.
+    """Compare predicted classes `picked` with classes of a `reference` network: [n] each, n ≥ 2.
 
-    Agreement is of classes. `gained` images are right only here, `lost` ones only with the
-    reference (McNemar 1947). The difference is that of `mean_difference`.
+    Agreement is the percentage of equal classes. Of `gained` images only `picked` is right, of
+    `lost` images only the reference (McNemar 1947). The difference is from `mean_difference`.
     """
     right, was_right = picked == labels, reference == labels
     return {
@@ -32,10 +32,10 @@ def paired(labels: Classes, reference: Classes, picked: Classes) -> dict[str, fl
 def mean_difference(
     labels: Classes, references: Sequence[Classes], picked: Sequence[Classes]
 ) -> dict[str, float]:
-    """Return the mean difference of accuracies, `picked` minus `references`: [n] for each seed.
+    """Return the mean difference in accuracy, `picked` minus `references`: one [n] for each seed.
 
-    It is in percentage points, with its standard error. Seeds share their test images: the error
-    is that of the n images' means over these seeds.
+    It is in percentage points, with its standard error. As seeds share their test images, the error
+    is computed over the n images, after a mean over seeds for each image.
     """
     pairs = zip(picked, references, strict=True)
     by_seed = [(ours == labels).astype(float) - (theirs == labels) for ours, theirs in pairs]

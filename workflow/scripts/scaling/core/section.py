@@ -22,7 +22,7 @@ EXPECTED = {
     "dict": "keys with values",
     "model": "keys with values",
 }
-"""What a value should be, by the kind of its error in pydantic."""
+"""Words for the expected value, by the kind of pydantic's error."""
 T = TypeVar("T")
 
 
@@ -60,7 +60,7 @@ class Section(BaseModel):
     def sentences(
         cls, values: Any, name: str = "the configuration", above: tuple[str, ...] = ()
     ) -> list[str]:
-        """Return one sentence for each error in `values`, whose keys are below those `above`."""
+        """Return one sentence for each error in `values`; `above` are the keys above them."""
         try:
             cls.model_validate(values)
             return []
@@ -95,7 +95,7 @@ class Section(BaseModel):
 
 
 class Entry(Section):
-    """An entry of a list: what is dumped of it is what was given, without defaults."""
+    """An entry of a list; its dump has only the keys that were given, without defaults."""
 
     @model_serializer(mode="wrap")
     def _given(self, dumped: Any) -> dict[str, Any]:
@@ -103,21 +103,21 @@ class Entry(Section):
 
 
 def refuse(sentences: Iterable[str], name: str = "the configuration") -> None:
-    """Raise UserError with these sentences, if any; several of them have a line each."""
+    """Raise UserError with `sentences`, if there are any; several sentences have a line each."""
     if messages := [textwrap.shorten(one, 1000) for one in dict.fromkeys(sentences)]:
         between = " " if len(messages) == 1 else "\n  "
         raise UserError(between.join([f"invalid {name.removeprefix('the ')}:", *messages]))
 
 
 def check_images(needed: Mapping[str, int], images: int | None) -> None:
-    """Raise UserError, with a sentence for each key that needs more than these training images."""
+    """Raise UserError, with a sentence for each key that needs more than `images` images."""
     has = f"and the dataset has {images}: lower it"
     more = {key: count for key, count in needed.items() if images and count > images}
     refuse(f"{key} needs {count} training images, {has}" for key, count in more.items())
 
 
 def sentence(error: Any) -> str:
-    """Return what a value should be, of one of pydantic's errors."""
+    """Return words for the value that an `error` of pydantic expects: `it should be a number`."""
     kind, _, how = error["type"].partition("_")
     if kind in EXPECTED and how in ("type", "parsing", "from_float", "unicode"):
         return f"it should be {EXPECTED[kind]}"

@@ -15,13 +15,13 @@ STEADY = 0.02
 
 
 def judge(holds: object, fails: object, between: str = "undecided") -> Any:
-    """Return `supported` if a test `holds`, `refuted` if it clearly `fails`, else `between`."""
+    """Return `supported` if `holds` is true, else `refuted` if `fails` is true, else `between`."""
     return "supported" if holds else "refuted" if fails else between
 
 
 @dataclass(frozen=True)
 class Difference:
-    """A difference of means and its 95 % confidence interval; NaN for none."""
+    """A difference of means and its 95 % confidence interval; NaN if there is no interval."""
 
     mean: float
     low: float
@@ -39,10 +39,10 @@ class Difference:
 
 
 def difference(*samples: Sequence[float]) -> Difference:
-    """Return the mean of the second sample minus the first's, or the mean of paired differences.
+    """Return the mean of sample 2 minus that of sample 1; of one sample of differences, its mean.
 
-    Two samples are independent: recipes draw other crops with the same seed. There is no interval
-    for fewer than 2 values, nor for two samples without variance.
+    Two samples are independent: recipes draw different crops with the same seed. The interval is
+    NaN for fewer than 2 values, and for two samples without variance.
     """
     mean = fmean(samples[-1]) - (fmean(samples[0]) if len(samples) > 1 else 0.0)
     sizes, off = list(map(len, samples)), math.nan
@@ -70,8 +70,8 @@ def margin(spreads: Any, sizes: Any) -> Any:
 def drift(seconds: Sequence[float]) -> tuple[float, bool]:
     """Return the relative slowdown from the first to the last third, and whether times are steady.
 
-    They are if it is at most `STEADY`, or below the noise: the median difference of consecutive
-    epochs (von Neumann et al. 1941). With fewer than 3 epochs it is NaN and not steady.
+    Times are steady if the slowdown is at most `STEADY` or the noise, the median difference of
+    consecutive epochs (von Neumann et al. 1941). Fewer than 3 epochs give NaN and False.
     """
     if len(seconds) < 3:
         return math.nan, False
@@ -82,7 +82,7 @@ def drift(seconds: Sequence[float]) -> tuple[float, bool]:
 
 
 def settling(epochs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the `drift` of the measured epochs (slowest rank's seconds), and `settled`."""
+    """Return the results of `drift` (`drift`, `settled`) for the slowest rank's measured epochs."""
     seconds: dict[int, float] = {}
     for row in epochs:
         if row["role"] == "measured":

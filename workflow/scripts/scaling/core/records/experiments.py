@@ -14,7 +14,7 @@ VARIANT_PATTERN = "variant~{variant}/quantization.json"
 
 
 class Finding(TypedDict):
-    """A problem with a host, or with one of its GPUs (a UUID, else "")."""
+    """A problem with a host, or with one of its GPUs; `gpu` is a UUID, or "" for the host."""
 
     severity: Literal["bad", "odd"]
     host: str
@@ -33,9 +33,9 @@ class MachineCheck(types.Record):
 
 
 class Message(TypedDict):
-    """Seconds of one message in each repeat, and if all results were right.
+    """Seconds of one message in each repeat, and whether all results were correct.
 
-    DataParallel's are a `broadcast` and a `reduce`; all others are all-reduces.
+    The kinds `broadcast` and `reduce` are for DataParallel; all other kinds are all-reduces.
     """
 
     kind: Literal["sweep", "bucket", "tuned_bucket", "gradients", "broadcast", "reduce"]
@@ -79,7 +79,7 @@ class Peaks(types.Record):
 
 
 class RankEpoch(TypedDict):
-    """An epoch, from 0, as one rank has it."""
+    """Base of what a rank did in one epoch; epochs count from 0."""
 
     epoch: types.Whole
     rank: types.Whole
@@ -96,7 +96,7 @@ class Order(RankEpoch):
 
 
 class Drawn(TypedDict):
-    """The orders of a sampler that is not trained with."""
+    """Orders of images that a sampler draws, without a training."""
 
     sampler: Literal["RandomSampler", "DistributedSampler"]
     gpus: types.Positive
@@ -106,7 +106,7 @@ class Drawn(TypedDict):
 
 
 class StepMessage(TypedDict):
-    """A message of a step, 0 before the first; `bytes` are of all its tensors."""
+    """A message of a step (0: before the first step); `bytes` is the sum over its tensors."""
 
     step: types.Whole
     phase: Literal["start", "forward", "backward", "update"]
@@ -117,7 +117,7 @@ class StepMessage(TypedDict):
 
 
 class Steps(TypedDict):
-    """The messages of some steps of one way to train."""
+    """The messages of some training steps; `way` is the name of the strategy or its variant."""
 
     way: str
     bucket_bytes: list[types.Whole]
@@ -126,7 +126,7 @@ class Steps(TypedDict):
 
 
 class SharedEpoch(RankEpoch):
-    """What a rank measured of an epoch; see `training.trainer.EpochResult`."""
+    """A rank's measurements of one epoch; see `training.trainer.EpochResult`."""
 
     seconds: types.Seconds
     loader_seconds: types.Duration | None
@@ -137,7 +137,7 @@ class SharedEpoch(RankEpoch):
 
 
 class Ended(TypedDict):
-    """A rank's model after a training."""
+    """Quality of a rank's model after a training, and hashes of its parameters and buffers."""
 
     rank: types.Whole
     test_loss: types.Amount | None
@@ -147,11 +147,11 @@ class Ended(TypedDict):
 
 
 Drift = Literal["variance_max", "variance_mean", "mean_max", "mean_mean"]
-"""Of batch norm's running statistics over the ranks; those of means are in older records."""
+"""Range of batch norm's running statistics over ranks; only older records have `mean_…`."""
 
 
 class Shared(TypedDict):
-    """A training that compares its ranks; see `synchronization.worker.train`."""
+    """A training whose ranks are compared; see `synchronization.worker.train`."""
 
     buffers: Literal["broadcast", "local", "sync_batch_norm"]
     set_epoch: bool
@@ -187,7 +187,7 @@ Counts = Annotated[dict[Literal["bin_edges", "counts"], list[types.Number]], Len
 
 
 class Accuracy(TypedDict):
-    """An accuracy, its difference to the float network's, and its noise: `core.paired_accuracy`."""
+    """Accuracy, its difference to the float network, and its noise; see `core.paired_accuracy`."""
 
     accuracy_percent: types.Percent
     difference_points: types.Number
@@ -199,7 +199,7 @@ class Accuracy(TypedDict):
 
 
 class SeedRecord(types.Record):
-    """The seed of the quantized network, and what measured it."""
+    """Base of a quantized network's record: its seed, its dataset, and the measuring device."""
 
     seed: types.Whole
     dataset: types.Images
@@ -209,14 +209,14 @@ class SeedRecord(types.Record):
 
 @types.opened
 class Options(TypedDict):
-    """The options of a variant: `config.scheme`."""
+    """The options of a variant; see `config.scheme`."""
 
     mistakes: list[str]
 
 
 @types.opened
 class Entrance(TypedDict):
-    """How the input images are quantized: `scale` in levels per unit; clipping, noise in dB."""
+    """Quantization of the input images; `scale` in levels per unit, clipping, noise in dB."""
 
     scale: types.Amount
     range: types.Pair
@@ -224,9 +224,9 @@ class Entrance(TypedDict):
 
 @types.opened
 class Layer(TypedDict):
-    """A layer of a quantized network, with more figures: see `quantization.variant`.
+    """A layer of a quantized network, with more fields: see `quantization.variant`.
 
-    Those of activations are absent where only weights are quantized.
+    Fields of activations are absent if only weights are quantized.
     """
 
     layer: str
@@ -270,13 +270,13 @@ class VariantRecord(Accuracy, SeedRecord):
 
 
 def _repeats(record: types.Row) -> Iterator[str]:
-    """Yield where an operation was repeated more often than another."""
+    """Yield a sentence if not all operations have the same number of repeats."""
     if len({len(row["seconds"]) for row in record["rows"]}) > 1:
         yield "rows have different numbers of repeats"
 
 
 def _ranks(record: types.Row) -> Iterator[str]:
-    """Yield where something is of a rank, or an epoch, that the experiments have not."""
+    """Yield a sentence for each rank or epoch that cannot exist, and each order that is twice."""
     for one in [*record["permutations"], *record["trainings"]]:
         ranks, epochs = range(one.get("gpus", record["gpus"])), range(len(one["orders"]))
         rows = [*one["orders"], *one.get("epochs", []), *one.get("ranks", [])]

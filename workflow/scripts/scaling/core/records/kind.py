@@ -22,38 +22,38 @@ from scaling.core.section import key_name, sentence
 VERSION = 1
 MOST_BYTES = 5_000_000
 CLOCK_SECONDS = 2.0
-"""By how much a clock that is set may move the end of a measurement."""
+"""Seconds by which a change of the clock may move the end of a measurement."""
 TO_DO = "restore it, or delete it so that it is made again"
 
 _SHARED = ConfigDict(strict=True, allow_inf_nan=False)
 closed = with_config(ConfigDict(extra="forbid", **_SHARED))
-"""Decorator: a schema that rejects unknown keys, as do its parts and subclasses."""
+"""Decorator: the schema rejects unknown keys, also in its parts and subclasses."""
 opened = with_config(ConfigDict(extra="allow", **_SHARED))
-"""Decorator: a schema that allows unknown keys."""
+"""Decorator: the schema allows unknown keys."""
 
 Row = dict[str, Any]
 Options = Row
 Whole = Annotated[int, Interval(ge=0, lt=2**63)]
 Positive = Annotated[int, Interval(ge=1, lt=2**63)]
 Number = Annotated[float, Interval(ge=-1e39, le=1e39)]
-"""What float32 holds, and so can be drawn."""
+"""A number in the range of float32, so that figures can show it."""
 Amount = Annotated[Number, Ge(0)]
 Seconds = Annotated[float, Interval(ge=1e-9, le=1e9)]
 Duration = Annotated[float, Interval(ge=0, le=1e9)]
-"""Seconds that may be none."""
+"""Seconds, which may be 0."""
 Repeats = Annotated[list[Seconds], Len(1)]
 """Seconds of each repeat."""
 Fraction = Annotated[float, Interval(ge=0, le=1)]
 Percent = Annotated[float, Interval(ge=0, le=100)]
 Pair = Annotated[list[Number], Len(2, 2)]
-"""The minimum and the maximum."""
+"""A minimum and a maximum."""
 Status = Literal["ok", "oom", "oom_host", "infeasible", "diverged", "timeout"]
 Role = Literal["warmup", "measured"]
 
 
 @closed
 class Record(TypedDict):
-    """The fields of every measurement record. Its schemas reject unknown keys, too."""
+    """The fields of every measurement's record; schemas based on it reject unknown keys, too."""
 
     environment: Row
     """As `core.environment` describes it."""
@@ -96,7 +96,7 @@ class Manifest(ShapedDataset):
 
 @closed
 class OwnData(TypedDict):
-    """The data of a user's own command; `origin` is in its manifest."""
+    """The dataset of a user's own command; only its manifest has `origin`."""
 
     source: Literal["own"]
     origin: NotRequired[str]
@@ -132,7 +132,7 @@ class Kind:
         return TypeAdapter(self.schema)
 
     def _wrong(self, record: Any, path: Path) -> str | None:
-        """Return the first error in a record and the field it is in."""
+        """Return the first error in a record, with its field; None if there is no error."""
         try:
             self._adapter.validate_json(json.dumps(record))
             looks = _misplaced(record, path), _untimely(record), self.contradictions(record)
@@ -145,7 +145,7 @@ class Kind:
 
 
 def unsigned(path: Path) -> dict[str, Any]:
-    """Return the record at `path`, whatever its fields; UserError unless it is as written."""
+    """Return the record at `path`, of any schema; UserError if its checksum or version is wrong."""
     record = files.read_json(path, MOST_BYTES)
     if not isinstance(record, dict) or record.pop("sha256", None) != _checksum(record):
         raise UserError(f"{path}: checksum mismatch: {TO_DO}")
@@ -155,7 +155,7 @@ def unsigned(path: Path) -> dict[str, Any]:
 
 
 def _misplaced(record: dict[str, Any], path: Path) -> Iterator[str]:
-    """Yield each value in the folders `key~value` of `path` that differs from the record's."""
+    """Yield a sentence for each folder `key~value` of `path` that contradicts the record."""
     fields = record | record.get("cell", {})
     values = dict(part.split("~", 1) for part in path.parts if "~" in part)
     if "seed" in values and fields.get("repeat"):
@@ -166,7 +166,7 @@ def _misplaced(record: dict[str, Any], path: Path) -> Iterator[str]:
 
 
 def _untimely(record: dict[str, Any]) -> Iterator[str]:
-    """Yield what does not fit the time from a measurement's start to its end."""
+    """Yield a sentence if a measurement ends before it starts, or takes longer than in between."""
     times = [record.get("environment", {}).get(key) for key in ("started", "ended")]
     if all(times):
         began, ended = map(datetime.fromisoformat, times)

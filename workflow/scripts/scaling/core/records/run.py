@@ -13,19 +13,19 @@ from scaling.core.grid import Cell
 from scaling.core.records import kind as types
 
 Startup = Annotated[dict[Literal["total", "cudnn_search"], types.Duration], Len(1)]
-"""Seconds until the first epoch, and those of cuDNN's search for algorithms among them."""
+"""Seconds until the first epoch, and the seconds therein of cuDNN's search for algorithms."""
 MOST_WATTS = 10_000  # More than any GPU takes.
 BLOCKS = ("seconds", "seconds_without_exchange")
 RunRecord = types.Row
 TechniqueRecord = types.Row
-"""Records as `Run` and `Technique` describe them."""
+"""Dictionaries with the fields of `Run` and `Technique`."""
 TECHNIQUE_PATTERN = "remedy~{remedy}/global_batch~{global_batch}"
 
 
 class GpuReading(TypedDict):
     """Counters of one GPU over an interval; null where its driver does not report them.
 
-    `held_back_seconds` are by each throttling reason, `sm_mhz` and `celsius` at the end.
+    `held_back_seconds` maps throttling reasons to seconds; `sm_mhz` and `celsius` are end values.
     """
 
     energy_joules: types.Amount | None
@@ -35,14 +35,14 @@ class GpuReading(TypedDict):
 
 
 class OfRank(TypedDict):
-    """What one rank measured in a number of iterations."""
+    """Base of a rank's measurements over a number of iterations."""
 
     rank: types.Whole
     iterations: types.Whole
 
 
 class EpochRow(OfRank):
-    """An epoch of a run as one rank saw it; seconds are of the host, between synchronizations."""
+    """An epoch of a run on one rank; `seconds` is host time between two synchronizations."""
 
     epoch: types.Positive
     seconds: types.Seconds
@@ -52,24 +52,24 @@ class EpochRow(OfRank):
     train_accuracy: types.Fraction | None
     role: types.Role
     power_capped_seconds: types.Duration | None
-    """How long one of the rank's GPUs was at its power limit; null if not counted."""
+    """The most seconds that a GPU of the rank was at its power limit; null if not counted."""
     gpu_readings: list[GpuReading]
 
 
 class Energy(TypedDict):
-    """The joules of each GPU of a rank over all epochs of a role; `counts` says whose they are."""
+    """Energy of each GPU of a rank over all epochs of a role; `counts` says what joules include."""
 
     rank: types.Whole
     role: types.Role
     seconds: types.Seconds
     joules: list[types.Amount | None]
     power_capped_seconds: types.Amount | None
-    """How long one of these GPUs was at its power limit, at most `seconds`."""
+    """The most seconds that a GPU of the rank was at its power limit, at most `seconds`."""
     counts: str
 
 
 class Model(TypedDict):
-    """The model with what `training.evaluation` counts, and the SHA-256 of each rank's weights."""
+    """The model: sizes, FLOPs (see `training.evaluation`), and SHA-256 of each rank's weights."""
 
     name: str
     width: types.Positive
@@ -83,7 +83,7 @@ class Model(TypedDict):
 
 @types.opened
 class Parameters(TypedDict):
-    """Parameters of `launch.run_spec`, and the options applied; of a command its files' hashes."""
+    """Parameters of `launch.run_spec`, and applied options; of a command, hashes of its files."""
 
     engine: str
     warmup_epochs: types.Whole
@@ -102,7 +102,7 @@ class Evaluation(TypedDict):
 
 
 class Memory(TypedDict):
-    """Peak memory of each device (or host process), and the machine's capacity."""
+    """Peak bytes of each device (or host process), and the capacity of one device (or the host)."""
 
     kind: Literal["device", "host"] | None
     peak_bytes: list[types.Whole]
@@ -126,12 +126,12 @@ class Communication(TypedDict):
     backend: str | None
     bucket_bytes: list[types.Whole]
     sent_share: types.Amount | None
-    """Bytes sent for the gradients, as a share of what the strategy sends for float32 ones."""
+    """Bytes sent for gradients, as a share of the bytes that the strategy sends in float32."""
     readings: list[Reading]
 
 
 class InMemory(OfRank):
-    """Seconds of the same iterations on in-memory batches, in each block; see `IN_TURN`."""
+    """Seconds of blocks of iterations on in-memory batches; `IN_TURN` has the blocks' order."""
 
     samples: types.Whole | None
     seconds: types.Repeats
@@ -139,9 +139,9 @@ class InMemory(OfRank):
 
 
 KernelClass = Literal["products", "element-wise", "optimizer", "copies", "other", "communication"]
-"""Of kernels, by the operator that launches them."""
+"""The class of a kernel, by the operator that launches it."""
 OfClass = Annotated[dict[Literal["seconds", "running_seconds", "bytes"], types.Amount], Len(2, 3)]
-"""Seconds in which none of a class before it runs, in which it runs, and known bytes moved."""
+"""Seconds in which the class runs and no earlier class does, all its seconds, and known bytes."""
 
 
 class DeviceTime(OfRank):
@@ -165,7 +165,7 @@ class Run(types.Record):
     cell: Cell
     status: types.Status
     message: str | None
-    """One sentence for a status other than ok."""
+    """One sentence if the status is not ok or something is unusual, else null."""
     dataset: types.ShapedDataset | types.OwnData
     model: Model
     training: Parameters
@@ -180,12 +180,12 @@ class Run(types.Record):
     device_time: list[DeviceTime]
     startup: Startup | None
     run_seconds: types.Seconds | None
-    """From the start of the command to the end of its last process, without waiting for GPUs."""
+    """Seconds from the command's start to its last process's end, without the wait for GPUs."""
 
 
 @types.opened
 class EpochMetrics(TypedDict):
-    """Metrics after one epoch; of a technique with recomputed batch-norm statistics."""
+    """Metrics after one epoch; a technique's tests use recomputed batch-norm statistics."""
 
     epoch: types.Positive
     updates: types.Positive
@@ -198,7 +198,7 @@ class EpochMetrics(TypedDict):
 
 @types.opened
 class Training(TypedDict):
-    """A training as `large_batches.experiment` describes it."""
+    """One training with a technique; see `large_batches.experiment`."""
 
     seed: types.Whole
     updates: types.Positive
@@ -210,7 +210,7 @@ class Training(TypedDict):
 
 
 class SweepRun(Training):
-    """A training in a technique's record; `factor` multiplies the scaling rule's rate."""
+    """A training in a technique's record; `factor` multiplies the scaling rule's learning rate."""
 
     factor: types.Seconds
     learning_rate: types.Amount
@@ -231,7 +231,7 @@ class Result(TypedDict):
 class Technique(types.Record):
     """The record of one technique ("remedy") at one global batch, `runs.json`.
 
-    `options` are those of `Technique`; a status other than ok has a message and no result.
+    `options` are of `update_rule.Technique`; a status other than ok has a message and no result.
     """
 
     remedy: str
@@ -252,7 +252,7 @@ def technique_path(records: Path, remedy: str, global_batch: int) -> Path:
 
 
 def _contradictions(record: RunRecord) -> Iterator[str]:
-    """Yield what is impossible; what a user's own command prints is checked as it comes."""
+    """Yield a phrase for each impossible value; of a user's command only `_amounts` are checked."""
     rows, complete = record["epochs"], record["status"] in ("ok", "diverged")
     yield from _amounts(record)
     if record["training"]["engine"] == "command":
@@ -279,7 +279,7 @@ def _contradictions(record: RunRecord) -> Iterator[str]:
 
 
 def _amounts(record: RunRecord) -> Iterator[str]:
-    """Yield which seconds and joules of a run are impossible, whatever its status."""
+    """Yield a phrase for each impossible amount of seconds or joules, whatever the status."""
     rows, whole = record["epochs"], 1.001 * (record["run_seconds"] or math.inf)
     if sum(row["seconds"] for row in rows if row["rank"] == 0) > whole:
         yield "epochs that take longer than the run"
@@ -296,5 +296,5 @@ def _amounts(record: RunRecord) -> Iterator[str]:
 
 RUN = types.Kind("a run", Run, _contradictions)
 TRAINING = types.Kind("a training that was kept", Training)
-"""The record that `large_batches.experiment` keeps for the next technique."""
+"""The record of a training that `large_batches.experiment` keeps, to reuse it for equal ones."""
 TECHNIQUE = types.Kind("a technique for large batches", Technique)
