@@ -97,7 +97,7 @@ def images_needed(config: dict[str, Any]) -> dict[str, int]:
 
 
 def drop_unsupported(config: dict[str, Any]) -> list[str]:
-    """Return a sentence for each section that this network or image size does not support.
+    """Return a sentence for each section that the network or image size does not support.
 
     These sections, unused recipes and parts that are off are dropped from `config`, in place.
     """

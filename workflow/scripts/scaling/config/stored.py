@@ -81,7 +81,7 @@ def parsed(text: str) -> Any:
 def recipes_of(layers: Iterable[Any]) -> Any:
     """Return the recipes of several configurations, merged; later ones override earlier ones.
 
-    A recipe with an engine, base or command replaces an earlier one of its name, else changes it.
+    A recipe with engine, base or command replaces its namesake; any other recipe only changes it.
     """
     recipes: dict[str, Any] = {}
     for given in [layer["recipes"] for layer in layers if "recipes" in layer]:
@@ -186,7 +186,7 @@ def records(config: dict[str, Any]) -> dict[str, list[Path]]:
 
 
 def own_files(folder: Path) -> set[Path]:
-    """Return paths of the study's files in `folder`, relative to it; an empty set without one."""
+    """Return paths of the study's files in `folder`, relative to it; empty if it is missing."""
     tops = [folder / name for name in [CONFIG, MANIFEST, *RECORDS]]
     paths = [path for top in tops for path in [top, *top.glob("**/*")] if path.is_file()]
     return {path.relative_to(folder) for path in paths}

@@ -1,4 +1,4 @@
-"""The grid of a study: its cells, and the paths of their records."""
+"""The grid of a study: its runs, and the paths of their records."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass

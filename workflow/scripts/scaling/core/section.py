@@ -60,7 +60,7 @@ class Section(BaseModel):
     def sentences(
         cls, values: Any, name: str = "the configuration", above: tuple[str, ...] = ()
     ) -> list[str]:
-        """Return one sentence for each error in `values`; `above` are the keys above them."""
+        """Return one sentence for each error in `values`; `above` is the path to it."""
         try:
             cls.model_validate(values)
             return []

@@ -82,7 +82,7 @@ def drift(seconds: Sequence[float]) -> tuple[float, bool]:
 
 
 def settling(epochs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the results of `drift` (`drift`, `settled`) for the slowest rank's measured epochs."""
+    """Return `drift` and `settled` of the measured epochs, each timed by its slowest rank."""
     seconds: dict[int, float] = {}
     for row in epochs:
         if row["role"] == "measured":

@@ -159,7 +159,7 @@ class Jobs:
         return self._places.get(Path(grid.RUN_PATTERN.format(**wildcards), "run.json"), 0)
 
     def gpus(self, wildcards: Mapping[str, str]) -> int:
-        """Return a job's number of GPUs: wildcard `gpus`, else the grid's most, on one machine."""
+        """Return a job's number of GPUs: its wildcard, else the grid's most that a machine has."""
         return int(wildcards.get("gpus", min(self.most, self._per_node)))
 
     def nodes(self, gpus: int) -> int:

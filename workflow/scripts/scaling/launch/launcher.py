@@ -110,7 +110,7 @@ class ProcessResult:
 
 
 def elapsed() -> float:
-    """Return the seconds since this process was launched, which must be on this machine."""
+    """Return the seconds since `launch` started this process; valid on the launching machine."""
     return time.monotonic() - float(os.environ[STARTED_VARIABLE])
 
 

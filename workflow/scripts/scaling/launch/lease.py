@@ -1,6 +1,6 @@
 """Lock GPUs or the CPU: two timed jobs, of any users, never run on one at the same time.
 
-A lock, called lease, is an abstract socket (`man 7 unix`) named by UUID; children inherit it.
+A lock, or lease, is an abstract socket (`man 7 unix`) named by a UUID; child processes inherit it.
 """
 
 import errno

@@ -1,4 +1,4 @@
-"""Derive a run's status, or the causes of its failure, from its processes' end. Without torch."""
+"""Derive a run's status, or causes of its failure, from its processes' end. Imports no torch."""
 
 import re
 import textwrap
@@ -29,7 +29,7 @@ NAMES_ERROR = re.compile(
 )
 """Matches a traceback's last line or a C++ exception, also after a prefix with the rank."""
 LAUNCHERS = re.compile(r"torch[./]distributed[./]elastic|ChildFailedError|CalledProcessError")
-"""Matches lines of process launchers, as torchrun, about a failed process."""
+"""Matches lines of process launchers, such as torchrun, about a failed process."""
 AFTERWARDS = re.compile("Connection (closed|reset)|Broken pipe|DistBackendError|DistNetworkError")
 """Matches errors of other processes that follow the failure of one process."""
 ERROR_WORDS = re.compile("error|fatal|failed|cannot|not found|no such", re.IGNORECASE)
@@ -130,10 +130,7 @@ def verdict(spec: RunSpec, result: ProcessResult) -> tuple[Status, str | None]:
 def _measured(
     spec: RunSpec, result: ProcessResult, outcomes: list[dict[str, Any]]
 ) -> tuple[Status, str | None]:
-    """Return a run's status, and a sentence on what went wrong or None.
-
-    UserError if a rank failed by an error other than lack of memory, was killed, or hung.
-    """
+    """Return the status of a run that measured all epochs, even if its instruments failed later."""
     lines = result.lines
     if unfinite := [row["epoch"] for row in lines["epoch"] if row["train_loss"] is None]:
         return "diverged", f"the loss was not finite in epoch {min(unfinite)}"

@@ -227,7 +227,7 @@ def _rows(
 
 
 def _steps(lines: pd.DataFrame | None) -> dict[str, list[float]]:
-    """Return `step_seconds`, each rank's median as the client measured it; {} if not printed."""
+    """Return `step_seconds`, the median of each rank, by the client; {} if it was not printed."""
     if lines is None or lines["step_seconds"].isna().all():
         return {}
     known = lines.dropna(subset=["step_seconds", "rank"])

@@ -124,7 +124,7 @@ def write_trace(target: Path, events: list[dict[str, Any]]) -> None:
 def nested(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the events, each cut where its track's next event begins, if the next one ends later.
 
-    Perfetto drops an event that ends inside another one.
+    Perfetto drops an event that overlaps another one in part.
     """
     spans = [event for event in events if event["ph"] == "X"]
     spans.sort(key=lambda event: (event["pid"], str(event["tid"]), event["ts"], -event["dur"]))
