@@ -166,7 +166,7 @@ def _misplaced(record: dict[str, Any], path: Path) -> Iterator[str]:
 
 
 def _untimely(record: dict[str, Any]) -> Iterator[str]:
-    """Yield a sentence for an end before the start, and for a duration longer than the time between."""
+    """Yield a sentence for an end before the start, or a duration above the time between."""
     times = [record.get("environment", {}).get(key) for key in ("started", "ended")]
     if all(times):
         began, ended = map(datetime.fromisoformat, times)
