@@ -3,7 +3,7 @@
 Each is the name of a study in studies/, or a results folder; `folder:recipe` is one recipe of it.
 Two recipes of one study are compared by pairs of runs. With `fail`, the exit status is 0 if no
 configuration of B is slower, 1 for an error, 2 if one is slower by more than `fail` and by more
-than noise, and 3 if that cannot be judged: other machines, other work, one run.
+than noise, and 3 if none can be judged, as machines or work differ or a run is alone.
 """
 
 import re

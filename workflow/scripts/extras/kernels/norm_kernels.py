@@ -65,7 +65,7 @@ def _channel(COLUMNS: constexpr):
 
 @triton.jit
 def _affine(norm, rows, eps, CHANNELS: constexpr, COLUMNS: constexpr):
-    """Return by channel mean, variance, 1/deviation of x, and the norm's scale and shift."""
+    """Return for each channel mean, variance, 1/deviation of x, and the norm's scale and shift."""
     channel = _channel(COLUMNS)
     mean = tl.load(norm.sums + channel) / rows
     variance = tl.maximum(tl.load(norm.sums + CHANNELS + channel) / rows - mean * mean, 0.0)

@@ -24,8 +24,8 @@ ANSWERS: dict[str, Callable[[StudyTables], Answer]] = {
 def evaluate(tables: StudyTables, learned: bool = True) -> Findings:
     """Return a study's answers and claims in the order of the questions, grouped by kind.
 
-    Claims of one kind that are all "not measured", with one sentence, are merged. If not `learned`
-    (the images were random), question 4, on accuracy, is left out.
+    Claims of one kind that are all "not measured" and have the same sentence become one. If not
+    `learned` (the images were random), question 4, on accuracy, is left out.
     """
     found = {name: own(tables) for name, own in ANSWERS.items() if learned or name != "Q4"}
     kinds: dict[str, list[Claim]] = {}

@@ -76,7 +76,7 @@ def _alone(cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def _throughput(recipe: object, cells: pd.DataFrame) -> str:
-    """Return a sentence on the extremes of a command's samples per second or seconds per epoch."""
+    """Return a sentence with the lowest and highest throughput of a command over batch sizes."""
     known = cells["samples"].notna().all()
     values = cells["samples"] / cells["epoch_seconds"] if known else cells["epoch_seconds"]
     ends = cells.loc[[*dict.fromkeys([values.idxmin(), values.idxmax()])]]

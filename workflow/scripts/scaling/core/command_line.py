@@ -32,7 +32,7 @@ def script(function: Callable[..., None]) -> Callable[..., None]:
 def text(function: Callable[..., None], words: list[str] | None) -> str:
     """Return JSON of the arguments in `words`: JSON objects, JSON files, or `--name value`.
 
-    Several JSON objects are merged: a rule gives one of options and one of files.
+    Several JSON objects are merged, as a rule gives one with options and one with files.
     """
     words = sys.argv[1:] if words is None else words
     if words and all(word.startswith("{") or word.endswith(".json") for word in words):

@@ -71,7 +71,7 @@ class Jobs:
     def machine_check(self, wildcards: Mapping[str, str]) -> list[str]:
         """Return the path of the machine check that a repeat's measurements need, or an empty list.
 
-        A repeat with records keeps its list: with other inputs Snakemake would repeat its runs.
+        A repeat that has records keeps its list, as Snakemake reruns a job whose inputs change.
         """
         repeat = wildcards.get("repeat", "")
         path = self._records / f"machine{repeat}/check.json"

@@ -123,10 +123,10 @@ def launch_ranks(
     nodes: int,
     limits: Limits | Measurement,
 ) -> ProcessResult:
-    """Run `function` (`module:name`) in processes on leased GPUs; return their end and reports.
+    """Run `function` (`module:name`) in processes on leased GPUs; return their outcome and reports.
 
     `gpus` counts all nodes; this process leases only its node's GPUs. Ranks of all nodes read
-    job.json from a temporary folder next to `output` and report to this folder.
+    job.json from a temporary folder next to `output` and write reports there.
     """
     output.parent.mkdir(parents=True, exist_ok=True)
     for left_by_killed in output.parent.glob(f".{output.stem}.*"):

@@ -111,7 +111,7 @@ def cards(study: StudyTables, cells: pd.DataFrame) -> list[Card]:
 
 
 def headline(study: StudyTables, cells: pd.DataFrame) -> str:
-    """Return the cards and what could not be measured, one per line, in ASCII for terminals."""
+    """Return ASCII lines for a terminal: a line for each card, and what could not be measured."""
     lines = []
     for card in cards(study, cells):
         first = card.text.striptags().partition(". ")[0].removesuffix(".")

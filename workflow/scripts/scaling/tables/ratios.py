@@ -69,7 +69,7 @@ def _lacking(cells: pd.DataFrame, alone: pd.DataFrame, costs: pd.DataFrame) -> p
 
 
 class Timed(NamedTuple):
-    """The tables timing and provenance of a study."""
+    """A study's tables `timing` and `provenance`."""
 
     timing: pd.DataFrame
     provenance: pd.DataFrame

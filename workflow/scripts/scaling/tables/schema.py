@@ -139,7 +139,7 @@ TABLES = {
 class StudyFiles:
     """Paths of the records, below `folder`, and tables of the study with configuration `config`.
 
-    A stored or partial study lists only records that exist, besides all of the kind `limits`.
+    A stored or partial study lists only records that exist, but always those of kind `limits`.
     """
 
     def __init__(self, config: dict[str, Any], folder: str, *, is_stored: bool) -> None:

@@ -52,7 +52,7 @@ class Progress(logging.Handler):
         logger.addHandler(self)
 
     def begin(self, record: logging.LogRecord) -> bool:
-        """Filter: read jobs before Snakemake lists them, shorten logs before it shows them."""
+        """Read jobs before Snakemake lists them, and shorten logs before it shows them."""
         event = getattr(getattr(record, "event", None), "name", "")
         if event == "RUN_INFO":
             self.emit(record)
