@@ -87,6 +87,8 @@ def relay_signals() -> None:
     signals = SimpleQueue[Any]()
 
     def relay(*signal_and_frame: Any) -> None:
+        # Nothing public keeps the scheduler from starting a job before the thread has run.
+        theirs.__self__._user_kill = "graceful"
         signals.put(signal_and_frame)
 
     Thread(target=lambda: theirs(*signals.get()), daemon=True).start()
