@@ -1,4 +1,4 @@
-"""Questions 1 to 3: larger batches, more GPUs, the parts of an epoch, and bandwidth."""
+"""Questions 1 and 2: larger batches and more GPUs."""
 
 import math
 from typing import Any

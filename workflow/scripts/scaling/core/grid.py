@@ -63,7 +63,7 @@ class Cell:
 
 
 def repeat_folder(repeat: int) -> str:
-    """Return what stands for `{repeat}` in `RUN_PATTERN`."""
+    """Return the folder of a repeat in a run's path: "" for the first, else `/repeat~1`."""
     return f"/repeat~{repeat}" if repeat else ""
 
 

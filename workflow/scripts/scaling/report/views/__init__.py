@@ -7,11 +7,11 @@ import pandas as pd
 from scaling.claims.claim import Findings
 from scaling.report.quantities import PARTS
 from scaling.report.table import tables
-from scaling.report.views import int8, scaling
+from scaling.report.views import int8, ranks, scaling
 from scaling.tables.accuracy import EPOCH
 from scaling.tables.schema import StudyTables
 
-MODULES = (int8, scaling)
+MODULES = (int8, ranks, scaling)
 """Importing these modules adds their tables to `PARTS`, in the order of the modules' names."""
 
 
