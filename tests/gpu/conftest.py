@@ -1,10 +1,16 @@
-"""Each test finds the environment as it was: commands take GPUs for their whole process."""
+"""Each test finds the process as it was: commands take GPUs, and set flags, for all of it."""
 
 import os
 import shutil
 from unittest import mock
 
 import pytest
+import torch
+
+FLAGS = [
+    *((torch.backends.cudnn, name) for name in ("benchmark", "benchmark_limit", "allow_tf32")),
+    (torch.backends.cuda.matmul, "allow_tf32"),
+]
 
 if shutil.which("nvidia-smi"):
     # Where there is a GPU there are cores: the default, which the other tests do not wait for.
@@ -17,6 +23,8 @@ def pytest_collection_modifyitems(items):
 
 
 @pytest.fixture(autouse=True)
-def environment_as_it_was():
+def process_as_it_was(monkeypatch):
+    for module, name in FLAGS:
+        monkeypatch.setattr(module, name, getattr(module, name))
     with mock.patch.dict(os.environ):
         yield
