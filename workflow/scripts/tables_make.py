@@ -44,7 +44,7 @@ JOULES = ["joules_per_image", "joules_per_image_low", "joules_per_image_high"]
 RESULTS = {
     "timing": {"epoch_seconds": "s", "samples": ""},
     "speedup": {"speedup": "1", "efficiency": "1"},
-    "utilization": {"images_per_second": "1/s", "loading_share": "1", "communication_share": "1"},
+    "utilization": {"images_per_second": "1/s", "loading_share": "1", "exposed_share": "1"},
     "costs": {"peak_memory_bytes": "B", "joules_per_image": "J", "startup_seconds": "s"},
 }
 """The tables and columns that results.json contains, with each column's unit."""

@@ -110,7 +110,11 @@ def test_scaling_is_judged_by_the_ranges_of_speedups(seconds, verdict, cells):
 )
 def test_computing_is_what_the_parts_of_an_epoch_say(shares, verdict):
     names = ["utilization", "slower_share", "idle_besides_share", "unknown_share"]
-    parts = dict(zip(names, shares, strict=True)) | {"communication_share": 0, "loading_share": 0}
+    parts = dict(zip(names, shares, strict=True)) | {
+        "exposed_share": 0,
+        "waiting_share": 0,
+        "loading_share": 0,
+    }
     used = {"utilization": together(5.6, 2.2, 1.5)["timing"].assign(**parts)}
     claim = claims(communication.parts, used)["Q3.1-computing-plain-ddp"]
     assert claim.verdict == verdict

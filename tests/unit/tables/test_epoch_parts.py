@@ -5,15 +5,18 @@ import math
 import pandas as pd
 import pytest
 
+from examples import stored
 from examples.claim_study import derived
 from examples.records import GRADIENT_BYTES, epoch, record, timing_row, timing_table
+from scaling.claims.communication import PARTS
 from scaling.core.grid import CELL_KEYS, Cell
 from scaling.tables import measurements, schema
-from scaling.tables.epoch_parts import audit, bandwidth
+from scaling.tables.epoch_parts import audit, bandwidth, utilization
 from scaling.tables.measurements import costs, device_time, peaks, slow_ranks
 from scaling.tables.schema import StudyTables
 from scaling.tables.timing import provenance, timing
 
+SECONDS = ["epoch_seconds", "exposed_seconds"]
 ONE = dict(zip(CELL_KEYS, ("plain", "ddp", 2, 512), strict=True))
 
 
@@ -111,18 +114,40 @@ def test_peak_of_another_machine_is_none():
     assert math.isnan(table["utilization"][0]) and math.isnan(table["peak_flops_per_second"][0])
 
 
-def test_epoch_parts_are_busy_seconds_and_waits():
-    """196 steps of 40 ms, of which 30 ms compute and 2 of messages are exposed, in 10 s."""
+@pytest.mark.parametrize("traced", [True, False])
+def test_exposed_messages_are_apart_from_waits_for_ranks(traced):
+    """196 steps of 40 ms in 10 s: 30 ms compute; messages are exposed for 5 on rank 0, 2 on 1."""
     timing = timing_table(timing_row(2, 128, 10.0, loader_seconds=1.5))
-    step = {"step_seconds": 0.04, "busy_seconds": 0.032, "compute_seconds": 0.03}
-    cell = ONE | {"batch_size": 128}
-    tables = derived(timing=timing, device_time=[cell | step], costs=[cell])
+    step = {"step_seconds": 0.04, "busy_seconds": 0.035, "compute_seconds": 0.03}
+    cell, run = ONE | {"batch_size": 128}, Cell("plain", "ddp", 2, 128, 0)
+    exposed = [
+        {"estimate": "profiler", "iterations": 10, "exposed_seconds": s} for s in (0.05, 0.02)
+    ]
+    made = record(run, [epoch(2, 10.0)])
+    made["communication"]["readings"] = [
+        one | {"communication_seconds": 1} for one in exposed
+    ] * traced
+    tables = derived([(run, made)], timing=timing, device_time=[cell | step], costs=[cell])
     (row,) = tables.utilization.itertuples()
-    assert row.idle_share == pytest.approx(1 - 0.032 * 196 / 10)
-    assert row.loading_share == pytest.approx(0.15)
+    assert row.loading_share == pytest.approx(0.15) and row.slower_share == pytest.approx(0.588)
+    assert row.idle_share == pytest.approx(1 - 0.035 * 196 / 10)
     assert row.idle_besides_share == pytest.approx(row.idle_share - 0.15)
-    assert row.communication_share == pytest.approx(0.0392)
-    assert row.slower_share == pytest.approx(0.588) and row.unknown_share == pytest.approx(0)
+    shares = row.exposed_share, row.waiting_share, row.unknown_share
+    expected = (0.0392, 0.0588, 0) if traced else (math.nan, math.nan, 0.098)
+    assert shares == pytest.approx(expected, nan_ok=True, abs=1e-9)
+
+
+@pytest.mark.parametrize("name", ["h100x2", "h200x2-models", "h200x4", "cpu"])
+def test_parts_add_up_to_the_epoch(name):
+    tables = stored.study(name)
+    used = utilization(tables).merge(
+        tables.communication[[*CELL_KEYS, *SECONDS]], "left", CELL_KEYS
+    )
+    timed = used[used["unknown_share"].notna()]
+    assert timed[list(PARTS)].sum(axis=1).tolist() == pytest.approx([1] * len(timed))
+    assert timed[list(PARTS)].min().min() >= 0
+    seconds = used["exposed_share"] * used["epoch_seconds"]
+    assert seconds.tolist() == pytest.approx(used["exposed_seconds"].tolist(), nan_ok=True)
 
 
 def test_idle_share_of_a_command_is_of_whole_epochs():

@@ -25,9 +25,10 @@ PARTS = {
     "utilization": "matrix products at peak",
     "slower_share": "other kernel time",
     "idle_besides_share": "GPU idle",
-    "communication_share": "messages and rank waits",
+    "exposed_share": "exposed messages",
+    "waiting_share": "waits for ranks",
     "loading_share": "data wait",
-    "unknown_share": "unattributed",
+    "unknown_share": "not traced",
 }
 """The names of an epoch's parts, in order, by the columns of utilization.csv with their shares."""
 NO_PEAK = (
@@ -39,7 +40,7 @@ COMPUTING = Hypothesis(
     "Q3.1-computing",
     "Computing takes most of an epoch on several GPUs.",
     test="Matrix products at peak and other kernel time, as shares of an epoch, by batch size. "
-    "Supported: together more than half; refuted: less, also with all that is unattributed.",
+    "Supported: together more than half; refuted: less, also with all that is not traced.",
     more="a trace",
 )
 BANDWIDTH = Hypothesis(
@@ -56,7 +57,7 @@ def parts(tables: StudyTables) -> Answer:
     claims = []
     table = tables.utilization[tables.utilization["gpus"] > 1]
     for name, rows in by_configuration(table).items():
-        known = measured(rows, "communication_share")
+        known = measured(rows, "waiting_share")
         cells = most_gpus(rows if known.empty else known)
         about = f"{name}, {fmt.gpus(cells['gpus'].iloc[0])}"
         shares = cells.dropna(subset="slower_share")
@@ -66,14 +67,13 @@ def parts(tables: StudyTables) -> Answer:
 
 
 def _largest(table: pd.DataFrame) -> str | None:
-    """Return sentences on the share of messages and the largest part, per recipe and strategy."""
+    """Return sentences on exposed messages and the largest part, per recipe and strategy."""
     texts: list[str] = []
-    for name, rows in by_configuration(table.dropna(subset="communication_share")).items():
+    for name, rows in by_configuration(table.dropna(subset="waiting_share")).items():
         median = rows[list(PARTS)].median()
         most = str(median.idxmax())
-        share = span(rows["communication_share"])
-        waits = f"{PARTS['communication_share']} take {share}{' of an epoch' * (not texts)}"
-        part = f"{waits}; the largest part is {PARTS[most]}"
+        share = f"{span(rows['exposed_share'])}{' of an epoch' * (not texts)}"
+        part = f"exposed messages take {share}; the largest part is {PARTS[most]}"
         texts.append(f"With {name} {part} ({fmt.percent(median[most])}, median over b).")
     return " ".join(texts[:3]) or None
 

@@ -62,11 +62,6 @@ def percent(share: float) -> str:
     return f"{value:.{decimals}f} %".replace("-", "−")
 
 
-def part(share: float) -> str:
-    """Return a share as percent; `< noise` for a negative one, which only noise can cause."""
-    return "< noise" if share < 0 else percent(share)
-
-
 def points(value: float) -> str:
     """Return a difference of percentages: `+0.20`, `−1.35`."""
     return f"{value:+z.2f}".replace("-", "−")

@@ -20,7 +20,8 @@ from scaling.tables.schema import StudyTables, on_cpu, rows_of
 
 LIMITS = {
     "loading_share": "Use more loader workers, or keep images on the GPU",
-    "communication_share": "Send fewer messages per image",
+    "exposed_share": "Send fewer messages per image",
+    "waiting_share": "Give each rank cores of its own",
     "utilization": "Only faster GPUs or less work help",
     "slower_share": "Use fewer and larger kernels",
     "idle_besides_share": "Launch fewer kernels per image, as CUDA graphs do",

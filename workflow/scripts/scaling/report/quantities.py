@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from scaling.core.numbers import data, gpus, part, percent, rate, significant, times, words
+from scaling.core.numbers import data, gpus, percent, rate, significant, times, words
 from scaling.report.table import Column, Figure, OfFrame, OfRow, View
 
 
@@ -153,9 +153,10 @@ define(
     utilization=Column("arithmetic at peak", percent),
     slower_share=Column("other kernel time", percent),
     idle_share=Column("GPU idle", percent),
-    unknown_share=Column("not known", percent),
+    unknown_share=Column("not traced", percent),
     idle_besides_share=Column("GPU idle besides", percent),
-    communication_share=Column("messages and rank waits", part),
+    exposed_share=Column("exposed messages", percent),
+    waiting_share=Column("waits for ranks", percent),
     loading_share=Column("data wait", percent),
     power_capped_share=Column("at the power limit", percent),
     joules_per_image=Column("J an image", significant, interval("joules_per_image", scope="")),

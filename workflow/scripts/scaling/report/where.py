@@ -16,7 +16,9 @@ from scaling.report.cells import cell_id, parts
 from scaling.report.table import figure
 from scaling.tables.schema import StudyTables, rows_of
 
-SHORT = dict(zip(PARTS, ["", "computing", "idle", "messages", "data", "not known"], strict=True))
+SHORT = dict(
+    zip(PARTS, ["", "computing", "idle", "messages", "waits", "data", "not traced"], strict=True)
+)
 """The label inside each part of a bar, if there is room."""
 FULL = 84.0
 """Width of the longest bar in % of its row; its number stands in the rest."""
@@ -118,7 +120,8 @@ def kernels(tables: StudyTables) -> list[Group]:
             drawn = [Part(1, 0, least), Part(kind, 0, width - least, "", "", shown.attributes)]
             reached = "" if pd.isna(row.reached) else f", {fmt.percent(row.reached)} of limit"
             total = f"{fmt.significant(1e3 * row.seconds)} ms{reached}"
-            bars.append(Bar(row.kernel_class, drawn, total))
+            name = row.kernel_class.replace("communication", "messages, waits for ranks")
+            bars.append(Bar(name, drawn, total))
         step = fmt.significant(1e3 * rows["seconds"].sum())
         name = f"{configuration(recipe, strategy)}, {gpus:g} × {batch:g}: {step} ms"
         found.append(Group(name, bars))

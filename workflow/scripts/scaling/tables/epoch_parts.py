@@ -135,15 +135,17 @@ def utilization(tables: StudyTables) -> pd.DataFrame:
     """Return the utilization (MFU) of each cell and the shares of its epoch, as fractions.
 
     utilization = images/s · flops_per_image / (N · peak) (Chowdhery et al. 2022,
-    arXiv:2204.02311, section 4.1), with the peak of the cell's machines at its precision. From
-    traced steps, `slower_share` is the share of compute kernels minus utilization,
-    `communication_share` that of exposed messages, waits for slower ranks included, and
-    `idle_share` is 1 − busy seconds of all steps / epoch. `idle_besides_share` is `idle_share` −
-    `loading_share`. `unknown_share` is the rest, most of the epoch if there is no trace.
+    arXiv:2204.02311, section 4.1), with the peak of the cell's machines at its precision.
+    `idle_share` is 1 − busy seconds of all steps / epoch. The other shares add up to 1 with
+    utilization: `exposed_share` is `exposed_seconds` / epoch, `slower_share` that of compute
+    kernels minus utilization, at most what messages and loading leave; `idle_besides_share` is
+    `idle_share` − `loading_share`; `waiting_share` the rest: kernels of messages that wait for
+    other ranks. `unknown_share` takes the place of what no trace says.
     """
     table = tables.timing.merge(tables.costs, how="left", on=CELL_KEYS)
     steps = tables.device_time[[*CELL_KEYS, "step_seconds", "busy_seconds", "compute_seconds"]]
-    for own in (steps, _limits(tables)):
+    exposed = tables.communication[[*CELL_KEYS, "exposed_seconds"]]
+    for own in (steps, exposed, _limits(tables)):
         table = table.merge(own, how="left", on=CELL_KEYS)
     epoch = table["epoch_seconds"]
     rate = table["samples"] / epoch
@@ -152,22 +154,26 @@ def utilization(tables: StudyTables) -> pd.DataFrame:
     # Of a user's own command the driver counts whole epochs, and only when the GPU is busy.
     whole = (1 / table["step_seconds"]).where(table["engine"] == COMMAND.name)
     of_a_step = whole.fillna(table["iterations"] / epoch)
-    computing = table["compute_seconds"] * of_a_step
     idle = (1 - table["busy_seconds"] * of_a_step).clip(lower=0)
     wait = (epoch - table["training_seconds"]).clip(lower=0).fillna(table["loader_seconds"])
     table["loading_share"] = wait / epoch
-    exposed = table["busy_seconds"] * of_a_step - computing
-    table["communication_share"] = exposed.where(table["gpus"] > 1)
-    table["idle_besides_share"] = (idle - table["loading_share"].fillna(0)).clip(lower=0)
-    parts = table[["loading_share", "communication_share", "idle_besides_share"]]
-    known = parts.clip(lower=0).sum(axis=1) + computing.fillna(used).fillna(0)
+    table["exposed_share"] = table["exposed_seconds"] / epoch
+    left = 1 - table[["loading_share", "exposed_share"]].sum(axis=1)
+    computing = (table["compute_seconds"] * of_a_step).clip(upper=left)
+    table["slower_share"] = (computing - used.fillna(0)).clip(lower=0)
+    left = (left - used.fillna(0) - table["slower_share"].fillna(0)).clip(lower=0)
+    besides = (idle - table["loading_share"].fillna(0)).clip(lower=0)
+    table["idle_besides_share"] = besides.clip(upper=left)
+    left -= table["idle_besides_share"].fillna(0)
+    one = table["gpus"] == 1
+    traced = computing.notna() & (one | table["exposed_share"].notna())
+    table["waiting_share"] = left.where(traced & ~one)
     table = table.assign(
         images_per_second=rate,
         flops_per_second_per_gpu=per_gpu,
         utilization=used,
-        slower_share=(computing - used.fillna(0)).clip(lower=0),
         idle_share=idle,
-        unknown_share=(1 - known).clip(lower=0).where(epoch.notna()),
+        unknown_share=left.mask(traced, 0).where(epoch.notna()),
     )
     return schema.arrange("utilization", table)
 

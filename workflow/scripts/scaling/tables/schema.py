@@ -49,8 +49,8 @@ COLUMNS: dict[str, dict[str, str]] = {
             messages_seconds bandwidth_gb_per_s peak_gb_per_s utilization""",
         "{study}/utilization": f"""{_KEYS} images_per_second precision:text
             flops_per_second_per_gpu peak_flops_per_second peak_bytes_per_second utilization
-            loading_share communication_share idle_share idle_besides_share slower_share
-            unknown_share power_capped_share""",
+            loading_share exposed_share waiting_share idle_share idle_besides_share
+            slower_share unknown_share power_capped_share""",
         "{study}/audit": f"{_CELL} severity:text message:text found expected",
         "accuracy": f"{_CELL} seed epoch {_LEARNING} status:text",
         "interconnect": """gpus backend:text kind:text message_bytes seconds seconds_min seconds_max

@@ -158,7 +158,7 @@ view(
     "Q3.1",
     "Where an epoch goes",
     CELL,
-    "flops_per_second_per_gpu utilization slower_share communication_share loading_share"
+    "flops_per_second_per_gpu utilization slower_share exposed_share waiting_share loading_share"
     " idle_besides_share idle_share unknown_share power_capped_share joules_per_image"
     " money_per_epoch",
     epoch_parts=lambda study, cells: cells[cells["status"] == "ok"],
