@@ -145,7 +145,7 @@ test-light: small-env ## run tests of analysis and report, without PyTorch
 test-slurm: env ## run tests on a local Slurm that they start; needs root
 	python -m pytest -rs tests/slurm
 
-test-faults: env ## run tests of kills, full disks and concurrent studies (KILLS=n at random)
+test-faults: env ## run tests of kills and concurrent studies (KILLS=n at random)
 	FAULTS_KILLS=$(or $(KILLS),20) python -m pytest -rs tests/faults
 
 test-browser: env ## test all stored studies' reports in Chromium; pictures in tests/browser/output

@@ -26,6 +26,7 @@ def study(new_slurm_study):
     # Batches of 1 to 3 take minutes; two processes do not meet within a millisecond.
     study = new_slurm_study(
         dataset__train_images=6000,
+        slurm__gres=True,
         machine__share=True,
         machine__check="off",
         machine__collective_timeout_seconds=0.001,
@@ -75,7 +76,9 @@ def test_the_other_cell_is_finished_no_job_is_started_twice_and_what_they_said_i
     assert "Exceeded job memory limit" in said
     assert len(study.jobs()) == len(STATES) + 1
     assert {job["Restarts"] for job in study.jobs()} == {"0"}
-    assert study.cell_job(*QUICK)["JobState"] == "COMPLETED"
+    done = study.cell_job(*QUICK)
+    assert (done["JobState"], done["JOB_GRES"]) == ("COMPLETED", "gpu:1")
+    assert cluster.gpus_of_step(done) in (["0"], ["1"], ["2"], ["3"])
     assert json.loads(study.record(gpus=1, batch_size=500).read_text())["status"] == "ok"
     assert not any(study.record(gpus=gpus, batch_size=size).exists() for gpus, size in STATES)
 

@@ -1,12 +1,16 @@
-"""A study over one and two nodes, from the configuration to the report."""
+"""A study over one and two nodes, from the configuration to the report; a user's own script."""
 
 import itertools
 import json
+import re
+from collections import Counter
 
 import cluster
 import pandas as pd
 import pytest
 from cluster import overlap
+
+from examples.configurations import OWN_FILES, OWN_PAGE
 
 
 @pytest.fixture(scope="module")
@@ -84,3 +88,30 @@ def test_a_cell_over_two_nodes_trained_on_both_and_ended_with_the_same_parameter
     }
     weights = record["model"]["parameters_sha256"]
     assert len(weights) == 4 and len(set(weights)) == 1
+
+
+(COMMAND,) = re.findall(r"`(srun .*) train\.py`", OWN_PAGE)
+
+SAYS = "print('ran on', os.environ['SLURMD_NODENAME'], flush=True)\n"
+
+
+def test_a_command_is_started_once_and_trains_on_both_nodes(new_slurm_study):
+    options = "train.py --batch-size {batch_size} --seed {seed} --epochs {epochs}"
+    study = new_slurm_study(
+        parts=["scaling"],
+        machine__gpus_per_node=2,
+        dataset={"source": "own"},
+        recipes={"mine": {"command": f"{COMMAND} {options}"}},
+        grid__recipes=["mine"],
+        grid__gpus=[4],
+        grid__batch_sizes=[32],
+    )
+    (study.folder / "train.py").write_text(OWN_FILES["train.py"] + SAYS)
+    cell = {"recipe": "mine", "strategy": "own", "gpus": 4, "batch_size": 32}
+    done = study.snakemake(study.target(**cell))
+    assert done.returncode == 0, done.stdout
+    found = json.loads(study.record(**cell).read_text())
+    assert found["status"] == "ok" and found["message"] is None
+    assert len(found["epochs"]) == 4 and found["epochs"][0]["gpu_readings"] == []
+    (log,) = study.folder.glob("logs/train_run/**/seed~0.log")
+    assert Counter(re.findall("^ran on (..)$", log.read_text(), re.MULTILINE)) == {"n1": 2, "n2": 2}

@@ -1,15 +1,14 @@
 """The study's dataset: what it accepts, its file, its manifest, and the command line."""
 
-import hashlib
-import json
-
 import numpy as np
 import pytest
 
 import dataset_prepare
+from examples.stored import SOURCE
 from scaling.core.errors import UserError
-from scaling.data import dataset
-from scaling.data.dataset import ImageDataset
+from scaling.core.records.kind import DATASET
+from scaling.data import dataset, generated
+from scaling.data.dataset import ImageDataset, Request
 
 
 def small_dataset(**changes):
@@ -65,28 +64,13 @@ def test_saved_dataset_is_loaded_and_damaged_file_refused(tmp_path):
             dataset.load(path)
 
 
-def test_the_manifest_describes_the_dataset():
-    images = np.random.default_rng(0).integers(0, 256, (3, 32, 32, 3), dtype=np.uint8)
-    images[..., 2] //= 4
-    manifest = dataset.manifest(small_dataset(train_images=images), "images", "made by hand")
-    checksum = manifest.pop("checksum")
-    assert manifest.pop("mean") == pytest.approx((images / 255).mean(axis=(0, 1, 2)))
-    assert manifest.pop("std") == pytest.approx((images / 255).std(axis=(0, 1, 2)))
-    assert manifest == {
-        "source": "images",
-        "origin": "made by hand",
-        "train_images": 3,
-        "test_images": 2,
-        "classes": ["cat", "dog"],
-        "image_shape": [32, 32, 3],
-        "train_counts": [1, 2],
-        "test_counts": [1, 1],
-    }
-    by_hand = hashlib.sha256(b'[["cat", "dog"], [3, 2]]' + images.tobytes())
-    by_hand.update(b"".join(label.to_bytes(8, "little") for label in (0, 1, 1)))
-    by_hand.update(b"\7" * 6144)
-    by_hand.update(b"".join(label.to_bytes(8, "little") for label in (1, 0)))
-    assert checksum == by_hand.hexdigest()
+def test_digits_have_the_manifest_of_a_stored_study():
+    """Counts, mean, deviation and the checksum of all arrays."""
+    data, origin = generated.digits(Request(source="digits"))
+    stored = DATASET.read(SOURCE / "manifest.json")
+    assert dataset.manifest(data, "digits", origin) == stored
+    assert stored["mean"] == pytest.approx((data.train_images / 255).mean(axis=(0, 1, 2)))
+    assert stored["std"] == pytest.approx((data.train_images / 255).std(axis=(0, 1, 2)))
 
 
 def test_study_that_needs_more_images_is_refused(tmp_path):
@@ -95,11 +79,3 @@ def test_study_that_needs_more_images_is_refused(tmp_path):
     with pytest.raises(UserError, match=r"calibration_images needs 1501 training images, and the"):
         dataset_prepare.main(request={"source": "digits"}, needed=needed, **places)
     assert not places["manifest"].exists()
-
-
-def test_digits_are_prepared_in_another_size(tmp_path):
-    places = {"output": tmp_path / "images.npz", "manifest": tmp_path / "manifest.json"}
-    dataset_prepare.main(request={"source": "digits", "image_size": 16}, **places)
-    found = json.loads((tmp_path / "manifest.json").read_text())
-    assert (found["source"], found["train_images"]) == ("digits", 1500)
-    assert found["image_shape"] == [16, 16, 3] and "resized to 16x16" in found["origin"]

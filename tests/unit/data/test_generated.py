@@ -1,7 +1,6 @@
-"""Datasets without files: digits, and gratings that are neither trivial nor impossible to learn."""
+"""Gratings: balanced, drawn by seed, and neither trivial nor impossible to learn."""
 
 import numpy as np
-from sklearn.datasets import load_digits
 from sklearn.linear_model import RidgeClassifier
 
 from scaling.data import generated
@@ -13,24 +12,10 @@ def gratings(train, test, seed=0):
     return generated.synthetic(asked)[0]
 
 
-def test_digits_are_split_by_class_and_keep_their_labels():
-    data, originals = generated.digits(Request(source="digits"))[0], load_digits()
-    assert data.train_images.shape == (1500, 32, 32, 3)
-    of_all, in_test = (np.bincount(labels) for labels in (originals.target, data.test_labels))
-    assert (np.bincount(data.train_labels) + in_test == of_all).all()
-    assert np.abs(in_test - of_all * 297 / 1797).max() < 1
-    # Averaged back over blocks of 4x4, each image lies nearest to one with its own label.
-    blocks = data.test_images[:50, ..., 0].reshape(50, 8, 4, 8, 4).mean(axis=(2, 4)) * 16 / 255
-    assert (data.train_images == data.train_images[..., :1]).all()
-    distances = ((blocks[:, None] - originals.images[None]) ** 2).sum(axis=(2, 3))
-    assert (originals.target[distances.argmin(axis=1)] == data.test_labels[:50]).all()
-
-
 def test_any_number_of_gratings_has_balanced_classes():
     data = gratings(2_503, 17)
     assert data.train_images.shape == (2_503, 32, 32, 3)
     assert sorted(np.bincount(data.train_labels)) == [250] * 7 + [251] * 3
-    assert sorted(np.bincount(data.test_labels)) == [1] * 3 + [2] * 7
 
 
 def test_seed_fixes_images_and_test_images_have_their_own():

@@ -18,6 +18,8 @@ def test_compiled_graphs_serve_later_runs(images, tmp_path, monkeypatch):
         made = run(images, tmp_path / "run.json", **options)
         applied = made["training"]["recipe_applied"]
         assert applied["compile"] is True and applied["notes"] == []
+        assert applied["precision"] == "bf16"
+        assert {(row["samples"], row["iterations"]) for row in made["epochs"]} == {(20, 2)}
         return made["training"]["compiled_graphs"], made["model"]["parameters_sha256"]
 
     # Both ranks compile the same at once.

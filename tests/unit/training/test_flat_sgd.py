@@ -122,26 +122,10 @@ def pair(tmp_path_factory):
     return lambda case: models[CASES.index(case)]
 
 
-def steps_of_torch_sgd(ranks):
-    model = resnet()
-    optimizer = torch.optim.SGD(model.parameters(), **RATES)
-    for step in range(2):
-        optimizer.zero_grad()
-        sum(loss_of(model, rank, step) / ranks for rank in range(ranks)).backward()
-        optimizer.step()
-    return [*model.parameters()]
-
-
-@pytest.mark.parametrize("kind", [FlatSGD, FlatShards])
-def test_two_ranks_take_the_steps_of_torch_sgd(pair, kind):
-    found = [*pair((kind, None, 1, "sgd")).parameters()]
-    torch.testing.assert_close(found, steps_of_torch_sgd(2), atol=1e-6, rtol=1e-5)
-
-
-def test_three_shards_take_the_steps_of_torch_sgd(tmp_path):
-    (found,) = trained(tmp_path, 3, [(FlatShards, None, 1, "sgd")])
-    expected = steps_of_torch_sgd(3)
-    torch.testing.assert_close([*found.parameters()], expected, atol=1e-6, rtol=1e-5)
+def test_three_shards_take_the_steps_of_one(tmp_path):
+    (found,), expected = trained(tmp_path, 3, [(FlatShards, None, 1, "sgd")]), resnet()
+    take_steps(flat_sgd(expected, 1), range(3), 2)
+    assert_equal_parameters(found, expected)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -152,8 +136,12 @@ def test_two_ranks_take_the_steps_of_one(pair, case):
     if dtype:
         assert_moved_alike(pair(case), expected, 0.01)
     else:
-        both = [[*model.parameters()] for model in (pair(case), expected)]
-        torch.testing.assert_close(*both, atol=1e-6, rtol=1e-5)
+        assert_equal_parameters(pair(case), expected)
+
+
+def assert_equal_parameters(*models):
+    both = [[*model.parameters()] for model in models]
+    torch.testing.assert_close(*both, atol=1e-6, rtol=1e-5)
 
 
 def assert_moved_alike(found, expected, error):

@@ -96,14 +96,9 @@ def test_trace_has_one_step_of_each_rank(double_path, double):
         assert counted["aten::convolution"] == len(convolutions)
         assert counted["gloo:all_reduce"] == len(double["communication"]["bucket_bytes"])
         assert "aten::cross_entropy_loss" in counted and "Optimizer.step#SGD.step" in counted
-
-
-def test_timeline_of_a_kept_step_has_each_ranks_messages(double_path):
-    found = where.spans_of(double_path.with_name("trace.json.gz"))
-    assert {device for device, *_ in found} == {"rank 0", "rank 1"}
-    assert all(0 <= low < high for _, _, low, high in found)
-    messages = [device for device, kind, *_ in found if kind == where.MESSAGES]
-    assert {*messages} == {"rank 0", "rank 1"}
+    spans = where.spans_of(double_path.with_name("trace.json.gz"))
+    assert all(0 <= low < high for _, _, low, high in spans)
+    assert {device for device, kind, *_ in spans if kind == where.MESSAGES} == {"rank 0", "rank 1"}
 
 
 def test_trace_events_are_cut_where_they_cross():
@@ -135,15 +130,6 @@ def test_ranks_measure_until_the_slowest_is_steady(images, tmp_path, monkeypatch
     # What it has learned is that after equal epochs.
     assert record["evaluation"] == double["evaluation"]
     assert record["model"]["parameters_sha256"] == double["model"]["parameters_sha256"]
-
-
-def test_the_tuned_recipe_trains_on_every_image_too(images, tmp_path):
-    record = run(images, tmp_path / "run.json", gpus=2, **tuned(), **{"batch-size": 15})
-    assert record["status"] == "ok"
-    # 20 images on each of two ranks: batches of 15 and 5.
-    assert {(row["samples"], row["iterations"]) for row in record["epochs"]} == {(20, 2)}
-    assert record["training"]["recipe_applied"]["precision"] == "bf16"
-    assert record["epochs"][-1]["train_loss"] < record["epochs"][0]["train_loss"]
 
 
 @pytest.mark.parametrize("strategy", ["fsdp", "zero1"])
