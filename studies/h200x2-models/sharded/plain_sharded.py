@@ -4,7 +4,7 @@ The yardstick for `fsdp` (fully_shard, each block for itself) and `zero1` (Distr
 with ZeroRedundancyOptimizer) of recipe `tuned`, with which it shares no code. Images stay on the
 GPU, and matrix products run in bf16. Started by torchrun:
 
-    PYTHONPATH=tests/bench torchrun --standalone --nproc-per-node=2 \
+    torchrun --standalone --nproc-per-node=2 \
         studies/h200x2-models/sharded/plain_sharded.py --strategy fsdp --compile
 
 Prints one JSON line per epoch, with the seconds of the slowest process.

@@ -2,7 +2,8 @@
 
 The yardstick for our recipe `plain`; it shares no code with it. Started by torchrun:
 
-    torchrun --standalone --nproc-per-node=2 tests/bench/plain_ddp.py --batch-size 512
+    torchrun --standalone --nproc-per-node=2 \
+        studies/h200x2-models/sharded/plain_ddp.py --batch-size 512
 
 Prints one JSON line per epoch, with the seconds of the slowest process.
 """
