@@ -162,6 +162,9 @@ class Uncompiled(nn.Module):
 
 def plain(classes):
     return nn.Sequential(Uncompiled(), nn.Flatten(), nn.Linear(3072, 8), nn.Linear(8, classes))
+
+def small(classes):
+    return nn.Sequential(nn.Flatten(), nn.Linear(3072, classes))
 """
 
 
@@ -197,10 +200,13 @@ def test_model_not_compilable_is_measured_without_compile(images, tmp_path, own)
     assert record["model"]["parameters"] == 3072 * 8 + 8 + 8 * 2 + 2
 
 
-def test_failed_preparation_restores_weights(images, tmp_path, monkeypatch):
-    spec = spec_of(**tuned())
+def resident_trainer(images, model, **options):
     data = dataset.read(images / "images.npz", images / "manifest.json")
-    trainer = resident.Resident(spec, Rank(0, 0, 1, torch.device("cpu")), ResNet18(1, 2), data)
+    return resident.Resident(spec_of(**options), Rank(0, 0, 1, torch.device("cpu")), model, data)
+
+
+def test_failed_preparation_restores_weights(images, monkeypatch):
+    trainer = resident_trainer(images, ResNet18(1, 2), **tuned())
     before = [tensor.clone() for tensor in trainer.replica.state]
     launch = DeviceStep._launch
 
@@ -239,15 +245,12 @@ def test_last_batch_is_compiled_from_a_share_of_images():
         assert sum(all_sizes) == samples and resident._sizes_to_compile(all_sizes) == sizes
 
 
-def test_recipe_applies_a_techniques_schedule_and_rates(images, tmp_path, monkeypatch):
+def test_recipe_applies_a_techniques_schedule_and_rates(images, monkeypatch):
     """40 images in batches of 30 over four epochs."""
     options = {"muon": 0.2, "warmup_share": 0.25, "decay": "linear", "label_smoothing": 0.1}
     options |= {"momentum": 0.6, "rest_rate": 0.05, "zero_gamma": True}
-    asked = tuned(**options) | {"batch-size": 30, "measured-epochs": 3}
-    spec = spec_of(**asked)
-    data = dataset.read(images / "images.npz", images / "manifest.json")
-    model = ResNet18(1, 2)
-    trainer = resident.Resident(spec, Rank(0, 0, 1, torch.device("cpu")), model, data)
+    model, size = ResNet18(1, 2), {"batch-size": 30, "measured-epochs": 3}
+    trainer = resident_trainer(images, model, **tuned(**options), **size)
     assert trainer.applied["muon"] == 0.2 and "lars" not in trainer.applied
     assert trainer.replica._momentum.item() == pytest.approx(0.6)
     last = [module.bn2.weight for module in model.modules() if isinstance(module, BasicBlock)]
@@ -265,17 +268,9 @@ def test_recipe_applies_a_techniques_schedule_and_rates(images, tmp_path, monkey
     assert seen == [pytest.approx((0.2 * share, 0.05 * share)) for share in shares]
 
 
-MODEL = """
-from torch import nn
-def small(classes):
-    return nn.Sequential(nn.Flatten(), nn.Linear(3072, classes))
-"""
-
-
-def test_compiled_graphs_serve_later_runs(images, tmp_path, monkeypatch):
-    (tmp_path / "small.py").write_text(MODEL)
+def test_compiled_graphs_serve_later_runs(images, tmp_path, monkeypatch, own):
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "cache"))
-    options = tuned(compile=True) | {"gpus": 2, "model": f"{tmp_path}/small.py:small"}
+    options = tuned(compile=True) | {"gpus": 2, "model": own.replace("plain", "small")}
 
     def compiled():
         made = run(images, tmp_path / "run.json", **options)
