@@ -76,8 +76,7 @@ def test_a_pile_has_a_line_for_each_submission_and_a_page(pile, tmp_path, capsys
 MERGES = [f"a{n}: &a{n} {{<<: [*a{n - 1}, *a{n - 1}]}}" for n in range(1, 40)]
 MANY = [CLEAN.splitlines()[1].replace("clean", f"s{number}") for number in range(100)]
 ODD = [
-    ("large", "timings.csv", b"a" * (10**7 + 1), "is no file of at most 10,000,000 bytes"),
-    ("rows", "timings.csv", CLEAN + "\n" * 100_000 + CLEAN, "there are more than 100,000 lines"),
+    ("large", "timings.csv", b"a" * 4_000_001, "is no file of at most 4,000,000 bytes"),
     ("many", "timings.csv", "\n".join([CLEAN, *MANY]), "there are more than 100 studies"),
     ("bytes", "timings.csv", bytes(range(256)), "cannot be read"),
     ("long", "studies.yaml", "clean:\n" + "#" * 100_000, "is no file of at most 100,000 bytes"),
@@ -92,7 +91,7 @@ ODD = [
 
 
 def test_whatever_lies_in_a_pile_each_gets_a_line(tmp_path, capsys):
-    words = {"fifo": "is no file of at most 10,000,000 bytes", "nothing": "does not exist"}
+    words = {"fifo": "is no file of at most 4,000,000 bytes", "nothing": "does not exist"}
     words |= {"linked": "is a link out of"}
     for name in words:
         (write(tmp_path / name) / "timings.csv").unlink()
@@ -102,7 +101,7 @@ def test_whatever_lies_in_a_pile_each_gets_a_line(tmp_path, capsys):
         text = content if isinstance(content, bytes) else content.encode()
         (write(tmp_path / name) / file).write_bytes(text)
         words[name] = verdict
-    with pytest.raises(UserError, match="12 of 15 have errors"):
+    with pytest.raises(UserError, match="11 of 14 have errors"):
         audit_studies.main([str(tmp_path / "*"), "--output", str(tmp_path / "audit.html")])
     lines = capsys.readouterr().out.splitlines()[:-2]
     for name, expected in words.items():
@@ -115,7 +114,7 @@ OWN_TABLES = [path for name in OWN_NAMES for path in sorted(OWN.rglob(name))]
 
 
 def test_tables_of_our_own_studies_have_no_error():
-    refused = {"answers.md": {"h200-large-batches", "quantization-cifar10"}}
+    refused = {"answers.md": {"h200-large-batches", "h200x1", "quantization-cifar10"}}
     refused["bandwidth.csv"] = {"h200-large-batches", "h200x1"}
     for path in OWN_TABLES:
         submission = audit_studies.read(path, CIFAR10_TRAIN_IMAGES)

@@ -9,7 +9,7 @@ rule published:
         sources=[
             str(path) for times in PRINTED for path in sorted(times.parent.glob("*.*"))
         ],
-        texts=expand(f"{GRADER}/{{name}}.yaml", name=["slips", "formulas"]),
+        texts=expand(f"{GRADER}/{{name}}.yaml", name=["slips", "formulas", "words"]),
         template=f"{GRADER}/published.html.j2",
         shared=TEMPLATE,
     output:

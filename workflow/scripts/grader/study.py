@@ -10,8 +10,8 @@ from typing import Annotated, Any
 import pandas as pd
 from pydantic import Field
 
-from grader.tables import KINDS, Record, Tables, read
-from grader.words import STRATEGIES, Figure, count, figure, head, plain, strategy
+from grader.tables import Record, Tables, read
+from grader.words import WORDS, Figure, count, figure, head, named, plain
 from scaling.config.stored import read_config
 from scaling.core import files
 from scaling.core.errors import UserError
@@ -19,12 +19,13 @@ from scaling.core.section import Section
 
 CIFAR10_TRAIN_IMAGES = 50_000
 MOST_STUDIES = 100
+KINDS = {".csv", ".tsv", ".txt", ".md", ".markdown", ".xlsx"}
+"""Endings of files that may hold a table."""
 NOT_STATED = "not stated"
-TIMES = ["epoch", "training", "loading", "least", "most"]
-TIMES += ["rate", "tokens", "peak", "bytes", "iterations"]
+TIMES = ["epoch", "training", "loading", "least", "most", "rate", "peak", "bytes", "iterations"]
 FIGURES = ["speedup", "efficiency", "compute", "communication", "bandwidth", "utilization"]
-VALUES = [*TIMES, *FIGURES, "count"]
-COLUMNS = ["strategy", "gpus", "batch_size", "status", *VALUES]
+VALUES = [*TIMES, *FIGURES]
+CELL = ["strategy", "gpus", "batch_size"]
 GROUPS = ["study", "hardware", "model", "recipe"]
 """Columns whose values separate the studies of a file."""
 Peak = Annotated[float, Field(gt=0)]
@@ -122,135 +123,104 @@ def wanted(path: Path) -> bool:
 
 def read_file(path: Path) -> list[Study]:
     """Return the studies of a file, one per combination of study, hardware, model and recipe."""
-    file, lost = read(path), list[str]()
-    groups = defaultdict[tuple[str, ...], list[Record]](list)
-    for one in _completed(file):
-        groups[tuple(str(one.get(name) or "") for name in GROUPS)].append(one)
+    file = read(path)
+    _complete(file)
+    frame = pd.DataFrame(file.records, columns=GROUPS, dtype=object).fillna("")
+    # What only some tables name, as the network above them, holds for the others.
+    stated = frame.replace("", None)
+    within = stated.groupby(frame["study"]).nunique().max()
+    varied = [name for name in GROUPS[1:] if within[name] > 1]
+    groups = frame.groupby(["study", *varied], sort=False)
     if len(groups) > MOST_STUDIES:
         raise UserError(f"{path}: there are more than {MOST_STUDIES} studies; split the file")
-    # What only some tables name, as the network above them, holds for the others.
-    varied = [len({group[i] for group in groups} - {""}) > 1 for i in range(len(GROUPS))]
-    merged = defaultdict[tuple[str, ...], list[Record]](list)
-    for group, each in groups.items():
-        merged[tuple(x * v for x, v in zip(group, varied, strict=True))] += each
     heads = [*file.heads, head(file.text)]
     peaks = (re.search(r"([\d.]+) ?GB/s", one.text) for one in heads if one.field == "utilization")
-    stem = path.parent.name if path.stem.lower() == "timings" else path.stem
     per_gpu = any(re.search("per|/|local", one.text) for one in heads if one.batch)
     traced = any(re.search("trace|profil|exposed|idle|messages", one.words) for one in heads)
+    stem = path.parent.name if path.stem.lower() == "timings" else path.stem
     peak, studies = next((float(one[1]) for one in peaks if one), None), list[Study]()
-    for group, each in merged.items():
-        of = {
-            name: ", ".join(sorted({str(x[name]) for x in each if x.get(name)})) for name in GROUPS
-        }
-        alone = of["study"] and [other[0] for other in merged].count(group[0]) == 1
-        parts = [of["study"]] if alone else filter(None, group)
-        name = re.sub(r"[^\w.-]+", "-", "-".join(parts) or stem).strip("-.") or "study"
-        for part, rows in enumerate(_apart(each, lost), 1):
-            studies.append(
-                Study(
-                    name + f"-{part}" * (part > 1),
-                    rows,
-                    Description(hardware=of["hardware"] or NOT_STATED, peak=peak),
-                    model=of["model"] or NOT_STATED,
-                    parameters=_parameters(each, file.text),
-                    global_batch=all(one["global"] for one in each),
-                    template=bool(of["study"]),
-                    batch_stated=per_gpu,
-                    measured=traced,
-                )
+    for _, group in groups:
+        of = {name: ", ".join(sorted({*map(str, group[name])} - {""})) for name in GROUPS}
+        parts = [of[name] for name in ("study", *varied)]
+        name = "-".join(filter(None, parts)) or stem
+        records = [file.records[i] for i in group.index]
+        studies.append(
+            Study(
+                re.sub(r"[^\w.-]+", "-", name).strip("-.") or "study",
+                _rows(records, file.notes),
+                Description(hardware=of["hardware"] or NOT_STATED, peak=peak),
+                model=of["model"] or NOT_STATED,
+                parameters=_parameters(records, file.text),
+                global_batch=all(one["global"] for one in records),
+                batch_stated=per_gpu,
+                measured=traced,
+                template=bool(of["study"]),
             )
+        )
     skipped = [f"not read: {', '.join(dict.fromkeys(file.skipped))}"] if file.skipped else []
-    notes = tuple(dict.fromkeys([*file.lost, *lost, *file.refused, *skipped]))
+    notes = tuple(dict.fromkeys([*file.notes, *skipped]))
     return [replace(one, notes=notes) for one in studies]
 
 
-def _completed(file: Tables) -> list[Record]:
-    """Return the records of a file after adding strategy, recipe and batch size per GPU."""
+def _complete(file: Tables) -> None:
+    """Set strategy, recipe, GPUs and batch size per GPU in the records of a file."""
     for one in file.records:
         text = plain(one["strategy"]).lower()
-        alone = re.sub("|".join(STRATEGIES.values()) + r"|\(.*\)|pytorch|torch|nn\.|\s", "", text)
-        one["strategy"] = text if alone else strategy(text)
-    known = {one["strategy"] for one in file.records} - {""} or {strategy(file.text)}
+        known = "|".join(WORDS["strategies"].values())
+        alone = re.sub(known + r"|\(.*\)|pytorch|torch|nn\.|\s", "", text)
+        one["strategy"] = text if alone else named("strategies", text)
+    strategies = {one["strategy"] for one in file.records} - {""}
+    strategies = strategies or {named("strategies", file.text)}
     for one in file.records:
-        words = str(one.get("recipe", ""))
+        words = str(one.get("recipe") or "")
         # A single statement holds for the whole file.
-        only = next(iter(known)) if len(known) == 1 else ""
-        one["strategy"] = strategy(words) or one["strategy"] or only
-        if strategy(words):
+        only = min(strategies) if len(strategies) == 1 else ""
+        one["strategy"] = named("strategies", words) or one["strategy"] or only
+        if named("strategies", words):
             one["recipe"] = re.sub(r"(?i)\b\w*(?:ddp|fsdp|dp)\w*\b|[·/,]", "", words).strip()
         one["gpus"], one["global"] = count(str(one["gpus"])), "batch_size" not in one
         size = count(str(one.get("batch_size", one.get("global_batch")))) or 1
         one["batch_size"] = max(1, round(size / one["gpus"])) if one["global"] else size
-    return file.records
 
 
 def _parameters(records: list[Record], text: str) -> tuple[float, float] | None:
     """Return the range of numbers of parameters that round to the printed one; None if missing."""
     words = re.search(r"([\d.,]*\d ?[kKM]?) (?:million )?(?:trainable )?param", text)
-    named = next((str(one["parameters"]) for one in records if one.get("parameters")), "")
-    shown = figure(named or (words[1] if words else ""), head("parameters"))
+    stated = next((str(one["parameters"]) for one in records if one.get("parameters")), "")
+    shown = figure(stated or (words[1] if words else ""), head("parameters"))
     around = shown.unit / 2 if shown and shown.unit > 1 else 0.0
     return (shown.value - around, shown.value + around) if shown else None
 
 
-def _apart(records: list[Record], lost: list[str]) -> list[pd.DataFrame]:
-    """Return the rows of a study, in several parts where its tables contradict each other.
+def _rows(records: list[Record], notes: list[str]) -> pd.DataFrame:
+    """Return a row for each configuration, with the median of several runs or later epochs.
 
-    A time from several runs, or from epochs after the first, is their median.
+    Of a quantity with two values none is used, as nothing says which of them holds.
     """
-    tables, parts = defaultdict[Any, list[Record]](list), [dict[Any, Record]()]
+    cells = defaultdict[Any, list[Record]](list)
     for one in records:
-        tables[("run", *_key(one)) if "run" in one else one["table"]].append(one)
-    for table in tables.values():
-        rows = [_median(table)] if "run" in table[0] else table
-        parts += [{}] * all(any(_against(part, one) for one in rows) for part in parts)
-        part = next(each for each in parts if not any(_against(each, one) for one in rows))
-        for one in rows:
-            if _against(part, one):
-                cell = f"line {one['line']}: a second row of {one['gpus']} x {one['batch_size']}"
-                lost.append(f"{cell}; the row is left out: a column `run` says which is which")
-            else:
-                part[_key(one)] = {**one, **part.get(_key(one), {}), **_values(part, one)}
-    return [_rows(part) for part in parts]
-
-
-def _median(runs: list[Record]) -> Record:
-    """Return one record for several runs or epochs of a configuration, with the median times."""
-    record = {**runs[0], "count": str(len(runs))}
-    for name in TIMES:
-        values = [one[name] for one in runs if one.get(name)]
-        values = values[1:] if len(values) > 1 and runs[0].get("epochs") else values
-        if values:
-            middle = median(one.value for one in values)
-            record[name] = Figure(middle, max(one.unit for one in values))
-    return record
-
-
-def _key(one: Record) -> tuple[str, int, int]:
-    return one["strategy"], one["gpus"], one["batch_size"]
-
-
-def _values(part: dict[Any, Record], one: Record) -> Record:
-    """Return a record's values; a second time, of Question 1, is the time without loading."""
-    values = {name: one[name] for name in VALUES if one.get(name)}
-    if one.get("question_1") and "epoch" in part.get(_key(one), {}) and "epoch" in values:
-        values["training"] = values.pop("epoch")
-    return values
-
-
-def _against(part: dict[Any, Record], one: Record) -> bool:
-    """Return whether `part` has another value for a quantity of the same configuration."""
-    there = part.get(_key(one), {})
-    return any(there.get(name, value) != value for name, value in _values(part, one).items())
-
-
-def _rows(part: dict[Any, Record]) -> pd.DataFrame:
-    rows = [{name: one.get(name) for name in [*COLUMNS, "per_gpu"]} for one in part.values()]
-    for row in rows:
-        if row["rate"] and row["per_gpu"]:
-            row["rate"] = Figure(*(x * row["gpus"] for x in row["rate"]))
-        row["rate"] = row["rate"] or (None if row["epoch"] else row["tokens"])
-        row["status"] = row["status"] or "ok"
-    table = pd.DataFrame(rows, columns=COLUMNS, dtype=object)
+        cells[tuple(one[name] for name in CELL)].append(one)
+    rows = list[Record]()
+    for cell, each in cells.items():
+        row: Record = dict(zip(CELL, cell, strict=True))
+        row["status"] = next((one["status"] for one in each if one["status"]), "ok")
+        runs = len(each) if "run" in each[0] else 0
+        row["count"] = str(runs or each[0].get("count") or "") or None
+        later = slice(1 if each[0]["epochs"] else 0, None)
+        twice = list[str]()
+        for name in VALUES:
+            values = [one[name] for one in each if one.get(name)]
+            if runs and values:
+                values = values[later] or values
+                middle = median(one.value for one in values)
+                values = [Figure(middle, max(one.unit for one in values))]
+            row[name] = values[0] if len(set(values)) == 1 else None
+            twice += [name] * (len(set(values)) > 1)
+        if twice:
+            place = (
+                f"line {each[-1]['line']}: another {' and '.join(twice)} of {cell[1]} x {cell[2]}"
+            )
+            notes.append(f"{place}; both are left out: a column `run` says which is which")
+        rows.append(row)
+    table = pd.DataFrame(rows, columns=[*CELL, "status", "count", *VALUES], dtype=object)
     return table.astype({"gpus": int, "batch_size": int})

@@ -1,156 +1,189 @@
-"""Read tables of any layout into records, one for each configuration, with its printed values."""
+"""Read the tables of a file into records, one for each configuration, with its printed values."""
 
+import csv
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
-from grader.grids import Grid, Row, grids
-from grader.words import (
-    IDENTITY,
-    MISSING,
-    OUT,
-    STATUSES,
-    Head,
-    count,
-    figure,
-    head,
-    plain,
-    strategy,
-)
+import pandas as pd
+
+from grader.words import IDENTITY, WORDS, Figure, Head, count, figure, head, named, plain
+from scaling.core import files
 from scaling.core.errors import UserError
 
-KINDS = [".csv", ".tsv", ".txt", ".md", ".markdown", ".xlsx"]
-"""Endings of files that may hold a table."""
+MOST_BYTES = 4_000_000
 TEMPLATE = "write columns gpus, batch_size and epoch_seconds, as in studies/template.csv"
 KEYS = {"gpus": "GPUs", "batch_size": "images", "global_batch": "images"}
 POSITIVE = {"epoch", "training", "rate", "least", "most"}
-ABOUT = IDENTITY | {"line", "table", "per_gpu", "question_1", "epochs"}
-JUDGED_BY = {"epoch", "training", "rate", "tokens", "communication"}
+ABOUT = IDENTITY | {"line", "epochs"}
+JUDGED_BY = {"epoch", "training", "rate", "communication"}
 """Quantities of which a file needs at least one, as nothing can be derived without them."""
-ONE_GPU = re.compile(r"\b(?:1|one|single)[ -]gpu\b|\bq(?:uestion ?)?1\b")
 IN_WORDS = re.compile(r",? (\d+) GPUs?$")
-NO_FIGURE = re.compile(r"^loading.*%|below ")
-"""Matches what is not read as a figure: a share of loading, and an upper bound."""
 Record = dict[str, Any]
 """A configuration: its `line`, names and numbers as text, printed values as `Figure`."""
+Row = tuple[int, list[str]]
+"""The number of a line, and its fields."""
 
 
 @dataclass
 class Tables:
-    """Records and headers of a file's tables, `lost` rows, `skipped` columns, `refused` tables."""
+    """Records, headers and text of a file; `notes` on rows and tables, `skipped` columns."""
 
     records: list[Record] = field(default_factory=list)
-    lost: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
-    refused: list[str] = field(default_factory=list)
     heads: list[Head] = field(default_factory=list)
     text: str = ""
 
 
 def read(path: Path) -> Tables:
     """Return the tables of a file; UserError in one line if it has no readable table."""
-    tables, above = Tables(), ""
-    for grid in grids(path):
-        tables.text += "\n".join([*grid.text, ""])
-        for line in grid.text:
-            above = strategy(line) or above
-        if grid.rows:
-            try:
-                _add(tables, grid, above)
-            except UserError as error:
-                tables.refused.append(f"line {grid.rows[0][0]}: {error}")
+    files.regular(path, MOST_BYTES, within=path.parent)
+    tables, text, above, header = Tables(), list[str](), "", (0, list[str]())
+    rows = _sheets(path) if path.suffix.lower() == ".xlsx" else _lines(path)
+    for is_table, group in groupby(rows, key=lambda row: sum(map(bool, row[1])) > 1):
+        lines = list(group)
+        fields = lines[0][1]
+        if (
+            fields
+            and len(fields) == len(header[1])
+            and fields[0]
+            and any(map(str.isdecimal, fields))
+        ):
+            lines = [header, *lines]  # The table goes on below an empty line.
+        if not is_table or len(lines) == 1:
+            text += [" ".join(fields).strip() for _, fields in lines if any(fields)]
+            header = (0, []) if text else header
+            continue
+        tables.text += "\n".join([*text, ""])
+        above = next(filter(None, (named("strategies", x) for x in reversed(text))), above)
+        try:
+            _add(tables, text[-1] if text else "", lines, above)
+        except UserError as error:
+            tables.notes.append(f"line {lines[0][0]}: {error}")
+        text, header = [], lines[0]
+    tables.text += "\n".join(text)
     if not any(one["status"] or one.keys() & JUDGED_BY for one in tables.records):
-        why = "; ".join((tables.refused or tables.lost)[:3]) or "there is no table of times"
+        why = "; ".join(tables.notes[:3]) or "there is no table of times"
         raise UserError(f"{path}: {why}; {TEMPLATE}")
     return tables
 
 
-def _heads(grid: Grid) -> tuple[list[Head], list[Row]]:
+def _lines(path: Path) -> Iterator[Row]:
+    """Yield the lines of a text file as fields: Markdown, or CSV with any separator."""
+    data = path.read_bytes()
+    try:
+        text = data.decode("utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig")
+    except UnicodeDecodeError:
+        text = data.decode("cp1252", errors="replace")
+    if "\0" in text or "\ufffd" in text:
+        raise UserError(f"{path} cannot be read as text; save it as CSV in UTF-8")
+    lines = text.splitlines() or [""]
+    if path.suffix == ".md" or any(line.lstrip().startswith("|") for line in lines):
+        for number, line in enumerate(lines, 1):
+            if not ("|" in line and re.fullmatch(r"[|:+=\s-]*-[|:+=\s-]*", line)):
+                yield number, [x.strip() for x in re.split(r"(?<!\\)\|", line.strip().strip("|"))]
+        return
+    separator = max("\t;,", key=lambda x: (sum(x in line for line in lines), lines[0].count(x)))
+    if stated := re.fullmatch(r'(?i)"?sep=(.)"?', lines[0]):
+        separator, lines[0] = stated[1], ""
+    try:
+        rows = list(csv.reader(lines, delimiter=separator, skipinitialspace=True))
+    except csv.Error:
+        rows = []
+    if len(rows) < len(lines):
+        raise UserError(f"{path} cannot be read as CSV: a quote is not closed; close its quotes")
+    yield from ((number, [one.strip() for one in row]) for number, row in enumerate(rows, 1))
+
+
+def _sheets(path: Path) -> Iterator[Row]:
+    """Yield the rows of a workbook; each sheet begins with a row that has its name."""
+    try:
+        sheets = pd.read_excel(path, sheet_name=None, header=None, dtype=str, na_filter=False)
+    except (ValueError, KeyError, OSError, BadZipFile) as error:
+        raise UserError(f"{path} cannot be read as a workbook; save it as CSV") from error
+    for name, sheet in sheets.items():
+        yield 0, [str(name)]
+        for number, row in enumerate(sheet.to_numpy().tolist(), 1):
+            yield number, [one.strip() for one in row]
+
+
+def _heads(rows: list[Row]) -> tuple[list[Head], list[Row]]:
     """Return the meaning of each column, by its header (one or more lines), and the rows below."""
-    width = max(len(fields) for _, fields in grid.rows)
-    rows = [(line, fields + [""] * (width - len(fields))) for line, fields in grid.rows]
-    (_, texts), *below = rows
-    filled = [next(filter(None, texts[j::-1]), "") for j in range(width)]
-    while below and not any(_is_value(one) for one in below[0][1]):
-        pairs = zip(filled if "" in texts[1:] else texts, below.pop(0)[1], strict=True)
-        texts = [f"{a}: {b}" if a and b else a or b for a, b in pairs]
+    width = max(len(fields) for _, fields in rows)
+    (_, texts), *below = [(line, fields + [""] * (width - len(fields))) for line, fields in rows]
+    while below and not any(map(_is_value, below[0][1])):
+        if "" in texts[1:]:  # A merged field holds for those on its right.
+            texts = pd.Series(texts).replace("", None).ffill().fillna("").tolist()
+        pairs = zip(texts, below.pop(0)[1], strict=True)
+        texts = [": ".join(filter(None, pair)) for pair in pairs]
     # A corner names rows and columns: `GPUs \\ batch`.
     heads = [head(text.split("\\")[0]) for text in texts]
-    numbers = [one.text.split(":")[0] for one in heads]
     if below and IN_WORDS.search(below[0][1][0]):
         # The corner names the numbers of the other headers: `images per GPU`.
         heads[0] = heads[0]._replace(field="recipe")
-    across = any(one.batch for one in heads) or any(map(str.isdecimal, numbers[1:]))
-    across = across or bool(_fields(heads) & {"batch_size", "global_batch"})
-    named = heads[0].field in IDENTITY or "gpus" in _fields(heads)
-    if across and not named and any(count(fields[0]) for _, fields in below):
+    bare = [j for j in range(1, width) if heads[j].text.split(":")[0].isdecimal()]
+    across = bare or {"batch_size", "global_batch"} & _fields(heads)
+    unnamed = heads[0].field not in IDENTITY and "gpus" not in _fields(heads)
+    if across and unnamed and any(count(fields[0]) for _, fields in below):
         heads[0] = heads[0]._replace(field="gpus")
-    if "gpus" in _fields(heads) or heads[0].field == "recipe":
-        for j, number in enumerate(numbers):
-            if j and number.isdecimal() and not heads[j].batch:
-                heads[j] = heads[j]._replace(batch=int(number))
+    if heads[0].field == "recipe" or "gpus" in _fields(heads):
+        for j in bare:
+            number = int(heads[j].text.split(":")[0])
+            heads[j] = heads[j]._replace(batch=heads[j].batch or number)
     return heads, below
 
 
 def _is_value(text: str) -> bool:
     """Return whether a field is a value, not part of a header: a number or "out of memory"."""
     digits = re.search(r"\d", text) and not head(text).field
-    return bool(digits or count(text) or OUT.fullmatch(text))
+    return bool(digits or count(text) or named("statuses", text))
 
 
 def _fields(heads: list[Head]) -> set[str]:
-    return {one.field for one in heads} | {"gpus" for one in heads if one.gpus}
+    """Return the fields of headers, GPUs and batch sizes beside a quantity included."""
+    beside = {"gpus": [one.gpus for one in heads], "batch_size": [one.batch for one in heads]}
+    return {one.field for one in heads} | {name for name, each in beside.items() if any(each)}
 
 
-def _shared(heads: list[Head], rows: list[Row], grid: Grid, names: str) -> Record:
-    """Return the entries common to all rows; UserError without rows, GPUs or batch sizes."""
-    fields, shared = _fields(heads), Record()
-    if not rows:
-        raise UserError("there is no row below the header")
+def _add(tables: Tables, caption: str, lines: list[Row], above: str) -> None:
+    """Add the records of a table; UserError if rows, GPUs, batch sizes or values are missing."""
+    heads, rows = _heads(lines)
+    names = ", ".join(f"`{one.text}`" for one in heads[:8] if one.text)
     # A configuration may have them: `plain/ddp, 2 GPUs`.
     within = heads[0].field == "recipe" and all(IN_WORDS.search(cells[0]) for _, cells in rows)
-    if "gpus" not in fields and not within:
-        if not any(ONE_GPU.search(text.lower()) for text in grid.text):
-            raise UserError(f"there is no column of GPUs among {names}")
-        shared = {"gpus": "1", "question_1": True}
-    if not (any(one.batch for one in heads) or fields & {"batch_size", "global_batch"}):
+    if not within and "gpus" not in _fields(heads):
+        raise UserError(f"there is no column of GPUs among {names}")
+    if not _fields(heads) & {"batch_size", "global_batch"}:
         raise UserError(f"there is no column of batch sizes among {names}")
-    epochs = any(one.text.lower() == "epoch" for one in heads)
-    return shared | {"table": rows[0][0], "epochs": epochs, "status": ""}
-
-
-def _add(tables: Tables, grid: Grid, above: str) -> None:
-    """Add the records of a table; UserError if rows, GPUs, batch sizes or values are missing."""
-    heads, rows = _heads(grid)
-    caption = head(grid.text[-1]) if grid.text else head("")
-    names = ", ".join(f"`{one.text}`" for one in heads[:8] if one.text)
-    shared = _shared(heads, rows, grid, names)
-    columns = _quantities(heads, caption, rows, tables)
+    columns = _quantities(heads, head(caption), rows, tables)
     if not columns:
         raise UserError(f"nothing says what the figures of {names} are")
     tables.heads += heads
-    others = [(j, one) for j, one in enumerate(heads) if j not in dict(columns)]
-    keys = {one.field: j for j, one in reversed(others) if one.field in IDENTITY}
+    keys = {one.field: j for j, one in enumerate(heads) if one.field in IDENTITY}
+    keys = {name: j for name, j in keys.items() if j not in dict(columns)}
     if "batch_size" in keys:
         keys.pop("global_batch", None)
-    before, comma = (
-        dict[str, str](),
-        _decimal_comma(plain(x[j]) for _, x in rows for j, _ in columns),
-    )
+    epochs = any(one.text.lower() == "epoch" for one in heads)
+    comma = _decimal_comma(plain(cells[j]) for _, cells in rows for j, _ in columns)
+    about: Record = {}
     for line, cells in rows:
-        about: Record = {"line": line, "strategy": above, **shared}
-        for name, j in keys.items():
-            repeated = before.get(name, "") if name in KEYS else ""
-            before[name] = about[name] = plain(cells[j]) or repeated
+        given = {
+            name: plain(cells[j]) or str(about.get(name, "") if name in KEYS else "")
+            for name, j in keys.items()
+        }
+        about = {"line": line, "strategy": above, "epochs": epochs, "status": "", **given}
         about["status"] = about["status"].lower()
         if "gpus" not in about and (match := IN_WORDS.search(about.get("recipe", ""))):
             about |= {"gpus": match[1], "recipe": about["recipe"].replace(match[0], "")}
         try:
             tables.records += _records(about, [(one, cells[j]) for j, one in columns], comma)
         except UserError as error:
-            tables.lost.append(f"line {line}{error}; the row is left out")
+            tables.notes.append(f"line {line}{error}; the row is left out")
 
 
 def _decimal_comma(texts: Iterable[str]) -> bool:
@@ -165,29 +198,23 @@ def _quantities(
     heads: list[Head], caption: Head, rows: list[Row], tables: Tables
 ) -> list[tuple[int, Head]]:
     """Return index and header of each column of values; other columns go to `tables.skipped`."""
-    columns, known = list[tuple[int, Head]](), set[Any]()
-    timed = {"epoch", "training"} & _fields(heads)
-    times = [one for one in heads if one.field == "epoch" and not (one.batch or one.gpus)]
-    total = [one for one in times if re.search("total|wall", one.words)]
-    pair = len(times) == 2 and len(total) == 1
+    fields, columns, known = _fields(heads), list[tuple[int, Head]](), set[Any]()
+    timed = fields & {"epoch", "training", "total"}
+    per_epoch = any(one.field == "epoch" and re.search("epoch|/ep", one.words) for one in heads)
     # A total beside a time per epoch is not read; beside another, that one is without loading.
-    per_epoch = pair and any(re.search("epoch|/ep", one.words) for one in times)
+    of = {"total": "epoch", "run": "run" if timed else "epoch"}
+    of |= {"tokens": "" if timed or "rate" in fields else "rate"}
+    if {"total", "epoch"} <= fields:
+        of |= {"total": ""} if per_epoch else {"epoch": "training"}
     for j, one in enumerate(heads):
-        if one.field == "?":
-            raise UserError(f"`{one.text}` may be minutes or the minimum; say which")
-        if pair and one in times and per_epoch == (one in total):
-            one = one._replace(field="" if per_epoch else "training")
-        if one.field == "run" and not timed:
-            one = one._replace(field="epoch")
-        if one.field == "rate" and "tok" in one.words and timed:
-            one = one._replace(field="")
+        one = one._replace(field=of.get(one.field, one.field))
         if (one.batch or one.gpus) and (not one.words or one.words.isdecimal()):
             if not caption.field or caption.field in IDENTITY:
                 raise UserError(f"nothing says what the figures of `{one.text}` are")
             one = one._replace(field=caption.field, factor=caption.factor)
+        key = one.field, one.gpus, one.batch
         if one.field in IDENTITY or not (one.field or any(cells[j] for _, cells in rows)):
             continue
-        key = one.field, one.gpus, one.batch, one.text.rpartition(": ")[0]
         if one.field and key not in known:
             columns.append((j, one))
         else:
@@ -199,25 +226,21 @@ def _quantities(
 def _records(about: Record, cells: list[tuple[Head, str]], comma: bool) -> list[Record]:
     """Return a row's records, one for each number of GPUs and batch size in its headers."""
     records = dict[Any, Record]()
-    fields = [one.field for one, _ in cells]
     for one, written in cells:
-        prefix, _, rest = one.text.partition(": ")
-        apart, text = Record(), plain(written)
-        if rest and fields.count(one.field) > 1 and not (one.gpus or one.batch):
-            apart = {"strategy" if strategy(prefix) else "recipe": prefix}
-        record = records.setdefault((one.gpus, one.batch, *apart.values()), {**about, **apart})
+        record, text = records.setdefault((one.gpus, one.batch), {**about}), plain(written)
         record |= {"gpus": one.gpus} if one.gpus else {}
         record |= {"batch_size": one.batch} if one.batch else {}
-        if status := "oom" if OUT.fullmatch(text) else STATUSES.get(text.lower()):
+        if status := named("statuses", text):
             record["status"] = status
-        elif text.lower() not in MISSING and not NO_FIGURE.search(one.field + text):
+        elif not re.fullmatch(WORDS["missing"], text.lower()):
             value = figure(text, one, comma)
             if value is None or (one.field in POSITIVE and not 1e-7 < value.value < 1e12):
                 reason = f"{text!r} is no {one.field} that can be read"
                 raise UserError(f", column {one.text}: {reason}")
+            record[one.field] = value
             if one.field == "rate" and re.search("(?:per |/ ?)gpu", one.words):
-                record["per_gpu"] = True
-            record["tokens" if one.words.startswith("tok") else one.field] = value
+                number = count(str(record["gpus"])) or 1
+                record["rate"] = Figure(number * value.value, number * value.unit)
     for record in records.values():
         for name in KEYS.keys() & record.keys():
             if not count(str(record[name])):

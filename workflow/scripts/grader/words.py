@@ -1,73 +1,21 @@
 """Parse headers and fields of tables: quantities, units, and printed numbers with their digits."""
 
 import re
-from typing import NamedTuple
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
 
-GPU = r"(?:gpus?|devices?|cards?|ranks?|world ?size|n ?procs?|processes)"
-ITEM = r"(?:im(?:age|g)s?|samples?|examples?|tok(?:en)?s?|items?)"
-STEP = r"(?:it|iter|iterations?|steps?|batch(?:es)?)"
+import yaml
+
+WORDS: Any = yaml.safe_load(Path(__file__).with_name("words.yaml").read_text(encoding="utf-8"))
+GPU, ITEM = WORDS["GPU"], WORDS["ITEM"]
 FIELDS = [
-    (
-        "",
-        r"\b(?:std|stdev|deviation|variance|err|error|loss|acc\w*|lr|low|high|weak|runs|machines|gap|"
-        r"scope|fixed|alone|message|note|date|framework|epochs|max memory|exposed|busy)\b|idle|"
-        r"spread|commit|load.* m[ia][nx]|\bpeak\b.* [mg]i?b$|[ei]s?/ep$|(?:out|by the) exch",
-    ),
-    ("communication", r"messages seconds$"),
-    ("bytes", r"bytes per (?:iteration|step)"),
-    ("iterations", r"^(?:iterations|steps)$"),
-    ("least", r"^epoch seconds min$|fastest"),
-    ("most", r"^epoch seconds max$|slowest"),
-    ("count", r"^count$"),
-    ("utilization", r"\butil"),
-    ("peak", r"\bpeak gb per s$"),
-    ("bandwidth", r"bandwidth|\bbw\b|\b[kmgt](?:i?b|bits?)(?: ?/ ?| per )s|[kmgt]bps"),
-    ("efficiency", r"\beff(?!ective)"),
-    ("speedup", r"speed ?up|\bspeed\b|\bsu\b"),
-    ("rate", rf"throughput|\b{ITEM} ?(?:per|/) ?s(?:ec(?:ond)?)?\b"),
-    ("", r"\bper second\b"),
-    (
-        "training",
-        r"\b(?:w/?o|without|excl\w*|no|in memory)\b.*(?:load|data|wait|memory|i/?o\b|epoch)",
-    ),
-    ("training", r"\btrain(?:ing)? (?:time|sec|s$)"),
-    ("epoch", r"\b(?:incl\w*|with|w/)\b.*(?:load|data|i/?o)"),
-    ("loading", r"\bload|data wait|wait\w* for data|\bi/?o\b"),
-    ("", rf"(?:per|/) ?{STEP}\b|\b{STEP} (?:time|ms|sec)|\b{STEP} ?/ ?s"),
-    ("communication", r"\bcomm|all ?reduce|exchange"),
-    ("compute", r"\bcomp(?:ut|\b)"),
-    ("hardware", rf"hardware|{GPU} (?:type|name|model)|accelerator"),
-    ("nodes", rf"\bnodes?\b(?!.*gpu)|{GPU}.*per node"),
-    ("global_batch", r"\b(?:global|total|effective)\b.*(?:batch|\bbs\b)"),
-    ("batch_size", r"batch|\bbs\b|^b$"),
-    ("run", r"^(?:run|repeat|trial|seed|repetition|epoch)(?: (?:id|no|number|#))?$"),
-    (
-        "epoch",
-        r"time|second|\b(?:secs?|ms|mins?|minutes|hours?|h|s|t|total|epoch|wall)\b|dur|elaps",
-    ),
-    ("gpus", rf"\b{GPU}\b|^#?n$"),
-    ("parameters", r"\bparam"),
-    ("model", r"\bmodel|network|architect"),
-    ("strategy", r"strateg|method|parallel|\bmode\b|\bddp\b"),
-    ("status", r"status|outcome"),
-    ("study", r"\bstudy|student|\bteam\b"),
-    ("recipe", r"recipe|configuration|kernel|variant|setup"),
+    (name, re.compile(pattern.replace("{GPU}", GPU).replace("{ITEM}", ITEM)))
+    for name, pattern in WORDS["fields"]
 ]
-"""Quantities and the patterns of their headers, tried in order; columns of "" are not read."""
 IDENTITY = {"gpus", "batch_size", "global_batch", "strategy", "model", "parameters", "hardware"}
 IDENTITY |= {"status", "study", "recipe", "run", "count", "nodes"}
-UNITS = [
-    (0.001, r"\bms\b|msec|milli|\b[mM]B(?:/|ps| per)"),
-    (60.0, r"\bmin(?:s|utes?)?\b"),
-    (3600.0, r"\b(?:h|hrs?|hours?)\b"),
-    (0.125, r"[gG]bits?\b|Gb(?:/|ps)"),
-    (1.073741824, r"\bGiB"),
-    (0.001048576, r"\bMiB"),
-    (1000.0, r"\bTB(?:/|ps)|\b[kK] ?(?:im|samp|tok|/s)"),
-    (1e6, r"\bM ?(?:im|samp|tok|/s)"),
-    (1.0, r"^(?:s|secs?|GB/s)$"),
-]
-"""Factors that convert to seconds, GB/s or images per second, with the patterns of the units."""
+"""Fields that name a configuration; all others are values of it."""
 OF_BATCH = re.compile(
     rf"(?:batch(?:[ -]?size)?|\bbs|\bb)(?: ?(?:per|/) ?{GPU})?(?: of)? ?[=:]? ?(\d[\d,]*)\b"
     rf"(?! ?{GPU})(?: ?(?:per|/) ?{GPU})?|(\d+) ?(?:{ITEM})? ?(?:per|/) ?{GPU}"
@@ -78,16 +26,7 @@ COUNT = re.compile(
     rf"(?i)(?:n ?= ?)?(\d+|\d{{1,3}}(?:,\d{{3}})+)(?:\.0+)? ?[x×]? ?-?"
     rf"(?:{GPU}|[avhptl]\d+\w*|rtx.*)?"
 )
-MISSING = {*"-–—−/✗x", "", "n/a", "na", "nan", "none", "null", "missing"}
-OUT = re.compile(r"(?i).*(?:\bo\.?o\.?m\b\.?|out[ -]of[ -](?:\w+ )?memory).*")
-STATUSES = {name: name for name in ("ok", "oom", "oom_host", "infeasible", "diverged", "timeout")}
-STATUSES |= {"cannot run": "infeasible", "out of time": "timeout"}
-STRATEGIES = {
-    "ddp": r"\bddp\b|distributed ?data ?parallel",
-    "dp": r"\bdp\b|(?<!distributed)(?<!distributed )\bdata ?parallel(?!ism)",
-    "fsdp": r"\bfsdp|fully sharded",
-}
-NUMBER = r"[-+−]?(?:\d{1,3}(?:,\d{3})+(?:\.\d*)?|\d+(?:\.\d*)?|\.\d+)(?:e[-+]?\d+)?"
+NUMBER = r"[-+−]?(?:\d{1,3}(?:,\d{3})+(?:\.\d*)?|\d+(?:\.\d*)?|\.\d+)(?:e[-+]?\d{1,3})?"
 UNIT = r"(?:x|×|%|s|secs?|seconds?|ms|min(?:ute)?s?|h|[kKmMgGtT]?i?[bB](?:it)?(?:ps|/s)"
 UNIT += r"|\w{0,7}/s(?:ec)?)"
 FIGURE = re.compile(
@@ -123,10 +62,11 @@ def plain(text: str) -> str:
 
 
 def unit(text: str) -> float | None:
-    """Return the factor of the first of `UNITS` that occurs in a text; None if none occurs."""
-    return next((factor for factor, pattern in UNITS if re.search(pattern, text)), None)
+    """Return the factor of the first unit that occurs in a text; None if none occurs."""
+    return next((factor for factor, one in WORDS["units"] if re.search(one, text)), None)
 
 
+@cache
 def head(text: str) -> Head:
     """Return the meaning of a header: quantity, unit, and number of GPUs or batch size if any."""
     text = plain(text)
@@ -138,11 +78,7 @@ def head(text: str) -> Head:
             number[name] = int(next(filter(None, match.groups())).replace(",", ""))
             words = words.replace(match[0], " ")
     words = re.sub(r"\s+", " ", re.sub(r"[()\[\]:,|·]", " ", words)).strip()
-    field = next((name for name, pattern in FIELDS if re.search(pattern, words)), "")
-    if field == "epoch" and re.fullmatch(r"min|time min", words) and "(" not in text:
-        field = "?"
-    if field in ("compute", "communication") and re.search("%|share|percent|overhead", text):
-        field = ""
+    field = next((name for name, pattern in FIELDS if pattern.search(words)), "")
     return Head(text, field, words, unit(text), number["gpus"], number["batch"])
 
 
@@ -153,15 +89,15 @@ def count(text: str) -> int | None:
     return number if 1 <= number <= 10**12 else None
 
 
-def strategy(text: str) -> str:
-    """Return the strategy that a text names, a key of `STRATEGIES`; "" for none or for several."""
-    names = [name for name, pattern in STRATEGIES.items() if re.search(pattern, text.lower())]
+def named(kind: str, text: str) -> str:
+    """Return the strategy or status of which a text has the words; "" for none or several."""
+    find = re.search if kind == "strategies" else re.fullmatch
+    names = [name for name, pattern in WORDS[kind].items() if find(pattern, text.lower())]
     return names[0] if len(names) == 1 else ""
 
 
 def figure(text: str, of: Head, comma: bool = False) -> Figure | None:
     """Return the number in a field, in s, GB/s, images/s or percent; None if it is not a number."""
-    text = plain(text)
     if comma:
         text = text.replace(".", "").replace(",", ".")
     if clock := CLOCK.fullmatch(text) or SPELLED.fullmatch(text):
@@ -172,12 +108,9 @@ def figure(text: str, of: Head, comma: bool = False) -> Figure | None:
     if not (match := FIGURE.fullmatch(text)):
         return None
     mantissa, _, exponent = match[1].lower().replace(",", "").replace("−", "-").partition("e")
-    if len(exponent) > 4:
-        return None
     factor = {"k": 1e3, "m": 1e6, "": 1.0}[match[2].lower()]
     factor *= unit(match[3] or "") or of.factor or 1.0
     digits = int(exponent or 0) - len(mantissa.partition(".")[2])
     value = float(f"{mantissa}e{exponent or 0}") * factor
-    if (value or float(mantissa)) and not 1e-30 < abs(value) < 1e15:
-        return None
-    return Figure(value, factor * 10.0**digits)
+    usual = 1e-30 < abs(value) < 1e15 or not float(mantissa)
+    return Figure(value, factor * 10.0**digits) if usual else None
