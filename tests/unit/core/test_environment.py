@@ -10,8 +10,6 @@ import pytest
 
 from scaling.core import environment
 from scaling.core.errors import UserError
-from scaling.launch import measure
-from scaling.launch.launcher import ProcessResult, by_kind
 
 MACHINE = [("A40", "GPU-aaaa"), ("A40", "GPU-bbbb"), ("V100", "GPU-cccc")]
 CUDA_13 = {"__version__": "2.11.0", "cuda": "13.0"}
@@ -96,11 +94,9 @@ def test_process_names_its_gpu_in_any_cuda_order(machine, monkeypatch, torch):
 
 
 def test_a_measurement_names_the_gpus_it_had_and_not_the_others(machine):
-    versions = {"host": "n1", "machine": "a", "slurm_gpus": [], "cuda": "13", "nccl": "2.28"}
-    lines = by_kind([{"kind": "start", "rank": 0, **versions}])
+    start = {"host": "n1", "machine": "a", "slurm_gpus": [], "cuda": "13", "nccl": "2.28"}
     surroundings = {"device": "cuda", "device_names": ["A40", "A40", "V100"]}
-    ending = ProcessResult(0, timed_out=False, gpus=("0", "MIG-dddd"), lines=lines)
-    found = measure.completed(surroundings, ending)
+    found = environment.completed(surroundings, ["0", "MIG-dddd"], [start])
     # One that the driver does not know keeps its entry.
     assert (found["device_names"], found["device_ids"]) == (["A40"], ["GPU-aaaa", "MIG-dddd"])
 
@@ -111,10 +107,11 @@ def test_over_several_nodes_the_gpus_of_all_are_known():
         about = {"host": host, "machine": letter, "slurm_gpus": [], "cuda": "13", "nccl": "2"}
         return about | gpu
 
-    seen = environment.seen_by([start("n1", "a"), start("n2", "b")])
-    assert (seen["device_names"], seen["device_ids"]) == (["H100"] * 2, ["GPU-a", "GPU-b"])
-    assert environment.seen_by([start("n2", "b"), start("n1", "a")])["machine"] == "a+b"
-    assert "device_ids" not in environment.seen_by([start("n1", "a"), start("n1", "b")])
+    seen = environment.completed({}, ["0"], [start("n2", "b"), start("n1", "a")])
+    assert (seen["device_names"], seen["device_ids"]) == (["H100"] * 2, ["GPU-b", "GPU-a"])
+    assert seen["machine"] == "a+b"
+    one = environment.completed({}, ["0"], [start("n1", "a"), start("n1", "b")])
+    assert one["device_ids"] == ["0"]
 
 
 def test_machine_has_one_name_whichever_gpus_are_leased(machine, monkeypatch):

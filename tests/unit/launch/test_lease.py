@@ -72,12 +72,13 @@ def test_job_waits_for_a_gpu_while_its_holder_lives(gpus, monkeypatch, capfd):
 def test_ended_job_leaves_no_lease_behind(gpus, tmp_path, free, says):
     program = (
         "import os, sys, time; from pathlib import Path; from scaling.launch import measure\n"
-        "from scaling.core.training_options import Limits\n"
+        "from scaling.launch.measure import Measurement\n"
         "os.register_at_fork(after_in_parent=lambda: time.sleep(0.5))\n"
         "measure.environment.visible_gpus = lambda: sys.argv[1:2]\n"
         "rank = ['sh', '-c', 'trap \"\" TERM; echo rank at work: $$ >&2; exec sleep 600']\n"
         "measure.launcher.command = lambda *_: rank\n"
-        "measure.launch_ranks('', {}, Path(sys.argv[2]), 'cuda', 1, 1, Limits())"
+        "path = Path(sys.argv[2]); options = Measurement(output=path, device='cuda')\n"
+        "measure.launch_ranks('', {}, options, path, 1)"
     )
     command = [sys.executable, "-c", program, gpus[free], str(tmp_path / "run.json")]
     environment = {"PYTHONPATH": ":".join(sys.path), "PATH": os.environ["PATH"]}

@@ -13,7 +13,6 @@ import measure as script
 from scaling.core import environment
 from scaling.core.errors import UserError
 from scaling.core.records.experiments import SWEEP
-from scaling.core.training_options import Limits
 from scaling.launch import launcher, measure
 from scaling.launch.launcher import ProcessResult
 from scaling.launch.measure import Measurement
@@ -52,9 +51,8 @@ def test_sweep_ends_with_the_rows_before_its_limit(tmp_path, monkeypatch, capsys
         {"kind": "model", "gradient_bytes": 4096},
         *({"kind": "row", "row": one} for one in rows),
     ]
-    late = ProcessResult(
-        -9, timed_out=True, lines=launcher.by_kind({"rank": 0} | one for one in lines)
-    )
+    found = launcher.by_kind({"rank": 0} | one for one in lines)
+    late = ProcessResult(-9, timed_out=True, lines=found, environment={"device": "cpu"})
     monkeypatch.setattr(measure, "launch_ranks", lambda *_: late)
     output = tmp_path / "sweep.json"
     asked = {"gpus": 2, "device": "cpu", "message_bytes": [1024], "manifest": "none"}
@@ -73,7 +71,8 @@ def test_sweep_ends_with_the_rows_before_its_limit(tmp_path, monkeypatch, capsys
 def test_next_start_removes_a_killed_measurements_files(tmp_path):
     (tmp_path / ".run.ranks.killed").mkdir()
     (tmp_path / ".other.ranks.killed").mkdir()
-    given = tmp_path / "run.json", "cpu", 1, 1, Limits()
+    options = Measurement(output=tmp_path / "run.json", device="cpu")
+    given = options, options.output, 1
     ended = measure.launch_ranks("sys:exit", {"status": 3}, *given)
     assert (ended.returncode, any(ended.lines.values())) == (1, False)
     assert [path.name for path in tmp_path.iterdir()] == [".other.ranks.killed"]

@@ -72,7 +72,7 @@ def test_a_run_has_started_when_its_last_rank_has():
     lines = by_kind(
         {"kind": "startup", "rank": n, "total": 2.0 + n, "cudnn_search": n} for n in range(2)
     )
-    made = supervisor.record_of(spec(2), {}, replace(SOUND, lines=lines), ("ok", None))
+    made = supervisor.record_of(spec(2), replace(SOUND, lines=lines), "ok", None)
     assert made["startup"] == {"total": 3.0, "cudnn_search": 1}
 
 
@@ -137,7 +137,6 @@ TORCHRUN = [
     "  error_file: <N/A>",
     "============================================================",
 ]
-CAUSED = "The above exception was the direct cause of the following exception:"
 DURING = "During handling of the above exception, another exception occurred:"
 
 
@@ -146,7 +145,6 @@ DURING = "During handling of the above exception, another exception occurred:"
     [
         (["[rank1]: " + TRACEBACK, f"[rank1]: {OOM}", *TORCHRUN], "oom", OOM),
         ([OOM, DURING, "KeyError: 'x'", *TORCHRUN], None, "KeyError: 'x'"),
-        ([OOM, CAUSED, "RuntimeError: training failed"], "oom", "RuntimeError: training failed"),
         ([OOM, "halved", '{"epoch": 0}', "Segmentation fault"], None, OOM),
         ([OOM, "RuntimeError: Connection closed by peer", *TORCHRUN], "oom", OOM),
         (["if you see CUDA out of memory", "KeyError: 'x'"], None, "KeyError: 'x'"),

@@ -80,17 +80,23 @@ def describe_process(device: Any) -> dict[str, Any]:
     return describe("cuda") | leased_gpus([uuid]) | {"cuda": torch.version.cuda}
 
 
-def seen_by(starts: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the entries of the environment that ranks reported in `starts`; {} without reports."""
-    if not starts:
-        return {}
-    hosts = list(dict.fromkeys(start["host"] for start in starts))
-    given = dict.fromkeys(one for start in starts for one in start["slurm_gpus"])
-    seen: dict[str, Any] = {"hosts": hosts, "slurm_gpus": list(given)}
-    seen["machine"] = "+".join(sorted({start["machine"] for start in starts}))
-    for key in ("device_names", "device_ids") if len(hosts) > 1 else ():
-        seen[key] = [one for start in starts for one in start[key]]
-    return seen | {key: starts[0][key] for key in ("cuda", "nccl")}
+def completed(
+    before: dict[str, Any], gpus: Sequence[str] = (), starts: Sequence[dict[str, Any]] = ()
+) -> dict[str, Any]:
+    """Return `before`, of `describe`, with the leased `gpus` and the time of the end.
+
+    `starts` is what ranks reported when they started, also of the GPUs of other nodes.
+    """
+    found = before | leased_gpus(gpus)
+    if starts:
+        hosts = list(dict.fromkeys(start["host"] for start in starts))
+        given = dict.fromkeys(one for start in starts for one in start["slurm_gpus"])
+        found |= {"hosts": hosts, "slurm_gpus": list(given)}
+        found["machine"] = "+".join(sorted({start["machine"] for start in starts}))
+        for key in ("device_names", "device_ids") if len(hosts) > 1 else ():
+            found[key] = [one for start in starts for one in start[key]]
+        found |= {key: starts[0][key] for key in ("cuda", "nccl")}
+    return found | {"ended": now()}
 
 
 def host() -> str:

@@ -1,13 +1,11 @@
 """Launch a run's processes with a time limit, end all of them, and read their reports.
 
 Linux only. A report is a JSON line in the log file of a rank, so a rank that dies loses no report.
-Kinds of lines: `start` (versions), `startup` (seconds), `epoch` (an EpochRow), `energy`, `outcome`
-(the error that stopped a rank), `end`, `readings` (of the instruments), and `stacks` (of threads,
-when a signal ended the rank).
+Kinds of lines are `start` (versions), `startup` (seconds), `epoch`, `energy`, `outcome` (the error
+that stopped a rank), `end`, `readings` (of instruments), and `stacks` (when a signal ended it).
 """
 
 import ctypes
-import faulthandler
 import json
 import os
 import platform
@@ -44,26 +42,14 @@ class RankLog:
     """Append one rank's reports to `folder/rank{rank}.jsonl`."""
 
     def __init__(self, folder: Path, rank: int) -> None:
-        self._path = folder / f"rank{rank}.jsonl"
+        self.path = folder / f"rank{rank}.jsonl"
         self.rank = rank
 
     def append(self, kind: str, content: dict[str, Any]) -> None:
         """Append one line and close the file, so a process that is killed later loses no line."""
         line = json.dumps({"kind": kind, "rank": self.rank, **content}, allow_nan=False)
-        with self._path.open("a", encoding="utf-8") as file:
+        with self.path.open("a", encoding="utf-8") as file:
             file.write(line + "\n")
-
-    @contextmanager
-    def stacks_kept(self) -> Iterator[None]:
-        """On SIGTERM or a fatal signal in the block, write all threads' stacks to a file."""
-        with self._path.with_suffix(".stacks").open("w", encoding="utf-8") as file:
-            faulthandler.enable(file)
-            faulthandler.register(signal.SIGTERM, file, chain=True)
-            try:
-                yield
-            finally:
-                faulthandler.unregister(signal.SIGTERM)
-                faulthandler.disable()
 
 
 def read_logs(folder: Path) -> LinesByKind:
@@ -80,16 +66,16 @@ def read_logs(folder: Path) -> LinesByKind:
 
 
 def by_kind(lines: Iterable[dict[str, Any]]) -> LinesByKind:
-    """Group the lines by kind, in order; a missing kind has an empty list."""
+    """Group the lines by kind, in order, without it; a missing kind has an empty list."""
     found: LinesByKind = defaultdict(list)
     for line in lines:
-        found[line["kind"]].append(line)
+        found[line["kind"]].append({key: line[key] for key in line if key != "kind"})
     return found
 
 
 @dataclass(frozen=True)
 class ProcessResult:
-    """The end of the launched processes; `launch.measure` adds GPUs, reports and `environment`.
+    """The end of the launched processes; `measure.launch_ranks` adds `lines` and `environment`.
 
     `returncode` is negative if a signal ended the launched process.
     """
@@ -97,16 +83,12 @@ class ProcessResult:
     returncode: int
     timed_out: bool
     seconds: float = 0.0
-    gpus: tuple[str, ...] = ()
     lines: LinesByKind = field(default_factory=lambda: by_kind([]))
     environment: dict[str, Any] = field(default_factory=dict)
 
     def of(self, kind: str) -> list[dict[str, Any]]:
-        """Return the contents of all lines of `kind`, in order, without the keys kind and rank."""
-        return [
-            {key: value for key, value in line.items() if key not in ("kind", "rank")}
-            for line in self.lines[kind]
-        ]
+        """Return all lines of `kind`, in order, without their rank."""
+        return [{key: line[key] for key in line if key != "rank"} for line in self.lines[kind]]
 
 
 def elapsed() -> float:
@@ -143,8 +125,7 @@ def reserve_port() -> int:
 def command(words: list[str], gpus: int, nodes: int = 1) -> list[str]:
     """Return the command that starts Python with `words`; on several nodes, srun starts one each.
 
-    `gpus` counts the GPUs of all nodes. Each process forks the other ranks of its node
-    (`ranks.start`). UserError for several nodes outside of a Slurm job.
+    `gpus` counts those of all nodes. UserError for several nodes outside of a Slurm job.
     """
     own = [sys.executable, *words]
     if nodes == 1:

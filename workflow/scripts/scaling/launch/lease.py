@@ -11,7 +11,7 @@ import sys
 import textwrap
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from typing import Any
 
 import psutil
@@ -31,8 +31,13 @@ SHARE_VARIABLE = "SCALING_STUDY_SHARE"
 
 def cpu(patience: float = PATIENCE_SECONDS) -> AbstractContextManager[list[str]]:
     """Hold this machine's CPU until the block ends, unless jobs may share it; see `gpus`."""
-    shared = os.environ.get(SHARE_VARIABLE)
-    return nullcontext([]) if shared else gpus(1, [f"the CPU of {host()}"], patience, "CPUs")
+    names = _cpus()
+    return gpus(len(names), names, patience, "CPUs")
+
+
+def _cpus() -> list[str]:
+    """Return the name of what a timed job on the CPU holds: [] if jobs may share the machine."""
+    return [] if os.environ.get(SHARE_VARIABLE) else [f"the CPU of {host()}"]
 
 
 @contextmanager
@@ -50,7 +55,7 @@ def gpus(
             f"({', '.join(candidates) or 'none'}): request {count} from the scheduler, or use fewer"
         )
     uuids = {candidate: gpu_uuid(candidate) for candidate in candidates}
-    started, printed = time.monotonic(), False
+    started, what, waits = time.monotonic(), f"{count} of {len(uuids)} {kind}", ""
     while True:
         with ExitStack() as held:
             names: list[str] = []
@@ -62,28 +67,23 @@ def gpus(
                 yield names
                 return
         others = "; ".join(f"{uuid} {_holder(uuid)}" for uuid in uuids.values())
-        what = f"{count} of {len(uuids)} {kind}"
         if time.monotonic() - started >= patience:
             raise UserError(
                 f"timed out after {patience:g} s waiting for {what}: {others}; run it again "
                 "when they have ended, or set CUDA_VISIBLE_DEVICES to other GPUs"
             )
-        if not printed:
+        if not waits:
             waits = f"waits for {what}, for at most {patience:g} s: {others}"
             print(waits, file=sys.stderr, flush=True)
-        printed = True
         time.sleep(POLL_SECONDS)
 
 
 def waits_for(requested: environment.Device, count: int) -> str:
     """Return the holders of the GPUs, or the CPU, that a job has to wait for, or ""."""
     on_gpu = environment.resolve_device(requested) == "cuda"
-    if not on_gpu and os.environ.get(SHARE_VARIABLE):
-        return ""
-    names = environment.visible_gpus() if on_gpu else [f"the CPU of {host()}"]
-    count = count if on_gpu else 1
+    names = environment.visible_gpus() if on_gpu else _cpus()
     held = [f"{name} {holder}" for name in names if (holder := _holder(gpu_uuid(name))) != FREE]
-    return "; ".join(held) if len(names) - len(held) < count else ""
+    return "; ".join(held) if len(names) - len(held) < (count if on_gpu else len(names)) else ""
 
 
 @contextmanager
@@ -100,7 +100,7 @@ def device(requested: environment.Device) -> Iterator[Any]:
 
 
 def _take(uuid: str) -> socket.socket | None:
-    """Return a new lease on a GPU; None if another process holds it."""
+    """Return a new lease; None if another process holds it."""
     own = socket.socket(socket.AF_UNIX)
     own.set_inheritable(True)
     try:

@@ -14,33 +14,27 @@ from typing import Any, Literal
 from scaling.core import code_digest, environment
 from scaling.core.environment import Device
 from scaling.core.errors import SNAKEMAKE_VARIABLE, UserError
-from scaling.core.training_options import Interconnect, Limits, Model, Options, Peaks
+from scaling.core.training_options import Interconnect, Model, Options, Peaks
 from scaling.launch import launcher, lease
 from scaling.launch.launcher import ProcessResult
 from scaling.registry.registry import Reference
 
 
 class Measurement(Options):
-    """Options of every machine measurement."""
+    """Options of every machine measurement; `gpus` counts all nodes (on a CPU, processes)."""
 
     output: Path
-    """JSON file to write."""
     gpus: int = 1
-    """GPUs of all nodes; on a CPU, processes of the sweep, else ignored."""
     nodes: int = 1
-    """Nodes of a Slurm job that share the GPUs."""
     device: Device = "auto"
     cpu_threads: int = 1
-    """Threads of each process."""
     time_limit_seconds: float = 600
-    """Time limit of the whole measurement."""
 
 
 class Sweep(Measurement, Interconnect):
-    """Options of the all-reduce sweep over 2 GPUs or more."""
+    """Options of the all-reduce sweep over 2 GPUs or more, also of the messages of `model`."""
 
     model: Model = Model()
-    """Whose gradients are sent."""
     manifest: Path
     """The dataset's manifest.json, whose classes and image size define the model."""
 
@@ -63,36 +57,21 @@ def run(
 ) -> ProcessResult:
     """Call `function` (`module:name`) with `options` in `processes` ranks; return their reports.
 
-    `processes` and `options.gpus` count all nodes. UserError, with the measurement's `name` and
-    `advice`, if a process fails; not if the time limit ends it after lines of kind `keep`.
+    UserError, with the measurement's `name` and `advice`, if a process fails; not if the time limit
+    ends it after lines of kind `keep`.
     """
-    device, nodes = environment.resolve_device(options.device), getattr(options, "nodes", 1)
-    job = Reference(function)
-    host_info = environment.describe(device)
-    host_info["code_digest"] = code_digest.digest(job.module, __name__, measuring=True)
     about = {"options": options.model_dump(mode="json")}
-    result = launch_ranks(job, about, options.output, device, options.gpus, nodes, options)
+    result = launch_ranks(function, about, options, options.output, options.gpus)
     failed = result.returncode != 0 or len(result.lines["end"]) < processes
     if failed and not (result.timed_out and result.lines[keep]):
         cause = "its time limit" if result.timed_out else f"exit status {result.returncode}"
         raise UserError(f"{name} ended early with {cause}: see the log above{advice}")
-    return replace(result, environment=completed(host_info, result))
-
-
-def completed(host_info: dict[str, Any], result: ProcessResult) -> dict[str, Any]:
-    """Return `host_info` with the leased GPUs, the ranks' reports, and the time of the end."""
-    return {
-        **host_info,
-        **environment.leased_gpus(result.gpus),
-        **environment.seen_by(result.lines["start"]),
-        "ended": environment.now(),
-    }
+    code = code_digest.digest(Reference(function).module, __name__, measuring=True)
+    return replace(result, environment=result.environment | {"code_digest": code})
 
 
 @contextmanager
-def leased(
-    device: Device, gpus: int, limits: Limits | Measurement
-) -> Iterator[tuple[list[str], dict[str, str]]]:
+def leased(device: Device, gpus: int, options: Any) -> Iterator[tuple[list[str], dict[str, str]]]:
     """Yield `gpus` GPUs (CUDA_VISIBLE_DEVICES entries), and environment variables for processes.
 
     They are leased until the block ends; for a CPU the list is empty. SIGTERM raises SystemExit.
@@ -103,7 +82,7 @@ def leased(
         with lease.gpus(gpus, there) if on_gpu else lease.cpu() as names:
             variables = {
                 **os.environ,
-                "OMP_NUM_THREADS": str(limits.cpu_threads),
+                "OMP_NUM_THREADS": str(options.cpu_threads),
                 "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
                 SNAKEMAKE_VARIABLE: "",  # They end with this process.
             }
@@ -115,25 +94,21 @@ def leased(
 
 
 def launch_ranks(
-    function: str,
-    arguments: dict[str, Any],
-    output: Path,
-    device: Device,
-    gpus: int,
-    nodes: int,
-    limits: Limits | Measurement,
+    function: str, arguments: dict[str, Any], options: Any, output: Path, gpus: int
 ) -> ProcessResult:
-    """Run `function` (`module:name`) in processes on leased GPUs; return their outcome and reports.
+    """Call `function` (`module:name`) in processes on leased GPUs; return their end and reports.
 
-    `gpus` counts all nodes; this process leases only its node's GPUs. Ranks of all nodes read
-    job.json from a temporary folder next to `output` and write reports there.
+    `gpus` counts all nodes; this process leases only its node's. Ranks of all nodes read job.json
+    from a temporary folder next to `output` and write reports there.
     """
+    device, nodes = environment.resolve_device(options.device), getattr(options, "nodes", 1)
+    before = environment.describe(device)
     output.parent.mkdir(parents=True, exist_ok=True)
     for left_by_killed in output.parent.glob(f".{output.stem}.*"):
         remove = shutil.rmtree if left_by_killed.is_dir() else Path.unlink
         remove(left_by_killed)
     with (
-        leased(device, gpus // nodes, limits) as (names, variables),
+        leased(device, gpus // nodes, options) as (names, variables),
         tempfile.TemporaryDirectory(prefix=f".{output.stem}.ranks.", dir=output.parent) as folder,
     ):
         job = Path(folder, "job.json")
@@ -141,8 +116,10 @@ def launch_ranks(
         paths = filter(None, [str(code_digest.SCRIPTS), variables.get("PYTHONPATH")])
         variables |= {"PYTHONPATH": os.pathsep.join(paths)}
         command = launcher.command(["-m", "scaling.launch.ranks", str(job)], gpus, nodes)
-        result = launcher.launch(command, variables, limits.time_limit_seconds)
+        result = launcher.launch(command, variables, options.time_limit_seconds)
         lines = launcher.read_logs(Path(folder))
     for stacks in lines["stacks"]:
         print(f"Rank {stacks['rank']}, when a signal ended it:\n{stacks['text']}", file=sys.stderr)
-    return replace(result, gpus=tuple(names), lines=lines)
+    return replace(
+        result, lines=lines, environment=environment.completed(before, names, lines["start"])
+    )

@@ -14,18 +14,18 @@ from scaling.registry.strategy import STRATEGIES
 
 LACKS: dict[Status, re.Pattern[str]] = {
     "oom": re.compile(
-        "CUDA (error: )?out of memory|Cuda failure 2 'out of memory'|Failed to CUDA calloc|"
-        "CU(BLAS|DNN)_STATUS_ALLOC_FAILED|RESOURCE_EXHAUSTED"
+        "OutOfMemoryError|CUDA (error: )?out of memory|Cuda failure 2 'out of memory'|"
+        "Failed to CUDA calloc|CU(BLAS|DNN)_STATUS_ALLOC_FAILED|RESOURCE_EXHAUSTED"
     ),
     "oom_host": re.compile(
-        "DefaultCPUAllocator|is killed by signal: Bus error|unable to mmap|Cannot allocate memory"
+        "MemoryError|DefaultCPUAllocator|is killed by signal: Bus error|unable to mmap|"
+        "Cannot allocate memory"
     ),
 }
-"""Patterns of PyTorch's messages on a lack of memory, by the status of the run."""
-KINDS: dict[str, Status] = {"OutOfMemoryError": "oom", "MemoryError": "oom_host"}
+"""Patterns of errors on a lack of memory, by the status of the run; the first one counts."""
 NAMES_ERROR = re.compile(
     r"^(?:\[[^\]]*\]:?\s*|\d+:\s*)?"
-    r"(?:((?:\w+\.)*\w*(?:Error|Exception|Interrupt))(?=:|$)|what\(\): )"
+    r"(?:(?:\w+\.)*\w*(?:Error|Exception|Interrupt)(?=:|$)|what\(\): )"
 )
 """Matches a traceback's last line or a C++ exception, also after a prefix with the rank."""
 LAUNCHERS = re.compile(r"torch[./]distributed[./]elastic|ChildFailedError|CalledProcessError")
@@ -33,13 +33,12 @@ LAUNCHERS = re.compile(r"torch[./]distributed[./]elastic|ChildFailedError|Called
 AFTERWARDS = re.compile("Connection (closed|reset)|Broken pipe|DistBackendError|DistNetworkError")
 """Matches errors of other processes that follow the failure of one process."""
 ERROR_WORDS = re.compile("error|fatal|failed|cannot|not found|no such", re.IGNORECASE)
-CAUSE = "direct cause of the following exception"
 GAVE_UP_WAITING = re.compile("timed? ?out", re.IGNORECASE)
 FATAL = "Fatal Python error"
 
 
 def status_of(text: str) -> Status | None:
-    """Return the status for a PyTorch message on a lack of memory; None for other texts."""
+    """Return `oom` or `oom_host` if an error's text is about a lack of memory, else None."""
     return next((status for status, words in LACKS.items() if words.search(text)), None)
 
 
@@ -63,9 +62,8 @@ def _judged(error: BaseException) -> tuple[Status | None, BaseException]:
     """Return the first lack of memory among an error and its causes, as status and error."""
     origin: BaseException | None = error
     while origin:
-        kind = KINDS.get(type(origin).__name__) or status_of(str(origin))
-        if kind:
-            return kind, origin
+        if status := status_of(f"{type(origin).__name__}: {origin}"):
+            return status, origin
         origin = origin.__cause__ or origin.__context__
     return None, error
 
@@ -79,28 +77,14 @@ def of_output(lines: Sequence[str]) -> tuple[Status | None, str]:
     own = [line for line in lines if not LAUNCHERS.search(line)]
     named = [place for place, line in enumerate(own) if NAMES_ERROR.match(line)]
     first = [at for at in named if status_of(own[at]) or not AFTERWARDS.search(own[at])]
-    if not (named := first or named):
-        launched = next((at for at, line in enumerate(lines) if LAUNCHERS.search(line)), None)
-        words = [line for line in list(lines)[:launched] if re.search(r"\w", line)]
-        errors = [line for line in words if ERROR_WORDS.search(line)]
-        return None, (errors or words or ["nothing was printed"])[-1][:300]
-    chain = named[-1:]
-    while (before := named[: named.index(chain[0])]) and any(
-        CAUSE in line for line in own[before[-1] : chain[0]]
-    ):
-        chain.insert(0, before[-1])
-    sentence = own[chain[-1]][:300]
-    if any('"epoch"' in line for line in own[chain[-1] :]):
-        return None, sentence
-    return next(filter(None, (_kind(own[at]) for at in chain)), None), sentence
-
-
-def _kind(line: str) -> Status | None:
-    """Return the status for a line with an exception, by the exception's class or its message."""
-    found = NAMES_ERROR.match(line)
-    name = ((found and found[1]) or "").rpartition(".")[2]
-    kinds = [status for kind, status in KINDS.items() if name.lstrip("_").endswith(kind)]
-    return kinds[0] if kinds else status_of(line)
+    if last := (first or named)[-1:]:
+        sentence, *after = own[last[0] :]
+        went_on = any('"epoch"' in line for line in after)
+        return None if went_on else status_of(sentence), sentence[:300]
+    launched = next((at for at, line in enumerate(lines) if LAUNCHERS.search(line)), None)
+    words = [line for line in list(lines)[:launched] if re.search(r"\w", line)]
+    errors = [line for line in words if ERROR_WORDS.search(line)]
+    return None, (errors or words or ["nothing was printed"])[-1][:300]
 
 
 def verdict(spec: RunSpec, result: ProcessResult) -> tuple[Status, str | None]:

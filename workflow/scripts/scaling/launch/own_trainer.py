@@ -28,7 +28,7 @@ CLIENT = Path(__file__).parents[3] / "client"
 FOLDER_VARIABLE = "SCALING_FOLDER"
 SOFTWARE = ("python", "torch", "torchvision", "cuda", "nccl")
 SKIPPED = {"results", "resources", "logs", "benchmarks", "studies", "site", "__pycache__"}
-"""Names of folders that are not searched for files: a study's own folders, and caches."""
+"""Folders that are not searched for files: a study's own, and caches."""
 MOST_FILES = 10_000
 
 
@@ -37,7 +37,7 @@ def run(spec: RunSpec, folder: Path) -> RunRecord:
 
     UserError if it fails for a reason other than memory or time, or prints impossible values.
     """
-    host_info, cell = environment.describe(spec.device), spec.cell
+    before, cell = environment.describe(spec.device), spec.cell
     template: str = spec.recipe_options["command"]
     values = vars(cell) | {
         "global_batch_size": cell.global_batch_size,
@@ -57,17 +57,19 @@ def run(spec: RunSpec, folder: Path) -> RunRecord:
     own = {"PYTHONPATH": os.pathsep.join(paths), "PYTHONUNBUFFERED": "1"}
     own[FOLDER_VARIABLE] = str(folder.absolute())
     with measure.leased(spec.device, cell.gpus // spec.nodes, spec) as (gpus, variables):
-        before, output = _start_folder(), Output()
+        files, output = _files(), Output()
         with Sampler(gpus if spec.nodes == 1 else [], output.seconds) as sampler:
             result = launcher.launch(words, variables | own, spec.time_limit_seconds, output.read)
             # On the clock of the lines: a little more than the command's own seconds.
             seconds = output.seconds()
-        touched = _touched(before)
-    lines = read_lines(output.lines, cell.gpus) if output.lines else None
-    status, message, epochs = _verdict(spec, output, result, seconds, lines)
-    rows = [*_rows(spec, epochs, lines, sampler)]
+        after = _files()
+    lines = read_lines(output.lines, cell.gpus)
+    status, message, epochs = _verdict(spec, output, result, seconds, epochs_of(lines))
+    measured = epochs[min(spec.warmup_epochs, len(epochs) - 1) :]
+    rows = [*_rows(spec, epochs, measured.index, lines, sampler)]
     tested = epochs["test_accuracy"].dropna().tolist()[-1:]
-    files = engines.files(template)
+    began = (epochs["end"] - epochs["seconds"]).tolist()[:1]
+    steps = lines.dropna(subset=["step_seconds", "rank"]).groupby("rank")["step_seconds"]
     return RunRecord(
         cell=vars(cell).copy(),
         status=status,
@@ -79,12 +81,12 @@ def run(spec: RunSpec, folder: Path) -> RunRecord:
         | {
             "engine": "command",
             "command": template,
-            "recipe_options": files,
+            "recipe_options": engines.files(template),
             "recipe_applied": None,
             "epoch_lines": len(output.lines),
-            "printers": int(epochs["printers"].max()) if len(epochs) else 0,
-            **touched,
-            **_steps(lines),
+            "written": [one for one in after if after[one][0] != files.get(one, (0, 0))[0]],
+            "read": [one for one in after if one in files and after[one][1] != files[one][1]],
+            "step_seconds": steps.median().tolist(),
         },
         epochs=rows,
         evaluation={"test_loss": None, "test_accuracy": tested[0]} if tested else None,
@@ -92,77 +94,59 @@ def run(spec: RunSpec, folder: Path) -> RunRecord:
         memory=sampler.memory(),
         communication={"backend": None, "bucket_bytes": [], "sent_share": None, "readings": []},
         in_memory=[],
-        device_time=[*_busy(epochs[epochs.index.isin(_measured(spec, epochs))], sampler)],
+        device_time=[*_busy(measured, sampler)],
         environment={
-            **host_info,
-            **environment.leased_gpus(gpus),
+            **environment.completed(before, gpus),
             **dict.fromkeys(SOFTWARE),
             **{key: output.software[key] for key in SOFTWARE if key in output.software},
-            "ended": environment.now(),
-            "config_digest": spec.digest(),
         },
-        startup={"total": max(0.0, epochs["end"].iloc[0] - epochs["seconds"].iloc[0])}
-        if len(epochs)
-        else None,
+        startup={"total": max(0.0, began[0])} if began else None,
         run_seconds=seconds,
     )
 
 
-def _start_folder() -> dict[str, tuple[int, int]] | None:
+def _files() -> dict[str, tuple[int, int]]:
     """Return the times of the last change and read, in ns, of each file below the current folder.
 
-    Hidden folders and `SKIPPED` are left out; None if there are more than `MOST_FILES` files.
+    Hidden folders and `SKIPPED` are left out; {} if there are more than `MOST_FILES` files.
     """
     found = {}
-    for place, folders, files in os.walk("."):
+    for place, folders, names in os.walk("."):
         folders[:] = [name for name in folders if name not in SKIPPED and name[0] != "."]
-        for path in (Path(place, name) for name in files):
+        for path in (Path(place, name) for name in names):
             with suppress(OSError):
                 known = path.stat()
                 found[str(path)] = (known.st_mtime_ns, known.st_atime_ns)
         if len(found) > MOST_FILES:
-            return None
+            return {}
     return found
 
 
-def _touched(before: dict[str, tuple[int, int]] | None) -> dict[str, list[str]]:
-    """Return lists of the files `written` and `read` since `before`; {} if either state is None."""
-    after = None if before is None else _start_folder()
-    if before is None or after is None:
-        return {}
-    return {
-        "written": [one for one in after if after[one][0] != before.get(one, (0, 0))[0]],
-        "read": [one for one in after if one in before and after[one][1] != before[one][1]],
-    }
-
-
 def _verdict(
-    spec: RunSpec, output: Output, result: ProcessResult, seconds: float, lines: pd.DataFrame | None
+    spec: RunSpec, output: Output, result: ProcessResult, seconds: float, epochs: pd.DataFrame
 ) -> tuple[Status, str | None, pd.DataFrame]:
     """Return the status of a command, a sentence on anything unusual or None, and its epochs.
 
     Without an epoch, the run counts as one. UserError for other failures or impossible output.
     """
-    none = epochs_of(read_lines([]))
     of = f"the command of {spec.cell}"
     if result.timed_out:
         limit = f"stopped at the time limit of {spec.time_limit_seconds:g} s"
         silent = f"silent since {output.last:.1f} s" if output.last else "silent from the start"
         printed = f"{len(output.lines)} printed lines on epochs"
-        return "timeout", f"{limit} after {printed}, {silent}", none
+        return "timeout", f"{limit} after {printed}, {silent}", epochs[:0]
     if result.returncode:
         status, sentence = outcome.of_output(output.tail)
         if status:
-            return status, f"exit status {result.returncode}: {sentence}", none
+            return status, f"exit status {result.returncode}: {sentence}", epochs[:0]
         raise UserError(
             f"{of} ended with exit status {result.returncode}: {sentence!r}; the log above has "
             "the rest; no record is written"
         )
-    epochs = none if lines is None else epochs_of(lines)
     if unread := output.unread:
         unread = [f"{len(unread)} lines with an epoch were not read, the first is {unread[0]}"]
     if not len(epochs):
-        whole: dict[Any, float] = {"seconds": seconds, "end": seconds, "steps": 0, "printers": 0}
+        whole: dict[Any, float] = {"seconds": seconds, "end": seconds, "steps": 0}
         epochs.loc[0] = dict.fromkeys(epochs, math.nan) | whole
         notes = ["no epoch was printed, and the whole run counts as one", *unread]
         return "ok", "; ".join(notes), epochs
@@ -187,30 +171,19 @@ def _verdict(
     return "ok", "; ".join(unread) or None, epochs
 
 
-def _measured(spec: RunSpec, epochs: pd.DataFrame) -> list[Any]:
-    """Return the numbers of the epochs after the warm-up epochs."""
-    return list(epochs.index[min(spec.warmup_epochs, len(epochs) - 1) :])
-
-
 def _rows(
-    spec: RunSpec, epochs: pd.DataFrame, lines: pd.DataFrame | None, sampler: Sampler
+    spec: RunSpec, epochs: pd.DataFrame, measured: Any, lines: pd.DataFrame, sampler: Sampler
 ) -> Iterator[EpochRow]:
     """Yield a row per epoch and rank; if no rank is printed, all ranks together count as rank 0."""
-    measured = _measured(spec, epochs) if len(epochs) else []
-    ranked = None if lines is None else lines.dropna(subset="rank").groupby(["epoch", "rank"])
+    ranks = lines.dropna(subset="rank").groupby(["epoch", "rank"])[["seconds", "data_wait"]].last()
     epoch: Any
     for number, epoch in enumerate(epochs.itertuples(), start=1):
         samples = 0 if pd.isna(epoch.samples) else int(epoch.samples)
         read = sampler.between(epoch.end - epoch.seconds, epoch.end)
         readings = [reading for reading, _ in read]
-        own: dict[float, tuple[float, ...]] = {0.0: (epoch.seconds, math.nan)}
-        if ranked is not None:
-            seen = ranked[["seconds", "data_wait"]].last().query("epoch == @epoch.Index")
-            own = {
-                key[1]: tuple(map(float, row))
-                for key, row in zip(seen.index, seen.values, strict=True)
-            } or own
-        for rank, (seconds, waited) in own.items():
+        own = ranks[ranks.index.get_level_values("epoch") == epoch.Index]
+        seen = [(key[1], *map(float, row)) for key, row in zip(own.index, own.values, strict=True)]
+        for rank, seconds, waited in seen or [(0, epoch.seconds, math.nan)]:
             yield EpochRow(
                 epoch=number,
                 rank=int(rank),
@@ -224,14 +197,6 @@ def _rows(
                 power_capped_seconds=gpu_counters.power_capped_seconds(readings),
                 gpu_readings=[] if rank else readings,
             )
-
-
-def _steps(lines: pd.DataFrame | None) -> dict[str, list[float]]:
-    """Return `step_seconds`, the median of each rank, by the client; {} if it was not printed."""
-    if lines is None or lines["step_seconds"].isna().all():
-        return {}
-    known = lines.dropna(subset=["step_seconds", "rank"])
-    return {"step_seconds": known.groupby("rank")["step_seconds"].median().tolist()}
 
 
 def _busy(measured: pd.DataFrame, sampler: Sampler) -> Iterator[dict[str, Any]]:

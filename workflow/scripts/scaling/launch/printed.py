@@ -20,15 +20,13 @@ from annotated_types import Ge, Gt, Le
 from pydantic import BaseModel, FiniteFloat, ValidationError
 
 from scaling.core.errors import UserError
+from scaling.core.files import LOG_LINE
 from scaling.core.section import key_name, sentence
 
 LONGEST_SHOWN = 200
-LONGEST_LOGGED = 2000
 LONGEST_READ = 1 << 16
 LAST_LINES = 3000
 """Number of last lines of the output that are kept, to find out why a command failed."""
-BAR_SECONDS = 1.0
-"""The shortest time between two states of a progress bar in the log."""
 FASTEST = 1e-4
 """Lines with fewer seconds between them came from one buffer, so their times mean nothing."""
 LARGEST = 3.4e38
@@ -65,7 +63,6 @@ class Output:
         self.last = 0.0
         """Time of the last output."""
         self._start = time.monotonic()
-        self._logged = -math.inf
 
     def seconds(self) -> float:
         """Return the seconds since this object was created."""
@@ -93,25 +90,20 @@ class Output:
         self._line(self.last, rest.decode(errors="replace"))
 
     def _line(self, now: float, line: str) -> None:
-        text = line.strip()
-        if not text:
+        if not (text := line.strip()):
             return
-        self.tail.append(text[:LONGEST_LOGGED])
+        print(text, flush=True)
+        self.tail.append(text[:LOG_LINE])
         found = [*objects(text)] if '"epoch"' in text or '"software"' in text else []
         for own in found:
             if isinstance(own.get("software"), dict) and "epoch" not in own:
                 self.software = own["software"]
             elif "epoch" in own:
                 self.lines.append((now, json.dumps(own)))
-        read = any("epoch" in own for own in found)
-        if not read and LIKELY.search(text):
+        if not any("epoch" in own for own in found) and LIKELY.search(text):
             if text.startswith("{"):  # It is refused.
                 self.lines.append((now, text))
             self.unread.append(text[:LONGEST_SHOWN])
-        if read or not line.endswith("\r") or now - self._logged > BAR_SECONDS:
-            self._logged = now
-            cut = f" … ({len(text):,} characters)" if len(text) > LONGEST_LOGGED else ""
-            print(f"{text[:LONGEST_LOGGED]}{cut}", flush=True)
 
 
 def objects(text: str) -> Iterator[dict[str, Any]]:
@@ -174,14 +166,13 @@ def _refused(line: str, why: str) -> UserError:
 def epochs_of(lines: pd.DataFrame) -> pd.DataFrame:
     """Return a table of the epochs in `lines`, the table of `read_lines`.
 
-    If several processes print a step, the slowest counts; `printers` is their number. If their
-    `samples` differ, the sum counts; equal `samples` count as the total of all processes.
+    If several processes print a step, the slowest counts. If their `samples` differ, the sum
+    counts; equal `samples` count as the total of all processes.
     """
     places = lines.groupby(["epoch", "step"])
     slowest = lines.loc[places["seconds"].idxmax()].set_index(["epoch", "step"])
     samples = places["samples"]
     slowest["samples"] = samples.max().mask(samples.nunique() > 1, samples.sum())
-    slowest["printers"] = places.size()
     found = slowest.reset_index().groupby("epoch")
     whole = found.agg(
         seconds=("seconds", "sum"),
@@ -189,7 +180,6 @@ def epochs_of(lines: pd.DataFrame) -> pd.DataFrame:
         loss=("loss", "mean"),
         test_accuracy=("test_accuracy", "last"),
         end=("end", "last"),
-        printers=("printers", "max"),
         steps=("steps", "max"),
         lines=("step", lambda own: (own >= 0).sum()),
     )

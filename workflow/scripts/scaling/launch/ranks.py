@@ -1,5 +1,6 @@
 """Start the processes of a run, join them in a process group, log their start and end."""
 
+import faulthandler
 import json
 import os
 import signal
@@ -222,7 +223,10 @@ def process(
     """
     launcher.die_with(os.getppid())
     log = RankLog(log_folder, int(os.environ.get("RANK", "0")))
-    with log.stacks_kept():
+    # On SIGTERM or a fatal signal it gets the stacks of all threads.
+    with log.path.with_suffix(".stacks").open("w", encoding="utf-8") as stacks:
+        faulthandler.enable(stacks)
+        faulthandler.register(signal.SIGTERM, stacks, chain=True)
         try:
             yield log
         except Exception as error:
@@ -232,6 +236,9 @@ def process(
                     report(log, error)
             finally:
                 os._exit(1)
+        finally:
+            faulthandler.unregister(signal.SIGTERM)
+            faulthandler.disable()
 
 
 @contextmanager

@@ -1,13 +1,11 @@
-"""The parameters of one run of the grid, and digests of them and of the measuring code."""
+"""The parameters of one run of the grid, and the modules that measure it."""
 
-import hashlib
-import json
 from typing import Any
 
 from pydantic import Field
 
 from scaling.config.devices import need_newer_gpu, unsupported
-from scaling.core import code_digest, environment
+from scaling.core import environment
 from scaling.core.environment import Device
 from scaling.core.errors import UserError
 from scaling.core.grid import Cell
@@ -21,9 +19,7 @@ from scaling.registry.registry import Reference
 from scaling.registry.strategy import STRATEGIES
 
 WORKER = Reference("scaling.training.worker:start")
-"""The function that trains a run."""
 INSTRUMENTS = Reference("scaling.instruments.steps:measure_all")
-"""The function that measures steps of the trained model."""
 
 
 def code(engine: str, model: str) -> list[Any]:
@@ -36,11 +32,8 @@ class CommandOptions(Limits):
     """Options of every run, including runs of a user's own command."""
 
     warmup_epochs: Count = 1
-    """Epochs at the start; a training to its end may have none."""
     measured_epochs: Count = 4
-    """Epochs after them."""
     device: Device = "auto"
-    """Where to train; `auto` means GPUs where one is visible."""
     nodes: int = 1
     """Nodes of a Slurm job that share the GPUs."""
 
@@ -49,13 +42,9 @@ class RunSpec(CommandOptions, Training):
     """The parameters of one run, all of which are in its record."""
 
     cell: Cell = Cell("plain", "ddp", 1, 128, 0)
-    """Which cell of the grid, and its seed."""
     model: Model = Model()
-    """What is trained."""
     engine: str = "eager"
-    """What trains: the recipe's engine."""
     recipe_options: dict[str, Any] = Field(default={"loader_workers": 2})
-    """The engine's options in this recipe."""
 
     @property
     def epochs(self) -> int:
@@ -90,11 +79,3 @@ class RunSpec(CommandOptions, Training):
     def parameters(self) -> dict[str, Any]:
         """Return all parameters but `cell` and `model`, as the field `training` of the record."""
         return self.model_dump(exclude={"cell", "model"})
-
-    def digest(self) -> str:
-        """Return the SHA-256 of all parameters, including the cell."""
-        return hashlib.sha256(json.dumps(self.model_dump(), sort_keys=True).encode()).hexdigest()
-
-    def code_digest(self) -> str:
-        """Return the digest of the code that measures this run, without its strategy's modules."""
-        return code_digest.digest(*code(self.engine, self.model.name), measuring=True)

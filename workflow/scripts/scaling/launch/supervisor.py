@@ -6,15 +6,15 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from scaling.core import environment, files
+from scaling.core import code_digest, environment, files
 from scaling.core.grid import TRACE, TRACE_BYTES, Cell
 from scaling.core.records.kind import DATASET, Status
 from scaling.core.records.run import RUN, RunRecord
 from scaling.core.statistics import settling
 from scaling.launch.launcher import ProcessResult
-from scaling.launch.measure import completed, launch_ranks
+from scaling.launch.measure import launch_ranks
 from scaling.launch.outcome import verdict
-from scaling.launch.run_spec import INSTRUMENTS, WORKER, RunSpec
+from scaling.launch.run_spec import INSTRUMENTS, WORKER, RunSpec, code
 from scaling.registry.strategy import STRATEGIES
 
 COUNTED = "whole boards of the configuration's GPUs; their idle power is not subtracted"
@@ -29,16 +29,16 @@ def supervise(
     Lack of memory, divergence and a time-out are statuses; other failures raise UserError.
     """
     dataset = DATASET.read(manifest)
-    host_info = environment.describe(spec.device)
     status: Status = "infeasible"
-    result, message = ProcessResult(0, False), infeasible_reason(spec, dataset["train_images"])
-    if message is None:
+    if message := infeasible_reason(spec, dataset["train_images"]):
+        found = environment.completed(environment.describe(spec.device))
+        result = ProcessResult(0, False, environment=found)
+    else:
         given: dict[str, Any] = {"spec": spec.model_dump(mode="json"), "instruments": INSTRUMENTS}
         given |= {"images": images, "manifest": manifest}
-        spread = (spec.device, spec.cell.gpus, spec.nodes, spec)
-        result = launch_ranks(worker, given, output, *spread)
+        result = launch_ranks(worker, given, spec, output, spec.cell.gpus)
         status, message = verdict(spec, result)
-    record = record_of(spec, host_info, result, (status, message))
+    record = record_of(spec, result, status, message)
     record["dataset"] = {key: dataset[key] for key in OF_DATASET}
     for before in output.parent.glob(f"*{TRACE}*"):
         before.unlink()
@@ -49,21 +49,14 @@ def supervise(
 
 
 def record_of(
-    spec: RunSpec,
-    host_info: dict[str, Any],
-    result: ProcessResult,
-    judged: tuple[Status, str | None],
+    spec: RunSpec, result: ProcessResult, status: Status, message: str | None
 ) -> RunRecord:
-    """Return the record of a run, without its dataset, from its ranks' reports and its status."""
+    """Return the record of a run, without its dataset, from its status and its ranks' reports."""
     lines = result.lines
     ends, read, startups = lines["end"], lines["readings"], lines["startup"]
     end = next((line for line in ends if line["rank"] == 0), {})
     parameters = next((line["parameters"] for line in lines["start"]), None)
-    epochs, energy = (
-        [{key: value for key, value in line.items() if key != "kind"} for line in lines[kind]]
-        for kind in ("epoch", "energy")
-    )
-    epochs.sort(key=lambda row: (row["epoch"], row["rank"]))
+    epochs = sorted(lines["epoch"], key=lambda row: (row["epoch"], row["rank"]))
     reports = {line["rank"]: line["memory"] for line in [*ends, *lines["outcome"]]}
     memory = next(iter(reports.values()), {"kind": None, "capacity_bytes": None})
     silent: dict[str, Any] = {"backend": None, "bucket_bytes": [], "sent_share": None}
@@ -71,10 +64,11 @@ def record_of(
     if len(startups) == spec.processes:  # Other nodes have other clocks.
         here = startups[: spec.processes // spec.nodes]
         startup = {key: max(line[key] for line in here) for key in ("total", "cudnn_search")}
+    code_read = code_digest.digest(*code(spec.engine, spec.model.name), measuring=True)
     return RunRecord(
         cell=vars(spec.cell).copy(),
-        status=judged[0],
-        message=judged[1],
+        status=status,
+        message=message,
         dataset={},
         model={
             **spec.model.model_dump(),
@@ -91,7 +85,7 @@ def record_of(
             "compiled_graphs": end.get("compiled_graphs"),
         },
         epochs=epochs,
-        energy=[row | {"counts": COUNTED} for row in energy],
+        energy=[row | {"counts": COUNTED} for row in lines["energy"]],
         evaluation=end.get("evaluation"),
         settling=settling(epochs),
         memory=memory
@@ -102,10 +96,7 @@ def record_of(
         },
         in_memory=[line["in_memory"] for line in read if line["in_memory"]],
         device_time=[device for line in read for device in line["device_time"]],
-        environment={
-            **completed(host_info, result),
-            **{"config_digest": spec.digest(), "code_digest": spec.code_digest()},
-        },
+        environment=result.environment | {"code_digest": code_read},
         startup=startup,
         run_seconds=result.seconds or None,
     )
