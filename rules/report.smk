@@ -5,14 +5,12 @@ from scaling.figures import FIGURES
 HAS_RUNS = bool(FILES.records["runs"])
 LIMITS = FILES.records["limits"] + FILES.records["limits_of_repeats"]
 RECORDED = {
-    "sweeps": [path for path in LIMITS if path.endswith("sweep.json")],
+    "interconnect": [path for path in LIMITS if path.endswith("sweep.json")],
     "peaks": [path for path in LIMITS if path.endswith("peaks.json")],
     "machine": JOBS.machine_checks() * HAS_RUNS,
-    "techniques": FILES.records["convergence"],
-    "trainings": FILES.records["full_trainings"],
-    "ranks": FILES.records["synchronization"],
-    "variants": FILES.records["quantization"],
 }
+for kind in ("convergence", "full_trainings", "synchronization", "quantization"):
+    RECORDED[kind] = FILES.records[kind]
 DRAWN = [name for name in FIGURES if FILES.tables(FIGURES[name].tables)]
 TEMPLATE = [
     f"{OURS}report/{name}"
@@ -37,7 +35,7 @@ rule tables_make:
     params:
         code=digest("tables_make"),
         job=lambda wildcards: as_json(
-            **RECORDED,
+            records=RECORDED,
             study=STUDY,
             tables=f"{RESULTS}/tables",
             source=config["dataset"]["source"],

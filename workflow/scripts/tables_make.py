@@ -22,25 +22,10 @@ from scaling.tables.ratios import speedup
 from scaling.tables.timing import Run, provenance, read_runs, timing
 
 OF_RUNS = (timing, measurements.device_time, measurements.costs, provenance)
-OF_MACHINE = {
-    "interconnect": measurements.interconnect,
-    "peaks": measurements.peaks,
-    "machine": measurements.findings,
-}
-OF_RANKS = {
-    "sampler": synchronization.orders,
-    "collectives": synchronization.collectives,
-    "buffers": synchronization.buffers,
-}
-OF_VARIANTS = {
-    "quantization": quantization.variants,
-    "quantization_layers": quantization.layers,
-    "quantization_histograms": quantization.histograms,
-    "quantization_paired": quantization.paired,
-}
+OF_MACHINE = (measurements.interconnect, measurements.peaks, measurements.machine)
+KINDS = {"interconnect": SWEEP, "peaks": PEAKS, "machine": CHECK, "convergence": TECHNIQUE}
+KINDS |= {"full_trainings": RUN, "synchronization": SYNCHRONIZATION, "quantization": VARIANT}
 JOULES = ["joules_per_image", "joules_per_image_low", "joules_per_image_high"]
-
-
 RESULTS = {
     "timing": {"epoch_seconds": "s", "samples": ""},
     "speedup": {"speedup": "1", "efficiency": "1"},
@@ -73,11 +58,11 @@ def results_of(tables: schema.StudyTables) -> list[dict[str, Any]]:
 def of_runs(
     study: str,
     runs: list[Run],
-    limits: dict[str, list[Any]],
+    records: dict[str, list[Any]],
     per_gpu_hour: float | None,
     commands: dict[str, Any],
 ) -> schema.StudyTables:
-    """Return the tables of the grid's `runs`, and of the machine from its records, `limits`."""
+    """Return the tables of the grid's `runs`, and of the machine from its `records`."""
     found = {make.__name__: make(runs) for make in OF_RUNS}
     energy = Noise(found["provenance"], JOULES[0]).times(found["costs"])
     found["costs"][JOULES] = energy[["value", *ENDS]]
@@ -87,7 +72,7 @@ def of_runs(
         found["costs"]["money_per_epoch"] = seconds / 3600 * per_gpu_hour
     # Repeats train alike: only the first counts for accuracy.
     found["accuracy"] = accuracy([run for run in runs if not run[0].repeat])
-    found |= {name: make(limits[name]) for name, make in OF_MACHINE.items()}
+    found |= {make.__name__: make(records[make.__name__]) for make in OF_MACHINE}
     # Each of the next tables is derived from those before it.
     tables = schema.StudyTables(study, found)
     found["communication"] = communication(tables, runs)
@@ -102,60 +87,52 @@ def of_runs(
 def main(
     study: str,
     tables: Path,
+    records: dict[str, tuple[Path, ...]] = {},  # noqa: B006
     source: str = "",
     grid: dict[str, Any] = {},  # noqa: B006
     runs: Path = Path("runs"),
-    peaks: tuple[Path, ...] = (),
-    sweeps: tuple[Path, ...] = (),
-    machine: tuple[Path, ...] = (),
     partial: bool = False,
     per_gpu_hour: float | None = None,
     commands: dict[str, Any] = {},  # noqa: B006
     margin: float = 0.0,
-    techniques: tuple[Path, ...] = (),
-    trainings: tuple[Path, ...] = (),
     target: float = 1.0,
-    ranks: tuple[Path, ...] = (),
-    variants: tuple[Path, ...] = (),
 ) -> None:
-    """Write the tables of the `grid`, if there is one, and of each kind of record that exists.
+    """Write the tables of the `grid`, if there is one, and of the other `records`, by kind.
 
     Runs may lack a record if the study is `partial`; `per_gpu_hour` is the price of a GPU hour;
-    `commands` are the recipes that are a user's own. With `techniques` a loss of less than `margin`
-    counts as closed; `trainings` are full trainings towards a test accuracy of `target`. Of the
-    images of a `source` that are random nothing is learned.
+    `commands` are the recipes that are a user's own. With techniques a loss of less than `margin`
+    counts as closed; full trainings are towards a test accuracy of `target`. Of the images of a
+    `source` that are random nothing is learned.
     """
+    read: dict[str, list[Any]]
+    read = {kind: [*map(of.read, records.get(kind, ()))] for kind, of in KINDS.items()}
+    read["quantization"].sort(key=itemgetter("seed"))
     found: dict[str, pd.DataFrame] = {}
     if grid:
         cells = expand(**grid)
-        records = read_runs(cells, runs, partial)
-        kinds = {"peaks": (PEAKS, peaks), "interconnect": (SWEEP, sweeps)}
-        kinds["machine"] = (CHECK, machine)
-        limits = {name: [*map(kind.read, paths)] for name, (kind, paths) in kinds.items()}
-        documents = [*(one for _, one in records if one), *chain(*limits.values())]
+        of_cells = read_runs(cells, runs, partial)
+        documents = [one for _, one in of_cells if one]
+        documents += chain(read["interconnect"], read["peaks"], read["machine"])
         name_machines(documents)
         listed = pd.DataFrame(cells).to_csv(index=False, lineterminator="\n")
         files.write_text(tables.with_name("cells.csv"), listed)
-        made = of_runs(study, records, limits, per_gpu_hour, commands)
+        made = of_runs(study, of_cells, read, per_gpu_hour, commands)
         files.write_json(tables.with_name("results.json"), results_of(made))
         found |= made.found
         # Records lack leading blanks; without the tab the header is shifted by a column.
         printed = (one["environment"].get("topology") or "" for one in documents)
         text = next(filter(None, map(str.strip, printed)), "")
         files.write_text(tables / "topology.txt", f"\t{text}\n" if text else "")
-    if techniques:
-        found["convergence"] = convergence([*map(TECHNIQUE.read, techniques)])
+    if techniques := read["convergence"]:
+        found["convergence"] = convergence(techniques)
         found["remedies"] = remedies(found["convergence"], margin)
-    if trainings:
-        trained = [*map(RUN.read, trainings)]
-        name_machines(trained)
-        found["trained_to_accuracy"] = trained_to_accuracy(trained, target)
-    if ranks:
-        of_ranks = [*map(SYNCHRONIZATION.read, ranks)]
-        found |= {name: make(of_ranks) for name, make in OF_RANKS.items()}
-    if variants:
-        of_seeds = sorted(map(VARIANT.read, variants), key=itemgetter("seed"))
-        found |= {name: make(of_seeds) for name, make in OF_VARIANTS.items()}
+    if trainings := read["full_trainings"]:
+        name_machines(trainings)
+        found["trained_to_accuracy"] = trained_to_accuracy(trainings, target)
+    for module in (synchronization, quantization):
+        kind = module.__name__.rpartition(".")[2]
+        names = [name for name, own in schema.TABLES.items() if own.records == kind]
+        found |= {name: getattr(module, name)(read[kind]) for name in names if read[kind]}
     schema.write(found, tables, study)
     written = [schema.TABLES[name].path(tables, study) for name in found]
     findings = evaluate(schema.read_study(study, written), learned=source != SYNTHETIC.name)

@@ -17,7 +17,7 @@ def test_layer_is_drawn_between_limits_by_four_levels():
         for quantity in ("weights", "before_relu")
     ]
     record = {"seed": 3, "variant": STAGES[-1], "histograms": entries}
-    table = quantization.histograms([{"seed": 0}, record, {**record, "seed": 4}])
+    table = quantization.quantization_histograms([{"seed": 0}, record, {**record, "seed": 4}])
     tables = StudyTables("own", {"quantization_histograms": table})
     figure = draw_quantization_histograms(tables)
     weights, before = (

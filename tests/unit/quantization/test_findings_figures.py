@@ -19,7 +19,7 @@ WORST = {"clipped_share_calibration": "max", "sqnr_after_relu_db": "min"}
 
 def test_every_figure_of_the_readme_is_that_of_the_records():
     documents = [VARIANT.read(path) for path in STUDY.glob("quantization/*/*/*.json")]
-    table, words = quantization.variants(documents), section("quantization-cifar10")
+    table, words = quantization.quantization(documents), section("quantization-cifar10")
     assert f"All {table['logits_compared'].sum():,.0f} logits" in words
     found = {row.stage: row for row in costs(table).itertuples()}
     lines = dict(ROW.findall(words))
@@ -37,5 +37,7 @@ def test_every_figure_of_the_readme_is_that_of_the_records():
         share = f"{100 * worst['clipped_share_calibration']:.3g} %"
         mean = found[stage].accuracy_percent
         assert f"| {level} | {mean:.2f} | {share} | {worst['sqnr_after_relu_db']:.1f} |" in words
-    beside = quantization.paired(documents).set_index("stage").loc["mistake-255_for_127"]
+    beside = (
+        quantization.quantization_paired(documents).set_index("stage").loc["mistake-255_for_127"]
+    )
     assert f"by {difference(beside)} points" in words

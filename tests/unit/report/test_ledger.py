@@ -35,7 +35,7 @@ def test_every_identity_holds_and_an_own_pass_through_the_scales_gives_the_class
 ):
     """In int64 by NumPy, from the weights, the images and the printed figures alone."""
     path = str(quantized_digits / examples.VARIANT_PATTERN.format(variant=examples.LAST))
-    tables_make.main(study="digits", variants=[path], tables=tmp_path)
+    tables_make.main(study="digits", records={"quantization": [path]}, tables=tmp_path)
     study = schema.read_study("digits", tmp_path.glob("*.csv"))
     ledger, formulas = {}, []
     steps = [table for table in tables(PARTS["B"], study, None) if table.name in STEPS]

@@ -18,7 +18,8 @@ PEAKS = {"device": "cuda", "gpus": 4, "cpu_threads": 1, "rows": []}
 def tables(folder, **options):
     """Make the tables of the study in `folder`; returns a function that reads one by its name."""
     own = {"study": "mine", "tables": folder / "tables", **options}
-    tables_make.main(grid=GRID, runs=folder / "runs", peaks=[folder / "peaks.json"], **own)
+    records = {"peaks": [folder / "peaks.json"]}
+    tables_make.main(grid=GRID, runs=folder / "runs", records=records, **own)
     return lambda name: schema.read(name, schema.TABLES[name].path(folder / "tables", "mine"))
 
 

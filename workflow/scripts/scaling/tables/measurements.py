@@ -209,7 +209,7 @@ def peaks(documents: list[dict[str, Any]]) -> pd.DataFrame:
     return table.assign(peak=table["value"] == best)
 
 
-def findings(checks: list[dict[str, Any]]) -> pd.DataFrame:
+def machine(checks: list[dict[str, Any]]) -> pd.DataFrame:
     """Return the findings of machine checks, one row per finding."""
     rows = [finding | {"machine": _machine(one)} for one in checks for finding in one["findings"]]
     return schema.frame("machine", rows).drop_duplicates(ignore_index=True)

@@ -30,7 +30,7 @@ DIAGNOSTICS: dict[str, tuple[str, Callable[[float, float], bool]]] = {
 """Signs of a mistake in a layer: a field, and a test of its mistaken and its correct value."""
 
 
-def variants(documents: list[Row]) -> pd.DataFrame:
+def quantization(documents: list[Row]) -> pd.DataFrame:
     """Return one row per seed and variant in the given order; a seed's first row is float32.
 
     `mean_standard_error_points` is of the mean difference to float32 over `mean_seeds` seeds.
@@ -54,7 +54,7 @@ def variants(documents: list[Row]) -> pd.DataFrame:
     return table.assign(compression=table["float32_bytes"] / table["packed_bytes"])
 
 
-def layers(documents: list[Row]) -> pd.DataFrame:
+def quantization_layers(documents: list[Row]) -> pd.DataFrame:
     """Return one row per seed, variant and layer; quantized input images are the first layer."""
     rows = []
     for document in documents:
@@ -73,7 +73,7 @@ def layers(documents: list[Row]) -> pd.DataFrame:
     return schema.frame("quantization_layers", rows)
 
 
-def histograms(documents: list[Row]) -> pd.DataFrame:
+def quantization_histograms(documents: list[Row]) -> pd.DataFrame:
     """Return one row per non-empty bin of the first document that has histograms.
 
     `values` is `float` or `int8`; bins are in float units, in which a level of int8 is 1 / `scale`.
@@ -93,7 +93,7 @@ def histograms(documents: list[Row]) -> pd.DataFrame:
     return schema.frame("quantization_histograms", rows)
 
 
-def paired(documents: list[Row]) -> pd.DataFrame:
+def quantization_paired(documents: list[Row]) -> pd.DataFrame:
     """Return one row per variant with a mistake, compared by image with its correct variant.
 
     The correct variant has otherwise the same options; seeds that both have are compared.

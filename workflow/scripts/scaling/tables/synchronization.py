@@ -22,7 +22,7 @@ BYTES_PER_CHANNEL = 2 * 4
 """SyncBatchNorm's backward pass sums two float32 values per channel over the ranks."""
 
 
-def orders(documents: list[dict[str, Any]]) -> pd.DataFrame:
+def sampler(documents: list[dict[str, Any]]) -> pd.DataFrame:
     """Return one row per sampler, epoch (from 0) and rank; see `synchronization.worker.orders_of`.
 
     `first_epoch` is the first epoch in which the rank had the same order of images.
