@@ -96,7 +96,7 @@ def test_sigterm_at_a_jobs_end_starts_no_other_job(new_study):
 
 
 @pytest.mark.parametrize("mode", ["subprocess", "remote"])
-def test_it_ends_the_snakemake_of_one_job_at_once(new_study, mode):
+def test_sigterm_ends_the_snakemake_of_one_job_at_once(new_study, mode):
     study = new_study(**LONG)
     study.finish(MANIFEST)
     job = "train_run:recipe=plain,strategy=single,gpus=1,batch_size=1,seed=0,repeat="

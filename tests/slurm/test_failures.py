@@ -55,7 +55,7 @@ def study(new_slurm_study):
 
 
 @pytest.mark.parametrize("cell", STATES)
-def test_a_failed_job_is_named_with_its_rule_cell_slurm_job_and_log(study, cell):
+def test_failed_job_is_named_with_rule_run_slurm_job_and_log(study, cell):
     job = study.cell_job(*cell)
     assert job["JobState"] == STATES[cell]
     reports = study.output().split("Error in rule ")[1:]
@@ -70,7 +70,7 @@ def test_a_failed_job_is_named_with_its_rule_cell_slurm_job_and_log(study, cell)
     assert "\nFor further error details" in report and "--wrap" not in report
 
 
-def test_the_other_cell_is_finished_no_job_is_started_twice_and_what_they_said_is_shown(study):
+def test_other_run_finishes_and_no_job_starts_twice(study):
     assert "training of plain/ddp, 2 GPUs, batch 500 per GPU, seed 0 failed" in study.output()
     said = Path(study.cell_job(*OVER_MEMORY)["StdErr"]).read_text()
     assert "Exceeded job memory limit" in said
@@ -83,7 +83,7 @@ def test_the_other_cell_is_finished_no_job_is_started_twice_and_what_they_said_i
     assert not any(study.record(gpus=gpus, batch_size=size).exists() for gpus, size in STATES)
 
 
-def test_the_next_run_submits_only_what_is_missing_and_cancels_it_when_interrupted(study):
+def test_next_start_submits_missing_runs_and_interrupt_cancels(study):
     before = len(study.jobs())
     snakemake = study.start(*study.targets)
     for size in LONG.values():

@@ -32,7 +32,7 @@ def scontrol(*words):
         ("python", "Slurm does not answer", ["COMPLETED"]),
     ],
 )
-def test_an_outage_of_the_controller_loses_and_doubles_no_job(
+def test_controller_outage_loses_and_doubles_no_job(
     study, program, told, states, tmp_path, monkeypatch
 ):
     """It is suspended when the program is called for the first time; a job's step calls Python."""
@@ -57,7 +57,7 @@ def test_an_outage_of_the_controller_loses_and_doubles_no_job(
     assert [job["JobState"] for job in study.jobs()] == states
 
 
-def test_a_job_that_slurm_has_forgotten_is_done_where_its_record_is_and_else_failed(study, slurm):
+def test_purged_job_is_done_if_its_record_exists_else_failed(study, slurm):
     text = slurm.joinpath("slurm.conf").read_text()
     slurm.joinpath("slurm.conf").write_text(text.replace("MinJobAge=900", "MinJobAge=2"))
     scontrol("reconfigure")
@@ -75,7 +75,7 @@ def test_a_job_that_slurm_has_forgotten_is_done_where_its_record_is_and_else_fai
     assert re.search(r"Slurm's job \d+ failed: CANCELLED", study.output())
 
 
-def test_a_job_that_is_preempted_has_failed(study):
+def test_preempted_job_has_failed(study):
     snakemake = study.start(study.target(batch_size=SLOW))
     study.wait_for_state("RUNNING", 1, SLOW)
     node = study.cell_job(1, SLOW)["NodeList"]
@@ -88,7 +88,7 @@ def test_a_job_that_is_preempted_has_failed(study):
     assert "failed: PREEMPTED" in study.output()
 
 
-def test_the_reason_of_a_wait_is_said_and_the_jobs_name_is_its_cell(study):
+def test_reason_of_a_wait_is_printed_and_job_has_runs_name(study):
     for node in cluster.NODES:
         scontrol("update", f"nodename={node}", "state=drain", "reason=test")
     log = study.folder / "logs/train_run/recipe~plain/strategy~single/gpus~1"
@@ -119,7 +119,7 @@ for epoch in range(4):
 """
 
 
-def test_what_a_killed_snakemake_left_running_counts_when_it_finishes(new_slurm_study):
+def test_jobs_of_a_killed_snakemake_count_when_they_finish(new_slurm_study):
     study = new_slurm_study(
         parts=["scaling"],
         machine__check="off",

@@ -34,7 +34,7 @@ TIMED = ("train_run", "interconnect_sweep", "peaks_measure", "synchronization_me
 OTHERS = ("convergence_train", "machine_check", "quantize_evaluate", "quantize_train")
 
 
-def test_it_ends_with_a_report_of_every_cell_with_slurms_job_and_then_submits_nothing(study):
+def test_report_has_slurm_jobs_and_next_start_submits_nothing(study):
     page = (study.folder / "results/report.html").read_text()
     for gpus in (1, 2, 4):
         assert f">{study.cell_job(gpus, 10)['JobId']}<" in page
@@ -48,7 +48,7 @@ def test_it_ends_with_a_report_of_every_cell_with_slurms_job_and_then_submits_no
     assert "Nothing to be done" in study.snakemake().stdout
 
 
-def test_training_and_sweeps_are_jobs_and_timed_ones_have_their_nodes_to_themselves(study):
+def test_timed_jobs_have_their_nodes_to_themselves(study):
     jobs = [(job["Comment"].split("_wildcards")[0][len("rule_") :], job) for job in study.jobs()]
     twice = ["train_run", "train_run", "interconnect_sweep"]
     assert sorted(rule for rule, _ in jobs) == sorted([*TIMED, *OTHERS, *twice])
@@ -60,9 +60,7 @@ def test_training_and_sweeps_are_jobs_and_timed_ones_have_their_nodes_to_themsel
 
 
 @pytest.mark.parametrize(("gpus", "nodes"), [(1, 1), (2, 1), (4, 2)])
-def test_a_cell_has_its_gpus_and_one_process_on_each_of_as_few_nodes_as_have_them(
-    study, gpus, nodes
-):
+def test_run_has_its_gpus_and_a_process_on_fewest_nodes(study, gpus, nodes):
     job, said = study.cell_job(gpus, 10), environment(study, gpus)
     assert job["JobState"] == "COMPLETED"
     assert job["TresPerJob"] == f"gres:gpu:{gpus}" and job["NumNodes"] == str(nodes)
@@ -77,7 +75,7 @@ def test_a_cell_has_its_gpus_and_one_process_on_each_of_as_few_nodes_as_have_the
 
 
 @pytest.mark.parametrize("strategy", ["ddp", "fsdp"])
-def test_a_cell_over_two_nodes_trained_on_both_and_ended_with_the_same_parameters(study, strategy):
+def test_run_over_two_nodes_ends_with_equal_parameters(study, strategy):
     cell = {"strategy": strategy, "gpus": 4, "batch_size": 10}
     study.snakemake(study.target(**cell))
     record = json.loads(study.record(**cell).read_text())
@@ -95,7 +93,7 @@ def test_a_cell_over_two_nodes_trained_on_both_and_ended_with_the_same_parameter
 SAYS = "print('ran on', os.environ['SLURMD_NODENAME'], flush=True)\n"
 
 
-def test_a_command_is_started_once_and_trains_on_both_nodes(new_slurm_study):
+def test_command_starts_once_and_trains_on_both_nodes(new_slurm_study):
     options = "train.py --batch-size {batch_size} --seed {seed} --epochs {epochs}"
     study = new_slurm_study(
         parts=["scaling"],

@@ -52,7 +52,7 @@ def test_imports_run_one_way():
         assert used <= allowed, path
 
 
-def test_what_can_be_deleted_is_imported_by_nothing_else():
+def test_deletable_packages_are_imported_by_nothing_else():
     for path in modules(LIBRARY, *APART):
         others = {folder for folder in APART if folder not in path.parents}
         names = [".".join(folder.relative_to(LIBRARY.parent).parts) for folder in others]

@@ -26,7 +26,7 @@ def of_gpus(*changed):
     return machine.judge([HOST], gpus)
 
 
-def test_a_machine_that_is_fit_gives_nothing_to_remark():
+def test_fit_machine_has_no_findings():
     assert of_gpus() == []
     unknown = dict.fromkeys(("memory_bytes", "free_bytes", "cores_near", "flops_per_second"))
     assert of_gpus(*3 * [GPU | unknown | {"reading": [], "gpu": "MIG"}]) == []
@@ -47,13 +47,13 @@ def test_a_machine_that_is_fit_gives_nothing_to_remark():
         ({"cores_near": 0}, "odd", "no core of this job is on its side"),
     ],
 )
-def test_what_is_unfit_is_named_with_its_place(change, severity, words):
+def test_unfit_part_is_named_with_host_and_gpu(change, severity, words):
     (finding,) = of_gpus(change)
     assert (finding["severity"], finding["host"], finding["gpu"]) == (severity, "n1", "GPU-x")
     assert words in finding["message"]
 
 
-def test_the_worst_comes_first():
+def test_findings_sorted_by_severity():
     found = of_gpus({"nvlinks": 1, "gpu": "a"}, {"processes": [7], "gpu": "b"})
     assert [one["gpu"] for one in found] == ["b", "a"]
     told = machine.judge([HOST | {"governor": "powersave", "xid": "NVRM: Xid 79"}], [])

@@ -56,7 +56,7 @@ def own(tmp_path):
     return f"{tmp_path}/own.py"
 
 
-def test_a_model_is_ours_torchvisions_or_the_users_own(own):
+def test_model_is_the_projects_torchvisions_or_the_users(own):
     assert isinstance(build(Model(width=1), 10), ResNet18)
     # The count that torchvision documents.
     wide = build(Model(name="resnet50", options={"width_per_group": 128}), 1000)
@@ -102,7 +102,7 @@ def study(name=LAB, size=32, batch=8, parts=1, gpus=(1,), strategy="ddp", **opti
         (study("OWN:unused", size=9), r"gives 2 of 4 parameters no gradient, 2\.weight the first"),
     ],
 )
-def test_what_cannot_be_made_or_trained_is_said_before_any_job(own, tmp_path, config, said):
+def test_untrainable_model_is_refused_before_any_job(own, tmp_path, config, said):
     made = DATASET.read(SOURCE / "manifest.json") | {"classes": list("abc"), "train_images": 128}
     DATASET.write(tmp_path / "manifest.json", made)
     config["model"]["name"] = config["model"]["name"].replace("OWN", own)
@@ -110,7 +110,7 @@ def test_what_cannot_be_made_or_trained_is_said_before_any_job(own, tmp_path, co
         check(config, tmp_path / "manifest.json")
 
 
-def test_what_can_train_is_let_pass(own, tmp_path):
+def test_trainable_model_is_accepted(own, tmp_path):
     for name, size in (("OWN:linear", 9), ("OWN:looks", 9), ("vit_b_16", 224), (LAB, 64)):
         config = study(name.replace("OWN", own), size=size)
         check(config, tmp_path / "absent.json")

@@ -60,7 +60,7 @@ def test_the_histograms_count_every_value_of_every_layer(quantized_digits):
         assert lowest > -128.6 and highest < 127.6
 
 
-def test_what_cannot_be_evaluated_is_refused(quantized_digits):
+def test_invalid_evaluation_is_refused(quantized_digits):
     network, wild = load_weights(quantized_digits / "weights.pt"), quantized_digits / "wild.pt"
     network.fc3.bias.data[0] = 1e9
     save_weights(network, wild)
@@ -73,7 +73,7 @@ def test_what_cannot_be_evaluated_is_refused(quantized_digits):
             evaluate(quantized_digits, "never", **changes)
 
 
-def test_the_sound_variant_keeps_every_invariant(records):
+def test_correct_variant_keeps_every_invariant(records):
     sound = records[""]
     json.dumps(sound, allow_nan=False)
     assert decibels(100.0, 1.0) == 20

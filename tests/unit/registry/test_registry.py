@@ -27,7 +27,7 @@ def test_unknown_name_lists_choices():
     ("strategy", "processes", "busiest"),
     [("ddp", 4, 1.5e6), ("dp", 1, 2e6), ("fsdp", 4, 2.25e6), ("zero1", 4, 2.25e6)],
 )
-def test_what_four_gpus_start_and_send(strategy, processes, busiest):
+def test_four_gpus_start_processes_and_send_bytes(strategy, processes, busiest):
     found = STRATEGIES.find(strategy)
     assert (found.processes(4), found.processes(1)) == (processes, 1)
     assert (found.busiest_bytes(4, 1e6), found.busiest_bytes(1, 1e6)) == (busiest, 0)

@@ -172,7 +172,7 @@ def test_flat_sgd_steps_equal_torch_sgd_with_autocast():
 
 @pytest.mark.parametrize("nesterov", [False, True])
 @pytest.mark.parametrize("decay_batch_norm", [False, True])
-def test_it_is_torchs_sgd_with_a_rate_for_each_step(nesterov, decay_batch_norm):
+def test_flat_sgd_equals_torch_sgd_with_a_rate_for_each_step(nesterov, decay_batch_norm):
     ours, theirs = network(), network()
     flat = flat_sgd(ours)
     flat.set_rates(0.0, 0.0)
