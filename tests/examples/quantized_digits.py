@@ -81,11 +81,8 @@ def document(folder: Path, name: str) -> Any:
 
 def assert_made_here(surroundings: dict[str, Any]) -> None:
     """The environment of a record that a CPU of this machine wrote just now, by this code."""
-    here = environment.describe("cpu")
-    changing = ("commit", "started", "ended")
-    assert {key: value for key, value in surroundings.items() if key not in changing} == {
-        key: value for key, value in here.items() if key not in changing
-    }
+    here, changing = environment.describe("cpu"), dict.fromkeys(("commit", "started", "ended"))
+    assert surroundings | changing == here | changing
     assert surroundings["started"] < surroundings["ended"] <= here["started"]
     # A commit made while the tests run is no fault; without git there is none to name.
     assert (surroundings["commit"] is None) == (here["commit"] is None)

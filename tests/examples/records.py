@@ -140,32 +140,24 @@ def technique_run(
     Before the last epoch it was 0.2 lower; training accuracy is 0.1 higher. None: the loss was not
     finite.
     """
-    failed = accuracy is None
-    value = 0.1 if accuracy is None else accuracy
-    rows = [
-        {
-            "epoch": epoch,
-            "updates": 5 * epoch,
-            "train_loss": None if failed else 2 - value + lag,
-            "train_accuracy": None if failed else value + 0.1 - lag,
-            "test_loss": None if failed else 3 - value + lag,
-            "test_accuracy": None if failed else value - lag,
-        }
-        for epoch, lag in enumerate([0.2] * (epochs - 1) + [0.0], start=1)
-    ]
-    return {
+
+    def row(number: int) -> dict[str, Any]:
+        value = (accuracy or 0.0) - 0.2 * (number < epochs)
+        found = {"train_loss": 2 - value, "train_accuracy": value + 0.1}
+        found |= {"test_loss": 3 - value, "test_accuracy": value}
+        metrics = dict.fromkeys(found) if accuracy is None else found
+        return {"epoch": number, "updates": 5 * number, **metrics}
+
+    run: dict[str, Any] = {
         "seed": seed,
         "factor": factor,
         "held_out": False,
         "chosen": True,
-        "updates": 5 * epochs,
-        "planned_epochs": epochs,
-        "planned_updates": 5 * epochs,
-        "diverged": "not finite" if failed else "",
-        "epochs": rows,
         "seconds": 1.0,
-        **more,
     }
+    run |= {"planned_epochs": epochs, "planned_updates": 5 * epochs, "updates": 5 * epochs}
+    run |= {"diverged": "not finite" if accuracy is None else ""}
+    return run | {"epochs": [row(number) for number in range(1, epochs + 1)], **more}
 
 
 def technique(
@@ -176,14 +168,14 @@ def technique(
     **options: Any,
 ) -> TechniqueRecord:
     """Return the record of a remedy with these options and runs."""
-    chosen = Technique.of(options)
-    rate = chosen.rate(TRAINING["learning_rate"], global_batch / OPTIONS.reference_batch)
-    result = {
-        "gpus": gpus_of(global_batch, OPTIONS.reference_batch, OPTIONS.gpus),
+    chosen, base = Technique.of(options), OPTIONS.reference_batch
+    rate = chosen.rate(TRAINING["learning_rate"], global_batch / base)
+    tried = [{"learning_rate": rate * each["factor"], **each} for each in runs]
+    result: dict[str, Any] = {
+        "gpus": gpus_of(global_batch, base, OPTIONS.gpus),
         "chosen_factor": 1.0,
-        "at_edge": at_edge,
-        "runs": [{"learning_rate": rate * each["factor"], **each} for each in runs],
     }
+    result |= {"at_edge": at_edge, "runs": tried}
     return TechniqueRecord(
         remedy=remedy,
         global_batch=global_batch,
