@@ -23,11 +23,11 @@ if not REPLAY:
     include: "rules/measure.smk"
     include: "rules/train.smk"
 
-    if config["convergence"]["recipes"]:
+    if "accuracy" in config["parts"]:
 
         include: "rules/convergence.smk"
 
-    if config["quantization"]["seeds"]:
+    if "int8" in config["parts"]:
 
         include: "rules/quantize.smk"
 

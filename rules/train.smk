@@ -50,7 +50,7 @@ if JOBS.commands:
             ),
 
 
-if config["time_to_accuracy"]["gpus"]:
+if "time_to_accuracy" in config["parts"]:
 
     use rule train_run as train_to_accuracy with:
         output:

@@ -53,6 +53,7 @@ def test_training_has_the_options_of_its_folder(new_study):
         grid__gpus=[1, 2],
         training__measured_seconds=60.0,
         time_to_accuracy=full,
+        parts=["scaling", "time_to_accuracy", "proofs"],
         recipes__muon=own,
     )
     ranks = "results/experiments/gpus~2/synchronization.json"

@@ -34,7 +34,8 @@ from scaling.core.section import check_images
         ("partial", "x", "partial is 'x': it should be true or false"),
         ("grid.gpus", 2, "grid.gpus is 2: it should be a list, as [1, 2]"),
         ("grid.strategies", ["zero"], "grid.strategies[0] is 'zero': it should be one of ddp, dp"),
-        ("synchronization.seeds", [0, 1], "it should have at least 3 seeds, or none"),
+        ("synchronization.seeds", [0, 1], "it should have at least 3 items"),
+        ("quantization.seeds", [], "it should have at least 1 item"),
         ("convergence.held_out_images", 600, "is 600 (allowed: fewer than its train_images, 600)"),
         ("convergence.global_batches", [32, 65], "global_batches has [65] (allowed: multiples"),
         ("convergence.recipes", ["tuned"] * 2, "recipes has tuned more than once (allowed: each"),
@@ -92,7 +93,7 @@ def test_large_batches_overlay_is_valid():
 
 def test_what_is_not_used_or_no_longer_read_is_not_looked_at():
     unused = ("recipes.fast", {"base": "no"}), ("recipes.tuned", {"engine": "slow"})
-    document = changed(*unused, ("synchronization.seeds", []), ("convergence.recipes", []))
+    document = changed(*unused, ("parts", ["scaling"]))
     config.check(document)
     assert [*config.requested(document)["recipes"]] == ["plain"]
     document = changed(("dataset.source", "images"), ("dataset.path", "no/such/images.tar"))
@@ -120,7 +121,7 @@ def test_more_images_than_there_are_is_refused(change, images, sentence):
 TUNED, GPU = ("grid.recipes", ["tuned"]), ("device", "cuda")
 FUSED, LAST = ("recipes.tuned.fused_norms", True), ("recipes.tuned.channels_last", True)
 MINE = ("recipes.mine", {"command": "train {gpus}"})
-TIMED = [("time_to_accuracy.recipe", "mine"), ("time_to_accuracy.gpus", [1])]
+TIMED = [("time_to_accuracy.recipe", "mine"), ("parts", ["time_to_accuracy"])]
 VIT, BF16 = ("model.name", "vit_b_16"), ("recipes.plain.bf16_compression", True)
 GAMMA = ("recipes.tuned.zero_gamma", True)
 SHARDED, MUON = ("grid.strategies", ["fsdp"]), ("recipes.tuned.muon", 0.1)
@@ -199,13 +200,14 @@ def test_other_models_skip_large_batches_and_part_b():
     document["model"]["name"], document["dataset"]["image_size"] = "resnet50", 224
     said = [one.split(" are ")[0].split(" is ")[0] for one in config.drop_unsupported(document)]
     assert said == ["techniques for large batches", "Part B"]
-    assert document["convergence"]["recipes"] == document["quantization"]["seeds"] == []
+    assert document["parts"] == ["scaling", "proofs"]
     config.check(document)
 
 
 ALONE = {
     "scaling": ["runs", "limits"],
-    "accuracy": ["convergence", "full_trainings"],
+    "accuracy": ["convergence"],
+    "time_to_accuracy": ["full_trainings"],
     "proofs": ["synchronization"],
     "int8": ["quantization"],
 }
@@ -223,13 +225,13 @@ def test_what_is_wrong_with_a_part_that_is_off_is_not_looked_at(off, path, value
     document = changed((path, value))
     with pytest.raises(UserError):
         config.check(document)
-    document["parts"] = [part for part in PARTS if part != off]
+    document["parts"].remove(off)
     config.check(document)
 
 
 @pytest.mark.parametrize("part", PARTS)
 def test_a_part_alone_has_no_records_of_others(part):
-    document = changed(("parts", [part]), ("time_to_accuracy.gpus", [1]))
+    document = changed(("parts", [part]), ("time_to_accuracy.recipe", "tuned"))
     config.drop_unsupported(document)
     found = stored.records(document)
     assert [kind for kind in found if found[kind]] == ALONE[part]
@@ -239,11 +241,12 @@ def test_a_part_alone_has_no_records_of_others(part):
 @pytest.mark.parametrize(
     ("parts", "own", "gpus"),
     [
-        (["accuracy"], [], [1]),
-        (["accuracy"], [1, 4], [1, 4]),
-        (["accuracy", "proofs"], [1, 4], [1, 2]),
+        (["accuracy"], [1, 4], [1]),
+        (["time_to_accuracy"], [1, 4], [1, 4]),
+        (["time_to_accuracy", "proofs"], [1, 4], [1, 2]),
     ],
 )
 def test_accuracy_study_requires_gpus_of_its_trainings(parts, own, gpus):
-    document = changed(("parts", parts), ("time_to_accuracy.gpus", own))
+    trained = ("time_to_accuracy.recipe", "tuned"), ("time_to_accuracy.gpus", own)
+    document = changed(("parts", parts), *trained)
     assert config.requested(document)["grid"]["gpus"] == gpus

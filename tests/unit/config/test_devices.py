@@ -14,6 +14,7 @@ from scaling.launch.run_spec import RunSpec
 
 AUTO, BF16 = ("device", "auto"), ("recipes.tuned.precision", "bf16")
 GRAPHS = [("recipes.tuned.cuda_graph", True), ("grid.recipes", ["tuned"])]
+FULL, EIGHT = ("parts", ["scaling", "time_to_accuracy"]), ("time_to_accuracy.gpus", [8])
 T4 = r"recipes\.tuned\.precision is bf16 and T4 has 7\.5: bf16 needs 8\.0"
 
 
@@ -26,7 +27,7 @@ T4 = r"recipes\.tuned\.precision is bf16 and T4 has 7\.5: bf16 needs 8\.0"
         (0, [("machine.gpus_per_node", 2)], 4, None, "gpus_per_node is 2: run on a cluster"),
         (0, [("grid.strategies", ["ddp", "dp"])], 2, None, "dp, which needs GPUs for more than"),
         (0, GRAPHS, 1, None, "cuda_graph is true, which needs a GPU: this is a"),
-        (0, [("time_to_accuracy.gpus", [8])], 8, 1, "^time_to_accuracy.gpus requires 8, but this"),
+        (0, [FULL, EIGHT], 8, 1, "^time_to_accuracy.gpus requires 8, but this"),
         (2, [], 2, None, None),
         (2, [], 4, None, "requires 4, but this machine has 2 GPUs: remove the larg"),
         (0, [BF16], 1, None, None),

@@ -180,12 +180,13 @@ def test_missing_file_is_refused_unless_a_partial_studys_run(study, path, partia
 
 def test_unknown_record_or_large_trace_is_refused(study):
     stored.check(study, CONFIG)
-    for section, without, path in (
-        ("quantization", {"seeds": []}, "quantization/seed~0/variant~.*/quantization.json"),
-        ("convergence", {"recipes": []}, r"convergence/remedy~linear_warmup/.*/runs\.json"),
+    for off, path in (
+        ("int8", "quantization/seed~0/variant~.*/quantization.json"),
+        ("accuracy", r"convergence/remedy~linear_warmup/.*/runs\.json"),
     ):
+        parts = [part for part in CONFIG["parts"] if part != off]
         with pytest.raises(UserError, match=rf"mine/{path}: not part of this study"):
-            stored.check(study, CONFIG | {section: CONFIG[section] | without})
+            stored.check(study, CONFIG | {"parts": parts})
     (study / TRACE).write_bytes(b" " * 1_000_001)
     with pytest.raises(UserError, match=rf"mine/{TRACE} is no file of at most 1,000,000 bytes"):
         stored.check(study, CONFIG)

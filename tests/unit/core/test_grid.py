@@ -43,6 +43,7 @@ def test_strong_scaling_has_a_pair_of_cells(gpus, sizes, added):
 
 def test_strong_scaling_leaves_out_commands_of_one_batch():
     config = {
+        "parts": ["scaling"],
         "grid": {"recipes": ["fixed", "free"], "strategies": ["ddp"], "gpus": [1, 2]}
         | {"batch_sizes": [128], "seeds": [0], "repeats": 1, "strong_scaling": True},
         "recipes": {

@@ -29,6 +29,7 @@ def jobs(workflow=CLUSTER, gres=False, **machine):
     usual = {"cpu_threads": 2, "time_limit_seconds": 90, "gpus_per_node": 4, "share": False}
     return Jobs(
         {
+            "parts": ["scaling"],
             "grid": {"recipes": ["plain"], **GRID},
             "recipes": {"plain": {"loader_workers": 3}},
             "machine": usual | machine,
@@ -112,7 +113,7 @@ def test_later_sections_override_options_of_training(study):
 def test_a_script_is_told_nothing_that_it_does_not_depend_on(study):
     jobs, config = study
     before = jobs.options(LargeBatches, "convergence")
-    config["convergence"] |= {"global_batches": [7], "recipes": []}
+    config["convergence"] |= {"global_batches": [7], "recipes": ["muon"]}
     assert jobs.options(LargeBatches, "convergence") == before
     config["convergence"]["epochs"] += 1
     assert jobs.options(LargeBatches, "convergence") != before

@@ -74,8 +74,8 @@ def study(name=LAB, size=32, batch=8, parts=1, gpus=(1,), strategy="ddp", **opti
         "grid": grid | {"batch_sizes": [64, batch]},
         "recipes": {"plain": recipe},
         "training": {"micro_batches": parts},
-        "time_to_accuracy": {"gpus": []},
-        "synchronization": {"seeds": []},
+        "time_to_accuracy": {},
+        "parts": ["scaling"],
     }
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from scaling.config import devices, recipes
-from scaling.config.keys import EMPTY, PARTS, Configuration
+from scaling.config.keys import Configuration
 from scaling.config.scheme import STAGES
 from scaling.core.section import refuse
 from scaling.registry import registry
@@ -33,49 +33,41 @@ def check(config: dict[str, Any], *, reads_images: bool = True) -> None:
 
 
 def requested(config: dict[str, Any]) -> dict[str, Any]:
-    """Return `config` with defaults, without parts that are off and without unused recipes."""
+    """Return `config` with defaults, and without unused recipes."""
     return _requested(config).model_dump()
 
 
 def _requested(config: dict[str, Any]) -> Configuration:
-    """Return the configuration without parts that are off; UserError for wrong keys and types.
+    """Return the configuration with defaults; UserError for wrong keys and types.
 
-    If the grid and the synchronization experiments are off, `grid.gpus` has only the GPUs of
-    `time_to_accuracy`.
+    With neither `scaling` nor `proofs`, `grid.gpus` has only the GPUs of other trainings.
     """
     known = Configuration.of(config)
-    off = set(PARTS) - set(known.parts)
-    for name, emptied in (item for part in off for item in EMPTY[part].items()):
-        vars(getattr(known, name)).update(emptied)
-    known.recipes = recipes.resolved(known.recipes, _ask(known))
-    if {"scaling", "proofs"} <= off:
-        known.grid.gpus = known.time_to_accuracy.gpus or [1]
-    if known.grid.seeds and not _needs_images(known):
+    requests = dict.fromkeys(known.grid.recipes, "grid.recipes")
+    if "time_to_accuracy" in known.parts:
+        requests.setdefault(known.time_to_accuracy.recipe, "time_to_accuracy.recipe")
+    for tried in known.convergence.recipes if "accuracy" in known.parts else ():
+        requests.setdefault(tried.recipe, "convergence.recipes")
+    known.recipes = recipes.resolved(known.recipes, requests)
+    if not {"scaling", "proofs"} & {*known.parts}:
+        trains = "time_to_accuracy" in known.parts
+        known.grid.gpus = known.time_to_accuracy.gpus if trains else [1]
+    if not _needs_images(known):
         known.dataset.source, known.dataset.path = recipes.OWN, None
     return known
 
 
-def _ask(known: Configuration) -> dict[str, str]:
-    """Return each used recipe's name, mapped to the key of the configuration that names it."""
-    requests = dict.fromkeys(known.grid.recipes, "grid.recipes")
-    if known.time_to_accuracy.gpus:
-        requests.setdefault(known.time_to_accuracy.recipe, "time_to_accuracy.recipe")
-    for tried in known.convergence.recipes:
-        requests.setdefault(tried.recipe, "convergence.recipes")
-    return requests
-
-
 def _needs_images(known: Configuration) -> bool:
-    """Return whether any part of the study trains on images of the dataset."""
+    """Return whether the study trains on images of the dataset, not by commands alone."""
     of_engines = [name for name, options in _trained(known).items() if "command" not in options]
-    other = known.convergence.recipes or known.synchronization.seeds or known.quantization.seeds
-    return bool(of_engines or other)
+    return bool(of_engines) or known.parts != ["scaling"]
 
 
 def _trained(config: Configuration) -> dict[str, dict[str, Any]]:
     """Return the recipes that the grid and the trainings to an accuracy use, by name."""
-    used = [*(config.grid.recipes if config.grid.seeds else [])]
-    used += [config.time_to_accuracy.recipe] if config.time_to_accuracy.gpus else []
+    used = config.grid.recipes if "scaling" in config.parts else []
+    if "time_to_accuracy" in config.parts:
+        used = [*used, config.time_to_accuracy.recipe]
     return {name: options for name, options in config.recipes.items() if name in used}
 
 
@@ -88,26 +80,25 @@ def train_images(config: dict[str, Any], manifest: dict[str, Any]) -> int | None
 
 def images_needed(config: dict[str, Any]) -> dict[str, int]:
     """Return the least number of training images that keys of the study need, by key."""
-    part_b, large, needed = config["quantization"], config["convergence"], dict[str, int]()
-    if part_b["seeds"]:
-        needed["quantization.calibration_images"] = part_b["calibration_images"]
-    if large["recipes"]:
-        needed["convergence.held_out_images"] = large["held_out_images"] + 1
-    return needed
+    needed = {
+        "int8": ("quantization.calibration_images", config["quantization"]["calibration_images"]),
+        "accuracy": ("convergence.held_out_images", config["convergence"]["held_out_images"] + 1),
+    }
+    return dict(of_part for part, of_part in needed.items() if part in config["parts"])
 
 
 def drop_unsupported(config: dict[str, Any]) -> list[str]:
-    """Return a sentence for each section that the network or image size does not support.
+    """Return a sentence for each part that the network or image size does not support.
 
-    These sections, unused recipes and parts that are off are dropped from `config`, in place.
+    These parts, and unused recipes, are dropped from `config`, in place.
     """
     config |= requested(config)
-    messages = []
-    if config["model"]["name"] != LAB_MODEL and config["convergence"]["recipes"]:
-        config["convergence"]["recipes"] = []
+    parts, messages = config["parts"], []
+    if config["model"]["name"] != LAB_MODEL and "accuracy" in parts:
+        parts.remove("accuracy")
         messages.append(f"techniques for large batches are left out: they are tried on {LAB_MODEL}")
-    if config["dataset"]["image_size"] != LAB_SIDE and config["quantization"]["seeds"]:
-        config["quantization"]["seeds"] = []
+    if config["dataset"]["image_size"] != LAB_SIDE and "int8" in parts:
+        parts.remove("int8")
         messages.append("Part B is left out: its network sees images of 32 × 32 pixels")
     return messages
 
@@ -128,12 +119,13 @@ def _names(config: Configuration) -> Iterator[str]:
 def _recipes(config: Configuration) -> Iterator[str]:
     """Yield a sentence for each mistake in recipes, given the study's strategies and device."""
     grid, full, used = config.grid, config.time_to_accuracy, _trained(config)
-    if full.gpus and "command" in used[full.recipe]:
+    in_grid = "scaling" in config.parts
+    if "time_to_accuracy" in config.parts and "command" in used[full.recipe]:
         yield f"time_to_accuracy.recipe is {full.recipe}, a command (allowed: one of an engine)"
     for name, options in used.items():
         if options.get("zero_gamma") and (model := config.model.name) != LAB_MODEL:
             yield f"recipes.{name}.zero_gamma is true for {model} (allowed: for {LAB_MODEL})"
-    for name in grid.recipes if grid.seeds else ():
+    for name in grid.recipes if in_grid else ():
         limits = used[name]["strategies"] or grid.strategies
         if limits == [recipes.OWN]:
             taken = places(used[name]["command"])
@@ -146,16 +138,16 @@ def _recipes(config: Configuration) -> Iterator[str]:
         elif not set(limits) & set(grid.strategies):
             there = ", ".join(grid.strategies)
             yield f"recipes.{name}.strategies has none of grid.strategies (allowed: {there})"
-    strategies = grid.strategies if grid.seeds else ["ddp"]
+    strategies = grid.strategies if in_grid else ["ddp"]
     yield from devices.unsupported(config.device, strategies, used, max(grid.gpus))
 
 
 def _whole_nodes(config: Configuration) -> Iterator[str]:
     """Yield a sentence for each key with numbers of GPUs that do not fill whole nodes."""
     per_node = config.machine.gpus_per_node
-    requests = {"time_to_accuracy.gpus": config.time_to_accuracy.gpus}
-    if config.grid.seeds or config.synchronization.seeds:
-        requests["grid.gpus"] = config.grid.gpus
+    requests = {"grid.gpus": config.grid.gpus}
+    if "time_to_accuracy" in config.parts:
+        requests["time_to_accuracy.gpus"] = config.time_to_accuracy.gpus
     for key, numbers in requests.items():
         if uneven := [n for n in numbers if per_node and n > per_node and n % per_node]:
             yield f"{key} has {uneven} (allowed: {per_node} of a node, fewer, or multiples)"
@@ -191,16 +183,17 @@ def _missing_extras(config: Configuration) -> Iterator[str]:
 def _large_batches(config: Configuration) -> Iterator[str]:
     """Yield a sentence for each mistake in trainings with large batches or to an accuracy."""
     section, full = config.convergence, config.time_to_accuracy
-    if odd := [gpus for gpus in full.gpus if full.global_batch % gpus]:
+    odd = [gpus for gpus in full.gpus if full.global_batch % gpus]
+    if odd and "time_to_accuracy" in config.parts:
         whole = full.global_batch
         yield f"time_to_accuracy.gpus has {odd} (allowed: divisors of its global_batch, {whole})"
-    odd = uneven(section.global_batches, section.reference_batch, section.gpus)
-    if section.recipes and odd:
+    if "accuracy" not in config.parts:
+        return
+    if odd := uneven(section.global_batches, section.reference_batch, section.gpus):
         gpus = section.gpus
         yield f"convergence.global_batches has {odd} (allowed: multiples of its gpus, {gpus})"
-    few = section.train_images
-    if section.recipes and few and section.held_out_images >= few:
-        held = section.held_out_images
+    few, held = section.train_images, section.held_out_images
+    if few and held >= few:
         yield f"convergence.held_out_images is {held} (allowed: fewer than its train_images, {few})"
     tries = [(tried, config.recipes[tried.recipe]) for tried in section.recipes]
     precisions = sorted({options["precision"] for _, options in tries if "precision" in options})
@@ -218,9 +211,9 @@ def _large_batches(config: Configuration) -> Iterator[str]:
 
 def _variants(config: Configuration) -> Iterator[str]:
     """Yield a sentence for each mistake in the quantized variants."""
-    section = config.quantization
-    names = [one.name for one in section.variants] if section.seeds else []
-    yield from _twice("quantization.variants", [STAGES[0], *names])
+    if "int8" in config.parts:
+        names = [one.name for one in config.quantization.variants]
+        yield from _twice("quantization.variants", [STAGES[0], *names])
 
 
 def _twice(key: str, names: list[str]) -> Iterator[str]:

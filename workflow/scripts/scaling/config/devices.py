@@ -58,20 +58,24 @@ def check(config: dict[str, Any], wanted: int, granted: int | None) -> None:
 
     `granted` is the number of GPUs that --resources allows all jobs together; None: no limit.
     """
-    machine, recipes, cells = config["machine"], config["recipes"], grid.of(config)
-    timed = {cell.recipe: recipes[cell.recipe] for cell in cells}
-    tried = {one["recipe"]: recipes[one["recipe"]] for one in config["convergence"]["recipes"]}
+    machine, cells, on = config["machine"], grid.of(config), config["parts"]
+    names = {cell.recipe for cell in cells}
+    tried = {one["recipe"] for one in config["convergence"]["recipes"] if "accuracy" in on}
+    timed, all_used = (
+        {name: options for name, options in config["recipes"].items() if name in used}
+        for used in (names, names | tried)
+    )
     device = environment.resolve_device(config["device"])
     messages = [
-        *unsupported(device, {cell.strategy for cell in cells if cell.gpus > 1}, timed, wanted)
+        *unsupported(device, {cell.strategy for cell in cells if cell.gpus > 1}, timed, wanted),
+        *need_newer_gpu(device, all_used),
     ]
-    messages += need_newer_gpu(device, timed | tried)
     per_node, threads = machine["gpus_per_node"], machine["cpu_threads"]
     there, what = len(environment.visible_gpus()), "GPUs"
     if device == "cpu":
         there, what = cores() // threads, f"CPU cores for {threads}-thread processes"
-    full, others = config["time_to_accuracy"]["gpus"], config["grid"]["gpus"]
-    of_grid = wanted in others and (config["grid"]["seeds"] or config["synchronization"]["seeds"])
+    full = config["time_to_accuracy"]["gpus"] if "time_to_accuracy" in on else []
+    of_grid = wanted in config["grid"]["gpus"] and {"scaling", "proofs"} & {*on}
     key = "grid.gpus" if of_grid or wanted not in full else "time_to_accuracy.gpus"
     fewer = "remove the larger numbers"
     spread = "run on a cluster (--profile slurm), or set it to null"

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal, get_args
 
-from annotated_types import Ge, Gt, Le
+from annotated_types import Ge, Gt, Le, Len
 from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints
 
 from scaling.config.recipes import one_of
@@ -14,15 +14,8 @@ from scaling.registry.update_rule import SweepOptions
 
 NAME = "^[A-Za-z0-9][A-Za-z0-9_.-]*$"
 Word = Annotated[str, StringConstraints(pattern="^[A-Za-z][A-Za-z0-9_]*$", max_length=100)]
-Part = Literal["scaling", "accuracy", "proofs", "int8"]
+Part = Literal["scaling", "accuracy", "time_to_accuracy", "proofs", "int8"]
 PARTS: tuple[Part, ...] = get_args(Part)
-EMPTY: dict[Part, dict[str, dict[str, Any]]] = {
-    "scaling": {"grid": {"seeds": []}},
-    "accuracy": {"convergence": {"recipes": []}, "time_to_accuracy": {"gpus": []}},
-    "proofs": {"synchronization": {"seeds": []}},
-    "int8": {"quantization": {"seeds": []}},
-}
-"""What switches each part of a study off, by section."""
 
 
 class Grid(types.Section):
@@ -39,8 +32,8 @@ class Grid(types.Section):
     batch_sizes: types.Some[types.Positive]
     """Samples **per GPU** and step. What does not fit into memory is recorded as `oom`, what is
     larger than the dataset as `infeasible`."""
-    seeds: types.Distinct[types.Count]
-    """One run of every cell each. `[]` leaves the grid and the machine's limits out."""
+    seeds: types.Some[types.Count]
+    """One run of every cell each."""
     repeats: types.Few = 1
     """Runs of every cell and seed: only they tell noise from a difference. Each repeat also has a
     machine check, peaks and sweeps of its own, as it may run on another machine."""
@@ -105,9 +98,10 @@ class Convergence(options.LargeBatches):
     recipes: Annotated[
         list[TechniqueEntry],
         BeforeValidator(_named, json_schema_input_type=list[str | TechniqueEntry]),
+        Len(1),
     ]
     """The techniques that are tried: names of recipes, or one as `recipe` with more options, as
-    `[muon, {name: naive, recipe: tuned, scaling: linear}]`. `[]` leaves the experiment out."""
+    `[muon, {name: naive, recipe: tuned, scaling: linear}]`."""
 
 
 class TimeToAccuracy(types.Section):
@@ -117,8 +111,8 @@ class TimeToAccuracy(types.Section):
     """The recipe that they are trained by."""
     accuracy: Annotated[float, Gt(0), Le(1)] = 0.89
     """The target test accuracy. 0.89 suits CIFAR-10 from lossy images, 0.94 the original."""
-    gpus: types.Distinct[types.Positive] = Field(default_factory=list)
-    """Numbers of GPUs; `[]` leaves the trainings out."""
+    gpus: types.Some[types.Positive] = Field(default=[1])
+    """Numbers of GPUs."""
     global_batch: types.Positive = 1024
     """Images of one update, shared by the GPUs, so that all trainings are equal."""
     epochs: Annotated[int, Ge(2)] = 10
@@ -139,8 +133,8 @@ class Variant(Scheme, types.Entry):
 class Quantization(options.NetworkTraining):
     model_config = ConfigDict(frozen=False)
 
-    seeds: types.Distinct[types.Count]
-    """One tutorial CNN is trained and quantized for each. With `[]` the study has no Part B."""
+    seeds: types.Some[types.Count]
+    """One tutorial CNN is trained and quantized for each."""
     calibration_images: types.Count
     """Training images that set the activation scales; 0 means all."""
     variants: list[Variant]
@@ -159,8 +153,8 @@ class Configuration(types.Section):
     """`true` makes the tables and the report of the runs that exist."""
     parts: types.Some[Part] = Field(default_factory=lambda: list(PARTS))
     """What is measured: `scaling` (the grid, the interconnect, the peaks), `accuracy` (recipes
-    with large batches, trainings to an accuracy), `proofs` (rank synchronization), `int8`
-    (Part B)."""
+    with large batches), `time_to_accuracy` (trainings to an accuracy), `proofs` (rank
+    synchronization), `int8` (Part B)."""
     plugins: types.Distinct[str] = Field(default_factory=list)
     """Python files of yours, each with an `ENTRY` that adds a strategy, an engine or a dataset: see
     docs/extending.md."""

@@ -32,7 +32,8 @@ RECORDS = [
 MACHINE = Path("machine/check.json")
 """The record of the machine check."""
 TRAININGS = ("runs", "convergence", "full_trainings")
-"""Keys of the result of `records` whose files may be absent from a partial study."""
+"""Kinds of records that may be absent from a partial study."""
+KINDS = (*TRAININGS, "limits", "limits_of_repeats", "quantization", "synchronization")
 
 
 class Plain(yaml.SafeLoader):
@@ -138,51 +139,48 @@ def commands_alone(config: dict[str, Any]) -> bool:
 
 def records(config: dict[str, Any]) -> dict[str, list[Path]]:
     """Return the paths of a study's records, relative to its folder, by kind of measurement."""
-    section_grid, machine, large = config["grid"], config["machine"], config["convergence"]
-    full, section = config["time_to_accuracy"], config["quantization"]
-    trainings = [
-        grid.Cell(full["recipe"], "ddp", gpus, full["global_batch"] // gpus, seed)
-        for gpus in full["gpus"]
-        for seed in full["seeds"]
-    ]
-    several = [gpus for gpus in section_grid["gpus"] if gpus > 1]
-
-    def limits(repeats: range) -> list[Path]:
-        files = {f"interconnect/gpus~{gpus}": "sweep.json" for gpus in several}
+    parts, gpus = config["parts"], config["grid"]["gpus"]
+    per_node = config["machine"]["gpus_per_node"] or max(gpus)
+    found: dict[str, list[Path]] = {kind: [] for kind in KINDS}
+    if "scaling" in parts:
+        found["runs"] = [run.record_path(Path("runs")) for run in grid.of(config)]
+        files = {f"interconnect/gpus~{count}": "sweep.json" for count in gpus if count > 1}
         files |= {"peaks": "peaks.json"}
         if commands_alone(config):  # They send no messages of ours, and tell no operations.
             files = {}
-        files |= {"machine": "check.json"} if machine["check"] != "off" else {}
-        return [
-            Path(folder + grid.repeat_folder(repeat), name)
-            for repeat in repeats
-            for folder, name in files.items()
-            if section_grid["seeds"]
-        ]
-
-    # The synchronization experiments use the most GPUs of one machine.
-    gpus = min(max(section_grid["gpus"]), machine["gpus_per_node"] or max(section_grid["gpus"]))
-    shared = gpus > 1 and config["synchronization"]["seeds"]
-    seeds = {seed: Path(f"quantization/seed~{seed}") for seed in section["seeds"]}
-    variants = [
-        folder / VARIANT_PATTERN.format(variant=variant["name"])
-        for seed, folder in seeds.items()
-        for variant in section["variants"]
-        if seed in variant.get("seeds", seeds)
-    ]
-    return {
-        "runs": [run.record_path(Path("runs")) for run in grid.of(config)],
-        "convergence": [
+        files |= {"machine": "check.json"} if config["machine"]["check"] != "off" else {}
+        for repeat in range(config["grid"].get("repeats", 1)):
+            folder = grid.repeat_folder(repeat)
+            found["limits_of_repeats" if repeat else "limits"] += [
+                Path(one + folder, name) for one, name in files.items()
+            ]
+    if "accuracy" in parts:
+        found["convergence"] = [
             technique_path(Path("convergence"), tried["name"], global_batch)
-            for tried in large["recipes"]
-            for global_batch in large["global_batches"]
-        ],
-        "full_trainings": [cell.record_path(Path("to_accuracy")) for cell in trainings],
-        "limits": limits(range(1)),
-        "limits_of_repeats": limits(range(1, section_grid.get("repeats", 1))),
-        "quantization": variants,
-        "synchronization": [Path(f"experiments/gpus~{gpus}/synchronization.json")] * bool(shared),
-    }
+            for tried in config["convergence"]["recipes"]
+            for global_batch in config["convergence"]["global_batches"]
+        ]
+    if "time_to_accuracy" in parts:
+        full = config["time_to_accuracy"]
+        found["full_trainings"] = [
+            grid.Cell(
+                full["recipe"], "ddp", count, full["global_batch"] // count, seed
+            ).record_path(Path("to_accuracy"))
+            for count in full["gpus"]
+            for seed in full["seeds"]
+        ]
+    if "int8" in parts:
+        seeds, variants = config["quantization"]["seeds"], config["quantization"]["variants"]
+        found["quantization"] = [
+            Path(f"quantization/seed~{seed}", VARIANT_PATTERN.format(variant=variant["name"]))
+            for seed in seeds
+            for variant in variants
+            if seed in variant.get("seeds", seeds)
+        ]
+    # On the most GPUs of one machine.
+    if "proofs" in parts and (most := min(max(gpus), per_node)) > 1:
+        found["synchronization"] = [Path(f"experiments/gpus~{most}/synchronization.json")]
+    return found
 
 
 def own_files(folder: Path) -> set[Path]:

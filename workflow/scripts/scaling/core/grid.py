@@ -68,8 +68,8 @@ def repeat_folder(repeat: int) -> str:
 
 
 def of(config: dict[str, Any]) -> list[Cell]:
-    """Return all runs of a configuration's grid; see `expand`."""
-    return expand(**section(config))
+    """Return all runs of a configuration's grid, if it has part `scaling`; see `expand`."""
+    return expand(**section(config)) if "scaling" in config["parts"] else []
 
 
 def section(config: dict[str, Any]) -> dict[str, Any]:

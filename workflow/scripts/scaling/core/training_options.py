@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from annotated_types import Ge, Le, MinLen, MultipleOf
-from pydantic import AfterValidator, ConfigDict, Field, JsonValue
+from pydantic import ConfigDict, Field, JsonValue
 
 from scaling.core import section as types
 
@@ -134,18 +134,10 @@ class LargeBatches(Options):
     """Train on only the first of the training images; null: all."""
 
 
-def _none_or_three(seeds: list[int]) -> list[int]:
-    if len(seeds) in (1, 2):
-        raise ValueError("it should have at least 3 seeds, or none")
-    return seeds
-
-
 class Synchronization(Options):
-    seeds: Annotated[types.Distinct[types.Count], AfterValidator(_none_or_three)] = Field(
-        default=[0, 1, 2]
-    )
+    seeds: Annotated[types.Distinct[types.Count], MinLen(3)] = Field(default=[0, 1, 2])
     """The experiments on image orders, messages and buffers: one training with and one without
-    `set_epoch` for each. At least 3; `[]` leaves them out."""
+    `set_epoch` for each. At least 3."""
     epochs: Annotated[int, Ge(2)] = 5
     """Epochs of each of these trainings, 2 or more."""
     batch_size: types.Positive = 256

@@ -54,11 +54,13 @@ def check(config: dict[str, Any], manifest: Path) -> None:
 
 def _sizes(config: dict[str, Any], images: int | None) -> Iterator[tuple[int, str]]:
     """Yield the number of images and the batch of each forward pass; the dataset has `images`."""
-    full, section = config["time_to_accuracy"], config["synchronization"]
+    full, on = config["time_to_accuracy"], config["parts"]
     cells = [cell for cell in grid.of(config) if "command" not in config["recipes"][cell.recipe]]
-    cells += [Cell("tuned", "ddp", n, full["global_batch"] // n, 0) for n in full["gpus"]]
-    if section["seeds"]:
-        cells.append(Cell("plain", "ddp", max(config["grid"]["gpus"]), section["batch_size"], 0))
+    for n in full["gpus"] if "time_to_accuracy" in on else ():
+        cells.append(Cell("tuned", "ddp", n, full["global_batch"] // n, 0))
+    if "proofs" in on:
+        size = config["synchronization"]["batch_size"]
+        cells.append(Cell("plain", "ddp", max(config["grid"]["gpus"]), size, 0))
     into = config["training"]["micro_batches"]
     for cell in cells:
         if cell.global_batch_size > (images or math.inf) or cell.batch_size % into:
