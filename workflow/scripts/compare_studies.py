@@ -8,14 +8,12 @@ than noise, and 3 if none can be judged, as machines or work differ or a run is 
 
 import re
 import sys
-from itertools import chain
 from operator import attrgetter
 from pathlib import Path
 
 import pandas as pd
 
 from scaling.config import stored
-from scaling.config.keys import EMPTY
 from scaling.core import command_line, files, grid
 from scaling.core import numbers as fmt
 from scaling.core.errors import UserError
@@ -30,7 +28,7 @@ from scaling.tables.work import commands, settle
 
 SLOWER, NOT_JUDGED = 2, 3
 """Exit statuses with `fail`."""
-UNTIMED = {"study", *chain(*(own for part, own in EMPTY.items() if part != "scaling"))}
+UNTIMED = {"study", "parts", "convergence", "time_to_accuracy", "synchronization", "quantization"}
 """Keys of the configuration that do not affect times."""
 
 define(
