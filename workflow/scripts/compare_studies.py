@@ -19,7 +19,7 @@ from scaling.core import numbers as fmt
 from scaling.core.errors import UserError
 from scaling.report import page
 from scaling.report.provenance import machine, run_facts
-from scaling.report.quantities import define, interval, named
+from scaling.report.quantities import define
 from scaling.report.table import Column, View
 from scaling.tables import ratios, schema
 from scaling.tables.noise import name_machines
@@ -33,8 +33,8 @@ UNTIMED = {"study", "parts", "convergence", "time_to_accuracy", "synchronization
 
 define(
     compared=Column("recipe, strategy", text="{0.recipe} {0.strategy}".format, name="recipe"),
-    a_epoch_seconds=Column("A, s", fmt.significant, interval("a_epoch_seconds", scope="")),
-    b_epoch_seconds=Column("B, s", fmt.significant, interval("b_epoch_seconds", scope="")),
+    a_epoch_seconds=Column("A, s", fmt.significant),
+    b_epoch_seconds=Column("B, s", fmt.significant),
     ratio=Column(
         "A / B",
         text=lambda row: fmt.judged(row.ratio, row.low, row.high, row.scope),
@@ -45,14 +45,14 @@ TABLES = [
     View(
         "cells",
         "Seconds per epoch of A and B",
+        "compared gpus batch_size",
+        "a_epoch_seconds b_epoch_seconds ratio judged",
         # A configuration without a time says why.
         lambda found, _: found.assign(
             status=found["a_status"].mask(found["a_status"] == "ok", found["b_status"])
         ),
-        named("compared gpus batch_size"),
-        named("a_epoch_seconds b_epoch_seconds ratio judged"),
     ),
-    View("apart", "What can affect time", lambda _, facts: facts, named("what"), named("A B")),
+    View("apart", "What can affect time", "what", "A B", lambda _, facts: facts),
 ]
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from examples.claim_study import claims, study
 from examples.records import timing_row
-from scaling.claims import communication, scaling
+from scaling.claims import scaling
 from scaling.tables.schema import StudyTables
 
 ALONE = {32: 9.8, 128: 4.0, 512: 3.0}
@@ -72,19 +72,6 @@ def test_a_model_of_steps_is_printed_where_it_fits(times, busy, text):
 
 
 @pytest.mark.parametrize(
-    ("idle", "runs", "verdict"),
-    [(0.67, 3, "supported"), (0.13, 3, "refuted"), (0.5, 3, "unclear")],
-)
-def test_idle_most_of_an_epoch_is_judged_by_its_interval(idle, runs, verdict):
-    made = alone(9.0, runs)
-    used = made["timing"].assign(loading_share=0.0, idle_share=[idle, 0.5, 0.14])
-    claim = claims(scaling.batches, made | {"utilization": used})["Q1-gaps-plain"]
-    assert claim.verdict == verdict
-    share = f"{100 * idle:.0f} %"
-    assert claim.sentence.startswith(f"The GPU is idle for {share} with b\u00a0=\u00a032, 14 % ")
-
-
-@pytest.mark.parametrize(
     ("seconds", "verdict", "cells"),
     [
         ((5.6, 2.2, 1.5), "supported", ""),
@@ -116,7 +103,7 @@ def test_computing_is_what_the_parts_of_an_epoch_say(shares, verdict):
         "loading_share": 0,
     }
     used = {"utilization": together(5.6, 2.2, 1.5)["timing"].assign(**parts)}
-    claim = claims(communication.parts, used)["Q3.1-computing-plain-ddp"]
+    (claim,) = claims(scaling.parts, used).values()
     assert claim.verdict == verdict
     if verdict == "refuted":
         assert "b\u00a0=\u00a0512: 40 % computing, 60 % GPU idle." in claim.sentence
@@ -138,5 +125,5 @@ def test_each_cell_tells_how_much_of_the_link_is_used(utilizations, verdict, bes
     rows = timing[timing["gpus"] == 2].head(len(utilizations))
     rows = rows.assign(peak_gb_per_s=100.0, utilization=utilizations)
     tables = {"bandwidth": rows.assign(bandwidth_gb_per_s=0.0)}
-    claim = claims(communication.bandwidth, tables)["Q3.2-bandwidth-plain-ddp"]
+    claim = claims(scaling.bandwidth, tables)["Q3.2-bandwidth-plain-ddp"]
     assert claim.verdict == verdict and f"GB/s ({best} %) with" in claim.sentence

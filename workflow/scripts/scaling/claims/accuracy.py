@@ -18,15 +18,14 @@ OTHER_UPDATES = "muon |lars "
 
 
 def answer(tables: StudyTables) -> Answer:
-    """Answer with the accuracy of the best techniques or, without techniques, the first claim."""
-    less = _of_trainings(tables) or _of_cells(tables)
-    add = "Add 2 or more to `grid.gpus`, or larger sizes to `grid.batch_sizes`."
-    claims = less or [OF_CELLS.missing("", add)]
+    """Answer with the accuracy of the best techniques, else of the grid's largest batch."""
+    claims = _of_cells(tables)
     text = _best_techniques(tables.remedies)
-    if less and not text:
-        text = ": ".join(filter(None, (less[0].configuration, less[0].sentence)))
+    if claims and not text:
+        text = f"{claims[0].configuration}: {claims[0].sentence}"
         text += " Techniques were not compared." * tables.remedies.empty
-    return Answer(text, [*claims, *_techniques(tables)])
+    add = "Add 2 or more to `grid.gpus`, or larger sizes to `grid.batch_sizes`."
+    return Answer(text, [*(claims or [LOWER.missing(add)]), *_techniques(tables)])
 
 
 def _best_techniques(table: pd.DataFrame) -> str | None:
@@ -59,33 +58,9 @@ def best(table: pd.DataFrame, global_batch: int, sgd: bool = False) -> Any | Non
     return next(rows.nlargest(1, "validation_accuracy").itertuples(), None)
 
 
-OF_TRAININGS = Hypothesis(
-    "Q4.1-trained",
-    "A larger global batch reaches a lower accuracy after the same number of epochs.",
-    test="Plain SGD at the lab's rate, smallest and largest global batch: Welch's 95 % interval of "
-    "the difference in mean test accuracy, seeds against seeds. Supported: it lies below 0; "
-    "refuted: above.",
-    more="more seeds",
-)
-
-
-def _of_trainings(tables: StudyTables) -> list[Claim]:
-    """Return the claim on plain SGD at the lab's rate; [] for fewer than two global batches."""
-    table = tables.remedies
-    rows = table[(table["options"] == "") & (table["factor"] == 1)]
-    if rows["global_batch"].nunique() < 2:
-        return []
-    small, large = extremes(rows, "global_batch")
-    found = _compared(large, small, tables)
-    text = f"Batch {large.global_batch} reaches {spread(large)} test accuracy after "
-    text += f"{large.planned_updates:.0f} updates, {spread(small)} with batch {small.global_batch} "
-    text += f"after {small.planned_updates:.0f}: {difference(found)}."
-    return [OF_TRAININGS.claim("", text, holds=found.below, fails=found.above)]
-
-
-OF_CELLS = Hypothesis(
+LOWER = Hypothesis(
     "Q4.1",
-    OF_TRAININGS.sentence,
+    "A larger global batch reaches a lower accuracy after the same number of epochs.",
     test="Accuracies of the seeds of the largest global batch on the most GPUs and of batch 128, "
     "else the smallest, on one GPU. With fewer than 3 seeds the noise is pooled over all trainings "
     "of one recipe and global batch. Supported: the larger batch is below by more than noise; "
@@ -110,7 +85,7 @@ def _of_cells(tables: StudyTables) -> list[Claim]:
         if seeds < learning.SEEDS:
             text += f" ({fmt.plural(seeds, 'seed')}; noise: of equal trainings)"
         below, above = large.difference_high < 0, large.difference_low > 0
-        made.append(OF_CELLS.claim(name, f"{text}.", holds=below, fails=above))
+        made.append(LOWER.claim(name, f"{text}.", holds=below, fails=above))
     return made
 
 
@@ -129,16 +104,13 @@ CLOSES = Hypothesis(
 def _techniques(tables: StudyTables) -> list[Claim]:
     """Return a claim on each trained global batch larger than the reference's batch."""
     table = tables.remedies
-    plain = next(rows_of(table[table["reference"].eq(True)]), None)
-    if plain is None:
-        return [CLOSES.missing("", "Name recipes in `convergence.recipes`.")]
     if table["validation_accuracy"].isna().all():
-        add = "No technique has a validation accuracy, so none is chosen: set "
-        add += "`convergence.held_out_images` above 0, and sweep rates."
-        return [CLOSES.missing("", add)]
+        add = "Name recipes in `convergence.recipes`, with `convergence.held_out_images` above 0."
+        return [CLOSES.missing(add)]
+    reference = int(table.loc[table["reference"].eq(True), "global_batch"].min())
     trained = table.loc[table["planned_updates"].notna(), "global_batch"]
-    larger = sorted({int(batch) for batch in trained if batch > plain.global_batch})
-    return [_closes(batch, plain.global_batch, tables) for batch in larger]
+    larger = sorted({int(batch) for batch in trained if batch > reference})
+    return [_closes(batch, reference, tables) for batch in larger]
 
 
 def _closes(batch: int, reference: int, tables: StudyTables) -> Claim:
@@ -169,9 +141,11 @@ def _compared(own: Any, other: Any, tables: StudyTables) -> Difference:
 
     The interval is NaN if a loss was not finite, as the remaining seeds are a biased selection.
     """
-    runs = tables.convergence[tables.convergence["chosen"].eq(True)]
-    techniques = runs.groupby(["remedy", "global_batch"])
-    seeds = [techniques.get_group((row.remedy, row.global_batch)) for row in (other, own)]
+    runs = tables.convergence.query("chosen == True")
+    keys = ["remedy", "global_batch"]
+    seeds = [
+        runs[runs[keys].eq([getattr(row, key) for key in keys]).all(axis=1)] for row in (other, own)
+    ]
     accuracies = [each["test_accuracy"].dropna().tolist() for each in seeds]
     if not all(accuracies):
         return Difference(math.nan, math.nan, math.nan)

@@ -13,8 +13,6 @@ from pydantic import TypeAdapter
 from scaling.core import files
 from scaling.core import numbers as fmt
 from scaling.core.statistics import Difference, judge
-from scaling.registry.engine import COMMAND
-from scaling.tables.schema import StudyTables
 
 Verdict = Literal["supported", "refuted", "in part", "unclear", "not measured"]
 """Supported: the values pass the test; refuted: they contradict the hypothesis; in part: cells
@@ -22,22 +20,11 @@ differ, and the claim names them; unclear: too noisy to decide; not measured: no
 SYMBOLS: dict[Verdict, str] = dict(zip(get_args(Verdict), "✓✗◐?–", strict=True))
 BATCH = "b\u00a0=\u00a0"
 HALF = 0.5
-NO_STEPS = (
-    "These records have no steps in memory: measure the cells again, with "
-    "`training.instrumented_iterations` above 0."
+NO_TRACE = (
+    "Steps have no trace: a command or a CPU made them, or `training.instrumented_iterations` is 0."
 )
-"""The sentence of a claim that needs instrumented steps, if the records have no such steps."""
-OF_A_COMMAND = "A command does not show its kernels, nor what it waits for."
+"""The sentence of a claim that needs instrumented steps."""
 HELD: dict[Verdict, str] = {"supported": "held for", "refuted": "not for", "unclear": "unclear for"}
-
-
-def without_steps(tables: StudyTables, recipe: str) -> str:
-    """Return the sentence of a claim that needs a trace of `recipe`, if there is no trace."""
-    costs, traces = (own[own["recipe"] == recipe] for own in (tables.costs, tables.device_time))
-    if COMMAND.name in set(costs["engine"]):
-        return OF_A_COMMAND
-    on_cpu = "a CPU runs no kernels" in set(traces["note"])
-    return "A CPU runs no kernels; set `device` to `cuda`." if on_cpu else NO_STEPS
 
 
 @dataclass(frozen=True)
@@ -97,9 +84,9 @@ class Hypothesis:
         shared = self.kind, self.sentence, self.test
         return Claim(name, question, *shared, about, verdict, sentence)
 
-    def missing(self, about: str, what_to_add: str) -> Claim:
+    def missing(self, what_to_add: str) -> Claim:
         """Return a claim with the verdict "not measured" and the sentence `what_to_add`."""
-        return replace(self.claim(about, what_to_add, holds=True), verdict="not measured")
+        return replace(self.claim("", what_to_add, holds=True), verdict="not measured")
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ def order(tables: StudyTables) -> Answer:
     """Answer whether epochs repeat the order of images without and with set_epoch; one claim."""
     drawn = tables.sampler[tables.sampler["sampler"] == "DistributedSampler"]
     if drawn.empty:
-        return Answer(None, [REPEATS.missing("", ADD)])
+        return Answer(None, [REPEATS.missing(ADD)])
     reshuffled, fixed = (drawn[drawn["set_epoch"].eq(told)] for told in (True, False))
     new, old = (int((rows["first_epoch"] == rows["epoch"]).sum()) for rows in (reshuffled, fixed))
     fine = new == len(reshuffled) and (fixed["first_epoch"] == fixed["epoch"].min()).all()
@@ -55,7 +55,7 @@ def messages(tables: StudyTables) -> Answer:
     rows = tables.collectives[tables.collectives["way"] == "ddp"]
     if rows.empty:
         add = "Add 3 or more to `synchronization.seeds`, and 2 or more to `grid.gpus`."
-        return Answer(None, [GRADIENTS.missing("", add)])
+        return Answer(None, [GRADIENTS.missing(add)])
     step = rows[rows["step"] == rows["step"].max()]
     own, others = (step[step["content"].eq("gradients") == each] for each in (True, False))
     size, more = (int(sent["bytes"].sum()) for sent in (own, others))
@@ -75,7 +75,7 @@ def replicas(tables: StudyTables) -> Answer:
     """Answer whether parameters and running variances of ranks are equal at the end; one claim."""
     table = tables.buffers
     if table.empty:
-        return Answer(None, [PARAMETERS.missing("", ADD)])
+        return Answer(None, [PARAMETERS.missing(ADD)])
     modes = table.groupby("buffers", sort=False)
     different = modes["parameters_sha256"].nunique()
     apart = list(different.index[different > 1])
@@ -113,7 +113,7 @@ def int8(tables: StudyTables) -> Answer:
     measured = {row.stage: row for row in rows_of(costs(tables.quantization))}
     claims = {stage: _loss(stage, measured[stage]) for stage in STAGES[1:] if stage in measured}
     if not claims:
-        return Answer(None, [LOSS.missing("", "Add seeds to `quantization.seeds`.")])
+        return Answer(None, [LOSS.missing("Add seeds to `quantization.seeds`.")])
     stage = list(claims)[-1]
     what = stage.replace("+activations+bias", ", activations and biases").replace("+", " and ")
     return Answer(f"Int8 {what}: {claims[stage].sentence}", list(claims.values()))

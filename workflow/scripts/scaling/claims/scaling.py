@@ -1,4 +1,4 @@
-"""Questions 1 and 2: larger batches and more GPUs."""
+"""Questions 1 to 3: larger batches, more GPUs, the parts of an epoch, bandwidth of gradients."""
 
 import math
 from typing import Any
@@ -8,8 +8,7 @@ import pandas as pd
 
 from scaling.claims.claim import (
     HALF,
-    NO_STEPS,
-    OF_A_COMMAND,
+    NO_TRACE,
     Answer,
     Claim,
     Hypothesis,
@@ -19,13 +18,10 @@ from scaling.claims.claim import (
     measured,
     most_gpus,
     span,
-    without_steps,
 )
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
-from scaling.registry.engine import COMMAND
-from scaling.tables.noise import NO_TIME, Noise
-from scaling.tables.ratios import UNLIKE
+from scaling.tables.noise import Noise
 from scaling.tables.schema import StudyTables, by_configuration, rows_of
 
 LARGER = Hypothesis(
@@ -35,54 +31,41 @@ LARGER = Hypothesis(
     "one machine. Supported: the larger batch is faster, the 95 % interval of the ratio is above "
     "1; refuted: slower, or the same to 1 %.",
 )
-GAPS = Hypothesis(
-    "Q1-gaps",
-    "With a small batch the GPU is idle most of the time.",
-    test="An epoch of the smallest batch: 1 − busy seconds of a traced step · steps / epoch. "
-    "Supported: at least half at either end of the epoch's 95 % interval; refuted: less at both.",
-)
 FITS = 0.05
 """The largest relative residual with which a model of a step's time is still printed."""
 
 
 def batches(tables: StudyTables) -> Answer:
-    """Answer with the model of a step's time that fits; two claims for each recipe on one GPU."""
+    """Answer with the model of a step's time that fits; a claim for each recipe on one GPU."""
     busy = tables.device_time[[*CELL_KEYS, "busy_seconds"]]
-    shares = tables.utilization[[*CELL_KEYS, "idle_share", "loading_share"]]
-    times = measured(tables.timing, "epoch_seconds").merge(busy, "left", CELL_KEYS)
-    times = _alone(times.merge(shares, "left", CELL_KEYS))
-    commands = set(tables.costs.loc[tables.costs["engine"] == COMMAND.name, "recipe"])
+    shares = tables.utilization[[*CELL_KEYS, "loading_share"]]
+    times = measured(tables.timing, "epoch_seconds").query("gpus == 1").sort_values("batch_size")
+    times = times.merge(busy, "left", CELL_KEYS).merge(shares, "left", CELL_KEYS)
     claims, found = [], list[str]()
     noise = Noise(tables.provenance[tables.provenance["gpus"] == 1], "training_seconds")
     for recipe, cells in times.groupby("recipe", sort=False):
-        about, trained = f"{recipe}, 1 GPU", cells[cells["training_seconds"].notna()]
-        if recipe in commands:
-            found += [_throughput(recipe, cells)] if len(cells) > 1 else []
-            claims.append(LARGER.missing(about, OF_A_COMMAND))
-        elif len(cells) > 1:
-            missing = without_steps(tables, str(recipe))
-            claims += [_larger(about, trained, noise), _gaps(about, cells, missing)]
+        trained = cells.dropna(subset="training_seconds")
         values = noise.times(trained)["value"]
+        if trained.empty and len(cells) > 1:
+            found.append(_throughput(recipe, cells))
+        if len(trained) > 1:
+            claims.append(_larger(f"{recipe}, 1 GPU", trained, noise))
         if len(trained) > 2 and (model := _model(trained.assign(training_seconds=values))):
             found.append(f"With {recipe} {model}.")
     text = " ".join([*found[:3], *_waits(times)])
     add = "Add 1 to `grid.gpus` and a second size to `grid.batch_sizes`."
-    return Answer(text or None, claims or [LARGER.missing("", add)])
-
-
-def _alone(cells: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of `cells` on one GPU, sorted by batch size."""
-    return cells[cells["gpus"] == 1].sort_values("batch_size", kind="stable")
+    alone = times["recipe"].duplicated().any()
+    return Answer(text or None, claims or [LARGER.missing(NO_TRACE if alone else add)])
 
 
 def _throughput(recipe: object, cells: pd.DataFrame) -> str:
-    """Return a sentence with the lowest and highest throughput of a command over batch sizes."""
+    """Return a sentence with the lowest and highest throughput of a recipe over batch sizes."""
     known = cells["samples"].notna().all()
     values = cells["samples"] / cells["epoch_seconds"] if known else cells["epoch_seconds"]
     ends = cells.loc[[*dict.fromkeys([values.idxmin(), values.idxmax()])]]
     figures = zip(values.loc[ends.index], rows_of(ends), strict=True)
     texts = (f"{fmt.significant(value)} with {batch(row)}" for value, row in figures)
-    unit = f"{cells['unit'].iloc[0]}/s" if known else "seconds an epoch"
+    unit = f"{cells['unit'].iloc[0] or 'images'}/s" if known else "seconds an epoch"
     return f"{recipe} on 1 GPU, {unit}: {' to '.join(texts)}."
 
 
@@ -121,8 +104,6 @@ def _waits(cells: pd.DataFrame) -> list[str]:
 
 
 def _larger(about: str, work: pd.DataFrame, noise: Noise) -> Claim:
-    if len(work) < 2:
-        return LARGER.missing(about, NO_STEPS)
     larger = work.iloc[1:]
     small = larger[CELL_KEYS].assign(batch_size=work["batch_size"].iloc[0])
     verdicts = noise.ratios(small, larger)["verdict"]
@@ -136,20 +117,6 @@ def _larger(about: str, work: pd.DataFrame, noise: Noise) -> Claim:
     return LARGER.claim(about, f"Training time {texts}.", parts=parts)
 
 
-def _gaps(about: str, cells: pd.DataFrame, missing: str) -> Claim:
-    traced = cells[cells["idle_share"].notna()]
-    if traced.empty:
-        return GAPS.missing(about, missing)
-    small, large = extremes(traced, "batch_size")
-    texts = (f"{fmt.percent(row.idle_share)} with {batch(row)}" for row in (small, large))
-    least, most = (
-        1 - (1 - small.idle_share) * small.epoch_seconds / end
-        for end in (small.epoch_seconds_low, small.epoch_seconds_high)
-    )
-    text = f"The GPU is idle for {', '.join(texts)}."
-    return GAPS.claim(about, text, holds=least >= HALF, fails=most < HALF)
-
-
 FASTER = Hypothesis(
     "Q2-faster",
     "Several GPUs finish an epoch faster than one.",
@@ -160,18 +127,9 @@ FASTER = Hypothesis(
 
 def speedups(tables: StudyTables) -> Answer:
     """Answer with the speedups on the most GPUs; a claim for each recipe and strategy."""
-    table = tables.speedup
-    claims = []
-    for name, cells in by_configuration(table[table["gpus"] > 1]).items():
-        most = most_gpus(cells.dropna(subset="speedup"))
-        if len(most):
-            claims.append(_faster(name, most))
-        elif not cells["note"].str.startswith(UNLIKE).any():
-            notes = [note for note in cells["note"] if note not in ("", NO_TIME)]
-            add = "Add 1 to `grid.gpus`, or the batch sizes of one GPU to `grid.batch_sizes`."
-            add = f"{notes[0].capitalize()}." if notes else add
-            claims.append(FASTER.missing(name, add))
-    missing = FASTER.missing("", "Add 2 or more to `grid.gpus`.")
+    known = tables.speedup[tables.speedup["gpus"] > 1].dropna(subset="speedup")
+    claims = [_faster(name, most_gpus(own)) for name, own in by_configuration(known).items()]
+    missing = FASTER.missing("Add 1 and 2 to `grid.gpus`, with the same `grid.batch_sizes`.")
     return Answer(_weak_and_strong(tables), claims or [missing])
 
 
@@ -219,3 +177,110 @@ def _faster(name: str, most: pd.DataFrame) -> Claim:
 def line(row: Any) -> str:
     """Format the speedup of a row, its interval and scope: `1.87× [1.86, 1.88], 3 machines`."""
     return fmt.judged(row.speedup, row.speedup_low, row.speedup_high, row.scope)
+
+
+PARTS = {
+    "utilization": "matrix products at peak",
+    "slower_share": "other kernel time",
+    "idle_besides_share": "GPU idle",
+    "exposed_share": "exposed messages",
+    "waiting_share": "waits for ranks",
+    "loading_share": "data wait",
+    "unknown_share": "not traced",
+}
+"""The names of an epoch's parts, in order, by the columns of utilization.csv with their shares."""
+NO_PEAK = (
+    "There is no trace of steps, or no sweep of messages of their sizes on a machine that ran them."
+)
+COMPUTED = ["utilization", "slower_share"]
+"""The columns of the parts in which kernels compute."""
+COMPUTING = Hypothesis(
+    "Q3.1-computing",
+    "Computing takes most of an epoch on several GPUs.",
+    test="Matrix products at peak and other kernel time, as shares of an epoch, by batch size. "
+    "Supported: together more than half; refuted: less, also with all that is not traced.",
+    more="a trace",
+)
+BANDWIDTH = Hypothesis(
+    "Q3.2-bandwidth",
+    "Gradients reach at least half of the bandwidth of standalone all-reduces.",
+    test="Bytes of an epoch over the seconds of its messages in the trace, over the peak measured "
+    "on the same machine, on the most GPUs. More than the peak is left out. Supported: half or "
+    "more; refuted: less.",
+)
+
+
+def parts(tables: StudyTables) -> Answer:
+    """Answer with the largest part of an epoch; a claim per recipe and strategy, on most GPUs."""
+    table = tables.utilization[tables.utilization["gpus"] > 1]
+    known = measured(table, "waiting_share").dropna(subset="slower_share")
+    claims = [_computing(name, most_gpus(own)) for name, own in by_configuration(known).items()]
+    missing = COMPUTING.missing(NO_TRACE if len(table) else "Add 2 or more to `grid.gpus`.")
+    return Answer(_largest(table), claims or [missing])
+
+
+def _largest(table: pd.DataFrame) -> str | None:
+    """Return sentences on exposed messages and the largest part, per recipe and strategy."""
+    texts: list[str] = []
+    for name, rows in by_configuration(table.dropna(subset="waiting_share")).items():
+        median = rows[list(PARTS)].median()
+        most = str(median.idxmax())
+        share = f"{span(rows['exposed_share'])}{' of an epoch' * (not texts)}"
+        part = f"exposed messages take {share}; the largest part is {PARTS[most]}"
+        texts.append(f"With {name} {part} ({fmt.percent(median[most])}, median over b).")
+    return " ".join(texts[:3]) or None
+
+
+def _computing(name: str, shares: pd.DataFrame) -> Claim:
+    low = shares[COMPUTED].sum(axis=1)
+    known = shares.assign(low=low, high=low + shares["unknown_share"]).sort_values("batch_size")
+    cells, about = list(rows_of(known)), f"{name}, {fmt.gpus(shares['gpus'].max())}"
+    parts = [(cell, cell.low > HALF, cell.high < HALF) for cell in cells]
+    return COMPUTING.claim(about, " ".join(map(_parts, [cells[0], *cells[1:][-1:]])), parts=parts)
+
+
+def _parts(cell: Any) -> str:
+    """Format the shares of a cell's epoch: computing, and each other part above 5 %."""
+    others = {part: getattr(cell, name) for name, part in PARTS.items() if name not in COMPUTED}
+    texts = [f"{fmt.percent(share)} {part}" for part, share in others.items() if share > 0.05]
+    return f"{batch(cell)}: {', '.join([f'{fmt.percent(cell.low)} computing', *texts])}."
+
+
+def bandwidth(tables: StudyTables) -> Answer:
+    """Answer with the extreme shares of peak bandwidth; a claim per recipe and strategy."""
+    table = tables.bandwidth
+    found = {name: most_gpus(own) for name, own in by_configuration(table).items()}
+    known = {name: own[own["utilization"] <= 1] for name, own in found.items()}
+    claims = [_bandwidth(name, own) for name, own in known.items() if len(own)]
+    if not claims:
+        none = BANDWIDTH.missing(NO_PEAK if len(table) else "Add 2 or more to `grid.gpus`.")
+        rates = measured(table, "bandwidth_gb_per_s")
+        return Answer(None if rates.empty else _rates(rates), [none])
+    worst, best = extremes(pd.concat(known.values(), ignore_index=True), "utilization")
+    text = f"Gradients reach {fmt.percent(best.utilization)} of the bandwidth of standalone "
+    text += f"all-reduces, {fmt.significant(best.peak_gb_per_s)} GB/s ({label(best)})"
+    if worst.utilization < best.utilization:
+        text += f", and at least {fmt.percent(worst.utilization)} ({label(worst)})"
+    return Answer(f"{text}.", claims)
+
+
+def _rates(rates: pd.DataFrame) -> str:
+    """Return sentences on the lowest and highest bandwidth, for a study without a known peak."""
+    worst, best = extremes(rates, "bandwidth_gb_per_s")
+    low, high = (fmt.significant(cell.bandwidth_gb_per_s) for cell in (worst, best))
+    return (
+        f"From {low} GB/s ({label(worst)}) to {high} GB/s ({label(best)}). A message lasts until "
+        "the slowest rank joins, so low values are waits. Standalone all-reduces of these sizes "
+        "were not measured on the same machine."
+    )
+
+
+def _bandwidth(name: str, cells: pd.DataFrame) -> Claim:
+    about = f"{name}, {fmt.gpus(cells['gpus'].max())}"
+    worst, best = extremes(cells, "utilization")
+    text = f"{fmt.significant(best.bandwidth_gb_per_s)} of {fmt.significant(best.peak_gb_per_s)} "
+    text += f"GB/s ({fmt.percent(best.utilization)}) with {batch(best)}"
+    if worst.Index != best.Index:
+        text += f", {fmt.percent(worst.utilization)} with {batch(worst)}"
+    parts = [(cell, cell.utilization >= HALF, True) for cell in rows_of(cells)]
+    return BANDWIDTH.claim(about, f"{text}.", parts=parts)

@@ -11,14 +11,13 @@ import numpy as np
 import pandas as pd
 
 from scaling.claims.claim import label
-from scaling.claims.communication import PARTS
-from scaling.claims.scaling import line
+from scaling.claims.scaling import PARTS, line
 from scaling.core import files
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS, Cell
 from scaling.registry.entries import SYNTHETIC
-from scaling.report.quantities import named, on, printed
-from scaling.report.table import Figure, figure, of_cell, place
+from scaling.report.quantities import on
+from scaling.report.table import Figure, figure, named, of_cell, place, printed
 from scaling.tables import accuracy
 from scaling.tables.accuracy import AS_WELL
 from scaling.tables.epoch_parts import of_machines

@@ -7,14 +7,12 @@ import pandas as pd
 from markupsafe import Markup
 
 from scaling.claims.claim import label
-from scaling.claims.communication import PARTS
-from scaling.claims.scaling import by_efficiency
+from scaling.claims.scaling import PARTS, by_efficiency
 from scaling.core import numbers as fmt
 from scaling.core.grid import REFERENCE_BATCH
 from scaling.report.cells import by_status, cell_id, drifting, fastest, training_id
 from scaling.report.planning import LAB, from_the_lab, recommended, trainings
-from scaling.report.quantities import printed
-from scaling.report.table import Figure, figure, fill, of_cell
+from scaling.report.table import Figure, figure, fill, of_cell, printed
 from scaling.tables.noise import Noise
 from scaling.tables.schema import StudyTables, on_cpu, rows_of
 

@@ -1,6 +1,6 @@
-"""Tables of a page, which a `View` makes from a data frame, and the values that they print."""
+"""Tables of a page, which a `View` makes of a data frame, and the quantities that they print."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import groupby, product, takewhile
@@ -24,13 +24,12 @@ OfFrame = Callable[[pd.DataFrame], Markup | str]
 
 @dataclass(frozen=True)
 class Figure:
-    """A printed value and its HTML attributes; in a table also a second line, flags and a link."""
+    """A printed value and its HTML attributes; in a table also a second line and flags."""
 
     text: str
     attributes: Markup = field(default_factory=Markup)
     detail: str = ""
     flags: tuple[str, ...] = ()
-    link: str = ""
 
     def __str__(self) -> str:
         return self.text
@@ -73,9 +72,10 @@ def place(row: Any) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table: `write` formats a row's value `name` or, if set, `text` formats the row.
+    """A column of a table: `write` formats a row's value `name` and, below it, its interval.
 
-    `detail` returns a second line, `link` a link's target; a flag is shown if its function is true.
+    If set, `text` formats the row instead, without an interval; `detail` adds to the second line. A
+    flag is shown if its function is true.
     """
 
     head: str
@@ -85,7 +85,6 @@ class Column:
     quantity: str = ""
     text: OfRow | None = None
     flags: Mapping[str, OfRow] = field(default_factory=dict)
-    link: OfRow | None = None
 
     def cell(self, row: Any, qualifier: str = "") -> Figure:
         """Return the printed value of `row`; without a value, its status or, if ok, a dash."""
@@ -97,8 +96,31 @@ class Column:
             return Figure(EMPTY if state == "ok" else fmt.words(state))
         shown = figure(text, row, (self.quantity or self.name) + qualifier, value)
         flags = tuple(label for label, holds in self.flags.items() if holds(row))
-        detail, link = (of(row) if of else "" for of in (self.detail, self.link))
-        return replace(shown, detail=detail, flags=flags, link=link)
+        lines = ["" if self.text else self._ends(row), self.detail(row) if self.detail else ""]
+        return replace(shown, detail=", ".join(filter(None, lines)), flags=flags)
+
+    def _ends(self, row: Any) -> str:
+        """Format the interval or else the range of the value, `0.341–0.352`; "" if unknown."""
+        for names in (("low", "high"), ("min", "max")):
+            low, high = (getattr(row, f"{self.name}_{end}", None) for end in names)
+            if pd.notna(low) and pd.notna(high) and low != high:
+                return f"{self.write(low).rstrip('× %')}–{self.write(high).rstrip('×')}"
+        return ""
+
+
+QUANTITIES: dict[str, Column] = {}
+"""Columns by quantity, which is also the column's name in a frame unless it has a `name`."""
+
+
+def named(names: str) -> list[Column]:
+    """Return the columns of the quantities in `names`; the name heads an undefined quantity."""
+    return [QUANTITIES.get(one, Column(fmt.words(one), name=one)) for one in names.split()]
+
+
+def printed(row: Any, quantity: str, write: Callable[[Any], str] | None = None) -> Figure:
+    """Return a quantity of a row for a sentence, formatted by `write` or else as in tables."""
+    (column,) = named(quantity)
+    return replace(column, write=write or column.write).cell(row)
 
 
 @dataclass(frozen=True)
@@ -130,7 +152,7 @@ class Table:
 
 @dataclass(frozen=True)
 class View:
-    """A table of a page: `keys` and `columns` print the rows of the frame that `rows` returns.
+    """A table of a page: quantities `keys` and `columns` of the frame that `rows` returns.
 
     If `across` names a column of the frame, each of its values heads a group of `columns` (printed
     by `heading`), and rows with equal keys are merged.
@@ -138,25 +160,25 @@ class View:
 
     name: str
     title: str
+    keys: str
+    columns: str
     rows: Callable[..., pd.DataFrame]
-    keys: Sequence[Column]
-    columns: Sequence[Column]
     across: str = ""
     heading: Callable[[Any], str] = str
     note: OfFrame = lambda frame: ""
 
     def make(self, *given: Any) -> Table | None:
         """Return the table of `rows(*given)` without empty rows and columns, or None if empty."""
-        frame = self.rows(*given)
+        frame, keys, columns = self.rows(*given), named(self.keys), named(self.columns)
         texts = frame.select_dtypes(["object", "string"]).astype(object)
         lines = dict[Any, tuple[list[Figure], dict[tuple[Any, int], Figure]]]()
         for row in rows_of(frame.assign(**texts.where(texts.notna(), ""))):
-            head = [column.cell(row) for column in self.keys]
+            head = [column.cell(row) for column in keys]
             key = tuple(cell.text for cell in head) if self.across else len(lines)
             group, (_, cells) = getattr(row, self.across, ""), lines.setdefault(key, (head, {}))
-            cells |= {(group, at): cell for at, cell in enumerate(self._cells(row, head))}
+            cells |= {(group, at): cell for at, cell in enumerate(self._cells(row, columns, head))}
         groups = sorted({group for _, cells in lines.values() for group, _ in cells})
-        gap, places = Figure(EMPTY), [*product(groups, range(len(self.columns)))]
+        gap, places = Figure(EMPTY), [*product(groups, range(len(columns)))]
         shown = {at for at in places if _filled(of.get(at, gap) for _, of in lines.values())}
         # Groups have the same columns: all that one of them has.
         known = [at for at in places if at[1] in {column for _, column in shown}]
@@ -165,23 +187,26 @@ class View:
             for head, cells in lines.values()
             if _filled(cells.values())
         ]
-        labels = [(column.head, "") for column in self.keys]
+        labels = [(column.head, "") for column in keys]
         for group, at in known:
-            column, heading = self.columns[at].head, self.heading(group)
+            column, heading = columns[at].head, self.heading(group)
             labels.append((column or heading, heading * bool(column)))
         if not body:
             return None
-        return Table(self.name, self.title, labels, body, len(self.keys), self.note(frame))
+        return Table(self.name, self.title, labels, body, len(keys), self.note(frame))
 
-    def _cells(self, row: Any, head: Sequence[Figure]) -> list[Figure]:
-        """Return the cells of a row; if all would show its status, only the first does."""
+    def _cells(self, row: Any, columns: list[Column], head: list[Figure]) -> list[Figure]:
+        """Return the cells of a row; if all would show its status, only the first does.
+
+        Keys beyond those of `place` qualify the quantities.
+        """
         known = place(row)
-        keys = zip(self.keys, head, strict=True)
+        keys = zip(named(self.keys), head, strict=True)
         apart = [f"{one.text} {one.detail}".strip() for of, one in keys if of.name not in known]
         if self.across and self.across not in known:
             apart.append(str(getattr(row, self.across)))
         qualifier = f" ({', '.join(apart)})" if apart else ""
-        cells = [column.cell(row, qualifier) for column in self.columns]
+        cells = [column.cell(row, qualifier) for column in columns]
         alone = {cell.text for cell in cells} == {fmt.words(getattr(row, "status", ""))}
         return [cells[0], *([Figure("")] * (len(cells) - 1))] if alone else cells
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from scaling.claims.communication import PARTS
+from scaling.claims.scaling import PARTS
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS, REFERENCE_BATCH, Cell
 from scaling.figures import configuration

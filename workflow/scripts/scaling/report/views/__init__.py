@@ -5,14 +5,14 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from scaling.claims.claim import Findings
-from scaling.report.quantities import PARTS
 from scaling.report.table import tables
-from scaling.report.views import int8, ranks, scaling
+from scaling.report.views import ranks_int8, scaling
+from scaling.report.views.ranks_int8 import STEPS
 from scaling.tables.accuracy import EPOCH
 from scaling.tables.schema import StudyTables
 
-MODULES = (int8, ranks, scaling)
-"""Importing these modules adds their tables to `PARTS`, in the order of the modules' names."""
+PARTS = scaling.TABLES | ranks_int8.TABLES
+"""The tables of each part of the page, in order."""
 
 
 class Question(NamedTuple):
@@ -79,7 +79,7 @@ QUESTIONS = [
 def answered(study: StudyTables, cells: pd.DataFrame, findings: Findings) -> list[dict[str, Any]]:
     """Return each question with its answer, None if not measured, its claims and its tables.
 
-    `tables` holds the first table, `steps` the tables of `int8.STEPS`, `more` all other tables.
+    `tables` holds the first table, `steps` the tables of `STEPS`, `more` all other tables.
     """
     made = []
     for question in QUESTIONS:
@@ -88,8 +88,8 @@ def answered(study: StudyTables, cells: pd.DataFrame, findings: Findings) -> lis
         shown = tables(PARTS[question.name], study, cells) if answer else []
         found = {
             "tables": shown[:1],
-            "steps": [one for one in shown if one.name in int8.STEPS],
-            "more": [one for one in shown[1:] if one.name not in int8.STEPS],
+            "steps": [one for one in shown if one.name in STEPS],
+            "more": [one for one in shown[1:] if one.name not in STEPS],
         }
         made.append({"question": question, "answer": answer, "claims": claims} | found)
     return made

@@ -1,7 +1,6 @@
 """Tables of the page: scaling and accuracy (Q1 to Q4), peaks of the machine, warnings."""
 
 from operator import attrgetter
-from typing import Any
 
 import pandas as pd
 from markupsafe import Markup
@@ -10,20 +9,19 @@ from scaling.claims.claim import label
 from scaling.core.grid import CELL_KEYS
 from scaling.core.numbers import data, gpus, percent, significant, words
 from scaling.report.planning import LAB, how_many_gpus
-from scaling.report.quantities import define, printed, view, whole
-from scaling.report.table import Column, fill
+from scaling.report.quantities import define, whole
+from scaling.report.table import Column, View, fill, printed
 from scaling.tables.schema import StudyTables, rows_of
 
 CELL = "configuration gpus batch_size"
 ON = "configuration_on"
-BY_BATCH: Any = {"across": "batch_size", "heading": str}
 define(
     technique=Column("technique", words, attrgetter("options"), "remedy"),
     technique_accuracy=Column(
         "",
-        percent,
-        lambda row: f"rate {significant(row.learning_rate)}",
-        "test_accuracy",
+        detail=lambda row: f"rate {significant(row.learning_rate)}",
+        name="test_accuracy",
+        text=lambda row: percent(row.test_accuracy),
         flags={
             "diverged": attrgetter("diverged_seeds"),
             "at an end of its rates": attrgetter("at_edge"),
@@ -91,53 +89,7 @@ def rate(cells: pd.DataFrame) -> Markup | str:
     return ""
 
 
-view(
-    "gpus",
-    "Seconds, GPU-seconds and kJ of one epoch",
-    CELL,
-    "epoch_seconds speedup fixed_global_batch_speedup job_seconds break_even gpu_seconds"
-    " epoch_joules money_per_epoch startup_seconds",
-    note=rule,
-    how_many_gpus=how_many_gpus,
-)
-view(
-    "Q1",
-    "One epoch on one GPU: training time (batches already in memory), and with data loading",
-    "batch_size",
-    "training_seconds epoch_seconds loading_share",
-    across="recipe",
-    epoch_time=lambda study, cells: cells[cells["gpus"] == cells["gpus"].min()],
-)
-view(
-    "Q2",
-    "Table 1. Training time T(N, b) of an epoch in seconds, without data loading; "
-    "speedup T(1, b) / T(N, b)",
-    ON,
-    "training_seconds training_speedup",
-    note=quotient,
-    training=lambda study, cells: cells.dropna(subset="training_seconds"),
-    **BY_BATCH,
-)
-view(
-    "Q2",
-    "Table 1 with data loading: seconds of an epoch and speedup",
-    ON,
-    "epoch_seconds speedup",
-    note=noted,
-    speedup=lambda study, cells: cells,
-    **BY_BATCH,
-)
-
-
-@view(
-    "Q3.1",
-    "Table 2. Computing and communication, seconds of an epoch's training",
-    ON,
-    "computing_seconds exchange_seconds",
-    note=sum_of_parts,
-    **BY_BATCH,
-)
-def compute_and_communication(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
+def compute_and_communication(study: StudyTables, _: pd.DataFrame) -> pd.DataFrame:
     """Return communication.csv with exchange (delay, else exposed messages) and computing, in s."""
     found = study.communication
     for end in ("", "_low", "_high"):
@@ -147,48 +99,6 @@ def compute_and_communication(study: StudyTables, cells: pd.DataFrame) -> pd.Dat
     return found.assign(computing_seconds=found["compute_seconds"].fillna(rest))
 
 
-view(
-    "Q3.1",
-    "Three measures of communication, seconds of an epoch",
-    CELL,
-    "delay_seconds exposed_seconds messages_seconds",
-    communication=lambda study, cells: study.communication,
-)
-view(
-    "Q3.1",
-    "Where an epoch goes",
-    CELL,
-    "flops_per_second_per_gpu utilization slower_share exposed_share waiting_share loading_share"
-    " idle_besides_share idle_share unknown_share power_capped_share joules_per_image"
-    " money_per_epoch",
-    epoch_parts=lambda study, cells: cells[cells["status"] == "ok"],
-)
-view(
-    "Q3.2",
-    "Table 3. Bandwidth of gradients, GB/s: bytes of an epoch / seconds of its messages",
-    ON,
-    "bandwidth_gb_per_s link_utilization",
-    note=rate,
-    bandwidth_by_batch=lambda study, cells: study.bandwidth.dropna(subset="bandwidth_gb_per_s"),
-    **BY_BATCH,
-)
-view(
-    "Q3.2",
-    "All-reduce by message size",
-    "message_bytes message_kind",
-    "message_seconds seconds_p99 start_skew_seconds algbw_gb_per_s busbw_gb_per_s",
-    across="gpus",
-    heading=gpus,
-    interconnect=lambda study, cells: study.interconnect,
-)
-
-
-@view(
-    "Q4",
-    "Q4.1. The reference and the largest batch, at the lab's learning rate",
-    "configuration gpus batch_size",
-    "epoch train_loss train_accuracy test_accuracy",
-)
 def large_batch(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     """Return the reference and the largest global batch of recipe `LAB` or, without it, of all."""
     known = cells.dropna(subset="epoch")
@@ -201,34 +111,8 @@ def large_batch(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     return found.sort_values(["recipe", "whole"]) if len(found) > 1 else found.iloc[:0]
 
 
-view(
-    "Q4",
-    "Accuracy of every configuration after as many epochs, at the lab's learning rate",
-    CELL,
-    "epoch train_loss train_accuracy test_accuracy",
-    accuracy=lambda study, cells: cells.dropna(subset="test_accuracy"),
-)
-view(
-    "Q4",
-    "Techniques by global batch: test accuracy after the same number of epochs",
-    "technique",
-    "technique_accuracy",
-    across="global_batch",
-    heading=whole,
-    techniques=lambda study, cells: study.remedies,
-)
-view(
-    "Q4",
-    "Trainings to an accuracy, run to their end",
-    "trained_on",
-    "trained_epochs reached trained_accuracy to_accuracy_seconds trained_run_seconds"
-    " training_joules to_accuracy_speedup",
-    trained_to_accuracy=lambda study, cells: study.trained_to_accuracy,
-)
-
-
-@view("limits", "What the machine reaches", "quantity precision size", "rate")
-def peaks(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
+def peaks(study: StudyTables, _: pd.DataFrame) -> pd.DataFrame:
+    """Return peaks.csv with the size of each matrix or copy; of copies between GPUs the peak."""
     found = study.peaks
     found = found[(found["quantity"] != "gpu_to_gpu_copy") | found["peak"]]
     sizes = found["matrix_size"].map("{:g}".format).where(found["matrix_size"] > 0)
@@ -236,4 +120,134 @@ def peaks(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     return found.assign(size=sizes + found["state"].map({"sustained": ", sustained"}).fillna(""))
 
 
-view("limits", "Warnings", CELL, "message found expected", findings=lambda study, _: study.audit)
+LEARNED = "epoch train_loss train_accuracy test_accuracy"
+TABLES = {
+    "gpus": [
+        View(
+            "how-many-gpus",
+            "Seconds, GPU-seconds and kJ of one epoch",
+            CELL,
+            "epoch_seconds speedup fixed_global_batch_speedup job_seconds break_even gpu_seconds"
+            " epoch_joules money_per_epoch startup_seconds",
+            how_many_gpus,
+            note=rule,
+        )
+    ],
+    "Q1": [
+        View(
+            "epoch-time",
+            "One epoch on one GPU: training time (batches already in memory), and with data "
+            "loading",
+            "batch_size",
+            "training_seconds epoch_seconds loading_share",
+            lambda _, cells: cells[cells["gpus"] == cells["gpus"].min()],
+            across="recipe",
+        )
+    ],
+    "Q2": [
+        View(
+            "training",
+            "Table 1. Training time T(N, b) of an epoch in seconds, without data loading; "
+            "speedup T(1, b) / T(N, b)",
+            ON,
+            "training_seconds training_speedup",
+            lambda _, cells: cells.dropna(subset="training_seconds"),
+            across="batch_size",
+            note=quotient,
+        ),
+        View(
+            "speedup",
+            "Table 1 with data loading: seconds of an epoch and speedup",
+            ON,
+            "epoch_seconds speedup",
+            lambda _, cells: cells,
+            across="batch_size",
+            note=noted,
+        ),
+    ],
+    "Q3.1": [
+        View(
+            "compute-and-communication",
+            "Table 2. Computing and communication, seconds of an epoch's training",
+            ON,
+            "computing_seconds exchange_seconds",
+            compute_and_communication,
+            across="batch_size",
+            note=sum_of_parts,
+        ),
+        View(
+            "communication",
+            "Three measures of communication, seconds of an epoch",
+            CELL,
+            "delay_seconds exposed_seconds messages_seconds",
+            lambda study, _: study.communication,
+        ),
+        View(
+            "epoch-parts",
+            "Where an epoch goes",
+            CELL,
+            "flops_per_second_per_gpu utilization slower_share exposed_share waiting_share"
+            " loading_share idle_besides_share idle_share unknown_share power_capped_share joules_per_image"
+            " money_per_epoch",
+            lambda _, cells: cells[cells["status"] == "ok"],
+        ),
+    ],
+    "Q3.2": [
+        View(
+            "bandwidth-by-batch",
+            "Table 3. Bandwidth of gradients, GB/s: bytes of an epoch / seconds of its messages",
+            ON,
+            "bandwidth_gb_per_s link_utilization",
+            lambda study, _: study.bandwidth.dropna(subset="bandwidth_gb_per_s"),
+            across="batch_size",
+            note=rate,
+        ),
+        View(
+            "interconnect",
+            "All-reduce by message size",
+            "message_bytes message_kind",
+            "message_seconds seconds_p99 start_skew_seconds algbw_gb_per_s busbw_gb_per_s",
+            lambda study, _: study.interconnect,
+            across="gpus",
+            heading=gpus,
+        ),
+    ],
+    "Q4": [
+        View(
+            "large-batch",
+            "Q4.1. The reference and the largest batch, at the lab's learning rate",
+            CELL,
+            LEARNED,
+            large_batch,
+        ),
+        View(
+            "accuracy",
+            "Accuracy of every configuration after as many epochs, at the lab's learning rate",
+            CELL,
+            LEARNED,
+            lambda _, cells: cells.dropna(subset="test_accuracy"),
+        ),
+        View(
+            "techniques",
+            "Techniques by global batch: test accuracy after the same number of epochs",
+            "technique",
+            "technique_accuracy",
+            lambda study, _: study.remedies,
+            across="global_batch",
+            heading=whole,
+        ),
+        View(
+            "trained-to-accuracy",
+            "Trainings to an accuracy, run to their end",
+            "trained_on",
+            "trained_epochs reached trained_accuracy to_accuracy_seconds trained_run_seconds"
+            " training_joules to_accuracy_speedup",
+            lambda study, _: study.trained_to_accuracy,
+        ),
+    ],
+    "limits": [
+        View("peaks", "What the machine reaches", "quantity precision size", "rate", peaks),
+        View("findings", "Warnings", CELL, "message found expected", lambda study, _: study.audit),
+    ],
+}
+"""The tables of each part of the page, in order."""

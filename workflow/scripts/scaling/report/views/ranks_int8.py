@@ -1,16 +1,17 @@
-"""Tables of int8 quantization, Part B: accuracy losses over seeds, and scales of one network.
+"""Tables of ranks (Q5 to Q7) and of int8 quantization (Part B).
 
 The tables of scales follow the lab's steps, layer by layer, to be checked on a calculator.
 """
 
+from functools import partial
 from typing import Any
 
 import pandas as pd
 
 from scaling.config.scheme import MISTAKES, STAGES
-from scaling.core.numbers import data, significant, times, words
-from scaling.report.quantities import NOISE, count, define, fixed, span, view, whole
-from scaling.report.table import Column
+from scaling.core.numbers import data, percent, significant, times, whole_span, words
+from scaling.report.quantities import count, define, fixed, whole
+from scaling.report.table import Column, View
 from scaling.tables.quantization import costs, difference, reach
 from scaling.tables.schema import StudyTables
 
@@ -36,11 +37,29 @@ def bias(row: Any) -> str:
 
 
 define(
+    set_epoch=Column("set_epoch", lambda called: "yes" if called else "no"),
+    different=Column("different orders of a rank"),
+    overlap=Column("images drawn by two ranks"),
+    unseen=Column("images left out"),
+    way=Column("parallel mode", words),
+    phase=Column("when", words),
+    kind=Column("kind", words),
+    bytes=Column("bytes", count),
+    share_of_gradients=Column("of all gradients", lambda share: f"{100 * share:.3g} %"),
+    buffers=Column("buffers", words),
+    equal_parameters=Column("parameters equal"),
+    variance_drift_mean=Column("running variances differ by", percent),
+    variance_drift_max=Column("at most", percent),
+    rank_accuracy=Column("test accuracy of ranks"),
     variant=Column("variant", name="stage"),
     seeds=Column("seeds", whole),
-    int8_accuracy=Column("accuracy, %", fixed, span("accuracy_percent", fixed), "accuracy_percent"),
+    int8_accuracy=Column("accuracy, %", fixed, name="accuracy_percent"),
     int8_difference=Column(
-        "points to float32", detail=reach, name="difference_points", text=difference, flags=NOISE
+        "points to float32",
+        detail=reach,
+        name="difference_points",
+        text=difference,
+        flags={"unclear": lambda row: row.unclear is True},
     ),
     agreement=Column("same class, %", lambda value: fixed(value, 1), name="agreement_percent"),
     mistake=Column(
@@ -66,8 +85,34 @@ define(
 )
 
 
-@view("B", "Accuracy by stage", "variant", COST)
-def stages(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
+def sampler(study: StudyTables, _: pd.DataFrame) -> pd.DataFrame:
+    """Return a row per sampler, GPUs and set_epoch: ranges over ranks, seeds and epochs."""
+    keys = ["sampler", "gpus", "set_epoch"]
+    of_ranks = study.sampler.groupby([*keys, "trained", "seed", "rank"])
+    drawn = study.sampler.assign(different=of_ranks["first_epoch"].transform("nunique"))
+    spans = drawn.groupby(keys, sort=False)[["different", "overlap", "unseen"]]
+    epochs = drawn.groupby(keys, sort=False)["epoch"].nunique()
+    return spans.agg(partial(whole_span, between="–")).assign(epoch=epochs).reset_index()
+
+
+def messages_of(known: pd.DataFrame) -> pd.DataFrame:
+    """Return number and bytes of messages in the last recorded step, by mode and content."""
+    last = known[known["step"] == known.groupby("way")["step"].transform("max")]
+    groups = last.groupby(["way", "phase", "kind", "content"], sort=False)
+    found = groups.agg(messages=("bytes", "size"), bytes=("bytes", "sum")).reset_index()
+    return found.assign(share_of_gradients=found["bytes"] / known["gradient_bytes"].max())
+
+
+def replicas(study: StudyTables, _: pd.DataFrame) -> pd.DataFrame:
+    """Return by mode of buffers whether parameters of ranks are equal, and drifts of variances."""
+    modes = study.buffers.groupby("buffers", sort=False)
+    found = modes[["variance_drift_mean", "variance_drift_max"]].max()
+    equal = modes["parameters_sha256"].nunique().eq(1).map({True: "bit for bit", False: "no"})
+    accuracies = modes["test_accuracy"].agg(lambda own: ", ".join(map(percent, own)))
+    return found.assign(equal_parameters=equal, rank_accuracy=accuracies).reset_index()
+
+
+def stages(study: StudyTables, _: pd.DataFrame) -> pd.DataFrame:
     """Return a row for each stage of quantization, with its accuracy and difference to float32."""
     table = study.quantization
     found = costs(table[table["stage"].isin(STAGES)])
@@ -75,22 +120,13 @@ def stages(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     return found.assign(**found[compared].where(found["stage"] != STAGES[0]))
 
 
-@view(
-    "B", "Known mistakes beside the sound variant", "mistake", "seeds mistaken_accuracy revealed_by"
-)
-def mistakes(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
-    """Return a row for each mistake, with the correct variant of equal options and seeds."""
-    return study.quantization_paired
-
-
-@view("B", "Fewer bits, and other choices", "variant", f"{COST} packed")
-def choices(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
+def choices(study: StudyTables, _: pd.DataFrame) -> pd.DataFrame:
     """Return the accuracy loss and the size of each correct variant that is not in `STAGES`."""
     table = study.quantization
     return costs(table[table["mistake"].eq("") & ~table["stage"].isin(STAGES)])
 
 
-def _ledger(study: StudyTables, _: pd.DataFrame) -> pd.DataFrame:
+def ledger(study: StudyTables, _: pd.DataFrame) -> pd.DataFrame:
     """Return a row for each layer of the last stage, with scales and ranges in float units.
 
     The rows are of the seed with histograms, else of the first seed. `…_amax` is the largest
@@ -135,6 +171,53 @@ STEPS = {
     "biases": ("5. Quantize biases: round(b · S)", "largest_bias accumulator_bound"),
 }
 """The titles and columns of the tables of the lab's steps, by name of the table."""
-for step, (title, columns) in STEPS.items():
-    named: Any = {step: _ledger}
-    view("B", title, "layer", columns, **named)
+MESSAGES = "messages bytes share_of_gradients"
+TABLES = {
+    "Q5": [
+        View(
+            "sampler",
+            "Orders of images, hashed",
+            "sampler gpus set_epoch",
+            "epoch different overlap unseen",
+            sampler,
+        )
+    ],
+    "Q6": [
+        View(
+            "messages",
+            "Messages of a DDP step",
+            "content phase kind",
+            MESSAGES,
+            lambda study, _: messages_of(study.collectives[study.collectives["way"] == "ddp"]),
+        ),
+        View(
+            "all-messages",
+            "Messages of a step, by parallel mode",
+            "way phase kind content",
+            MESSAGES,
+            lambda study, _: messages_of(study.collectives),
+        ),
+    ],
+    "Q7": [
+        View(
+            "replicas",
+            "Ranks after the last epoch",
+            "buffers",
+            "equal_parameters variance_drift_mean variance_drift_max rank_accuracy",
+            replicas,
+        )
+    ],
+    "B": [
+        View("stages", "Accuracy by stage", "variant", COST, stages),
+        View(
+            "mistakes",
+            "Known mistakes beside the sound variant",
+            "mistake",
+            "seeds mistaken_accuracy revealed_by",
+            lambda study, _: study.quantization_paired,
+        ),
+        View("choices", "Fewer bits, and other choices", "variant", f"{COST} packed", choices),
+        *(View(step, title, "layer", shown, ledger) for step, (title, shown) in STEPS.items()),
+    ],
+}
+"""The tables of each question, in order."""
