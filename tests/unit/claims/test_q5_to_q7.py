@@ -10,8 +10,8 @@ from scaling.tables.schema import StudyTables
 
 def answers(document):
     """The answers to questions 5, 6 and 7."""
-    made = {"sampler": "orders", "collectives": "collectives", "buffers": "buffers"}
-    found = {name: getattr(synchronization, of)([document]) for name, of in made.items()}
+    names = ("sampler", "collectives", "buffers")
+    found = {name: getattr(synchronization, name)([document]) for name in names}
     asked = (ranks_int8.order, ranks_int8.messages, ranks_int8.replicas)
     return [answer(StudyTables("demo", found)) for answer in asked]
 

@@ -8,7 +8,7 @@ import pytest
 from examples import stored
 from examples.claim_study import derived
 from examples.records import GRADIENT_BYTES, epoch, record, timing_row, timing_table
-from scaling.claims.communication import PARTS
+from scaling.claims.scaling import PARTS
 from scaling.core.grid import CELL_KEYS, Cell
 from scaling.tables import measurements, schema
 from scaling.tables.epoch_parts import audit, bandwidth, utilization

@@ -187,8 +187,8 @@ TABLES = {
             "Where an epoch goes",
             CELL,
             "flops_per_second_per_gpu utilization slower_share exposed_share waiting_share"
-            " loading_share idle_besides_share idle_share unknown_share power_capped_share joules_per_image"
-            " money_per_epoch",
+            " loading_share idle_besides_share idle_share unknown_share power_capped_share"
+            " joules_per_image money_per_epoch",
             lambda _, cells: cells[cells["status"] == "ok"],
         ),
     ],
