@@ -11,7 +11,8 @@ A ring of 2 sends K per iteration, 44,695,848 B / 4 ms = 11.173962 GB/s; one of 
 
 from pathlib import Path
 
-from grader.judge import Finding, judge
+from grader.judge import judge
+from grader.slips import Finding
 from grader.study import read_folder
 
 TRAIN_IMAGES = 50_000
@@ -66,5 +67,5 @@ def causes_of(findings: list[Finding], *severities: str) -> dict[str, list[tuple
     for one in findings:
         if one.severity in (severities or ("error", "warning")):
             cells = zip(one.cells.gpus[one.place], one.cells.batch[one.place], strict=True)
-            causes.setdefault(";".join(one.names), []).extend((int(n), int(b)) for n, b in cells)
+            causes.setdefault(one.cause, []).extend((int(n), int(b)) for n, b in cells)
     return causes

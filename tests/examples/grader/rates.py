@@ -9,7 +9,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from examples.grader.submissions import MISTAKES, Submission, submission
-from grader.judge import Finding, judge
+from grader.judge import judge
+from grader.slips import Finding
 from grader.study import read_folder
 
 TRAIN_IMAGES = 50_000
@@ -44,7 +45,7 @@ def rates(seeds: Iterable[int], mistakes: Iterable[str] = MISTAKES) -> tuple[int
                 findings = judged(planted)
                 here = [one for one in findings if one.quantity == planted.column]
                 total, noticed = total + 1, noticed + bool(findings)
-                named += bool(here) and not UNNAMED & set(here[0].names)
+                named += bool(here) and here[0].cause not in UNNAMED
     return total, noticed, named
 
 

@@ -1,8 +1,9 @@
-"""Evaluate the formulas of formulas.yaml as intervals over the cells of a strategy."""
+"""Evaluate the formulas of formulas.yaml as intervals, and judge printed figures by them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ from grader.study import FIGURES, TIMES, Study
 from scaling.registry.strategy import STRATEGIES
 
 FORMULAS = yaml.safe_load(Path(__file__).with_name("formulas.yaml").read_text(encoding="utf-8"))
+TITLE, QUESTION = 0, 1
+"""Indexes in an entry of `quantities` in formulas.yaml; its formulas follow."""
 BYTES_PER_PARAMETER = 4
 """Gradients are assumed to be float32, as in all studies of the course."""
 MOST_OTHERS = 8
@@ -32,13 +35,13 @@ class Cells:
     strategies and studies whose times `alone(G)` and `beside(G)` return.
     """
 
-    strategy: str
     gpus: np.ndarray
     batch: np.ndarray
     count: int
     images: int
     others: list[str]
     names: dict[str, Any]
+    strategy: str = ""
 
     def evaluate(self, formula: str, **more: Any) -> Any:
         """Return the value of a formula, with `more` names in addition to `names`."""
@@ -51,69 +54,70 @@ class Cells:
 
 def of_strategy(study: Study, strategy: str, every: list[Study], images: int) -> Cells:
     """Return the cells of a study's strategy; slips may use the times of `every` study as well."""
-    chosen = study.rows[study.rows["strategy"] == strategy]
-    singles = study.rows[(study.rows["strategy"] != strategy) & (study.rows["gpus"] == 1)]
-    singles = singles.drop_duplicates("batch_size", keep=False)
+    own = study.rows["strategy"] == strategy
+    chosen, rest = study.rows[own], study.rows[~own]
     sweep = [{"gpus": 1, "batch_size": size, "epoch": one} for size, one in study.sweep.items()]
-    extra = pd.DataFrame(sweep, columns=study.rows.columns)
-    singles = pd.concat([singles, extra]).drop_duplicates("batch_size")
+    singles = rest[rest["gpus"] == 1].drop_duplicates("batch_size", keep=False)
+    singles = pd.concat([singles, pd.DataFrame(sweep, columns=study.rows.columns)])
     present = chosen.loc[chosen["gpus"] == 1, "batch_size"]
-    table = pd.concat([chosen, singles[~singles["batch_size"].isin(present)]])
-    table = table.astype(object).where(table.notna(), None)
+    singles = singles[~singles["batch_size"].isin(present)].drop_duplicates("batch_size")
+    table = pd.concat([chosen, singles]).astype(object)
+    table = table.where(table.notna(), None)
     gpus, batch = (table[name].to_numpy(dtype=int) for name in ("gpus", "batch_size"))
     n, b = gpus.astype(float), batch.astype(float)
-    columns = {name: printed(table[name].tolist(), 0.5) for name in TIMES}
     # Documents truncate what they derive as often as they round it.
-    columns |= {name: printed(table[name].tolist(), 1.0) for name in ["rate", *FIGURES]}
+    derived = ["rate", *FIGURES]
+    names: dict[str, Any] = {
+        name: printed(table[name].tolist(), 1.0 if name in derived else 0.5)
+        for name in [*TIMES, *FIGURES]
+    }
     for name in FIGURES:
-        columns[name].ends[:, len(chosen) :] = np.nan
-    again = {(1, size): one for size, one in study.sweep.items()}
-    columns["again"] = printed([again.get(cell) for cell in zip(gpus, batch, strict=True)], 0.5)
-    epoch, training, loading = (columns[name] for name in ("epoch", "training", "loading"))
-    timed = epoch.known.any()
-    if not timed and columns["rate"].known.any():
-        epoch = of(float(images)) / columns["rate"]
-        columns["rate"] = UNKNOWN + n * 0.0
-    least = FORMULAS["gflop_of_image"] / FORMULAS["peak_tflops"] / 1e3
-    steps = columns["iterations"].or_else(of(np.ceil(images / (n * b))))
-    names: dict[str, Any] = {**columns, "T": epoch, "steps": steps, "several": gpus > 1}
-    names["own_row"] = np.arange(len(n)) < len(chosen)
-    names["W"] = training.or_else((epoch - loading).where(loading.known, UNKNOWN))
+        names[name].ends[:, len(chosen) :] = np.nan
+    names["T"], names["own_row"] = names["epoch"], np.arange(len(n)) < len(chosen)
+    timed = names["T"].known.any()
+    if not timed and names["rate"].known.any():
+        names |= {"T": of(float(images)) / names["rate"], "rate": UNKNOWN + n * 0.0}
+    without = (names["T"] - names["loading"]).where(names["loading"].known, UNKNOWN)
+    names |= {"W": names["training"].or_else(without), "several": gpus > 1}
     names["K"] = Interval(np.array(study.parameters or [np.nan] * 2)[:, None] * BYTES_PER_PARAMETER)
-    numbers: dict[str, Any] = {"N": n, "b": b, "one": 1.0, "images": images}
-    numbers |= {"full_steps": images // (n * b), "parts_steps": images / (n * b)}
-    numbers["single_steps"] = np.ceil(images / b)
-    numbers["least_seconds"] = images * least / n if study.of_lab and timed else np.nan
+    least = FORMULAS["gflop_of_image"] / FORMULAS["peak_tflops"] / 1e3
     peak = study.description.peak
     each = peak if isinstance(peak, dict) else dict.fromkeys(gpus.tolist(), peak)
+    numbers: dict[str, Any] = {"N": n, "b": b, "one": 1.0, "images": images}
+    numbers |= {"full_steps": images // (n * b), "parts_steps": images / (n * b)}
+    numbers |= {"single_steps": np.ceil(images / b), "steps": np.ceil(images / (n * b))}
+    numbers["least_seconds"] = images * least / n if study.of_lab and timed else np.nan
     numbers["peak"] = np.array([each.get(number) or np.nan for number in gpus.tolist()])
     # Of a strategy that nobody states a ring is likelier; of others no bytes are known.
-    ring = STRATEGIES.find("ddp").busiest_bytes
-    sent = (
-        STRATEGIES.find(strategy).busiest_bytes
-        if strategy == "dp" and not study.description.ring
-        else ring
-    )
-    numbers["ring"], numbers["sent"] = (
-        np.array([bytes_(m, 1.0) if strategy in ("", "dp", "ddp") else np.nan for m in gpus])
-        for bytes_ in (ring, sent)
-    )
-    names |= {name: of(number + n * 0.0) for name, number in numbers.items()}
+    counted = strategy in ("", "dp", "ddp")
+    ring = strategy != "dp" or study.description.ring
+    for name, of_name in {"ring": "ddp", "sent": "ddp" if ring else "dp"}.items():
+        sent = STRATEGIES.find(of_name).busiest_bytes
+        numbers[name] = np.array([sent(m, 1.0) if counted else np.nan for m in gpus])
+    stated = {"steps": names["iterations"], "peak": names["peak"]}
     # Beside a column of peaks a share may be a fraction.
-    scale = np.where(columns["utilization"].high > 1.5, 1.0, 100.0)
-    names["peak"] = (columns["peak"] * scale).or_else(names["peak"])
+    stated["peak"] = stated["peak"] * np.where(names["utilization"].high > 1.5, 1.0, 100.0)
+    names |= {name: of(number + n * 0.0) for name, number in numbers.items()}
+    names |= {name: value.or_else(names[name]) for name, value in stated.items()}
+    names["failed"] = ~table["status"].isin(["ok", "diverged"]).to_numpy() & names["own_row"]
+    # Only the template asks how often a time was measured.
+    asked = study.template | table["count"].notna().to_numpy()
+    names["once"] = table["count"].isin(["1", None]).to_numpy() & asked & names["own_row"]
     names |= _of_others(gpus, batch)
-    foreign = _foreign(study, strategy, every)
+    foreign = _foreign(study, strategy, every) | {
+        "again": {(1, b): x for b, x in study.sweep.items()}
+    }
 
-    def timed_by(name: str, cells: Any) -> Interval:
+    def beside(name: str, number: Any = gpus) -> Interval:
+        cells = zip(number + 0 * gpus, batch, strict=True)
         return printed([foreign[name].get(cell) for cell in cells], 0.5)
 
-    names["alone"] = lambda name: timed_by(name, [(1, size) for size in batch])
-    names["beside"] = lambda name: timed_by(name, zip(gpus, batch, strict=True))
+    names |= {"beside": beside, "alone": lambda name: beside(name, 1), "again": beside("again")}
     size = n * b if study.global_batch else b
     names["T1"], names["W1"] = (names["single"](names[time], size) for time in "TW")
     names["T1b"] = names["single"](names["T"], b)
-    return Cells(strategy, gpus, batch, len(chosen), images, [*foreign], names)
+    others = [name for name in foreign if name != "again"]
+    return Cells(gpus, batch, len(chosen), images, others, names, strategy)
 
 
 def _foreign(study: Study, strategy: str, every: list[Study]) -> dict[str, dict[Any, Any]]:
@@ -132,20 +136,103 @@ def _of_others(gpus: np.ndarray, batch: np.ndarray) -> dict[str, Any]:
     """Return, by name, what formulas use to refer to values of other cells."""
     places = {pair: i for i, pair in enumerate(zip(gpus.tolist(), batch.tolist(), strict=True))}
 
-    def find(*cell: Any) -> np.ndarray:
-        """Return the index of each cell by number of GPUs and batch size, -1 if there is none."""
-        wanted = (each.tolist() for each in np.broadcast_arrays(*cell, gpus)[:2])
-        return np.array([places.get(pair, -1) for pair in zip(*wanted, strict=True)], dtype=int)
+    def take(figure: Interval, *cell: Any) -> Interval:
+        """Return the values of each cell by number of GPUs and batch size; NaN if there is none."""
+        pairs = zip(*(each.tolist() for each in np.broadcast_arrays(*cell, gpus)[:2]), strict=True)
+        return figure.take(np.array([places.get(pair, -1) for pair in pairs], dtype=int))
 
     def mean(figure: Interval) -> Interval:
-        there = (gpus == 1) & figure.known
-        ends = figure.ends[:, there].mean(1) if there.any() else np.full(2, np.nan)
+        single = Interval(np.where(gpus == 1, figure.ends, np.nan))
+        ends = np.where(single.known, single.ends, 0.0).sum(1) / single.known.sum()
         return Interval(np.repeat(ends[:, None], len(gpus), axis=1))
 
     numbers = np.unique(gpus)
     return {
         "fewer": np.append(0, numbers)[np.searchsorted(numbers, gpus)],
         "mean": mean,
-        "at": lambda figure, number: figure.take(find(number, batch)),
-        "single": lambda figure, size: figure.take(find(1, of(size).low)),
+        "at": lambda figure, number: take(figure, number, batch),
+        "single": lambda figure, size: take(figure, 1, of(size).low),
     }
+
+
+@dataclass
+class Verdict:
+    """The printed figures of one quantity, and their values by each accepted formula.
+
+    A figure is right if it overlaps any of `values`: pairs of a remark, for figures that only this
+    formula explains, and intervals. `right` are the values of the formula that most figures follow.
+    """
+
+    quantity: str
+    printed: Interval
+    values: list[tuple[str, Interval]]
+    several: np.ndarray
+
+    def __post_init__(self) -> None:
+        meets = [self.printed.meets(value) for _, value in self.values]
+        known = np.logical_or.reduce([value.known for _, value in self.values])
+        self.agrees = np.logical_or.reduce(meets)
+        self.wrong = self.printed.known & known & ~self.agrees
+        self.open = self.printed.known & ~known
+        self.meets = [(note, there) for (note, _), there in zip(self.values, meets, strict=True)]
+        votes = [(not note, int((there & self.several).sum())) for note, there in self.meets]
+        self.right = self.values[votes.index(max(votes))][1]
+        for _, value in self.values:
+            self.right = self.right.or_else(value)
+
+    def remarks(self) -> Iterator[tuple[str, np.ndarray]]:
+        """Yield each formula's remark with the figures that no formula before it explains."""
+        rest = self.agrees
+        for note, there in sorted(self.meets, key=lambda pair: bool(pair[0])):
+            if note:
+                yield note, there & rest
+            rest = rest & ~there
+
+
+def formulas(quantity: str) -> list[tuple[str, str]]:
+    """Return the accepted formulas, each with the remark on figures that only it explains."""
+    entries = FORMULAS["quantities"][quantity][QUESTION + 1 :]
+    return [tuple(one) if isinstance(one, list) else (one, "") for one in entries]
+
+
+def verdicts(cells: Cells) -> dict[str, Verdict]:
+    """Return a verdict on each quantity; set `part`, `moving`, `K` and `rated` in `cells.names`.
+
+    Without a stated number of parameters, K is taken from the model that most bandwidths fit.
+    """
+    names, each = cells.names, dict[str, Verdict]()
+
+    def judge(quantity: str, **more: Interval) -> Verdict:
+        every = [
+            (note, cells.evaluate(formula, **more) + names["N"] * 0.0)
+            for formula, note in formulas(quantity)
+        ]
+        return Verdict(quantity, names[quantity], every, cells.several)
+
+    def part(value: Interval) -> Interval:
+        """Return the compute `value`, or the printed one where that is right."""
+        right = each["compute"].agrees & names["compute"].meets(value)
+        return value.hull(names["compute"]).where(right, value)
+
+    names["part"] = part
+    for quantity in ("compute", "speedup", "efficiency", "rate", "communication"):
+        each[quantity] = judge(quantity)
+    comm = each["communication"]
+    width = np.nanmax(comm.printed.high - comm.printed.low, initial=0.0) / 2 or 0.1
+    rest = Interval(comm.right.ends + np.array([[-width], [width]]))
+    names["moving"] = comm.printed.or_else(rest)
+    chained = [names["moving"], *(value for note, value in comm.values if not note)]
+    options = [names["K"]]
+    if not names["K"].known.any() and not names["bytes"].known.any():
+        options += [of(4.0 * count) for count in FORMULAS["parameters"].values()]
+    fits = list[Verdict]()
+    for size in options:
+        judged = [judge("bandwidth", moving=moving, K=size) for moving in chained]
+        fits.append(replace(judged[0], values=[value for one in judged for value in one.values]))
+    best = max(range(len(fits)), key=lambda i: fits[i].agrees.sum())
+    if fits[best].agrees.sum() <= max(1, fits[0].printed.known.sum() / 2):
+        best = 0
+    each["bandwidth"], names["K"] = fits[best], options[best]
+    names["rated"] = each["bandwidth"].right
+    each["utilization"] = judge("utilization")
+    return each

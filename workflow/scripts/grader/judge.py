@@ -2,55 +2,20 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from itertools import combinations
 from typing import Any
 
 import numpy as np
 
-from grader.formulas import FORMULAS, Cells, of_strategy
+from grader.formulas import FORMULAS, Cells, Verdict, of_strategy, verdicts
 from grader.intervals import UNKNOWN, Interval
-from grader.slips import LARGE, SEVERITIES, SLIPS, Slips, named
+from grader.slips import SEVERITIES, SLIPS, Finding, named
 from grader.study import Study
-from grader.verdicts import TITLE, Verdict, verdicts
 
 PARTS = ["compute", "communication"]
 MEASURED = [*PARTS, "bandwidth"]
 """Quantities that do not follow from the times if a trace gave the parts of the epoch."""
-
-
-@dataclass
-class Finding:
-    """One cause, with the cells it affects and their printed and expected values.
-
-    `also` has other slips with as much evidence as `slips`.
-    """
-
-    slips: Slips
-    cells: Cells
-    place: np.ndarray
-    printed: Interval = UNKNOWN
-    expected: Interval = UNKNOWN
-    quantity: str = ""
-    also: Slips = ()
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(name for name, _ in self.slips)
-
-    @property
-    def severity(self) -> str:
-        return min((SLIPS[one].severity for one in self.names), key=SEVERITIES.index)
-
-    @property
-    def sentence(self) -> str:
-        text = "; it ".join(SLIPS[name].sentence.format(rule=rule) for name, rule in self.slips)
-        if not self.quantity:
-            return text
-        return f"the printed {FORMULAS['quantities'][self.quantity][TITLE]} {text}"
-
-    @property
-    def advice(self) -> str:
-        return " ".join(filter(None, (SLIPS[one].advice for one in self.names)))
+LARGE = 500
+"""The most cells of which gaps in the grid are listed."""
 
 
 @dataclass
@@ -78,67 +43,62 @@ def judge(study: Study, every: list[Study], images: int) -> Judgement:
         if again.wrong < judgement.wrong and again.right > judgement.right + 2:
             judgement = again
             cells = of_strategy(other, study.strategies[0], every, images)
-            judgement.findings.append(Finding((("batch_of_all", ""),), cells, cells.several))
+            judgement.findings.append(Finding("batch_of_all", cells, cells.several))
     judgement.findings.sort(key=lambda one: SEVERITIES.index(one.severity))
     return judgement
 
 
+@np.errstate(all="ignore")
 def _judged(study: Study, every: list[Study], images: int) -> Judgement:
     judgement = Judgement()
-    with np.errstate(all="ignore"):
-        for strategy in study.strategies:
-            cells = of_strategy(study, strategy, every, images)
-            _judge_figures(judgement, study, cells, verdicts(cells))
-            judgement.findings += [*_checks(study, cells), *_missing(cells)]
+    for strategy in study.strategies:
+        cells = of_strategy(study, strategy, every, images)
+        _judge_figures(judgement, study, cells)
+        for name, slip in SLIPS.items():
+            if "when" in slip:
+                place, *shown = map(cells.evaluate, slip["when"])
+                cells.names[f"is_{name}"] = place = np.broadcast_to(place, len(cells.gpus))
+                judgement.findings.append(Finding(name, cells, place, *shown))
+        judgement.findings += _missing(cells)
     judgement.findings = [one for one in judgement.findings if one.place.any()]
     return judgement
 
 
-def _judge_figures(
-    judgement: Judgement, study: Study, cells: Cells, each: dict[str, Verdict]
-) -> None:
+def _judge_figures(judgement: Judgement, study: Study, cells: Cells) -> None:
     """Add the findings on the figures of one strategy, and the number of figures per verdict."""
-    none = np.zeros(len(cells.gpus), bool)
+    each, none, causes = verdicts(cells), np.zeros(len(cells.gpus), bool), list[Finding]()
     opened = dict.fromkeys(each, none) | _opened(study, cells, each)
-    left = {name: one.wrong & ~opened[name] for name, one in each.items()}
-    traced = MEASURED if study.measured else []
-    causes = {
-        name: [] if name in traced else named(cells, one, left[name], opened[name])
-        for name, one in each.items()
-    }
-    explained = {
-        name: np.logical_or.reduce([none, *(one.place for one in some)])
-        for name, some in causes.items()
-    }
-    unexplained = {name: UNKNOWN.where(explained[name], x.printed) for name, x in each.items()}
-    doubtful = np.logical_or.reduce([left[name] & ~explained[name] for name in each])
-    time = (UNKNOWN + none) if traced else _other_time(cells, unexplained, doubtful)
-    judgement.findings.append(
-        Finding((("time_contradicted", ""),), cells, time.known, cells.names["T"], time)
-    )
+    rest = {name: one.wrong & ~opened[name] for name, one in each.items()}
+    explained = dict.fromkeys(each, none)
+    for name, one in each.items():
+        if not (study.measured and name in MEASURED):
+            for cause in named(cells, one, rest[name], opened[name]):
+                causes.append(cause)
+                explained[name] = explained[name] | cause.place
+        rest[name] = rest[name] & ~explained[name]
+    time = UNKNOWN + none
+    if not study.measured:
+        doubtful = np.logical_or.reduce([*rest.values()])
+        figures = {name: UNKNOWN.where(explained[name], x.printed) for name, x in each.items()}
+        time = _other_time(cells, figures, doubtful)
+    contradicted = Finding("time_contradicted", cells, time.known, cells.names["T"], time)
+    judgement.findings.append(contradicted)
     beside = time.known | np.isin(cells.batch, cells.batch[time.known & ~cells.several])
     for name, one in each.items():
-        about: Any = {"printed": one.printed, "expected": one.right, "quantity": name}
-        for cause in causes[name]:
-            judgement.findings.append(
-                Finding(cause.slips, cells, cause.place, also=cause.also, **about)
-            )
-        rest, doubt = left[name] & ~explained[name] & ~beside, opened[name] & ~explained[name]
-        wrong = rest | explained[name]
-        near = rest & one.printed.near(one.right)
+        judgement.findings += [cause for cause in causes if cause.quantity == name]
+        left, doubt = rest[name] & ~beside, opened[name] & ~explained[name]
+        wrong, near = left | explained[name], left & one.printed.near(one.right)
         unsure = one.printed.known & (one.open | doubt) & ~wrong
-        blank = cells.names["T"].known & ~one.printed.known & cells.names["own_row"]
-        blank = blank & cells.several & one.printed.known.any()
-        others = {"nearly": near, "unexplained": rest & ~near, "open": doubt, "blank_figure": blank}
-        remarks = [*others.items(), *one.remarks()]
-        judgement.findings += [Finding(((x, ""),), cells, place, **about) for x, place in remarks]
-        reason = {
-            "bandwidth": "the number of parameters, and so of bytes, is not stated",
-            "utilization": "no peak is stated",
-        }.get(name, "no time, or no T(1,b), stands beside it")
-        judgement.findings.append(
-            Finding((("unchecked", reason),), cells, one.open, one.printed, UNKNOWN, name)
+        blank = (
+            cells.names["T"].known & ~one.printed.known & cells.several & one.printed.known.any()
         )
+        remarks = [("nearly", near), ("unexplained", left & ~near), ("open", doubt)]
+        remarks += [("blank_figure", blank & cells.names["own_row"]), *one.remarks()]
+        for remark, place in remarks:
+            judgement.findings.append(Finding(remark, cells, place, one.printed, one.right, name))
+        reason = FORMULAS["unchecked"].get(name, "no time, or no T(1,b), stands beside it")
+        about = (one.printed, UNKNOWN, name, reason)
+        judgement.findings.append(Finding("unchecked", cells, one.open, *about))
         judgement.wrong += int(wrong.sum())
         judgement.open += int(unsure.sum())
         judgement.right += int((one.printed.known & ~wrong & ~unsure).sum())
@@ -172,53 +132,23 @@ def _opened(study: Study, cells: Cells, each: dict[str, Verdict]) -> dict[str, n
 
 def _other_time(cells: Cells, figures: dict[str, Interval], doubtful: np.ndarray) -> Interval:
     """Return times on which two or more figures agree, where none fits the printed time."""
-    names, time, n = cells.names, cells.names["T"], cells.names["N"]
-    parts = figures["compute"] + figures["communication"]
-    of_row = [
-        names["T1"] / figures["speedup"],
-        names["T1"] * 100 / figures["efficiency"] / n,
-        names["images"] / figures["rate"],
-        # Of an epoch without loading, which is hardly shorter.
-        Interval(parts.ends * np.array([[1.0], [1.1]])),
-        Interval(names["W"].ends * np.array([[1.0], [1.1]])),
+    time, ends = cells.names["T"], np.full((2, len(cells.gpus)), np.nan)
+    implied_by = [
+        np.stack([cells.evaluate(one, **figures).ends for one in FORMULAS["times"][of]], axis=1)
+        for of in ("one", "several")
     ]
-    of_single = [
-        figures["speedup"] * time,
-        figures["compute"] * n,
-        (time - figures["communication"]) * n,
-    ]
-    ends = np.full((2, len(cells.gpus)), np.nan)
-    for i in range(len(cells.gpus)) if len(cells.gpus) <= LARGE else ():
-        single = not cells.several[i]
-        column = cells.several & (cells.batch == cells.batch[i]) if single else [i]
-        implied = np.concatenate([x.ends[:, column] for x in (of_single if single else of_row)], 1)
+    for i, several in enumerate(cells.several):
+        column = [i] if several else cells.several & (cells.batch == cells.batch[i])
+        implied = implied_by[int(several)][:, :, column].reshape(2, -1)
         implied = implied[:, ~np.isnan(implied[0])]
         low, high = implied[0].max(initial=-np.inf), implied[1].min(initial=np.inf)
         agree = implied.shape[1] > 1 and low <= high * (1 + 1e-9)
         agree &= bool(doubtful[column].any()) or not high / 3 < time.middle[i] < low * 3
+        fits = Interval(implied).meets(Interval(time.ends[:, [i]])).any()
         # A shorter one on one GPU may be a training time.
-        if (
-            agree
-            and not Interval(implied).meets(Interval(time.ends[:, [i]])).any()
-            and (not single or low > time.high[i])
-        ):
+        if agree and not fits and (several or low > time.high[i]):
             ends[:, i] = low, high
     return Interval(ends)
-
-
-def _checks(study: Study, cells: Cells) -> Iterator[Finding]:
-    """Yield findings by the checks (`when`) of slips.yaml, such as impossible times."""
-    rows = study.rows[study.rows["strategy"] == cells.strategy]
-    rest = np.zeros(len(cells.gpus) - len(rows), bool)
-    # Only the template asks how often a time was measured.
-    once = rows["count"].isin(["1", None]) & (study.template | rows["count"].notna())
-    names: dict[str, Any] = {"pasted": _pasted(cells), "once": np.concatenate([once, rest])}
-    names["failed"] = np.concatenate([~rows["status"].isin(["ok", "diverged"]), rest])
-    for name, slip in SLIPS.items():
-        if slip.when:
-            place, *shown = (cells.evaluate(formula, **names) for formula in slip.when)
-            names[f"is_{name}"] = place = np.broadcast_to(place, len(cells.gpus))
-            yield Finding(((name, ""),), cells, place, *shown)
 
 
 def _missing(cells: Cells) -> Iterator[Finding]:
@@ -229,16 +159,5 @@ def _missing(cells: Cells) -> Iterator[Finding]:
     gaps = [cell for cell in fitting if cell not in there]
     if gaps and len(there) <= LARGE:
         number, batch = np.array(gaps).T
-        gap = replace(cells, gpus=number, batch=batch)
-        yield Finding((("missing_cell", ""),), gap, np.ones(len(gaps), bool))
-
-
-def _pasted(cells: Cells) -> np.ndarray:
-    """Return where two numbers of GPUs have equal times at all, and at least two, batch sizes."""
-    place, time = np.zeros(len(cells.gpus), bool), cells.names["T"]
-    for a, b in combinations(np.unique(cells.gpus).tolist()[:8], 2):
-        same = cells.names["at"](time, a).middle == time.middle
-        there = (cells.gpus == b) & time.known
-        if there.sum() > 1 and same[there].all():
-            place |= there
-    return place
+        gap: Any = replace(cells, gpus=number, batch=batch)
+        yield Finding("missing_cell", gap, np.ones(len(gaps), bool))

@@ -8,10 +8,10 @@ from urllib.parse import quote
 
 import numpy as np
 
-from grader.formulas import FORMULAS
-from grader.judge import Finding, Judgement, judge
+from grader.formulas import FORMULAS, QUESTION, TITLE
+from grader.judge import Judgement, judge
+from grader.slips import Finding
 from grader.study import CIFAR10_TRAIN_IMAGES, Study, read_folder
-from grader.verdicts import QUESTION, TITLE
 from scaling.core import command_line, files
 from scaling.core import numbers as fmt
 from scaling.core.errors import UserError
@@ -88,9 +88,9 @@ class Judged:
         """Return a row per finding: severity, cause, explanation, cells with values, advice."""
         rows = []
         for one in self.judgement.findings:
-            also = ", ".join(f"{fmt.words(name)} {rule}".strip() for name, rule in one.also)
-            sentence = one.sentence + f"; also fits: {also}" * bool(also)
-            rows.append((SEVERITIES[one.severity], named(one), sentence, where(one), one.advice))
+            sentence, advice = one.words
+            severity = SEVERITIES[one.severity]
+            rows.append((severity, fmt.words(one.cause), sentence, where(one), advice))
         return rows
 
     @property
@@ -99,9 +99,9 @@ class Judged:
         cost, seen = dict[str, float](), set[str]()
         for one in self.judgement.findings:
             question = FORMULAS["quantities"].get(one.quantity, ["", "Q2"])[QUESTION]
-            paid = COSTS[one.severity] * (not seen >= {*one.names})
+            paid = COSTS[one.severity] * (one.cause not in seen)
             cost[question] = cost.get(question, 0.0) + paid
-            seen |= {*one.names}
+            seen.add(one.cause)
         questions = {entry[QUESTION] for entry in FORMULAS["quantities"].values()}
         full = {name: points for name, points in (self.form or {}).items() if name in questions}
         left = {name: max(0.0, points - cost.get(name, 0.0)) for name, points in full.items()}
@@ -119,7 +119,7 @@ class Judged:
 
     def overview(self, link: str) -> dict[str, Any]:
         """Return the study's link and row (`COLUMNS`) for the index of all studies."""
-        causes = ", ".join(dict.fromkeys(map(named, self.grave))) or "–"
+        causes = ", ".join(dict.fromkeys(fmt.words(one.cause) for one in self.grave)) or "–"
         about = (self.study.name, self.folder, len(self.study.rows), self.figures)
         points = self.points[-1][1] if self.points else ""
         return {"link": link, "row": (*about, *self.counts.values(), causes, points)}
@@ -154,11 +154,6 @@ def where(one: Finding) -> str:
     text = ("; " if ":" in "".join(listed) else ", ").join(listed)
     more = f" and {rest} more" if (rest := int(one.place.sum()) - len(listed)) > 0 else ""
     return f"{one.cells.strategy}: {text}{more}".removeprefix(": ")
-
-
-def named(one: Finding) -> str:
-    """Return the causes of a finding as text."""
-    return " and ".join(map(fmt.words, one.names))
 
 
 @command_line.script
