@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from scaling.claims import claim
+from scaling.claims.scaling import PARTS as PARTS_OF_EPOCH
 from scaling.config import stored
 from scaling.core import command_line, files
 from scaling.core import numbers as fmt
@@ -54,8 +55,8 @@ def main(
     drawn = results / "figures" / study
     draw(figures, found, drawn)
     of_cells = cells.of_study(found)
-    marks = planning.marks(found, of_cells)
-    mapped = cells.map_rows(of_cells, marks) if measured else {}
+    best = planning.recommended(found, of_cells)
+    mapped = cells.map_rows(of_cells, best) if measured else {}
     logs = Path(replayed_from or "", "logs")
     config = (Path(replayed_from or "results") / stored.CONFIG).as_posix()
     questions = answered(found, of_cells, claim.read(results / "tables/claims.json"))
@@ -64,12 +65,11 @@ def main(
         "headline": provenance.headline(found),
         "title": provenance.title(found, of_cells),
         "lead": overview.lead(found, of_cells),
-        "worth": overview.worth(found),
         "plan": tables_of(PARTS["gpus"], found, of_cells),
         "lacking": lacking(found, of_cells, questions) if mapped else [],
         "terms": TERMS,
         "facts": provenance.facts(found),
-        "summary": provenance.summary(found, of_cells, replayed_from),
+        "summary": provenance.summary(found, of_cells),
         "on_cpu": schema.on_cpu(found.provenance),
         "missing": missing if measured else [],
         "machine": provenance.unfit(found.machine),
@@ -77,7 +77,7 @@ def main(
         "replayed_from": replayed_from,
         "cards": overview.cards(found, of_cells),
         "metrics": cells.metrics(of_cells),
-        "marks": marks,
+        "best": best is not None,
         "unit": cells.unit_of(of_cells),
         "changing": not cells.drifting(of_cells).empty,
         "batch_sizes": sorted({size for row in mapped.values() for size in row}),
@@ -86,7 +86,7 @@ def main(
         "questions": questions,
         "of_the_lab": provenance.of_the_lab(found),
         "verdicts": claim.SYMBOLS,
-        "parts": cells.PARTS.values(),
+        "parts": PARTS_OF_EPOCH.values(),
         "epochs_of": where.epochs(of_cells),
         "kernels_of": where.kernels(found),
         "timelines_of": where.timelines(of_cells, runs),

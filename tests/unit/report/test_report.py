@@ -57,10 +57,10 @@ def test_every_part_of_the_report_has_its_tables():
     assert set(PARTS) == {one.name for one in QUESTIONS} | {"limits", "gpus"}
 
 
-def test_a_cell_has_its_epochs_record_command_and_the_end_of_its_log(page):
+def test_cell_has_records_command_and_end_of_log(page):
     cell = page.source[page.source.index('<aside class="cell" id="cell-plain-ddp-2-512"') :]
     cell = cell[: cell.index("</aside>")]
-    assert 'title="epoch 3, rank 1: ' in cell and cell.count('download="run.json') == 3
+    assert cell.count('download="run.json') == 3
     assert (
         "snakemake --cores all --configfile " in cell and "config.yaml --force -- results" in cell
     )
@@ -68,7 +68,7 @@ def test_a_cell_has_its_epochs_record_command_and_the_end_of_its_log(page):
     assert '<pre tabindex="0">rank 0: &lt;b&gt;killed&lt;/b&gt;\n</pre>' in cell
 
 
-def test_a_partial_page_lists_what_is_missing_and_is_refused_unless_asked_for(tmp_path):
+def test_partial_page_lists_what_is_missing_if_asked_for(tmp_path):
     lay_out(tmp_path, "cpu")
     path = schema.TABLES["timing"].path(tmp_path / "tables", stored.study("cpu").study)
     table = schema.read("timing", path)
@@ -80,6 +80,6 @@ def test_a_partial_page_lists_what_is_missing_and_is_refused_unless_asked_for(tm
     for words in (
         "Partial: 1 configurations are missing",
         "Configurations ran at the same time on one machine",
-        "Processes on a CPU show that everything works",
+        "processes on a CPU show that every part of the study works",
     ):
         assert words in partial.text

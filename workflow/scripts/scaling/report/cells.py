@@ -3,7 +3,7 @@
 import base64
 import gzip
 import mimetypes
-from collections.abc import Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +11,13 @@ import numpy as np
 import pandas as pd
 
 from scaling.claims.claim import label
-from scaling.claims.scaling import PARTS, line
+from scaling.claims.scaling import line
 from scaling.core import files
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS, Cell
 from scaling.registry.entries import SYNTHETIC
 from scaling.report.quantities import on
-from scaling.report.table import Figure, figure, named, of_cell, place, printed
+from scaling.report.table import Column, Figure, named, of_cell, place, printed
 from scaling.tables import accuracy
 from scaling.tables.accuracy import AS_WELL
 from scaling.tables.epoch_parts import of_machines
@@ -144,8 +144,8 @@ def training_id(row: Any) -> str:
     return cell_id(row).replace("cell", "training", 1)
 
 
-def map_rows(cells: pd.DataFrame, marks: Mapping[str, Any]) -> dict[str, dict[int, Any]]:
-    """Return the map of cells, by recipe, strategy and GPUs (a row), then by batch size.
+def map_rows(cells: pd.DataFrame, best: Any | None) -> dict[str, dict[int, Any]]:
+    """Return the map of cells, `best` marked, by recipe, strategy and GPUs, then by batch size.
 
     The `values` of a cell are, by metric, a printed figure and its rating from 0 to 1.
     """
@@ -159,7 +159,7 @@ def map_rows(cells: pd.DataFrame, marks: Mapping[str, Any]) -> dict[str, dict[in
             "title": _title(row),
             "status": fmt.words(row.status),
             "values": {one: (printed(row, one), ratings[one][row.Index]) for one in known},
-            "marks": [name for name, of in marks.items() if place(of) == place(row)]
+            "marks": ["recommended"] * bool(best and place(best) == place(row))
             + ["changing"] * (row.Index in drifts),
         }
     return rows
@@ -182,15 +182,6 @@ def _goodness(values: pd.Series, higher_is_better: bool) -> pd.Series:
     return (share if higher_is_better else 1 - share).fillna(0.5).round(2)
 
 
-def parts(row: Any) -> dict[str, Figure]:
-    """Return the parts of a cell's epoch by name, as widths in percent; {} if they are unknown."""
-    if row.status != "ok" or pd.isna([row.utilization, row.idle_share]).all():
-        return {}
-    shares = {part: getattr(row, part) for part in PARTS}
-    widths = {part: f"{100 * max(0, np.nan_to_num(shares[part])):.2f}" for part in PARTS}
-    return {PARTS[part]: figure(widths[part], row, part, shares[part]) for part in PARTS}
-
-
 def pages(
     study: StudyTables, cells: pd.DataFrame, runs: Path, logs: Path, config: str
 ) -> list[dict[str, Any]]:
@@ -199,34 +190,20 @@ def pages(
     A page has the records, logs and trace of its runs, and the command that repeats the first run
     with the configuration in the file `config`.
     """
+    numbers = study.provenance[["seed", "repeat"]].drop_duplicates().astype(int).to_numpy()
     made = []
-    numbers = study.provenance[["seed", "repeat"]].drop_duplicates().astype(int)
     for row in rows_of(cells):
-        own = [Cell(*_keys(row), *run) for run in numbers.itertuples(index=False)]
-        page = _page(own, runs, logs / "train_run", "runs", config)
-        known = [one for one in FACTS if pd.notna(of := getattr(row, one.name)) and of != ""]
+        page = _page(row, numbers, runs, logs / "train_run", config)
         same = (study.audit[CELL_KEYS] == _keys(row)).all(axis=1)
-        made.append(
-            page
-            | {
-                "id": cell_id(row),
-                "name": label(row),
-                "title": _title(row),
-                "status": fmt.words(row.status),
-                "seconds": FACTS[0].cell(row),
-                "facts": [(one.head, one.cell(row)) for one in known],
-                "parts": parts(row),
-                "warnings": study.audit.loc[same, "message"],
-            }
-        )
+        named = {"id": cell_id(row), "name": label(row), "status": fmt.words(row.status)}
+        made.append(page | named | {"facts": _facts(row, FACTS)})
+        made[-1]["warnings"] = study.audit.loc[same, "message"]
     for row in rows_of(study.trained_to_accuracy):
-        own = [Cell(*(*_keys(row), seed)) for seed in range(int(row.seeds))]
-        folder = runs.with_name(TRAININGS)
-        page = _page(own, folder, logs / "train_to_accuracy", TRAININGS, config)
-        facts = [(one.head, one.cell(row)) for one in OF_TRAININGS]
+        seeds = [(seed,) for seed in range(int(row.seeds))]
+        page = _page(row, seeds, runs.with_name(TRAININGS), logs / "train_to_accuracy", config)
         name = f"{label(row)}: training to {fmt.percent(row.target_accuracy)}"
-        own_id = {"id": training_id(row), "name": name, "status": "ok", "facts": facts}
-        made.append(page | own_id | {"parts": {}, "warnings": []})
+        named = {"id": training_id(row), "name": name, "status": "ok"}
+        made.append(page | named | {"facts": _facts(row, OF_TRAININGS)})
     return made
 
 
@@ -234,36 +211,26 @@ def _keys(row: Any) -> list[Any]:
     return [getattr(row, key) for key in CELL_KEYS]
 
 
-def _page(own: list[Cell], runs: Path, logs: Path, folder: str, config: str) -> dict[str, Any]:
-    """Return the epochs, records, trace and log ends of runs `own`, and a command for `own[0]`."""
-    records = [path for cell in own if (path := cell.record_path(runs)).exists()]
-    traces = [path for cell in own if (path := cell.trace_path(runs)).exists()][:1]
+def _facts(row: Any, columns: list[Column]) -> list[tuple[str, Figure]]:
+    known = [one for one in columns if pd.notna(value := getattr(row, one.name)) and value != ""]
+    return [(one.head, one.cell(row)) for one in known]
+
+
+def _page(row: Any, numbers: Iterable[Any], runs: Path, logs: Path, config: str) -> dict[str, Any]:
+    """Return records, trace and log ends of the runs with these numbers, and the first's command.
+
+    `numbers` are seeds and repeats.
+    """
+    own = [Cell(*_keys(row), *run) for run in numbers]
     ended = [cell.record_path(logs).parent.with_suffix(".log") for cell in own]
-    target = own[0].record_path(Path("results", folder)).as_posix()
+    target = own[0].record_path(Path("results", runs.name)).as_posix()
+    paths = [cell.record_path(runs) for cell in own] + [cell.trace_path(runs) for cell in own[:1]]
     return {
-        **_dots([each for path in records for each in files.read_json(path)["epochs"]]),
-        "records": [download(path) for path in records],
-        "traces": [download(path) for path in traces],
+        "files": [download(path) for path in paths if path.exists()],
         "log": "".join(files.log_end(path) for path in ended if path.exists()),
         "command": f"snakemake --cores all --configfile {config} --force -- {target}",
+        "warnings": [],
     }
-
-
-def _dots(epochs: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return a dot for each measured epoch of a rank: `x` is 0 (shortest) to 100 (longest)."""
-    rows = pd.DataFrame(epochs, columns=["role", "rank", "epoch", "seconds"])
-    rows = rows[rows["role"] == "measured"]
-    low, high = rows["seconds"].min(), rows["seconds"].max()
-    shortest, longest = fmt.distinguishable(low, high)
-    dots = [
-        {
-            "x": round(100 * (one.seconds - low) / ((high - low) or 1.0), 1),
-            "rank": one.rank,
-            "words": f"epoch {one.epoch}, rank {one.rank}: {fmt.seconds(one.seconds)}",
-        }
-        for one in rows_of(rows)
-    ]
-    return {"dots": dots, "ends": (shortest, f"{longest} s")}
 
 
 def download(path: Path) -> tuple[str, str]:

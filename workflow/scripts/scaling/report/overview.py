@@ -31,13 +31,12 @@ MOST_WARNINGS = 5
 CAPPED = 0.9
 """A GPU that is at its power limit for at least this share of the time is limited by power."""
 CPU = Markup(
-    "<b>Processes on a CPU show that everything works; the answers to Q4 to Q7 and Part B hold for "
-    "this small network. Their times say nothing about GPUs.</b> “GPU” means a process here."
-)
-ELSEWHERE = Markup(
-    "<code>make study</code> there gives this page with results. To see one now, without a GPU: "
+    "<b>For people who train on several GPUs: processes on a CPU show that every part of the study "
+    "works. {}Their times say nothing about GPUs.</b> “GPU” means a process here. To measure, run "
+    "<code>make study</code> on GPUs; to see such a page now, "
     "<code>make replay STUDY=h100x2</code>."
 )
+LEARNED = Markup("Q4 to Q7 and Part B hold for this small network. ")
 
 
 class Card(NamedTuple):
@@ -53,7 +52,7 @@ class Card(NamedTuple):
 def lead(study: StudyTables, cells: pd.DataFrame) -> Markup:
     """Return the main results in bold, and what explains them; "" for a study without results."""
     if on_cpu(study.provenance):
-        return CPU
+        return CPU.format(LEARNED if study.manifest["source"] != "own" else "")
     found, lab = list[Markup](), from_the_lab(study)
     if len(lab):
         words = "On one GPU {} trains {} as fast as the lab’s way."
@@ -80,38 +79,17 @@ def _why(cells: pd.DataFrame) -> Markup:
     return _join([fill(words, LAB, printed(row, "loading_share")) for row in most])
 
 
-def worth(study: StudyTables) -> Markup:
-    """Return what more GPUs gain and cost in trainings to an accuracy; "" without trainings."""
-    one, *others = [*rows_of(trainings(study))] or [None]
-    found = list[Markup]()
-    for many in others:
-        words = "To {}, 1 GPU takes {} s and {} {} s, start-up included."
-        target = printed(one, "target_accuracy", fmt.percent)
-        first, then = (printed(row, "trained_run_seconds") for row in (one, many))
-        found.append(fill(words, target, first, fmt.gpus(many.gpus), then))
-        if many.break_even > 0:
-            long = printed(many, "break_even")
-            found.append(fill("From {} epochs on {} finish first.", long, fmt.gpus(many.gpus)))
-        more = (getattr(many, name) / getattr(one, name) - 1 for name in ("gpu_seconds", "joules"))
-        costs = "An epoch takes {} more GPU-seconds and {} more energy."
-        found.append(fill(costs, *map(fmt.percent, more)))
-    return _join(found)
-
-
 def cards(study: StudyTables, cells: pd.DataFrame) -> list[Card]:
-    """Return the cards for which the study has data; [] if no cell was timed."""
-    if fastest(cells) is None:
+    """Return the cards for which the study has data; [] if no cell was timed on a GPU."""
+    if fastest(cells) is None or on_cpu(study.provenance):
         return []
-    if on_cpu(study.provenance):
-        elsewhere = Card("do", "What to do", fill("Measure on a machine with GPUs"), ELSEWHERE)
-        return [_ran(study, cells), _how_sure(study, cells), elsewhere]
     first = [*_from_the_lab(study), *_throughput(cells), *_more_gpus(study, cells)]
     return [*first, _how_sure(study, cells), *_to_do(study, cells)]
 
 
 def headline(study: StudyTables, cells: pd.DataFrame) -> str:
     """Return ASCII lines for a terminal: a line for each card, and what could not be measured."""
-    lines = []
+    lines = [lead(study, cells).striptags()] * on_cpu(study.provenance)
     for card in cards(study, cells):
         first = card.text.striptags().partition(". ")[0].removesuffix(".")
         lines.append(f"{card.title}: {card.headline.striptags()}. {first}".removesuffix(". "))
@@ -240,7 +218,7 @@ def _how_sure(study: StudyTables, cells: pd.DataFrame) -> Card:
         text += fill(" {} had not settled (~).", fmt.plural(changing, "configuration"))
     if warnings := len(study.audit):
         text += fill(" {}.", fmt.plural(warnings, "warning"))
-    return Card("sure", "How sure", Markup("<br>").join(heads), text)
+    return Card("sure", "How sure", Markup("; <br>").join(heads), text)
 
 
 def _to_do(study: StudyTables, cells: pd.DataFrame) -> list[Card]:
@@ -284,12 +262,3 @@ def _train(best: Any) -> Card:
     if (share := 1 - best.training_seconds / best.run_seconds) > 0.5:
         text += fill(" Its limit is start-up: {}.", fmt.percent(share))
     return Card("do", "What to do", fill("Train {}", _named(best)), text)
-
-
-def _ran(study: StudyTables, cells: pd.DataFrame) -> Card:
-    parts = {"timing": "scaling", "remedies": "accuracy", "sampler": "Q5 to Q7"}
-    parts["quantization"] = "int8"
-    there = ", ".join(words for name, words in parts.items() if len(getattr(study, name)))
-    head = fill("{}", by_status(cells))
-    text = fill("{}; tables of {}.", fmt.plural(len(cells), "configuration"), there)
-    return Card("ran", "What ran", head, text)

@@ -31,15 +31,6 @@ def recommended(study: StudyTables, cells: pd.DataFrame) -> Any | None:
     return shortest or fastest(several) or fastest(good)
 
 
-def marks(study: StudyTables, cells: pd.DataFrame) -> dict[str, Any]:
-    """Return {"recommended": row} or, if no accuracy is known, {"fastest": row}; {} on a CPU."""
-    best = recommended(study, cells)
-    if best is None and cells["test_accuracy"].isna().all() and not on_cpu(study.provenance):
-        best = fastest(cells)
-        return {"fastest": best} if best else {}
-    return {"recommended": best} if best else {}
-
-
 def trainings(study: StudyTables) -> pd.DataFrame:
     """Return trainings to an accuracy with the columns of cells: seconds and joules of an epoch.
 

@@ -110,7 +110,7 @@ def dataset(study: StudyTables) -> str:
     return name if side == 32 else f"{name} at {side} × {side}"
 
 
-def summary(study: StudyTables, cells: pd.DataFrame, replayed_from: str | None) -> str:
+def summary(study: StudyTables, cells: pd.DataFrame) -> str:
     """Return a line with the number of cells by status, the seeds, the date and the commit."""
     if (cells["status"] == "missing").all():
         return f"{_untimed(study)} alone"
@@ -118,7 +118,7 @@ def summary(study: StudyTables, cells: pd.DataFrame, replayed_from: str | None) 
     parts = [
         f"{fmt.plural(len(cells), 'configuration')}: {by_status(cells)}",
         fmt.plural(study.provenance["seed"].nunique(), "seed"),
-        f"{'measured' if not replayed_from else 'records of'} {started[:10]}",
+        f"measured {started[:10]}",
         *[f"commit {commit[:7]}" for commit in _values(recorded(study), "commit")][:1],
     ]
     return ", ".join(parts)

@@ -12,7 +12,7 @@ from scaling.claims.scaling import PARTS
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS, REFERENCE_BATCH, Cell
 from scaling.figures import configuration
-from scaling.report.cells import cell_id, parts
+from scaling.report.cells import cell_id
 from scaling.report.table import figure
 from scaling.tables.schema import StudyTables, rows_of
 
@@ -63,7 +63,8 @@ def epochs(cells: pd.DataFrame) -> list[Group]:
 
     All bars begin at zero and have one scale, except the enlarged bars of much faster recipes.
     """
-    timed = cells.loc[[row.Index for row in rows_of(cells) if parts(row)]]
+    known = cells[["utilization", "idle_share"]].notna().any(axis=1)
+    timed = cells[cells["status"].eq("ok") & known]
     longest = timed.groupby("recipe")["epoch_seconds"].max().sort_values(ascending=False)
     first, second, *_ = [*timed["epoch_seconds"].nlargest(2), 0.0, 0.0]
     whole = second if first > CUT * second > 0 else first
