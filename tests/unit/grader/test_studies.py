@@ -64,7 +64,7 @@ def test_a_pile_has_a_line_for_each_submission_and_a_page(pile, tmp_path, capsys
     wrong = own.rows("Wrong figures")
     assert len(wrong) == 4 and wrong[0] == ["Q2", "speedup", "2 x 128", "3.68", "1.84"]
     points = [["Q2", "8", "10"], ["Q3.1", "5", "5"], ["Q3.2", "5", "5"], ["all", "18", "20"]]
-    assert "18 figures: 14 right, 4 wrong." in own.text and own.rows("Points") == points
+    assert "18 figures: 14 right, 4 wrong; 1 error." in own.text and own.rows("Points") == points
     index = pd.read_csv(folder / "audit.csv")
     assert index[["study", "errors", "points"]].values.tolist()[1] == ["bobs", 1, 18]
     # With 100 images no batch of 128 can be drawn.

@@ -1,6 +1,5 @@
 """Write the results of an audit: lines for a terminal, and the page of published studies."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,17 +19,10 @@ from scaling.report import page
 SEVERITIES = {"error": "error", "warning": "warning", "info": "remark"}
 COSTS = {"error": 2.0, "warning": 0.5, "info": 0.0}
 """Points subtracted for a cause, once per study, by severity."""
-COLUMNS = [
-    "study",
-    "folder",
-    "cells",
-    "figures",
-    "errors",
-    "warnings",
-    "remarks",
-    "causes",
-    "points",
-]
+COLUMNS = ["study", "folder", "cells", "figures", "errors", "warnings", "remarks"]
+COLUMNS += ["causes", "points"]
+WRONG = ["question", "quantity", "N x b", "printed", "right"]
+FINDINGS = ["severity", "cause", "what happened", "cells (N x b)", "what to do"]
 SHOWN = 5
 """Largest number of cells in the line of a finding."""
 
@@ -50,8 +42,25 @@ class Judged:
         return quote(f"{self.folder}/{self.study.name}")
 
     @property
-    def grave(self) -> list[Finding]:
-        return [one for one in self.judgement.findings if one.severity != "info"]
+    def title(self) -> str:
+        return self.study.description.title or self.study.name
+
+    @property
+    def facts(self) -> list[tuple[str, str]]:
+        """Return what is known of the study, by name."""
+        of, model = self.study, f"{self.study.model}, parameters not stated"
+        if of.parameters:
+            size = fmt.data(of.parameters[1] * 4)
+            model = (
+                f"{of.model}, {of.parameters[1]:,.0f} parameters, so {size} of float32 gradients"
+            )
+        facts = {"Folder": self.folder, "Hardware": of.description.hardware}
+        facts["Strategy"] = ", ".join(filter(None, of.strategies)) or "not stated"
+        return [*facts.items(), ("Model", model), ("Units", of.description.units)]
+
+    @property
+    def notes(self) -> list[str]:
+        return [*(f"Doubt: {one}" for one in self.study.description.doubts), *self.study.notes]
 
     @property
     def counts(self) -> dict[str, int]:
@@ -75,84 +84,75 @@ class Judged:
         return f"{self.figures}; {', '.join(parts) or 'no findings'}"
 
     @property
-    def wrong(self) -> Sequence[tuple[str, ...]]:
-        """Return a row per wrong figure: question, quantity, cell, printed value, right value."""
-        listed = []
-        for one in filter(lambda finding: finding.quantity, self.grave):
-            about = FORMULAS["quantities"][one.quantity]
-            listed += [(about[QUESTION], about[TITLE], *cell) for cell in cells(one)]
-        return listed
-
-    @property
-    def causes(self) -> Sequence[tuple[str, ...]]:
-        """Return a row per finding: severity, cause, explanation, cells with values, advice."""
-        rows = []
+    def tables(self) -> list[tuple[str, list[str], list[tuple[str, ...]]]]:
+        """Return caption, columns and rows of wrong figures, and of findings."""
+        findings, wrong = list[tuple[str, ...]](), list[tuple[str, ...]]()
         for one in self.judgement.findings:
             sentence, advice = one.words
             severity = SEVERITIES[one.severity]
-            rows.append((severity, fmt.words(one.cause), sentence, where(one), advice))
-        return rows
+            findings.append((severity, fmt.words(one.cause), sentence, where(one), advice))
+            if one.quantity and one.severity != "info":
+                about = FORMULAS["quantities"][one.quantity]
+                wrong += [(about[QUESTION], about[TITLE], *cell) for cell in cells(one)]
+        return [("Wrong figures", WRONG, wrong), ("Findings", FINDINGS, findings)]
 
     @property
     def points(self) -> list[tuple[str, str, str]]:
         """Return points and full points of each audited question and of all; a cause costs once."""
-        cost, seen = dict[str, float](), set[str]()
+        entries, cost = FORMULAS["quantities"], dict[str, dict[str, float]]()
         for one in self.judgement.findings:
-            question = FORMULAS["quantities"].get(one.quantity, ["", "Q2"])[QUESTION]
-            paid = COSTS[one.severity] * (one.cause not in seen)
-            cost[question] = cost.get(question, 0.0) + paid
-            seen.add(one.cause)
-        questions = {entry[QUESTION] for entry in FORMULAS["quantities"].values()}
+            question = entries[one.quantity][QUESTION] if one.quantity else "Q2"
+            if not any(one.cause in paid for paid in cost.values()):
+                cost.setdefault(question, {})[one.cause] = COSTS[one.severity]
+        questions = {entry[QUESTION] for entry in entries.values()}
         full = {name: points for name, points in (self.form or {}).items() if name in questions}
-        left = {name: max(0.0, points - cost.get(name, 0.0)) for name, points in full.items()}
-        total = [("all", f"{sum(left.values()):g}", f"{sum(full.values()):g}")] * bool(full)
-        return [(name, f"{left[name]:g}", f"{full[name]:g}") for name in full] + total
+        left = {name: max(0, n - sum(cost.get(name, {}).values())) for name, n in full.items()}
+        rows = [(name, f"{left[name]:g}", f"{n:g}") for name, n in full.items()]
+        total = ("all", f"{sum(left.values()):g}", f"{sum(full.values()):g}")
+        return [*rows, total] if rows else []
 
     @property
     def lines(self) -> list[str]:
         """Return the lines for a terminal: what was not read, and each finding."""
         lines = [f"note: {note}" for note in self.study.notes]
-        for severity, cause, sentence, place, advice in self.causes:
+        for severity, cause, sentence, place, advice in self.tables[1][2]:
             action = f"; {advice}" if advice and severity != "remark" else ""
             lines.append(f"{severity}: {cause}: {sentence} ({place}){action}")
         return lines
 
     def overview(self, link: str) -> dict[str, Any]:
         """Return the study's link and row (`COLUMNS`) for the index of all studies."""
-        causes = ", ".join(dict.fromkeys(fmt.words(one.cause) for one in self.grave)) or "–"
+        grave = [one.cause for one in self.judgement.findings if one.severity != "info"]
+        causes = ", ".join(map(fmt.words, dict.fromkeys(grave))) or "–"
         about = (self.study.name, self.folder, len(self.study.rows), self.figures)
         points = self.points[-1][1] if self.points else ""
         return {"link": link, "row": (*about, *self.counts.values(), causes, points)}
 
 
-def _at(values: Any, i: int) -> float:
-    return float(values[0 if len(values) == 1 else i])
-
-
-def shown(one: Finding) -> Any:
-    """Return the ends of the expected intervals; NaN where negative (noise) or infinite."""
-    hidden = (one.expected.high < 0) | ~np.isfinite(one.expected.ends).all(0)
-    return np.where(hidden, np.nan, one.expected.ends)
-
-
 def cells(one: Finding) -> list[tuple[str, str, str]]:
-    """Return the cells of a finding as text: N x b, printed value, expected value."""
-    values, (low, high) = one.printed.middle, shown(one)
-    listed = []
-    for i in one.place.nonzero()[0].tolist():
-        pair = fmt.distinguishable(_at(values, i), (_at(low, i) + _at(high, i)) / 2)
-        listed.append((f"{one.cells.gpus[i]} x {one.cells.batch[i]}", *pair))
-    return listed
+    """Return the cells of a finding as text: N x b, printed value, expected value.
+
+    Expected values that are negative (noise) or infinite are not shown.
+    """
+    hidden = (one.expected.high < 0) | ~np.isfinite(one.expected.ends).all(0)
+    expected = np.where(hidden, np.nan, one.expected.ends).mean(0)
+    values = zip(*np.broadcast_arrays(one.printed.middle, expected, one.place), strict=True)
+    return [
+        (f"{n} x {b}", *fmt.distinguishable(float(value), float(right)))
+        for n, b, (value, right, there) in zip(one.cells.gpus, one.cells.batch, values, strict=True)
+        if there
+    ]
 
 
 def where(one: Finding) -> str:
     """Return a finding's first cells with their values, and how many more cells it has, as text."""
+    every = cells(one)
     listed = [
         cell + f": {value}" * (value != "–") + f", expected {right}" * (right != "–")
-        for cell, value, right in cells(one)[:SHOWN]
+        for cell, value, right in every[:SHOWN]
     ]
     text = ("; " if ":" in "".join(listed) else ", ").join(listed)
-    more = f" and {rest} more" if (rest := int(one.place.sum()) - len(listed)) > 0 else ""
+    more = f" and {rest} more" if (rest := len(every) - len(listed)) else ""
     return f"{one.cells.strategy}: {text}{more}".removeprefix(": ")
 
 
@@ -169,6 +169,5 @@ def main(folders: tuple[Path, ...], template: Path, output: Path) -> None:
         ]
     index = [one.overview(f"#{one.id}") for one in studies]
     title = "Published studies, replayed and audited"
-    files.write_text(
-        output, page.render(template, title=title, columns=COLUMNS, index=index, studies=studies)
-    )
+    html = page.render(template, title=title, columns=COLUMNS, index=index, studies=studies)
+    files.write_text(output, html)

@@ -57,7 +57,8 @@ class Finding:
             f"the printed {subject} " * bool(subject),
             f"; also fits: {self.also}".replace("_", " "),
         )
-        return start + text.format(rule=self.rule) + end * bool(self.also), advice
+        sentence = " ".join(text.format(rule=self.rule).split())
+        return start + sentence + end * bool(self.also), advice
 
 
 def named(cells: Cells, one: Verdict, wrong: np.ndarray, opened: np.ndarray) -> list[Finding]:
