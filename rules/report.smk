@@ -24,8 +24,7 @@ rule tables_make:
         records=FILES.runs,
     output:
         tables=FILES.tables(),
-        of_runs=["<results>/tables/topology.txt", "<results>/cells.csv"] * HAS_RUNS,
-        tidy=["<results>/results.json"] * HAS_RUNS,
+        of_runs=["<results>/tables/topology.txt", "<results>/results.json"] * HAS_RUNS,
         claims="<results>/tables/claims.json",
     log:
         "<logs>/tables_make.log",

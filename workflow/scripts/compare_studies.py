@@ -17,6 +17,7 @@ from scaling.config import stored
 from scaling.core import command_line, files, grid
 from scaling.core import numbers as fmt
 from scaling.core.errors import UserError
+from scaling.figures import configuration
 from scaling.report import page
 from scaling.report.provenance import machine, run_facts
 from scaling.report.quantities import define
@@ -35,10 +36,7 @@ define(
     compared=Column("recipe, strategy", text="{0.recipe} {0.strategy}".format, name="recipe"),
     a_epoch_seconds=Column("A, s", fmt.significant),
     b_epoch_seconds=Column("B, s", fmt.significant),
-    ratio=Column(
-        "A / B",
-        text=lambda row: fmt.judged(row.ratio, row.low, row.high, row.scope),
-    ),
+    ratio=Column("A / B", text=lambda row: fmt.judged(row.ratio, row.low, row.high, row.scope)),
     judged=Column("B is", name="verdict", detail=attrgetter("note")),
 )
 TABLES = [
@@ -59,7 +57,7 @@ TABLES = [
 def read(name: str) -> tuple[Path, str, list[Run], dict[str, str]]:
     """Return the folder of a study, the recipe to compare ("" for all), its runs, and facts.
 
-    Facts are texts by name: what can affect times. Raise UserError if no run has a record.
+    Facts are texts by name: what can affect times.
     """
     place, _, recipe = name.partition(":")
     there = (Path(place) / stored.CONFIG).is_file()
@@ -87,9 +85,8 @@ def read(name: str) -> tuple[Path, str, list[Run], dict[str, str]]:
 
 def timed(runs: list[Run], name: str = "") -> ratios.Timed:
     """Return the times and the provenance of `runs`; `name`, unless "", replaces their recipe."""
-    table, ran = settle(timing(runs), runs, commands(runs))[0], provenance(runs)
-    renamed = {"recipe": name} if name else {}
-    return ratios.Timed(table.assign(**renamed), ran.assign(**renamed))
+    tables = settle(timing(runs), runs, commands(runs))[0], provenance(runs)
+    return ratios.Timed(*(own.assign(recipe=name) if name else own for own in tables))
 
 
 def limit_of(text: str) -> float:
@@ -104,7 +101,7 @@ def decide(table: pd.DataFrame, limit: float) -> tuple[int, pd.DataFrame]:
     """Return the exit status, and the rows of both A and B with the columns that decide it.
 
     `slower` is the fraction by which B is slower, `slower_low` to `slower_high` its 95 % interval;
-    `judged` is whether there is a verdict, `failed` whether B is slower by over `limit` and noise.
+    `failed` is whether it is slower by over `limit` and noise.
     """
     both = table[~table["verdict"].isin(["only in A", "only in B"])].reset_index(drop=True)
     ends = {"slower": "ratio", "slower_low": "high", "slower_high": "low"}
@@ -120,13 +117,13 @@ def markdown(rows: pd.DataFrame) -> str:
     """Return a Markdown table for a pull request, with the verdict on each configuration."""
     lines = ["| configuration | B is | 95 % | on |", "|---|---|---|---|"]
     for row in schema.rows_of(rows):
-        where = "/".join(filter(None, [row.recipe, row.strategy if row.gpus > 1 else ""]))
+        where = configuration(row.recipe, row.strategy)
         name = f"{where}, {fmt.gpus(row.gpus)}, b = {row.batch_size}"
-        side = "slower" if row.slower > 0 else "faster"
-        by = f"{'**' * row.failed}{row.verdict if row.judged else 'not judged'}{'**' * row.failed}"
+        side, bold = "slower" if row.slower > 0 else "faster", "**" * row.failed
+        by = f"{bold}{row.verdict if row.judged else 'not judged'}{bold}"
         size = "" if pd.isna(row.slower) else f", {100 * abs(row.slower):.1f} % {side}"
-        ends = (row.slower_low, row.slower_high)
-        span = "" if pd.isna(row.low) else "{:.1f} to {:.1f} %".format(*(100 * end for end in ends))
+        ends = f"{100 * row.slower_low:.1f} to {100 * row.slower_high:.1f} %"
+        span = "" if pd.isna(row.low) else ends
         lines.append(f"| {name} | {by}{size} | {span} | {row.scope or row.note} |")
     return "\n".join(lines) + "\n"
 
@@ -147,9 +144,8 @@ def main(a: str, b: str, fail: str = "", output: Path = Path("results/compare"))
     gate.json.
     """
     limit = limit_of(fail) if fail else 0.0
-    (folder, recipe, runs, facts), (other, other_recipe, other_runs, other_facts) = map(
-        read, (a, b)
-    )
+    folder, recipe, runs, facts = read(a)
+    other, other_recipe, other_runs, other_facts = read(b)
     # A machine of both has one name.
     name_machines([record for _, record in [*runs, *other_runs] if record])
     name = f"{recipe} → {other_recipe}" if recipe and other_recipe else ""
@@ -157,13 +153,12 @@ def main(a: str, b: str, fail: str = "", output: Path = Path("results/compare"))
     known = pd.DataFrame({"A": facts, "B": other_facts}).fillna("not set")
     known = known[known["A"] != known["B"]].rename_axis("what").reset_index()
     name = "-".join(re.sub(r"[^\w.]+", "-", side).strip("-.") for side in (a, b))
-    title, line = f"{b} against {a}", summary(found)
+    title, line, target = f"{b} against {a}", summary(found), output / f"{name}.html"
     contents = {
         "title": title,
         "summary": line,
         "tables": [one.make(found, known) for one in TABLES],
     }
-    target = output / f"{name}.html"
     files.write_text(target, page.render(page.REPORT / "compare.html.j2", **contents))
     files.write_text(output / f"{name}.csv", schema.as_csv(found))
     print(f"{title}: {line}\nThe page is {target.resolve().as_uri()}")

@@ -109,13 +109,10 @@ def main(
     read["quantization"].sort(key=itemgetter("seed"))
     found: dict[str, pd.DataFrame] = {}
     if grid:
-        cells = expand(**grid)
-        of_cells = read_runs(cells, runs, partial)
+        of_cells = read_runs(expand(**grid), runs, partial)
         documents = [one for _, one in of_cells if one]
         documents += chain(read["interconnect"], read["peaks"], read["machine"])
         name_machines(documents)
-        listed = pd.DataFrame(cells).to_csv(index=False, lineterminator="\n")
-        files.write_text(tables.with_name("cells.csv"), listed)
         made = of_runs(study, of_cells, read, per_gpu_hour, commands)
         files.write_json(tables.with_name("results.json"), results_of(made))
         found |= made.found

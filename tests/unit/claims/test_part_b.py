@@ -23,7 +23,7 @@ def test_cost_is_judged_by_the_interval_over_networks(differences, verdict, word
     """Of a stage that has these differences, seed by seed, to 60 % in float32."""
     rows = {"seed": range(len(differences)), "stage": STAGE, "difference_points": differences}
     table = pd.DataFrame(rows).assign(agreement_percent=99.0, mean_standard_error_points=0.01)
-    table = table.assign(float32_bytes=4, packed_bytes=1)
+    table = table.assign(packed_bytes=1, compression=4)
     table["accuracy_percent"] = 60 + table["difference_points"]
     claim = claims(ranks_int8.int8, {"quantization": table})[f"B-cost-{STAGE}"]
     assert claim.verdict == verdict and words in claim.sentence

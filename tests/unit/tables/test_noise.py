@@ -93,6 +93,8 @@ def test_machines_are_named_or_connected_by_their_gpus():
     old = [{"hosts": ["vm"], "device_ids": ids} for ids in (["a"], ["a", "b"], ["c"])]
     cpu = {"hosts": ["node"], "device_ids": []}
     new = [{"machine": name} for name in ("0123456789ab", "0123456789ab+ba9876543210")]
-    first, second, third, host, *named = noise.machines([*old, cpu, *new])
+    records = [{"environment": one} for one in [*old, cpu, *new]]
+    noise.name_machines(records)
+    first, second, third, host, *named = (one["environment"]["machine"] for one in records)
     assert first == second and len({first, third, host}) == 3
     assert named == ["0123456789ab"] * 2

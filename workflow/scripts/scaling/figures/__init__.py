@@ -16,12 +16,7 @@ FIGURES = {
     "epoch_time": FigureSpec("Timing", ["timing"], "Seconds per epoch by batch size."),
     "speedup": FigureSpec("Timing", ["speedup"], "Speedup by batch size."),
     "whole_job": FigureSpec(
-        "Timing",
-        ["trained_to_accuracy"],
-        "Seconds of a whole job by its epochs.",
-    ),
-    "reached": FigureSpec(
-        "Timing", ["utilization", "peaks"], "Arithmetic of an epoch, and the rate of products."
+        "Timing", ["trained_to_accuracy"], "Seconds of a whole job by its epochs."
     ),
     "communication": FigureSpec(
         "Communication",

@@ -31,15 +31,13 @@ def draw_epoch_time(study: StudyTables) -> Figure | None:
     known = _known(study.timing[fewest], "epoch_seconds")
     if known.empty:
         return None
-    drawn = []
+    drawn, ends = [], ("", "_low", "_high")
     for look, rows in _by_look(study, known):
         drawn.append((look._replace(hollow=False), rows))
-        ratio = rows["epoch_seconds"] / rows["training_seconds"]
-        if (abs(ratio - 1) > APART).any():
-            alone = [name for name in rows if str(name).startswith("training_seconds")]
-            renamed = {name: str(name).replace("training", "epoch") for name in alone}
-            training = rows.drop(columns=renamed.values()).rename(columns=renamed)
-            drawn.append((look._replace(label=f"{look.label}, training", hollow=True), training))
+        if (abs(rows["epoch_seconds"] / rows["training_seconds"] - 1) > APART).any():
+            alone = {f"epoch_seconds{end}": rows[f"training_seconds{end}"] for end in ends}
+            training = look._replace(label=f"{look.label}, training", hollow=True)
+            drawn.append((training, rows.assign(**alone)))
     title = f"Seconds per epoch on {fmt.gpus(known['gpus'].iloc[0])}"
     figure, (axes,) = style.panels([title], PER_GPU)
     values = pd.concat([rows["epoch_seconds"] for _, rows in drawn])
@@ -62,11 +60,9 @@ def draw_speedup(study: StudyTables) -> Figure | None:
     style.guide(first, counts[-1], "ideal")
     style.guide(first, 1, "as 1 GPU")
     style.size_axis(first, known["batch_size"])
+    best = known.loc[known.groupby(["recipe", "strategy", "gpus"], sort=False)["speedup"].idxmax()]
     for axes in others:
-        drawn = []
-        for look, rows in _by_look(study, known):
-            best = rows.loc[rows.groupby("gpus")["speedup"].idxmax()]
-            drawn.append((look, best))
+        drawn = _by_look(study, best.sort_values("gpus", kind="stable"))
         style.lines(axes, "gpus", "speedup", drawn, top=1.05 * counts[-1])
         axes.plot([1, *counts], [1, *counts], **style.GUIDE)
         axes.set_xlabel(axes.get_xlabel().replace(PER_GPU, "GPUs"))
@@ -130,21 +126,6 @@ def draw_communication(study: StudyTables) -> Figure | None:
     return figure
 
 
-def draw_reached(study: StudyTables) -> Figure | None:
-    """Draw TFLOP/s of an epoch over batch size on one GPU, and the peak at each precision."""
-    known = _known(study.utilization[study.utilization["gpus"] == 1], "utilization")
-    if known.empty or on_cpu(study.provenance):
-        return None
-    known = known.assign(tera=known["flops_per_second_per_gpu"] / 1e12)
-    peaks = known.groupby("precision")["peak_flops_per_second"].mean() / 1e12
-    figure, (axes,) = style.panels(["TFLOP/s per GPU"], PER_GPU)
-    style.lines(axes, "batch_size", "tera", _by_look(study, known), log=True, top=peaks.max())
-    for name, peak in peaks.items():
-        style.guide(axes, peak, f"{name}: {fmt.significant(peak)}")
-    style.size_axis(axes, known["batch_size"])
-    return figure
-
-
 def draw_bandwidth(study: StudyTables) -> Figure | None:
     """Draw bus bandwidth over message size on the most GPUs, of messages alone and in training."""
     swept = study.interconnect
@@ -152,17 +133,16 @@ def draw_bandwidth(study: StudyTables) -> Figure | None:
         return None
     most = swept["gpus"].max()
     swept = swept[(swept["gpus"] == most) & ~swept["kind"].isin(DP.sweep_kinds)]
-    swept = swept.groupby("message_bytes")["busbw_gb_per_s"].agg(["mean", "min", "max"])
-    names = {"mean": "rate", "min": "rate_min", "max": "rate_max"}
-    swept = swept.reset_index().rename(columns=names)
+    swept = swept.groupby("message_bytes", as_index=False)["busbw_gb_per_s"].agg(
+        rate="mean", rate_min="min", rate_max="max"
+    )
     reached = study.bandwidth.rename(columns={"bandwidth_gb_per_s": "rate"}).dropna(subset="rate")
     # Each cell at the mean size of the messages that it sends.
     sent = study.costs.loc[study.costs["message_bytes"] != "", [*CELL_KEYS, "message_bytes"]]
     sizes = sent["message_bytes"].map(lambda text: np.mean([*map(int, text.split())]))
     reached = reached[reached["gpus"] == most].merge(sent.assign(message_bytes=sizes), on=CELL_KEYS)
     figure, (axes,) = style.panels([f"All-reduce on {fmt.gpus(most)}, GB/s"], "bytes of a message")
-    drawn = [(Look("alone", style.INK, ""), swept)]
-    drawn += _by_look(study, reached)
+    drawn = [(Look("alone", style.INK, ""), swept), *_by_look(study, reached)]
     style.lines(axes, "message_bytes", "rate", drawn, log=True)
     for line in axes.lines[1:]:
         line.set_linestyle("none")

@@ -4,7 +4,7 @@ import io
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import pairwise
+from itertools import cycle, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -78,21 +78,21 @@ def save(draw: Callable[[StudyTables], Figure | None], study: StudyTables, path:
 def looks(study: StudyTables) -> dict[tuple[str, str], Look]:
     """Return the look of each recipe and strategy of a study; markers are hollow on one GPU."""
     ran = pd.concat([study.timing, study.trained_to_accuracy])[["recipe", "strategy"]]
-    colours = figures.colours(ran.itertuples(index=False, name=None))
+    colours = figures.colours(ran.itertuples(index=False, name=None)).items()
     return {
-        key: Look(figures.configuration(*key), colour, MARKERS[at % len(MARKERS)], not key[1])
-        for at, (key, (_, colour)) in enumerate(colours.items())
+        key: Look(figures.configuration(*key), colour, marker, not key[1])
+        for (key, (_, colour)), marker in zip(colours, cycle(MARKERS), strict=False)
     }
 
 
-def panels(titles: Sequence[str], x: str, rows: int = HEIGHT) -> tuple[Figure, list[Axes]]:
-    """Return a figure and its panels: one for each title, below each other, `rows` pixels high."""
-    each = TOP + rows + BOTTOM
-    figure = Figure(figsize=(WIDTH / PIXELS, each * len(titles) / PIXELS))
-    for at, title in enumerate(titles):
-        bottom = each * (len(titles) - 1 - at) + BOTTOM
-        high = each * len(titles)
-        place = (LEFT / WIDTH, bottom / high, 1 - (LEFT + 8) / WIDTH, rows / high)
+def panels(titles: Sequence[str], x: str) -> tuple[Figure, list[Axes]]:
+    """Return a figure and its panels: one for each title, below each other."""
+    each = TOP + HEIGHT + BOTTOM
+    high = each * len(titles)
+    figure = Figure(figsize=(WIDTH / PIXELS, high / PIXELS))
+    for at, title in enumerate(titles, 1):
+        bottom = (high - each * at + BOTTOM) / high
+        place = (LEFT / WIDTH, bottom, 1 - (LEFT + 8) / WIDTH, HEIGHT / high)
         axes = figure.add_axes(place)
         axes.set_title(title, x=-LEFT / (WIDTH - LEFT - 8))
         axes.set_xlabel(x)
@@ -113,8 +113,7 @@ def lines(
     A bar's ends are the columns `_low` and `_high`, else `_min` and `_max`. Bars extend the y axis
     by half at most; the axis includes `top`.
     """
-    drawn = [(look, rows[rows[column].notna()]) for look, rows in drawn]
-    drawn = [(look, rows) for look, rows in drawn if len(rows)]
+    drawn = [(look, rows) for look, own in drawn if len(rows := own[own[column].notna()])]
     values, last, barred = list[Any](), [], set[str]()
     for at, (look, rows) in enumerate(drawn):
         names = ("_low", "_high") if f"{column}_low" in rows else ("_min", "_max")

@@ -25,6 +25,7 @@ EPOCH = 5
 AS_WELL = 0.02
 """A cell learns as well if the interval of its difference in accuracy is above minus this."""
 SPREAD = ["test_accuracy", "training_seconds", "run_seconds", "joules"]
+TEXTS = ["verdict", "scope", "note"]
 SAME = ["options", "status", "message", "reference", "at_edge"]
 CHOSEN = ["factor", "learning_rate", "planned_epochs", "planned_updates"]
 
@@ -86,11 +87,9 @@ def compare_batches(
     base = table[["recipe"]].merge(alone[["recipe", *test]], how="left", on="recipe")
     gap = (table["test_accuracy"] - base["test_accuracy"]).mask(table["reference"])
     spreads, counted = ([each[name] for each in (table, base)] for name in test[1:])
-    off = margin(spreads, counted)
     spread, freedom = _equal_trainings(accuracy)
-    few = np.minimum(counted[0], counted[1]) < SEEDS
     pooled = stdtrit(freedom, (1 + CONFIDENCE) / 2) * spread * np.sqrt(sum(1 / n for n in counted))
-    off = pd.Series(off, table.index).mask(few, pooled)
+    off = pooled.where(np.minimum(counted[0], counted[1]) < SEEDS, margin(spreads, counted))
     ends = {"difference_low": gap - off, "difference_high": gap + off}
     return table.assign(difference=gap, **ends, as_well=gap - off > -AS_WELL)
 
@@ -122,20 +121,13 @@ def trained_to_accuracy(records: Sequence[RunRecord], accuracy: float) -> pd.Dat
         for end, how in (("", "median"), ("_min", "min"), ("_max", "max")):
             row |= dict(runs[SPREAD].agg(how).add_suffix(end))
         rows.append(row)
-    table = schema.frame("trained_to_accuracy", rows)
-    if rows:
-        model = Noise(trainings, "training_seconds")
-        ratios = model.ratios(
-            pd.concat([table.iloc[[0]]] * len(table)).set_axis(table.index), table
-        )
-        several = table.index > 0
-        table["speedup"] = ratios["ratio"].where(several)
-        for end in ENDS:
-            table[f"speedup_{end}"] = ratios[end].where(several)
-        for name in ("verdict", "scope", "note"):
-            table[name] = ratios[name].where(several, "")
-        table["training_seconds"] = model.times(table)["value"]
-    return table
+    table, model = schema.frame("trained_to_accuracy", rows), Noise(trainings, "training_seconds")
+    ratios = model.ratios(table.iloc[[0] * len(table)].set_axis(table.index), table)[1:]
+    names = {"ratio": "speedup"} | {end: f"speedup_{end}" for end in ENDS}
+    table = table.drop(columns=[*names.values(), *TEXTS]).join(ratios.rename(columns=names))
+    table = table.fillna(dict.fromkeys(TEXTS, ""))
+    table["training_seconds"] = model.times(table)["value"]
+    return schema.frame("trained_to_accuracy", table)
 
 
 def _training(record: RunRecord, accuracy: float) -> dict[str, object]:

@@ -1,5 +1,6 @@
 """Tables of the parts of an epoch: communication, bandwidth, utilization; and of the audit."""
 
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from scaling.registry.strategy import DP, STRATEGIES
 from scaling.tables import schema
 from scaling.tables.measurements import ALONE, GB
 from scaling.tables.schema import StudyTables
-from scaling.tables.timing import Run, by_cell
+from scaling.tables.timing import Run
 
 EXCHANGE = ["delay_seconds", "exposed_seconds", "messages_seconds"]
 
@@ -25,17 +26,14 @@ def communication(tables: StudyTables, runs: list[Run]) -> pd.DataFrame:
     trace, `messages_seconds` is the time of all messages, `exposed_seconds` the part in which only
     messages run. Values are means over runs, with a 95 % interval if there are several runs.
     """
-    table = tables.timing[tables.timing["gpus"] > 1]
-    rows = []
-    for cell, seeds in by_cell([run for run in runs if run[0].gpus > 1]):
-        steps = pd.DataFrame(map(_exchange, filter(None, seeds)), columns=EXCHANGE, dtype=float)
-        mean, off = steps.mean(), margin([steps.std()], [steps.count()])
-        ends = {"": mean, "_low": mean - off, "_high": mean + off}
-        row = {f"{name}{end}": value[name] for end, value in ends.items() for name in EXCHANGE}
-        rows.append(cell | row)
-    names = [f"{name}{end}" for name in EXCHANGE for end in ("", "_low", "_high")]
-    table = table.merge(pd.DataFrame(rows, columns=[*CELL_KEYS, *names]), "left", CELL_KEYS)
-    table[names] = table[names].mul(table["iterations"], axis=0)
+    rows = [asdict(cell) | _exchange(record) for cell, record in runs if record and cell.gpus > 1]
+    steps = pd.DataFrame(rows, columns=[*CELL_KEYS, *EXCHANGE])
+    cells = steps.astype(dict.fromkeys(EXCHANGE, float)).groupby(CELL_KEYS)
+    mean, off = cells.mean(), margin([cells.std()], [cells.count()])
+    ends = {"": mean, "_low": mean - off, "_high": mean + off}
+    found = pd.concat([values.add_suffix(end) for end, values in ends.items()], axis=1)
+    table = tables.timing[tables.timing["gpus"] > 1].merge(found.reset_index(), "left", CELL_KEYS)
+    table[found.columns] = table[found.columns].mul(table["iterations"], axis=0)
     table["compute_seconds"] = table["training_seconds"] - table["delay_seconds"]
     return schema.arrange("communication", table)
 
@@ -71,15 +69,14 @@ def of_machines(tables: StudyTables) -> pd.DataFrame:
 def _link(row: Any, interconnect: pd.DataFrame) -> tuple[float, float]:
     """Return bytes per iteration on the busiest link, and standalone bus bandwidth (GB/s).
 
-    The bandwidth is from sweeps on the cell's machines of the messages that it sends, one after
-    another: the strategy's `sweep_kinds`, else all-reduces of the cell's message sizes. It is NaN
-    if a message was not swept or gave wrong sums.
+    The bandwidth is from sweeps on the cell's machines of the strategy's `sweep_kinds`, one after
+    another, else of all-reduces of the cell's message sizes; NaN if one was not swept or wrong.
     """
     strategy = STRATEGIES.find(row.strategy)
     whole = interconnect.loc[interconnect["kind"] == "gradients", "message_bytes"].max()
     sent = strategy.busiest_bytes(row.gpus, whole * row.sent_share)
     swept = interconnect[interconnect["gpus"] == row.gpus]
-    swept = swept[swept["machine"].isin(row.machines)]
+    swept = swept[swept["machine"].isin(row.machine.split())]
     seconds = swept["seconds"].where(swept["correct"])
     swept = swept.assign(seconds=seconds, moved=swept["busbw_gb_per_s"] * seconds)
     rows = swept[swept["kind"].isin(strategy.sweep_kinds)]
@@ -94,20 +91,16 @@ def bandwidth(tables: StudyTables) -> pd.DataFrame:
     """Return the bandwidth in training and its peak, in GB/s, one row per multi-GPU cell.
 
     The bandwidth is bytes_per_iteration · iterations / messages_seconds, the peak is from `_link`.
-    The peak is NaN if the cell did not run.
     """
     table = tables.timing.loc[tables.timing["gpus"] > 1, [*CELL_KEYS, "status", "iterations"]]
     costs = tables.costs[[*CELL_KEYS, "sent_share", "message_bytes", "engine"]]
-    machines = of_machines(tables).groupby(CELL_KEYS)["machine"].agg(list).rename("machines")
+    machines = of_machines(tables).groupby(CELL_KEYS, as_index=False)["machine"].agg(" ".join)
     messages = tables.communication[[*CELL_KEYS, "messages_seconds"]]
-    for own in (costs, messages, machines.reset_index()):
+    for own in (costs, messages, machines):
         table = table.merge(own, how="left", on=CELL_KEYS)
-    known = table["machines"].map(lambda own: own if isinstance(own, list) else [])
-    sizes = table["message_bytes"].astype(object).fillna("")
-    rows = schema.rows_of(
-        table.fillna({"sent_share": 1.0}).assign(machines=known, message_bytes=sizes)
-    )
-    links = [_link(row, tables.interconnect) for row in rows]
+    known = table.astype({"machine": object, "message_bytes": object})
+    known = known.fillna({"sent_share": 1.0, "machine": "", "message_bytes": ""})
+    links = [_link(row, tables.interconnect) for row in schema.rows_of(known)]
     sent = pd.DataFrame(links, table.index, ["bytes", "rate"], float)
     seconds = table["messages_seconds"]
     table["bytes_per_iteration"] = sent["bytes"].round()
@@ -120,14 +113,15 @@ def bandwidth(tables: StudyTables) -> pd.DataFrame:
 
 def _limits(tables: StudyTables) -> pd.DataFrame:
     """Return each cell's peak FLOP/s at its precision and B/s of copies: means over machines."""
-    peaks, on = tables.peaks, ["machine", "precision"]
     there = of_machines(tables).merge(tables.costs[[*CELL_KEYS, "precision"]], on=CELL_KEYS)
+    peaks, names = tables.peaks, ["peak_flops_per_second", "peak_bytes_per_second"]
     # The largest a cool GPU reached.
-    cool = peaks[peaks["state"] == "sprint"].groupby(on)["value"].max()
-    copies = peaks[peaks["quantity"] == "device_copy"].groupby("machine")["value"].max()
-    there = there.merge(cool.rename("peak_flops_per_second").reset_index(), "left", on)
-    there = there.merge(copies.rename("peak_bytes_per_second").reset_index(), "left", "machine")
-    names = ["peak_flops_per_second", "peak_bytes_per_second"]
+    cool, copies = peaks["state"] == "sprint", peaks["quantity"] == "device_copy"
+    for name, of, on in zip(
+        names, (cool, copies), (["machine", "precision"], ["machine"]), strict=True
+    ):
+        best = peaks[of].groupby(on)["value"].max().rename(name)
+        there = there.merge(best.reset_index(), "left", on)
     return there.groupby(CELL_KEYS, as_index=False)[names].mean()
 
 

@@ -1,7 +1,7 @@
 """Tables of what instruments measured: device time and costs of cells, and limits of machines."""
 
-import math
 from collections.abc import Iterable, Iterator
+from dataclasses import asdict
 from statistics import median
 from typing import Any, get_args
 
@@ -68,17 +68,14 @@ def step_classes(tables: StudyTables, runs: list[Run]) -> pd.DataFrame:
     `reached` is `rate` / limit, which is the peak for products, else the rate of copies within a
     device. `least_seconds` is the time at this limit; its sum is a lower bound of the step.
     """
-    rows = []
-    for cell, seeds in by_cell(runs):
-        steps = pd.DataFrame(row for record in seeds if record for row in _of_devices(record))
-        if len(steps):
-            medians = steps.groupby("kernel_class").median()
-            order = [kind for kind in (*get_args(KernelClass), "idle") if kind in medians.index]
-            rows += [
-                cell | values for values in medians.loc[order].reset_index().to_dict("records")
-            ]
+    keys, names = [*CELL_KEYS, "kernel_class"], ["seconds", "running_seconds", "images", "bytes"]
+    types: dict[str, Any] = dict.fromkeys(names, float)
+    types["kernel_class"] = pd.CategoricalDtype([*get_args(KernelClass), "idle"])
+    rows = [asdict(cell) | row for cell, record in runs if record for row in _of_devices(record)]
+    steps = pd.DataFrame(rows, columns=[*keys, *names]).astype(types)
+    medians = steps.groupby(keys, observed=True, as_index=False).median()
+    table = schema.frame("step_classes", medians)
     limits = tables.utilization[[*CELL_KEYS, "peak_flops_per_second", "peak_bytes_per_second"]]
-    table = schema.frame("step_classes", rows)
     for values in (limits, tables.costs[[*CELL_KEYS, "flops_per_image"]]):
         table = table.merge(values, how="left", on=CELL_KEYS)
     products, seconds = table["kernel_class"] == "products", table["seconds"]
@@ -120,23 +117,21 @@ def costs(seeds: Seeds) -> dict[str, Any]:
     memory = [size for record in records for size in record["memory"]["peak_bytes"]]
     capacities = [size for record in records if (size := record["memory"]["capacity_bytes"])]
     drifts = [drift for record in timed if (drift := record["settling"]["drift"]) is not None]
-    started = [record for record in timed if record["startup"]]
-    starts = [record["startup"] for record in started]
-    total = pd.Series([own["total"] for own in starts], dtype=float)
-    cold = np.array([*map(compiled, started)], bool)
-    searches = [own["cudnn_search"] for own in starts if "cudnn_search" in own]
+    started = [(record["startup"] or {}) | {"cold": compiled(record)} for record in timed]
+    starts = pd.DataFrame(started, columns=["cold", "total", "cudnn_search"], dtype=float)
+    total = starts.groupby("cold")["total"].median()
     shares = [share for record in records if (share := record["communication"]["sent_share"])]
     return {
-        "startup_seconds": total[~cold].median(),
-        "startup_cold_seconds": total[cold].median(),
-        "cudnn_search_seconds": median(searches) if searches else math.nan,
+        "startup_seconds": total.get(0),
+        "startup_cold_seconds": total.get(1),
+        "cudnn_search_seconds": starts["cudnn_search"].median(),
         "switches": ", ".join(sorted(set.intersection(*switches))) if switches else None,
         "engine": records[0]["training"]["engine"] if records else None,
         "sent_share": min(shares, default=None),
         "message_bytes": _same(map(_message_bytes, records)),
         "flops_per_image": _same(record["model"]["flops_per_image"] for record in records),
         "precision": _same(options.get("precision") for options in applied) or "",
-        "power_capped_share": np.minimum(1.0, capped["capped"] / (capped["seconds"] or math.nan)),
+        "power_capped_share": np.minimum(1.0, capped["capped"] / (capped["seconds"] or np.nan)),
         "peak_memory_bytes": max(memory, default=None),
         "memory_capacity_bytes": max(map(round, capacities), default=None),
         "drift": max(drifts, key=abs, default=None),
@@ -172,17 +167,15 @@ def interconnect(sweeps: list[dict[str, Any]]) -> pd.DataFrame:
     algbw = message bytes / seconds, and busbw = algbw · 2(N-1)/N for an all-reduce, else algbw, in
     GB/s (nccl-tests' PERFORMANCE.md).
     """
-    rows = []
-    for sweep in sweeps:
-        for row in sweep["rows"]:
-            seconds = row["seconds"]
-            ends = {"seconds_min": min(seconds), "seconds_max": max(seconds), "count": len(seconds)}
-            skew = median(row.get("start_skew_seconds", [math.nan]))
-            ends |= {"seconds_p99": np.percentile(seconds, 99), "start_skew_seconds": skew}
-            ends["machine"] = _machine(sweep)
-            rows.append({**sweep, **row, "seconds": median(seconds), **ends})
+    rows = [sweep | row | {"machine": _machine(sweep)} for sweep in sweeps for row in sweep["rows"]]
     order = ["gpus", "backend", "kind", "message_bytes"]
     table = schema.frame("interconnect", rows).sort_values(order, kind="stable", ignore_index=True)
+    repeats, ends = table["seconds"], dict[str, Any](_min=min, _max=max)
+    ends |= {"": np.median, "_p99": lambda seconds: np.percentile(seconds, 99)}
+    for end, of in ends.items():
+        table[f"seconds{end}"] = repeats.map(of)
+    table["count"] = repeats.map(len)
+    table["start_skew_seconds"] = table["start_skew_seconds"].map(np.median)
     algbw = table["message_bytes"] / table["seconds"] / GB
     gpus, one_way = table["gpus"], table["kind"].isin(["broadcast", "reduce"])
     busbw = algbw.where(one_way, 2 * (gpus - 1) / gpus * algbw)

@@ -7,7 +7,6 @@ configuration + machine. Runs of a recipe, strategy and number of GPUs share one
 import hashlib
 import math
 from collections.abc import Mapping, Sequence
-from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,11 +32,12 @@ RATIO = ["ratio", *ENDS, "verdict", "more_runs", "scope", "note"]
 Array = NDArray[np.float64]
 
 
-def machines(environments: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the machine's name for each environment, the same if shared parts connect them.
+def name_machines(records: Sequence[Mapping[str, Any]]) -> None:
+    """Write the name of its machine into each record, the same if shared parts connect records.
 
     Parts are the machines that a record names; in older records ids of GPUs, else hosts.
     """
+    environments = [record["environment"] for record in records]
     parts = [
         # A host's name may be that of many machines.
         (one.get("machine") or "").split("+")
@@ -45,23 +45,14 @@ def machines(environments: Sequence[Mapping[str, Any]]) -> list[str]:
         else one.get("device_ids") or one["hosts"]
         for one in environments
     ]
-    rows = [(number, part) for number, own in enumerate(parts) for part in own]
-    if not rows:
-        return []
-    numbers, names = zip(*rows, strict=True)
-    chains = _chains(np.array(numbers), pd.factorize(np.array(names, object))[0])
-    first = {chains[number]: part for number, part in sorted(rows, key=itemgetter(1), reverse=True)}
-    return [
-        name if one.get("machine") else hashlib.sha256(name.encode()).hexdigest()[:12]
-        for name, one in zip((first[chain] for chain in chains), environments, strict=True)
-    ]
-
-
-def name_machines(records: Sequence[Mapping[str, Any]]) -> None:
-    """Write the name from `machines` into each record's environment, in place."""
-    environments = [record["environment"] for record in records]
-    for environment, name in zip(environments, machines(environments), strict=True):
-        environment["machine"] = name
+    part = pd.Series(parts, dtype=object).explode()
+    if part.empty:
+        return
+    chains = _chains(part.index.to_numpy(), pd.factorize(part)[0])
+    first = part.groupby(chains[part.index]).min()
+    for environment, name in zip(environments, first.loc[chains], strict=True):
+        old = hashlib.sha256(name.encode()).hexdigest()[:12]
+        environment["machine"] = name if environment.get("machine") else old
 
 
 def _chains(left: NDArray[Any], right: NDArray[Any]) -> NDArray[Any]:
@@ -102,17 +93,15 @@ class Noise:
         apart: bool = False,
     ) -> None:
         known = runs[runs[quantity] > 0].reset_index(drop=True)
-        sizes = known.groupby([*keys, "code"])["code"].transform("size")
-        ordered = known.loc[sizes.sort_values(kind="stable").index]
-        last = ordered.groupby(list(keys))["code"].transform("last")
-        known = known[known["code"] == last.loc[known.index]]
+        codes = known.groupby(list(keys))["code"]
+        known = known[known["code"] == codes.transform(lambda own: own.mode().iloc[-1])]
 
         def number(*columns: str) -> Any:
             return known.groupby(list(columns), sort=False, dropna=False).ngroup().to_numpy()
 
         first = known.drop_duplicates(list(keys))
         self._cells, cell = pd.MultiIndex.from_frame(first[list(keys)]), number(*keys)
-        self._codes, self._machine = first["code"].tolist(), known["machine"].to_numpy()
+        self._codes = first["code"].tolist()
         self._machines = known.groupby(cell)["machine"].agg(set).tolist()
         model = ["recipe", "code", *["batch_size"] * apart]
         self._runs, machine = np.bincount(cell), number(*model, "machine")
@@ -156,14 +145,14 @@ class Noise:
     def times(self, cells: pd.DataFrame) -> pd.DataFrame:
         """Return values at the average machine, 95 % intervals, and counts of runs and machines."""
         at = self._at(cells)
-        table = pd.DataFrame(math.nan, cells.index, ["value", *ENDS])
-        table = table.assign(runs=0, machines=0)
+        table = pd.DataFrame({"runs": 0, "machines": 0}, cells.index)
+        table[["value", *ENDS]] = math.nan
         if (there := at >= 0).any():
             log, error, freedom = self._of(self._weights[at[there]])
             off = _reach(freedom) * error
             table.loc[there, ["value", *ENDS]] = np.exp(np.stack([log, log - off, log + off], 1))
-            table.loc[there, "runs"] = self._runs[at[there]]
-            table.loc[there, "machines"] = [len(self._machines[one]) for one in at[there]]
+            counted = [(self._runs[one], len(self._machines[one])) for one in at[there]]
+            table.loc[there, ["runs", "machines"]] = counted
         return table
 
     def spreads(self) -> list[Spread]:
@@ -189,8 +178,8 @@ class Noise:
         `scope` counts the machines or runs compared; `note` is the reason if there is no ratio.
         """
         more = np.log(np.broadcast_to(np.asarray(factor, float), len(one)))
-        rows = zip(self._at(one), self._at(other), more, strict=True)
-        return pd.DataFrame([self._ratio(*row) for row in rows], one.index, RATIO)
+        rows = map(self._ratio, self._at(one), self._at(other), more)
+        return pd.DataFrame(rows, one.index, RATIO)
 
     def _ratio(self, one: int, other: int, more: float) -> list[Any]:
         """Return a row of `ratios` for two positions in the model; `more` is ln(factor)."""

@@ -15,6 +15,7 @@ from scaling.core.statistics import margin
 from scaling.tables import schema
 
 ERROR = "standard_error_points"
+MEANS = ["agreement_percent", "packed_bytes", "compression"]
 STANDARD_ERRORS = 2.0
 """Half the width of a 95 % interval, in standard errors; a smaller mean difference is noise."""
 DIAGNOSTICS: dict[str, tuple[str, Callable[[float, float], bool]]] = {
@@ -33,23 +34,19 @@ DIAGNOSTICS: dict[str, tuple[str, Callable[[float, float], bool]]] = {
 def quantization(documents: list[Row]) -> pd.DataFrame:
     """Return one row per seed and variant in the given order; a seed's first row is float32.
 
-    `mean_standard_error_points` is of the mean difference to float32 over `mean_seeds` seeds.
+    `mean_standard_error_points` is of the mean difference to float32 over all seeds.
     """
-    means = {
-        name: {"mean_seeds": len(same), f"mean_{ERROR}": _difference(same, same, "float32")[ERROR]}
-        for name, same in _by(documents, "variant").items()
-    }
+    variants = _by(documents, "variant").items()
+    errors = {name: _difference(same, same, "float32")[ERROR] for name, same in variants}
     rows = []
-    for of_seed in _by(documents, "seed").values():
-        kept = ("seed", "test_images", "float32_bytes")
-        row = {"stage": STAGES[0], "difference_points": 0.0, "agreement_percent": 100.0}
-        row |= {key: of_seed[0][key] for key in kept} | of_seed[0]["float32"]
-        rows.append(row | {"packed_bytes": of_seed[0]["float32_bytes"]})
-        for one in of_seed:
-            name, exact = one["variant"], one["exactness"] or {}
-            row = one["environment"] | one | one["scheme"] | means[name] | {"stage": name}
-            row |= {"mistake": "+".join(row["mistakes"])}
-            rows.append(row | {"logits_compared": exact.get("logits")})
+    for first, *others in _by(documents, "seed").values():
+        row = {key: first[key] for key in ("seed", "test_images", "float32_bytes")}
+        row |= {"stage": STAGES[0], "difference_points": 0.0, "agreement_percent": 100.0}
+        rows.append(row | first["float32"] | {"packed_bytes": first["float32_bytes"]})
+        for one in (first, *others):
+            row = one["environment"] | one | one["scheme"] | {"stage": one["variant"]}
+            row |= {"mistake": "+".join(row["mistakes"]), f"mean_{ERROR}": errors[row["stage"]]}
+            rows.append(row | {"logits_compared": (one["exactness"] or {}).get("logits")})
     table = schema.frame("quantization", rows)
     return table.assign(compression=table["float32_bytes"] / table["packed_bytes"])
 
@@ -58,13 +55,12 @@ def quantization_layers(documents: list[Row]) -> pd.DataFrame:
     """Return one row per seed, variant and layer; quantized input images are the first layer."""
     rows = []
     for document in documents:
-        rows_of_layers = list(document["layers"])
+        first = []
         if images := document["input"]:
-            top = images["scale"] * max(map(abs, images["range"]))
             output = {"output_scale": images["scale"], "output_range": images["range"]}
-            noise = {"sqnr_after_relu_db": images["sqnr_db"]}
-            rows_of_layers.insert(0, {"layer": "images", "top_step": top, **output, **noise})
-        for layer in rows_of_layers:
+            output["top_step"] = images["scale"] * max(map(abs, images["range"]))
+            first = [{"layer": "images", "sqnr_after_relu_db": images["sqnr_db"]} | output]
+        for layer in [*first, *document["layers"]]:
             row = {"seed": document["seed"], "stage": document["variant"], **layer}
             for name in ("weight", "output"):
                 ends = layer.get(f"{name}_range", (None, None))
@@ -96,8 +92,7 @@ def quantization_histograms(documents: list[Row]) -> pd.DataFrame:
 def quantization_paired(documents: list[Row]) -> pd.DataFrame:
     """Return one row per variant with a mistake, compared by image with its correct variant.
 
-    The correct variant has otherwise the same options; seeds that both have are compared.
-    `revealed_by` names the signs of the mistake in any seed.
+    Seeds that both have are compared. `revealed_by` names the signs of the mistake in any seed.
     """
     by_name = _by(documents, "variant")
     schemes = {name: same[0]["scheme"] for name, same in by_name.items()}
@@ -162,23 +157,15 @@ def costs(table: pd.DataFrame) -> pd.DataFrame:
     `margin_points` is half the 95 % interval of the mean difference over seeds (Student's t), NaN
     for one seed; `standard_error_points` is the error of this mean over test images.
     """
-    table = table.assign(
-        float32_percent=table["accuracy_percent"] - table["difference_points"],
-        compression=table["float32_bytes"] / table["packed_bytes"],
-    )
-    groups = table.groupby("stage", sort=False)
-    means = ["accuracy_percent", "float32_percent", "difference_points", "agreement_percent"]
-    table_of_stages = (
-        groups[[*means, "packed_bytes", "compression"]].mean().assign(seeds=groups.size())
-    )
-    for column in ("accuracy_percent", "difference_points"):
-        table_of_stages[f"{column}_min"] = groups[column].min()
-        table_of_stages[f"{column}_max"] = groups[column].max()
-    table_of_stages[ERROR] = groups[f"mean_{ERROR}"].first()
-    deviations = groups["difference_points"].std()
-    table_of_stages["margin_points"] = margin([deviations], [table_of_stages["seeds"]])
-    unclear = table_of_stages["difference_points"].abs() <= table_of_stages["margin_points"]
-    return table_of_stages.assign(unclear=unclear).reset_index()
+    table = table.assign(float32_percent=table["accuracy_percent"] - table["difference_points"])
+    groups, ranges = table.groupby("stage", sort=False), ["accuracy_percent", "difference_points"]
+    means = groups[[*ranges, "float32_percent", *MEANS]].mean()
+    ends = [getattr(groups[ranges], end)().add_suffix(f"_{end}") for end in ("min", "max")]
+    stages = pd.concat([means, *ends], axis=1).assign(seeds=groups.size())
+    stages[ERROR] = groups[f"mean_{ERROR}"].first()
+    stages["margin_points"] = margin([groups["difference_points"].std()], [stages["seeds"]])
+    unclear = stages["difference_points"].abs() <= stages["margin_points"]
+    return stages.assign(unclear=unclear).reset_index()
 
 
 def difference(row: Any) -> str:

@@ -1,6 +1,6 @@
 """Speedups, and the ratios of the times of two studies, by the model of noise."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -23,10 +23,9 @@ VERDICTS = ["slower", "unclear", "same", "faster", "no ratio", "only in A", "onl
 def speedup(tables: StudyTables) -> pd.DataFrame:
     """Return each cell's speedups T(1,b) / T(N,b) of the epoch time and of the training time.
 
-    `efficiency` is speedup / N, `weak_speedup` N · t(1,b) / t(N,b) with the time t of a step, and
-    `fixed_global_batch_speedup` T(1,N·b) / T(N,b). If a cell lacks an option of its baseline, as
-    DataParallel lacks compiled steps, it has a `note` in place of ratios. A `note` also marks cells
-    that are in the grid for strong scaling alone.
+    `efficiency` is speedup / N, `fixed_global_batch_speedup` T(1,N·b) / T(N,b). A cell that lacks
+    an option of its baseline, as DataParallel lacks compiled steps, has a `note` in place of
+    ratios; a `note` also marks cells that are in the grid for strong scaling alone.
     """
     table = tables.timing
     gpus, several = table["gpus"], table["gpus"] > 1
@@ -43,20 +42,19 @@ def speedup(tables: StudyTables) -> pd.DataFrame:
             known = several | (end == "ratio" and kind != "fixed_global_batch_")
             name = f"{kind}speedup_{end}".removesuffix("_ratio")
             table = table.assign(**{name: ratios[end].where(known & (lacking == ""))})
-        verdict_of_several = ratios["verdict"].where(several & (lacking == ""), "")
-        table = table.assign(**{f"{kind}verdict": verdict_of_several})
-    for end in ("", "_low", "_high"):
-        table[f"efficiency{end}"] = table[f"speedup{end}"] / gpus
-    table["weak_speedup"] = (
-        table["speedup"] * table["iterations"] * gpus / base["single_iterations"]
-    )
-    table["scope"] = ratios["scope"].where(several & (lacking == ""), "")
-    table["more_runs"] = ratios["more_runs"].where(several & (lacking == ""))
+    judged = several & (lacking == "")
+    texts = ratios[["verdict", "scope"]].where(judged, "")
     strong = base["single_epoch_seconds"].isna() & table["fixed_global_batch_speedup"].notna()
     why = "strong scaling alone: of the global batch of 1 × " + same_batch["batch_size"].astype(str)
     note = ratios["note"].where(table["epoch_seconds"].notna(), "").mask(strong, why)
     without = UNLIKE + " " + lacking + ", which this cell cannot have"
-    return schema.arrange("speedup", table.assign(note=note.mask(lacking != "", without)))
+    table = table.assign(
+        **texts,
+        efficiency=table["speedup"] / gpus,
+        more_runs=ratios["more_runs"].where(judged),
+        note=note.mask(lacking != "", without),
+    )
+    return schema.arrange("speedup", table)
 
 
 def _lacking(cells: pd.DataFrame, alone: pd.DataFrame, costs: pd.DataFrame) -> pd.Series:
@@ -79,8 +77,7 @@ def match(a: Timed, b: Timed, quantity: str = "epoch_seconds", pairs: bool = Fal
     """Return two studies' times joined by configuration, with columns a_… and b_…, slowest b first.
 
     `ratio` is the time of a / the time of b by `Noise`, or, if `pairs`, from pairs of runs with the
-    same seed and repeat; its 95 % interval is `low` to `high`. `verdict` is on b, `note` the reason
-    if there is no ratio. Configurations without times are left out.
+    same seed and repeat. `verdict` is on b. Configurations without times are left out.
     """
     sides = {"a": a, "b": b}
     tables = [_sided(study, side) for side, study in sides.items()]
@@ -120,25 +117,18 @@ def _sided(study: Timed, side: str) -> pd.DataFrame:
     return table.assign(model=models).add_prefix(f"{side}_").reset_index()
 
 
-def _of_pairs(
-    ran: pd.DataFrame, quantity: str, cells: pd.DataFrame, more: pd.Series
-) -> pd.DataFrame:
+def _of_pairs(ran: pd.DataFrame, quantity: str, cells: pd.DataFrame, more: Any) -> pd.DataFrame:
     """Return `RATIO` for each row of `cells`, from pairs of runs; `more` multiplies the ratio."""
-    sides = [ran[(ran["side"] == side) & (ran[quantity] > 0)] for side in "ab"]
-    both = sides[0].merge(sides[1], on=[*CELL_KEYS, "seed", "repeat"], suffixes=("_a", "_b"))
+    one, other = (ran[(ran["side"] == side) & (ran[quantity] > 0)] for side in "ab")
+    both = one.merge(other, on=[*CELL_KEYS, "seed", "repeat"], suffixes=("_a", "_b"))
     both["log"] = np.log(both[f"{quantity}_a"] / both[f"{quantity}_b"])
-    pairs = dict(iter(both.groupby(CELL_KEYS)))
-    rows: list[list[object]] = []
-    keys = cells[CELL_KEYS].itertuples(index=False, name=None)
-    for key, off in zip(keys, np.log(more), strict=True):
-        if key not in pairs:
-            rows.append(no_ratio(NO_PAIR))
-            continue
-        logs = pairs[key]["log"] + off
-        machines = len({*pairs[key]["machine_a"], *pairs[key]["machine_b"]})
+    rows = []
+    for key, off in zip(cells[CELL_KEYS].to_numpy(), np.log(more), strict=True):
+        pairs = both[both[CELL_KEYS].eq(key).all(axis=1)]
+        machines = len({*pairs["machine_a"], *pairs["machine_b"]})
         where = "one machine" if machines == 1 else fmt.plural(machines, "machine")
-        scope = f"{fmt.plural(len(logs), 'pair')}, {where}"
-        if len(logs) == 1:
-            scope = "1 pair: no interval"
-        rows.append(ratio(logs.mean(), float(logs.sem()), len(logs) - 1, len(logs), scope))
+        scope = f"{len(pairs)} pairs, {where}" if len(pairs) > 1 else "1 pair: no interval"
+        logs: Any = pairs["log"]
+        found = ratio(logs.mean() + off, logs.sem(), len(pairs) - 1, len(pairs), scope)
+        rows.append(found if len(pairs) else no_ratio(NO_PAIR))
     return pd.DataFrame(rows, cells.index, RATIO)

@@ -15,16 +15,13 @@ from scaling.core.records.kind import DATASET
 
 _CELL = "recipe:text strategy:text gpus batch_size"
 _KEYS = f"{_CELL} status:text"
-_EPOCH = "epoch_seconds epoch_seconds_low epoch_seconds_high"
-_TRAINING = "training_seconds training_seconds_low training_seconds_high"
-_RATIO = "{0}speedup {0}speedup_low {0}speedup_high"
-_JUDGED = _RATIO + " {0}efficiency {0}efficiency_low {0}efficiency_high {0}verdict:text"
 _LEARNING = "train_loss train_accuracy test_loss test_accuracy"
 
 COLUMNS: dict[str, dict[str, str]] = {
     "runs": {
-        "{study}/timing": f"""{_KEYS} {_EPOCH} {_TRAINING} loader_seconds count iterations samples
-            message:text runs machines unit:text whole:truth""",
+        "{study}/timing": f"""{_KEYS} epoch_seconds:interval training_seconds:interval
+            loader_seconds count iterations samples message:text runs machines unit:text
+            whole:truth""",
         "{study}/device_time": f"""{_CELL} step_seconds busy_seconds compute_seconds kernels
             count note:text""",
         "{study}/step_classes": f"""{_CELL} kernel_class:text seconds running_seconds images bytes
@@ -39,12 +36,11 @@ COLUMNS: dict[str, dict[str, str]] = {
             python:text torch:text cuda:text nccl:text driver:text slurm_job_id:text commit:text
             started:text ended:text repeat machine:text code:text variables:text cpu_count:text
             epoch_seconds training_seconds joules_per_image""",
-        "{study}/speedup": f"""{_KEYS} epoch_seconds training_seconds {_JUDGED.format("")}
-            {_RATIO.format("training_")} training_verdict:text scope:text more_runs weak_speedup
-            {_RATIO.format("fixed_global_batch_")} note:text runs machines""",
+        "{study}/speedup": f"""{_KEYS} epoch_seconds training_seconds speedup:interval efficiency
+            verdict:text training_speedup:interval scope:text more_runs
+            fixed_global_batch_speedup:interval note:text runs machines""",
         "{study}/communication": f"""{_KEYS} epoch_seconds training_seconds compute_seconds
-            delay_seconds delay_seconds_low delay_seconds_high exposed_seconds exposed_seconds_low
-            exposed_seconds_high messages_seconds messages_seconds_low messages_seconds_high""",
+            delay_seconds:interval exposed_seconds:interval messages_seconds:interval""",
         "{study}/bandwidth": f"""{_KEYS} bytes_per_iteration iterations
             messages_seconds bandwidth_gb_per_s peak_gb_per_s utilization""",
         "{study}/utilization": f"""{_KEYS} images_per_second precision:text
@@ -53,11 +49,11 @@ COLUMNS: dict[str, dict[str, str]] = {
             slower_share unknown_share power_capped_share""",
         "{study}/audit": f"{_CELL} severity:text message:text found expected",
         "accuracy": f"{_CELL} seed epoch {_LEARNING} status:text",
-        "interconnect": """gpus backend:text kind:text message_bytes seconds seconds_min seconds_max
-            seconds_p99 start_skew_seconds count algbw_gb_per_s busbw_gb_per_s correct:truth
-            launch:text machine:text""",
-        "peaks": """quantity:text precision:text matrix_size copy_bytes unit:text value value_min
-            value_max count peak:truth state:text machine:text""",
+        "interconnect": """gpus backend:text kind:text message_bytes seconds:range seconds_p99
+            start_skew_seconds count algbw_gb_per_s busbw_gb_per_s correct:truth launch:text
+            machine:text""",
+        "peaks": """quantity:text precision:text matrix_size copy_bytes unit:text value:range
+            count peak:truth state:text machine:text""",
         "machine": "severity:text host:text gpu:text message:text machine:text",
     },
     "convergence": {
@@ -67,15 +63,12 @@ COLUMNS: dict[str, dict[str, str]] = {
             validation_accuracy""",
         "remedies": """remedy:text options:text global_batch status:text message:text
             reference:truth factor learning_rate at_edge:truth planned_epochs planned_updates seeds
-            diverged_seeds test_accuracy test_accuracy_min test_accuracy_max accuracy_margin
-            validation_accuracy""",
+            diverged_seeds test_accuracy:range accuracy_margin validation_accuracy""",
     },
     "full_trainings": {
         "trained_to_accuracy": f"""{_CELL} global_batch target_accuracy epochs seeds reached
-            test_accuracy test_accuracy_min test_accuracy_max training_seconds training_seconds_min
-            training_seconds_max run_seconds run_seconds_min run_seconds_max joules joules_min
-            joules_max speedup speedup_low speedup_high verdict:text scope:text note:text
-            recipe_options:text""",
+            test_accuracy:range training_seconds:range run_seconds:range joules:range
+            speedup:interval verdict:text scope:text note:text recipe_options:text""",
     },
     "synchronization": {
         "sampler": """sampler:text gpus set_epoch:truth trained:truth seed epoch rank samples
@@ -89,8 +82,8 @@ COLUMNS: dict[str, dict[str, str]] = {
         "quantization": """seed stage:text accuracy_percent difference_points agreement_percent
             test_images standard_error_points packed_bytes float32_bytes compression weight_bits
             activation_bits bias:text logits:text weight_scales:text mistake:text
-            calibration_images logits_compared mean_seeds
-            mean_standard_error_points cpu:text commit:text""",
+            calibration_images logits_compared mean_standard_error_points
+            cpu:text commit:text""",
         "quantization_layers": """seed stage:text layer:text weight_bits weight_scale
             weight_minimum weight_maximum weight_sqnr_db input_scale accumulator_scale
             bias_error_steps output_scale output_minimum output_maximum top_step sqnr_after_relu_db
@@ -103,8 +96,10 @@ COLUMNS: dict[str, dict[str, str]] = {
 }
 """Columns of every table, by kind of records: `name` is a number, `name:type` text or a boolean.
 
-A study has the tables of each kind of records it has; the kind `runs` includes machine records.
+`name:interval` is a number and `name_low`, `name_high`; `name:range` with `name_min`, `name_max`.
+The kind `runs` includes machine records.
 """
+ENDS = {"interval": ("", "_low", "_high"), "range": ("", "_min", "_max")}
 
 FORMULA = r"^'*[=+\-@\t\r]"
 QUOTED = r"^'(?='*[=+\-@\t\r])"
@@ -118,7 +113,6 @@ class Table(NamedTuple):
     types: dict[str, str]
 
     def of_type(self, wanted: str) -> list[str]:
-        """Return the columns of this type."""
         return [column for column, kind in self.types.items() if kind == wanted]
 
     def path(self, tables: Path, study: str) -> Path:
@@ -126,10 +120,13 @@ class Table(NamedTuple):
         return tables / f"{self.file.format(study=study)}.csv"
 
 
+def _types(text: str) -> dict[str, str]:
+    columns = [one.partition(":") for one in text.split()]
+    return {f"{name}{end}": own for name, _, own in columns for end in ENDS.get(own, ("",))}
+
+
 TABLES = {
-    Path(file).name: Table(
-        file, records, {name: own for name, _, own in (one.partition(":") for one in text.split())}
-    )
+    Path(file).name: Table(file, records, _types(text))
     for records, tables in COLUMNS.items()
     for file, text in tables.items()
 }
@@ -145,20 +142,17 @@ class StudyFiles:
     def __init__(self, config: dict[str, Any], folder: str, *, is_stored: bool) -> None:
         self._folder, self._study = Path(folder), config["study"]
         self._partial = is_stored or config["partial"]
-        paths = stored.records(config)
-        self._runs = paths["runs"]
-        optional = set(paths) - {"limits"} if self._partial else ()
-        self.records = {kind: self.paths(of, kind in optional) for kind, of in paths.items()}
+        self._known = stored.records(config)
+        self.records = {kind: self._paths(kind) for kind in self._known}
         """Paths of the records by kind; a kind without records has no tables."""
 
     def runs(self, wildcards: object) -> list[str]:
         """Return the paths of all run records; Snakemake calls this as an input function."""
-        return self.paths(self._runs, self._partial)
+        return self._paths("runs")
 
-    def paths(self, records: Iterable[Path], existing: bool) -> list[str]:
-        """Return the paths of these records; if `existing`, only of files that exist."""
-        placed = [self._folder / record for record in records]
-        return [str(path) for path in placed if path.exists() or not existing]
+    def _paths(self, kind: str) -> list[str]:
+        paths, every = [self._folder / one for one in self._known[kind]], kind == "limits"
+        return [str(path) for path in paths if every or not self._partial or path.exists()]
 
     def tables(self, names: Iterable[str] = TABLES) -> list[str]:
         """Return the paths of the tables in `names` for which the study has records."""
@@ -197,10 +191,8 @@ def read(name: str, path: Path) -> pd.DataFrame:
         )
     except (OSError, ValueError) as error:
         raise UserError(f"{path} is not the table {name} ({error}); make it again") from error
-    texts = {
-        column: table[column].fillna("").str.replace(QUOTED, "", regex=True) for column in text
-    }
-    return table.assign(**texts, **{column: table[column].eq(True) for column in truth})
+    table[text] = table[text].fillna("").replace(QUOTED, "", regex=True)
+    return table.assign(**{column: table[column].eq(True) for column in truth})
 
 
 def as_csv(table: pd.DataFrame) -> str:
@@ -236,8 +228,8 @@ class StudyTables:
     def __getattr__(self, name: str) -> pd.DataFrame:
         if name not in TABLES:
             raise AttributeError(f"there is no table {name}")
-        types = {"": float, "truth": bool, "text": object}
-        none = {column: pd.Series(dtype=types[own]) for column, own in TABLES[name].types.items()}
+        kinds, types = TABLES[name].types.items(), {"truth": bool, "text": object}
+        none = {column: pd.Series(dtype=types.get(own, float)) for column, own in kinds}
         return self.found.get(name, pd.DataFrame(none))
 
 

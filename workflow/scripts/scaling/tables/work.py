@@ -1,6 +1,7 @@
 """Samples in an epoch of a user's command, and warnings about its runs."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from typing import Any
 
 import pandas as pd
@@ -26,20 +27,16 @@ def settle(
     """
     of_command = timing["recipe"].isin(list(recipes))
     units = {name: one["unit"] for name, one in recipes.items()}
-    printed: dict[tuple[Any, ...], list[Any]] = {}
-    for run, record in runs:
-        if record:
-            printed.setdefault((run.recipe, run.gpus, run.batch_size), []).append(record)
     table = timing.assign(unit=[units.get(name, "") for name in timing["recipe"]], whole=False)
     table["samples"] = table["samples"].mask(of_command & (table["samples"] == 0))
-    findings: Findings = []
+    findings = Findings()
     for _, cells in table[of_command].groupby(["recipe", "batch_size"], sort=False):
         base = cells.sort_values("gpus").iloc[0]
         scope = recipes[base["recipe"]]["samples"]
         place: Any
         for place, row in cells.iterrows():
-            cell = {key: row[key] for key in CELL_KEYS}
-            records = printed.get((row["recipe"], row["gpus"], row["batch_size"]), [])
+            same = {key: row[key] for key in ("recipe", "gpus", "batch_size")}.items()
+            records = [one for run, one in runs if one and same <= asdict(run).items()]
             lines = [one["training"].get("epoch_lines", 1) for one in records]
             table.loc[place, "whole"] = whole = bool(lines) and not any(lines)
             messages = [*_doubts(row, whole, records)]
@@ -51,7 +48,7 @@ def settle(
                 if scaled := of_one and scope is None:
                     table.loc[place, "samples"] *= row["gpus"]
                 messages += _asks(row, base, scaled, scope)
-            findings += [cell | {"message": message} for message in messages]
+            findings += [dict(row[CELL_KEYS]) | {"message": message} for message in messages]
     findings += _shared_files(runs)
     return table, pd.DataFrame(findings)
 
@@ -80,9 +77,8 @@ def _doubts(row: Any, whole: bool, records: list[Any]) -> Iterator[str]:
     for record in records:
         if "were not read" in (record["message"] or ""):
             yield record["message"]
-    ranks = pd.Series(
-        records[0]["training"].get("step_seconds", []) if records else [], dtype=float
-    )
+    first = records[0]["training"] if records else {}
+    ranks = pd.Series(first.get("step_seconds", []), dtype=float)
     if len(ranks) > 1 and ranks.max() > 1.05 * ranks.median():
         slower = fmt.percent(ranks.max() / ranks.median() - 1)
         yield f"steps of rank {ranks.idxmax()} are {slower} longer than the median rank's"
@@ -91,9 +87,8 @@ def _doubts(row: Any, whole: bool, records: list[Any]) -> Iterator[str]:
 def _asks(row: Any, base: Any, scaled: bool, scope: str | None) -> Iterator[str]:
     """Yield warnings about the numbers of samples on one GPU and on several."""
     on, alone = fmt.gpus(row["gpus"]), fmt.gpus(base["gpus"])
-    numbers = (
-        f"{row['samples']:,.0f} samples an epoch on {on} and {base['samples']:,.0f} on {alone}"
-    )
+    numbers = f"{row['samples']:,.0f} samples an epoch on {on} and "
+    numbers += f"{base['samples']:,.0f} on {alone}"
     if scaled:
         yield (
             f"{numbers} were printed, so those on {on} are taken for one process's: say which by "
@@ -111,18 +106,15 @@ def _asks(row: Any, base: Any, scaled: bool, scope: str | None) -> Iterator[str]
 def _shared_files(runs: list[Run]) -> Findings:
     """Return a warning for each run that used files which an earlier run wrote."""
     done = [record for _, record in runs if record and "written" in record["training"]]
-    findings: Findings = []
-    written: set[str] = set()
+    findings, written = Findings(), set[str]()
     for record in sorted(done, key=lambda one: one["environment"]["started"]):
-        of_run = record["training"]
-        again = written & {*of_run.get("read", []), *of_run.get("written", [])}
-        if again:
-            cell = {key: record["cell"][key] for key in CELL_KEYS}
-            names = ", ".join(sorted(again)[:3])
+        made = {*record["training"]["written"]}
+        if again := written & {*record["training"].get("read", []), *made}:
             message = (
-                f"it used files that an earlier run wrote ({names}): it may have gone on from its "
-                "checkpoint; write to {folder}"
+                f"it used files that an earlier run wrote ({', '.join(sorted(again)[:3])}): it may "
+                "have gone on from its checkpoint; write to {folder}"
             )
+            cell = {key: record["cell"][key] for key in CELL_KEYS}
             findings.append(cell | {"message": message})
-        written |= {*of_run.get("written", [])}
+        written |= made
     return findings
