@@ -55,10 +55,7 @@ TABLES = [
 
 
 def read(name: str) -> tuple[Path, str, list[Run], dict[str, str]]:
-    """Return the folder of a study, the recipe to compare ("" for all), its runs, and facts.
-
-    Facts are texts by name: what can affect times.
-    """
+    """Return a study's folder, its recipe ("" for all), runs, and facts that can affect times."""
     place, _, recipe = name.partition(":")
     there = (Path(place) / stored.CONFIG).is_file()
     folder = Path(place) if there else stored.find(Path("studies"), place)
@@ -140,8 +137,7 @@ def summary(found: pd.DataFrame) -> str:
 def main(a: str, b: str, fail: str = "", output: Path = Path("results/compare")) -> None:
     """Write the page and the table into the folder `output`, and print a summary.
 
-    With `fail` (as 2%) also print a line of Markdown for each configuration, and write gate.md and
-    gate.json.
+    With `fail` (as 2%) also print a line of Markdown for each configuration, and write gate.*.
     """
     limit = limit_of(fail) if fail else 0.0
     folder, recipe, runs, facts = read(a)

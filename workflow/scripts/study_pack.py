@@ -19,7 +19,6 @@ def sources(config: dict[str, Any]) -> dict[Path, Path]:
     """Return the path of each file of the study, by its path in the packed folder.
 
     Missing logs and traces are skipped; with `partial: true`, also missing records of trainings.
-    Raise UserError for any other missing file, a damaged record, or a record of other images.
     """
     records = stored.records(config)
     for kind in stored.TRAININGS if config["partial"] else ():

@@ -36,10 +36,7 @@ RESULTS = {
 
 
 def results_of(tables: schema.StudyTables) -> list[dict[str, Any]]:
-    """Return one row per known value: configuration, quantity, value, 95 % interval and unit.
-
-    The interval is None if the table has none for the value.
-    """
+    """Return one row per known value: configuration, quantity, value, 95 % interval and unit."""
     units, rows = tables.timing.set_index(CELL_KEYS)["unit"], []
     for name, quantities in RESULTS.items():
         for row in getattr(tables, name).to_dict("records"):
@@ -100,9 +97,9 @@ def main(
     """Write the tables of the `grid`, if there is one, and of the other `records`, by kind.
 
     Runs may lack a record if the study is `partial`; `per_gpu_hour` is the price of a GPU hour;
-    `commands` are the recipes that are a user's own. With techniques a loss of less than `margin`
-    counts as closed; full trainings are towards a test accuracy of `target`. Of the images of a
-    `source` that are random nothing is learned.
+    `commands` are the recipes that are a user's own. With techniques a loss below `margin` counts
+    as closed; full trainings are to the test accuracy `target`. Nothing is learned of the images of
+    a `source` that are random.
     """
     read: dict[str, list[Any]]
     read = {kind: [*map(of.read, records.get(kind, ()))] for kind, of in KINDS.items()}

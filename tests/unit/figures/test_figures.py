@@ -55,12 +55,6 @@ def test_figure_is_as_wide_as_a_phone_in_page_colours(name, tmp_path):
     assert not re.findall(r"(?<!, )#[0-9a-f]{6}", drawn)
 
 
-def test_figures_share_no_clip_path(tmp_path):
-    drawn = (draw(name, tmp_path).split('clipPath id="')[1:] for name in ("remedies", "learning"))
-    ids, others = ({part[:12] for part in parts} for parts in drawn)
-    assert ids and not ids & others
-
-
 def test_configuration_keeps_its_colour_in_every_study():
     several = figures.colours([("mine", "ddp"), ("plain", "ddp"), ("a", "")])
     assert several["plain", "ddp"] == figures.colours([("plain", "ddp")])["plain", "ddp"]

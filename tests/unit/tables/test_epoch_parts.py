@@ -77,12 +77,6 @@ def test_message_bytes_are_as_sent(recorded, sent):
     assert costs([(cell, made)])["message_bytes"].tolist() == [sent]
 
 
-def test_gradients_in_bf16_are_half_the_bytes():
-    whole, half = (row_of(A40, sweep_of(WHOLE), sent_share=share) for share in (1.0, 0.5))
-    assert half.bytes_per_iteration == pytest.approx(whole.bytes_per_iteration / 2, abs=1)
-    assert half.bandwidth_gb_per_s == pytest.approx(whole.bandwidth_gb_per_s / 2)
-
-
 # Products of 1000×1000 matrices, 2e9 operations: 100 TFLOP/s in tf32, sustained 80, 400 in bf16.
 RATES = [("tf32", [2e-5], "sprint"), ("tf32", [2.5e-5], "sustained"), ("bf16", [5e-6], "sprint")]
 PRODUCT = {"quantity": "matrix_product", "matrix_size": 1000}
@@ -91,27 +85,21 @@ PEAKS = peaks([{"environment": {"machine": "m"}, "rows": [PRODUCT | each for eac
 
 
 @pytest.mark.parametrize(
-    ("precision", "flops", "share"),
+    ("precision", "flops", "machine", "share"),
     [
         # 50,000 images in 10 s: 20 TFLOP/s.
-        ("bf16", 4e9, 0.05),
-        ("tf32", 4e9, 0.2),
-        ("tf32", None, math.nan),
-        ("", 4e9, math.nan),
-        ("float32", 4e9, math.nan),
+        ("bf16", 4e9, "m", 0.05),
+        ("tf32", 4e9, "m", 0.2),
+        ("tf32", None, "m", math.nan),
+        ("float32", 4e9, "m", math.nan),
+        ("tf32", 4e9, "other", math.nan),
     ],
 )
-def test_peak_is_of_the_precision(precision, flops, share):
+def test_peak_is_of_the_precision_and_machine(precision, flops, machine, share):
     cost = ONE | {"gpus": 1, "batch_size": 128, "precision": precision, "flops_per_image": flops}
-    table = derived(timing=[timing_row(1, 128, 10.0)], peaks=PEAKS, costs=[cost]).utilization
+    limits = {"peaks": PEAKS.assign(machine=machine), "costs": [cost]}
+    table = derived(timing=[timing_row(1, 128, 10.0)], **limits).utilization
     assert table["utilization"][0] == pytest.approx(share, nan_ok=True)
-
-
-def test_peak_of_another_machine_is_none():
-    cost = ONE | {"gpus": 1, "batch_size": 128, "precision": "tf32", "flops_per_image": 4e9}
-    other = PEAKS.assign(machine="other")
-    table = derived(timing=[timing_row(1, 128, 10.0)], peaks=other, costs=[cost]).utilization
-    assert math.isnan(table["utilization"][0]) and math.isnan(table["peak_flops_per_second"][0])
 
 
 @pytest.mark.parametrize("traced", [True, False])

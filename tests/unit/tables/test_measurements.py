@@ -50,14 +50,6 @@ def test_delay_has_the_interval_between_runs():
     assert found == pytest.approx([0.012, 0.012 - 0.0127062, 0.012 + 0.0127062], 1e-4)
 
 
-def test_delay_is_not_changed_by_a_steady_slowdown():
-    """Blocks A B B A A B B A, each 0.01 s longer than the one before, in 10 steps."""
-    blocks = {"seconds": (0, 3, 4, 7), "seconds_without_exchange": (1, 2, 5, 6)}
-    rank = {"rank": 0, "iterations": 10, "samples": 2560}
-    rank |= {name: [1.0 + 0.01 * place for place in places] for name, places in blocks.items()}
-    assert delay(run(in_memory=[rank]))[0] == pytest.approx(0)
-
-
 def cost(*runs):
     return costs(list(runs)).iloc[0]
 
@@ -77,13 +69,7 @@ def test_energy_is_of_all_gpus_and_measured_epochs():
     # 2 + 4 and 3 + 6 kJ: 15 kJ of 100,000 images, of 2 epochs.
     assert energy(run(epochs=epochs)) == pytest.approx(0.15)
     # The driver counts in steps: a reading over all epochs of a role comes before those of each.
-    read = {
-        "rank": 0,
-        "seconds": 21.0,
-        "joules": [9e3],
-        "power_capped_seconds": 7.0,
-        "counts": "",
-    }
+    read = {"rank": 0, "seconds": 21.0, "joules": [9e3], "power_capped_seconds": 7.0, "counts": ""}
     rows = [read | {"role": "warmup"}, read | {"role": "measured"}]
     rows.append(read | {"rank": 1, "role": "measured", "joules": [11e3]})
     made = run(epochs=epochs, energy=rows)
@@ -102,19 +88,18 @@ def test_costs_are_what_seeds_agree_on():
 
 
 def test_power_capped_share_is_of_the_most_limited_gpu():
-    def capped(*seconds):
-        """Two epochs of 10 s, of which each rank is held back so long."""
-        return [
-            epoch(number, 10.0, rank=rank, power_capped_seconds=each)
-            for number in (2, 3)
-            for rank, each in enumerate(seconds)
-        ]
+    """Of epochs of 10 s; the driver counts in steps, but not longer than a GPU works."""
 
-    both = [run(epochs=capped(0, 2)), run(seed=1, epochs=capped(1, 4))]
-    assert cost(*both).power_capped_share == pytest.approx((2 + 4) / 20)
+    def capped(seed, *seconds):
+        ranks = enumerate(seconds)
+        return run(
+            seed, epochs=[epoch(2, 10.0, rank=n, power_capped_seconds=each) for n, each in ranks]
+        )
+
+    share = cost(capped(0, 0, 2), capped(1, 1, 4)).power_capped_share
+    assert share == pytest.approx((2 + 4) / 20)
     assert math.isnan(cost(run()).power_capped_share)
-    # The driver counts in steps, but no GPU is held back longer than it works.
-    assert cost(run(epochs=capped(10.1))).power_capped_share == 1.0
+    assert cost(capped(0, 10.1)).power_capped_share == 1.0
 
 
 def test_startup_of_runs_that_compile_is_apart():

@@ -27,8 +27,7 @@ ROW, GAP, BETWEEN = 74, 62, 30
 def draw_quantization_histograms(study: StudyTables) -> Figure | None:
     """Draw the distributions of values: a row of panels per layer, a column per quantity.
 
-    The y axis is the share of values in a bin of levels, logarithmic because most activations are
-    near zero; the x axis is the float value, for integers level / scale.
+    The y axis, shares of values in a bin of levels, is logarithmic: most are near zero.
     """
     table = study.quantization_histograms
     layers = table["layer"].unique()

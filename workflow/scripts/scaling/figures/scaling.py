@@ -72,10 +72,7 @@ def draw_speedup(study: StudyTables) -> Figure | None:
 
 
 def draw_whole_job(study: StudyTables) -> Figure | None:
-    """Draw seconds of a whole job, start-up included, over epochs, a line per number of GPUs.
-
-    The lines extrapolate trainings to an accuracy with the smallest global batch.
-    """
+    """Draw seconds of a whole job over epochs, extrapolated, a line per number of GPUs."""
     known = study.trained_to_accuracy.dropna(subset=["run_seconds", "training_seconds"])
     known = known[known["global_batch"] == known["global_batch"].min()]
     if len(known) < 2 or on_cpu(study.provenance):
@@ -100,8 +97,8 @@ def draw_whole_job(study: StudyTables) -> Figure | None:
 def draw_communication(study: StudyTables) -> Figure | None:
     """Draw communication over batch size on the most GPUs, in % of the training time.
 
-    Communication is the delay by the exchange, else (DataParallel) the time of exposed messages.
-    A value whose interval includes 0 is a bar from the bottom of the axis, without a marker.
+    It is the delay by the exchange, else (DataParallel) exposed messages. A value whose interval
+    includes 0 is a bar from the bottom of the axis, without a marker.
     """
     known = study.communication
     for end in ("", "_low", "_high"):
@@ -155,8 +152,7 @@ def draw_bandwidth(study: StudyTables) -> Figure | None:
 def draw_remedies(study: StudyTables) -> Figure | None:
     """Draw test accuracy over the global batch, a line for each technique: means and ranges.
 
-    The first technique and the best ones at each batch are coloured; the dashed line is plain SGD
-    at its best learning rate and the smallest batch.
+    The first technique and the best at each batch are coloured.
     """
     known = _known(study.remedies, "test_accuracy", "global_batch")
     if known.empty:

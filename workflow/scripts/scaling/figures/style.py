@@ -56,7 +56,7 @@ class Look(NamedTuple):
 def save(draw: Callable[[StudyTables], Figure | None], study: StudyTables, path: Path) -> None:
     """Draw a study's figure and write it as SVG in the page's colours; it is empty without data.
 
-    The file's name salts the ids, so that they differ between figures. No date is written.
+    The file's name salts the ids, so that they differ between figures.
     """
     drawn = io.StringIO(EMPTY)
     with matplotlib.rc_context({"svg.hashsalt": path.stem}, fname=STYLE):

@@ -61,11 +61,9 @@ def compare_batches(
 ) -> pd.DataFrame:
     """Return one row per cell of `timing`: metrics over its seeds, and the gap to a reference.
 
-    Training metrics are those of epoch 5, or of the last epoch of a shorter training. `reference`
-    marks a recipe's cell on 1 GPU with the reference batch of `remedies` (default 128), else with
-    the smallest batch. `difference` is in mean test accuracy to this cell; its 95 % interval is
-    from the seeds, or, if a cell has fewer than `SEEDS`, from `_equal_trainings`, NaN if unknown.
-    `as_well` is True if the interval's low end is above −`AS_WELL`.
+    Training metrics are of epoch 5, or the last of a shorter training. `reference` marks a recipe's
+    cell on 1 GPU with the reference batch of `remedies` (default 128), else the smallest batch. The
+    interval of `difference` to it is from the seeds, or `_equal_trainings` if these are too few.
     """
     last = accuracy.groupby("recipe")["epoch"].transform("max").clip(upper=EPOCH)
     shown = accuracy.assign(last=last)
@@ -95,10 +93,7 @@ def compare_batches(
 
 
 def _equal_trainings(accuracy: pd.DataFrame) -> tuple[float, int]:
-    """Return the pooled deviation of equal trainings' test accuracy, and its degrees of freedom.
-
-    Equal trainings have the same recipe, global batch and epochs; NaN and 0 if there are no two.
-    """
+    """Return the pooled deviation and degrees of freedom of test accuracies of equal trainings."""
     ends = accuracy[accuracy["test_accuracy"].notna()]
     alike = [ends["recipe"], ends["gpus"] * ends["batch_size"], ends["epoch"]]
     groups = ends["test_accuracy"].groupby(alike)
@@ -110,8 +105,8 @@ def _equal_trainings(accuracy: pd.DataFrame) -> tuple[float, int]:
 def trained_to_accuracy(records: Sequence[RunRecord], accuracy: float) -> pd.DataFrame:
     """Return one row per number of GPUs: median, minimum, maximum of trainings to `accuracy`.
 
-    `training_seconds` is the time of all epochs at the average machine, `run_seconds` of whole
-    commands that compiled nothing. `speedup` is in training seconds against the fewest GPUs.
+    `training_seconds` is of all epochs at the average machine, `run_seconds` of commands that
+    compiled nothing. `speedup` is in training seconds against the fewest GPUs.
     """
     trainings = pd.DataFrame([_training(record, accuracy) for record in records])
     trainings["strategy"] = trainings["strategy"].mask(trainings["gpus"] == 1, "")

@@ -23,8 +23,8 @@ def communication(tables: StudyTables, runs: list[Run]) -> pd.DataFrame:
     """Return the seconds that the gradient exchange takes in an epoch of each multi-GPU cell.
 
     `delay_seconds` is the training time minus `compute_seconds`, the time without exchange. In the
-    trace, `messages_seconds` is the time of all messages, `exposed_seconds` the part in which only
-    messages run. Values are means over runs, with a 95 % interval if there are several runs.
+    trace, messages take `messages_seconds`; in `exposed_seconds` of these nothing else runs. Values
+    are means over runs, with a 95 % interval.
     """
     rows = [asdict(cell) | _exchange(record) for cell, record in runs if record and cell.gpus > 1]
     steps = pd.DataFrame(rows, columns=[*CELL_KEYS, *EXCHANGE])
@@ -41,8 +41,7 @@ def communication(tables: StudyTables, runs: list[Run]) -> pd.DataFrame:
 def _exchange(record: RunRecord) -> dict[str, float]:
     """Return the seconds `EXCHANGE` of one iteration of a run, without values not measured.
 
-    The delay is the median block with exchange minus the median block without; a block takes as
-    long as its slowest rank. Message times are those of the rank that waits least for other ranks.
+    A block takes as long as its slowest rank, a message as on the rank that waits least.
     """
     seconds = {}
 
@@ -88,10 +87,7 @@ def _link(row: Any, interconnect: pd.DataFrame) -> tuple[float, float]:
 
 
 def bandwidth(tables: StudyTables) -> pd.DataFrame:
-    """Return the bandwidth in training and its peak, in GB/s, one row per multi-GPU cell.
-
-    The bandwidth is bytes_per_iteration · iterations / messages_seconds, the peak is from `_link`.
-    """
+    """Return bytes / seconds of messages and the peak from `_link` (GB/s) of multi-GPU cells."""
     table = tables.timing.loc[tables.timing["gpus"] > 1, [*CELL_KEYS, "status", "iterations"]]
     costs = tables.costs[[*CELL_KEYS, "sent_share", "message_bytes", "engine"]]
     machines = of_machines(tables).groupby(CELL_KEYS, as_index=False)["machine"].agg(" ".join)
@@ -130,11 +126,10 @@ def utilization(tables: StudyTables) -> pd.DataFrame:
 
     utilization = images/s · flops_per_image / (N · peak) (Chowdhery et al. 2022,
     arXiv:2204.02311, section 4.1), with the peak of the cell's machines at its precision.
-    `idle_share` is 1 − busy seconds of all steps / epoch. The other shares add up to 1 with
-    utilization: `exposed_share` is `exposed_seconds` / epoch, `slower_share` that of compute
-    kernels minus utilization, at most what messages and loading leave; `idle_besides_share` is
-    `idle_share` − `loading_share`; `waiting_share` the rest: kernels of messages that wait for
-    other ranks. `unknown_share` takes the place of what no trace says.
+    `idle_share` is 1 − busy seconds of all steps / epoch. The others add up to 1: `exposed_share`
+    is `exposed_seconds` / epoch, `slower_share` of compute kernels minus utilization, at most what
+    messages and loading leave; `idle_besides_share` is `idle_share` − `loading_share`;
+    `waiting_share` the rest, kernels of messages that wait; without a trace `unknown_share`.
     """
     table = tables.timing.merge(tables.costs, how="left", on=CELL_KEYS)
     steps = tables.device_time[[*CELL_KEYS, "step_seconds", "busy_seconds", "compute_seconds"]]

@@ -43,10 +43,7 @@ def slow_ranks(runs: list[Run]) -> pd.DataFrame:
 
 @per_cell
 def device_time(seeds: Seeds) -> dict[str, Any]:
-    """Return whole, busy and compute seconds of a step in memory: medians over GPUs, then runs.
-
-    Busy seconds are those of compute plus exposed communication.
-    """
+    """Return whole, busy and compute seconds of a step: medians over GPUs, then runs."""
     read = [pd.DataFrame(record["device_time"]) for record in seeds if record]
     steps = [
         ranks.reindex(columns=STEP).div(ranks["iterations"], axis=0).median(skipna=False)
@@ -63,10 +60,9 @@ def device_time(seeds: Seeds) -> dict[str, Any]:
 def step_classes(tables: StudyTables, runs: list[Run]) -> pd.DataFrame:
     """Return the seconds, work and rate of kernels in a step, one row per traced cell and class.
 
-    The `seconds` of all classes, exposed communication and `idle` included, add up to the step.
-    `rate` is in FLOP/s for products, else in B/s, while the class runs; NaN if not recorded.
-    `reached` is `rate` / limit, which is the peak for products, else the rate of copies within a
-    device. `least_seconds` is the time at this limit; its sum is a lower bound of the step.
+    The `seconds` add up to the step. `rate` is in FLOP/s for products, else in B/s, while the class
+    runs; `reached` is `rate` / limit: the peak, else the rate of copies within a device. The sum of
+    `least_seconds`, at this limit, is a lower bound of the step.
     """
     keys, names = [*CELL_KEYS, "kernel_class"], ["seconds", "running_seconds", "images", "bytes"]
     types: dict[str, Any] = dict.fromkeys(names, float)
@@ -103,10 +99,9 @@ def _of_devices(record: RunRecord) -> Iterator[dict[str, Any]]:
 def costs(seeds: Seeds) -> dict[str, Any]:
     """Return a cell's FLOP per image, memory, power limit, drift, start-up times and options.
 
-    `power_capped_share` is the fraction of all measured epochs that the most limited GPU spent at
-    its power limit. `startup_seconds` is for runs that compiled nothing, `startup_cold_seconds` for
-    runs that compiled. `switches` are the options enabled in all runs, `message_bytes` the sizes of
-    a step's gradient messages, None if runs differ.
+    `power_capped_share` is of measured epochs, of the most limited GPU. `startup_seconds` is of
+    runs that compiled nothing. `switches` are the options enabled in all runs, `message_bytes` the
+    sizes of a step's gradient messages, None if runs differ.
     """
     records = [record for record in seeds if record]
     timed = [record for record in records if record["status"] in TIMED]

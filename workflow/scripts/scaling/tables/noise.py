@@ -66,8 +66,8 @@ def _chains(left: NDArray[Any], right: NDArray[Any]) -> NDArray[Any]:
 class Spread(NamedTuple):
     """How times of a recipe, strategy and number of GPUs vary between runs, as fractions.
 
-    `deviation` is one run's standard deviation, `shows` the smallest significant difference of two
-    configurations with `runs` runs each, `machines` the gap from fastest to slowest machine.
+    `deviation` is one run's standard deviation, `shows` the smallest significant difference of
+    `runs` runs each, `machines` the gap from fastest to slowest machine.
     """
 
     name: str
@@ -173,10 +173,7 @@ class Noise:
     def ratios(
         self, one: pd.DataFrame, other: pd.DataFrame, factor: pd.Series | float = 1.0
     ) -> pd.DataFrame:
-        """Return the ratio `one` / `other` of each row, multiplied by `factor`, as columns `RATIO`.
-
-        `scope` counts the machines or runs compared; `note` is the reason if there is no ratio.
-        """
+        """Return the ratio `factor` · `one` / `other` of each row, as columns `RATIO`."""
         more = np.log(np.broadcast_to(np.asarray(factor, float), len(one)))
         rows = map(self._ratio, self._at(one), self._at(other), more)
         return pd.DataFrame(rows, one.index, RATIO)

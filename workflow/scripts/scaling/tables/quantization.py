@@ -117,8 +117,7 @@ def quantization_paired(documents: list[Row]) -> pd.DataFrame:
 def revealed_by(mistaken: list[Row], correct: list[Row]) -> list[str]:
     """Return the signs that tell the `mistaken` records from the `correct` ones, paired by seed.
 
-    Accuracy is a sign if it drops by more than two standard errors of the paired mean difference;
-    the calibration checksum if it differs from that of the images chosen from the training set.
+    Accuracy is a sign if it drops by more than two standard errors of the mean difference.
     """
     signs = []
     points, error = _difference(mistaken, correct).values()
@@ -153,9 +152,8 @@ def _difference(ours: list[Row], theirs: list[Row], by: str = "variant") -> dict
 def costs(table: pd.DataFrame) -> pd.DataFrame:
     """Return one row per `stage` (variant) of quantization.csv: means over its seeds.
 
-    Accuracies are in %, differences to float32 in points, both with minimum and maximum.
-    `margin_points` is half the 95 % interval of the mean difference over seeds (Student's t), NaN
-    for one seed; `standard_error_points` is the error of this mean over test images.
+    Differences to float32 are in points. `margin_points` is half the 95 % interval of their mean
+    over seeds (Student's t), `standard_error_points` the error of this mean over test images.
     """
     table = table.assign(float32_percent=table["accuracy_percent"] - table["difference_points"])
     groups, ranges = table.groupby("stage", sort=False), ["accuracy_percent", "difference_points"]
@@ -169,10 +167,7 @@ def costs(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def difference(row: Any) -> str:
-    """Format a mean difference in points and its interval over networks: `−0.20 ± 0.17`.
-
-    If the row has no `margin_points`, the interval is the one over test images.
-    """
+    """Format a difference in points and its interval, over networks if known: `−0.20 ± 0.17`."""
     if pd.isna(row.difference_points):
         return ""
     off = getattr(row, "margin_points", STANDARD_ERRORS * row.standard_error_points)

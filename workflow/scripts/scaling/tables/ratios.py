@@ -23,9 +23,8 @@ VERDICTS = ["slower", "unclear", "same", "faster", "no ratio", "only in A", "onl
 def speedup(tables: StudyTables) -> pd.DataFrame:
     """Return each cell's speedups T(1,b) / T(N,b) of the epoch time and of the training time.
 
-    `efficiency` is speedup / N, `fixed_global_batch_speedup` T(1,N·b) / T(N,b). A cell that lacks
-    an option of its baseline, as DataParallel lacks compiled steps, has a `note` in place of
-    ratios; a `note` also marks cells that are in the grid for strong scaling alone.
+    `efficiency` is speedup / N, `fixed_global_batch_speedup` T(1,N·b) / T(N,b). A `note` is the
+    reason for no ratio, or marks cells that are in the grid for strong scaling alone.
     """
     table = tables.timing
     gpus, several = table["gpus"], table["gpus"] > 1

@@ -134,7 +134,7 @@ TABLES = {
 
 
 class StudyFiles:
-    """Paths of the records, below `folder`, and tables of the study with configuration `config`.
+    """Paths of a study's records below `folder`, and of its tables.
 
     A stored or partial study lists only records that exist, but always those of kind `limits`.
     """
@@ -254,10 +254,7 @@ def rows_of(table: pd.DataFrame) -> Iterator[Any]:
 
 
 def by_configuration(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Return the rows of each recipe and strategy, one GPU included, by their name `tuned/ddp`.
-
-    A recipe that has rows on one GPU only is named without a strategy: `tuned`.
-    """
+    """Return the rows of each recipe and strategy, and on one GPU, by their name `tuned/ddp`."""
     groups = {}
     for recipe, rows in table.groupby("recipe", sort=False):
         for strategy in rows.loc[rows["strategy"] != "", "strategy"].unique():

@@ -32,10 +32,7 @@ _OVER_RANKS |= {"iterations": "first", "samples": "sum"}
 
 
 def read_runs(cells: list[Cell], folder: Path, partial: bool) -> list[Run]:
-    """Return every run of `cells` with its record below `folder`.
-
-    Raises UserError for a damaged record, and for a missing one unless `partial`.
-    """
+    """Return every run with its record below `folder`; UserError if missing, unless `partial`."""
     paths = [cell.record_path(folder) for cell in cells]
     records = [RUN.read(path) if path.exists() else None for path in paths]
     absent = [cell for cell, record in zip(cells, records, strict=True) if record is None]
@@ -77,8 +74,8 @@ def epochs(records: Iterable[RunRecord], *roles: Role) -> pd.DataFrame:
         if row["role"] in roles
     ]
     table = pd.DataFrame(rows, columns=["run", "epoch", *_OVER_RANKS])
-    counted = table.astype({"power_capped_seconds": float, "loader_seconds": float})
-    return counted.groupby(["run", "epoch"]).agg(_OVER_RANKS)
+    types = {"power_capped_seconds": float, "loader_seconds": float}
+    return table.astype(types).groupby(["run", "epoch"]).agg(_OVER_RANKS)
 
 
 def compiled(record: RunRecord) -> bool:
@@ -87,18 +84,15 @@ def compiled(record: RunRecord) -> bool:
 
 
 def joules(record: RunRecord, *roles: Role) -> float:
-    """Return the joules of all GPUs of a run over its epochs with these roles; NaN if incomplete.
-
-    A record has one reading for all epochs of a role, or one for each epoch.
-    """
+    """Return the joules of all GPUs of a run over epochs with these roles; NaN if incomplete."""
     rows = [reading["joules"] for reading in record.get("energy") or () if reading["role"] in roles]
     rows = rows or [
         [gpu["energy_joules"] for gpu in row["gpu_readings"]]
         for row in record["epochs"]
         if row["role"] in roles
     ]
-    counted = [None if one is None else float(one) for row in rows for one in row or [None]]
-    return math.nan if None in counted or not counted else sum(filter(None, counted))
+    counted = np.array([one for row in rows for one in row or [None]], float)
+    return counted.sum() if len(counted) else math.nan
 
 
 def in_memory(record: RunRecord, name: str) -> NDArray[np.float64] | None:
@@ -124,10 +118,7 @@ def of_times(ran: pd.DataFrame, name: str) -> Noise:
 
 
 def timing(runs: list[Run]) -> pd.DataFrame:
-    """Return the times of each cell at the average machine, with their 95 % intervals.
-
-    `epoch_seconds` is the epoch time, `training_seconds` that of an epoch of batches in memory.
-    """
+    """Return the times of each cell at the average machine, with their 95 % intervals."""
     table = schema.arrange("timing", [cell | _counted(seeds) for cell, seeds in by_cell(runs)])
     ran = provenance(runs)
     for name in TIMES:
@@ -142,9 +133,9 @@ def _counted(seeds: Seeds) -> dict[str, Any]:
     """Return a cell's worst status, messages, data wait, number of epochs, steps and samples."""
     records = [record for record in seeds if record]
     messages = [record["message"] for record in records if record["message"]]
-    if len(records) < len(seeds):
-        messages.append(f"{len(seeds) - len(records)} of {len(seeds)} runs have no record")
-    statuses = [record["status"] if record else "missing" for record in seeds]
+    if missing := len(seeds) - len(records):
+        messages.append(f"{missing} of {len(seeds)} runs have no record")
+    statuses = [*["missing"] * missing, *(record["status"] for record in records)]
     row = {"status": min(statuses, key=WORST_FIRST.index)}
     row["message"] = "; ".join(dict.fromkeys(messages))
     timed = epochs((record for record in records if record["status"] in TIMED), "measured")
@@ -162,8 +153,7 @@ def provenance(runs: list[Run]) -> pd.DataFrame:
         row: dict[str, Any] = {**asdict(cell), "status": "missing"}
         if record:
             row |= {"status": record["status"], "model": _model(record["model"])}
-            row |= in_words(record["training"])
-            row |= origin(record["environment"], known)
+            row |= in_words(record["training"]) | origin(record["environment"], known)
             row |= _medians(record) if record["status"] in TIMED else {}
         rows.append(row)
     return schema.arrange("provenance", rows)

@@ -21,10 +21,7 @@ Findings = list[dict[str, Any]]
 def settle(
     timing: pd.DataFrame, runs: list[Run], recipes: Mapping[str, Mapping[str, Any]]
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return `timing` with unit and samples of an epoch over all processes, and warnings.
-
-    `recipes` are the options, by name, of the recipes that run a user's command.
-    """
+    """Return `timing` with the unit and samples of all ranks of `recipes`, and warnings."""
     of_command = timing["recipe"].isin(list(recipes))
     units = {name: one["unit"] for name, one in recipes.items()}
     table = timing.assign(unit=[units.get(name, "") for name in timing["recipe"]], whole=False)
@@ -61,10 +58,7 @@ def commands(runs: list[Run]) -> dict[str, dict[str, Any]]:
 
 
 def factor(table: pd.DataFrame, one: str, other: str) -> Any:
-    """Return the factor from a ratio of seconds to one of throughput: samples `other` / `one`.
-
-    It is 1 unless the row has a unit, as a user's command has, and both numbers are known.
-    """
+    """Return samples `other` / `one`, the factor to a ratio of throughput; 1 without a unit."""
     ratio = table[f"{other}samples"].astype(float) / table[f"{one}samples"].astype(float)
     return ratio.where((table[f"{other}unit"].astype(object).fillna("") != "") & ratio.notna(), 1.0)
 
