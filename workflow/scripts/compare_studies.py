@@ -73,7 +73,7 @@ def read(name: str) -> tuple[Path, str, list[Run], dict[str, str]]:
         raise UserError(f"{folder} has no record of a run{of}, so no times to compare")
     facts = {
         "GPUs": machine(origin),
-        **dict(run_facts(origin)),
+        **run_facts(origin),
         "Data": next(record["dataset"]["source"] for _, record in runs if record),
         "Measured": origin["started"].min()[:10],
     }

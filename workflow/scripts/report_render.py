@@ -68,7 +68,7 @@ def main(
         "plan": tables_of(PARTS["gpus"], found, of_cells),
         "lacking": lacking(found, of_cells, questions) if mapped else [],
         "terms": TERMS,
-        "facts": provenance.facts(found),
+        "facts": provenance.facts(found).items(),
         "summary": provenance.summary(found, of_cells),
         "on_cpu": schema.on_cpu(found.provenance),
         "missing": missing if measured else [],

@@ -1,6 +1,7 @@
 """The first screen of the report: the finding, how sure it is, and what to do."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -40,7 +41,7 @@ LEARNED = Markup("Q4 to Q7 and Part B hold for this small network. ")
 
 
 class Card(NamedTuple):
-    """A card at the top of the page; each of its `bars` is (name, width in percent, text)."""
+    """A card at the top of the page; each of its `bars` is (name, length, text)."""
 
     kind: str
     title: str
@@ -123,10 +124,10 @@ def _from_the_lab(study: StudyTables) -> list[Card]:
     found = from_the_lab(study)
     if found.empty:
         return []
-    name, longest = str(found["recipe"].iloc[0]), found["lab"].max()
+    name = str(found["recipe"].iloc[0])
     ends = found.loc[[*dict.fromkeys([found["factor"].idxmin(), found["factor"].idxmax()])]]
     bars = [
-        (f"{recipe}, {row.machine}", round(100 * value / longest, 1), fmt.seconds(value))
+        (f"{recipe}, {row.machine}", value, fmt.seconds(value))
         for row in rows_of(ends)
         for recipe, value in ((LAB, row.lab), (name, row.tuned))
     ]
@@ -143,21 +144,16 @@ def _throughput(cells: pd.DataFrame) -> list[Card]:
     best = fastest(cells)
     if best is None or not best.unit or pd.isna(best.images_per_second):
         return []
+    rate_of = partial(printed, quantity="images_per_second")
     rates = cells.dropna(subset="images_per_second").sort_values("images_per_second")
     rates = rates.drop_duplicates("gpus", keep="last").sort_values("gpus")
-    most = rates["images_per_second"].max()
     bars = [
-        (
-            f"{row.gpus:g} × {row.batch_size:g}",
-            round(100 * row.images_per_second / most, 1),
-            shown.text,
-        )
+        (f"{row.gpus:g} × {row.batch_size:g}", row.images_per_second, rate_of(row).text)
         for row in rows_of(rates.head(4))
-        for shown in [printed(row, "images_per_second")]
     ]
     text = fill("{} an epoch with {}.", printed(best, "epoch_seconds", fmt.seconds), _named(best))
-    rate = fill("{}", printed(best, "images_per_second"))
-    return [Card("rate", f"Throughput, {best.unit} per second", rate, text, bars)]
+    head = fill("{}", rate_of(best))
+    return [Card("rate", f"Throughput, {best.unit} per second", head, text, bars)]
 
 
 def _scaled(cells: pd.DataFrame) -> list[Any]:
@@ -182,11 +178,9 @@ def _more_gpus(study: StudyTables, cells: pd.DataFrame) -> list[Card]:
         for whole in rows_of(trainings(study).dropna(subset="break_even")):
             ratio = printed(whole, "fixed_global_batch_speedup")
             text += fill(" Global batch {}: {}.", int(whole.global_batch), ratio)
-        longest = pair["epoch_seconds"].max()
         bars = [
-            (fmt.gpus(own.gpus), round(100 * own.epoch_seconds / longest, 1), f"{shown} s")
+            (fmt.gpus(own.gpus), own.epoch_seconds, f"{printed(own, 'epoch_seconds')} s")
             for own in rows_of(pair.dropna(subset="epoch_seconds"))
-            for shown in [printed(own, "epoch_seconds")]
         ]
         undecided = row.verdict in ("same", "unclear")
         fast = fill("{} as fast", printed(row, "speedup"))

@@ -107,9 +107,6 @@ def how_many_gpus(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
         same = same.assign(**{name: same["gpus"].map(split[name]) for name in names})
         pays = [break_even(best, row) for row in rows_of(split)]
         same["break_even"] = same["gpus"].map(pd.Series(pays, split.index, float))
-        if on_cpu(study.provenance):  # More processes than cores share them.
-            found.append(same)
-            continue
         known = [*names, "startup_seconds", "speedup_low", "epoch_seconds_low", "break_even"]
         double = same.tail(1).assign(**dict.fromkeys(known, math.nan), guess=True, scope="")
         double[["gpus", "speedup"]] *= 2

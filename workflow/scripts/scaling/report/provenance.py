@@ -1,6 +1,7 @@
 """The head of the report: what was run, and on which machine."""
 
 import re
+from operator import itemgetter
 from typing import Any
 
 import pandas as pd
@@ -19,6 +20,7 @@ WORDS = {
 }
 """Engines and options of recipes in words, if their names in the configuration are not clear."""
 FACTS = ["Model", "Training", "CPU", "Hosts"]
+OF_MACHINES = ("CPU", "Hosts", "Software")
 SOFTWARE = {"torch": "torch", "cuda": "CUDA", "nccl": "NCCL", "driver": "driver"}
 
 
@@ -124,53 +126,39 @@ def summary(study: StudyTables, cells: pd.DataFrame) -> str:
     return ", ".join(parts)
 
 
-def facts(study: StudyTables) -> list[tuple[str, str]]:
-    """Return (name, value) pairs on dataset, model, training, machine and software."""
+def facts(study: StudyTables) -> dict[str, str]:
+    """Return texts by name: dataset, model, training, commit, and a line for each machine."""
     of, runs = study.manifest, recorded(study)
     if runs.empty:
-        runs = study.quantization[["cpu", "commit"]]
-    found = run_facts(runs.astype(object).fillna(""))
-    if len(machines := machines_of(study)):
-        there = ("CPU", "Hosts", "Software")
-        found = [one for one in found if one[0] not in there] + machines
+        return run_facts(study.quantization[["cpu", "commit"]])
+    found = {name: text for name, text in run_facts(runs).items() if name not in OF_MACHINES}
+    letters = machine_letters(study.provenance)
+    for name, letter in sorted(letters.items(), key=itemgetter(1)):
+        own = runs[runs["machine"] == name]
+        known = run_facts(own)
+        cores = [f"{count} cores" for count in _values(own, "cpu_count")]
+        parts = [machine(own), known.get("CPU"), *cores, known.get("Software")]
+        parts += [*_values(own, "variables"), fmt.plural(len(own), "run")]
+        found[f"Machine {letter}"] = ", ".join(filter(None, parts))
     if of["source"] == "own":
         return found
-    data = (
-        f"{of['source']} ({of['origin']}): {of['train_images']:,} training and "
-        f"{of['test_images']:,} test images, {len(of['classes'])} classes"
-    )
-    return [("Dataset", data), *found]
+    data = f"{of['source']} ({of['origin']}): {of['train_images']:,} training and "
+    data += f"{of['test_images']:,} test images, {len(of['classes'])} classes"
+    return {"Dataset": data} | found
 
 
-def machines_of(study: StudyTables) -> list[tuple[str, str]]:
-    """Return pairs of `Machine A` and its device, CPU, software and number of runs."""
-    found, letters = [], machine_letters(study.provenance)
-    for name, runs in recorded(study).groupby("machine"):
-        device = machine(runs)
-        cores = [f"{count} cores" for count in _values(runs, "cpu_count")]
-        software = (
-            f"{title} {value}"
-            for column, title in SOFTWARE.items()
-            for value in _values(runs, column)
-        )
-        parts = [device, *_values(runs, "cpu"), *cores, *software, *_values(runs, "variables")]
-        parts.append(fmt.plural(len(runs), "run"))
-        found.append((f"Machine {letters[str(name)]}", ", ".join(filter(None, parts))))
-    return sorted(found)
-
-
-def run_facts(runs: pd.DataFrame) -> list[tuple[str, str]]:
-    """Return (name, value) pairs on model, training, machine and software of recorded runs."""
-    facts = {name: "; ".join(_values(runs, name.lower())) for name in FACTS}
-    facts["Model"] = facts["Model"].partition("; ")[0]
+def run_facts(runs: pd.DataFrame) -> dict[str, str]:
+    """Return texts by name on model, training, machine and software of recorded runs."""
+    found = {name: "; ".join(_values(runs, name.lower())) for name in FACTS}
+    found["Model"] = found["Model"].partition("; ")[0]
     software = {name: "; ".join(_values(runs, column)) for column, name in SOFTWARE.items()}
-    facts["Software"] = ", ".join(f"{name} {value}" for name, value in software.items() if value)
+    found["Software"] = ", ".join(f"{name} {value}" for name, value in software.items() if value)
     commits = [
         commit[:12] + " with uncommitted changes" * ("+changes" in commit)
         for commit in _values(runs, "commit")
     ]
-    facts["Commit"] = ", ".join(dict.fromkeys(commits))
-    return [(what, value) for what, value in facts.items() if value]
+    found["Commit"] = ", ".join(dict.fromkeys(commits))
+    return {name: value for name, value in found.items() if value}
 
 
 def recorded(study: StudyTables) -> pd.DataFrame:
@@ -180,4 +168,5 @@ def recorded(study: StudyTables) -> pd.DataFrame:
 
 def _values(runs: pd.DataFrame, column: str) -> list[Any]:
     """Return the distinct non-empty values of a column."""
-    return [value for value in runs[column].unique() if value] if column in runs else []
+    known = [*runs[column].dropna().unique()] if column in runs else []
+    return [value for value in known if value]
