@@ -6,7 +6,7 @@ min_version("9.27")
 include: "rules/common.smk"
 
 
-report: "report/captions/workflow.rst"
+report: "report/workflow.rst"
 
 
 rule all:

@@ -63,16 +63,11 @@ rule report_render:
         manifest=f"{DATASET}/manifest.json",
         template=TEMPLATE,
     output:
-        page=report(
-            "<results>/report.html",
-            caption="../report/captions/report.rst",
-            category="Report",
-        ),
+        page=report("<results>/report.html", category="Report"),
         answers="<results>/answers.md",
         figures=[
             report(
                 f"<results>/figures/{STUDY}/{name}.svg",
-                caption="../report/captions/figures.rst",
                 category=FIGURES[name].category,
             )
             for name in DRAWN

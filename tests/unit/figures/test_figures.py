@@ -15,7 +15,6 @@ from scaling.figures import FIGURES, scaling, style
 from scaling.tables import schema
 from scaling.tables.schema import StudyTables
 
-CAPTIONS = (ROOT / "report/captions/figures.rst").read_text(encoding="utf-8")
 STUDY, MODELS, FLAGSHIP = study("h200x4"), study("h200x2-models"), study()
 NOT_ON_CPU = {"speedup", "whole_job", "communication", "bandwidth"}
 
@@ -32,8 +31,7 @@ def draw(name, folder, tables=EXPECTED / "cpu/tables"):
 
 
 @pytest.mark.parametrize("name", FIGURES)
-def test_figure_is_drawn_with_caption_or_empty(name, tmp_path):
-    assert f"*{name}*: " in CAPTIONS
+def test_figure_is_drawn_or_empty(name, tmp_path):
     drawn = draw(name, tmp_path)
     assert ('id="axes' not in drawn) and ("<g" in drawn) == (name not in NOT_ON_CPU)
     assert "dc:date" not in drawn and drawn == draw(name, tmp_path / "again")

@@ -132,7 +132,7 @@ def facts(study: StudyTables) -> dict[str, str]:
     if runs.empty:
         return run_facts(study.quantization[["cpu", "commit"]])
     found = {name: text for name, text in run_facts(runs).items() if name not in OF_MACHINES}
-    letters = machine_letters(study.provenance)
+    letters = machine_letters(runs)
     for name, letter in sorted(letters.items(), key=itemgetter(1)):
         own = runs[runs["machine"] == name]
         known = run_facts(own)

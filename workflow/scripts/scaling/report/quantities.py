@@ -114,7 +114,6 @@ define(
         percent,
         flags={"reference": attrgetter("reference"), "as well": attrgetter("as_well")},
     ),
-    trained_on=Column("GPUs × b", text="{0.gpus} × {0.batch_size}".format, name="gpus"),
     trained_epochs=Column("epochs", whole, name="epochs"),
     reached=Column("reached", text="{0.reached} of {0.seeds}".format),
     trained_accuracy=Column("test accuracy", percent, name="test_accuracy"),

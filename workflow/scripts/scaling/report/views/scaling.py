@@ -236,14 +236,6 @@ TABLES = {
             across="global_batch",
             heading=whole,
         ),
-        View(
-            "trained-to-accuracy",
-            "Trainings to an accuracy, run to their end",
-            "trained_on",
-            "trained_epochs reached trained_accuracy to_accuracy_seconds trained_run_seconds"
-            " training_joules to_accuracy_speedup",
-            lambda study, _: study.trained_to_accuracy,
-        ),
     ],
     "limits": [
         View("peaks", "What the machine reaches", "quantity precision size", "rate", peaks),
