@@ -15,6 +15,7 @@ from urllib.parse import quote
 
 import pandas as pd
 
+from grader import pages
 from grader.judge import judge
 from grader.pages import COLUMNS, Judged
 from grader.study import CIFAR10_TRAIN_IMAGES, read_folder, tables, timings, wanted
@@ -24,7 +25,6 @@ from scaling.core.errors import UserError, printable, program
 from scaling.report import page
 from scaling.tables.schema import as_csv
 
-TEMPLATE = Path(__file__).with_name("published.html.j2")
 FORMS: dict[str, dict[str, float]] = read_config(page.REPORT / "forms.yaml")
 ASCII = str.maketrans("–−·×…\u00a0", "--*x. ")
 
@@ -42,6 +42,10 @@ class Submission:
     folder: str
     studies: list[Judged] = field(default_factory=list)
     refusal: str = ""
+
+    @property
+    def failed(self) -> bool:
+        return bool(self.refusal) or any(one.counts["error"] for one in self.studies)
 
 
 def paths(names: list[str]) -> list[Path]:
@@ -69,8 +73,7 @@ def read(path: Path, images: int, form: str = "") -> Submission:
     folder = printable(str(path)).replace("\n", "\\n")
     try:
         each = read_folder(path)
-        of_form = FORMS.get(form)
-        judged = [Judged(one, folder, judge(one, each, images), of_form) for one in each]
+        judged = [Judged(one, folder, judge(one, each, images), FORMS.get(form)) for one in each]
         return Submission(folder, judged)
     except UserError as error:
         why = printable(str(error)).replace("\n", "\\n")
@@ -90,8 +93,7 @@ def as_text(submissions: list[Submission]) -> str:
         table += [(one.folder, "", one.refusal)] * bool(one.refusal)
     widths = [max(len(row[column]) for row in table) for column in (0, 1)]
     lines += [f"{a:<{widths[0]}}  {b:<{widths[1]}}  {verdict}" for a, b, verdict in table]
-    refused = sum(bool(one.refusal) for one in submissions)
-    total = len(submissions)
+    refused, total = sum(bool(one.refusal) for one in submissions), len(submissions)
     return "\n".join([*lines, f"{total} given, {total - refused} read, {refused} refused"])
 
 
@@ -104,13 +106,9 @@ def write(submissions: list[Submission], target: Path) -> None:
             blank = dict.fromkeys(COLUMNS, "–") | {"folder": one.folder, "causes": one.refusal}
             index.append({"link": "", "row": tuple(blank.values())})
         else:
-            title = f"Audit of {one.folder}"
-            html = page.render(TEMPLATE, title=title, columns=[], index=[], studies=one.studies)
-            files.write_text(folder / name, html)
+            pages.write(folder / name, f"Audit of {one.folder}", [], one.studies)
         index += [each.overview(f"{quote(folder.name)}/{name}#{each.id}") for each in one.studies]
-    title = f"Audit of {len(submissions)} submissions"
-    html = page.render(TEMPLATE, title=title, columns=COLUMNS, index=index, studies=[])
-    files.write_text(target, html)
+    pages.write(target, f"Audit of {len(submissions)} submissions", index, [])
     table = pd.DataFrame([one["row"] for one in index], columns=COLUMNS)
     files.write_text(folder / "audit.csv", as_csv(table))
 
@@ -127,13 +125,11 @@ def main(argv: list[str] | None = None) -> None:
     add("--output", type=Path, help="the HTML index to write, pages beside it")
     args = parser.parse_args(argv)
     submissions = [read(path, args.train_images, args.form) for path in paths(args.folders)]
-    if args.output:
-        write(submissions, args.output)
     sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     print(printable(as_text(submissions)).translate(ASCII))
     if args.output:
+        write(submissions, args.output)
         print(f"The page is {args.output}")
-    wrong = {each.folder for one in submissions for each in one.studies if each.counts["error"]}
-    if failed := [one.folder for one in submissions if one.refusal or one.folder in wrong]:
+    if failed := [one.folder for one in submissions if one.failed]:
         text = f"{len(failed)} of {len(submissions)} have errors: {', '.join(failed)}"
         raise ErrorsFound(f"{text}; see the findings above")

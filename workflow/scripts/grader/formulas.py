@@ -139,7 +139,8 @@ def _of_others(gpus: np.ndarray, batch: np.ndarray) -> dict[str, Any]:
     def take(figure: Interval, *cell: Any) -> Interval:
         """Return the values of each cell by number of GPUs and batch size; NaN if there is none."""
         pairs = zip(*(each.tolist() for each in np.broadcast_arrays(*cell, gpus)[:2]), strict=True)
-        return figure.take(np.array([places.get(pair, -1) for pair in pairs], dtype=int))
+        index = np.array([places.get(pair, -1) for pair in pairs], dtype=int)
+        return Interval(np.where(index < 0, np.nan, figure.ends[..., index]))
 
     def mean(figure: Interval) -> Interval:
         single = Interval(np.where(gpus == 1, figure.ends, np.nan))

@@ -27,7 +27,6 @@ class Interval:
     high = property(lambda self: self.ends[1])
     known = property(lambda self: ~np.isnan(self.low))
 
-    @np.errstate(all="ignore")
     def _ends(self, combine: Callable[[Any, Any], Any], other: Any) -> Interval:
         ends = [combine(one, end) for one in self.ends for end in of(other).ends]
         return Interval(np.stack([np.minimum.reduce(ends), np.maximum.reduce(ends)]))
@@ -36,14 +35,11 @@ class Interval:
     __sub__ = partialmethod(_ends, operator.sub)
     __mul__ = partialmethod(_ends, operator.mul)
 
-    @np.errstate(all="ignore")
     def __truediv__(self, other: Any) -> Interval:
         low, high = of(other).ends
         around = self.known & (low <= 0) & (high >= 0)
         ends = (self * Interval(np.stack([1 / high, 1 / low]))).ends
-        return Interval(
-            np.stack([np.where(around, -np.inf, ends[0]), np.where(around, np.inf, ends[1])])
-        )
+        return Interval(np.where(around, [[-np.inf], [np.inf]], ends))
 
     @property
     def middle(self) -> np.ndarray:
@@ -57,12 +53,7 @@ class Interval:
 
     def near(self, other: Interval) -> np.ndarray:
         """Return where the middles differ by at most `NEARLY`, relative to `other`."""
-        difference = np.abs(self.middle - other.middle)
-        return np.asarray(difference <= NEARLY * np.abs(other.middle))
-
-    def take(self, index: np.ndarray) -> Interval:
-        """Return the intervals of the cells at `index`; unknown where an index is below 0."""
-        return Interval(np.where(index < 0, np.nan, self.ends[..., index]))
+        return np.asarray(np.abs(self.middle / other.middle - 1) <= NEARLY)
 
     def where(self, choice: np.ndarray, other: Interval) -> Interval:
         """Return these intervals where `choice` is true, those of `other` elsewhere."""
@@ -90,6 +81,5 @@ UNKNOWN = of(np.nan)
 
 def printed(figures: list[Any], units: float) -> Interval:
     """Return intervals of ± `units` units of the last digit around figures; unknown for None."""
-    pairs = [one if one is not None else (np.nan, 0.0) for one in figures]
-    value, unit = np.array(pairs, dtype=float).reshape(-1, 2).T
+    value, unit = np.array([one or (np.nan, 0.0) for one in figures]).reshape(-1, 2).T
     return Interval(np.stack([value - units * unit, value + units * unit]))

@@ -28,6 +28,7 @@ class Judgement:
     open: int = 0
 
 
+@np.errstate(all="ignore")
 def judge(study: Study, every: list[Study], images: int) -> Judgement:
     """Return a judgement on each figure and time of `study`, whose file has `every` study.
 
@@ -48,7 +49,6 @@ def judge(study: Study, every: list[Study], images: int) -> Judgement:
     return judgement
 
 
-@np.errstate(all="ignore")
 def _judged(study: Study, every: list[Study], images: int) -> Judgement:
     judgement = Judgement()
     for strategy in study.strategies:

@@ -16,6 +16,7 @@ from scaling.core import numbers as fmt
 from scaling.core.errors import UserError
 from scaling.report import page
 
+TEMPLATE = Path(__file__).with_name("published.html.j2")
 SEVERITIES = {"error": "error", "warning": "warning", "info": "remark"}
 COSTS = {"error": 2.0, "warning": 0.5, "info": 0.0}
 """Points subtracted for a cause, once per study, by severity."""
@@ -156,18 +157,21 @@ def where(one: Finding) -> str:
     return f"{one.cells.strategy}: {text}{more}".removeprefix(": ")
 
 
+def write(target: Path, title: str, index: list[Any], studies: list[Judged]) -> None:
+    """Write a page of judged studies, with an index of their overviews if there are any."""
+    about: Any = {"columns": COLUMNS, "index": index, "studies": studies}
+    files.write_text(target, page.render(TEMPLATE, title=title, **about))
+
+
 @command_line.script
-def main(folders: tuple[Path, ...], template: Path, output: Path) -> None:
+def main(folders: tuple[Path, ...], output: Path) -> None:
     """Write the page of the studies in `folders`: their printed figures, and the errors in them."""
     studies = []
     for folder in folders:
         each = read_folder(folder)
         if lost := [note for one in each for note in one.lost]:
             raise UserError(f"{folder}/timings.csv, {lost[0]}")
-        studies += [
-            Judged(one, str(folder), judge(one, each, CIFAR10_TRAIN_IMAGES)) for one in each
-        ]
+        judged = ((one, judge(one, each, CIFAR10_TRAIN_IMAGES)) for one in each)
+        studies += [Judged(one, str(folder), of) for one, of in judged]
     index = [one.overview(f"#{one.id}") for one in studies]
-    title = "Published studies, replayed and audited"
-    html = page.render(template, title=title, columns=COLUMNS, index=index, studies=studies)
-    files.write_text(output, html)
+    write(output, "Published studies, replayed and audited", index, studies)

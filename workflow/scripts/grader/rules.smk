@@ -24,8 +24,6 @@ rule published:
     params:
         code=digest("grader.pages"),
         job=lambda wildcards: as_json(folders=[times.parent for times in PRINTED]),
-        files=lambda wildcards, input, output: as_json(
-            template=input.template, output=output.page
-        ),
+        files=lambda wildcards, output: as_json(output=output.page),
     shell:
         'PYTHONPATH="${{SCALING_STUDY_HOME:-.}}"/workflow/scripts python -m grader.pages {params.job:q} {params.files:q} > {log:q} 2>&1'
