@@ -65,7 +65,7 @@ def test_labels_stand_above_one_another():
     _, (axes,) = style.panels(["Of many"], "b")
     ends = [(style.Look(f"name {at}, training", style.INK), 1.0) for at in range(5)]
     style.labels(axes, ends)
-    places = sorted(text.xy[1] for text in axes.texts)
+    places = sorted(text.get_position()[1] for text in axes.texts)
     least = 2 * style.TEXT / style.HEIGHT
     gaps = [high - low for low, high in pairwise(places)]
     assert min(gaps) > 0.9 * least

@@ -159,35 +159,26 @@ def _y_axis(axes: Axes, value: Any, low: Any, high: Any, *, log: bool, least: fl
     pad = 0.06 * (top - foot)
     if log:
         axes.set(yscale="log", ylim=(np.exp(foot - pad), np.exp(top + pad)))
-        log_ticks(axes.yaxis)
+        wide = top - foot + 2 * pad
+        steps = (1, 2, 5) if wide < math.log(100) else (1, 3) if wide < math.log(1000) else (1,)
+        axes.yaxis.set_major_locator(LogLocator(subs=steps, numticks=15))
+        axes.yaxis.set_minor_locator(NullLocator())
+        axes.yaxis.set_major_formatter("{x:,.10g}")
     else:
         axes.set_ylim(foot - pad * (foot < 0), top + pad)
         axes.yaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
-
-
-def log_ticks(axis: Any) -> None:
-    """Set ticks at 1, 2 and 5 times powers of ten; on a longer axis at 1 and 3, or at 1 alone."""
-    low, high = axis.get_view_interval()
-    steps = (1, 2, 5) if high / low < 100 else (1, 3) if high / low < 1e3 else (1,)
-    axis.set_major_locator(LogLocator(subs=steps, numticks=15))
-    axis.set_minor_locator(NullLocator())
-    axis.set_major_formatter("{x:,.10g}")
 
 
 def labels(axes: Axes, ends: Sequence[tuple[Look, float]]) -> None:
     """Write each label right of the axes at the height of its line's end, without overlaps."""
     texts = [re.sub(r", (?=\S)", ",\n", look.label) for look, _ in ends]
     wide = max(len(line) for text in texts for line in text.split("\n")) * LETTER + 12
-    box = axes.get_position()
-    right = 1 - wide / WIDTH
-    axes.set_position((box.x0, box.y0, right - box.x0, box.height))
-    axes.title.set_x(-LEFT / (WIDTH - LEFT - wide))
-    height = axes.get_window_extent().height * PIXELS / axes.figure.dpi
+    box, width = axes.get_position(), WIDTH - LEFT - wide
+    axes.set_position((box.x0, box.y0, width / WIDTH, box.height))
+    axes.title.set_x(-LEFT / width)
     heights = [TEXT * (1 + text.count("\n")) for text in texts]
-    at = axes.transAxes.inverted().transform(
-        axes.transData.transform([(1, value) for _, value in ends])
-    )
-    places = height * at[:, 1]
+    points = axes.transData.transform([(1, value) for _, value in ends])
+    places = HEIGHT * axes.transAxes.inverted().transform(points)[:, 1]
     order = np.argsort(places)
     for _ in range(100):
         for one, other in pairwise(order):
@@ -195,32 +186,18 @@ def labels(axes: Axes, ends: Sequence[tuple[Look, float]]) -> None:
             if short > 0:
                 places[one] -= short / 2
                 places[other] += short / 2
-        places = places.clip(TEXT - BOTTOM + 14, height + TEXT)
+        places = places.clip(TEXT - BOTTOM + 14, HEIGHT + TEXT)
+    bold: dict[str, Any] = {"fontweight": "bold", "linespacing": 1.1, "va": "center"}
     for (look, _), text, place in zip(ends, texts, places, strict=True):
-        axes.annotate(
-            text,
-            (1, place / height),
-            (10, 0),
-            xycoords="axes fraction",
-            textcoords="offset points",
-            va="center",
-            color=look.colour,
-            fontweight="bold",
-            linespacing=1.1,
-        )
+        at = (1 + 10 / width, place / HEIGHT)
+        axes.text(*at, text, transform=axes.transAxes, color=look.colour, **bold)
 
 
 def guide(axes: Axes, value: float, text: str) -> None:
     """Draw a dashed horizontal line at `value`, with `text` above its left end."""
     axes.axhline(value, **GUIDE)
-    axes.annotate(
-        text,
-        (0, value),
-        (2, 3),
-        xycoords=axes.get_yaxis_transform(),
-        textcoords="offset points",
-        color=SOFT,
-    )
+    above = axes.get_yaxis_transform() + ScaledTranslation(0.03, 0.04, axes.figure.dpi_scale_trans)
+    axes.text(0, value, text, transform=above, color=SOFT)
 
 
 def size_axis(axes: Axes, sizes: Iterable[float], ticks: Mapping[float, str] | None = None) -> None:
