@@ -117,8 +117,7 @@ site: small-env ## write all stored studies' reports for a web host: site/index.
 replays:
 	@for stored in studies/*/config.yaml; do name=$$(basename "$$(dirname "$$stored")"); \
 	  echo "Replaying $$name"; $(SNAKEMAKE) --quiet --config replay="$$name" -- $(OF); done; true
-	@python workflow/scripts/studies_render.py --folder studies --results results \
-	  --template report/studies.html.j2
+	@python workflow/scripts/studies_render.py --folder studies --results results
 
 published: small-env ## audit published studies: results/published.html
 	$(SNAKEMAKE) results/published.html
