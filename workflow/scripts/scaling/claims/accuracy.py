@@ -45,10 +45,7 @@ def _best_techniques(table: pd.DataFrame) -> str | None:
 
 
 def best(table: pd.DataFrame, global_batch: int, sgd: bool = False) -> Any | None:
-    """Return the row of `global_batch` with the highest validation accuracy, or None.
-
-    Rows need the reference's number of epochs, no diverged seed and, if `sgd`, SGD's update.
-    """
+    """Return the row of best validation accuracy at a batch, without diverged seeds, or None."""
     epochs = table.loc[table["reference"].eq(True), "planned_epochs"].max()
     trained = table["validation_accuracy"].notna() & (table["diverged_seeds"] == 0)
     equal = (table["planned_epochs"] == epochs) & (table["global_batch"] == global_batch)
@@ -137,10 +134,7 @@ def _closes(batch: int, reference: int, tables: StudyTables) -> Claim:
 
 
 def _compared(own: Any, other: Any, tables: StudyTables) -> Difference:
-    """Return the mean test accuracy of `own` minus that of `other`, with Welch's 95 % interval.
-
-    The interval is NaN if a loss was not finite, as the remaining seeds are a biased selection.
-    """
+    """Return the difference in mean test accuracy, with no interval if a loss was not finite."""
     runs = tables.convergence.query("chosen == True")
     keys = ["remedy", "global_batch"]
     seeds = [

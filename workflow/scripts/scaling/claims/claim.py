@@ -29,10 +29,7 @@ HELD: dict[Verdict, str] = {"supported": "held for", "refuted": "not for", "uncl
 
 @dataclass(frozen=True)
 class Claim:
-    """A study's verdict on a `Hypothesis` for a `configuration` (`tuned/ddp, 2 GPUs`, "" for all).
-
-    The `sentence` says what was measured or, without values, what to add to the study's settings.
-    """
+    """A verdict on a `Hypothesis` for a `configuration`, or what to add to measure it."""
 
     id: str
     question: str

@@ -51,10 +51,7 @@ COLUMNS = {
 
 
 def of_study(tables: StudyTables) -> pd.DataFrame:
-    """Return one row for each cell of the grid: times, speedup, shares of its epoch, accuracy.
-
-    A study of random images has no accuracy.
-    """
+    """Return one row for each cell of the grid; of random images without accuracy."""
     learned = accuracy.compare_batches(tables.timing, tables.accuracy, tables.remedies)
     learned = learned.drop(columns="status")
     parts = [tables.utilization.drop(columns="status")]
@@ -94,10 +91,7 @@ def fastest(cells: pd.DataFrame) -> Any | None:
 
 
 def learned(cells: pd.DataFrame) -> pd.Series:
-    """Return for each cell whether it is its recipe's reference or learns as well as the reference.
-
-    False for recipes whose reference is more than `AS_WELL` below the best reference.
-    """
+    """Return whether each cell learns as well as its recipe's reference, and that as any other."""
     reference = cells["reference"].eq(True) & cells["test_accuracy"].notna()
     reached = cells["test_accuracy"].where(reference)
     of_recipe = reached.groupby(cells["recipe"]).transform("max")
@@ -145,10 +139,7 @@ def training_id(row: Any) -> str:
 
 
 def map_rows(cells: pd.DataFrame, best: Any | None) -> dict[str, dict[int, Any]]:
-    """Return the map of cells, `best` marked, by recipe, strategy and GPUs, then by batch size.
-
-    The `values` of a cell are, by metric, a printed figure and its rating from 0 to 1.
-    """
+    """Return the cells by row and batch size; `values` are a figure and a rating from 0 to 1."""
     ratings = {name: _goodness(cells[name], name in HIGHER_IS_BETTER) for name in metrics(cells)}
     drifts, rows = set(drifting(cells).index), dict[str, dict[int, Any]]()
     for row in rows_of(cells.sort_values(["recipe", "gpus", "strategy"], kind="stable")):
@@ -185,11 +176,7 @@ def _goodness(values: pd.Series, higher_is_better: bool) -> pd.Series:
 def pages(
     study: StudyTables, cells: pd.DataFrame, runs: Path, logs: Path, config: str
 ) -> list[dict[str, Any]]:
-    """Return the contents of the page of each cell, and of each training to an accuracy.
-
-    A page has the records, logs and trace of its runs, and the command that repeats the first run
-    with the configuration in the file `config`.
-    """
+    """Return a page for each cell and training; its command has the configuration `config`."""
     numbers = study.provenance[["seed", "repeat"]].drop_duplicates().astype(int).to_numpy()
     made = []
     for row in rows_of(cells):
@@ -217,10 +204,7 @@ def _facts(row: Any, columns: list[Column]) -> list[tuple[str, Figure]]:
 
 
 def _page(row: Any, numbers: Iterable[Any], runs: Path, logs: Path, config: str) -> dict[str, Any]:
-    """Return records, trace and log ends of the runs with these numbers, and the first's command.
-
-    `numbers` are seeds and repeats.
-    """
+    """Return files, ends of logs and the first command of runs with these seeds and repeats."""
     own = [Cell(*_keys(row), *run) for run in numbers]
     ended = [cell.record_path(logs).parent.with_suffix(".log") for cell in own]
     target = own[0].record_path(Path("results", runs.name)).as_posix()

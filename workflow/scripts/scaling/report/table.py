@@ -44,10 +44,7 @@ def fill(pattern: str, *values: object) -> Markup:
 
 
 def figure(text: str, row: Any, quantity: str, value: Any) -> Figure:
-    """Return a `Figure` of `text`; if `value` is a number, HTML attributes name cell and quantity.
-
-    The cell is such as `tuned/ddp/2/512`, or empty for a value of the whole study.
-    """
+    """Return a `Figure` of `text`; of a number, its attributes name cell and quantity."""
     if isinstance(value, bool) or not isinstance(value, Real):
         return Figure(text)
     attributes = Markup('{} data-quantity="{}" data-value="{:.5g}"')
@@ -60,10 +57,7 @@ def of_cell(row: Any) -> Markup:
 
 
 def place(row: Any) -> dict[str, str]:
-    """Return recipe, strategy, GPUs and batch size of a row, up to the first column it lacks.
-
-    On one GPU the strategy is left out.
-    """
+    """Return recipe, strategy if any, GPUs and batch size of a row, up to a column it lacks."""
     known = takewhile(lambda key: hasattr(row, key), CELL_KEYS)
     values = {key: getattr(row, key) for key in known}
     texts = {key: own if key in CELL_KEYS[:2] else f"{own:g}" for key, own in values.items()}
@@ -125,10 +119,7 @@ def printed(row: Any, quantity: str, write: Callable[[Any], str] | None = None) 
 
 @dataclass(frozen=True)
 class Table:
-    """A titled table: the first `keys` columns head a row; `columns` are (label, group or "").
-
-    The `note` explains the values.
-    """
+    """A table whose first `keys` columns head a row; `columns` are (label, group or "")."""
 
     name: str
     title: str

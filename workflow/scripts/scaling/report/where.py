@@ -59,10 +59,7 @@ class Group(NamedTuple):
 
 
 def epochs(cells: pd.DataFrame) -> list[Group]:
-    """Return the bars of all epochs whose parts are known, by recipe, strategy and GPUs.
-
-    All bars begin at zero and have one scale, except the enlarged bars of much faster recipes.
-    """
+    """Return bars of all epochs with known parts, on one scale but for much faster recipes."""
     known = cells[["utilization", "idle_share"]].notna().any(axis=1)
     timed = cells[cells["status"].eq("ok") & known]
     longest = timed.groupby("recipe")["epoch_seconds"].max().sort_values(ascending=False)
@@ -102,11 +99,7 @@ def _epoch(row: Any, scale: float) -> Bar:
 
 
 def kernels(tables: StudyTables) -> list[Group]:
-    """Return bars of a step's time by class of kernel, a group for each traced cell.
-
-    The first part of a bar is the shortest time that the measured peaks allow; the text beside it
-    is the class's time in ms, and the share of the peak that the class reaches.
-    """
+    """Return bars of a step's time by class of kernel, with the least time that peaks allow."""
     steps = tables.step_classes.groupby(CELL_KEYS)["seconds"].transform("sum")
     known = tables.step_classes[tables.step_classes["seconds"] > 1e-3 * steps]
     found, groups = [], known.groupby(CELL_KEYS, sort=False)
@@ -130,10 +123,7 @@ def kernels(tables: StudyTables) -> list[Group]:
 
 
 def timelines(cells: pd.DataFrame, runs: Path) -> list[Group]:
-    """Return one traced step per recipe and strategy, a bar for each device, all on one scale.
-
-    The step is of the run on the most GPUs with the batch size nearest to 128 (as a ratio).
-    """
+    """Return a traced step per recipe and strategy: most GPUs, b nearest to 128, on one scale."""
     steps: dict[str, tuple[str, list[tuple[str, int, float, float]]]] = {}
     far = np.abs(np.log(cells["batch_size"].astype(float) / REFERENCE_BATCH))
     for row in rows_of(cells.assign(far=far).sort_values(["gpus", "far"], ascending=[False, True])):
