@@ -8,20 +8,18 @@ from scaling.config import stored
 from scaling.core import command_line, files
 from scaling.core import numbers as fmt
 from scaling.core.errors import UserError
-from scaling.figures import FIGURES, quantization, scaling, style
+from scaling.figures import FIGURES, scaling, style
 from scaling.report import cells, overview, page, planning, provenance, where
 from scaling.report.table import tables as tables_of
 from scaling.report.views import PARTS, TERMS, answered
 from scaling.report.views import missing as lacking
 from scaling.tables import schema
 
-DRAW = vars(scaling) | vars(quantization)
-
 
 def draw(names: tuple[str, ...], study: schema.StudyTables, folder: Path) -> None:
     """Draw these figures as SVG into `folder`, from the tables of `study`."""
     for name in names:
-        style.save(DRAW[f"draw_{name}"], study, folder / f"{name}.svg")
+        style.save(getattr(scaling, f"draw_{name}"), study, folder / f"{name}.svg")
 
 
 @command_line.script

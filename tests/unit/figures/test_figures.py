@@ -11,8 +11,9 @@ import report_render
 from examples.page import panel, points, words
 from examples.stored import EXPECTED, ROOT, study
 from scaling import figures
+from scaling.config.scheme import STAGES
 from scaling.figures import FIGURES, scaling, style
-from scaling.tables import schema
+from scaling.tables import quantization, schema
 from scaling.tables.schema import StudyTables
 
 STUDY, MODELS, FLAGSHIP = study("h200x4"), study("h200x2-models"), study()
@@ -40,7 +41,7 @@ def test_figure_is_drawn_or_empty(name, tmp_path):
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_figure_is_as_wide_as_a_phone_in_page_colours(name, tmp_path):
-    style.save(report_render.DRAW[f"draw_{name}"], MODELS, tmp_path / "own.svg")
+    style.save(getattr(scaling, f"draw_{name}"), MODELS, tmp_path / "own.svg")
     drawn = (tmp_path / "own.svg").read_text()
     if drawn == style.EMPTY:
         assert name in {"remedies", "quantization_histograms", "whole_job"}
@@ -155,3 +156,30 @@ def test_first_and_best_techniques_are_named_others_grey():
     (sgd,) = STUDY.remedies[STUDY.remedies["reference"]].itertuples()
     (reference,) = [line for line in figure.axes[0].lines if line.get_linestyle() == "--"]
     assert list(reference.get_ydata()) == [100 * sgd.test_accuracy] * 2
+
+
+EDGES = [(level - 0.5) / 2 for level in range(-5, 5)]
+HISTOGRAM = {"bin_edges": EDGES, "counts": [1, 0, 2, 0, 1, 10, 3, 2, 1]}
+"""Of levels -5 to 3 at 2 levels per unit."""
+
+
+def test_layer_is_drawn_between_limits_by_four_levels():
+    entries = [
+        {"layer": "fc", "quantity": quantity, "scale": 2.0, "int8": HISTOGRAM, "float": HISTOGRAM}
+        for quantity in ("weights", "before_relu")
+    ]
+    record = {"seed": 3, "variant": STAGES[-1], "histograms": entries}
+    table = quantization.quantization_histograms([{"seed": 0}, record, {**record, "seed": 4}])
+    tables = StudyTables("own", {"quantization_histograms": table})
+    figure = scaling.draw_quantization_histograms(tables)
+    weights, before = (
+        panel(figure, f"{name}\n1 level = 0.5") for name in ("weights", "before ReLU")
+    )
+    assert "fc" in words(figure) and len(figure.axes) == 2
+    drawn = [sorted(line.get_xdata()[0] * 2 for line in axes.lines) for axes in (weights, before)]
+    assert drawn == [[-127.5, 127.5], [-128.5, 127.5]]
+    for axes in (weights, before):
+        found = axes.patches[0].get_data()
+        # The bins begin at levels -8, -4, 0.
+        assert found.edges.tolist() == [-4.25, -2.25, -0.25, 1.75]
+        assert found.values.round(6).tolist() == [0.05, 0.15, 0.8]

@@ -68,15 +68,6 @@ def test_peak_is_of_messages_of_equal_sizes(timing, sweep, peak):
     assert row.utilization == pytest.approx(row.bandwidth_gb_per_s / peak, nan_ok=True)
 
 
-@pytest.mark.parametrize(("recorded", "sent"), [([64, 48], "32 24"), ([40, 16], "40 16")])
-def test_message_bytes_are_as_sent(recorded, sent):
-    """Some records have float32 buckets of 100 bytes of gradients with padding, some bytes sent."""
-    made = record(cell := Cell("tuned", "ddp", 2, 128, 0), [epoch(1, 10.0)])
-    made["model"]["gradient_bytes"] = 100
-    made["communication"] |= {"bucket_bytes": recorded, "sent_share": 0.5}
-    assert costs([(cell, made)])["message_bytes"].tolist() == [sent]
-
-
 # Products of 1000×1000 matrices, 2e9 operations: 100 TFLOP/s in tf32, sustained 80, 400 in bf16.
 RATES = [("tf32", [2e-5], "sprint"), ("tf32", [2.5e-5], "sustained"), ("bf16", [5e-6], "sprint")]
 PRODUCT = {"quantity": "matrix_product", "matrix_size": 1000}

@@ -8,7 +8,7 @@ import pytest
 from examples.claim_study import derived
 from examples.records import epoch, record, timing_row, timing_table
 from scaling.core.grid import Cell
-from scaling.tables.measurements import costs, interconnect
+from scaling.tables.measurements import costs
 from scaling.tables.timing import provenance
 
 CELL = Cell("plain", "ddp", 2, 128, 0)
@@ -112,12 +112,3 @@ def test_startup_of_runs_that_compile_is_apart():
     times = found.startup_seconds, found.startup_cold_seconds, found.cudnn_search_seconds
     assert times == (11, 50, 5)
     assert math.isnan(cost(run()).cudnn_search_seconds)
-
-
-def test_all_reduces_have_the_bandwidths_of_nccl_tests():
-    row = {"kind": "sweep", "message_bytes": 3 * 10**9, "correct": True, "launch": "graph"}
-    row |= {"seconds": [1.0] * 98 + [2.0, 3.0], "start_skew_seconds": [0.1, 0.3, 0.2]}
-    (found,) = interconnect([{"gpus": 4, "backend": "nccl", "rows": [row]}]).itertuples()
-    assert (found.algbw_gb_per_s, found.busbw_gb_per_s) == (3, 3 * 2 * 3 / 4)
-    assert (found.seconds, found.seconds_p99) == (1, pytest.approx(2.01))
-    assert found.start_skew_seconds == 0.2
