@@ -1,14 +1,22 @@
-"""Two studies compared: stored ones, a results folder, and bad input."""
+"""Two studies compared: stored ones, a results folder, bad input; the gate of CI."""
 
+import json
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
 import compare_studies
+from compare_studies import decide, limit_of, markdown, timed
 from examples import stored as examples_stored
 from examples.page import Page
+from examples.records import epoch, record, save
 from scaling.core.errors import UserError
+from scaling.core.grid import Cell
+from scaling.tables import ratios
+
+NOISE = (0.004, -0.004, 0.002, -0.002, 0.003, -0.003)
+COMMAND = {"engine": "command", "command": "train", "recipe_options": {}, "epoch_lines": 3}
 
 
 @pytest.fixture
@@ -65,3 +73,101 @@ def test_a_results_folder_is_a_study_too(compare, tmp_path):
 def test_what_cannot_be_compared_is_one_sentence(compare, name, sentence):
     with pytest.raises(UserError, match=rf"^.*{sentence}.*$"):
         compare("h200x1", name)
+
+
+def runs(seconds, recipe="mine", machine="a", samples=50_000, **training):
+    """Runs of so many seconds an epoch, each a repeat on one GPU; of a command by default."""
+    made = []
+    for repeat, each in enumerate(seconds):
+        cell = Cell(recipe, "own", 1, 32, 0, repeat)
+        ran = record(cell, [epoch(number, each, samples=samples) for number in (1, 2, 3)])
+        ran["training"] |= training or COMMAND
+        ran["environment"] = {"machine": machine, "code_digest": "x", "hosts": ["h"]}
+        made.append((cell, ran))
+    return made
+
+
+def around(seconds):
+    return [seconds * (1 + off) for off in NOISE]
+
+
+def compared(a, b, limit=0.02, **options):
+    """The exit status and the Markdown of B against A."""
+    status, rows = decide(ratios.match(a, b, **options), limit)
+    return status, markdown(rows)
+
+
+@pytest.mark.parametrize(
+    ("b", "status", "text"),
+    [
+        (runs(around(1.05)), 2, "**slower**, 5.0 % slower"),
+        (runs(around(1.015)), 0, "slower, 1.5 % slower"),
+        (runs(around(1.0)), 0, "same"),
+        (runs(around(0.9)), 0, "faster, 10.0 % faster"),
+        (runs(around(4.5)), 2, "350.0 % slower"),
+        (runs(around(1.05), machine="b"), 3, "no chain of machines"),
+        (runs([1.05]), 2, "slower"),
+        (runs(around(1.05), samples=100_000), 0, "faster"),
+        (runs(around(1.05), "other"), 3, "| configuration"),
+    ],
+)
+def test_gate_judges_by_limit_and_noise(b, status, text):
+    found, lines = compared(timed(runs(around(1.0))), timed(b))
+    assert found == status and text in lines
+
+
+def test_gate_does_not_judge_other_work():
+    """Epochs of other images, unless of a command, are no times to compare."""
+    a = timed(runs(around(1.0), engine="eager"))
+    status, lines = compared(a, timed(runs(around(1.05), engine="eager", samples=25_000)))
+    assert status == 3 and "not judged" in lines and "other work" in lines
+
+
+@pytest.mark.parametrize("options", [{}, {"pairs": True}])
+def test_gate_does_not_judge_one_run(options):
+    status, lines = compared(timed(runs([1.0])), timed(runs([1.5])), **options)
+    assert status == 3 and "no interval" in lines
+
+
+def test_pairs_find_one_percent():
+    """Six pairs of a machine that drifts by 20 % find 1 %; the same against itself is the same."""
+    drift = [1.0, 1.2, 1.15, 1.05, 1.1, 1.02]
+    a = [one * (1 + off / 8) for one, off in zip(drift, NOISE, strict=True)]
+    b = [one * (1.01 - off / 8) for one, off in zip(drift, NOISE, strict=True)]
+    old, new = timed(runs(a, "old"), "old → new"), timed(runs(b, "new"), "old → new")
+    status, rows = decide(ratios.match(old, new, pairs=True), 0.005)
+    assert status == 2 and rows["slower"].tolist() == pytest.approx([0.01], abs=2e-4)
+    assert rows["scope"].tolist() == ["6 pairs, one machine"]
+    status, rows = decide(ratios.match(old, old, pairs=True), 0.005)
+    assert status == 0 and rows["verdict"].tolist() == ["same"]
+
+
+@pytest.mark.parametrize(("text", "limit"), [("2%", 0.02), ("0.5 %", 0.005), ("0.03", 0.03)])
+def test_limit_is_a_percentage_or_a_fraction(text, limit):
+    assert limit_of(text) == pytest.approx(limit)
+
+
+def test_limit_of_words_is_refused():
+    with pytest.raises(UserError, match="FAIL is 'much'"):
+        limit_of("much")
+
+
+def test_gate_exits_with_its_status(tmp_path, capsys):
+    """Two recipes of one results folder: one page, a line of Markdown, JSON beside it."""
+    grid = {"recipes": ["old", "new"], "gpus": [1], "batch_sizes": [32], "repeats": 6}
+    examples_stored.lay_out_finished(
+        tmp_path,
+        grid=examples_stored.CONFIG["grid"] | grid,
+        recipes={"old": {"command": "train"}, "new": {"command": "train"}},
+    )
+    results = tmp_path / "results"
+    for cell, ran in [*runs(around(1.0), "old"), *runs(around(1.05), "new")]:
+        save(results / "runs", ran | {"cell": vars(cell)})
+    words = ["--a", f"{results}:old", "--b", f"{results}:new", "--output", str(tmp_path)]
+    with pytest.raises(SystemExit) as ended:
+        compare_studies.main([*words, "--fail", "2%"])
+    printed = capsys.readouterr().out
+    gate = json.loads((tmp_path / "gate.json").read_text())
+    assert ended.value.code == gate["status"] == 2 and gate["rows"][0]["failed"]
+    assert (tmp_path / "gate.md").read_text() in printed and "old → new" in printed
+    assert list(tmp_path.glob("*.html"))
