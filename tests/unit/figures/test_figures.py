@@ -1,6 +1,5 @@
 """What a reader sees of times, speedups, communication, accuracy, and techniques."""
 
-import math
 import re
 from itertools import pairwise
 
@@ -17,7 +16,7 @@ from scaling.tables import quantization, schema
 from scaling.tables.schema import StudyTables
 
 STUDY, MODELS, FLAGSHIP = study("h200x4"), study("h200x2-models"), study()
-NOT_ON_CPU = {"speedup", "whole_job", "communication", "bandwidth"}
+NOT_ON_CPU = {"speedup", "communication", "bandwidth"}
 
 
 def rounded(*values):
@@ -44,7 +43,7 @@ def test_figure_is_as_wide_as_a_phone_in_page_colours(name, tmp_path):
     style.save(getattr(scaling, f"draw_{name}"), MODELS, tmp_path / "own.svg")
     drawn = (tmp_path / "own.svg").read_text()
     if drawn == style.EMPTY:
-        assert name in {"remedies", "quantization_histograms", "whole_job"}
+        assert name in {"remedies", "quantization_histograms"}
         return
     assert 'width="358"' in drawn
     assert min(float(size) for size in re.findall(r"font-size: ([\d.]+)px", drawn)) >= 11
@@ -102,18 +101,6 @@ def test_speedup_lies_at_its_batch_size_with_the_ideal():
     assert {4, 1} <= {line.get_ydata()[0] for line in axes.lines}
     assert rounded(4, STUDY.speedup["speedup"].max()) in {point[:2] for point in points(best)}
     assert list(best.lines[-1].get_ydata()) == [1, 2, 4]
-
-
-def test_whole_jobs_cross_where_start_up_is_paid():
-    (axes,) = scaling.draw_whole_job(FLAGSHIP).axes
-    one, two = FLAGSHIP.trained_to_accuracy.itertuples()
-    first, second = (row.run_seconds - row.training_seconds for row in (one, two))
-    assert {first, second} <= {float(line.get_ydata()[0]) for line in axes.lines[:2]}
-    cross = (second - first) / ((one.training_seconds - two.training_seconds) / 10)
-    assert f"{math.ceil(cross)} epochs" in words(axes.figure) and "2 GPUs" in words(axes.figure)
-    colours = {line.get_color() for line in axes.lines[:2]}
-    assert len(colours) == 2
-    assert scaling.draw_whole_job(MODELS) is None
 
 
 def test_communication_is_a_share_or_a_bar_from_the_foot():

@@ -15,9 +15,6 @@ class FigureSpec(NamedTuple):
 FIGURES = {
     "epoch_time": FigureSpec("Timing", ["timing"], "Seconds per epoch by batch size."),
     "speedup": FigureSpec("Timing", ["speedup"], "Speedup by batch size."),
-    "whole_job": FigureSpec(
-        "Timing", ["trained_to_accuracy"], "Seconds of a whole job by its epochs."
-    ),
     "communication": FigureSpec(
         "Communication",
         ["communication"],

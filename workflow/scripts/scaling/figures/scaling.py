@@ -84,29 +84,6 @@ def draw_speedup(study: StudyTables) -> Figure | None:
     return figure
 
 
-def draw_whole_job(study: StudyTables) -> Figure | None:
-    """Draw seconds of a whole job over epochs, extrapolated, a line per number of GPUs."""
-    known = study.trained_to_accuracy.dropna(subset=["run_seconds", "training_seconds"])
-    known = known[known["global_batch"] == known["global_batch"].min()]
-    if len(known) < 2 or on_cpu(study.provenance):
-        return None
-    epoch = known["training_seconds"] / known["epochs"]
-    startup = known["run_seconds"] - known["training_seconds"]
-    even = ((startup - startup.iloc[0]) / (epoch.iloc[0] - epoch))[1:]
-    most = 2 * max([*even[even > 0], *known["epochs"]])
-    figure, (axes,) = style.panels(["Whole job, seconds"], "epochs; start-up included")
-    looks, drawn, ends = style.looks(study), [], np.array([0.0, most])
-    for row, first, each in zip(rows_of(known), startup, epoch, strict=True):
-        look = looks[row.recipe, row.strategy]._replace(label=fmt.gpus(row.gpus), marker="")
-        drawn.append((look, pd.DataFrame({"epoch": ends, "seconds": first + ends * each})))
-    style.lines(axes, "epoch", "seconds", drawn)
-    for one in even[even > 0]:
-        axes.axvline(one, **style.GUIDE)
-        axes.annotate(f"{np.ceil(one):g} epochs", (one, 0), (4, 4), textcoords="offset points")
-    axes.set_xlim(0, most)
-    return figure
-
-
 def draw_communication(study: StudyTables) -> Figure | None:
     """Draw communication over batch size on the most GPUs, in % of the training time.
 

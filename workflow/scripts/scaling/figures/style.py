@@ -77,8 +77,8 @@ def save(draw: Callable[[StudyTables], Figure | None], study: StudyTables, path:
 
 def looks(study: StudyTables) -> dict[tuple[str, str], Look]:
     """Return the look of each recipe and strategy of a study; markers are hollow on one GPU."""
-    ran = pd.concat([study.timing, study.trained_to_accuracy])[["recipe", "strategy"]]
-    colours = figures.colours(ran.itertuples(index=False, name=None)).items()
+    ran = study.timing[["recipe", "strategy"]].itertuples(index=False, name=None)
+    colours = figures.colours(ran).items()
     return {
         key: Look(figures.configuration(*key), colour, marker, not key[1])
         for (key, (_, colour)), marker in zip(colours, cycle(MARKERS), strict=False)
