@@ -5,8 +5,6 @@ import random
 from dataclasses import dataclass, replace
 from typing import Any
 
-from examples.grader.published_study import HEADER
-
 IMAGES, PARAMETERS = 50_000, 11_173_962
 RIGHT = {
     "speedup": "T1 / T",
@@ -23,55 +21,45 @@ a parameter. In a mistake `right` is the right figure."""
 MISTAKES = {
     "speedup upside down": ("speedup", "T / T1"),
     "speedup of the first batch": ("speedup", "smallest / T"),
-    "speedup of the largest batch": ("speedup", "largest / T"),
     "speedup of the mean": ("speedup", "mean / T"),
     "speedup of the GPUs before": ("speedup", "before / T"),
     "speedup times N": ("speedup", "right * N"),
     "speedup divided by N": ("speedup", "right / N"),
     "speedup saved": ("speedup", "1 - T / T1"),
     "efficiency not divided": ("efficiency", "right * N"),
-    "efficiency by N squared": ("efficiency", "right / N"),
     "efficiency upside down": ("efficiency", "100 * T / T1 / N"),
     "rate times N": ("rate", "right * N"),
-    "rate divided by N": ("rate", "right / N"),
     "rate of 60,000": ("rate", "right * 1.2"),
     "rate in batches": ("rate", "steps / T"),
     "compute not divided": ("compute", "right * N"),
     "compute divided twice": ("compute", "right / N"),
     "compute of N GPUs divided": ("compute", "T / N"),
-    "compute of the first batch": ("compute", "smallest / N"),
     "compute a third": ("compute", "right / 3"),
     "compute is the epoch": ("compute", "T"),
     "communication of T1 not divided": ("communication", "T - first"),
     "communication cut off at 0": ("communication", "max(0, T - first)"),
-    "communication is a gain": ("communication", "first - T"),
     "communication upside down": ("communication", "-right"),
     "communication a step": ("communication", "right / steps"),
     "communication is the epoch": ("communication", "T"),
-    "communication times N": ("communication", "right * N"),
     "bandwidth of one step": ("bandwidth", "right / steps"),
     "bandwidth 2(N-1)": ("bandwidth", "right * 2 * (N - 1) * k / bytes"),
     "bandwidth (N-1)/N": ("bandwidth", "right * (N - 1) / N * k / bytes"),
     "bandwidth N K": ("bandwidth", "right * N * k / bytes"),
     "bandwidth of the epoch": ("bandwidth", "right * moving / T"),
-    "bandwidth of compute": ("bandwidth", "right * moving / first * N"),
     "bandwidth in Gbit": ("bandwidth", "right * 8"),
     "bandwidth in GiB": ("bandwidth", "right * 1e9 / 2**30"),
-    "bandwidth in MB": ("bandwidth", "right * 1e3"),
     "bandwidth of parameters": ("bandwidth", "right / 4"),
-    "bandwidth of 8 bytes": ("bandwidth", "right * 2"),
     "bandwidth, steps of one GPU": ("bandwidth", "right * ceil(images / b) / steps"),
     "utilization a share": ("utilization", "right / 100"),
-    "utilization in bits": ("utilization", "right * 8"),
     "utilization divided by N": ("utilization", "right / N"),
 }
 """The column and the formula of each."""
 COLUMNS = {
-    "speedup": ["Speedup", "speedup", "Speed-up (x)"],
+    "speedup": ["Speedup", "Speed-up (x)"],
     "efficiency": ["Efficiency (%)", "parallel efficiency (%)"],
     "rate": ["images/s", "Throughput (images/s)"],
-    "compute": ["Compute (s)", "compute_s", "Computation time (sec)"],
-    "communication": ["Communication (s)", "comm_s", "Comm. time (s)"],
+    "compute": ["Compute (s)", "compute_s"],
+    "communication": ["Communication (s)", "comm_s"],
     "bandwidth": ["Bandwidth (GB/s)", "bandwidth_GB_s"],
     "utilization": ["Utilization (%)"],
 }
@@ -89,13 +77,17 @@ class Study:
     peak: float
     hint: bool
 
+    @property
+    def cells(self) -> list[tuple[int, int]]:
+        return [(n, b) for n in self.gpus for b in self.batches]
+
     def figure(self, formula: str, n: int, b: int, **more: Any) -> float:
         """The value of a formula for a cell; infinite where it divides by nothing."""
         epoch, singles = self.epoch, [self.epoch[1, size] for size in self.batches]
         first = (self.training if self.hint else epoch)[1, b]
         names = {"T": epoch[n, b], "T1": epoch[1, b], "N": n, "b": b, "first": first}
-        names |= {"smallest": singles[0], "largest": singles[-1], "peak": self.peak}
-        names |= {"mean": sum(singles) / len(singles), "k": 4 * PARAMETERS, "images": IMAGES}
+        names |= {"smallest": singles[0], "peak": self.peak, "k": 4 * PARAMETERS}
+        names |= {"mean": sum(singles) / len(singles), "images": IMAGES}
         names["before"] = epoch[self.gpus[max(self.gpus.index(n) - 1, 0)], b]
         names |= {"moving": epoch[n, b] - first / n, "steps": math.ceil(IMAGES / (n * b))}
         names["bytes"] = (2 * (n - 1) / n if self.strategy == "ddp" else 2) * 4 * PARAMETERS
@@ -117,10 +109,8 @@ class Submission:
 
 def study(rng: random.Random) -> Study:
     """A study with times as of training: a cost a step and an image, exchange, loading, noise."""
-    gpus = rng.choice([(1, 2, 4), (1, 2, 4), (1, 2, 4), (1, 2), (1, 2, 4, 8)])
-    batches = rng.choice(
-        [(32, 128, 512), (32, 128, 512), (32, 128, 512, 2048), (64, 256, 1024), (16, 64, 256)]
-    )
+    gpus = rng.choice([(1, 2, 4), (1, 2, 4), (1, 2), (1, 2, 4, 8)])
+    batches = rng.choice([(32, 128, 512), (32, 128, 512, 2048), (16, 64, 256)])
     batches += (8192,) * (gpus[-1] < 8 and 2048 in batches)
     step, image = rng.uniform(2e-3, 15e-3), rng.uniform(5e-5, 8e-4)
     exchange, loading = rng.uniform(1e-4, 1.2e-2), rng.choice([0.0, 0.02, 0.1, 0.5])
@@ -144,25 +134,17 @@ def _rounded(value: float, digits: int, cut: bool = False) -> str:
 def submission(seed: int, mistake: str = "") -> Submission:
     """A submission by its seed, honest or with one mistake; layout, digits, headers by chance."""
     rng = random.Random(f"{seed} {mistake}")
-    of = study(rng)
-    digits = {"time": rng.choice([2, 2, 3, 4]), "rate": rng.choice([0, 1])}
-    digits["efficiency"] = rng.choice([0, 1, 1, 2])
-    for name in ("speedup", "compute", "communication", "utilization"):
-        digits[name] = rng.choice([2, 2, 3])
-    digits["bandwidth"] = rng.choice([2, 3, 3])
+    of, (column, formula) = study(rng), MISTAKES.get(mistake, ("", ""))
+    digits = {name: rng.choice([2, 2, 3]) for name in ("time", *RIGHT)}
+    digits |= {"rate": rng.choice([0, 1]), "efficiency": rng.choice([0, 1, 1, 2])}
     if rng.random() < 0.5:  # derived from the printed times
-        times = (
-            {cell: round(value, digits["time"]) for cell, value in each.items()}
-            for each in (of.epoch, of.training)
-        )
-        of = replace(of, **dict(zip(("epoch", "training"), times, strict=True)))
-    column, formula = MISTAKES.get(mistake, ("", ""))
+        times = ({cell: round(x, digits["time"]) for cell, x in of.epoch.items()},)
+        times += ({cell: round(x, digits["time"]) for cell, x in of.training.items()},)
+        of = replace(of, epoch=times[0], training=times[1])
     cut = rng.random() < 0.1
-    if mistake:
-        # Bytes of one step in an epoch's seconds have few digits else.
-        least = {"bandwidth": 6, "speedup": 3}.get(column, 2)
-        few = 5 if mistake == "communication a step" else least
-        digits[column] = few if few > 3 else max(digits[column], few)
+    if mistake:  # Bytes of one step in an epoch's seconds have few digits else.
+        few = 5 if mistake == "communication a step" else 2
+        digits[column] = max(digits[column], {"bandwidth": 6, "speedup": 3}.get(column, few))
 
     def value(name: str, n: int, b: int) -> float:
         right = of.figure(RIGHT[name], n, b)
@@ -174,38 +156,19 @@ def submission(seed: int, mistake: str = "") -> Submission:
         return _rounded(value(name, n, b), digits[name], cut)
 
     wrong = 0
-    for n, b in ((n, b) for n in of.gpus[1:] for b in of.batches if mistake):
+    for n, b in [(n, b) for n, b in of.cells if mistake and n > 1]:
         right = of.figure(RIGHT[column], n, b)
         tolerance = 3 * 10.0 ** -digits[column] + 0.02 * abs(right)
         wrong += abs(value(column, n, b) - right) > tolerance
-    layout = rng.choice(["template", "tidy", "tidy", "lab", "lab", "merged", "tsv"])
-    apart = column in ("efficiency", "rate", "utilization")
-    if apart or (column == "bandwidth" and layout == "tsv"):
-        layout = "tidy"
-    write = {"template": _template, "tidy": _tidy}.get(layout, _lab)
-    return Submission(*write(rng, of, digits, printed, column, layout), column, wrong)
+    wide = column not in ("efficiency", "rate", "utilization") and rng.random() < 0.6
+    return Submission(*(_lab if wide else _tidy)(rng, of, digits, printed, column), column, wrong)
 
 
-def _template(rng, of, digits, printed, column, layout) -> tuple[str, str]:
-    with_training = of.hint or rng.random() < 0.3
-    names = ("compute", "communication", "bandwidth", "utilization")
-    lines = [HEADER.partition(",count")[0]]
-    for n, b in ((n, b) for n in of.gpus for b in of.batches):
-        stated = with_training and (n == 1 or not of.hint)
-        row = ["s", of.strategy, "resnet18-cifar", PARAMETERS, n, b, "ok", printed("time", n, b)]
-        row += [_rounded(of.training[n, b], digits["time"]) if stated else ""]
-        row += [printed("speedup", n, b)]
-        row += [printed(name, n, b) if n > 1 else "" for name in names]
-        lines.append(",".join(map(str, row)))
-    return "timings.csv", "\n".join(lines) + "\n"
-
-
-def _tidy(rng, of, digits, printed, column, layout) -> tuple[str, str]:
+def _tidy(rng, of, digits, printed, column) -> tuple[str, str]:
     names = [name for name in COLUMNS if rng.random() < 0.5 or name == column]
     if column in ("bandwidth", "utilization"):
         names = [name for name in COLUMNS if name in (*names, "communication", "bandwidth")]
-    names = [name for name in names if name != "utilization" or "bandwidth" in names]
-    if "bandwidth" in names and "communication" not in names:
+    if "communication" not in names or "bandwidth" not in names:
         names = [name for name in names if name not in ("bandwidth", "utilization")]
     heads = ["strategy", "parameters", rng.choice(["GPUs", "gpus", "#GPUs", "Number of GPUs"])]
     heads += [rng.choice(["Batch size", "batch_size", "Batch size per GPU", "bs"])]
@@ -217,7 +180,7 @@ def _tidy(rng, of, digits, printed, column, layout) -> tuple[str, str]:
         peak = f"Utilization of {of.peak:g} GB/s (%)"
         heads = [head.replace("Utilization (%)", peak) for head in heads]
     rows = [heads]
-    for n, b in ((n, b) for n in of.gpus for b in of.batches):
+    for n, b in of.cells:
         row = [of.strategy, str(PARAMETERS), str(n), str(b), printed("time", n, b)]
         row += [_rounded(of.training[n, b], digits["time"]) if n == 1 else ""] * first
         everywhere = ("speedup", "efficiency", "rate")
@@ -231,8 +194,9 @@ def _markdown(lines: list[list[str]]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-def _lab(rng, of, digits, printed, column, layout) -> tuple[str, str]:
-    """The lab's three tables; in layouts other than `lab` with two merged header rows."""
+def _lab(rng, of, digits, printed, column) -> tuple[str, str]:
+    """The lab's three tables, with one header row or two merged ones, in Markdown or TSV."""
+    merged, tabs = rng.random() < 0.6, rng.random() < 0.3
     first = {"Time (s)": "time", "Speedup": "speedup"}
     second = {"Compute (s)": "compute", "Comm (s)": "communication"}
     blocks = [("Table 1: time and speedup", of.gpus, first)]
@@ -244,15 +208,15 @@ def _lab(rng, of, digits, printed, column, layout) -> tuple[str, str]:
     for title, gpus, columns in blocks:
         pairs = [(word.format(b), head) for b in of.batches for head in columns]
         heads = [["GPUs", *map(": ".join, pairs)]]
-        if layout != "lab":
+        if merged:
             above = [size if i % len(columns) == 0 else "" for i, (size, _) in enumerate(pairs)]
             heads = [["", *above], ["", *(head for _, head in pairs)]]
         rows = [
             [f"{n}-GPU", *(printed(x, n, b) for b in of.batches for x in columns.values())]
             for n in gpus
         ]
-        if layout == "tsv":
-            parts += ["\n".join([title, *("\t".join(line) for line in [*heads, *rows])])]
+        if tabs:
+            parts += ["\n".join([title, *map("\t".join, [*heads, *rows])])]
         else:
             parts += [title, _markdown([heads[0], ["---"] * len(heads[0]), *heads[1:], *rows])]
-    return ("table.tsv" if layout == "tsv" else "report.md"), "\n\n".join(parts) + "\n"
+    return ("table.tsv" if tabs else "report.md"), "\n\n".join(parts) + "\n"

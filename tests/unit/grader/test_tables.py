@@ -9,14 +9,9 @@ from grader.study import read_folder
 from scaling.core.errors import UserError
 
 LONG = "GPUs,Batch size,Time (s),Speedup\n1,32,16.0,1\n1,128,8.0,1\n2,32,10.0,1.6\n2,128,OOM,\n"
-WIDE = """\t32\t\t128\t
-GPUs\tTime (s)\tSpeedup\tTime (s)\tSpeedup
-1\t16.0\t1\t8.0\t1
-2\t10.0\t1.6\tOOM\t–
-"""
-PARTS = """# Report
-
-Epoch time in seconds, all of it
+WIDE = "\t32\t\t128\t\nGPUs\tTime (s)\tSpeedup\tTime (s)\tSpeedup\n"
+WIDE += "1\t16.0\t1\t8.0\t1\n2\t10.0\t1.6\tOOM\t–\n"
+PARTS = """Epoch time in seconds, all of it
 
 | GPUs \\ Batch | 32 | 128 |
 |:-:|--:|--:|
@@ -30,8 +25,6 @@ Table 2: Speedup
 | 1-GPU | 1 | 1 |
 | 2-GPU | 1.6x | n/a |
 """
-MILLISECONDS = LONG.replace("16.0", "16000").replace("8.0,", "8000,").replace("(s)", "[ms]")
-GLOBAL = LONG.replace("2,32", "2,64").replace("2,128", "2,256").replace("Batch", "Global batch")
 RUNS = "gpus,bs,run,seconds,speedup\n1,32,1,15.0,\n1,32,2,16.0,1\n1,32,3,17.0,\n1,128,1,8.0,1\n"
 FORMS = [
     LONG,
@@ -41,9 +34,10 @@ FORMS = [
     LONG.replace("Batch size", "bs").replace("GPUs", "#GPUs").replace("Time (s)", "epochTime"),
     LONG.replace("1,128", ",128").replace("2,128", ",128"),
     LONG.replace("1,32", "1x V100,32").replace("2,32", "2 GPUs,32"),
-    MILLISECONDS.replace("10.0", "10 s"),
+    LONG.replace("16.0", "16000").replace("8.0,", "8000,").replace("(s)", "[ms]")
+    .replace("10.0", "10 s"),
     LONG.replace("16.0", "0:16").replace("10.0", "0m 10.0s"),
-    GLOBAL,
+    LONG.replace("2,32", "2,64").replace("2,128", "2,256").replace("Batch", "Global batch"),
     LONG.replace("Time (s)", "Time per epoch,std").replace(".0,", ".0,0.1,").replace("M,", "M,,"),
     LONG.replace("Time (s)", "Images/s").replace("16.0", "3125").replace("8.0,", "6250,")
     .replace("10.0", "5.0k"),
@@ -71,13 +65,12 @@ def test_every_form_of_one_table_is_the_same_study(tmp_path, text):
     for encoding in ("utf-8-sig", "utf-16", "cp1252"):
         (study,) = studies = read(tmp_path, text, encoding=encoding)
         rows = study.rows.sort_values(["gpus", "batch_size"])
-        judgement = judge(study, studies, TRAIN_IMAGES)
         assert (list(rows["gpus"]), list(rows["batch_size"])) == ([1, 1, 2, 2], [32, 128] * 2)
         times = values(rows["epoch"]) or [TRAIN_IMAGES / one for one in values(rows["rate"])]
-        assert times == [16.0, 8.0, 10.0]
-        assert set(values(rows["speedup"])) - {1} == {1.6}
+        assert times == [16.0, 8.0, 10.0] and set(values(rows["speedup"])) - {1} == {1.6}
         assert list(rows["status"]) == ["ok", "ok", "ok", "oom"]
-        assert (study.name, study.strategies, judgement.wrong) == ("t", [""], 0)
+        assert (study.name, study.strategies) == ("t", [""])
+        assert judge(study, studies, TRAIN_IMAGES).wrong == 0
 
 
 @pytest.mark.parametrize(
@@ -109,10 +102,7 @@ def test_a_header_is_read_by_its_meaning_and_unit(tmp_path, header, row, expecte
         ("gpus,batch,it/s\n1,32,80\n", "nothing says what the figures of `gpus`, `batch`, `it/s`"),
         ("Batch,1 GPU,2 GPUs\n32,16,8\n", "nothing says what the figures of `1 GPU` are"),
         ("GPUs,1,1,2,2\nBatch,32,64,32,64\nTime,9,8,5,4\n", "nothing says what the figures of `1`"),
-        (
-            "nodes,gpus per node,batch,time\n2,8,32,9\n",
-            "there is no column of GPUs among `nodes`, `gpus per node`",
-        ),
+        ("nodes,gpus per node,batch,time\n2,8,32,9\n", "there is no column of GPUs among `nodes`"),
         ("gpus,batch,time\n1,32,soon\n", "line 2, column time: 'soon' is no epoch"),
         ("Nothing but a text,\nand another line.\n", "there is no table of times"),
         (HEADER + "\n", "there is no table of times"),
@@ -126,34 +116,36 @@ def test_what_is_not_read_is_refused_in_a_line(tmp_path, text, complaint):
 
 
 @pytest.mark.parametrize(
-    ("row", "note"),
+    ("text", "note"),
     [
-        ("Average,,12.0,", "line 6: 'Average' is no number of GPUs; the row is left out"),
-        ("4,32,fast,2", "line 6, column Time (s): 'fast' is no epoch that can be read"),
-        ("4,32,-5,2", "line 6, column Time (s): '-5' is no epoch that can be read"),
-        ("2,32,11.0,", "line 6: another epoch of 2 x 32; both are left out"),
+        (f"{LONG}Average,,12.0,\n", "line 6: 'Average' is no number of GPUs; the row is left out"),
+        (f"{LONG}4,32,fast,2\n", "line 6, column Time (s): 'fast' is no epoch that can be read"),
+        (f"{LONG}2,32,11.0,\n", "line 6: another epoch of 2 x 32; both are left out"),
+        *(
+            (edited({(2, 128): {column: value}}), f"line 4{place}{value!r}")
+            for column, place, values in (
+                ("epoch_seconds", ", column epoch_seconds: ", ["-9.784", "0", "1e14", "1e9999999"]),
+                ("printed_speedup", ", column printed_speedup: ", ["1e16", "1e-400"]),
+                ("gpus", ": ", ["2.5", "two"]),
+                ("batch_size", ": ", ["0", "1e13"]),
+            )
+            for value in values
+        ),
     ],
 )
-def test_a_row_that_is_not_read_is_named_alone(tmp_path, row, note):
-    (study,) = read(tmp_path, f"{LONG}{row}\n")
-    assert len(study.rows) == 4 and study.lost[0].startswith(note)
-
-
-def test_of_two_times_that_contradict_none_is_used(tmp_path):
-    tables = [LONG, LONG.replace("16.0", "17.0"), "epochs,accuracy\n1,0.5\n"]
-    (study,) = read(tmp_path, "\n".join(tables))
-    assert [one is None for one in study.rows["epoch"]] == [True, False, False, True]
-    assert "there is no column of GPUs" in study.notes[0]
-    assert study.notes[1].startswith("line 8: another epoch of 1 x 32; both are left out")
-    both = "\n".join(f"{name}\n{LONG}" for name in ("DataParallel", "DistributedDataParallel"))
-    assert read(tmp_path, both)[0].strategies == ["ddp", "dp"]
+def test_a_row_that_is_not_read_is_named_alone(tmp_path, text, note):
+    (study,) = read(tmp_path, text)
+    (lost,) = study.lost
+    assert lost.startswith(note) and len(study.rows) >= 4
 
 
 def test_what_one_table_states_holds_for_the_whole_file(tmp_path):
-    tables = [f"{LONG}", LONG.replace("Time (s),Speedup", "Compute (s),Bandwidth (GB/s)")]
+    tables = [LONG, LONG.replace("Time (s),Speedup", "Compute (s),Bandwidth (GB/s)")]
     (study,) = read(tmp_path, "DDP with 11.17M parameters\n\n" + "\n".join(tables))
     assert study.strategies == ["ddp"] and len(study.rows) == 4
     assert study.parameters == pytest.approx((11_165_000, 11_175_000))
+    both = "\n".join(f"{name}\n{LONG}" for name in ("DataParallel", "DistributedDataParallel"))
+    assert read(tmp_path, both)[0].strategies == ["ddp", "dp"]
 
 
 def test_each_sheet_of_a_workbook_is_a_table(tmp_path):
@@ -171,29 +163,12 @@ def test_each_sheet_of_a_workbook_is_a_table(tmp_path):
 
 def test_the_template_is_read_with_the_digits_printed(tmp_path):
     lines = [f"{line},x" for line in CLEAN.replace("11173962", "").splitlines()]
+    (tmp_path / "studies.yaml").write_text("clean: {hardware: 4 A100, doubts: [one run]}")
     (ours,) = read_folder(write(tmp_path, "\ufeff" + "\n".join(lines)))
     row = ours.rows.set_index(["gpus", "batch_size"]).loc[(2, 128)]
     assert row["speedup"] == (1.84, 0.001) and ours.parameters is None
-    (tmp_path / "studies.yaml").write_text("clean: {hardware: 4 A100, doubts: [one run]}")
-    description = read_folder(tmp_path)[0].description
-    assert (description.hardware, description.doubts) == ("4 A100", ["one run"])
+    assert (ours.description.hardware, ours.description.doubts) == ("4 A100", ["one run"])
     (same,) = read(tmp_path, CLEAN.title().replace(",", ";").replace(".", ","))
     assert same.notes == () and set(same.rows["status"]) == {"ok", "infeasible"}
     for name in ("epoch", "training", "speedup", "bandwidth"):
         assert same.rows[name].tolist() == ours.rows[name].tolist()
-
-
-@pytest.mark.parametrize(
-    ("column", "values"),
-    [
-        ("epoch_seconds", ["fast", "-9.784", "0", "1e14", "1e999999999"]),
-        ("printed_speedup", ["1e16", "1e999999999", "1e-400"]),
-        ("gpus", ["2.5", "two"]),
-        ("batch_size", ["0", "1e13"]),
-    ],
-)
-def test_a_wrong_field_is_named_by_line(tmp_path, column, values):
-    for value in values:
-        (study,) = read_folder(write(tmp_path, edited({(2, 128): {column: value}})))
-        (note,) = study.lost
-        assert note.startswith("line 4") and repr(value) in note
