@@ -80,6 +80,6 @@ def test_partial_page_lists_what_is_missing_if_asked_for(tmp_path):
     for words in (
         "Partial: 1 configurations are missing",
         "Configurations ran at the same time on one machine",
-        "processes on a CPU show that every part of the study works",
+        "Processes on a CPU (here called GPUs) show that every part works",
     ):
         assert words in partial.text

@@ -32,10 +32,9 @@ MOST_WARNINGS = 5
 CAPPED = 0.9
 """A GPU that is at its power limit for at least this share of the time is limited by power."""
 CPU = Markup(
-    "<b>For people who train on several GPUs: processes on a CPU show that every part of the study "
-    "works. {}Their times say nothing about GPUs.</b> “GPU” means a process here. To measure, run "
-    "<code>make study</code> on GPUs; to see such a page now, "
-    "<code>make replay STUDY=h100x2</code>."
+    "<b>A scaling study is for people who train on several GPUs. Processes on a CPU (here called "
+    "GPUs) show that every part works. {}Times say nothing about GPUs.</b> To measure: <code>make "
+    "study</code> on GPUs. To see such a page now: <code>make replay STUDY=h100x2</code>."
 )
 LEARNED = Markup("Q4 to Q7 and Part B hold for this small network. ")
 
@@ -93,7 +92,8 @@ def headline(study: StudyTables, cells: pd.DataFrame) -> str:
     lines = [lead(study, cells).striptags()] * on_cpu(study.provenance)
     for card in cards(study, cells):
         first = card.text.striptags().partition(". ")[0].removesuffix(".")
-        lines.append(f"{card.title}: {card.headline.striptags()}. {first}".removesuffix(". "))
+        head = card.headline.replace("<br>", "; ").striptags()
+        lines.append(f"{card.title}: {head}. {first}".removesuffix(". "))
     warned = study.audit.groupby("message", sort=False)["gpus"].agg(["size", "first"])
     for message, size in warned["size"].head(MOST_WARNINGS).items():
         lines.append(f"Warning: {message} ({fmt.plural(size, 'configuration')})")
@@ -212,7 +212,7 @@ def _how_sure(study: StudyTables, cells: pd.DataFrame) -> Card:
         text += fill(" {} had not settled (~).", fmt.plural(changing, "configuration"))
     if warnings := len(study.audit):
         text += fill(" {}.", fmt.plural(warnings, "warning"))
-    return Card("sure", "How sure", Markup("; <br>").join(heads), text)
+    return Card("sure", "How sure", Markup("<br>").join(heads), text)
 
 
 def _to_do(study: StudyTables, cells: pd.DataFrame) -> list[Card]:

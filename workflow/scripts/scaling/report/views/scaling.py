@@ -30,20 +30,6 @@ define(
 )
 
 
-def quotient(cells: pd.DataFrame) -> Markup | str:
-    """Return the note of Table 1: its formula for the best cell, and why ratios are missing."""
-    text = Markup("")
-    shares = cells["training_speedup"] / cells["gpus"]
-    best = shares[(cells["gpus"] > 1) & (shares <= 1)].nlargest(1).index
-    for many in rows_of(cells.loc[best]):
-        alone = cells[(cells["gpus"] == 1) & (cells["recipe"] == many.recipe)]
-        for one in rows_of(alone[alone["batch_size"] == many.batch_size].head(1)):
-            seconds = (printed(row, "training_seconds") for row in (one, many))
-            ratio = printed(many, "training_speedup")
-            text += fill("{} s / {} s = {}, {}. ", *seconds, ratio, label(many))
-    return text + noted(cells)
-
-
 def noted(cells: pd.DataFrame) -> Markup:
     """Return the names of cells without a ratio, and the reasons."""
     notes = cells[cells["note"].fillna("") != ""].groupby("note", sort=False)
@@ -153,7 +139,7 @@ TABLES = {
             "training_seconds training_speedup",
             lambda _, cells: cells.dropna(subset="training_seconds"),
             across="batch_size",
-            note=quotient,
+            note=noted,
         ),
         View(
             "speedup",
