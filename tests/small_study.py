@@ -161,6 +161,20 @@ TINY = {
 }
 
 
+def studies(kind, new_folder, always=None):
+    """Yield a function that makes studies with values changed, `a__b` for the key a.b; end them."""
+    made = []
+
+    def make(**overrides):
+        changed = {name.replace("__", "."): value for name, value in overrides.items()}
+        made.append(kind(new_folder(), TINY | (always or {}) | changed))
+        return made[-1]
+
+    yield make
+    for study in made:
+        study.end()
+
+
 def copied(folder, target):
     """The study of `folder` in `target`, with the times of its files."""
     return Study(shutil.copytree(folder, target, symlinks=True))

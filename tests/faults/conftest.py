@@ -1,12 +1,13 @@
 """Small studies of the real Snakemake and real processes, to be looked at and killed."""
 
 import time
+from functools import partial
 
 import psutil
 import pytest
 
 from scaling.launch import lease
-from small_study import TINY, Study
+from small_study import Study, studies
 
 PATIENCE_SECONDS = 60
 
@@ -59,16 +60,7 @@ def leases():
 
 
 @pytest.fixture
-def new_study(tmp_path):
+def new_study(tmp_path_factory):
     """A function that makes a study with values changed; what it started ends with the test."""
-    made = []
-
-    def make(**overrides):
-        folder = tmp_path / f"study{len(made)}"
-        changed = {name.replace("__", "."): value for name, value in overrides.items()}
-        made.append(FaultyStudy(folder, TINY | {"machine.check": "off"} | changed))
-        return made[-1]
-
-    yield make
-    for study in made:
-        study.end()
+    new_folder = partial(tmp_path_factory.mktemp, "study")
+    yield from studies(FaultyStudy, new_folder, {"machine.check": "off"})

@@ -1,11 +1,12 @@
 """A Slurm of our own for each module of tests here, and studies that run on it."""
 
 import os
+from functools import partial
 
 import cluster
 import pytest
 
-from small_study import TINY
+from small_study import studies
 
 
 @pytest.fixture(scope="module")
@@ -20,13 +21,4 @@ def slurm():
 @pytest.fixture(scope="module")
 def new_slurm_study(slurm, tmp_path_factory):
     """A function that makes a fresh study with values changed; its Snakemake ends with the test."""
-    made = []
-
-    def make(**overrides):
-        changed = {name.replace("__", "."): value for name, value in overrides.items()}
-        made.append(cluster.SlurmStudy(tmp_path_factory.mktemp("study"), {**TINY, **changed}))
-        return made[-1]
-
-    yield make
-    for study in made:
-        study.end()
+    yield from studies(cluster.SlurmStudy, partial(tmp_path_factory.mktemp, "study"))

@@ -7,7 +7,7 @@ from filelock import FileLock
 
 from forked import python_that_forks
 from fused_kernels import DEVICE
-from small_study import TINY, Study, copied
+from small_study import TINY, Study, copied, studies
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -29,11 +29,7 @@ def python(tmp_path_factory):
 @pytest.fixture
 def new_study(tmp_path):
     """A function that makes a fresh study with values changed."""
-
-    def make(**overrides):
-        return Study(tmp_path, {**TINY, **{k.replace("__", "."): v for k, v in overrides.items()}})
-
-    return make
+    yield from studies(Study, lambda: tmp_path)
 
 
 @pytest.fixture(scope="session")
