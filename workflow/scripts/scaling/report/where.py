@@ -85,15 +85,14 @@ def _epoch(row: Any, scale: float) -> Bar:
     widths = [scale * share * row.epoch_seconds for share in shares.values()]
     over, most = max(0.0, float(sum(widths) - 1.02 * FULL)), widths.index(max(widths))
     widths[most] -= over
-    made, left = [], 0.0
+    made = []
     for kind, (name, share) in enumerate(shares.items()):
         seconds, width = fmt.significant(share * row.epoch_seconds, 2), round(widths[kind], 2)
         number, words = seconds * bool(width > 7), SHORT[name] * bool(width > 16)
         title = f"{PARTS[name]}: {fmt.percent(share)}, {seconds} s"
         shown = figure("", row, name, getattr(row, name))
         part = f"{kind + 1}{' cut' * (kind == most and over > 0)}"
-        made.append(Part(part, left, width, number, title, shown.attributes, words))
-        left += width
+        made.append(Part(part, 0, width, number, title, shown.attributes, words))
     total = fmt.seconds(row.epoch_seconds) + ", cut" * (over > 0)
     return Bar(f"b = {row.batch_size:g}", made, total, f"#{cell_id(row)}")
 

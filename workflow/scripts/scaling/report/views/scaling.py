@@ -53,8 +53,10 @@ def sum_of_parts(cells: pd.DataFrame) -> Markup | str:
 
 def rule(rows: pd.DataFrame) -> str:
     """Return the note of `how_many_gpus`: what its columns compare, how rows are extrapolated."""
-    text = "Speedup is weak scaling. “Pays from”: the shortest training that these GPUs finish "
-    text += "first, start-up included, against one GPU with the same global batch."
+    text = "Speedup is weak scaling."
+    if rows["break_even"].notna().any():
+        text += " “Pays from”: the shortest training that these GPUs finish first, start-up "
+        text += "included, against one GPU with the same global batch."
     if rows["guess"].eq(True).any():
         text += " Extrapolated rows have twice the measured GPUs at the same efficiency and cost."
     return text
