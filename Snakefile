@@ -13,23 +13,18 @@ rule all:
     input:
         "<results>/answers.md",
         "<results>/report.html",
-        "<results>/config.yaml",
 
 
 # What these measure, a replay has from a stored study.
 if not REPLAY:
 
-    include: "rules/dataset.smk"
     include: "rules/measure.smk"
     include: "rules/train.smk"
+    include: "rules/quantize.smk"
 
     if "accuracy" in config["parts"]:
 
         include: "rules/convergence.smk"
-
-    if "int8" in config["parts"]:
-
-        include: "rules/quantize.smk"
 
 
 include: "rules/report.smk"

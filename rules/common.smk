@@ -1,18 +1,15 @@
 # The configuration, the grid and definitions that all rules share. No rules here.
 import copy
-import json
 import os
 import sys
 from functools import partial
 from pathlib import Path
 
-import yaml
 from snakemake.utils import update_config
 
 # As a module of another workflow this is another folder than the current one.
 HOME = Path(str(workflow.current_basedir)).parent
 sys.path.insert(0, str(HOME / "workflow/scripts"))
-# Path of our files, relative to the current folder.
 OURS = "" if HOME == Path.cwd() else f"{HOME}/"
 # Locates the scripts, also in jobs on other nodes, which read this file.
 os.environ.update(SCALING_STUDY_HOME=str(HOME) if OURS else ".")
@@ -21,45 +18,27 @@ from scaling.config import stored
 from scaling.core.errors import refused
 from scaling.registry import registry
 
-DEFAULTS = Path(f"{OURS}config/config.yaml")
-with refused():
-    # Checks YAML that Snakemake would silently accept.
-    LAYERS = [stored.read_config(Path(p)) for p in [DEFAULTS, *workflow.configfiles]]
-LAYERS.append(workflow.config_settings.config)
-# A module's configuration is its importer's to give, and has only what differs from ours.
-if Path(workflow.basedir) != HOME:
-    LAYERS[1:] = [copy.deepcopy(config)]
-
-
-configfile: DEFAULTS
-
-
-complete = stored.read_config(DEFAULTS)
-update_config(complete, config)
-config.update(complete)
 # The folder of the stored study to replay, or results/ to report what there is; None to measure.
 REPLAY = None
-if "replay" in config:
-    with refused():
+with refused():
+    files = [Path(f"{OURS}config/config.yaml"), *map(Path, workflow.configfiles)]
+    LAYERS = [*map(stored.read_config, files), workflow.config_settings.config]
+    # A module's configuration is its importer's to give, and has only what differs from ours.
+    if Path(workflow.basedir) != HOME:
+        LAYERS[1:] = [copy.deepcopy(config)]
+    if "replay" in config:
         REPLAY = stored.find(Path(f"{OURS}studies"), str(config["replay"] or ""))
         LAYERS.insert(1, stored.read(REPLAY))
-    own = config.get("plugins") or []
-
-    configfile: REPLAY / stored.CONFIG
-
-    # A stored study is data, perhaps somebody else's, and brings no code.
-    if REPLAY == stored.RESULTS:
-        config["partial"] = True
-    else:
-        config["plugins"] = own
-    del config["replay"]
-
-
+        # A stored study is data, perhaps somebody else's, and brings no code.
+        ours = {"plugins": config.get("plugins") or []}
+        LAYERS.append({"partial": True} if REPLAY == stored.RESULTS else ours)
+config.clear()
+for layer in LAYERS:
+    update_config(config, layer)
+config.pop("replay", None)
 # Snakemake would mix a recipe with another one of its name.
 config["recipes"] = stored.recipes_of(LAYERS)
-
-# Jobs use it too, also on other nodes, as Slurm's jobs read this file. Set before the imports, as
-# the allowed values of keys depend on the user's plugins.
+# Jobs use it too. Set before the imports, as the values that keys allow depend on plugins.
 os.environ[registry.VARIABLE] = os.pathsep.join(map(str, config.get("plugins") or []))
 with refused():
     from scaling.core import grid
@@ -67,7 +46,7 @@ with refused():
     from scaling.launch import lease, preflight
     from scaling.launch.jobs import Jobs, as_json, measuring
     from scaling.registry import engine as engines
-    from scaling.registry.entries import model_code
+    from scaling.registry.entries import DATASETS, model_code
     from scaling.registry.strategy import STRATEGIES
     from scaling.tables.schema import StudyFiles
     from scaling.terminal.progress import Progress
@@ -120,7 +99,7 @@ with refused():
 
 
 onstart:
-    preflight.relay_signals()
+    preflight.start(config, Path(RESULTS, stored.CONFIG))
 
 
 onsuccess:

@@ -1,9 +1,28 @@
-# What is measured besides runs: the machine, its peaks and links, and how ranks share their work.
+# The dataset, and what is measured besides runs: the machine, its peaks and links, how ranks share work.
 from scaling.launch.measure import MachineCheck, Probe, Sweep
 from scaling.synchronization.plan import Plan
 
 # Each of them is compared with DistributedDataParallel.
 PARALLEL = ["ddp", "dp", "fsdp", "zero1"]
+
+
+rule dataset_prepare:
+    output:
+        output=f"{DATASET}/images.npz",
+        manifest=f"{DATASET}/manifest.json",
+    log:
+        "logs/dataset_prepare.log",
+    priority: JOBS.first
+    localrule: True
+    conda:
+        "../workflow/envs/study.yaml"
+    params:
+        **JOBS.dataset(),
+        code=measuring(
+            "dataset_prepare", *DATASETS.modules(config["dataset"]["source"])
+        ),
+    shell:
+        'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/dataset_prepare.py {params.job:q} {params.files:q} > {log:q} 2>&1'
 
 
 rule peaks_measure:

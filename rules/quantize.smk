@@ -3,10 +3,15 @@
 from scaling.core.records.experiments import VARIANT_PATTERN
 from scaling.core.training_options import NetworkTraining
 
+PART_B = config["quantization"]
 VARIANTS = {
     one["name"]: {key: one[key] for key in one if key not in ("name", "seeds")}
-    for one in config["quantization"]["variants"]
+    for one in PART_B["variants"]
 }
+
+
+def of_seed(wildcards):
+    return {"device": config["device"], "seed": int(wildcards.seed)}
 
 
 rule quantize_train:
@@ -23,8 +28,7 @@ rule quantize_train:
         code=measuring("scaling.quantization.training"),
         job=lambda wildcards: as_json(
             training=JOBS.options(
-                *(NetworkTraining, "quantization"),
-                **{"device": config["device"], "seed": int(wildcards.seed)},
+                NetworkTraining, "quantization", **of_seed(wildcards)
             )
         ),
         files=lambda wildcards, input, output: as_json(training={**input, **output}),
@@ -47,9 +51,9 @@ use rule quantize_train as quantize_evaluate with:
     params:
         code=measuring("scaling.quantization.variant"),
         job=lambda wildcards: as_json(
-            evaluation={
-                "calibration_images": config["quantization"]["calibration_images"],
-                **{"device": config["device"], "seed": int(wildcards.seed)},
+            evaluation=of_seed(wildcards)
+            | {
+                "calibration_images": PART_B["calibration_images"],
                 "variants": VARIANTS,
             }
         ),

@@ -3,14 +3,8 @@
 from scaling.figures import FIGURES
 
 HAS_RUNS = bool(FILES.records["runs"])
-LIMITS = FILES.records["limits"] + FILES.records["limits_of_repeats"]
-RECORDED = {
-    "interconnect": [path for path in LIMITS if path.endswith("sweep.json")],
-    "peaks": [path for path in LIMITS if path.endswith("peaks.json")],
-    "machine": JOBS.machine_checks() * HAS_RUNS,
-}
-for kind in ("convergence", "full_trainings", "synchronization", "quantization"):
-    RECORDED[kind] = FILES.records[kind]
+RECORDED = {kind: FILES.records[kind] for kind in stored.KINDS if kind != "runs"}
+RECORDED["machine"] = JOBS.machine_checks() * HAS_RUNS
 DRAWN = [name for name in FIGURES if FILES.tables(FIGURES[name].tables)]
 TEMPLATE = [
     f"{OURS}report/{name}"
@@ -42,10 +36,7 @@ rule tables_make:
             runs=f"{RECORDS}/runs",
             partial=config["partial"],
             per_gpu_hour=config["cost"]["per_gpu_hour"],
-            commands={
-                name: {key: own[key] for key in ("unit", "samples")}
-                for name, own in JOBS.commands.items()
-            },
+            commands=JOBS.commands,
             margin=config["convergence"]["accuracy_margin"],
             target=config["time_to_accuracy"]["accuracy"],
         ),
@@ -65,13 +56,10 @@ rule report_render:
     output:
         page=report("<results>/report.html", category="Report"),
         answers="<results>/answers.md",
-        figures=[
-            report(
-                f"<results>/figures/{STUDY}/{name}.svg",
-                category=FIGURES[name].category,
-            )
-            for name in DRAWN
-        ],
+        figures=report(
+            expand(f"<results>/figures/{STUDY}/{{name}}.svg", name=DRAWN),
+            category="Figures",
+        ),
     log:
         "<logs>/report_render.log",
     localrule: True
@@ -96,24 +84,3 @@ rule report_render:
         ),
     shell:
         'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/report_render.py {params.job:q} {params.files:q} > {log:q} 2>&1'
-
-
-# No rule reads its output, so the whole configuration may be its parameter.
-rule study_config:
-    output:
-        "<results>/config.yaml",
-    log:
-        "<logs>/study_config.log",
-    # With all cores: jobs that are not timed would otherwise start in parallel, before the grid's cells.
-    priority: JOBS.first
-    localrule: True
-    conda:
-        "../workflow/envs/report.yaml"
-    threads: 1 if config["machine"]["share"] else JOBS.cores
-    params:
-        # A function, as a command in it has braces.
-        config=lambda wildcards: yaml.safe_dump(
-            json.loads(json.dumps(config)), sort_keys=False
-        ),
-    shell:
-        "printf %s {params.config:q} > {output:q} 2> {log:q}"

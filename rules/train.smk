@@ -14,8 +14,6 @@ rule train_run:
         f"<records>/runs/{grid.RUN_PATTERN}/run.json",
     log:
         f"logs/train_run/{grid.RUN_PATTERN}.log",
-    benchmark:
-        f"benchmarks/train_run/{grid.RUN_PATTERN}.tsv"
     # In the grid's order, so that cells reuse compiled code of earlier ones.
     priority: JOBS.place
     conda:
@@ -38,8 +36,6 @@ if JOBS.commands:
     use rule train_run as train_command with:
         input:
             **CHECKED,
-        benchmark:
-            f"benchmarks/train_command/{grid.RUN_PATTERN}.tsv"
         wildcard_constraints:
             recipe="|".join(JOBS.commands),
         params:
@@ -57,8 +53,6 @@ if "time_to_accuracy" in config["parts"]:
             f"<records>/to_accuracy/{grid.RUN_PATTERN}/run.json",
         log:
             f"logs/train_to_accuracy/{grid.RUN_PATTERN}.log",
-        benchmark:
-            f"benchmarks/train_to_accuracy/{grid.RUN_PATTERN}.tsv"
         priority: 0
         params:
             **JOBS.run(

@@ -205,7 +205,7 @@ def test_other_models_skip_large_batches_and_part_b():
 
 
 ALONE = {
-    "scaling": ["runs", "limits"],
+    "scaling": ["runs", "interconnect", "peaks", "machine"],
     "accuracy": ["convergence"],
     "time_to_accuracy": ["full_trainings"],
     "proofs": ["synchronization"],

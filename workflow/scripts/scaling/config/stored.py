@@ -33,7 +33,9 @@ MACHINE = Path("machine/check.json")
 """The record of the machine check."""
 TRAININGS = ("runs", "convergence", "full_trainings")
 """Kinds of records that may be absent from a partial study."""
-KINDS = (*TRAININGS, "limits", "limits_of_repeats", "quantization", "synchronization")
+LIMITS = ("interconnect", "peaks", "machine")
+"""Kinds of records that each repeat has; of a stored study only those of the first are needed."""
+KINDS = (*TRAININGS, *LIMITS, "quantization", "synchronization")
 
 
 class Plain(yaml.SafeLoader):
@@ -144,16 +146,14 @@ def records(config: dict[str, Any]) -> dict[str, list[Path]]:
     found: dict[str, list[Path]] = {kind: [] for kind in KINDS}
     if "scaling" in parts:
         found["runs"] = [run.record_path(Path("runs")) for run in grid.of(config)]
-        files = {f"interconnect/gpus~{count}": "sweep.json" for count in gpus if count > 1}
-        files |= {"peaks": "peaks.json"}
-        if commands_alone(config):  # They send no messages of ours, and tell no operations.
-            files = {}
-        files |= {"machine": "check.json"} if config["machine"]["check"] != "off" else {}
-        for repeat in range(config["grid"].get("repeats", 1)):
-            folder = grid.repeat_folder(repeat)
-            found["limits_of_repeats" if repeat else "limits"] += [
-                Path(one + folder, name) for one, name in files.items()
-            ]
+        several = [count for count in gpus if count > 1]
+        for folder in map(grid.repeat_folder, range(config["grid"].get("repeats", 1))):
+            if not commands_alone(config):  # They send no messages of ours, and tell no operations.
+                found["peaks"].append(Path(f"peaks{folder}/peaks.json"))
+                sweeps = [f"interconnect/gpus~{count}{folder}/sweep.json" for count in several]
+                found["interconnect"] += map(Path, sweeps)
+            if config["machine"]["check"] != "off":
+                found["machine"].append(Path(f"machine{folder}/check.json"))
     if "accuracy" in parts:
         found["convergence"] = [
             technique_path(Path("convergence"), tried["name"], global_batch)
@@ -195,11 +195,11 @@ def check(folder: Path, config: dict[str, Any]) -> None:
 
     With `partial` in the configuration, runs may lack a record.
     """
-    wanted_records, there, beside = records(config), own_files(folder), beside_records(config)
-    runs = {*chain(*(wanted_records[kind] for kind in TRAININGS))}
-    wanted = [Path(CONFIG), Path(MANIFEST), *chain(*wanted_records.values())]
-    # Older studies have those of the first alone.
-    of_repeats = {*wanted_records["limits_of_repeats"]}
+    by_kind, there, beside = records(config), own_files(folder), beside_records(config)
+    runs = {*chain(*(by_kind[kind] for kind in TRAININGS))}
+    wanted = [Path(CONFIG), Path(MANIFEST), *chain(*by_kind.values())]
+    limits = chain(*(by_kind[kind] for kind in LIMITS))
+    of_repeats = {path for path in limits if "/repeat~" in str(path)}
     always = [path for path in wanted if path not in runs | of_repeats]
     needed = always if config["partial"] else [path for path in wanted if path not in of_repeats]
     if missing := [path for path in needed if path not in there]:

@@ -5,34 +5,26 @@ from typing import NamedTuple
 
 
 class FigureSpec(NamedTuple):
-    """A figure, drawn by the function `draw_{name}`: its category, input tables and caption."""
+    """A figure, drawn by the function `draw_{name}`: its input tables and caption."""
 
-    category: str
     tables: list[str]
     caption: str
 
 
 FIGURES = {
-    "epoch_time": FigureSpec("Timing", ["timing"], "Seconds per epoch by batch size."),
-    "speedup": FigureSpec("Timing", ["speedup"], "Speedup by batch size."),
+    "epoch_time": FigureSpec(["timing"], "Seconds per epoch by batch size."),
+    "speedup": FigureSpec(["speedup"], "Speedup by batch size."),
     "communication": FigureSpec(
-        "Communication",
         ["communication"],
         "Communication by batch size: the delay by the exchange, else exposed messages.",
     ),
     "bandwidth": FigureSpec(
-        "Communication",
         ["interconnect", "bandwidth", "costs"],
         "Bus bandwidth of all-reduces by message size; alone on any machine.",
     ),
-    "learning": FigureSpec(
-        "Accuracy", ["accuracy"], "Test accuracy after the same number of epochs."
-    ),
-    "remedies": FigureSpec(
-        "Accuracy", ["remedies"], "Test accuracy of techniques: means of seeds."
-    ),
+    "learning": FigureSpec(["accuracy"], "Test accuracy after the same number of epochs."),
+    "remedies": FigureSpec(["remedies"], "Test accuracy of techniques: means of seeds."),
     "quantization_histograms": FigureSpec(
-        "Int8 quantization",
         ["quantization_histograms"],
         "Share of values in float32 (line) and int8 (area), between its end levels (dotted).",
     ),

@@ -136,7 +136,7 @@ TABLES = {
 class StudyFiles:
     """Paths of a study's records below `folder`, and of its tables.
 
-    A stored or partial study lists only records that exist, but always those of kind `limits`.
+    A stored or partial study lists only records that exist.
     """
 
     def __init__(self, config: dict[str, Any], folder: str, *, is_stored: bool) -> None:
@@ -151,8 +151,8 @@ class StudyFiles:
         return self._paths("runs")
 
     def _paths(self, kind: str) -> list[str]:
-        paths, every = [self._folder / one for one in self._known[kind]], kind == "limits"
-        return [str(path) for path in paths if every or not self._partial or path.exists()]
+        paths = [self._folder / one for one in self._known[kind]]
+        return [str(path) for path in paths if path.exists() or not self._partial]
 
     def tables(self, names: Iterable[str] = TABLES) -> list[str]:
         """Return the paths of the tables in `names` for which the study has records."""
