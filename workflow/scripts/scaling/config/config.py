@@ -171,13 +171,11 @@ def _path(config: Configuration) -> Iterator[str]:
 
 
 def _missing_extras(config: Configuration) -> Iterator[str]:
-    """Yield a sentence for each key that needs an extra whose folder is absent."""
-    fused = [name for name, options in _trained(config).items() if options.get("fused_norms")]
-    needed = {f"recipes.{name}.fused_norms": "kernels" for name in fused}
-    for key, extra in needed.items():
-        if not registry.has_extra(extra):
-            folder = f"workflow/scripts/extras/{extra}"
-            yield f"{key} needs {folder}, which is not here: restore it, or leave the key out"
+    """Yield a sentence for each recipe that needs an extra whose folder is absent."""
+    for name, options in _trained(config).items():
+        if options.get("fused_norms") and not registry.has_extra("kernels"):
+            needs = f"recipes.{name}.fused_norms needs workflow/scripts/extras/kernels"
+            yield f"{needs}, which is not here: restore it, or leave the key out"
 
 
 def _large_batches(config: Configuration) -> Iterator[str]:
