@@ -88,10 +88,7 @@ def images_needed(config: dict[str, Any]) -> dict[str, int]:
 
 
 def drop_unsupported(config: dict[str, Any]) -> list[str]:
-    """Return a sentence for each part that the network or image size does not support.
-
-    These parts, and unused recipes, are dropped from `config`, in place.
-    """
+    """Drop from `config` parts that its network or images cannot have; return why."""
     config |= requested(config)
     parts, messages = config["parts"], []
     if config["model"]["name"] != LAB_MODEL and "accuracy" in parts:

@@ -54,10 +54,7 @@ def cores(limit: Path = Path("/sys/fs/cgroup/cpu.max")) -> int:
 
 
 def check(config: dict[str, Any], wanted: int, granted: int | None) -> None:
-    """Raise UserError, with a sentence for each key, if jobs on `wanted` devices cannot run here.
-
-    `granted` is the number of GPUs that --resources allows all jobs together; None: no limit.
-    """
+    """Raise UserError if jobs on `wanted` devices cannot run here, or --resources grants fewer."""
     machine, cells, on = config["machine"], grid.of(config), config["parts"]
     names = {cell.recipe for cell in cells}
     tried = {one["recipe"] for one in config["convergence"]["recipes"] if "accuracy" in on}

@@ -97,10 +97,7 @@ def recipes_of(layers: Iterable[Any]) -> Any:
 
 
 def find(studies: Path, name: str) -> Path:
-    """Return the folder of the study `name` below `studies`, or results/ itself.
-
-    UserError, with all names, if there is no such study.
-    """
+    """Return the folder of the study `name` below `studies`, or results/; UserError without one."""
     if name == RESULTS.name:
         return RESULTS
     there = sorted(path.parent.name for path in studies.glob(f"*/{CONFIG}"))
@@ -191,10 +188,7 @@ def own_files(folder: Path) -> set[Path]:
 
 
 def check(folder: Path, config: dict[str, Any]) -> None:
-    """Raise UserError unless `folder` has exactly the files that its configuration asks for.
-
-    With `partial` in the configuration, runs may lack a record.
-    """
+    """Raise UserError unless `folder` has exactly the files that `config` asks for."""
     by_kind, there, beside = records(config), own_files(folder), beside_records(config)
     runs = {*chain(*(by_kind[kind] for kind in TRAININGS))}
     wanted = [Path(CONFIG), Path(MANIFEST), *chain(*by_kind.values())]

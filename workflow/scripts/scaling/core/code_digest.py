@@ -78,11 +78,7 @@ def _text(path: Path) -> str:
 
 @cache
 def _understood(text: str) -> tuple[str, list[str]]:
-    """Return a hash of a module's syntax tree and the dotted names it imports; cached on disk.
-
-    The tree is hashed without positions, docstrings, and empty fields, which vary with the version
-    of Python.
-    """
+    """Return a hash of a module's syntax tree and the dotted names it imports; cached on disk."""
     kept = KEPT / hashlib.sha256((_text(Path(__file__)) + text).encode()).hexdigest()
     with suppress(OSError, ValueError):
         meaning, imported = json.loads(kept.read_text())

@@ -16,10 +16,7 @@ from scaling.core.section import key_name, sentence
 
 
 def script(function: Callable[..., None]) -> Callable[..., None]:
-    """Decorate `main`, the last function of a script, to read its arguments; see `errors.program`.
-
-    The decorated function takes the words of a command line (default: sys.argv), or keywords.
-    """
+    """Decorate `main`, a script's last function, to read its arguments; see `errors.program`."""
 
     def main(words: list[str] | None = None, **arguments: Any) -> None:
         given = json.dumps(arguments, default=str) if arguments else text(function, words)
@@ -30,10 +27,7 @@ def script(function: Callable[..., None]) -> Callable[..., None]:
 
 
 def text(function: Callable[..., None], words: list[str] | None) -> str:
-    """Return JSON of the arguments in `words`: JSON objects, JSON files, or `--name value`.
-
-    Several JSON objects are merged, as a rule gives one with options and one with files.
-    """
+    """Return JSON of the arguments in `words`: merged JSON objects or files, or `--name value`."""
     words = sys.argv[1:] if words is None else words
     if words and all(word.startswith("{") or word.endswith(".json") for word in words):
         found: dict[str, Any] = {}

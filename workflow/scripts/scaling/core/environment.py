@@ -83,10 +83,7 @@ def describe_process(device: Any) -> dict[str, Any]:
 def completed(
     before: dict[str, Any], gpus: Sequence[str] = (), starts: Sequence[dict[str, Any]] = ()
 ) -> dict[str, Any]:
-    """Return `before`, of `describe`, with the leased `gpus` and the time of the end.
-
-    `starts` is what ranks reported when they started, also of the GPUs of other nodes.
-    """
+    """Return `before` with the leased GPUs, the ranks' reports `starts`, and the end's time."""
     found = before | leased_gpus(gpus)
     if starts:
         hosts = list(dict.fromkeys(start["host"] for start in starts))

@@ -43,10 +43,7 @@ def refused() -> Iterator[None]:
 
 
 def program(main: Main) -> Main:
-    """Decorate a script's main(), the last function of its module; run it if the file is started.
-
-    A UserError ends it with a message; the end of its Snakemake or parent sends it SIGTERM.
-    """
+    """Decorate a script's main(), its last function; run it if the file is started."""
     if main.__module__ == "__main__":
         if snakemake := os.environ.get(SNAKEMAKE_VARIABLE):
             watched = (int(snakemake), os.getppid())

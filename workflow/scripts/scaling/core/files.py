@@ -17,10 +17,7 @@ LOG_LINE, LOG_BYTES = 2_000, 1_000_000
 
 @contextmanager
 def atomic_path(target: Path) -> Iterator[Path]:
-    """Yield a temporary path that replaces `target` when the block succeeds.
-
-    Raises UserError when the disk is full or the folder cannot be written.
-    """
+    """Yield a temporary path that then replaces `target`; UserError if it cannot be written."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)

@@ -73,10 +73,7 @@ def of(config: dict[str, Any]) -> list[Cell]:
 
 
 def section(config: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments of `expand` from the section `grid`: the strategies of each recipe etc.
-
-    `strong_scaling` has all recipes but commands that take no batch size, or none if it is off.
-    """
+    """Return the arguments of `expand`, by the configuration's `grid` and recipes."""
     keys, strategies, paired = config["grid"], {}, []
     for name in keys["recipes"]:
         recipe = config["recipes"][name]
@@ -105,10 +102,7 @@ def expand(
     repeats: int = 1,
     strong_scaling: Collection[str] = (),
 ) -> list[Cell]:
-    """Return a run for every combination, once; `recipes` maps each recipe to its strategies.
-
-    Recipes in `strong_scaling` also have runs of `strong_pair`.
-    """
+    """Return a run for every combination, once, and the `strong_pair` of some recipes."""
     cells = [
         Cell(name, strategy, count, batch_size, seed, repeat)
         for name, strategies in recipes.items()

@@ -83,10 +83,7 @@ class Jobs:
         return [path for repeat in self._begun for path in self.machine_check({"repeat": repeat})]
 
     def options(self, kind: type[Options], *sections: str, **own: Any) -> dict[str, Any]:
-        """Return a job's options: the configured fields of `kind`, and `own`, which overrides them.
-
-        Fields come from the sections machine, training and `sections`; later sections override.
-        """
+        """Return the configured fields of `kind`, of the last section that has each, and `own`."""
         model = self._config["model"]
         values = {"device": self._config["device"], "model": model, "model_width": model["width"]}
         for section in ("machine", "training", *sections):

@@ -75,10 +75,7 @@ def by_kind(lines: Iterable[dict[str, Any]]) -> LinesByKind:
 
 @dataclass(frozen=True)
 class ProcessResult:
-    """The end of the launched processes; `measure.launch_ranks` adds `lines` and `environment`.
-
-    `returncode` is negative if a signal ended the launched process.
-    """
+    """The end of the launched processes; `measure.launch_ranks` adds `lines` and `environment`."""
 
     returncode: int
     timed_out: bool
@@ -123,10 +120,7 @@ def reserve_port() -> int:
 
 
 def command(words: list[str], gpus: int, nodes: int = 1) -> list[str]:
-    """Return the command that starts Python with `words`; on several nodes, srun starts one each.
-
-    `gpus` counts those of all nodes. UserError for several nodes outside of a Slurm job.
-    """
+    """Return the command that starts Python with `words`; on several nodes, by srun."""
     own = [sys.executable, *words]
     if nodes == 1:
         return own
@@ -146,10 +140,7 @@ def launch(
     time_limit: float,
     read: Callable[[IO[bytes]], None] | None = None,
 ) -> ProcessResult:
-    """Run a command, for at most `time_limit` seconds, and then end all processes that it started.
-
-    If `read` is given, it reads the output in a thread; else this process's output gets it.
-    """
+    """Run a command for at most `time_limit` seconds, then end all processes that it started."""
     adopt_orphans()
     before = psutil.Process().children(recursive=True)
     start = time.monotonic()

@@ -24,20 +24,14 @@ ADDRESS = "\0scaling-study/{}"
 POLL_SECONDS = 1.0
 PATIENCE_SECONDS = 3600.0
 """Seconds that a job waits for GPUs."""
-FREE = "is free"
 SHARE_VARIABLE = "SCALING_STUDY_SHARE"
 """Environment variable that lets CPU jobs overlap (`machine.share`)."""
 
 
 def cpu(patience: float = PATIENCE_SECONDS) -> AbstractContextManager[list[str]]:
     """Hold this machine's CPU until the block ends, unless jobs may share it; see `gpus`."""
-    names = _cpus()
+    names = [] if os.environ.get(SHARE_VARIABLE) else [f"the CPU of {host()}"]
     return gpus(len(names), names, patience, "CPUs")
-
-
-def _cpus() -> list[str]:
-    """Return the name of what a timed job on the CPU holds: [] if jobs may share the machine."""
-    return [] if os.environ.get(SHARE_VARIABLE) else [f"the CPU of {host()}"]
 
 
 @contextmanager
@@ -78,14 +72,6 @@ def gpus(
         time.sleep(POLL_SECONDS)
 
 
-def waits_for(requested: environment.Device, count: int) -> str:
-    """Return the holders of the GPUs, or the CPU, that a job has to wait for, or ""."""
-    on_gpu = environment.resolve_device(requested) == "cuda"
-    names = environment.visible_gpus() if on_gpu else _cpus()
-    held = [f"{name} {holder}" for name in names if (holder := _holder(gpu_uuid(name))) != FREE]
-    return "; ".join(held) if len(names) - len(held) < (count if on_gpu else len(names)) else ""
-
-
 @contextmanager
 def device(requested: environment.Device) -> Iterator[Any]:
     """Yield the torch.device to compute on; a GPU is leased until the block ends."""
@@ -121,7 +107,7 @@ def _holder(uuid: str) -> str:
         try:
             asking.connect(ADDRESS.format(uuid))
         except OSError:
-            return FREE
+            return "is free"
         credentials = asking.getsockopt(
             socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i")
         )

@@ -72,10 +72,7 @@ def run(
 
 @contextmanager
 def leased(device: Device, gpus: int, options: Any) -> Iterator[tuple[list[str], dict[str, str]]]:
-    """Yield `gpus` GPUs (CUDA_VISIBLE_DEVICES entries), and environment variables for processes.
-
-    They are leased until the block ends; for a CPU the list is empty. SIGTERM raises SystemExit.
-    """
+    """Yield `gpus` leased GPUs ([] on a CPU) and variables; SIGTERM raises SystemExit."""
     with launcher.terminable():
         on_gpu = device == "cuda"
         there = environment.visible_gpus() if on_gpu else []

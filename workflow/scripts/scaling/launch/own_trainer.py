@@ -33,10 +33,7 @@ MOST_FILES = 10_000
 
 
 def run(spec: RunSpec, folder: Path) -> RunRecord:
-    """Run the command of a recipe and return the run's record; the command may write to `folder`.
-
-    UserError if it fails for a reason other than memory or time, or prints impossible values.
-    """
+    """Run the command of a recipe, which may write to `folder`; return the run's record."""
     before, cell = environment.describe(spec.device), spec.cell
     template: str = spec.recipe_options["command"]
     values = vars(cell) | {
@@ -106,10 +103,7 @@ def run(spec: RunSpec, folder: Path) -> RunRecord:
 
 
 def _files() -> dict[str, tuple[int, int]]:
-    """Return the times of the last change and read, in ns, of each file below the current folder.
-
-    Hidden folders and `SKIPPED` are left out; {} if there are more than `MOST_FILES` files.
-    """
+    """Return times of change and read of each file here; {} for more than `MOST_FILES` of them."""
     found = {}
     for place, folders, names in os.walk("."):
         folders[:] = [name for name in folders if name not in SKIPPED and name[0] != "."]
@@ -125,10 +119,7 @@ def _files() -> dict[str, tuple[int, int]]:
 def _verdict(
     spec: RunSpec, output: Output, result: ProcessResult, seconds: float, epochs: pd.DataFrame
 ) -> tuple[Status, str | None, pd.DataFrame]:
-    """Return the status of a command, a sentence on anything unusual or None, and its epochs.
-
-    Without an epoch, the run counts as one. UserError for other failures or impossible output.
-    """
+    """Return a command's status, a sentence on anything unusual or None, and its epochs."""
     of = f"the command of {spec.cell}"
     if result.timed_out:
         limit = f"stopped at the time limit of {spec.time_limit_seconds:g} s"

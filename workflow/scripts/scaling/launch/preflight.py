@@ -25,10 +25,7 @@ LAUNCHERS = ("TORCHELASTIC_RUN_ID", "RANK", "LOCAL_RANK", "WORLD_SIZE", "OMPI_CO
 
 
 def accept(config: dict[str, Any], replayed: Path | None) -> list[str]:
-    """Check `config` (else UserError), drop what it cannot have, and return a sentence for each.
-
-    `replayed` is the folder of the stored study to replay. Sets environment variables for jobs.
-    """
+    """Check `config` (else UserError), drop what it cannot have, and return a sentence for each."""
     # `--config partial=true` is a string: Snakemake only parses Python's True and False.
     if (partial := config.get("partial")) in ("true", "false"):
         config["partial"] = partial == "true"

@@ -95,10 +95,7 @@ class Rank:
 
 
 def main() -> None:
-    """Call the function that job.json names, with its arguments there; sys.argv has the path.
-
-    The function also gets `folder`, the folder of job.json, to which the ranks write reports.
-    """
+    """Call the function that job.json names, with its arguments there and its `folder`."""
     path = Path(sys.argv[-1])
     job = json.loads(path.read_text(encoding="utf-8"))
     arguments = job["arguments"] | {"folder": str(path.parent)}

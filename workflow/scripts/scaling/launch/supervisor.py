@@ -24,10 +24,7 @@ OF_DATASET = ("source", "checksum", "train_images", "test_images", "image_shape"
 def supervise(
     spec: RunSpec, images: Path, manifest: Path, output: Path, worker: str = WORKER
 ) -> RunRecord:
-    """Train as `spec` says by the function `worker`; write the record to `output` and return it.
-
-    Lack of memory, divergence and a time-out are statuses; other failures raise UserError.
-    """
+    """Train `spec` by the function `worker`; write the record to `output` and return it."""
     dataset = DATASET.read(manifest)
     status: Status = "infeasible"
     if message := infeasible_reason(spec, dataset["train_images"]):
@@ -113,10 +110,7 @@ def write_trace(target: Path, events: list[dict[str, Any]]) -> None:
 
 
 def nested(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the events, each cut where its track's next event begins, if the next one ends later.
-
-    Perfetto drops an event that overlaps another one in part.
-    """
+    """Return the events, cut where they overlap the next in part, which Perfetto would drop."""
     spans = [event for event in events if event["ph"] == "X"]
     spans.sort(key=lambda event: (event["pid"], str(event["tid"]), event["ts"], -event["dur"]))
     first = min((event["ts"] for event in spans), default=0.0)

@@ -4,7 +4,7 @@ import logging
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -31,10 +31,8 @@ class Progress(logging.Handler):
         records: str,
         results: str,
         images: str,
-        waits_for: Callable[[int], str],
     ) -> None:
         super().__init__()
-        self._waits_for = waits_for
         self._workflow, self._config = workflow, config
         self._records, self._results, self._images = map(Path, (records, results, images))
         self._jobs: dict[int, Any] = {}
@@ -43,8 +41,8 @@ class Progress(logging.Handler):
         self._estimates: state.DurationEstimates
         self._start = time.monotonic()
         self._done: list[int] = []
-        self._here = self._on_cpu = False
-        """Whether jobs run on this machine, and whether they are timed on its CPU."""
+        self._on_cpu = False
+        """Whether jobs are timed on this machine's CPU."""
         self._lacks = ""
         """Why this machine could not run the measurements that a dry run lists."""
         logger = logging.getLogger("snakemake.logging")
@@ -68,10 +66,6 @@ class Progress(logging.Handler):
         try:
             if event == "RUN_INFO" and not self._jobs:
                 self._begin()
-            elif event == "JOB_INFO" and record.jobid in self._places and self._here:
-                job = self._jobs[record.jobid]
-                if held := self._waits_for(int(job.resources.get("gpu", 0))):
-                    say(f"{job.rule.name} waits: {held}")
             elif event == "JOB_FINISHED" and record.job_id in self._places:
                 self._finished(record.job_id)
             elif event.startswith("This was a dry-run"):
@@ -94,7 +88,7 @@ class Progress(logging.Handler):
         granted = workflow.global_resources.get("gpu")
         # A dry run is local even if jobs would run elsewhere; only its threads show that.
         threads = workflow.dryrun and workflow.execution_settings.use_threads
-        here = self._here = workflow.local_exec and not threads
+        here = workflow.local_exec and not threads
         if gone := " ".join(map(str, self._gone())):
             sys.exit(
                 f"error: {gone}: missing, so all would be measured again; make this first "

@@ -1,7 +1,4 @@
-"""The state of a study's runs and the time left, from its files and this machine's processes.
-
-`make status` prints it.
-"""
+"""What `make status` prints: the state of a study's runs and the time left."""
 
 import json
 import math
@@ -86,11 +83,7 @@ def duration(value: float) -> str:
 
 
 def study_status(config: dict[str, Any], begun: dict[Path, float], runs_now: bool) -> str:
-    """Return the state of the study in results/, as text.
-
-    A run in `begun` (start times by record path) is `running`. Otherwise its record decides, `done`
-    for ok; without a record it is `failed` if its log has an error, else `waiting`.
-    """
+    """Return the state of the study in results/ as text; `begun` has runs' start times."""
     known = DurationEstimates(config, RESULTS)
     cells = {cell.record_path(Path("runs")): cell for cell in grid.of(config)}
     wanted = stored.records(config)

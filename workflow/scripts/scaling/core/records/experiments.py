@@ -33,10 +33,7 @@ class MachineCheck(types.Record):
 
 
 class Message(TypedDict):
-    """Seconds of one message in each repeat, and whether all results were correct.
-
-    The kinds `broadcast` and `reduce` are for DataParallel; all other kinds are all-reduces.
-    """
+    """Seconds of one message in each repeat, and whether all results were correct."""
 
     kind: Literal["sweep", "bucket", "tuned_bucket", "gradients", "broadcast", "reduce"]
     message_bytes: types.Positive
@@ -224,10 +221,7 @@ class Entrance(TypedDict):
 
 @types.opened
 class Layer(TypedDict):
-    """A layer of a quantized network, with more fields: see `quantization.variant`.
-
-    Fields of activations are absent if only weights are quantized.
-    """
+    """A layer of a quantized network; fields of activations are absent for weights alone."""
 
     layer: str
     weight_bits: types.Positive

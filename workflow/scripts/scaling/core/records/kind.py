@@ -101,10 +101,7 @@ class OwnData(TypedDict):
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of record: its `schema` (a TypedDict), and a function that finds contradictions.
-
-    A file also has `version` and `sha256`, the checksum of all its other fields.
-    """
+    """A kind of record: its `schema` (a TypedDict), and a function that finds contradictions."""
 
     what: str
     schema: Any

@@ -21,10 +21,7 @@ TECHNIQUE_PATTERN = "remedy~{remedy}/global_batch~{global_batch}"
 
 
 class GpuReading(TypedDict):
-    """Counters of one GPU over an interval; null where its driver does not report them.
-
-    `held_back_seconds` maps throttling reasons to seconds; `sm_mhz` and `celsius` are end values.
-    """
+    """Counters of one GPU over an interval; null where its driver does not report them."""
 
     energy_joules: types.Amount | None
     held_back_seconds: dict[str, types.Duration]
@@ -155,10 +152,7 @@ class DeviceTime(OfRank):
 
 
 class Run(types.Record):
-    """The record of one run of the grid, `run.json`; fields that a run did not reach are null.
-
-    For `readings`, `in_memory` and `device_time` see `scaling.instruments.steps`.
-    """
+    """The record of one run of the grid, `run.json`; fields that a run did not reach are null."""
 
     cell: Cell
     status: types.Status
@@ -227,10 +221,7 @@ class Result(TypedDict):
 
 
 class Technique(types.Record):
-    """The record of one technique ("remedy") at one global batch, `runs.json`.
-
-    `options` are of `update_rule.Technique`; a status other than ok has a message and no result.
-    """
+    """The record of one technique ("remedy") at one global batch, `runs.json`."""
 
     remedy: str
     global_batch: types.Positive
