@@ -12,7 +12,6 @@ from scaling.config.config import requested as requested_of
 from scaling.core import grid
 from scaling.core.errors import SNAKEMAKE_VARIABLE
 from scaling.core.grid import Cell
-from scaling.core.training_options import LargeBatches
 from scaling.launch import jobs as jobs_module
 from scaling.launch import preflight
 from scaling.launch.jobs import Jobs
@@ -108,15 +107,6 @@ def test_later_sections_override_options_of_training(study):
     assert RunSpec.model_validate_json(json.dumps(found)).cell == Cell(
         config["time_to_accuracy"]["recipe"], "ddp", 2, 32, 0, 2
     )
-
-
-def test_a_script_is_told_nothing_that_it_does_not_depend_on(study):
-    jobs, config = study
-    before = jobs.options(LargeBatches, "convergence")
-    config["convergence"] |= {"global_batches": [7], "recipes": ["muon"]}
-    assert jobs.options(LargeBatches, "convergence") == before
-    config["convergence"]["epochs"] += 1
-    assert jobs.options(LargeBatches, "convergence") != before
 
 
 def test_compiled_code_is_kept_in_the_studys_folder(study, monkeypatch, tmp_path):

@@ -32,11 +32,6 @@ class Difference:
         """Whether the whole interval is below 0."""
         return self.high < 0
 
-    @property
-    def above(self) -> bool:
-        """Whether the whole interval is above 0."""
-        return self.low > 0
-
 
 def difference(*samples: Sequence[float]) -> Difference:
     """Return the mean of sample 2 minus that of sample 1; of one sample of differences, its mean.

@@ -13,7 +13,7 @@ from scaling.config import devices, stored
 from scaling.core import environment, files
 from scaling.core import numbers as fmt
 from scaling.core.errors import UserError, printable
-from scaling.core.grid import RUN_KEYS, Cell, strong_pair
+from scaling.core.grid import RUN_KEYS, Cell
 from scaling.core.records.run import RUN
 from scaling.tables import timing
 from scaling.terminal import state
@@ -138,15 +138,8 @@ class Progress(logging.Handler):
             total = "how long that takes is known once some are measured"
         lines = [fmt.plural(len(places) - len(runs), "other measurement"), derived, total]
         if runs:
-            grid = self._config["grid"]
-            added = [
-                f"of these {count} on {n} {device} with b = {size}, which grid.strong_scaling adds "
-                f"to compare with 1 × {n * size}"
-                for n, size in strong_pair(grid["gpus"], grid["batch_sizes"])
-                if (count := sum(f"gpus~{n}/batch_size~{size}/" in str(run) for run in runs))
-            ]
             trainings = f"{fmt.plural(len(runs), 'training')} on {', '.join(map(str, gpus))}"
-            lines = [f"{trainings} {device}", *added, *lines]
+            lines = [f"{trainings} {device}", *lines]
         return "This would run " + ";\n  ".join(lines) + "." + self._lacks
 
     def _finished(self, number: int) -> None:
