@@ -77,8 +77,6 @@ wildcard_constraints:
 STUDY, MODEL = config["study"], config["model"]["name"]
 JOBS = Jobs(config, workflow, RECORDS)
 TIMED = JOBS.timed()
-# What measures the machine has a time limit of its own.
-OF_MACHINE = {"runtime": max(JOBS.minutes, 15)}
 FILES = StudyFiles(config, RECORDS, is_stored=bool(REPLAY))
 # The training images; once prepared they are not checked again.
 IMAGES = {

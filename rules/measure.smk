@@ -37,7 +37,7 @@ rule peaks_measure:
         "../workflow/envs/study.yaml"
     threads: JOBS.threads
     resources:
-        **TIMED | OF_MACHINE,
+        **TIMED,
     params:
         **JOBS.job("probe", Probe, "peaks"),
         code=measuring("scaling.instruments.peaks"),
@@ -67,8 +67,6 @@ use rule peaks_measure as synchronization_measure with:
     log:
         "logs/synchronization_measure/gpus~{gpus}.log",
     priority: 0
-    resources:
-        **TIMED,
     params:
         **JOBS.job("plan", Plan, "synchronization"),
         code=measuring(
@@ -87,7 +85,7 @@ use rule peaks_measure as machine_check with:
         "logs/machine_check{repeat}.log",
     threads: lambda wildcards: JOBS.threads({"gpus": JOBS.most})
     resources:
-        **JOBS.timed(JOBS.most) | OF_MACHINE,
+        **JOBS.timed(JOBS.most),
     params:
         files=JOBS.job("check", MachineCheck)["files"],
         # Depends on resources, so a change outdates nothing: the check came before everything else.

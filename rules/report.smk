@@ -6,10 +6,7 @@ HAS_RUNS = bool(FILES.records["runs"])
 RECORDED = {kind: FILES.records[kind] for kind in stored.KINDS if kind != "runs"}
 RECORDED["machine"] = JOBS.machine_checks() * HAS_RUNS
 DRAWN = [name for name in FIGURES if FILES.tables(FIGURES[name].tables)]
-TEMPLATE = [
-    f"{OURS}report/{name}"
-    for name in "report.html.j2 answers.md.j2 macros.html.j2 style.css".split()
-]
+TEMPLATE = sorted(map(str, Path(f"{OURS}report").glob("*.*")))
 
 
 rule tables_make:
@@ -50,7 +47,6 @@ rule report_render:
         topology=["<results>/tables/topology.txt"][:HAS_RUNS],
         records=FILES.runs,
         claims="<results>/tables/claims.json",
-        style=f"{OURS}report/figures.mplstyle",
         manifest=f"{DATASET}/manifest.json",
         template=TEMPLATE,
     output:
@@ -78,7 +74,7 @@ rule report_render:
         ),
         files=lambda wildcards, input, output: as_json(
             **{key: input[key] for key in ("tables", "topology", "manifest")},
-            template=input.template[0],
+            template=f"{OURS}report/report.html.j2",
             output=output.page,
             answers=output.answers,
         ),

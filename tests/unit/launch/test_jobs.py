@@ -38,8 +38,8 @@ def jobs(workflow=CLUSTER, gres=False, **machine):
     )
 
 
-ONE_NODE = {"nodes": 1, "runtime": 7}
-TWO_NODES = {"nodes": 2, "runtime": 7, "mpi": "srun", "tasks": 2, "tasks_per_gpu": 0}
+ONE_NODE = {"nodes": 1, "runtime": 15}
+TWO_NODES = {"nodes": 2, "runtime": 15, "mpi": "srun", "tasks": 2, "tasks_per_gpu": 0}
 
 
 @pytest.mark.parametrize(

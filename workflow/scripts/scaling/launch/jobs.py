@@ -51,7 +51,7 @@ class Jobs:
         self._config, self._workflow, self._shares = config, workflow, machine["share"]
         self.most = max(config["grid"]["gpus"])
         """The largest number of GPUs in the grid."""
-        self.minutes = math.ceil(machine["time_limit_seconds"] / 60) + 5
+        self.minutes = math.ceil(max(machine["time_limit_seconds"], SHORTEST_LIMIT) / 60) + 5
         """Time limit of a job in minutes: the measurement's, and 5 minutes to start and to stop."""
         self._per_node = machine["gpus_per_node"] or math.inf
         timed = [config["recipes"][name] for name in config["grid"]["recipes"]]
