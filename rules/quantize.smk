@@ -8,10 +8,7 @@ VARIANTS = {
     one["name"]: {key: one[key] for key in one if key not in ("name", "seeds")}
     for one in PART_B["variants"]
 }
-
-
-def of_seed(wildcards):
-    return {"device": config["device"], "seed": int(wildcards.seed)}
+OF_SEED = lambda wildcards: {"device": config["device"], "seed": int(wildcards.seed)}
 
 
 rule quantize_train:
@@ -28,7 +25,7 @@ rule quantize_train:
         code=measuring("scaling.quantization.training"),
         job=lambda wildcards: as_json(
             training=JOBS.options(
-                NetworkTraining, "quantization", **of_seed(wildcards)
+                NetworkTraining, "quantization", **OF_SEED(wildcards)
             )
         ),
         files=lambda wildcards, input, output: as_json(training={**input, **output}),
@@ -51,7 +48,7 @@ use rule quantize_train as quantize_evaluate with:
     params:
         code=measuring("scaling.quantization.variant"),
         job=lambda wildcards: as_json(
-            evaluation=of_seed(wildcards)
+            evaluation=OF_SEED(wildcards)
             | {
                 "calibration_images": PART_B["calibration_images"],
                 "variants": VARIANTS,
