@@ -45,7 +45,11 @@ class Submission:
 
     @property
     def failed(self) -> bool:
-        return bool(self.refusal) or any(one.counts["error"] for one in self.studies)
+        return bool(self.refusal) or any(
+            finding.severity == "error"
+            for one in self.studies
+            for finding in one.judgement.findings
+        )
 
 
 def paths(names: list[str]) -> list[Path]:
@@ -54,8 +58,8 @@ def paths(names: list[str]) -> list[Path]:
     parts = [part for name in names for part in ([name] if Path(name).exists() else split(name))]
     for path in map(Path, parts):
         matches = sorted(Path(path.anchor).glob(str(path.relative_to(path.anchor))))
-        there = [path] if path.exists() else list(filter(wanted, matches)) or [path]
-        listed += [one for path in there for one in _inside(path) or [path]]
+        there = [path] if path.exists() else list(filter(wanted, matches))
+        listed += [one for path in there or [path] for one in _inside(path) or [path]]
     return list(dict.fromkeys(listed))
 
 
@@ -85,16 +89,12 @@ def read(path: Path, images: int, form: str = "") -> Submission:
 
 def as_text(submissions: list[Submission]) -> str:
     """Return a line for each finding, a line for each study, and one with numbers of files."""
-    lines, table = list[str](), list[tuple[str, str, str]]()
-    for one in submissions:
-        for each in one.studies:
-            lines += [f"{one.folder}: {each.study.name}: {line}" for line in each.lines]
-            table.append((one.folder, each.study.name, each.summary))
-        table += [(one.folder, "", one.refusal)] * bool(one.refusal)
-    widths = [max(len(row[column]) for row in table) for column in (0, 1)]
-    lines += [f"{a:<{widths[0]}}  {b:<{widths[1]}}  {verdict}" for a, b, verdict in table]
-    refused, total = sum(bool(one.refusal) for one in submissions), len(submissions)
-    return "\n".join([*lines, f"{total} given, {total - refused} read, {refused} refused"])
+    studies = [(one.folder, each.study.name, each) for one in submissions for each in one.studies]
+    lines = [f"{folder}: {name}: {line}" for folder, name, each in studies for line in each.lines]
+    lines += [f"{folder}  {name}  {each.result}" for folder, name, each in studies]
+    refused = [f"{one.folder}  {one.refusal}" for one in submissions if one.refusal]
+    total, read = len(submissions), len(submissions) - len(refused)
+    return "\n".join([*lines, *refused, f"{total} given, {read} read, {len(refused)} refused"])
 
 
 def write(submissions: list[Submission], target: Path) -> None:

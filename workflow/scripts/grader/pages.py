@@ -20,8 +20,7 @@ TEMPLATE = Path(__file__).with_name("published.html.j2")
 SEVERITIES = {"error": "error", "warning": "warning", "info": "remark"}
 COSTS = {"error": 2.0, "warning": 0.5, "info": 0.0}
 """Points subtracted for a cause, once per study, by severity."""
-COLUMNS = ["study", "folder", "cells", "figures", "errors", "warnings", "remarks"]
-COLUMNS += ["causes", "points"]
+COLUMNS = ["study", "folder", "cells", "result", "causes", "points"]
 WRONG = ["question", "quantity", "N x b", "printed", "right"]
 FINDINGS = ["severity", "cause", "what happened", "cells (N x b)", "what to do"]
 SHOWN = 5
@@ -47,42 +46,31 @@ class Judged:
         return self.study.description.title or self.study.name
 
     @property
-    def facts(self) -> list[tuple[str, str]]:
+    def facts(self) -> dict[str, str]:
         """Return what is known of the study, by name."""
-        of, model = self.study, f"{self.study.model}, parameters not stated"
+        of, size = self.study, "parameters not stated"
         if of.parameters:
-            size = fmt.data(of.parameters[1] * 4)
-            model = (
-                f"{of.model}, {of.parameters[1]:,.0f} parameters, so {size} of float32 gradients"
-            )
+            size = f"{of.parameters[1]:,.0f} parameters, so {fmt.data(of.parameters[1] * 4)}"
+            size += " of float32 gradients"
+        strategies = ", ".join(filter(None, of.strategies)) or "not stated"
         facts = {"Folder": self.folder, "Hardware": of.description.hardware}
-        facts["Strategy"] = ", ".join(filter(None, of.strategies)) or "not stated"
-        return [*facts.items(), ("Model", model), ("Units", of.description.units)]
+        facts |= {"Strategy": strategies, "Model": f"{of.model}, {size}"}
+        return facts | {"Units": of.description.units}
 
     @property
     def notes(self) -> list[str]:
         return [*(f"Doubt: {one}" for one in self.study.description.doubts), *self.study.notes]
 
     @property
-    def counts(self) -> dict[str, int]:
-        """Return the number of findings of each severity."""
-        severities = [one.severity for one in self.judgement.findings]
-        return {severity: severities.count(severity) for severity in SEVERITIES}
-
-    @property
-    def figures(self) -> str:
-        """Return the verdicts as text: `9 figures: 7 right, 2 wrong`."""
-        of = self.judgement
-        numbers = {"right": of.right, "wrong": of.wrong, "not checked": of.open}
-        parts = ", ".join(f"{n} {word}" for word, n in numbers.items() if n)
-        figures = fmt.plural(sum(numbers.values()), "figure")
-        return f"{figures}: {parts}" if parts else "no figures beside the times"
-
-    @property
-    def summary(self) -> str:
+    def result(self) -> str:
         """Return verdicts and findings: `9 figures: 7 right, 2 wrong; 1 error, 2 remarks`."""
-        parts = [fmt.plural(n, SEVERITIES[severity]) for severity, n in self.counts.items() if n]
-        return f"{self.figures}; {', '.join(parts) or 'no findings'}"
+        of, severities = self.judgement, [one.severity for one in self.judgement.findings]
+        figures = {"right": of.right, "wrong": of.wrong, "not checked": of.open}
+        total = fmt.plural(sum(figures.values()), "figure")
+        right = ", ".join(f"{n} {word}" for word, n in figures.items() if n)
+        counts = [fmt.plural(severities.count(x), word) for x, word in SEVERITIES.items()]
+        found = ", ".join(one for one in counts if one[:2] != "0 ") or "no findings"
+        return f"{total}: {right}; {found}" if right else f"no figures beside the times; {found}"
 
     @property
     def tables(self) -> list[tuple[str, list[str], list[tuple[str, ...]]]]:
@@ -125,9 +113,8 @@ class Judged:
         """Return the study's link and row (`COLUMNS`) for the index of all studies."""
         grave = [one.cause for one in self.judgement.findings if one.severity != "info"]
         causes = ", ".join(map(fmt.words, dict.fromkeys(grave))) or "–"
-        about = (self.study.name, self.folder, len(self.study.rows), self.figures)
-        points = self.points[-1][1] if self.points else ""
-        return {"link": link, "row": (*about, *self.counts.values(), causes, points)}
+        about = (self.study.name, self.folder, len(self.study.rows), self.result, causes)
+        return {"link": link, "row": (*about, self.points[-1][1] if self.points else "")}
 
 
 def cells(one: Finding) -> list[tuple[str, str, str]]:
@@ -169,7 +156,7 @@ def main(folders: tuple[Path, ...], output: Path) -> None:
     studies = []
     for folder in folders:
         each = read_folder(folder)
-        if lost := [note for one in each for note in one.lost]:
+        if lost := [note for one in each for note in one.notes if "left out" in note]:
             raise UserError(f"{folder}/timings.csv, {lost[0]}")
         judged = ((one, judge(one, each, CIFAR10_TRAIN_IMAGES)) for one in each)
         studies += [Judged(one, str(folder), of) for one, of in judged]

@@ -5,13 +5,13 @@ from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
-from typing import Annotated, Any
+from typing import Any
 
 import pandas as pd
 from pydantic import Field
 
 from grader.tables import Record, Tables, read
-from grader.words import WORDS, Figure, count, figure, head, named, plain
+from grader.words import WORDS, Figure, count, figure, head, named
 from scaling.config.stored import read_config
 from scaling.core import files
 from scaling.core.errors import UserError
@@ -28,7 +28,6 @@ VALUES = [*TIMES, *FIGURES]
 CELL = ["strategy", "gpus", "batch_size"]
 GROUPS = ["study", "hardware", "model", "recipe"]
 """Columns whose values separate the studies of a file."""
-Peak = Annotated[float, Field(gt=0)]
 
 
 class Description(Section):
@@ -42,7 +41,7 @@ class Description(Section):
     units: str = NOT_STATED
     doubts: list[str] = Field(default_factory=list)
     ring: bool = False
-    peak: Peak | dict[int, Peak] | None = None
+    peak: float | dict[int, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -77,10 +76,6 @@ class Study:
         size = self.parameters
         return (size is None or size[0] <= 11_173_962 <= size[1]) and "imagenet" not in self.model
 
-    @property
-    def lost(self) -> list[str]:
-        return [note for note in self.notes if "left out" in note]
-
 
 def read_folder(path: Path) -> list[Study]:
     """Return the studies of a file, or of a folder's timings.csv, batch_sweep.csv and studies.yaml.
@@ -89,20 +84,18 @@ def read_folder(path: Path) -> list[Study]:
     """
     if path.is_file():
         return read_file(path)
-    studies = {one.name: one for one in read_file(timings(path))}
-    if (again := path / "batch_sweep.csv").exists():
-        for one in read_file(again):
-            if one.name not in studies:
-                raise UserError(f"{again}: timings.csv has no study {one.name}; name one it has")
-            rows = one.rows.query("gpus == 1")
-            sweep = dict(zip(rows["batch_size"], rows["epoch"], strict=True))
-            studies[one.name] = replace(studies[one.name], sweep=sweep)
-    if (yaml := path / "studies.yaml").exists():
-        for name, entry in read_config(files.regular(yaml, within=path)).items():
-            description = Description.of(entry, f"description of {name} in {yaml}")
-            if name in studies:
-                studies[name] = replace(studies[name], description=description)
-    return list(studies.values())
+    studies, again, yaml = read_file(timings(path)), path / "batch_sweep.csv", path / "studies.yaml"
+    for one in read_file(again) if again.exists() else []:
+        if one.name not in [study.name for study in studies]:
+            raise UserError(f"{again}: timings.csv has no study {one.name}; name one it has")
+        rows = one.rows.query("gpus == 1")
+        sweep = dict(zip(rows["batch_size"], rows["epoch"], strict=True))
+        studies = [replace(x, sweep=sweep) if x.name == one.name else x for x in studies]
+    entries = read_config(files.regular(yaml, within=path)) if yaml.exists() else {}
+    for name, entry in entries.items():
+        of = Description.of(entry, f"description of {name} in {yaml}")
+        studies = [replace(x, description=of) if x.name == name else x for x in studies]
+    return studies
 
 
 def timings(folder: Path) -> Path:
@@ -141,8 +134,7 @@ def read_file(path: Path) -> list[Study]:
     peak, studies = next((float(one[1]) for one in peaks if one), None), list[Study]()
     for _, group in groups:
         of = {name: ", ".join(sorted({*map(str, group[name])} - {""})) for name in GROUPS}
-        parts = [of[name] for name in ("study", *varied)]
-        name = "-".join(filter(None, parts)) or stem
+        name = "-".join(filter(None, (of[name] for name in ("study", *varied)))) or stem
         records = [file.records[i] for i in group.index]
         studies.append(
             Study(
@@ -164,17 +156,17 @@ def read_file(path: Path) -> list[Study]:
 
 def _complete(file: Tables) -> None:
     """Set strategy, recipe, GPUs and batch size per GPU in the records of a file."""
+    known = "|".join(WORDS["strategies"].values())
     for one in file.records:
-        text = plain(one["strategy"]).lower()
-        known = "|".join(WORDS["strategies"].values())
+        text = one["strategy"].lower()
         alone = re.sub(known + r"|\(.*\)|pytorch|torch|nn\.|\s", "", text)
         one["strategy"] = text if alone else named("strategies", text)
     strategies = {one["strategy"] for one in file.records} - {""}
     strategies = strategies or {named("strategies", file.text)}
+    # A single statement holds for the whole file.
+    only = min(strategies) if len(strategies) == 1 else ""
     for one in file.records:
         words = str(one.get("recipe") or "")
-        # A single statement holds for the whole file.
-        only = min(strategies) if len(strategies) == 1 else ""
         one["strategy"] = named("strategies", words) or one["strategy"] or only
         if named("strategies", words):
             one["recipe"] = re.sub(r"(?i)\b\w*(?:ddp|fsdp|dp)\w*\b|[·/,]", "", words).strip()
@@ -206,21 +198,20 @@ def _rows(records: list[Record], notes: list[str]) -> pd.DataFrame:
         row["status"] = next((one["status"] for one in each if one["status"]), "ok")
         runs = len(each) if "run" in each[0] else 0
         row["count"] = str(runs or each[0].get("count") or "") or None
-        later = slice(1 if each[0]["epochs"] else 0, None)
         twice = list[str]()
         for name in VALUES:
             values = [one[name] for one in each if one.get(name)]
             if runs and values:
-                values = values[later] or values
+                values = values[bool(each[0]["epochs"]) :] or values
                 middle = median(one.value for one in values)
                 values = [Figure(middle, max(one.unit for one in values))]
             row[name] = values[0] if len(set(values)) == 1 else None
             twice += [name] * (len(set(values)) > 1)
         if twice:
-            place = (
-                f"line {each[-1]['line']}: another {' and '.join(twice)} of {cell[1]} x {cell[2]}"
+            place = f"{' and '.join(twice)} of {cell[1]} x {cell[2]}; both are left out"
+            notes.append(
+                f"line {each[-1]['line']}: another {place}: a column `run` tells them apart"
             )
-            notes.append(f"{place}; both are left out: a column `run` says which is which")
         rows.append(row)
     table = pd.DataFrame(rows, columns=[*CELL, "status", "count", *VALUES], dtype=object)
     return table.astype({"gpus": int, "batch_size": int})
