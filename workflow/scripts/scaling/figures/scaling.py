@@ -18,7 +18,7 @@ from scaling.core.grid import CELL_KEYS
 from scaling.figures import style
 from scaling.figures.style import Look
 from scaling.registry.strategy import DP
-from scaling.tables.schema import StudyTables, by_configuration, on_cpu, rows_of
+from scaling.tables.schema import StudyTables, by_configuration, on_cpu
 
 PER_GPU = "batch size per GPU"
 LOG_FROM_RATIO = 5
@@ -87,28 +87,19 @@ def draw_speedup(study: StudyTables) -> Figure | None:
 def draw_communication(study: StudyTables) -> Figure | None:
     """Draw communication over batch size on the most GPUs, in % of the training time.
 
-    It is the delay by the exchange, else (DataParallel) exposed messages. A value whose interval
-    includes 0 is a bar from the bottom of the axis, without a marker.
+    It is the delay by the exchange, else (DataParallel) exposed messages.
     """
     known = study.communication
     for end in ("", "_low", "_high"):
         alone = known[f"exposed_seconds{end}"].where(known["delay_seconds"].isna())
         seconds = known[f"delay_seconds{end}"].fillna(alone)
         known = known.assign(**{f"share{end}": 100 * seconds / known["training_seconds"]})
-    known = _known(known[known["share_high"].fillna(known["share"]) > 0], "share")
-    known = known[known["gpus"] == known["gpus"].max()]
-    clear = known["share_low"].fillna(known["share"]) > 0
-    if not clear.any() or on_cpu(study.provenance):
+    known = _known(known[known["gpus"] == known["gpus"].max()], "share")
+    if known.empty or on_cpu(study.provenance):
         return None
     on = f"{PER_GPU}, on {fmt.gpus(known['gpus'].max())}"
     figure, (axes,) = style.panels(["Communication, % of training"], on)
-    style.lines(axes, "batch_size", "share", _by_look(study, known[clear]), log=True)
-    looks = style.looks(study)
-    for row in rows_of(known[~clear]):
-        look, foot = looks[row.recipe, row.strategy], axes.get_ylim()[0]
-        axes.vlines(row.batch_size, foot, row.share_high, color=look.colour, linewidth=1.2)
-    if not clear.all():
-        style.note(axes, "no marker: 0 is inside")
+    style.lines(axes, "batch_size", "share", _by_look(study, known))
     style.size_axis(axes, known["batch_size"])
     return figure
 

@@ -32,11 +32,11 @@ def sampler(documents: list[dict[str, Any]]) -> pd.DataFrame:
         own = {"sampler": "DistributedSampler", "gpus": document["gpus"], "trained": True}
         drawn = [one | {"trained": False} for one in document["permutations"]]
         trained = [own | one for one in document["trainings"] if one["buffers"] == "broadcast"]
-        for one in [*drawn, *trained]:
-            first: dict[tuple[int, str], int] = {}
-            for row in one["orders"]:
-                seen = first.setdefault((row["rank"], row["order_sha256"]), row["epoch"])
-                rows.append({**one, **row, "first_epoch": seen})
+        for run in [*drawn, *trained]:
+            orders = pd.DataFrame(run["orders"])
+            same = orders.groupby(["rank", "order_sha256"])["epoch"]
+            orders["first_epoch"] = same.transform("min")
+            rows += [run | row for row in orders.to_dict("records")]
     return schema.frame("sampler", rows)
 
 
