@@ -80,10 +80,12 @@ def read(name: str) -> tuple[Path, str, list[Run], dict[str, str]]:
     return folder, recipe, runs, facts | {str(key): str(value)[:80] for key, value in keys.items()}
 
 
-def timed(runs: list[Run], name: str = "") -> ratios.Timed:
+def timed(runs: list[Run], name: str = "") -> schema.StudyTables:
     """Return the times and the provenance of `runs`; `name`, unless "", replaces their recipe."""
-    tables = settle(timing(runs), runs, commands(runs))[0], provenance(runs)
-    return ratios.Timed(*(own.assign(recipe=name) if name else own for own in tables))
+    times = settle(timing(runs), runs, commands(runs))[0]
+    tables = {"timing": times, "provenance": provenance(runs)}
+    renamed = {"recipe": name} if name else {}
+    return schema.StudyTables(name, {key: own.assign(**renamed) for key, own in tables.items()})
 
 
 def limit_of(text: str) -> float:

@@ -12,7 +12,7 @@ from scaling.claims import scaling
 from scaling.core.grid import CELL_KEYS, Cell
 from scaling.tables import ratios
 from scaling.tables.noise import NO_CHAIN, NO_TIME, OTHER_CODE
-from scaling.tables.ratios import Timed
+from scaling.tables.schema import StudyTables
 from scaling.tables.timing import WORST_FIRST, provenance, timing
 
 A = timing_table(
@@ -115,8 +115,14 @@ def test_cell_without_a_switch_of_its_baseline_has_no_ratio(switches, ratio):
     assert ("no ratio: one GPU ran with compile, which" in row.note) != ratio
 
 
+def timed(runs):
+    """Studies A and B, of which B has these runs."""
+    tables = {"timing": A, "provenance": runs_of(A)}, {"timing": B, "provenance": runs}
+    return [StudyTables("", own) for own in tables]
+
+
 def test_studies_are_matched_by_cell_worst_first():
-    found = ratios.match(Timed(A, runs_of(A)), Timed(B, runs_of(B)))
+    found = ratios.match(*timed(runs_of(B)))
     cells = list(found[["gpus", "batch_size"]].itertuples(index=False, name=None))
     assert cells[:4] == [(2, 2048), (1, 128), (2, 512), (2, 128)]
     assert list(found["verdict"]) == [
@@ -131,7 +137,7 @@ def test_studies_are_matched_by_cell_worst_first():
 @pytest.mark.parametrize(("column", "note"), [("machine", NO_CHAIN), ("code", OTHER_CODE)])
 def test_studies_that_share_nothing_have_no_ratio(column, note):
     other = runs_of(B).assign(**{column: "other"})
-    found = ratios.match(Timed(A, runs_of(A)), Timed(B, other))
+    found = ratios.match(*timed(other))
     matched = found[found["note"] == note]
     assert len(matched) == 4 and matched["ratio"].isna().all()
     assert set(matched["verdict"]) == {"no ratio"}

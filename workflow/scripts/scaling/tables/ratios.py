@@ -1,6 +1,6 @@
 """Speedups, and the ratios of the times of two studies, by the model of noise."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -65,14 +65,7 @@ def _lacking(cells: pd.DataFrame, alone: pd.DataFrame, costs: pd.DataFrame) -> p
     return pd.Series(map(", ".join, lacking), cells.index, str)
 
 
-class Timed(NamedTuple):
-    """A study's tables `timing` and `provenance`."""
-
-    timing: pd.DataFrame
-    provenance: pd.DataFrame
-
-
-def match(a: Timed, b: Timed, quantity: str = "epoch_seconds", pairs: bool = False) -> pd.DataFrame:
+def match(a: StudyTables, b: StudyTables, pairs: bool = False) -> pd.DataFrame:
     """Return two studies' times joined by configuration, with columns a_… and b_…, slowest b first.
 
     `ratio` is the time of a / the time of b by `Noise`, or, if `pairs`, from pairs of runs with the
@@ -82,18 +75,15 @@ def match(a: Timed, b: Timed, quantity: str = "epoch_seconds", pairs: bool = Fal
     tables = [_sided(study, side) for side, study in sides.items()]
     table = tables[0].merge(tables[1], how="outer", on=CELL_KEYS)
     ran = pd.concat([study.provenance.assign(side=side) for side, study in sides.items()])
-    noise = Noise(ran, quantity, [*CELL_KEYS, "side"])
+    noise, known = Noise(ran, TIMES[0], [*CELL_KEYS, "side"]), {}
     rows = {side: table[CELL_KEYS].assign(side=side) for side in sides}
     for side, cells in rows.items():
         times = noise.times(cells)
-        names = [f"{side}_{quantity}{end}" for end in ("", "_low", "_high")]
-        table[names] = times[["value", *ENDS]]
-        table[f"{side}_runs"] = times["runs"]
-    known = {side: table[f"{side}_{quantity}"].notna() for side in sides}
+        names = [f"{side}_epoch_seconds{end}" for end in ("", "_low", "_high")]
+        table[[*names, f"{side}_runs"]] = times[["value", *ENDS, "runs"]]
+        known[side] = times["value"].notna()
     work, both = factor(table, "a_", "b_"), known["a"] & known["b"]
-    ratios = (
-        _of_pairs(ran, quantity, table, work) if pairs else noise.ratios(rows["a"], rows["b"], work)
-    )
+    ratios = _of_pairs(ran, table, work) if pairs else noise.ratios(rows["a"], rows["b"], work)
     other = (work == 1) & (table["a_samples"] - table["b_samples"]).fillna(0).ne(0)
     other |= table.pop("a_model") != table.pop("b_model")
     other &= both & (ratios["note"] == "")
@@ -108,7 +98,7 @@ def match(a: Timed, b: Timed, quantity: str = "epoch_seconds", pairs: bool = Fal
     return table.sort_values("ratio", kind="stable", ignore_index=True)
 
 
-def _sided(study: Timed, side: str) -> pd.DataFrame:
+def _sided(study: StudyTables, side: str) -> pd.DataFrame:
     """Return each configuration's status, counts, unit and model; columns begin with `side`."""
     table = study.timing.set_index(CELL_KEYS)[["status", "count", "samples", "unit"]]
     ran = study.provenance.astype({"model": object}).fillna({"model": ""})
@@ -116,11 +106,11 @@ def _sided(study: Timed, side: str) -> pd.DataFrame:
     return table.assign(model=models).add_prefix(f"{side}_").reset_index()
 
 
-def _of_pairs(ran: pd.DataFrame, quantity: str, cells: pd.DataFrame, more: Any) -> pd.DataFrame:
+def _of_pairs(ran: pd.DataFrame, cells: pd.DataFrame, more: Any) -> pd.DataFrame:
     """Return `RATIO` for each row of `cells`, from pairs of runs; `more` multiplies the ratio."""
-    one, other = (ran[(ran["side"] == side) & (ran[quantity] > 0)] for side in "ab")
+    one, other = (ran[(ran["side"] == side) & (ran["epoch_seconds"] > 0)] for side in "ab")
     both = one.merge(other, on=[*CELL_KEYS, "seed", "repeat"], suffixes=("_a", "_b"))
-    both["log"] = np.log(both[f"{quantity}_a"] / both[f"{quantity}_b"])
+    both["log"] = np.log(both["epoch_seconds_a"] / both["epoch_seconds_b"])
     rows = []
     for key, off in zip(cells[CELL_KEYS].to_numpy(), np.log(more), strict=True):
         pairs = both[both[CELL_KEYS].eq(key).all(axis=1)]
