@@ -26,7 +26,7 @@ for script in pathlib.Path("workflow/scripts").glob("*.py"):
 """
 
 
-def test_without_the_packages_beside_the_library_the_rest_works(new_study):
+def test_library_works_without_packages_beside_it(new_study):
     study = new_study()
     folder = study.folder
     for package in APART:
@@ -48,7 +48,7 @@ def test_without_the_packages_beside_the_library_the_rest_works(new_study):
         assert f"needs workflow/scripts/{package}, which is not here" in refused.stdout
 
 
-def test_each_package_beside_the_library_is_tried_without():
+def test_each_package_beside_the_library_is_tried():
     scripts = ROOT / "workflow/scripts"
     extras = {f"extras/{path.parent.name}" for path in scripts.glob("extras/*/__init__.py")}
     assert set(APART) == {"grader", *extras}

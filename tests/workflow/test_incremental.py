@@ -45,9 +45,7 @@ LONGER, W4 = {"name": "longer", "recipe": "tuned", "factors": [3]}, {"name": "w4
         ),
     ],
 )
-def test_a_change_runs_again_what_it_concerns_and_what_follows(
-    study, changes, edited, trained, others
-):
+def test_change_repeats_only_what_depends_on_it(study, changes, edited, trained, others):
     for path, change in changes.items():
         section, key = path.split(".")
         added = change in ([LONGER], [W4])

@@ -81,7 +81,7 @@ open("ran", "w")
 """
 
 
-def test_a_stored_study_brings_no_code_and_its_caller_may(new_study):
+def test_stored_study_brings_no_code(new_study):
     study = new_study()
     study.command = lambda *more: ["snakemake", "-nc1", "--config", "replay=h100x2", *more]
     (study.folder / "theirs.py").write_text(CODE)

@@ -113,7 +113,7 @@ def test_timed_jobs_run_alone_cells_before_experiments(finished_study):
     assert first_end <= second_start
 
 
-def test_the_slurm_profile_plans_the_full_study_from_a_fresh_clone(new_study, monkeypatch):
+def test_slurm_profile_plans_the_full_study(new_study, monkeypatch):
     study = new_study()
     # A dry run only looks for sbatch.
     (study.folder / "sbatch").touch(mode=0o755)
@@ -128,7 +128,7 @@ def test_the_slurm_profile_plans_the_full_study_from_a_fresh_clone(new_study, mo
     assert planned["dataset_prepare"] == 1
 
 
-def test_what_cannot_run_here_is_refused_before_any_job(new_study, monkeypatch):
+def test_unrunnable_study_is_refused_before_any_job(new_study, monkeypatch):
     """More devices than there are, options that the model has not, Slurm where there is none."""
     too_many = devices.cores() + 1
     study = new_study(grid__gpus=[1, too_many])

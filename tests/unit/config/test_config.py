@@ -49,7 +49,7 @@ from scaling.core.section import check_images
         ("quantization.variants", [{"name": "float32"}], "variants has float32 more than once"),
     ],
 )
-def test_a_mistake_is_named_with_its_key_and_what_is_allowed(path, value, sentence):
+def test_mistake_is_named_with_key_and_allowed_values(path, value, sentence):
     used = [("grid.recipes", ["plain", "mine"])] if path == "recipes.mine" else []
     with pytest.raises(UserError) as raised:
         config.check(changed(*used, (path, value)))
@@ -86,7 +86,7 @@ def test_large_batches_overlay_is_valid():
     config.check(shipped("large-batches.yaml"), reads_images=False)
 
 
-def test_what_is_not_used_or_no_longer_read_is_not_looked_at():
+def test_unused_recipes_and_images_are_not_checked():
     unused = ("recipes.fast", {"base": "no"}), ("recipes.tuned", {"engine": "slow"})
     document = changed(*unused, ("parts", ["scaling"]))
     config.check(document)
@@ -137,13 +137,13 @@ UNFIT = [
 
 
 @pytest.mark.parametrize(("changes", "sentence", "remedy"), UNFIT)
-def test_what_does_not_fit_together_is_refused_until_it_does(changes, sentence, remedy):
+def test_keys_that_do_not_fit_are_refused_until_changed(changes, sentence, remedy):
     with pytest.raises(UserError, match=sentence):
         config.check(changed(*changes))
     config.check(changed(*changes, remedy))
 
 
-def test_a_recipe_has_what_its_base_has_but_for_what_it_changes():
+def test_recipe_inherits_from_its_base():
     document = changed(
         ("recipes.bucket100", {"base": "bf16", "bucket_cap_mb": 100.0}),
         ("recipes.bf16", {"base": "plain", "bf16_compression": True}),
@@ -180,7 +180,7 @@ def test_extra_absent_is_refused_by_its_key(monkeypatch):
     config.check(document | {"parts": ["proofs"]})
 
 
-def test_a_plugin_that_is_not_there_or_adds_nothing_is_named(tmp_path):
+def test_absent_or_empty_plugin_is_named(tmp_path):
     (tmp_path / "empty.py").write_text("entry = 1\n")
     for name, said in (("absent.py", "absent.py does not exist from"), ("empty.py", "no ENTRY")):
         with pytest.raises(UserError, match=said):
@@ -216,7 +216,7 @@ ALONE = {
         ("int8", "quantization.variants", [{"name": "float32"}]),
     ],
 )
-def test_what_is_wrong_with_a_part_that_is_off_is_not_looked_at(off, path, value):
+def test_mistakes_in_parts_that_are_off_pass(off, path, value):
     document = changed((path, value))
     with pytest.raises(UserError):
         config.check(document)
@@ -225,7 +225,7 @@ def test_what_is_wrong_with_a_part_that_is_off_is_not_looked_at(off, path, value
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_a_part_alone_has_no_records_of_others(part):
+def test_part_alone_has_no_other_records(part):
     document = changed(("parts", [part]), ("time_to_accuracy.recipe", "tuned"))
     config.drop_unsupported(document)
     found = stored.records(document)

@@ -66,7 +66,7 @@ def test_damaged_configuration_is_valid_or_refused():
         ("a: !mine 1\n", r"line 1: could not determine a constructor for the tag '!mine'"),
     ],
 )
-def test_what_is_no_configuration_is_one_sentence(tmp_path, text, sentence):
+def test_invalid_file_is_refused_in_one_sentence(tmp_path, text, sentence):
     (tmp_path / "mine.yaml").write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(UserError, match=rf"mine\.yaml.*{sentence}"):
         read_config(tmp_path / "mine.yaml")

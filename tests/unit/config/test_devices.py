@@ -34,7 +34,7 @@ T4 = r"recipes\.tuned\.precision is bf16 and T4 has 7\.5: bf16 needs 8\.0"
         (1, [BF16], 1, None, T4),
     ],
 )
-def test_what_this_machine_cannot_do_is_refused(
+def test_devices_that_are_not_here_are_refused(
     gpus, changes, wanted, granted, sentence, monkeypatch
 ):
     monkeypatch.setattr(environment, "visible_gpus", lambda: list("01"[:gpus]))
@@ -64,9 +64,7 @@ def test_smallest_example_runs_on_two_gpus(monkeypatch):
         ("zero1", {"nesterov": True}, "nesterov is True, which strategy zero1 cannot have"),
     ],
 )
-def test_a_cell_that_cannot_be_here_is_refused_by_its_script_too(
-    strategy, option, sentence, monkeypatch
-):
+def test_script_refuses_a_cell_that_cannot_run_here(strategy, option, sentence, monkeypatch):
     monkeypatch.setattr(environment, "visible_gpus", lambda: ["0", "1"])
     monkeypatch.setattr(environment, "older_gpu", {environment.AMPERE: "T4 has 7.5"}.get)
     options = recipe_options(changed(), "tuned") | option

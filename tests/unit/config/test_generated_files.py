@@ -17,7 +17,7 @@ KEYS = run_path(str(ROOT / "docs/config_keys.py"))
 SCHEMA = ROOT / "config/schema.json"
 
 
-def test_the_readme_and_the_schema_have_what_the_keys_say():
+def test_readme_and_schema_describe_all_keys():
     page = (ROOT / "config/README.md").read_text()
     assert KEYS["updated"](page) == page
     assert json.loads(SCHEMA.read_text()) == KEYS["schema"]()
@@ -31,7 +31,7 @@ def test_schema_accepts_configurations_and_no_unknown_key():
             validate(wrong, SCHEMA, set_default=False)
 
 
-def test_the_full_study_has_no_key_at_its_default():
+def test_full_study_has_no_key_at_its_default():
     full = yaml.safe_load((ROOT / "config/config.yaml").read_text())
     for section, given in full.items():
         fields = getattr(Configuration.model_fields[section].annotation, "model_fields", {})

@@ -54,7 +54,7 @@ def test_packed_study_has_records_logs_and_traces(folder, capsys):
         ("yours", "results holds the study cpu, not 'yours'"),
     ],
 )
-def test_a_study_is_packed_by_its_name_and_below_studies_alone(folder, name, told):
+def test_study_is_packed_by_its_name_below_studies(folder, name, told):
     before = set(folder.parent.rglob("*"))
     with pytest.raises(UserError, match=told):
         study_pack.main([f"--study={name}", "--force=True"])
@@ -89,7 +89,7 @@ def test_stored_study_without_a_run_is_refused_unless_partial(folder):
         pack()
 
 
-def test_a_record_of_other_images_is_not_packed(folder):
+def test_record_of_other_images_is_not_packed(folder):
     manifest = folder / "resources/dataset/digits/manifest.json"
     DATASET.write(manifest, DATASET.read(manifest) | {"checksum": "fae71f"})
     with pytest.raises(UserError, match=r"run\.json is of other images than the study's: run it"):
@@ -104,7 +104,7 @@ def study(tmp_path):
     return tmp_path / "mine"
 
 
-def test_a_wrong_name_is_answered_with_the_studies_there_are(study):
+def test_wrong_name_is_answered_by_all_studies(study):
     (study.parent / "published").mkdir()
     shutil.copytree(study, study.parent / "second")
     for name in ("yours", "", "..", "mine/runs", "published"):
@@ -143,7 +143,7 @@ def test_record_that_links_out_of_its_study_is_refused(study, name, tmp_path):
 @pytest.mark.parametrize(
     ("gpus", "per_node", "found"), [([1], None, []), ([1, 4, 2], None, [4]), ([1, 4, 8], 4, [4])]
 )
-def test_the_experiments_are_on_the_most_gpus_of_one_machine(gpus, per_node, found):
+def test_experiments_use_the_most_gpus_of_a_machine(gpus, per_node, found):
     machine = {"gpus_per_node": per_node, "check": "off"}
     document = CONFIG | {"grid": CONFIG["grid"] | {"gpus": gpus}, "machine": machine}
     paths = [Path(f"experiments/gpus~{count}/synchronization.json") for count in found]

@@ -122,11 +122,11 @@ def test_edit_of_messages_or_entries_outdates_nothing(project):
 
 
 @pytest.mark.parametrize(("path", "old", "new", "own"), MEASURED)
-def test_an_edit_of_what_is_measured_makes_exactly_its_own_old(project, path, old, new, own):
+def test_edit_of_measuring_code_outdates_its_own_jobs(project, path, old, new, own):
     assert changed(project, {path: replaced(old, new)}) & (CELLS | MEASURING.keys()) == own
 
 
-def test_a_comment_and_a_docstring_anywhere_change_nothing(project):
+def test_comments_and_docstrings_change_no_digest(project):
     def said(text):
         return re.sub(r'    """(?=\w)', '    """Well. ', text) + "# The end.\n"
 

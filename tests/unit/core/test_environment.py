@@ -52,7 +52,7 @@ def test_cuda_where_no_gpu_is_visible_is_refused(monkeypatch):
         environment.resolve_device("cuda")
 
 
-def test_a_gpu_that_is_named_twice_is_one_gpu(machine, monkeypatch):
+def test_gpu_named_twice_is_one(machine, monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,0,GPU-aaaa,GPU-cccc,2,-1,1")
     assert environment.visible_gpus() == ["GPU-aaaa", "2"]
 
@@ -68,7 +68,7 @@ def test_old_pytorch_is_refused_before_import(tmp_path):
     assert re.search(told, ended.stderr)
 
 
-def test_a_gpu_too_old_for_pytorchs_cuda_is_refused(volta, monkeypatch):
+def test_gpu_too_old_for_cuda_is_refused(volta, monkeypatch):
     monkeypatch.setattr(environment, "torch_build", lambda: CUDA_13)
     told = r"V100 has compute capability 7\.0, and CUDA 13\.0 of PyTorch 2\.11\.0 begins at 7\.5"
     with pytest.raises(UserError, match=told):
@@ -77,7 +77,7 @@ def test_a_gpu_too_old_for_pytorchs_cuda_is_refused(volta, monkeypatch):
     assert environment.resolve_device("auto") == "cuda"
 
 
-def test_what_has_no_tf32_computes_in_float32(volta):
+def test_device_without_tf32_computes_in_float32(volta):
     assert environment.applied_precision("tf32", "cuda") == "float32"
     assert environment.applied_precision("bf16", "cpu") == "bf16"
     volta[:] = 8, 0
@@ -93,7 +93,7 @@ def test_process_names_its_gpu_in_any_cuda_order(machine, monkeypatch, torch):
     assert (found["device_names"], found["device_ids"]) == (["V100"], ["GPU-cccc"])
 
 
-def test_a_measurement_names_the_gpus_it_had_and_not_the_others(machine):
+def test_measurement_names_only_its_gpus(machine):
     start = {"host": "n1", "machine": "a", "slurm_gpus": [], "cuda": "13", "nccl": "2.28"}
     surroundings = {"device": "cuda", "device_names": ["A40", "A40", "V100"]}
     found = environment.completed(surroundings, ["0", "MIG-dddd"], [start])
@@ -101,7 +101,7 @@ def test_a_measurement_names_the_gpus_it_had_and_not_the_others(machine):
     assert (found["device_names"], found["device_ids"]) == (["A40"], ["GPU-aaaa", "MIG-dddd"])
 
 
-def test_over_several_nodes_the_gpus_of_all_are_known():
+def test_gpus_of_all_nodes_are_known():
     def start(host, letter):
         gpu = {"device_names": ["H100"], "device_ids": [f"GPU-{letter}"]}
         about = {"host": host, "machine": letter, "slurm_gpus": [], "cuda": "13", "nccl": "2"}

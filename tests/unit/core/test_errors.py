@@ -6,7 +6,7 @@ from scaling.core.errors import UserError, refused
 
 
 @pytest.mark.parametrize("steers", ["\x1b]0;title\x07", "\r\x9b2J", "\u202e\u200b\u2028", "\udcff"])
-def test_what_steers_a_terminal_is_said_as_an_escape(capsys, steers):
+def test_control_characters_are_escaped(capsys, steers):
     with pytest.raises(SystemExit), refused():
         raise UserError(f"ü – 2 × 3\n\t{steers}")
     assert capsys.readouterr().err == f"error: ü – 2 × 3\n\t{ascii(steers)[1:-1]}\n"

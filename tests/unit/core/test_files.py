@@ -18,7 +18,7 @@ FULL = OSError(errno.ENOSPC, "No space left on device")
         (FULL, UserError, r"cannot write .*table\.csv: No space left on device"),
     ],
 )
-def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, error, raised, sentence):
+def test_failed_write_leaves_only_the_old_file(tmp_path, error, raised, sentence):
     target = tmp_path / "table.csv"
     target.write_text("old")
     with pytest.raises(raised, match=sentence), files.atomic_path(target) as temporary:
@@ -42,7 +42,7 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, error, ra
         (b'{"a": "\\ud800"}', "is not valid JSON"),
     ],
 )
-def test_what_is_no_document_is_one_sentence(tmp_path, make, sentence):
+def test_invalid_document_is_refused_in_one_sentence(tmp_path, make, sentence):
     made = tmp_path / "run.json"
     made.write_bytes(make) if isinstance(make, bytes) else make(made)
     with pytest.raises(UserError, match=rf"^{made} .*{sentence}") as caught:
@@ -51,7 +51,7 @@ def test_what_is_no_document_is_one_sentence(tmp_path, make, sentence):
 
 
 @pytest.mark.parametrize("before", ["", "x" * 1_999_000 + "\n", "50 %\r" * 400_000, b"\xff\n"])
-def test_a_log_keeps_its_ends_and_short_lines(tmp_path, before):
+def test_log_keeps_its_ends_and_short_lines(tmp_path, before):
     log = tmp_path / "run.log"
     text = before if isinstance(before, bytes) else before.encode()
     log.write_bytes(b"begin\n" + text + b"y" * 3000 + b"\nerror: end\n")

@@ -8,7 +8,7 @@ from scaling.core.gpu_counters import GpuCounters, power_capped_seconds, reading
 EARLY = {"energy": 4000.0, "power_cap": 7.0, "heat": 7.0, "sm_mhz": 1200.0}
 
 
-def test_a_reading_is_what_was_added_since_the_one_before():
+def test_reading_is_the_growth_since_the_last():
     new = reading(EARLY, EARLY | {"energy": 4090.0, "power_cap": 7.5, "sm_mhz": 1980.0})
     assert new == {
         "energy_joules": 90.0,
@@ -22,6 +22,6 @@ def test_a_reading_is_what_was_added_since_the_one_before():
 
 
 @pytest.mark.parametrize("gpus", [[], ["GPU-known", "MIG-unknown"]])
-def test_without_a_driver_that_knows_all_gpus_nothing_is_read(monkeypatch, gpus):
+def test_gpus_unknown_to_the_driver_are_not_read(monkeypatch, gpus):
     monkeypatch.setattr(gpu_counters, "gpu_handle", lambda gpu: None if "MIG" in gpu else gpu)
     assert GpuCounters(gpus).read() == []

@@ -12,7 +12,7 @@ def test_paired_accuracy_counts_all_test_images():
     assert found == expected | {"gained": 1, "lost": 1, "test_images": 4}
 
 
-def test_an_images_differences_are_averaged_over_the_seeds_first():
+def test_differences_are_averaged_over_seeds_first():
     labels = np.zeros(4, dtype=np.uint8)
     # Right (0) or wrong (1): by seed, four images.
     references = [np.array([0, 1, 1, 0]), np.array([0, 1, 0, 0])]

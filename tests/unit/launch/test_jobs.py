@@ -67,9 +67,9 @@ def test_rule_requests_gpus_of_its_path_or_of_a_node():
 
 def test_timed_job_has_its_gpus_cores_or_all_here():
     assert [jobs().threads({"gpus": gpus}) for gpus in "148"] == [5, 20, 20]
-    assert jobs(HERE).threads({"gpus": "1"}) == jobs(HERE).cores({}) == 1000
+    assert jobs(HERE).threads({"gpus": "1"}) == 1000
     assert jobs(HERE, share=True).threads({"gpus": "1"}) == 5
-    assert jobs().cores({}) == jobs(REPORT).cores({}) == 1  # The report's has no number of cores.
+    assert jobs(REPORT).threads({"gpus": "1"}) == 1  # The report's has no number of cores.
 
 
 def test_runs_are_ordered_as_in_the_grid():

@@ -31,7 +31,7 @@ def ending(options: Measurement, folder: Path) -> None:
     ("name", "cause"),
     [("fails", "exit status 3"), ("hangs", "its time limit"), ("ends", "exit status 0")],
 )
-def test_a_measurement_that_lost_a_process_is_one_clear_sentence(tmp_path, name, cause):
+def test_measurement_without_a_process_is_one_sentence(tmp_path, name, cause):
     output, limit = tmp_path / f"{name}.json", 1 if name == "hangs" else 60
     options = Measurement(output=output, gpus=1, device="cpu", time_limit_seconds=limit)
     sentence = f"the sweep over 2 GPUs ended early with {cause}: see the log above; ask for less"
@@ -78,7 +78,7 @@ def test_next_start_removes_a_killed_measurements_files(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == [".other.ranks.killed"]
 
 
-def test_the_port_where_processes_meet_is_kept_from_all_others():
+def test_reserved_port_is_kept_from_other_processes():
     port = launcher.reserve_port()
     with socket.socket() as other, pytest.raises(OSError, match="in use"):
         other.bind(("", port))

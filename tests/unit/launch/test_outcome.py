@@ -68,7 +68,7 @@ def test_failure_names_each_rank_and_the_likely_stuck_one(ranks, told):
         of(FAILED, *ranks)
 
 
-def test_a_run_has_started_when_its_last_rank_has():
+def test_run_starts_with_its_last_rank():
     lines = by_kind(
         {"kind": "startup", "rank": n, "total": 2.0 + n, "cudnn_search": n} for n in range(2)
     )
@@ -119,7 +119,7 @@ def test_full_shared_memory_is_named_and_not_taken_for_a_disk(what):
     assert "/dev/shm" not in first_sentence(OSError(f"{said}: 'resources/x.py'"))
 
 
-def test_an_error_that_came_from_a_lack_of_memory_is_one():
+def test_error_caused_by_lack_of_memory_is_one():
     error = RuntimeError("capture was invalidated")
     text = "Caught in replica 1\n  CUDA out of memory. Tried to allocate 2 GiB.\nend"
     error.__context__ = torch.OutOfMemoryError(text)

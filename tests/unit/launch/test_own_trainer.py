@@ -165,7 +165,7 @@ def test_steps_of_an_epoch_are_added_up_by_slowest_rank():
         (['{"epoch": 1, "seconds": }'], "Invalid JSON"),
     ],
 )
-def test_what_cannot_be_is_refused_with_its_line(lines, said):
+def test_impossible_line_is_refused_and_quoted(lines, said):
     with pytest.raises(UserError, match=said):
         epochs_of(*lines)
 

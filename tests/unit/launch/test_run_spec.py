@@ -39,7 +39,7 @@ def test_names_that_are_not_known_are_refused(options, message):
         ({"device": "cuda", "cell": Cell("plain", "ddp", 2, 10, 0)}, "and the machine has 0"),
     ],
 )
-def test_what_can_never_run_is_infeasible(monkeypatch, options, said):
+def test_impossible_run_is_infeasible(monkeypatch, options, said):
     monkeypatch.setattr(environment, "gpu_names", list)
     assert said in supervisor.infeasible_reason(changed(**options), train_images=1000)
 

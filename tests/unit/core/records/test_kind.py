@@ -85,7 +85,7 @@ OF_OTHERS = [
     ("name", "place", "value", "sentence"),
     [*(("run.json", *one) for one in IMPOSSIBLE), *((*one, "") for one in OF_OTHERS)],
 )
-def test_what_no_machine_does_is_not_written(name, place, value, sentence, tmp_path):
+def test_impossible_record_is_not_written(name, place, value, sentence, tmp_path):
     made = KINDS[name].read(BY_NAME[name])
     changed(made, place, value)
     target = tmp_path / CELL if name == "run.json" else tmp_path / name
@@ -94,7 +94,7 @@ def test_what_no_machine_does_is_not_written(name, place, value, sentence, tmp_p
     assert not target.exists()
 
 
-def test_a_run_that_ended_when_one_rank_had_reported_is_a_record(tmp_path):
+def test_run_with_reports_of_one_rank_is_a_record(tmp_path):
     record = RUN.read(RUN_PATH)
     ended = {"status": "oom", "message": "no room", "epochs": record["epochs"][:1]}
     RUN.write(tmp_path / "run.json", record | ended)
@@ -107,7 +107,7 @@ def test_record_of_more_than_5_mb_is_refused(tmp_path):
         RUN.read(tmp_path / "run.json")
 
 
-def test_a_newer_record_is_left_to_newer_code(tmp_path, monkeypatch):
+def test_newer_record_is_refused(tmp_path, monkeypatch):
     record = RUN.read(RUN_PATH)
     monkeypatch.setattr("scaling.core.records.kind.VERSION", 2)
     RUN.write(tmp_path / "run.json", record)

@@ -163,15 +163,10 @@ class Jobs:
         """Return the number of nodes for `gpus` GPUs: one if they fit, else as few as possible."""
         return max(1, math.ceil(gpus / self._per_node))
 
-    def cores(self, wildcards: Mapping[str, str]) -> int:
-        """Return all cores that Snakemake has on this machine; 1 if jobs run on a cluster."""
-        here = self._workflow.local_exec
-        return int(self._workflow.resource_settings.cores or 1) if here else 1
-
     def threads(self, wildcards: Mapping[str, str]) -> int:
         """Return a timed job's cores per node: here all cores, unless jobs share the machine."""
         if self._workflow.local_exec and not self._shares:
-            return self.cores(wildcards)
+            return int(self._workflow.resource_settings.cores or 1)
         gpus = self.gpus(wildcards)
         return gpus * self._cores_per_gpu // self.nodes(gpus)
 
