@@ -87,7 +87,7 @@ def test_words_and_sentences(report, page):
     assert [one for one, times in whole.items() if times > 1 and one.endswith(".")] == []
 
 
-def test_links_lead_where_they_say_and_permalinks_open_their_fold(page):
+def test_links_lead_somewhere_and_permalinks_open_folds(page):
     ids = page.evaluate(IDS)
     assert set(page.evaluate(LINKS)) <= {f"#{one}" for one in ids}
     assert page.evaluate(LOST, ids) == []
@@ -172,7 +172,7 @@ def test_axe_finds_nothing(report, look):
         assert [one.generate_report() for one in found if one.violations_count] == []
 
 
-def test_a_picture_of_each_form_is_kept_and_paper_is_not_wasted(report, look):
+def test_pictures_are_kept_and_pages_are_few(report, look):
     OUTPUT.mkdir(exist_ok=True)
     with look(report) as page:
         for name, width, options in (

@@ -75,7 +75,7 @@ def few(*changed, end=0):
         ((0.64, 0.65, 0.66), 128, "refuted", ""),
     ],
 )
-def test_a_gap_is_closed_only_where_the_margin_is_excluded(accuracies, end, verdict, tells):
+def test_gap_is_closed_only_where_the_margin_is_excluded(accuracies, end, verdict, tells):
     own = technique("warmup", 512, swept(*accuracies), scaling="sqrt", warmup_epochs=1)
     claim = judged(few(own, end=end))["Q4.2-gap-512"]
     assert claim.verdict == verdict and claim.sentence.endswith(tells)
@@ -90,7 +90,7 @@ def test_without_a_technique_that_learned_nothing_is_known():
     assert judged(few(infeasible)).keys() == judged(few()).keys()
 
 
-def test_what_diverged_or_could_not_run_has_a_row_and_is_not_the_best():
+def test_technique_that_diverged_or_failed_is_not_best():
     lacking = technique("huge", 512, []) | {"status": "oom", "message": "no room", "result": None}
     fast = technique("fast", 512, seeds(0.5, 0.6, None))
     table = tables([*techniques(), fast, lacking])["remedies"]

@@ -63,7 +63,7 @@ def test_parameters_that_differ_between_ranks_refute():
 
 
 @pytest.mark.parametrize(("index", "other"), [(0, 1), (1, 0)])
-def test_orders_that_come_again_with_set_epoch_or_new_ones_without_it_refute(index, other):
+def test_orders_against_the_hypothesis_refute_it(index, other):
     document = made.synchronization()
     assert answers(document)[0].claims[0].verdict == "supported"
     trainings = document["trainings"]

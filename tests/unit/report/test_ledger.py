@@ -29,9 +29,7 @@ def holds(formula):
     return abs(found - number(right)) <= 1.5e-4 * abs(found) + 0.5 * rounds
 
 
-def test_every_identity_holds_and_an_own_pass_through_the_scales_gives_the_classes_of_the_record(
-    quantized_digits, torch, tmp_path
-):
+def test_ledger_reproduces_the_classes_of_the_record(quantized_digits, torch, tmp_path):
     """In int64 by NumPy, from the weights, the images and the printed figures alone."""
     path = str(quantized_digits / examples.VARIANT_PATTERN.format(variant=examples.LAST))
     tables_make.main(study="digits", records={"quantization": [path]}, tables=tmp_path)
