@@ -1,9 +1,12 @@
 """Submissions made for tests: honest ones as students print them, and single mistakes."""
 
-import math
 import random
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from itertools import product
 from typing import Any
+
+import numpy as np
+import pandas as pd
 
 IMAGES, PARAMETERS = 50_000, 11_173_962
 RIGHT = {
@@ -37,7 +40,7 @@ MISTAKES = {
     "compute a third": ("compute", "right / 3"),
     "compute is the epoch": ("compute", "T"),
     "communication of T1 not divided": ("communication", "T - first"),
-    "communication cut off at 0": ("communication", "max(0, T - first)"),
+    "communication cut off at 0": ("communication", "maximum(0, T - first)"),
     "communication upside down": ("communication", "-right"),
     "communication a step": ("communication", "right / steps"),
     "communication is the epoch": ("communication", "T"),
@@ -66,38 +69,6 @@ COLUMNS = {
 
 
 @dataclass(frozen=True)
-class Study:
-    """Times by (GPUs, batch size), in seconds; with `hint` compute is of training alone."""
-
-    gpus: tuple[int, ...]
-    batches: tuple[int, ...]
-    epoch: dict[tuple[int, int], float]
-    training: dict[tuple[int, int], float]
-    strategy: str
-    peak: float
-    hint: bool
-
-    @property
-    def cells(self) -> list[tuple[int, int]]:
-        return [(n, b) for n in self.gpus for b in self.batches]
-
-    def figure(self, formula: str, n: int, b: int, **more: Any) -> float:
-        """The value of a formula for a cell; infinite where it divides by nothing."""
-        epoch, singles = self.epoch, [self.epoch[1, size] for size in self.batches]
-        first = (self.training if self.hint else epoch)[1, b]
-        names = {"T": epoch[n, b], "T1": epoch[1, b], "N": n, "b": b, "first": first}
-        names |= {"smallest": singles[0], "peak": self.peak, "k": 4 * PARAMETERS}
-        names |= {"mean": sum(singles) / len(singles), "images": IMAGES}
-        names["before"] = epoch[self.gpus[max(self.gpus.index(n) - 1, 0)], b]
-        names |= {"moving": epoch[n, b] - first / n, "steps": math.ceil(IMAGES / (n * b))}
-        names["bytes"] = (2 * (n - 1) / n if self.strategy == "ddp" else 2) * 4 * PARAMETERS
-        try:
-            return eval(formula, {"max": max, "ceil": math.ceil} | names | more)
-        except ZeroDivisionError:
-            return math.inf
-
-
-@dataclass(frozen=True)
 class Submission:
     """A file as a student hands it in: its name and text, and the planted mistake, if any."""
 
@@ -107,64 +78,65 @@ class Submission:
     wrong: int = 0  # printed figures that differ from the right ones
 
 
-def study(rng: random.Random) -> Study:
-    """A study with times as of training: a cost a step and an image, exchange, loading, noise."""
+def study(rng: random.Random, digits: int) -> dict[str, Any]:
+    """The names in formulas: times as of training, a cost a step and an image, loading, noise."""
     gpus = rng.choice([(1, 2, 4), (1, 2, 4), (1, 2), (1, 2, 4, 8)])
     batches = rng.choice([(32, 128, 512), (32, 128, 512, 2048), (16, 64, 256)])
     batches += (8192,) * (gpus[-1] < 8 and 2048 in batches)
     step, image = rng.uniform(2e-3, 15e-3), rng.uniform(5e-5, 8e-4)
     exchange, loading = rng.uniform(1e-4, 1.2e-2), rng.choice([0.0, 0.02, 0.1, 0.5])
     noise, strategy = rng.uniform(0, 0.03), rng.choice(["ddp", "ddp", "dp"])
-    training, epoch = {}, {}
-    for n, b in ((n, b) for n in gpus for b in batches):
-        of_step = step + exchange * (n > 1) * (1 + 0.3 * math.log2(n))
-        pure = math.ceil(IMAGES / (n * b)) * of_step + IMAGES / n * image
-        training[n, b] = pure * rng.lognormvariate(0, noise)
-        epoch[n, b] = training[n, b] * (1 + loading * rng.uniform(0.9, 1.1))
+    of = pd.DataFrame(product(gpus, batches), columns=["N", "b"])
+    n, of["steps"] = of["N"], np.ceil(IMAGES / (of["N"] * of["b"]))
+    pure = of["steps"] * (step + exchange * (n > 1) * (1 + 0.3 * np.log2(n))) + IMAGES / n * image
+    of["training"] = pure * [rng.lognormvariate(0, noise) for _ in n]
+    of["T"] = of["training"] * [1 + loading * rng.uniform(0.9, 1.1) for _ in n]
+    if rng.random() < 0.5:  # derived from the printed times
+        of = of.round({"T": digits, "training": digits})
+    single, hint = of[n == 1].set_index("b"), rng.random() < 0.4
+    of["T1"], of["first"] = (of["b"].map(single[x]) for x in ("T", "training" if hint else "T"))
+    of["before"] = of["T"].shift(len(batches)).fillna(of["T1"])
+    of["moving"] = of["T"] - of["first"] / n
+    of["bytes"] = (2 * (n - 1) / n if strategy == "ddp" else 2) * 4 * PARAMETERS
     peak = rng.choice([300.0, 450.0, 900.0])
-    return Study(gpus, batches, epoch, training, strategy, peak, rng.random() < 0.4)
+    about = {"strategy": strategy, "hint": hint, "peak": peak, "k": 4 * PARAMETERS}
+    about |= {"smallest": single["T"].iloc[0], "mean": single["T"].mean(), "images": IMAGES}
+    return {**of, **about, "maximum": np.maximum, "ceil": np.ceil}
 
 
 def _rounded(value: float, digits: int, cut: bool = False) -> str:
-    if not math.isfinite(value):
+    if not np.isfinite(value):
         return "-"
-    return f"{math.trunc(value * 10**digits) / 10**digits if cut else value:.{digits}f}"
+    return f"{np.trunc(value * 10**digits) / 10**digits if cut else value:.{digits}f}"
 
 
 def submission(seed: int, mistake: str = "") -> Submission:
     """A submission by its seed, honest or with one mistake; layout, digits, headers by chance."""
-    rng = random.Random(f"{seed} {mistake}")
-    of, (column, formula) = study(rng), MISTAKES.get(mistake, ("", ""))
-    digits = {name: rng.choice([2, 2, 3]) for name in ("time", *RIGHT)}
+    rng, (column, formula) = random.Random(f"{seed} {mistake}"), MISTAKES.get(mistake, ("", ""))
+    digits = {name: rng.choice([2, 2, 3]) for name in ("T", "training", *RIGHT)}
     digits |= {"rate": rng.choice([0, 1]), "efficiency": rng.choice([0, 1, 1, 2])}
-    if rng.random() < 0.5:  # derived from the printed times
-        times = ({cell: round(x, digits["time"]) for cell, x in of.epoch.items()},)
-        times += ({cell: round(x, digits["time"]) for cell, x in of.training.items()},)
-        of = replace(of, epoch=times[0], training=times[1])
-    cut = rng.random() < 0.1
+    of, cut, wrong = study(rng, digits["T"]), rng.random() < 0.1, 0
+    with np.errstate(all="ignore"):
+        of |= {name: eval(right, of) for name, right in RIGHT.items()}
     if mistake:  # Bytes of one step in an epoch's seconds have few digits else.
         few = 5 if mistake == "communication a step" else 2
         digits[column] = max(digits[column], {"bandwidth": 6, "speedup": 3}.get(column, few))
-
-    def value(name: str, n: int, b: int) -> float:
-        right = of.figure(RIGHT[name], n, b)
-        return of.figure(formula, n, b, right=right) if name == column else right
-
-    def printed(name: str, n: int, b: int) -> str:
-        if name == "time":
-            return _rounded(of.epoch[n, b], digits["time"])
-        return _rounded(value(name, n, b), digits[name], cut)
-
-    wrong = 0
-    for n, b in [(n, b) for n, b in of.cells if mistake and n > 1]:
-        right = of.figure(RIGHT[column], n, b)
-        tolerance = 3 * 10.0 ** -digits[column] + 0.02 * abs(right)
-        wrong += abs(value(column, n, b) - right) > tolerance
+        planted, right = eval(formula, of | {"right": of[column]}), of[column]
+        tolerance = 3 * 10.0 ** -digits[column] + 0.02 * right.abs()
+        wrong = int(((planted - right).abs() > tolerance)[of["N"] > 1].sum())
+        of[column] = planted
+    cells = [*zip(of["N"], of["b"], strict=True)]
+    texts = {
+        name: dict(
+            zip(cells, [_rounded(x, n, cut and name in RIGHT) for x in of[name]], strict=True)
+        )
+        for name, n in digits.items()
+    }
     wide = column not in ("efficiency", "rate", "utilization") and rng.random() < 0.6
-    return Submission(*(_lab if wide else _tidy)(rng, of, digits, printed, column), column, wrong)
+    return Submission(*(_lab if wide else _tidy)(rng, of, cells, texts, column), column, wrong)
 
 
-def _tidy(rng, of, digits, printed, column) -> tuple[str, str]:
+def _tidy(rng, of, cells, texts, column) -> tuple[str, str]:
     names = [name for name in COLUMNS if rng.random() < 0.5 or name == column]
     if column in ("bandwidth", "utilization"):
         names = [name for name in COLUMNS if name in (*names, "communication", "bandwidth")]
@@ -173,18 +145,18 @@ def _tidy(rng, of, digits, printed, column) -> tuple[str, str]:
     heads = ["strategy", "parameters", rng.choice(["GPUs", "gpus", "#GPUs", "Number of GPUs"])]
     heads += [rng.choice(["Batch size", "batch_size", "Batch size per GPU", "bs"])]
     heads += [rng.choice(["Epoch time (s)", "Time (s)", "seconds", "Time per epoch (sec)"])]
-    first = of.hint and ("compute" in names or "communication" in names) and rng.random() < 0.7
-    heads += ["Training time without data loading (s)"] * first
+    first = of["hint"] and {"compute", "communication"} & {*names} and rng.random() < 0.7
+    heads += ["Training time without data loading (s)"] * bool(first)
     heads += [rng.choice(COLUMNS[name]) for name in names]
     if column == "utilization" or rng.random() < 0.5:
-        peak = f"Utilization of {of.peak:g} GB/s (%)"
+        peak = f"Utilization of {of['peak']:g} GB/s (%)"
         heads = [head.replace("Utilization (%)", peak) for head in heads]
     rows = [heads]
-    for n, b in of.cells:
-        row = [of.strategy, str(PARAMETERS), str(n), str(b), printed("time", n, b)]
-        row += [_rounded(of.training[n, b], digits["time"]) if n == 1 else ""] * first
-        everywhere = ("speedup", "efficiency", "rate")
-        rows.append(row + [printed(x, n, b) if n > 1 or x in everywhere else "" for x in names])
+    for n, b in cells:
+        row = [of["strategy"], str(PARAMETERS), str(n), str(b), texts["T"][n, b]]
+        row += [texts["training"][n, b] if n == 1 else ""] * bool(first)
+        single = ("speedup", "efficiency", "rate")
+        rows.append(row + [texts[x][n, b] if n > 1 or x in single else "" for x in names])
     if rng.random() < 0.5:
         return "table.csv", "\n".join(map(",".join, rows)) + "\n"
     return "table.md", _markdown([rows[0], ["---"] * len(heads), *rows[1:]]) + "\n"
@@ -194,26 +166,27 @@ def _markdown(lines: list[list[str]]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-def _lab(rng, of, digits, printed, column) -> tuple[str, str]:
+def _lab(rng, of, cells, texts, column) -> tuple[str, str]:
     """The lab's three tables, with one header row or two merged ones, in Markdown or TSV."""
     merged, tabs = rng.random() < 0.6, rng.random() < 0.3
-    first = {"Time (s)": "time", "Speedup": "speedup"}
+    first = {"Time (s)": "T", "Speedup": "speedup"}
     second = {"Compute (s)": "compute", "Comm (s)": "communication"}
-    blocks = [("Table 1: time and speedup", of.gpus, first)]
-    blocks += [("Table 2: compute and communication", of.gpus[1:], second)]
+    blocks = [("Table 1: time and speedup", 1, first), ("Table 2: parts", 2, second)]
     if column == "bandwidth" or rng.random() < 0.6:
-        blocks += [("Table 3: bandwidth", of.gpus[1:], {"Bandwidth (GB/s)": "bandwidth"})]
+        blocks += [("Table 3: bandwidth", 2, {"Bandwidth (GB/s)": "bandwidth"})]
     word = rng.choice(["b = {}", "Batch size {}", "Batch-size {} per GPU"])
-    parts = [f"{of.strategy.upper()}, ResNet-18 with {PARAMETERS:,} parameters on CIFAR-10"]
-    for title, gpus, columns in blocks:
-        pairs = [(word.format(b), head) for b in of.batches for head in columns]
+    parts = [f"{of['strategy'].upper()}, ResNet-18 with {PARAMETERS:,} parameters on CIFAR-10"]
+    batches, gpus = (list(dict.fromkeys(of[name])) for name in ("b", "N"))
+    for title, least, columns in blocks:
+        pairs = [(word.format(b), head) for b in batches for head in columns]
         heads = [["GPUs", *map(": ".join, pairs)]]
         if merged:
             above = [size if i % len(columns) == 0 else "" for i, (size, _) in enumerate(pairs)]
             heads = [["", *above], ["", *(head for _, head in pairs)]]
         rows = [
-            [f"{n}-GPU", *(printed(x, n, b) for b in of.batches for x in columns.values())]
+            [f"{n}-GPU", *(texts[x][n, b] for b in batches for x in columns.values())]
             for n in gpus
+            if n >= least
         ]
         if tabs:
             parts += ["\n".join([title, *map("\t".join, [*heads, *rows])])]

@@ -130,15 +130,6 @@ def test_folder_names_with_spaces_and_patterns_come_as_make_gives_them(tmp_path)
     assert audit_studies.paths([f"{tmp_path}/* {tmp_path}/none"]) == [*folders, tmp_path / "none"]
 
 
-def test_a_large_file_has_the_first_cells_of_each_finding_and_their_number(tmp_path):
-    head, single, _, row = CLEAN.splitlines()[:4]
-    # "2" may be 1.840 before it was rounded; all others are N itself.
-    rows = [row.replace(",2,128,", f",{n},128,").replace("1.840", str(n)) for n in range(2, 212)]
-    (study,) = audit_studies.read(write(tmp_path, "\n".join([head, single, *rows])), 50_000).studies
-    assert "3 x 128: 3.00, expected 1.84; 4" in str(study.lines)
-    assert "and 204 more" in str(study.lines)
-
-
 def test_a_defect_in_the_audit_of_one_study_leaves_the_others_theirs(pile, capsys, monkeypatch):
     judge = audit_studies.judge
     monkeypatch.setattr(
