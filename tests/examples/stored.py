@@ -26,7 +26,7 @@ def folder_of(name: str) -> Path:
 def study(name: str = FLAGSHIP) -> StudyTables:
     """All tables of a study; of one with more than 1,000 rows the snapshot has every 25th."""
     tables, manifest = EXPECTED / name / "tables", folder_of(name) / "manifest.json"
-    return schema.read_study(name, tables.rglob("*.csv"), tables / "topology.txt", manifest)
+    return schema.read_study(name, tables.rglob("*.csv"), manifest)
 
 
 def lay_out(folder: Path, name: str = FLAGSHIP) -> None:

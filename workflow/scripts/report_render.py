@@ -42,7 +42,7 @@ def main(
 
     `partial` accepts missing cells; the page's top mentions `side_by_side` and `replayed_from`.
     """
-    found = schema.read_study(study, tables, next(iter(topology), None), manifest)
+    found = schema.read_study(study, tables, manifest)
     missing = [*map(fmt.cell_name, schema.rows_of(found.timing.query("status == 'missing'")))]
     measured = len(missing) < len(found.timing)
     if missing and not partial:
@@ -89,7 +89,7 @@ def main(
         "kernels_of": where.kernels(found),
         "timelines_of": where.timelines(of_cells, runs),
         "limits": tables_of(PARTS["limits"], found, of_cells),
-        "topology": found.topology,
+        "topology": "".join(map(files.read_text, topology)),
         "cells": cells.pages(found, of_cells, runs, logs, config) if measured else [],
         "data": {
             path.stem: cells.download(path)

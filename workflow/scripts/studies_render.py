@@ -19,7 +19,7 @@ def _found(config: Path, replay: Path) -> list[str]:
         if not made:
             raise UserError(f"{replay} has no tables")
         name, manifest = stored.read(config.parent)["study"], config.parent / stored.MANIFEST
-        study = schema.read_study(name, made, None, manifest)
+        study = schema.read_study(name, made, manifest)
     except UserError as error:
         return [f"cannot be shown: {error}", "–", "–"]
     heads = {one.kind: one.headline for one in overview.cards(study, cells.of_study(study))}

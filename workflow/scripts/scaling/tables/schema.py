@@ -215,14 +215,10 @@ def write(frames: Mapping[str, pd.DataFrame], tables: Path, study: str = "") -> 
 
 @dataclass(frozen=True)
 class StudyTables:
-    """The tables of a study as attributes by name; a table without records is empty.
-
-    `topology` is the output of `nvidia-smi topo -m`, or ""; `manifest` describes the dataset.
-    """
+    """The tables of a study as attributes by name; a table without records is empty."""
 
     study: str
     found: Mapping[str, pd.DataFrame]
-    topology: str = ""
     manifest: dict[str, Any] = field(default_factory=dict)
 
     def __getattr__(self, name: str) -> pd.DataFrame:
@@ -233,13 +229,10 @@ class StudyTables:
         return self.found.get(name, pd.DataFrame(none))
 
 
-def read_study(
-    study: str, paths: Iterable[Path], topology: Path | None = None, manifest: Path | None = None
-) -> StudyTables:
-    """Return the tables of `study`, read from `paths`, with GPU topology and dataset manifest."""
-    connected = topology.read_text(encoding="utf-8") if topology else ""
+def read_study(study: str, paths: Iterable[Path], manifest: Path | None = None) -> StudyTables:
+    """Return the tables of `study`, read from `paths`, with its dataset's manifest."""
     frames = {path.stem: read(path.stem, path) for path in paths}
-    return StudyTables(study, frames, connected, DATASET.read(manifest) if manifest else {})
+    return StudyTables(study, frames, DATASET.read(manifest) if manifest else {})
 
 
 def on_cpu(provenance: pd.DataFrame) -> bool:
