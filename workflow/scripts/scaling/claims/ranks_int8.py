@@ -34,7 +34,7 @@ PARAMETERS = Hypothesis(
 
 
 def order(tables: StudyTables) -> Answer:
-    """Answer whether epochs repeat the order of images without and with set_epoch; one claim."""
+    """Return whether epochs repeat the order of images without and with set_epoch, and a claim."""
     drawn = tables.sampler[tables.sampler["sampler"] == "DistributedSampler"]
     if drawn.empty:
         return Answer(None, [REPEATS.missing(ADD)])
@@ -51,7 +51,7 @@ def order(tables: StudyTables) -> Answer:
 
 
 def messages(tables: StudyTables) -> Answer:
-    """Answer with what a DDP step sends besides gradients; one claim."""
+    """Return what a DDP step sends besides gradients, and a claim."""
     rows = tables.collectives[tables.collectives["way"] == "ddp"]
     if rows.empty:
         add = "Add 3 or more to `synchronization.seeds`, and 2 or more to `grid.gpus`."
@@ -72,7 +72,7 @@ def messages(tables: StudyTables) -> Answer:
 
 
 def replicas(tables: StudyTables) -> Answer:
-    """Answer whether parameters and running variances of ranks are equal at the end; one claim."""
+    """Return whether ranks end with equal parameters and running variances, and a claim."""
     table = tables.buffers
     if table.empty:
         return Answer(None, [PARAMETERS.missing(ADD)])
@@ -109,7 +109,7 @@ LOSS = Hypothesis(
 
 
 def int8(tables: StudyTables) -> Answer:
-    """Answer with the accuracy loss of the last stage; a claim on each stage of quantization."""
+    """Return the accuracy loss of the last stage, and a claim on each stage of quantization."""
     measured = {row.stage: row for row in rows_of(costs(tables.quantization))}
     claims = {stage: _loss(stage, measured[stage]) for stage in STAGES[1:] if stage in measured}
     if not claims:

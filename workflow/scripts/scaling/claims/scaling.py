@@ -36,7 +36,7 @@ FITS = 0.05
 
 
 def batches(tables: StudyTables) -> Answer:
-    """Answer with the model of a step's time that fits; a claim for each recipe on one GPU."""
+    """Return the model of a step's time that fits, and a claim for each recipe on one GPU."""
     busy = tables.device_time[[*CELL_KEYS, "busy_seconds"]]
     shares = tables.utilization[[*CELL_KEYS, "loading_share"]]
     times = measured(tables.timing, "epoch_seconds").query("gpus == 1").sort_values("batch_size")
@@ -126,7 +126,7 @@ FASTER = Hypothesis(
 
 
 def speedups(tables: StudyTables) -> Answer:
-    """Answer with the speedups on the most GPUs; a claim for each recipe and strategy."""
+    """Return the speedups on the most GPUs, and a claim for each recipe and strategy."""
     known = tables.speedup[tables.speedup["gpus"] > 1].dropna(subset="speedup")
     claims = [_faster(name, most_gpus(own)) for name, own in by_configuration(known).items()]
     missing = FASTER.missing("Add 1 and 2 to `grid.gpus`, with the same `grid.batch_sizes`.")
@@ -211,7 +211,7 @@ BANDWIDTH = Hypothesis(
 
 
 def parts(tables: StudyTables) -> Answer:
-    """Answer with the largest part of an epoch; a claim per recipe and strategy, on most GPUs."""
+    """Return the largest part of an epoch, and a claim for each configuration on the most GPUs."""
     table = tables.utilization[tables.utilization["gpus"] > 1]
     known = measured(table, "waiting_share").dropna(subset="slower_share")
     claims = [_computing(name, most_gpus(own)) for name, own in by_configuration(known).items()]
@@ -247,7 +247,7 @@ def _parts(cell: Any) -> str:
 
 
 def bandwidth(tables: StudyTables) -> Answer:
-    """Answer with the extreme shares of peak bandwidth; a claim per recipe and strategy."""
+    """Return the lowest and highest share of peak bandwidth; a claim per recipe and strategy."""
     table = tables.bandwidth
     found = {name: most_gpus(own) for name, own in by_configuration(table).items()}
     known = {name: own[own["utilization"] <= 1] for name, own in found.items()}

@@ -15,8 +15,8 @@ Classes = np.ndarray[Any, Any]
 def paired(labels: Classes, reference: Classes, picked: Classes) -> dict[str, float]:
     """Compare predicted classes `picked` with classes of a `reference` network: [n] each, n ≥ 2.
 
-    Agreement is the percentage of equal classes. Of `gained` images only `picked` is right, of
-    `lost` images only the reference (McNemar 1947). The difference is from `mean_difference`.
+    Agreement is the percentage of equal classes. `gained` counts images that only `picked` has
+    right, `lost` those that only the reference has right (McNemar 1947).
     """
     right, was_right = picked == labels, reference == labels
     return {
@@ -32,7 +32,7 @@ def paired(labels: Classes, reference: Classes, picked: Classes) -> dict[str, fl
 def mean_difference(
     labels: Classes, references: Sequence[Classes], picked: Sequence[Classes]
 ) -> dict[str, float]:
-    """Return the mean difference in accuracy, `picked` minus `references`: one [n] for each seed.
+    """Return the mean accuracy of `picked` minus that of `references`: lists of [n], one per seed.
 
     It is in percentage points, with its standard error. As seeds share their test images, the error
     is computed over the n images, after a mean over seeds for each image.

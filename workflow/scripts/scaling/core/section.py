@@ -60,7 +60,7 @@ class Section(BaseModel):
     def sentences(
         cls, values: Any, name: str = "the configuration", above: tuple[str, ...] = ()
     ) -> list[str]:
-        """Return one sentence for each error in `values`; `above` is the path to it."""
+        """Return a sentence for each error in `values`; `above` is the path of keys to `values`."""
         try:
             cls.model_validate(values)
             return []

@@ -48,7 +48,7 @@ class RunSpec(CommandOptions, Training):
 
     @property
     def epochs(self) -> int:
-        """The least number of epochs, warm-up and measured; after these the model is evaluated."""
+        """The minimum number of warm-up and measured epochs; the model is evaluated after them."""
         return self.warmup_epochs + self.measured_epochs
 
     def next_role(self, warmup: list[float], measured: list[float]) -> Role | None:
