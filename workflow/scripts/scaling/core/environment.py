@@ -166,16 +166,13 @@ def visible_gpus() -> list[str]:
 
 def resolve_device(requested: Device) -> Device:
     """Return "cpu" or "cuda" for `requested`; UserError if PyTorch cannot compute there."""
-    built = torch_build()
-    version = built.get("__version__", "")
-    if version and tuple(map(int, version.split(".")[:2])) < (2, 11):
-        raise UserError(f"PyTorch is {version}, and 2.11 or newer is needed: make env installs it")
     if requested == "cpu":
         return "cpu"
     if visible_gpus():
+        built = torch_build()
         cuda = built.get("cuda") or ""
         if cuda >= "13" and (old := older_gpu(TURING)):
-            needs = f"{old}, and CUDA {cuda} of PyTorch {version} begins at 7.5"
+            needs = f"{old}, and CUDA {cuda} of PyTorch {built['__version__']} begins at 7.5"
             raise UserError(f"{needs}: leave it out of CUDA_VISIBLE_DEVICES")
         return "cuda"
     if given := slurm_gpus():
