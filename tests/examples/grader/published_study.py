@@ -11,8 +11,7 @@ A ring of 2 sends K per iteration, 44,695,848 B / 4 ms = 11.173962 GB/s; one of 
 
 from pathlib import Path
 
-from grader.judge import judge
-from grader.slips import Finding
+from grader.judge import Finding, judge
 from grader.study import read_folder
 
 TRAIN_IMAGES = 50_000

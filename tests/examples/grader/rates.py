@@ -7,8 +7,7 @@ from tempfile import TemporaryDirectory
 
 from examples.grader.published_study import TRAIN_IMAGES
 from examples.grader.submissions import MISTAKES, Submission, submission
-from grader.judge import judge
-from grader.slips import Finding
+from grader.judge import Finding, judge
 from grader.study import read_folder
 
 UNNAMED = {"unexplained", "nearly"}

@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import yaml
 
 from grader.intervals import UNKNOWN, Interval, of, printed
 from grader.study import FIGURES, TIMES, Study
+from scaling.config.stored import read_config
 from scaling.registry.strategy import STRATEGIES
 
-FORMULAS = yaml.safe_load(Path(__file__).with_name("formulas.yaml").read_text(encoding="utf-8"))
+FORMULAS = read_config(Path(__file__).with_name("formulas.yaml"))
 TITLE, QUESTION = 0, 1
 """Indexes in an entry of `quantities` in formulas.yaml; its formulas follow."""
 BYTES_PER_PARAMETER = 4

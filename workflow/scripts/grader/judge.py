@@ -1,21 +1,66 @@
-"""Judge a study: compare each printed figure with the formulas that are accepted."""
+"""Judge a study: its figures by the accepted formulas, wrong ones by the slips of slips.yaml."""
 
+import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from grader.formulas import FORMULAS, Cells, Verdict, of_strategy, verdicts
-from grader.intervals import UNKNOWN, Interval
-from grader.slips import SEVERITIES, SLIPS, Finding, named
+from grader.formulas import FORMULAS, TITLE, Cells, Verdict, formulas, of_strategy, verdicts
+from grader.intervals import UNKNOWN, Interval, of
 from grader.study import Study
+from scaling.config.stored import read_config
 
+SEVERITIES = ["error", "warning", "info"]
+CHANCE, SPREAD = -math.log(0.05), 4.0
+"""The evidence that names a slip, -ln(5 %); a wrong figure may lie within a factor of e⁴."""
+LEAST = 3
+"""Least number of figures that a slip has to explain, of which two differ."""
+WHOLE, TRIED, LARGE = 1.6, 40, 500
+"""Gain in evidence of a whole column; most values of M, B or G; most cells to look for gaps in."""
+LAB = of(4.0 * FORMULAS["parameters"]["resnet18-cifar"])
+ALIKE = {"ring": "sent", "W": "T", "W1": "T1"}
+TIME = re.compile(r"\b([TW])(?=1?\b)")
+SLIPS = read_config(Path(__file__).with_name("slips.yaml"))
 PARTS = ["compute", "communication"]
 MEASURED = [*PARTS, "bandwidth"]
 """Quantities that do not follow from the times if a trace gave the parts of the epoch."""
-LARGE = 500
-"""The most cells of which gaps in the grid are listed."""
+
+
+@dataclass
+class Finding:
+    """One cause (a key of `SLIPS`), with its cells and their printed and expected values.
+
+    `rule` says which form of the slip it is; `also` has slips with as much evidence.
+    """
+
+    cause: str
+    cells: Cells
+    place: np.ndarray
+    printed: Interval = UNKNOWN
+    expected: Interval = UNKNOWN
+    quantity: str = ""
+    rule: str = ""
+    also: str = ""
+
+    @property
+    def severity(self) -> str:
+        return next(one for one in SEVERITIES if one in SLIPS[self.cause])
+
+    @property
+    def words(self) -> tuple[str, str]:
+        """Return what happened, as a sentence, and what to do."""
+        text, _, advice = SLIPS[self.cause][self.severity].partition(". ")
+        subject = FORMULAS["quantities"][self.quantity][TITLE] if self.quantity else ""
+        start, end = (
+            f"the printed {subject} " * bool(subject),
+            f"; also fits: {self.also}".replace("_", " "),
+        )
+        sentence = " ".join(text.format(rule=self.rule).split())
+        return start + sentence + end * bool(self.also), advice
 
 
 @dataclass
@@ -54,11 +99,10 @@ def _judged(study: Study, every: list[Study], images: int) -> Judgement:
     for strategy in study.strategies:
         cells = of_strategy(study, strategy, every, images)
         _judge_figures(judgement, study, cells)
-        for name, slip in SLIPS.items():
-            if "when" in slip:
-                place, *shown = map(cells.evaluate, slip["when"])
-                cells.names[f"is_{name}"] = place = np.broadcast_to(place, len(cells.gpus))
-                judgement.findings.append(Finding(name, cells, place, *shown))
+        for name in (name for name, slip in SLIPS.items() if "when" in slip):
+            place, *shown = map(cells.evaluate, SLIPS[name]["when"])
+            cells.names[f"is_{name}"] = place = np.broadcast_to(place, len(cells.gpus))
+            judgement.findings.append(Finding(name, cells, place, *shown))
         judgement.findings += _missing(cells)
     judgement.findings = [one for one in judgement.findings if one.place.any()]
     return judgement
@@ -66,26 +110,24 @@ def _judged(study: Study, every: list[Study], images: int) -> Judgement:
 
 def _judge_figures(judgement: Judgement, study: Study, cells: Cells) -> None:
     """Add the findings on the figures of one strategy, and the number of figures per verdict."""
-    each, none, causes = verdicts(cells), np.zeros(len(cells.gpus), bool), list[Finding]()
+    each, none = verdicts(cells), np.zeros(len(cells.gpus), bool)
     opened = dict.fromkeys(each, none) | _opened(study, cells, each)
-    rest = {name: one.wrong & ~opened[name] for name, one in each.items()}
-    explained = dict.fromkeys(each, none)
+    rest, causes, explained = {}, {}, {}
     for name, one in each.items():
-        if not (study.measured and name in MEASURED):
-            for cause in named(cells, one, rest[name], opened[name]):
-                causes.append(cause)
-                explained[name] = explained[name] | cause.place
-        rest[name] = rest[name] & ~explained[name]
+        traced, left = study.measured and name in MEASURED, one.wrong & ~opened[name]
+        causes[name] = [] if traced else named(cells, one, left, opened[name])
+        explained[name] = np.logical_or.reduce([none, *(cause.place for cause in causes[name])])
+        rest[name] = left & ~explained[name]
     time = UNKNOWN + none
     if not study.measured:
         doubtful = np.logical_or.reduce([*rest.values()])
         figures = {name: UNKNOWN.where(explained[name], x.printed) for name, x in each.items()}
         time = _other_time(cells, figures, doubtful)
-    contradicted = Finding("time_contradicted", cells, time.known, cells.names["T"], time)
-    judgement.findings.append(contradicted)
+    about: Any = (cells, time.known, cells.names["T"], time)
+    judgement.findings.append(Finding("time_contradicted", *about))
     beside = time.known | np.isin(cells.batch, cells.batch[time.known & ~cells.several])
     for name, one in each.items():
-        judgement.findings += [cause for cause in causes if cause.quantity == name]
+        judgement.findings += causes[name]
         left, doubt = rest[name] & ~beside, opened[name] & ~explained[name]
         wrong, near = left | explained[name], left & one.printed.near(one.right)
         unsure = one.printed.known & (one.open | doubt) & ~wrong
@@ -97,8 +139,8 @@ def _judge_figures(judgement: Judgement, study: Study, cells: Cells) -> None:
         for remark, place in remarks:
             judgement.findings.append(Finding(remark, cells, place, one.printed, one.right, name))
         reason = FORMULAS["unchecked"].get(name, "no time, or no T(1,b), stands beside it")
-        about = (one.printed, UNKNOWN, name, reason)
-        judgement.findings.append(Finding("unchecked", cells, one.open, *about))
+        about = (cells, one.open, one.printed, UNKNOWN, name, reason)
+        judgement.findings.append(Finding("unchecked", *about))
         judgement.wrong += int(wrong.sum())
         judgement.open += int(unsure.sum())
         judgement.right += int((one.printed.known & ~wrong & ~unsure).sum())
@@ -161,3 +203,98 @@ def _missing(cells: Cells) -> Iterator[Finding]:
         number, batch = np.array(gaps).T
         gap: Any = replace(cells, gpus=number, batch=batch)
         yield Finding("missing_cell", gap, np.ones(len(gaps), bool))
+
+
+def named(cells: Cells, one: Verdict, wrong: np.ndarray, opened: np.ndarray) -> list[Finding]:
+    """Return up to three causes: each explains some of the figures that are `wrong`.
+
+    The evidence is -ln of the chance to meet as many different figures, less the logarithms of the
+    number of slips tried and of the ways to choose the figures. If some figures may be right
+    (`opened`) or have no value to compare, a cause has to explain all of `opened` and most of both.
+    """
+    suspects, unsure, causes = wrong | opened | one.open, opened | one.open, list[Finding]()
+    every = list(_readings(cells, one, suspects)) if suspects.any() else []
+    if not every:
+        return []
+    slips, ends = [slip for slip, _ in every], np.stack([value.ends for _, value in every], axis=1)
+    values = Interval(ends)
+    meets, near = one.printed.meets(values), one.printed.near(one.right)
+    width = (one.printed.high - one.printed.low) + (values.high - values.low)
+    size = np.fmax(np.abs(one.printed.middle), np.abs(one.right.middle))
+    luck = np.clip(np.nan_to_num(width / size / SPREAD, nan=1.0), 1e-6, 1.0)
+    surprise = np.where(meets, -np.log(luck), 0.0)
+    whole = ((surprise > 0) | ~(one.printed.known & cells.several)).all(-1)
+    gain = WHOLE * whole - math.log(len(set(slips)))
+    # Equal figures are one piece of evidence.
+    once, places = np.zeros(len(cells.gpus), bool), np.flatnonzero(suspects)
+    once[places[np.unique(one.printed.middle[places], return_index=True)[1]]] = True
+    while suspects.any() and len(causes) < 3:
+        there = meets & suspects
+        count, total = there.sum(-1), int(suspects.sum())
+        ways = np.array([_ways(total, some) for some in range(total + 1)])[count]
+        score = (surprise * (there & once)).sum(-1) + gain - ways
+        few = (count < LEAST) | ((there & once).sum(-1) < 2)
+        score[~(there & ~near).any(-1) | few] = -np.inf
+        if unsure.any():
+            most = (unsure & there).sum(-1) * 2 > unsure.sum()
+            score[(opened & ~there).any(-1) | ~most] = -np.inf
+        best = int(score.argmax())
+        if score[best] <= CHANCE:
+            break
+        place = there[best] | (suspects & one.printed.near(Interval(ends[:, best])))
+        other = ~np.isclose(values.low[:, place], values.low[best, place]).all(-1)
+        equal = np.flatnonzero((score > score[best] - 1) & (count == count[best]) & other)
+        cause, rule = slips[best]
+        also = dict.fromkeys(" ".join(slips[i]).strip() for i in equal if slips[i][0] != cause)
+        about = (one.printed, one.right, one.quantity, rule, ", ".join([*also][:2]))
+        causes.append(Finding(cause, cells, place, *about))
+        suspects = suspects & ~place & ~unsure
+    return causes
+
+
+def _ways(total: int, some: int) -> float:
+    """Return the logarithm of the number of ways to choose `some` of `total`."""
+    return math.lgamma(total + 1) - math.lgamma(some + 1) - math.lgamma(total - some + 1)
+
+
+def _readings(
+    cells: Cells, one: Verdict, suspects: np.ndarray
+) -> Iterator[tuple[tuple[str, str], Interval]]:
+    """Yield slips, each with its rule, and all figures with it; those that meet no figure not."""
+    unknown = one.quantity == "bandwidth" and not cells.names["K"].known.any()
+    names: dict[str, Any] = {"K": LAB} if unknown else {}
+    for text, _ in formulas(one.quantity):
+        formula = re.sub(r"part\((.*)\)$", r"\1", text)
+        value, parts = cells.evaluate(formula, **names), re.findall(r"\b[A-Za-z]\w*", formula)
+        for slip, part, change in _changes(cells):
+            for name in dict.fromkeys(parts) if part not in (one.quantity, "any") else [part]:
+                if ALIKE.get(name, name) != part or change == one.quantity:
+                    continue
+                swapped = TIME.sub(lambda time: {"T": "W", "W": "T"}[time[1]], change)
+                changed = swapped if name.startswith("W") else change
+                is_part = name in parts and name in cells.names
+                right = cells.evaluate(name, **names) if is_part else value
+                values = cells.evaluate(changed, **names, value=right)
+                if name in parts:
+                    values = cells.evaluate(formula, **names | {name: values})
+                if (one.printed.meets(values) & suspects).any():
+                    yield slip, values
+
+
+def _changes(cells: Cells) -> Iterator[tuple[tuple[str, str], str, str]]:
+    """Yield each slip and rule, the part that it changes, and the formula, without M, B and G."""
+    every = {
+        "M": np.unique(cells.gpus[cells.gpus > 1]).tolist(),
+        "B": np.unique(cells.batch[cells.gpus == 1]).tolist(),
+        "G": cells.others,
+    }
+    for name, slip in SLIPS.items():
+        for part, rules in slip.items():
+            for rule, texts in (rules if isinstance(rules, dict) else {"": rules}).items():
+                for text in map(str, texts if isinstance(texts, list) else [texts]):
+                    letter = next((one for one in every if re.search(rf"\b{one}\b", text)), "")
+                    for one in every.get(letter, [letter])[:TRIED]:
+                        of_one = f"{rule} ({one})".strip() if letter else str(rule)
+                        value = str(one).replace("\\", "")
+                        change = re.sub(rf"\b{letter}\b", value, text) if letter else text
+                        yield (name, of_one), part, change

@@ -8,8 +8,7 @@ from urllib.parse import quote
 import numpy as np
 
 from grader.formulas import FORMULAS, QUESTION, TITLE
-from grader.judge import Judgement, judge
-from grader.slips import Finding
+from grader.judge import Finding, Judgement, judge
 from grader.study import CIFAR10_TRAIN_IMAGES, Study, read_folder
 from scaling.core import command_line, files
 from scaling.core import numbers as fmt

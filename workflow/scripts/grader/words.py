@@ -3,11 +3,11 @@
 import re
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import yaml
+from scaling.config.stored import read_config
 
-WORDS: Any = yaml.safe_load(Path(__file__).with_name("words.yaml").read_text(encoding="utf-8"))
+WORDS = read_config(Path(__file__).with_name("words.yaml"))
 GPU, ITEM = WORDS["GPU"], WORDS["ITEM"]
 FIELDS = [
     (name, re.compile(pattern.replace("{GPU}", GPU).replace("{ITEM}", ITEM)))
