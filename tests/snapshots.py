@@ -88,10 +88,7 @@ def of_tables(page: Page) -> str:
     """The texts of a page's tables."""
     lines = []
     for title, rows in page.tables.items():
-        lines += [
-            f"# {title}",
-            *(" | ".join(" ".join(c.split()) for c in row) for row in rows),
-        ]
+        lines += [f"# {title}", *(" | ".join(" ".join(c.split()) for c in row) for row in rows)]
     return "\n".join(lines) + "\n"
 
 
