@@ -7,6 +7,7 @@ recipes of the grid are commands of the user, so that the study needs no PyTorch
 import json
 import sys
 from collections.abc import Iterable
+from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -211,10 +212,8 @@ def check(folder: Path, config: dict[str, Any]) -> None:
 @program
 def main() -> None:
     layers = [read_config(Path(path)) for path in filter(None, sys.argv[1:])]
-    recipes, sections = recipes_of(layers), dict[str, Any]()
-    for layer in layers:
-        sections |= {key: layer[key] for key in ("grid", "parts") if key in layer}
-    names = (sections.get("grid") or {}).get("recipes") or []
-    commands = [name for name in names if "command" in (recipes.get(name) or {})]
-    if names and commands == names and sections.get("parts") == ["scaling"]:
-        print("commands alone")
+    config = {key: layer[key] for layer in layers for key in layer}
+    config["recipes"] = recipes_of(layers)
+    with suppress(LookupError, TypeError):  # Wrong keys are refused later.
+        if config["parts"] == ["scaling"] and commands_alone(config):
+            print("commands alone")
