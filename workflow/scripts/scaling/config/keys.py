@@ -33,14 +33,13 @@ class Grid(types.Section):
     """Samples **per GPU** and step. What does not fit into memory is recorded as `oom`, what is
     larger than the dataset as `infeasible`."""
     seeds: types.Some[types.Count]
-    """One run of every cell each."""
+    """Seeds, each of one run of every configuration."""
     repeats: types.Few = 1
-    """Runs of every cell and seed: only they tell noise from a difference. Each repeat also has a
-    machine check, peaks and sweeps of its own, as it may run on another machine."""
+    """Runs of every configuration and seed; with one there is no interval. Each repeat has its own
+    machine check, peaks and sweeps, as it may run on another machine."""
     strong_scaling: bool = True
-    """Where no cell on several GPUs has the global batch of one on one GPU, `true` adds the batch
-    nearest to 128, shared by the most GPUs: with 1 × 128 in the grid 2 × 64. Its time is compared
-    with one GPU's at the same work for each update."""
+    """`true` adds a configuration on the most GPUs with the global batch of one on one GPU, unless
+    the grid has such a pair: of possible batches the nearest to 128, as 2 × 64 for 1 × 128."""
 
 
 def _off(value: Any) -> Any:
@@ -52,12 +51,12 @@ class Machine(options.Limits):
     share: bool = False
     """`true` lets timed jobs run side by side on one machine: for accuracies, not for times."""
     gpus_per_node: types.Few | None = None
-    """On a cluster: GPUs of one node. A run on more is spread over several whole nodes. `null`:
-    every run is on one node."""
+    """On a cluster: GPUs of one node. Runs on more GPUs have several whole nodes. `null`: every run
+    is on one node."""
     check: Annotated[Literal["refuse", "warn", "off"], BeforeValidator(_off)] = "refuse"
-    """What to do where the machine is not fit to measure: `refuse`, `warn` in the report, or do not
-    look (`off`). Unfit is a GPU on which others compute, with less than 90 % of its memory free,
-    with memory errors, or at less than 90 % of the median GPU's rate."""
+    """What to do on an unfit machine: `refuse`, `warn` in the report, or skip the check (`off`). A
+    GPU is unfit if other processes compute on it, if less than 90 % of its memory is free, if it
+    has memory errors, or if its rate is below 90 % of the median GPU's."""
 
 
 class Cost(types.Section):
@@ -69,7 +68,7 @@ class Slurm(types.Section):
     extra: Annotated[str, StringConstraints(pattern="^[-A-Za-z0-9_=,.:/@%+ ]*$")] = ""
     """More options of sbatch for every job: `--constraint=h100 --qos=short`."""
     gres: bool = False
-    """GPUs are asked for by `--gres=gpu:N`, not by `--gpus`."""
+    """`true` requests GPUs by `--gres=gpu:N`, not by `--gpus`."""
 
 
 class TechniqueEntry(SweepOptions, types.Entry):

@@ -78,24 +78,24 @@ class Sgd(Options):
 
 
 class Training(Sgd):
-    """How the cells of the grid are trained and timed."""
+    """How runs of the grid are trained and timed."""
 
     micro_batches: types.Positive = 1
-    """Gradient accumulation: each GPU trains its batch in so many parts before the one update."""
+    """Gradient accumulation: number of parts in which a GPU trains its batch before the update."""
     warmup_epochs: types.Positive = 1
     """Epochs at the start that are recorded and never averaged."""
     measured_epochs: Annotated[int, Ge(3)] = 4
-    """Epochs after them; the figure of a cell is their median, over all seeds. With the warm-up
-    at least 5 epochs, as the lab asks for the training loss and accuracy after the fifth."""
+    """Epochs after the warm-up; their median is the run's time. At least 5 with the warm-up, as the
+    lab asks for training loss and accuracy after the fifth."""
     warmup_seconds: types.NotNegative = 0.0
-    """Warm-up goes on until so many seconds have passed."""
+    """Minimum seconds of the warm-up."""
     measured_seconds: types.NotNegative = 0.0
-    """Measuring goes on for so many seconds, and then until the last third of the epochs is within
-    2 % of the first third, or within their noise."""
+    """Minimum seconds of the measured epochs. Then a run continues until the last third of them is
+    within 2 % of the first third, or within their noise."""
     max_measured_seconds: types.NotNegative = 0.0
-    """What has not settled after so many seconds is reported so. 0: none is waited for."""
+    """Maximum seconds of the measured epochs; the report names unsettled runs. 0: do not wait."""
     instrumented_iterations: types.Count = 50
-    """Extra epochs of at most so many iterations measure communication and idle GPUs. 0: none."""
+    """Maximum iterations of the extra epochs that measure communication and idle GPUs. 0: none."""
 
 
 class Limits(Options):
@@ -113,7 +113,7 @@ class LargeBatches(Options):
     """What the trainings with large batches depend on, besides their techniques."""
 
     reference_batch: Annotated[int, Ge(2)] = 128
-    """The batch on one GPU that all are compared with, and that scaling rules refer to."""
+    """The batch on one GPU that scaling rules and comparisons refer to."""
     gpus: types.Positive = 4
     """How many GPUs share a global batch of at least this many reference batches. One GPU trains
     in their place, each one's batch as a micro-batch, which is normalized separately."""
@@ -149,7 +149,7 @@ class Synchronization(Options):
 
 
 class NetworkTraining(Options):
-    """How the tutorial CNN is trained that is quantized."""
+    """Training of the tutorial CNN that is quantized."""
 
     epochs: types.Positive
     """Training epochs of the tutorial CNN."""
