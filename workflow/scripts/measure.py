@@ -15,11 +15,7 @@ from scaling.synchronization.plan import Plan
 
 
 def check_machine(check: MachineCheck) -> None:
-    """Write check.json; UserError for a machine that would distort results.
-
-    CPUs: load and governor. GPUs: other processes, free memory, errors, connections, and matrix
-    products on all of them at once.
-    """
+    """Write check.json; UserError for a machine that would distort results."""
     device = environment.resolve_device(check.device)
     surroundings = environment.describe(device)
     if device == "cpu" or not check.products:
@@ -45,11 +41,7 @@ def check_machine(check: MachineCheck) -> None:
 
 
 def measure_peaks(probe: Probe) -> None:
-    """Write peaks.json: the peak rates of matrix products by precision, and of copies.
-
-    On a GPU: float32, TF32 and bf16, copies within the first GPU and between every two. On a CPU,
-    where `gpus` is 0: float32, bf16 and copies within the host's memory, by one process.
-    """
+    """Write peaks.json: the peak rates of matrix products by precision, and of copies."""
     advice = "; where memory is short, ask for smaller matrices or copies"
     about = {"name": "measuring the machine's limits", "advice": advice}
     found = measure.run("scaling.instruments.peaks:start", probe, processes=1, **about)
@@ -64,12 +56,7 @@ def measure_peaks(probe: Probe) -> None:
 
 
 def sweep_messages(sweep: Sweep) -> None:
-    """Write sweep.json: all-reduce between processes, over message sizes. Every sum is checked.
-
-    The sizes are extended by the gradients of the study's model as one message, and by each of the
-    buckets of DistributedDataParallel and recipe tuned; these come first. At the time limit the
-    sweep ends with what it has.
-    """
+    """Write sweep.json: all-reduces over message sizes, at the time limit those that it has."""
     name, count = f"the all-reduce sweep over {sweep.gpus} GPUs", sweep.gpus
     about: dict[str, Any] = {"name": name, "processes": count, "keep": "row"}
     found = measure.run("scaling.instruments.allreduce:start", sweep, **about)
@@ -89,12 +76,7 @@ def sweep_messages(sweep: Sweep) -> None:
 
 
 def compare_ranks(plan: Plan) -> None:
-    """Write synchronization.json: how the ranks of a training share images, messages and buffers.
-
-    Image orders: trainings with and without set_epoch. Messages: every collective of a step of each
-    strategy and, on GPUs, of DataParallel. Buffers: trainings with running statistics broadcast,
-    kept by each rank and, on GPUs, synchronized.
-    """
+    """Write synchronization.json: how the ranks of a training share images, messages, buffers."""
     spec = plan.spec_of(plan.first)
     if reason := supervisor.infeasible_reason(spec, plan.images):
         raise UserError(f"{reason}: set synchronization.batch_size to a smaller value")
@@ -129,10 +111,8 @@ def main(
     plan: Plan | None = None,
 ) -> None:
     """Make each measurement that has options."""
-    measured: tuple[Any, ...] = (
-        *((check_machine, check), (measure_peaks, probe)),
-        *((sweep_messages, sweep), (compare_ranks, plan)),
-    )
+    functions = (check_machine, measure_peaks, sweep_messages, compare_ranks)
+    measured: Any = zip(functions, (check, probe, sweep, plan), strict=True)
     for function, options in measured:
         if options:
             function(options)

@@ -1,13 +1,11 @@
 """The harness of measurements: how processes start and meet, and what it makes of their ends."""
 
 import os
-import socket
 import sys
 import time
 from pathlib import Path
 
 import pytest
-from torch.distributed import TCPStore
 
 import measure as script
 from scaling.core import environment
@@ -76,15 +74,6 @@ def test_next_start_removes_a_killed_measurements_files(tmp_path):
     ended = measure.launch_ranks("sys:exit", {"status": 3}, *given)
     assert (ended.returncode, any(ended.lines.values())) == (1, False)
     assert [path.name for path in tmp_path.iterdir()] == [".other.ranks.killed"]
-
-
-def test_reserved_port_is_kept_from_other_processes():
-    port = launcher.reserve_port()
-    with socket.socket() as other, pytest.raises(OSError, match="in use"):
-        other.bind(("", port))
-    store = TCPStore("127.0.0.1", port, 1, is_master=True)
-    store.set("met", "here")
-    assert (store.port, store.get("met")) == (port, b"here")
 
 
 MEETING = """

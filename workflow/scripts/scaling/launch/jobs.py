@@ -16,7 +16,7 @@ from scaling.registry.entries import DATASETS
 from scaling.registry.strategy import STRATEGIES
 
 SHORTEST_LIMIT = 600.0
-"""The smallest time limit, in seconds, of a measurement that is no run of the grid."""
+"""The least seconds for a measurement that is no run of the grid, and in a job's request."""
 REQUESTED = ("nodes", "runtime", "slurm_extra", "gpu", "gres", "mpi", "tasks", "tasks_per_gpu")
 """Names of the resources of a timed job; `Jobs.requested` returns their values."""
 
