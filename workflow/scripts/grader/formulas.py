@@ -134,12 +134,12 @@ def _foreign(study: Study, strategy: str, every: list[Study]) -> dict[str, dict[
 
 def _of_others(gpus: np.ndarray, batch: np.ndarray) -> dict[str, Any]:
     """Return, by name, what formulas use to refer to values of other cells."""
-    places = {pair: i for i, pair in enumerate(zip(gpus.tolist(), batch.tolist(), strict=True))}
+    places = pd.MultiIndex.from_arrays([gpus, batch])
 
     def take(figure: Interval, *cell: Any) -> Interval:
         """Return the values of each cell by number of GPUs and batch size; NaN if there is none."""
-        pairs = zip(*(each.tolist() for each in np.broadcast_arrays(*cell, gpus)[:2]), strict=True)
-        index = np.array([places.get(pair, -1) for pair in pairs], dtype=int)
+        wanted = pd.MultiIndex.from_arrays(np.broadcast_arrays(*cell, gpus)[:2])
+        index = places.get_indexer(wanted)
         return Interval(np.where(index < 0, np.nan, figure.ends[..., index]))
 
     def mean(figure: Interval) -> Interval:

@@ -230,17 +230,19 @@ def _records(about: Record, cells: list[tuple[Head, str]], comma: bool) -> list[
         record, text = records.setdefault((one.gpus, one.batch), {**about}), plain(written)
         record |= {"gpus": one.gpus} if one.gpus else {}
         record |= {"batch_size": one.batch} if one.batch else {}
-        if status := named("statuses", text):
-            record["status"] = status
-        elif not re.fullmatch(WORDS["missing"], text.lower()):
-            value = figure(text, one, comma)
-            if value is None or (one.field in POSITIVE and not 1e-7 < value.value < 1e12):
+        value = figure(text, one, comma)
+        if value is None and re.fullmatch(WORDS["missing"], text.lower()):
+            continue
+        if value is None or (one.field in POSITIVE and not 1e-7 < value.value < 1e12):
+            if not (status := named("statuses", text)):
                 reason = f"{text!r} is no {one.field} that can be read"
                 raise UserError(f", column {one.text}: {reason}")
-            record[one.field] = value
-            if one.field == "rate" and re.search("(?:per |/ ?)gpu", one.words):
-                number = count(str(record["gpus"])) or 1
-                record["rate"] = Figure(number * value.value, number * value.unit)
+            record["status"] = status
+            continue
+        record[one.field] = value
+        if one.field == "rate" and re.search("(?:per |/ ?)gpu", one.words):
+            number = count(str(record["gpus"])) or 1
+            record["rate"] = Figure(number * value.value, number * value.unit)
     for record in records.values():
         for name in KEYS.keys() & record.keys():
             if not count(str(record[name])):

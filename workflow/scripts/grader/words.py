@@ -55,12 +55,14 @@ class Head(NamedTuple):
     batch: int | None = None
 
 
+@cache
 def plain(text: str) -> str:
     """Return a text without Markdown's emphasis, HTML tags and repeated spaces."""
     text = re.sub(r"\*\*|__|`|\\(?=[*_|])|<[^>]*>|\$", "", text.replace("\u00a0", " "))
     return re.sub(r"\s+", " ", text).strip(" *")
 
 
+@cache
 def unit(text: str) -> float | None:
     """Return the factor of the first unit that occurs in a text; None if none occurs."""
     return next((factor for factor, one in WORDS["units"] if re.search(one, text)), None)
@@ -82,6 +84,7 @@ def head(text: str) -> Head:
     return Head(text, field, words, unit(text), number["gpus"], number["batch"])
 
 
+@cache
 def count(text: str) -> int | None:
     """Return the number in a text such as `4`, `4 GPUs`, `2-GPU` or `8,192`; else None."""
     match = COUNT.fullmatch(plain(text).replace("-", ""))
