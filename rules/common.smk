@@ -83,8 +83,7 @@ IMAGES = {
     "dataset": ancient(f"{DATASET}/images.npz"),
     "manifest": f"{DATASET}/manifest.json",
 }
-# Of each repeat, as that may run on another machine. Repeating it (-R machine_check) outdates no
-# measurement.
+# Of each repeat. Repeating it (-R machine_check) outdates no measurement.
 CHECKED = {"machine": ancient(JOBS.machine_check)}
 
 with refused():

@@ -1,5 +1,4 @@
-# Recipes with large batches: one job per global batch, as they share runs. Not timed: jobs may share
-# the machine, and read their images before they wait for a GPU.
+# Recipes with large batches: one job per global batch, as they share runs. Not timed.
 from scaling.config.recipes import precision, techniques
 from scaling.core.records.run import TECHNIQUE_PATTERN
 from scaling.large_batches.plan import Study

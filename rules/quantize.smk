@@ -1,12 +1,10 @@
-# The network of the lab's Part B: trained and quantized. Not timed: may share the machine with other
-# jobs, but not its GPU.
+# The network of the lab's Part B, trained and quantized. Not timed, but alone on its GPU.
 from scaling.core.records.experiments import VARIANT_PATTERN
 from scaling.core.training_options import NetworkTraining
 
-PART_B = config["quantization"]
 VARIANTS = {
     one["name"]: {key: one[key] for key in one if key not in ("name", "seeds")}
-    for one in PART_B["variants"]
+    for one in config["quantization"]["variants"]
 }
 OF_SEED = lambda wildcards: {"device": config["device"], "seed": int(wildcards.seed)}
 
@@ -50,7 +48,7 @@ use rule quantize_train as quantize_evaluate with:
         job=lambda wildcards: as_json(
             evaluation=OF_SEED(wildcards)
             | {
-                "calibration_images": PART_B["calibration_images"],
+                "calibration_images": config["quantization"]["calibration_images"],
                 "variants": VARIANTS,
             }
         ),

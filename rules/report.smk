@@ -1,5 +1,4 @@
-# All tables, answers to the lab's questions that follow from them, figures and report.
-# scaling/tables/schema.py lists the tables of each kind of records, and their columns.
+# Tables (scaling/tables/schema.py lists them), answers to the lab's questions, figures and report.
 from scaling.figures import FIGURES
 
 HAS_RUNS = bool(FILES.records["runs"])
