@@ -112,7 +112,7 @@ def runs_of(timing: pd.DataFrame) -> pd.DataFrame:
 
 def timing_table(*rows: dict[str, Any]) -> pd.DataFrame:
     """timing.csv with these rows."""
-    return pd.DataFrame(rows, columns=schema.columns("timing"))
+    return schema.frame("timing", rows)
 
 
 def full_training(gpus: int, seed: int, seconds: float, accuracy: float) -> RunRecord:

@@ -35,14 +35,14 @@ def test_table_reads_as_written_without_formulas(tmp_path):
     """Names like a number or like nothing; every digit; whole numbers with a gap; truths."""
     keys = {"recipe": "007", "strategy": "NA", "gpus": 1, "batch_size": 8}
     floats = [0.1 + 0.2, 2.5e-5 / 3, *(n / 7919 for n in range(100)), None]
-    table = pd.DataFrame(keys | {"drift": floats}, columns=schema.columns("costs"))
+    table = pd.DataFrame(keys | {"drift": floats}, columns=[*schema.TABLES["costs"].types])
     texts = [*FORMULAS, "a=1", "'quoted'"]
     table.loc[1, ["recipe", "peak_memory_bytes", "settled"]] = ["1e3", 3.0, True]
     table.loc[2 : 1 + len(texts), "switches"] = texts
     schema.write({"costs": table}, tmp_path, "mine")
     path = tmp_path / "mine/costs.csv"
     row = keys | {"recipe": "1e3", "drift": floats[1], "peak_memory_bytes": 3, "settled": True}
-    line = ",".join(str(row.get(name, "")) for name in schema.columns("costs"))
+    line = ",".join(str(row.get(name, "")) for name in schema.TABLES["costs"].types)
     assert path.read_text().splitlines()[2] == line
     written = pd.read_csv(path)["switches"].dropna().tolist()
     assert written == [*(f"'{text}" for text in FORMULAS), "a=1", "'quoted'"]

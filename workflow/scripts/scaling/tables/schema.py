@@ -134,10 +134,7 @@ TABLES = {
 
 
 class StudyFiles:
-    """Paths of a study's records below `folder`, and of its tables.
-
-    A stored or partial study lists only records that exist.
-    """
+    """Paths of a study's records below `folder` (if stored or partial, that exist), and tables."""
 
     def __init__(self, config: dict[str, Any], folder: str, *, is_stored: bool) -> None:
         self._folder, self._study = Path(folder), config["study"]
@@ -160,14 +157,9 @@ class StudyFiles:
         return [str(kind.path(Path("<results>/tables"), self._study)) for kind in kinds]
 
 
-def columns(name: str) -> list[str]:
-    """Return the columns of the table called `name`, in order."""
-    return list(TABLES[name].types)
-
-
 def frame(name: str, rows: Any = ()) -> pd.DataFrame:
     """Return `rows` with exactly the columns of the table `name`; on one GPU the strategy is ""."""
-    table = pd.DataFrame(rows, columns=columns(name))
+    table = pd.DataFrame(rows, columns=[*TABLES[name].types])
     if "strategy" in table:  # One GPU has none.
         table["strategy"] = table["strategy"].mask(table["gpus"] == 1, "")
     return table
@@ -187,7 +179,7 @@ def read(name: str, path: Path) -> pd.DataFrame:
     types: Any = dict.fromkeys(text, str)
     try:
         table = pd.read_csv(
-            path, usecols=columns(name), dtype=types, keep_default_na=False, na_values=[""]
+            path, usecols=[*kind.types], dtype=types, keep_default_na=False, na_values=[""]
         )
     except (OSError, ValueError) as error:
         raise UserError(f"{path} is not the table {name} ({error}); make it again") from error
@@ -210,7 +202,7 @@ def as_csv(table: pd.DataFrame) -> str:
 def write(frames: Mapping[str, pd.DataFrame], tables: Path, study: str = "") -> None:
     """Write tables, keyed by name, below the folder `tables`; see `as_csv`."""
     for name, table in frames.items():
-        files.write_text(TABLES[name].path(tables, study), as_csv(table[columns(name)]))
+        files.write_text(TABLES[name].path(tables, study), as_csv(table[[*TABLES[name].types]]))
 
 
 @dataclass(frozen=True)

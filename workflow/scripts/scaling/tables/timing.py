@@ -148,7 +148,7 @@ def _counted(seeds: Seeds) -> dict[str, Any]:
 
 def provenance(runs: list[Run]) -> pd.DataFrame:
     """Return one row per run: model, training, environment, median times and joules per image."""
-    rows, known = [], schema.columns("provenance")
+    rows, known = [], schema.TABLES["provenance"].types
     for cell, record in runs:
         row: dict[str, Any] = {**asdict(cell), "status": "missing"}
         if record:
