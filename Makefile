@@ -185,4 +185,4 @@ lock: env ## resolve requirements*.in (needs uv)
 	$(MAKE) docs
 
 clean: ## delete everything that a study wrote
-	rm -rf results logs benchmarks resources .snakemake
+	rm -rf results logs resources .snakemake

@@ -30,7 +30,7 @@ from scaling.registry import engine as engines
 CLIENT = Path(__file__).parents[3] / "client"
 FOLDER_VARIABLE = "SCALING_FOLDER"
 SOFTWARE = ("python", "torch", "torchvision", "cuda", "nccl")
-SKIPPED = {"results", "resources", "logs", "benchmarks", "studies", "site", "__pycache__"}
+SKIPPED = {"results", "resources", "logs", "studies", "site", "__pycache__"}
 """Folders that are not searched for files: a study's own, and caches."""
 MOST_FILES = 10_000
 SAMPLING_SECONDS = 0.2
