@@ -21,8 +21,6 @@ from scaling.registry.strategy import DP
 from scaling.tables.schema import StudyTables, by_configuration, on_cpu
 
 PER_GPU = "batch size per GPU"
-LOG_FROM_RATIO = 5
-"""The axis is logarithmic if the largest value is more than this many times the smallest."""
 APART = 0.1
 """The training time is drawn if it differs from the epoch time by more than this fraction."""
 QUANTITIES = {"weights": "weights", "before_relu": "before ReLU", "after_relu": "after ReLU"}
@@ -53,9 +51,7 @@ def draw_epoch_time(study: StudyTables) -> Figure | None:
             drawn.append((training, rows.assign(**alone)))
     title = f"Seconds per epoch on {fmt.gpus(known['gpus'].iloc[0])}"
     figure, (axes,) = style.panels([title], PER_GPU)
-    values = pd.concat([rows["epoch_seconds"] for _, rows in drawn])
-    log = values.max() > LOG_FROM_RATIO * values.min()
-    style.lines(axes, "batch_size", "epoch_seconds", drawn, log=log)
+    style.lines(axes, "batch_size", "epoch_seconds", drawn, log=True)
     style.size_axis(axes, known["batch_size"])
     return figure
 
