@@ -62,11 +62,9 @@ def save(draw: Callable[[StudyTables], Figure | None], study: StudyTables, path:
     with matplotlib.rc_context({"svg.hashsalt": path.stem}, fname=STYLE):
         if (figure := draw(study)) is not None:
             # A last panel without notes needs no room for them.
-            spare = TEXT * (figure.axes[-1].get_xlabel().count("\n") == 0)
-            wide, high = figure.get_size_inches()
-            whole = Bbox([[0.0, spare / PIXELS], [wide, high]])
-            metadata = {"Date": None, "Creator": None}
-            figure.savefig(drawn, format="svg", metadata=metadata, bbox_inches=whole)
+            spare = 0 if "\n" in figure.axes[-1].get_xlabel() else TEXT / PIXELS
+            whole = Bbox.from_extents(0, spare, *figure.get_size_inches())
+            figure.savefig(drawn, format="svg", bbox_inches=whole)
     text = re.sub(r'((?:width|height)="[\d.]+)pt"', r'\1"', drawn.getvalue(), count=2)
     text = re.sub(r"'DejaVu Sans'[^;\"]*", "var(--font, sans-serif)", _IDS.sub("", text))
     text = re.sub(r"<metadata>.*?</metadata>\s*", "", text, flags=re.DOTALL)
@@ -77,8 +75,8 @@ def save(draw: Callable[[StudyTables], Figure | None], study: StudyTables, path:
 
 def looks(study: StudyTables) -> dict[tuple[str, str], Look]:
     """Return the look of each recipe and strategy of a study; markers are hollow on one GPU."""
-    ran = study.timing[["recipe", "strategy"]].itertuples(index=False, name=None)
-    colours = figures.colours(ran).items()
+    ran = pd.concat([study.timing, study.trained_to_accuracy])[["recipe", "strategy"]]
+    colours = figures.colours(ran.itertuples(index=False, name=None)).items()
     return {
         key: Look(figures.configuration(*key), colour, marker, not key[1])
         for (key, (_, colour)), marker in zip(colours, cycle(MARKERS), strict=False)
