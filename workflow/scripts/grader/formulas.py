@@ -66,11 +66,8 @@ def of_strategy(study: Study, strategy: str, every: list[Study], images: int) ->
     gpus, batch = (table[name].to_numpy(dtype=int) for name in ("gpus", "batch_size"))
     n, b = gpus.astype(float), batch.astype(float)
     # Documents truncate what they derive as often as they round it.
-    derived = ["rate", *FIGURES]
-    names: dict[str, Any] = {
-        name: printed(table[name].tolist(), 1.0 if name in derived else 0.5)
-        for name in [*TIMES, *FIGURES]
-    }
+    units = dict.fromkeys(TIMES, 0.5) | dict.fromkeys(["rate", *FIGURES], 1.0)
+    names: dict[str, Any] = {name: printed(table[name].tolist(), x) for name, x in units.items()}
     for name in FIGURES:
         names[name].ends[:, len(chosen) :] = np.nan
     names["T"], names["own_row"] = names["epoch"], np.arange(len(n)) < len(chosen)
@@ -81,22 +78,30 @@ def of_strategy(study: Study, strategy: str, every: list[Study], images: int) ->
     names |= {"W": names["training"].or_else(without), "several": gpus > 1}
     names["K"] = Interval(np.array(study.parameters or [np.nan] * 2)[:, None] * BYTES_PER_PARAMETER)
     least = FORMULAS["gflop_of_image"] / FORMULAS["peak_tflops"] / 1e3
+    # Of a strategy that nobody states a ring is likelier; of others no bytes are known.
+    counted = 1.0 if strategy in ("", "dp", "ddp") else np.nan
+    ring = STRATEGIES.find("ddp").busiest_bytes
+    is_ring = strategy != "dp" or study.description.ring
+    sent = ring if is_ring else STRATEGIES.find("dp").busiest_bytes
     peak = study.description.peak
     each = peak if isinstance(peak, dict) else dict.fromkeys(gpus.tolist(), peak)
-    numbers: dict[str, Any] = {"N": n, "b": b, "one": 1.0, "images": images}
-    numbers |= {"full_steps": images // (n * b), "parts_steps": images / (n * b)}
-    numbers |= {"single_steps": np.ceil(images / b), "steps": np.ceil(images / (n * b))}
-    numbers["least_seconds"] = images * least / n if study.of_lab and timed else np.nan
-    numbers["peak"] = np.array([each.get(number) or np.nan for number in gpus.tolist()])
-    # Of a strategy that nobody states a ring is likelier; of others no bytes are known.
-    counted = strategy in ("", "dp", "ddp")
-    ring = strategy != "dp" or study.description.ring
-    for name, of_name in {"ring": "ddp", "sent": "ddp" if ring else "dp"}.items():
-        sent = STRATEGIES.find(of_name).busiest_bytes
-        numbers[name] = np.array([sent(m, 1.0) if counted else np.nan for m in gpus])
-    stated = {"steps": names["iterations"], "peak": names["peak"]}
+    numbers: dict[str, Any] = {
+        "N": n,
+        "b": b,
+        "one": 1.0,
+        "images": images,
+        "full_steps": images // (n * b),
+        "parts_steps": images / (n * b),
+        "single_steps": np.ceil(images / b),
+        "steps": np.ceil(images / (n * b)),
+        "least_seconds": images * least / n if study.of_lab and timed else np.nan,
+        "peak": np.array([each.get(number) or np.nan for number in gpus.tolist()]),
+        "ring": np.array([ring(m, counted) for m in gpus]),
+        "sent": np.array([sent(m, counted) for m in gpus]),
+    }
     # Beside a column of peaks a share may be a fraction.
-    stated["peak"] = stated["peak"] * np.where(names["utilization"].high > 1.5, 1.0, 100.0)
+    share = names["peak"] * np.where(names["utilization"].high > 1.5, 1.0, 100.0)
+    stated = {"steps": names["iterations"], "peak": share}
     names |= {name: of(number + n * 0.0) for name, number in numbers.items()}
     names |= {name: value.or_else(names[name]) for name, value in stated.items()}
     names["failed"] = ~table["status"].isin(["ok", "diverged"]).to_numpy() & names["own_row"]
@@ -104,32 +109,25 @@ def of_strategy(study: Study, strategy: str, every: list[Study], images: int) ->
     asked = study.template | table["count"].notna().to_numpy()
     names["once"] = table["count"].isin(["1", None]).to_numpy() & asked & names["own_row"]
     names |= _of_others(gpus, batch)
-    foreign = _foreign(study, strategy, every) | {
-        "again": {(1, b): x for b, x in study.sweep.items()}
-    }
+    foreign = dict[str, dict[Any, Any]]()
+    for other in every:
+        for kind, rows in other.rows.groupby("strategy"):
+            if (other.name, kind) != (study.name, strategy) and len(foreign) < MOST_OTHERS:
+                label = str(kind if other is study else other.name).replace("'", "")
+                foreign[label] = rows.set_index(["gpus", "batch_size"])["epoch"].to_dict()
 
-    def beside(name: str, number: Any = gpus) -> Interval:
-        cells = zip(number + 0 * gpus, batch, strict=True)
-        return printed([foreign[name].get(cell) for cell in cells], 0.5)
+    def beside(times: Any, number: Any = gpus) -> Interval:
+        return printed(
+            [times.get(cell) for cell in zip(number + 0 * gpus, batch, strict=True)], 0.5
+        )
 
-    names |= {"beside": beside, "alone": lambda name: beside(name, 1), "again": beside("again")}
+    names["beside"] = lambda name: beside(foreign[name])
+    names["alone"] = lambda name: beside(foreign[name], 1)
+    names["again"] = beside({(1, size): one for size, one in study.sweep.items()})
     size = n * b if study.global_batch else b
     names["T1"], names["W1"] = (names["single"](names[time], size) for time in "TW")
     names["T1b"] = names["single"](names["T"], b)
-    others = [name for name in foreign if name != "again"]
-    return Cells(gpus, batch, len(chosen), images, others, names, strategy)
-
-
-def _foreign(study: Study, strategy: str, every: list[Study]) -> dict[str, dict[Any, Any]]:
-    """Return epoch times by (N, b) of other strategies and studies of the file, by name."""
-    times = dict[str, dict[Any, Any]]()
-    for other in every:
-        for name, rows in other.rows.groupby("strategy"):
-            if (other.name, name) != (study.name, strategy) and len(times) < MOST_OTHERS:
-                cells = zip(rows["gpus"], rows["batch_size"], rows["epoch"], strict=True)
-                label = str(name) if other is study else other.name
-                times[label.replace("'", "")] = {(n, b): one for n, b, one in cells}
-    return times
+    return Cells(gpus, batch, len(chosen), images, [*foreign], names, strategy)
 
 
 def _of_others(gpus: np.ndarray, batch: np.ndarray) -> dict[str, Any]:
