@@ -149,9 +149,7 @@ def read_file(path: Path) -> list[Study]:
                 template=bool(of["study"]),
             )
         )
-    skipped = [f"not read: {', '.join(dict.fromkeys(file.skipped))}"] if file.skipped else []
-    notes = tuple(dict.fromkeys([*file.notes, *skipped]))
-    return [replace(one, notes=notes) for one in studies]
+    return [replace(one, notes=tuple(dict.fromkeys(file.notes))) for one in studies]
 
 
 def _complete(file: Tables) -> None:

@@ -31,11 +31,10 @@ Row = tuple[int, list[str]]
 
 @dataclass
 class Tables:
-    """Records, headers and text of a file; `notes` on rows and tables, `skipped` columns."""
+    """Records, headers and text of a file; `notes` on tables, rows and columns not read."""
 
     records: list[Record] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    skipped: list[str] = field(default_factory=list)
     heads: list[Head] = field(default_factory=list)
     text: str = ""
 
@@ -160,12 +159,16 @@ def _add(tables: Tables, caption: str, lines: list[Row], above: str) -> None:
         raise UserError(f"there is no column of GPUs among {names}")
     if not _fields(heads) & {"batch_size", "global_batch"}:
         raise UserError(f"there is no column of batch sizes among {names}")
-    columns = _quantities(heads, head(caption), rows, tables)
+    columns = _quantities(heads, head(caption))
     if not columns:
         raise UserError(f"nothing says what the figures of {names} are")
     tables.heads += heads
-    keys = {one.field: j for j, one in enumerate(heads) if one.field in IDENTITY}
-    keys = {name: j for name, j in keys.items() if j not in dict(columns)}
+    others = [(j, one) for j, one in enumerate(heads) if (j not in dict(columns))]
+    skipped = [
+        f"`{x.text}`" for j, x in others if x.field not in IDENTITY and any(y[j] for _, y in rows)
+    ]
+    tables.notes += [f"not read: {', '.join(skipped)}"] * bool(skipped)
+    keys = {one.field: j for j, one in others if one.field in IDENTITY}
     if "batch_size" in keys:
         keys.pop("global_batch", None)
     epochs = any(one.text.lower() == "epoch" for one in heads)
@@ -194,10 +197,8 @@ def _decimal_comma(texts: Iterable[str]) -> bool:
     return bool(sure) and not any(re.search(r"\d\.\d", one) for one in texts)
 
 
-def _quantities(
-    heads: list[Head], caption: Head, rows: list[Row], tables: Tables
-) -> list[tuple[int, Head]]:
-    """Return index and header of each column of values; other columns go to `tables.skipped`."""
+def _quantities(heads: list[Head], caption: Head) -> list[tuple[int, Head]]:
+    """Return index and header of each column of values, of several for one quantity the first."""
     fields, columns, known = _fields(heads), list[tuple[int, Head]](), set[Any]()
     timed = fields & {"epoch", "training", "total"}
     per_epoch = any(one.field == "epoch" and re.search("epoch|/ep", one.words) for one in heads)
@@ -213,12 +214,8 @@ def _quantities(
                 raise UserError(f"nothing says what the figures of `{one.text}` are")
             one = one._replace(field=caption.field, factor=caption.factor)
         key = one.field, one.gpus, one.batch
-        if one.field in IDENTITY or not (one.field or any(cells[j] for _, cells in rows)):
-            continue
-        if one.field and key not in known:
+        if one.field and one.field not in IDENTITY and key not in known:
             columns.append((j, one))
-        else:
-            tables.skipped.append(f"`{one.text}`")
         known.add(key)
     return columns
 
