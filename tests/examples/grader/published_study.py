@@ -9,7 +9,10 @@ T(N,b) = T(1,b) / N + iterations · 4 ms, both with and without loading:
 A ring of 2 sends K per iteration, 44,695,848 B / 4 ms = 11.173962 GB/s; one of 4 1.5 K.
 """
 
+from io import StringIO
 from pathlib import Path
+
+import pandas as pd
 
 from grader.judge import Finding, judge
 from grader.study import read_folder
@@ -27,19 +30,15 @@ clean,ddp,resnet18-cifar,11173962,4,512,ok,4.350,4.300,3.908,4.200,0.100,16.76,,
 clean,ddp,resnet18-cifar,11173962,4,65536,infeasible,,,,,,,,,,
 """
 CELLS = [(2, 128), (2, 512), (4, 128), (4, 512)]
-COLUMN = {name: index for index, name in enumerate(HEADER.split(","))}
 
 
 def edited(values: dict[tuple[int, int], dict[str, str]], text: str = CLEAN) -> str:
     """`text` with other fields in the rows of (gpus, batch_size)."""
-    lines = text.splitlines()
-    for index, line in enumerate(lines[1:], start=1):
-        fields = line.split(",")
-        cell = int(fields[COLUMN["gpus"]]), int(fields[COLUMN["batch_size"]])
-        for column, value in values.get(cell, {}).items():
-            fields[COLUMN[column]] = value
-        lines[index] = ",".join(fields)
-    return "\n".join(lines) + "\n"
+    table = pd.read_csv(StringIO(text), dtype=str, keep_default_na=False)
+    for (n, b), fields in values.items():
+        place = (table["gpus"] == str(n)) & (table["batch_size"] == str(b))
+        table.loc[place, [*fields]] = [*fields.values()]
+    return table.to_csv(index=False)
 
 
 def column(name: str, *values: str) -> dict[tuple[int, int], dict[str, str]]:

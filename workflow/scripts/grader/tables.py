@@ -102,7 +102,8 @@ def _lines(path: Path) -> Iterator[Row]:
 def _sheets(path: Path) -> Iterator[Row]:
     """Yield the rows of a workbook; each sheet begins with a row that has its name."""
     try:
-        sheets = pd.read_excel(path, sheet_name=None, header=None, dtype=str, na_filter=False)
+        about: Any = {"header": None, "dtype": str, "na_filter": False, "nrows": 20_000}
+        sheets = pd.read_excel(path, sheet_name=None, **about)
     except (ValueError, KeyError, OSError, BadZipFile) as error:
         raise UserError(f"{path} cannot be read as a workbook; save it as CSV") from error
     for name, sheet in sheets.items():
