@@ -18,7 +18,7 @@ OTHER_UPDATES = "muon |lars "
 
 
 def answer(tables: StudyTables) -> Answer:
-    """Answer with the accuracy of the best techniques, else of the grid's largest batch."""
+    """Return the accuracy of the best techniques, else of the grid's largest batch, and claims."""
     claims = _of_cells(tables)
     text = _best_techniques(tables.remedies)
     if claims and not text:

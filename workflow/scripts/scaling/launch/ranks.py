@@ -35,7 +35,7 @@ QUICK_DUMPS = ("TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC", "500")
 """Variable and milliseconds; PyTorch waits 4 times as long for dumps after a timeout."""
 FIRST_SAFE_FORK = (3, 11, 10)
 FORK_PATIENCE_SECONDS = 5.0
-"""Seconds after which a process forks anyway: a thread busy for longer frees no objects."""
+"""Longest wait for other threads before a fork, in seconds."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class Rank:
 
 
 def main() -> None:
-    """Call the function that job.json names, with its arguments there and its `folder`."""
+    """Call the function that job.json (path in sys.argv) names, with its arguments and `folder`."""
     path = Path(sys.argv[-1])
     job = json.loads(path.read_text(encoding="utf-8"))
     arguments = job["arguments"] | {"folder": str(path.parent)}
@@ -175,7 +175,7 @@ def join(device: Device, cpu_threads: int, timeout_seconds: float) -> Rank:
 
 
 def wait_for_threads() -> None:
-    """Wait, before a fork, until no other PyTorch thread runs, in two consecutive checks.
+    """Wait until two checks in a row find no other running PyTorch thread; call it before a fork.
 
     A gloo thread that ends a collective takes a lock of Python without the GIL. A child forked then
     waits for it for ever, before Python 3.11.10 (gh-112275). A sleeping thread does not hold the

@@ -110,7 +110,7 @@ def write_trace(target: Path, events: list[dict[str, Any]]) -> None:
 
 
 def nested(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the events, cut where they overlap the next in part, which Perfetto would drop."""
+    """Return the events without partial overlaps, which Perfetto drops: the earlier one is cut."""
     spans = [event for event in events if event["ph"] == "X"]
     spans.sort(key=lambda event: (event["pid"], str(event["tid"]), event["ts"], -event["dur"]))
     first = min((event["ts"] for event in spans), default=0.0)

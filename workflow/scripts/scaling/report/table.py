@@ -57,7 +57,7 @@ def of_cell(row: Any) -> Markup:
 
 
 def place(row: Any) -> dict[str, str]:
-    """Return recipe, strategy if any, GPUs and batch size of a row, up to a column it lacks."""
+    """Return recipe, strategy (if any), GPUs and batch size of a row, as far as it has them."""
     known = takewhile(lambda key: hasattr(row, key), CELL_KEYS)
     values = {key: getattr(row, key) for key in known}
     texts = {key: own if key in CELL_KEYS[:2] else f"{own:g}" for key, own in values.items()}
@@ -107,7 +107,7 @@ QUANTITIES: dict[str, Column] = {}
 
 
 def named(names: str) -> list[Column]:
-    """Return the columns of the quantities in `names`; the name heads an undefined quantity."""
+    """Return the columns of the quantities in `names`; an undefined one is headed by its name."""
     return [QUANTITIES.get(one, Column(fmt.words(one), name=one)) for one in names.split()]
 
 

@@ -58,7 +58,7 @@ def commands(runs: list[Run]) -> dict[str, dict[str, Any]]:
 
 
 def factor(table: pd.DataFrame, one: str, other: str) -> Any:
-    """Return samples `other` / `one`, the factor to a ratio of throughput; 1 without a unit."""
+    """Return samples `other` / `one`, by which a ratio of times becomes one of rates; else 1."""
     ratio = table[f"{other}samples"].astype(float) / table[f"{one}samples"].astype(float)
     return ratio.where((table[f"{other}unit"].astype(object).fillna("") != "") & ratio.notna(), 1.0)
 

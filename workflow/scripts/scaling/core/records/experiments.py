@@ -213,7 +213,7 @@ class Options(TypedDict):
 
 @types.opened
 class Entrance(TypedDict):
-    """Quantization of the input images; `scale` in levels per unit, clipping, noise in dB."""
+    """How input images are quantized: `scale` (levels per unit), clipped shares, noise (dB)."""
 
     scale: types.Amount
     range: types.Pair

@@ -78,7 +78,7 @@ def rate(cells: pd.DataFrame) -> Markup | str:
 
 
 def compute_and_communication(study: StudyTables, _: pd.DataFrame) -> pd.DataFrame:
-    """Return communication.csv with exchange (delay, else exposed messages) and computing, in s."""
+    """Return communication.csv with seconds of the exchange (delay or exposed) and of computing."""
     found = study.communication
     for end in ("", "_low", "_high"):
         exchange = found[f"delay_seconds{end}"].fillna(found[f"exposed_seconds{end}"])
