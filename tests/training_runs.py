@@ -47,6 +47,7 @@ def spec_of(**changed):
     given = {key.replace("-", "_"): value for key, value in changed.items()}
     cell = {key: given.pop(key, usual) for key, usual in CELL.items()}
     model = {"name": given.pop("model", "resnet18-cifar"), "width": 1}
+    model["options"] = given.pop("model_options", {})
     usual = {"device": "cpu", "recipe_options": {"loader_workers": 1}}
     return RunSpec.of({**usual, **given, "cell": Cell(**cell), "model": model}).resolved()
 

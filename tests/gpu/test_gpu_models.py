@@ -57,7 +57,7 @@ def losses(record):
 @pytest.mark.parametrize("strategy", ["ddp", pytest.param("fsdp", marks=several)])
 def test_model_not_capturable_is_measured_without_graphs(train, strategy):
     several_gpus = {} if strategy == "ddp" else {"gpus": 2, "strategy": strategy}
-    record = train(**several_gpus, **{"model-options": json.dumps({"looks": True})})
+    record = train(**several_gpus, **{"model-options": {"looks": True}})
     assert losses(record)
     applied = record["training"]["recipe_applied"]
     assert (applied["cuda_graph"], applied["compile"], applied["fused_norms"]) == (0, 1, 0)
@@ -87,7 +87,7 @@ def test_micro_batches_are_captured_too(train):
 @several
 @pytest.mark.parametrize("strategy", ["fsdp", "zero1", "dp"])
 def test_strategies_train_the_same_model_under_recipe_tuned(train, strategy):
-    as_they_are = {"crop-padding": 0, "horizontal-flip": "False"}
+    as_they_are = {"crop-padding": 0, "horizontal-flip": False}
     replicas, other = (train(gpus=2, strategy=name, **as_they_are) for name in ("ddp", strategy))
     assert losses(other) == pytest.approx(losses(replicas), rel=0.01)
     assert other["training"]["recipe_applied"]["cuda_graph"] == (strategy != "dp")
@@ -100,7 +100,7 @@ def test_strategies_train_the_same_model_under_recipe_tuned(train, strategy):
 def test_torchvisions_models_are_captured_and_sharded(train, name, strategy):
     options = {"options": {"precision": "bf16"}, "gpus": 2, "batch-size": 5}
     if name == "vit_b_16":
-        options["model-options"] = json.dumps({"image_size": 32})
+        options["model-options"] = {"image_size": 32}
     record = train(model=name, strategy=strategy, **options)
     assert losses(record)
     assert record["training"]["recipe_applied"]["notes"] == []

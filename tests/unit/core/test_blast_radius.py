@@ -8,7 +8,7 @@ from unittest import mock
 import pytest
 
 from scaling.core import code_digest
-from scaling.launch import run_spec
+from scaling.registry.engine import measuring_code
 from scaling.registry.entries import DATASETS, MODELS
 from scaling.registry.strategy import STRATEGIES
 
@@ -38,7 +38,7 @@ def digests(root):
         found[name] = code_digest.digest(*modules, measuring=True)
     for cell in CELLS:
         engine, strategy = cell.split("/")
-        code = [*run_spec.code(engine, MODEL), *STRATEGIES.modules(strategy)]
+        code = [*measuring_code(engine, MODEL), *STRATEGIES.modules(strategy)]
         found[cell] = code_digest.digest(*code, measuring=True)
     return found
 

@@ -15,6 +15,7 @@ from examples.stored import FLAGSHIP, ROOT
 from scaling.claims.accuracy import best
 from scaling.core import statistics
 from scaling.core.grid import CELL_KEYS
+from scaling.report import provenance
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 EPOCHS = re.compile(r"^\| (\w+)(?:, (\w+))?, (\d+) GPUs? \| (.*) \|$", re.MULTILINE)
@@ -63,6 +64,8 @@ def test_readme_rows_are_those_of_the_study():
 def test_readme_names_the_commit_that_measured():
     commits = study(FLAGSHIP).provenance["commit"].dropna().str[:7].unique()
     assert [*commits] == re.findall(r"measured by commit (\w+)", README)
+    (code,) = provenance.age(study(FLAGSHIP).provenance)
+    assert code in README.replace("\n", " ")
 
 
 def test_readme_is_short_and_its_links_exist():

@@ -4,9 +4,12 @@ import ast
 import hashlib
 import json
 import re
+from collections.abc import Iterable
 from contextlib import suppress
 from functools import cache
+from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 from scaling.core import files
 from scaling.core.errors import UserError
@@ -36,6 +39,31 @@ def digest(*modules: str | Path, measuring: bool = False) -> str:
     Imports from `SCRIPTS` are followed, also inside functions. If `measuring`, imported modules of
     this project count only if `MEASURES` lists them.
     """
+    return _hash(_parts(modules, measuring))
+
+
+def described(*modules: str | Path) -> dict[str, Any]:
+    """Return a record's `code_digest` and `code_packages`: of the measuring code of `modules`."""
+    return {"code_digest": digest(*modules, measuring=True), "code_packages": packages(*modules)}
+
+
+def packages(*modules: str | Path) -> dict[str, str]:
+    """Return the hash of the measuring code of each package that `modules` run, by its name."""
+    found = groupby(_parts(modules, measuring=True), key=_package)
+    return {package: _hash(parts) for package, parts in found}
+
+
+def _package(part: str) -> str:
+    """Return `training` of `scaling/training/step.py …`, `extras` of `extras/…`."""
+    return part.partition(" ")[0].removeprefix("scaling/").partition("/")[0]
+
+
+def _hash(parts: Iterable[str]) -> str:
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+
+
+def _parts(modules: Iterable[str | Path], measuring: bool) -> list[str]:
+    """Return the name and the hash of each module that `digest` counts, by name."""
     named = {
         file
         for one in modules
@@ -49,12 +77,11 @@ def digest(*modules: str | Path, measuring: bool = False) -> str:
             names[name] = path
             imported = _understood(_text(path))[1]
             waiting += [file for one in imported for file in _files(SCRIPTS, one)]
-    parts = [
+    return [
         f"{name} {_understood(_text(path))[0]}"
         for name, path in sorted(names.items())
         if not measuring or path in named or not _is_ours(path) or name.startswith(MEASURES)
     ]
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
 
 def _is_ours(path: Path) -> bool:

@@ -11,7 +11,7 @@ from scaling.config import config as configuration
 from scaling.config import stored
 from scaling.core import code_digest, grid
 from scaling.core.training_options import Limits, Options
-from scaling.launch import run_spec
+from scaling.registry.engine import measuring_code
 from scaling.registry.entries import DATASETS
 from scaling.registry.strategy import STRATEGIES
 
@@ -148,7 +148,7 @@ class Jobs:
     def code_of_cell(self, wildcards: Any) -> str:
         """Return the digest of the code that trains a run: engine, strategy and model."""
         engine = self._config["recipes"][wildcards["recipe"]]["engine"]
-        code = run_spec.code(engine, self._config["model"]["name"])
+        code = measuring_code(engine, self._config["model"]["name"])
         return measuring(*code, *STRATEGIES.modules(wildcards["strategy"]))
 
     def place(self, wildcards: Mapping[str, str]) -> int:

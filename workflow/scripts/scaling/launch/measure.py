@@ -66,8 +66,8 @@ def run(
     if failed and not (result.timed_out and result.lines[keep]):
         cause = "its time limit" if result.timed_out else f"exit status {result.returncode}"
         raise UserError(f"{name} ended early with {cause}: see the log above{advice}")
-    code = code_digest.digest(Reference(function).module, __name__, measuring=True)
-    return replace(result, environment=result.environment | {"code_digest": code})
+    code = code_digest.described(Reference(function).module, __name__)
+    return replace(result, environment=result.environment | code)
 
 
 @contextmanager

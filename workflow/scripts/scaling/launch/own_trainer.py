@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 import pynvml
 
-from scaling.core import environment, gpu_counters
+from scaling.core import code_digest, environment, gpu_counters
 from scaling.core.environment import ask_nvml
 from scaling.core.errors import UserError
 from scaling.core.records.kind import Status
@@ -157,6 +157,7 @@ def run(spec: RunSpec, folder: Path) -> RunRecord:
         device_time=[*_busy(measured, sampler)],
         environment={
             **environment.completed(before, gpus),
+            **code_digest.described(__name__),
             **dict.fromkeys(SOFTWARE),
             **{key: output.software[key] for key in SOFTWARE if key in output.software},
         },

@@ -14,18 +14,11 @@ from scaling.core.section import Count
 from scaling.core.statistics import drift
 from scaling.core.training_options import Limits, Model, Training
 from scaling.registry.engine import ENGINES
-from scaling.registry.entries import model_code
 from scaling.registry.registry import Reference
 from scaling.registry.strategy import STRATEGIES
 
 WORKER = Reference("scaling.training.worker:start")
 INSTRUMENTS = Reference("scaling.instruments.steps:measure_all")
-
-
-def code(engine: str, model: str) -> list[Any]:
-    """Return the modules that measure a run, without the modules of its strategy."""
-    own = [WORKER.module, INSTRUMENTS.module, "scaling.launch.supervisor"]
-    return [*own, *ENGINES.modules(engine), *model_code(model)]
 
 
 class CommandOptions(Limits):

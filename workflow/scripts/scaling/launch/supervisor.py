@@ -14,7 +14,8 @@ from scaling.core.statistics import settling
 from scaling.launch.launcher import ProcessResult
 from scaling.launch.measure import launch_ranks
 from scaling.launch.outcome import verdict
-from scaling.launch.run_spec import INSTRUMENTS, WORKER, RunSpec, code
+from scaling.launch.run_spec import INSTRUMENTS, WORKER, RunSpec
+from scaling.registry.engine import measuring_code
 from scaling.registry.strategy import STRATEGIES
 
 COUNTED = "whole boards of the configuration's GPUs; their idle power is not subtracted"
@@ -61,7 +62,6 @@ def record_of(
     if len(startups) == spec.processes:  # Other nodes have other clocks.
         here = startups[: spec.processes // spec.nodes]
         startup = {key: max(line[key] for line in here) for key in ("total", "cudnn_search")}
-    code_read = code_digest.digest(*code(spec.engine, spec.model.name), measuring=True)
     return RunRecord(
         cell=vars(spec.cell).copy(),
         status=status,
@@ -93,7 +93,8 @@ def record_of(
         },
         in_memory=[line["in_memory"] for line in read if line["in_memory"]],
         device_time=[device for line in read for device in line["device_time"]],
-        environment=result.environment | {"code_digest": code_read},
+        environment=result.environment
+        | code_digest.described(*measuring_code(spec.engine, spec.model.name)),
         startup=startup,
         run_seconds=result.seconds or None,
     )

@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, StringConstraints
 
 from scaling.core.section import Section
+from scaling.registry.entries import model_code
 from scaling.registry.registry import Reference, Registry
 
 PLACES = (
@@ -85,3 +86,11 @@ ENGINES = Registry[Engine](
     Reference("scaling.registry.eager:ENTRY"),
     Reference("scaling.registry.resident:ENTRY"),
 )
+
+
+def measuring_code(engine: str, model: str) -> list[str | Path]:
+    """Return the modules that measure a run, without the modules of its strategy."""
+    if engine == COMMAND.name:
+        return ENGINES.modules(engine)
+    ours = ["scaling.training.worker", "scaling.instruments.steps", "scaling.launch.supervisor"]
+    return [*ours, *ENGINES.modules(engine), *model_code(model)]

@@ -6,7 +6,9 @@ from typing import Any
 
 import pandas as pd
 
+from scaling.core import code_digest
 from scaling.core import numbers as fmt
+from scaling.registry.engine import measuring_code
 from scaling.registry.entries import model_title
 from scaling.report.cells import by_status, machine_letters
 from scaling.tables import schema
@@ -122,8 +124,29 @@ def summary(study: StudyTables, cells: pd.DataFrame) -> str:
         fmt.plural(study.provenance["seed"].nunique(), "seed"),
         f"measured {started[:10]}",
         *[f"commit {commit[:7]}" for commit in _values(recorded(study), "commit")][:1],
+        *age(recorded(study)),
     ]
     return ", ".join(parts)
+
+
+def age(runs: pd.DataFrame) -> list[str]:
+    """Return whether the code of this version measures as the runs' did; [] without a commit.
+
+    By the records' hashes of what measures, package by package.
+    """
+    if not any(_values(runs, "commit")):
+        return []
+    changed = set[str]()
+    measured = runs[runs["status"] == "ok"].fillna("").astype(str)
+    kinds = measured[["engine", "model", "code_packages"]].drop_duplicates()
+    for engine, model, packages in kinds.itertuples(index=False):
+        if not packages:
+            return ["older than this version’s measuring code"]
+        now = code_digest.packages(*measuring_code(engine, model.partition(",")[0]))
+        before = dict(one.split(" ") for one in packages.split("; "))
+        changed |= {name for name, _ in now.items() ^ before.items()}
+    parts = ", ".join(sorted(changed))
+    return [f"this version measures by other code ({parts})" if parts else "this version’s code"]
 
 
 def facts(study: StudyTables) -> dict[str, str]:

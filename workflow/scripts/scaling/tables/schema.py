@@ -34,7 +34,8 @@ COLUMNS: dict[str, dict[str, str]] = {
         "{study}/provenance": f"""{_CELL} seed status:text model:text training:text
             recipe_options:text hosts:text device_names:text slurm_gpus:text device:text cpu:text
             python:text torch:text cuda:text nccl:text driver:text slurm_job_id:text commit:text
-            started:text ended:text repeat machine:text code:text variables:text cpu_count:text
+            started:text ended:text repeat machine:text code:text code_packages:text engine:text
+            variables:text cpu_count:text
             epoch_seconds training_seconds joules_per_image""",
         "{study}/speedup": f"""{_KEYS} epoch_seconds training_seconds speedup:interval efficiency
             verdict:text training_speedup:interval scope:text more_runs

@@ -153,7 +153,8 @@ def provenance(runs: list[Run]) -> pd.DataFrame:
         row: dict[str, Any] = {**asdict(cell), "status": "missing"}
         if record:
             row |= {"status": record["status"], "model": _model(record["model"])}
-            row |= in_words(record["training"]) | origin(record["environment"], known)
+            row |= {"engine": record["training"]["engine"], **in_words(record["training"])}
+            row |= origin(record["environment"], known)
             row |= _medians(record) if record["status"] in TIMED else {}
         rows.append(row)
     return schema.arrange("provenance", rows)
@@ -163,6 +164,8 @@ def origin(environment: dict[str, Any], known: Container[str]) -> dict[str, Any]
     """Return an environment's entries named in `known`, as text; `code` is a digest or commit."""
     variables = environment.get("variables") or {}
     values = environment | {"variables": [f"{name}={own}" for name, own in variables.items()]}
+    packages = environment.get("code_packages") or {}
+    values["code_packages"] = [f"{name} {code}" for name, code in packages.items()]
     values["code"] = values.get("code_digest") or values.get("commit") or ""
     return {"machine": ""} | {
         key: "; ".join(dict.fromkeys(value)) if isinstance(value, list) else str(value)

@@ -1,0 +1,35 @@
+"""Whether this version measures as the code of a study's records did."""
+
+import pandas as pd
+import pytest
+
+from scaling.core import code_digest
+from scaling.registry.engine import measuring_code
+from scaling.report.provenance import age
+
+NOW = code_digest.packages(*measuring_code("resident", "resnet18-cifar"))
+
+
+def runs(packages):
+    row = {
+        "status": "ok",
+        "commit": "abc",
+        "engine": "resident",
+        "model": "resnet18-cifar, width 64",
+    }
+    words = "; ".join(f"{name} {code}" for name, code in packages.items())
+    return pd.DataFrame([{**row, "code_packages": words}])
+
+
+@pytest.mark.parametrize(
+    ("packages", "words"),
+    [
+        (NOW, "this version’s code"),
+        (NOW | {"training": "0" * 16}, "this version measures by other code (training)"),
+        (NOW | {"gone": "0" * 16}, "this version measures by other code (gone)"),
+        ({}, "older than this version’s measuring code"),
+    ],
+)
+def test_age_names_the_packages_that_changed(packages, words):
+    assert {"training", "models", "instruments", "launch", "extras"} <= NOW.keys()
+    assert age(runs(packages)) == [words]
