@@ -21,7 +21,7 @@ ANSWERS: dict[str, Callable[[StudyTables], Answer]] = {
 
 
 def evaluate(tables: StudyTables, learned: bool = True) -> Findings:
-    """Return a study's answers and claims; of random images (not `learned`) without question 4."""
+    """Return a study's answers and claims, without question 4 if not `learned` (random images)."""
     found = {name: own(tables) for name, own in ANSWERS.items() if learned or name != "Q4"}
     answers = {name: answer.text for name, answer in found.items() if answer.text}
     return Findings(tables.study, answers, [one for own in found.values() for one in own.claims])

@@ -102,7 +102,7 @@ def expand(
     repeats: int = 1,
     strong_scaling: Collection[str] = (),
 ) -> list[Cell]:
-    """Return a run for every combination, once, and the `strong_pair` of some recipes."""
+    """Return each combination as a run, once, and `strong_pair` of recipes in `strong_scaling`."""
     cells = [
         Cell(name, strategy, count, batch_size, seed, repeat)
         for name, strategies in recipes.items()

@@ -51,7 +51,7 @@ COLUMNS = {
 
 
 def of_study(tables: StudyTables) -> pd.DataFrame:
-    """Return one row for each cell of the grid; of random images without accuracy."""
+    """Return one row for each cell of the grid, without accuracy if the images are random."""
     learned = accuracy.compare_batches(tables.timing, tables.accuracy, tables.remedies)
     learned = learned.drop(columns="status")
     parts = [tables.utilization.drop(columns="status")]
@@ -91,7 +91,7 @@ def fastest(cells: pd.DataFrame) -> Any | None:
 
 
 def learned(cells: pd.DataFrame) -> pd.Series:
-    """Return whether each cell learns as well as its recipe's reference, and that as any other."""
+    """Return whether a cell learns as well as its recipe's reference, and this as the best one."""
     reference = cells["reference"].eq(True) & cells["test_accuracy"].notna()
     reached = cells["test_accuracy"].where(reference)
     of_recipe = reached.groupby(cells["recipe"]).transform("max")

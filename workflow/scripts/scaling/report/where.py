@@ -59,7 +59,7 @@ class Group(NamedTuple):
 
 
 def epochs(cells: pd.DataFrame) -> list[Group]:
-    """Return bars of all epochs with known parts, on one scale but for much faster recipes."""
+    """Return bars of epochs with known parts, on one scale; much faster recipes are enlarged."""
     known = cells[["utilization", "idle_share"]].notna().any(axis=1)
     timed = cells[cells["status"].eq("ok") & known]
     longest = timed.groupby("recipe")["epoch_seconds"].max().sort_values(ascending=False)
