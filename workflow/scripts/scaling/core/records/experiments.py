@@ -269,8 +269,20 @@ def _repeats(record: types.Row) -> Iterator[str]:
         yield "rows have different numbers of repeats"
 
 
+def _ranks(record: types.Row) -> Iterator[str]:
+    """Yield a sentence for each rank or epoch that cannot exist, and each order that is twice."""
+    for one in [*record["permutations"], *record["trainings"]]:
+        ranks, epochs = range(one.get("gpus", record["gpus"])), range(len(one["orders"]))
+        rows = [*one["orders"], *one.get("epochs", []), *one.get("ranks", [])]
+        if any(row["rank"] not in ranks or row.get("epoch", 0) not in epochs for row in rows):
+            yield f"a rank or an epoch of seed {one['seed']} cannot be"
+        places = [(row["epoch"], row["rank"]) for row in one["orders"]]
+        if len({*places}) < len(places):
+            yield f"an order of seed {one['seed']} is there twice"
+
+
 CHECK = types.Kind("the check of a machine", MachineCheck)
 SWEEP = types.Kind("a sweep", Sweep, _repeats)
 PEAKS = types.Kind("peaks", Peaks, _repeats)
-SYNCHRONIZATION = types.Kind("rank synchronization", Synchronization)
+SYNCHRONIZATION = types.Kind("rank synchronization", Synchronization, _ranks)
 VARIANT = types.Kind("a quantized network", VariantRecord)

@@ -5,6 +5,7 @@ import json
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -20,6 +21,8 @@ from scaling.core.section import key_name, sentence
 
 VERSION = 1
 MOST_BYTES = 5_000_000
+CLOCK_SECONDS = 2.0
+"""Seconds by which a change of the clock may move the end of a measurement."""
 TO_DO = "restore it, or delete it so that it is made again"
 
 _SHARED = ConfigDict(strict=True, allow_inf_nan=False)
@@ -129,7 +132,8 @@ class Kind:
         """Return the first error in a record, with its field; None if there is no error."""
         try:
             self._adapter.validate_json(json.dumps(record))
-            return next(chain(_misplaced(record, path), self.contradictions(record)), None)
+            looks = _misplaced(record, path), _untimely(record), self.contradictions(record)
+            return next(chain(*looks), None)
         except ValidationError as error:
             first = error.errors()[0]
             return f"{key_name(first['loc'])}: {sentence(first)}"
@@ -156,6 +160,18 @@ def _misplaced(record: dict[str, Any], path: Path) -> Iterator[str]:
     for key, value in values.items():
         if key in fields and str(fields[key]) != value:
             yield f"its {key} is {fields[key]}, that of its folder {value}"
+
+
+def _untimely(record: dict[str, Any]) -> Iterator[str]:
+    """Yield a sentence for an end before the start, or a duration above the time between."""
+    times = [record.get("environment", {}).get(key) for key in ("started", "ended")]
+    if all(times):
+        began, ended = map(datetime.fromisoformat, times)
+        passed, took = (ended - began).total_seconds(), record.get("run_seconds") or 0
+        if passed < -CLOCK_SECONDS:
+            yield "it ends before it starts"
+        if took > passed + CLOCK_SECONDS:
+            yield f"it takes {took:g} s, and ends {passed:g} s after its start"
 
 
 def _checksum(record: dict[str, Any]) -> str:

@@ -1,5 +1,6 @@
 """Records of trainings: a run of the grid, and the runs of a technique for large batches."""
 
+import math
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ from scaling.core.records import kind as types
 
 Startup = Annotated[dict[Literal["total", "cudnn_search"], types.Duration], Len(1)]
 """Seconds until the first epoch, and the seconds therein of cuDNN's search for algorithms."""
+MOST_WATTS = 10_000  # More than any GPU takes.
 BLOCKS = ("seconds", "seconds_without_exchange")
 RunRecord = types.Row
 TechniqueRecord = types.Row
@@ -241,8 +243,9 @@ def technique_path(records: Path, remedy: str, global_batch: int) -> Path:
 
 
 def _contradictions(record: RunRecord) -> Iterator[str]:
-    """Yield a phrase for each field that contradicts another one; none of a user's command."""
+    """Yield a phrase for each impossible value; of a user's command only `_amounts` are checked."""
     rows, complete = record["epochs"], record["status"] in ("ok", "diverged")
+    yield from _amounts(record)
     if record["training"]["engine"] == "command":
         return
     processes = len({row["rank"] for row in rows})
@@ -264,6 +267,19 @@ def _contradictions(record: RunRecord) -> Iterator[str]:
         yield "an epoch has not the samples that the training set has"
     if complete and len(record["model"]["parameters_sha256"]) != processes:
         yield "not every rank's weights"
+
+
+def _amounts(record: RunRecord) -> Iterator[str]:
+    """Yield a phrase for each impossible amount of seconds or joules, whatever the status."""
+    rows, whole = record["epochs"], 1.001 * (record["run_seconds"] or math.inf)
+    if sum(row["seconds"] for row in rows if row["rank"] == 0) > whole:
+        yield "epochs that take longer than the run"
+    if (record["startup"] or {}).get("total", 0) > whole:
+        yield "a start-up that takes longer than the run"
+    energy = [(row["seconds"], one["energy_joules"]) for row in rows for one in row["gpu_readings"]]
+    energy += [(row["seconds"], one) for row in record.get("energy", []) for one in row["joules"]]
+    if any((joules or 0) > MOST_WATTS * (seconds + 1) for seconds, joules in energy):
+        yield "more energy than a GPU takes"
     repeats = (one[key] for one in record["in_memory"] for key in BLOCKS if one[key] is not None)
     if len({len(seconds) for seconds in repeats}) > 1:
         yield "instruments of different repeats"
