@@ -2,6 +2,7 @@
 import copy
 import os
 import sys
+from functools import partial
 from pathlib import Path
 
 from snakemake.utils import update_config
@@ -42,7 +43,7 @@ os.environ[registry.VARIABLE] = os.pathsep.join(map(str, config.get("plugins") o
 with refused():
     from scaling.core import grid
     from scaling.core.code_digest import digest
-    from scaling.launch import preflight
+    from scaling.launch import lease, preflight
     from scaling.launch.jobs import Jobs, as_json, measuring
     from scaling.registry import engine as engines
     from scaling.registry.entries import DATASETS, model_code
@@ -88,7 +89,8 @@ CHECKED = {"machine": ancient(JOBS.machine_check)}
 
 with refused():
     if preflight.begin(workflow, config, TO_SAY, "" if REPLAY else IMAGES["manifest"]):
-        PROGRESS = Progress(workflow, config, RECORDS, RESULTS, IMAGES["dataset"])
+        waits_for = partial(lease.waits_for, config["device"])
+        PROGRESS = Progress(workflow, config, RECORDS, RESULTS, IMAGES["dataset"], waits_for)
 
 
 onstart:

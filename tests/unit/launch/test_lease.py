@@ -99,8 +99,11 @@ def test_timed_cpu_jobs_wait_unless_they_share(monkeypatch):
     monkeypatch.setenv("SLURMD_NODENAME", f"node-{uuid.uuid4()}")
     monkeypatch.setenv(lease.SHARE_VARIABLE, "")
     told = "timed out after 0.1 s waiting for 1 of 1 CPUs: the CPU of node-.* is held by process"
-    with lease.cpu(), pytest.raises(UserError, match=told), lease.cpu(0.1):
-        pass
+    with lease.cpu():
+        assert lease.waits_for("cpu", 0).startswith("the CPU of node-")
+        with pytest.raises(UserError, match=told), lease.cpu(0.1):
+            pass
+    assert lease.waits_for("cpu", 0) == ""
     monkeypatch.setenv(lease.SHARE_VARIABLE, "1")
     with lease.cpu(), lease.cpu(0.1):
         pass

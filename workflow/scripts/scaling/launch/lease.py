@@ -26,6 +26,7 @@ PATIENCE_SECONDS = 3600.0
 """Seconds that a job waits for GPUs."""
 SHARE_VARIABLE = "SCALING_STUDY_SHARE"
 """Environment variable that lets CPU jobs overlap (`machine.share`)."""
+FREE = "is free"
 
 
 def cpu(patience: float = PATIENCE_SECONDS) -> AbstractContextManager[list[str]]:
@@ -72,6 +73,17 @@ def gpus(
         time.sleep(POLL_SECONDS)
 
 
+def waits_for(requested: environment.Device, count: int) -> str:
+    """Return the holders of the GPUs, or the CPU, that a job has to wait for, or ""."""
+    on_gpu = environment.resolve_device(requested) == "cuda"
+    if not on_gpu and os.environ.get(SHARE_VARIABLE):
+        return ""
+    names = environment.visible_gpus() if on_gpu else [f"the CPU of {host()}"]
+    count = count if on_gpu else 1
+    held = [f"{name} {holder}" for name in names if (holder := _holder(gpu_uuid(name))) != FREE]
+    return "; ".join(held) if len(names) - len(held) < count else ""
+
+
 @contextmanager
 def device(requested: environment.Device) -> Iterator[Any]:
     """Yield the torch.device to compute on; a GPU is leased until the block ends."""
@@ -107,7 +119,7 @@ def _holder(uuid: str) -> str:
         try:
             asking.connect(ADDRESS.format(uuid))
         except OSError:
-            return "is free"
+            return FREE
         credentials = asking.getsockopt(
             socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i")
         )

@@ -4,7 +4,7 @@ import logging
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,7 @@ class Progress(logging.Handler):
         records: str,
         results: str,
         images: str,
+        waits_for: Callable[[int], str],
     ) -> None:
         super().__init__()
         self._workflow, self._config = workflow, config
@@ -41,8 +42,9 @@ class Progress(logging.Handler):
         self._estimates: state.DurationEstimates
         self._start = time.monotonic()
         self._done: list[int] = []
-        self._on_cpu = False
-        """Whether jobs are timed on this machine's CPU."""
+        self._waits_for = waits_for
+        self._here = self._on_cpu = False
+        """Whether jobs run on this machine, and whether they are timed on its CPU."""
         self._lacks = ""
         """Why this machine could not run the measurements that a dry run lists."""
         logger = logging.getLogger("snakemake.logging")
@@ -68,6 +70,10 @@ class Progress(logging.Handler):
                 self._begin()
             elif event == "JOB_FINISHED" and record.job_id in self._places:
                 self._finished(record.job_id)
+            elif event == "JOB_INFO" and record.jobid in self._places and self._here:
+                job = self._jobs[record.jobid]
+                if held := self._waits_for(int(job.resources.get("gpu", 0))):
+                    say(f"{job.rule.name} waits: {held}")
             elif event.startswith("This was a dry-run"):
                 say(printable(self._plan()))
             elif event.startswith("Nothing to be done"):
@@ -88,7 +94,7 @@ class Progress(logging.Handler):
         granted = workflow.global_resources.get("gpu")
         # A dry run is local even if jobs would run elsewhere; only its threads show that.
         threads = workflow.dryrun and workflow.execution_settings.use_threads
-        here = workflow.local_exec and not threads
+        here = self._here = workflow.local_exec and not threads
         if gone := " ".join(map(str, self._gone())):
             sys.exit(
                 f"error: {gone}: missing, so all would be measured again; make this first "
