@@ -18,9 +18,9 @@ from scaling.registry.entries import DATASETS
 def main(
     request: Request, output: Path, manifest: Path, needed: dict[str, int] | None = None
 ) -> None:
-    """Write the images of a request to `output`, an .npz file, and their `manifest`.
+    """Write the requested images to `output` (.npz), and their record to `manifest`.
 
-    UserError if keys of the study need more training images, as `needed` says by their names.
+    UserError if there are fewer training images than a configuration key in `needed` needs.
     """
     source = DATASETS.find(request.source)
     if source.name == "own":

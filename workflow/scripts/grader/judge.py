@@ -206,11 +206,11 @@ def _missing(cells: Cells) -> Iterator[Finding]:
 
 
 def named(cells: Cells, one: Verdict, wrong: np.ndarray, opened: np.ndarray) -> list[Finding]:
-    """Return up to three causes: each explains some of the figures that are `wrong`.
+    """Return up to three findings, each a slip that explains some of the suspect figures.
 
-    The evidence is -ln of the chance to meet as many different figures, less the logarithms of the
-    number of slips tried and of the ways to choose the figures. If some figures may be right
-    (`opened`) or have no value to compare, a cause has to explain all of `opened` and most of both.
+    Suspects are `wrong`, `opened` (perhaps right) and figures with nothing to compare with. The
+    evidence is -ln(chance that a slip meets so many distinct figures) - ln(slips tried) - ln(ways
+    to choose the figures). A slip must explain all `opened` and most suspects outside `wrong`.
     """
     suspects, unsure, causes = wrong | opened | one.open, opened | one.open, list[Finding]()
     every = list(_readings(cells, one, suspects)) if suspects.any() else []

@@ -46,10 +46,10 @@ class Description(Section):
 
 @dataclass(frozen=True)
 class Study:
-    """One printed study; `rows` has a `Figure` or None for each configuration and quantity.
+    """A study as printed; `rows` has a `Figure` or None per configuration and quantity.
 
-    `sweep` has more times on one GPU, `notes` say what was not read, `parameters` is a range. If
-    `global_batch`, headers give the batch of all GPUs; if `measured`, a trace gave the time parts.
+    `sweep`: more one-GPU times by batch size; `notes`: what was not read; `parameters`: low, high.
+    `global_batch`: headers give the batch of all GPUs; `measured`: a trace gave time parts.
     """
 
     name: str

@@ -171,9 +171,9 @@ def sum_gradients(
     COLUMNS: constexpr,
     WAITS: constexpr,
 ):
-    """Add the sums of g and g · normalized x to `norm.sums`; if NORMALIZED, to the residual's, too.
+    """Add sums over rows of g, the gradient before ReLU, and g · normalized x to `norm.sums`.
 
-    If TWO gradients arrive or a residual was ADDED, write g: the next kernel then reads it faster.
+    If NORMALIZED, likewise to `residual_norm.sums`. If TWO (`dy` + `other_dy`) or ADDED, store `g`.
     """
     _begin(WAITS)
     mean, _, inverse, scale, shift = _affine(norm, rows, eps, CHANNELS, COLUMNS)

@@ -72,7 +72,7 @@ def messages(tables: StudyTables) -> Answer:
 
 
 def replicas(tables: StudyTables) -> Answer:
-    """Return whether ranks end with equal parameters and running variances, and a claim."""
+    """Return an `Answer`: do ranks end with equal parameters and running variances?"""
     table = tables.buffers
     if table.empty:
         return Answer(None, [PARAMETERS.missing(ADD)])

@@ -79,7 +79,7 @@ def train_images(config: dict[str, Any], manifest: dict[str, Any]) -> int | None
 
 
 def images_needed(config: dict[str, Any]) -> dict[str, int]:
-    """Return the least number of training images that keys of the study need, by key."""
+    """Return the least number of training images that each configuration key requires, by key."""
     needed = {
         "int8": ("quantization.calibration_images", config["quantization"]["calibration_images"]),
         "accuracy": ("convergence.held_out_images", config["convergence"]["held_out_images"] + 1),

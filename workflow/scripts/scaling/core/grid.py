@@ -73,7 +73,7 @@ def of(config: dict[str, Any]) -> list[Cell]:
 
 
 def section(config: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments of `expand`, by the configuration's `grid` and recipes."""
+    """Return `expand`'s keyword arguments, from `grid` and `recipes` of `config`."""
     keys, strategies, paired = config["grid"], {}, []
     for name in keys["recipes"]:
         recipe = config["recipes"][name]

@@ -32,10 +32,10 @@ def paired(labels: Classes, reference: Classes, picked: Classes) -> dict[str, fl
 def mean_difference(
     labels: Classes, references: Sequence[Classes], picked: Sequence[Classes]
 ) -> dict[str, float]:
-    """Return the mean accuracy of `picked` minus that of `references`: lists of [n], one per seed.
+    """Return `difference_points`, accuracy of `picked` less `references`, and its standard error.
 
-    It is in percentage points, with its standard error. As seeds share their test images, the error
-    is computed over the n images, after a mean over seeds for each image.
+    Both hold predicted classes [n] per seed; `labels` [n] are true. Units: percentage points. Seeds
+    share images, so the error is over images, each averaged over seeds.
     """
     pairs = zip(picked, references, strict=True)
     by_seed = [(ours == labels).astype(float) - (theirs == labels) for ours, theirs in pairs]

@@ -53,9 +53,10 @@ def run_of(
     seed: int,
     held_out: bool = False,
 ) -> Run:
-    """Return the run of `technique` at `factor` times its peak rate, on `train_images` images.
+    """Return the run of `technique` at `factor` times its peak learning rate.
 
-    Warm-up epochs apply only if the peak rate is above the rate at the reference batch.
+    Warm-up epochs apply only if the peak rate is above the rate at the reference batch. If
+    `held_out`, its accuracy is of images that are not trained on.
     """
     per_epoch, scale = math.ceil(train_images / global_batch), global_batch / study.reference_batch
     updates = per_epoch * study.epochs

@@ -83,7 +83,7 @@ class Jobs:
         return [path for repeat in self._begun for path in self.machine_check({"repeat": repeat})]
 
     def options(self, kind: type[Options], *sections: str, **own: Any) -> dict[str, Any]:
-        """Return the configured fields of `kind`, of the last section that has each, and `own`."""
+        """Return `kind`'s fields, each from the last of `sections` that has it, and `own`."""
         model = self._config["model"]
         values = {"device": self._config["device"], "model": model, "model_width": model["width"]}
         for section in ("machine", "training", *sections):
@@ -152,11 +152,11 @@ class Jobs:
         return measuring(*code, *STRATEGIES.modules(wildcards["strategy"]))
 
     def place(self, wildcards: Mapping[str, str]) -> int:
-        """Return a run's priority: an earlier run of the grid has a higher one, others 0."""
+        """Return a run's priority: higher for an earlier run of the grid, 0 for runs outside it."""
         return self._places.get(Path(grid.RUN_PATTERN.format(**wildcards), "run.json"), 0)
 
     def gpus(self, wildcards: Mapping[str, str]) -> int:
-        """Return a job's number of GPUs: its wildcard, else the grid's most that a machine has."""
+        """Return a job's GPUs: its wildcard `gpus`, else the grid's most on one machine."""
         return int(wildcards.get("gpus", min(self.most, self._per_node)))
 
     def nodes(self, gpus: int) -> int:

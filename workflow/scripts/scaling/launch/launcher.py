@@ -66,7 +66,7 @@ def read_logs(folder: Path) -> LinesByKind:
 
 
 def by_kind(lines: Iterable[dict[str, Any]]) -> LinesByKind:
-    """Group the lines by kind, in order, without it; a missing kind has an empty list."""
+    """Return the lines by `kind`, in order, without that key; an absent kind gives []."""
     found: LinesByKind = defaultdict(list)
     for line in lines:
         found[line["kind"]].append({key: line[key] for key in line if key != "kind"})

@@ -77,11 +77,11 @@ def packed_bytes(weight: Tensor, scales: Tensor, bits: int) -> int:
 
 
 class Requantization(nn.Module):
-    """Multiplies accumulators by `factors` (one, or [outputs]) and rounds them to `bits` bits.
+    """Scales accumulators by `factors` (one, or [outputs]); rounds and clamps to `bits` bits.
 
-    Each factor is replaced by m / 2^n. Inputs are [n, outputs, …]: floats that hold integers give
-    float64; integers give int8 or int32, by int64 products and shifts alone. Raises UserError for a
-    factor that is not between 0 and 2^20; the message calls the layer `of`.
+    Inputs are [batch, outputs, …]. Integers give int8 (int32 above 8 bits), by int64 products and
+    shifts: each factor becomes m / 2^n, m of 22 bits. Floats of integer value give float64. Raises
+    UserError, which names the layer (`of`), unless 0 < factor < 2^20.
     """
 
     def __init__(self, factors: Tensor | float, bits: int, of: str) -> None:

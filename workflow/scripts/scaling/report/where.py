@@ -98,7 +98,7 @@ def _epoch(row: Any, scale: float) -> Bar:
 
 
 def kernels(tables: StudyTables) -> list[Group]:
-    """Return bars of a step's time by class of kernel, with the least time that peaks allow."""
+    """Return bars: a step's time per kernel class, and its least time at the machine's peak."""
     steps = tables.step_classes.groupby(CELL_KEYS)["seconds"].transform("sum")
     known = tables.step_classes[tables.step_classes["seconds"] > 1e-3 * steps]
     found, groups = [], known.groupby(CELL_KEYS, sort=False)
@@ -122,7 +122,7 @@ def kernels(tables: StudyTables) -> list[Group]:
 
 
 def timelines(cells: pd.DataFrame, runs: Path) -> list[Group]:
-    """Return a traced step per recipe and strategy: most GPUs, b nearest to 128, on one scale."""
+    """Return timelines on one scale: per recipe and strategy, most GPUs, batch nearest 128."""
     steps: dict[str, tuple[str, list[tuple[str, int, float, float]]]] = {}
     far = np.abs(np.log(cells["batch_size"].astype(float) / REFERENCE_BATCH))
     for row in rows_of(cells.assign(far=far).sort_values(["gpus", "far"], ascending=[False, True])):

@@ -175,7 +175,7 @@ def difference(row: Any) -> str:
 
 
 def reach(row: Any) -> str:
-    """Format the range of differences over seeds, and their mean's interval over test images."""
+    """Format a row of `costs`: points over seeds, 95 %: `−0.28 to +0.25; of images ± 0.11`."""
     ends = (row.difference_points_min, row.difference_points_max)
     seeds = "one seed" if row.seeds == 1 else " to ".join(map(fmt.points, ends))
     error = row.standard_error_points

@@ -44,7 +44,7 @@ class Message(TypedDict):
 
 
 class Sweep(types.Record):
-    """Messages of several sizes, `sweep.json`."""
+    """Times of all-reduces and other collectives of several sizes, `sweep.json`."""
 
     gpus: types.Positive
     backend: str
@@ -114,7 +114,7 @@ class StepMessage(TypedDict):
 
 
 class Steps(TypedDict):
-    """The messages of some training steps; `way` is the name of the strategy or its variant."""
+    """Collectives of recorded training steps; `way` names the parallel strategy or variant."""
 
     way: str
     bucket_bytes: list[types.Whole]

@@ -237,7 +237,7 @@ class Technique(types.Record):
 
 
 def technique_path(records: Path, remedy: str, global_batch: int) -> Path:
-    """Return the path of a technique's record below the folder `records`."""
+    """Return the path of the record of a technique (`remedy`) below the folder `records`."""
     pattern = f"{TECHNIQUE_PATTERN}/runs.json"
     return records / pattern.format(remedy=remedy, global_batch=global_batch)
 

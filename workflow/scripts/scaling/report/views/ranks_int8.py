@@ -127,11 +127,11 @@ def choices(study: StudyTables, _: pd.DataFrame) -> pd.DataFrame:
 
 
 def ledger(study: StudyTables, _: pd.DataFrame) -> pd.DataFrame:
-    """Return a row for each layer of the last stage, with scales and ranges in float units.
+    """Return a row per layer, scales and float ranges, of the last of `STAGES` in the table.
 
-    The rows are of the seed with histograms, else of the first seed. `…_amax` is the largest
-    magnitude; `…_mean` and `…_reach` are mean and three standard deviations of a histogram;
-    `passed_scale` is S · o or, for the row of the images, n_in.
+    Rows are of the seed with histograms, else the first. `…_amax`: largest magnitude; `…_mean`,
+    `…_reach`: a histogram's mean and 3 standard deviations; `passed_scale`: levels per unit of
+    what a layer passes on; images have 127 / max|pixel|.
     """
     rows, counted = study.quantization_layers, study.quantization_histograms
     rows = rows[rows["stage"].isin([stage for stage in STAGES if stage in set(rows["stage"])][-1:])]
