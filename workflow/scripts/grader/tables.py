@@ -11,7 +11,7 @@ from zipfile import BadZipFile
 
 import pandas as pd
 
-from grader.words import IDENTITY, WORDS, Figure, Head, count, figure, head, named, plain
+from grader.words import IDENTITY, WORDS, Figure, Head, count, figure, head, named, plain, unclear
 from scaling.core import files
 from scaling.core.errors import UserError
 
@@ -216,6 +216,10 @@ def _quantities(heads: list[Head], caption: Head) -> list[tuple[int, Head]]:
             one = one._replace(field=caption.field, factor=caption.factor)
         key = one.field, one.gpus, one.batch
         if one.field and one.field not in IDENTITY and key not in known:
+            if unclear(one):
+                raise UserError(
+                    f"`{one.text}` may be minutes or a minimum; write (min) for minutes"
+                )
             columns.append((j, one))
         known.add(key)
     return columns

@@ -16,6 +16,7 @@ FIELDS = [
 IDENTITY = {"gpus", "batch_size", "global_batch", "strategy", "model", "parameters", "hardware"}
 IDENTITY |= {"status", "study", "recipe", "run", "count", "nodes"}
 """Fields that name a configuration; all others are values of it."""
+TIMES = {"epoch", "training", "loading", "compute", "communication"}
 OF_BATCH = re.compile(
     rf"(?:batch(?:[ -]?size)?|\bbs|\bb)(?: ?(?:per|/) ?{GPU})?(?: of)? ?[=:]? ?(\d[\d,]*)\b"
     rf"(?! ?{GPU})(?: ?(?:per|/) ?{GPU})?|(\d+) ?(?:{ITEM})? ?(?:per|/) ?{GPU}"
@@ -33,6 +34,8 @@ FIGURE = re.compile(
     rf"[~≈<>]? ?({NUMBER}) ?([kKM]?)(?![a-zA-Z]{{2}}) ?({UNIT}(?:/epoch)?)?"
     rf"(?: ?(?:±|\+/?-|\\pm) ?{NUMBER} ?{UNIT}?)?(?: ?(?:\(.*\)|\[.*\]))*[*†‡§¹²³]*"
 )
+MINIMUM = re.compile(r"(?i)\bmin_|(?<!_in)_min(?=_|\b)")
+"""What is no unit: `min_time`, `speedup_min`; `time_min` may be minutes, `time_in_min` is."""
 CLOCK = re.compile(r"(?:(\d+):)?(\d+):(\d\d(?:\.\d*)?)")
 SPELLED = re.compile(r"(?:(\d+) ?h(?:ours?)?)? ?(?:(\d+) ?m(?:in)?)? ?(\d+(?:\.\d*)?) ?s(?:ec)?")
 
@@ -81,7 +84,15 @@ def head(text: str) -> Head:
             words = words.replace(match[0], " ")
     words = re.sub(r"\s+", " ", re.sub(r"[()\[\]:,|·]", " ", words)).strip()
     field = next((name for name, pattern in FIELDS if pattern.search(words)), "")
-    return Head(text, field, words, unit(text), number["gpus"], number["batch"])
+    factor = unit(MINIMUM.sub("", text).replace("_", " "))
+    return Head(text, field, words, factor, number["gpus"], number["batch"])
+
+
+def unclear(one: Head) -> bool:
+    """Return whether a header of a time has `_min` but no unit: minutes or a minimum."""
+    if one.field not in TIMES or one.factor or re.search(r"\bs(?:ec|\b)", one.words):
+        return False
+    return bool(re.search(r"(?i)\w_min(?=_|\b)", one.text))
 
 
 @cache
