@@ -112,6 +112,16 @@ def test_tables_of_our_own_studies_have_no_error():
         assert not [one.lines for one in submission.studies if " error" in one.result], path
 
 
+@pytest.mark.parametrize(("time", "shown"), [(8, "3.00"), (9, "3.00, expected 0.500")])
+def test_an_expected_value_below_zero_is_not_shown(tmp_path, time, shown):
+    # 8 - 17/2 = -0.5 s, by rounding -1.25 to 0.25 s; 9 - 17/2 = 0.5 s
+    path = tmp_path / "t.csv"
+    path.write_text(f"gpus,batch,time (s),comm (s)\n1,32,17,\n2,32,{time},3.0\n")
+    (one,) = audit_studies.read(path, CIFAR10_TRAIN_IMAGES).studies
+    (line,) = [line for line in one.lines if "communication" in line]
+    assert f"(2 x 32: {shown})" in line
+
+
 def test_a_name_steers_no_terminal_page_or_spreadsheet(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write(tmp_path / os.fsdecode(b"=1+1\x1b[2J\xe2\x80\xae\xff\n"), WRONG)

@@ -119,10 +119,10 @@ class Judged:
 def cells(one: Finding) -> list[tuple[str, str, str]]:
     """Return the cells of a finding as text: N x b, printed value, expected value.
 
-    Expected values that are negative (noise) or infinite are not shown.
+    Expected values whose middle is negative (noise), or that are infinite, are not shown.
     """
-    hidden = (one.expected.high < 0) | ~np.isfinite(one.expected.ends).all(0)
-    expected = np.where(hidden, np.nan, one.expected.ends).mean(0)
+    expected = np.where(np.isfinite(one.expected.ends), one.expected.ends, np.nan).mean(0)
+    expected = np.where(expected < 0, np.nan, expected)
     values = zip(*np.broadcast_arrays(one.printed.middle, expected, one.place), strict=True)
     return [
         (f"{n} x {b}", *fmt.distinguishable(float(value), float(right)))
