@@ -108,7 +108,7 @@ def test_no_gpu_computes_faster_than_at_its_peak(tmp_path):
 def test_honest_tables_pass_and_mistakes_are_named():
     assert blamed(range(40)) == {}
     total, noticed, named = rates([3], list(MISTAKES)[::4])
-    assert noticed == total and named >= 0.85 * total
+    assert noticed == total and named >= 0.95 * total
 
 
 TIMED = "gpus,batch_size,Time (s),Speedup\n1,32,98.5,1.00\n1,128,71.3,1.00\n1,512,64.3,1.00\n"
