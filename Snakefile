@@ -13,6 +13,7 @@ rule all:
     input:
         "<results>/answers.md",
         "<results>/report.html",
+        "<results>/config.yaml",
 
 
 # What these measure, a replay has from a stored study.

@@ -1,10 +1,12 @@
 # The configuration, the grid and definitions that all rules share. No rules here.
 import copy
+import json
 import os
 import sys
 from functools import partial
 from pathlib import Path
 
+import yaml
 from snakemake.utils import update_config
 
 # As a module of another workflow this is another folder than the current one.
@@ -90,11 +92,13 @@ CHECKED = {"machine": ancient(JOBS.machine_check)}
 with refused():
     if preflight.begin(workflow, config, TO_SAY, "" if REPLAY else IMAGES["manifest"]):
         waits_for = partial(lease.waits_for, config["device"])
-        PROGRESS = Progress(workflow, config, RECORDS, RESULTS, IMAGES["dataset"], waits_for)
+        PROGRESS = Progress(
+            workflow, config, RECORDS, RESULTS, IMAGES["dataset"], waits_for
+        )
 
 
 onstart:
-    preflight.start(config, Path(RESULTS, stored.CONFIG))
+    preflight.relay_signals()
 
 
 onsuccess:

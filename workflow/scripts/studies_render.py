@@ -39,13 +39,16 @@ def main(folder: Path, results: Path) -> None:
         first = Figure(link) if report.exists() else command
         rows.append([first, *map(Figure, _found(config, report.parent))])
     heads = [(head, "") for head in ("study", "measured on", "what to do", "more GPUs")]
+    count = str(len(rows))
+    if not rows:
+        rows = [[Figure("none yet", detail="make pack STUDY=name"), *[Figure("–")] * 3]]
     summary = (
         "{} in studies/. A name leads to its report; one without a link has none yet, and the "
         "command below it makes it. <code>make compare A=… B=…</code> sets two beside each other."
     )
     contents = {
         "title": "Stored studies",
-        "summary": fill(summary, str(len(rows))),
+        "summary": fill(summary, count),
         "tables": [Table("studies", "Studies, what they found, and where", heads, rows)],
     }
     template = page.REPORT / "tables.html.j2"

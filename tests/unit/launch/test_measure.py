@@ -1,6 +1,7 @@
 """The harness of measurements: how processes start and meet, and what it makes of their ends."""
 
 import os
+import socket
 import sys
 import time
 from pathlib import Path
@@ -74,6 +75,12 @@ def test_next_start_removes_a_killed_measurements_files(tmp_path):
     ended = measure.launch_ranks("sys:exit", {"status": 3}, *given)
     assert (ended.returncode, any(ended.lines.values())) == (1, False)
     assert [path.name for path in tmp_path.iterdir()] == [".other.ranks.killed"]
+
+
+def test_the_port_where_processes_meet_is_kept_from_all_others():
+    port = launcher.reserve_port()
+    with socket.socket() as other, pytest.raises(OSError, match="in use"):
+        other.bind(("", port))
 
 
 MEETING = """

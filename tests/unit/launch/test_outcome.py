@@ -106,6 +106,7 @@ def test_failed_instrument_keeps_measured_epochs(ending, last, why):
         (RuntimeError("DataLoader worker (pid 7) is killed by signal: Bus error."), "oom_host"),
         (RuntimeError("DataLoader worker (pid 7) is killed by signal: Killed."), None),
         (KeyError("a bug"), None),
+        (AttributeError("module 'torch' has no attribute 'OutOfMemoryError'"), None),
     ],
 )
 def test_out_of_memory_is_a_result_other_errors_fail(error, status):

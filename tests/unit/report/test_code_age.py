@@ -33,3 +33,12 @@ def runs(packages):
 def test_age_names_the_packages_that_changed(packages, words):
     assert {"training", "models", "instruments", "launch", "extras"} <= NOW.keys()
     assert age(runs(packages)) == [words]
+
+
+@pytest.mark.parametrize(
+    "changed", [{"model": "gone.py:small"}, {"model": "gone.part:small"}, {"engine": "gone"}]
+)
+def test_code_of_a_model_or_engine_that_is_gone_is_not_compared(changed):
+    assert age(runs(NOW).assign(**changed)) == [
+        "its model or engine is not here to compare its code"
+    ]

@@ -8,7 +8,7 @@ import pytest
 from examples.claim_study import derived
 from examples.records import epoch, record, timing_row, timing_table
 from scaling.core.grid import Cell
-from scaling.tables.measurements import costs
+from scaling.tables.measurements import costs, interconnect
 from scaling.tables.timing import provenance
 
 CELL = Cell("plain", "ddp", 2, 128, 0)
@@ -48,6 +48,14 @@ def test_delay_has_the_interval_between_runs():
     # 0.011 and 0.013: Student's 12.706 · 0.00141421 / √2.
     found = delay(exchange(0, 0.10, 0.12), exchange(1, 0.12, 0.14))
     assert found == pytest.approx([0.012, 0.012 - 0.0127062, 0.012 + 0.0127062], 1e-4)
+
+
+def test_delay_is_not_changed_by_a_steady_slowdown():
+    """Blocks A B B A A B B A, each 0.01 s longer than the one before, in 10 steps."""
+    blocks = {"seconds": (0, 3, 4, 7), "seconds_without_exchange": (1, 2, 5, 6)}
+    rank = {"rank": 0, "iterations": 10, "samples": 2560}
+    rank |= {name: [1.0 + 0.01 * place for place in places] for name, places in blocks.items()}
+    assert delay(run(in_memory=[rank]))[0] == pytest.approx(0)
 
 
 def cost(*runs):
@@ -112,3 +120,12 @@ def test_startup_of_runs_that_compile_is_apart():
     times = found.startup_seconds, found.startup_cold_seconds, found.cudnn_search_seconds
     assert times == (11, 50, 5)
     assert math.isnan(cost(run()).cudnn_search_seconds)
+
+
+def test_all_reduces_have_the_bandwidths_of_nccl_tests():
+    row = {"kind": "sweep", "message_bytes": 3 * 10**9, "correct": True, "launch": "graph"}
+    row |= {"seconds": [1.0] * 98 + [2.0, 3.0], "start_skew_seconds": [0.1, 0.3, 0.2]}
+    (found,) = interconnect([{"gpus": 4, "backend": "nccl", "rows": [row]}]).itertuples()
+    assert (found.algbw_gb_per_s, found.busbw_gb_per_s) == (3, 3 * 2 * 3 / 4)
+    assert (found.seconds, found.seconds_p99) == (1, pytest.approx(2.01))
+    assert found.start_skew_seconds == 0.2

@@ -101,9 +101,10 @@ CLOSES = Hypothesis(
 def _techniques(tables: StudyTables) -> list[Claim]:
     """Return a claim on each trained global batch larger than the reference's batch."""
     table = tables.remedies
+    if not table["reference"].eq(True).any():
+        return [CLOSES.missing("Name recipes in `convergence.recipes`.")]
     if table["validation_accuracy"].isna().all():
-        add = "Name recipes in `convergence.recipes`, with `convergence.held_out_images` above 0."
-        return [CLOSES.missing(add)]
+        return [CLOSES.missing("Set `convergence.held_out_images` above 0.")]
     reference = int(table.loc[table["reference"].eq(True), "global_batch"].min())
     trained = table.loc[table["planned_updates"].notna(), "global_batch"]
     larger = sorted({int(batch) for batch in trained if batch > reference})

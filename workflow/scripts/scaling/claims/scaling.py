@@ -21,7 +21,7 @@ from scaling.claims.claim import (
 )
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
-from scaling.tables.noise import Noise
+from scaling.tables.noise import NO_TIME, Noise
 from scaling.tables.schema import StudyTables, by_configuration, rows_of
 
 LARGER = Hypothesis(
@@ -46,12 +46,12 @@ def batches(tables: StudyTables) -> Answer:
     for recipe, cells in times.groupby("recipe", sort=False):
         trained = cells.dropna(subset="training_seconds")
         values = noise.times(trained)["value"]
-        if trained.empty and len(cells) > 1:
-            found.append(_throughput(recipe, cells))
         if len(trained) > 1:
             claims.append(_larger(f"{recipe}, 1 GPU", trained, noise))
         if len(trained) > 2 and (model := _model(trained.assign(training_seconds=values))):
             found.append(f"With {recipe} {model}.")
+        elif len(cells) > 1:
+            found.append(_throughput(recipe, cells))
     text = " ".join([*found[:3], *_waits(times)])
     add = "Add 1 to `grid.gpus` and a second size to `grid.batch_sizes`."
     alone = times["recipe"].duplicated().any()
@@ -66,7 +66,7 @@ def _throughput(recipe: object, cells: pd.DataFrame) -> str:
     figures = zip(values.loc[ends.index], rows_of(ends), strict=True)
     texts = (f"{fmt.significant(value)} with {batch(row)}" for value, row in figures)
     unit = f"{cells['unit'].iloc[0] or 'images'}/s" if known else "seconds an epoch"
-    return f"{recipe} on 1 GPU, {unit}: {' to '.join(texts)}."
+    return f"With {recipe} on 1 GPU, {unit}: {' to '.join(texts)}."
 
 
 def _model(cells: pd.DataFrame) -> str:
@@ -129,8 +129,10 @@ def speedups(tables: StudyTables) -> Answer:
     """Return the speedups on the most GPUs, and a claim for each recipe and strategy."""
     known = tables.speedup[tables.speedup["gpus"] > 1].dropna(subset="speedup")
     claims = [_faster(name, most_gpus(own)) for name, own in by_configuration(known).items()]
-    missing = FASTER.missing("Add 1 and 2 to `grid.gpus`, with the same `grid.batch_sizes`.")
-    return Answer(_weak_and_strong(tables), claims or [missing])
+    notes = tables.speedup.loc[tables.speedup["gpus"] > 1, "note"]
+    why = next((f"{note.capitalize()}." for note in notes if note not in ("", NO_TIME)), "")
+    add = "Add 1 and 2 to `grid.gpus`, with the same `grid.batch_sizes`."
+    return Answer(_weak_and_strong(tables), claims or [FASTER.missing(why or add)])
 
 
 def _weak_and_strong(tables: StudyTables) -> str | None:
@@ -140,6 +142,7 @@ def _weak_and_strong(tables: StudyTables) -> str | None:
         return None
     timed = all(rows["training_speedup"].notna().all() for _, rows in found)
     kind, of = ("training_speedup", "training time") if timed else ("speedup", "epoch time")
+    of = of if tables.timing["unit"].fillna("").eq("").any() else "throughput"
     weak = [f"{name} {span(rows[kind], fmt.times)}" for name, rows in found[:3]]
     why = (f"{one} (one process launches for all GPUs)" if "/dp " in one else one for one in weak)
     strong = [
@@ -192,6 +195,8 @@ PARTS = {
 NO_PEAK = (
     "There is no trace of steps, or no sweep of messages of their sizes on a machine that ran them."
 )
+WAITS = 0.05
+"""The share of an epoch from which waits for ranks are in the answer."""
 COMPUTED = ["utilization", "slower_share"]
 """The columns of the parts in which kernels compute."""
 COMPUTING = Hypothesis(
@@ -227,6 +232,8 @@ def _largest(table: pd.DataFrame) -> str | None:
         most = str(median.idxmax())
         share = f"{span(rows['exposed_share'])}{' of an epoch' * (not texts)}"
         part = f"exposed messages take {share}; the largest part is {PARTS[most]}"
+        if rows["waiting_share"].max() > WAITS:
+            part = f"waits for ranks take up to {fmt.percent(rows['waiting_share'].max())}, {part}"
         texts.append(f"With {name} {part} ({fmt.percent(median[most])}, median over b).")
     return " ".join(texts[:3]) or None
 

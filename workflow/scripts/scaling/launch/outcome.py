@@ -14,11 +14,11 @@ from scaling.registry.strategy import STRATEGIES
 
 LACKS: dict[Status, re.Pattern[str]] = {
     "oom": re.compile(
-        "OutOfMemoryError|CUDA (error: )?out of memory|Cuda failure 2 'out of memory'|"
+        "OutOfMemoryError(?=:|$)|CUDA (error: )?out of memory|Cuda failure 2 'out of memory'|"
         "Failed to CUDA calloc|CU(BLAS|DNN)_STATUS_ALLOC_FAILED|RESOURCE_EXHAUSTED"
     ),
     "oom_host": re.compile(
-        "MemoryError|DefaultCPUAllocator|is killed by signal: Bus error|unable to mmap|"
+        "MemoryError(?=:|$)|DefaultCPUAllocator|is killed by signal: Bus error|unable to mmap|"
         "Cannot allocate memory"
     ),
 }

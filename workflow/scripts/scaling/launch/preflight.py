@@ -1,6 +1,5 @@
 """Check the study and set handlers of signals, before Snakemake starts the first job."""
 
-import json
 import os
 import signal
 from pathlib import Path
@@ -8,14 +7,12 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Any
 
-import yaml
 from snakemake.logging import logger
 
 from scaling.config import config as configuration
 from scaling.config import stored
 from scaling.config.stored import read_config
-from scaling.core import files
-from scaling.core.errors import SNAKEMAKE_VARIABLE, UserError, refused
+from scaling.core.errors import SNAKEMAKE_VARIABLE, UserError
 from scaling.core.records.kind import DATASET
 from scaling.core.section import check_images
 from scaling.launch.lease import SHARE_VARIABLE
@@ -78,15 +75,11 @@ def begin(workflow: Any, config: dict[str, Any], sentences: list[str], manifest:
     return True
 
 
-def start(config: dict[str, Any], target: Path) -> None:
-    """Write the complete configuration to `target`, and relay signals to Snakemake's handler.
+def relay_signals() -> None:
+    """Run Snakemake's handler of SIGTERM in a thread, also when the terminal is closed (SIGHUP).
 
-    The handler of SIGTERM runs in a thread, also when the terminal is closed (SIGHUP): in the main
-    thread, it could wait for a lock that this thread holds (docs/upstream.md).
+    In the main thread, it could wait for a lock that this thread holds: see docs/upstream.md.
     """
-    with refused():
-        plain = json.loads(json.dumps(config))
-        files.write_text(target, yaml.safe_dump(plain, sort_keys=False))
     theirs: Any = signal.getsignal(signal.SIGTERM)
     signals = SimpleQueue[Any]()
 

@@ -120,7 +120,12 @@ def metrics(cells: pd.DataFrame) -> dict[str, str]:
     epochs, known = set(cells["epoch"].dropna()), cells.notna().any()
     found = {one.name: one.head for one in METRICS if known[one.name]}
     unit = unit_of(cells)
-    found |= {key: head.replace("images", unit) for key, head in found.items() if "images" in head}
+    per_gpu = "images per GPU" if unit == "images" else "batch size per GPU"
+    found |= {
+        key: head.replace("images per GPU", per_gpu).replace("images", unit)
+        for key, head in found.items()
+        if "images" in head
+    }
     if "joules_per_image" in found and unit != "images":
         found["joules_per_image"] = f"J of one of the {unit}"
     if "test_accuracy" in found and len(epochs) == 1:

@@ -8,6 +8,7 @@ import pandas as pd
 
 from scaling.core import code_digest
 from scaling.core import numbers as fmt
+from scaling.core.errors import UserError
 from scaling.registry.engine import measuring_code
 from scaling.registry.entries import model_title
 from scaling.report.cells import by_status, machine_letters
@@ -80,6 +81,8 @@ def recipes(study: StudyTables) -> list[tuple[str, str]]:
 def _words(option: str) -> str:
     """Return an option in words; "" if it is off, or `resident`, which the engine's name says."""
     name, _, value = option.partition(" ")
+    if "." in name:  # A file that a command names, and its checksum.
+        return option
     if value in ("False", "resident"):
         return ""
     return f"{WORDS.get(name, fmt.words(name))} {fmt.words(value)}".removesuffix(" True")
@@ -142,7 +145,10 @@ def age(runs: pd.DataFrame) -> list[str]:
     for engine, model, packages in kinds.itertuples(index=False):
         if not packages:
             return ["older than this version’s measuring code"]
-        now = code_digest.packages(*measuring_code(engine, model.partition(",")[0]))
+        try:
+            now = code_digest.packages(*measuring_code(engine, model.partition(",")[0]))
+        except (OSError, ImportError, UserError):
+            return ["its model or engine is not here to compare its code"]
         before = dict(one.split(" ") for one in packages.split("; "))
         changed |= {name for name, _ in now.items() ^ before.items()}
     parts = ", ".join(sorted(changed))
@@ -152,9 +158,8 @@ def age(runs: pd.DataFrame) -> list[str]:
 def facts(study: StudyTables) -> dict[str, str]:
     """Return texts by name: dataset, model, training, commit, and a line for each machine."""
     of, runs = study.manifest, recorded(study)
-    if runs.empty:
-        return run_facts(study.quantization[["cpu", "commit"]])
-    found = {name: text for name, text in run_facts(runs).items() if name not in OF_MACHINES}
+    of_runs = run_facts(study.quantization[["cpu", "commit"]] if runs.empty else runs)
+    found = {key: text for key, text in of_runs.items() if runs.empty or key not in OF_MACHINES}
     letters = machine_letters(runs)
     for name, letter in sorted(letters.items(), key=itemgetter(1)):
         own = runs[runs["machine"] == name]

@@ -35,6 +35,13 @@ def ends(row: Any) -> str:
     return span(low, high, digits=2) if low >= 0 else ""
 
 
+def rate_ends(row: Any) -> str:
+    """Format a rate's extremes in the unit of its value; "" if they are unknown or equal."""
+    factor = 1e-12 if row.value >= 1e12 else 1e-9
+    low, high = (significant(factor * end) for end in (row.value_min, row.value_max))
+    return "" if row.value_min != row.value_min or low == high else f"{low}–{high}"
+
+
 def scope(row: Any) -> str:
     return getattr(row, "scope", "") or ""
 
@@ -124,9 +131,7 @@ define(
     quantity=Column("what", words),
     rate=Column(
         "rate",
-        detail=lambda row: "–".join(
-            rate(end, row.unit).partition(" ")[0] for end in (row.value_min, row.value_max)
-        ),
+        detail=rate_ends,
         name="value",
         text=lambda row: rate(row.value, row.unit),
     ),

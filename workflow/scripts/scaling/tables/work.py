@@ -90,7 +90,7 @@ def _asks(row: Any, base: Any, scaled: bool, scope: str | None) -> Iterator[str]
         )
     elif abs(row["samples"] / base["samples"] - 1) > ALIKE:
         yield f"{numbers}: the speedup is that of throughput, not of an epoch's seconds"
-    elif scope is None and row["epoch_seconds"] > 0.8 * base["epoch_seconds"]:
+    elif scope is None and 0.8 < row["epoch_seconds"] / base["epoch_seconds"] < 1.25:
         yield (
             f"{on} take as long as {alone} for as many samples: if each process trains so many, "
             "set the recipe's key samples to rank, otherwise to all"

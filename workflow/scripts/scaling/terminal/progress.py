@@ -112,15 +112,19 @@ class Progress(logging.Handler):
         self._estimates = state.DurationEstimates(self._config, self._records)
 
     def _gone(self) -> Iterator[Path]:
-        """Yield each lost input without which Snakemake would repeat finished runs."""
-        runs = [place for place, *_ in self._places.values() if place.parts[0] == "runs"]
-        before, check = self._results / stored.CONFIG, self._records / stored.MACHINE
-        if before.exists() and any((self._records / place).exists() for place in runs):
-            known = stored.read_config(before)
-            if known["machine"]["check"] != "off" and not check.exists():
-                yield check
-            if known["dataset"] == self._config["dataset"] and not self._images.exists():
-                yield self._images
+        """Yield each missing input whose absence would make Snakemake repeat finished runs."""
+        reasons = [
+            self._workflow.dag.reason(self._jobs[number])
+            for number, (place, *_) in self._places.items()
+            if place.parts[0] == "runs" and (self._records / place).exists()
+        ]
+        check, before = self._records / stored.MACHINE, self._results / stored.CONFIG
+        if any(reason.input_changed for reason in reasons) and not check.exists():
+            yield check
+        dataset = stored.read_config(before).get("dataset") if before.exists() else None
+        lost = dataset == self._config["dataset"] and not self._images.exists()
+        if lost and any(reason.updated_input_run for reason in reasons):
+            yield self._images
 
     def _plan(self) -> str:
         """Return a dry run's plan as text: the measurements to make, and their estimated time."""

@@ -29,9 +29,9 @@ class Question(NamedTuple):
 
 
 TERMS = [
-    ("b", "images per GPU and step; the global batch is b times the number of GPUs"),
+    ("b", "batch size per GPU; the global batch is b times the number of GPUs"),
     ("configuration", "a recipe, a strategy, a number of GPUs and a batch size"),
-    ("run", "one process of a configuration, with its own seed"),
+    ("run", "one execution of a configuration, of one seed and repeat"),
     ("training time", "seconds of an epoch on batches that are in memory already"),
     ("weak scaling", "each GPU keeps its batch, so the global batch grows with the GPUs"),
     ("strong scaling", "the GPUs share one global batch"),
@@ -100,7 +100,11 @@ def missing(
             "techniques (Q4.2)",
             "convergence: {recipes: [lars]}",
         ),
-        (ratios[strong].isna().all(), "strong scaling (Q2)", "grid: {strong_scaling: true}"),
+        (
+            ratios[strong].isna().all(),
+            "strong scaling of an epoch (Q2)",
+            "grid: {strong_scaling: true}",
+        ),
         (trained.empty, "time to an accuracy with start-up", "time_to_accuracy: {gpus: [1, 2]}"),
         (study.costs["money_per_epoch"].isna().all(), "money", "cost: {per_gpu_hour: 2.5}"),
     ]

@@ -53,7 +53,7 @@ def sum_of_parts(cells: pd.DataFrame) -> Markup | str:
 
 def rule(rows: pd.DataFrame) -> str:
     """Return the note of `how_many_gpus`: what its columns compare, how rows are extrapolated."""
-    text = "Speedup is weak scaling."
+    text = "Speedup is weak scaling." if rows["speedup"].notna().any() else ""
     if rows["break_even"].notna().any():
         text += " “Pays from”: the shortest training that these GPUs finish first, start-up "
         text += "included, against one GPU with the same global batch."
