@@ -147,11 +147,11 @@ def test_line_without_seconds_is_timed_since_the_last():
 def test_steps_of_an_epoch_are_added_up_by_slowest_rank():
     places = [(1, 0), (1, 1), (1, 0), (2, 0), (1, 1), (2, 1), (2, 0), (2, 1)]
     lines = [
-        {"epoch": epoch, "step": step, "seconds": 0.1 * count, "samples": 4, "loss": step}
+        {"epoch": epoch, "step": step, "seconds": 0.1 * count, "samples": 4, "loss": step + count}
         for count, (epoch, step) in enumerate(places, start=1)
     ]
     first, second = epochs_of(*lines, ranks=2).itertuples()
-    assert (round(first.seconds, 6), first.samples, first.loss, first.steps) == (0.8, 8, 0.5, 2)
+    assert (round(first.seconds, 6), first.samples, first.loss, first.steps) == (0.8, 8, 3.25, 2)
     assert (round(second.seconds, 6), second.steps) == (1.5, 2)
 
 

@@ -231,10 +231,12 @@ def _largest(table: pd.DataFrame) -> str | None:
         median = rows[list(PARTS)].median()
         most = str(median.idxmax())
         share = f"{span(rows['exposed_share'])}{' of an epoch' * (not texts)}"
-        part = f"exposed messages take {share}; the largest part is {PARTS[most]}"
+        part = f"exposed messages take {share}"
         if rows["waiting_share"].max() > WAITS:
-            part = f"waits for ranks take up to {fmt.percent(rows['waiting_share'].max())}, {part}"
-        texts.append(f"With {name} {part} ({fmt.percent(median[most])}, median over b).")
+            part += f", waits for ranks up to {fmt.percent(rows['waiting_share'].max())}"
+        over = ", median over b" * (not texts)
+        text = f"the largest part is {PARTS[most]} ({fmt.percent(median[most])}{over})"
+        texts.append(f"With {name} {part}; {text}.")
     return " ".join(texts[:3]) or None
 
 

@@ -166,13 +166,14 @@ def _refused(line: str, why: str) -> UserError:
 def epochs_of(lines: pd.DataFrame) -> pd.DataFrame:
     """Return a table of the epochs in `lines`, the table of `read_lines`.
 
-    If several processes print a step, the slowest counts. If their `samples` differ, the sum
-    counts; equal `samples` count as the total of all processes.
+    If several processes print a step, the slowest one's time and the mean of their losses count. If
+    their `samples` differ, the sum counts; equal `samples` count as the total of all processes.
     """
     places = lines.groupby(["epoch", "step"])
     slowest = lines.loc[places["seconds"].idxmax()].set_index(["epoch", "step"])
     samples = places["samples"]
     slowest["samples"] = samples.max().mask(samples.nunique() > 1, samples.sum())
+    slowest["loss"] = places["loss"].mean()
     found = slowest.reset_index().groupby("epoch")
     whole = found.agg(
         seconds=("seconds", "sum"),

@@ -119,18 +119,23 @@ def of_times(ran: pd.DataFrame, name: str) -> Noise:
 
 def timing(runs: list[Run]) -> pd.DataFrame:
     """Return the times of each cell at the average machine, with their 95 % intervals."""
-    table = schema.arrange("timing", [cell | _counted(seeds) for cell, seeds in by_cell(runs)])
+    rows = [cell | _counted(seeds) for cell, seeds in by_cell(runs)]
+    table = schema.arrange("timing", rows)
     ran = provenance(runs)
     for name in TIMES:
         times = of_times(ran, name).times(table)
         table[[name, f"{name}_low", f"{name}_high"]] = times[["value", *ENDS]]
         if name == TIMES[0]:
             table[["runs", "machines"]] = times[["runs", "machines"]].where(times["runs"] > 0)
+            table["loader_seconds"] = times["value"] * [row.get("waits", math.nan) for row in rows]
     return table
 
 
 def _counted(seeds: Seeds) -> dict[str, Any]:
-    """Return a cell's worst status, messages, data wait, number of epochs, steps and samples."""
+    """Return a cell's worst status, messages, number of epochs, steps and samples of an epoch.
+
+    `waits` is the share of an epoch that waits for data, the median over runs.
+    """
     records = [record for record in seeds if record]
     messages = [record["message"] for record in records if record["message"]]
     if missing := len(seeds) - len(records):
@@ -141,9 +146,9 @@ def _counted(seeds: Seeds) -> dict[str, Any]:
     timed = epochs((record for record in records if record["status"] in TIMED), "measured")
     if timed.empty:
         return row
-    waits = timed["loader_seconds"].groupby(level=0).median().median()
-    of_first = timed[["iterations", "samples"]].iloc[0]
-    return row | {"loader_seconds": waits, "count": len(timed), **of_first}
+    of_runs = timed[["loader_seconds", "seconds"]].groupby(level=0).median()
+    row["waits"] = (of_runs["loader_seconds"] / of_runs["seconds"]).median()
+    return row | {"count": len(timed), **timed[["iterations", "samples"]].iloc[0]}
 
 
 def provenance(runs: list[Run]) -> pd.DataFrame:
