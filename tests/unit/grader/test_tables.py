@@ -120,7 +120,8 @@ def test_a_header_is_read_by_its_meaning_and_unit(tmp_path, header, row, expecte
         ("gpus,batch,time\n1,32,soon\n", "line 2, column time: 'soon' is no epoch"),
         ("Nothing but a text,\nand another line.\n", "there is no table of times"),
         (HEADER + "\n", "there is no table of times"),
-        ('gpus,batch,time\n1,"32,9\n' + "1,32,9\n" * 30_000, "close its quotes"),
+        ('gpus,batch,time\n1,"32,9\n' + "1,32,9\n" * 30_000, "line 2: a quote is not closed"),
+        ("gpus,batch,time\n1,32,9\n" + "1," * 60_000, "line 3: more than 1,000 columns"),
     ],
 )
 def test_what_is_not_read_is_refused_in_a_line(tmp_path, text, complaint):

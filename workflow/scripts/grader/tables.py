@@ -15,7 +15,7 @@ from grader.words import IDENTITY, WORDS, Figure, Head, count, figure, head, nam
 from scaling.core import files
 from scaling.core.errors import UserError
 
-MOST_BYTES = 4_000_000
+MOST_BYTES, MOST_COLUMNS = 4_000_000, 1000
 TEMPLATE = "write columns gpus, batch_size and epoch_seconds, as in studies/template.csv"
 KEYS = {"gpus": "GPUs", "batch_size": "images", "global_batch": "images"}
 POSITIVE = {"epoch", "training", "rate", "least", "most"}
@@ -74,14 +74,7 @@ def read(path: Path) -> Tables:
 
 def _lines(path: Path) -> Iterator[Row]:
     """Yield the lines of a text file as fields: Markdown, or CSV with any separator."""
-    data = path.read_bytes()
-    try:
-        text = data.decode("utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig")
-    except UnicodeDecodeError:
-        text = data.decode("cp1252", errors="replace")
-    if "\0" in text or "\ufffd" in text:
-        raise UserError(f"{path} cannot be read as text; save it as CSV in UTF-8")
-    lines = text.splitlines() or [""]
+    lines = _decoded(path).splitlines() or [""]
     if path.suffix == ".md" or any(line.lstrip().startswith("|") for line in lines):
         for number, line in enumerate(lines, 1):
             if not ("|" in line and re.fullmatch(r"[|:+=\s-]*-[|:+=\s-]*", line)):
@@ -95,8 +88,23 @@ def _lines(path: Path) -> Iterator[Row]:
     except csv.Error:
         rows = []
     if len(rows) < len(lines):
-        raise UserError(f"{path} cannot be read as CSV: a quote is not closed; close its quotes")
+        at = next((n for n, line in enumerate(lines, 1) if line.count('"') % 2), 1)
+        raise UserError(f"{path}, line {at}: a quote is not closed; close its quotes")
+    for number, row in enumerate(rows, 1):
+        if len(row) > MOST_COLUMNS:
+            raise UserError(f"{path}, line {number}: more than {MOST_COLUMNS:,} columns")
     yield from ((number, [one.strip() for one in row]) for number, row in enumerate(rows, 1))
+
+
+def _decoded(path: Path) -> str:
+    data = path.read_bytes()
+    try:
+        text = data.decode("utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig")
+    except UnicodeDecodeError:
+        text = data.decode("cp1252", errors="replace")
+    if "\0" in text or "\ufffd" in text:
+        raise UserError(f"{path} cannot be read as text; save it as CSV in UTF-8")
+    return text
 
 
 def _sheets(path: Path) -> Iterator[Row]:
