@@ -10,7 +10,7 @@ import yaml
 
 from small_study import copied
 
-TELLING = {"tables_make", "report_render"}
+TELLING = {"tables_make", "study_config", "report_render"}
 
 
 def make(study, *arguments):

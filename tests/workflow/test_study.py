@@ -28,7 +28,7 @@ def test_study_leaves_its_tables_and_one_report(finished_study):
     assert page.lower().count("<html") == 1
 
 
-ALWAYS = {"dataset_prepare", "tables_make", "report_render"}
+ALWAYS = {"dataset_prepare", "study_config", "tables_make", "report_render"}
 
 
 def test_parts_alone_are_measured_and_told_alone(new_study):

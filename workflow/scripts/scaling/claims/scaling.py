@@ -195,7 +195,7 @@ PARTS = {
 NO_PEAK = (
     "There is no trace of steps, or no sweep of messages of their sizes on a machine that ran them."
 )
-WAITS = 0.05
+WAITS_SHOWN = 0.05
 """The share of an epoch from which waits for ranks are in the answer."""
 COMPUTED = ["utilization", "slower_share"]
 """The columns of the parts in which kernels compute."""
@@ -232,7 +232,7 @@ def _largest(table: pd.DataFrame) -> str | None:
         most = str(median.idxmax())
         share = f"{span(rows['exposed_share'])}{' of an epoch' * (not texts)}"
         part = f"exposed messages take {share}"
-        if rows["waiting_share"].max() > WAITS:
+        if rows["waiting_share"].max() > WAITS_SHOWN:
             part += f", waits for ranks up to {fmt.percent(rows['waiting_share'].max())}"
         over = ", median over b" * (not texts)
         text = f"the largest part is {PARTS[most]} ({fmt.percent(median[most])}{over})"
