@@ -83,6 +83,7 @@ def test_study_without_a_machine_check_goes_on_without_one(new_study):
     study = new_study(machine__check="off")
     run = study.target(batch_size=10)
     assert study.snakemake(run).returncode == 0
+    shutil.copy(study.folder / "tiny.yaml", study.folder / "results/config.yaml")
     for check in ("off", "refuse"):
         study.configure({"machine.check": check})
         assert not study.planned(run)
