@@ -144,7 +144,7 @@ def age(runs: pd.DataFrame) -> list[str]:
     kinds = measured[["engine", "model", "code_packages"]].drop_duplicates()
     for engine, model, packages in kinds.itertuples(index=False):
         if not packages:
-            return ["older than this version’s measuring code"]
+            return ["older measuring code"]
         try:
             now = code_digest.packages(*measuring_code(engine, model.partition(",")[0]))
         except (OSError, ImportError, UserError):
