@@ -14,7 +14,7 @@ rule train_run:
         f"<records>/runs/{grid.RUN_PATTERN}/run.json",
     log:
         f"logs/train_run/{grid.RUN_PATTERN}.log",
-    # In the grid's order, so that cells reuse compiled code of earlier ones.
+    # Recipes in turns, so that drift of the machine affects all alike.
     priority: JOBS.place
     conda:
         "../workflow/envs/study.yaml"

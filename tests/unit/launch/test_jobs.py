@@ -118,7 +118,10 @@ def test_compiled_code_is_kept_in_the_studys_folder(study, monkeypatch, tmp_path
     assert os.environ["TORCHINDUCTOR_CACHE_DIR"] == f"{tmp_path}/resources/compiled"
 
 
-def test_two_commands_run_in_turns():
-    runs = [grid.Cell(name, "own", 2, 32, 0, n) for name in "ab" for n in range(4)]
-    turns = jobs_module.in_turns([*runs, grid.Cell("plain", "ddp", 2, 32, 0)], ["a", "b"])
-    assert "".join(run.recipe for run in turns) == "plain" + "abbabaab"
+def test_recipes_run_in_turns_over_repeats():
+    one = [grid.Cell(name, "ddp", 2, 32, 0, n) for name in "ab" for n in range(4)]
+    assert "".join(run.recipe for run in jobs_module.in_turns(one)) == "abbabaab"
+    two = [grid.Cell(name, "ddp", 2, b, 0, n) for name in "ab" for b in (32, 64) for n in range(2)]
+    turns = [(run.repeat, run.batch_size, run.recipe) for run in jobs_module.in_turns(two)]
+    first = [(0, 32, "a"), (0, 32, "b"), (0, 64, "a"), (0, 64, "b")]
+    assert turns == first + [(1, *rest) for _, *rest in reversed(first)]

@@ -29,18 +29,20 @@ def as_json(**arguments: Any) -> str:
     return json.dumps(arguments, default=str, sort_keys=True)
 
 
-def in_turns(runs: Sequence[grid.Cell], commands: Sequence[str]) -> list[grid.Cell]:
-    """Return the runs with recipes in `commands` in the order A B B A B A A B over repeats.
+def in_turns(runs: Sequence[grid.Cell]) -> list[grid.Cell]:
+    """Return the runs in passes over the repeats and seeds, each pass forwards or backwards.
 
-    Thus drift of the machine affects these recipes alike. Other runs come first, in order.
+    Recipes stand beside each other, and over passes in the order A B B A B A A B, so that drift of
+    the machine affects all alike.
     """
-
-    def place(run: grid.Cell) -> tuple[int, ...]:
-        turn, backwards = commands.index(run.recipe), (run.repeat + run.seed).bit_count() % 2
-        return run.gpus, run.batch_size, run.seed, run.repeat, -turn if backwards else turn
-
-    own = [run for run in runs if run.recipe in commands]
-    return [run for run in runs if run.recipe not in commands] + sorted(own, key=place)
+    passes: dict[tuple[int, int], list[grid.Cell]] = {}
+    for run in runs:
+        passes.setdefault((run.repeat, run.seed), []).append(run)
+    ordered: list[grid.Cell] = []
+    for number, one in enumerate(passes.values()):
+        one.sort(key=lambda run: (run.gpus, run.batch_size))
+        ordered += reversed(one) if number.bit_count() % 2 else one
+    return ordered
 
 
 class Jobs:
@@ -62,7 +64,7 @@ class Jobs:
         recipes = config["recipes"]
         self.commands = {name: own for name, own in recipes.items() if "command" in own}
         """The recipes that run a command of the user, by name."""
-        runs = in_turns(runs, [*self.commands])
+        runs = in_turns(runs)
         repeats = map(grid.repeat_folder, range(config["grid"].get("repeats", 1)))
         self._records = Path(records)
         self._begun = {repeat: stored.has_runs(self._records, repeat) for repeat in repeats}
