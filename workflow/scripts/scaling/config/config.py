@@ -1,4 +1,4 @@
-"""The configuration, checked before anything runs."""
+"""Check a configuration before any job starts."""
 
 import os
 from collections import Counter
@@ -17,14 +17,14 @@ from scaling.registry.entries import DATASETS
 from scaling.registry.update_rule import Technique, UpdateRule, uneven
 
 IMAGES = {"cifar10": 50_000, "digits": 1_500}
-"""Number of training images of datasets that may not be prepared yet."""
+"""Number of training images of built-in datasets, used before the dataset is prepared."""
 LAB_MODEL, LAB_SIDE = "resnet18-cifar", 32
 
 
 def check(config: dict[str, Any], *, reads_images: bool = True) -> None:
     """Raise UserError with one sentence per mistake: the key, what is wrong, what is allowed.
 
-    If `reads_images` is false, the dataset, its path and extras need not exist on this machine.
+    If `reads_images` is false, files of the dataset and extras need not exist on this machine.
     """
     known = _requested(config)
     of_images = (_path, _missing_extras) if reads_images else ()
@@ -33,14 +33,14 @@ def check(config: dict[str, Any], *, reads_images: bool = True) -> None:
 
 
 def requested(config: dict[str, Any]) -> dict[str, Any]:
-    """Return `config` with defaults, and without unused recipes."""
+    """Return `config` with all defaults, and without recipes that no part uses."""
     return _requested(config).model_dump()
 
 
 def _requested(config: dict[str, Any]) -> Configuration:
-    """Return the configuration with defaults; UserError for wrong keys and types.
+    """Return the configuration with all defaults; UserError for wrong keys and types.
 
-    With neither `scaling` nor `proofs`, `grid.gpus` has only the GPUs of other trainings.
+    If `parts` has neither `scaling` nor `proofs`, `grid.gpus` becomes that of the other trainings.
     """
     known = Configuration.of(config)
     requests = dict.fromkeys(known.grid.recipes, "grid.recipes")
@@ -58,13 +58,13 @@ def _requested(config: dict[str, Any]) -> Configuration:
 
 
 def _needs_images(known: Configuration) -> bool:
-    """Return whether the study trains on images of the dataset, not by commands alone."""
+    """Return whether any job trains on the dataset's images; user commands alone do not."""
     of_engines = [name for name, options in _trained(known).items() if "command" not in options]
     return bool(of_engines) or known.parts != ["scaling"]
 
 
 def _trained(config: Configuration) -> dict[str, dict[str, Any]]:
-    """Return the recipes that the grid and the trainings to an accuracy use, by name."""
+    """Return the recipes, by name, that the grid and the time-to-accuracy trainings use."""
     used = config.grid.recipes if "scaling" in config.parts else []
     if "time_to_accuracy" in config.parts:
         used = [*used, config.time_to_accuracy.recipe]
@@ -72,14 +72,14 @@ def _trained(config: Configuration) -> dict[str, dict[str, Any]]:
 
 
 def train_images(config: dict[str, Any], manifest: dict[str, Any]) -> int | None:
-    """Return the number of training images, from `manifest` if it has it; None if unknown."""
+    """Return the number of training images, from `manifest` if available; None if unknown."""
     section = config["dataset"]
     known = IMAGES | {"synthetic": section["train_images"]}
     return manifest.get("train_images", known.get(section["source"]))
 
 
 def images_needed(config: dict[str, Any]) -> dict[str, int]:
-    """Return the least number of training images that each configuration key requires, by key."""
+    """Return the minimum number of training images for each configuration key, by key."""
     needed = {
         "int8": ("quantization.calibration_images", config["quantization"]["calibration_images"]),
         "accuracy": ("convergence.held_out_images", config["convergence"]["held_out_images"] + 1),
@@ -88,7 +88,7 @@ def images_needed(config: dict[str, Any]) -> dict[str, int]:
 
 
 def drop_unsupported(config: dict[str, Any]) -> list[str]:
-    """Drop from `config` parts that its network or images cannot have; return why."""
+    """Drop parts from `config` that its model or images do not allow; return the reasons."""
     config |= requested(config)
     parts, messages = config["parts"], []
     if config["model"]["name"] != LAB_MODEL and "accuracy" in parts:
@@ -114,7 +114,7 @@ def _names(config: Configuration) -> Iterator[str]:
 
 
 def _recipes(config: Configuration) -> Iterator[str]:
-    """Yield a sentence for each mistake in recipes, given the study's strategies and device."""
+    """Yield a sentence for each mistake in recipes, also with respect to strategies and device."""
     grid, full, used = config.grid, config.time_to_accuracy, _trained(config)
     in_grid = "scaling" in config.parts
     if "time_to_accuracy" in config.parts and "command" in used[full.recipe]:
@@ -140,7 +140,7 @@ def _recipes(config: Configuration) -> Iterator[str]:
 
 
 def _whole_nodes(config: Configuration) -> Iterator[str]:
-    """Yield a sentence for each key with numbers of GPUs that do not fill whole nodes."""
+    """Yield a sentence for each key with a number of GPUs that does not fill whole nodes."""
     per_node = config.machine.gpus_per_node
     requests = {"grid.gpus": config.grid.gpus}
     if "time_to_accuracy" in config.parts:
@@ -168,7 +168,7 @@ def _path(config: Configuration) -> Iterator[str]:
 
 
 def _missing_extras(config: Configuration) -> Iterator[str]:
-    """Yield a sentence for each recipe that needs an extra whose folder is absent."""
+    """Yield a sentence for each recipe that needs a package of `extras` which was deleted."""
     for name, options in _trained(config).items():
         if options.get("fused_norms") and not registry.has_extra("kernels"):
             needs = f"recipes.{name}.fused_norms needs workflow/scripts/extras/kernels"
@@ -176,7 +176,7 @@ def _missing_extras(config: Configuration) -> Iterator[str]:
 
 
 def _large_batches(config: Configuration) -> Iterator[str]:
-    """Yield a sentence for each mistake in trainings with large batches or to an accuracy."""
+    """Yield a sentence for each mistake in `convergence` and `time_to_accuracy`."""
     section, full = config.convergence, config.time_to_accuracy
     odd = [gpus for gpus in full.gpus if full.global_batch % gpus]
     if odd and "time_to_accuracy" in config.parts:
@@ -205,7 +205,7 @@ def _large_batches(config: Configuration) -> Iterator[str]:
 
 
 def _variants(config: Configuration) -> Iterator[str]:
-    """Yield a sentence for each mistake in the quantized variants."""
+    """Yield a sentence for each duplicate name in `quantization.variants`."""
     if "int8" in config.parts:
         names = [one.name for one in config.quantization.variants]
         yield from _twice("quantization.variants", [STAGES[0], *names])

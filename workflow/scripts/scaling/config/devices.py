@@ -17,7 +17,7 @@ from scaling.registry.strategy import STRATEGIES
 def unsupported(
     device: str, strategies: Collection[str], recipes: Mapping[str, Mapping[str, Any]], devices: int
 ) -> Iterator[str]:
-    """Yield a sentence for each strategy or recipe option that these devices do not support."""
+    """Yield a sentence for each strategy or recipe option that `device` does not support."""
     for name in strategies if device == "cpu" and devices > 1 else ():
         if STRATEGIES.find(name).needs_gpu:
             yield f"grid.strategies has {name}, which needs GPUs for more than one: this is a CPU"
@@ -37,7 +37,7 @@ def unsupported(
 
 
 def need_newer_gpu(device: str, recipes: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    """Yield a sentence for each recipe with bf16 where a visible GPU does not support it."""
+    """Yield a sentence for each recipe with bf16, if a visible GPU does not support bf16."""
     old = device == "cuda" and environment.older_gpu(environment.AMPERE)
     for name, options in recipes.items():
         if old and options.get("precision") == "bf16":
@@ -45,7 +45,7 @@ def need_newer_gpu(device: str, recipes: Mapping[str, Mapping[str, Any]]) -> Ite
 
 
 def cores(limit: Path = Path("/sys/fs/cgroup/cpu.max")) -> int:
-    """Return the number of cores this process may use, by affinity and limit of its container."""
+    """Return the number of CPU cores that this process may use (affinity, container's limit)."""
     count = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
     with suppress(OSError, ValueError):
         quota, period = map(int, limit.read_text().split())
@@ -54,7 +54,7 @@ def cores(limit: Path = Path("/sys/fs/cgroup/cpu.max")) -> int:
 
 
 def check(config: dict[str, Any], wanted: int, granted: int | None) -> None:
-    """Raise UserError if jobs on `wanted` devices cannot run here, or --resources grants fewer."""
+    """Raise UserError if jobs on `wanted` devices cannot run here or exceed `granted` devices."""
     machine, cells, on = config["machine"], grid.of(config), config["parts"]
     names = {cell.recipe for cell in cells}
     tried = {one["recipe"] for one in config["convergence"]["recipes"] if "accuracy" in on}

@@ -1,4 +1,4 @@
-"""Recipes: an engine with options, or another recipe with some options changed."""
+"""Recipes: an engine with options, or another recipe of which some options are changed."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -13,13 +13,13 @@ from scaling.registry.strategy import STRATEGIES
 from scaling.registry.update_rule import Technique
 
 OWN = "own"
-"""The name of the strategy of recipes that are commands."""
+"""Name of the strategy of a recipe that is a user's own command."""
 IMPLIED = {OWN: "recipes that are commands have it", SINGLE: "one GPU has no strategy"}
-"""Names of strategies that `grid.strategies` must not have, and why."""
+"""Strategies that are implied, so that `grid.strategies` must not name them, and the reasons."""
 
 
 def one_of(registry: Registry[Any]) -> AfterValidator:
-    """Return a validator that allows only names of the registry's entries."""
+    """Return a pydantic validator that accepts only names of the registry's entries."""
 
     def check(name: str) -> str:
         if name not in (known := registry.names()):
@@ -31,14 +31,14 @@ def one_of(registry: Registry[Any]) -> AfterValidator:
 
 class Recipe(Section):
     engine: str
-    """What trains: `eager` (the lab's own way, with PyTorch's standard parts), `resident` (images
-    on the GPU, compiled steps, CUDA graphs), or one of yours (docs/extending.md)."""
+    """Training program: `eager` (PyTorch's standard parts, as in the lab), `resident` (images on
+    the GPU, compiled steps, CUDA graphs), or your plug-in (docs/extending.md)."""
     strategies: Some[Annotated[str, one_of(STRATEGIES)]] | None = None
-    """Of `grid.strategies` those that this recipe is for, as `[ddp]`. Null: all of them."""
+    """Entries of `grid.strategies` to measure this recipe with, as `[ddp]`. Null: all."""
 
 
 def techniques(config: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return the options of each technique of `convergence.recipes`, by its name."""
+    """Return the options of each technique in `convergence.recipes`, by the technique's name."""
     return {
         tried["name"]: of_technique(tried, config["recipes"][tried["recipe"]])
         for tried in config["convergence"]["recipes"]
@@ -46,14 +46,14 @@ def techniques(config: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def precision(config: Mapping[str, Any]) -> str:
-    """Return the precision that all recipes of `convergence.recipes` share."""
+    """Return the precision of the recipes in `convergence.recipes`, which is the same for all."""
     names = [tried["recipe"] for tried in config["convergence"]["recipes"]]
     chosen: str = config["recipes"][names[0]].get("precision", "float32")
     return chosen
 
 
 def of_technique(tried: Mapping[str, Any], recipe: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options of a technique that differ from defaults; `tried` overrides `recipe`."""
+    """Return a technique's options other than defaults; those in `tried` override `recipe`'s."""
     values = {**recipe, **tried}
     return {
         key: values[key]
@@ -65,7 +65,7 @@ def of_technique(tried: Mapping[str, Any], recipe: Mapping[str, Any]) -> dict[st
 def resolved(
     recipes: Mapping[str, Mapping[str, Any]], requests: Mapping[str, str]
 ) -> dict[str, dict[str, Any]]:
-    """Return each recipe in `requests`, with all options; UserError for mistakes in recipes."""
+    """Return all options of each recipe in `requests` (name → key that names it), or UserError."""
     complete: dict[str, dict[str, Any]] = {}
     messages: list[str] = []
     for name, key in requests.items():
@@ -82,7 +82,7 @@ def resolved(
 
 
 def _with_base(name: str, key: str, recipes: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the options of the recipe `name`, merged with its bases; ValueError for a mistake."""
+    """Return the options of the recipe `name` and its bases, merged; ValueError for a mistake."""
     whole: dict[str, Any] = {}
     others, engines = list(recipes), ENGINES.names()
     while "engine" not in whole:

@@ -1,4 +1,4 @@
-"""The options of one quantized variant of a network, checked."""
+"""The options of one quantized variant of a network, with their checks."""
 
 from typing import Annotated, Any, Literal, Self
 
@@ -19,38 +19,38 @@ MISTAKES: dict[Mistake, str] = {
     "one_image": "the activations are calibrated on one image",
     "test_data": "the activations are calibrated on the test images",
 }
-"""A description of each mistake."""
+"""What goes wrong in each mistake."""
 STAGES = ("float32", "weights", "weights+activations", "weights+activations+bias")
-"""The stages of the lab's exercise, in order: the float network, and three variants."""
+"""The stages of the lab's exercise, in order: the float network, then three variants."""
 
 
 def _listed(mistakes: Any) -> Any:
-    """Return `mistakes` as a list, from one name, a list or None."""
+    """Return `mistakes` as a list; it may be one name, a list, or None."""
     return [mistakes] if isinstance(mistakes, str) else mistakes or []
 
 
 class Scheme(Section):
-    """The options of one quantized copy of a float network."""
+    """Options of a quantized variant: a copy of a float network."""
 
     model_config = ConfigDict(frozen=True)
 
     weight_bits: Bits = 8
-    """Bits of every weight, 8 to 2."""
+    """Bits of all weights, from 2 to 8."""
     activation_bits: Bits | None = 8
-    """Bits of every activation, 8 to 2; null quantizes weights only: activations, biases and logits
-    stay floats."""
+    """Bits of all activations, from 2 to 8. Null quantizes only weights: activations, biases and
+    logits stay floats."""
     bias: Literal["int32", "float"] = "int32"
-    """Rounded to `int32`, or a `float` in the accumulator's scale."""
+    """Type of biases in the accumulator's scale: rounded to `int32`, or `float`."""
     logits: Literal["int8", "float"] = "int8"
-    """`int8` whatever `activation_bits`, or `float`: the last accumulator divided by its scale."""
+    """`int8` (for any `activation_bits`), or `float`: the last accumulator divided by its scale."""
     weight_scales: Literal["tensor", "channel"] = "tensor"
-    """One for each `tensor`, or for each output `channel`; none clips a weight."""
+    """Whether weights have one scale per `tensor` or per output `channel`; no weight is clipped."""
     mistakes: Annotated[list[Mistake], BeforeValidator(_listed)] = Field(
         default_factory=list, validation_alias=AliasChoices("mistakes", "mistake")
     )
-    """Mistakes to make, as found in documents: `activation_scale`, `bias_scale`, `255_for_127`,
-    `bias_unscaled`, `no_product`, `one_image`, `test_data`. For a single one `mistake:
-    bias_scale` works too."""
+    """Deliberate mistakes, as found in published solutions: `activation_scale`, `bias_scale`,
+    `255_for_127`, `bias_unscaled`, `no_product`, `one_image`, `test_data`. The key `mistake:
+    bias_scale` gives a single mistake."""
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:

@@ -1,7 +1,7 @@
-"""Read configuration files, and stored studies: a configuration, a manifest, and records.
+"""Read configuration files and stored studies, which also have a manifest and records.
 
-As a program, it reads the configuration files of its arguments and prints `commands alone` if all
-recipes of the grid are commands of the user, so that the study needs no PyTorch of its own.
+As a program, merge the configuration files in its arguments. Print `commands alone` if all recipes
+of the grid are user commands, so that the study needs no PyTorch.
 """
 
 import json
@@ -29,18 +29,18 @@ RECORDS = [
     *("runs", "interconnect", "quantization", "peaks", "experiments", "convergence", "logs"),
     *("machine", "to_accuracy"),
 ]
-"""Names of folders of records, in results/ and in a stored study."""
+"""Folders of records, in results/ and in a stored study."""
 MACHINE = Path("machine/check.json")
-"""The record of the machine check."""
+"""Path of the record of the machine check."""
 TRAININGS = ("runs", "convergence", "full_trainings")
 """Kinds of records that may be absent from a partial study."""
 LIMITS = ("interconnect", "peaks", "machine")
-"""Kinds of records that each repeat has; of a stored study only those of the first are needed."""
+"""Kinds of records that exist once per repeat. A stored study needs only those of repeat 0."""
 KINDS = (*TRAININGS, *LIMITS, "quantization", "synchronization")
 
 
 class Plain(yaml.SafeLoader):
-    """YAML loader that rejects a key given twice, and aliases, which multiply values."""
+    """YAML loader that rejects duplicate keys, and aliases, which could expand to huge values."""
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         if self.check_event(yaml.AliasEvent):
@@ -58,7 +58,7 @@ class Plain(yaml.SafeLoader):
 
 
 def read_config(path: Path) -> dict[str, Any]:
-    """Return the configuration in the file `path`; UserError for invalid or ambiguous YAML."""
+    """Return the configuration in the file `path`; UserError for invalid YAML or duplicate keys."""
     try:
         config = parsed(files.read_text(path, CONFIG_BYTES))
     except ValueError as error:
@@ -69,7 +69,7 @@ def read_config(path: Path) -> dict[str, Any]:
 
 
 def parsed(text: str) -> Any:
-    """Return the document in the YAML `text`; ValueError, of one line, if JSON cannot hold it."""
+    """Return the document in a YAML `text`; ValueError (one line) if JSON cannot represent it."""
     try:
         document = Plain(text).get_single_data()
         json.dumps(document)  # No date, and no number of thousands of digits.
@@ -83,9 +83,10 @@ def parsed(text: str) -> Any:
 
 
 def recipes_of(layers: Iterable[Any]) -> Any:
-    """Return the recipes of several configurations, merged; later ones override earlier ones.
+    """Return the merged recipes of several configurations; later ones override earlier ones.
 
-    A recipe with engine, base or command replaces its namesake; any other recipe only changes it.
+    A recipe with `engine`, `base` or `command` replaces an earlier one; other keys change it in
+    part.
     """
     recipes: dict[str, Any] = {}
     for given in [layer["recipes"] for layer in layers if "recipes" in layer]:
@@ -98,7 +99,7 @@ def recipes_of(layers: Iterable[Any]) -> Any:
 
 
 def find(studies: Path, name: str) -> Path:
-    """Return the folder of the study `name` below `studies`, or results/; UserError without one."""
+    """Return the folder of the study `name`: in `studies`, or results/. UserError if missing."""
     if name == RESULTS.name:
         return RESULTS
     there = sorted(path.parent.name for path in studies.glob(f"*/{CONFIG}"))
@@ -109,24 +110,24 @@ def find(studies: Path, name: str) -> Path:
 
 
 def read(folder: Path) -> dict[str, Any]:
-    """Return the configuration of the study in `folder`; UserError for a link out of the folder."""
+    """Return the configuration of the study in `folder`; UserError if it is a link to outside."""
     return read_config(files.regular(folder / CONFIG, within=folder))
 
 
 def dataset_folder(config: dict[str, Any]) -> Path:
-    """Return the folder of a study's prepared images, below the folder of all datasets."""
+    """Return the folder of a study's prepared images, relative to the folder of all datasets."""
     section = config["dataset"]
     size = section.get("image_size", 32)
     return Path(section["source"] if size == 32 else f"{section['source']}-{size}")
 
 
 def has_runs(records: Path, repeat: str) -> bool:
-    """Return whether any run of a repeat has a record; for `repeat` see `grid.RUN_PATTERN`."""
+    """Return whether any run of a repeat has a record; `repeat` is "" or `/repeat~1` etc."""
     return any((records / "runs").rglob(f"seed~*{repeat}/run.json"))
 
 
 def beside_records(config: dict[str, Any]) -> dict[Path, int]:
-    """Return the paths and largest bytes of logs and traces that a stored study may have."""
+    """Return paths of logs and traces that a stored study may have, with their maximum bytes."""
     runs = grid.of(config)
     logs = {run.log_path(Path("logs")): 50_000_000 for run in runs}
     return logs | {run.trace_path(Path("runs")): grid.TRACE_BYTES for run in runs}
@@ -138,7 +139,7 @@ def commands_alone(config: dict[str, Any]) -> bool:
 
 
 def records(config: dict[str, Any]) -> dict[str, list[Path]]:
-    """Return the paths of a study's records, relative to its folder, by kind of measurement."""
+    """Return the paths of a study's records by kind, relative to the study's folder."""
     parts, gpus = config["parts"], config["grid"]["gpus"]
     per_node = config["machine"]["gpus_per_node"] or max(gpus)
     found: dict[str, list[Path]] = {kind: [] for kind in KINDS}
@@ -182,14 +183,14 @@ def records(config: dict[str, Any]) -> dict[str, list[Path]]:
 
 
 def own_files(folder: Path) -> set[Path]:
-    """Return paths of the study's files in `folder`, relative to it; empty if it is missing."""
+    """Return paths of a study's files in `folder`, relative to `folder`; empty if it is missing."""
     tops = [folder / name for name in [CONFIG, MANIFEST, *RECORDS]]
     paths = [path for top in tops for path in [top, *top.glob("**/*")] if path.is_file()]
     return {path.relative_to(folder) for path in paths}
 
 
 def check(folder: Path, config: dict[str, Any]) -> None:
-    """Raise UserError unless `folder` has exactly the files that `config` asks for."""
+    """Raise UserError unless `folder` has exactly the files that its configuration requires."""
     by_kind, there, beside = records(config), own_files(folder), beside_records(config)
     runs = {*chain(*(by_kind[kind] for kind in TRAININGS))}
     wanted = [Path(CONFIG), Path(MANIFEST), *chain(*by_kind.values())]

@@ -17,7 +17,7 @@ from scaling.core.errors import UserError
 SCRIPTS = Path(__file__).parents[2]
 """The folder of scripts and of the library."""
 KEPT = Path(".snakemake/code_digests")
-"""Cache of parsed modules, in Snakemake's folder: parsing all of them takes a second."""
+"""Folder inside Snakemake's that caches the parsed modules; parsing them anew takes a second."""
 MEASURES = (
     *("scaling/data/", "scaling/models/", "scaling/training/", "scaling/instruments/"),
     *("scaling/large_batches/", "scaling/synchronization/", "scaling/quantization/", "extras/"),
@@ -28,33 +28,33 @@ MEASURES = (
     *("scaling/config/scheme", "scaling/core/gpu_counters", "scaling/core/paired_accuracy"),
     "scaling/core/training_options",
 )
-"""Beginnings of the paths of modules that decide what is measured. Other modules of a measuring job
-launch it, check its input, word its messages or write its record."""
+"""Path prefixes of the modules that decide what is measured. All other modules of a measuring
+job launch it, check its input, word its messages or write its record."""
 
 
 @cache
 def digest(*modules: str | Path, measuring: bool = False) -> str:
-    """Return a hash (16 hex digits) of `modules`, dotted names or files, and of their imports.
+    """Return a hash (16 hex digits) of `modules` (dotted names or files) and all their imports.
 
-    Imports from `SCRIPTS` are followed, also inside functions. If `measuring`, imported modules of
-    this project count only if `MEASURES` lists them.
+    Only imports from `SCRIPTS` are followed, also inside functions. If `measuring`, imported
+    modules of this project are hashed only if `MEASURES` has a prefix of their path.
     """
     return _hash(_parts(modules, measuring))
 
 
 def described(*modules: str | Path) -> dict[str, Any]:
-    """Return a record's `code_digest` and `code_packages`: of the measuring code of `modules`."""
+    """Return the fields `code_digest` and `code_packages` of a record measured by `modules`."""
     return {"code_digest": digest(*modules, measuring=True), "code_packages": packages(*modules)}
 
 
 def packages(*modules: str | Path) -> dict[str, str]:
-    """Return the hash of the measuring code of each package that `modules` run, by its name."""
+    """Map each package that `modules` import to a hash of its measuring code."""
     found = groupby(_parts(modules, measuring=True), key=_package)
     return {package: _hash(parts) for package, parts in found}
 
 
 def _package(part: str) -> str:
-    """Return `training` of `scaling/training/step.py …`, `extras` of `extras/…`."""
+    """Return a package's name from a module's path: `training` for `scaling/training/step.py …`."""
     return part.partition(" ")[0].removeprefix("scaling/").partition("/")[0]
 
 
@@ -63,7 +63,7 @@ def _hash(parts: Iterable[str]) -> str:
 
 
 def _parts(modules: Iterable[str | Path], measuring: bool) -> list[str]:
-    """Return the name and the hash of each module that `digest` counts, by name."""
+    """Return a text "path hash" for each module that `digest` hashes, sorted by path."""
     named = {
         file
         for one in modules
@@ -90,7 +90,7 @@ def _is_ours(path: Path) -> bool:
 
 @cache
 def _files(root: Path, name: str) -> list[Path]:
-    """Return the files that importing the dotted `name` runs: parent packages and the module."""
+    """Return the files that Python runs to import `name`: parent packages, then the module."""
     paths, path = [], root
     for part in name.split("."):
         path /= part
@@ -105,7 +105,7 @@ def _text(path: Path) -> str:
 
 @cache
 def _understood(text: str) -> tuple[str, list[str]]:
-    """Return a hash of a module's syntax tree and the dotted names it imports; cached on disk."""
+    """Return a hash of the module's syntax tree, and its imported names; cached on disk."""
     kept = KEPT / hashlib.sha256((_text(Path(__file__)) + text).encode()).hexdigest()
     with suppress(OSError, ValueError):
         meaning, imported = json.loads(kept.read_text())

@@ -21,25 +21,25 @@ import pynvml
 from scaling.core.errors import UserError
 
 Device = Literal["auto", "cpu", "cuda"]
-"""Where to compute; see `resolve_device` for `auto`."""
+"""The device that a user requests; `auto` means cuda if a GPU is visible, else cpu."""
 GIT = ["git", "-C", str(Path(__file__).parent), "describe", "--always"]
 VARIABLES = re.compile(r"(NCCL|TORCH|PYTORCH|CUDA|CUBLAS|CUDNN)_")
-"""Matches the beginning of environment variables that libraries read."""
+"""Matches the names of environment variables that CUDA, cuDNN, NCCL and PyTorch read."""
 PLACES = re.compile(
     r"CUDA_(VISIBLE_DEVICES|DEVICE_ORDER)|\w+_(HOME|VERSION|PATH|DIR|FILE|DIRECTORY)"
 )
-"""Matches environment variables that give a location, which changes no measurement."""
+"""Matches names of environment variables that hold a location, which changes no measurement."""
 TURING, AMPERE = (7, 5), (8, 0)
-"""Minimum compute capabilities: for CUDA 13, and for TF32 and bf16."""
+"""Minimum GPU compute capabilities: (7, 5) for CUDA 13, (8, 0) for TF32 and bf16."""
 
 
 def now() -> str:
-    """Return the time in UTC, ISO 8601."""
+    """Return the current time in UTC, in ISO 8601 format."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
 def describe(device: Device) -> dict[str, Any]:
-    """Return a run's environment, with all GPUs of the machine; initializes no device."""
+    """Return a run's environment, including all GPUs of the machine; no GPU is initialized."""
     on_gpu = device == "cuda"
     return {
         "hosts": [host()],
@@ -70,7 +70,7 @@ def describe(device: Device) -> dict[str, Any]:
 
 
 def describe_process(device: Any) -> dict[str, Any]:
-    """Return this process's environment, with the GPU of `device` (a torch.device) alone."""
+    """Return this process's environment; of GPUs it names only `device`, a torch.device."""
     import torch
 
     if device.type == "cpu":
@@ -83,7 +83,7 @@ def describe_process(device: Any) -> dict[str, Any]:
 def completed(
     before: dict[str, Any], gpus: Sequence[str] = (), starts: Sequence[dict[str, Any]] = ()
 ) -> dict[str, Any]:
-    """Return `before` with the leased GPUs, the ranks' reports `starts`, and the end's time."""
+    """Return `before` with the leased `gpus`, what ranks report in `starts`, and the end time."""
     found = before | leased_gpus(gpus)
     if starts:
         hosts = list(dict.fromkeys(start["host"] for start in starts))
@@ -97,12 +97,12 @@ def completed(
 
 
 def host() -> str:
-    """Return this machine's name; inside a Slurm job, Slurm's name for it."""
+    """Return this machine's name; inside a Slurm job, the name that Slurm uses."""
     return os.environ.get("SLURMD_NODENAME") or platform.node()
 
 
 def machine(device: Device) -> str:
-    """Return the machine's name: 12 hex digits, a hash of its host's name and its GPUs' UUIDs.
+    """Return a machine's id: 12 hex digits, a hash of its host name and its GPUs' UUIDs.
 
     On a CPU, or in a Slurm job, which may not see all GPUs of its node, only the name is hashed.
     """
@@ -113,7 +113,7 @@ def machine(device: Device) -> str:
 
 
 def slurm_gpus() -> list[str]:
-    """Return the GPUs that Slurm gave this job step, as `node:0,1`."""
+    """Return the GPUs that Slurm gave this job step, as [`node:0,1`]; empty outside Slurm."""
     ids = os.environ.get("SLURM_STEP_GPUS")
     return [f"{host()}:{ids}"] if ids else []
 
@@ -125,7 +125,7 @@ def gpu_names() -> list[str]:
 
 
 def leased_gpus(entries: Sequence[str]) -> dict[str, list[str]]:
-    """Return `device_names`, as far as known, and `device_ids` of CUDA_VISIBLE_DEVICES entries."""
+    """Return UUIDs `device_ids` and known names `device_names` of CUDA_VISIBLE_DEVICES entries."""
     names = [ask_nvml(pynvml.nvmlDeviceGetName, gpu_handle(entry)) for entry in entries]
     return {
         "device_names": [name for name in names if name is not None],
@@ -134,19 +134,19 @@ def leased_gpus(entries: Sequence[str]) -> dict[str, list[str]]:
 
 
 def gpu_uuid(entry: str) -> str:
-    """Return the UUID of a CUDA_VISIBLE_DEVICES entry; the entry itself if NVML has no UUID."""
+    """Return the UUID of a CUDA_VISIBLE_DEVICES entry, or the entry itself if NVML knows none."""
     return ask_nvml(pynvml.nvmlDeviceGetUUID, gpu_handle(entry)) or entry
 
 
 def gpu_handle(entry: str) -> Any:
-    """Return NVML's handle of a CUDA_VISIBLE_DEVICES entry, None if NVML does not find it."""
+    """Return NVML's handle of a CUDA_VISIBLE_DEVICES entry; None if NVML does not know the GPU."""
     if entry.isdigit():
         return ask_nvml(pynvml.nvmlDeviceGetHandleByIndex, int(entry))
     return ask_nvml(pynvml.nvmlDeviceGetHandleByUUID, entry)
 
 
 def ask_nvml(ask: Callable[..., Any], *arguments: Any) -> Any:
-    """Return the result of an NVML query; None without a driver, a GPU, or an answer."""
+    """Return the result of the NVML function `ask`; None without a driver, a GPU or an answer."""
     with suppress(pynvml.NVMLError):
         pynvml.nvmlInit()
         return None if None in arguments else ask(*arguments)
@@ -154,7 +154,7 @@ def ask_nvml(ask: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def visible_gpus() -> list[str]:
-    """Return the GPUs visible to this process, as CUDA_VISIBLE_DEVICES entries, each once."""
+    """Return CUDA_VISIBLE_DEVICES entries of all GPUs that this process sees, each GPU once."""
     there = len(gpu_names())
     named = os.environ.get("CUDA_VISIBLE_DEVICES")
     if named is None or not there:
@@ -185,14 +185,14 @@ def resolve_device(requested: Device) -> Device:
 
 
 def torch_build() -> dict[str, Any]:
-    """Return the contents of torch/version.py without importing PyTorch; empty without it."""
+    """Return the variables of torch/version.py, read without importing torch; {} without torch."""
     spec = find_spec("torch")
     there = spec and spec.origin
     return runpy.run_path(str(Path(there).with_name("version.py"))) if there else {}
 
 
 def older_gpu(capability: tuple[int, int]) -> str | None:
-    """Return a description of a visible GPU below a compute `capability`; None if none is known."""
+    """Describe a visible GPU whose compute capability is below `capability`; None without one."""
     for handle in map(gpu_handle, visible_gpus()):
         level = ask_nvml(pynvml.nvmlDeviceGetCudaComputeCapability, handle)
         if level and tuple(level) < capability:
@@ -202,7 +202,7 @@ def older_gpu(capability: tuple[int, int]) -> str | None:
 
 
 def applied_precision(requested: str, device: str) -> str:
-    """Return the precision in use: `requested`, but float32 for tf32 on a device without TF32."""
+    """Return the precision that `device` uses: float32 if it cannot do the requested tf32."""
     lacks = device == "cpu" or older_gpu(AMPERE)
     return "float32" if requested == "tf32" and lacks else requested
 
@@ -215,7 +215,7 @@ def _cpu_name() -> str:
 
 
 def installed(package: str) -> str | None:
-    """Return the version of an installed package, else None."""
+    """Return the version of an installed package; None if it is not installed."""
     with suppress(PackageNotFoundError):
         return version(package)
     return None

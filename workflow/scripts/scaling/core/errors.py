@@ -1,4 +1,4 @@
-"""End a script on an error that the user can fix, or when the Snakemake above it ends."""
+"""End a script with a message for the user, or when the Snakemake that started it has ended."""
 
 import os
 import signal
@@ -14,27 +14,27 @@ import psutil
 
 Main = TypeVar("Main", bound=Callable[[], None])
 SNAKEMAKE_VARIABLE = "SCALING_STUDY_SNAKEMAKE"
-"""Variable with the process id of the Snakemake whose end also ends a script; may be empty."""
+"""Environment variable with Snakemake's process id: a script ends when that process has ended."""
 STEERING = {"Cc", "Cf", "Cs", "Zl", "Zp"}
-"""Unicode's categories of control and formatting characters, and of halves of characters."""
+"""Unicode categories of control, formatting and surrogate characters, and of line separators."""
 
 
 class UserError(Exception):
-    """An error that the user can fix. Its message is one sentence: what, where, what to do."""
+    """An error that the user can fix. The message is one sentence: what, where, what to do."""
 
     status = 1
-    """The script's exit status."""
+    """Exit status of a script that ends with this error."""
 
 
 def printable(text: str) -> str:
-    """Return `text` with escapes for control and formatting characters but tabs and line feeds."""
+    """Return `text` with control characters escaped, except tabs and line feeds."""
     steering = {one for one in text if unicodedata.category(one) in STEERING} - {"\t", "\n"}
     return text.translate({ord(one): ascii(one)[1:-1] for one in steering})
 
 
 @contextmanager
 def refused() -> Iterator[None]:
-    """Within the block, a UserError ends this process with its message and status."""
+    """In a `with` block, turn a UserError into its message on stderr and its exit status."""
     try:
         yield
     except UserError as error:
@@ -43,7 +43,7 @@ def refused() -> Iterator[None]:
 
 
 def program(main: Main) -> Main:
-    """Decorate a script's main(), its last function; run it if the file is started."""
+    """Decorate a script's last function, `main`, so that it runs if the file is started."""
     if main.__module__ == "__main__":
         if snakemake := os.environ.get(SNAKEMAKE_VARIABLE):
             watched = (int(snakemake), os.getppid())
@@ -54,7 +54,7 @@ def program(main: Main) -> Main:
 
 
 def _end_with(*pids: int) -> None:
-    """Send this process SIGTERM once one of these processes has ended."""
+    """Wait until one of the processes `pids` has ended, then send SIGTERM to this process."""
     with suppress(psutil.NoSuchProcess):
         watched = [psutil.Process(pid) for pid in pids]
         while all(process.status() != psutil.STATUS_ZOMBIE for process in watched):

@@ -12,12 +12,12 @@ from typing import Any
 from scaling.core.errors import UserError
 
 LOG_LINE, LOG_BYTES = 2_000, 1_000_000
-"""The most characters of a line in a log, and the most bytes of a log; see `bound_log`."""
+"""Maximum characters of one line of a log, and maximum bytes of a log."""
 
 
 @contextmanager
 def atomic_path(target: Path) -> Iterator[Path]:
-    """Yield a temporary path that then replaces `target`; UserError if it cannot be written."""
+    """Yield a temporary path, then rename it to `target`; UserError if writing fails."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
@@ -48,7 +48,7 @@ def log_end(source: Path) -> str:
 
 
 def bound_log(log: Path) -> None:
-    """Cut the lines of a log at `LOG_LINE` characters; of more than `LOG_BYTES` keep both ends."""
+    """Shorten a log in place: cut long lines, and drop the middle if it exceeds `LOG_BYTES`."""
     size = log.stat().st_size
     with log.open("rb") as file:
         text = file.read(min(size, LOG_BYTES))
@@ -70,7 +70,7 @@ def write_json(target: Path, document: Any) -> None:
 
 
 def regular(source: Path, most_bytes: int = 50_000_000, *, within: Path | None = None) -> Path:
-    """Return `source`; UserError if it is missing, no file, too large, or outside `within`."""
+    """Return `source`; UserError if it is missing, too large, no file, or outside `within`."""
     try:
         if within and not source.resolve().is_relative_to(within.resolve()):
             raise UserError(f"{source} is a link out of {within}; put the file itself there")
@@ -85,7 +85,7 @@ def regular(source: Path, most_bytes: int = 50_000_000, *, within: Path | None =
 
 
 def read_text(source: Path, most_bytes: int = 50_000_000) -> str:
-    """Return the text of a file; UserError as for `regular`, or if it is not UTF-8."""
+    """Return the text of a file; UserError if it is unreadable, too large, or not UTF-8."""
     try:
         return regular(source, most_bytes).read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
@@ -97,7 +97,7 @@ def read_text(source: Path, most_bytes: int = 50_000_000) -> str:
 
 
 def read_json(source: Path, most_bytes: int = 50_000_000) -> Any:
-    """Return the JSON document in `source`; UserError as for `read_text`, and for bad JSON."""
+    """Return the JSON document in `source`; UserError if it is unreadable, too large or invalid."""
     try:
         document = json.loads(read_text(source, most_bytes), parse_constant=float)
         json.dumps(document, ensure_ascii=False, allow_nan=False).encode()

@@ -15,30 +15,30 @@ REASONS = {
     "hardware_heat": pynvml.NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_THERM_SLOWDOWN,
     "power_brake": pynvml.NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_POWER_BRAKE_SLOWDOWN,
 }
-"""Reasons for lowered GPU clocks, each with the driver's counter of its nanoseconds."""
+"""Names of the reasons for lowered GPU clocks, with NVML's field of the nanoseconds of each."""
 
 
 class GpuCounters:
-    """Counts energy and throttling of `gpus` (CUDA_VISIBLE_DEVICES entries) from now on."""
+    """Counts energy and throttling of `gpus` (CUDA_VISIBLE_DEVICES entries) from creation on."""
 
     def __init__(self, gpus: Sequence[str]) -> None:
         self.handles = handles(gpus)
         self._states = [state(handle) for handle in self.handles]
 
     def read(self) -> list[GpuReading]:
-        """Return each GPU's counts since the last reading, which takes milliseconds."""
+        """Return the counts of each GPU since the previous call. A call takes milliseconds."""
         before, self._states = self._states, [state(handle) for handle in self.handles]
         return [reading(*both) for both in zip(before, self._states, strict=True)]
 
 
 def handles(gpus: Sequence[str]) -> list[Any]:
-    """Return NVML's handles of all `gpus`; [] if NVML does not know one of them."""
+    """Return NVML's handles of all `gpus`; [] if NVML does not know all of them."""
     known = [gpu_handle(gpu) for gpu in gpus]
     return [] if None in known else known
 
 
 def state(handle: Any) -> dict[str, float]:
-    """Return a GPU's joules and throttled seconds so far, clock and temperature, where known."""
+    """Return the counters that a GPU reports, in joules, throttled seconds, MHz and °C."""
     fields = ask_nvml(pynvml.nvmlDeviceGetFieldValues, handle, [*REASONS.values()]) or []
     counts = {
         name: field.value.ullVal / 1e9
@@ -55,7 +55,7 @@ def state(handle: Any) -> dict[str, float]:
 
 
 def reading(early: Mapping[str, float], late: Mapping[str, float]) -> GpuReading:
-    """Return a GPU's counts between two states, and the clock and temperature of the later one."""
+    """Return a GPU's counts between two states, with the later state's clock and temperature."""
     grown = {name: late[name] - early[name] for name in late if name in early}
     return GpuReading(
         energy_joules=grown.get("energy"),
@@ -66,6 +66,6 @@ def reading(early: Mapping[str, float], late: Mapping[str, float]) -> GpuReading
 
 
 def power_capped_seconds(readings: list[GpuReading]) -> float | None:
-    """Return the most seconds that any GPU spent at its power limit; None if not counted."""
+    """Return seconds at the power limit, the maximum over GPUs; None if they are not counted."""
     held = [reading["held_back_seconds"].get("power_cap") for reading in readings]
     return None if None in held else max(filter(None, held), default=0.0 if held else None)

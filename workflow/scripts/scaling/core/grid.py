@@ -9,12 +9,12 @@ from typing import Any
 CELL_KEYS = ["recipe", "strategy", "gpus", "batch_size"]
 RUN_KEYS = [*CELL_KEYS, "seed", "repeat"]
 RUN_PATTERN = "/".join(f"{key}~{{{key}}}" for key in RUN_KEYS[:-1]) + "{repeat}"
-"""The folder of a run's record below `runs`; `repeat` is "" for the first, else `/repeat~1` etc."""
+"""Folder of a run's record below `runs`; `{repeat}` is "" for repeat 0, else `/repeat~1` etc."""
 SINGLE = "single"
-"""The name of a run's strategy on one GPU, which has no strategy; tables leave it empty."""
+"""Stands for the strategy of a run on one GPU, which has none; tables leave it empty."""
 REFERENCE_BATCH = 128
 TRACE, TRACE_BYTES = "trace.json.gz", 1_000_000
-"""The file with one step of each rank, for ui.perfetto.dev, and its largest size."""
+"""Name and maximum size (bytes) of the file with a trace of one step, for ui.perfetto.dev."""
 
 
 @dataclass(frozen=True)
@@ -23,15 +23,15 @@ class Cell:
 
     recipe: str
     strategy: str
-    """Always `SINGLE` on one GPU; on several GPUs `SINGLE` is replaced by `ddp`."""
+    """Always `SINGLE` on one GPU. `SINGLE` on several GPUs becomes `ddp`."""
     gpus: int
-    """The number of GPUs; on a CPU, of processes."""
+    """Number of GPUs; on a CPU, number of processes."""
     batch_size: int
     """Samples per GPU and step."""
     seed: int
     """Seed of initial weights, order of images, and augmentation."""
     repeat: int = 0
-    """Number from 0; repeats do the same work in new processes."""
+    """Counts from 0. Repeats have the same options and seed, and run in new processes."""
 
     def __post_init__(self) -> None:
         if (self.gpus == 1) != (self.strategy == SINGLE):
@@ -39,7 +39,7 @@ class Cell:
 
     @property
     def global_batch_size(self) -> int:
-        """Return the number of samples of one update, over all GPUs."""
+        """Return the number of samples per update, summed over GPUs."""
         return self.gpus * self.batch_size
 
     def record_path(self, runs: Path) -> Path:
@@ -63,17 +63,17 @@ class Cell:
 
 
 def repeat_folder(repeat: int) -> str:
-    """Return the folder of a repeat in a run's path: "" for the first, else `/repeat~1`."""
+    """Return the last folder of a run's path: "" for repeat 0, `/repeat~1` for repeat 1."""
     return f"/repeat~{repeat}" if repeat else ""
 
 
 def of(config: dict[str, Any]) -> list[Cell]:
-    """Return all runs of a configuration's grid, if it has part `scaling`; see `expand`."""
+    """Return all runs of a configuration's grid; [] if its `parts` have no `scaling`."""
     return expand(**section(config)) if "scaling" in config["parts"] else []
 
 
 def section(config: dict[str, Any]) -> dict[str, Any]:
-    """Return `expand`'s keyword arguments, from `grid` and `recipes` of `config`."""
+    """Return the keyword arguments of `expand`, from the sections `grid` and `recipes`."""
     keys, strategies, paired = config["grid"], {}, []
     for name in keys["recipes"]:
         recipe = config["recipes"][name]
@@ -89,7 +89,7 @@ def section(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def recipe_options(config: dict[str, Any], recipe: str) -> dict[str, Any]:
-    """Return the options that a recipe passes to its engine."""
+    """Return the options that the recipe named `recipe` passes to its engine."""
     keys = config["recipes"][recipe]
     return {key: value for key, value in keys.items() if key not in ("engine", "strategies")}
 
@@ -102,7 +102,7 @@ def expand(
     repeats: int = 1,
     strong_scaling: Collection[str] = (),
 ) -> list[Cell]:
-    """Return each combination as a run, once, and `strong_pair` of recipes in `strong_scaling`."""
+    """Return a run for each combination, and for `strong_pair` of `strong_scaling` recipes."""
     cells = [
         Cell(name, strategy, count, batch_size, seed, repeat)
         for name, strategies in recipes.items()
@@ -117,9 +117,10 @@ def expand(
 
 
 def strong_pair(gpus: Collection[int], batch_sizes: Collection[int]) -> list[tuple[int, int]]:
-    """Return the (GPUs, batch size) to add for a strong-scaling pair; [] if not needed or possible.
+    """Return the (GPUs, batch size per GPU) that make a strong-scaling pair complete, or [].
 
-    The most GPUs share a batch of one GPU: of all batches that divide by them, the nearest to 128.
+    A pair has one global batch on one GPU and on the most GPUs: of batch sizes that the GPUs can
+    share, the nearest to 128. The result is [] if the grid has a pair already or cannot have one.
     """
     several, most = [count for count in gpus if count > 1], max(gpus)
     there = {count * size for count, size in product(several, batch_sizes)}

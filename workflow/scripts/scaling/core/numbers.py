@@ -8,7 +8,7 @@ import pandas as pd
 
 
 def significant(value: float, digits: int = 3) -> str:
-    """Return `digits` significant digits: 0.345, 12.4, 1,234, 1.66e10; NaN as an en dash."""
+    """Return a number with `digits` significant digits: 0.345, 12.4, 1,234; NaN is an en dash."""
     if pd.isna(value):
         return "–"
     if value == 0 or math.isinf(value):
@@ -22,7 +22,7 @@ def significant(value: float, digits: int = 3) -> str:
 
 
 def distinguishable(found: float, expected: float) -> tuple[str, str]:
-    """Return two numbers with 3 to 7 digits, enough to show their difference: 19.764 and 19.704."""
+    """Return two numbers as text, with as many digits (3 to 7) as show their difference."""
     if all(pd.isna(value) or value == round(value) for value in (found, expected)):
         return _whole(found), _whole(expected)
     difference, digits = abs(found - expected), 3
@@ -33,22 +33,22 @@ def distinguishable(found: float, expected: float) -> tuple[str, str]:
 
 
 def seconds(value: float) -> str:
-    """Return seconds: `0.345 s`."""
+    """Return a number of seconds as text: `0.345 s`."""
     return f"{significant(value)} s"
 
 
 def span(low: float, high: float, digits: int = 3) -> str:
-    """Return a range: `0.341–0.352`."""
+    """Return a range as text: `0.341–0.352`."""
     return f"{significant(low, digits)}–{significant(high, digits)}"
 
 
 def times(value: float) -> str:
-    """Return a ratio: `1.87×`, `–` for NaN."""
+    """Return a ratio as text: `1.87×`; NaN is an en dash."""
     return "–" if math.isnan(value) else f"{significant(value)}×"
 
 
 def judged(ratio: float, low: float, high: float, scope: str) -> str:
-    """Return a ratio with its interval and `scope`: `1.87× [1.86, 1.88], 3 machines`."""
+    """Return a ratio, its interval and `scope` as text: `1.87× [1.86, 1.88], 3 machines`."""
     if math.isnan(ratio):
         return "–"
     ends = "" if math.isnan(low) else f" [{significant(low)}, {significant(high)}]"
@@ -56,19 +56,19 @@ def judged(ratio: float, low: float, high: float, scope: str) -> str:
 
 
 def percent(share: float) -> str:
-    """Return a fraction of 1 as percent: `86 %`, `0.4 %`."""
+    """Return a fraction between 0 and 1 as percent: `86 %`, `0.4 %`."""
     value = 100 * share
     decimals = 0 if value == 0 or abs(value) >= 10 else 1
     return f"{value:.{decimals}f} %".replace("-", "−")
 
 
 def points(value: float) -> str:
-    """Return a difference of percentages: `+0.20`, `−1.35`."""
+    """Return a difference in percentage points, with its sign: `+0.20`, `−1.35`."""
     return f"{value:+z.2f}".replace("-", "−")
 
 
 def data(count: float) -> str:
-    """Return bytes in decimal units: `44.7 MB`, `6.57 GB`; NaN is an en dash."""
+    """Return a number of bytes in decimal units: `44.7 MB`, `6.57 GB`; NaN is an en dash."""
     if pd.isna(count):
         return "–"
     return rate(count, "B") if count >= 1e3 else f"{count:,.0f} B"
@@ -82,19 +82,19 @@ def rate(value: float, unit: str) -> str:
 
 
 def whole_span(values: Iterable[float], between: str = " to ") -> str:
-    """Return the smallest and largest of some integers: `3`, `1 to 9`, `–` where all are NaN."""
+    """Return the range of some integers as text: `3`, `1 to 9`; an en dash if all are NaN."""
     known = [int(value) for value in values if not pd.isna(value)]
     ends = dict.fromkeys(f"{end:,}" for end in (min(known), max(known))) if known else ["–"]
     return between.join(ends)
 
 
 def gpus(count: float) -> str:
-    """Return a number of GPUs: `1 GPU`, `4 GPUs`."""
+    """Return a number of GPUs as text: `1 GPU`, `4 GPUs`."""
     return "1 GPU" if count == 1 else f"{int(count)} GPUs"
 
 
 def _exponent(value: float, digits: int = 2) -> int:
-    """Return the power of ten of `value` after rounding to `digits` digits."""
+    """Return the exponent (base 10) of `value` after rounding to `digits` digits."""
     return int(f"{value:.{digits - 1}e}".partition("e")[2])
 
 
@@ -103,12 +103,12 @@ def _whole(value: float) -> str:
 
 
 def plural(count: float, noun: str) -> str:
-    """Return a count with its noun: `1 cell`, `3 cells`."""
+    """Return a count with its noun in singular or plural: `1 cell`, `3 cells`."""
     return f"{count:,.0f} {noun}" if count == 1 else f"{count:,.0f} {noun}s"
 
 
 def cell_name(row: Any) -> str:
-    """Return the name of a row's configuration: `plain/ddp, 4 GPUs, b = 512`."""
+    """Name the configuration of a table row: `plain/ddp, 4 GPUs, b = 512`."""
     named = f"{row.recipe}/{row.strategy}".removesuffix("/")
     return f"{named}, {gpus(int(row.gpus))}, b\u00a0=\u00a0{int(row.batch_size)}"
 
@@ -121,9 +121,9 @@ WORDS = {
     "oom_host": "out of host memory",
     "timeout": "out of time",
 }
-"""Words on pages for communication estimates and statuses, where they differ from the name."""
+"""Words on pages for internal names, where replacing "_" by a blank is not enough."""
 
 
 def words(name: Hashable) -> str:
-    """Return an internal name, as of an estimate or a status, as words for a page."""
+    """Return the words on pages for an internal name, such as that of a status."""
     return WORDS.get(str(name), str(name).replace("_", " "))

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 Classes = np.ndarray[Any, Any]
-"""The class of each image: integers [n]."""
+"""Class index of each image: integers of shape [n]."""
 
 
 def paired(labels: Classes, reference: Classes, picked: Classes) -> dict[str, float]:
-    """Compare predicted classes `picked` with classes of a `reference` network: [n] each, n ≥ 2.
+    """Return accuracy and agreement (percent) of predictions with those of a `reference` network.
 
-    Agreement is the percentage of equal classes. `gained` counts images that only `picked` has
-    right, `lost` those that only the reference has right (McNemar 1947).
+    All arguments are classes [n], n ≥ 2. `gained` counts images that only `picked` classifies
+    correctly, `lost` those that only `reference` does (McNemar 1947).
     """
     right, was_right = picked == labels, reference == labels
     return {
@@ -32,10 +32,10 @@ def paired(labels: Classes, reference: Classes, picked: Classes) -> dict[str, fl
 def mean_difference(
     labels: Classes, references: Sequence[Classes], picked: Sequence[Classes]
 ) -> dict[str, float]:
-    """Return `difference_points`, accuracy of `picked` less `references`, and its standard error.
+    """Return the mean accuracy of `picked` minus that of `references`, and its standard error.
 
-    Both hold predicted classes [n] per seed; `labels` [n] are true. Units: percentage points. Seeds
-    share images, so the error is over images, each averaged over seeds.
+    Both are lists with classes [n] for each seed; `labels` [n] are correct. Units are percentage
+    points. The error is over images, each averaged over seeds, because seeds share images.
     """
     pairs = zip(picked, references, strict=True)
     by_seed = [(ours == labels).astype(float) - (theirs == labels) for ours, theirs in pairs]
@@ -47,11 +47,11 @@ def mean_difference(
 
 
 def encode(classes: Classes) -> str:
-    """Return `classes` (below 256) as base64 of their compressed bytes, for a record."""
+    """Return `classes` (0 to 255) as text for a record: bytes, compressed, in base64."""
     return base64.b64encode(zlib.compress(classes.astype(np.uint8).tobytes(), 9)).decode("ascii")
 
 
 def decode(text: str) -> Classes:
-    """Return the classes that `encode` wrote: uint8 [n], n at most ten million."""
+    """Return the classes in a text of `encode`: uint8 [n], n ≤ ten million."""
     content = zlib.decompressobj().decompress(base64.b64decode(text), 10_000_000)
     return np.frombuffer(content, dtype=np.uint8)

@@ -1,4 +1,4 @@
-"""Sections of the configuration, the types of their keys, and the messages about errors in them."""
+"""Sections of the configuration, types of their keys, and sentences about errors in them."""
 
 import re
 import textwrap
@@ -22,7 +22,7 @@ EXPECTED = {
     "dict": "keys with values",
     "model": "keys with values",
 }
-"""Words for the expected value, by the kind of pydantic's error."""
+"""What a key's value should be, in words, for the first part of a pydantic error type."""
 T = TypeVar("T")
 
 
@@ -44,7 +44,7 @@ Precision = Literal["float32", "tf32", "bf16"]
 
 
 class Section(BaseModel):
-    """A section of the configuration with exactly these keys and types."""
+    """A section of the configuration. Unknown keys and other types are errors."""
 
     model_config = ConfigDict(
         extra="forbid", strict=True, allow_inf_nan=False, use_attribute_docstrings=True
@@ -52,7 +52,7 @@ class Section(BaseModel):
 
     @classmethod
     def of(cls, values: Any, name: str = "the configuration") -> Self:
-        """Return the section of `values` and defaults; UserError with one sentence per error."""
+        """Return the section with `values` and defaults; UserError with a sentence per error."""
         refuse(cls.sentences(values, name), name)
         return cls.model_validate(values)
 
@@ -60,7 +60,7 @@ class Section(BaseModel):
     def sentences(
         cls, values: Any, name: str = "the configuration", above: tuple[str, ...] = ()
     ) -> list[str]:
-        """Return a sentence for each error in `values`; `above` is the path of keys to `values`."""
+        """Return a sentence for each error in `values`; `above` is the path to this section."""
         try:
             cls.model_validate(values)
             return []
@@ -95,7 +95,7 @@ class Section(BaseModel):
 
 
 class Entry(Section):
-    """An entry of a list; its dump has only the keys that were given, without defaults."""
+    """An entry of a list. A dump of it has only the keys that were given, no defaults."""
 
     @model_serializer(mode="wrap")
     def _given(self, dumped: Any) -> dict[str, Any]:
@@ -103,21 +103,21 @@ class Entry(Section):
 
 
 def refuse(sentences: Iterable[str], name: str = "the configuration") -> None:
-    """Raise UserError with `sentences`, if there are any; several sentences have a line each."""
+    """Raise UserError with `sentences`, if there are any; several sentences get a line each."""
     if messages := [textwrap.shorten(one, 1000) for one in dict.fromkeys(sentences)]:
         between = " " if len(messages) == 1 else "\n  "
         raise UserError(between.join([f"invalid {name.removeprefix('the ')}:", *messages]))
 
 
 def check_images(needed: Mapping[str, int], images: int | None) -> None:
-    """Raise UserError, with a sentence for each key that needs more than `images` images."""
+    """Raise UserError if a key needs more than the dataset's `images`; None means unknown."""
     has = f"and the dataset has {images}: lower it"
     more = {key: count for key, count in needed.items() if images and count > images}
     refuse(f"{key} needs {count} training images, {has}" for key, count in more.items())
 
 
 def sentence(error: Any) -> str:
-    """Return words for the value that an `error` of pydantic expects: `it should be a number`."""
+    """Return what pydantic expected where it raised `error`: `it should be a number`."""
     kind, _, how = error["type"].partition("_")
     if kind in EXPECTED and how in ("type", "parsing", "from_float", "unicode"):
         return f"it should be {EXPECTED[kind]}"
@@ -128,6 +128,6 @@ def sentence(error: Any) -> str:
 
 
 def key_name(path: Any) -> str:
-    """Return the path of a key as text: `grid.gpus[0]`."""
+    """Return a path of keys as text: `grid.gpus[0]`."""
     keys = (f"[{key}]" if isinstance(key, int) else f".{key}" for key in path)
     return "".join(keys).removeprefix(".")

@@ -1,4 +1,4 @@
-"""Intervals of differences of means, verdicts, and whether repeats have become steady."""
+"""Confidence intervals of mean differences, verdicts, and whether times are steady."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ import numpy as np
 
 CONFIDENCE = 0.95
 STEADY = 0.02
-"""The largest drift, as a fraction, that counts as steady whatever the noise."""
+"""The largest relative drift that is steady even without noise."""
 
 
 def judge(holds: object, fails: object, between: str = "undecided") -> Any:
@@ -21,7 +21,7 @@ def judge(holds: object, fails: object, between: str = "undecided") -> Any:
 
 @dataclass(frozen=True)
 class Difference:
-    """A difference of means and its 95 % confidence interval; NaN if there is no interval."""
+    """A difference of means with its 95 % confidence interval, NaN if it cannot be computed."""
 
     mean: float
     low: float
@@ -34,10 +34,10 @@ class Difference:
 
 
 def difference(*samples: Sequence[float]) -> Difference:
-    """Return the mean of sample 2 minus that of sample 1; of one sample of differences, its mean.
+    """Return the mean of the second sample minus the first, or the mean of a single sample.
 
-    Two samples are independent: recipes draw different crops with the same seed. The interval is
-    NaN for fewer than 2 values, and for two samples without variance.
+    Samples are independent: with equal seeds, recipes still draw different crops. The interval is
+    NaN if a sample has fewer than 2 values, or if two samples have no variance.
     """
     mean = fmean(samples[-1]) - (fmean(samples[0]) if len(samples) > 1 else 0.0)
     sizes, off = list(map(len, samples)), math.nan
@@ -48,10 +48,10 @@ def difference(*samples: Sequence[float]) -> Difference:
 
 
 def margin(spreads: Any, sizes: Any) -> Any:
-    """Return half the width of the 95 % interval of a sum or difference of means; NaN if unknown.
+    """Return half the width of the 95 % interval of a difference (or sum) of means.
 
-    By Welch's t (1947) with Satterthwaite's degrees of freedom (1946). `spreads` are the samples'
-    standard deviations: [samples] or [samples, rows].
+    `spreads` are standard deviations [samples] or [samples, rows]. The interval is Welch's t (1947)
+    with Satterthwaite's degrees of freedom (1946), NaN if these are undefined.
     """
     from scipy.special import stdtrit  # Not where only `drift` is asked for.
 
@@ -65,8 +65,8 @@ def margin(spreads: Any, sizes: Any) -> Any:
 def drift(seconds: Sequence[float]) -> tuple[float, bool]:
     """Return the relative slowdown from the first to the last third, and whether times are steady.
 
-    Times are steady if the slowdown is at most `STEADY` or the noise, the median difference of
-    consecutive epochs (von Neumann et al. 1941). Fewer than 3 epochs give NaN and False.
+    Times are steady if the slowdown is at most `STEADY` or the median difference of consecutive
+    epochs (von Neumann et al. 1941). Fewer than 3 epochs give NaN and False.
     """
     if len(seconds) < 3:
         return math.nan, False
@@ -77,7 +77,7 @@ def drift(seconds: Sequence[float]) -> tuple[float, bool]:
 
 
 def settling(epochs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return `drift` and `settled` of the measured epochs, each timed by its slowest rank."""
+    """Return `drift` and `settled` of the measured epochs, using each epoch's slowest rank."""
     seconds: dict[int, float] = {}
     for row in epochs:
         if row["role"] == "measured":

@@ -1,4 +1,4 @@
-"""Options of measurements: keys of the configuration, options of scripts, parameters of records."""
+"""Options of measurements, used as keys of the configuration and as options of scripts."""
 
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -10,7 +10,7 @@ from scaling.core import section as types
 
 
 class Options(types.Section):
-    """The base of a script's options."""
+    """Base class of the options of a script."""
 
     model_config = ConfigDict(frozen=True, protected_namespaces=())
 
@@ -19,22 +19,22 @@ class DataOptions(Options):
     """Options that select the images."""
 
     dataset: Path
-    """images.npz, made by dataset_prepare.py."""
+    """Path of images.npz, the output of dataset_prepare.py."""
     manifest: Path
-    """Its manifest.json, with the dataset's description."""
+    """Path of manifest.json, which describes the dataset."""
 
 
 class Dataset(types.Section):
     source: str
-    """`cifar10` (downloaded), `images` (yours), `digits` (1,797 handwritten digits, at hand),
-    `synthetic` (generated, for timing)."""
+    """`cifar10` (downloaded), `images` (your files), `digits` (1,797 handwritten digits,
+    installed with scikit-learn), `synthetic` (generated, for timing)."""
     path: str | None = None
     """For `cifar10`: a folder with `cifar-10-batches-py`, or `cifar-10-python.tar.gz`; null
     downloads. For `images`: a folder or tar of `train/<class>/*` and `test/<class>/*`."""
     mirror_url: str | None = None
-    """For `cifar10`: another address of `cifar-10-python.tar.gz`."""
+    """For `cifar10`: another URL of `cifar-10-python.tar.gz`."""
     download_attempts: types.Positive = 3
-    """For `cifar10`: how often the download is tried."""
+    """For `cifar10`: maximum number of attempts to download."""
     train_images: Annotated[types.Positive, Ge(10)] = 50_000
     """For `synthetic`: number of training images."""
     test_images: Annotated[types.Positive, Ge(10)] = 10_000
@@ -42,7 +42,7 @@ class Dataset(types.Section):
     seed: types.Count = 0
     """For `synthetic`: seed of the images."""
     image_size: Annotated[int, Ge(8), Le(1024)] = 32
-    """Pixels of an image's sides. Others are resized, bilinearly."""
+    """Height and width in pixels. Images of another size are resized bilinearly."""
 
 
 class Model(Options):
@@ -54,22 +54,22 @@ class Model(Options):
     width: types.Few = 64
     """For `resnet18-cifar`: channels of its first stage. 64 has 11,173,962 parameters."""
     options: dict[str, JsonValue] = Field(default={})
-    """For the others: arguments of the function, as `{width_per_group: 128}`."""
+    """For other models: keyword arguments of the function, as `{width_per_group: 128}`."""
 
 
 class Sgd(Options):
-    """How every training of the lab's model updates it, and augments images."""
+    """SGD and image augmentation, in all trainings of the section `model`'s network."""
 
     learning_rate: types.AboveZero = 0.1
-    """Of SGD."""
+    """Learning rate of SGD."""
     momentum: types.Fraction = 0.9
-    """Of SGD."""
+    """Momentum of SGD."""
     weight_decay: types.NotNegative = 5e-4
-    """Of SGD. Write `5.0e-4`: YAML reads `5e-4` as text."""
+    """Weight decay of SGD. Write `5.0e-4`: YAML reads `5e-4` as text."""
     crop_padding: Annotated[int, Ge(0), Le(16)] = 4
     """Pixels of padding around an image before a random crop of its size."""
     horizontal_flip: bool = True
-    """Mirrors half of the images. Right for photographs, wrong for digits."""
+    """Mirrors each image with probability 0.5. Use it for photographs, not for digits."""
 
     @property
     def sgd(self) -> dict[str, Any]:
@@ -81,106 +81,106 @@ class Training(Sgd):
     """How runs of the grid are trained and timed."""
 
     micro_batches: types.Positive = 1
-    """Gradient accumulation: number of parts in which a GPU trains its batch before the update."""
+    """Gradient accumulation: number of parts that a GPU splits its batch into for each update."""
     warmup_epochs: types.Positive = 1
-    """Epochs at the start that are recorded and never averaged."""
+    """Epochs before the measured ones. They are recorded, but not averaged."""
     measured_epochs: Annotated[int, Ge(3)] = 4
-    """Epochs after the warm-up; their median is the run's time. At least 5 with the warm-up, as the
-    lab asks for training loss and accuracy after the fifth."""
+    """Epochs after the warm-up; their median is the run's time. Use at least 5 with the warm-up:
+    the lab asks for training loss and accuracy after the fifth epoch."""
     warmup_seconds: types.NotNegative = 0.0
-    """Minimum seconds of the warm-up."""
+    """Minimum duration of the warm-up in seconds."""
     measured_seconds: types.NotNegative = 0.0
-    """Minimum seconds of the measured epochs. Then a run continues until the last third of them is
-    within 2 % of the first third, or within their noise."""
+    """Minimum seconds of the measured epochs. Above 0, a run continues until the last third of
+    its epochs differs from the first third by at most 2 %, or by at most the noise."""
     max_measured_seconds: types.NotNegative = 0.0
-    """Maximum seconds of the measured epochs; the report names unsettled runs. 0: do not wait."""
+    """Maximum seconds of the measured epochs; the report names unsteady runs. 0: no waiting."""
     instrumented_iterations: types.Count = 50
-    """Maximum iterations of the extra epochs that measure communication and idle GPUs. 0: none."""
+    """Maximum iterations of extra epochs that measure communication and idle GPUs. 0: none."""
 
 
 class Limits(Options):
-    """What each process of a measurement may use, and how long it may take."""
+    """Threads and time limits of the processes of a measurement."""
 
     cpu_threads: types.Few = 1
     """Threads of each training process."""
     time_limit_seconds: types.AboveZero = 3600.0
-    """A run that takes longer is recorded as `timeout`. A wait for GPUs may take an hour more."""
+    """A run that takes longer is recorded as `timeout`. Waiting for GPUs may take another hour."""
     collective_timeout_seconds: types.AboveZero = 300.0
-    """A rank that waits longer for the others has hung: the run fails and names the ranks."""
+    """If a rank waits longer for other ranks, the run fails and names the ranks that hang."""
 
 
 class LargeBatches(Options):
-    """What the trainings with large batches depend on, besides their techniques."""
+    """Settings shared by all techniques that are tried with large batches."""
 
     reference_batch: Annotated[int, Ge(2)] = 128
-    """The batch on one GPU that scaling rules and comparisons refer to."""
+    """Batch size on one GPU that scaling rules and comparisons start from."""
     gpus: types.Positive = 4
-    """How many GPUs share a global batch of at least this many reference batches. One GPU trains
-    in their place, each one's batch as a micro-batch, which is normalized separately."""
+    """Number of simulated GPUs for a global batch of at least this many reference batches. One
+    GPU trains their batches in turn, as micro-batches with separate batch-norm statistics."""
     epochs: types.Positive = 5
-    """Epochs of every run, so that techniques are compared after equally many images."""
+    """Epochs of every run: all techniques are compared after the same number of images."""
     seeds: types.Some[types.Count] = Field(default=[0, 1, 2])
-    """Seeds at the learning rate that a sweep chose. The sweep itself uses the first."""
+    """Seeds at the learning rate that a sweep chose. The sweep uses the first seed only."""
     factors: types.Some[types.AboveZero] = Field(default=[1.0])
-    """The learning rate sweep: multiples of the rate that a technique's rule gives. The lowest loss
-    on validation images, or without any in training, decides. A technique with a sweep is compared
-    with plain SGD with the widest sweep."""
+    """The learning rate sweep: factors on the rate that a technique's rule gives. The lowest
+    validation loss chooses the factor; without validation images, the lowest training loss.
+    Techniques with a sweep are compared with plain SGD with the widest sweep."""
     more_factors: types.Count = 0
-    """How many factors a sweep may add: beyond its end while the best is there, then next to the
-    best until its neighbours are a factor of 2 away."""
+    """Maximum number of factors that a sweep adds: beyond an end while the best factor is there,
+    then beside the best factor until its neighbours differ from it by at most a factor of 2."""
     held_out_images: types.Count = 0
-    """Training images held out to choose a rate. 0: the training loss decides."""
+    """Training images that become the validation set. 0: the training loss chooses rates."""
     train_images: types.Positive | None = None
-    """Train on only the first of the training images; null: all."""
+    """Number of training images to use, from the first one on; null: all."""
 
 
 class Synchronization(Options):
     seeds: Annotated[types.Distinct[types.Count], MinLen(3)] = Field(default=[0, 1, 2])
-    """The experiments on image orders, messages and buffers: one training with and one without
-    `set_epoch` for each. At least 3."""
+    """Seeds of the experiments on image orders, messages and buffers, at least 3. Each seed has
+    one training with and one without `set_epoch`."""
     epochs: Annotated[int, Ge(2)] = 5
-    """Epochs of each of these trainings, 2 or more."""
+    """Epochs of each training of these experiments, 2 or more."""
     batch_size: types.Positive = 256
-    """Samples per GPU and step in all of these experiments."""
+    """Samples per GPU and step in these experiments."""
     train_images: types.Positive | None = None
-    """Use only the first of the training images; null means all."""
+    """Number of training images to use, from the first one on; null: all."""
     loader_workers: types.Count = 2
-    """DataLoader processes of each of their training processes."""
+    """DataLoader processes of each training process in these experiments."""
 
 
 class NetworkTraining(Options):
     """Training of the tutorial CNN that is quantized."""
 
     epochs: types.Positive
-    """Training epochs of the tutorial CNN."""
+    """Epochs of the tutorial CNN's training."""
     batch_size: types.Positive
-    """Batch size of its training."""
+    """Batch size of the tutorial CNN's training."""
     learning_rate: types.AboveZero
-    """Learning rate of its SGD."""
+    """Learning rate of SGD in the tutorial CNN's training."""
     momentum: types.Fraction
-    """Momentum of its SGD."""
+    """Momentum of SGD in the tutorial CNN's training."""
     biases: Literal["all", "last", "none"] = "all"
-    """The layers of the tutorial CNN with a bias: `all`, the `last`, or as in the lab `none`."""
+    """Layers of the tutorial CNN that have a bias: `all`, the `last`, or `none` as in the lab."""
 
 
 class Interconnect(Options):
     message_bytes: types.Some[Annotated[int, Ge(4), MultipleOf(4)]]
-    """Sizes of the all-reduce sweep; the gradients' and the buckets' are always added."""
+    """Message sizes of the all-reduce sweep; those of gradients and buckets are added."""
     warmup: types.Positive = 5
-    """Untimed repeats of each size."""
+    """Untimed repeats of each message size."""
     repeats: Annotated[int, Ge(3)] = 20
-    """Timed repeats of each size; the figure is their median."""
+    """Timed repeats of each message size. The result is their median."""
     iterations: Annotated[int, Ge(1), Le(20)] = 10
-    """All-reduces timed together in one repeat, as nccl-tests does."""
+    """All-reduces in one repeat, which are timed together, as in nccl-tests."""
 
 
 class Peaks(Options):
     matrix_sizes: types.Some[types.Positive]
-    """Sizes of the square matrix products. The largest rate of a precision is its peak."""
+    """Side lengths of square matrices to multiply. The fastest gives a precision's peak."""
     copy_bytes: types.Positive
-    """Size of the copies within a device and between GPUs."""
+    """Bytes copied within a device and between GPUs."""
     repeats: Annotated[int, Ge(3)] = 10
-    """Timed repeats of each figure, which is their median."""
+    """Timed repeats of each operation. The result is their median."""
     sustained_seconds: types.NotNegative = 0.0
-    """The best size is read again after so many seconds of work, and up to three times as many
-    until the rate has settled: the sustained peak. 0: not."""
+    """Seconds of work before the fastest size is timed again, for the sustained peak. The work
+    lasts up to three times as long, until the rate is steady. 0: no sustained peak."""

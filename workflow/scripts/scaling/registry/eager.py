@@ -1,4 +1,4 @@
-"""Engine `eager`: a plain training loop with the options of DistributedDataParallel."""
+"""Engine `eager`: a plain training loop, with options of DistributedDataParallel (DDP)."""
 
 from typing import Annotated, Any
 
@@ -11,21 +11,21 @@ from scaling.registry.registry import Reference
 
 
 class Options(Section):
-    """The options of engine `eager`."""
+    """Options of engine `eager`."""
 
     loader_workers: int = Field(ge=0)
     """DataLoader processes of each training process."""
     bucket_cap_mb: Annotated[float, Gt(0)] | None = None
-    """DistributedDataParallel's: MiB of a bucket, a message of gradients. null: 25."""
+    """DDP option: size in MiB of a bucket of gradients, which is one message. Null: 25."""
     gradient_as_bucket_view: bool = False
-    """DistributedDataParallel's: gradients are views of the buckets, and not copied to them."""
+    """DDP option: gradients are views of the buckets, which saves a copy."""
     static_graph: bool = False
-    """DistributedDataParallel's: the same parameters take part in every step."""
+    """DDP option: promises that every step uses the same parameters."""
     bf16_compression: bool = False
-    """Strategy ddp sends gradients in bf16, on a CPU by gloo too."""
+    """With strategy ddp, gradients are sent in bf16, also by gloo on a CPU."""
     powersgd_rank: Annotated[int, Ge(1)] | None = None
-    """Strategy ddp sends gradients as factors of this rank (PowerSGD), from the third step on. null
-    sends them whole."""
+    """With strategy ddp, gradients are sent as low-rank factors of this rank (PowerSGD) from the
+    third step on. Null: sent whole."""
 
     def of_ddp(self) -> dict[str, Any]:
         """Return the options of DistributedDataParallel that differ from its defaults."""

@@ -1,4 +1,4 @@
-"""Engines, which train epochs under any strategy. Engine `command` runs a script of the user."""
+"""Engines: programs that train epochs. Engine `command` runs a command of the user."""
 
 import hashlib
 import os
@@ -22,7 +22,7 @@ PLACES = (
 
 
 def places(command: str) -> set[str]:
-    """Return the names in braces in a command. Raises ValueError if it cannot be parsed."""
+    """Return the names in braces in a command; ValueError if its quotes or braces are wrong."""
     words = shlex.split(command)
     return {name for word in words for _, name, _, _ in Formatter().parse(word) if name is not None}
 
@@ -39,7 +39,7 @@ def _can_be_started(command: str) -> str:
 
 
 def files(command: str) -> dict[str, str]:
-    """Return the SHA-256 of each file that a command names, by its path."""
+    """Return the SHA-256 of each existing file that is a word of the command, by path."""
     # Path.is_file raises an error for a word that is longer than a name can be.
     named = [word for word in shlex.split(command) if os.path.isfile(word)]  # noqa: PTH113
     return {word: hashlib.sha256(Path(word).read_bytes()).hexdigest() for word in named}
@@ -47,34 +47,34 @@ def files(command: str) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Engine:
-    """An engine: its class, the options of its recipes, and where they can be used."""
+    """An engine: a trainer class, its options, and the strategies and devices they allow."""
 
     name: str
     trainer: Reference
-    """A class as `scaling.training.trainer.Trainer` describes it."""
+    """Reference to a subclass of `scaling.training.trainer.Trainer`."""
     options: type[Section]
-    """The class of the options that its recipes have."""
+    """Class of the options in recipes of this engine."""
     gpu_options: tuple[str, ...] = ()
-    """Switches that need a GPU."""
+    """Names of boolean options that need a GPU."""
     only_with: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Strategies that allow an option, by its name; options not listed go with all strategies."""
+    """Maps an option to the strategies that allow it. Unlisted options work with all strategies."""
     kernels: Reference | None = None
-    """A class in the package extras that computes a model by kernels of the project."""
+    """Reference to a class in the package `extras` that runs a model with hand-written kernels."""
 
 
 class CommandOptions(Section):
-    """The options of a recipe that is a command."""
+    """Options of a recipe that is a user's own command."""
 
     command: Annotated[str, AfterValidator(_can_be_started)]
-    """A command of yours that trains, in the place of `engine`, started once for each cell with
-    values in the place of `{gpus}`, `{batch_size}` (per GPU), `{global_batch_size}`, `{seed}`,
-    `{repeat}`, `{epochs}`, `{nodes}`, `{gpus_per_node}`, `{host}`, `{port}` and
-    `{folder}` (of the run). See docs/own_trainer.md."""
+    """Your training command, instead of `engine`. It is started once per run, with values for
+    `{gpus}`, `{batch_size}` (per GPU), `{global_batch_size}`, `{seed}`, `{repeat}`, `{epochs}`,
+    `{nodes}`, `{gpus_per_node}`, `{host}`, `{port}` and `{folder}` (of the run). See
+    docs/own_trainer.md."""
     unit: Annotated[str, StringConstraints(pattern="^[a-z]+$", max_length=20)] = "samples"
-    """What its `samples` are, in the plural, as `tokens`."""
+    """Unit of the `samples` that the command prints, in the plural, as `tokens`."""
     samples: Literal["all", "rank"] | None = None
-    """Whether the `samples` that it prints are those of `all` processes together or of one `rank`.
-    Null: all, or of one where several GPUs have as many times fewer than one GPU."""
+    """Whether the `samples` that the command prints count `all` processes or only one `rank`.
+    Null: all, or one rank if runs on N GPUs print an Nth of the samples on one GPU."""
 
 
 COMMAND = Engine("command", Reference("scaling.launch.own_trainer:run"), CommandOptions)
@@ -89,7 +89,7 @@ ENGINES = Registry[Engine](
 
 
 def measuring_code(engine: str, model: str) -> list[str | Path]:
-    """Return the modules that measure a run, without the modules of its strategy."""
+    """Return the modules that measure a run, except those of its strategy."""
     if engine == COMMAND.name:
         return ENGINES.modules(engine)
     ours = ["scaling.training.worker", "scaling.instruments.steps", "scaling.launch.supervisor"]

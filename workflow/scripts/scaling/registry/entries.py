@@ -1,4 +1,4 @@
-"""The built-in datasets and models, and the registries that find them by name."""
+"""Built-in datasets and models, and the registries that find them by name."""
 
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -9,13 +9,13 @@ from scaling.registry.registry import Reference, Registry
 
 @dataclass(frozen=True)
 class Dataset:
-    """A source of images that a study trains on."""
+    """A dataset: a source of images to train on."""
 
     name: str
     read: Reference
-    """A function from a `scaling.data.dataset.Request` to an `ImageDataset` and its origin."""
+    """Reference to a function: `scaling.data.dataset.Request` → (`ImageDataset`, its origin)."""
     options: tuple[str, ...] = ()
-    """Keys of the configuration's section `dataset` that `read` uses."""
+    """Keys of the section `dataset` that `read` uses."""
     needs_path: bool = False
 
 
@@ -42,12 +42,12 @@ DATASETS = Registry[Dataset](
 
 @dataclass(frozen=True)
 class Model:
-    """A registered model. Models of torchvision and functions of the user need no entry."""
+    """A built-in model. Models of torchvision and functions of the user are not registered."""
 
     name: str
     title: str
     factory: Reference
-    """A function from (width, classes) to the model with initial weights."""
+    """Reference to a function (width, classes) that returns a model with initial weights."""
 
 
 RESNET = Model("resnet18-cifar", "ResNet-18", Reference("scaling.models.resnet:ResNet18"))
@@ -55,7 +55,7 @@ MODELS = Registry[Model]("model", Model, RESNET)
 
 
 def model_code(name: str) -> list[str | Path]:
-    """Return the modules of a model's code, by dotted name or file; [] for torchvision models."""
+    """Return the modules (dotted names or files) of a model's code; [] for torchvision's models."""
     if ":" not in name:
         return MODELS.modules(name) if name in MODELS.names() else []
     place = name.partition(":")[0]
@@ -66,5 +66,5 @@ def model_code(name: str) -> list[str | Path]:
 
 
 def model_title(name: str) -> str:
-    """Return the name by which reports call a model."""
+    """Return a model's name as shown in reports."""
     return MODELS.find(name).title if name in MODELS.names() else name.rpartition(":")[2]

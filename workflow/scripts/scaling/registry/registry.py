@@ -1,4 +1,4 @@
-"""Registries find entries by name: the project's own, and those of the user's plug-ins.
+"""Registries find built-in entries, and entries of the user's plug-ins, by name.
 
 A plug-in is a Python file of the user: a strategy, an engine, a dataset, or a model's function.
 """
@@ -15,19 +15,19 @@ from typing import Any, Generic, TypeVar
 from scaling.core.errors import UserError
 
 VARIABLE = "SCALING_PLUGINS"
-"""Environment variable that lists the plugin files, separated as in PATH."""
+"""Environment variable with the paths of all plug-in files, separated as in PATH."""
 
 
 def has_extra(name: str) -> bool:
-    """Return whether the package `extras.<name>` exists; its folder may be deleted."""
+    """Return whether the package `extras.<name>` exists. A user may delete its folder."""
     return (Path(__file__).parents[2] / "extras" / name / "__init__.py").exists()
 
 
 @cache
 def loaded(path: Path) -> ModuleType:
-    """Import a file as a module of its name and return it; it may import from its folder.
+    """Import the file `path` and return its module, which may import modules from the same folder.
 
-    Raises UserError if the file is missing or cannot be imported.
+    UserError if the file is missing or its import fails.
     """
     if not path.is_file():
         raise UserError(f"{path} does not exist from {Path.cwd()}: give the path of a Python file")
@@ -44,13 +44,13 @@ def loaded(path: Path) -> ModuleType:
 
 
 def plugin_entries() -> dict[Path, Any]:
-    """Return by path the constant `ENTRY` (or None) of each file that `SCALING_PLUGINS` lists."""
+    """Return the constant `ENTRY` (None if absent) of each plug-in file, by the file's path."""
     paths = [Path(name) for name in os.environ.get(VARIABLE, "").split(os.pathsep) if name]
     return {path: getattr(loaded(path), "ENTRY", None) for path in paths}
 
 
 def resolved(target: str) -> Any:
-    """Return the object named by `file.py:name` or `module:name`; UserError if there is none."""
+    """Return the object that `target` names, as `file.py:name` or `module:name`; else UserError."""
     place, _, name = target.partition(":")
     try:
         return getattr(loaded(Path(place)), name) if place.endswith(".py") else resolve_name(target)
@@ -59,9 +59,9 @@ def resolved(target: str) -> Any:
 
 
 class Reference(str):
-    """An object named `package.module:name`, imported on demand.
+    """The name `package.module:name` of an object, which is imported only on demand.
 
-    A run's digest thus depends on the code of its own entries only, and entries need no PyTorch.
+    So a run's digest covers only the entries that it uses, and listing entries needs no PyTorch.
     """
 
     __slots__ = ()
@@ -78,9 +78,9 @@ Entry = TypeVar("Entry")
 
 
 class Registry(Generic[Entry]):
-    """Finds entries by name: `built_in` entries, or references to them, and entries of plug-ins.
+    """Finds entries by name, among built-in entries (or references to them) and plug-ins.
 
-    Error messages call an entry `kind`. Only plug-ins whose `ENTRY` has the type `entry` count.
+    `kind` is the word for an entry in error messages, `entry` the type of the entries.
     """
 
     def __init__(self, kind: str, entry: type[Entry], *built_in: Entry | Reference) -> None:
@@ -91,20 +91,20 @@ class Registry(Generic[Entry]):
         return sorted(self._known())
 
     def find(self, name: str) -> Entry:
-        """Return the entry called `name`; UserError lists the names if there is none."""
+        """Return the entry called `name`; UserError, with all names, if there is none."""
         if name not in (known := self._known()):
             raise UserError(f"{name!r} is no {self.kind}; choose one of {', '.join(sorted(known))}")
         return known[name]
 
     def modules(self, name: str) -> list[str | Path]:
-        """Return the modules to which an entry refers; first its plug-in's file, if any."""
+        """Return the modules that an entry refers to; if it is a plug-in, its file comes first."""
         entry = self.find(name)
         place = [path for path, added in plugin_entries().items() if added is entry]
         referred = [value for value in vars(entry).values() if isinstance(value, Reference)]
         return [*place, *(one.module for one in referred)]
 
     def _known(self) -> dict[str, Any]:
-        """Return all entries by name; a project's entry replaces a plug-in's of its name."""
+        """Return all entries by name. A built-in entry takes precedence over a plug-in's."""
         built_in = [one.load() if isinstance(one, Reference) else one for one in self._built_in]
         there = [*plugin_entries().values(), *built_in]
         return {one.name: one for one in there if isinstance(one, self._type)}

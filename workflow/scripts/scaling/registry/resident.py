@@ -1,4 +1,4 @@
-"""Engine `resident`: images on the device, steps compiled and replayed as CUDA graphs."""
+"""Engine `resident`: keeps images on the device, compiles steps and replays CUDA graphs."""
 
 from typing import Self
 
@@ -11,19 +11,19 @@ from scaling.registry.update_rule import UpdateRule
 
 
 class Options(UpdateRule):
-    """The options of engine `resident`; those of the update may be left out."""
+    """Options of engine `resident`. Options of the update rule have defaults."""
 
     precision: Precision
-    """Of convolutions and matrix products. Weights and the update are float32 in all."""
+    """Precision of convolutions and matrix products. Weights and updates are always float32."""
     channels_last: bool
-    """Keeps activations in channels-last order, which tensor cores want."""
+    """Stores activations in channels-last order, which tensor cores prefer."""
     compile: bool
-    """Compiles model, augmentation, loss and update with torch.compile."""
+    """Compiles the model, augmentation, loss and update with torch.compile."""
     cuda_graph: bool
     """Replays each training step as one CUDA graph. Needs a GPU."""
     fused_norms: bool
-    """Trains batch norms, residuals and rectifiers of resnet18-cifar by Triton kernels of the
-    project, and the first convolution as a matrix product. Needs a GPU and `channels_last`."""
+    """Trains resnet18-cifar with the project's Triton kernels for batch norms, residuals and
+    ReLUs, and its first convolution as a matrix product. Needs a GPU and `channels_last`."""
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:

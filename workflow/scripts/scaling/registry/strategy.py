@@ -1,4 +1,4 @@
-"""Strategies: how the training of one model is spread over several GPUs."""
+"""Strategies: ways to spread the training of one model over several GPUs."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,43 +13,43 @@ def _all_reduced(gpus: int, gradient_bytes: float) -> float:
 
 
 def _copied(gpus: int, gradient_bytes: float) -> float:
-    """Return 2 K bytes: K to broadcast the parameters, and K to reduce the gradients to GPU 0.
+    """Return 2 K: K bytes to broadcast the parameters, and K to reduce the gradients to GPU 0.
 
-    NCCL does both in rings, where every GPU but the last sends K bytes to the next: see bus
-    bandwidth in PERFORMANCE.md of nccl-tests. Buffers and outputs are not counted.
+    NCCL does both in rings, where every GPU but the last sends K bytes to the next (PERFORMANCE.md
+    of nccl-tests, bus bandwidth). Buffers and outputs are not counted.
     """
     return 2 * gradient_bytes if gpus > 1 else 0.0
 
 
 def _sharded(gpus: int, gradient_bytes: float) -> float:
-    """Return 3(N-1)/N · K bytes: each GPU sends (N-1)/N · K in each of three passes of a ring.
+    """Return 3(N-1)/N · K bytes: a GPU sends (N-1)/N · K in each of three passes of a ring.
 
-    FSDP has two all-gathers and a reduce-scatter (Zhao et al. 2023), ZeroRedundancyOptimizer an
-    all-reduce (two passes) and a broadcast. With recipe tuned, fewer bytes are sent.
+    The passes are two all-gathers and a reduce-scatter in FSDP (Zhao et al. 2023), an all-reduce
+    (two passes) and a broadcast in ZeroRedundancyOptimizer. Recipe `tuned` sends fewer bytes.
     """
     return 3 * (gpus - 1) / gpus * gradient_bytes
 
 
 @dataclass(frozen=True)
 class Strategy:
-    """A strategy. All fields concern several GPUs; their defaults are those of strategy ddp."""
+    """A strategy on several GPUs. The defaults of its fields are those of strategy ddp."""
 
     name: str
     title: str
-    """Its name in the literature."""
+    """Name in the literature."""
     wrap: Reference
-    """A function from (model, rank, gpus) to a `scaling.training.strategies.Wrapped`."""
+    """Reference to a function (model, rank, gpus) → `scaling.training.strategies.Wrapped`."""
     processes: Callable[[int], int] = lambda gpus: gpus
-    """The number of training processes on N GPUs."""
+    """Function from the number of GPUs to the number of training processes."""
     busiest_bytes: Callable[[int, float], float] = _all_reduced
-    """Bytes per iteration in one direction of the busiest link, from N and gradient bytes K."""
+    """Function (N, gradient bytes) → bytes per iteration in one direction of the busiest link."""
     sweep_kinds: tuple[str, ...] = ()
-    """Kinds of its messages in the sweep; if empty, it uses all-reduces of the same sizes."""
+    """Kinds of the sweep's messages that the strategy sends; if empty, all-reduces."""
     replicates: bool = True
-    """All ranks end with equal parameters."""
+    """Whether all ranks end with equal parameters."""
     needs_gpu: bool = False
     spans_nodes: bool = True
-    """It can use several machines."""
+    """Whether the strategy works across several machines."""
 
 
 DDP = Strategy(

@@ -1,4 +1,4 @@
-"""The optimizer's update rule, and how its rate is swept for large batches. Needs no torch."""
+"""The optimizer's update rule, and the sweep of its learning rate for large batches."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -10,46 +10,46 @@ from scaling.core.section import AboveZero, Fraction, NotNegative, Positive, Sec
 
 
 class UpdateRule(Section):
-    """Options of how a recipe updates the weights; the default is plain SGD.
+    """Options of the weight update in a recipe; the default is plain SGD.
 
-    `lars` is from arXiv:1708.03888, `label_smoothing` from 1512.00567, `zero_gamma` from
-    1706.02677, Muon from Jordan et al. 2024 (https://kellerjordan.github.io/posts/muon).
+    Sources: `lars` arXiv:1708.03888, `label_smoothing` arXiv:1512.00567, `zero_gamma`
+    arXiv:1706.02677, Muon Jordan et al. 2024 (https://kellerjordan.github.io/posts/muon).
     """
 
     model_config = ConfigDict(frozen=True)
 
     momentum: Fraction | None = None
-    """Momentum of SGD; null: the study's."""
+    """Momentum of SGD; null: the momentum in section `training`."""
     nesterov: bool = False
-    """Nesterov's momentum, as in torch.optim.SGD."""
+    """Uses Nesterov momentum, as in torch.optim.SGD."""
     lars: NotNegative = 0.0
-    """Trust coefficient of LARS; batch norms and biases keep plain SGD. 0 disables it."""
+    """Trust coefficient of LARS; batch norms and biases use plain SGD. 0: no LARS."""
     muon: NotNegative = 0.0
-    """Learning rate of Muon for all convolutions but the first; the rest has SGD. 0 disables it."""
+    """Learning rate of Muon for all convolutions but the first; the rest uses SGD. 0: no Muon."""
     muon_momentum: Fraction = 0.6
-    """Muon's momentum; SGD keeps its own."""
+    """Momentum of Muon; SGD uses `momentum`."""
     rest_rate: AboveZero | None = None
-    """With `muon`, SGD's rate for all other parameters; null: the study's."""
+    """Learning rate of SGD for parameters without Muon; null: the base learning rate."""
     newton_schulz_steps: Positive = 3
-    """Newton–Schulz steps that orthogonalize Muon's momentum."""
+    """Newton–Schulz steps that orthogonalize the momentum of Muon."""
     decay_batch_norm: bool = True
-    """Apply weight decay to batch norms and biases, too."""
+    """Applies weight decay also to batch norms and biases."""
     label_smoothing: Fraction = 0.0
-    """Share of each label that is spread over all classes."""
+    """Fraction of each label that is spread over all classes."""
     warmup_share: Fraction = 0.0
-    """Share of all updates in which the rate rises from zero to its peak."""
+    """Fraction of all updates during which the learning rate rises from zero to its peak."""
     decay: Literal["none", "linear", "sqrt"] = "none"
-    """How the learning rate falls to zero after the warm-up: `none`, `linear`, or `sqrt`, the
-    square root of linear: high for longer."""
+    """How the learning rate falls to zero after the warm-up: `none` (constant), `linear`, or
+    `sqrt` (the square root of `linear`, which stays high for longer)."""
     zero_gamma: bool = False
-    """The last batch-norm scale of each residual block of resnet18-cifar starts at 0."""
+    """Initializes the last batch-norm scale of each residual block of resnet18-cifar with 0."""
 
     def peaks(self, base: float) -> tuple[float, float]:
-        """Return the peak rates of Muon and of SGD for the rest; without Muon, both are `base`."""
+        """Return the peak learning rates of Muon and of SGD; without Muon, both are `base`."""
         return (self.muon, self.rest_rate or base) if self.muon else (base, base)
 
     def shares(self, updates: int) -> list[float]:
-        """Return the learning rate at each of `updates` updates, as a fraction of the peak rate."""
+        """Return the learning rate at each of `updates` updates, as a fraction of its peak."""
         rising = round(self.warmup_share * updates)
         left = updates - rising
         remaining: Callable[[float], float] = {
@@ -62,23 +62,23 @@ class UpdateRule(Section):
 
 
 class SweepOptions(Section):
-    """What of a technique the experiment alone knows; the default is the recipe at its own rate.
+    """Options of a technique that are not in its recipe: scaling rule and learning rate sweep.
 
-    When the global batch is k times the reference batch, `scaling` multiplies the rate by k
-    (linear: Goyal et al. 2017, arXiv:1706.02677, as `warmup_epochs`) or √k (sqrt: Krizhevsky 2014,
+    At a global batch of k reference batches, `scaling` multiplies the learning rate by k (linear:
+    Goyal et al. 2017, arXiv:1706.02677, also for `warmup_epochs`) or √k (sqrt: Krizhevsky 2014,
     arXiv:1404.5997).
     """
 
     scaling: Literal["none", "linear", "sqrt"] = "none"
-    """Rule of the learning rate (with `muon`, Muon's) in the global batch."""
+    """How the learning rate (of Muon, if used) grows with the global batch."""
     warmup_epochs: NotNegative = 0.0
-    """Gradual warm-up from the base rate; a recipe's `warmup_share` is one from zero."""
+    """Epochs of a warm-up that starts at the base rate; `warmup_share` starts at zero."""
     factors: Some[AboveZero] | None = None
-    """The technique's learning rate sweep; `[1]` is only the rule's rate."""
+    """Factors on the scaled learning rate. `[1]`: no sweep. Null: `convergence.factors`."""
 
 
 class Technique(SweepOptions, UpdateRule):
-    """The options of one technique; the default is plain SGD at the base rate."""
+    """Options of one technique; the default is plain SGD at the base learning rate."""
 
     @model_validator(mode="after")
     def _one_warmup(self) -> Self:
@@ -87,16 +87,16 @@ class Technique(SweepOptions, UpdateRule):
         return self
 
     def rate(self, base: float, scale: float) -> float:
-        """Return the scaled rate (Muon's, if used) at `scale` times the reference batch."""
+        """Return the learning rate (of Muon, if used) at `scale` times the reference batch."""
         rules = {"none": 1.0, "linear": scale, "sqrt": math.sqrt(scale)}
         return self.peaks(base)[0] * rules[self.scaling]
 
 
 def gpus_of(global_batch: int, reference_batch: int, gpus: int) -> int:
-    """Return `gpus` if each GPU gets at least the reference batch of a global batch, or else 1."""
+    """Return `gpus` if a global batch is at least `gpus` reference batches, else 1."""
     return gpus if global_batch >= gpus * reference_batch else 1
 
 
 def uneven(global_batches: Sequence[int], reference_batch: int, gpus: int) -> list[int]:
-    """Return the global batches that are not divisible by their number of GPUs."""
+    """Return the global batches that are not divisible by the number of GPUs that share them."""
     return [batch for batch in global_batches if batch % gpus_of(batch, reference_batch, gpus)]

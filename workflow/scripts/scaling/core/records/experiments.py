@@ -1,4 +1,4 @@
-"""Records of a machine's limits, the synchronization experiments, and quantized networks."""
+"""Schemas of the records of machine checks, sweeps, peaks, synchronization and quantization."""
 
 from collections.abc import Iterator
 from typing import Annotated, Literal, NotRequired
@@ -10,11 +10,11 @@ from scaling.core.records import kind as types
 
 Device = Literal["cpu", "cuda"]
 VARIANT_PATTERN = "variant~{variant}/quantization.json"
-"""The path of a variant's record below the folder of its seed."""
+"""Path of the record of a quantized variant, below the folder of its seed."""
 
 
 class Finding(TypedDict):
-    """A problem with a host, or with one of its GPUs; `gpu` is a UUID, or "" for the host."""
+    """A problem found by a machine check; `gpu` is a UUID, or "" for a problem of the host."""
 
     severity: Literal["bad", "odd"]
     host: str
@@ -23,17 +23,17 @@ class Finding(TypedDict):
 
 
 class MachineCheck(types.Record):
-    """The machine check before measuring, `check.json`."""
+    """Record of the check of all machines before measuring, `check.json`."""
 
     check: str
     hosts: list[types.Row]
     gpus: list[types.Row]
-    """The readings of `instruments.machine`; the report shows only `findings`."""
+    """Readings of each GPU by `instruments.machine`, not shown in the report."""
     findings: list[Finding]
 
 
 class Message(TypedDict):
-    """Seconds of one message in each repeat, and whether all results were correct."""
+    """Times (seconds) of the repeats of one message, and whether all its results were correct."""
 
     kind: Literal["sweep", "bucket", "tuned_bucket", "gradients", "broadcast", "reduce"]
     message_bytes: types.Positive
@@ -44,7 +44,7 @@ class Message(TypedDict):
 
 
 class Sweep(types.Record):
-    """Times of all-reduces and other collectives of several sizes, `sweep.json`."""
+    """Record of the times of collectives by kind and message size, `sweep.json`."""
 
     gpus: types.Positive
     backend: str
@@ -54,7 +54,7 @@ class Sweep(types.Record):
 
 
 class Peak(TypedDict):
-    """Seconds of one operation in each repeat; see `instruments.peaks` for which fields apply."""
+    """Seconds of each repeat of one operation. Optional fields depend on `quantity`."""
 
     quantity: Literal["matrix_product", "device_copy", "gpu_to_gpu_copy"]
     seconds: types.Repeats
@@ -67,7 +67,7 @@ class Peak(TypedDict):
 
 
 class Peaks(types.Record):
-    """The measured peak rates of a machine, `peaks.json`; `gpus` is 0 on a CPU."""
+    """Record of the peak rates of a machine, `peaks.json`; `gpus` is 0 on a CPU."""
 
     device: Device
     gpus: types.Whole
@@ -76,14 +76,14 @@ class Peaks(types.Record):
 
 
 class RankEpoch(TypedDict):
-    """Base of what a rank did in one epoch; epochs count from 0."""
+    """Base class of a rank's measurements in one epoch; epochs count from 0."""
 
     epoch: types.Whole
     rank: types.Whole
 
 
 class Order(RankEpoch):
-    """The images that a rank draws for an epoch; see `synchronization.worker.orders_of`."""
+    """Images that a rank draws in an epoch: number, hash of their order, and comparisons."""
 
     samples: types.Positive
     order_sha256: str
@@ -93,7 +93,7 @@ class Order(RankEpoch):
 
 
 class Drawn(TypedDict):
-    """Orders of images that a sampler draws, without a training."""
+    """Orders of images that a sampler draws without any training."""
 
     sampler: Literal["RandomSampler", "DistributedSampler"]
     gpus: types.Positive
@@ -103,7 +103,7 @@ class Drawn(TypedDict):
 
 
 class StepMessage(TypedDict):
-    """A message of a step (0: before the first step); `bytes` is the sum over its tensors."""
+    """One message of a training step; step 0 is before training. `bytes` sums over all tensors."""
 
     step: types.Whole
     phase: Literal["start", "forward", "backward", "update"]
@@ -114,7 +114,7 @@ class StepMessage(TypedDict):
 
 
 class Steps(TypedDict):
-    """Collectives of recorded training steps; `way` names the parallel strategy or variant."""
+    """Messages of recorded training steps; `way` names a strategy or a variant of it."""
 
     way: str
     bucket_bytes: list[types.Whole]
@@ -123,7 +123,7 @@ class Steps(TypedDict):
 
 
 class SharedEpoch(RankEpoch):
-    """A rank's measurements of one epoch; see `training.trainer.EpochResult`."""
+    """A rank's training time, loss and accuracy in one epoch."""
 
     seconds: types.Seconds
     loader_seconds: types.Duration | None
@@ -134,7 +134,7 @@ class SharedEpoch(RankEpoch):
 
 
 class Ended(TypedDict):
-    """Quality of a rank's model after a training, and hashes of its parameters and buffers."""
+    """Test metrics of a rank's model after training, and hashes of its parameters and buffers."""
 
     rank: types.Whole
     test_loss: types.Amount | None
@@ -144,11 +144,11 @@ class Ended(TypedDict):
 
 
 Drift = Literal["variance_max", "variance_mean", "mean_max", "mean_mean"]
-"""Range of batch norm's running statistics over ranks; only older records have `mean_…`."""
+"""Range over ranks of batch norm's running variance (in older records also of its mean)."""
 
 
 class Shared(TypedDict):
-    """A training whose ranks are compared; see `synchronization.worker.train`."""
+    """A training whose ranks are compared: orders of images, metrics, and drift of buffers."""
 
     buffers: Literal["broadcast", "local", "sync_batch_norm"]
     set_epoch: bool
@@ -160,7 +160,7 @@ class Shared(TypedDict):
 
 
 class Synchronization(types.Record):
-    """The record of the synchronization experiments, `synchronization.json`."""
+    """Record of the synchronization experiments, `synchronization.json`."""
 
     gpus: types.Positive
     device: Device
@@ -168,7 +168,7 @@ class Synchronization(types.Record):
     train_images: types.Positive
     parameters: types.Options
     model: Annotated[dict[str, types.Whole], Len(3, 3)]
-    """`parameter_bytes`, `buffer_bytes`, and `widest_norm`, the channels of the widest norm."""
+    """Keys `parameter_bytes`, `buffer_bytes` and `widest_norm` (channels of the widest norm)."""
     permutations: list[Drawn]
     steps: list[Steps]
     trainings: list[Shared]
@@ -176,15 +176,15 @@ class Synchronization(types.Record):
 
 
 Exactness = Annotated[dict[Literal["logits", "differing"], types.Whole], Len(2, 2)]
-"""The number of logits also computed in integers, and how many of them differ."""
+"""The number of logits computed in integers and in floats, and how many of them differ."""
 Classes = Annotated[dict[Literal["labels", "float32", "variant"], str], Len(3, 3)]
-"""Classes of all test images, as `core.paired_accuracy` encodes them."""
+"""Class indices of all test images, encoded as text by `core.paired_accuracy.encode`."""
 Counts = Annotated[dict[Literal["bin_edges", "counts"], list[types.Number]], Len(2, 2)]
-"""A histogram: the number of values between consecutive edges, in float units."""
+"""A histogram: number of values between consecutive bin edges, in the float network's units."""
 
 
 class Accuracy(TypedDict):
-    """Accuracy, its difference to the float network, and its noise; see `core.paired_accuracy`."""
+    """Accuracy of a quantized network, and its paired difference from the float network's."""
 
     accuracy_percent: types.Percent
     difference_points: types.Number
@@ -196,7 +196,7 @@ class Accuracy(TypedDict):
 
 
 class SeedRecord(types.Record):
-    """Base of a quantized network's record: its seed, its dataset, and the measuring device."""
+    """Base class of a quantized network's record: seed, dataset, and device."""
 
     seed: types.Whole
     dataset: types.Images
@@ -206,14 +206,14 @@ class SeedRecord(types.Record):
 
 @types.opened
 class Options(TypedDict):
-    """The options of a variant; see `config.scheme`."""
+    """Options of a quantized variant, as in `config.scheme.Scheme`."""
 
     mistakes: list[str]
 
 
 @types.opened
 class Entrance(TypedDict):
-    """How input images are quantized: `scale` (levels per unit), clipped shares, noise (dB)."""
+    """Quantization of the input images: levels per unit, clipped shares, and noise in dB."""
 
     scale: types.Amount
     range: types.Pair
@@ -221,7 +221,7 @@ class Entrance(TypedDict):
 
 @types.opened
 class Layer(TypedDict):
-    """A layer of a quantized network; fields of activations are absent for weights alone."""
+    """One layer of a quantized network. If only weights are quantized, output fields are absent."""
 
     layer: str
     weight_bits: types.Positive
@@ -237,7 +237,7 @@ class Layer(TypedDict):
 
 
 class Histogram(TypedDict):
-    """The distribution of one quantity of a layer before and after quantization."""
+    """Distributions of one quantity of a layer before (`float`) and after (`int8`) quantization."""
 
     layer: str
     quantity: str
@@ -247,7 +247,7 @@ class Histogram(TypedDict):
 
 
 class VariantRecord(Accuracy, SeedRecord):
-    """A variant of a tutorial CNN, `quantization.json`; see `quantization.variant`."""
+    """Record of one quantized variant of a tutorial CNN, `quantization.json`."""
 
     variant: str
     scheme: Options
@@ -270,7 +270,7 @@ def _repeats(record: types.Row) -> Iterator[str]:
 
 
 def _ranks(record: types.Row) -> Iterator[str]:
-    """Yield a sentence for each rank or epoch that cannot exist, and each order that is twice."""
+    """Yield a sentence for each impossible rank or epoch, and for each duplicate order."""
     for one in [*record["permutations"], *record["trainings"]]:
         ranks, epochs = range(one.get("gpus", record["gpus"])), range(len(one["orders"]))
         rows = [*one["orders"], *one.get("epochs", []), *one.get("ranks", [])]

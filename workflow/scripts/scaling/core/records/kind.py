@@ -1,4 +1,4 @@
-"""Kinds of records: each has one schema, checked on writing and reading."""
+"""Kinds of records. A kind has one schema, which is checked on writing and reading."""
 
 import hashlib
 import json
@@ -22,69 +22,69 @@ from scaling.core.section import key_name, sentence
 VERSION = 1
 MOST_BYTES = 5_000_000
 CLOCK_SECONDS = 2.0
-"""Seconds by which a change of the clock may move the end of a measurement."""
+"""Tolerance for times in a record, in seconds, because clocks may be adjusted."""
 TO_DO = "restore it, or delete it so that it is made again"
 
 _SHARED = ConfigDict(strict=True, allow_inf_nan=False)
 closed = with_config(ConfigDict(extra="forbid", **_SHARED))
-"""Decorator: the schema rejects unknown keys, also in its parts and subclasses."""
+"""Decorator of a schema that rejects unknown keys, also in nested schemas and subclasses."""
 opened = with_config(ConfigDict(extra="allow", **_SHARED))
-"""Decorator: the schema allows unknown keys."""
+"""Decorator of a schema that allows unknown keys."""
 
 Row = dict[str, Any]
 Options = Row
 Whole = Annotated[int, Interval(ge=0, lt=2**63)]
 Positive = Annotated[int, Interval(ge=1, lt=2**63)]
 Number = Annotated[float, Interval(ge=-1e39, le=1e39)]
-"""A number in the range of float32, so that figures can show it."""
+"""A number that float32 can hold, so that figures can show it."""
 Amount = Annotated[Number, Ge(0)]
 Seconds = Annotated[float, Interval(ge=1e-9, le=1e9)]
 Duration = Annotated[float, Interval(ge=0, le=1e9)]
-"""Seconds, which may be 0."""
+"""Seconds, at least 0."""
 Repeats = Annotated[list[Seconds], Len(1)]
-"""Seconds of each repeat."""
+"""Seconds of each repeat, at least one."""
 Fraction = Annotated[float, Interval(ge=0, le=1)]
 Percent = Annotated[float, Interval(ge=0, le=100)]
 Pair = Annotated[list[Number], Len(2, 2)]
-"""A minimum and a maximum."""
+"""A list [minimum, maximum]."""
 Status = Literal["ok", "oom", "oom_host", "infeasible", "diverged", "timeout"]
 Role = Literal["warmup", "measured"]
 
 
 @closed
 class Record(TypedDict):
-    """The fields of every measurement's record; schemas based on it reject unknown keys, too."""
+    """Fields of all records. Schemas that inherit from this one also reject unknown keys."""
 
     environment: Row
-    """As `core.environment` describes it."""
+    """Result of `core.environment.describe`: hosts, devices, versions, times."""
 
 
 Channels = Annotated[list[Fraction], Len(3, 3)]
 
 
 class Images(TypedDict):
-    """The dataset that a measurement used: its source and the checksum of its images."""
+    """Source and checksum of the dataset that a measurement used."""
 
     source: str
     checksum: str
 
 
 class Dataset(Images):
-    """The dataset with its numbers of images."""
+    """A dataset with its numbers of training and test images."""
 
     train_images: Positive
     test_images: Positive
 
 
 class ShapedDataset(Dataset):
-    """The dataset with the height, width and channels of its images."""
+    """A dataset with the shape of its images: height, width, channels."""
 
     image_shape: Annotated[list[Positive], Len(3, 3)]
 
 
 @closed
 class Manifest(ShapedDataset):
-    """The record of a dataset, `manifest.json`; counts are images per class."""
+    """Record of a dataset, `manifest.json`; the `…_counts` are numbers of images per class."""
 
     origin: str
     classes: Annotated[list[str], Len(2)]
@@ -96,7 +96,7 @@ class Manifest(ShapedDataset):
 
 @closed
 class OwnData(TypedDict):
-    """The dataset of a user's own command; only its manifest has `origin`."""
+    """Stands for the dataset of a user's own command; `origin` is only in its manifest."""
 
     source: Literal["own"]
     origin: NotRequired[str]
@@ -104,7 +104,7 @@ class OwnData(TypedDict):
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of record: its `schema` (a TypedDict), and a function that finds contradictions."""
+    """A kind of record: a `schema` (a TypedDict), and a function that yields contradictions."""
 
     what: str
     schema: Any
@@ -129,7 +129,7 @@ class Kind:
         return TypeAdapter(self.schema)
 
     def _wrong(self, record: Any, path: Path) -> str | None:
-        """Return the first error in a record, with its field; None if there is no error."""
+        """Return the first error in a record, with the field's name; None if there is no error."""
         try:
             self._adapter.validate_json(json.dumps(record))
             looks = _misplaced(record, path), _untimely(record), self.contradictions(record)
@@ -142,7 +142,7 @@ class Kind:
 
 
 def unsigned(path: Path) -> dict[str, Any]:
-    """Return the record at `path`, of any schema; UserError if its checksum or version is wrong."""
+    """Return the record at `path`, of any schema; UserError for a wrong checksum or version."""
     record = files.read_json(path, MOST_BYTES)
     if not isinstance(record, dict) or record.pop("sha256", None) != _checksum(record):
         raise UserError(f"{path}: checksum mismatch: {TO_DO}")
@@ -152,7 +152,7 @@ def unsigned(path: Path) -> dict[str, Any]:
 
 
 def _misplaced(record: dict[str, Any], path: Path) -> Iterator[str]:
-    """Yield a sentence for each folder `key~value` of `path` that contradicts the record."""
+    """Yield a sentence for each folder `key~value` in `path` that contradicts the record."""
     fields = record | record.get("cell", {})
     values = dict(part.split("~", 1) for part in path.parts if "~" in part)
     if "seed" in values and fields.get("repeat"):
@@ -163,7 +163,7 @@ def _misplaced(record: dict[str, Any], path: Path) -> Iterator[str]:
 
 
 def _untimely(record: dict[str, Any]) -> Iterator[str]:
-    """Yield a sentence for an end before the start, or a duration above the time between."""
+    """Yield a sentence if a record ends before it starts, or took longer than the time between."""
     times = [record.get("environment", {}).get(key) for key in ("started", "ended")]
     if all(times):
         began, ended = map(datetime.fromisoformat, times)
@@ -175,7 +175,7 @@ def _untimely(record: dict[str, Any]) -> Iterator[str]:
 
 
 def _checksum(record: dict[str, Any]) -> str:
-    """Return the SHA-256 of a record's content, whatever its layout."""
+    """Return the SHA-256 of a record's content. The order of its keys does not matter."""
     return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()
 
 

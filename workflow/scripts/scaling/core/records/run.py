@@ -1,4 +1,4 @@
-"""Records of trainings: a run of the grid, and the runs of a technique for large batches."""
+"""Schemas of the records of trainings: runs of the grid, and techniques for large batches."""
 
 import math
 from collections import Counter
@@ -13,17 +13,17 @@ from scaling.core.grid import Cell
 from scaling.core.records import kind as types
 
 Startup = Annotated[dict[Literal["total", "cudnn_search"], types.Duration], Len(1)]
-"""Seconds until the first epoch, and the seconds therein of cuDNN's search for algorithms."""
+"""Seconds until the first epoch, and how many of them cuDNN searched for algorithms."""
 MOST_WATTS = 10_000  # More than any GPU takes.
 BLOCKS = ("seconds", "seconds_without_exchange")
 RunRecord = types.Row
 TechniqueRecord = types.Row
-"""Dictionaries with the fields of `Run` and `Technique`."""
+"""A dictionary with the fields of `Technique`, as `RunRecord` has those of `Run`."""
 TECHNIQUE_PATTERN = "remedy~{remedy}/global_batch~{global_batch}"
 
 
 class GpuReading(TypedDict):
-    """Counters of one GPU over an interval; null where its driver does not report them."""
+    """Counters of one GPU over an interval. A counter that the driver does not report is null."""
 
     energy_joules: types.Amount | None
     held_back_seconds: dict[str, types.Duration]
@@ -32,14 +32,14 @@ class GpuReading(TypedDict):
 
 
 class OfRank(TypedDict):
-    """Base of a rank's measurements over a number of iterations."""
+    """Base class of a rank's measurements over a number of iterations."""
 
     rank: types.Whole
     iterations: types.Whole
 
 
 class EpochRow(OfRank):
-    """An epoch of a run on one rank; `seconds` is host time between two synchronizations."""
+    """One epoch of a run on one rank; `seconds` is host time, synchronized with the GPU."""
 
     epoch: types.Positive
     seconds: types.Seconds
@@ -49,24 +49,24 @@ class EpochRow(OfRank):
     train_accuracy: types.Fraction | None
     role: types.Role
     power_capped_seconds: types.Duration | None
-    """The most seconds that a GPU of the rank was at its power limit; null if not counted."""
+    """Seconds at the power limit, the maximum over the rank's GPUs; null if not counted."""
     gpu_readings: list[GpuReading]
 
 
 class Energy(TypedDict):
-    """Energy of each GPU of a rank over all epochs of a role; `counts` says what joules include."""
+    """Energy of each GPU of a rank over all epochs of a role; `counts` says what is included."""
 
     rank: types.Whole
     role: types.Role
     seconds: types.Seconds
     joules: list[types.Amount | None]
     power_capped_seconds: types.Amount | None
-    """The most seconds that a GPU of the rank was at its power limit, at most `seconds`."""
+    """Seconds at the power limit, the maximum over the rank's GPUs; at most `seconds`."""
     counts: str
 
 
 class Model(TypedDict):
-    """The model: sizes, FLOPs (see `training.evaluation`), and SHA-256 of each rank's weights."""
+    """The model: number of parameters, bytes, FLOPs, and a SHA-256 of the weights of each rank."""
 
     name: str
     width: types.Positive
@@ -80,7 +80,7 @@ class Model(TypedDict):
 
 @types.opened
 class Parameters(TypedDict):
-    """Parameters of `launch.run_spec`, and applied options; of a command, hashes of its files."""
+    """Parameters of a run: requested and applied recipe options, and a user's command."""
 
     engine: str
     warmup_epochs: types.Whole
@@ -99,7 +99,7 @@ class Evaluation(TypedDict):
 
 
 class Memory(TypedDict):
-    """Peak bytes of each device (or host process), and the capacity of one device (or the host)."""
+    """Peak bytes of each device (or host process), and capacity of one device (or the host)."""
 
     kind: Literal["device", "host"] | None
     peak_bytes: list[types.Whole]
@@ -107,7 +107,7 @@ class Memory(TypedDict):
 
 
 class Reading(OfRank):
-    """Seconds of communication in a number of iterations, or a note why there are none."""
+    """Communication seconds in a number of iterations; if not measured, `note` says why."""
 
     estimate: Literal["without_communication", "profiler", "ddp_log"]
     communication_seconds: NotRequired[types.Duration]
@@ -118,17 +118,17 @@ class Reading(OfRank):
 
 
 class Communication(TypedDict):
-    """How gradients were exchanged: the bytes of each message, and `readings` of each rank."""
+    """How gradients were exchanged: bytes of each message, and measured seconds of each rank."""
 
     backend: str | None
     bucket_bytes: list[types.Whole]
     sent_share: types.Amount | None
-    """Bytes sent for gradients, as a share of the bytes that the strategy sends in float32."""
+    """Bytes sent for gradients, divided by the bytes that the strategy would send in float32."""
     readings: list[Reading]
 
 
 class InMemory(OfRank):
-    """Seconds of blocks of iterations on in-memory batches; `IN_TURN` has the blocks' order."""
+    """Seconds of blocks of iterations on batches in memory, with and without gradient exchange."""
 
     samples: types.Whole | None
     seconds: types.Repeats
@@ -136,13 +136,14 @@ class InMemory(OfRank):
 
 
 KernelClass = Literal["products", "element-wise", "optimizer", "copies", "other", "communication"]
-"""The class of a kernel, by the operator that launches it."""
+"""The class of a GPU kernel. It depends on the operator that launches the kernel."""
 OfClass = Annotated[dict[Literal["seconds", "running_seconds", "bytes"], types.Amount], Len(2, 3)]
-"""Seconds in which the class runs and no earlier class does, all its seconds, and known bytes."""
+"""`running_seconds`: kernels of the class run. `seconds`: of these, the seconds without any
+class listed earlier in `KernelClass`. `bytes`: known memory traffic."""
 
 
 class DeviceTime(OfRank):
-    """Busy seconds of a device in a number of iterations, or a note why there are none."""
+    """Busy seconds of a GPU in a number of iterations; if not measured, `note` says why."""
 
     gpu: NotRequired[types.Whole]
     seconds: NotRequired[types.Seconds]
@@ -154,12 +155,12 @@ class DeviceTime(OfRank):
 
 
 class Run(types.Record):
-    """The record of one run of the grid, `run.json`; fields that a run did not reach are null."""
+    """Record of one run of the grid, `run.json`. What a run did not measure is null."""
 
     cell: Cell
     status: types.Status
     message: str | None
-    """One sentence if the status is not ok or something is unusual, else null."""
+    """One sentence about a failure or a peculiarity of the run, or null."""
     dataset: types.ShapedDataset | types.OwnData
     model: Model
     training: Parameters
@@ -167,19 +168,19 @@ class Run(types.Record):
     energy: NotRequired[list[Energy]]
     evaluation: Evaluation | None
     settling: types.Row
-    """Whether the measured epochs were steady; see `core.statistics.settling`."""
+    """Result of `core.statistics.settling`: whether the measured epochs were steady."""
     memory: Memory
     communication: Communication
     in_memory: list[InMemory]
     device_time: list[DeviceTime]
     startup: Startup | None
     run_seconds: types.Seconds | None
-    """Seconds from the command's start to its last process's end, without the wait for GPUs."""
+    """Seconds from the command's start to its last process's end, after any wait for GPUs."""
 
 
 @types.opened
 class EpochMetrics(TypedDict):
-    """Metrics after one epoch; a technique's tests use recomputed batch-norm statistics."""
+    """Metrics after one epoch. Tests of techniques use recomputed batch-norm statistics."""
 
     epoch: types.Positive
     updates: types.Positive
@@ -192,7 +193,7 @@ class EpochMetrics(TypedDict):
 
 @types.opened
 class Training(TypedDict):
-    """One training with a technique; see `large_batches.experiment`."""
+    """One training with a technique for large batches: its length, its end, and its epochs."""
 
     seed: types.Whole
     updates: types.Positive
@@ -204,7 +205,7 @@ class Training(TypedDict):
 
 
 class SweepRun(Training):
-    """A training in a technique's record; `factor` multiplies the scaling rule's learning rate."""
+    """A training in a technique's record; `factor` scales the rule's learning rate."""
 
     factor: types.Seconds
     learning_rate: types.Amount
@@ -214,7 +215,7 @@ class SweepRun(Training):
 
 @types.opened
 class Result(TypedDict):
-    """The results of a technique's runs; see `large_batches.experiment`."""
+    """Results of a technique at one global batch: the chosen learning rate factor, and all runs."""
 
     gpus: types.Positive
     chosen_factor: types.Amount
@@ -223,7 +224,7 @@ class Result(TypedDict):
 
 
 class Technique(types.Record):
-    """The record of one technique ("remedy") at one global batch, `runs.json`."""
+    """Record of one technique (key `remedy`) at one global batch, `runs.json`."""
 
     remedy: str
     global_batch: types.Positive
@@ -231,19 +232,19 @@ class Technique(types.Record):
     status: types.Status
     message: str | None
     training: types.Options
-    """Settings shared by all runs of a study; see `large_batches.plan.Study`."""
+    """Settings that all techniques of a study share, as in `large_batches.plan.Study`."""
     dataset: types.Dataset
     result: Result | None
 
 
 def technique_path(records: Path, remedy: str, global_batch: int) -> Path:
-    """Return the path of the record of a technique (`remedy`) below the folder `records`."""
+    """Return the path of the record of the technique `remedy`, below the folder `records`."""
     pattern = f"{TECHNIQUE_PATTERN}/runs.json"
     return records / pattern.format(remedy=remedy, global_batch=global_batch)
 
 
 def _contradictions(record: RunRecord) -> Iterator[str]:
-    """Yield a phrase for each impossible value; of a user's command only `_amounts` are checked."""
+    """Yield a phrase for each impossible value; a user's command is checked by `_amounts` alone."""
     rows, complete = record["epochs"], record["status"] in ("ok", "diverged")
     yield from _amounts(record)
     if record["training"]["engine"] == "command":
@@ -270,7 +271,7 @@ def _contradictions(record: RunRecord) -> Iterator[str]:
 
 
 def _amounts(record: RunRecord) -> Iterator[str]:
-    """Yield a phrase for each impossible amount of seconds or joules, whatever the status."""
+    """Yield a phrase for each impossible amount of seconds or joules in a run's record."""
     rows, whole = record["epochs"], 1.001 * (record["run_seconds"] or math.inf)
     if sum(row["seconds"] for row in rows if row["rank"] == 0) > whole:
         yield "epochs that take longer than the run"
@@ -287,5 +288,5 @@ def _amounts(record: RunRecord) -> Iterator[str]:
 
 RUN = types.Kind("a run", Run, _contradictions)
 TRAINING = types.Kind("a training that was kept", Training)
-"""The record of a training that `large_batches.experiment` keeps, to reuse it for equal ones."""
+"""The record of one training, which `large_batches.experiment` reuses for identical trainings."""
 TECHNIQUE = types.Kind("a technique for large batches", Technique)
