@@ -8,6 +8,7 @@ from functools import cache
 import matplotlib.pyplot as plt
 import nbformat
 import pytest
+import yaml
 
 from examples import stored
 from examples.configurations import section
@@ -19,6 +20,7 @@ from scaling.report import provenance
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 EPOCHS = re.compile(r"^\| (\w+)(?:, (\w+))?, (\d+) GPUs? \| (.*) \|$", re.MULTILINE)
+CLASSES = re.compile(r"^\| (\d+) \| ([\d.]+) \|" + r" ([^|]+) \|" * 5 + "$", re.MULTILINE)
 REMEDY = re.compile(r"^\| [^|]+ \| `(\w+)` \| (.*) \|$", re.MULTILINE)
 
 study = cache(stored.study)
@@ -109,6 +111,32 @@ def test_times_in_findings_are_those_of_the_records(name, count):
         for size, shown in zip(sizes, row.split(" | "), strict=True)
     }
     assert len(printed) == count and printed == made[list(printed)].to_dict()
+
+
+def test_ladder_in_findings_is_that_of_the_records():
+    ladder, said = study("h200-ladder"), section("h200-ladder")
+    steps = ladder.device_time.merge(ladder.timing, on=CELL_KEYS).set_index(
+        ["recipe", "batch_size"]
+    )
+    made = {"s": steps["epoch_seconds"], "ms": 1e3 * steps["busy_seconds"]}
+    rows = re.findall(r"^\| `(\w+)` \|.*?\| (\d.*) \|$", said, re.MULTILINE)
+    config = yaml.safe_load((stored.folder_of("h200-ladder") / "config.yaml").read_text())
+    assert [name for name, _ in rows] == config["grid"]["recipes"]
+    for name, shown in rows:
+        values = [made[unit][name, size] for unit in ("s", "ms") for size in (128, 512)]
+        assert shown.split(" | ") == ["{:#.3g}".format(value) for value in values]
+    classes = ladder.step_classes.query("recipe == 'tuned'").set_index(
+        ["batch_size", "kernel_class"]
+    )
+    for size, whole, products, simple, update, idle, least in CLASSES.findall(said):
+        own = classes.loc[int(size)]
+        ms, share = 1e3 * own["seconds"], own["reached"].map("{:.0%}".format).str.replace("%", " %")
+        bound = 1e3 * own["least_seconds"].sum()
+        assert whole == f"{ms.sum():.2f}"
+        assert products == f"{ms['products']:.2f}, {share['products']} of peak"
+        assert simple == f"{ms['element-wise']:.2f}, {share['element-wise']} of bandwidth"
+        assert (update, idle) == (f"{ms['optimizer']:.2f}", f"{ms['idle']:.2f}")
+        assert least == f"{bound:.2f}, {100 * bound / ms.sum():.0f} %"
 
 
 def test_accuracies_in_findings_are_those_of_the_records():

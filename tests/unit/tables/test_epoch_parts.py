@@ -116,6 +116,13 @@ def test_exposed_messages_are_apart_from_waits_for_ranks(traced):
     assert shares == pytest.approx(expected, nan_ok=True, abs=1e-9)
 
 
+@pytest.mark.parametrize(("engine", "share"), [("eager", 0.2), ("resident", 0.01)])
+def test_data_wait_without_loader_processes_is_the_hosts(engine, share):
+    timing = timing_table(timing_row(1, 128, 10.0, training_seconds=8.0, loader_seconds=0.1))
+    costs = [ONE | {"gpus": 1, "batch_size": 128, "engine": engine}]
+    assert derived(timing=timing, costs=costs).utilization["loading_share"].item() == share
+
+
 @pytest.mark.parametrize("name", ["h100x2", "h200x2-models", "h200x4", "cpu"])
 def test_parts_add_up_to_the_epoch(name):
     tables = stored.study(name)

@@ -9,7 +9,7 @@ import pandas as pd
 from scaling.core.grid import CELL_KEYS
 from scaling.core.records.run import RunRecord
 from scaling.core.statistics import margin
-from scaling.registry.engine import COMMAND
+from scaling.registry.engine import COMMAND, ENGINES
 from scaling.registry.strategy import DP, STRATEGIES
 from scaling.tables import schema
 from scaling.tables.measurements import ALONE, GB
@@ -145,6 +145,10 @@ def utilization(tables: StudyTables) -> pd.DataFrame:
     of_a_step = whole.fillna(table["iterations"] / epoch)
     idle = (1 - table["busy_seconds"] * of_a_step).clip(lower=0)
     wait = (epoch - table["training_seconds"]).clip(lower=0).fillna(table["loader_seconds"])
+    # Without loader processes, which also slow down steps, it is at most the host's wait.
+    options = {name: ENGINES.find(name).options.model_fields for name in ENGINES.names()}
+    loads = table["engine"].isin([name for name in options if "loader_workers" in options[name]])
+    wait = wait.where(loads, wait.clip(upper=table["loader_seconds"]))
     table["loading_share"] = wait / epoch
     table["exposed_share"] = table["exposed_seconds"] / epoch
     left = 1 - table[["loading_share", "exposed_share"]].sum(axis=1)
