@@ -124,7 +124,7 @@ def test_ladder_in_findings_is_that_of_the_records():
     assert [name for name, _ in rows] == config["grid"]["recipes"]
     for name, shown in rows:
         values = [made[unit][name, size] for unit in ("s", "ms") for size in (128, 512)]
-        assert shown.split(" | ") == ["{:#.3g}".format(value) for value in values]
+        assert shown.split(" | ") == [f"{value:#.3g}" for value in values]
     classes = ladder.step_classes.query("recipe == 'tuned'").set_index(
         ["batch_size", "kernel_class"]
     )
