@@ -1,4 +1,4 @@
-"""Compute options, code digests and resources of Snakemake jobs; the rules call this module."""
+"""Compute options, code digests and resources of jobs, for the Snakemake rules."""
 
 import json
 import math
@@ -16,24 +16,24 @@ from scaling.registry.entries import DATASETS
 from scaling.registry.strategy import STRATEGIES
 
 SHORTEST_LIMIT = 600.0
-"""The least seconds for a measurement that is no run of the grid, and in a job's request."""
+"""Minimum time limit, in seconds, of jobs; a run of the grid itself may have a shorter limit."""
 REQUESTED = ("nodes", "runtime", "slurm_extra", "gpu", "gres", "mpi", "tasks", "tasks_per_gpu")
-"""Names of the resources of a timed job; `Jobs.requested` returns their values."""
+"""Names of the Snakemake resources of a timed job, whose values `Jobs.requested` returns."""
 
 
 measuring = partial(code_digest.digest, measuring=True)
 
 
 def as_json(**arguments: Any) -> str:
-    """Return JSON of the arguments of a script's main function."""
+    """Return the keyword arguments as JSON, which a script's main function reads."""
     return json.dumps(arguments, default=str, sort_keys=True)
 
 
 def in_turns(runs: Sequence[grid.Cell]) -> list[grid.Cell]:
-    """Return the runs in passes over the repeats and seeds, each pass forwards or backwards.
+    """Return the runs reordered into passes, one for each repeat and seed.
 
-    Recipes stand beside each other, and over passes in the order A B B A B A A B, so that drift of
-    the machine affects all alike.
+    Some passes are reversed (A B B A B A A B), so that a drift of the machine affects all recipes
+    equally. Within a pass, runs of different recipes with equal GPUs and batch size are adjacent.
     """
     passes: dict[tuple[int, int], list[grid.Cell]] = {}
     for run in runs:
@@ -46,7 +46,7 @@ def in_turns(runs: Sequence[grid.Cell]) -> list[grid.Cell]:
 
 
 class Jobs:
-    """Compute options and resources of a study's jobs from `config` and Snakemake's `workflow`."""
+    """Computes a study's job options and resources from `config` and Snakemake's `workflow`."""
 
     def __init__(self, config: dict[str, Any], workflow: Any, records: str = "results") -> None:
         machine, runs = config["machine"], grid.of(config)
@@ -71,9 +71,9 @@ class Jobs:
         self._places = {run.record_path(Path()): len(runs) - n for n, run in enumerate(runs)}
 
     def machine_check(self, wildcards: Mapping[str, str]) -> list[str]:
-        """Return the path of the machine check that a repeat's measurements need, or an empty list.
+        """Return the path of the machine check that a repeat's jobs take as input, or [].
 
-        A repeat that has records keeps its list, as Snakemake reruns a job whose inputs change.
+        A repeat with records keeps its list: Snakemake reruns a job when its inputs change.
         """
         repeat = wildcards.get("repeat", "")
         path = self._records / f"machine{repeat}/check.json"
@@ -81,11 +81,11 @@ class Jobs:
         return [str(path)] if wanted or path.exists() else []
 
     def machine_checks(self) -> list[str]:
-        """Return paths of all repeats' machine checks; each repeat may run on another machine."""
+        """Return paths of the machine checks of all repeats; each may run on another machine."""
         return [path for repeat in self._begun for path in self.machine_check({"repeat": repeat})]
 
     def options(self, kind: type[Options], *sections: str, **own: Any) -> dict[str, Any]:
-        """Return `kind`'s fields, each from the last of `sections` that has it, and `own`."""
+        """Return values for the fields of `kind`: from `own`, else the last section that has it."""
         model = self._config["model"]
         values = {"device": self._config["device"], "model": model, "model_width": model["width"]}
         for section in ("machine", "training", *sections):
@@ -96,10 +96,10 @@ class Jobs:
         return found
 
     def job(self, name: str, kind: type[Options], *sections: str, **own: Any) -> dict[str, Any]:
-        """Return a rule's parameters `job` (options) and `files` (paths): JSON of argument `name`.
+        """Return functions for a rule's parameters `job` and `files`: JSON of an argument `name`.
 
-        Wildcards give the GPUs. Snakemake runs a job again when a parameter changes, unless the
-        parameter is a function of `input` or `output`, as `files` is.
+        `job` has the options, `files` the paths. Snakemake reruns a job when `job` changes. It
+        ignores changes of `files`, because that is a function of `input` and `output`.
         """
 
         def job(wildcards: Any) -> str:
@@ -115,7 +115,8 @@ class Jobs:
         return {"job": job, "files": files}
 
     def run(self, kind: type[Limits], *sections: str, **own: Any) -> dict[str, Any]:
-        """Return the parameters `job` and `files` of a rule of runs; wildcards give the cell."""
+        """Return parameters `job` and `files` of the rule that trains runs; wildcards name a run.
+        """
 
         def job(wildcards: Any) -> str:
             recipe = grid.recipe_options(self._config, wildcards["recipe"])
@@ -136,7 +137,7 @@ class Jobs:
         return {"job": job, "files": files}
 
     def dataset(self) -> dict[str, Any]:
-        """Return the dataset rule's parameters: `job` (the source's options) and `files`."""
+        """Return parameters `job` (options of the source) and `files` of the dataset's rule."""
         section = self._config["dataset"]
         keys = ("source", "image_size", *DATASETS.find(section["source"]).options)
         request = {key: section[key] for key in keys}
@@ -154,26 +155,26 @@ class Jobs:
         return measuring(*code, *STRATEGIES.modules(wildcards["strategy"]))
 
     def place(self, wildcards: Mapping[str, str]) -> int:
-        """Return a run's priority: higher for an earlier run of the grid, 0 for runs outside it."""
+        """Return a run's priority: the earlier in the grid, the higher; 0 outside the grid."""
         return self._places.get(Path(grid.RUN_PATTERN.format(**wildcards), "run.json"), 0)
 
     def gpus(self, wildcards: Mapping[str, str]) -> int:
-        """Return a job's GPUs: its wildcard `gpus`, else the grid's most on one machine."""
+        """Return a job's number of GPUs: wildcard `gpus`, else the grid's most on one machine."""
         return int(wildcards.get("gpus", min(self.most, self._per_node)))
 
     def nodes(self, gpus: int) -> int:
-        """Return the number of nodes for `gpus` GPUs: one if they fit, else as few as possible."""
+        """Return the smallest number of nodes that have `gpus` GPUs."""
         return max(1, math.ceil(gpus / self._per_node))
 
     def threads(self, wildcards: Mapping[str, str]) -> int:
-        """Return a timed job's cores per node: here all cores, unless jobs share the machine."""
+        """Return CPU cores per node of a timed job: here all of them, unless jobs share the CPU."""
         if self._workflow.local_exec and not self._shares:
             return int(self._workflow.resource_settings.cores or 1)
         gpus = self.gpus(wildcards)
         return gpus * self._cores_per_gpu // self.nodes(gpus)
 
     def timed(self, gpus: int | None = None, names: Sequence[str] = REQUESTED) -> dict[str, Any]:
-        """Return the resources of a rule of timed jobs; without `gpus`, wildcards give the GPUs."""
+        """Return the resources of a rule of timed jobs; if `gpus` is None, wildcards give it."""
 
         def value(name: str, wildcards: Mapping[str, str]) -> Any:
             return self.requested(self.gpus(wildcards) if gpus is None else gpus).get(name)
@@ -181,11 +182,11 @@ class Jobs:
         return {name: partial(value, name) for name in names}
 
     def on_gpus(self, gpus: int | None = None) -> dict[str, Any]:
-        """Return the resources of a rule whose jobs use GPUs and are not timed."""
+        """Return the resources of a rule of jobs that use GPUs and are not timed."""
         return self.timed(gpus, ["gpu", "gres"])
 
     def requested(self, gpus: int) -> dict[str, Any]:
-        """Return the resources of a timed job on `gpus` GPUs; srun starts a task per node."""
+        """Return the resources of a timed job; on several nodes, srun starts one task per node."""
         nodes = self.nodes(gpus)
         extra = [] if self._shares else ["--exclusive"]
         requested: dict[str, Any] = {"nodes": nodes, "runtime": self.minutes}

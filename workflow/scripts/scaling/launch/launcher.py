@@ -1,8 +1,8 @@
 """Launch a run's processes with a time limit, end all of them, and read their reports.
 
-Linux only. A report is a JSON line in the log file of a rank, so a rank that dies loses no report.
-Kinds of lines are `start` (versions), `startup` (seconds), `epoch`, `energy`, `outcome` (the error
-that stopped a rank), `end`, `readings` (of instruments), and `stacks` (when a signal ended it).
+Linux only. A report is a JSON line in a log file of a rank, so that a rank that dies loses none.
+Kinds of reports are `start` (versions), `startup` (seconds), `epoch`, `energy`, `outcome` (an error
+that ended a rank), `end`, `readings` (of instruments), and `stacks` (when a signal ended a rank).
 """
 
 import ctypes
@@ -30,7 +30,7 @@ from scaling.core.errors import UserError
 
 KILL_GRACE_SECONDS = 3.0
 END_GRACE_SECONDS = 1.0
-"""Seconds that descendants have to end by themselves after the launched process has ended."""
+"""Seconds for child processes to end by themselves, once the launched process has ended."""
 STARTED_VARIABLE = "SCALING_STUDY_STARTED"
 NODES_VARIABLE = "SCALING_STUDY_NODES"
 PR_SET_PDEATHSIG = 1
@@ -39,21 +39,21 @@ LinesByKind = dict[str, list[dict[str, Any]]]
 
 
 class RankLog:
-    """Append one rank's reports to `folder/rank{rank}.jsonl`."""
+    """Appends reports of one rank to `folder/rank{rank}.jsonl`."""
 
     def __init__(self, folder: Path, rank: int) -> None:
         self.path = folder / f"rank{rank}.jsonl"
         self.rank = rank
 
     def append(self, kind: str, content: dict[str, Any]) -> None:
-        """Append one line and close the file, so a process that is killed later loses no line."""
+        """Append one report and close the file, so that killing the process later loses nothing."""
         line = json.dumps({"kind": kind, "rank": self.rank, **content}, allow_nan=False)
         with self.path.open("a", encoding="utf-8") as file:
             file.write(line + "\n")
 
 
 def read_logs(folder: Path) -> LinesByKind:
-    """Return the complete lines of all logs in `folder`, by kind, sorted by rank."""
+    """Return all complete reports in the logs of `folder`, by kind; within a kind, by rank."""
     found = []
     for path in folder.glob("rank*"):
         text = path.read_text(encoding="utf-8", errors="replace")
@@ -66,7 +66,7 @@ def read_logs(folder: Path) -> LinesByKind:
 
 
 def by_kind(lines: Iterable[dict[str, Any]]) -> LinesByKind:
-    """Return the lines by `kind`, in order, without that key; an absent kind gives []."""
+    """Return the lines grouped by `kind`, in order; a kind without lines gives []."""
     found: LinesByKind = defaultdict(list)
     for line in lines:
         found[line["kind"]].append({key: line[key] for key in line if key != "kind"})
@@ -75,7 +75,7 @@ def by_kind(lines: Iterable[dict[str, Any]]) -> LinesByKind:
 
 @dataclass(frozen=True)
 class ProcessResult:
-    """The end of the launched processes; `measure.launch_ranks` adds `lines` and `environment`."""
+    """How launched processes ended; `measure.launch_ranks` adds reports and environment."""
 
     returncode: int
     timed_out: bool
@@ -84,17 +84,17 @@ class ProcessResult:
     environment: dict[str, Any] = field(default_factory=dict)
 
     def of(self, kind: str) -> list[dict[str, Any]]:
-        """Return all lines of `kind`, in order, without their rank."""
+        """Return all reports of a kind, in order, without the key `rank`."""
         return [{key: line[key] for key in line if key != "rank"} for line in self.lines[kind]]
 
 
 def elapsed() -> float:
-    """Return the seconds since `launch` started this process; valid on the launching machine."""
+    """Return seconds since `launch` started this process; call it on the launching machine."""
     return time.monotonic() - float(os.environ[STARTED_VARIABLE])
 
 
 def die_with(parent: int) -> None:
-    """Have the kernel kill this process when its `parent` dies, and unblock SIGTERM."""
+    """Let the kernel kill this process when the process `parent` dies; unblock SIGTERM."""
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
@@ -102,14 +102,14 @@ def die_with(parent: int) -> None:
 
 
 def adopt_orphans() -> None:
-    """Make this process the parent of orphaned descendants (subreaper), so it can end them."""
+    """Become the parent of orphaned descendants (a subreaper), to end them later."""
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
 
 
 def reserve_port() -> int:
     """Return a TCP port that stays bound, without a listener, until this process ends.
 
-    Another process can listen on it if it sets SO_REUSEADDR, as PyTorch's store does.
+    Another process can listen on the port if it sets SO_REUSEADDR, as PyTorch's store does.
     """
     held = socket.socket()
     held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -120,7 +120,7 @@ def reserve_port() -> int:
 
 
 def command(words: list[str], gpus: int, nodes: int = 1) -> list[str]:
-    """Return the command that starts Python with `words`; on several nodes, by srun."""
+    """Return the command line that starts Python with `words`, by srun on several nodes."""
     own = [sys.executable, *words]
     if nodes == 1:
         return own
@@ -174,7 +174,7 @@ def launch(
 
 
 def _end_all_but(before: list[psutil.Process]) -> None:
-    """Send SIGTERM, later SIGKILL, to descendants of this process that are not in `before`."""
+    """Send SIGTERM, later SIGKILL, to all descendants of this process that `before` lacks."""
     family = [p for p in psutil.Process().children(recursive=True) if p not in before]
     _, family = psutil.wait_procs(family, timeout=END_GRACE_SECONDS)
     for send in (psutil.Process.terminate, psutil.Process.kill):
@@ -186,7 +186,7 @@ def _end_all_but(before: list[psutil.Process]) -> None:
 
 @contextmanager
 def terminable() -> Iterator[None]:
-    """Within the block the first SIGTERM raises SystemExit; later ones are ignored."""
+    """In a `with` block, make the first SIGTERM raise SystemExit; ignore further ones."""
 
     def leave(number: int, frame: FrameType | None) -> NoReturn:
         signal.signal(number, signal.SIG_IGN)

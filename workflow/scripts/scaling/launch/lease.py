@@ -1,6 +1,6 @@
-"""Lock GPUs or the CPU: two timed jobs, of any users, never run on one at the same time.
+"""Lock GPUs or the CPU, so that timed jobs, of any users, never share a device.
 
-A lock, or lease, is an abstract socket (`man 7 unix`) named by a UUID; child processes inherit it.
+A lease is an abstract socket (`man 7 unix`) named by the device's UUID. Child processes inherit it.
 """
 
 import errno
@@ -23,14 +23,14 @@ from scaling.core.errors import UserError
 ADDRESS = "\0scaling-study/{}"
 POLL_SECONDS = 1.0
 PATIENCE_SECONDS = 3600.0
-"""Seconds that a job waits for GPUs."""
+"""Maximum seconds that a job waits for free GPUs."""
 SHARE_VARIABLE = "SCALING_STUDY_SHARE"
-"""Environment variable that lets CPU jobs overlap (`machine.share`)."""
+"""Environment variable that allows several CPU jobs at a time (`machine.share`)."""
 FREE = "is free"
 
 
 def cpu(patience: float = PATIENCE_SECONDS) -> AbstractContextManager[list[str]]:
-    """Hold this machine's CPU until the block ends, unless jobs may share it; see `gpus`."""
+    """Lock this machine's CPU during a `with` block, unless jobs may share the CPU."""
     names = [] if os.environ.get(SHARE_VARIABLE) else [f"the CPU of {host()}"]
     return gpus(len(names), names, patience, "CPUs")
 
@@ -39,10 +39,10 @@ def cpu(patience: float = PATIENCE_SECONDS) -> AbstractContextManager[list[str]]
 def gpus(
     count: int, candidates: list[str], patience: float = PATIENCE_SECONDS, kind: str = "GPUs"
 ) -> Iterator[list[str]]:
-    """Yield `count` of the `candidates` (CUDA_VISIBLE_DEVICES entries), held until the block ends.
+    """Yield `count` of the `candidates` (CUDA_VISIBLE_DEVICES entries), locked during the block.
 
-    While fewer are free, it holds none, prints their holders once, and waits. UserError after
-    `patience` seconds, or if there are fewer than `count` candidates.
+    Waits without holding any GPU until enough are free, and prints once which processes hold them.
+    UserError after `patience` seconds, or if there are fewer than `count` candidates.
     """
     if count > len(candidates):
         raise UserError(
@@ -74,7 +74,7 @@ def gpus(
 
 
 def waits_for(requested: environment.Device, count: int) -> str:
-    """Return the holders of the GPUs, or the CPU, that a job has to wait for, or ""."""
+    """Describe the processes that hold devices which a new job would wait for; "" if none."""
     on_gpu = environment.resolve_device(requested) == "cuda"
     if not on_gpu and os.environ.get(SHARE_VARIABLE):
         return ""
@@ -86,7 +86,7 @@ def waits_for(requested: environment.Device, count: int) -> str:
 
 @contextmanager
 def device(requested: environment.Device) -> Iterator[Any]:
-    """Yield the torch.device to compute on; a GPU is leased until the block ends."""
+    """Yield the torch.device to compute on; a GPU is locked during the block."""
     import torch
 
     kind = environment.resolve_device(requested)
@@ -98,7 +98,7 @@ def device(requested: environment.Device) -> Iterator[Any]:
 
 
 def _take(uuid: str) -> socket.socket | None:
-    """Return a new lease; None if another process holds it."""
+    """Return a lease of the device `uuid`; None if another process holds a lease of it."""
     own = socket.socket(socket.AF_UNIX)
     own.set_inheritable(True)
     try:
@@ -113,7 +113,7 @@ def _take(uuid: str) -> socket.socket | None:
 
 
 def _holder(uuid: str) -> str:
-    """Return text on the process, user and command that hold a GPU's lease, or "is free"."""
+    """Describe the process, user and command that hold a GPU's lease; "is free" without one."""
     with socket.socket(socket.AF_UNIX) as asking:
         asking.setblocking(False)
         try:

@@ -1,4 +1,4 @@
-"""Launch measuring processes on leased devices and collect their reports."""
+"""Launch measuring processes on leased devices, and collect their reports."""
 
 import json
 import os
@@ -21,7 +21,7 @@ from scaling.registry.registry import Reference
 
 
 class Measurement(Options):
-    """Options of every machine measurement; `gpus` counts all nodes (on a CPU, processes)."""
+    """Options of all measurements except runs; `gpus` counts all nodes (on a CPU, processes)."""
 
     output: Path
     gpus: int = 1
@@ -32,24 +32,24 @@ class Measurement(Options):
 
 
 class Sweep(Measurement, Interconnect):
-    """Options of the all-reduce sweep over 2 GPUs or more, also of the messages of `model`."""
+    """Options of the all-reduce sweep on 2 or more GPUs, with the message sizes of `model`."""
 
     model: Model = Model()
     manifest: Path
-    """The dataset's manifest.json, whose classes and image size define the model."""
+    """Path of manifest.json, whose classes and image size determine the model."""
 
 
 class Probe(Measurement, Peaks):
-    """Options of the measurement of peak rates, on one node."""
+    """Options of the measurement of peak rates on one node."""
 
 
 class MachineCheck(Measurement):
     """Options of the machine check."""
 
     check: Literal["refuse", "warn", "off"] = "refuse"
-    """What to do about bad findings."""
+    """Whether severe findings are an error, a warning, or ignored."""
     products: bool = True
-    """Whether to multiply matrices on all GPUs, which takes PyTorch."""
+    """Whether to time matrix products on all GPUs, which needs PyTorch."""
 
 
 def run(
@@ -57,8 +57,8 @@ def run(
 ) -> ProcessResult:
     """Call `function` (`module:name`) with `options` in `processes` ranks; return their reports.
 
-    UserError, with the measurement's `name` and `advice`, if a process fails; not if the time limit
-    ends it after lines of kind `keep`.
+    UserError, with the measurement's `name` and `advice`, if a process fails. After the time limit
+    it is no error if reports of the kind `keep` exist.
     """
     about = {"options": options.model_dump(mode="json")}
     result = launch_ranks(function, about, options, options.output, options.gpus)
@@ -72,7 +72,7 @@ def run(
 
 @contextmanager
 def leased(device: Device, gpus: int, options: Any) -> Iterator[tuple[list[str], dict[str, str]]]:
-    """Yield `gpus` leased GPUs ([] on a CPU) and variables; SIGTERM raises SystemExit."""
+    """Yield locked GPUs ([] on a CPU) and variables for processes; SIGTERM raises SystemExit."""
     with launcher.terminable():
         on_gpu = device == "cuda"
         there = environment.visible_gpus() if on_gpu else []
@@ -93,10 +93,10 @@ def leased(device: Device, gpus: int, options: Any) -> Iterator[tuple[list[str],
 def launch_ranks(
     function: str, arguments: dict[str, Any], options: Any, output: Path, gpus: int
 ) -> ProcessResult:
-    """Call `function` (`module:name`) in processes on leased GPUs; return their end and reports.
+    """Call `function` (`module:name`) in processes on locked GPUs; return their end and reports.
 
-    `gpus` counts all nodes; this process leases only its node's. Ranks of all nodes read job.json
-    from a temporary folder next to `output` and write reports there.
+    `gpus` counts all nodes; this process locks those of its node. Ranks read job.json in a
+    temporary folder beside `output`, and write their reports there.
     """
     device, nodes = environment.resolve_device(options.device), getattr(options, "nodes", 1)
     before = environment.describe(device)

@@ -1,4 +1,4 @@
-"""Derive a run's status, or causes of its failure, from its processes' end. Imports no torch."""
+"""Derive a run's status, or the causes of a failure, from how its processes ended."""
 
 import re
 import textwrap
@@ -22,33 +22,33 @@ LACKS: dict[Status, re.Pattern[str]] = {
         "Cannot allocate memory"
     ),
 }
-"""Patterns of errors on a lack of memory, by the status of the run; the first one counts."""
+"""Maps a status to a pattern of errors about too little memory; the first match decides."""
 NAMES_ERROR = re.compile(
     r"^(?:\[[^\]]*\]:?\s*|\d+:\s*)?"
     r"(?:(?:\w+\.)*\w*(?:Error|Exception|Interrupt)(?=:|$)|what\(\): )"
 )
-"""Matches a traceback's last line or a C++ exception, also after a prefix with the rank."""
+"""Matches the last line of a traceback or a C++ exception, also after a prefix "[rank]:"."""
 LAUNCHERS = re.compile(r"torch[./]distributed[./]elastic|ChildFailedError|CalledProcessError")
-"""Matches lines of process launchers, such as torchrun, about a failed process."""
+"""Matches messages of launchers, such as torchrun, about a process that failed."""
 AFTERWARDS = re.compile("Connection (closed|reset)|Broken pipe|DistBackendError|DistNetworkError")
-"""Matches errors of other processes that follow the failure of one process."""
+"""Matches errors that a process raises because another process has failed."""
 ERROR_WORDS = re.compile("error|fatal|failed|cannot|not found|no such", re.IGNORECASE)
 GAVE_UP_WAITING = re.compile("timed? ?out", re.IGNORECASE)
 FATAL = "Fatal Python error"
 
 
 def status_of(text: str) -> Status | None:
-    """Return `oom` or `oom_host` if an error's text is about a lack of memory, else None."""
+    """Return `oom` or `oom_host` if an error's text is about too little memory, else None."""
     return next((status for status, words in LACKS.items() if words.search(text)), None)
 
 
 def classify(error: BaseException) -> Status | None:
-    """Return `oom` or `oom_host` if an error or one of its causes is a lack of memory, or None."""
+    """Return `oom` or `oom_host` if an error or one of its causes is out of memory; else None."""
     return _judged(error)[0]
 
 
 def first_sentence(error: BaseException) -> str:
-    """Return a line of an error's message, or of the out-of-memory error that caused it."""
+    """Return one line of an error's message, or of the out-of-memory error that caused it."""
     _, cause = _judged(error)
     lines = [line.strip() for line in str(cause).splitlines() if line.strip()]
     telling = [line for line in lines if re.search("allocate|memory|No space left", line)]
@@ -59,7 +59,7 @@ def first_sentence(error: BaseException) -> str:
 
 
 def _judged(error: BaseException) -> tuple[Status | None, BaseException]:
-    """Return the first lack of memory among an error and its causes, as status and error."""
+    """Return status and exception of the first out-of-memory error in a chain of causes."""
     origin: BaseException | None = error
     while origin:
         if status := status_of(f"{type(origin).__name__}: {origin}"):
@@ -69,10 +69,10 @@ def _judged(error: BaseException) -> tuple[Status | None, BaseException]:
 
 
 def of_output(lines: Sequence[str]) -> tuple[Status | None, str]:
-    """Return the status of a failed command (None unless memory was short), and an error message.
+    """Return the status of a failed command (None unless out of memory) and an error message.
 
-    Both are from the last exception in `lines`, the command's output. Skipped are exceptions of
-    launchers or caused by another process's end. An exception before a printed epoch has no status.
+    Both come from the last exception in `lines`, the output. Exceptions of launchers or due to
+    another process's end are skipped. An exception before a printed epoch gives no status.
     """
     own = [line for line in lines if not LAUNCHERS.search(line)]
     named = [place for place, line in enumerate(own) if NAMES_ERROR.match(line)]
@@ -88,7 +88,7 @@ def of_output(lines: Sequence[str]) -> tuple[Status | None, str]:
 
 
 def verdict(spec: RunSpec, result: ProcessResult) -> tuple[Status, str | None]:
-    """Return a run's status and a sentence or None; UserError if a rank failed or hung."""
+    """Return a run's status and a sentence about it or None; UserError if a rank failed or hung."""
     lines = result.lines
     outcomes = sorted(lines["outcome"], key=lambda line: line["time"])
     if len(lines["end"]) == spec.processes:
@@ -111,7 +111,7 @@ def verdict(spec: RunSpec, result: ProcessResult) -> tuple[Status, str | None]:
 def _measured(
     spec: RunSpec, result: ProcessResult, outcomes: list[dict[str, Any]]
 ) -> tuple[Status, str | None]:
-    """Return the status of a run that measured all epochs, even if its instruments failed later."""
+    """Return the status of a run with all epochs; an instrument may have failed after them."""
     lines = result.lines
     if unfinite := [row["epoch"] for row in lines["epoch"] if row["train_loss"] is None]:
         return "diverged", f"the loss was not finite in epoch {min(unfinite)}"
@@ -133,9 +133,10 @@ def _measured(
 
 
 def _causes(done: dict[int, int], lines: LinesByKind, outcomes: list[dict[str, Any]]) -> list[str]:
-    """Describe each rank's end, the first failure first, and name the ranks that likely hung.
+    """Return a phrase on each rank's end, the first failure first, and the ranks that likely hung.
 
-    These are ranks without a report, else with the fewest steps. `done` has each rank's last epoch.
+    These are ranks without a report on their end or, if there are none, those with the fewest
+    steps. `done` maps each rank to its last epoch.
     """
     fatal = [line for line in lines["stacks"] if line["text"].startswith(FATAL)]
     messages: dict[int, str] = {}

@@ -1,7 +1,7 @@
-"""Read the output of a user's command: epochs, software versions, and lines about a failure.
+"""Read the output of a user's command: epochs, software versions, and error messages.
 
-An epoch, or a `step` of one, is a JSON object anywhere in a line: `{"epoch": 2, "seconds": 4.1,
-"samples": 50000, "loss": 0.31, "test_accuracy": 0.87}`. Only the key `epoch` is required.
+A report on an epoch, or on a `step` in it, is a JSON object in a line: `{"epoch": 2, "seconds":
+4.1, "samples": 50000, "loss": 0.31, "test_accuracy": 0.87}`. Only `epoch` is required.
 """
 
 import json
@@ -26,9 +26,9 @@ from scaling.core.section import key_name, sentence
 LONGEST_SHOWN = 200
 LONGEST_READ = 1 << 16
 LAST_LINES = 3000
-"""Number of last lines of the output that are kept, to find out why a command failed."""
+"""Number of lines kept from the end of the output, to find the cause of a failure."""
 FASTEST = 1e-4
-"""Lines with fewer seconds between them came from one buffer, so their times mean nothing."""
+"""Minimum seconds between two lines. Faster lines were buffered, so their times are wrong."""
 LARGEST = 3.4e38
 LIKELY = re.compile(r"""["']epoch["']\s*:""")
 DECODER = json.JSONDecoder()
@@ -36,7 +36,7 @@ Time = Annotated[FiniteFloat, Gt(0)]
 
 
 class Printed(BaseModel):
-    """A printed line on an epoch or a step; the last four keys are printed by the client only."""
+    """A printed report on an epoch or a step. Only the client prints the last four keys."""
 
     epoch: Annotated[int, Ge(0)]
     step: Annotated[int, Ge(0)] = -1
@@ -55,7 +55,7 @@ class Output:
 
     def __init__(self) -> None:
         self.lines: list[tuple[float, str]] = []
-        """Time and text of each JSON object on an epoch."""
+        """Time and JSON text of each report on an epoch."""
         self.unread: list[str] = []
         """Lines that seem to report an epoch, but hold no JSON object with one."""
         self.software: dict[str, Any] = {}
@@ -107,7 +107,7 @@ class Output:
 
 
 def objects(text: str) -> Iterator[dict[str, Any]]:
-    """Yield the outermost JSON objects in a line that have the key `epoch` or `software`."""
+    """Yield the outermost JSON objects in a line that have a key `epoch` or `software`."""
     place = text.find("{")
     while place >= 0:
         try:
@@ -122,10 +122,10 @@ def objects(text: str) -> Iterator[dict[str, Any]]:
 
 
 def read_lines(timed_lines: Sequence[tuple[float, str]], ranks: int = 1) -> pd.DataFrame:
-    """Return a table with a row for each line; the column `end` has the line's time.
+    """Return a table with one row per report; column `end` is the time at which it was printed.
 
-    Each of `ranks` processes may print an epoch or step once. Missing `seconds` become the time
-    since the end of the epoch or step before. UserError for an invalid line.
+    Each of `ranks` processes may report an epoch or step once. Missing `seconds` become the time
+    since the previous epoch or step ended. UserError for an invalid line.
     """
     rows, times, last = list[dict[str, Any]](), Counter[tuple[int, int]](), (0, -1)
     for now, line in timed_lines:
@@ -164,10 +164,10 @@ def _refused(line: str, why: str) -> UserError:
 
 
 def epochs_of(lines: pd.DataFrame) -> pd.DataFrame:
-    """Return a table of the epochs in `lines`, the table of `read_lines`.
+    """Return one row per epoch from `lines`, the table that `read_lines` returns.
 
-    If several processes print a step, the slowest one's time and the mean of their losses count. If
-    their `samples` differ, the sum counts; equal `samples` count as the total of all processes.
+    If several processes report a step, its time is the slowest one's, its loss their mean. Their
+    `samples` are added if they differ; if equal, each already counts the samples of all processes.
     """
     places = lines.groupby(["epoch", "step"])
     slowest = lines.loc[places["seconds"].idxmax()].set_index(["epoch", "step"])

@@ -1,4 +1,4 @@
-"""Start the processes of a run, join them in a process group, log their start and end."""
+"""Start the processes of a run, join them in a process group, and log their start and end."""
 
 import faulthandler
 import json
@@ -28,19 +28,19 @@ from scaling.registry.registry import Reference
 
 T = TypeVar("T")
 GRACE_SECONDS = 5.0
-"""Seconds after a rank's failure in which others may fail too; later they count as hung."""
+"""Seconds after the first rank's failure until ranks that have not reported count as hung."""
 STORE_VARIABLE = "SCALING_STUDY_STORE"
-"""Environment variable with the file descriptor of the socket for the ranks' store."""
+"""Environment variable with the file descriptor of the socket of the ranks' TCPStore."""
 QUICK_DUMPS = ("TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC", "500")
-"""Variable and milliseconds; PyTorch waits 4 times as long for dumps after a timeout."""
+"""Variable and milliseconds. After a timeout, PyTorch waits for dumps 4 times as long."""
 FIRST_SAFE_FORK = (3, 11, 10)
 FORK_PATIENCE_SECONDS = 5.0
-"""Longest wait for other threads before a fork, in seconds."""
+"""Maximum seconds to wait for other threads before a fork."""
 
 
 @dataclass(frozen=True)
 class Rank:
-    """One process of a run. `processes` is 1 for DataParallel and for one GPU."""
+    """One process of a run. `processes` is 1 for one GPU and for DataParallel."""
 
     index: int
     local_index: int
@@ -49,16 +49,16 @@ class Rank:
 
     @property
     def is_first(self) -> bool:
-        """Whether this is rank 0."""
+        """Whether this process is rank 0."""
         return self.index == 0
 
     def barrier(self) -> None:
-        """Wait until every rank has called this method."""
+        """Wait until all ranks have called this method."""
         if self.processes > 1:
             dist.barrier(device_ids=[self.local_index] if self.device.type == "cuda" else None)
 
     def gather(self, own: T) -> list[T]:
-        """Return every rank's value of `own`, in rank order, to all ranks."""
+        """Return a list with the argument `own` of each rank, in order of ranks, on all ranks."""
         found = [own] * self.processes
         if self.processes > 1:
             dist.all_gather_object(found, own)
@@ -72,7 +72,8 @@ class Rank:
     def stopwatch(self) -> Callable[[], float]:
         """Return a function that returns the seconds since this call of `stopwatch`.
 
-        On a GPU, events in the current stream mark both times; the function waits for its own.
+        On a GPU, events in the current stream mark both times; the function waits for the second
+        one.
         """
         if self.device.type == "cpu":
             started = time.perf_counter()
@@ -88,14 +89,14 @@ class Rank:
         return elapsed
 
     def synchronize(self, gpus: int) -> None:
-        """Wait until this rank's device is idle; with DataParallel, until all `gpus` are."""
+        """Wait until this rank's GPU is idle; with DataParallel, until all `gpus` are idle."""
         if self.device.type == "cuda":
             for index in range(gpus) if self.processes == 1 else [self.local_index]:
                 torch.cuda.synchronize(index)
 
 
 def main() -> None:
-    """Call the function that job.json (path in sys.argv) names, with its arguments and `folder`."""
+    """Call the function named in the file job.json, with its arguments and the file's folder."""
     path = Path(sys.argv[-1])
     job = json.loads(path.read_text(encoding="utf-8"))
     arguments = job["arguments"] | {"folder": str(path.parent)}
@@ -103,9 +104,9 @@ def main() -> None:
 
 
 def start(processes: int, run: Callable[..., None], *arguments: object) -> None:
-    """Call `run(*arguments)` in `processes` processes; exit with status 1 when one of them fails.
+    """Call `run(*arguments)` in `processes` processes; exit with status 1 if one of them fails.
 
-    The processes of this node are forks of this one, in which CUDA must not be initialized.
+    This node's processes are forks of this process, which must not have initialized CUDA.
     """
     if processes == 1:
         run(*arguments)
@@ -138,9 +139,9 @@ def start(processes: int, run: Callable[..., None], *arguments: object) -> None:
 
 
 def join(device: Device, cpu_threads: int, timeout_seconds: float) -> Rank:
-    """Return this process's rank, from the environment; for several ranks initialize NCCL or gloo.
+    """Return this process's rank; if there are several ranks, join a process group (NCCL or gloo).
 
-    Each of several ranks sees only its own GPU, as device 0: compiled code depends on the number.
+    Each of several ranks sees only one GPU, as device 0, because compiled code contains the number.
     """
     index, local_index = (int(os.environ.get(name, "0")) for name in ("RANK", "LOCAL_RANK"))
     processes = int(os.environ.get("WORLD_SIZE", "1"))
@@ -175,11 +176,11 @@ def join(device: Device, cpu_threads: int, timeout_seconds: float) -> Rank:
 
 
 def wait_for_threads() -> None:
-    """Wait until two checks in a row find no other running PyTorch thread; call it before a fork.
+    """Before a fork, wait until two checks in a row find all other PyTorch threads asleep.
 
-    A gloo thread that ends a collective takes a lock of Python without the GIL. A child forked then
-    waits for it for ever, before Python 3.11.10 (gh-112275). A sleeping thread does not hold the
-    lock. Each check releases the GIL, so a thread that waits for the GIL runs.
+    Before Python 3.11.10, a gloo thread that ends a collective takes a lock without the GIL; a
+    child forked at that time waits for the lock for ever (gh-112275). Sleeping threads do not hold
+    the lock. Each check releases the GIL, so that a thread that waits for the GIL can run.
     """
     asleep, end = 0, time.monotonic() + FORK_PATIENCE_SECONDS
     while asleep < 2 and time.monotonic() < end:
@@ -193,12 +194,12 @@ def wait_for_threads() -> None:
 
 
 def backend(device: Device) -> str:
-    """Return the backend of the process group: nccl for GPUs, gloo for CPU processes."""
+    """Return the backend of the process group: "nccl" on GPUs, "gloo" on a CPU."""
     return "nccl" if device == "cuda" else "gloo"
 
 
 def versions(device: Device) -> dict[str, Any]:
-    """Return this process's `host`, `machine` and GPUs, and the versions `cuda` and `nccl`."""
+    """Return a rank's first report: host, machine, GPUs, and versions of CUDA and NCCL."""
     on_gpu = device == "cuda"
     return {
         **environment.leased_gpus(environment.visible_gpus() if on_gpu else []),
@@ -214,9 +215,9 @@ def versions(device: Device) -> dict[str, Any]:
 def process(
     log_folder: Path, report: Callable[[RankLog, Exception], None] | None = None
 ) -> Iterator[RankLog]:
-    """Yield the log of this rank; after an exception, call `report` and end the process at once.
+    """Yield the log of this rank. After an exception, call `report` and end the process at once.
 
-    An orderly shutdown would wait for ever for a rank that hangs in a collective.
+    An orderly shutdown could wait for ever for a rank that hangs in a collective.
     """
     launcher.die_with(os.getppid())
     log = RankLog(log_folder, int(os.environ.get("RANK", "0")))
@@ -242,7 +243,7 @@ def process(
 def joined(
     log_folder: Path, requested: Device, cpu_threads: int, timeout_seconds: float
 ) -> Iterator[tuple[Rank, RankLog]]:
-    """Join the process group; yield this rank and its log, with lines `start` and `end`."""
+    """Join the process group; yield this rank and its log, with reports `start` and `end`."""
     device = environment.resolve_device(requested)
     with process(log_folder) as log:
         rank = join(device, cpu_threads, timeout_seconds)

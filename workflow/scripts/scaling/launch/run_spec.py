@@ -1,4 +1,4 @@
-"""The parameters of one run of the grid, and the modules that measure it."""
+"""The parameters of one run of the grid, and references to the functions that measure it."""
 
 from typing import Any
 
@@ -22,17 +22,17 @@ INSTRUMENTS = Reference("scaling.instruments.steps:measure_all")
 
 
 class CommandOptions(Limits):
-    """Options of every run, including runs of a user's own command."""
+    """Options of all runs, including runs of a user's own command."""
 
     warmup_epochs: Count = 1
     measured_epochs: Count = 4
     device: Device = "auto"
     nodes: int = 1
-    """Nodes of a Slurm job that share the GPUs."""
+    """Number of nodes of a Slurm job that share the run's GPUs equally."""
 
 
 class RunSpec(CommandOptions, Training):
-    """The parameters of one run, all of which are in its record."""
+    """Parameters of one run. Its record contains them all."""
 
     cell: Cell = Cell("plain", "ddp", 1, 128, 0)
     model: Model = Model()
@@ -41,11 +41,11 @@ class RunSpec(CommandOptions, Training):
 
     @property
     def epochs(self) -> int:
-        """The minimum number of warm-up and measured epochs; the model is evaluated after them."""
+        """Minimum number of epochs (warm-up and measured), after which the model is evaluated."""
         return self.warmup_epochs + self.measured_epochs
 
     def next_role(self, warmup: list[float], measured: list[float]) -> Role | None:
-        """Return the next epoch's role, given seconds of earlier epochs; None if they suffice."""
+        """Return the next epoch's role from the seconds of past epochs; None ends the training."""
         if len(warmup) < self.warmup_epochs or sum(warmup) < self.warmup_seconds:
             return "warmup"
         enough = len(measured) >= self.measured_epochs and sum(measured) >= self.measured_seconds
@@ -55,11 +55,11 @@ class RunSpec(CommandOptions, Training):
 
     @property
     def processes(self) -> int:
-        """The number of training processes on all nodes."""
+        """Number of training processes on all nodes."""
         return STRATEGIES.find(self.cell.strategy).processes(self.cell.gpus)
 
     def resolved(self) -> "RunSpec":
-        """Return a copy with `device` resolved; UserError for unknown or unsupported options."""
+        """Return a copy with `device` "cpu" or "cuda"; UserError for unsupported options."""
         STRATEGIES.find(self.cell.strategy)
         ENGINES.find(self.engine).options.of(self.recipe_options, "recipe_options")
         device = environment.resolve_device(self.device)
@@ -70,5 +70,5 @@ class RunSpec(CommandOptions, Training):
         return self.model_copy(update={"device": device})
 
     def parameters(self) -> dict[str, Any]:
-        """Return all parameters but `cell` and `model`, as the field `training` of the record."""
+        """Return all parameters except `cell` and `model`, for field `training` of the record."""
         return self.model_dump(exclude={"cell", "model"})

@@ -1,6 +1,6 @@
 """Watchdog that aborts a rank when its device makes no progress on launched steps.
 
-NCCL's own watchdog does not see a collective in a CUDA graph.
+It is needed because NCCL's watchdog does not see collectives in CUDA graphs.
 """
 
 import math
@@ -14,13 +14,13 @@ import torch
 
 POLL_SECONDS = 1.0
 REPORT_GRACE_SECONDS = 2 * POLL_SECONDS
-"""Delay before a stalled rank exits, so that the others can report too."""
+"""Seconds between a stalled rank's report and its exit, in which other ranks can report, too."""
 REPORTS = 16
-"""The largest number of times in an epoch at which the device reports its progress."""
+"""Maximum number of times per epoch that the device reports its progress."""
 
 
 class Progress(NamedTuple):
-    """A rank's last launched and finished steps; `epoch` is 0 after the last epoch."""
+    """A rank's last launched and last finished step; `epoch` is 0 after the last epoch."""
 
     training: int
     epoch: int
@@ -29,9 +29,10 @@ class Progress(NamedTuple):
 
 
 class StepProgress:
-    """Tracks the progress of an epoch of at most `steps` steps; `position` works in any thread.
+    """Tracks the progress of an epoch of at most `steps` steps; any thread may read `position`.
 
-    The device writes finished steps, on a separate stream, to memory read without a driver call.
+    A separate stream copies the number of finished steps to memory that needs no driver call to
+    read.
     """
 
     def __init__(self, steps: int, device: torch.device) -> None:
@@ -43,14 +44,14 @@ class StepProgress:
         self._steps, self._every = 0, 1  # None are under way.
 
     def start(self, epoch: int, steps: int) -> None:
-        """Begin `steps` steps of epoch `epoch`, on an idle device."""
+        """Begin an epoch of `steps` steps. The device must be idle."""
         self._finished.zero_()
         self._training += 1
         self._launched, self._epoch, self._steps = 0, epoch, steps
         self._every = math.ceil(steps / REPORTS)
 
     def launch(self, step: int) -> None:
-        """Note that step number `step` (from 1) was launched on the current stream."""
+        """Record that step number `step` (from 1) was launched in the current stream."""
         self._launched = step
         if step % self._every or step == self._steps:
             return
@@ -60,18 +61,18 @@ class StepProgress:
             self._finished.copy_(self._numbers[step], non_blocking=True)
 
     def end(self) -> None:
-        """Note that the device has finished all steps."""
+        """Record that the device has finished all steps."""
         self._steps = 0
 
     def position(self) -> Progress | None:
-        """Return the current progress; None while no steps are under way."""
+        """Return the current progress; None between `end` and `start`."""
         if not self._steps:
             return None
         return Progress(self._training, self._epoch, self._launched, int(self._finished))
 
 
 class StallError(Exception):
-    """No step of a rank has finished for `seconds`."""
+    """Raised if no step of a rank finishes for `seconds`."""
 
     def __init__(self, position: Progress, seconds: float) -> None:
         where = f"epoch {position.epoch}" if position.epoch else "the steps after the last epoch"
@@ -85,7 +86,7 @@ def watch(
     timeout_seconds: float,
     give_up: Callable[[StallError], object],
 ) -> None:
-    """Poll `position` in a thread; call `give_up` once after `timeout_seconds` without progress."""
+    """In a thread, call `give_up` once if no step has finished for `timeout_seconds`."""
 
     def look() -> None:
         last, since = position(), time.monotonic()

@@ -11,13 +11,13 @@ from torch import Tensor, nn
 from scaling.launch import outcome
 
 WARMUP_STEPS = 11
-"""More than the ten steps that DistributedDataParallel times by events, which captures forbid."""
+"""Steps before a capture, which forbids DistributedDataParallel's timing of its first ten."""
 
 
 def captured(
     begin: Callable[[], None], step: Callable[[], None], memory: Any = None
 ) -> torch.cuda.CUDAGraph:
-    """Return a CUDA graph of `step`, captured after warm-up steps; `begin` is called before each.
+    """Return a CUDA graph of `step`, captured after warm-up steps; `begin` precedes each step.
 
     The graph shares `memory`, the pool of another graph, and may overwrite that graph's results.
     """
@@ -36,17 +36,17 @@ def captured(
 
 
 class SideStream:
-    """A second stream of a captured step, for work whose results only the step's end needs."""
+    """A second stream of a captured step, for work whose results are needed only at its end."""
 
     def __init__(self) -> None:
         self._stream: torch.cuda.Stream | None = None
         self._kept: list[Tensor] = []
 
     def after(self, *read: Tensor, launched: bool = False) -> AbstractContextManager[Any]:
-        """Return a context in which work runs on this stream; `read` tensors are kept until `join`.
+        """Return a context that runs work on this stream; tensors `read` are kept until `join`.
 
-        Outside of a capture, work runs on the current stream unless `launched` is True: cuDNN's
-        search for algorithms must run alone.
+        Outside a capture, work runs on the current stream unless `launched` is True, because
+        cuDNN's search for algorithms must run alone.
         """
         if not (read[0].is_cuda and (launched or torch.cuda.is_current_stream_capturing())):
             return nullcontext()
@@ -56,7 +56,7 @@ class SideStream:
         return torch.cuda.stream(self._stream)
 
     def join(self) -> None:
-        """Let the current stream wait for the side stream, and release the tensors kept for it."""
+        """Make the current stream wait for this one, and release the kept tensors."""
         if self._kept:
             assert self._stream
             torch.cuda.current_stream().wait_stream(self._stream)
@@ -64,7 +64,7 @@ class SideStream:
 
 
 def refusals(model: nn.Module, images: Tensor) -> list[str]:
-    """Return why a step of `model` cannot be captured, or []; tries a copy before FSDP wraps it."""
+    """Return why a step of `model` cannot be captured, or []; tries it on a copy, before FSDP."""
     copied = copy.deepcopy(model)
     try:
         captured(lambda: None, lambda: copied(images).sum().backward())

@@ -1,7 +1,7 @@
 """Engine `eager`: training with standard PyTorch components and default settings.
 
-torchvision transforms (random crop, flip, normalize) in a DataLoader with worker processes, plain
-SGD with momentum; convolutions use TF32 if the GPU has it.
+Images come from a DataLoader with worker processes and torchvision transforms (random crop, flip,
+normalize). The optimizer is SGD with momentum. Convolutions use TF32 if the GPU supports it.
 """
 
 from itertools import islice
@@ -25,7 +25,7 @@ from scaling.training.trainer import EpochResult, Trainer, TrainIterations
 
 
 class TrainingImages(Dataset[tuple[torch.Tensor, int]]):
-    """Dataset of training images, augmented by torchvision, as (float [3, S, S], label)."""
+    """Dataset of augmented training images; an item is (float [3, S, S], label)."""
 
     def __init__(self, dataset: ImageDataset, spec: RunSpec) -> None:
         self._images = dataset.train_images

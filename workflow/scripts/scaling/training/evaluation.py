@@ -1,4 +1,4 @@
-"""Evaluate a trained model: loss, accuracy, checksum of weights, and cost of a training step."""
+"""Evaluate a trained model: test loss and accuracy, hash of weights, FLOPs of a step."""
 
 import copy
 import hashlib
@@ -22,7 +22,7 @@ def evaluate(
 ) -> dict[str, float | None]:
     """Return the mean cross-entropy `test_loss` (None if not finite) and `test_accuracy` (0 to 1).
 
-    Runs without torch.inference_mode, after which a sharded model could not train any further.
+    Does not use torch.inference_mode, after which a sharded model could not be trained further.
     """
     model.eval()
     images, labels = dataset.test_images, dataset.test_labels
@@ -40,7 +40,7 @@ def evaluate(
 
 
 def sha256(tensors: Iterable[Tensor]) -> str:
-    """Return the SHA-256 (hex) of the tensors' bytes. All ranks must call it if one is sharded."""
+    """Return the SHA-256 (hex) of the tensors' bytes; all ranks must call it for sharded ones."""
     digest = hashlib.sha256()
     for tensor in tensors:
         whole = tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor
@@ -50,7 +50,7 @@ def sha256(tensors: Iterable[Tensor]) -> str:
 
 
 def own_parts(model: nn.Module) -> list[Tensor]:
-    """Return this rank's part of all parameters and buffers of `model`, without copying."""
+    """Return this rank's parts of all parameters and buffers of `model`, without copying them."""
     held = model.state_dict().values()
     return [one.to_local() if hasattr(one, "to_local") else one for one in held]
 
@@ -60,8 +60,8 @@ def count_flops(
 ) -> int:
     """Return the floating-point operations per image of one training step of `model`.
 
-    Counts convolutions and matrix products, forward and backward, without gradients of the images;
-    a multiply-add is two. Runs a copy on the meta device, or on a CPU if the model needs values.
+    Counts convolutions and matrix products, forward and backward, except gradients of the images. A
+    multiply-add is two. Runs a copy on the meta device, or on a CPU if the model needs values.
     """
     copied = copy.deepcopy(model).to(device)
     try:

@@ -1,6 +1,6 @@
-"""SGD on one flat array of all weights, whose gradients DistributedDataParallel averages.
+"""SGD on one flat array that holds all weights; DistributedDataParallel averages the gradients.
 
-With casts and an update per tensor, kernel launches limit a small model; one array needs few.
+With casts and updates for each tensor, kernel launches would limit a small model's speed.
 """
 
 import copy
@@ -21,26 +21,26 @@ from scaling.training.captured_steps import SideStream
 from scaling.training.strategies import Wrapped, buckets_of
 
 NORMS = (_BatchNorm, nn.LayerNorm, nn.GroupNorm)
-"""Modules whose parameters stay float32 in every working precision."""
+"""Modules whose parameters stay in float32, whatever the working precision."""
 ALIGNED_ELEMENTS = 64
-"""Tensors start at multiples of this many elements: cuDNN's fast kernels need aligned weights."""
+"""Each tensor starts at a multiple of this many elements: cuDNN's fast kernels need alignment."""
 BUCKET_MB = 1.0
-"""Maximum MiB of a bucket of gradients: of 1 to 16 MiB the fastest at b = 32 (docs/bench.md)."""
+"""Maximum MiB of a bucket of gradients: the fastest of 1 to 16 MiB at b = 32 (docs/bench.md)."""
 
 
 class FlatSGD(Wrapped):
     """A model and its update by SGD, LARS or Muon in few kernels, which a CUDA graph can capture.
 
-    The parameters of the given model become float32 views of one array. Forward and backward run
-    on `model`: the given model or, if `working_dtype` is set, a copy that shares its norms and has
-    all other parameters in `working_dtype`, the type in which several `ranks` average gradients.
+    The parameters of the given model become float32 views of one array. Forward and backward passes
+    use `model`. If `working_dtype` is set, this is a copy, which shares the norms; its other
+    parameters, and the gradients that several `ranks` average, have the type `working_dtype`.
     Learning rates are tensors, so that a captured step follows a schedule.
 
-    LARS is as in You et al. 2017 (arXiv:1708.03888, algorithm 1), by parameter tensor. Its trust
-    ratio is 1 for vectors, as in MLPerf's reference, and for tensors whose weights or gradients
-    are 0, as they would never learn. Muon is as Jordan et al. 2024 train CIFAR-10: it scales the
-    weights of `update.hidden_convolutions` to the norm √(output channels), then moves them by rate
-    · `update.orthogonalized` Nesterov momentum. SGD updates all other parameters.
+    LARS follows You et al. 2017 (arXiv:1708.03888, algorithm 1), by parameter tensor. The trust
+    ratio is 1 for vectors, as in MLPerf's reference, and for tensors whose weights or gradients are
+    all 0, as they would never learn. Muon follows Jordan et al. 2024 (CIFAR-10): it scales the
+    weights of `update.hidden_convolutions` to the norm √(output channels), then subtracts rate ·
+    `update.orthogonalized`(Nesterov momentum). SGD updates all other parameters.
     """
 
     def __init__(
@@ -86,10 +86,10 @@ class FlatSGD(Wrapped):
         self._sgd = torch.compile(update.sgd, dynamic=False) if compiled else update.sgd
 
     def parallel(self, forward: nn.Module) -> nn.Module:
-        """Return the module `forward`, which runs `model`, wrapped so that ranks average gradients.
+        """Return `forward`, a module that runs `model`, wrapped so that ranks average gradients.
 
-        DistributedDataParallel is built on the side stream, so that its hooks copy the gradients to
-        buckets on that stream. Each rank keeps its own buffers.
+        DistributedDataParallel is built on the side stream, so that its hooks copy gradients to
+        buckets on that stream. Buffers are not synchronized.
         """
         if self._ranks == 1:
             return forward
@@ -107,7 +107,7 @@ class FlatSGD(Wrapped):
         return self._ddp
 
     def start(self, options: dict[str, Any], rule: UpdateRule) -> None:
-        """Begin a training with SGD's `options`: momenta are 0, rates at the peaks of `rule`."""
+        """Begin a training with SGD's `options`: momenta become 0, rates the peaks of `rule`."""
         self._rule, self._weight_decay = rule, options["weight_decay"]
         self._momentum.fill_(options["momentum"] if rule.momentum is None else rule.momentum)
         update.prepare(self.model, rule)
@@ -127,7 +127,7 @@ class FlatSGD(Wrapped):
 
     @property
     def momenta(self) -> list[Tensor]:
-        """Return the momenta of SGD and Muon: the state of updates besides the weights."""
+        """Return the momenta of SGD and Muon: the optimizer's state."""
         return [self._momenta, *(momenta for _, momenta in self._groups)]
 
     @property
@@ -135,12 +135,12 @@ class FlatSGD(Wrapped):
         return [self._weights, *self.model.buffers(), *self.momenta]
 
     def refresh(self) -> None:
-        """Copy the weights to the copy in the working precision, if there is one."""
+        """Copy the weights into the working copy, if there is one."""
         if self._working is not None:
             self._working.copy_(self._weights)
 
     def set_rates(self, rate: float, rest: float) -> None:
-        """Set the learning `rate` of the next updates; with Muon, `rest` is the rate of SGD."""
+        """Set learning rates of the next updates; with Muon, `rate` is Muon's and `rest` SGD's."""
         if (rate, rest) != self._rates:
             self._rate.fill_(rate)
             self._rest.fill_(rest)
@@ -192,7 +192,7 @@ class FlatSGD(Wrapped):
             self.refresh()
 
     def _gather(self) -> None:
-        """Move the gradients to the flat array."""
+        """Move all gradients into the flat array."""
         self.aside.join()
         gradients: Any = [one.grad for one in self._trained]
         self._collect(views_of(self.gradients, self._trained), gradients)
@@ -200,7 +200,7 @@ class FlatSGD(Wrapped):
             one.grad = None
 
     def _muon(self) -> dict[int, Tensor]:
-        """Update Muon's momenta; return the new weights as matrices, by parameter index."""
+        """Update Muon's momenta; return the new weights as matrices, by index of the parameter."""
         weights, gradients = map(self._matrices, (self._weights, self.gradients))
         moved: dict[int, Tensor] = {}
         for places, momenta in self._groups:
@@ -214,12 +214,12 @@ class FlatSGD(Wrapped):
         return moved
 
     def _matrices(self, flat: Tensor) -> list[Tensor]:
-        """Return the tensors of `flat` as matrices [len(tensor), rest] in memory order."""
+        """Return the tensors of `flat` as matrices [len(tensor), rest], in memory order."""
         views = views_of(flat, self._parameters)
         return [one.as_strided((len(one), one[0].numel()), (one[0].numel(), 1)) for one in views]
 
     def _local_rates(self, trust: float) -> Tensor:
-        """Return LARS's factor of the rate by tensor: trust · |w| / (|g| + decay · |w|), or 1."""
+        """Return LARS's factor for each tensor: trust · |w| / (|g| + decay · |w|), or 1."""
         weights, gradients = (
             torch.stack(torch._foreach_norm(views_of(flat, self._parameters)))
             for flat in (self._weights, self.gradients.float())
@@ -229,10 +229,10 @@ class FlatSGD(Wrapped):
 
 
 class FlatShards(FlatSGD):
-    """Strategy `zero1`: each rank updates an equal part of the flat array, and has its momenta.
+    """Strategy `zero1`: each rank updates an equal part of the flat array and stores its momenta.
 
-    A reduce-scatter sums the gradients of each part on its rank; after the update, an all-gather
-    sends the weights. This is stage 1 of ZeRO (arXiv:1910.02054; bytes as an all-reduce's).
+    A reduce-scatter gives a rank its part's summed gradients; after the update, an all-gather sends
+    the weights. This is stage 1 of ZeRO (arXiv:1910.02054; as many bytes as an all-reduce).
     """
 
     def __init__(self, model: nn.Module, ranks: int, *options: Any) -> None:
@@ -276,12 +276,13 @@ def _collect(views: list[Tensor], gradients: list[Tensor]) -> None:
 
 
 def room_of(tensor: Tensor) -> int:
-    """Return the number of elements, with padding, that a tensor takes up in the flat array."""
+    """Return the number of elements of the flat array that a tensor occupies, with padding."""
     return math.ceil(tensor.numel() / ALIGNED_ELEMENTS) * ALIGNED_ELEMENTS
 
 
 def views_of(flat: Tensor, like: Sequence[Tensor]) -> list[Tensor]:
-    """Return consecutive views of `flat` with the shapes and memory formats of `like`."""
+    """Return consecutive views of `flat`, one with the shape and memory format of each of `like`.
+    """
     parts = zip(flat.split([room_of(tensor) for tensor in like]), like, strict=True)
     return [part.as_strided(tensor.shape, tensor.stride()) for part, tensor in parts]
 

@@ -1,8 +1,8 @@
 """Engine `resident`: training at the highest speed of the GPUs.
 
-Images stay on the GPU and are augmented there, activations are channels-last, matrix products run
-in bf16 or TF32, norms, residuals and ReLU have fused kernels, the rest is compiled, and the host
-replays a whole step, from batch to update, as one CUDA graph. Every switch is an option; the run's
+Images stay on the GPU and are augmented there; activations are channels-last; matrix products use
+bf16 or TF32; norms, residuals and ReLUs have fused kernels; the rest is compiled; and the host
+replays a whole step, from batch to update, as one CUDA graph. Each of these is an option. A run's
 record lists the options that were applied, and why others were not.
 """
 
@@ -31,21 +31,21 @@ from scaling.training.strategies import Wrapped
 from scaling.training.trainer import EpochResult, Trainer, TrainIterations
 
 CUDNN_ALGORITHMS = 10
-"""The number of algorithms that cuDNN tries for a convolution (PyTorch's default)."""
+"""Number of algorithms that cuDNN tries for each convolution (PyTorch's default)."""
 EXHAUSTIVE_SEARCH_UP_TO = 512
-"""The largest b for which cuDNN tries all algorithms for resnet18-cifar: on one H200 this gains
-1 to 2 % up to b = 512, and nothing at b = 2048, where the search takes 40 s more."""
+"""Largest batch size b for which cuDNN tries all algorithms for resnet18-cifar. On one H200 it
+gains 1 to 2 % up to b = 512, and nothing at b = 2048, where the search takes 40 s longer."""
 UPDATES: dict[str, type[FlatSGD]] = {"ddp": FlatSGD, "zero1": FlatShards}
-"""The class by which a strategy updates one flat array; all other strategies wrap the model."""
+"""Maps strategies to the class that updates one flat array; other strategies wrap the model."""
 PREPARED_SHARE = 0.05
-"""A smaller last batch is compiled, too, if it has at least this share of an epoch's images."""
+"""A smaller last batch is also compiled if it has at least this fraction of an epoch's images."""
 
 
 class Resident(Trainer):
     """Trainer of engine `resident`.
 
-    A schedule of the learning rate spans `spec.epochs`; later epochs keep its last rate.
-    `loader_seconds` are the host's, to order images and to send those that GPU memory cannot hold.
+    A schedule of the learning rate spans `spec.epochs` epochs; later ones keep the last rate.
+    `loader_seconds` is host time to shuffle, and to send images that do not fit into GPU memory.
     """
 
     step: DeviceStep
@@ -102,7 +102,7 @@ class Resident(Trainer):
             self.progress = StepProgress(len(self._sizes), rank.device)
 
     def _prepared(self, options: Options) -> tuple[Options, list[str]]:
-        """Build the step; return the options that work, and notes why others were dropped."""
+        """Build the step; return the options that work, and notes on why others were dropped."""
         notes: list[str] = []
         while True:
             self._build(options)
@@ -121,7 +121,7 @@ class Resident(Trainer):
                 options = options.model_copy(update={switch: False})
 
     def _build(self, options: Options) -> None:
-        """Build the optimizer, forward pass and step for these options."""
+        """Create the optimizer, the forward pass and the step for `options`."""
         spec, rank, bf16 = self._spec, self._rank, options.precision == "bf16"
         if self._wrapped:
             self.replica, trained = self._wrapped, self._wrapped.model
@@ -163,7 +163,7 @@ class Resident(Trainer):
         return self._train(batches, epoch, len(sizes), untimed)
 
     def _batches(self, epoch: int, sizes: list[int]) -> Iterator[tuple[int, int]]:
-        """Yield each update's index in the training, negative for epoch 0, and batch size."""
+        """Yield (index of the update in the training, batch size); epoch 0 has indices below 0."""
         self._images.draw(epoch)
         for place, size in enumerate(sizes, start=(epoch - 1) * len(self._sizes)):
             self._images.stage(size)
@@ -178,7 +178,7 @@ class Resident(Trainer):
 
 
 def _compile_blocks(blocks: list[nn.Module], compiled: bool) -> None:
-    """Compile the blocks or undo it; raise PyTorch's limit of eight versions of shared code."""
+    """Compile the blocks, or undo that; raise PyTorch's limit on versions of shared code."""
     torch._dynamo.config.recompile_limit = 8 + 2 * len(blocks)
     for block in blocks:
         block._compiled_call_impl = None
@@ -187,7 +187,7 @@ def _compile_blocks(blocks: list[nn.Module], compiled: bool) -> None:
 
 
 def _forward_pass(replica: FlatSGD, options: Options) -> nn.Module:
-    """Return a module that trains as `replica.model` does, fused or compiled as `options` say."""
+    """Return a module equivalent to `replica.model`, fused or compiled according to `options`."""
     model = replica.model
     if options.fused_norms and isinstance(model, ResNet18):
         model = KERNELS.load()(model, options.compile, replica.aside)
@@ -205,6 +205,6 @@ def _batch_sizes(samples: int, batch_size: int) -> list[int]:
 
 
 def _sizes_to_compile(sizes: list[int]) -> list[int]:
-    """Return the batch sizes whose batches have at least `PREPARED_SHARE` of an epoch's images."""
+    """Return the batch sizes that have at least the fraction `PREPARED_SHARE` of all images."""
     least = PREPARED_SHARE * sum(sizes)
     return [size for size in dict.fromkeys(sizes) if size * sizes.count(size) >= least]

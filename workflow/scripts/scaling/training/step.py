@@ -1,4 +1,4 @@
-"""A training step: loss, gradients and update by a batch, launched eagerly or as a CUDA graph."""
+"""A training step on one batch (loss, gradients, update), run eagerly or as a CUDA graph."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -23,13 +23,12 @@ Batch = tuple[Tensor, Tensor]
 
 @dataclass(eq=False)
 class Step:
-    """An update of the weights by a batch, which runs through `model` in `micro_batches` parts.
+    """An update of the weights by one batch, which runs through `model` in `micro_batches` parts.
 
-    Part r of n has images r, r + n, r + 2n …, the same as rank r of n ranks that share the batch.
-
-    `replica` exchanges gradients and updates weights; of `rule` only `label_smoothing` is used
-    here. `loss_sum` and `correct` are sums over all images since `reset`. Captured steps are
-    replayed or, if `replays` is False, launched anew by the host.
+    Part r of n has images r, r + n, r + 2n …, like rank r of n ranks that share the batch.
+    `replica` exchanges gradients and updates weights; of `rule`, only `label_smoothing` is used
+    here. `loss_sum` and `correct` are sums over all images since `reset`. If `replays` is False,
+    the host launches steps even if they were captured.
     """
 
     model: nn.Module
@@ -40,7 +39,7 @@ class Step:
 
     replays = True
     search_seconds = 0.0
-    """Seconds in which cuDNN searched for algorithms and loaded kernels before the first epoch."""
+    """Seconds before the first epoch in which cuDNN searched for algorithms and loaded kernels."""
 
     def __post_init__(self) -> None:
         self._objective = objective
@@ -48,12 +47,12 @@ class Step:
         self.correct = torch.zeros((), device=self.device, dtype=torch.long)
 
     def reset(self) -> None:
-        """Reset the sums of loss and correct predictions."""
+        """Set the sums of losses and correct predictions to 0."""
         self.loss_sum.zero_()
         self.correct.zero_()
 
     def update(self, size: int, next_batch: Callable[[int], Batch]) -> None:
-        """Update the weights by the mean loss of `size` images, which `next_batch` returns."""
+        """Update the weights by the mean loss over `next_batch(size)`, a batch of `size` images."""
         batch, parts = next_batch(size), min(size, self.micro_batches)
         for part in range(parts):
             images, labels = (one[part::parts] for one in batch)
@@ -68,10 +67,10 @@ class Step:
 
 @dataclass(eq=False)
 class DeviceStep(Step):
-    """A step on the images of `data.resident`, launched eagerly or as a CUDA graph.
+    """A step on images of `data.resident`, launched eagerly or as a CUDA graph.
 
-    For batch sizes in `prepared` cuDNN searches for algorithms and, if `compiled`, the step is
-    compiled; other sizes run eagerly. Graphs differ by `rule`, gradient exchange and batch size.
+    For batch sizes in `prepared`, cuDNN searches for algorithms and, if `compiled`, the step is
+    compiled. Other sizes run without. Each rule, exchange setting and batch size has its own graph.
     """
 
     images: Any
@@ -89,7 +88,7 @@ class DeviceStep(Step):
         self._searches = set(self.prepared if self.device.type == "cuda" else [])
 
     def run(self, size: int) -> None:
-        """Launch a step on the next `size` images, without waiting for the device."""
+        """Launch a step on the next `size` images; does not wait for the device."""
         graph = self._graphs.get(self._key(size))
         if graph and self.replays:
             graph.replay()
@@ -97,7 +96,7 @@ class DeviceStep(Step):
             self._launch(size)
 
     def capture(self, sizes: list[int]) -> None:
-        """Capture a graph for each of `sizes` that has none, then restore model and optimizer."""
+        """Capture a graph for each new size, then restore the model and the optimizer."""
         missing = [size for size in set(sizes) if self._key(size) not in self._graphs]
         with self._kept() if missing else nullcontext():
             for size in sorted(missing, reverse=True):
@@ -106,14 +105,14 @@ class DeviceStep(Step):
                 self._graphs[self._key(size)] = captured(begin, launch, memory)
 
     def compile(self) -> None:
-        """Compile the steps of the prepared sizes, and restore model and optimizer."""
+        """Compile the steps of all `prepared` sizes, then restore the model and the optimizer."""
         with self._kept():
             for size in self.prepared:
                 self._begin(size)
                 self._prepare(size)
 
     def release(self) -> None:
-        """Delete the graphs: NCCL cannot destroy a process group that a graph uses."""
+        """Delete all graphs: NCCL cannot destroy a process group that a graph uses."""
         self._graphs.clear()
 
     def _key(self, size: int) -> tuple[UpdateRule, bool, int]:
@@ -137,7 +136,7 @@ class DeviceStep(Step):
             self.reset()
 
     def _prepare(self, size: int) -> None:
-        """Launch a step. For a new size, time two runs first: they differ by cuDNN's search."""
+        """Launch a step. A new size first runs twice: the difference is cuDNN's search time."""
         if size in self._searches and torch.backends.cudnn.benchmark:
             self._searches.remove(size)
             seconds = []
@@ -165,7 +164,7 @@ class DeviceStep(Step):
 
 
 class InPrecision(nn.Module):
-    """Runs `model`, if `bf16` with autocast to bf16; works in DataParallel's threads, too."""
+    """Runs `model`, under autocast if `bf16`; autocast also reaches DataParallel's threads."""
 
     def __init__(self, model: nn.Module, bf16: bool) -> None:
         super().__init__()
@@ -178,14 +177,14 @@ class InPrecision(nn.Module):
 
 
 def allow_tf32(allowed: bool) -> None:
-    """Set whether float32 convolutions and matrix products may use TF32."""
+    """Allow or forbid TF32 in float32 convolutions and matrix products."""
     torch.backends.cuda.matmul.allow_tf32 = allowed
     torch.backends.cudnn.allow_tf32 = allowed
 
 
 @contextmanager
 def algorithm_search(on: bool) -> Iterator[None]:
-    """Within the block, turn cuDNN's search for fast algorithms (seconds per size) on or off."""
+    """In a `with` block, turn cuDNN's search for fast algorithms (seconds per size) on or off."""
     before = torch.backends.cudnn.benchmark
     torch.backends.cudnn.benchmark = on
     try:
@@ -197,7 +196,7 @@ def algorithm_search(on: bool) -> Iterator[None]:
 def objective(
     logits: Tensor, labels: Tensor, smoothing: float, loss_sum: Tensor, correct: Tensor
 ) -> Tensor:
-    """Return the mean loss; add to `loss_sum` (without smoothing) and to the count `correct`."""
+    """Return the mean loss; add the unsmoothed sum to `loss_sum`, and correct ones to `correct`."""
     logits = logits.float()
     loss = functional.cross_entropy(logits, labels)
     loss_sum += loss.detach() * len(labels)

@@ -1,4 +1,4 @@
-"""Strategies: each wraps a rank's model, and averages gradients in the backward pass."""
+"""Strategies: classes that wrap a rank's model, so that the backward pass averages gradients."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,7 +17,7 @@ from scaling.models.build import blocks
 from scaling.registry.update_rule import UpdateRule
 
 MESSAGE_BYTES = 10 * 2**20
-"""Maximum bytes of a message that several parameters share in strategy `dp` (`buffer_size` of
+"""Maximum bytes of one message of several parameters in strategy `dp` (`buffer_size` of
 torch.nn.parallel.comm)."""
 
 
@@ -29,26 +29,26 @@ class Wrapped:
 
     optimizer: torch.optim.Optimizer
     sends = True
-    """Whether gradients are exchanged."""
+    """Whether gradients are exchanged now."""
     separable = False
-    """Whether a step can run without the exchange of gradients."""
+    """Whether a step also works without exchanging gradients."""
 
     def __init__(self, model: nn.Module) -> None:
         self.model = model
 
     @property
     def bucket_bytes(self) -> list[int]:
-        """Return the bytes of each gradient message of a step."""
+        """Return the bytes of each message with gradients in one step."""
         return []
 
     @property
     def sent_share(self) -> float:
-        """Return the bytes sent divided by those of the formula `Strategy.busiest_bytes`."""
+        """Return the bytes sent, divided by those that `Strategy.busiest_bytes` predicts."""
         return 1.0
 
     @contextmanager
     def without_communication(self) -> Iterator[None]:
-        """Within the block, exchange no gradients. Allowed only if `separable` is True."""
+        """In a `with` block, exchange no gradients. Allowed only if `separable` is True."""
         self.sends = False
         try:
             yield
@@ -56,44 +56,44 @@ class Wrapped:
             self.sends = True
 
     def accumulate(self, more: bool) -> None:
-        """Prepare a backward pass; `more` tells if another one follows before the update."""
+        """Prepare a backward pass; `more` is True if another pass follows before the update."""
 
     def backward(self, loss: Tensor, share: float) -> None:
-        """Add the gradients of `loss` · `share`; `loss` is the mean over that share of a batch."""
+        """Add gradients of `share` · `loss`, the mean loss over a fraction `share` of the batch."""
         (loss if share == 1 else loss * share).backward()
 
     def start(self, options: dict[str, Any], rule: UpdateRule) -> None:
-        """Start SGD with `options` and zero momenta; `rule` is ignored, as it is plain SGD."""
+        """Start plain SGD with `options` and zero momenta; this class ignores `rule`."""
         self.optimizer = torch.optim.SGD(self.model.parameters(), **options)
 
     def step(self) -> None:
-        """Update the weights, and delete the gradients."""
+        """Update the weights, then delete the gradients."""
         self.optimizer.step()
         self.optimizer.zero_grad()
 
     def set_rates(self, rate: float, rest: float) -> None:
-        """Set the rates of the next updates; does nothing here: the rate is constant."""
+        """Set the learning rates of the next updates. Here it does nothing: rates are constant."""
 
     @property
     def state(self) -> list[Tensor]:
-        """Return the tensors that a step changes; after restoring their values, call `refresh`."""
+        """Return the tensors that a step changes. To undo a step, restore them, call `refresh`."""
         weights = [parameter.data for parameter in self.model.parameters()]
         return [*weights, *self.model.buffers()]
 
     def refresh(self) -> None:
-        """Set momenta to 0 after trial steps, in place: captured steps refer to them."""
+        """Set momenta to 0 after trial steps, in place, because captured steps refer to them."""
         for momenta in self.optimizer.state.values():
             for momentum in filter(torch.is_tensor, momenta.values()):
                 momentum.zero_()
 
 
 def single(model: nn.Module, rank: Rank, gpus: int) -> Wrapped:
-    """Return `model` for training on one GPU, without an exchange of gradients."""
+    """Return `model` for one GPU, without an exchange of gradients."""
     return Wrapped(model)
 
 
 class CopiedModel(Wrapped):
-    """A model under DataParallel: GPU 0 broadcasts it in each step, and collects its gradients."""
+    """A model under DataParallel: in each step GPU 0 broadcasts weights and reduces gradients."""
 
     @property
     def bucket_bytes(self) -> list[int]:
@@ -101,25 +101,25 @@ class CopiedModel(Wrapped):
 
 
 def message_bytes(model: nn.Module) -> list[int]:
-    """Return the bytes of each broadcast in a step of `dp`; reductions have the same bytes."""
+    """Return the bytes of each broadcast in a step of `dp`; reductions have the same sizes."""
     groups = torch._utils._take_tensors([*model.parameters()], MESSAGE_BYTES)
     return [sum(parameter.nbytes for parameter in group) for group in groups]
 
 
 def dp(model: nn.Module, rank: Rank, gpus: int) -> CopiedModel:
-    """Return `model` under DataParallel, which one process copies to `gpus` GPUs in each step."""
+    """Return `model` under DataParallel: one process copies it to `gpus` GPUs in each step."""
     return CopiedModel(DataParallel(model, device_ids=list(range(gpus))))
 
 
 class Replica(Wrapped):
-    """One rank's model under DistributedDataParallel."""
+    """A rank's model under DistributedDataParallel."""
 
     model: DistributedDataParallel
     separable = True
     item_share = 1.0
-    """Bytes of a number as sent, divided by its bytes in the gradient."""
+    """Bytes per number when sent, divided by its bytes in the gradient."""
     low_rank: powerSGD_hook.PowerSGDState | None = None
-    """The state of PowerSGD; None if gradients are not compressed by PowerSGD."""
+    """State of PowerSGD; None if PowerSGD does not compress the gradients."""
 
     @property
     def sent_share(self) -> float:
@@ -135,7 +135,7 @@ class Replica(Wrapped):
 
 
 def buckets_of(model: DistributedDataParallel) -> list[int]:
-    """Return the bytes of the buckets in the order of the backward pass; final after two steps."""
+    """Return the bytes of each bucket in order of the backward pass; constant after two steps."""
     logged = model._get_ddp_logging_data()
     sizes = logged.get("rebuilt_bucket_sizes") or logged.get("bucket_sizes") or ""
     return [int(size) for size in str(sizes).split(",") if size.strip()]
@@ -150,7 +150,7 @@ def ddp(
     powersgd_rank: int | None = None,
     **options: Any,
 ) -> Replica:
-    """Return `model` under DistributedDataParallel with its `options`, and compressed gradients."""
+    """Return `model` under DistributedDataParallel with `options`, and optional compression."""
     devices = [rank.device] if rank.device.type == "cuda" else None
     replica = Replica(DistributedDataParallel(model, device_ids=devices, **options))
     replica.item_share = 0.5 if bf16_compression else 1.0
@@ -166,7 +166,7 @@ def ddp(
 
 
 class ZeroReplica(Replica):
-    """A rank's model of strategy `zero1`: updates a shard of the parameters and broadcasts it."""
+    """A rank's model of strategy `zero1`: the rank updates some parameters and broadcasts them."""
 
     separable = False
 
@@ -176,12 +176,12 @@ class ZeroReplica(Replica):
 
 
 def zero1(model: nn.Module, rank: Rank, gpus: int) -> ZeroReplica:
-    """Return `model` under DistributedDataParallel; ranks share out the optimizer's state."""
+    """Return `model` under DistributedDataParallel, with the optimizer's state split over ranks."""
     return ZeroReplica(ddp(model, rank, gpus).model)
 
 
 class Sharded(Wrapped):
-    """One rank's model under fully_shard, with a shard of each parameter."""
+    """A rank's model under fully_shard: the rank stores a shard of each parameter."""
 
     def accumulate(self, more: bool) -> None:
         assert isinstance(self.model, FSDPModule)
@@ -203,7 +203,7 @@ class Sharded(Wrapped):
 
 
 def fsdp(model: nn.Module, rank: Rank, gpus: int) -> Sharded:
-    """Return `model` sharded over `gpus` ranks: each block as a unit, then the rest."""
+    """Return `model` sharded over `gpus` ranks; each block is one unit, the rest another."""
     mesh = init_device_mesh(rank.device.type, (gpus,))
     for block in blocks(model):
         fully_shard(block, mesh=mesh)

@@ -1,4 +1,4 @@
-"""The base of engines: a trainer that trains one epoch at a time, and times it."""
+"""Base class of all engines' trainers, which train and time one epoch at a time."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -17,30 +17,30 @@ from scaling.training.strategies import Wrapped
 
 @dataclass(frozen=True)
 class EpochResult:
-    """Results of one epoch on one rank, in host seconds that begin and end with an idle device."""
+    """Results of one epoch on one rank. Host seconds begin and end while the device is idle."""
 
     seconds: float
     loader_seconds: float
     iterations: int
     samples: int
     train_loss: float | None
-    """None if it is not finite."""
+    """Mean loss over the epoch; None if it is not finite."""
     train_accuracy: float
 
 
 TrainIterations = Callable[..., EpochResult]
-"""A function (count, untimed=0) that trains on `count` batches in memory after `untimed` steps.
+"""Function (count, untimed=0) that trains on `count` batches in memory after `untimed` steps.
 
-If `untimed` > 0, its seconds are measured on the device's clock, without synchronization.
+With untimed > 0 the device's clock measures the seconds, without synchronization.
 """
 
 
 class Trainer:
     """Trains a model on one rank: the base class of an engine's trainer.
 
-    A subclass takes (spec, rank, model, dataset), sets `model` (wrapped for several GPUs),
-    `replica` (the same with its exchange of gradients), `step` and `applied` (the recipe's options
-    as applied in this run), and defines `run_epoch`, `in_memory` and `_update`.
+    A subclass takes (spec, rank, model, dataset); sets `model` (wrapped for several GPUs),
+    `replica` (its `Wrapped`), `step` and `applied` (the recipe's options as applied in this run);
+    and defines `run_epoch`, `in_memory` and `_update`.
     """
 
     model: nn.Module
@@ -48,13 +48,13 @@ class Trainer:
     step: Step
     applied: dict[str, Any]
     progress: StepProgress | None = None
-    """Progress of captured steps, to notice a stall, which NCCL's watchdog does not see in them."""
+    """Progress of captured steps, to detect stalls that NCCL's watchdog cannot see; else None."""
 
     def __init__(self, spec: RunSpec, rank: Rank) -> None:
         self._spec, self._rank = spec, rank
 
     def run_epoch(self, epoch: int) -> EpochResult:
-        """Train epoch number `epoch` (from 1), and return its result."""
+        """Train one epoch (`epoch` counts from 1), and return its result."""
         raise NotImplementedError
 
     def in_memory(self, limit: int) -> TrainIterations:
@@ -62,18 +62,19 @@ class Trainer:
         raise NotImplementedError
 
     def close(self) -> None:
-        """Release what would keep the process group from being destroyed."""
+        """Release everything that would keep the process group from being destroyed."""
 
     def _update(self, batch: Any) -> int:
-        """Launch the update by a batch, and return its number of images."""
+        """Launch the update by one batch, and return its number of images."""
         raise NotImplementedError
 
     def _train(
         self, batches: Iterable[Any], epoch: int = 0, steps: int = 0, untimed: int = 0
     ) -> EpochResult:
-        """Train on batches and return the result; `epoch` and its `steps` are for `progress`.
+        """Train on `batches` and return the result, without the first `untimed` batches.
 
-        The first `untimed` batches are not counted; if there are any, the device's clock is used.
+        If `untimed` > 0, the device's clock is used. `progress` needs `epoch` and its number of
+        `steps`.
         """
         self.model.train()
         self.step.reset()

@@ -34,7 +34,7 @@ from scaling.training.trainer import Trainer
 
 
 def start(spec: RunSpec, images: Path, manifest: Path, instruments: str, folder: Path) -> None:
-    """Call `run` in each training process of `spec`; these inherit the modules imported here."""
+    """Call `run` in each training process of `spec`. Forked processes inherit imported modules."""
     ENGINES.find(spec.engine).trainer.load()
     STRATEGIES.find(spec.cell.strategy).wrap.load()
     measure = Reference(instruments).load()
@@ -44,11 +44,11 @@ def start(spec: RunSpec, images: Path, manifest: Path, instruments: str, folder:
 def run(
     spec: RunSpec, images: Path, manifest: Path, log_folder: Path, instruments: Callable[..., Any]
 ) -> None:
-    """Train this rank's part of `spec`; log results and readings of `instruments` in `log_folder`.
+    """Train this rank's part of `spec`, and log the results and the readings of `instruments`.
 
-    An error, or a wait in captured steps for more than `spec.collective_timeout_seconds`, is
-    reported and ends the process with status 1, so that the launcher ends the other ranks. Never
-    returns: exits once all reports are on disk, as PyTorch's clean-up takes seconds.
+    An error, or a wait in captured steps above `spec.collective_timeout_seconds`, is logged and
+    ends the process with status 1, so that the launcher ends the other ranks. Never returns: exits
+    when all reports are on disk, as PyTorch's clean-up takes seconds.
     """
     with ranks.process(log_folder, partial(_report, spec)) as log:
         rank = ranks.join(spec.device, spec.cpu_threads, spec.collective_timeout_seconds)
@@ -78,7 +78,7 @@ def run(
 
 
 def _report(spec: RunSpec, log: RankLog, error: Exception, **more: int) -> None:
-    """Log the error that ends this rank."""
+    """Log the error that ends this rank: status, message, time and memory."""
     sys.stderr.flush()
     status, message = outcome.classify(error) or "failed", outcome.first_sentence(error)
     about = {"status": status, "time": time.time(), "message": message, "memory": memory(spec)}
@@ -86,7 +86,7 @@ def _report(spec: RunSpec, log: RankLog, error: Exception, **more: int) -> None:
 
 
 def _stalled(log: RankLog, spec: RunSpec, error: StallError) -> None:
-    """Report a stall and end this process, from the watchdog's thread: the main thread hangs."""
+    """Log a stall and end this process, from the watchdog's thread, as the main thread hangs."""
     try:
         at = error.position
         _report(spec, log, error, launched=at.launched, finished=at.finished)
@@ -99,7 +99,7 @@ def _stalled(log: RankLog, spec: RunSpec, error: StallError) -> None:
 
 
 def _train(spec: RunSpec, rank: Rank, trainer: Trainer, model: nn.Module, log: RankLog) -> None:
-    """Train until `spec.next_role` returns None; leave the weights after epoch `spec.epochs`."""
+    """Train until `spec.next_role` returns None; restore the weights of epoch `spec.epochs`."""
     gpus = environment.visible_gpus() if spec.device == "cuda" else []
     counters, energy, since = GpuCounters(gpus), GpuCounters(gpus), time.perf_counter()
     taken: dict[Role, list[float]] = {"warmup": [], "measured": []}
@@ -163,7 +163,7 @@ def _end(
 
 
 def memory(spec: RunSpec) -> dict[str, Any]:
-    """Return the peak bytes allocated by GPU, or resident on a CPU, and the memory's capacity."""
+    """Return peak bytes allocated on each GPU (or resident on a CPU), and the memory's capacity."""
     if spec.device == "cuda":
         devices = range(torch.cuda.device_count()) if "RANK" not in os.environ else [None]
         peaks = [torch.cuda.max_memory_allocated(device) for device in devices]
