@@ -243,7 +243,7 @@ def _rows(
                 epoch=number,
                 rank=int(rank),
                 role="measured" if epoch.Index in measured else "warmup",
-                iterations=int(epoch.steps) or math.ceil(samples / spec.cell.global_batch_size),
+                iterations=int(epoch.steps),
                 seconds=seconds,
                 loader_seconds=None if math.isnan(waited) else min(waited, seconds),
                 samples=0 if rank else samples,

@@ -15,17 +15,23 @@ IMPORTS_SECONDS = 2.0
 ALIKE = 0.02
 """Two numbers of samples count as equal if they differ by at most this fraction."""
 WHOLE = "no epoch was printed: the whole run counts as one, start-up included"
+PRINTED = ["iterations", "samples"]
+"""Columns of an epoch that are known of a command only if it printed them."""
 Findings = list[dict[str, Any]]
 
 
 def settle(
     timing: pd.DataFrame, runs: list[Run], recipes: Mapping[str, Mapping[str, Any]]
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return `timing` with the unit and samples of all ranks of `recipes`, and warnings."""
+    """Return `timing` with the unit and samples of all ranks of `recipes`, and warnings.
+
+    What a command did not print becomes NaN.
+    """
     of_command = timing["recipe"].isin(list(recipes))
     units = {name: one["unit"] for name, one in recipes.items()}
     table = timing.assign(unit=[units.get(name, "") for name in timing["recipe"]], whole=False)
-    table["samples"] = table["samples"].mask(of_command & (table["samples"] == 0))
+    counts = table[PRINTED]
+    table[PRINTED] = counts.mask(counts.eq(0).mul(of_command, axis=0))
     findings = Findings()
     for _, cells in table[of_command].groupby(["recipe", "batch_size"], sort=False):
         base = cells.sort_values("gpus").iloc[0]
