@@ -23,14 +23,14 @@ def one_seed():
     return of_page.of_study(stored.study("h200x4"))
 
 
-def test_recommended_training_has_shortest_job_with_start_up(flagship):
+def test_recommended_training_has_the_shortest_whole_run(flagship):
     found = flagship.trained_to_accuracy
     trained = found.assign(speedup=math.nan)
     best = planning.recommended(flagship, of_page.of_study(flagship))
     assert (best.gpus, best.batch_size) == (1, 1024)
     one, two = found.sort_values("gpus").itertuples()
     assert one.run_seconds < two.run_seconds and two.training_seconds < one.training_seconds
-    # The first training that two GPUs finish earlier, start-up included.
+    # The first training that two GPUs finish earlier, as a whole run.
     start = [row.run_seconds - row.training_seconds for row in (one, two)]
     epoch = [row.training_seconds / row.epochs for row in (one, two)]
     first = next(n for n in range(1, 100) if start[1] + n * epoch[1] < start[0] + n * epoch[0])

@@ -64,9 +64,7 @@ def lead(study: StudyTables, cells: pd.DataFrame) -> Markup:
         words = none if row.verdict in ("same", "unclear") else fast
         found.append(fill("{} train {}.", fmt.gpus(row.gpus), words))
     if len(long := trainings(study)["break_even"].dropna()):
-        words = (
-            'At one global batch, with start-up, they gain <a href="#gpus">from {} epochs on</a>.'
-        )
+        words = 'At one global batch whole runs gain <a href="#gpus">from {} epochs on</a>.'
         found.append(fill(words, f"{long.min():.0f}"))
     return fill("<b>{}</b> {}", _join(found), _why(cells)) if found else Markup("")
 
@@ -245,7 +243,7 @@ def _to_do(study: StudyTables, cells: pd.DataFrame) -> list[Card]:
 def _train(best: Any) -> Card:
     """Return the card of a training to an accuracy."""
     text = fill(
-        "{} accuracy in {} epochs, {} of {} runs: {} s of training, {} s with start-up.",
+        "{} accuracy in {} epochs, {} of {} runs: {} s of training, {} s the whole run.",
         printed(best, "target_accuracy", fmt.percent),
         printed(best, "trained_epochs"),
         int(best.reached),
@@ -254,5 +252,5 @@ def _train(best: Any) -> Card:
         printed(best, "trained_run_seconds"),
     )
     if (share := 1 - best.training_seconds / best.run_seconds) > 0.5:
-        text += fill(" Its limit is start-up: {}.", fmt.percent(share))
+        text += fill(" Outside of epochs: {}.", fmt.percent(share))
     return Card("do", "What to do", fill("Train {}", _named(best)), text)

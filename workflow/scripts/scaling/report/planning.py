@@ -17,7 +17,7 @@ ENDS = ("", "_low", "_high")
 def recommended(study: StudyTables, cells: pd.DataFrame) -> Any | None:
     """Return the row to run: a training to an accuracy, else a cell; None on a CPU or without any.
 
-    The training has the shortest job, start-up included, of trainings in which 2 or more seeds all
+    The training has the shortest whole run, of trainings in which 2 or more seeds all
     reach the accuracy; the cell the shortest epoch of `learned` cells, of several seeds if any.
     """
     if on_cpu(study.provenance):
@@ -34,8 +34,8 @@ def recommended(study: StudyTables, cells: pd.DataFrame) -> Any | None:
 def trainings(study: StudyTables) -> pd.DataFrame:
     """Return trainings to an accuracy with the columns of cells: seconds and joules of an epoch.
 
-    `break_even` is the number of epochs from which these GPUs finish before the fewest GPUs,
-    start-up included; NaN on the fewest GPUs, and if these GPUs never finish first.
+    `break_even` is the number of epochs from which whole runs on these GPUs are shorter than on
+    the fewest GPUs; NaN on the fewest GPUs, and if they never are.
     """
     found = study.trained_to_accuracy
     seconds = found["training_seconds"] / found["epochs"]
@@ -43,7 +43,7 @@ def trainings(study: StudyTables) -> pd.DataFrame:
         epoch_seconds=seconds,
         gpu_seconds=seconds * found["gpus"],
         epoch_joules=found["joules"] / found["epochs"],
-        startup_seconds=found["run_seconds"] - found["training_seconds"],
+        other_seconds=found["run_seconds"] - found["training_seconds"],
         job_seconds=found["run_seconds"],
         **{f"fixed_global_batch_speedup{end}": found[f"speedup{end}"] for end in ENDS},
     ).drop(columns=["speedup", "speedup_low", "speedup_high"])
@@ -53,9 +53,13 @@ def trainings(study: StudyTables) -> pd.DataFrame:
 
 
 def break_even(one: Any, many: Any) -> float:
-    """Return the fewest epochs for which row `many` ends before row `one`; NaN if it never does."""
+    """Return the fewest epochs for which row `many` ends before row `one`; NaN if it never does.
+
+    `other_seconds` are those of a run outside of its epochs; of cells the start-up alone, as other
+    measurements come after their epochs.
+    """
     saved = one.epoch_seconds - many.epoch_seconds
-    later = many.startup_seconds - one.startup_seconds
+    later = many.other_seconds - one.other_seconds
     known = saved > 0 and not math.isnan(later)
     return max(1, math.ceil(later / saved)) if known else math.nan
 
@@ -94,6 +98,7 @@ def how_many_gpus(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     """
     joules = cells["joules_per_image"] * cells["samples"]
     timed = cells.assign(good=learned(cells), epoch_joules=joules, guess=False)
+    timed["other_seconds"] = timed["startup_seconds"]
     timed = timed[(timed["status"] == "ok") & timed["speedup"].notna()]
     found = [timed.iloc[:0]]
     for own in by_configuration(timed).values():

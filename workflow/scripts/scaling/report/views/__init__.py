@@ -37,7 +37,7 @@ TERMS = [
     ("strong scaling", "the GPUs share one global batch"),
     ("communication", "training time with the gradient exchange minus that without it"),
     ("GPU-seconds", "seconds of an epoch times the number of GPUs"),
-    ("start-up", "seconds of a job before and after its epochs: imports, compilation, data"),
+    ("start-up", "seconds from a run’s start to its first epoch: imports, compilation, data"),
 ]
 """Terms of the page, and what they mean."""
 GRID = "grid: {gpus: [1, 2], batch_sizes: [32, 128, 512]}"
@@ -105,7 +105,7 @@ def missing(
             "strong scaling of an epoch (Q2)",
             "grid: {strong_scaling: true}",
         ),
-        (trained.empty, "time to an accuracy with start-up", "time_to_accuracy: {gpus: [1, 2]}"),
+        (trained.empty, "time to an accuracy", "time_to_accuracy: {gpus: [1, 2]}"),
         (study.costs["money_per_epoch"].isna().all(), "money", "cost: {per_gpu_hour: 2.5}"),
     ]
     return found + [(what, add) for lacks, what, add in also if lacks]

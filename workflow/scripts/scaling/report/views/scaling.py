@@ -56,7 +56,8 @@ def rule(rows: pd.DataFrame) -> str:
     text = "Speedup is weak scaling." if rows["speedup"].notna().any() else ""
     if rows["break_even"].notna().any():
         text += " “Pays from”: the shortest training that these GPUs finish first, start-up "
-        text += "included, against one GPU with the same global batch."
+        text += "included (to an accuracy: the whole run), against one GPU with the same global "
+        text += "batch."
     if rows["guess"].eq(True).any():
         text += " Extrapolated rows have twice the measured GPUs at the same efficiency and cost."
     return text
