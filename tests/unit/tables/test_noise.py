@@ -75,6 +75,10 @@ def test_verdict_follows_the_interval_or_counts_runs_to_decide():
     # Of twice the runs the interval of 1.05, ± 7 % now, is ± 5 % wide, of 3 more it is less.
     assert verdict(math.log(1.05), 0.035, math.inf, 3) == ("unclear", 3)
     assert verdict(math.log(1.05), 0.035 * math.sqrt(3 / 6), math.inf, 6)[0] == "faster"
+    # A difference of one deviation is significant in 7 pairs: t(5) = 2.57 > √6, t(6) = 2.45 < √7.
+    assert verdict(0.05, 0.05 / math.sqrt(2), 1, 2) == ("unclear", 5)
+    # Equal times are the same from 8 pairs on: t(6) = 1.94 > √7 · 0.72, t(7) = 1.89 < √8 · 0.72.
+    assert verdict(0.0, math.log(1.01) / 0.72 / math.sqrt(2), 1, 2) == ("unclear", 6)
 
 
 def test_machines_are_named_or_connected_by_their_gpus():

@@ -6,6 +6,7 @@ configuration + machine. Runs of a recipe, strategy and number of GPUs share one
 
 import hashlib
 import math
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -23,6 +24,7 @@ from scaling.tables.schema import rows_of
 
 SAME = 0.01
 """Two times are the same if the 90 % interval of their ratio is within 1 ± this fraction."""
+MOST_RUNS = 10**6
 NO_TIME = "no ratio: one of the two has no time"
 OTHER_CODE = "no ratio: other code measured the two"
 NO_CHAIN = "no ratio: no chain of machines connects the two"
@@ -223,15 +225,24 @@ def verdict(log: float, error: float, freedom: float, runs: int) -> tuple[str, f
     """Return the verdict on a ratio, given its logarithm, and the number of runs to add if unclear.
 
     `faster` or `slower`: the 95 % interval excludes 1. `same`: the 90 % interval is within
-    1 ± `SAME`. Otherwise the verdict is `unclear`, or empty if the standard error is NaN.
+    1 ± `SAME`. Otherwise the verdict is `unclear`, or empty if the standard error is NaN. More runs
+    of each configuration shorten the interval and add degrees of freedom.
     """
     if math.isnan(error):
         return "", math.nan
+    if (found := _judged(log, error, freedom)) != "unclear":
+        return found, math.nan
+
+    def decides(count: int) -> bool:
+        freer = freedom * (count - 1) / max(runs - 1, 1)
+        return _judged(log, error * math.sqrt(runs / count), freer) != "unclear"
+
+    return found, bisect_left(range(MOST_RUNS), True, lo=runs + 1, key=decides) - runs
+
+
+def _judged(log: float, error: float, freedom: float) -> str:
+    """Return the verdict on a ratio, given its logarithm, standard error and degrees of freedom."""
     if abs(log) > _reach(freedom) * error:
-        return "faster" if log > 0 else "slower", math.nan
-    within, near = math.log1p(SAME) - abs(log), _reach(freedom, 2 * CONFIDENCE - 1) * error
-    if near < within:
-        return "same", math.nan
-    # The standard error falls with the square root of the runs, t hardly.
-    factor = min(_reach(freedom) * error / max(abs(log), 1e-9), near / max(within, 1e-9))
-    return "unclear", max(1, math.ceil(runs * factor**2) - runs)
+        return "faster" if log > 0 else "slower"
+    same = _reach(freedom, 2 * CONFIDENCE - 1) * error < math.log1p(SAME) - abs(log)
+    return "same" if same else "unclear"
