@@ -15,7 +15,13 @@ from scaling.core.records.experiments import CHECK, PEAKS, SWEEP, SYNCHRONIZATIO
 from scaling.core.records.run import RUN, TECHNIQUE
 from scaling.registry.entries import SYNTHETIC
 from scaling.tables import measurements, quantization, schema, synchronization, work
-from scaling.tables.accuracy import accuracy, convergence, remedies, trained_to_accuracy
+from scaling.tables.accuracy import (
+    accuracy,
+    convergence,
+    means,
+    remedies,
+    trained_to_accuracy,
+)
 from scaling.tables.epoch_parts import audit, bandwidth, communication, utilization
 from scaling.tables.noise import ENDS, Noise, name_machines
 from scaling.tables.ratios import speedup
@@ -27,19 +33,25 @@ KINDS = {"interconnect": SWEEP, "peaks": PEAKS, "machine": CHECK, "convergence":
 KINDS |= {"full_trainings": RUN, "synchronization": SYNCHRONIZATION, "quantization": VARIANT}
 JOULES = ["joules_per_image", "joules_per_image_low", "joules_per_image_high"]
 RESULTS = {
-    "timing": {"epoch_seconds": "s", "samples": ""},
-    "speedup": {"speedup": "1", "efficiency": "1"},
-    "utilization": {"images_per_second": "1/s", "loading_share": "1", "exposed_share": "1"},
+    "timing": {"epoch_seconds": "s", "samples": "samples"},
+    "speedup": {"speedup": "1", "verdict": "", "efficiency": "1"}
+    | {"fixed_global_batch_speedup": "1"},
+    "utilization": {"images_per_second": "samples/s", "loading_share": "1", "exposed_share": "1"},
     "costs": {"peak_memory_bytes": "B", "joules_per_image": "J", "startup_seconds": "s"},
+    "learning": {"train_loss": "1", "test_accuracy": "1"},
 }
 """The tables and columns that results.json contains, with each column's unit."""
 
 
-def results_of(tables: schema.StudyTables) -> list[dict[str, Any]]:
-    """Return one row per known value: configuration, quantity, value, 95 % interval and unit."""
+def results_of(tables: schema.StudyTables, learned: bool) -> list[dict[str, Any]]:
+    """Return one row per known value: configuration, quantity, value, 95 % interval and unit.
+
+    Loss and accuracy, means over seeds, are left out unless something can be `learned`.
+    """
     units, rows = tables.timing.set_index(CELL_KEYS)["unit"], []
+    found = tables.found | {"learning": means(tables) if learned else pd.DataFrame()}
     for name, quantities in RESULTS.items():
-        for row in getattr(tables, name).to_dict("records"):
+        for row in found[name].to_dict("records"):
             cell = {key: row[key] for key in CELL_KEYS}
             samples = units.get(tuple(cell.values())) or "images"
             for quantity, unit in quantities.items():
@@ -47,8 +59,9 @@ def results_of(tables: schema.StudyTables) -> list[dict[str, Any]]:
                 figure: dict[str, Any] = {"quantity": quantity.replace("images", "samples")}
                 figure |= {"value": row[quantity]}
                 figure |= {"interval": None if any(map(pd.isna, ends)) else ends}
-                figure |= {"unit": {"": samples, "1/s": f"{samples}/s"}.get(unit, unit)}
-                rows += [{"configuration": cell} | figure] if pd.notna(row[quantity]) else []
+                figure |= {"unit": unit.replace("samples", samples)}
+                known = pd.notna(row[quantity]) and row[quantity] != ""
+                rows += [{"configuration": cell} | figure] if known else []
     return rows
 
 
@@ -101,6 +114,7 @@ def main(
     as closed; full trainings are to the test accuracy `target`. Nothing is learned of the images of
     a `source` that are random.
     """
+    learned = source != SYNTHETIC.name
     read: dict[str, list[Any]]
     read = {kind: [*map(of.read, records.get(kind, ()))] for kind, of in KINDS.items()}
     read["quantization"].sort(key=itemgetter("seed"))
@@ -111,7 +125,7 @@ def main(
         documents += chain(read["interconnect"], read["peaks"], read["machine"])
         name_machines(documents)
         made = of_runs(study, of_cells, read, per_gpu_hour, commands)
-        files.write_json(tables.with_name("results.json"), results_of(made))
+        files.write_json(tables.with_name("results.json"), results_of(made, learned))
         found |= made.found
         # Records lack leading blanks; without the tab the header is shifted by a column.
         printed = (one["environment"].get("topology") or "" for one in documents)
@@ -129,5 +143,5 @@ def main(
         found |= {name: getattr(module, name)(read[kind]) for name in names if read[kind]}
     schema.write(found, tables, study)
     written = [schema.TABLES[name].path(tables, study) for name in found]
-    findings = evaluate(schema.read_study(study, written), learned=source != SYNTHETIC.name)
+    findings = evaluate(schema.read_study(study, written), learned=learned)
     files.write_json(tables / "claims.json", asdict(findings))

@@ -17,9 +17,8 @@ PEAKS = {"device": "cuda", "gpus": 4, "cpu_threads": 1, "rows": []}
 
 def tables(folder, **options):
     """Make the tables of the study in `folder`; returns a function that reads one by its name."""
-    own = {"study": "mine", "tables": folder / "tables", **options}
-    records = {"peaks": [folder / "peaks.json"]}
-    tables_make.main(grid=GRID, runs=folder / "runs", records=records, **own)
+    own = {"study": "mine", "tables": folder / "tables", "grid": GRID, **options}
+    tables_make.main(runs=folder / "runs", **own)
     return lambda name: schema.read(name, schema.TABLES[name].path(folder / "tables", "mine"))
 
 
@@ -28,13 +27,15 @@ def test_partial_study_may_lack_records(tmp_path):
     PEAK_RATES.write(tmp_path / "peaks.json", PEAKS | {"environment": {"hosts": ["vm"]}})
     for cell in [*CELLS[:4], *CELLS[6:]]:
         timed = epochs(cell, *(SECONDS[cell.gpus] + off for off in (0.1, 0, -0.1)))
+        test = {"test_loss": 1.0, "test_accuracy": 0.8 + 0.02 * cell.seed}
         ended = {"status": "oom", "message": "no room"} if cell.batch_size == 8192 else {}
-        save(tmp_path / "runs", record(cell, [] if ended else timed, **ended))
+        save(tmp_path / "runs", record(cell, [] if ended else timed, evaluation=test, **ended))
     where = "plain/ddp, 4 GPUs, batch 128 per GPU, seed 0: see logs/train_run/recipe~plain/.*.log, "
     with pytest.raises(UserError, match=f"^2 of 8 runs have no record, the first is {where}run"):
         tables(tmp_path)
     assert not (tmp_path / "tables").exists()
-    table = tables(tmp_path, partial=True, per_gpu_hour=3.6)
+    records = {"peaks": [tmp_path / "peaks.json"]}
+    table = tables(tmp_path, partial=True, per_gpu_hour=3.6, records=records)
     assert table("timing").message[2] == "2 of 2 runs have no record"
     for name in ("timing", "speedup", "utilization"):
         assert table(name).status.tolist() == ["ok", "oom", "missing", "oom"]
@@ -52,3 +53,22 @@ def test_partial_study_may_lack_records(tmp_path):
     assert seconds["interval"][0] < 18.311 < seconds["interval"][1] and samples["interval"] is None
     units = [one["unit"] for one in (seconds, samples, of_cell["samples_per_second"])]
     assert units == ["s", "images", "images/s"]
+    assert "verdict" not in of_cell and of_cell["train_loss"]["value"] == 1.5
+    # Student's t of two seeds, of which each is 0.01 from their mean.
+    assert of_cell["test_accuracy"]["value"] == pytest.approx(0.81)
+    assert of_cell["test_accuracy"]["interval"][1] == pytest.approx(0.81 + 12.7062 * 0.01)
+
+
+def test_results_have_verdicts_and_strong_scaling(tmp_path):
+    own = GRID | {"batch_sizes": [32, 128]}
+    for cell in grid.expand(**own):
+        save(tmp_path / "runs", record(cell, epochs(cell, *[100 / cell.gpus + cell.seed] * 3)))
+    tables(tmp_path, grid=own)
+    rows = files.read_json(tmp_path / "results.json")
+    cell = {"recipe": "plain", "strategy": "ddp", "gpus": 4}
+    rows = [row for row in rows if cell.items() <= row["configuration"].items()]
+    known = {(row["configuration"]["batch_size"], row["quantity"]): row for row in rows}
+    assert known[128, "verdict"]["value"] == "faster"
+    assert (32, "fixed_global_batch_speedup") in known
+    speedup, efficiency = known[128, "speedup"], known[128, "efficiency"]
+    assert efficiency["interval"] == pytest.approx([end / 4 for end in speedup["interval"]])

@@ -15,6 +15,7 @@ from scaling.core.statistics import CONFIDENCE, margin
 from scaling.registry.update_rule import Technique
 from scaling.tables import schema
 from scaling.tables.noise import ENDS, Noise
+from scaling.tables.schema import StudyTables
 from scaling.tables.timing import Run, compiled, epochs, in_words, joules, origin
 
 MEANS = ["train_loss", "train_accuracy"]
@@ -90,6 +91,18 @@ def compare_batches(
     off = pooled.where(np.minimum(counted[0], counted[1]) < SEEDS, margin(spreads, counted))
     ends = {"difference_low": gap - off, "difference_high": gap + off}
     return table.assign(difference=gap, **ends, as_well=gap - off > -AS_WELL)
+
+
+def means(tables: StudyTables) -> pd.DataFrame:
+    """Return each cell's training loss and test accuracy as in `compare_batches`, with intervals.
+
+    The intervals are from the cell's own seeds.
+    """
+    table = compare_batches(tables.timing, tables.accuracy, tables.remedies)
+    for name in ("train_loss", "test_accuracy"):
+        off = margin([table[f"{name}_std"]], [table[f"{name}_count"]])
+        table[f"{name}_low"], table[f"{name}_high"] = table[name] - off, table[name] + off
+    return table
 
 
 def _equal_trainings(accuracy: pd.DataFrame) -> tuple[float, int]:

@@ -49,7 +49,7 @@ def speedup(tables: StudyTables) -> pd.DataFrame:
     without = UNLIKE + " " + lacking + ", which this cell cannot have"
     table = table.assign(
         **texts,
-        efficiency=table["speedup"] / gpus,
+        **{f"efficiency{end}": table[f"speedup{end}"] / gpus for end in schema.ENDS["interval"]},
         more_runs=ratios["more_runs"].where(judged),
         note=note.mask(lacking != "", without),
     )

@@ -37,8 +37,8 @@ COLUMNS: dict[str, dict[str, str]] = {
             started:text ended:text repeat machine:text code:text code_packages:text engine:text
             variables:text cpu_count:text
             epoch_seconds training_seconds joules_per_image""",
-        "{study}/speedup": f"""{_KEYS} epoch_seconds training_seconds speedup:interval efficiency
-            verdict:text training_speedup:interval scope:text more_runs
+        "{study}/speedup": f"""{_KEYS} epoch_seconds training_seconds speedup:interval
+            efficiency:interval verdict:text training_speedup:interval scope:text more_runs
             fixed_global_batch_speedup:interval note:text runs machines""",
         "{study}/communication": f"""{_KEYS} epoch_seconds training_seconds compute_seconds
             delay_seconds:interval exposed_seconds:interval messages_seconds:interval""",
