@@ -37,6 +37,7 @@ def test_a_pile_has_a_line_for_each_submission_and_a_page(pile, tmp_path, capsys
     (line,) = [one for one in lines if one.startswith(start)]
     assert "leave the factor N away" in line
     assert "(ddp: 2 x 128: 3.68, expected 1.84; 2 x 512" in line
+    assert line.count("expected") == 3 and " and more, 4 in all)" in line
     assert f"{pile[2]}: clean: note: line 4, column epoch_seconds: 'fast' is no epoch" in str(lines)
     summary = [line.split("  ")[-1].strip() for line in lines[-6:-2]]
     assert summary[0] == "18 figures: 18 right; no findings"

@@ -22,7 +22,7 @@ COSTS = {"error": 2.0, "warning": 0.5, "info": 0.0}
 COLUMNS = ["study", "folder", "cells", "result", "causes", "points"]
 WRONG = ["question", "quantity", "N x b", "printed", "right"]
 FINDINGS = ["severity", "cause", "what happened", "cells (N x b)", "what to do"]
-SHOWN = 5
+SHOWN = 3
 """Largest number of cells in the line of a finding."""
 
 
@@ -132,14 +132,14 @@ def cells(one: Finding) -> list[tuple[str, str, str]]:
 
 
 def where(one: Finding) -> str:
-    """Return a finding's first cells with their values, and how many more cells it has, as text."""
+    """Return a finding's first `SHOWN` cells with their values, and the number of all, as text."""
     every = cells(one)
     listed = [
         cell + f": {value}" * (value != "–") + f", expected {right}" * (right != "–")
         for cell, value, right in every[:SHOWN]
     ]
     text = ("; " if ":" in "".join(listed) else ", ").join(listed)
-    more = f" and {rest} more" if (rest := len(every) - len(listed)) else ""
+    more = f" and more, {len(every)} in all" * (len(every) > SHOWN)
     return f"{one.cells.strategy}: {text}{more}".removeprefix(": ")
 
 

@@ -27,8 +27,11 @@ class GpuReading(TypedDict):
 
     energy_joules: types.Amount | None
     held_back_seconds: dict[str, types.Duration]
+    """Seconds of lowered clocks, by reason (`gpu_counters.REASONS`); reasons may overlap."""
     sm_mhz: types.Whole | None
+    """Clock of the streaming multiprocessors in MHz, at the end."""
     celsius: types.Whole | None
+    """Temperature of the GPU in °C, at the end."""
 
 
 class OfRank(TypedDict):
