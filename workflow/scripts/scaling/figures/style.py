@@ -109,15 +109,15 @@ def lines(
     """Draw a line of `column` over `x` for each look and its rows, with error bars and a label.
 
     A bar's ends are the columns `_low` and `_high`, else `_min` and `_max`. Bars extend the y axis
-    by half at most; the axis includes `top`.
+    by half at most, an arrow marks where one is cut; the axis includes `top`.
     """
     drawn = [(look, rows) for look, own in drawn if len(rows := own[own[column].notna()])]
-    values, last, barred = list[Any](), [], set[str]()
+    values, notes = list[pd.DataFrame](), set[str]()
     for at, (look, rows) in enumerate(drawn):
         names = ("_low", "_high") if f"{column}_low" in rows else ("_min", "_max")
         value = rows[column]
         low, high = (rows.get(f"{column}{end}", value).fillna(value) for end in names)
-        barred |= {names[0]} if (high > low).any() else set()
+        notes |= {BARS[names[0]]} if (high > low).any() else set()
         shift = 2.5 * (at - (len(drawn) - 1) / 2) / PIXELS
         moved = ScaledTranslation(shift, 0, axes.figure.dpi_scale_trans)
         axes.errorbar(
@@ -131,13 +131,25 @@ def lines(
             elinewidth=1.2,
             transform=axes.transData + moved,
         )
-        values += [value, low, high]
-        last.append((look, value.iloc[-1]))
+        values.append(pd.DataFrame({"x": rows[x], "value": value, "low": low, "high": high}))
     if drawn:
-        every = [np.concatenate(values[at::3]) for at in range(3)]
-        _y_axis(axes, *every, log=log, least=top)
-        labels(axes, last)
-        note(axes, *(BARS[name] for name in sorted(barred)))
+        _y_axis(axes, pd.concat(values), log=log, least=top)
+        ends = zip(drawn, values, strict=True)
+        labels(axes, [(look, own["value"].iloc[-1]) for (look, _), own in ends])
+        note(axes, *sorted(notes | _arrows(axes, values), reverse=True))
+
+
+def _arrows(axes: Axes, values: Sequence[pd.DataFrame]) -> set[str]:
+    """Draw an arrow at the edge of the axes on each bar that is cut; return a note if any is."""
+    edges, notes = axes.get_ylim(), set[str]()
+    for (line, *_), own in zip(axes.containers, values, strict=True):
+        for end, arrow, edge in zip(("low", "high"), ("$↓$", "$↑$"), edges, strict=True):
+            cut = own.loc[own[end] != own[end].clip(*edges), "x"]
+            look: dict[str, Any] = {"color": line.get_color(), "clip_on": False}
+            over = line.get_transform()
+            axes.scatter(cut, [edge] * len(cut), 60, marker=arrow, transform=over, **look)
+            notes |= {"arrows: cut bars"} if len(cut) else set()
+    return notes
 
 
 def note(axes: Axes, *texts: str) -> None:
@@ -146,8 +158,9 @@ def note(axes: Axes, *texts: str) -> None:
     axes.set_xlabel(f"{name}\n{'; '.join(filter(None, [notes, *texts]))}".rstrip())
 
 
-def _y_axis(axes: Axes, value: Any, low: Any, high: Any, *, log: bool, least: float) -> None:
+def _y_axis(axes: Axes, values: pd.DataFrame, *, log: bool, least: float) -> None:
     """Fit the y axis to the values, `least`, and the bars up to half of the values' extent."""
+    value, low, high = values[["value", "low", "high"]].to_numpy(float).T
     if log:
         value, low, high = (np.log(np.maximum(one, 1e-12)) for one in (value, low, high))
         least = math.log(least) if least else -math.inf
